@@ -1,0 +1,22 @@
+// start_engine: the actor system behind an engine_port. The one header of actors/ that main() needs.
+//
+// Loading happens in the background: the port exists at once, in state `loading`. Destroying the
+// engine stops every actor and joins their threads; no event is delivered afterwards.
+#pragma once
+
+#include <memory>
+
+#include "actors/port/engine_port.hpp"
+#include "config/options.hpp"
+
+namespace twill::actors {
+
+class engine {
+public:
+  virtual ~engine() = default;
+  virtual engine_port& port() = 0;
+};
+
+std::unique_ptr<engine> start_engine(const config::options& options);
+
+} // namespace twill::actors

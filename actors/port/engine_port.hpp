@@ -1,0 +1,205 @@
+// engine_port: all that net/ knows of the engine. Plain structs, callbacks, no CAF, no sockets.
+//
+// Threads: any thread may call any function; none of them blocks on the engine unless said so.
+// Events of one request arrive in order, one at a time, on engine threads: a callback must be quick,
+// must not throw and must not call back into the port while it holds its own locks. After an event
+// with a finish or an error that ends the request (`last`), its callback is never called again.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "config/base/result.hpp"
+#include "config/base/value.hpp"
+#include "config/sampling.hpp"
+
+namespace twill::actors {
+
+/// Why a request was refused or failed. net/error_map.cpp alone turns these into wire codes.
+enum class errc {
+  invalid_argument,  ///< a field breaks its rule; `param` names it
+  context_too_long,  ///< prompt (+ requested output) exceeds the context limit
+  unknown_model,     ///< no such model is served
+  empty_prompt,      ///< the prompt has no tokens
+  no_chat_template,  ///< chat was asked of a model without a template
+  template_failed,   ///< the template refused these messages
+  queue_full,        ///< too many requests wait; try again later
+  too_large,         ///< the request can never fit the KV cache
+  not_ready,         ///< the model is still loading, or failed to load
+  shutting_down,     ///< the daemon drains
+  timed_out,         ///< the request's deadline passed
+  executor_failed,   ///< the step that held this request failed
+  slow_reader,       ///< output was not taken for too long
+};
+
+template <class T>
+using result = twill::result<T, errc>;
+
+struct request_error {
+  errc code = errc::executor_failed;
+  std::string message; ///< "`field` must be ..., got ..."
+  std::string param;   ///< field at fault, or empty
+};
+
+using request_id = std::uint64_t;
+
+struct chat_prompt {
+  value messages; ///< list of {role, content, ...}
+  value tools;    ///< list, or null
+  bool add_generation_prompt = true;
+  value_object template_arguments; ///< chat_template_kwargs
+};
+
+/// Raw text; BOS and the like are added when the model wants them and `add_special` is set.
+struct text_prompt {
+  std::string text;
+  bool add_special = true;
+};
+
+using token_prompt = std::vector<std::int32_t>;
+
+struct request {
+  std::string model;                 ///< empty: the only one
+  std::variant<text_prompt, token_prompt, chat_prompt> prompt;
+  config::sampling_params sampling;
+  std::string tenant;                ///< API key's name or empty
+  std::string client_id;             ///< X-Request-Id or the protocol's id: for log lines
+  std::chrono::milliseconds timeout{0}; ///< 0: the server's own limit
+  bool echo_prompt_ids = false;      ///< report the prompt's ids in the first event
+};
+
+struct token_logprob {
+  std::int32_t id = 0;
+  std::string bytes; ///< the token's own bytes, perhaps no whole character
+  float logprob = 0;
+};
+
+struct token_output {
+  token_logprob chosen; ///< logprob is meaningful only when log-probabilities were asked for
+  std::vector<token_logprob> top; ///< most likely first
+};
+
+enum class finish_reason { stop, length };
+
+struct usage {
+  std::int32_t prompt_tokens = 0;
+  std::int32_t cached_tokens = 0;     ///< prompt tokens whose KV was reused
+  std::int32_t completion_tokens = 0; ///< over all choices
+};
+
+/// One thing that happened to a request.
+struct event {
+  std::int32_t choice = 0;
+  bool started = false;               ///< first event: admitted; prompt_tokens is known
+  std::vector<std::int32_t> prompt_ids; ///< in the first event when asked for
+  std::vector<token_output> tokens;   ///< ids of this step, each with its log-probabilities
+  std::string text;                   ///< text that became certain: whole characters, stop strings removed
+  std::optional<finish_reason> finish; ///< this choice is over
+  std::string stop_string;            ///< which stop string ended it
+  std::int32_t stop_token = -1;       ///< which id ended it (end id or stop_token_ids)
+  std::optional<request_error> error; ///< the whole request is over, no finish follows
+  bool last = false;                  ///< the request is over; nothing follows
+  usage use;
+};
+
+using event_callback = std::function<void(event)>;
+
+struct model_info {
+  std::string id;
+  std::string path;
+  std::string family;
+  std::string quantization;
+  std::int64_t created_unix_s = 0;
+  std::int32_t max_model_len = 0;
+  std::int32_t vocab_size = 0;
+  bool has_chat_template = false;
+  config::sampling_params default_sampling;
+};
+
+enum class engine_state { loading, ready, draining, failed };
+
+/// A latency histogram with cumulative-free buckets: counts[i] observations in (bounds[i-1], bounds[i]].
+struct histogram {
+  std::vector<double> bounds;         // (n) upper bounds
+  std::vector<std::uint64_t> counts;  // (n + 1) the last is above every bound
+  double sum = 0;
+};
+
+/// A snapshot of counters since start and gauges of now. Units are in the names.
+struct engine_stats {
+  engine_state state = engine_state::loading;
+  std::int32_t requests_running = 0;
+  std::int32_t requests_waiting = 0;
+  std::int64_t kv_blocks_total = 0;
+  std::int64_t kv_blocks_used = 0;
+  std::int32_t kv_block_tokens = 0;
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t generation_tokens = 0;
+  std::uint64_t preemptions = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t finished_stop = 0;
+  std::uint64_t finished_length = 0;
+  std::uint64_t finished_abort = 0;    ///< cancelled by the client
+  std::uint64_t finished_error = 0;
+  std::uint64_t executor_restarts = 0;
+  std::int64_t device_memory_used_bytes = 0;
+  histogram time_to_first_token_seconds;
+  histogram inter_token_latency_seconds;
+  histogram e2e_request_latency_seconds;
+  histogram request_queue_time_seconds;
+  histogram request_prefill_time_seconds;
+  histogram request_decode_time_seconds;
+  histogram request_prompt_tokens;
+  histogram request_generation_tokens;
+  histogram iteration_tokens;
+};
+
+struct token_piece {
+  std::int32_t id = 0;
+  std::string bytes;
+};
+
+class engine_port {
+public:
+  virtual ~engine_port() = default;
+
+  /// Starts a request. Refusals, too, arrive as an event with `error` and `last`.
+  virtual request_id submit(request what, event_callback on_event) = 0;
+  /// Ends a request now: its blocks are free within one step; its callback hears nothing more
+  /// once this returns, except an event already being delivered.
+  virtual void cancel(request_id id) = 0;
+  /// Stops scheduling a request (its reader is slow) and lets it go on. Idempotent.
+  virtual void pause(request_id id) = 0;
+  virtual void resume(request_id id) = 0;
+
+  virtual engine_state state() const = 0;
+  virtual std::string state_detail() const = 0; ///< why not ready: for /ready
+  virtual std::vector<model_info> models() const = 0;
+  virtual engine_stats stats() const = 0;
+
+  /// Tokenizer calls run on the caller's thread. An unknown model is errc::unknown_model.
+  virtual result<std::vector<std::int32_t>> tokenize(const std::string& model,
+                                                     const text_prompt& text,
+                                                     bool parse_special) const = 0;
+  virtual result<std::vector<std::int32_t>> tokenize_chat(const std::string& model,
+                                                          const chat_prompt& chat) const = 0;
+  virtual result<std::string> render_chat(const std::string& model,
+                                          const chat_prompt& chat) const = 0;
+  virtual result<std::string> detokenize(const std::string& model,
+                                         const std::vector<std::int32_t>& ids) const = 0;
+  virtual result<std::vector<token_piece>> pieces(const std::string& model,
+                                                  const std::vector<std::int32_t>& ids) const = 0;
+
+  /// Refuses new requests from now on; `drained` is called once no request is left.
+  virtual void drain(std::function<void()> drained) = 0;
+  /// Ends every request that is left with errc::shutting_down.
+  virtual void abort_all() = 0;
+};
+
+} // namespace twill::actors

@@ -1,0 +1,26 @@
+// Logging facade: no logging library is visible here (spdlog stays in config/base/log.cpp).
+//
+// Any thread may call; a line is written whole. Callers pass a ready string, so that no formatting
+// library reaches this header. Each line about a request carries its id in the text.
+#pragma once
+
+#include <string_view>
+
+namespace twill::log {
+
+enum class level { trace, debug, info, warn, error, off };
+
+/// Sets the least level that is written, to standard error. Call once, early in main().
+void configure(level least);
+
+/// True when a line of this level would be written; guard costly message building with it.
+bool enabled(level l) noexcept;
+
+void write(level l, std::string_view message);
+
+inline void debug(std::string_view message) { write(level::debug, message); }
+inline void info(std::string_view message) { write(level::info, message); }
+inline void warn(std::string_view message) { write(level::warn, message); }
+inline void error(std::string_view message) { write(level::error, message); }
+
+} // namespace twill::log

@@ -1,0 +1,23 @@
+// Byte counts as users write them: "512 MiB", "2GiB", "1.5 GB", "4096".
+//
+// Binary units are powers of 1024, decimal units powers of 1000. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace twill {
+
+inline constexpr std::int64_t kib = 1024;
+inline constexpr std::int64_t mib = 1024 * kib;
+inline constexpr std::int64_t gib = 1024 * mib;
+
+/// Parses a byte count; nothing when the text is no such count or does not fit 63 bits.
+std::optional<std::int64_t> parse_bytes(std::string_view text);
+
+/// "1.50 GiB": three significant places, binary units.
+std::string format_bytes(std::int64_t bytes);
+
+} // namespace twill

@@ -1,0 +1,64 @@
+// device: the place where kernels run, with a memory budget in bytes.
+//
+// Threads: open(), every op and the destructor belong to one thread, the one that launches kernels
+// (the executor); Kokkos is initialised there. memory_used() and info() may be called by any thread.
+// On a host build "device memory" is an arena of this process, committed page by page as it is
+// touched, and capped by the budget. Ops are asynchronous where the backend is: call fence() before
+// the host reads their results.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "gpu/errc.hpp"
+#include "gpu/tensor.hpp"
+
+namespace twill::gpu {
+
+struct device_config {
+  std::string kind = "auto";      ///< auto | host | cuda
+  std::int32_t threads = 0;       ///< host compute threads; 0: the cores this process may use
+  std::int64_t memory_bytes = 0;  ///< budget; 0: what the machine has
+};
+
+struct device_info {
+  std::string kind;            ///< host | cuda
+  std::string name;            ///< processor or board
+  std::string backend;         ///< "Kokkos 3.4.1 OpenMP", ...
+  std::string isa;             ///< widest instruction set in use: plain | avx2 | avx512 | avx512_vnni...
+  std::int32_t threads = 0;    ///< host compute threads
+  std::int64_t memory_bytes = 0; ///< the budget in force
+};
+
+class device {
+public:
+  static result<std::unique_ptr<device>> open(const device_config& config);
+  device(const device&) = delete;
+  device& operator=(const device&) = delete;
+  ~device();
+
+  const device_info& info() const { return info_; }
+
+  /// Zero-filled, 64-byte aligned. `label` names the allocation in the error.
+  result<buffer> allocate(std::size_t bytes, const char* label);
+  std::int64_t memory_used() const { return used_.load(std::memory_order_relaxed); }
+
+  /// Host -> device and back; blocking on return for the host side's memory.
+  void upload(void* device_dst, const void* host_src, std::size_t bytes);
+  void download(void* host_dst, const void* device_src, std::size_t bytes);
+
+  /// Waits for every op launched so far.
+  void fence();
+
+private:
+  friend class buffer;
+  device() = default;
+  void release(void* data, std::size_t bytes) noexcept;
+
+  device_info info_;
+  std::atomic<std::int64_t> used_{0};
+};
+
+} // namespace twill::gpu

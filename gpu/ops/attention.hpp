@@ -1,0 +1,61 @@
+// Attention over paged KV, for ragged batches with grouped heads.
+//
+// KV of one layer is two arrays shaped (n_blocks, n_kv_heads, block_tokens, head_dim), so that one
+// head's keys of one block are contiguous. Softmax is the online form; a row's result depends on its
+// own sequence alone, never on its neighbours, the chunking or the thread count.
+#pragma once
+
+#include "gpu/device.hpp"
+#include "gpu/ops/ragged.hpp"
+
+namespace twill::gpu {
+
+/// One layer's KV arena.
+struct kv_layer {
+  void* keys = nullptr;   // (n_blocks, n_kv_heads, block_tokens, head_dim)
+  void* values = nullptr; // same
+  dtype type = dtype::f32; ///< f32, f16 or bf16
+  std::int32_t n_blocks = 0;
+  std::int32_t n_kv_heads = 0;
+  std::int32_t block_tokens = 0;
+  std::int32_t head_dim = 0;
+};
+
+enum class rope_kind : std::uint8_t {
+  none,
+  half_split,  ///< pairs (i, i + rotary_dim / 2): Hugging Face's Llama order
+  interleaved, ///< pairs (2i, 2i + 1): GGUF's Llama order, ChatGLM
+};
+
+/// cos/sin of position * inv_freq for every row of a step, once per step for all layers.
+void rope_angles(device& dev, const ragged_batch& batch, const float* inv_freq, // (rotary_dim / 2)
+                 std::int32_t rotary_dim, tensor_ref cos,                       // (n_tokens, rotary_dim / 2) f32
+                 tensor_ref sin);                                               // same
+
+struct rope_store_args {
+  tensor_ref q; // (n_tokens, n_heads * head_dim) f32, rotated in place
+  tensor_ref k; // (n_tokens, n_kv_heads * head_dim) f32, rotated, then written to `kv`
+  tensor_ref v; // (n_tokens, n_kv_heads * head_dim) f32, written to `kv`
+  std::int32_t n_heads = 0;
+  rope_kind rope = rope_kind::none;
+  std::int32_t rotary_dim = 0; ///< leading dimensions of each head that rotate; even
+  tensor_ref cos, sin;         // (n_tokens, rotary_dim / 2) f32; unused for none
+  kv_layer kv;
+};
+
+/// Rotates q and k and stores this step's keys and values at their positions' blocks.
+void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_args& args);
+
+struct attention_args {
+  tensor_ref q; // (n_tokens, n_heads * head_dim) f32
+  kv_layer kv;
+  std::int32_t n_heads = 0;
+  float scale = 0;                       ///< usually 1 / sqrt(head_dim)
+  std::int32_t window = 0;               ///< query i sees keys j with i - j < window; 0: all
+  const float* alibi_slopes = nullptr;   // (n_heads) device, or null
+  tensor_ref out; // (n_tokens, n_heads * head_dim) f32
+};
+
+void attention(device& dev, const ragged_batch& batch, const attention_args& args);
+
+} // namespace twill::gpu

@@ -1,0 +1,99 @@
+// Linear layers: out = x * W^T (+ bias), over dense or grouped-quantised weights.
+//
+// A matrix is packed once at load into the layout its kernels stream (16 output rows side by side,
+// so that every output element is summed by one lane in one fixed order). That order does not depend
+// on the number of rows of x, on how a prompt is cut into chunks, or on the thread count: a row's
+// result is bit-identical alone and in any batch, in every compute type.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gpu/device.hpp"
+
+namespace twill::gpu {
+
+/// How products are computed; weights stay as packed.
+enum class compute_type : std::uint8_t {
+  f32,  ///< weights widened to f32, f32 products and sums
+  bf16, ///< both operands rounded to bf16, f32 sums
+  int8, ///< activations rounded to int8 per 32 columns, exact int32 sums per group, f32 across groups
+};
+
+const char* name_of(compute_type t);
+
+enum class weight_kind : std::uint8_t {
+  f32,
+  f16,
+  bf16,
+  grouped_u4, ///< value = scale * code + offset, code 0..15, one scale and offset per group
+  grouped_u8, ///< value = scale * code + offset, code 0..255
+};
+
+/// One row of a grouped matrix, filled by the source.
+struct grouped_row {
+  std::uint8_t* codes; // (cols) one code per byte
+  float* scales;       // (cols / group)
+  float* offsets;      // (cols / group)
+};
+
+/// A matrix before packing. The read functions are called from several threads at once, each row
+/// once, in no promised order; they must not throw.
+struct weight_source {
+  weight_kind kind = weight_kind::f32;
+  std::int64_t rows = 0;  ///< output features
+  std::int64_t cols = 0;  ///< input features
+  std::int32_t group = 0; ///< columns per scale (grouped kinds): multiple of 8, divides cols
+  /// Dense kinds: address of row r in the element type of `kind`. // (cols)
+  std::function<const void*(std::int64_t row)> dense_row;
+  /// Grouped kinds: fills row r.
+  std::function<void(std::int64_t row, const grouped_row& out)> grouped;
+};
+
+/// Sources stacked along the output dimension (fused Q|K|V, gate|up). All must share kind, cols and
+/// group; returns nothing when they do not (then pack them apart).
+std::optional<weight_source> stack_rows(std::vector<weight_source> parts);
+
+/// A packed weight matrix in device memory. Movable; must not outlive its device.
+class packed_matrix {
+public:
+  packed_matrix();
+  packed_matrix(packed_matrix&&) noexcept;
+  packed_matrix& operator=(packed_matrix&&) noexcept;
+  ~packed_matrix();
+
+  std::int64_t rows() const;
+  std::int64_t cols() const;
+  std::int64_t bytes() const; ///< device memory held
+  explicit operator bool() const { return impl_ != nullptr; }
+
+  struct impl;
+  const impl& get() const { return *impl_; }
+
+private:
+  friend result<packed_matrix> pack(device&, const weight_source&, const char*);
+  std::unique_ptr<impl> impl_;
+};
+
+/// Packs `source`; group scales and offsets are kept exactly (f16 where that is exact, else f32).
+result<packed_matrix> pack(device& dev, const weight_source& source, const char* label);
+
+struct linear_args {
+  tensor_ref x;                  // (m, cols) f32, rows may be strided
+  const packed_matrix* weights;  // (rows, cols)
+  const float* bias = nullptr;   // (rows) or null
+  tensor_ref out;                // (m, rows) f32, rows may be strided
+  bool accumulate = false;       ///< out += instead of out = (the residual add)
+  compute_type compute = compute_type::f32;
+};
+
+void linear(device& dev, const linear_args& args);
+
+/// Rows of the matrix as f32: out[i] = W[ids[i]] (an embedding that shares the head's memory).
+void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids, // (n) device
+               tensor_ref out);                                                  // (n, cols) f32
+
+} // namespace twill::gpu

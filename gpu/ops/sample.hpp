@@ -1,0 +1,66 @@
+// Choosing tokens on the device: biases, bans, penalties, temperature, min_p, top_k, top_p, draw.
+//
+// Each row is independent and reproducible: the draw is a function of (seed, counter) alone (a
+// counter-based generator), never of the batch around it. Order and meaning of the operations are
+// those of config/sampling.hpp.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/device.hpp"
+
+namespace twill::gpu {
+
+/// A token's history in its sequence, for the penalties. One entry per distinct id.
+struct token_count {
+  std::int32_t id;
+  std::int32_t in_output; ///< occurrences in the output
+  std::int32_t in_prompt; ///< occurrences in the prompt
+};
+
+struct token_bias {
+  std::int32_t id;
+  float bias; ///< added to the logit; -infinity bans the token
+};
+
+/// What one row of logits is sampled with. Arrays are device memory.
+struct sample_row {
+  float temperature = 1; ///< 0: greedy
+  std::int32_t top_k = 0;
+  float top_p = 1;
+  float min_p = 0;
+  float repetition_penalty = 1;
+  float presence_penalty = 0;
+  float frequency_penalty = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t counter = 0;                ///< position of the drawn token in its sequence
+  const token_count* counts = nullptr;      // (n_counts)
+  std::int32_t n_counts = 0;
+  const token_bias* biases = nullptr;       // (n_biases)
+  std::int32_t n_biases = 0;
+  std::int32_t n_top = -1; ///< alternatives to report, 0..max_top; -1: no log-probabilities at all
+};
+
+struct sample_args {
+  tensor_ref logits;                  // (n, vocab) f32; overwritten
+  const sample_row* rows = nullptr;   // (n) device
+  bool any_logprobs = false;          ///< some row has n_top >= 0
+  std::int32_t max_top = 0;           ///< columns of top_ids and top_logprobs
+  std::int32_t* tokens = nullptr;     // (n) chosen ids
+  float* logprobs = nullptr;          // (n) log-probability of the chosen id, raw logits
+  std::int32_t* top_ids = nullptr;    // (n, max_top) most likely first
+  float* top_logprobs = nullptr;      // (n, max_top)
+};
+
+void sample(device& dev, const sample_args& args);
+
+/// Greedy choice, the lowest id on a tie. NaN never wins.
+void argmax(device& dev, tensor_ref logits, // (n, vocab) f32
+            std::int32_t* tokens);          // (n) device
+
+/// Log-probability of ids[i] in row i (prompt scoring).
+void token_logprobs(device& dev, tensor_ref logits,  // (n, vocab) f32
+                    const std::int32_t* ids,         // (n) device
+                    float* logprobs);                // (n) device
+
+} // namespace twill::gpu

@@ -1,0 +1,27 @@
+// Errors of models/: each a value; the detail names file, field or tensor, the rule and what was found.
+#pragma once
+
+#include "config/base/result.hpp"
+
+namespace twill::models {
+
+enum class errc {
+  file_unreadable,     ///< the path cannot be opened, mapped or read
+  bad_format,          ///< the file contradicts its format (offset, count, length, type, string)
+  unsupported,         ///< a valid file of a kind, family or version that twill does not run
+  missing_tensor,      ///< a tensor that the family needs is not in the checkpoint
+  bad_tensor,          ///< a tensor has another shape or element type than the family says
+  missing_metadata,    ///< a key that the family needs is absent
+  bad_metadata,        ///< a key has an impossible value
+  bad_template,        ///< a chat template does not parse
+  template_failed,     ///< a chat template raised an error or broke a sandbox limit
+  bad_token,           ///< a token id outside the vocabulary
+  bad_text,            ///< text that is not valid UTF-8
+  out_of_memory,       ///< weights, KV or workspace do not fit the device budget
+};
+
+template <class T>
+using result = twill::result<T, errc>;
+using failure = twill::failure<errc>;
+
+} // namespace twill::models

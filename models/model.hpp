@@ -1,0 +1,35 @@
+// model: what a path holds, opened and checked but not yet on a device.
+//
+// Immutable after open_model(); shared by the executor (weights) and sessions (text side).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/sampling.hpp"
+#include "models/chat_template.hpp"
+#include "models/checkpoint.hpp"
+#include "models/errc.hpp"
+#include "models/spec.hpp"
+#include "models/tokenizer.hpp"
+
+namespace twill::models {
+
+struct model {
+  std::string name;         ///< the file's own name for the model, else the file name
+  std::string path;
+  std::string format;       ///< "GGUF v3", ...
+  std::string quantization; ///< "Q4_1", ... the kind most weights have
+  model_spec spec;
+  std::shared_ptr<const checkpoint> weights;
+  std::shared_ptr<const tokenizer> text;
+  std::shared_ptr<const chat_template> chat; ///< null: the model has none
+  config::sampling_params default_sampling;  ///< the file's generation defaults
+};
+
+/// Opens a GGUF file. `template_path` replaces the model's own chat template when not empty.
+result<std::shared_ptr<const model>> open_model(const std::string& path,
+                                                const std::string& template_path = {});
+
+} // namespace twill::models

@@ -1,0 +1,24 @@
+#include "config/base/units.hpp"
+#include "tests/catch.hpp"
+
+using namespace twill;
+
+TEST_CASE("byte counts are read in binary and decimal units", "[config]") {
+  CHECK(parse_bytes("0") == 0);
+  CHECK(parse_bytes("4096") == 4096);
+  CHECK(parse_bytes("512 MiB") == 512 * mib);
+  CHECK(parse_bytes("2GiB") == 2 * gib);
+  CHECK(parse_bytes("1.5 GB") == 1'500'000'000);
+  CHECK(parse_bytes(" 8k ") == 8 * kib);
+}
+
+TEST_CASE("text that is no byte count is refused", "[config]") {
+  for (const char* text : {"", "-1", "GiB", "1 parsec", "nan", "inf", "1e400", "9999999 TiB", "1 2"})
+    CHECK_FALSE(parse_bytes(text).has_value());
+}
+
+TEST_CASE("byte counts print with a unit a person can read", "[config]") {
+  CHECK(format_bytes(0) == "0 B");
+  CHECK(format_bytes(1536) == "1.50 KiB");
+  CHECK(format_bytes(3 * gib / 2) == "1.50 GiB");
+}

@@ -1,0 +1,21 @@
+# twill_add_component(NAME SOURCES a.cpp ... PUBLIC lib ... PRIVATE lib ...)
+#   One static library per folder. PUBLIC and PRIVATE state the dependency table of the design, so a
+#   third party's include path reaches only its owner.
+function(twill_add_component NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(twill_${NAME} STATIC ${ARG_SOURCES})
+  add_library(twill::${NAME} ALIAS twill_${NAME})
+  target_link_libraries(twill_${NAME} PUBLIC twill_flags ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
+endfunction()
+
+# twill_add_test(NAME SOURCES a_test.cpp ... LIBS lib ... [LABELS fast])
+#   One Catch2 program per folder; it links that folder alone, so a wrong dependency fails to link.
+function(twill_add_test NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
+  add_executable(test_${NAME} ${ARG_SOURCES})
+  target_link_libraries(test_${NAME} PRIVATE twill_flags twill_catch ${ARG_LIBS})
+  target_compile_definitions(test_${NAME} PRIVATE
+    TWILL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TWILL_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden")
+  add_test(NAME ${NAME} COMMAND test_${NAME})
+  set_tests_properties(${NAME} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+endfunction()

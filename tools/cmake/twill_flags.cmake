@@ -1,0 +1,27 @@
+# One interface target carries every flag; no global flags.
+add_library(twill_flags INTERFACE)
+target_compile_features(twill_flags INTERFACE cxx_std_20)
+target_include_directories(twill_flags INTERFACE "${PROJECT_SOURCE_DIR}")
+target_compile_definitions(twill_flags INTERFACE TWILL_VERSION="${PROJECT_VERSION}")
+target_compile_options(twill_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+# The baseline of a host build is AVX2 (x86-64-v3); gpu/host/ adds wider files and picks at run time.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(TWILL_X86 ON)
+  target_compile_options(twill_flags INTERFACE -march=x86-64-v3 -mtune=generic)
+endif()
+
+if(TWILL_WERROR)
+  target_compile_options(twill_flags INTERFACE -Werror)
+endif()
+if(TWILL_SANITIZE)
+  target_compile_options(twill_flags INTERFACE -fsanitize=${TWILL_SANITIZE} -fno-omit-frame-pointer
+                                               -fno-sanitize-recover=all)
+  target_link_options(twill_flags INTERFACE -fsanitize=${TWILL_SANITIZE})
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+endif()
