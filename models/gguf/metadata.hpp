@@ -1,0 +1,61 @@
+// metadata: the key-value section of a GGUF file, with checked getters.
+//
+// A plain value that owns its strings; immutable once read, any thread may read it. All integer
+// widths become int64 (a u64 beyond that becomes a double), both float widths double, bool arrays
+// int64 arrays of 0 and 1. Getters fail with missing_metadata or bad_metadata, naming the key.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "models/errc.hpp"
+
+namespace twill::models::gguf {
+
+using string_array = std::vector<std::string>;
+using int_array = std::vector<std::int64_t>;
+using float_array = std::vector<double>;
+
+struct metadata {
+  using entry =
+      std::variant<bool, std::int64_t, double, std::string, string_array, int_array, float_array>;
+
+  std::map<std::string, entry, std::less<>> entries;
+
+  bool has(std::string_view key) const { return entries.find(key) != entries.end(); }
+
+  /// The value when the key exists with exactly this type, else nullptr. T: a type of `entry`.
+  template <class T>
+  const T* find(std::string_view key) const {
+    const auto it = entries.find(key);
+    return it == entries.end() ? nullptr : std::get_if<T>(&it->second);
+  }
+
+  // Required keys: missing_metadata when absent, bad_metadata on another type.
+  result<std::string> get_string(std::string_view key) const;
+  /// An integer in [least, most].
+  result<std::int64_t> get_int(std::string_view key, std::int64_t least, std::int64_t most) const;
+  /// A finite number; integers are taken too.
+  result<double> get_float(std::string_view key) const;
+  result<bool> get_bool(std::string_view key) const;
+
+  // Optional keys: the fallback when absent, bad_metadata on another type.
+  result<std::string> get_string_or(std::string_view key, std::string fallback) const;
+  result<std::int64_t> get_int_or(std::string_view key, std::int64_t least, std::int64_t most,
+                                  std::int64_t fallback) const;
+  result<double> get_float_or(std::string_view key, double fallback) const;
+  result<bool> get_bool_or(std::string_view key, bool fallback) const;
+
+  /// Arrays by reference into this metadata; the failure is as above.
+  result<const string_array*> get_strings(std::string_view key) const;
+  result<const int_array*> get_ints(std::string_view key) const;
+  /// Float arrays only; see get_ints for integer ones.
+  result<const float_array*> get_floats(std::string_view key) const;
+};
+
+} // namespace twill::models::gguf
