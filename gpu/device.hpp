@@ -1,34 +1,37 @@
 // device: the place where kernels run, with a memory budget in bytes.
 //
 // Threads: open(), every op and the destructor belong to one thread, the one that launches kernels
-// (the executor); Kokkos is initialised there. memory_used() and info() may be called by any thread.
-// On a host build "device memory" is an arena of this process, committed page by page as it is
-// touched, and capped by the budget. Ops are asynchronous where the backend is: call fence() before
-// the host reads their results.
+// (the executor); Kokkos is initialised there. memory_used() and info() may be called by any
+// thread. On a host build "device memory" is an arena of this process, committed page by page as it
+// is touched, and capped by the budget. Ops are asynchronous where the backend is: call fence()
+// before the host reads their results.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "gpu/errc.hpp"
+#include "gpu/host/isa.hpp"
 #include "gpu/tensor.hpp"
 
 namespace twill::gpu {
 
 struct device_config {
-  std::string kind = "auto";      ///< auto | host | cuda
-  std::int32_t threads = 0;       ///< host compute threads; 0: the cores this process may use
-  std::int64_t memory_bytes = 0;  ///< budget; 0: what the machine has
+  std::string kind = "auto";     ///< auto | host | cuda
+  std::int32_t threads = 0;      ///< host compute threads; 0: the cores this process may use
+  std::int64_t memory_bytes = 0; ///< budget; 0: what the machine has
+  std::string isa = "auto";      ///< widest host kernels to use; tests name narrower ones
 };
 
 struct device_info {
-  std::string kind;            ///< host | cuda
-  std::string name;            ///< processor or board
-  std::string backend;         ///< "Kokkos 3.4.1 OpenMP", ...
-  std::string isa;             ///< widest instruction set in use: plain | avx2 | avx512 | avx512_vnni...
-  std::int32_t threads = 0;    ///< host compute threads
+  std::string kind;              ///< host | cuda
+  std::string name;              ///< processor or board
+  std::string backend;           ///< "Kokkos 3.4.1 OpenMP", ...
+  std::string isa;               ///< widest instruction set in use: see host/isa.hpp
+  std::int32_t threads = 0;      ///< host compute threads
   std::int64_t memory_bytes = 0; ///< the budget in force
 };
 
@@ -40,10 +43,16 @@ public:
   ~device();
 
   const device_info& info() const { return info_; }
+  host::isa isa() const { return isa_; }
 
   /// Zero-filled, 64-byte aligned. `label` names the allocation in the error.
   result<buffer> allocate(std::size_t bytes, const char* label);
   std::int64_t memory_used() const { return used_.load(std::memory_order_relaxed); }
+
+  /// At least `bytes` of uninitialised workspace for one op, 64-byte aligned. It grows and stays,
+  /// so a steady stream of steps allocates nothing; the next call may hand out the same memory.
+  /// Small next to weights and KV: counted in memory_used(), not held to the budget.
+  void* scratch(std::size_t bytes);
 
   /// Host -> device and back; blocking on return for the host side's memory.
   void upload(void* device_dst, const void* host_src, std::size_t bytes);
@@ -58,6 +67,9 @@ private:
   void release(void* data, std::size_t bytes) noexcept;
 
   device_info info_;
+  host::isa isa_ = host::isa::plain;
+  void* scratch_ = nullptr;
+  std::size_t scratch_bytes_ = 0;
   std::atomic<std::int64_t> used_{0};
 };
 

@@ -1,14 +1,14 @@
 // tensor_ref: a non-owning view of device memory; buffer: the owner of one allocation.
 //
 // A tensor_ref is contiguous but for its outermost rows, which may be strided (a column range of a
-// fused projection). Shapes are given outermost first. Views carry no lifetime: the buffer they come
-// from must outlive every kernel that uses them. Neither type is synchronised.
+// fused projection). Shapes are given outermost first. Views carry no lifetime: the buffer they
+// come from must outlive every kernel that uses them. Neither type is synchronised.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <utility>
 
 #include "config/base/assert.hpp"
 
@@ -19,10 +19,13 @@ enum class dtype : std::uint8_t { f32, f16, bf16, i32, u8 };
 constexpr std::size_t size_of(dtype t) {
   switch (t) {
   case dtype::f32:
-  case dtype::i32: return 4;
+  case dtype::i32:
+    return 4;
   case dtype::f16:
-  case dtype::bf16: return 2;
-  case dtype::u8: break;
+  case dtype::bf16:
+    return 2;
+  case dtype::u8:
+    break;
   }
   return 1;
 }
@@ -44,7 +47,8 @@ struct tensor_ref {
   /// Elements of one outermost row.
   std::int64_t row_size() const {
     std::int64_t n = 1;
-    for (std::int32_t i = 1; i < rank; ++i) n *= shape[static_cast<std::size_t>(i)];
+    for (std::int32_t i = 1; i < rank; ++i)
+      n *= shape[static_cast<std::size_t>(i)];
     return n;
   }
   bool contiguous() const { return row_stride == row_size(); }
@@ -67,7 +71,8 @@ class device;
 class buffer {
 public:
   buffer() = default;
-  buffer(device& owner, void* data, std::size_t bytes) : owner_(&owner), data_(data), bytes_(bytes) {}
+  buffer(device& owner, void* data, std::size_t bytes)
+      : owner_(&owner), data_(data), bytes_(bytes) {}
   buffer(buffer&& other) noexcept { swap(other); }
   buffer& operator=(buffer&& other) noexcept {
     buffer(std::move(other)).swap(*this);

@@ -1,9 +1,9 @@
 // Linear layers: out = x * W^T (+ bias), over dense or grouped-quantised weights.
 //
 // A matrix is packed once at load into the layout its kernels stream (16 output rows side by side,
-// so that every output element is summed by one lane in one fixed order). That order does not depend
-// on the number of rows of x, on how a prompt is cut into chunks, or on the thread count: a row's
-// result is bit-identical alone and in any batch, in every compute type.
+// so that every output element is summed by one lane in one fixed order). That order does not
+// depend on the number of rows of x, on how a prompt is cut into chunks, or on the thread count: a
+// row's result is bit-identical alone and in any batch, in every compute type.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ namespace twill::gpu {
 enum class compute_type : std::uint8_t {
   f32,  ///< weights widened to f32, f32 products and sums
   bf16, ///< both operands rounded to bf16, f32 sums
-  int8, ///< activations rounded to int8 per 32 columns, exact int32 sums per group, f32 across groups
+  int8, ///< activations rounded to int8 per 32 columns, exact int32 sums per group, f32 across
+        ///< groups
 };
 
 const char* name_of(compute_type t);
@@ -82,11 +83,11 @@ private:
 result<packed_matrix> pack(device& dev, const weight_source& source, const char* label);
 
 struct linear_args {
-  tensor_ref x;                  // (m, cols) f32, rows may be strided
-  const packed_matrix* weights;  // (rows, cols)
-  const float* bias = nullptr;   // (rows) or null
-  tensor_ref out;                // (m, rows) f32, rows may be strided
-  bool accumulate = false;       ///< out += instead of out = (the residual add)
+  tensor_ref x;                 // (m, cols) f32, rows may be strided
+  const packed_matrix* weights; // (rows, cols)
+  const float* bias = nullptr;  // (rows) or null
+  tensor_ref out;               // (m, rows) f32, rows may be strided
+  bool accumulate = false;      ///< out += instead of out = (the residual add)
   compute_type compute = compute_type::f32;
 };
 

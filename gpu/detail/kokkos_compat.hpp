@@ -1,0 +1,78 @@
+// The one file that knows Kokkos versions (3.4.1 to 5.x). Include it instead of <Kokkos_Core.hpp>.
+//
+// exec_space is where every kernel runs; on_host says whether that is this process. Start-up goes
+// through start_kokkos(), which any number of devices may call: Kokkos before 4.0 cannot be
+// initialised twice, so it is started once per process and never finalised.
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+#if KOKKOS_VERSION < 30700
+#include <Kokkos_MathematicalFunctions.hpp>
+#endif
+
+namespace twill::gpu::detail {
+
+using exec_space = Kokkos::DefaultExecutionSpace;
+using memory_space = exec_space::memory_space;
+
+/// Kernels run in this process and see its memory.
+inline constexpr bool on_host = std::is_same_v<exec_space, Kokkos::DefaultHostExecutionSpace>;
+
+/// Functions for kernels: math::exp(float) and friends, on any backend.
+#if KOKKOS_VERSION < 30700
+namespace math = Kokkos::Experimental; // drop when Kokkos >= 3.7
+#else
+namespace math = Kokkos;
+#endif
+
+using range = Kokkos::RangePolicy<exec_space, Kokkos::IndexType<long>>;
+using team_range = Kokkos::TeamPolicy<exec_space>;
+using team_member = team_range::member_type;
+
+/// A view of plain memory, for copies.
+template <class Space>
+using bytes_view = Kokkos::View<unsigned char*, Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+
+/// Starts Kokkos on its first call; on later calls makes the calling thread one that may launch.
+/// `threads` counts host threads and matters on the first call only. Returns the pool's size.
+inline int start_kokkos(int threads) {
+#if KOKKOS_VERSION < 30500 && defined(KOKKOS_ENABLE_OPENMP)
+  // 3.4 keeps its OpenMP pool in a thread-local of the initialising thread; another thread's
+  // launches would run serially. Drop when Kokkos >= 3.5.
+  static Kokkos::Impl::OpenMPExec* pool = nullptr;
+#endif
+  if (!Kokkos::is_initialized()) {
+#if KOKKOS_VERSION < 30700
+    Kokkos::InitArguments settings;
+    settings.num_threads = threads;
+    settings.disable_warnings = true;
+#else
+    Kokkos::InitializationSettings settings;
+    settings.set_num_threads(threads).set_disable_warnings(true);
+#endif
+    Kokkos::initialize(settings);
+#if KOKKOS_VERSION < 30500 && defined(KOKKOS_ENABLE_OPENMP)
+    pool = Kokkos::Impl::t_openmp_instance;
+#endif
+  }
+#if KOKKOS_VERSION < 30500 && defined(KOKKOS_ENABLE_OPENMP)
+  if (Kokkos::Impl::t_openmp_instance == nullptr) Kokkos::Impl::t_openmp_instance = pool;
+#endif
+#if KOKKOS_VERSION < 30700
+  return Kokkos::DefaultHostExecutionSpace::concurrency();
+#else
+  return Kokkos::DefaultHostExecutionSpace().concurrency();
+#endif
+}
+
+/// "Kokkos 3.4.1 OpenMP".
+inline std::string backend_name() {
+  return "Kokkos " + std::to_string(KOKKOS_VERSION / 10000) + "." +
+         std::to_string(KOKKOS_VERSION / 100 % 100) + "." + std::to_string(KOKKOS_VERSION % 100) +
+         " " + exec_space::name();
+}
+
+} // namespace twill::gpu::detail

@@ -1,0 +1,155 @@
+#include "gpu/device.hpp"
+
+#include <cstring>
+#include <new>
+
+#include <sys/mman.h>
+
+#include "config/base/units.hpp"
+#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/host/machine.hpp"
+
+namespace twill::gpu {
+
+namespace {
+
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+
+/// Zero-filled memory of the execution space, or null.
+void* map_memory(std::size_t bytes) {
+  if constexpr (detail::on_host) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) return nullptr;
+#ifdef MADV_HUGEPAGE
+    // Weights are streamed once per token: with 4 KiB pages the walk costs a tenth of that.
+    if (bytes >= 2 * huge_page_bytes) madvise(data, bytes, MADV_HUGEPAGE);
+#endif
+    return data;
+  } else {
+    void* data = nullptr;
+    try {
+      data = Kokkos::kokkos_malloc<detail::memory_space>("twill", bytes);
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+    if (data != nullptr) {
+      const detail::bytes_view<detail::memory_space> view(static_cast<unsigned char*>(data), bytes);
+      Kokkos::deep_copy(view, static_cast<unsigned char>(0));
+    }
+    return data;
+  }
+}
+
+void unmap_memory(void* data, std::size_t bytes) noexcept {
+  if constexpr (detail::on_host)
+    munmap(data, bytes);
+  else
+    Kokkos::kokkos_free<detail::memory_space>(data);
+}
+
+} // namespace
+
+result<std::unique_ptr<device>> device::open(const device_config& config) {
+  constexpr const char* built = detail::on_host ? "host" : "cuda";
+  if (config.kind != "auto" && config.kind != "host" && config.kind != "cuda")
+    return failure{errc::not_built,
+                   "device.kind must be auto, host or cuda, got \"" + config.kind + "\""};
+  if (config.kind != "auto" && config.kind != built)
+    return failure{errc::not_built, "device.kind must be auto or " + std::string(built) +
+                                        " in this build, got \"" + config.kind + "\""};
+  const host::isa widest = host::widest_isa();
+  const auto wanted = config.isa == "auto" ? widest : host::parse_isa(config.isa);
+  if (!wanted || *wanted > widest)
+    return failure{errc::not_built, "device.isa must be auto or at most " +
+                                        std::string(name_of(widest)) +
+                                        " on this processor, got \"" + config.isa + "\""};
+
+  const std::int32_t threads = config.threads > 0 ? config.threads : host::usable_cores();
+  detail::start_kokkos(threads);
+
+  std::unique_ptr<device> dev(new device);
+  dev->isa_ = *wanted;
+  dev->info_.kind = built;
+  dev->info_.name = detail::on_host ? host::processor_name() : detail::exec_space::name();
+  dev->info_.backend = detail::backend_name();
+  dev->info_.isa = name_of(*wanted);
+  dev->info_.threads = threads;
+  dev->info_.memory_bytes = config.memory_bytes > 0 ? config.memory_bytes : host::memory_bytes();
+  return dev;
+}
+
+device::~device() {
+  fence();
+  if (scratch_ != nullptr) release(scratch_, scratch_bytes_);
+}
+
+result<buffer> device::allocate(std::size_t bytes, const char* label) {
+  bytes = bytes == 0 ? 1 : bytes;
+  const std::int64_t used = memory_used();
+  const auto describe = [&](const char* why) {
+    return std::string(label) + ": " + why + ": needs " +
+           format_bytes(static_cast<std::int64_t>(bytes)) + " (" + std::to_string(bytes) +
+           " bytes), " + format_bytes(used) + " of " + format_bytes(info_.memory_bytes) +
+           " are in use";
+  };
+  if (bytes > static_cast<std::uint64_t>(info_.memory_bytes) ||
+      used > info_.memory_bytes - static_cast<std::int64_t>(bytes))
+    return failure{errc::out_of_memory, describe("the allocation must fit device.memory")};
+  void* data = map_memory(bytes);
+  if (data == nullptr)
+    return failure{errc::out_of_memory, describe("the machine refused the memory")};
+  used_.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
+  return buffer(*this, data, bytes);
+}
+
+void* device::scratch(std::size_t bytes) {
+  if (bytes <= scratch_bytes_) return scratch_;
+  fence();
+  const std::size_t grown = (bytes + bytes / 2 + 4095) / 4096 * 4096;
+  void* data = map_memory(grown);
+  if (data == nullptr) throw std::bad_alloc();
+  used_.fetch_add(static_cast<std::int64_t>(grown), std::memory_order_relaxed);
+  if (scratch_ != nullptr) release(scratch_, scratch_bytes_);
+  scratch_ = data;
+  scratch_bytes_ = grown;
+  return scratch_;
+}
+
+void device::upload(void* device_dst, const void* host_src, std::size_t bytes) {
+  if constexpr (detail::on_host) {
+    if (bytes > 0) std::memcpy(device_dst, host_src, bytes);
+  } else {
+    Kokkos::deep_copy(
+        detail::bytes_view<detail::memory_space>(static_cast<unsigned char*>(device_dst), bytes),
+        detail::bytes_view<Kokkos::HostSpace>(
+            static_cast<unsigned char*>(const_cast<void*>(host_src)), bytes));
+  }
+}
+
+void device::download(void* host_dst, const void* device_src, std::size_t bytes) {
+  if constexpr (detail::on_host) {
+    fence();
+    if (bytes > 0) std::memcpy(host_dst, device_src, bytes);
+  } else {
+    Kokkos::deep_copy(
+        detail::bytes_view<Kokkos::HostSpace>(static_cast<unsigned char*>(host_dst), bytes),
+        detail::bytes_view<detail::memory_space>(
+            static_cast<unsigned char*>(const_cast<void*>(device_src)), bytes));
+  }
+}
+
+void device::fence() {
+  detail::exec_space().fence();
+}
+
+void device::release(void* data, std::size_t bytes) noexcept {
+  unmap_memory(data, bytes);
+  used_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
+}
+
+buffer::~buffer() {
+  if (owner_ != nullptr) owner_->release(data_, bytes_);
+}
+
+} // namespace twill::gpu

@@ -1,0 +1,103 @@
+#include "tests/catch.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "gpu/device.hpp"
+#include "gpu/host/machine.hpp"
+
+using namespace twill;
+using gpu::device;
+
+TEST_CASE("a device says what it is") {
+  auto dev = device::open({.kind = "auto"});
+  REQUIRE(dev.ok());
+  const gpu::device_info& info = dev.value()->info();
+  CHECK((info.kind == "host" || info.kind == "cuda"));
+  CHECK(!info.name.empty());
+  CHECK(info.backend.starts_with("Kokkos "));
+  CHECK(info.isa == gpu::host::name_of(gpu::host::widest_isa()));
+  CHECK(info.threads == gpu::host::usable_cores());
+  CHECK(info.memory_bytes > 0);
+}
+
+TEST_CASE("an unknown or absent kind or instruction set is refused by name") {
+  auto unknown = device::open({.kind = "tpu"});
+  REQUIRE(!unknown.ok());
+  CHECK(unknown.code() == gpu::errc::not_built);
+  CHECK(unknown.detail().find("\"tpu\"") != std::string::npos);
+  auto isa = device::open({.isa = "avx1024"});
+  REQUIRE(!isa.ok());
+  CHECK(isa.detail().find("\"avx1024\"") != std::string::npos);
+  auto built = device::open({.kind = "auto"});
+  REQUIRE(built.ok());
+  auto other = device::open({.kind = built.value()->info().kind == "host" ? "cuda" : "host"});
+  REQUIRE(!other.ok());
+  CHECK(other.code() == gpu::errc::not_built);
+}
+
+TEST_CASE("memory is zero, aligned, counted and given back") {
+  auto dev = device::open({.memory_bytes = 32 << 20}).value();
+  CHECK(dev->memory_used() == 0);
+  {
+    auto a = dev->allocate(1000, "a").value();
+    auto b = dev->allocate(9 << 20, "b").value();
+    CHECK(reinterpret_cast<std::uintptr_t>(a.data()) % 64 == 0);
+    CHECK(reinterpret_cast<std::uintptr_t>(b.data()) % 64 == 0);
+    CHECK(dev->memory_used() == 1000 + (9 << 20));
+    std::vector<unsigned char> bytes(1000, 7);
+    dev->download(bytes.data(), a.data(), bytes.size());
+    CHECK(bytes == std::vector<unsigned char>(1000, 0));
+    gpu::buffer moved = std::move(a);
+    CHECK(moved.bytes() == 1000);
+    CHECK(dev->memory_used() == 1000 + (9 << 20));
+    moved = gpu::buffer();
+    CHECK(dev->memory_used() == 9 << 20);
+  }
+  CHECK(dev->memory_used() == 0);
+  CHECK(dev->allocate(0, "empty").ok());
+}
+
+TEST_CASE("an allocation past the budget is refused with the numbers") {
+  auto dev = device::open({.memory_bytes = 1 << 20}).value();
+  auto held = dev->allocate(512 << 10, "held").value();
+  auto refused = dev->allocate((512 << 10) + 1, "kv arena");
+  REQUIRE(!refused.ok());
+  CHECK(refused.code() == gpu::errc::out_of_memory);
+  for (const char* part : {"kv arena", "524289 bytes", "512", "MiB"})
+    CHECK(refused.detail().find(part) != std::string::npos);
+  CHECK(!dev->allocate(~std::size_t{0}, "huge").ok());
+  CHECK(dev->allocate(512 << 10, "the rest").ok());
+}
+
+TEST_CASE("uploads and downloads keep every byte") {
+  auto dev = device::open({}).value();
+  std::vector<unsigned char> there(100003), back(there.size());
+  for (std::size_t i = 0; i < there.size(); ++i)
+    there[i] = static_cast<unsigned char>(i * 31);
+  auto memory = dev->allocate(there.size(), "copy").value();
+  dev->upload(memory.data(), there.data(), there.size());
+  dev->download(back.data(), memory.data(), back.size());
+  CHECK(there == back);
+}
+
+TEST_CASE("scratch memory grows once and is kept") {
+  auto dev = device::open({}).value();
+  void* small = dev->scratch(100);
+  CHECK(dev->scratch(50) == small);
+  void* large = dev->scratch(1 << 20);
+  CHECK(reinterpret_cast<std::uintptr_t>(large) % 64 == 0);
+  CHECK(dev->scratch(1 << 20) == large);
+}
+
+TEST_CASE("a device may be opened again, also on another thread") {
+  { auto first = device::open({}).value(); }
+  std::thread([] {
+    auto second = device::open({});
+    CHECK(second.ok());
+    CHECK(second.value()->allocate(64, "x").ok());
+    second.value()->fence();
+  }).join();
+}
