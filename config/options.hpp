@@ -47,26 +47,27 @@ struct device_options {
 
 /// [server]: sockets.
 struct server_options {
-  std::string listen = "127.0.0.1:8080";       ///< HOST:PORT; port 0 picks a free one
-  std::int32_t threads = 1;                    ///< socket threads
-  std::int32_t max_connections = 20000;        ///< open sockets; more are closed at accept
-  std::int64_t max_body_bytes = 16 * mib;      ///< HTTP request body
-  std::int64_t max_frame_bytes = 4 * mib;      ///< one WebSocket message
-  std::int64_t max_write_queue_bytes = 1 * mib; ///< unsent output of one socket before it is cut off
-  milliseconds idle_timeout{300000};           ///< silence after which a socket is pinged, then closed
-  milliseconds header_timeout{30000};          ///< time to receive a whole request
-  milliseconds slow_reader_timeout{30000};     ///< paused this long: cut off with an error
-  milliseconds drain_timeout{30000};           ///< SIGTERM: streams may finish within this
-  std::vector<std::string> api_keys;           ///< non-empty: a Bearer key is required
-  std::int32_t max_streams_per_socket = 32;    ///< lanes (`stream_id`) of one WebSocket
+  std::string listen = "127.0.0.1:8080";  ///< HOST:PORT; port 0 picks a free one
+  std::int32_t threads = 1;               ///< socket threads
+  std::int32_t max_connections = 20000;   ///< open sockets; more are closed at accept
+  std::int64_t max_body_bytes = 16 * mib; ///< HTTP request body
+  std::int64_t max_frame_bytes = 4 * mib; ///< one WebSocket message
+  std::int64_t max_write_queue_bytes =
+      1 * mib;                              ///< unsent output of one socket before it is cut off
+  milliseconds idle_timeout{300000};        ///< silence after which a socket is pinged, then closed
+  milliseconds header_timeout{30000};       ///< time to receive a whole request
+  milliseconds slow_reader_timeout{30000};  ///< paused this long: cut off with an error
+  milliseconds drain_timeout{30000};        ///< SIGTERM: streams may finish within this
+  std::vector<std::string> api_keys;        ///< non-empty: a Bearer key is required
+  std::int32_t max_streams_per_socket = 32; ///< lanes (`stream_id`) of one WebSocket
 };
 
 /// [limits]: what one request may ask.
 struct limit_options {
-  std::int32_t max_choices = 16;       ///< `n`
-  std::int32_t max_logprobs = 20;      ///< alternatives per token
-  std::int32_t max_stop_strings = 16;  ///< `stop` entries
-  std::int32_t default_max_tokens = 0; ///< chat without max_tokens; 0: up to the context limit
+  std::int32_t max_choices = 16;        ///< `n`
+  std::int32_t max_logprobs = 20;       ///< alternatives per token
+  std::int32_t max_stop_strings = 16;   ///< `stop` entries
+  std::int32_t default_max_tokens = 0;  ///< chat without max_tokens; 0: up to the context limit
   milliseconds request_timeout{600000}; ///< from submit to last token; 0: none
 };
 

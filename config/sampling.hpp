@@ -16,26 +16,26 @@
 namespace twill::config {
 
 struct sampling_params {
-  float temperature = 1.0f;        ///< 0 is greedy (argmax, lowest id on a tie); range [0, 100]
-  std::int32_t top_k = 0;          ///< keep the k most likely; 0 or -1: off
-  float top_p = 1.0f;              ///< nucleus, range (0, 1]
-  float min_p = 0.0f;              ///< relative to the most likely, range [0, 1]
-  float repetition_penalty = 1.0f; ///< over prompt and output ids, > 0; 1: off
-  float presence_penalty = 0.0f;   ///< over output ids, range [-2, 2]
-  float frequency_penalty = 0.0f;  ///< over output ids, range [-2, 2]
+  float temperature = 1.0f;          ///< 0 is greedy (argmax, lowest id on a tie); range [0, 100]
+  std::int32_t top_k = 0;            ///< keep the k most likely; 0 or -1: off
+  float top_p = 1.0f;                ///< nucleus, range (0, 1]
+  float min_p = 0.0f;                ///< relative to the most likely, range [0, 1]
+  float repetition_penalty = 1.0f;   ///< over prompt and output ids, > 0; 1: off
+  float presence_penalty = 0.0f;     ///< over output ids, range [-2, 2]
+  float frequency_penalty = 0.0f;    ///< over output ids, range [-2, 2]
   std::optional<std::uint64_t> seed; ///< absent: drawn by the server
   std::vector<std::pair<std::int32_t, float>> logit_bias; ///< id -> added to its logit, [-100, 100]
 
-  std::int32_t max_tokens = -1;        ///< output tokens; -1: up to the context limit
-  std::int32_t min_tokens = 0;         ///< end ids and stop ids are banned before this many tokens
-  bool ignore_eos = false;             ///< the model's end ids do not stop the sequence
-  std::vector<std::string> stop;       ///< stop strings; not part of the returned text
+  std::int32_t max_tokens = -1;  ///< output tokens; -1: up to the context limit
+  std::int32_t min_tokens = 0;   ///< end ids and stop ids are banned before this many tokens
+  bool ignore_eos = false;       ///< the model's end ids do not stop the sequence
+  std::vector<std::string> stop; ///< stop strings; not part of the returned text
   std::vector<std::int32_t> stop_token_ids;
   bool include_stop_str_in_output = false;
-  bool skip_special_tokens = true;     ///< special tokens yield no text
+  bool skip_special_tokens = true; ///< special tokens yield no text
 
-  std::int32_t n = 1;                  ///< sequences per prompt
-  std::int32_t logprobs = -1;          ///< alternatives reported per token; -1: none at all
+  std::int32_t n = 1;         ///< sequences per prompt
+  std::int32_t logprobs = -1; ///< alternatives reported per token; -1: none at all
 };
 
 enum class sampling_errc {

@@ -4,13 +4,17 @@
 // library reaches this header. Each line about a request carries its id in the text.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 namespace twill::log {
 
 enum class level { trace, debug, info, warn, error, off };
 
-/// Sets the least level that is written, to standard error. Call once, early in main().
+/// The level of that name ("trace" ... "off").
+std::optional<level> level_named(std::string_view name);
+
+/// Sets the least level that is written, to standard error. Any thread, any time.
 void configure(level least);
 
 /// True when a line of this level would be written; guard costly message building with it.
@@ -18,9 +22,17 @@ bool enabled(level l) noexcept;
 
 void write(level l, std::string_view message);
 
-inline void debug(std::string_view message) { write(level::debug, message); }
-inline void info(std::string_view message) { write(level::info, message); }
-inline void warn(std::string_view message) { write(level::warn, message); }
-inline void error(std::string_view message) { write(level::error, message); }
+inline void debug(std::string_view message) {
+  write(level::debug, message);
+}
+inline void info(std::string_view message) {
+  write(level::info, message);
+}
+inline void warn(std::string_view message) {
+  write(level::warn, message);
+}
+inline void error(std::string_view message) {
+  write(level::error, message);
+}
 
 } // namespace twill::log

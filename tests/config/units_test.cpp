@@ -13,7 +13,8 @@ TEST_CASE("byte counts are read in binary and decimal units", "[config]") {
 }
 
 TEST_CASE("text that is no byte count is refused", "[config]") {
-  for (const char* text : {"", "-1", "GiB", "1 parsec", "nan", "inf", "1e400", "9999999 TiB", "1 2"})
+  for (const char* text :
+       {"", "-1", "GiB", "1 parsec", "nan", "inf", "1e400", "9999999 TiB", "1 2"})
     CHECK_FALSE(parse_bytes(text).has_value());
 }
 
@@ -21,4 +22,15 @@ TEST_CASE("byte counts print with a unit a person can read", "[config]") {
   CHECK(format_bytes(0) == "0 B");
   CHECK(format_bytes(1536) == "1.50 KiB");
   CHECK(format_bytes(3 * gib / 2) == "1.50 GiB");
+}
+
+TEST_CASE("times are read with their units", "[config]") {
+  using namespace std::chrono_literals;
+  CHECK(parse_duration("500ms") == 500ms);
+  CHECK(parse_duration("30s") == 30s);
+  CHECK(parse_duration("1.5 s") == 1500ms);
+  CHECK(parse_duration("5m") == 5min);
+  CHECK(parse_duration("2h") == 2h);
+  for (const char* text : {"", "30", "-1s", "s", "5 days", "nan s", "1e300h", "99999999999h"})
+    CHECK_FALSE(parse_duration(text).has_value());
 }

@@ -1,0 +1,172 @@
+#include "config/detail/keys.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "config/base/units.hpp"
+#include "config/detail/rules.hpp"
+
+namespace twill::config::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::int64_t tib = 1024 * gib;
+constexpr std::int64_t most_tokens = 16 * 1024 * 1024;
+
+#define TWILL_SLOT(member) [](options& o) -> slot { return &o.member; }
+#define TWILL_BYTES(member) [](options& o) -> slot { return bytes_slot{&o.member}; }
+
+// One row per key; everything else (loading, --set, --print-config, the reference) follows.
+const std::vector<key>& rows() {
+  static const std::vector<key> table{
+      // clang-format off
+      {"model.path", TWILL_SLOT(model.path), "", any_path(),
+       "GGUF file; empty: the default model of `twill default-model`"},
+      {"model.name", TWILL_SLOT(model.name), "", any_name(),
+       "id shown to clients; empty: the model's own name"},
+      {"model.compute", TWILL_SLOT(model.compute), "", one_of({"auto", "f32", "bf16", "int8"}),
+       "how matrix products are computed"},
+      {"model.chat_template", TWILL_SLOT(model.chat_template), "", any_path(),
+       "file with a Jinja chat template; empty: the model's own"},
+
+      {"kv.memory", TWILL_BYTES(kv.memory_bytes), "", bytes_between(0, 64 * tib),
+       "hard cap of all KV blocks; 0: a share of free memory"},
+      {"kv.block_tokens", TWILL_SLOT(kv.block_tokens), "tokens", power_of_two_between(8, 256),
+       "positions per KV block"},
+      {"kv.type", TWILL_SLOT(kv.type), "", one_of({"auto", "f32", "f16", "bf16"}),
+       "element type of keys and values"},
+
+      {"scheduler.max_step_tokens", TWILL_SLOT(scheduler.max_step_tokens), "tokens",
+       between(1, 65536), "tokens of one forward pass, prefill chunks and decodes together"},
+      {"scheduler.max_running", TWILL_SLOT(scheduler.max_running), "sequences", between(1, 65536),
+       "sequences that run at once"},
+      {"scheduler.max_queued", TWILL_SLOT(scheduler.max_queued), "requests", between(1, 1'000'000),
+       "requests that wait before new ones are refused (429)"},
+      {"scheduler.max_context_tokens", TWILL_SLOT(scheduler.max_context_tokens), "tokens",
+       between(0, most_tokens), "prompt + output of one sequence; 0: the model's own limit"},
+
+      {"device.kind", TWILL_SLOT(device.kind), "", one_of({"auto", "host", "cuda"}),
+       "where kernels run"},
+      {"device.memory", TWILL_BYTES(device.memory_bytes), "", bytes_between(0, 64 * tib),
+       "budget for weights, KV and workspace; 0: no cap of ours"},
+      {"device.threads", TWILL_SLOT(device.threads), "threads", between(0, 1024),
+       "host compute threads; 0: the cores this process may use"},
+
+      {"server.listen", TWILL_SLOT(server.listen), "", host_and_port(),
+       "address of the one listener; port 0 picks a free one"},
+      {"server.threads", TWILL_SLOT(server.threads), "threads", between(1, 256), "socket threads"},
+      {"server.max_connections", TWILL_SLOT(server.max_connections), "sockets",
+       between(1, 1'000'000), "open sockets; more are closed at accept"},
+      {"server.max_body", TWILL_BYTES(server.max_body_bytes), "", bytes_between(kib, gib),
+       "largest HTTP request body"},
+      {"server.max_frame", TWILL_BYTES(server.max_frame_bytes), "", bytes_between(kib, gib),
+       "largest WebSocket message"},
+      {"server.max_write_queue", TWILL_BYTES(server.max_write_queue_bytes), "",
+       bytes_between(4 * kib, gib), "unsent output of one socket before it is cut off"},
+      {"server.idle_timeout", TWILL_SLOT(server.idle_timeout), "", time_between(100ms, 24h),
+       "silence after which a socket is pinged, then closed"},
+      {"server.header_timeout", TWILL_SLOT(server.header_timeout), "", time_between(100ms, 1h),
+       "time in which a whole request must arrive"},
+      {"server.slow_reader_timeout", TWILL_SLOT(server.slow_reader_timeout), "",
+       time_between(100ms, 24h), "a reader that stays behind this long is cut off with an error"},
+      {"server.drain_timeout", TWILL_SLOT(server.drain_timeout), "", time_between(0ms, 24h),
+       "after SIGTERM, streams may finish within this"},
+      {"server.api_keys", TWILL_SLOT(server.api_keys), "", list_of_keys(),
+       "when not empty, clients must send one as `Authorization: Bearer KEY` (secret)"},
+      {"server.max_streams_per_socket", TWILL_SLOT(server.max_streams_per_socket), "streams",
+       between(1, 1024), "lanes (`stream_id`) of one WebSocket"},
+
+      {"limits.max_choices", TWILL_SLOT(limits.max_choices), "sequences", between(1, 1024),
+       "largest `n` of a request"},
+      {"limits.max_logprobs", TWILL_SLOT(limits.max_logprobs), "tokens", between(0, 1000),
+       "alternatives reported per token"},
+      {"limits.max_stop_strings", TWILL_SLOT(limits.max_stop_strings), "strings", between(0, 1000),
+       "`stop` entries of a request"},
+      {"limits.default_max_tokens", TWILL_SLOT(limits.default_max_tokens), "tokens",
+       between(0, most_tokens), "output of a chat without `max_tokens`; 0: up to the context limit"},
+      {"limits.request_timeout", TWILL_SLOT(limits.request_timeout), "", time_between(0ms, 168h),
+       "from arrival to the last token; 0: none"},
+
+      {"log.level", TWILL_SLOT(log.level), "",
+       one_of({"trace", "debug", "info", "warn", "error", "off"}),
+       "least level that is written, to standard error; SIGHUP reloads it"},
+      // clang-format on
+  };
+  return table;
+}
+
+#undef TWILL_SLOT
+#undef TWILL_BYTES
+
+} // namespace
+
+std::span<const key> all_keys() {
+  return rows();
+}
+
+const key* find_key(std::string_view name) {
+  const auto keys = all_keys();
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const key& k) { return k.name == name; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+std::string_view table_of(const key& k) {
+  return k.name.substr(0, k.name.find('.'));
+}
+std::string_view member_of(const key& k) {
+  return k.name.substr(k.name.find('.') + 1);
+}
+
+key_kind kind_of(const key& k) {
+  // The order of slot's alternatives is the order of key_kind's values.
+  options any;
+  return static_cast<key_kind>(k.locate(any).index());
+}
+
+key_value get(const key& k, const options& from) {
+  struct reader {
+    key_value operator()(const std::string* s) const { return *s; }
+    key_value operator()(const std::int32_t* n) const { return std::int64_t{*n}; }
+    key_value operator()(bytes_slot b) const { return *b.bytes; }
+    key_value operator()(const milliseconds* t) const { return std::int64_t{t->count()}; }
+    key_value operator()(const std::vector<std::string>* l) const { return *l; }
+  };
+  // locate() hands out a mutable address; nothing is written through it here.
+  return std::visit(reader{}, k.locate(const_cast<options&>(from)));
+}
+
+void set(const key& k, options& to, const key_value& v) {
+  struct writer {
+    const key_value& v;
+    void operator()(std::string* s) const { *s = std::get<std::string>(v); }
+    void operator()(std::int32_t* n) const {
+      *n = static_cast<std::int32_t>(std::get<std::int64_t>(v));
+    }
+    void operator()(bytes_slot b) const { *b.bytes = std::get<std::int64_t>(v); }
+    void operator()(milliseconds* t) const { *t = milliseconds(std::get<std::int64_t>(v)); }
+    void operator()(std::vector<std::string>* l) const {
+      *l = std::get<std::vector<std::string>>(v);
+    }
+  };
+  std::visit(writer{v}, k.locate(to));
+}
+
+std::string print_value(const key& k, const key_value& v) {
+  if (const auto* text = std::get_if<std::string>(&v)) return quote(*text);
+  if (const auto* list = std::get_if<std::vector<std::string>>(&v)) {
+    std::string out = "[";
+    for (std::size_t i = 0; i < list->size(); ++i)
+      out += (i > 0 ? ", " : "") + quote((*list)[i]);
+    return out + "]";
+  }
+  const std::int64_t number = std::get<std::int64_t>(v);
+  const auto kind = kind_of(k);
+  if (kind == key_kind::time && number != 0) return quote(exact_time(number));
+  if (kind == key_kind::bytes && exact_bytes(number) != std::to_string(number))
+    return quote(exact_bytes(number));
+  return std::to_string(number);
+}
+
+} // namespace twill::config::detail

@@ -1,0 +1,33 @@
+// Builders of the rules that rows of the key table use.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "config/detail/keys.hpp"
+
+namespace twill::config::detail {
+
+rule any_path();
+/// Printable text without line breaks, at most 256 bytes; may be empty.
+rule any_name();
+rule one_of(std::initializer_list<const char*> words);
+rule between(std::int64_t low, std::int64_t high);
+rule bytes_between(std::int64_t low, std::int64_t high);
+rule time_between(milliseconds low, milliseconds high);
+rule power_of_two_between(std::int64_t low, std::int64_t high);
+/// "host:port", "1.2.3.4:80" or "[::1]:80"; port 0..65535.
+rule host_and_port();
+/// Non-empty entries of visible ASCII.
+rule list_of_keys();
+
+/// `text` in double quotes with TOML's escapes, on one line.
+std::string quote(std::string_view text);
+/// "16 MiB" where that is exact, else plain bytes.
+std::string exact_bytes(std::int64_t bytes);
+/// "5m", "30s", "500ms": the largest unit that is exact.
+std::string exact_time(std::int64_t milliseconds);
+
+} // namespace twill::config::detail

@@ -1,0 +1,186 @@
+#include "config/load.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "config/base/units.hpp"
+#include "config/detail/keys.hpp"
+#include "config/detail/nearest.hpp"
+#include "config/detail/toml_value.hpp"
+
+namespace twill::config {
+namespace {
+
+using namespace detail;
+
+constexpr std::int64_t largest_file = 4 * mib;
+
+std::string at(const std::string& file, const toml::source_region& where) {
+  return file + ":" + std::to_string(where.begin.line) + ":" + std::to_string(where.begin.column);
+}
+
+std::string ticked(std::string_view name) {
+  std::string text = "`";
+  text += name;
+  return text += '`';
+}
+
+std::vector<std::string_view> table_names() {
+  std::vector<std::string_view> names;
+  for (const auto& k : all_keys())
+    if (names.empty() || names.back() != table_of(k)) names.push_back(table_of(k));
+  return names;
+}
+
+std::string unknown_key(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const auto& k : all_keys())
+    known.push_back(k.name);
+  auto meant = nearest(name, known);
+  if (meant.empty()) {
+    // The right member in the wrong table, or in none.
+    const auto member = name.substr(name.find('.') == name.npos ? 0 : name.find('.') + 1);
+    for (const auto& k : all_keys())
+      if (member_of(k) == member && meant.empty()) meant = k.name;
+  }
+  return "unknown key " + ticked(name) +
+         (meant.empty() ? "" : "; did you mean " + ticked(meant) + "?");
+}
+
+/// Gathers values and errors from every source, then checks what concerns several keys.
+class loader {
+public:
+  void add_table(const toml::table& root, const std::string& file) {
+    for (const auto& [name, node] : root)
+      add_section(name, node, file);
+  }
+
+  void add_setting(const setting& given) {
+    const auto* k = find_key(given.key);
+    if (k == nullptr) return complain(given.origin, unknown_key(given.key));
+    const auto parsed = given.literal ? toml::table{{"v", given.value}} : parse(*k, given.value);
+    store(*k, *parsed.get("v"), given.origin);
+  }
+
+  result<options, load_errc> finish() {
+    check_memory();
+    if (errors_.empty()) return std::move(loaded_);
+    std::string detail;
+    for (const auto& line : errors_)
+      detail += (detail.empty() ? "" : "\n") + line;
+    return failure{load_errc::bad_keys, std::move(detail)};
+  }
+
+private:
+  void add_section(const toml::key& name, const toml::node& node, const std::string& file) {
+    const auto tables = table_names();
+    const bool known = std::find(tables.begin(), tables.end(), name.str()) != tables.end();
+    const auto where = at(file, name.source());
+    if (known && !node.is_table())
+      return complain(where, ticked(name.str()) + " must be a table, got " + show(node));
+    if (known) {
+      for (const auto& [member, value] : *node.as_table())
+        add_key(std::string(name.str()) + "." + std::string(member.str()), member, value, file);
+    } else if (node.is_table()) {
+      const auto meant = nearest(name.str(), tables);
+      complain(where, "unknown table `[" + std::string(name.str()) + "]`" +
+                          (meant.empty() ? "" : "; did you mean `[" + std::string(meant) + "]`?"));
+    } else {
+      complain(where, unknown_key(name.str()));
+    }
+  }
+
+  void add_key(const std::string& name, const toml::key& where, const toml::node& node,
+               const std::string& file) {
+    if (const auto* k = find_key(name))
+      store(*k, node, at(file, node.source()));
+    else
+      complain(at(file, where.source()), unknown_key(name));
+  }
+
+  void store(const key& k, const toml::node& node, const std::string& origin) {
+    auto read = read_value(k, node);
+    if (!read.value.has_value()) return complain(origin, ticked(k.name) + " " + read.problem);
+    set(k, loaded_, *read.value);
+    origins_[k.name] = origin;
+  }
+
+  /// The text as a TOML value under "v". What is no TOML value counts as a bare word, and so does
+  /// anything unquoted that is given to a string key (a model may be named 7).
+  static toml::table parse(const key& k, const std::string& text) {
+    try {
+      auto parsed = toml::parse("v = " + text);
+      const auto* node = parsed.size() == 1 ? parsed.get("v") : nullptr;
+      if (node != nullptr && (kind_of(k) != key_kind::text || node->is_string())) return parsed;
+    } catch (const toml::parse_error&) {
+    }
+    return toml::table{{"v", text}};
+  }
+
+  void check_memory() {
+    const auto& kv = loaded_.kv.memory_bytes;
+    const auto& device = loaded_.device.memory_bytes;
+    if (device == 0 || kv <= device) return;
+    complain(origins_.count("kv.memory") ? origins_["kv.memory"] : "configuration",
+             "`kv.memory` must be at most `device.memory` (" + format_bytes(device) + "), got " +
+                 format_bytes(kv));
+  }
+
+  void complain(const std::string& origin, const std::string& problem) {
+    errors_.push_back(origin + ": " + problem);
+  }
+
+  options loaded_;
+  std::map<std::string_view, std::string> origins_; ///< key -> where its value came from
+  std::vector<std::string> errors_;
+};
+
+} // namespace
+
+result<setting, load_errc> parse_setting(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return failure{load_errc::bad_keys, "--set: must be KEY=VALUE, got \"" + text + "\""};
+  const auto trim = [](std::string s) {
+    s.erase(0, std::min(s.find_first_not_of(" \t"), s.size()));
+    s.erase(s.find_last_not_of(" \t") + 1);
+    return s;
+  };
+  return setting{"--set", trim(text.substr(0, equals)), trim(text.substr(equals + 1)), false};
+}
+
+result<options, load_errc> load_text(const std::string& text, const std::string& file,
+                                     const std::vector<setting>& settings) {
+  loader loading;
+  try {
+    loading.add_table(toml::parse(text, file), file);
+  } catch (const toml::parse_error& error) {
+    return failure{load_errc::bad_syntax,
+                   at(file, error.source()) + ": " + std::string(error.description())};
+  }
+  for (const auto& s : settings)
+    loading.add_setting(s);
+  return loading.finish();
+}
+
+result<options, load_errc> load(const std::string& file, const std::vector<setting>& settings) {
+  if (file.empty()) return load_text("", "configuration", settings);
+  std::ifstream stream(file, std::ios::binary);
+  std::string text;
+  char chunk[4096];
+  while (stream.read(chunk, sizeof chunk) || stream.gcount() > 0) {
+    text.append(chunk, static_cast<std::size_t>(stream.gcount()));
+    if (static_cast<std::int64_t>(text.size()) > largest_file)
+      return failure{load_errc::file_unreadable,
+                     file + ": must be at most " + format_bytes(largest_file) + " long"};
+  }
+  if (!stream.eof())
+    return failure{load_errc::file_unreadable, file + ": cannot be read as a file"};
+  return load_text(text, file, settings);
+}
+
+} // namespace twill::config

@@ -1,0 +1,198 @@
+#include "config/load.hpp"
+
+#include <chrono>
+#include <string>
+
+#include "config/base/units.hpp"
+#include "tests/catch.hpp"
+
+using namespace twill;
+using namespace twill::config;
+using namespace std::chrono_literals;
+
+namespace {
+
+options must_load(const std::string& text, const std::vector<setting>& settings = {}) {
+  auto loaded = load_text(text, "t.toml", settings);
+  if (!loaded.ok()) FAIL(loaded.detail());
+  return loaded.value();
+}
+
+std::string error_of(const std::string& text, const std::vector<setting>& settings = {}) {
+  const auto loaded = load_text(text, "t.toml", settings);
+  return loaded.ok() ? "(loaded)" : loaded.detail();
+}
+
+std::string set_error(const std::string& text) {
+  const auto given = parse_setting(text);
+  if (!given.ok()) return given.detail();
+  return error_of("", {given.value()});
+}
+
+options with_set(const std::string& text) {
+  return must_load("", {parse_setting(text).value()});
+}
+
+} // namespace
+
+TEST_CASE("an empty file yields the defaults", "[config]") {
+  const auto o = must_load("");
+  CHECK(changed_keys(options{}, o).empty());
+}
+
+TEST_CASE("every kind of value is read from its table", "[config]") {
+  const auto o = must_load(R"(
+[model]
+path = "/m.gguf"
+compute = "int8"
+[kv]
+memory = "512 MiB"
+block_tokens = 32
+[device]
+memory = 4294967296
+[server]
+max_body = 2048
+idle_timeout = "5m"
+header_timeout = 1500
+slow_reader_timeout = "1.5s"
+api_keys = ["a", "b"]
+)");
+  CHECK(o.model.path == "/m.gguf");
+  CHECK(o.model.compute == "int8");
+  CHECK(o.kv.memory_bytes == 512 * mib);
+  CHECK(o.kv.block_tokens == 32);
+  CHECK(o.device.memory_bytes == 4 * gib);
+  CHECK(o.server.max_body_bytes == 2048);
+  CHECK(o.server.idle_timeout == 5min);
+  CHECK(o.server.header_timeout == 1500ms);
+  CHECK(o.server.slow_reader_timeout == 1500ms);
+  CHECK(o.server.api_keys == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("dotted keys and inline tables mean the same as tables", "[config]") {
+  CHECK(must_load("kv.block_tokens = 64").kv.block_tokens == 64);
+  CHECK(must_load("kv = { block_tokens = 64 }").kv.block_tokens == 64);
+}
+
+TEST_CASE("a syntax error names file, line and column", "[config]") {
+  const auto error = error_of("[kv]\nblock_tokens = = 3\n");
+  CHECK(error.rfind("t.toml:2:16: ", 0) == 0);
+  CHECK(error.find('\n') == std::string::npos);
+  CHECK(error_of("[kv]\nmemory = 1\nmemory = 2\n").rfind("t.toml:3:", 0) == 0);
+  CHECK(error_of("[kv]\nmemory = \"\xff\"\n").rfind("t.toml:2:", 0) == 0);
+}
+
+TEST_CASE("wrong types are refused with rule and value", "[config]") {
+  CHECK(error_of("[server]\nlisten = 8080") ==
+        "t.toml:2:10: `server.listen` must be a string, got 8080");
+  CHECK(error_of("[kv]\nblock_tokens = \"16\"") ==
+        "t.toml:2:16: `kv.block_tokens` must be an integer, got \"16\"");
+  CHECK(error_of("[kv]\nblock_tokens = 16.0") ==
+        "t.toml:2:16: `kv.block_tokens` must be an integer, got 16.0");
+  CHECK(error_of("[kv]\nmemory = \"much\"") ==
+        "t.toml:2:10: `kv.memory` must be a byte count such as \"512 MiB\" or 4096, got \"much\"");
+  CHECK(error_of("[kv]\nmemory = nan").find("got nan") != std::string::npos);
+  CHECK(error_of("[server]\nidle_timeout = \"5 days\"") ==
+        "t.toml:2:16: `server.idle_timeout` must be a time such as \"30s\", \"500ms\" or integer "
+        "milliseconds, got \"5 days\"");
+  CHECK(error_of("[server]\napi_keys = [\"a\", 1]") ==
+        "t.toml:2:12: `server.api_keys` must be a list of strings, got a list of 2 entries");
+  CHECK(error_of("[server.listen]\nx = 1") ==
+        "t.toml:1:1: `server.listen` must be a string, got a table");
+  CHECK(error_of("server = 3") == "t.toml:1:1: `server` must be a table, got 3");
+  CHECK(error_of("[log]\nlevel = 2026-01-01") ==
+        "t.toml:2:9: `log.level` must be a string, got 2026-01-01");
+}
+
+TEST_CASE("impossible values are refused with rule and value", "[config]") {
+  CHECK(error_of("[server]\nlisten = \"x\"") ==
+        "t.toml:2:10: `server.listen` must be HOST:PORT, got \"x\"");
+  CHECK(error_of("[model]\ncompute = \"f8\"") ==
+        "t.toml:2:11: `model.compute` must be \"auto\", \"f32\", \"bf16\" or \"int8\", got \"f8\"");
+  CHECK(error_of("[kv]\nblock_tokens = 24") ==
+        "t.toml:2:16: `kv.block_tokens` must be a power of two between 8 and 256, got 24");
+  CHECK(error_of("[kv]\nmemory = -1") ==
+        "t.toml:2:10: `kv.memory` must be between 0 and 64 TiB, got -1");
+  CHECK(error_of("[server]\nidle_timeout = 0") ==
+        "t.toml:2:16: `server.idle_timeout` must be between 100ms and 24h, got 0");
+  CHECK(
+      error_of("[scheduler]\nmax_running = 9223372036854775807") ==
+      "t.toml:2:15: `scheduler.max_running` must be between 1 and 65536, got 9223372036854775807");
+  CHECK(error_of("[server]\napi_keys = [\"\"]").find("non-empty strings") != std::string::npos);
+}
+
+TEST_CASE("addresses are checked for form", "[config]") {
+  for (const char* good : {"127.0.0.1:8080", "localhost:0", "[::1]:65535", "0.0.0.0:80", "a-b.c:1"})
+    CHECK(must_load("[server]\nlisten = '" + std::string(good) + "'").server.listen == good);
+  for (const char* bad : {"", ":", "host", "host:", ":80", "host:65536", "host:-1", "host:8o",
+                          "::1:80", "ho st:80", "[]:80", "host:80 "})
+    CHECK(error_of("[server]\nlisten = '" + std::string(bad) + "'").find("must be HOST:PORT") !=
+          std::string::npos);
+}
+
+TEST_CASE("unknown keys are all listed, each with the nearest known one", "[config]") {
+  const auto error = error_of("[server]\nlistne = \"x\"\n[modle]\npath = \"\"\n[kv]\nmax_body = 1\n"
+                              "quux_zzzzzzz = 1\n");
+  CHECK(error.find("t.toml:2:1: unknown key `server.listne`; did you mean `server.listen`?") !=
+        std::string::npos);
+  CHECK(error.find("t.toml:3:2: unknown table `[modle]`; did you mean `[model]`?") !=
+        std::string::npos);
+  CHECK(error.find("t.toml:6:1: unknown key `kv.max_body`; did you mean `server.max_body`?") !=
+        std::string::npos);
+  CHECK(error.find("t.toml:7:1: unknown key `kv.quux_zzzzzzz`") != std::string::npos);
+  CHECK(error_of("lisen = 1").find("unknown key `lisen`") != std::string::npos);
+  CHECK(error_of("listen = 1") ==
+        "t.toml:1:1: unknown key `listen`; did you mean `server.listen`?");
+}
+
+TEST_CASE("settings take TOML values and bare words", "[config]") {
+  CHECK(with_set("kv.memory=2GiB").kv.memory_bytes == 2 * gib);
+  CHECK(with_set("kv.memory = 4096").kv.memory_bytes == 4096);
+  CHECK(with_set("model.compute=f32").model.compute == "f32");
+  CHECK(with_set("model.compute=\"f32\"").model.compute == "f32");
+  CHECK(with_set("model.name=7").model.name == "7");
+  CHECK(with_set("model.name=true").model.name == "true");
+  CHECK(with_set("model.path=/a=b.gguf").model.path == "/a=b.gguf");
+  CHECK(with_set("server.drain_timeout=0").server.drain_timeout == 0ms);
+  CHECK(with_set("server.idle_timeout=30s").server.idle_timeout == 30s);
+  CHECK(with_set("server.api_keys=['k']").server.api_keys == std::vector<std::string>{"k"});
+}
+
+TEST_CASE("settings win over the file, and later ones over earlier ones", "[config]") {
+  const std::vector<setting> both{{"--set", "kv.block_tokens", "32"},
+                                  {"--set", "kv.block_tokens", "64"}};
+  CHECK(must_load("[kv]\nblock_tokens = 8", both).kv.block_tokens == 64);
+}
+
+TEST_CASE("errors of settings name the option", "[config]") {
+  CHECK(set_error("server.listen=x") == "--set: `server.listen` must be HOST:PORT, got \"x\"");
+  CHECK(set_error("server.lisen=x") ==
+        "--set: unknown key `server.lisen`; did you mean `server.listen`?");
+  CHECK(set_error("novalue") == "--set: must be KEY=VALUE, got \"novalue\"");
+  CHECK(set_error("=1") == "--set: must be KEY=VALUE, got \"=1\"");
+  CHECK(set_error("kv.block_tokens=").find("must be an integer, got \"\"") != std::string::npos);
+  CHECK(set_error("kv.block_tokens=16\nx=1").find("must be an integer") != std::string::npos);
+  CHECK(error_of("", {{"--listen", "server.listen", "\"a:1\"", true}}) ==
+        "--listen: `server.listen` must be HOST:PORT, got \"\\\"a:1\\\"\"");
+}
+
+TEST_CASE("KV memory beyond the device's budget is refused", "[config]") {
+  CHECK(error_of("[device]\nmemory = '1 GiB'\n[kv]\nmemory = '2 GiB'") ==
+        "t.toml:4:10: `kv.memory` must be at most `device.memory` (1.00 GiB), got 2.00 GiB");
+  CHECK(error_of("", {{"--set", "device.memory", "1"}}) == "(loaded)");
+}
+
+TEST_CASE("errors show long and unprintable values short and on one line", "[config]") {
+  const auto error = error_of("[log]\nlevel = \"" + std::string(5000, 'x') + "\"");
+  CHECK(error.size() < 400);
+  CHECK(error_of("[log]\nlevel = \"a\\nb\"").find("got \"a\\u000Ab\"") != std::string::npos);
+}
+
+TEST_CASE("files that cannot be read are refused by name", "[config]") {
+  const auto absent = load("/no/such/file.toml");
+  REQUIRE_FALSE(absent.ok());
+  CHECK(absent.code() == load_errc::file_unreadable);
+  CHECK(absent.detail().rfind("/no/such/file.toml: ", 0) == 0);
+  CHECK_FALSE(load(TWILL_SOURCE_DIR).ok());
+  CHECK(load("").ok());
+}
