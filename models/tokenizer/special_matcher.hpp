@@ -1,0 +1,55 @@
+// special_matcher: finds the texts of special tokens in a text, leftmost and longest.
+//
+// A trie walked from each position; its depth is bounded by the longest entry. Fill it with add(),
+// then share it: find() is const and any thread may call it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "models/tokenizer.hpp"
+
+namespace twill::models {
+
+/// Which entries a caller wants; values combine as bits.
+enum special_class : std::uint8_t {
+  special_control = 1, ///< control tokens, and user-defined ones that look like markup
+  special_plain = 2,   ///< user-defined tokens of ordinary text: runs of spaces, words
+};
+
+class special_matcher {
+public:
+  struct match {
+    std::size_t begin, end; ///< bytes
+    token_id id;
+  };
+
+  special_matcher();
+  /// Empty texts are ignored; of two entries with the same text the first stays.
+  void add(std::string_view text, token_id id, special_class kind);
+  bool empty() const { return n_nodes_ == 1; }
+
+  /// First match at or after `from` among `classes`. A control match that overlaps one of
+  /// `literal` does not count.
+  std::optional<match> find(std::string_view text, std::size_t from, unsigned classes,
+                            const byte_ranges& literal) const;
+
+private:
+  struct entry {
+    token_id id;
+    special_class kind;
+  };
+  std::optional<match> longest_at(std::string_view text, std::size_t begin, unsigned classes,
+                                  const byte_ranges& literal, std::size_t first_range) const;
+
+  std::unordered_map<std::uint64_t, std::uint32_t> edges_; ///< node * 256 + byte -> node
+  std::unordered_map<std::uint32_t, entry> ends_;          ///< node -> the token that ends there
+  std::array<bool, 256> starts_;                           ///< bytes that begin an entry
+  std::uint32_t n_nodes_ = 1;
+};
+
+} // namespace twill::models
