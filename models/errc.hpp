@@ -18,6 +18,7 @@ enum class errc {
   bad_token,           ///< a token id outside the vocabulary
   bad_text,            ///< text that is not valid UTF-8
   out_of_memory,       ///< weights, KV or workspace do not fit the device budget
+  device_failed,       ///< the device reported a failure while a model was loaded
 };
 
 template <class T>

@@ -1,0 +1,57 @@
+#include "models/compute.hpp"
+
+#include <cstdint>
+#include <map>
+
+namespace twill::models {
+namespace {
+
+gpu::compute_type auto_compute(const checkpoint& weights, const gpu::device_info& device) {
+  const std::string kind = main_kind(weights);
+  if (kind == "F32") return gpu::compute_type::f32;
+  if (kind != "F16" && kind != "BF16") return gpu::compute_type::int8;
+  const bool has_bf16 = device.kind != "host" || device.isa.find("bf16") != std::string::npos;
+  return has_bf16 ? gpu::compute_type::bf16 : gpu::compute_type::f32;
+}
+
+failure unknown(const char* field, const char* words, const std::string& given) {
+  return {errc::unsupported,
+          "`" + std::string(field) + "` must be " + words + ", got \"" + given + "\""};
+}
+
+} // namespace
+
+std::string main_kind(const checkpoint& weights) {
+  std::map<std::string, std::int64_t> values;
+  for (const tensor_info& t : weights.tensors())
+    if (t.shape.size() == 2) values[t.type] += t.shape[0] * t.shape[1];
+  std::string best;
+  for (const auto& [kind, n] : values)
+    if (best.empty() || n > values[best]) best = kind;
+  return best;
+}
+
+result<compute_choice> resolve_compute(const std::string& compute, const std::string& kv_type,
+                                       const checkpoint& weights, const gpu::device_info& device) {
+  compute_choice choice;
+  if (compute == "auto")
+    choice.compute = auto_compute(weights, device);
+  else if (compute == "bf16")
+    choice.compute = gpu::compute_type::bf16;
+  else if (compute == "int8")
+    choice.compute = gpu::compute_type::int8;
+  else if (compute != "f32")
+    return unknown("model.compute", "auto, f32, bf16 or int8", compute);
+
+  if (kv_type == "auto")
+    choice.kv_type = choice.compute == gpu::compute_type::f32 ? gpu::dtype::f32 : gpu::dtype::f16;
+  else if (kv_type == "f16")
+    choice.kv_type = gpu::dtype::f16;
+  else if (kv_type == "bf16")
+    choice.kv_type = gpu::dtype::bf16;
+  else if (kv_type != "f32")
+    return unknown("kv.type", "auto, f32, f16 or bf16", kv_type);
+  return choice;
+}
+
+} // namespace twill::models

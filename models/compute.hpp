@@ -1,0 +1,28 @@
+// Resolves the configured compute and KV types against a checkpoint and a device. Pure.
+#pragma once
+
+#include <string>
+
+#include "gpu/device.hpp"
+#include "gpu/ops/linear.hpp"
+#include "models/checkpoint.hpp"
+#include "models/errc.hpp"
+
+namespace twill::models {
+
+struct compute_choice {
+  gpu::compute_type compute = gpu::compute_type::f32;
+  gpu::dtype kv_type = gpu::dtype::f32;
+};
+
+/// `compute`: auto | f32 | bf16 | int8; `kv_type`: auto | f32 | f16 | bf16. Auto compute is int8
+/// for 4- and 8-bit weights, bf16 for 16-bit ones where the device multiplies bf16, else f32. Auto
+/// KV is f32 with f32 compute, else f16 (three bits more precise than bf16 at the same size). An
+/// unknown word is `unsupported`.
+result<compute_choice> resolve_compute(const std::string& compute, const std::string& kv_type,
+                                       const checkpoint& weights, const gpu::device_info& device);
+
+/// The kind that most values of the checkpoint's matrices have: "Q4_1", "F16", ...
+std::string main_kind(const checkpoint& weights);
+
+} // namespace twill::models

@@ -1,0 +1,23 @@
+// Turns gpu/'s failures into this folder's. Pure.
+#pragma once
+
+#include "gpu/errc.hpp"
+#include "models/errc.hpp"
+
+namespace twill::models {
+
+inline failure from_gpu(const gpu::failure& error) {
+  switch (error.code) {
+  case gpu::errc::out_of_memory:
+    return {errc::out_of_memory, error.detail};
+  case gpu::errc::not_built:
+    return {errc::unsupported, error.detail};
+  case gpu::errc::bad_source:
+    return {errc::bad_tensor, error.detail};
+  case gpu::errc::device_lost:
+    break;
+  }
+  return {errc::device_failed, error.detail};
+}
+
+} // namespace twill::models

@@ -1,0 +1,154 @@
+#include "models/detail/projection.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "models/detail/gpu_error.hpp"
+#include "models/spec.hpp"
+
+namespace twill::models {
+namespace {
+
+failure wrong_shape(const std::string& name, const std::string& expected,
+                    const tensor_info& found) {
+  std::string shape;
+  for (const std::int64_t extent : found.shape)
+    shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
+  return {errc::bad_tensor,
+          "tensor `" + name + "` must have shape (" + expected + "), got (" + shape + ")"};
+}
+
+/// A vector of the checkpoint whose size and values have been checked.
+result<std::vector<float>> checked_vector(const checkpoint& weights, const std::string& name,
+                                          std::int64_t size) {
+  const tensor_info* info = weights.find(name);
+  if (info == nullptr)
+    return failure{errc::missing_tensor, "tensor `" + name + "` is not in the file"};
+  if (info->shape.size() != 1 || info->shape[0] != size)
+    return wrong_shape(name, std::to_string(size), *info);
+  auto values = weights.vector(name);
+  if (!values.ok()) return values;
+  for (std::size_t i = 0; i < values.value().size(); ++i)
+    if (!std::isfinite(values.value()[i]))
+      return failure{errc::bad_tensor, "tensor `" + name + "` must be finite, got " +
+                                           std::to_string(values.value()[i]) + " at " +
+                                           std::to_string(i)};
+  return values;
+}
+
+result<gpu::buffer> upload_values(gpu::device& dev, const std::vector<float>& values,
+                                  const std::string& label) {
+  auto memory = dev.allocate(values.size() * sizeof(float), label.c_str());
+  if (!memory.ok()) return from_gpu(memory.error());
+  dev.upload(memory.value().data(), values.data(), values.size() * sizeof(float));
+  return std::move(memory).value();
+}
+
+bool any_bias(const checkpoint& weights, const std::vector<matrix_role>& roles) {
+  for (const matrix_role& role : roles)
+    if (weights.find(bias_of(role.name)) != nullptr) return true;
+  return false;
+}
+
+} // namespace
+
+result<gpu::weight_source> checked_matrix(const checkpoint& weights, const matrix_role& role) {
+  const tensor_info* info = weights.find(role.name);
+  if (info == nullptr)
+    return failure{errc::missing_tensor, "tensor `" + role.name + "` is not in the file"};
+  if (info->shape != std::vector<std::int64_t>{role.rows, role.cols})
+    return wrong_shape(role.name, std::to_string(role.rows) + ", " + std::to_string(role.cols),
+                       *info);
+  return weights.matrix(role.name);
+}
+
+result<gpu::buffer> upload_vector(gpu::device& dev, const checkpoint& weights,
+                                  const std::string& name, std::int64_t size) {
+  auto values = checked_vector(weights, name, size);
+  if (!values.ok()) return values.error();
+  return upload_values(dev, values.value(), name);
+}
+
+gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted) {
+  const bool grouped = kind == gpu::weight_kind::grouped_u4 || kind == gpu::weight_kind::grouped_u8;
+  return wanted == gpu::compute_type::int8 && !grouped ? gpu::compute_type::f32 : wanted;
+}
+
+result<projection::part> projection::load_part(gpu::device& dev, const checkpoint& weights,
+                                               const gpu::weight_source& source,
+                                               const std::vector<matrix_role>& roles,
+                                               gpu::compute_type compute) {
+  part p;
+  p.compute = compute_for(source.kind, compute);
+  auto packed = gpu::pack(dev, source, roles.front().name.c_str());
+  if (!packed.ok()) return from_gpu(packed.error());
+  p.weights = std::move(packed).value();
+  if (!any_bias(weights, roles)) return p;
+
+  std::vector<float> bias;
+  for (const matrix_role& role : roles) {
+    const std::string name = bias_of(role.name);
+    if (weights.find(name) == nullptr) {
+      bias.insert(bias.end(), static_cast<std::size_t>(role.rows), 0.0f);
+      continue;
+    }
+    auto values = checked_vector(weights, name, role.rows);
+    if (!values.ok()) return values.error();
+    bias.insert(bias.end(), values.value().begin(), values.value().end());
+  }
+  auto uploaded = upload_values(dev, bias, bias_of(roles.front().name));
+  if (!uploaded.ok()) return uploaded.error();
+  p.bias = std::move(uploaded).value();
+  return p;
+}
+
+result<projection> projection::load(gpu::device& dev, const checkpoint& weights,
+                                    const std::vector<matrix_role>& roles,
+                                    gpu::compute_type compute) {
+  std::vector<gpu::weight_source> sources;
+  for (const matrix_role& role : roles) {
+    auto source = checked_matrix(weights, role);
+    if (!source.ok()) return source.error();
+    sources.push_back(std::move(source).value());
+  }
+  projection loaded;
+  if (const auto fused = gpu::stack_rows(sources)) {
+    auto p = load_part(dev, weights, *fused, roles, compute);
+    if (!p.ok()) return p.error();
+    loaded.parts_.push_back(std::move(p).value());
+    return loaded;
+  }
+  std::int64_t column = 0;
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    auto p = load_part(dev, weights, sources[i], {roles[i]}, compute);
+    if (!p.ok()) return p.error();
+    p.value().first_column = column;
+    column += roles[i].rows;
+    loaded.parts_.push_back(std::move(p).value());
+  }
+  return loaded;
+}
+
+std::int64_t projection::weight_bytes() const {
+  std::int64_t total = 0;
+  for (const part& p : parts_)
+    total += p.weights.bytes();
+  return total;
+}
+
+void projection::apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out,
+                       bool accumulate) const {
+  for (const part& p : parts_) {
+    gpu::linear_args args;
+    args.x = x;
+    args.weights = &p.weights;
+    args.bias = static_cast<const float*>(p.bias.data());
+    args.out = gpu::view_2d(out.as<float>() + p.first_column, gpu::dtype::f32, out.rows(),
+                            p.weights.rows(), out.row_stride);
+    args.accumulate = accumulate;
+    args.compute = p.compute;
+    gpu::linear(dev, args);
+  }
+}
+
+} // namespace twill::models

@@ -1,0 +1,62 @@
+// projection: one linear layer of a decoder, whose weights may come as several tensors.
+//
+// Tensors of one kind are packed as one matrix (one pass over x); of mixed kinds apart, each
+// writing its own columns of the output. Either way the result is the same. Owned by the decoder's
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gpu/device.hpp"
+#include "gpu/ops/linear.hpp"
+#include "models/checkpoint.hpp"
+#include "models/errc.hpp"
+
+namespace twill::models {
+
+/// One tensor of a projection and the shape that the spec demands.
+struct matrix_role {
+  std::string name;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+};
+
+/// The matrix, after its shape has been checked against its role.
+result<gpu::weight_source> checked_matrix(const checkpoint& weights, const matrix_role& role);
+
+/// A small tensor of `size` finite values, uploaded. // (size) f32
+result<gpu::buffer> upload_vector(gpu::device& dev, const checkpoint& weights,
+                                  const std::string& name, std::int64_t size);
+
+class projection {
+public:
+  /// `roles` in output order; a bias is used where the checkpoint has one.
+  static result<projection> load(gpu::device& dev, const checkpoint& weights,
+                                 const std::vector<matrix_role>& roles, gpu::compute_type compute);
+
+  std::int64_t weight_bytes() const;
+
+  /// out = x * W^T + bias, or out += with `accumulate`.
+  void apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out, bool accumulate) const;
+
+private:
+  struct part {
+    gpu::packed_matrix weights;
+    gpu::buffer bias; ///< empty: none
+    std::int64_t first_column = 0;
+    gpu::compute_type compute = gpu::compute_type::f32;
+  };
+  static result<part> load_part(gpu::device& dev, const checkpoint& weights,
+                                const gpu::weight_source& source,
+                                const std::vector<matrix_role>& roles, gpu::compute_type compute);
+
+  std::vector<part> parts_;
+};
+
+/// The compute type that a matrix of this kind runs in: int8 is for grouped kinds, dense ones take
+/// f32 instead.
+gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted);
+
+} // namespace twill::models

@@ -1,0 +1,33 @@
+// workspace: the activations of one step, sized once for the largest step. All f32.
+//
+// Owned by the decoder's thread. "n" is rows of a step, "r" rows of logits.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpu/device.hpp"
+#include "models/errc.hpp"
+#include "models/spec.hpp"
+
+namespace twill::models {
+
+struct workspace {
+  float* hidden = nullptr;        // (n, hidden_size) the residual stream
+  float* normed = nullptr;        // (max(n, r), hidden_size)
+  float* qkv = nullptr;           // (n, q_size + 2 * kv_size)
+  float* attended = nullptr;      // (n, q_size)
+  float* gate_up = nullptr;       // (max(n, r), 2 * mlp_size)
+  float* activated = nullptr;     // (max(n, r), mlp_size)
+  float* cos = nullptr;           // (n, rotary_dim / 2)
+  float* sin = nullptr;           // (n, rotary_dim / 2)
+  float* last_hidden = nullptr;   // (r, hidden_size) rows whose logits are wanted
+  float* last_attended = nullptr; // (r, q_size)
+  float* logits = nullptr;        // (r, vocab_size)
+  std::vector<gpu::buffer> memory;
+
+  static result<workspace> create(gpu::device& dev, const model_spec& spec, std::int64_t max_tokens,
+                                  std::int64_t max_logit_rows);
+};
+
+} // namespace twill::models
