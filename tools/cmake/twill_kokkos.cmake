@@ -5,7 +5,8 @@ if(TWILL_FETCH_KOKKOS)
   include(FetchContent)
   FetchContent_Declare(kokkos
     GIT_REPOSITORY https://github.com/kokkos/kokkos.git
-    GIT_TAG KOKKOS_PIN)
+    GIT_TAG 1b1383c6001f3bfe9fe309ca923c2d786600cc79 # 4.6.01
+    GIT_SHALLOW OFF)
   set(Kokkos_ENABLE_SERIAL ON CACHE BOOL "")
   set(Kokkos_ENABLE_OPENMP ON CACHE BOOL "")
   FetchContent_MakeAvailable(kokkos)
