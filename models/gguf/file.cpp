@@ -15,7 +15,8 @@ constexpr std::uint64_t least_tensor_bytes = 8 + 4 + 8 + 4 + 8;
 constexpr std::uint32_t max_dimensions = 4;
 
 std::string quoted(std::string_view name) {
-  return "`" + std::string(name.substr(0, 200)) + "`";
+  std::string text = "`";
+  return text.append(name.substr(0, 200)).append("`");
 }
 
 failure bad_format(std::string detail) {
