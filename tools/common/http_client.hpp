@@ -1,0 +1,22 @@
+// One HTTP/1.1 request to the daemon, whole in and whole out. Blocks; any thread, each its own
+// call.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "tools/common/endpoint.hpp"
+
+namespace twill::tools {
+
+struct http_reply {
+  int status = 0;
+  std::string body;
+};
+
+/// POST with a JSON body, or GET when `body` is empty. Throws client_error when the daemon can't be
+/// reached or does not answer in time; any status is a reply.
+http_reply http_request(const endpoint& where, const std::string& path, const std::string& body,
+                        std::chrono::milliseconds timeout);
+
+} // namespace twill::tools

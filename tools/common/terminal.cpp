@@ -1,0 +1,53 @@
+#include "tools/common/terminal.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace twill::tools {
+
+bool is_terminal(stream s) {
+  return ::isatty(s == stream::out ? STDOUT_FILENO : STDERR_FILENO) == 1;
+}
+
+bool has_colour(stream s) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return is_terminal(s) && (no_colour == nullptr || *no_colour == '\0') && term != nullptr &&
+         std::string_view(term) != "dumb";
+}
+
+std::string painted(stream s, ink colour, std::string_view text) {
+  if (!has_colour(s)) return std::string(text);
+  const char* code = "";
+  switch (colour) {
+  case ink::dim:
+    code = "\x1b[2m";
+    break;
+  case ink::bold:
+    code = "\x1b[1m";
+    break;
+  case ink::red:
+    code = "\x1b[31m";
+    break;
+  case ink::green:
+    code = "\x1b[32m";
+    break;
+  }
+  return code + std::string(text) + "\x1b[0m";
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f)
+      out += "\xef\xbf\xbd";
+    else
+      out += c;
+  }
+  return out;
+}
+
+} // namespace twill::tools

@@ -1,0 +1,142 @@
+#include "tools/twilld/daemon.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "actors/engine.hpp"
+#include "config/base/log.hpp"
+#include "net/server.hpp"
+#include "tools/common/default_model.hpp"
+
+namespace twill::tools {
+namespace {
+
+using actors::engine_state;
+
+std::string resolve_model(const std::string& configured) {
+  if (!configured.empty()) return configured;
+  const auto path = default_model_path();
+  if (!path.ok())
+    throw std::runtime_error("`model.path` is empty and the default model has no place: " +
+                             path.detail());
+  if (!std::filesystem::exists(path.value()))
+    throw std::runtime_error("`model.path` is empty and the default model is not at " +
+                             path.value() + ": run `twill default-model` to fetch it");
+  return path.value();
+}
+
+std::string url_of(const net::server& server) {
+  std::string host = server.host();
+  if (host.find(':') != std::string::npos && host.front() != '[') host = "[" + host + "]";
+  return "http://" + host + ":" + std::to_string(server.port());
+}
+
+std::string ready_line(const daemon_config& config, const actors::engine_port& port,
+                       const std::string& url) {
+  const auto took = std::chrono::steady_clock::now() - config.started;
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.2f", std::chrono::duration<double>(took).count());
+  std::string names;
+  for (const auto& m : port.models())
+    names += (names.empty() ? "" : "; ") + m.id + " (" + m.family + ", " + m.quantization +
+             ", context " + std::to_string(m.max_model_len) + ")";
+  return std::string("ready in ") + seconds + " s: model " + names + ", " + url;
+}
+
+/// What follows from a signal: reload, drain, stop, or leave at once.
+class signal_handler {
+public:
+  signal_handler(const daemon_config& config, net::server& server)
+      : file_(config.file), settings_(config.settings), options_(config.options), server_(server) {}
+
+  void operator()(int signal) {
+    if (signal == SIGHUP) return reload();
+    const char* name = signal == SIGTERM ? "SIGTERM" : "SIGINT";
+    switch (++stops_) {
+    case 1:
+      log::info(std::string(name) + ": draining, streams may finish within " +
+                std::to_string(options_.server.drain_timeout.count() / 1000) +
+                " s; a second signal stops at once");
+      return server_.drain();
+    case 2:
+      log::info(std::string(name) + " again: stopping now");
+      return server_.stop();
+    default:
+      _exit(EXIT_FAILURE); // whatever keeps stop() from ending is not waited for
+    }
+  }
+
+private:
+  void reload() {
+    const auto loaded = config::load(file_, settings_);
+    if (!loaded.ok()) return log::error("SIGHUP: nothing reloaded: " + loaded.detail());
+    std::string applied, fixed;
+    for (const auto& key : config::changed_keys(options_, loaded.value())) {
+      auto& list = key == "log.level" ? applied : fixed;
+      list += (list.empty() ? "`" : ", `") + key + "`";
+    }
+    options_.log = loaded.value().log;
+    log::configure(*log::level_named(options_.log.level));
+    log::info("SIGHUP: reloaded " + (applied.empty() ? "nothing" : applied) +
+              (fixed.empty() ? "" : "; needs a restart: " + fixed));
+  }
+
+  std::string file_;
+  std::vector<config::setting> settings_;
+  config::options options_; ///< in force
+  net::server& server_;
+  int stops_ = 0;
+};
+
+/// The handler refers to the server, so it must not be called once the server goes.
+struct signal_scope {
+  signal_waiter& signals;
+  ~signal_scope() { signals.stop(); }
+};
+
+} // namespace
+
+int run_daemon(daemon_config config, signal_waiter& signals) {
+  // SIGHUP compares with what was configured, not with the path found for an empty one.
+  config::options effective = config.options;
+  effective.model.path = resolve_model(effective.model.path);
+
+  const auto engine = actors::start_engine(effective);
+  auto& port = engine->port();
+  const auto server = net::server::bind(effective, port);
+  const std::string url = url_of(*server);
+  log::info("listening on " + url + ", loading " + effective.model.path);
+  const signal_scope until_return{signals};
+  signals.start([handler = std::make_shared<signal_handler>(config, *server)](int signal) {
+    (*handler)(signal);
+  });
+
+  bool failed = false;
+  std::jthread watcher([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const auto state = port.state();
+      if (state == engine_state::ready) return log::info(ready_line(config, port, url));
+      if (state == engine_state::failed) {
+        failed = true;
+        return server->stop();
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  server->run();
+  watcher.request_stop();
+  watcher.join();
+  if (failed)
+    throw std::runtime_error("cannot serve " + effective.model.path + ": " + port.state_detail());
+  log::info("stopped");
+  return EXIT_SUCCESS;
+}
+
+} // namespace twill::tools

@@ -1,0 +1,101 @@
+// twilld: the daemon. Exit status: 0 stopped as told, 1 failure, 2 wrong usage.
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "config/base/log.hpp"
+#include "config/load.hpp"
+#include "tools/twilld/daemon.hpp"
+#include "tools/twilld/signals.hpp"
+
+namespace {
+
+namespace config = twill::config;
+using namespace twill::tools;
+
+struct arguments {
+  std::string file, model, listen, check_file;
+  std::vector<std::string> settings;
+  bool print = false, print_reference = false;
+};
+
+void define(CLI::App& app, arguments& args) {
+  app.set_version_flag("--version", "twilld " TWILL_VERSION);
+  app.add_option("--config", args.file, "TOML file with options")->type_name("FILE");
+  app.add_option("--model", args.model, "GGUF file to serve (model.path)")->type_name("PATH");
+  app.add_option("--listen", args.listen, "address, default 127.0.0.1:8080 (server.listen)")
+      ->type_name("HOST:PORT");
+  app.add_option("--set", args.settings, "set one key; may be given several times")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->expected(1);
+  app.add_option("--check-config", args.check_file, "check a file and exit")->type_name("FILE");
+  app.add_flag("--print-config", args.print, "print the effective configuration and exit");
+  app.add_flag("--print-reference", args.print_reference, "print a page about every key and exit");
+}
+
+/// Later sources win: the file, then --set in order, then the options with a name of their own.
+std::vector<config::setting> settings_of(const arguments& args) {
+  std::vector<config::setting> settings;
+  for (const auto& text : args.settings) {
+    auto parsed = config::parse_setting(text);
+    if (!parsed.ok()) throw std::runtime_error(parsed.detail());
+    settings.push_back(std::move(parsed).value());
+  }
+  if (!args.model.empty()) settings.push_back({"--model", "model.path", args.model, true});
+  if (!args.listen.empty()) settings.push_back({"--listen", "server.listen", args.listen, true});
+  return settings;
+}
+
+config::options must_load(const std::string& file, const std::vector<config::setting>& settings) {
+  auto loaded = config::load(file, settings);
+  if (!loaded.ok()) throw std::runtime_error(loaded.detail());
+  return std::move(loaded).value();
+}
+
+int run(const arguments& args, std::chrono::steady_clock::time_point started) {
+  if (args.print_reference) {
+    std::fputs(config::print_reference().c_str(), stdout);
+    return EXIT_SUCCESS;
+  }
+  const auto settings = settings_of(args);
+  const auto& file = args.check_file.empty() ? args.file : args.check_file;
+  const auto options = must_load(file, settings);
+  if (!args.check_file.empty() && !args.print) {
+    std::printf("%s: ok\n", args.check_file.c_str());
+    return EXIT_SUCCESS;
+  }
+  if (args.print) {
+    std::fputs(config::print_config(options).c_str(), stdout);
+    return EXIT_SUCCESS;
+  }
+  twill::log::configure(*twill::log::level_named(options.log.level));
+  signal_waiter signals; // before any thread
+  return run_daemon({options, file, settings, started}, signals);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  const auto started = std::chrono::steady_clock::now();
+  arguments args;
+  CLI::App app{"twilld serves a large language model over WebSocket and HTTP.", "twilld"};
+  define(app, args);
+  try {
+    app.parse(argc, argv);
+    return run(args, started);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? EXIT_SUCCESS : 2;
+  } catch (const std::exception& error) {
+    // A failed load of the configuration has one line per error.
+    std::string line = error.what();
+    for (std::size_t end = 0; (end = line.find('\n', end)) != line.npos; end += 9)
+      line.replace(end, 1, "\ntwilld: ");
+    std::fprintf(stderr, "twilld: %s\n", line.c_str());
+    return EXIT_FAILURE;
+  }
+}
