@@ -1,0 +1,10 @@
+#define TWILL_LANES 16
+#include "gpu/host/attention_rows.hpp"
+
+namespace twill::gpu::host {
+
+attention_kernels attention_avx512() {
+  return {attention_whole, attention_partial, attention_merge};
+}
+
+} // namespace twill::gpu::host

@@ -1,0 +1,65 @@
+// Host micro-kernels of attention, one set per instruction set.
+//
+// KV is walked in tiles of 64 positions and chunks of 512, both counted from position 0, whatever
+// rows share the work: each chunk gives (maximum, sum, weighted values) by online softmax (Milakov
+// and Gimelshein 2018; the chunks are Flash-Decoding's), and chunks are merged in order. So a row's
+// bits depend on its own sequence alone. Pure functions on caller's memory; any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/host/isa.hpp"
+#include "gpu/tensor.hpp"
+
+namespace twill::gpu::host {
+
+inline constexpr int attention_tile = 64;     ///< positions per softmax step
+inline constexpr int attention_chunk = 512;   ///< positions per partial result
+inline constexpr int attention_max_rows = 48; ///< queries * heads of one call
+inline constexpr int attention_max_dim = 256; ///< largest head_dim
+
+/// Some heads that share one KV head, for some neighbouring rows of one sequence.
+struct attention_work {
+  const void* keys = nullptr;   // (n_blocks, n_kv_heads, block_tokens, head_dim)
+  const void* values = nullptr; // same
+  dtype type = dtype::f32;
+  std::int32_t n_kv_heads = 0, kv_head = 0, block_tokens = 0, head_dim = 0;
+  const std::int32_t* blocks = nullptr; ///< the sequence's row of the block table
+
+  const float* q = nullptr; // (n_queries, stride q_stride): n_heads * head_dim floats each
+  std::int64_t q_stride = 0;
+  const std::int32_t* positions = nullptr; // (n_queries)
+  std::int32_t n_queries = 0, n_heads = 0; ///< n_queries * n_heads <= attention_max_rows
+  float scale = 0;
+  std::int32_t window = 0;
+  const float* slopes = nullptr; // (n_heads) ALiBi slopes, or null
+
+  float* out = nullptr; // (n_queries, stride out_stride): n_heads * head_dim floats each
+  std::int64_t out_stride = 0;
+};
+
+/// A chunk's result of one row: maximum, sum, then head_dim unnormalised values.
+constexpr std::int64_t attention_partial_floats(std::int32_t head_dim) {
+  return 2 + std::int64_t{head_dim};
+}
+
+struct attention_kernels {
+  /// The whole of `work`, into out.
+  void (*whole)(const attention_work& work);
+  /// Chunk `chunk` alone; row (query, head) goes to partials + query * query_stride + head *
+  /// head_stride. Rows that see nothing of the chunk get sum 0.
+  void (*chunk)(const attention_work& work, std::int32_t chunk, float* partials,
+                std::int64_t query_stride, std::int64_t head_stride);
+  /// Merges n partials of one row, in order, and writes head_dim results.
+  void (*merge)(const float* partials, std::int64_t partial_stride, std::int32_t n,
+                std::int32_t head_dim, float* out);
+};
+
+attention_kernels attention_kernels_for(isa level);
+
+/// One per source file; those of the x86 files exist where TWILL_X86 is defined.
+attention_kernels attention_plain();
+attention_kernels attention_avx2();
+attention_kernels attention_avx512();
+
+} // namespace twill::gpu::host

@@ -1,0 +1,50 @@
+// Passes over one row of logits or weights: what sampling needs, vectorised for the host.
+//
+// Sums are f32 within blocks of 1024 entries and f64 across them. NaN counts as absent. Pure
+// functions on caller's memory; any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace twill::gpu::host {
+
+/// How many and how much of a row's weights reach each of three thresholds.
+struct weight_tally {
+  std::int32_t count[3];
+  double mass[3];
+};
+
+/// Weights that take part: those above `threshold`, and those equal to it up to id `last_tie`.
+struct weight_cut {
+  float threshold;
+  std::int32_t last_tie;
+};
+
+/// Lowest id of the largest entry; -1 if none is above -infinity.
+std::int32_t argmax(const float* x, std::int32_t n);
+
+/// Largest entry; -infinity if there is none.
+float largest(const float* x, std::int32_t n);
+
+/// Sum of exp(x - max).
+double sum_exp(const float* x, std::int32_t n, float max);
+
+/// x = exp((x - max) * inverse_temperature).
+void to_weights(float* x, std::int32_t n, float max, float inverse_temperature);
+
+weight_tally tally(const float* weights, std::int32_t n, const float (&thresholds)[3],
+                   bool with_mass);
+
+double mass_of(const float* weights, std::int32_t n, weight_cut cut);
+
+/// The id at which the running mass, in id order, passes `target`; the last that takes part if
+/// rounding leaves the target out of reach.
+std::int32_t draw(const float* weights, std::int32_t n, weight_cut cut, double target);
+
+/// Id of the nth entry (from 1) that equals `value`.
+std::int32_t nth_equal(const float* weights, std::int32_t n, float value, std::int32_t nth);
+
+/// Lowest id of the largest entry that comes after (value, id) in descending order; -1 if none.
+std::int32_t next_largest(const float* x, std::int32_t n, float value, std::int32_t id);
+
+} // namespace twill::gpu::host

@@ -1,0 +1,138 @@
+#include "gpu/ops/attention.hpp"
+
+#include <algorithm>
+
+#include "gpu/detail/attention_team.hpp"
+#include "gpu/detail/launch.hpp"
+#include "gpu/host/attention_kernels.hpp"
+
+namespace twill::gpu {
+
+namespace {
+
+/// Work item = (row, KV head, part of its heads, chunk). Rows are taken in tiles of one sequence;
+/// the item of a tile's first row does them all, the items of the other rows have nothing to do.
+struct host_items {
+  const ragged_batch& batch;
+  const attention_args& args;
+  host::attention_kernels kernels;
+  int group, splits, heads_per_item, tile_rows;
+  int chunks;      ///< items along the KV; 1 when an item does all chunks itself
+  float* partials; ///< (n_tokens, n_heads, chunks, attention_partial_floats), or null
+
+  void operator()(long i) const {
+    const int chunk = static_cast<int>(i % chunks);
+    i /= chunks;
+    const int split = static_cast<int>(i % splits);
+    i /= splits;
+    const int kv_head = static_cast<int>(i % args.kv.n_kv_heads);
+    // From the last row back: the longest contexts start first.
+    const int token = batch.n_tokens - 1 - static_cast<int>(i / args.kv.n_kv_heads);
+    const int sequence = batch.sequence_of[token];
+    if ((token - batch.first_token[sequence]) % tile_rows != 0) return;
+
+    const kv_layer& kv = args.kv;
+    const int first = split * heads_per_item;
+    const std::int64_t head = std::int64_t{kv_head} * group + first;
+    host::attention_work w;
+    w.keys = kv.keys;
+    w.values = kv.values;
+    w.type = kv.type;
+    w.n_kv_heads = kv.n_kv_heads;
+    w.kv_head = kv_head;
+    w.block_tokens = kv.block_tokens;
+    w.head_dim = kv.head_dim;
+    w.blocks = batch.block_table + std::int64_t{sequence} * batch.max_blocks;
+    w.q = args.q.as<const float>() + token * args.q.row_stride + head * kv.head_dim;
+    w.q_stride = args.q.row_stride;
+    w.positions = batch.positions + token;
+    w.n_queries = std::min(tile_rows, batch.first_token[sequence + 1] - token);
+    w.n_heads = std::min(heads_per_item, group - first);
+    w.scale = args.scale;
+    w.window = args.window;
+    w.slopes = args.alibi_slopes == nullptr ? nullptr : args.alibi_slopes + head;
+    w.out = args.out.as<float>() + token * args.out.row_stride + head * kv.head_dim;
+    w.out_stride = args.out.row_stride;
+    if (partials == nullptr) return kernels.whole(w);
+    if (chunk * host::attention_chunk > w.positions[w.n_queries - 1]) return;
+    const std::int64_t head_stride = chunks * host::attention_partial_floats(kv.head_dim);
+    kernels.chunk(w, chunk,
+                  partials + (std::int64_t{token} * args.n_heads + head) * head_stride +
+                      chunk * host::attention_partial_floats(kv.head_dim),
+                  args.n_heads * head_stride, head_stride);
+  }
+};
+
+/// Work item = (row, head): the partials of its chunks, in order.
+struct host_merge_items {
+  const ragged_batch& batch;
+  const attention_args& args;
+  host::attention_kernels kernels;
+  int chunks;
+  const float* partials;
+
+  void operator()(long i) const {
+    const long token = i / args.n_heads;
+    const int end = batch.positions[token] + 1;
+    const int begin = args.window > 0 && end > args.window ? end - args.window : 0;
+    const int first = begin / host::attention_chunk;
+    const int count = (end - 1) / host::attention_chunk - first + 1;
+    const std::int64_t floats = host::attention_partial_floats(args.kv.head_dim);
+    kernels.merge(partials + (i * chunks + first) * floats, floats, count, args.kv.head_dim,
+                  args.out.as<float>() + token * args.out.row_stride +
+                      (i - token * args.n_heads) * args.kv.head_dim);
+  }
+};
+
+void attention_on_host(device& dev, const ragged_batch& batch, const attention_args& args) {
+  const int group = args.n_heads / args.kv.n_kv_heads;
+  const int splits = (group + host::attention_max_rows - 1) / host::attention_max_rows;
+  const int heads_per_item = (group + splits - 1) / splits;
+  host_items items{batch,  args,           host::attention_kernels_for(dev.isa()),    group,
+                   splits, heads_per_item, host::attention_max_rows / heads_per_item, 1,
+                   nullptr};
+  const long rows = long{batch.n_tokens} * args.kv.n_kv_heads * splits;
+  long reach = 0;
+  for (int i = 0; i < batch.n_sequences; ++i)
+    reach = std::max(reach, long{batch.kv_lengths[i]});
+  const long cost = 4 * std::min(reach, long{512}) * args.kv.head_dim * heads_per_item;
+  // Few rows over long contexts leave threads idle: share out the chunks. Rows of few but long
+  // contexts only, so that the partials stay small.
+  const bool share =
+      reach > host::attention_chunk && rows < 8L * dev.info().threads && dev.info().threads > 1;
+  if (share) {
+    items.chunks = static_cast<int>((reach + host::attention_chunk - 1) / host::attention_chunk);
+    items.partials = static_cast<float*>(
+        dev.scratch(static_cast<std::size_t>(long{batch.n_tokens} * args.n_heads * items.chunks) *
+                    static_cast<std::size_t>(host::attention_partial_floats(args.kv.head_dim)) *
+                    sizeof(float)));
+  }
+  detail::for_host_items("attention", rows * items.chunks, cost, items);
+  if (share)
+    detail::for_host_items(
+        "attention merge", long{batch.n_tokens} * args.n_heads, 2L * args.kv.head_dim,
+        host_merge_items{batch, args, items.kernels, items.chunks, items.partials});
+}
+
+} // namespace
+
+void attention(device& dev, const ragged_batch& batch, const attention_args& args) {
+  const kv_layer& kv = args.kv;
+  TWILL_ASSERT(kv.n_kv_heads > 0 && args.n_heads > 0 && args.n_heads % kv.n_kv_heads == 0,
+               "attention: n_heads must be a multiple of n_kv_heads");
+  TWILL_ASSERT(kv.head_dim > 0 && kv.head_dim <= host::attention_max_dim,
+               "attention: head_dim must be 1 to 256");
+  TWILL_ASSERT(kv.type == dtype::f32 || kv.type == dtype::f16 || kv.type == dtype::bf16,
+               "attention: KV must be f32, f16 or bf16");
+  for (const tensor_ref* t : {&args.q, &args.out})
+    TWILL_ASSERT(t->rank == 2 && t->type == dtype::f32 && t->shape[0] == batch.n_tokens &&
+                     t->shape[1] == std::int64_t{args.n_heads} * kv.head_dim,
+                 "attention: q and out must be (n_tokens, n_heads * head_dim) f32");
+  if (batch.n_tokens == 0) return;
+  if constexpr (detail::on_host)
+    attention_on_host(dev, batch, args);
+  else
+    detail::launch_attention_team(batch, args);
+}
+
+} // namespace twill::gpu

@@ -1,0 +1,264 @@
+#include "tests/catch.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gpu/detail/attention_team.hpp"
+#include "gpu/ops/attention.hpp"
+#include "tests/gpu/ragged_case.hpp"
+
+using namespace twill;
+using gpu::dtype;
+using test::chunk;
+using test::device_array;
+using test::ragged_case;
+
+namespace {
+
+struct shape {
+  std::int32_t n_heads = 9, n_kv_heads = 3, head_dim = 64, block_tokens = 16;
+  dtype type = dtype::f32;
+  std::int32_t window = 0;
+  bool alibi = false;
+};
+
+/// Sequences with their whole q, k and v, as if every position had been asked for.
+struct setup {
+  shape s;
+  std::vector<std::int32_t> lengths;
+  ragged_case rows;
+  std::vector<std::vector<float>> q, k, v; // (length, heads * head_dim) per sequence
+  std::vector<float> slopes;
+  std::unique_ptr<device_array<float>> device_slopes;
+  std::unique_ptr<device_array<unsigned char>> keys, values;
+
+  setup(gpu::device& dev, const shape& s_, const std::vector<std::int32_t>& lengths_)
+      : s(s_), lengths(lengths_), rows(lengths_, s_.block_tokens, 5) {
+    unsigned seed = 100;
+    for (const std::int32_t n : lengths) {
+      const auto length = static_cast<std::size_t>(n);
+      q.push_back(test::random_floats(length * width(s.n_heads), seed++));
+      k.push_back(test::random_floats(length * width(s.n_kv_heads), seed++));
+      v.push_back(test::random_floats(length * width(s.n_kv_heads), seed++));
+    }
+    for (std::int32_t h = 0; h < s.n_heads; ++h)
+      slopes.push_back(std::exp2(-8.0f * static_cast<float>(h + 1) / 9.0f));
+    device_slopes = std::make_unique<device_array<float>>(dev, slopes);
+    // NaN everywhere that no position owns: reading it would show.
+    const std::size_t bytes = static_cast<std::size_t>(rows.n_blocks) * width(s.n_kv_heads) *
+                              static_cast<std::size_t>(s.block_tokens) * gpu::size_of(s.type);
+    const std::vector<unsigned char> garbage(bytes, 0xff);
+    keys = std::make_unique<device_array<unsigned char>>(dev, garbage);
+    values = std::make_unique<device_array<unsigned char>>(dev, garbage);
+  }
+
+  std::size_t width(std::int32_t heads) const {
+    return static_cast<std::size_t>(heads * s.head_dim);
+  }
+
+  gpu::kv_layer layer() const {
+    return {keys->data(), values->data(), s.type,    rows.n_blocks,
+            s.n_kv_heads, s.block_tokens, s.head_dim};
+  }
+
+  std::vector<float> gather(const std::vector<std::vector<float>>& from, std::size_t columns,
+                            const std::vector<std::size_t>& sequences,
+                            const std::vector<chunk>& chunks) const {
+    std::vector<float> all;
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      const float* data =
+          from[sequences[i]].data() + static_cast<std::size_t>(chunks[i].past) * columns;
+      all.insert(all.end(), data, data + static_cast<std::size_t>(chunks[i].rows) * columns);
+    }
+    return all;
+  }
+
+  /// One step: stores its keys and values, then attends.
+  std::vector<float> run(gpu::device& dev, const std::vector<std::size_t>& sequences,
+                         const std::vector<chunk>& chunks, bool by_team = false) {
+    rows.step(dev, sequences, chunks);
+    const auto n = rows.batch.n_tokens;
+    device_array<float> dq(dev, gather(q, width(s.n_heads), sequences, chunks));
+    device_array<float> dk(dev, gather(k, width(s.n_kv_heads), sequences, chunks));
+    device_array<float> dv(dev, gather(v, width(s.n_kv_heads), sequences, chunks));
+    device_array<float> out(dev,
+                            std::vector<float>(static_cast<std::size_t>(n) * width(s.n_heads), -7));
+    const auto matrix = [&](device_array<float>& a, std::int32_t heads) {
+      return gpu::view_2d(a.data(), dtype::f32, n, static_cast<std::int64_t>(width(heads)));
+    };
+    gpu::rope_store_args store;
+    store.q = matrix(dq, s.n_heads);
+    store.k = matrix(dk, s.n_kv_heads);
+    store.v = matrix(dv, s.n_kv_heads);
+    store.n_heads = s.n_heads;
+    store.kv = layer();
+    gpu::rope_and_store(dev, rows.batch, store);
+    gpu::attention_args args;
+    args.q = store.q;
+    args.kv = layer();
+    args.n_heads = s.n_heads;
+    args.scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
+    args.window = s.window;
+    args.alibi_slopes = s.alibi ? device_slopes->data() : nullptr;
+    args.out = matrix(out, s.n_heads);
+    if (by_team)
+      gpu::detail::launch_attention_team(rows.batch, args);
+    else
+      gpu::attention(dev, rows.batch, args);
+    return out.get();
+  }
+
+  float rounded(float x) const {
+    if (s.type == dtype::f16) return gpu::detail::f32_from_f16(gpu::detail::f16_from_f32(x));
+    if (s.type == dtype::bf16) return gpu::detail::f32_from_bf16(gpu::detail::bf16_from_f32(x));
+    return x;
+  }
+
+  std::vector<double> oracle_row(std::size_t seq, std::int32_t position) const {
+    std::vector<double> out;
+    const std::int32_t group = s.n_heads / s.n_kv_heads;
+    for (std::int32_t h = 0; h < s.n_heads; ++h) {
+      const float* query = q[seq].data() + static_cast<std::size_t>(position) * width(s.n_heads) +
+                           static_cast<std::size_t>(h * s.head_dim);
+      const std::int32_t begin = s.window > 0 ? std::max(0, position - s.window + 1) : 0;
+      const auto kv_row = [&](const std::vector<float>& from, std::int32_t j) {
+        return from.data() + static_cast<std::size_t>(j) * width(s.n_kv_heads) +
+               static_cast<std::size_t>(h / group * s.head_dim);
+      };
+      std::vector<double> score;
+      double max = -INFINITY;
+      for (std::int32_t j = begin; j <= position; ++j) {
+        double dot = 0;
+        for (std::int32_t d = 0; d < s.head_dim; ++d)
+          dot += double{query[d]} * double{rounded(kv_row(k[seq], j)[d])};
+        dot /= std::sqrt(double(s.head_dim));
+        if (s.alibi) dot += double{slopes[static_cast<std::size_t>(h)]} * (j - position);
+        score.push_back(dot);
+        max = std::max(max, dot);
+      }
+      double sum = 0;
+      for (double& x : score)
+        sum += x = std::exp(x - max);
+      for (std::int32_t d = 0; d < s.head_dim; ++d) {
+        double value = 0;
+        for (std::int32_t j = begin; j <= position; ++j)
+          value +=
+              score[static_cast<std::size_t>(j - begin)] * double{rounded(kv_row(v[seq], j)[d])};
+        out.push_back(value / sum);
+      }
+    }
+    return out;
+  }
+
+  /// Largest error of a step's rows; every `stride`-th row of a chunk is checked.
+  double worst(const std::vector<float>& out, const std::vector<std::size_t>& sequences,
+               const std::vector<chunk>& chunks, std::int32_t stride = 1) const {
+    double error = 0;
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      for (std::int32_t r = 0; r < chunks[i].rows; ++r, ++row) {
+        if (r % stride != 0 && r + 1 != chunks[i].rows) continue;
+        const auto expected = oracle_row(sequences[i], chunks[i].past + r);
+        for (std::size_t c = 0; c < expected.size(); ++c) {
+          const double e = std::abs(double{out[row * expected.size() + c]} - expected[c]);
+          error = e <= error ? error : e; // keeps NaN
+          if (std::isnan(e)) return e;
+        }
+      }
+    }
+    return error;
+  }
+};
+
+std::vector<std::string> isas() {
+  std::vector<std::string> names{"plain"};
+  for (const auto level : {gpu::host::isa::avx2, gpu::host::isa::avx512})
+    if (level <= gpu::host::widest_isa()) names.push_back(gpu::host::name_of(level));
+  return names;
+}
+
+std::unique_ptr<gpu::device> open(const std::string& isa = "auto") {
+  return gpu::device::open({.threads = 2, .memory_bytes = std::int64_t{1} << 30, .isa = isa})
+      .value();
+}
+
+} // namespace
+
+TEST_CASE("attention agrees with a naive oracle over shapes, KV types, windows and ALiBi") {
+  const std::vector<shape> shapes{
+      {},
+      {.n_heads = 4, .n_kv_heads = 4, .head_dim = 32, .block_tokens = 1},
+      {.n_heads = 7, .n_kv_heads = 1, .head_dim = 40, .block_tokens = 5},
+      {.n_heads = 10, .n_kv_heads = 2, .head_dim = 80, .block_tokens = 32, .type = dtype::bf16},
+      {.n_heads = 2, .n_kv_heads = 1, .head_dim = 96, .block_tokens = 16, .type = dtype::f16},
+      {.n_heads = 71, .n_kv_heads = 1, .head_dim = 64, .block_tokens = 64},
+      {.n_heads = 8, .n_kv_heads = 2, .head_dim = 128, .block_tokens = 16, .window = 33},
+      {.n_heads = 2, .n_kv_heads = 2, .head_dim = 256, .block_tokens = 7, .alibi = true},
+      {.n_heads = 3, .n_kv_heads = 3, .head_dim = 50, .type = dtype::f16, .window = 1},
+      {.n_heads = 6, .n_kv_heads = 2, .head_dim = 64, .window = 70, .alibi = true},
+      {.n_heads = 5, .n_kv_heads = 5, .head_dim = 3, .block_tokens = 2, .type = dtype::bf16},
+  };
+  for (const std::string& isa : isas()) {
+    auto dev = open(isa);
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      CAPTURE(isa, i);
+      setup a(*dev, shapes[i], {70, 1, 130, 65});
+      const std::vector<std::size_t> all{0, 1, 2, 3};
+      const std::vector<chunk> first{{0, 69}, {0, 1}, {0, 100}, {0, 64}};
+      CHECK(a.worst(a.run(*dev, all, first), all, first, 7) < 2e-5);
+      const std::vector<std::size_t> later{2, 0, 3}; // a prefill chunk between two decodes
+      const std::vector<chunk> second{{100, 30}, {69, 1}, {64, 1}};
+      CHECK(a.worst(a.run(*dev, later, second), later, second, 5) < 2e-5);
+      CHECK(a.worst(a.run(*dev, later, second, true), later, second, 5) < 2e-5);
+    }
+  }
+}
+
+TEST_CASE("attention over several chunks of KV agrees with a naive oracle") {
+  for (const std::int32_t window : {0, 600}) {
+    for (const std::string& isa : isas()) {
+      CAPTURE(isa, window);
+      auto dev = open(isa);
+      setup a(*dev, {.window = window}, {1300});
+      CHECK(a.worst(a.run(*dev, {0}, {{0, 1299}}), {0}, {{0, 1299}}, 211) < 2e-5);
+      CHECK(a.worst(a.run(*dev, {0}, {{1299, 1}}), {0}, {{1299, 1}}) < 2e-5);
+    }
+  }
+}
+
+TEST_CASE("an attention row has the same bits in any chunking, batch and thread count") {
+  for (const shape& s : {shape{}, shape{.head_dim = 40, .type = dtype::bf16, .window = 600},
+                         shape{.n_heads = 50, .n_kv_heads = 1, .alibi = true}}) {
+    for (const std::string& isa : isas()) {
+      CAPTURE(isa, s.head_dim, s.n_heads);
+      auto dev = open(isa);
+      auto lone = gpu::device::open({.threads = 1, .isa = isa}).value();
+      setup a(*dev, s, {1100, 90});
+      const std::size_t row = a.width(s.n_heads);
+      const std::vector<float> whole = a.run(*dev, {0}, {{0, 1100}});
+      std::vector<float> parts;
+      std::int32_t past = 0;
+      for (const std::int32_t n : {1, 17, 300, 1, 511, 200, 69, 1}) {
+        // The other sequence keeps changing the company.
+        const std::vector<float> out =
+            a.run(past % 2 == 0 ? *dev : *lone, {1, 0}, {{0, past % 90 + 1}, {past, n}});
+        parts.insert(parts.end(), out.end() - static_cast<std::ptrdiff_t>(row) * n, out.end());
+        past += n;
+      }
+      REQUIRE(past == 1100);
+      CHECK(test::same_bits(whole, parts));
+      const std::vector<float> alone = a.run(*lone, {0}, {{1099, 1}});
+      const std::vector<float> shared = a.run(*dev, {0}, {{1099, 1}});
+      CHECK(test::same_bits(alone, shared));
+      CHECK(test::same_bits(alone, {whole.end() - static_cast<std::ptrdiff_t>(row), whole.end()}));
+    }
+  }
+}
+
+TEST_CASE("an empty batch is no work") {
+  auto dev = open();
+  setup a(*dev, {}, {4});
+  CHECK(a.run(*dev, {}, {}).empty());
+}
