@@ -13,26 +13,9 @@
 #include <vector>
 
 #include "gpu/device.hpp"
+#include "gpu/ops/weight_kind.hpp"
 
 namespace twill::gpu {
-
-/// How products are computed; weights stay as packed.
-enum class compute_type : std::uint8_t {
-  f32,  ///< weights widened to f32, f32 products and sums
-  bf16, ///< both operands rounded to bf16, f32 sums
-  int8, ///< activations rounded to int8 per 32 columns, exact int32 sums per group, f32 across
-        ///< groups
-};
-
-const char* name_of(compute_type t);
-
-enum class weight_kind : std::uint8_t {
-  f32,
-  f16,
-  bf16,
-  grouped_u4, ///< value = scale * code + offset, code 0..15, one scale and offset per group
-  grouped_u8, ///< value = scale * code + offset, code 0..255
-};
 
 /// One row of a grouped matrix, filled by the source.
 struct grouped_row {

@@ -1,0 +1,30 @@
+// What the files behind gpu/ops/linear.hpp share: the packed matrix's parts and the two drivers.
+#pragma once
+
+#include "gpu/detail/packed_view.hpp"
+#include "gpu/ops/linear.hpp"
+
+namespace twill::gpu {
+
+struct packed_matrix::impl {
+  detail::packed_view view;
+  buffer codes;
+  buffer scales;
+};
+
+namespace detail {
+
+/// The type that products are really computed in: dense weights have no int8 form.
+inline compute_type effective_compute(const packed_view& w, compute_type asked) {
+  return asked == compute_type::int8 && !w.grouped() ? compute_type::bf16 : asked;
+}
+
+/// Micro-kernels of gpu/host/, tiles shared out among the device's threads.
+void linear_host(device& dev, const linear_args& args);
+
+/// One kernel for any execution space, one output element per work item. Bits differ from
+/// linear_host's (other instructions), but are as independent of batch and threads.
+void linear_generic(device& dev, const linear_args& args);
+
+} // namespace detail
+} // namespace twill::gpu

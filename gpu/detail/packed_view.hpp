@@ -1,0 +1,88 @@
+// packed_view: where the parts of a packed matrix lie. Plain data, copied into kernels.
+//
+// Rows go in blocks of 16, one lane each; the last block is padded with zeros. Inside a block,
+// columns go in steps of 8:
+//   f32, f16     8 columns x 16 lanes, column after column
+//   bf16         4 column pairs x 16 lanes x 2, so that a lane finds a pair in one 32-bit word
+//   grouped_u8   2 vectors of 64 bytes: 16 lanes x 4 columns
+//   grouped_u4   1 vector of 64 bytes: 16 lanes x 4; low nibbles columns 0-3, high nibbles 4-7
+// Dense columns are padded with zeros to a multiple of 8. Grouped kinds have, apart, for each block
+// and group: 16 scales, then, unless every offset is offset_factor * scale, 16 offsets.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/detail/half.hpp"
+#include "gpu/ops/weight_kind.hpp"
+
+namespace twill::gpu::detail {
+
+inline constexpr std::int64_t lanes = 16;
+inline constexpr std::int64_t step_columns = 8;
+/// Columns that share an activation scale in int8 compute.
+inline constexpr std::int64_t activation_group = 32;
+
+struct packed_view {
+  weight_kind kind = weight_kind::f32;
+  bool scales_f16 = false;        ///< scales and offsets are f16, else f32
+  bool offsets_stored = false;    ///< else offset = offset_factor * scale
+  std::int32_t offset_factor = 0; ///< 0, -8 or -128: exact as an integer
+  std::int32_t group = 0;         ///< columns per scale
+  /// Columns summed in integers before the float scales apply: 32 where groups allow it, else 8.
+  std::int32_t segment = 0;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t blocks = 0;
+  std::int64_t padded_cols = 0;
+  const unsigned char* codes = nullptr;
+  std::int64_t codes_stride = 0; ///< bytes per block
+  const unsigned char* scales = nullptr;
+  std::int64_t scales_stride = 0; ///< bytes per block
+
+  bool grouped() const { return kind >= weight_kind::grouped_u4; }
+};
+
+/// Scale and offset of one group and lane.
+struct scale_offset {
+  float scale;
+  float offset;
+};
+
+TWILL_KERNEL_FUNCTION scale_offset group_terms(const packed_view& w, std::int64_t block,
+                                               std::int64_t lane, std::int64_t g) {
+  const unsigned char* base = w.scales + block * w.scales_stride;
+  const std::int64_t at = g * (w.offsets_stored ? 2 * lanes : lanes) + lane;
+  scale_offset r;
+  if (w.scales_f16) {
+    const auto* p = reinterpret_cast<const std::uint16_t*>(base) + at;
+    r.scale = f16_to_f32(p[0]);
+    r.offset = w.offsets_stored ? f16_to_f32(p[lanes]) : 0.0F;
+  } else {
+    const auto* p = reinterpret_cast<const float*>(base) + at;
+    r.scale = p[0];
+    r.offset = w.offsets_stored ? p[lanes] : 0.0F;
+  }
+  if (!w.offsets_stored) r.offset = static_cast<float>(w.offset_factor) * r.scale;
+  return r;
+}
+
+/// Code of a grouped kind.
+TWILL_KERNEL_FUNCTION std::int32_t code_at(const packed_view& w, std::int64_t block,
+                                           std::int64_t lane, std::int64_t col) {
+  const unsigned char* base = w.codes + block * w.codes_stride + lane * 4 + col % 4;
+  if (w.kind == weight_kind::grouped_u8) return base[col / 4 * 64];
+  const unsigned char pair = base[col / 8 * 64];
+  return col % 8 < 4 ? pair & 15 : pair >> 4;
+}
+
+/// Element of a dense kind.
+TWILL_KERNEL_FUNCTION float dense_at(const packed_view& w, std::int64_t block, std::int64_t lane,
+                                     std::int64_t col) {
+  const unsigned char* base = w.codes + block * w.codes_stride;
+  if (w.kind == weight_kind::f32) return reinterpret_cast<const float*>(base)[col * lanes + lane];
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(base);
+  if (w.kind == weight_kind::f16) return f16_to_f32(halves[col * lanes + lane]);
+  return bf16_to_f32(halves[(col / 2 * lanes + lane) * 2 + col % 2]);
+}
+
+} // namespace twill::gpu::detail

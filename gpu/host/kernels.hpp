@@ -1,0 +1,67 @@
+// kernels: the host micro-kernels of linear layers, one table per instruction set.
+//
+// A tile is a range of 16-row blocks of the weights times some rows of activations; every output is
+// summed by one lane over ascending columns, whatever the tile, so tiles may be cut anywhere. The
+// functions are pure: they touch only what their arguments point at, from any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/detail/packed_view.hpp"
+#include "gpu/host/isa.hpp"
+
+namespace twill::gpu::host {
+
+/// Activations of int8 compute. Terms carry the offset's part of each segment: float sx * sum(q)
+/// where offsets are stored, else int32 offset_factor * sum(q).
+struct quantised_rows {
+  std::int8_t* values = nullptr;  // (m, values_stride), zero past cols
+  float* scales = nullptr;        // (m, segments)
+  std::uint32_t* terms = nullptr; // (m, segments) float or int32
+  std::int64_t values_stride = 0;
+  std::int64_t segments = 0;
+};
+
+/// Activations of bf16 compute.
+struct bf16_rows {
+  std::uint16_t* values = nullptr; // (m, values_stride), zero past cols
+  std::int64_t values_stride = 0;
+};
+
+struct tile {
+  const detail::packed_view* weights = nullptr;
+  std::int64_t first_block = 0;
+  std::int64_t end_block = 0;
+  std::int64_t m = 0;
+  float* out = nullptr; // (m, rows), the tile's first row
+  std::int64_t out_stride = 0;
+  const float* bias = nullptr; // (rows) or null
+  bool accumulate = false;
+  /// padded_cols * 64 bytes, or null. With it (many rows) a block is unpacked once for all rows.
+  void* panel = nullptr;
+};
+
+struct kernels {
+  void (*quantise)(const detail::packed_view& w, const float* x, const quantised_rows& out,
+                   std::int64_t row);
+  void (*round_bf16)(const detail::packed_view& w, const float* x, const bf16_rows& out,
+                     std::int64_t row);
+  void (*tile_int8)(const tile& t, const quantised_rows& x); ///< grouped kinds
+  void (*tile_bf16)(const tile& t, const bf16_rows& x);
+  void (*tile_f32)(const tile& t, const float* x, std::int64_t x_stride);
+};
+
+/// Rows below which unpacking a panel does not pay.
+inline constexpr std::int64_t direct_rows = 4;
+
+extern const kernels plain_kernels;
+#ifdef TWILL_X86
+extern const kernels avx2_kernels;
+extern const kernels avx512_kernels;
+extern const kernels avx512_vnni_kernels;
+extern const kernels avx512_bf16_kernels;
+#endif
+
+const kernels& kernels_for(isa level);
+
+} // namespace twill::gpu::host

@@ -1,0 +1,8 @@
+#include "gpu/host/simd_avx2.hpp"
+#include "gpu/host/tile_templates.hpp"
+
+namespace twill::gpu::host {
+
+const kernels avx2_kernels = make_kernels<simd_avx2>();
+
+} // namespace twill::gpu::host

@@ -1,0 +1,8 @@
+#include "gpu/host/simd_plain.hpp"
+#include "gpu/host/tile_templates.hpp"
+
+namespace twill::gpu::host {
+
+const kernels plain_kernels = make_kernels<simd_plain>();
+
+} // namespace twill::gpu::host

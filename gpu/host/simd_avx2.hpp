@@ -1,0 +1,197 @@
+// The SIMD policy of tile_templates.hpp for AVX2, FMA and F16C: 16 lanes are two registers.
+#pragma once
+
+#include <cstdint>
+
+#include <immintrin.h>
+
+#include "gpu/detail/half.hpp"
+
+namespace twill::gpu::host {
+namespace {
+
+struct simd_avx2 {
+  struct f32 {
+    __m256 lo, hi;
+  };
+  struct i32 {
+    __m256i lo, hi;
+  };
+  using codes = i32;
+  using pairs = i32;
+  static constexpr int int8_rows = 4;
+  static constexpr int float_rows = 5;
+
+  static f32 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+  static f32 set1(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+  static i32 set1_i32(std::int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+  static f32 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+  static void store(float* p, f32 v) {
+    _mm256_storeu_ps(p, v.lo);
+    _mm256_storeu_ps(p + 8, v.hi);
+  }
+  static __m256i first_n(int n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static f32 load_n(const float* p, int n) {
+    if (n == 16) return load(p);
+    if (n <= 8) return {_mm256_maskload_ps(p, first_n(n)), _mm256_setzero_ps()};
+    return {_mm256_loadu_ps(p), _mm256_maskload_ps(p + 8, first_n(n - 8))};
+  }
+  static void store_n(float* p, f32 v, int n) {
+    if (n == 16) return store(p, v);
+    if (n <= 8) return _mm256_maskstore_ps(p, first_n(n), v.lo);
+    _mm256_storeu_ps(p, v.lo);
+    _mm256_maskstore_ps(p + 8, first_n(n - 8), v.hi);
+  }
+  static f32 load_f16(const std::uint16_t* p) {
+    const auto* v = reinterpret_cast<const __m128i*>(p);
+    return {_mm256_cvtph_ps(_mm_loadu_si128(v)), _mm256_cvtph_ps(_mm_loadu_si128(v + 1))};
+  }
+  static f32 add(f32 a, f32 b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
+  static f32 mul(f32 a, f32 b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
+  static f32 fma(f32 a, f32 b, f32 c) {
+    return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+  }
+  static f32 to_f32(i32 v) { return {_mm256_cvtepi32_ps(v.lo), _mm256_cvtepi32_ps(v.hi)}; }
+
+  static i32 load_codes(const unsigned char* p) {
+    const auto* v = reinterpret_cast<const __m256i*>(p);
+    return {_mm256_loadu_si256(v), _mm256_loadu_si256(v + 1)};
+  }
+  static i32 bit_and(i32 v, __m256i mask) {
+    return {_mm256_and_si256(v.lo, mask), _mm256_and_si256(v.hi, mask)};
+  }
+  template <int Bits>
+  static i32 shift_right(i32 v) {
+    return {_mm256_srli_epi32(v.lo, Bits), _mm256_srli_epi32(v.hi, Bits)};
+  }
+  static codes low4(codes v) { return bit_and(v, _mm256_set1_epi8(15)); }
+  static codes high4(codes v) { return bit_and(shift_right<4>(v), _mm256_set1_epi8(15)); }
+
+  /// 4-bit codes: a pair's product is at most 2 * 15 * 128, so 8 quads fit 16 bits.
+  template <int Quads>
+  static __m256i dot_u4(const codes (&c)[Quads], const std::int8_t* x, __m256i codes::*half) {
+    __m256i sum = _mm256_setzero_si256();
+    for (int q = 0; q < Quads; ++q)
+      sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(c[q].*half, quad(x + 4 * q)));
+    return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
+  }
+  /// 8-bit codes would saturate maddubs: move the code's offset of 128 out, so that magnitudes are
+  /// at most 128 * 127 a product, and give it back as 128 * sum(x).
+  template <int Quads>
+  static __m256i dot_u8(const codes (&c)[Quads], const std::int8_t* x, __m256i codes::*half) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    const __m256i middle = _mm256_set1_epi8(-128);
+    __m256i sum = _mm256_setzero_si256();
+    __m256i plain = _mm256_setzero_si256();
+    for (int q = 0; q < Quads; ++q) {
+      const __m256i code = _mm256_xor_si256(c[q].*half, middle);
+      const __m256i value = quad(x + 4 * q);
+      const __m256i products =
+          _mm256_maddubs_epi16(_mm256_abs_epi8(code), _mm256_sign_epi8(value, code));
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(products, ones));
+      plain = _mm256_add_epi16(plain, _mm256_maddubs_epi16(_mm256_set1_epi8(1), value));
+    }
+    plain = _mm256_madd_epi16(plain, ones);
+    return _mm256_add_epi32(sum, _mm256_slli_epi32(plain, 7));
+  }
+  template <bool U8, int Quads>
+  static i32 dot(i32 sum, const codes (&c)[Quads], const std::int8_t* x) {
+    if constexpr (U8)
+      return {_mm256_add_epi32(sum.lo, dot_u8(c, x, &codes::lo)),
+              _mm256_add_epi32(sum.hi, dot_u8(c, x, &codes::hi))};
+    else
+      return {_mm256_add_epi32(sum.lo, dot_u4(c, x, &codes::lo)),
+              _mm256_add_epi32(sum.hi, dot_u4(c, x, &codes::hi))};
+  }
+  static __m256i quad(const std::int8_t* x) {
+    std::int32_t v;
+    __builtin_memcpy(&v, x, sizeof v);
+    return _mm256_set1_epi32(v);
+  }
+  static void bytes_to_f32(codes v, f32* out) {
+    const __m256i mask = _mm256_set1_epi32(255);
+    out[0] = to_f32(bit_and(v, mask));
+    out[1] = to_f32(bit_and(shift_right<8>(v), mask));
+    out[2] = to_f32(bit_and(shift_right<16>(v), mask));
+    out[3] = to_f32(shift_right<24>(v));
+  }
+  static void nibbles_to_f32(codes v, f32* out) {
+    const __m256i mask = _mm256_set1_epi32(15);
+    out[0] = to_f32(bit_and(v, mask));
+    out[1] = to_f32(bit_and(shift_right<8>(v), mask));
+    out[2] = to_f32(bit_and(shift_right<16>(v), mask));
+    out[3] = to_f32(bit_and(shift_right<24>(v), mask));
+    out[4] = to_f32(bit_and(shift_right<4>(v), mask));
+    out[5] = to_f32(bit_and(shift_right<12>(v), mask));
+    out[6] = to_f32(bit_and(shift_right<20>(v), mask));
+    out[7] = to_f32(shift_right<28>(v));
+  }
+
+  static pairs load_pairs(const std::uint16_t* p) {
+    return load_codes(reinterpret_cast<const unsigned char*>(p));
+  }
+  static void store_pairs(std::uint16_t* p, pairs v) {
+    auto* to = reinterpret_cast<__m256i*>(p);
+    _mm256_storeu_si256(to, v.lo);
+    _mm256_storeu_si256(to + 1, v.hi);
+  }
+  static f32 first_of(pairs v) {
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(v.lo, 16)),
+            _mm256_castsi256_ps(_mm256_slli_epi32(v.hi, 16))};
+  }
+  static f32 second_of(pairs v) {
+    const i32 r = bit_and(v, _mm256_set1_epi32(static_cast<int>(0xffff0000U)));
+    return {_mm256_castsi256_ps(r.lo), _mm256_castsi256_ps(r.hi)};
+  }
+  /// Round to nearest even, in the upper half of each lane. (Weights are never NaN with a payload
+  /// that the carry could reach: infinities and NaN keep their exponent.)
+  static __m256i round_up(__m256 x) {
+    const __m256i v = _mm256_castps_si256(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(v, 16), _mm256_set1_epi32(1));
+    return _mm256_add_epi32(v, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  }
+  static __m256i round_pair(__m256 first, __m256 second) {
+    return _mm256_blend_epi16(_mm256_srli_epi32(round_up(first), 16), round_up(second), 0xaa);
+  }
+  static pairs round_pairs(f32 first, f32 second) {
+    return {round_pair(first.lo, second.lo), round_pair(first.hi, second.hi)};
+  }
+  static f32 dot_pairs(f32 sum, pairs w, const std::uint16_t* x) {
+    sum = fma(first_of(w), set1(detail::bf16_to_f32(x[0])), sum);
+    return fma(second_of(w), set1(detail::bf16_to_f32(x[1])), sum);
+  }
+
+  static f32 abs(f32 v) {
+    const __m256 sign = _mm256_set1_ps(-0.0F);
+    return {_mm256_andnot_ps(sign, v.lo), _mm256_andnot_ps(sign, v.hi)};
+  }
+  static f32 max(f32 a, f32 b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
+  static float largest(f32 v) {
+    const __m256 eight = _mm256_max_ps(v.lo, v.hi);
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+  }
+  static void store_i8(std::int8_t* p, f32 v) {
+    const __m256i a = _mm256_cvtps_epi32(v.lo);
+    const __m256i b = _mm256_cvtps_epi32(v.hi);
+    const __m256i halves = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
+    const __m128i bytes =
+        _mm_packs_epi16(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+  }
+  static std::int32_t sum_32(const std::int8_t* p) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    const __m256i fours =
+        _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), v), _mm256_set1_epi16(1));
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
+    return _mm_cvtsi128_si32(s);
+  }
+};
+
+} // namespace
+} // namespace twill::gpu::host

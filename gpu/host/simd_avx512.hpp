@@ -1,0 +1,168 @@
+// The SIMD policy of tile_templates.hpp for AVX-512 F, BW, VL and DQ; with VNNI and BF16 where the
+// including file is compiled for them.
+#pragma once
+
+#include <cstdint>
+
+#include <immintrin.h>
+
+#include "gpu/detail/half.hpp"
+
+namespace twill::gpu::host {
+namespace {
+
+struct simd_avx512 {
+  using f32 = __m512;
+  using i32 = __m512i;
+  using codes = __m512i;
+  using pairs = __m512i;
+  static constexpr int int8_rows = 8;
+  static constexpr int float_rows = 12;
+
+  static f32 zero() { return _mm512_setzero_ps(); }
+  static f32 set1(float x) { return _mm512_set1_ps(x); }
+  static i32 set1_i32(std::int32_t x) { return _mm512_set1_epi32(x); }
+  static f32 load(const float* p) { return _mm512_loadu_ps(p); }
+  static void store(float* p, f32 v) { _mm512_storeu_ps(p, v); }
+  static __mmask16 first_n(int n) { return static_cast<__mmask16>((1U << n) - 1U); }
+  static f32 load_n(const float* p, int n) {
+    return n == 16 ? load(p) : _mm512_maskz_loadu_ps(first_n(n), p);
+  }
+  static void store_n(float* p, f32 v, int n) {
+    if (n == 16) return store(p, v);
+    _mm512_mask_storeu_ps(p, first_n(n), v);
+  }
+  static f32 load_f16(const std::uint16_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static f32 add(f32 a, f32 b) { return _mm512_add_ps(a, b); }
+  static f32 mul(f32 a, f32 b) { return _mm512_mul_ps(a, b); }
+  static f32 fma(f32 a, f32 b, f32 c) { return _mm512_fmadd_ps(a, b, c); }
+  static f32 to_f32(i32 v) { return _mm512_cvtepi32_ps(v); }
+
+  static codes load_codes(const unsigned char* p) { return _mm512_loadu_si512(p); }
+  static codes low4(codes v) { return _mm512_and_si512(v, _mm512_set1_epi8(15)); }
+  static codes high4(codes v) {
+    return _mm512_and_si512(_mm512_srli_epi32(v, 4), _mm512_set1_epi8(15));
+  }
+  static i32 quad(const std::int8_t* x) {
+    std::int32_t v;
+    __builtin_memcpy(&v, x, sizeof v);
+    return _mm512_set1_epi32(v);
+  }
+#ifdef __AVX512VNNI__
+  template <bool U8, int Quads>
+  static i32 dot(i32 sum, const codes (&c)[Quads], const std::int8_t* x) {
+    for (int q = 0; q < Quads; ++q)
+      sum = _mm512_dpbusd_epi32(sum, c[q], quad(x + 4 * q));
+    return sum;
+  }
+#else
+  template <bool U8, int Quads>
+  static i32 dot(i32 sum, const codes (&c)[Quads], const std::int8_t* x) {
+    const i32 ones = _mm512_set1_epi16(1);
+    if constexpr (U8) { // 8-bit codes would saturate maddubs: 16-bit products
+      const i32 low = _mm512_set1_epi16(255);
+      for (int q = 0; q < Quads; ++q) {
+        const i32 value = quad(x + 4 * q);
+        const i32 even = _mm512_srai_epi16(_mm512_slli_epi16(value, 8), 8);
+        const i32 odd = _mm512_srai_epi16(value, 8);
+        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_and_si512(c[q], low), even));
+        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_srli_epi16(c[q], 8), odd));
+      }
+      return sum;
+    }
+    i32 narrow = _mm512_setzero_si512(); // 8 * 2 * 15 * 128 fits 16 bits
+    for (int q = 0; q < Quads; ++q)
+      narrow = _mm512_add_epi16(narrow, _mm512_maddubs_epi16(c[q], quad(x + 4 * q)));
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(narrow, ones));
+  }
+#endif
+  static void bytes_to_f32(codes v, f32* out) {
+    const i32 mask = _mm512_set1_epi32(255);
+    out[0] = to_f32(_mm512_and_si512(v, mask));
+    out[1] = to_f32(_mm512_and_si512(_mm512_srli_epi32(v, 8), mask));
+    out[2] = to_f32(_mm512_and_si512(_mm512_srli_epi32(v, 16), mask));
+    out[3] = to_f32(_mm512_srli_epi32(v, 24));
+  }
+  /// A table look-up reads only the low 4 bits of each lane's index: no mask, no conversion.
+  static void nibbles_to_f32(codes v, f32* out) {
+    const f32 table = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    out[0] = _mm512_permutexvar_ps(v, table);
+    out[1] = _mm512_permutexvar_ps(_mm512_srli_epi32(v, 8), table);
+    out[2] = _mm512_permutexvar_ps(_mm512_srli_epi32(v, 16), table);
+    out[3] = _mm512_permutexvar_ps(_mm512_srli_epi32(v, 24), table);
+    out[4] = _mm512_permutexvar_ps(_mm512_srli_epi32(v, 4), table);
+    out[5] = _mm512_permutexvar_ps(_mm512_srli_epi32(v, 12), table);
+    out[6] = _mm512_permutexvar_ps(_mm512_srli_epi32(v, 20), table);
+    out[7] = _mm512_permutexvar_ps(_mm512_srli_epi32(v, 28), table);
+  }
+
+  static pairs load_pairs(const std::uint16_t* p) {
+    return _mm512_loadu_si512(p);
+  }
+  static void store_pairs(std::uint16_t* p, pairs v) {
+    _mm512_storeu_si512(p, v);
+  }
+  static f32 first_of(pairs v) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(v, 16));
+  }
+  static f32 second_of(pairs v) {
+    return _mm512_castsi512_ps(
+        _mm512_and_si512(v, _mm512_set1_epi32(static_cast<int>(0xffff0000U))));
+  }
+#ifdef __AVX512BF16__
+  static pairs round_pairs(f32 first, f32 second) {
+    const auto halves = (__m512i)_mm512_cvtne2ps_pbh(second, first);
+    const __m512i interleave =
+        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    return _mm512_permutexvar_epi16(interleave, halves);
+  }
+  static f32 dot_pairs(f32 sum, pairs w, const std::uint16_t* x) {
+    std::int32_t both;
+    __builtin_memcpy(&both, x, sizeof both);
+    return _mm512_dpbf16_ps(sum, (__m512bh)w, (__m512bh)_mm512_set1_epi32(both));
+  }
+#else
+  /// Round to nearest even, in the upper half of each lane.
+  static __m512i round_up(f32 x) {
+    const __m512i v = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(v, 16), _mm512_set1_epi32(1));
+    return _mm512_add_epi32(v, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  }
+  static pairs round_pairs(f32 first, f32 second) {
+    return _mm512_mask_blend_epi16(0xaaaaaaaaU, _mm512_srli_epi32(round_up(first), 16),
+                                   round_up(second));
+  }
+  static f32 dot_pairs(f32 sum, pairs w, const std::uint16_t* x) {
+    sum = fma(first_of(w), set1(detail::bf16_to_f32(x[0])), sum);
+    return fma(second_of(w), set1(detail::bf16_to_f32(x[1])), sum);
+  }
+#endif
+
+  static f32 abs(f32 v) {
+    return _mm512_abs_ps(v);
+  }
+  static f32 max(f32 a, f32 b) {
+    return _mm512_max_ps(a, b);
+  }
+  static float largest(f32 v) {
+    return _mm512_reduce_max_ps(v);
+  }
+  static void store_i8(std::int8_t* p, f32 v) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v)));
+  }
+  static std::int32_t sum_32(const std::int8_t* p) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    const __m256i fours =
+        _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), v), _mm256_set1_epi16(1));
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
+    return _mm_cvtsi128_si32(s);
+  }
+};
+
+} // namespace
+} // namespace twill::gpu::host

@@ -1,0 +1,139 @@
+// The SIMD policy of tile_templates.hpp in plain C++, with the compilers' vector extension (GCC and
+// Clang, any processor).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "gpu/detail/half.hpp"
+
+namespace twill::gpu::host {
+namespace {
+
+struct simd_plain {
+  typedef float f32 __attribute__((vector_size(64)));
+  typedef std::int32_t i32 __attribute__((vector_size(64)));
+  typedef std::uint32_t u32 __attribute__((vector_size(64)));
+  using codes = u32;
+  using pairs = u32;
+  static constexpr int int8_rows = 4;
+  static constexpr int float_rows = 4;
+
+  static f32 zero() { return f32{}; }
+  static f32 set1(float x) { return x - f32{}; }
+  static i32 set1_i32(std::int32_t x) { return x - i32{}; }
+  static f32 load(const float* p) {
+    f32 v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store(float* p, f32 v) { std::memcpy(p, &v, sizeof v); }
+  static f32 load_n(const float* p, int n) {
+    f32 v{};
+    std::memcpy(&v, p, static_cast<std::size_t>(n) * sizeof(float));
+    return v;
+  }
+  static void store_n(float* p, f32 v, int n) {
+    std::memcpy(p, &v, static_cast<std::size_t>(n) * sizeof(float));
+  }
+  static f32 load_f16(const std::uint16_t* p) {
+    f32 v;
+    for (int i = 0; i < 16; ++i)
+      v[i] = detail::f16_to_f32(p[i]);
+    return v;
+  }
+  static f32 add(f32 a, f32 b) { return a + b; }
+  static f32 mul(f32 a, f32 b) { return a * b; }
+  /// Two roundings, unlike the other policies: a fused one may be a library call here.
+  static f32 fma(f32 a, f32 b, f32 c) { return a * b + c; }
+  static f32 to_f32(i32 v) { return __builtin_convertvector(v, f32); }
+
+  static u32 load_codes(const unsigned char* p) {
+    u32 v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static codes low4(codes v) { return v & 0x0f0f0f0fU; }
+  static codes high4(codes v) { return (v >> 4) & 0x0f0f0f0fU; }
+  template <bool U8, int Quads>
+  static i32 dot(i32 sum, const codes (&c)[Quads], const std::int8_t* x) {
+    for (int q = 0; q < Quads; ++q)
+      for (int i = 0; i < 4; ++i) {
+        const u32 code = (c[q] >> (8 * i)) & 255U;
+        i32 value;
+        std::memcpy(&value, &code, sizeof value);
+        sum += value * static_cast<std::int32_t>(x[4 * q + i]);
+      }
+    return sum;
+  }
+  static f32 code_to_f32(u32 code) { return __builtin_convertvector(code, f32); }
+  static void bytes_to_f32(codes v, f32* out) {
+    for (int i = 0; i < 4; ++i)
+      out[i] = code_to_f32((v >> (8 * i)) & 255U);
+  }
+  static void nibbles_to_f32(codes v, f32* out) {
+    for (int i = 0; i < 4; ++i) {
+      out[i] = code_to_f32((v >> (8 * i)) & 15U);
+      out[i + 4] = code_to_f32((v >> (8 * i + 4)) & 15U);
+    }
+  }
+
+  static pairs load_pairs(const std::uint16_t* p) {
+    pairs v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store_pairs(std::uint16_t* p, pairs v) { std::memcpy(p, &v, sizeof v); }
+  static f32 reinterpret(u32 v) {
+    f32 r;
+    std::memcpy(&r, &v, sizeof r);
+    return r;
+  }
+  static f32 first_of(pairs v) { return reinterpret(v << 16); }
+  static f32 second_of(pairs v) { return reinterpret(v & 0xffff0000U); }
+  static pairs round_pairs(f32 first, f32 second) {
+    pairs v;
+    for (int i = 0; i < 16; ++i)
+      v[i] = detail::f32_to_bf16(first[i]) |
+             static_cast<std::uint32_t>(detail::f32_to_bf16(second[i])) << 16;
+    return v;
+  }
+  static f32 dot_pairs(f32 sum, pairs w, const std::uint16_t* x) {
+    sum = fma(first_of(w), set1(detail::bf16_to_f32(x[0])), sum);
+    return fma(second_of(w), set1(detail::bf16_to_f32(x[1])), sum);
+  }
+
+  static f32 abs(f32 v) {
+    u32 bits;
+    std::memcpy(&bits, &v, sizeof bits);
+    return reinterpret(bits & 0x7fffffffU);
+  }
+  static f32 max(f32 a, f32 b) {
+    f32 r;
+    for (int i = 0; i < 16; ++i)
+      r[i] = a[i] > b[i] ? a[i] : b[i];
+    return r;
+  }
+  static float largest(f32 v) {
+    float r = v[0];
+    for (int i = 1; i < 16; ++i)
+      r = v[i] > r ? v[i] : r;
+    return r;
+  }
+  /// Rounds to nearest even and saturates; NaN gives -128 like the vector instructions.
+  static void store_i8(std::int8_t* p, f32 v) {
+    for (int i = 0; i < 16; ++i) {
+      const bool inside = v[i] >= -128.0F && v[i] <= 127.0F;
+      p[i] = static_cast<std::int8_t>(inside ? __builtin_rintf(v[i]) : v[i] > 127.0F ? 127 : -128);
+    }
+  }
+  static std::int32_t sum_32(const std::int8_t* p) {
+    std::int32_t sum = 0;
+    for (int i = 0; i < 32; ++i)
+      sum += p[i];
+    return sum;
+  }
+};
+
+} // namespace
+} // namespace twill::gpu::host

@@ -1,0 +1,103 @@
+#include "gpu/ops/linear.hpp"
+
+#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/detail/launch.hpp"
+#include "gpu/detail/linear_impl.hpp"
+
+namespace twill::gpu {
+
+const char* name_of(compute_type t) {
+  switch (t) {
+  case compute_type::f32:
+    return "f32";
+  case compute_type::bf16:
+    return "bf16";
+  case compute_type::int8:
+    break;
+  }
+  return "int8";
+}
+
+const char* name_of(weight_kind k) {
+  switch (k) {
+  case weight_kind::f32:
+    return "f32";
+  case weight_kind::f16:
+    return "f16";
+  case weight_kind::bf16:
+    return "bf16";
+  case weight_kind::grouped_u4:
+    return "grouped_u4";
+  case weight_kind::grouped_u8:
+    break;
+  }
+  return "grouped_u8";
+}
+
+packed_matrix::packed_matrix() = default;
+packed_matrix::packed_matrix(packed_matrix&&) noexcept = default;
+packed_matrix& packed_matrix::operator=(packed_matrix&&) noexcept = default;
+packed_matrix::~packed_matrix() = default;
+
+std::int64_t packed_matrix::rows() const {
+  return impl_ ? impl_->view.rows : 0;
+}
+std::int64_t packed_matrix::cols() const {
+  return impl_ ? impl_->view.cols : 0;
+}
+std::int64_t packed_matrix::bytes() const {
+  return impl_ ? static_cast<std::int64_t>(impl_->codes.bytes() + impl_->scales.bytes()) : 0;
+}
+
+void linear(device& dev, const linear_args& args) {
+  TWILL_ASSERT(args.weights != nullptr && *args.weights, "linear: no weights");
+  const detail::packed_view& w = args.weights->get().view;
+  TWILL_ASSERT(args.x.type == dtype::f32 && args.out.type == dtype::f32,
+               "linear: x and out are f32");
+  TWILL_ASSERT(args.x.rank == 2 && args.x.shape[1] == w.cols, "linear: x must be (m, cols)");
+  TWILL_ASSERT(args.out.rank == 2 && args.out.shape[1] == w.rows &&
+                   args.out.shape[0] == args.x.shape[0],
+               "linear: out must be (m, rows)");
+  if (args.x.rows() == 0) return;
+  if constexpr (detail::on_host)
+    detail::linear_host(dev, args);
+  else
+    detail::linear_generic(dev, args);
+}
+
+void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids, tensor_ref out) {
+  (void)dev;
+  TWILL_ASSERT(static_cast<bool>(table), "embedding: no table");
+  const detail::packed_view w = table.get().view;
+  TWILL_ASSERT(out.type == dtype::f32 && out.rank == 2 && out.shape[1] == w.cols,
+               "embedding: out must be (n, cols) f32");
+  auto* to = out.as<float>();
+  const std::int64_t stride = out.row_stride;
+  detail::for_spans(
+      "embedding", out.rows(), w.cols, 4,
+      KOKKOS_LAMBDA(const long row, const long begin, const long end) {
+        const std::int64_t id = ids[row];
+        float* values = to + row * stride;
+        if (id < 0 || id >= w.rows) { // no such token: never read outside the table
+          for (long k = begin; k < end; ++k)
+            values[k] = 0;
+          return;
+        }
+        const std::int64_t block = id / detail::lanes;
+        const std::int64_t lane = id % detail::lanes;
+        if (!w.grouped()) {
+          for (long k = begin; k < end; ++k)
+            values[k] = detail::dense_at(w, block, lane, k);
+          return;
+        }
+        for (long k = begin; k < end;) {
+          const long group = k / w.group;
+          const long stop = (group + 1) * w.group < end ? (group + 1) * w.group : end;
+          const detail::scale_offset t = detail::group_terms(w, block, lane, group);
+          for (; k < stop; ++k)
+            values[k] = t.scale * static_cast<float>(detail::code_at(w, block, lane, k)) + t.offset;
+        }
+      });
+}
+
+} // namespace twill::gpu

@@ -1,0 +1,120 @@
+// Linear layers on any execution space, from the same packed layout.
+#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/detail/linear_impl.hpp"
+
+namespace twill::gpu::detail {
+
+namespace {
+
+/// Activations of one row in int8, as linear.hpp's compute_type says.
+struct quantised {
+  signed char* values; // (m, cols)
+  float* scales;       // (m, groups of 32)
+  std::int64_t groups;
+};
+
+void quantise(const packed_view& w, const tensor_ref& x, const quantised& q) {
+  const float* from = x.as<const float>();
+  const std::int64_t stride = x.row_stride;
+  const std::int64_t cols = w.cols;
+  const std::int64_t groups = q.groups;
+  Kokkos::parallel_for(
+      "linear_quantise", range(0, x.rows() * groups), KOKKOS_LAMBDA(const long i) {
+        const std::int64_t row = i / groups;
+        const std::int64_t begin = i % groups * activation_group;
+        const std::int64_t end = begin + activation_group < cols ? begin + activation_group : cols;
+        const float* values = from + row * stride;
+        float largest = 0;
+        for (std::int64_t k = begin; k < end; ++k) {
+          const float a = values[k] < 0 ? -values[k] : values[k];
+          largest = a > largest ? a : largest;
+        }
+        const float inverse = largest > 1e-30F ? 127.0F / largest : 0.0F;
+        q.scales[i] = largest > 1e-30F ? largest / 127.0F : 0.0F;
+        for (std::int64_t k = begin; k < end; ++k) {
+          const float magic = 12582912.0F; // 1.5 * 2^23: adding it rounds to an integer
+          const float rounded = (values[k] * inverse + magic) - magic;
+          q.values[row * cols + k] = static_cast<signed char>(rounded);
+        }
+      });
+}
+
+TWILL_KERNEL_FUNCTION float dot_int8(const packed_view& w, const quantised& q, std::int64_t row,
+                                     std::int64_t block, std::int64_t lane) {
+  const signed char* values = q.values + row * w.cols;
+  float sum = 0;
+  for (std::int64_t k = 0; k < w.cols;) {
+    const std::int64_t end = k + w.segment;
+    const scale_offset t = group_terms(w, block, lane, k / w.group);
+    const float scale = q.scales[row * q.groups + k / activation_group];
+    std::int32_t products = 0;
+    std::int32_t plain = 0;
+    for (; k < end; ++k) {
+      products += code_at(w, block, lane, k) * values[k];
+      plain += values[k];
+    }
+    sum += t.scale * scale * static_cast<float>(products);
+    sum += t.offset * (scale * static_cast<float>(plain));
+  }
+  return sum;
+}
+
+TWILL_KERNEL_FUNCTION float round_for(bool bf16, float x) {
+  return bf16 ? bf16_to_f32(f32_to_bf16(x)) : x;
+}
+
+TWILL_KERNEL_FUNCTION float dot_float(const packed_view& w, const float* x, bool bf16,
+                                      std::int64_t block, std::int64_t lane) {
+  float sum = 0;
+  if (!w.grouped()) {
+    for (std::int64_t k = 0; k < w.cols; ++k)
+      sum += round_for(bf16, dense_at(w, block, lane, k)) * round_for(bf16, x[k]);
+    return sum;
+  }
+  for (std::int64_t k = 0; k < w.cols;) {
+    const scale_offset t = group_terms(w, block, lane, k / w.group);
+    for (const std::int64_t end = k + w.group; k < end; ++k) {
+      const float value = t.scale * static_cast<float>(code_at(w, block, lane, k)) + t.offset;
+      sum += round_for(bf16, value) * round_for(bf16, x[k]);
+    }
+  }
+  return sum;
+}
+
+} // namespace
+
+void linear_generic(device& dev, const linear_args& args) {
+  const packed_view w = args.weights->get().view;
+  const compute_type compute = effective_compute(w, args.compute);
+  const std::int64_t m = args.x.rows();
+  quantised q{};
+  if (compute == compute_type::int8) {
+    q.groups = (w.cols + activation_group - 1) / activation_group;
+    const std::int64_t values_bytes = (m * w.cols + 63) / 64 * 64;
+    auto* scratch = static_cast<unsigned char*>(
+        dev.scratch(static_cast<std::size_t>(values_bytes + m * q.groups * 4)));
+    q.values = reinterpret_cast<signed char*>(scratch);
+    q.scales = reinterpret_cast<float*>(scratch + values_bytes);
+    quantise(w, args.x, q);
+  }
+  const float* x = args.x.as<const float>();
+  const std::int64_t x_stride = args.x.row_stride;
+  float* out = args.out.as<float>();
+  const std::int64_t out_stride = args.out.row_stride;
+  const float* bias = args.bias;
+  const bool accumulate = args.accumulate;
+  Kokkos::parallel_for(
+      "linear_generic", range(0, m * w.rows), KOKKOS_LAMBDA(const long i) {
+        const std::int64_t row = i / w.rows;
+        const std::int64_t n = i % w.rows;
+        float sum = compute == compute_type::int8
+                        ? dot_int8(w, q, row, n / lanes, n % lanes)
+                        : dot_float(w, x + row * x_stride, compute == compute_type::bf16, n / lanes,
+                                    n % lanes);
+        if (bias != nullptr) sum += bias[n];
+        float& to = out[row * out_stride + n];
+        to = accumulate ? to + sum : sum;
+      });
+}
+
+} // namespace twill::gpu::detail

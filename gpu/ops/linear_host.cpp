@@ -1,0 +1,157 @@
+// Cuts a linear layer into tiles for the host micro-kernels, in one launch where rows are few.
+#include <algorithm>
+#include <atomic>
+
+#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/detail/linear_impl.hpp"
+#include "gpu/host/kernels.hpp"
+
+namespace twill::gpu::detail {
+
+namespace {
+
+/// Preparing rows is cheaper than a second launch up to about this many activations.
+constexpr std::int64_t prepare_in_place = 8192;
+/// Rows of a tile, where rows are many: they share an unpacked block.
+constexpr std::int64_t tile_rows = 128;
+/// Weights of a tile: about half of a core's second-level cache.
+constexpr std::int64_t tile_bytes = 256 << 10;
+
+std::int64_t align64(std::int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+/// f(part) for each thread's part.
+template <class F>
+void for_parts(const char* name, std::int64_t parts, const F& f) {
+  using policy = Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::IndexType<long>>;
+  if (parts == 1) return f(0L);
+  Kokkos::parallel_for(name, policy(0, parts), [&](const long part) { f(part); });
+}
+
+/// A call's activations in the form that its compute type reads, in scratch memory.
+class prepared_rows {
+public:
+  prepared_rows(const packed_view& w, compute_type compute) : w_(w), compute_(compute) {
+    if (compute == compute_type::int8) {
+      values_stride_ = align64(w.cols);
+      segments_ = w.cols / w.segment;
+    } else if (compute == compute_type::bf16) {
+      values_stride_ = align64(w.padded_cols * 2) / 2;
+    }
+  }
+  std::int64_t bytes(std::int64_t m) const {
+    switch (compute_) {
+    case compute_type::f32:
+      break;
+    case compute_type::bf16:
+      return m * values_stride_ * 2;
+    case compute_type::int8:
+      return m * values_stride_ + 2 * align64(m * segments_ * 4);
+    }
+    return 0;
+  }
+  host::quantised_rows quantised(unsigned char* at, std::int64_t m) const {
+    unsigned char* scales = at + m * values_stride_;
+    return {reinterpret_cast<std::int8_t*>(at), reinterpret_cast<float*>(scales),
+            reinterpret_cast<std::uint32_t*>(scales + align64(m * segments_ * 4)), values_stride_,
+            segments_};
+  }
+  host::bf16_rows rounded(unsigned char* at) const {
+    return {reinterpret_cast<std::uint16_t*>(at), values_stride_};
+  }
+  /// Fills rows [first, end) of the m at `at`.
+  void fill(const host::kernels& k, unsigned char* at, std::int64_t m, const tensor_ref& x,
+            std::int64_t first, std::int64_t end) const {
+    for (std::int64_t row = first; row < end; ++row) {
+      const float* from = x.as<const float>() + row * x.row_stride;
+      if (compute_ == compute_type::int8)
+        k.quantise(w_, from, quantised(at, m), row);
+      else if (compute_ == compute_type::bf16)
+        k.round_bf16(w_, from, rounded(at), row);
+    }
+  }
+  void run(const host::kernels& k, const host::tile& t, unsigned char* at, std::int64_t m,
+           const tensor_ref& x, std::int64_t first_row) const {
+    if (compute_ == compute_type::f32)
+      return k.tile_f32(t, x.as<const float>() + first_row * x.row_stride, x.row_stride);
+    if (compute_ == compute_type::bf16) {
+      host::bf16_rows rows = rounded(at);
+      rows.values += first_row * rows.values_stride;
+      return k.tile_bf16(t, rows);
+    }
+    host::quantised_rows rows = quantised(at, m);
+    rows.values += first_row * rows.values_stride;
+    rows.scales += first_row * segments_;
+    rows.terms += first_row * segments_;
+    k.tile_int8(t, rows);
+  }
+
+private:
+  const packed_view& w_;
+  compute_type compute_;
+  std::int64_t values_stride_ = 0;
+  std::int64_t segments_ = 0;
+};
+
+bool wants_panel(const packed_view& w, compute_type compute, std::int64_t m) {
+  if (m <= host::direct_rows || compute == compute_type::int8) return false;
+  return w.kind != (compute == compute_type::f32 ? weight_kind::f32 : weight_kind::bf16);
+}
+
+} // namespace
+
+void linear_host(device& dev, const linear_args& args) {
+  const packed_view& w = args.weights->get().view;
+  const host::kernels& k = host::kernels_for(dev.isa());
+  const compute_type compute = effective_compute(w, args.compute);
+  const std::int64_t m = args.x.rows();
+  const std::int64_t parts = std::min<std::int64_t>(dev.info().threads, w.blocks);
+  const prepared_rows rows(w, compute);
+
+  // Scratch: the prepared rows, once or once per part, then a panel per part.
+  const bool in_place = m * w.cols <= prepare_in_place;
+  const std::int64_t rows_bytes = align64(rows.bytes(m));
+  const std::int64_t shared_bytes = in_place ? rows_bytes * parts : rows_bytes;
+  const std::int64_t panel_bytes = wants_panel(w, compute, m) ? w.padded_cols * 64 : 0;
+  auto* scratch = static_cast<unsigned char*>(
+      dev.scratch(static_cast<std::size_t>(shared_bytes + panel_bytes * parts)));
+
+  if (!in_place && rows_bytes > 0)
+    for_parts("linear_rows", parts, [&](long part) {
+      rows.fill(k, scratch, m, args.x, m * part / parts, m * (part + 1) / parts);
+    });
+
+  // Tiles of rows x blocks. Few rows: one tile per part, so that each streams its own stretch of
+  // weights. Many rows: tiles taken as threads fall idle.
+  const std::int64_t row_tiles = (m + tile_rows - 1) / tile_rows;
+  const std::int64_t block_bytes = w.codes_stride + w.scales_stride;
+  std::int64_t block_tiles = parts;
+  if (m > 16)
+    block_tiles = std::clamp((w.blocks * block_bytes + tile_bytes - 1) / tile_bytes,
+                             std::min(4 * parts, w.blocks), w.blocks);
+  const std::int64_t tiles = row_tiles * block_tiles;
+  std::atomic<std::int64_t> next{parts};
+
+  for_parts("linear", parts, [&](long part) {
+    unsigned char* mine = in_place ? scratch + part * rows_bytes : scratch;
+    if (in_place) rows.fill(k, mine, m, args.x, 0, m);
+    for (std::int64_t i = part; i < tiles; i = next.fetch_add(1, std::memory_order_relaxed)) {
+      const std::int64_t blocks_at = i / row_tiles;
+      const std::int64_t first_row = i % row_tiles * tile_rows;
+      host::tile t;
+      t.weights = &w;
+      t.first_block = w.blocks * blocks_at / block_tiles;
+      t.end_block = w.blocks * (blocks_at + 1) / block_tiles;
+      t.m = std::min(tile_rows, m - first_row);
+      t.out = args.out.as<float>() + first_row * args.out.row_stride;
+      t.out_stride = args.out.row_stride;
+      t.bias = args.bias;
+      t.accumulate = args.accumulate;
+      t.panel = panel_bytes > 0 ? scratch + shared_bytes + part * panel_bytes : nullptr;
+      rows.run(k, t, mine, m, args.x, first_row);
+    }
+  });
+}
+
+} // namespace twill::gpu::detail

@@ -1,0 +1,286 @@
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/detail/linear_impl.hpp"
+
+namespace twill::gpu {
+
+namespace {
+
+using detail::lanes;
+using detail::packed_view;
+
+/// f(block) for every block, on the host's threads.
+template <class F>
+void for_blocks(std::int64_t blocks, const F& f) {
+  using policy = Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::IndexType<long>,
+                                     Kokkos::Schedule<Kokkos::Dynamic>>;
+  Kokkos::parallel_for("pack", policy(0, blocks, Kokkos::ChunkSize(4)),
+                       [&](const long block) { f(block); });
+}
+
+template <class T>
+void pack_dense(const weight_source& source, const packed_view& w, std::int64_t block,
+                unsigned char* to) {
+  auto* out = reinterpret_cast<T*>(to);
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    const std::int64_t row = block * lanes + lane;
+    if (row >= w.rows) break;
+    const auto* from = static_cast<const unsigned char*>(source.dense_row(row));
+    for (std::int64_t k = 0; k < w.cols; ++k) {
+      T value;
+      std::memcpy(&value, from + k * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+      const std::int64_t at =
+          w.kind == weight_kind::bf16 ? (k / 2 * lanes + lane) * 2 + k % 2 : k * lanes + lane;
+      out[at] = value;
+    }
+  }
+}
+
+std::uint32_t four_codes(const std::uint8_t* codes) {
+  std::uint32_t four;
+  std::memcpy(&four, codes, sizeof four);
+  return four;
+}
+
+/// One row's codes into its lane of the block.
+void pack_codes(const packed_view& w, const std::uint8_t* codes, std::int64_t lane,
+                unsigned char* to) {
+  to += lane * 4;
+  if (w.kind == weight_kind::grouped_u8) {
+    for (std::int64_t k = 0; k < w.cols; k += 4, to += 64)
+      std::memcpy(to, codes + k, 4);
+    return;
+  }
+  for (std::int64_t k = 0; k < w.cols; k += 8, to += 64) {
+    const std::uint32_t both =
+        (four_codes(codes + k) & 0x0f0f0f0fU) | (four_codes(codes + k + 4) & 0x0f0f0f0fU) << 4;
+    std::memcpy(to, &both, sizeof both);
+  }
+}
+
+/// Scales and offsets as read, all rows, before their packed form is chosen.
+struct terms {
+  std::int64_t groups;
+  std::unique_ptr<float[]> scales;  // (padded rows, groups)
+  std::unique_ptr<float[]> offsets; // same
+};
+
+void pack_grouped(const weight_source& source, const packed_view& w, std::int64_t block,
+                  unsigned char* to, const terms& t) {
+  const auto codes =
+      std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(w.cols));
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    const std::int64_t row = block * lanes + lane;
+    float* scales = t.scales.get() + row * t.groups;
+    float* offsets = t.offsets.get() + row * t.groups;
+    if (row >= w.rows) {
+      std::memset(scales, 0, static_cast<std::size_t>(t.groups) * sizeof(float));
+      std::memset(offsets, 0, static_cast<std::size_t>(t.groups) * sizeof(float));
+      continue;
+    }
+    source.grouped(row, {codes.get(), scales, offsets});
+    pack_codes(w, codes.get(), lane, to);
+  }
+}
+
+bool exact_f16(float x) {
+  return detail::f32_to_bits(detail::f16_to_f32(detail::f32_to_f16(x))) == detail::f32_to_bits(x);
+}
+
+/// The integer c with offset = c * scale in the first group that has a scale; 0 when none is.
+std::int32_t first_factor(const terms& t, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (t.scales[i] == 0) continue;
+    const float ratio = t.offsets[i] / t.scales[i];
+    return std::abs(ratio) <= 255 ? static_cast<std::int32_t>(std::lrint(ratio)) : 0;
+  }
+  return 0;
+}
+
+/// Chooses the smallest form that keeps every scale and offset exactly.
+void choose_form(packed_view& w, const terms& t) {
+  w.offset_factor = first_factor(t, w.rows * t.groups);
+  std::atomic<bool> f16{true};
+  std::atomic<bool> offsets_f16{true};
+  std::atomic<bool> factored{true};
+  for_blocks(w.blocks, [&](std::int64_t block) {
+    const std::int64_t end = (block + 1) * lanes * t.groups;
+    bool scales_fit = true;
+    bool offsets_fit = true;
+    bool factor_fits = true;
+    for (std::int64_t i = block * lanes * t.groups; i < end; ++i) {
+      scales_fit = scales_fit && exact_f16(t.scales[i]);
+      offsets_fit = offsets_fit && exact_f16(t.offsets[i]);
+      factor_fits =
+          factor_fits && static_cast<float>(w.offset_factor) * t.scales[i] == t.offsets[i];
+    }
+    if (!scales_fit) f16.store(false, std::memory_order_relaxed);
+    if (!offsets_fit) offsets_f16.store(false, std::memory_order_relaxed);
+    if (!factor_fits) factored.store(false, std::memory_order_relaxed);
+  });
+  w.offsets_stored = !factored;
+  w.scales_f16 = f16 && (factored || offsets_f16);
+  const std::int64_t vectors = t.groups * (w.offsets_stored ? 2 : 1);
+  w.scales_stride = (vectors * lanes * (w.scales_f16 ? 2 : 4) + 63) / 64 * 64;
+}
+
+template <class T>
+void store_terms(const packed_view& w, const terms& t, std::int64_t block, unsigned char* to,
+                 T (*convert)(float)) {
+  auto* out = reinterpret_cast<T*>(to);
+  for (std::int64_t g = 0; g < t.groups; ++g) {
+    for (std::int64_t lane = 0; lane < lanes; ++lane)
+      *out++ = convert(t.scales[(block * lanes + lane) * t.groups + g]);
+    if (!w.offsets_stored) continue;
+    for (std::int64_t lane = 0; lane < lanes; ++lane)
+      *out++ = convert(t.offsets[(block * lanes + lane) * t.groups + g]);
+  }
+}
+
+/// Where packing writes: the device's memory itself on the host, else a copy to upload.
+class staging {
+public:
+  explicit staging(buffer& target) : target_(target) {
+    if constexpr (!detail::on_host) copy_ = std::make_unique<unsigned char[]>(target.bytes());
+  }
+  unsigned char* data() const {
+    return copy_ ? copy_.get() : static_cast<unsigned char*>(target_.data());
+  }
+  void finish(device& dev) const {
+    if (copy_) dev.upload(target_.data(), copy_.get(), target_.bytes());
+  }
+
+private:
+  buffer& target_;
+  std::unique_ptr<unsigned char[]> copy_;
+};
+
+result<packed_view> describe(const weight_source& source, const char* label) {
+  packed_view w;
+  w.kind = source.kind;
+  w.rows = source.rows;
+  w.cols = source.cols;
+  const auto refuse = [&](const std::string& why) {
+    return failure{errc::bad_source, std::string(label) + ": " + why};
+  };
+  if (w.rows <= 0 || w.cols <= 0)
+    return refuse("rows and cols must be positive, got " + std::to_string(w.rows) + " x " +
+                  std::to_string(w.cols));
+  if (w.grouped()) {
+    if (source.group <= 0 || source.group % 8 != 0 || w.cols % source.group != 0)
+      return refuse("group must be a multiple of 8 that divides cols = " + std::to_string(w.cols) +
+                    ", got " + std::to_string(source.group));
+    if (!source.grouped) return refuse("a grouped kind needs the source's grouped function");
+    w.group = source.group;
+    w.segment = w.group % 32 == 0 ? 32 : 8;
+  } else if (!source.dense_row) {
+    return refuse("a dense kind needs the source's dense_row function");
+  }
+  w.blocks = (w.rows + lanes - 1) / lanes;
+  w.padded_cols = (w.cols + detail::step_columns - 1) / detail::step_columns * detail::step_columns;
+  const std::int64_t elements = w.padded_cols * lanes;
+  switch (w.kind) {
+  case weight_kind::f32:
+    w.codes_stride = elements * 4;
+    break;
+  case weight_kind::f16:
+  case weight_kind::bf16:
+    w.codes_stride = elements * 2;
+    break;
+  case weight_kind::grouped_u4:
+    w.codes_stride = elements / 2;
+    break;
+  case weight_kind::grouped_u8:
+    w.codes_stride = elements;
+    break;
+  }
+  return w;
+}
+
+} // namespace
+
+result<packed_matrix> pack(device& dev, const weight_source& source, const char* label) {
+  auto described = describe(source, label);
+  if (!described.ok()) return described.error();
+  packed_view w = described.value();
+  auto codes = dev.allocate(static_cast<std::size_t>(w.blocks * w.codes_stride), label);
+  if (!codes.ok()) return codes.error();
+  const staging to(codes.value());
+
+  terms t{};
+  if (w.grouped()) {
+    t.groups = w.cols / w.group;
+    const auto n = static_cast<std::size_t>(w.blocks * lanes * t.groups);
+    t.scales = std::make_unique_for_overwrite<float[]>(n);
+    t.offsets = std::make_unique_for_overwrite<float[]>(n);
+  }
+  for_blocks(w.blocks, [&](std::int64_t block) {
+    unsigned char* at = to.data() + block * w.codes_stride;
+    if (w.grouped())
+      pack_grouped(source, w, block, at, t);
+    else if (w.kind == weight_kind::f32)
+      pack_dense<float>(source, w, block, at);
+    else
+      pack_dense<std::uint16_t>(source, w, block, at);
+  });
+  to.finish(dev);
+
+  auto impl = std::make_unique<packed_matrix::impl>();
+  if (w.grouped()) {
+    choose_form(w, t);
+    auto scales = dev.allocate(static_cast<std::size_t>(w.blocks * w.scales_stride), label);
+    if (!scales.ok()) return scales.error();
+    const staging terms_to(scales.value());
+    for_blocks(w.blocks, [&](std::int64_t block) {
+      unsigned char* at = terms_to.data() + block * w.scales_stride;
+      if (w.scales_f16)
+        store_terms<std::uint16_t>(w, t, block, at, detail::f32_to_f16);
+      else
+        store_terms<float>(w, t, block, at, [](float x) { return x; });
+    });
+    terms_to.finish(dev);
+    impl->scales = std::move(scales.value());
+    w.scales = static_cast<const unsigned char*>(impl->scales.data());
+  }
+  impl->codes = std::move(codes.value());
+  w.codes = static_cast<const unsigned char*>(impl->codes.data());
+  impl->view = w;
+  packed_matrix matrix;
+  matrix.impl_ = std::move(impl);
+  return matrix;
+}
+
+std::optional<weight_source> stack_rows(std::vector<weight_source> parts) {
+  if (parts.empty()) return std::nullopt;
+  weight_source stacked;
+  stacked.kind = parts[0].kind;
+  stacked.cols = parts[0].cols;
+  stacked.group = parts[0].group;
+  std::vector<std::int64_t> ends;
+  for (const weight_source& part : parts) {
+    if (part.kind != stacked.kind || part.cols != stacked.cols || part.group != stacked.group)
+      return std::nullopt;
+    stacked.rows += part.rows;
+    ends.push_back(stacked.rows);
+  }
+  const auto shared = std::make_shared<const std::vector<weight_source>>(std::move(parts));
+  // The part that holds a row, and the row's number in it.
+  const auto find = [shared, ends](std::int64_t& row) -> const weight_source& {
+    std::size_t i = 0;
+    while (row >= ends[i])
+      ++i;
+    if (i > 0) row -= ends[i - 1];
+    return (*shared)[i];
+  };
+  stacked.dense_row = [find](std::int64_t row) { return find(row).dense_row(row); };
+  stacked.grouped = [find](std::int64_t row, const grouped_row& out) {
+    find(row).grouped(row, out);
+  };
+  return stacked;
+}
+
+} // namespace twill::gpu

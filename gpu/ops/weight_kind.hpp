@@ -1,0 +1,30 @@
+// weight_kind, compute_type: how weights are stored and how products are computed.
+//
+// Plain enums, apart from linear.hpp so that the host micro-kernels need no other header.
+#pragma once
+
+#include <cstdint>
+
+namespace twill::gpu {
+
+/// How products are computed; weights stay as packed.
+enum class compute_type : std::uint8_t {
+  f32,  ///< weights widened to f32, f32 products and sums
+  bf16, ///< both operands rounded to bf16, f32 sums
+  int8, ///< activations rounded to int8 per 32 columns, exact int32 sums per group, f32 across
+        ///< groups; dense weights are computed as bf16 instead
+};
+
+const char* name_of(compute_type t);
+
+enum class weight_kind : std::uint8_t {
+  f32,
+  f16,
+  bf16,
+  grouped_u4, ///< value = scale * code + offset, code 0..15, one scale and offset per group
+  grouped_u8, ///< value = scale * code + offset, code 0..255
+};
+
+const char* name_of(weight_kind k);
+
+} // namespace twill::gpu

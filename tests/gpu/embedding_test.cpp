@@ -1,0 +1,42 @@
+#include "tests/catch.hpp"
+
+#include "tests/gpu/linear_fixture.hpp"
+
+using namespace twill::gpu;
+using namespace twill::gpu::test;
+
+TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
+  auto dev = device::open({}).value();
+  for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
+                           weight_kind::grouped_u4, weight_kind::grouped_u8})
+    for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored}) {
+      const matrix w = random_matrix(kind, 100, 96, 32, form, 1);
+      auto table = pack(*dev, w.source(), "table").value();
+      const std::vector<std::int32_t> ids{0, 99, 17, 16, 15, 17};
+      const buffer on_device = to_device(*dev, ids);
+      const buffer out = dev->allocate(6 * 100 * 4, "out").value();
+      embedding(*dev, table, static_cast<const std::int32_t*>(on_device.data()),
+                view_2d(out.data(), dtype::f32, 6, 96, 100));
+      const auto got = to_host(*dev, out, 600);
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        for (std::size_t k = 0; k < 96; ++k) {
+          const float want = w.values[static_cast<std::size_t>(ids[i]) * 96 + k];
+          // One rounding or two, where the scale has all 24 bits: an f32 ulp apart at most.
+          if (form == offsets::stored_f32)
+            REQUIRE(std::abs(got[i * 100 + k] - want) <= 1e-7F);
+          else
+            REQUIRE(got[i * 100 + k] == want);
+        }
+    }
+}
+
+TEST_CASE("an id outside the table gives zeros") {
+  auto dev = device::open({}).value();
+  const matrix w = random_matrix(weight_kind::f32, 10, 8, 0, offsets::stored_f16, 2);
+  auto table = pack(*dev, w.source(), "table").value();
+  const buffer ids = to_device(*dev, std::vector<std::int32_t>{-1, 10});
+  const buffer out = to_device(*dev, std::vector<float>(16, 1.0F));
+  embedding(*dev, table, static_cast<const std::int32_t*>(ids.data()),
+            view_2d(out.data(), dtype::f32, 2, 8));
+  CHECK(to_host(*dev, out, 16) == std::vector<float>(16, 0.0F));
+}

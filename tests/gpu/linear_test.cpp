@@ -1,0 +1,272 @@
+#include "tests/catch.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "gpu/detail/linear_impl.hpp"
+#include "gpu/host/isa.hpp"
+#include "tests/gpu/linear_fixture.hpp"
+
+using namespace twill::gpu;
+using namespace twill::gpu::test;
+
+namespace {
+
+std::unique_ptr<device> open(const std::string& isa = "auto", std::int32_t threads = 2) {
+  return device::open({.threads = threads, .isa = isa}).value();
+}
+
+/// Every instruction set that this processor runs.
+std::vector<std::string> all_isas() {
+  std::vector<std::string> names;
+  for (int i = 0; i <= static_cast<int>(host::widest_isa()); ++i)
+    names.emplace_back(host::name_of(static_cast<host::isa>(i)));
+  return names;
+}
+
+constexpr weight_kind dense_kinds[] = {weight_kind::f32, weight_kind::f16, weight_kind::bf16};
+constexpr weight_kind grouped_kinds[] = {weight_kind::grouped_u4, weight_kind::grouped_u8};
+constexpr compute_type computes[] = {compute_type::f32, compute_type::bf16, compute_type::int8};
+
+void check_close(const std::vector<float>& got, const oracle& want, const std::string& what) {
+  REQUIRE(got.size() == want.value.size());
+  std::size_t worst = 0;
+  double excess = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double e = std::abs(got[i] - want.value[i]) / want.bound[i];
+    if (!(e <= excess)) {
+      excess = e;
+      worst = i;
+    }
+  }
+  if (!(excess <= 1)) {
+    INFO(what << ": element " << worst << " is " << got[worst] << ", exact " << want.value[worst]
+              << " within " << want.bound[worst]);
+    CHECK(excess <= 1);
+  }
+}
+
+struct shape {
+  std::int64_t m, n, k;
+};
+constexpr shape dense_shapes[] = {{1, 1, 1},     {2, 15, 7},   {3, 16, 8},     {5, 17, 33},
+                                  {17, 100, 96}, {33, 40, 40}, {130, 33, 576}, {6, 70, 64}};
+constexpr shape grouped_shapes[] = {{1, 1, 32},    {2, 15, 64},    {3, 16, 96},     {5, 17, 32},
+                                    {17, 100, 96}, {33, 960, 576}, {130, 100, 1536}};
+
+void check_kind(device& dev, const matrix& w, std::int64_t m, const std::string& what) {
+  auto packed = pack(dev, w.source(), "w").value();
+  const auto x = random_floats(m * w.cols, 5);
+  for (compute_type compute : computes)
+    check_close(run_linear(dev, packed, x, m, compute), exact(w, x, m, compute),
+                what + " " + name_of(w.kind) + " " + name_of(compute) + " group " +
+                    std::to_string(w.group) + " " + std::to_string(m) + "x" +
+                    std::to_string(w.rows) + "x" + std::to_string(w.cols));
+}
+
+} // namespace
+
+TEST_CASE("dense linear layers agree with a naive product on every instruction set") {
+  for (const std::string& isa : all_isas()) {
+    auto dev = open(isa);
+    for (const shape& s : dense_shapes)
+      for (weight_kind kind : dense_kinds)
+        check_kind(*dev, random_matrix(kind, s.n, s.k, 0, offsets::stored_f16, 1), s.m, isa);
+  }
+}
+
+TEST_CASE("grouped linear layers agree with a naive product on every instruction set") {
+  for (const std::string& isa : all_isas()) {
+    auto dev = open(isa);
+    for (const shape& s : grouped_shapes)
+      for (weight_kind kind : grouped_kinds)
+        for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored})
+          check_kind(*dev, random_matrix(kind, s.n, s.k, 32, form, 2), s.m, isa);
+  }
+}
+
+TEST_CASE("any group that is a multiple of 8 works") {
+  constexpr struct {
+    std::int64_t cols;
+    std::int32_t group;
+  } cases[] = {{8, 8}, {40, 8}, {40, 40}, {48, 24}, {64, 16}, {64, 64}, {256, 128}, {576, 576}};
+  for (const std::string& isa : all_isas()) {
+    auto dev = open(isa);
+    for (auto [cols, group] : cases)
+      for (weight_kind kind : grouped_kinds)
+        for (offsets form : {offsets::stored_f16, offsets::factored})
+          for (std::int64_t m : {1, 3, 20})
+            check_kind(*dev, random_matrix(kind, 35, cols, group, form, 3), m, isa);
+  }
+}
+
+TEST_CASE("the largest codes and activations do not saturate") {
+  for (const std::string& isa : all_isas()) {
+    auto dev = open(isa);
+    for (weight_kind kind : grouped_kinds)
+      for (float sign : {1.0F, -1.0F}) {
+        matrix w = random_matrix(kind, 16, 64, 32, offsets::stored_f16, 4);
+        const auto top = static_cast<std::uint8_t>(kind == weight_kind::grouped_u4 ? 15 : 255);
+        std::fill(w.codes.begin(), w.codes.end(), top);
+        std::fill(w.scales.begin(), w.scales.end(), 1.0F);
+        std::fill(w.group_offsets.begin(), w.group_offsets.end(), 0.0F);
+        auto packed = pack(*dev, w.source(), "w").value();
+        const auto out =
+            run_linear(*dev, packed, std::vector<float>(64, sign), 1, compute_type::int8);
+        for (float v : out)
+          CHECK(v == Approx(sign * 64.0F * top));
+      }
+  }
+}
+
+TEST_CASE("a row's bits are the same alone, in any batch and on any number of threads") {
+  for (const std::string& isa : all_isas()) {
+    auto one = open(isa, 1);
+    auto two = open(isa, 2);
+    auto three = open(isa, 3);
+    for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
+                             weight_kind::grouped_u4, weight_kind::grouped_u8}) {
+      const matrix w = random_matrix(kind, 100, 160, 32, offsets::stored_f16, 6);
+      auto packed = pack(*one, w.source(), "w").value();
+      const auto x = random_floats(70 * w.cols, 7);
+      for (compute_type compute : computes) {
+        std::vector<float> alone;
+        for (std::int64_t r = 0; r < 70; ++r) {
+          const auto row =
+              run_linear(*one, packed, std::vector<float>(&x[r * w.cols], &x[r * w.cols] + w.cols),
+                         1, compute);
+          alone.insert(alone.end(), row.begin(), row.end());
+        }
+        for (std::int64_t m = 2; m <= 70; m = m < 34 ? m + 1 : m + 36)
+          for (device* dev : {one.get(), two.get(), three.get()}) {
+            const auto batch = run_linear(
+                *dev, packed, std::vector<float>(x.begin(), x.begin() + m * w.cols), m, compute);
+            INFO(isa << " " << name_of(kind) << " " << name_of(compute) << " m " << m);
+            REQUIRE(std::memcmp(batch.data(), alone.data(), batch.size() * 4) == 0);
+          }
+      }
+    }
+  }
+}
+
+TEST_CASE("rows may be strided, biased and accumulated, and nothing else is written") {
+  auto dev = open();
+  for (weight_kind kind : {weight_kind::f32, weight_kind::grouped_u4}) {
+    const matrix w = random_matrix(kind, 37, 64, 32, offsets::stored_f16, 8);
+    auto packed = pack(*dev, w.source(), "w").value();
+    for (std::int64_t m : {1, 2, 9, 40})
+      for (bool accumulate : {false, true}) {
+        const auto x = random_floats(m * 64, 9);
+        std::vector<float> wide(static_cast<std::size_t>(m * 80), 1e30F);
+        for (std::int64_t r = 0; r < m; ++r)
+          std::copy_n(&x[r * 64], 64, &wide[r * 80]);
+        const buffer from = to_device(*dev, wide);
+        const auto bias_values = random_floats(37, 10);
+        const buffer bias = to_device(*dev, bias_values);
+        const std::vector<float> before(static_cast<std::size_t>(m * 50), 3.0F);
+        const buffer to = to_device(*dev, before);
+        linear_args args;
+        args.x = view_2d(from.data(), dtype::f32, m, 64, 80);
+        args.out = view_2d(to.data(), dtype::f32, m, 37, 50);
+        args.weights = &packed;
+        args.bias = static_cast<const float*>(bias.data());
+        args.accumulate = accumulate;
+        linear(*dev, args);
+        const auto out = to_host(*dev, to, before.size());
+        const oracle want = exact(w, x, m, compute_type::f32);
+        for (std::int64_t r = 0; r < m; ++r)
+          for (std::int64_t n = 0; n < 50; ++n) {
+            const double value =
+                n < 37 ? want.value[r * 37 + n] + bias_values[n] + (accumulate ? 3 : 0) : 3;
+            REQUIRE(std::abs(out[r * 50 + n] - value) < 1e-4);
+          }
+      }
+  }
+}
+
+TEST_CASE("the kernel for any execution space agrees with a naive product") {
+  auto dev = open();
+  for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
+                           weight_kind::grouped_u4, weight_kind::grouped_u8})
+    for (compute_type compute : computes)
+      for (offsets form : {offsets::stored_f32, offsets::factored}) {
+        const matrix w = random_matrix(kind, 35, 120, 40, form, 11);
+        auto packed = pack(*dev, w.source(), "w").value();
+        const auto x = random_floats(7 * w.cols, 12);
+        const buffer from = to_device(*dev, x);
+        const buffer to = dev->allocate(7 * 35 * 4, "out").value();
+        linear_args args;
+        args.x = view_2d(from.data(), dtype::f32, 7, w.cols);
+        args.out = view_2d(to.data(), dtype::f32, 7, 35);
+        args.weights = &packed;
+        args.compute = compute;
+        detail::linear_generic(*dev, args);
+        check_close(to_host(*dev, to, 7 * 35), exact(w, x, 7, compute),
+                    std::string("generic ") + name_of(kind) + " " + name_of(compute));
+      }
+}
+
+TEST_CASE("no rows is no work") {
+  auto dev = open();
+  const matrix w = random_matrix(weight_kind::f32, 16, 16, 0, offsets::stored_f16, 13);
+  auto packed = pack(*dev, w.source(), "w").value();
+  CHECK(run_linear(*dev, packed, {}, 0, compute_type::f32).empty());
+}
+
+TEST_CASE("scales take the smallest form that is exact") {
+  auto dev = open();
+  const auto bytes = [&](offsets form) {
+    const matrix w = random_matrix(weight_kind::grouped_u4, 32, 64, 32, form, 14);
+    return pack(*dev, w.source(), "w").value().bytes();
+  };
+  const std::int64_t codes = 32 * 64 / 2;
+  CHECK(bytes(offsets::factored) == codes + 32 * 2 * 2);
+  CHECK(bytes(offsets::stored_f16) == codes + 32 * 2 * 4);
+  CHECK(bytes(offsets::stored_f32) == codes + 32 * 2 * 8);
+}
+
+TEST_CASE("stacked sources are one matrix, unlike ones do not stack") {
+  auto dev = open();
+  const matrix a = random_matrix(weight_kind::grouped_u4, 20, 64, 32, offsets::stored_f16, 15);
+  const matrix b = random_matrix(weight_kind::grouped_u4, 13, 64, 32, offsets::stored_f16, 16);
+  const matrix other = random_matrix(weight_kind::grouped_u8, 13, 64, 32, offsets::stored_f16, 17);
+  CHECK(!stack_rows({a.source(), other.source()}));
+  auto stacked = pack(*dev, *stack_rows({a.source(), b.source()}), "ab").value();
+  CHECK(stacked.rows() == 33);
+  const auto x = random_floats(64, 18);
+  auto first = run_linear(*dev, pack(*dev, a.source(), "a").value(), x, 1, compute_type::f32);
+  const auto second =
+      run_linear(*dev, pack(*dev, b.source(), "b").value(), x, 1, compute_type::f32);
+  first.insert(first.end(), second.begin(), second.end());
+  CHECK(run_linear(*dev, stacked, x, 1, compute_type::f32) == first);
+}
+
+TEST_CASE("a source that contradicts itself is refused with the numbers") {
+  auto dev = open();
+  matrix w = random_matrix(weight_kind::grouped_u4, 16, 96, 32, offsets::stored_f16, 19);
+  const auto detail_of = [&](const weight_source& s) {
+    auto r = pack(*dev, s, "blk.0.attn_q");
+    REQUIRE(!r.ok());
+    CHECK(r.code() == errc::bad_source);
+    CHECK(r.detail().starts_with("blk.0.attn_q: "));
+    return r.detail();
+  };
+  w.group = 36;
+  CHECK(detail_of(w.source()).find("got 36") != std::string::npos);
+  w.group = 64;
+  CHECK(detail_of(w.source()).find("cols = 96, got 64") != std::string::npos);
+  w.group = 0;
+  detail_of(w.source());
+  w.group = 32;
+  w.rows = 0;
+  detail_of(w.source());
+}
+
+TEST_CASE("packing past the budget is refused and leaves nothing behind") {
+  auto dev = device::open({.memory_bytes = 4096}).value();
+  const matrix w = random_matrix(weight_kind::f32, 64, 64, 0, offsets::stored_f16, 20);
+  auto r = pack(*dev, w.source(), "head");
+  REQUIRE(!r.ok());
+  CHECK(r.code() == errc::out_of_memory);
+  CHECK(dev->memory_used() == 0);
+}
