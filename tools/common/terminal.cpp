@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace twill::tools {
@@ -48,6 +49,12 @@ std::string printable(std::string_view text) {
       out += c;
   }
   return out;
+}
+
+void write_out(std::string_view text) {
+  const std::string shown = is_terminal(stream::out) ? printable(text) : std::string(text);
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
+  std::fflush(stdout);
 }
 
 } // namespace twill::tools

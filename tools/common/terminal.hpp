@@ -19,4 +19,7 @@ std::string painted(stream s, ink colour, std::string_view text);
 /// Text from elsewhere made harmless: control characters but newline and tab become U+FFFD.
 std::string printable(std::string_view text);
 
+/// To standard output at once: to a terminal as printable(), to a file or pipe as it is.
+void write_out(std::string_view text);
+
 } // namespace twill::tools

@@ -31,13 +31,15 @@ public:
   impl(endpoint where, std::string path, std::chrono::milliseconds timeout)
       : where_(std::move(where)), path_(std::move(path)), resolver_(io_), socket_(io_) {
     beast::get_lowest_layer(socket_).expires_after(timeout);
-    resolver_.async_resolve(where_.host, where_.port, [this](error_code error, auto found) {
-      if (error.failed()) return lose("cannot resolve the host", error);
-      beast::get_lowest_layer(socket_).async_connect(found, [this](error_code error, const auto&) {
-        if (error.failed()) return lose("cannot connect", error);
-        shake_hands();
-      });
-    });
+    resolver_.async_resolve(where_.host, where_.port,
+                            [this, timeout](error_code error, auto found) {
+                              if (error.failed()) return lose("cannot resolve the host", error);
+                              beast::get_lowest_layer(socket_).async_connect(
+                                  found, [this, timeout](error_code error, const auto&) {
+                                    if (error.failed()) return lose("cannot connect", error);
+                                    shake_hands(timeout);
+                                  });
+                            });
     thread_ = std::thread([this] { io_.run(); });
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return open_ || lost_; });
@@ -93,9 +95,9 @@ public:
   }
 
 private:
-  void shake_hands() {
+  void shake_hands(std::chrono::milliseconds timeout) {
     auto times = websocket::stream_base::timeout::suggested(beast::role_type::client);
-    times.handshake_timeout = std::chrono::seconds(10);
+    times.handshake_timeout = timeout;
     times.idle_timeout = std::chrono::seconds(60);
     times.keep_alive_pings = true; // so that a vanished daemon is noticed
     beast::get_lowest_layer(socket_).expires_never();

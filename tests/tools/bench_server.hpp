@@ -1,0 +1,57 @@
+// bench_server: an in-process server that answers by script, with known delays, ends and errors.
+//
+// It listens on a free loopback port and runs on its own thread until it is destroyed. It speaks the
+// HTTP and WebSocket dialects of twill-bench's backends just well enough to measure them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace twill::tests {
+
+/// How one generation goes.
+struct script {
+  int first_ms = 0;             ///< from request to the first chunk
+  int gap_ms = 0;               ///< between chunks
+  int n_chunks = 4;
+  int tokens_per_chunk = 1;
+  int status = 200;             ///< anything else: an error reply at once
+  int cut_after = -1;           ///< chunks after which the connection is closed hard
+  int error_after = -1;         ///< chunks after which an error event ends the stream
+  bool end_mark = true;         ///< finish reason, usage and [DONE]
+  bool usage = true;
+  bool empty_opening = false;   ///< chat: the role first, without content
+  std::string finish = "length";
+  std::string text = "ab";      ///< of every chunk, as JSON string contents
+};
+
+struct server_counts {
+  std::atomic<int> connections{0};
+  std::atomic<int> requests{0};  ///< generations asked for
+  std::atomic<int> cancels{0};   ///< cancel messages
+  std::atomic<int> dropped{0};   ///< generations whose client went away
+  std::atomic<int> most_open{0}; ///< most generations at one moment
+};
+
+class bench_server {
+public:
+  /// `plan(i)` is the script of the i-th generation.
+  explicit bench_server(std::function<script(int)> plan, bool with_tokenizer = true);
+  ~bench_server();
+
+  std::string url() const;
+  const server_counts& counts() const;
+  /// Bodies and messages of the generations, in order of arrival.
+  std::vector<std::string> bodies() const;
+
+private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+} // namespace twill::tests

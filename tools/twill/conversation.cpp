@@ -1,0 +1,136 @@
+#include "tools/twill/conversation.hpp"
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+#include <chrono>
+
+#include "tools/twill/interrupt.hpp"
+
+namespace twill::tools {
+namespace {
+
+namespace json = boost::json;
+using namespace std::chrono_literals;
+
+/// Member of an object by key, or null.
+const json::value& at(const json::value& from, std::string_view key) {
+  static const json::value null;
+  const auto* object = from.if_object();
+  const auto* member = object == nullptr ? nullptr : object->if_contains(key);
+  return member == nullptr ? null : *member;
+}
+
+std::string_view text_of(const json::value& v) {
+  const auto* text = v.if_string();
+  return text == nullptr ? std::string_view{} : std::string_view(*text);
+}
+
+std::int64_t number_of(const json::value& v) {
+  boost::system::error_code ignored;
+  const auto number = v.to_number<std::int64_t>(ignored);
+  return ignored ? 0 : number;
+}
+
+json::object message(const char* role, std::string_view text) {
+  return {{"type", "message"}, {"role", role}, {"content", text}};
+}
+
+[[noreturn]] void fail_with(const json::value& error) {
+  const auto why = text_of(at(error, "message"));
+  throw client_error(why.empty() ? "the daemon reported an error without words" : std::string(why));
+}
+
+} // namespace
+
+void conversation::connect() {
+  last_response_.clear();
+  socket_.reset();
+  socket_ = std::make_unique<ws_client>(flags_.server.where(), "/v1/responses", 10s);
+}
+
+void conversation::request(const std::string& text) {
+  json::object create{{"type", "response.create"}};
+  if (!flags_.server.model.empty()) create["model"] = flags_.server.model;
+  if (!flags_.system.empty()) create["instructions"] = flags_.system;
+  put_sampling(create, flags_.sampling, "max_output_tokens");
+  json::array input;
+  if (last_response_.empty())
+    input = history_;
+  else
+    create["previous_response_id"] = last_response_;
+  input.push_back(message("user", text));
+  create["input"] = std::move(input);
+  socket_->send(json::serialize(create));
+}
+
+turn conversation::say(const std::string& text,
+                       const std::function<void(std::string_view)>& on_text) {
+  if (socket_ == nullptr || socket_->lost()) connect();
+  request(text);
+  turn reply;
+  try {
+    reply = read_reply(on_text);
+  } catch (...) {
+    // Whatever state the connection is in, the next turn starts from the history.
+    socket_.reset();
+    throw;
+  }
+  if (reply.cancelled) {
+    // The daemon forgets a turn that did not finish, and so do we.
+    last_response_.clear();
+    return reply;
+  }
+  history_.push_back(message("user", text));
+  history_.push_back(message("assistant", reply.text));
+  return reply;
+}
+
+turn conversation::read_reply(const std::function<void(std::string_view)>& on_text) {
+  turn reply;
+  auto give_up = std::chrono::steady_clock::time_point::max();
+  for (;;) {
+    // Short waits, as a signal cannot wake this one.
+    const auto frame = socket_->receive(50ms);
+    if (frame.has_value() && take_event(*frame, reply, on_text)) return reply;
+    if (interrupts() > 0 && !reply.cancelled) {
+      reply.cancelled = true;
+      give_up = std::chrono::steady_clock::now() + 2s;
+      socket_->send(R"({"type":"response.cancel"})");
+    }
+    if (interrupts() > 1 || std::chrono::steady_clock::now() > give_up) {
+      socket_.reset();
+      return reply;
+    }
+  }
+}
+
+/// True when the event ends the reply.
+bool conversation::take_event(std::string_view frame, turn& reply,
+                              const std::function<void(std::string_view)>& on_text) {
+  boost::system::error_code bad;
+  const auto event = json::parse(frame, bad);
+  if (bad) throw client_error("the daemon sent a frame that is not JSON");
+  const auto type = text_of(at(event, "type"));
+  if (type == "response.output_text.delta") {
+    const auto delta = text_of(at(event, "delta"));
+    reply.text += delta;
+    if (!reply.cancelled) on_text(delta);
+    return false;
+  }
+  if (type == "error" || type == "response.failed") {
+    if (reply.cancelled) return true;
+    fail_with(at(type == "error" ? event : at(event, "response"), "error"));
+  }
+  const bool over =
+      type == "response.completed" || type == "response.incomplete" || type == "response.cancelled";
+  if (!over) return false;
+  const auto& response = at(event, "response");
+  last_response_ = text_of(at(response, "id"));
+  reply.cut = type == "response.incomplete" && !reply.cancelled;
+  reply.input_tokens = number_of(at(at(response, "usage"), "input_tokens"));
+  reply.output_tokens = number_of(at(at(response, "usage"), "output_tokens"));
+  return true;
+}
+
+} // namespace twill::tools

@@ -1,0 +1,55 @@
+// conversation: turns of a chat over the Responses WebSocket (GET /v1/responses, upgraded).
+//
+// Each turn sends only what is new and names the last response; the daemon keeps the rest in the
+// connection's memory. When that memory is gone (the connection was lost), the next turn connects
+// anew and sends the whole history. One thread; throws client_error when a turn fails.
+#pragma once
+
+#include <boost/json/array.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tools/common/ws_client.hpp"
+#include "tools/twill/request_flags.hpp"
+
+namespace twill::tools {
+
+struct chat_flags {
+  server_flags server;
+  sampling_flags sampling;
+  std::string system; ///< empty: none
+};
+
+struct turn {
+  std::string text;
+  bool cancelled = false;
+  bool cut = false; ///< the token limit ended it
+  std::int64_t input_tokens = 0;
+  std::int64_t output_tokens = 0;
+};
+
+class conversation {
+public:
+  explicit conversation(chat_flags flags) : flags_(std::move(flags)) {}
+
+  /// Sends `text` and hands out the reply as it comes. Interrupts cancel the reply.
+  turn say(const std::string& text, const std::function<void(std::string_view)>& on_text);
+
+private:
+  void connect();
+  void request(const std::string& text);
+  turn read_reply(const std::function<void(std::string_view)>& on_text);
+  bool take_event(std::string_view frame, turn& reply,
+                  const std::function<void(std::string_view)>& on_text);
+
+  chat_flags flags_;
+  std::unique_ptr<ws_client> socket_;
+  std::string last_response_;  ///< in the connection's memory; empty: nothing is
+  boost::json::array history_; ///< finished turns as input items
+};
+
+} // namespace twill::tools

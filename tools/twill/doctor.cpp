@@ -1,0 +1,186 @@
+// `twill doctor`: the device, the tiers with measured speeds, the versions, and what a model would
+// need. Measures before it prints, so that a slow terminal disturbs nothing.
+#include <CLI/CLI.hpp>
+
+#include <boost/version.hpp>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/base/units.hpp"
+#include "config/load.hpp"
+#include "gpu/device.hpp"
+#include "models/compute.hpp"
+#include "models/model.hpp"
+#include "tools/common/default_model.hpp"
+#include "tools/common/endpoint.hpp"
+#include "tools/common/terminal.hpp"
+#include "tools/twill/commands.hpp"
+#include "tools/twill/footprint.hpp"
+#include "tools/twill/measure.hpp"
+
+namespace twill::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct doctor_options {
+  std::string config_file, model;
+  std::vector<std::string> settings;
+};
+
+void heading(const std::string& text) {
+  std::printf("%s\n", painted(stream::out, ink::bold, text).c_str());
+}
+
+void row(const char* name, const std::string& value) {
+  std::printf("  %-22s %s\n", name, printable(value).c_str());
+}
+
+std::string rate(double bytes_per_second) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GB/s", bytes_per_second / 1e9);
+  return text;
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return "Clang " __clang_version__;
+#else
+  return "GCC " __VERSION__;
+#endif
+}
+
+void print_versions(const gpu::device_info& device) {
+  heading("twill " TWILL_VERSION);
+  row("compiler", compiler());
+  row("kernels", device.backend);
+  row("CAF", std::to_string(TWILL_BUILT_WITH_CAF / 10000) + "." +
+                 std::to_string(TWILL_BUILT_WITH_CAF / 100 % 100) + "." +
+                 std::to_string(TWILL_BUILT_WITH_CAF % 100));
+  row("Boost", std::to_string(BOOST_VERSION / 100000) + "." +
+                   std::to_string(BOOST_VERSION / 100 % 1000) + "." +
+                   std::to_string(BOOST_VERSION % 100));
+}
+
+void print_device(const gpu::device_info& device) {
+  heading("device");
+  row("kind", device.kind);
+  row("name", device.name);
+  row("instructions", device.isa);
+  row("compute threads", std::to_string(device.threads));
+  row("memory budget", format_bytes(device.memory_bytes));
+}
+
+void print_tiers(gpu::device& dev, const std::string& model_path) {
+  const int threads = dev.info().threads;
+  const double one = memory_read_bandwidth(1);
+  const double all = threads > 1 ? memory_read_bandwidth(threads) : one;
+  const auto link = measure_link(dev);
+  const auto disk = measure_disk(model_path);
+
+  heading("tiers, measured");
+  row("host memory", format_bytes(available_memory()) + " available, read " + rate(one) +
+                         " with 1 thread, " + rate(all) + " with " + std::to_string(threads));
+  row("host <-> device",
+      link.has_value() ? "copy " + rate(link->upload) + " up, " + rate(link->download) + " down"
+                       : "the memory budget has no room for a test");
+  if (!disk.has_value()) return row("disk", "not measured: no model file to read");
+  std::error_code ignored;
+  const auto space =
+      fs::space(fs::path(model_path).parent_path().empty() ? fs::path(".")
+                                                           : fs::path(model_path).parent_path(),
+                ignored);
+  row("disk", format_bytes(static_cast<std::int64_t>(space.available)) + " free, read " +
+                  rate(disk->cold) + " dropped from the page cache, " + rate(disk->cached) +
+                  " from it");
+}
+
+void print_model(const std::string& path, const config::options& options,
+                 const gpu::device_info& device) {
+  const auto opened = models::open_model(path, options.model.chat_template);
+  if (!opened.ok()) throw client_error(opened.detail());
+  const auto& model = *opened.value();
+  const auto types =
+      models::resolve_compute(options.model.compute, options.kv.type, *model.weights, device);
+  if (!types.ok()) throw client_error(types.detail());
+  const auto need = footprint_of(model, types.value(), options);
+  const auto left = device.memory_bytes - need.weight_bytes;
+
+  heading("model " + printable(path));
+  row("name", model.name);
+  row("format", model.format + ", " + model.spec.family + ", mostly " + model.quantization);
+  row("weights",
+      format_bytes(need.weight_bytes) + " in the file, all to " + device.kind + " memory");
+  row("compute type", gpu::name_of(types.value().compute));
+  row("KV type", gpu::name_of(types.value().kv_type));
+  row("KV per token", format_bytes(need.kv_bytes_per_token));
+  row("context", std::to_string(need.context_tokens) + " tokens, " +
+                     format_bytes(need.kv_bytes_per_sequence) + " of KV");
+  if (left <= 0)
+    return row("fits", "no: the memory budget is " + format_bytes(device.memory_bytes));
+  const auto kv = options.kv.memory_bytes > 0 ? std::min(options.kv.memory_bytes, left) : left;
+  row("fits", "yes: " + std::to_string(kv / need.kv_bytes_per_token) + " tokens of KV at most in " +
+                  format_bytes(kv));
+}
+
+config::options load_options(const doctor_options& given) {
+  std::vector<config::setting> settings;
+  for (const auto& text : given.settings) {
+    auto parsed = config::parse_setting(text);
+    if (!parsed.ok()) throw client_error(parsed.detail());
+    settings.push_back(std::move(parsed).value());
+  }
+  if (!given.model.empty()) settings.push_back({"--model", "model.path", given.model, true});
+  auto loaded = config::load(given.config_file, settings);
+  if (!loaded.ok()) throw client_error(loaded.detail());
+  return std::move(loaded).value();
+}
+
+int run_doctor(const doctor_options& given) {
+  const auto options = load_options(given);
+  std::string path = options.model.path;
+  if (const auto standard = default_model_path(); path.empty() && standard.ok())
+    if (fs::exists(standard.value())) path = standard.value();
+
+  gpu::device_config wanted;
+  wanted.kind = options.device.kind;
+  wanted.threads = options.device.threads;
+  wanted.memory_bytes = options.device.memory_bytes;
+  auto opened = gpu::device::open(wanted);
+  if (!opened.ok()) throw client_error(opened.detail());
+  auto& dev = *opened.value();
+
+  print_versions(dev.info());
+  print_device(dev.info());
+  print_tiers(dev, path);
+  if (path.empty()) {
+    heading("model");
+    row("none", "give --model PATH, or run `twill default-model`");
+  } else {
+    print_model(path, options, dev.info());
+  }
+  return status_ok;
+}
+
+} // namespace
+
+void add_doctor(CLI::App& root, int& status) {
+  auto* command = root.add_subcommand(
+      "doctor", "print devices, measured tiers, versions, and what a model would need");
+  auto options = std::make_shared<doctor_options>();
+  command->add_option("--model", options->model, "GGUF file; default: the default model")
+      ->type_name("PATH");
+  command->add_option("--config", options->config_file, "the daemon's TOML file")
+      ->type_name("FILE");
+  command->add_option("--set", options->settings, "set one key, as for twilld")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->expected(1);
+  command->callback([options, &status] { status = run_doctor(*options); });
+}
+
+} // namespace twill::tools

@@ -1,0 +1,33 @@
+#include "tools/twill/interrupt.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+
+namespace twill::tools {
+namespace {
+
+std::atomic<int> seen{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+} // namespace
+
+void count_interrupts() {
+  struct sigaction action {};
+  // Whoever presses a third time wants out, whatever the program is doing.
+  action.sa_handler = [](int) {
+    if (seen.fetch_add(1) >= 2) _exit(128 + SIGINT);
+  };
+  sigaction(SIGINT, &action, nullptr); // no SA_RESTART: a pending read returns
+}
+
+int interrupts() {
+  return seen.load();
+}
+void clear_interrupts() {
+  seen.store(0);
+}
+
+} // namespace twill::tools

@@ -1,0 +1,33 @@
+// twill: the command-line client. Exit status: 0 ok, 1 failure, 2 wrong usage, 130 interrupted.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <exception>
+
+#include "tools/common/terminal.hpp"
+#include "tools/twill/commands.hpp"
+
+int main(int argc, char** argv) {
+  using namespace twill::tools;
+  int status = status_ok;
+  CLI::App app{"twill talks to a twilld daemon.", "twill"};
+  app.set_version_flag("--version", "twill " TWILL_VERSION);
+  app.footer("Exit status: 0 ok, 1 failure, 2 wrong usage, 130 interrupted.");
+  app.require_subcommand(1);
+  add_chat(app, status);
+  add_complete(app, status);
+  add_tokenize(app, status);
+  add_default_model(app, status);
+  add_doctor(app, status);
+  try {
+    app.parse(argc, argv);
+    return status;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? status_ok : status_usage;
+  } catch (const std::exception& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s %s\n", painted(stream::error, ink::red, "twill:").c_str(),
+                 printable(error.what()).c_str());
+    return status_failure;
+  }
+}
