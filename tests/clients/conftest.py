@@ -1,0 +1,119 @@
+"""One daemon per session on the real default model, and helpers that every client test uses."""
+
+import http.client
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+BIN = pathlib.Path(os.environ["TWILL_BIN"])
+
+
+class Daemon:
+    """A running twilld: its address, its metrics, and what ends it."""
+
+    def __init__(self, *settings: str):
+        self.folder = tempfile.TemporaryDirectory()
+        address_file = pathlib.Path(self.folder.name) / "address"
+        self.log = open(pathlib.Path(self.folder.name) / "log", "w+")
+        command = [BIN / "twilld", "--listen", "127.0.0.1:0", "--address-file", address_file]
+        model = os.environ.get("TWILL_DEFAULT_MODEL")
+        if model:
+            command += ["--model", model]
+        for setting in settings:
+            command += ["--set", setting]
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
+        deadline = time.monotonic() + 60
+        while not (address_file.exists() and address_file.read_text().strip()):
+            assert self.process.poll() is None, "twilld ended early:\n" + self.text_of_log()
+            assert time.monotonic() < deadline, "twilld was not ready within 60 s"
+            time.sleep(0.02)
+        self.host, port = address_file.read_text().strip().rsplit(":", 1)
+        self.port = int(port)
+        self.url = f"http://{self.host}:{self.port}"
+        self.ws = f"ws://{self.host}:{self.port}"
+
+    def text_of_log(self) -> str:
+        self.log.flush()
+        return pathlib.Path(self.log.name).read_text()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.log.close()
+        self.folder.cleanup()
+
+    def request(self, method: str, path: str, body=None, headers=None, timeout=60):
+        """Status, headers, decoded body of one HTTP exchange."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        try:
+            if body is not None and not isinstance(body, (bytes, str)):
+                body = json.dumps(body)
+            connection.request(method, path, body, {"Content-Type": "application/json", **(headers or {})})
+            reply = connection.getresponse()
+            text = reply.read()
+            return reply.status, dict(reply.getheaders()), text
+        finally:
+            connection.close()
+
+    def post(self, path: str, body, **kwargs):
+        status, _, text = self.request("POST", path, body, **kwargs)
+        return status, json.loads(text)
+
+    def complete(self, prompt, **fields):
+        status, reply = self.post("/v1/completions", {"prompt": prompt, "temperature": 0, **fields})
+        assert status == 200, reply
+        return reply
+
+    def metric(self, name: str) -> float:
+        _, _, text = self.request("GET", "/metrics")
+        found = re.findall(rf"^{re.escape(name)}(?:{{[^}}]*}})? ([^\s]+)$", text.decode(), re.M)
+        assert found, f"no metric {name}"
+        return sum(float(v) for v in found)
+
+    def wait_metric(self, name: str, wanted: float, seconds: float = 5.0):
+        deadline = time.monotonic() + seconds
+        while (found := self.metric(name)) != wanted:
+            assert time.monotonic() < deadline, f"{name} stayed at {found}, expected {wanted}"
+            time.sleep(0.01)
+
+    def raw(self) -> socket.socket:
+        return socket.create_connection((self.host, self.port), timeout=30)
+
+    def memory_bytes(self) -> int:
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) * 1024
+
+
+@pytest.fixture(scope="session")
+def daemon():
+    running = Daemon("model.compute=f32", "server.slow_reader_timeout=2s", "kv.memory=512MiB")
+    yield running
+    alive = running.process.poll() is None
+    log = running.text_of_log()
+    running.stop()
+    assert alive, "twilld died during the tests:\n" + log[-3000:]
+
+
+@pytest.fixture
+def start_daemon():
+    started = []
+
+    def start(*settings):
+        started.append(Daemon(*settings))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop()

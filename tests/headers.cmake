@@ -1,0 +1,19 @@
+# Every header compiles alone: one generated source per header, built with its folder's own
+# include paths. The objects are never linked.
+foreach(folder config gpu models actors net)
+  file(GLOB_RECURSE headers RELATIVE "${PROJECT_SOURCE_DIR}" CONFIGURE_DEPENDS
+       "${PROJECT_SOURCE_DIR}/${folder}/*.hpp")
+  set(sources "")
+  foreach(header IN LISTS headers)
+    string(REPLACE "/" "." name "${header}")
+    set(source "${CMAKE_CURRENT_BINARY_DIR}/headers/${name}.cpp")
+    file(CONFIGURE OUTPUT "${source}" CONTENT "#include \"${header}\"\n" @ONLY)
+    list(APPEND sources "${source}")
+  endforeach()
+  add_library(headers_of_${folder} OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_compile_options(headers_of_${folder} PRIVATE -O0)
+  target_link_libraries(headers_of_${folder} PRIVATE twill_flags
+    $<TARGET_PROPERTY:twill_${folder},LINK_LIBRARIES>)
+  list(APPEND header_targets headers_of_${folder})
+endforeach()
+add_custom_target(headers_alone DEPENDS ${header_targets})
