@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -48,6 +49,15 @@ std::string ready_line(const daemon_config& config, const actors::engine_port& p
     names += (names.empty() ? "" : "; ") + m.id + " (" + m.family + ", " + m.quantization +
              ", context " + std::to_string(m.max_model_len) + ")";
   return std::string("ready in ") + seconds + " s: model " + names + ", " + url;
+}
+
+/// For scripts that ask for port 0: the file appears whole, and only once requests are answered.
+void write_address(const std::string& path, const net::server& server) {
+  const std::string whole = path + ".tmp";
+  std::ofstream(whole) << server.host() << ':' << server.port() << '\n';
+  std::error_code error;
+  std::filesystem::rename(whole, path, error);
+  if (error) log::error("`--address-file` must be writable, got " + path + ": " + error.message());
 }
 
 /// What follows from a signal: reload, drain, stop, or leave at once.
@@ -122,7 +132,11 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   std::jthread watcher([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       const auto state = port.state();
-      if (state == engine_state::ready) return log::info(ready_line(config, port, url));
+      if (state == engine_state::ready) {
+        log::info(ready_line(config, port, url));
+        if (!config.address_file.empty()) write_address(config.address_file, *server);
+        return;
+      }
       if (state == engine_state::failed) {
         failed = true;
         return server->stop();

@@ -16,6 +16,7 @@ struct daemon_config {
   config::options options;
   std::string file;                              ///< read again on SIGHUP; empty: none
   std::vector<config::setting> settings;         ///< win over the file, also after SIGHUP
+  std::string address_file;                      ///< gets HOST:PORT once ready; empty: none
   std::chrono::steady_clock::time_point started; ///< of the process, for "ready in"
 };
 

@@ -18,7 +18,7 @@ namespace config = twill::config;
 using namespace twill::tools;
 
 struct arguments {
-  std::string file, model, listen, check_file;
+  std::string file, model, listen, check_file, address_file;
   std::vector<std::string> settings;
   bool print = false, print_reference = false;
 };
@@ -29,6 +29,8 @@ void define(CLI::App& app, arguments& args) {
   app.add_option("--model", args.model, "GGUF file to serve (model.path)")->type_name("PATH");
   app.add_option("--listen", args.listen, "address, default 127.0.0.1:8080 (server.listen)")
       ->type_name("HOST:PORT");
+  app.add_option("--address-file", args.address_file, "write HOST:PORT there once ready")
+      ->type_name("FILE");
   app.add_option("--set", args.settings, "set one key; may be given several times")
       ->type_name("KEY=VALUE")
       ->take_all()
@@ -75,7 +77,7 @@ int run(const arguments& args, std::chrono::steady_clock::time_point started) {
   }
   twill::log::configure(*twill::log::level_named(options.log.level));
   signal_waiter signals; // before any thread
-  return run_daemon({options, file, settings, started}, signals);
+  return run_daemon({options, file, settings, args.address_file, started}, signals);
 }
 
 } // namespace
