@@ -1,1 +1,221 @@
 #include "net/server.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <charconv>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "config/base/log.hpp"
+#include "net/beast.hpp"
+#include "net/http_session.hpp"
+
+namespace twill::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Kernel buffer per socket for unsent output: what a client does not read is ours to bound.
+constexpr int send_buffer_bytes = 256 * 1024;
+constexpr milliseconds accept_pause{100}; ///< after running out of file descriptors
+constexpr milliseconds drain_poll{20};
+constexpr milliseconds flush_grace{2000}; ///< for last frames to leave
+
+struct address {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+/// HOST:PORT, where HOST may be [v6].
+address split_address(const std::string& text) {
+  const auto colon = text.rfind(':');
+  address out;
+  const auto* end = text.data() + text.size();
+  bool good = colon != std::string::npos && colon + 1 < text.size();
+  if (good) {
+    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, out.port);
+    good = error == std::errc{} && stop == end;
+  }
+  if (!good) throw std::runtime_error("`server.listen` must be HOST:PORT, got \"" + text + "\"");
+  out.host = text.substr(0, colon);
+  if (out.host.size() > 1 && out.host.front() == '[' && out.host.back() == ']')
+    out.host = out.host.substr(1, out.host.size() - 2);
+  return out;
+}
+
+class server_impl final : public server {
+public:
+  server_impl(const config::options& options, actors::engine_port& engine)
+      : context_(options, engine), io_(options.server.threads), workers_(1),
+        control_(asio::make_strand(io_)), acceptor_(control_), accept_timer_(control_),
+        drain_timer_(control_), alive_(std::make_shared<lifeline>()) {
+    alive_->owner = this;
+    context_.run_on_worker = [this](std::function<void()> work) {
+      asio::post(workers_, std::move(work));
+    };
+    listen(options.server.listen);
+  }
+
+  ~server_impl() override {
+    {
+      const std::lock_guard lock(alive_->mutex);
+      alive_->owner = nullptr;
+    }
+    workers_.join();
+  }
+
+  std::string host() const override { return endpoint_.address().to_string(); }
+  std::uint16_t port() const override { return endpoint_.port(); }
+
+  void run() override {
+    asio::post(control_, [this] { accept(); });
+    std::vector<std::thread> others;
+    for (int i = 1; i < context_.options.server.threads; ++i)
+      others.emplace_back([this] { io_.run(); });
+    io_.run();
+    for (auto& thread : others)
+      thread.join();
+  }
+
+  void drain() override {
+    if (context_.draining.exchange(true)) return;
+    asio::post(control_, [this] { begin_drain(); });
+  }
+
+  void stop() override {
+    if (stopping_.exchange(true)) return;
+    context_.draining = true;
+    asio::post(control_, [this] { close_all(); });
+  }
+
+private:
+  /// Lets an engine's late callback find out that the server is gone.
+  struct lifeline {
+    std::mutex mutex;
+    server_impl* owner = nullptr;
+  };
+
+  void listen(const std::string& where) {
+    const auto wanted = split_address(where);
+    try {
+      tcp::resolver resolver(io_);
+      const auto found =
+          resolver.resolve(wanted.host, std::to_string(wanted.port), tcp::resolver::passive);
+      endpoint_ = found.begin()->endpoint();
+      acceptor_.open(endpoint_.protocol());
+      acceptor_.set_option(tcp::acceptor::reuse_address(true));
+      acceptor_.bind(endpoint_);
+      acceptor_.listen(asio::socket_base::max_listen_connections);
+      endpoint_ = acceptor_.local_endpoint();
+    } catch (const std::exception& error) {
+      throw std::runtime_error("cannot listen on `server.listen` " + where + ": " + error.what());
+    }
+  }
+
+  void accept() {
+    if (!acceptor_.is_open()) return;
+    acceptor_.async_accept(asio::make_strand(io_), [this](error_code error, tcp::socket socket) {
+      if (error == asio::error::operation_aborted) return;
+      if (error) return retry_accept(error);
+      adopt(std::move(socket));
+      accept();
+    });
+  }
+
+  void retry_accept(error_code error) {
+    log::warn("accept: " + error.message());
+    accept_timer_.expires_after(accept_pause);
+    accept_timer_.async_wait([this](error_code cancelled) {
+      if (!cancelled) accept();
+    });
+  }
+
+  void adopt(tcp::socket socket) {
+    if (context_.open_sockets >= context_.options.server.max_connections) {
+      log::warn("`server.max_connections` reached: a connection was closed at once");
+      return;
+    }
+    error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    socket.set_option(asio::socket_base::send_buffer_size(send_buffer_bytes), ignored);
+    const auto strand = socket.get_executor();
+    asio::post(strand, [this, socket = std::move(socket)]() mutable {
+      start_http_session(std::move(socket), context_);
+    });
+  }
+
+  // --- the end, all on control_ -----------------------------------------------------------------
+
+  void begin_drain() {
+    log::info("draining");
+    context_.engine.drain([alive = alive_] {
+      const std::lock_guard lock(alive->mutex);
+      if (auto* self = alive->owner) asio::post(self->control_, [self] { self->on_drained(); });
+    });
+    for (const auto& one : context_.sessions.all())
+      one->begin_drain();
+    drain_timer_.expires_after(context_.options.server.drain_timeout);
+    drain_timer_.async_wait([this](error_code cancelled) {
+      if (cancelled || drained_) return;
+      log::warn("`server.drain_timeout` passed: ending the requests that are left");
+      context_.engine.abort_all();
+      on_drained();
+    });
+  }
+
+  void on_drained() {
+    if (drained_) return;
+    drained_ = true;
+    drain_timer_.cancel();
+    for (const auto& one : context_.sessions.all())
+      one->begin_drain(); // those accepted since
+    await_sessions(std::chrono::steady_clock::now() + flush_grace);
+  }
+
+  /// Sessions close by themselves once their last bytes are written.
+  void await_sessions(std::chrono::steady_clock::time_point until) {
+    if (context_.sessions.size() == 0 || std::chrono::steady_clock::now() >= until)
+      return close_all();
+    drain_timer_.expires_after(drain_poll);
+    drain_timer_.async_wait([this, until](error_code cancelled) {
+      if (!cancelled) await_sessions(until);
+    });
+  }
+
+  void close_all() {
+    error_code ignored;
+    acceptor_.close(ignored);
+    accept_timer_.cancel();
+    drain_timer_.cancel();
+    for (const auto& one : context_.sessions.all())
+      one->close_now();
+    // Behind the closing just posted; a second hop lets their handlers run.
+    drain_timer_.expires_after(drain_poll);
+    drain_timer_.async_wait([this](error_code) { io_.stop(); });
+  }
+
+  server_context context_;
+  asio::io_context io_; // sessions die with it, so before the context
+  asio::thread_pool workers_;
+  asio::strand<asio::io_context::executor_type> control_;
+  tcp::acceptor acceptor_;
+  asio::steady_timer accept_timer_;
+  asio::steady_timer drain_timer_;
+  std::shared_ptr<lifeline> alive_;
+  tcp::endpoint endpoint_;
+  std::atomic<bool> stopping_{false};
+  bool drained_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<server> server::bind(const config::options& options, actors::engine_port& engine) {
+  return std::make_unique<server_impl>(options, engine);
+}
+
+} // namespace twill::net

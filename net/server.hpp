@@ -1,7 +1,8 @@
-// server: the one listener, WebSocket and HTTP/1.1 on one port. The header of net/ that main() needs.
+// server: the one listener, WebSocket and HTTP/1.1 on one port. The header of net/ that main()
+// needs.
 //
-// run() blocks the caller until stop() or until a drain has ended; the other functions may be called
-// from any thread, stop() and drain() also more than once.
+// run() blocks the caller until stop() or until a drain has ended; the other functions may be
+// called from any thread, stop() and drain() also more than once.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,36 @@
+// A request and a reply as the router sees them: no sockets, no Beast. Plain values.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "net/protocol/codec.hpp"
+
+namespace twill::net {
+
+struct http_request {
+  std::string method;
+  std::string path; ///< without the query, percent-decoded
+  std::string authorization;
+  std::string request_id; ///< the client's X-Request-Id, or a made one
+  std::string body;
+};
+
+struct http_reply {
+  int status = 200;
+  std::string body;
+  std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers;
+};
+
+/// A reply that takes long to compute: to be run on a worker thread.
+using slow_reply = std::function<http_reply()>;
+
+using http_answer = std::variant<http_reply, slow_reply, call>;
+
+http_reply error_reply(const api_error& error);
+
+} // namespace twill::net

@@ -1,0 +1,158 @@
+#include "net/metrics.hpp"
+
+#include <fstream>
+#include <limits>
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+#include <unistd.h>
+
+namespace twill::net {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using labels = std::vector<ClientMetric::Label>;
+
+std::int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t total_pages = 0;
+  std::int64_t resident_pages = 0;
+  statm >> total_pages >> resident_pages;
+  return resident_pages * ::sysconf(_SC_PAGESIZE);
+}
+
+/// Turns one snapshot of the engine into metric families.
+class engine_collectable final : public prometheus::Collectable {
+public:
+  engine_collectable(actors::engine_stats stats, std::string model, std::int64_t open_sockets)
+      : stats_(std::move(stats)), labels_{{"engine", "0"}, {"model_name", std::move(model)}},
+        open_sockets_(open_sockets) {}
+
+  std::vector<MetricFamily> Collect() const override {
+    std::vector<MetricFamily> to;
+    collect_gauges(to);
+    collect_counters(to);
+    collect_histograms(to);
+    return to;
+  }
+
+private:
+  using families = std::vector<MetricFamily>;
+
+  ClientMetric metric(labels extra = {}) const {
+    ClientMetric made;
+    made.label = labels_;
+    made.label.insert(made.label.end(), extra.begin(), extra.end());
+    return made;
+  }
+
+  void gauge(families& to, const char* name, const char* help, double value,
+             labels extra = {}) const {
+    auto one = metric(std::move(extra));
+    one.gauge.value = value;
+    to.push_back({std::string("twill:") + name, help, MetricType::Gauge, {std::move(one)}});
+  }
+
+  void counter(families& to, const char* name, const char* help, std::uint64_t value) const {
+    auto one = metric();
+    one.counter.value = static_cast<double>(value);
+    to.push_back({std::string("twill:") + name, help, MetricType::Counter, {std::move(one)}});
+  }
+
+  void histogram(families& to, const char* name, const char* help,
+                 const actors::histogram& from) const {
+    auto one = metric();
+    std::uint64_t below = 0;
+    for (std::size_t i = 0; i < from.counts.size(); ++i) {
+      below += from.counts[i];
+      const double bound =
+          i < from.bounds.size() ? from.bounds[i] : std::numeric_limits<double>::infinity();
+      one.histogram.bucket.push_back({below, bound});
+    }
+    one.histogram.sample_count = below;
+    one.histogram.sample_sum = from.sum;
+    to.push_back({std::string("twill:") + name, help, MetricType::Histogram, {std::move(one)}});
+  }
+
+  void collect_gauges(families& to) const {
+    const auto& s = stats_;
+    gauge(to, "num_requests_running", "Requests in the running set", s.requests_running);
+    gauge(to, "num_requests_waiting", "Requests waiting to be admitted", s.requests_waiting);
+    const double share = s.kv_blocks_total > 0 ? static_cast<double>(s.kv_blocks_used) /
+                                                     static_cast<double>(s.kv_blocks_total)
+                                               : 0.0;
+    gauge(to, "kv_cache_usage_perc", "Share of KV blocks in use, 0 to 1", share);
+    gauge(to, "kv_blocks_used", "KV blocks in use", static_cast<double>(s.kv_blocks_used));
+    gauge(to, "kv_blocks_total", "KV blocks there are", static_cast<double>(s.kv_blocks_total));
+    gauge(to, "cache_config_info", "Shape of the KV cache", 1,
+          {{"block_size", std::to_string(s.kv_block_tokens)},
+           {"num_gpu_blocks", std::to_string(s.kv_blocks_total)}});
+    gauge(to, "device_memory_used_bytes", "Device memory that tensors hold",
+          static_cast<double>(s.device_memory_used_bytes));
+    gauge(to, "process_resident_memory_bytes", "Resident memory of the process",
+          static_cast<double>(resident_bytes()));
+    gauge(to, "open_sockets", "Open client connections", static_cast<double>(open_sockets_));
+  }
+
+  void collect_counters(families& to) const {
+    const auto& s = stats_;
+    counter(to, "num_preemptions_total", "Sequences preempted", s.preemptions);
+    counter(to, "prompt_tokens_total", "Prompt tokens processed", s.prompt_tokens);
+    counter(to, "generation_tokens_total", "Tokens generated", s.generation_tokens);
+    counter(to, "engine_steps_total", "Forward passes", s.steps);
+    counter(to, "executor_restarts_total", "Times the executor was restarted", s.executor_restarts);
+    MetricFamily finished{"twill:request_success_total",
+                          "Requests by the reason they ended",
+                          MetricType::Counter,
+                          {}};
+    const std::pair<const char*, std::uint64_t> reasons[] = {{"stop", s.finished_stop},
+                                                             {"length", s.finished_length},
+                                                             {"abort", s.finished_abort},
+                                                             {"error", s.finished_error}};
+    for (const auto& [reason, count] : reasons) {
+      auto one = metric({{"finished_reason", reason}});
+      one.counter.value = static_cast<double>(count);
+      finished.metric.push_back(std::move(one));
+    }
+    to.push_back(std::move(finished));
+  }
+
+  void collect_histograms(families& to) const {
+    const auto& s = stats_;
+    histogram(to, "time_to_first_token_seconds", "Arrival to first token",
+              s.time_to_first_token_seconds);
+    histogram(to, "inter_token_latency_seconds", "Time between tokens of a sequence",
+              s.inter_token_latency_seconds);
+    histogram(to, "time_per_output_token_seconds", "Alias of inter_token_latency_seconds",
+              s.inter_token_latency_seconds);
+    histogram(to, "e2e_request_latency_seconds", "Arrival to last token",
+              s.e2e_request_latency_seconds);
+    histogram(to, "request_queue_time_seconds", "Arrival to admission",
+              s.request_queue_time_seconds);
+    histogram(to, "request_prefill_time_seconds", "Admission to first token",
+              s.request_prefill_time_seconds);
+    histogram(to, "request_decode_time_seconds", "First to last token",
+              s.request_decode_time_seconds);
+    histogram(to, "request_prompt_tokens", "Prompt tokens per request", s.request_prompt_tokens);
+    histogram(to, "request_generation_tokens", "Generated tokens per request",
+              s.request_generation_tokens);
+    histogram(to, "iteration_tokens_total", "Tokens per forward pass", s.iteration_tokens);
+  }
+
+  actors::engine_stats stats_;
+  labels labels_;
+  std::int64_t open_sockets_;
+};
+
+} // namespace
+
+std::string metrics_text(const actors::engine_port& engine, std::int64_t open_sockets) {
+  const auto models = engine.models();
+  const engine_collectable collectable(engine.stats(), models.empty() ? "" : models.front().id,
+                                       open_sockets);
+  return prometheus::TextSerializer().prometheus::Serializer::Serialize(collectable.Collect());
+}
+
+} // namespace twill::net

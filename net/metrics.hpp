@@ -1,0 +1,15 @@
+// metrics_text: /metrics in Prometheus' text format. Any thread; reads one snapshot of the engine.
+//
+// Names are vLLM's suffixes and units under the prefix `twill:`, so that dashboards carry over.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "actors/port/engine_port.hpp"
+
+namespace twill::net {
+
+std::string metrics_text(const actors::engine_port& engine, std::int64_t open_sockets);
+
+} // namespace twill::net

@@ -1,0 +1,57 @@
+// What every codec takes and gives: no sockets, no Beast. Plain values; one session's strand at a
+// time.
+//
+// A codec turns a request body into a `call`: the engine requests to submit and the encoder that
+// turns their events into the reply. The session moves bytes and knows no dialect.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/base/value.hpp"
+#include "config/options.hpp"
+#include "net/api_error.hpp"
+
+namespace twill::net {
+
+/// What a codec may look at while it reads a body.
+struct codec_context {
+  const actors::model_info& model;
+  const config::limit_options& limits;
+  const actors::engine_port& engine; ///< for detokenizing an echoed prompt
+};
+
+/// Turns the events of a call's requests into the bytes of its reply.
+class reply_encoder {
+public:
+  virtual ~reply_encoder() = default;
+  /// `request`: index into call::requests. Streams append what is to be sent now.
+  virtual void on_event(std::size_t request, actors::event&& ev, std::string& out) = 0;
+  /// Every request is over: the rest of a stream, or the whole body.
+  virtual void on_end(std::string& out) = 0;
+  /// A stream that has begun fails: appends its last words.
+  virtual void on_error(const api_error& error, std::string& out) = 0;
+};
+
+struct call {
+  std::vector<actors::request> requests;
+  std::unique_ptr<reply_encoder> encoder;
+  bool stream = false; ///< server-sent events; else one JSON body
+};
+
+/// Fresh ids and times of a reply; tests set them.
+struct reply_identity {
+  std::string id;
+  std::string model;
+  std::int64_t created_unix_s = 0;
+};
+
+/// "PREFIX" and 24 random hex digits.
+std::string make_id(std::string_view prefix);
+reply_identity make_identity(std::string_view id_prefix, const actors::model_info& model);
+
+} // namespace twill::net

@@ -1,0 +1,50 @@
+// dialect: what is spoken over one WebSocket, without the socket. On the session's strand.
+//
+// The session hands messages and engine events in and takes frames out when its writer is free, so
+// a dialect may merge what has gathered meanwhile. It reaches the engine through its host only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "config/options.hpp"
+#include "net/api_error.hpp"
+#include "net/request_table.hpp"
+
+namespace twill::net {
+
+class dialect_host {
+public:
+  virtual ~dialect_host() = default;
+  virtual request_table::key start(actors::request what) = 0;
+  virtual void cancel(request_table::key which) = 0;
+  virtual void pause(request_table::key which) = 0; ///< out of credit
+  virtual void resume(request_table::key which) = 0;
+};
+
+class dialect {
+public:
+  virtual ~dialect() = default;
+  virtual void on_message(std::string_view text) = 0;
+  virtual void on_event(request_table::key from, actors::event&& ev) = 0;
+  /// A fault of the socket itself: queues an error frame.
+  virtual void on_error(const api_error& error) = 0;
+  /// The next frame, if any waits.
+  virtual bool next_frame(std::string& out) = 0;
+  virtual std::size_t waiting_bytes() const = 0;
+  /// Nothing runs and nothing waits to run.
+  virtual bool idle() const = 0;
+};
+
+/// What every dialect is given of its connection.
+struct dialect_scope {
+  dialect_host& host;
+  const actors::engine_port& engine;
+  const config::options& options;
+  std::string tenant;
+  std::string client_id; ///< the handshake's X-Request-Id
+};
+
+} // namespace twill::net

@@ -1,0 +1,77 @@
+// generation_reply: what the completions and the chat reply have in common, streamed or whole.
+//
+// One per call, on its session's strand. A stream writes one server-sent event per engine event and
+// keeps no text; a whole reply collects everything and writes at the end.
+#pragma once
+
+#include <optional>
+
+#include "net/protocol/codec.hpp"
+#include "net/protocol/output_json.hpp"
+
+namespace twill::net {
+
+struct reply_options {
+  reply_identity identity;
+  bool stream = false;
+  bool include_usage = false;    ///< a last chunk with usage and no choices
+  bool continuous_usage = false; ///< usage in every chunk
+  bool token_ids = false;        ///< return_token_ids
+  bool logprobs = false;
+  bool tokens_as_ids = false; ///< return_tokens_as_token_ids
+  std::int32_t choices_per_request = 1;
+  std::vector<std::int32_t> stop_token_ids;
+};
+
+/// `stream`, `stream_options`, `return_token_ids`, `return_tokens_as_token_ids`.
+class fields;
+void read_reply_options(fields& from, reply_options& to);
+
+class generation_reply : public reply_encoder {
+public:
+  generation_reply(reply_options options, std::size_t n_requests);
+
+  void on_event(std::size_t request, actors::event&& ev, std::string& out) final;
+  void on_end(std::string& out) final;
+  void on_error(const api_error& error, std::string& out) final;
+
+protected:
+  struct choice {
+    std::int32_t index = 0;
+    std::size_t request = 0;
+    bool begun = false; ///< its first chunk has been written
+    std::int32_t text_offset = 0;
+    std::string text;
+    std::vector<actors::token_output> tokens;
+    std::optional<actors::finish_reason> finish;
+    std::string stop_string;
+    std::int32_t stop_token = -1;
+  };
+
+  virtual std::string_view stream_object() const = 0;
+  virtual std::string_view whole_object() const = 0;
+  /// Members of a choice after its index. In a stream `part` holds what is new, else everything.
+  virtual void add_choice(json_writer& json, choice& state, const choice& part, bool whole) = 0;
+  /// Members beside `choices`.
+  virtual void add_extras(json_writer& json, bool first) = 0;
+
+  const reply_options& options() const noexcept { return options_; }
+  /// Empty unless ids were asked for.
+  const std::vector<std::int32_t>& prompt_ids(std::size_t request) const {
+    return prompt_ids_[request];
+  }
+  void add_finish(json_writer& json, const choice& part) const;
+
+private:
+  void write_chunk(choice& state, const choice& part, std::string& out);
+  void open(json_writer& json, std::string_view object) const;
+
+  reply_options options_;
+  std::vector<choice> choices_;
+  std::vector<usage_tally> tallies_;
+  std::vector<std::vector<std::int32_t>> prompt_ids_;
+  std::string head_; ///< the members every chunk repeats, written once
+  bool first_chunk_ = true;
+};
+
+} // namespace twill::net

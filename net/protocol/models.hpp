@@ -1,0 +1,14 @@
+// GET /v1/models and /v1/models/{id}: OpenAI's list with vLLM's extra members. Pure.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "actors/port/engine_port.hpp"
+
+namespace twill::net {
+
+std::string models_body(std::span<const actors::model_info> models);
+std::string model_body(const actors::model_info& model);
+
+} // namespace twill::net

@@ -1,0 +1,50 @@
+// JSON pieces that several dialects share: usage, log-probabilities, ids, finish reasons. Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/port/engine_port.hpp"
+#include "net/protocol/json_writer.hpp"
+
+namespace twill::net {
+
+/// Tokens of one request so far: events carry totals, or are counted.
+class usage_tally {
+public:
+  void add(const actors::event& ev);
+  const actors::usage& total() const noexcept { return total_; }
+
+private:
+  actors::usage total_;
+  std::int32_t counted_ = 0;
+};
+
+actors::usage sum(std::span<const usage_tally> tallies);
+
+/// {"prompt_tokens":..., "completion_tokens":..., ...}
+void add_usage(json_writer& json, const actors::usage& use);
+
+std::string_view finish_name(actors::finish_reason reason);
+
+/// The stop string, or the id when it was one of the request's stop_token_ids, else null.
+void add_stop_reason(json_writer& json, std::string_view stop_string, std::int32_t stop_token,
+                     std::span<const std::int32_t> stop_token_ids);
+
+void add_ids(json_writer& json, std::span<const std::int32_t> ids);
+void add_ids(json_writer& json, std::span<const actors::token_output> tokens);
+
+/// A token as text: its bytes, or "token_id:N" when ids are wanted instead.
+std::string token_text(const actors::token_logprob& token, bool as_id);
+
+/// Minus infinity has no JSON form; -9999 stands for it, as in vLLM.
+float shown_logprob(float logprob);
+
+/// [{"token","logprob","bytes","top_logprobs":[...]}]: chat's and responses' form.
+void add_chat_logprobs(json_writer& json, std::span<const actors::token_output> tokens,
+                       bool as_ids);
+
+} // namespace twill::net

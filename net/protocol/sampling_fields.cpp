@@ -1,0 +1,123 @@
+#include "net/protocol/sampling_fields.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "net/protocol/json_writer.hpp"
+
+namespace twill::net {
+namespace {
+
+void read_logit_bias(fields& from, config::sampling_params& to) {
+  const auto* biases = from.object("logit_bias");
+  if (biases == nullptr) return;
+  for (const auto& [key, bias] : *biases->as_object()) {
+    std::int32_t id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc{} || end != key.data() + key.size() || id < 0)
+      return from.reject("logit_bias", "an object whose keys are token ids", value(key));
+    const auto* number = bias.as_double();
+    const auto* integer = bias.as_int();
+    if (number == nullptr && integer == nullptr)
+      return from.reject("logit_bias." + key, "a number", bias);
+    const double given = number != nullptr ? *number : static_cast<double>(*integer);
+    if (!(std::abs(given) <= 100))
+      return from.reject("logit_bias." + key, "within [-100, 100]", bias);
+    to.logit_bias.emplace_back(id, static_cast<float>(given));
+  }
+}
+
+bool is_off(const value& v) {
+  if (const auto* flag = v.as_bool()) return !*flag;
+  if (const auto* list = v.as_list()) return list->empty();
+  if (const auto* text = v.as_string()) return text->empty();
+  if (const auto integer = as_integer(v)) return *integer == 0;
+  return false;
+}
+
+} // namespace
+
+void read_sampling(fields& from, config::sampling_params& to) {
+  from.read("temperature", to.temperature);
+  from.read("top_k", to.top_k);
+  from.read("top_p", to.top_p);
+  from.read("min_p", to.min_p);
+  from.read("repetition_penalty", to.repetition_penalty);
+  from.read("presence_penalty", to.presence_penalty);
+  from.read("frequency_penalty", to.frequency_penalty);
+  from.read("seed", to.seed);
+  read_logit_bias(from, to);
+  from.read("min_tokens", to.min_tokens, 0);
+  from.read("ignore_eos", to.ignore_eos);
+  from.read_strings("stop", to.stop);
+  from.read("stop_token_ids", to.stop_token_ids);
+  from.read("include_stop_str_in_output", to.include_stop_str_in_output);
+  from.read("skip_special_tokens", to.skip_special_tokens);
+  from.read("n", to.n, 1);
+}
+
+void read_token_limit(fields& from, std::initializer_list<std::string_view> names,
+                      config::sampling_params& to) {
+  for (const auto name : names)
+    if (from.find(name) != nullptr) return from.read(name, to.max_tokens, 1);
+}
+
+void read_chat_logprobs(fields& from, config::sampling_params& to) {
+  bool wanted = false;
+  from.read("logprobs", wanted);
+  std::int32_t top = 0;
+  from.read("top_logprobs", top, 0);
+  if (wanted)
+    to.logprobs = top;
+  else if (top > 0)
+    from.reject("top_logprobs", "absent unless `logprobs` is true", value(std::int64_t{top}));
+}
+
+void reject_unsupported(fields& from) {
+  static constexpr std::array<std::string_view, 19> not_ours = {"guided_json",
+                                                                "guided_regex",
+                                                                "guided_choice",
+                                                                "guided_grammar",
+                                                                "structured_outputs",
+                                                                "structural_tag",
+                                                                "allowed_token_ids",
+                                                                "bad_words",
+                                                                "prompt_logprobs",
+                                                                "truncate_prompt_tokens",
+                                                                "logprob_token_ids",
+                                                                "use_beam_search",
+                                                                "thinking_token_budget",
+                                                                "repetition_detection",
+                                                                "suffix",
+                                                                "audio",
+                                                                "chat_template",
+                                                                "continue_final_message",
+                                                                "logits_processors"};
+  for (const auto name : not_ours)
+    if (const auto* v = from.find(name); v != nullptr && !is_off(*v))
+      return from.reject(name, "absent: this server does not support it", *v);
+  if (const auto* format = from.object("response_format"))
+    if (const auto* type = format->find("type"); type == nullptr || *type != value("text"))
+      from.reject("response_format.type", "\"text\"", type == nullptr ? value() : *type);
+  if (const auto* best_of = from.find("best_of")) {
+    std::int32_t n = 1;
+    from.read("n", n);
+    if (as_integer(*best_of) != n) from.reject("best_of", "equal to `n`", *best_of);
+  }
+}
+
+void check_sampling(fields& from, const config::sampling_params& params,
+                    const codec_context& with) {
+  if (!from.ok()) return;
+  const auto vocab_size =
+      with.model.vocab_size > 0 ? with.model.vocab_size : std::numeric_limits<std::int32_t>::max();
+  const auto checked = config::validate(params, with.limits, vocab_size);
+  if (checked.ok()) return;
+  auto error = from_engine(actors::errc::invalid_argument, checked.detail());
+  error.code = errc::invalid_field;
+  from.reject(std::move(error));
+}
+
+} // namespace twill::net

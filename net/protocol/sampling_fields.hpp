@@ -1,0 +1,29 @@
+// Reading the sampling fields that all our dialects share: OpenAI's, and vLLM's extra ones.
+//
+// Unknown fields are accepted. Fields that would change the output and that we do not have are
+// refused by name, for silently ignoring them would give wrong answers. Pure.
+#pragma once
+
+#include "config/sampling.hpp"
+#include "net/protocol/codec.hpp"
+#include "net/protocol/fields.hpp"
+
+namespace twill::net {
+
+/// Temperature to stop strings; not the token limit or log-probabilities, whose names differ.
+void read_sampling(fields& from, config::sampling_params& to);
+
+/// The first of the names that is given wins: max_tokens, max_completion_tokens, ...
+void read_token_limit(fields& from, std::initializer_list<std::string_view> names,
+                      config::sampling_params& to);
+
+/// Chat's `logprobs` (a flag) and `top_logprobs`.
+void read_chat_logprobs(fields& from, config::sampling_params& to);
+
+/// Refuses what we do not do: guided decoding, prompt_logprobs, bad_words, ...
+void reject_unsupported(fields& from);
+
+/// Ranges and server limits; the same rules hold whatever the dialect.
+void check_sampling(fields& from, const config::sampling_params& params, const codec_context& with);
+
+} // namespace twill::net
