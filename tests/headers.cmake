@@ -12,8 +12,11 @@ foreach(folder config gpu models actors net)
   endforeach()
   add_library(headers_of_${folder} OBJECT EXCLUDE_FROM_ALL ${sources})
   target_compile_options(headers_of_${folder} PRIVATE -O0)
-  target_link_libraries(headers_of_${folder} PRIVATE twill_flags
-    $<TARGET_PROPERTY:twill_${folder},LINK_LIBRARIES>)
+  # Not linked to what the folder links: its imported targets are known in its own directory only.
+  foreach(property INCLUDE_DIRECTORIES COMPILE_DEFINITIONS COMPILE_OPTIONS COMPILE_FEATURES)
+    set_property(TARGET headers_of_${folder} APPEND PROPERTY ${property}
+      $<TARGET_PROPERTY:twill_${folder},${property}>)
+  endforeach()
   list(APPEND header_targets headers_of_${folder})
 endforeach()
 add_custom_target(headers_alone DEPENDS ${header_targets})

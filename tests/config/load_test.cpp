@@ -1,6 +1,7 @@
 #include "config/load.hpp"
 
 #include <chrono>
+#include <random>
 #include <string>
 
 #include "config/base/units.hpp"
@@ -195,4 +196,17 @@ TEST_CASE("files that cannot be read are refused by name", "[config]") {
   CHECK(absent.detail().rfind("/no/such/file.toml: ", 0) == 0);
   CHECK_FALSE(load(TWILL_SOURCE_DIR).ok());
   CHECK(load("").ok());
+}
+
+TEST_CASE("a damaged configuration loads or fails, and never does harm", "[config]") {
+  const std::string whole = print_config(options{});
+  std::mt19937 draw(7); // fixed: a failure can be repeated
+  for (int round = 0; round < 1500; ++round) {
+    std::string text = whole;
+    for (int flips = 0; flips < 3; ++flips)
+      text[draw() % text.size()] = static_cast<char>(draw());
+    text.resize(text.size() - draw() % 2 * (draw() % text.size()));
+    const auto loaded = load_text(text, "t.toml");
+    if (!loaded.ok()) CHECK_FALSE(loaded.detail().empty());
+  }
 }

@@ -1,0 +1,79 @@
+"""What the tests of the programs share: running them, and a daemon for the length of a test."""
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+BIN = os.environ["TWILL_BIN_DIR"]
+SOURCE = os.environ["TWILL_SOURCE_DIR"]
+
+
+def run(program, *arguments, env=None, timeout=60, stdin=""):
+    return subprocess.run([os.path.join(BIN, program), *arguments], capture_output=True, text=True,
+                          input=stdin, timeout=timeout, env=None if env is None else {**os.environ, **env})
+
+
+def default_model():
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    path = os.environ.get("TWILL_DEFAULT_MODEL") or os.path.join(
+        cache, "twill/models/SmolLM2-135M-Instruct.Q4_1.gguf")
+    assert os.path.exists(path), f"{path} is absent: run `twill default-model`"
+    return path
+
+
+class Daemon:
+    """twilld on a free port; its log lines are kept as they come."""
+
+    def __init__(self, *arguments):
+        self.lines = []
+        self.came = threading.Condition()
+        self.process = subprocess.Popen(
+            [os.path.join(BIN, "twilld"), "--listen", "127.0.0.1:0", *arguments],
+            stderr=subprocess.PIPE, text=True)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stderr:
+            with self.came:
+                self.lines.append(line.rstrip("\n"))
+                self.came.notify_all()
+        with self.came:
+            self.came.notify_all()
+
+    def wait_for(self, pattern, timeout=30):
+        """The first match of a line, from the beginning of the log."""
+        end = time.monotonic() + timeout
+        with self.came:
+            while True:
+                for line in self.lines:
+                    if found := re.search(pattern, line):
+                        return found
+                left = end - time.monotonic()
+                assert left > 0 and self.process.poll() is None, f"no {pattern!r} in {self.lines}"
+                self.came.wait(min(left, 0.2))
+
+    def ready(self):
+        return self.wait_for(r"ready in .* (http://\S+)").group(1)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def ends_with(self, timeout=20):
+        return self.process.wait(timeout)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait(10)
+        self.process.stderr.close()
+
+
+def scratch():
+    return tempfile.TemporaryDirectory(prefix="twill-test-")
