@@ -1,0 +1,141 @@
+// Drives a decoder in tests: gives sequences KV blocks from a shuffled free list, assembles steps,
+// and brings logits back.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu/device.hpp"
+#include "models/decoder.hpp"
+
+namespace twill::test {
+
+using id_list = std::vector<std::int32_t>;
+using logit_row = std::vector<float>;
+
+/// One sequence's share of a step.
+struct chunk {
+  int sequence = 0;
+  id_list ids;
+  bool all_rows = false; ///< logits of every row, else of the last one
+};
+
+inline gpu::device& shared_device() {
+  static const std::unique_ptr<gpu::device> dev = [] {
+    auto opened = gpu::device::open({});
+    if (!opened.ok()) throw std::runtime_error(opened.detail());
+    return std::move(opened).value();
+  }();
+  return *dev;
+}
+
+inline std::int32_t argmax(const logit_row& row) {
+  return static_cast<std::int32_t>(std::max_element(row.begin(), row.end()) - row.begin());
+}
+
+class decoder_runner {
+public:
+  decoder_runner(const models::model_spec& spec, const models::checkpoint& weights,
+                 const models::decoder_options& options)
+      : options_(options) {
+    auto loaded = models::decoder::load(shared_device(), spec, weights, options, {});
+    if (!loaded.ok()) throw std::runtime_error(loaded.detail());
+    decoder_ = std::move(loaded).value();
+    for (std::int32_t b = 0; b < options.n_blocks; ++b)
+      free_.push_back(b);
+    std::shuffle(free_.begin(), free_.end(), std::mt19937(3));
+  }
+
+  models::decoder& decoder() { return *decoder_; }
+
+  /// One step; rows of logits in the order of the chunks.
+  std::vector<logit_row> step(const std::vector<chunk>& chunks) {
+    std::size_t max_blocks = 0;
+    for (const chunk& c : chunks)
+      max_blocks = std::max(max_blocks, grow(c));
+    id_list tokens, positions, first = {0}, lengths, table, rows;
+    for (const chunk& c : chunks) {
+      sequence_state& s = sequences_[c.sequence];
+      for (std::size_t i = 0; i < c.ids.size(); ++i) {
+        if (c.all_rows || i + 1 == c.ids.size())
+          rows.push_back(static_cast<std::int32_t>(tokens.size()));
+        tokens.push_back(c.ids[i]);
+        positions.push_back(s.length++);
+      }
+      first.push_back(static_cast<std::int32_t>(tokens.size()));
+      lengths.push_back(s.length);
+      table.insert(table.end(), s.blocks.begin(), s.blocks.end());
+      table.resize(lengths.size() * max_blocks, -1); // padding is never read
+    }
+    models::step_input input;
+    input.tokens = tokens;
+    input.positions = positions;
+    input.first_token = first;
+    input.kv_lengths = lengths;
+    input.block_table = table;
+    input.max_blocks = static_cast<std::int32_t>(max_blocks);
+    input.logit_rows = rows;
+    return download(decoder_->forward(input));
+  }
+
+  /// The whole of `ids` in steps of at most `chunk_tokens`; the last row's logits.
+  logit_row prefill(int sequence, const id_list& ids, std::size_t chunk_tokens) {
+    logit_row last;
+    for (std::size_t at = 0; at < ids.size(); at += chunk_tokens) {
+      const std::size_t end = std::min(ids.size(), at + chunk_tokens);
+      const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(at);
+      last =
+          step({{sequence, id_list(begin, ids.begin() + static_cast<std::ptrdiff_t>(end))}}).back();
+    }
+    return last;
+  }
+
+  void release(int sequence) {
+    const sequence_state& s = sequences_[sequence];
+    free_.insert(free_.end(), s.blocks.begin(), s.blocks.end());
+    sequences_.erase(sequence);
+  }
+
+private:
+  struct sequence_state {
+    id_list blocks;
+    std::int32_t length = 0;
+  };
+
+  std::size_t grow(const chunk& c) {
+    sequence_state& s = sequences_[c.sequence];
+    const auto needed = static_cast<std::size_t>(s.length) + c.ids.size();
+    while (s.blocks.size() * static_cast<std::size_t>(options_.block_tokens) < needed) {
+      if (free_.empty()) throw std::runtime_error("the test has too few KV blocks");
+      s.blocks.push_back(free_.back());
+      free_.pop_back();
+    }
+    return s.blocks.size();
+  }
+
+  static std::vector<logit_row> download(gpu::tensor_ref logits) {
+    shared_device().fence();
+    std::vector<logit_row> rows;
+    for (std::int64_t r = 0; r < logits.rows(); ++r) {
+      logit_row row(static_cast<std::size_t>(logits.row_size()));
+      shared_device().download(row.data(), logits.as<float>() + r * logits.row_stride,
+                               row.size() * sizeof(float));
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+  models::decoder_options options_;
+  std::unique_ptr<models::decoder> decoder_;
+  id_list free_;
+  std::map<int, sequence_state> sequences_;
+};
+
+} // namespace twill::test
