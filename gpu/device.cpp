@@ -8,6 +8,7 @@
 #include "config/base/units.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/host/machine.hpp"
+#include "gpu/host/team.hpp"
 
 namespace twill::gpu {
 
@@ -70,6 +71,7 @@ result<std::unique_ptr<device>> device::open(const device_config& config) {
 
   std::unique_ptr<device> dev(new device);
   dev->isa_ = *wanted;
+  dev->team_ = std::make_unique<host::team>(threads);
   dev->info_.kind = built;
   dev->info_.name = detail::on_host ? host::processor_name() : detail::exec_space::name();
   dev->info_.backend = detail::backend_name();
@@ -78,6 +80,8 @@ result<std::unique_ptr<device>> device::open(const device_config& config) {
   dev->info_.memory_bytes = config.memory_bytes > 0 ? config.memory_bytes : host::memory_bytes();
   return dev;
 }
+
+device::device() = default;
 
 device::~device() {
   fence();

@@ -35,6 +35,10 @@ struct device_info {
   std::int64_t memory_bytes = 0; ///< the budget in force
 };
 
+namespace host {
+class team;
+}
+
 class device {
 public:
   static result<std::unique_ptr<device>> open(const device_config& config);
@@ -44,6 +48,8 @@ public:
 
   const device_info& info() const { return info_; }
   host::isa isa() const { return isa_; }
+  /// The host's compute threads, for ops.
+  host::team& team() { return *team_; }
 
   /// Zero-filled, 64-byte aligned. `label` names the allocation in the error.
   result<buffer> allocate(std::size_t bytes, const char* label);
@@ -63,11 +69,12 @@ public:
 
 private:
   friend class buffer;
-  device() = default;
+  device();
   void release(void* data, std::size_t bytes) noexcept;
 
   device_info info_;
   host::isa isa_ = host::isa::plain;
+  std::unique_ptr<host::team> team_;
   void* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
   std::atomic<std::int64_t> used_{0};

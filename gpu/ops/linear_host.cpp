@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <atomic>
 
-#include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/linear_impl.hpp"
 #include "gpu/host/kernels.hpp"
+#include "gpu/host/team.hpp"
 
 namespace twill::gpu::detail {
 
@@ -14,19 +14,13 @@ namespace {
 constexpr std::int64_t prepare_in_place = 8192;
 /// Rows of a tile, where rows are many: they share an unpacked block.
 constexpr std::int64_t tile_rows = 128;
+/// Rows up to which a layer is bound by reading its weights.
+constexpr std::int64_t few_rows = 16;
 /// Weights of a tile: about half of a core's second-level cache.
 constexpr std::int64_t tile_bytes = 256 << 10;
 
 std::int64_t align64(std::int64_t bytes) {
   return (bytes + 63) / 64 * 64;
-}
-
-/// f(part) for each thread's part.
-template <class F>
-void for_parts(const char* name, std::int64_t parts, const F& f) {
-  using policy = Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::IndexType<long>>;
-  if (parts == 1) return f(0L);
-  Kokkos::parallel_for(name, policy(0, parts), [&](const long part) { f(part); });
 }
 
 /// A call's activations in the form that its compute type reads, in scratch memory.
@@ -118,25 +112,26 @@ void linear_host(device& dev, const linear_args& args) {
       dev.scratch(static_cast<std::size_t>(shared_bytes + panel_bytes * parts)));
 
   if (!in_place && rows_bytes > 0)
-    for_parts("linear_rows", parts, [&](long part) {
+    dev.team().run(parts, [&](std::int64_t part) {
       rows.fill(k, scratch, m, args.x, m * part / parts, m * (part + 1) / parts);
     });
 
-  // Tiles of rows x blocks. Few rows: one tile per part, so that each streams its own stretch of
-  // weights. Many rows: tiles taken as threads fall idle.
+  // Tiles of rows x blocks, taken as threads fall idle. Few rows: long stretches of weights, which
+  // stream best. Many rows: weights that stay in a core's cache while the rows pass.
   const std::int64_t row_tiles = (m + tile_rows - 1) / tile_rows;
-  const std::int64_t block_bytes = w.codes_stride + w.scales_stride;
-  std::int64_t block_tiles = parts;
-  if (m > 16)
-    block_tiles = std::clamp((w.blocks * block_bytes + tile_bytes - 1) / tile_bytes,
-                             std::min(4 * parts, w.blocks), w.blocks);
+  const std::int64_t weight_bytes = w.blocks * (w.codes_stride + w.scales_stride);
+  const std::int64_t block_tiles =
+      std::clamp((weight_bytes + tile_bytes - 1) / tile_bytes,
+                 std::min(m > few_rows ? 4 * parts : parts, w.blocks), w.blocks);
   const std::int64_t tiles = row_tiles * block_tiles;
-  std::atomic<std::int64_t> next{parts};
+  std::atomic<std::int64_t> next{0};
 
-  for_parts("linear", parts, [&](long part) {
+  dev.team().run(parts, [&](std::int64_t part) {
     unsigned char* mine = in_place ? scratch + part * rows_bytes : scratch;
-    if (in_place) rows.fill(k, mine, m, args.x, 0, m);
-    for (std::int64_t i = part; i < tiles; i = next.fetch_add(1, std::memory_order_relaxed)) {
+    bool filled = !in_place;
+    for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tiles;) {
+      if (!filled) rows.fill(k, mine, m, args.x, 0, m);
+      filled = true;
       const std::int64_t blocks_at = i / row_tiles;
       const std::int64_t first_row = i % row_tiles * tile_rows;
       host::tile t;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -5,6 +6,7 @@
 
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/linear_impl.hpp"
+#include "gpu/host/team.hpp"
 
 namespace twill::gpu {
 
@@ -15,11 +17,13 @@ using detail::packed_view;
 
 /// f(block) for every block, on the host's threads.
 template <class F>
-void for_blocks(std::int64_t blocks, const F& f) {
-  using policy = Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::IndexType<long>,
-                                     Kokkos::Schedule<Kokkos::Dynamic>>;
-  Kokkos::parallel_for("pack", policy(0, blocks, Kokkos::ChunkSize(4)),
-                       [&](const long block) { f(block); });
+void for_blocks(device& dev, std::int64_t blocks, const F& f) {
+  constexpr std::int64_t chunk = 8;
+  dev.team().run((blocks + chunk - 1) / chunk, [&](std::int64_t part) {
+    const std::int64_t end = std::min(blocks, (part + 1) * chunk);
+    for (std::int64_t block = part * chunk; block < end; ++block)
+      f(block);
+  });
 }
 
 template <class T>
@@ -102,12 +106,12 @@ std::int32_t first_factor(const terms& t, std::int64_t n) {
 }
 
 /// Chooses the smallest form that keeps every scale and offset exactly.
-void choose_form(packed_view& w, const terms& t) {
+void choose_form(device& dev, packed_view& w, const terms& t) {
   w.offset_factor = first_factor(t, w.rows * t.groups);
   std::atomic<bool> f16{true};
   std::atomic<bool> offsets_f16{true};
   std::atomic<bool> factored{true};
-  for_blocks(w.blocks, [&](std::int64_t block) {
+  for_blocks(dev, w.blocks, [&](std::int64_t block) {
     const std::int64_t end = (block + 1) * lanes * t.groups;
     bool scales_fit = true;
     bool offsets_fit = true;
@@ -218,7 +222,7 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
     t.scales = std::make_unique_for_overwrite<float[]>(n);
     t.offsets = std::make_unique_for_overwrite<float[]>(n);
   }
-  for_blocks(w.blocks, [&](std::int64_t block) {
+  for_blocks(dev, w.blocks, [&](std::int64_t block) {
     unsigned char* at = to.data() + block * w.codes_stride;
     if (w.grouped())
       pack_grouped(source, w, block, at, t);
@@ -231,11 +235,11 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
 
   auto impl = std::make_unique<packed_matrix::impl>();
   if (w.grouped()) {
-    choose_form(w, t);
+    choose_form(dev, w, t);
     auto scales = dev.allocate(static_cast<std::size_t>(w.blocks * w.scales_stride), label);
     if (!scales.ok()) return scales.error();
     const staging terms_to(scales.value());
-    for_blocks(w.blocks, [&](std::int64_t block) {
+    for_blocks(dev, w.blocks, [&](std::int64_t block) {
       unsigned char* at = terms_to.data() + block * w.scales_stride;
       if (w.scales_f16)
         store_terms<std::uint16_t>(w, t, block, at, detail::f32_to_f16);

@@ -51,38 +51,46 @@ struct shape {
 };
 constexpr shape dense_shapes[] = {{1, 1, 1},     {2, 15, 7},   {3, 16, 8},     {5, 17, 33},
                                   {17, 100, 96}, {33, 40, 40}, {130, 33, 576}, {6, 70, 64}};
-constexpr shape grouped_shapes[] = {{1, 1, 32},    {2, 15, 64},    {3, 16, 96},     {5, 17, 32},
-                                    {17, 100, 96}, {33, 960, 576}, {130, 100, 1536}};
+constexpr shape grouped_shapes[] = {{1, 1, 32},    {2, 15, 64},   {3, 16, 96},    {5, 17, 32},
+                                    {17, 100, 96}, {33, 960, 64}, {130, 33, 576}, {6, 40, 1536}};
 
-void check_kind(device& dev, const matrix& w, std::int64_t m, const std::string& what) {
-  auto packed = pack(dev, w.source(), "w").value();
+std::vector<std::unique_ptr<device>> devices() {
+  std::vector<std::unique_ptr<device>> all;
+  for (const std::string& isa : all_isas())
+    all.push_back(open(isa));
+  return all;
+}
+
+/// Every compute type on every device.
+void check_matrix(const std::vector<std::unique_ptr<device>>& devices, const matrix& w,
+                  std::int64_t m) {
   const auto x = random_floats(m * w.cols, 5);
-  for (compute_type compute : computes)
-    check_close(run_linear(dev, packed, x, m, compute), exact(w, x, m, compute),
-                what + " " + name_of(w.kind) + " " + name_of(compute) + " group " +
-                    std::to_string(w.group) + " " + std::to_string(m) + "x" +
-                    std::to_string(w.rows) + "x" + std::to_string(w.cols));
+  auto packed = pack(*devices[0], w.source(), "w").value();
+  for (compute_type compute : computes) {
+    const oracle want = exact(w, x, m, compute);
+    for (const auto& dev : devices)
+      check_close(run_linear(*dev, packed, x, m, compute), want,
+                  dev->info().isa + " " + name_of(w.kind) + " " + name_of(compute) + " group " +
+                      std::to_string(w.group) + " " + std::to_string(m) + "x" +
+                      std::to_string(w.rows) + "x" + std::to_string(w.cols));
+  }
 }
 
 } // namespace
 
 TEST_CASE("dense linear layers agree with a naive product on every instruction set") {
-  for (const std::string& isa : all_isas()) {
-    auto dev = open(isa);
-    for (const shape& s : dense_shapes)
-      for (weight_kind kind : dense_kinds)
-        check_kind(*dev, random_matrix(kind, s.n, s.k, 0, offsets::stored_f16, 1), s.m, isa);
-  }
+  const auto all = devices();
+  for (const shape& s : dense_shapes)
+    for (weight_kind kind : dense_kinds)
+      check_matrix(all, random_matrix(kind, s.n, s.k, 0, offsets::stored_f16, 1), s.m);
 }
 
 TEST_CASE("grouped linear layers agree with a naive product on every instruction set") {
-  for (const std::string& isa : all_isas()) {
-    auto dev = open(isa);
-    for (const shape& s : grouped_shapes)
-      for (weight_kind kind : grouped_kinds)
-        for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored})
-          check_kind(*dev, random_matrix(kind, s.n, s.k, 32, form, 2), s.m, isa);
-  }
+  const auto all = devices();
+  for (const shape& s : grouped_shapes)
+    for (weight_kind kind : grouped_kinds)
+      for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored})
+        check_matrix(all, random_matrix(kind, s.n, s.k, 32, form, 2), s.m);
 }
 
 TEST_CASE("any group that is a multiple of 8 works") {
@@ -90,14 +98,12 @@ TEST_CASE("any group that is a multiple of 8 works") {
     std::int64_t cols;
     std::int32_t group;
   } cases[] = {{8, 8}, {40, 8}, {40, 40}, {48, 24}, {64, 16}, {64, 64}, {256, 128}, {576, 576}};
-  for (const std::string& isa : all_isas()) {
-    auto dev = open(isa);
-    for (auto [cols, group] : cases)
-      for (weight_kind kind : grouped_kinds)
-        for (offsets form : {offsets::stored_f16, offsets::factored})
-          for (std::int64_t m : {1, 3, 20})
-            check_kind(*dev, random_matrix(kind, 35, cols, group, form, 3), m, isa);
-  }
+  const auto all = devices();
+  for (auto [cols, group] : cases)
+    for (weight_kind kind : grouped_kinds)
+      for (offsets form : {offsets::stored_f16, offsets::factored})
+        for (std::int64_t m : {1, 3, 20})
+          check_matrix(all, random_matrix(kind, 35, cols, group, form, 3), m);
 }
 
 TEST_CASE("the largest codes and activations do not saturate") {

@@ -1,0 +1,65 @@
+// team: the host's compute threads, for kernels that are launched a hundred times per step.
+//
+// An OpenMP region waits until every thread has arrived, so one thread that another process keeps
+// off its core stalls each launch for a scheduler slice. Here parts are claimed: whoever runs takes
+// the next one, and a thread that is not running is not waited for unless it holds a part.
+//
+// Thread safety: run() belongs to one thread at a time (the device's); it works too and returns
+// when all parts are done. Idle workers spin for tens of microseconds, then sleep. Invariants: a
+// part of job n is only ever claimed while job n is unfinished, because the job's number and its
+// count of unclaimed parts are one atomic word; what a job points at is written before that word
+// and stays until its last part is done.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace twill::gpu::host {
+
+class team {
+public:
+  /// `threads` >= 1, the caller of run() included.
+  explicit team(std::int32_t threads);
+  team(const team&) = delete;
+  team& operator=(const team&) = delete;
+  ~team();
+
+  std::int32_t threads() const { return static_cast<std::int32_t>(workers_.size()) + 1; }
+
+  /// f(part) for every part in [0, parts), in no order. f must not throw.
+  template <class F>
+  void run(std::int64_t parts, const F& f) {
+    if (parts == 1 || workers_.empty()) {
+      for (std::int64_t part = 0; part < parts; ++part)
+        f(part);
+      return;
+    }
+    run_job(
+        static_cast<std::uint32_t>(parts),
+        [](const void* body, std::int64_t part) { (*static_cast<const F*>(body))(part); }, &f);
+  }
+
+private:
+  using call = void (*)(const void* body, std::int64_t part);
+
+  void run_job(std::uint32_t parts, call c, const void* body);
+  /// Takes and runs parts of job `number` while there are any.
+  void help(std::uint32_t number);
+  void work();
+  /// Waits for a job other than `seen`, or the end; the job's number.
+  std::uint32_t await_job(std::uint32_t seen);
+
+  std::vector<std::thread> workers_;
+  alignas(64) std::atomic<std::uint64_t> job_{0}; ///< number << 32 | parts not yet claimed
+  std::atomic<call> call_{nullptr};
+  std::atomic<const void*> body_{nullptr};
+  std::atomic<std::uint32_t> parts_{0};
+  alignas(64) std::atomic<std::uint32_t> done_{0};
+  alignas(64) std::atomic<std::uint32_t> wake_{0}; ///< counts jobs; sleepers wait on it
+  std::atomic<std::int32_t> sleepers_{0};
+  std::atomic<bool> stop_{false};
+};
+
+} // namespace twill::gpu::host

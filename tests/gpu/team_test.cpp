@@ -1,0 +1,42 @@
+#include "tests/catch.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "gpu/host/team.hpp"
+
+using twill::gpu::host::team;
+
+TEST_CASE("every part of every job runs exactly once") {
+  for (std::int32_t threads : {1, 2, 3, 8}) {
+    team t(threads);
+    CHECK(t.threads() == threads);
+    for (int job = 0; job < 2000; ++job) {
+      const int parts = job % 13;
+      std::vector<int> runs(static_cast<std::size_t>(parts), 0);
+      t.run(parts, [&](std::int64_t part) { ++runs[static_cast<std::size_t>(part)]; });
+      REQUIRE(runs == std::vector<int>(static_cast<std::size_t>(parts), 1));
+    }
+  }
+}
+
+TEST_CASE("workers that fell asleep take part again") {
+  team t(4);
+  for (int job = 0; job < 20; ++job) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::atomic<int> sum{0};
+    t.run(100, [&](std::int64_t part) { sum += static_cast<int>(part); });
+    REQUIRE(sum == 4950);
+  }
+}
+
+TEST_CASE("a team may end at any time between jobs") {
+  for (int i = 0; i < 200; ++i) {
+    team t(3);
+    std::atomic<int> runs{0};
+    if (i % 2 == 0) t.run(5, [&](std::int64_t) { ++runs; });
+    REQUIRE(runs == (i % 2 == 0 ? 5 : 0));
+  }
+}
