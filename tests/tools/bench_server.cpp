@@ -8,6 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/message.hpp>
@@ -41,7 +42,9 @@ using socket_stream = websocket::stream<beast::tcp_stream>;
 
 constexpr int prompt_tokens = 7; ///< what every usage says
 
-std::string number(std::int64_t n) { return std::to_string(n); }
+std::string number(std::int64_t n) {
+  return std::to_string(n);
+}
 
 /// The events of a generation in one dialect.
 struct dialect {
@@ -63,7 +66,9 @@ std::string openai_usage(const script& s) {
          R"(,"total_tokens":)" + number(prompt_tokens + out) + "}";
 }
 
-std::string data(const std::string& json) { return "data: " + json + "\n\n"; }
+std::string data(const std::string& json) {
+  return "data: " + json + "\n\n";
+}
 
 dialect openai(bool chat) {
   const auto choice = [chat](const std::string& inner, const std::string& finish) {
@@ -143,7 +148,8 @@ struct bench_server::state {
   asio::awaitable<void> accept_all() {
     for (;;) {
       error_code error;
-      tcp::socket socket = co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
+      tcp::socket socket =
+          co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
       if (error) co_return;
       ++counts.connections;
       socket.set_option(tcp::no_delay(true));
@@ -195,7 +201,8 @@ struct bench_server::state {
           stream, 200, R"({"object":"list","data":[{"id":"scripted","max_model_len":4096}]})");
     if (with_tokenizer && target == "/tokenize") co_return co_await tokenize(stream, body);
     if (with_tokenizer && target == "/detokenize") co_return co_await detokenize(stream, body);
-    if (target == "/v1/completions") co_return co_await generate(stream, target, body, openai(false));
+    if (target == "/v1/completions")
+      co_return co_await generate(stream, target, body, openai(false));
     if (target == "/v1/chat/completions")
       co_return co_await generate(stream, target, body, openai(true));
     if (target == "/completion") co_return co_await generate(stream, target, body, llama_cpp());
@@ -236,7 +243,8 @@ struct bench_server::state {
   asio::awaitable<bool> generate_one(beast::tcp_stream& stream, const std::string& target,
                                      const std::string& body, const dialect& how, const script& s) {
     if (s.status != 200)
-      co_return co_await write_json(stream, s.status, R"({"error":{"message":"scripted refusal"}})");
+      co_return co_await write_json(stream, s.status,
+                                    R"({"error":{"message":"scripted refusal"}})");
     if (js::member(body, "stream") != "true") {
       co_await sleep(s.first_ms + s.gap_ms * (s.n_chunks - 1));
       const std::string reply = whole_reply(target, s);
@@ -257,7 +265,8 @@ struct bench_server::state {
         co_return false;
       }
       if (i == s.error_after) {
-        const std::string last = chunk(data(R"({"error":{"message":"scripted error"}})")) + "0\r\n\r\n";
+        const std::string last =
+            chunk(data(R"({"error":{"message":"scripted error"}})")) + "0\r\n\r\n";
         co_return co_await write(stream, last);
       }
       co_await sleep(i == 0 ? s.first_ms : s.gap_ms);
@@ -290,7 +299,8 @@ struct bench_server::state {
       if (error) break;
       std::string message = beast::buffers_to_string(buffer.data());
       buffer.consume(buffer.size());
-      const std::string lane = js::decode(js::member(message, target == "/v1/stream" ? "id" : "stream_id"));
+      const std::string lane =
+          js::decode(js::member(message, target == "/v1/stream" ? "id" : "stream_id"));
       if (js::member(message, "op") == "\"cancel\"" ||
           js::member(message, "type") == "\"response.cancel\"") {
         ++counts.cancels;
@@ -341,9 +351,8 @@ struct bench_server::state {
     const bool stop = s.finish == "stop";
     return R"({"type":"response.)" + std::string(stop ? "completed" : "incomplete") +
            R"(","stream_id":")" + lane + R"(","response":{"incomplete_details":)" +
-           (stop ? "null" : R"({"reason":"max_output_tokens"})") +
-           R"(,"usage":{"input_tokens":)" + number(prompt_tokens) + R"(,"output_tokens":)" + out +
-           "}}}";
+           (stop ? "null" : R"({"reason":"max_output_tokens"})") + R"(,"usage":{"input_tokens":)" +
+           number(prompt_tokens) + R"(,"output_tokens":)" + out + "}}}";
   }
 
   static std::string error_frame(bool own, const std::string& lane) {
@@ -394,7 +403,9 @@ std::string bench_server::url() const {
   return "http://127.0.0.1:" + std::to_string(state_->acceptor.local_endpoint().port());
 }
 
-const server_counts& bench_server::counts() const { return state_->counts; }
+const server_counts& bench_server::counts() const {
+  return state_->counts;
+}
 
 std::vector<std::string> bench_server::bodies() const {
   const std::lock_guard lock(state_->mutex);

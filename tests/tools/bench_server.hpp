@@ -1,7 +1,7 @@
 // bench_server: an in-process server that answers by script, with known delays, ends and errors.
 //
-// It listens on a free loopback port and runs on its own thread until it is destroyed. It speaks the
-// HTTP and WebSocket dialects of twill-bench's backends just well enough to measure them.
+// It listens on a free loopback port and runs on its own thread until it is destroyed. It speaks
+// the HTTP and WebSocket dialects of twill-bench's backends just well enough to measure them.
 #pragma once
 
 #include <atomic>
@@ -16,18 +16,18 @@ namespace twill::tests {
 
 /// How one generation goes.
 struct script {
-  int first_ms = 0;             ///< from request to the first chunk
-  int gap_ms = 0;               ///< between chunks
+  int first_ms = 0; ///< from request to the first chunk
+  int gap_ms = 0;   ///< between chunks
   int n_chunks = 4;
   int tokens_per_chunk = 1;
-  int status = 200;             ///< anything else: an error reply at once
-  int cut_after = -1;           ///< chunks after which the connection is closed hard
-  int error_after = -1;         ///< chunks after which an error event ends the stream
-  bool end_mark = true;         ///< finish reason, usage and [DONE]
+  int status = 200;     ///< anything else: an error reply at once
+  int cut_after = -1;   ///< chunks after which the connection is closed hard
+  int error_after = -1; ///< chunks after which an error event ends the stream
+  bool end_mark = true; ///< finish reason, usage and [DONE]
   bool usage = true;
-  bool empty_opening = false;   ///< chat: the role first, without content
+  bool empty_opening = false; ///< chat: the role first, without content
   std::string finish = "length";
-  std::string text = "ab";      ///< of every chunk, as JSON string contents
+  std::string text = "ab"; ///< of every chunk, as JSON string contents
 };
 
 struct server_counts {

@@ -1,0 +1,68 @@
+// exchange: one request while it runs: takes payloads with their arrival times, fills its record.
+//
+// No sockets here, so that timing rules can be tested with made-up clocks. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tools/twill-bench/engine/record.hpp"
+#include "tools/twill-bench/protocols/protocol.hpp"
+
+namespace twill::bench {
+
+/// When to drop a request on purpose: after so many tokens (0: as soon as it is sent), or after a
+/// time.
+struct cancel_plan {
+  std::optional<std::int32_t> after_tokens;
+  std::optional<double> after_s;
+};
+
+class exchange {
+public:
+  exchange(const protocol& reader, record& out, std::size_t id, cancel_plan cancel, bool keep_text)
+      : reader_(reader), record_(out), id_(id), cancel_(cancel), keep_text_(keep_text) {}
+
+  void started(clock::time_point at) { start_ = last_content_ = at; }
+  /// A streamed event. The transport calls finished() after it.
+  void event(std::string_view payload, clock::time_point at);
+  /// A whole reply with status 200.
+  void whole(std::string_view body, clock::time_point at);
+  /// A reply with another status.
+  void refused(int status, std::string_view body);
+  /// The stream ended: completes the record, or fails it when the end came too soon.
+  void ended();
+  void fail(std::string kind, std::string message);
+  void cancelled();
+  void interrupted();
+
+  /// Nothing more is wanted: done, failed, or cancelled.
+  bool finished() const { return finished_; }
+  bool cancel_due() const;
+
+  std::size_t id() const { return id_; }
+  clock::time_point start() const { return start_; }
+  const cancel_plan& cancellation() const { return cancel_; }
+  const record& observed() const { return record_; }
+
+private:
+  void take(const update& what, clock::time_point at, bool streamed);
+  void settle(outcome how);
+
+  const protocol& reader_;
+  record& record_;
+  std::size_t id_;
+  cancel_plan cancel_;
+  bool keep_text_;
+
+  clock::time_point start_{}, last_content_{};
+  std::int32_t counted_tokens_ = 0;
+  std::int32_t chunks_ = 0;
+  bool ended_well_ = false; ///< the backend's own end mark, or a finish reason, was seen
+  bool finished_ = false;
+};
+
+} // namespace twill::bench

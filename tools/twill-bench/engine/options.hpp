@@ -1,0 +1,71 @@
+// options: what one run of `twill-bench serve` is asked to do. Plain data, filled by the flags.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace twill::bench {
+
+using name_value = std::pair<std::string, std::string>;
+
+struct serve_options {
+  // target
+  std::string backend = "openai";
+  std::string base_url = "http://127.0.0.1:8080";
+  std::string endpoint; ///< path; empty: the backend's own
+  std::string model;    ///< empty: the server's first
+  std::vector<name_value> headers;
+  std::string extra_body; ///< a JSON object merged into every request, or empty
+  bool stream = true;
+  std::size_t connections = 0; ///< WebSocket backends: multiplex all over so many sockets; 0: one
+                               ///< request at a time on a socket
+  bool keep_alive = true;      ///< false: a new connection for every request
+
+  // load
+  std::size_t n_prompts = 1000;
+  double request_rate_per_s = std::numeric_limits<double>::infinity();
+  double burstiness = 1.0;
+  std::size_t max_concurrency = 0; ///< 0: no limit
+  std::size_t n_warmups = 0;
+  std::uint64_t seed = 0;
+  double cancellation_percent = 0;            ///< share of requests dropped before their end
+  std::optional<double> cancellation_delay_s; ///< absent: after a drawn number of tokens
+  std::chrono::duration<double> request_timeout{600};
+  std::chrono::duration<double> ready_timeout{0};
+  unsigned io_threads = 1;
+
+  // prompts
+  std::string dataset = "random"; ///< random | sharegpt
+  std::string dataset_path;
+  std::string prompt; ///< fixed text; wins over the data set
+  std::int32_t input_tokens = 1024;
+  std::int32_t output_tokens = 128;
+  double range_ratio = 0.0; ///< lengths are uniform in [len * (1 - r), len * (1 + r)]
+  std::optional<std::pair<std::int32_t, std::int32_t>> id_range; ///< random ids, both included
+  bool lengths_given = false;                                    ///< output_tokens came from a flag
+
+  // sampling
+  bool ignore_eos = false;
+  std::optional<double> temperature = 0.0;
+  std::optional<double> top_p;
+  std::optional<std::int32_t> top_k;
+
+  // report
+  std::vector<name_value> goodput_ms; ///< {ttft | tpot | e2el, milliseconds}
+  std::vector<std::string> percentile_metrics{"ttft", "tpot", "itl"};
+  std::vector<double> metric_percentiles{99};
+  bool save_result = false;
+  bool save_detailed = false;
+  std::string result_dir;
+  std::string result_filename;
+  std::string label;
+  std::vector<name_value> metadata;
+};
+
+} // namespace twill::bench

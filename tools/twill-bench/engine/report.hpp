@@ -1,0 +1,29 @@
+// report: a run as vLLM's table, as lines of remarks, and as JSON with vLLM's keys. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/twill-bench/engine/metrics.hpp"
+#include "tools/twill-bench/engine/options.hpp"
+#include "tools/twill-bench/engine/run.hpp"
+
+namespace twill::bench {
+
+/// What a report is about.
+struct report_input {
+  const serve_options& options;
+  const run_outcome& run;
+  const serve_metrics& metrics;
+  std::string date; ///< YYYYMMDD-HHMMSS
+};
+
+/// The block that starts with "============ Serving Benchmark Result ============".
+std::string report_table(const report_input& in);
+/// What a reader must know before trusting the table: lengths, ends, errors, the client's own
+/// state.
+std::vector<std::string> report_remarks(const report_input& in);
+/// The JSON text of the result file; per-request lists only with --save-detailed.
+std::string report_json(const report_input& in);
+
+} // namespace twill::bench

@@ -1,0 +1,21 @@
+// stats: the summary statistics of the report, with numpy's conventions. Pure.
+#pragma once
+
+#include <vector>
+
+namespace twill::bench {
+
+/// Linear interpolation between order statistics, numpy.percentile's default (Hyndman and Fan,
+/// type 7); `percent` in [0, 100]. 0 for no values.
+double percentile(std::vector<double> values, double percent);
+
+struct summary {
+  double mean = 0;
+  double median = 0;
+  double std = 0;                  ///< population standard deviation, numpy.std's default
+  std::vector<double> percentiles; // (n_percents)
+};
+
+summary summarize(std::vector<double> values, const std::vector<double>& percents);
+
+} // namespace twill::bench

@@ -1,0 +1,66 @@
+#include "tools/twill-bench/engine/watcher.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace twill::bench {
+
+std::string progress_line(std::size_t ended, std::size_t total, std::int64_t output_tokens,
+                          double elapsed_s) {
+  constexpr std::size_t width = 24;
+  const std::size_t filled = total == 0 ? width : width * ended / total;
+  const std::string bar =
+      std::string(filled, '=') + (filled < width ? ">" + std::string(width - filled - 1, ' ') : "");
+  const double rate = elapsed_s > 0 ? double(ended) / elapsed_s : 0;
+  const double tokens = elapsed_s > 0 ? double(output_tokens) / elapsed_s : 0;
+  std::array<char, 160> line{};
+  int used = std::snprintf(line.data(), line.size(), "%7zu/%zu [%s] %7.1f req/s %8.0f tok/s", ended,
+                           total, bar.c_str(), rate, tokens);
+  if (rate > 0)
+    std::snprintf(line.data() + used, line.size() - static_cast<std::size_t>(used), "  ETA %.0f s",
+                  double(total - ended) / rate);
+  return line.data();
+}
+
+watcher::watcher(const progress_counts& counts, bool show, std::function<void()> on_stop) {
+  sigemptyset(&signals_);
+  sigaddset(&signals_, SIGINT);
+  sigaddset(&signals_, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  thread_ =
+      std::thread([this, &counts, show, stop = std::move(on_stop)] { watch(counts, show, stop); });
+}
+
+watcher::~watcher() {
+  over_ = true;
+  thread_.join();
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void watcher::watch(const progress_counts& counts, bool show,
+                    const std::function<void()>& on_stop) {
+  const auto begin = std::chrono::steady_clock::now();
+  bool stopping = false;
+  while (!over_) {
+    const timespec tick{0, 100'000'000};
+    if (sigtimedwait(&signals_, nullptr, &tick) > 0) {
+      if (stopping) std::_Exit(130);
+      stopping = true;
+      on_stop();
+    }
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    if (show)
+      std::fprintf(
+          stderr, "\r\033[K%s",
+          progress_line(counts.ended, counts.total, counts.output_tokens, elapsed.count()).c_str());
+  }
+  if (show) std::fprintf(stderr, "\r\033[K");
+}
+
+} // namespace twill::bench

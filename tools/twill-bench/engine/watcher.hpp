@@ -1,0 +1,39 @@
+// watcher: waits for Ctrl-C and draws a progress line while a run goes on.
+//
+// One thread of its own. While it lives SIGINT and SIGTERM are blocked in its maker's thread and in
+// threads made after it: make it before the run, on the thread that calls run(). The first signal
+// calls on_stop, the second ends the process. The line goes to standard error, on a terminal only.
+#pragma once
+
+#include <csignal>
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "tools/twill-bench/engine/run.hpp"
+
+namespace twill::bench {
+
+class watcher {
+public:
+  watcher(const progress_counts& counts, bool show, std::function<void()> on_stop);
+  ~watcher();
+  watcher(const watcher&) = delete;
+  watcher& operator=(const watcher&) = delete;
+
+private:
+  void watch(const progress_counts& counts, bool show, const std::function<void()>& on_stop);
+
+  sigset_t signals_{};
+  sigset_t before_{};
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+/// "  120/1000 [===>      ]  12.1 req/s  1543 tok/s  ETA 73 s"
+std::string progress_line(std::size_t ended, std::size_t total, std::int64_t output_tokens,
+                          double elapsed_s);
+
+} // namespace twill::bench

@@ -1,0 +1,36 @@
+// twill-bench: load generator. One file per sub-command; the engine is the library twill_bench.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "tools/twill-bench/serve_command.hpp"
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "Load generator for LLM servers, with the flags, table and keys of vLLM's bench serve",
+      "twill-bench"};
+  app.set_version_flag("--version", "twill-bench " TWILL_VERSION);
+  app.require_subcommand(1);
+  int exit_code = 0;
+  twill::bench::add_serve_command(app, exit_code);
+
+  // Flags without a sub-command mean `serve`.
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const bool bare_flag = !arguments.empty() && arguments.front().front() == '-' &&
+                         arguments.front() != "-h" && arguments.front() != "--help" &&
+                         arguments.front() != "--version";
+  if (bare_flag) arguments.insert(arguments.begin(), "serve");
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "twill-bench: %s\n", error.what());
+    return 1;
+  }
+  return exit_code;
+}

@@ -1,0 +1,52 @@
+#include "tools/twill-bench/protocols/protocol.hpp"
+
+#include <array>
+#include <stdexcept>
+
+#include "tools/twill-bench/protocols/backends.hpp"
+
+namespace twill::bench {
+namespace {
+
+struct backend {
+  const char* name;
+  std::unique_ptr<protocol> (*make)(const serve_options&);
+};
+
+constexpr std::array<backend, 5> backends{{
+    {"twill-stream", make_twill_stream},
+    {"responses-ws", make_responses_ws},
+    {"openai", make_openai},
+    {"openai-chat", make_openai_chat},
+    {"llama.cpp", make_llama_cpp},
+}};
+
+} // namespace
+
+std::vector<std::string> backend_names() {
+  std::vector<std::string> names;
+  for (const backend& each : backends)
+    names.emplace_back(each.name);
+  return names;
+}
+
+std::unique_ptr<protocol> make_protocol(const serve_options& options) {
+  std::string known;
+  for (const backend& each : backends) {
+    if (options.backend != each.name) {
+      known += known.empty() ? each.name : std::string(", ") + each.name;
+      continue;
+    }
+    auto made = each.make(options);
+    if (made->transport() == wire::websocket && !options.stream)
+      throw std::invalid_argument("--no-stream is for HTTP backends, got --backend " +
+                                  options.backend);
+    if (made->transport() == wire::http && options.connections > 0)
+      throw std::invalid_argument("--connections is for WebSocket backends, got --backend " +
+                                  options.backend);
+    return made;
+  }
+  throw std::invalid_argument("--backend must be one of " + known + ", got " + options.backend);
+}
+
+} // namespace twill::bench

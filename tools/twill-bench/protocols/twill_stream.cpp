@@ -1,0 +1,80 @@
+// twill's /v1/stream (net/STREAM.md): submit out; token frames and a finishing frame in.
+#include <charconv>
+
+#include "tools/twill-bench/engine/json_scan.hpp"
+#include "tools/twill-bench/protocols/backends.hpp"
+#include "tools/twill-bench/protocols/body.hpp"
+
+namespace twill::bench {
+namespace {
+
+namespace js = json_scan;
+
+class twill_stream_protocol final : public protocol {
+public:
+  explicit twill_stream_protocol(const serve_options& options) : options_(options) {}
+
+  wire transport() const override { return wire::websocket; }
+  bool takes_ids() const override { return true; }
+  std::string default_endpoint() const override { return "/v1/stream"; }
+
+  std::string request(const prompt& what, std::size_t id) const override {
+    body_writer body;
+    body.text("op", "submit").text("id", std::to_string(id));
+    if (!options_.model.empty()) body.text("model", options_.model);
+    if (!what.ids.empty())
+      body.ids("tokens", what.ids);
+    else
+      body.text("prompt", what.text);
+    body.integer("max_tokens", what.output_tokens);
+    return body.sampling(options_).finish();
+  }
+
+  update read_event(std::string_view payload) const override {
+    update out;
+    const std::string_view error = js::member(payload, "error");
+    if (js::present(error)) {
+      out.failed = true;
+      out.error_json = error;
+      return out;
+    }
+    const std::string_view ids = js::member(payload, "tokens");
+    out.text_json = js::member(payload, "text");
+    if (!ids.empty()) out.tokens = static_cast<std::int32_t>(js::length(ids));
+    out.content = out.tokens > 0 || !js::string_body(out.text_json).empty();
+    out.finish_reason = js::string_body(js::member(payload, "finish"));
+    const std::string_view usage = js::member(payload, "usage");
+    if (js::present(usage)) {
+      out.done = true;
+      out.input_tokens = js::integer(js::member(usage, "prompt_tokens"));
+      out.output_tokens = js::integer(js::member(usage, "completion_tokens"));
+    }
+    out.malformed = js::member(payload, "id").empty();
+    return out;
+  }
+
+  update read_whole(std::string_view body) const override { return read_event(body); }
+
+  std::optional<std::size_t> owner(std::string_view payload) const override {
+    const std::string_view digits = js::string_body(js::member(payload, "id"));
+    std::size_t id = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+    if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+    return id;
+  }
+
+  std::string cancel(std::size_t id) const override {
+    return body_writer().text("op", "cancel").text("id", std::to_string(id)).finish();
+  }
+
+private:
+  serve_options options_;
+};
+
+} // namespace
+
+std::unique_ptr<protocol> make_twill_stream(const serve_options& options) {
+  return std::make_unique<twill_stream_protocol>(options);
+}
+
+} // namespace twill::bench

@@ -1,0 +1,20 @@
+// serve_flags: the command line of `twill-bench serve`; vLLM's names where vLLM has the flag.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+#include "tools/twill-bench/engine/options.hpp"
+
+namespace twill::bench {
+
+struct serve_arguments {
+  serve_options options;
+  bool show_progress = true;
+};
+
+/// Declares the flags; they are read and checked into the result when the sub-command is parsed.
+std::shared_ptr<serve_arguments> add_serve_flags(CLI::App& command);
+
+} // namespace twill::bench
