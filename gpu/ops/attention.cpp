@@ -107,10 +107,10 @@ void attention_on_host(device& dev, const ragged_batch& batch, const attention_a
                     static_cast<std::size_t>(host::attention_partial_floats(args.kv.head_dim)) *
                     sizeof(float)));
   }
-  detail::for_host_items("attention", rows * items.chunks, cost, items);
+  detail::for_host_items(dev, "attention", rows * items.chunks, cost, items);
   if (share)
     detail::for_host_items(
-        "attention merge", long{batch.n_tokens} * args.n_heads, 2L * args.kv.head_dim,
+        dev, "attention merge", long{batch.n_tokens} * args.n_heads, 2L * args.kv.head_dim,
         host_merge_items{batch, args, items.kernels, items.chunks, items.partials});
 }
 

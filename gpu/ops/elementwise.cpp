@@ -109,7 +109,7 @@ void check_matrix(const tensor_ref& t, const char* message) {
 
 } // namespace
 
-void rms_norm(device&, tensor_ref x, const float* weight, float epsilon, tensor_ref out,
+void rms_norm(device& dev, tensor_ref x, const float* weight, float epsilon, tensor_ref out,
               tensor_ref* residual) {
   check_matrix(x, "rms_norm: x must be (m, n) f32");
   check_matrix(out, "rms_norm: out must be (m, n) f32");
@@ -128,28 +128,28 @@ void rms_norm(device&, tensor_ref x, const float* weight, float epsilon, tensor_
                            out.row_stride,
                            epsilon};
   if constexpr (detail::on_host)
-    detail::for_items("rms_norm", x.shape[0], 3 * x.shape[1], rows);
+    detail::for_items(dev, "rms_norm", x.shape[0], 3 * x.shape[1], rows);
   else if (x.shape[0] > 0)
     Kokkos::parallel_for("rms_norm", detail::team_range(static_cast<int>(x.shape[0]), Kokkos::AUTO),
                          rms_norm_team{rows});
 }
 
-void silu_mul(device&, tensor_ref gate_up, tensor_ref out) {
+void silu_mul(device& dev, tensor_ref gate_up, tensor_ref out) {
   check_matrix(gate_up, "silu_mul: gate_up must be (m, 2n) f32");
   check_matrix(out, "silu_mul: out must be (m, n) f32");
   TWILL_ASSERT(gate_up.shape[0] == out.shape[0] && gate_up.shape[1] == 2 * out.shape[1],
                "silu_mul: gate_up must be twice as wide as out");
   const silu_mul_span span{gate_up.as<const float>(), out.as<float>(), out.shape[1],
                            gate_up.row_stride, out.row_stride};
-  detail::for_spans("silu_mul", out.shape[0], out.shape[1], 8, span);
+  detail::for_spans(dev, "silu_mul", out.shape[0], out.shape[1], 8, span);
 }
 
-void gather_rows(device&, tensor_ref x, const std::int32_t* rows, tensor_ref out) {
+void gather_rows(device& dev, tensor_ref x, const std::int32_t* rows, tensor_ref out) {
   check_matrix(x, "gather_rows: x must be (m, n) f32");
   check_matrix(out, "gather_rows: out must be (k, n) f32");
   TWILL_ASSERT(x.shape[1] == out.shape[1], "gather_rows: x and out must have the same columns");
   const gather_span span{x.as<const float>(), rows, out.as<float>(), x.row_stride, out.row_stride};
-  detail::for_spans("gather_rows", out.shape[0], out.shape[1], 1, span);
+  detail::for_spans(dev, "gather_rows", out.shape[0], out.shape[1], 1, span);
 }
 
 } // namespace twill::gpu

@@ -66,7 +66,6 @@ void linear(device& dev, const linear_args& args) {
 }
 
 void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids, tensor_ref out) {
-  (void)dev;
   TWILL_ASSERT(static_cast<bool>(table), "embedding: no table");
   const detail::packed_view w = table.get().view;
   TWILL_ASSERT(out.type == dtype::f32 && out.rank == 2 && out.shape[1] == w.cols,
@@ -74,7 +73,7 @@ void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids,
   auto* to = out.as<float>();
   const std::int64_t stride = out.row_stride;
   detail::for_spans(
-      "embedding", out.rows(), w.cols, 4,
+      dev, "embedding", out.rows(), w.cols, 4,
       KOKKOS_LAMBDA(const long row, const long begin, const long end) {
         const std::int64_t id = ids[row];
         float* values = to + row * stride;

@@ -90,18 +90,18 @@ void check_rows(const tensor_ref& t, std::int64_t rows, std::int64_t cols, const
 
 } // namespace
 
-void rope_angles(device&, const ragged_batch& batch, const float* inv_freq, std::int32_t rotary_dim,
-                 tensor_ref cos, tensor_ref sin) {
+void rope_angles(device& dev, const ragged_batch& batch, const float* inv_freq,
+                 std::int32_t rotary_dim, tensor_ref cos, tensor_ref sin) {
   const long half = rotary_dim / 2;
   TWILL_ASSERT(rotary_dim > 0 && rotary_dim % 2 == 0, "rope_angles: rotary_dim must be even");
   check_rows(cos, batch.n_tokens, half, "rope_angles: cos must be (n_tokens, rotary_dim / 2) f32");
   check_rows(sin, batch.n_tokens, half, "rope_angles: sin must be (n_tokens, rotary_dim / 2) f32");
   const angle_item item{batch.positions, inv_freq,      cos.as<float>(), sin.as<float>(), half,
                         cos.row_stride,  sin.row_stride};
-  detail::for_items("rope_angles", batch.n_tokens * half, 40, item);
+  detail::for_items(dev, "rope_angles", batch.n_tokens * half, 40, item);
 }
 
-void rope_and_store(device&, const ragged_batch& batch, const rope_store_args& args) {
+void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_args& args) {
   const kv_layer& kv = args.kv;
   const std::int64_t kv_cols = std::int64_t{kv.n_kv_heads} * kv.head_dim;
   check_rows(args.q, batch.n_tokens, std::int64_t{args.n_heads} * kv.head_dim,
@@ -137,7 +137,7 @@ void rope_and_store(device&, const ragged_batch& batch, const rope_store_args& a
                              batch.sequence_of,
                              batch.block_table,
                              batch.max_blocks};
-  detail::for_items("rope_and_store", long{batch.n_tokens} * (args.n_heads + kv.n_kv_heads),
+  detail::for_items(dev, "rope_and_store", long{batch.n_tokens} * (args.n_heads + kv.n_kv_heads),
                     4 * kv.head_dim, item);
 }
 

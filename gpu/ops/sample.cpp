@@ -65,25 +65,25 @@ void sample(device& dev, const sample_args& args) {
   if (args.any_logprobs)
     raw = static_cast<float*>(dev.scratch(static_cast<std::size_t>(slots * vocab) * sizeof(float)));
   if constexpr (detail::on_host)
-    detail::for_host_items("sample", slots, work_per_entry * vocab,
+    detail::for_host_items(dev, "sample", slots, work_per_entry * vocab,
                            host_sample_slots{detail::batch_of(args), slots, raw});
   else
     detail::launch_sample_team(args, slots, raw);
 }
 
-void argmax(device&, tensor_ref logits, std::int32_t* tokens) {
+void argmax(device& dev, tensor_ref logits, std::int32_t* tokens) {
   check_logits(logits, "argmax: logits must be (n, vocab) f32");
   if constexpr (detail::on_host)
-    detail::for_host_items("argmax", logits.shape[0], logits.shape[1] / 2,
+    detail::for_host_items(dev, "argmax", logits.shape[0], logits.shape[1] / 2,
                            host_argmax_rows{logits, tokens});
   else
     detail::launch_argmax_team(logits, tokens);
 }
 
-void token_logprobs(device&, tensor_ref logits, const std::int32_t* ids, float* logprobs) {
+void token_logprobs(device& dev, tensor_ref logits, const std::int32_t* ids, float* logprobs) {
   check_logits(logits, "token_logprobs: logits must be (n, vocab) f32");
   if constexpr (detail::on_host)
-    detail::for_host_items("token_logprobs", logits.shape[0], work_per_entry * logits.shape[1],
+    detail::for_host_items(dev, "token_logprobs", logits.shape[0], work_per_entry * logits.shape[1],
                            host_logprob_rows{logits, ids, logprobs});
   else
     detail::launch_token_logprobs_team(logits, ids, logprobs);
