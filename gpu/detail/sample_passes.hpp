@@ -51,7 +51,7 @@ struct team_passes {
   /// An unsigned image of (x, id) that orders by value, then by lower id; 0 for NaN and -infinity.
   KOKKOS_INLINE_FUNCTION static std::uint64_t rank_of(float x, std::int32_t id) {
     if (!(x > -INFINITY)) return 0;
-    const std::uint32_t bits = bits_of(x + 0.0f); // one zero
+    const std::uint32_t bits = f32_to_bits(x + 0.0f); // one zero
     const std::uint32_t image = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
     return (std::uint64_t{image} << 32) | (0xffffffffu - static_cast<std::uint32_t>(id));
   }

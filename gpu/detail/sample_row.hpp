@@ -30,7 +30,7 @@ struct bracket {
 
   KOKKOS_INLINE_FUNCTION void thresholds(float (&t)[3]) const {
     for (int i = 0; i < 3; ++i)
-      t[i] = float_of(quarter(low, high, i + 1));
+      t[i] = bits_to_f32(quarter(low, high, i + 1));
   }
 };
 
@@ -61,15 +61,15 @@ template <class Passes>
 KOKKOS_INLINE_FUNCTION host::weight_cut keep_top_k(const Passes& passes, const float* w,
                                                    std::int32_t n, std::uint32_t low,
                                                    std::int32_t k) {
-  float t[3] = {float_of(low), float_of(low), float_of(low)};
+  float t[3] = {bits_to_f32(low), bits_to_f32(low), bits_to_f32(low)};
   host::weight_tally tally = passes.tally(w, n, t, false);
-  bracket b{low, bits_of(1.0f) + 1, tally.count[0], 0, 0, 0};
-  if (b.count_low <= k) return {float_of(low), every_tie};
+  bracket b{low, f32_to_bits(1.0f) + 1, tally.count[0], 0, 0, 0};
+  if (b.count_low <= k) return {bits_to_f32(low), every_tie};
   while (b.high - b.low > 1) {
     b.thresholds(t);
     tally = passes.tally(w, n, t, false);
     for (int i = 0; i < 3; ++i) {
-      const std::uint32_t at = bits_of(t[i]);
+      const std::uint32_t at = f32_to_bits(t[i]);
       if (tally.count[i] == k) return {t[i], every_tie};
       if (tally.count[i] > k && at > b.low)
         b.low = at;
@@ -79,7 +79,7 @@ KOKKOS_INLINE_FUNCTION host::weight_cut keep_top_k(const Passes& passes, const f
       }
     }
   }
-  const float value = float_of(b.low);
+  const float value = bits_to_f32(b.low);
   return {value, passes.nth_equal(w, n, value, k - b.count_high)};
 }
 
@@ -88,7 +88,7 @@ template <class Passes>
 KOKKOS_INLINE_FUNCTION host::weight_cut keep_top_p(const Passes& passes, const float* w,
                                                    std::int32_t n, host::weight_cut cut,
                                                    double target) {
-  bracket b{bits_of(cut.threshold), bits_of(1.0f) + 1, every_tie, 0, 0, 0};
+  bracket b{f32_to_bits(cut.threshold), f32_to_bits(1.0f) + 1, every_tie, 0, 0, 0};
   std::int32_t last_tie = cut.last_tie;
   while (b.high - b.low > 1 && b.count_low - b.count_high > 1) {
     float t[3];
@@ -96,7 +96,7 @@ KOKKOS_INLINE_FUNCTION host::weight_cut keep_top_p(const Passes& passes, const f
     const host::weight_tally tally = passes.tally(w, n, t, true);
     const bracket before = b;
     for (int i = 0; i < 3; ++i) {
-      const std::uint32_t at = bits_of(t[i]);
+      const std::uint32_t at = f32_to_bits(t[i]);
       if (at <= before.low) continue; // cut's own threshold, whose ties may be partly out
       if (tally.mass[i] >= target && at > b.low) {
         b.low = at;
@@ -109,7 +109,7 @@ KOKKOS_INLINE_FUNCTION host::weight_cut keep_top_p(const Passes& passes, const f
       }
     }
   }
-  const float value = float_of(b.low);
+  const float value = bits_to_f32(b.low);
   if (b.high - b.low > 1) return {value, last_tie};
   const double ties = ::ceil((target - b.mass_high) / static_cast<double>(value));
   if (!(ties < every_tie)) return {value, last_tie};
@@ -129,8 +129,8 @@ KOKKOS_INLINE_FUNCTION std::int32_t choose(const Passes& passes, float* x, std::
   const float inverse = 1.0f / row.temperature;
   passes.to_weights(x, n, max, inverse < 1e30f ? inverse : 1e30f);
 
-  const std::uint32_t least = row.min_p > 0 ? bits_of(row.min_p < 1 ? row.min_p : 1.0f) : 1u;
-  host::weight_cut cut{float_of(least), every_tie};
+  const std::uint32_t least = row.min_p > 0 ? f32_to_bits(row.min_p < 1 ? row.min_p : 1.0f) : 1u;
+  host::weight_cut cut{bits_to_f32(least), every_tie};
   if (row.top_k > 0 && row.top_k < n) cut = keep_top_k(passes, x, n, least, row.top_k);
   double mass = passes.mass_of(x, n, cut);
   if (row.top_p < 1) {

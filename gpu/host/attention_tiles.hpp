@@ -5,6 +5,7 @@
 // rows.
 #pragma once
 
+#include "gpu/detail/half.hpp"
 #include "gpu/host/attention_kernels.hpp"
 #include "gpu/host/simd.hpp"
 
@@ -28,29 +29,10 @@ inline float widen(float x) {
   return x;
 }
 inline float widen(half_bf16 h) {
-  const std::uint32_t bits = static_cast<std::uint32_t>(h.bits) << 16;
-  float x;
-  __builtin_memcpy(&x, &bits, sizeof x);
-  return x;
+  return detail::bf16_to_f32(h.bits);
 }
 inline float widen(half_f16 h) {
-#ifdef __F16C__
-  return _cvtsh_ss(h.bits);
-#else
-  const std::uint32_t sign = static_cast<std::uint32_t>(h.bits & 0x8000u) << 16;
-  std::uint32_t rest = static_cast<std::uint32_t>(h.bits & 0x7fffu) << 13;
-  float x;
-  if (rest >= 0x0f800000u) {
-    rest += 0x70000000u;
-  } else { // scaling by 2^112 moves the exponent's bias and makes subnormals normal
-    __builtin_memcpy(&x, &rest, sizeof x);
-    x *= 5.192296858534828e+33f;
-    __builtin_memcpy(&rest, &x, sizeof x);
-  }
-  rest |= sign;
-  __builtin_memcpy(&x, &rest, sizeof x);
-  return x;
-#endif
+  return detail::f16_to_f32(h.bits);
 }
 
 #ifdef __AVX2__

@@ -111,8 +111,8 @@ struct setup {
   }
 
   float rounded(float x) const {
-    if (s.type == dtype::f16) return gpu::detail::f32_from_f16(gpu::detail::f16_from_f32(x));
-    if (s.type == dtype::bf16) return gpu::detail::f32_from_bf16(gpu::detail::bf16_from_f32(x));
+    if (s.type == dtype::f16) return gpu::detail::f16_to_f32(gpu::detail::f32_to_f16(x));
+    if (s.type == dtype::bf16) return gpu::detail::bf16_to_f32(gpu::detail::f32_to_bf16(x));
     return x;
   }
 
