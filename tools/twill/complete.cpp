@@ -48,8 +48,8 @@ bool take_frame(const std::string& text) {
   }
   if (const auto* piece = frame->if_contains("text"); piece != nullptr && piece->is_string())
     write_out(piece->get_string());
-  const auto* finish = frame->if_contains("finish");
-  return finish != nullptr && !finish->is_null();
+  const auto* done = frame->if_contains("done");
+  return done != nullptr && done->is_bool() && done->get_bool();
 }
 
 int run_complete(const complete_options& options) {
