@@ -1,0 +1,145 @@
+#include "actors/batcher.hpp"
+
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+namespace twill::actors {
+
+namespace {
+
+class batcher_state : public batcher_core::outlet {
+public:
+  const char* name = "batcher";
+  std::unique_ptr<batcher_core> core;
+
+  void init(batcher_actor::pointer self, const batcher_limits& limits,
+            std::shared_ptr<stats_board> stats, kv_allocator_actor kv) {
+    self_ = self;
+    stats_ = std::move(stats);
+    kv_ = std::move(kv);
+    core = std::make_unique<batcher_core>(limits, *stats_, *this);
+    core->publish();
+  }
+
+  void submit(const submit_prompt& what, const session_actor& session) {
+    sessions_.emplace(what.request, session);
+    core->submit(what);
+    pump();
+  }
+  void use(const executor_actor& executor) {
+    executor_ = executor;
+    core->executor_ready();
+    pump();
+  }
+
+  /// Drops what has been released, then plans and sends steps until two are outstanding.
+  /// While the allocator answers, other messages wait: planning sees one consistent state.
+  void pump() {
+    if (auto drops = core->take_drops()) {
+      ask_allocator(std::move(*drops), [this](const kv_grant&) { pump(); });
+      return;
+    }
+    core->publish();
+    if (!core->wants_plan()) return;
+    if (auto change = core->plan()) {
+      if (change->grows.empty() && change->forks.empty())
+        send_plan({});
+      else
+        ask_allocator(std::move(*change), [this](const kv_grant& grant) { send_plan(grant); });
+      return;
+    }
+    // A preemption may have freed blocks at once.
+    if (auto drops = core->take_drops())
+      ask_allocator(std::move(*drops), [this](const kv_grant&) { pump(); });
+  }
+
+private:
+  template <class F>
+  void ask_allocator(kv_change change, F then) {
+    self_->request(kv_, caf::infinite, std::move(change)).await([this, then](kv_grant& grant) {
+      core->note_blocks(grant);
+      then(grant);
+    });
+  }
+
+  void send_plan(const kv_grant& grant) {
+    const step_plan_ptr plan = core->make_plan(grant, steady_clock::now());
+    self_->request(executor_, caf::infinite, plan)
+        .then([this](const step_result_ptr& result) { on_result(*result); },
+              [this, epoch = plan->epoch](const caf::error&) {
+                core->step_failed(epoch, "the executor is gone");
+                pump();
+              });
+    pump();
+  }
+
+  void on_result(const step_result& result) {
+    if (result.ok)
+      core->step_done(result, steady_clock::now());
+    else
+      core->step_failed(result.epoch, result.detail);
+    pump();
+  }
+
+  // batcher_core::outlet
+  template <class T>
+  void tell(request_id request, T&& what) {
+    if (auto i = sessions_.find(request); i != sessions_.end())
+      self_->send(i->second, std::forward<T>(what));
+  }
+  void queued(request_id request) override { tell(request, prompt_queued{}); }
+  void token(request_id request, token_ready what) override { tell(request, std::move(what)); }
+  void failed(request_id request, const request_error& why) override {
+    tell(request, prompt_failed{why});
+  }
+  void forgotten(request_id request) override { sessions_.erase(request); }
+
+  batcher_actor::pointer self_ = nullptr;
+  std::shared_ptr<stats_board> stats_;
+  kv_allocator_actor kv_;
+  executor_actor executor_;
+  std::unordered_map<request_id, session_actor> sessions_;
+};
+
+batcher_actor::behavior_type batcher_behavior(batcher_actor::stateful_pointer<batcher_state> self,
+                                              batcher_limits limits,
+                                              std::shared_ptr<stats_board> stats,
+                                              kv_allocator_actor kv) {
+  auto& state = self->state;
+  state.init(self, limits, std::move(stats), std::move(kv));
+  auto then_pump = [&state](auto&& change) {
+    change(*state.core);
+    state.pump();
+  };
+  return {
+      [&state](const submit_prompt& what, const session_actor& session) {
+        state.submit(what, session);
+      },
+      [then_pump](const finish_choice& what) {
+        then_pump([&](batcher_core& c) { c.finish_choice(what.request, what.choice); });
+      },
+      [then_pump](release_request what) {
+        then_pump([&](batcher_core& c) { c.release(what.request); });
+      },
+      [then_pump](pause_request what) {
+        then_pump([&](batcher_core& c) { c.pause(what.request); });
+      },
+      [then_pump](resume_request what) {
+        then_pump([&](batcher_core& c) { c.resume(what.request); });
+      },
+      [&state](const executor_actor& executor) { state.use(executor); },
+      [then_pump](const give_up& what) {
+        then_pump([&](batcher_core& c) { c.give_up(what.why); });
+      },
+  };
+}
+
+} // namespace
+
+batcher_actor spawn_batcher(caf::actor_system& system, const batcher_limits& limits,
+                            std::shared_ptr<stats_board> stats, kv_allocator_actor kv) {
+  return system.spawn(batcher_behavior, limits, std::move(stats), std::move(kv));
+}
+
+} // namespace twill::actors

@@ -1,0 +1,173 @@
+#include "actors/decoder_runner.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "actors/device_sampler.hpp"
+#include "actors/policy/kv_size.hpp"
+#include "config/base/log.hpp"
+#include "config/base/units.hpp"
+#include "gpu/device.hpp"
+#include "models/compute.hpp"
+#include "models/decoder.hpp"
+#include "models/model.hpp"
+
+namespace twill::actors {
+
+namespace {
+
+using shared_model = std::shared_ptr<const models::model>;
+
+template <class E>
+failure<errc> startup_failure(const failure<E>& f) {
+  return {errc::executor_failed, f.detail};
+}
+
+/// Linux: memory that can be taken without swapping; 0 where that is not known.
+std::int64_t available_host_bytes() {
+  std::ifstream in("/proc/meminfo");
+  std::string key, unit;
+  std::int64_t kilobytes = 0;
+  while (in >> key >> kilobytes) {
+    if (key == "MemAvailable:") return kilobytes * kib;
+    std::getline(in, unit);
+  }
+  return 0;
+}
+
+/// Weights as packed are a little larger than in the file; activations and logits come on top.
+std::int64_t other_bytes(const models::model& m, const models::decoder_options& o) {
+  std::int64_t weights = 0;
+  for (const auto& tensor : m.weights->tensors()) weights += tensor.bytes;
+  const std::int64_t row = 4 * (4LL * m.spec.hidden_size + 3LL * m.spec.mlp_size +
+                                3LL * m.spec.n_heads * m.spec.head_dim);
+  return weights + weights / 4 + o.max_step_tokens * row +
+         4LL * o.max_logit_rows * m.spec.vocab_size + 64 * mib;
+}
+
+class decoder_runner final : public step_runner {
+public:
+  decoder_runner(const config::options& options, std::shared_ptr<shared_model> kept)
+      : options_(options), kept_(std::move(kept)) {}
+
+  result<runner_info> load() override {
+    if (!*kept_) {
+      auto opened = models::open_model(options_.model.path, options_.model.chat_template);
+      if (!opened.ok()) return startup_failure(opened.error());
+      *kept_ = std::move(opened).value();
+    }
+    const models::model& model = **kept_;
+    auto device =
+        gpu::device::open({options_.device.kind, options_.device.threads, options_.device.memory_bytes});
+    if (!device.ok()) return startup_failure(device.error());
+    device_ = std::move(device).value();
+    auto choice = models::resolve_compute(options_.model.compute, options_.kv.type, *model.weights,
+                                          device_->info());
+    if (!choice.ok()) return startup_failure(choice.error());
+    runner_info info = describe(model);
+    const auto o = decoder_options(model, choice.value(), info);
+    if (!o.ok()) return o.error();
+    auto decoder = models::decoder::load(*device_, model.spec, *model.weights, o.value(), {});
+    if (!decoder.ok()) return startup_failure(decoder.error());
+    decoder_ = std::move(decoder).value();
+    auto sampler = device_sampler::create(*device_, o.value().max_logit_rows,
+                                          options_.limits.max_logprobs);
+    if (!sampler.ok()) return startup_failure(sampler.error());
+    sampler_.emplace(std::move(sampler).value());
+    info.n_blocks = o.value().n_blocks;
+    log::info("compute " + std::string(gpu::name_of(o.value().compute)) + ", KV " +
+              gpu::name_of(o.value().kv_type) + ", device memory " +
+              format_bytes(device_->memory_used()));
+    return info;
+  }
+
+  result<nothing> run(const step_batch& batch, step_samples& out) override {
+    models::step_input step;
+    step.tokens = batch.tokens;
+    step.positions = batch.positions;
+    step.first_token = batch.first_token;
+    step.kv_lengths = batch.kv_lengths;
+    step.block_table = batch.block_table;
+    step.max_blocks = batch.max_blocks;
+    step.logit_rows = batch.logit_rows;
+    const gpu::tensor_ref logits = decoder_->forward(step);
+    if (batch.draws.empty()) {
+      device_->fence(); // a step's end is its end: time and failures belong to it
+      return nothing{};
+    }
+    if (auto drawn = sampler_->draw(*device_, logits, batch.draws, out); !drawn.ok())
+      return startup_failure(drawn.error());
+    return nothing{};
+  }
+
+  std::int64_t memory_used_bytes() const override { return device_->memory_used(); }
+
+private:
+  runner_info describe(const models::model& model) const {
+    const auto& d = device_->info();
+    runner_info info;
+    info.model = *kept_;
+    info.device = d.kind + " (" + d.name + ", " + d.backend + ", " + d.isa + ", " +
+                  std::to_string(d.threads) + " threads)";
+    info.block_tokens = options_.kv.block_tokens;
+    const std::int32_t asked = options_.scheduler.max_context_tokens;
+    info.max_context_tokens =
+        asked > 0 ? std::min(asked, model.spec.context_length) : model.spec.context_length;
+    return info;
+  }
+
+  result<models::decoder_options> decoder_options(const models::model& model,
+                                                  const models::compute_choice& choice,
+                                                  const runner_info& info) const {
+    models::decoder_options o;
+    o.compute = choice.compute;
+    o.kv_type = choice.kv_type;
+    o.block_tokens = info.block_tokens;
+    o.max_step_tokens = options_.scheduler.max_step_tokens;
+    o.max_sequences = o.max_logit_rows =
+        std::min(options_.scheduler.max_running, options_.scheduler.max_step_tokens);
+    kv_size_input in;
+    in.asked_bytes = options_.kv.memory_bytes;
+    in.budget_bytes = options_.device.memory_bytes;
+    in.other_bytes = other_bytes(model, o);
+    const std::int64_t budget = device_->info().memory_bytes;
+    const std::int64_t host = device_->info().kind == "host" ? available_host_bytes() : 0;
+    in.available_bytes = host > 0 ? std::min(host, budget) : budget;
+    in.block_bytes = models::decoder::block_bytes(model.spec, o);
+    in.block_tokens = o.block_tokens;
+    in.max_running = o.max_sequences;
+    in.max_context_tokens = info.max_context_tokens;
+    o.n_blocks = kv_blocks(in);
+    if (o.n_blocks < 1)
+      return failure{errc::executor_failed,
+                     "`kv.memory` must hold at least one block of " + format_bytes(in.block_bytes) +
+                         ", got " +
+                         (in.asked_bytes > 0 ? format_bytes(in.asked_bytes)
+                                             : "what `device.memory` (" +
+                                                   format_bytes(in.budget_bytes) +
+                                                   ") leaves beside about " +
+                                                   format_bytes(in.other_bytes) +
+                                                   " of weights and workspace")};
+    return o;
+  }
+
+  const config::options& options_;
+  std::shared_ptr<shared_model> kept_;
+  std::unique_ptr<gpu::device> device_; // before all that lives in its memory
+  std::unique_ptr<models::decoder> decoder_;
+  std::optional<device_sampler> sampler_;
+};
+
+} // namespace
+
+runner_factory make_decoder_runners(const config::options& options) {
+  return [options = std::make_shared<const config::options>(options),
+          kept = std::make_shared<shared_model>()]() -> std::unique_ptr<step_runner> {
+    return std::make_unique<decoder_runner>(*options, kept);
+  };
+}
+
+} // namespace twill::actors

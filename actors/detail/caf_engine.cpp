@@ -1,0 +1,192 @@
+#include "actors/detail/caf_engine.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+#include "actors/detail/engine_shared.hpp"
+#include "actors/detail/prompt.hpp"
+#include "actors/session.hpp"
+#include "actors/supervisor.hpp"
+
+namespace twill::actors {
+
+namespace {
+
+class system_config final : public caf::actor_system_config {
+public:
+  system_config() {
+    // Work sharing parks idle workers on a condition variable; the default polls.
+    set("scheduler.policy", caf::atom("sharing"));
+    set("scheduler.max-threads", std::size_t{2});
+  }
+};
+
+class caf_engine final : public engine, public engine_port {
+public:
+  caf_engine(const config::options& options, runner_factory make_runner)
+      : shared_(std::make_shared<engine_shared>(options)), system_(config_),
+        supervisor_(spawn_supervisor(system_, shared_, std::move(make_runner))) {}
+
+  ~caf_engine() override {
+    shared_->requests.silence_all();
+    caf::anon_send(supervisor_, stop_engine{});
+    supervisor_ = supervisor_actor{};
+    system_.await_all_actors_done();
+    shared_->requests.clear(); // handles must not outlive the actor system
+  }
+
+  engine_port& port() override { return *this; }
+
+  request_id submit(request what, event_callback on_event) override {
+    const request_id id = next_id_.fetch_add(1, std::memory_order_relaxed);
+    const auto& options = shared_->options;
+    session_args args;
+    args.id = id;
+    args.submitted = steady_clock::now();
+    args.limits = options.limits;
+    args.control = std::make_shared<request_control>();
+    args.on_event = std::move(on_event);
+    auto timeout = what.timeout;
+    if (const auto most = options.limits.request_timeout; most.count() > 0)
+      timeout = timeout.count() > 0 ? std::min(timeout, most) : most;
+    request_table::entry entry;
+    entry.control = args.control;
+    if (timeout.count() > 0) entry.deadline = args.submitted + timeout;
+    args.what = std::move(what);
+    entry.session = spawn_session(system_, shared_, std::move(args));
+    const session_actor session = entry.session;
+    const auto most_live = static_cast<std::size_t>(options.scheduler.max_queued) +
+                           static_cast<std::size_t>(options.scheduler.max_running);
+    const bool draining = shared_->requests.draining();
+    const auto inserted = shared_->requests.insert(id, std::move(entry), most_live);
+    if (inserted.start_watching) caf::anon_send(supervisor_, watch_deadlines{});
+    start_request start;
+    if (draining)
+      start.refusal = {errc::shutting_down, "the server is shutting down", ""};
+    else if (inserted.full)
+      start.refusal = {errc::queue_full,
+                       "live requests must be <= " + std::to_string(most_live) +
+                           " (`scheduler.max_queued` + `scheduler.max_running`); try again later",
+                       ""};
+    caf::anon_send(session, std::move(start));
+    return id;
+  }
+
+  void cancel(request_id id) override {
+    if (auto entry = shared_->requests.find(id)) {
+      entry->control->silenced = true;
+      caf::anon_send(entry->session, cancel_request{});
+    }
+  }
+  void pause(request_id id) override {
+    if (auto entry = shared_->requests.find(id))
+      caf::anon_send(entry->session, pause_request{id});
+  }
+  void resume(request_id id) override {
+    if (auto entry = shared_->requests.find(id))
+      caf::anon_send(entry->session, resume_request{id});
+  }
+
+  engine_state state() const override { return shared_->state(); }
+  std::string state_detail() const override {
+    if (shared_->requests.draining()) return "the server is shutting down";
+    return shared_->detail();
+  }
+
+  std::vector<model_info> models() const override {
+    const served_model_ptr model = shared_->model();
+    if (!model) return {};
+    model_info info;
+    info.id = model->id;
+    info.path = model->files->path;
+    info.family = model->files->spec.family;
+    info.quantization = model->files->quantization;
+    info.created_unix_s = model->created_unix_s;
+    info.max_model_len = static_cast<std::int32_t>(
+        std::min<std::int64_t>(model->max_context_tokens, model->kv_tokens));
+    info.vocab_size = model->files->text->vocab_size();
+    info.has_chat_template = model->files->chat != nullptr;
+    info.default_sampling = model->files->default_sampling;
+    return {info};
+  }
+
+  engine_stats stats() const override {
+    engine_stats snapshot = shared_->stats.read();
+    snapshot.state = state();
+    return snapshot;
+  }
+
+  result<std::vector<std::int32_t>> tokenize(const std::string& model, const text_prompt& text,
+                                             bool parse_special) const override {
+    return with_model(model, [&](const served_model& m) {
+      return encode_text(m, text, parse_special);
+    });
+  }
+  result<std::vector<std::int32_t>> tokenize_chat(const std::string& model,
+                                                  const chat_prompt& chat) const override {
+    return with_model(model, [&](const served_model& m) { return encode_chat(m, chat); });
+  }
+  result<std::string> render_chat(const std::string& model,
+                                  const chat_prompt& chat) const override {
+    return with_model(model, [&](const served_model& m) -> result<std::string> {
+      auto rendered = actors::render_chat(m, chat);
+      if (!rendered.ok()) return rendered.error();
+      return std::move(rendered.value().text);
+    });
+  }
+  result<std::string> detokenize(const std::string& model,
+                                 const std::vector<std::int32_t>& ids) const override {
+    return with_model(model, [&](const served_model& m) -> result<std::string> {
+      if (const auto checked = check_ids(m, ids, "tokens"); !checked.ok()) return checked.error();
+      return m.files->text->decode(ids, false);
+    });
+  }
+  result<std::vector<token_piece>> pieces(const std::string& model,
+                                          const std::vector<std::int32_t>& ids) const override {
+    return with_model(model, [&](const served_model& m) -> result<std::vector<token_piece>> {
+      if (const auto checked = check_ids(m, ids, "tokens"); !checked.ok()) return checked.error();
+      std::vector<token_piece> out;
+      out.reserve(ids.size());
+      for (std::int32_t id : ids) out.push_back({id, m.files->text->token_bytes(id, true)});
+      return out;
+    });
+  }
+
+  void drain(std::function<void()> drained) override {
+    shared_->requests.drain(std::move(drained));
+    caf::anon_send(supervisor_, check_drained{});
+  }
+  void abort_all() override {
+    caf::anon_send(supervisor_,
+                   abort_all_requests{{errc::shutting_down, "the server is shutting down", ""}});
+  }
+
+private:
+  template <class F>
+  auto with_model(const std::string& id, F&& use) const -> decltype(use(std::declval<const served_model&>())) {
+    const served_model_ptr model = shared_->model();
+    if (!model)
+      return failure{errc::not_ready, "the model is not ready: " + shared_->detail()};
+    if (!id.empty() && id != model->id)
+      return failure{errc::unknown_model,
+                     "`model` must be \"" + model->id + "\", got \"" + id + "\""};
+    return use(*model);
+  }
+
+  engine_shared_ptr shared_;
+  system_config config_;
+  caf::actor_system system_;
+  supervisor_actor supervisor_;
+  std::atomic<request_id> next_id_{1};
+};
+
+} // namespace
+
+std::unique_ptr<engine> start_engine_with(const config::options& options,
+                                          runner_factory make_runner) {
+  return std::make_unique<caf_engine>(options, std::move(make_runner));
+}
+
+} // namespace twill::actors

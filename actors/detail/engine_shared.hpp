@@ -1,0 +1,79 @@
+// engine_shared: what the port, the sessions and the supervisor have in common.
+//
+// Thread safety: `stats` and `requests` lock themselves; the rest is read and written through the
+// functions below, under one mutex. Owned jointly; the engine outlives every actor.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "actors/detail/request_table.hpp"
+#include "actors/detail/served_model.hpp"
+#include "actors/detail/stats_board.hpp"
+#include "actors/interfaces.hpp"
+#include "config/options.hpp"
+
+namespace twill::actors {
+
+/// Who answers at the door: a refusal, or the model and its batcher.
+struct door {
+  std::optional<request_error> refusal;
+  served_model_ptr model;
+  batcher_actor batcher;
+};
+
+class engine_shared {
+public:
+  explicit engine_shared(const config::options& o) : options(o) {}
+
+  const config::options options;
+  stats_board stats;
+  request_table requests;
+
+  engine_state state() const {
+    if (requests.draining()) return engine_state::draining;
+    const std::lock_guard lock(mutex_);
+    return state_;
+  }
+  std::string detail() const {
+    const std::lock_guard lock(mutex_);
+    return detail_;
+  }
+  void set_state(engine_state state, std::string detail) {
+    const std::lock_guard lock(mutex_);
+    state_ = state;
+    detail_ = std::move(detail);
+  }
+  served_model_ptr model() const {
+    const std::lock_guard lock(mutex_);
+    return model_;
+  }
+  void set_model(served_model_ptr model) {
+    const std::lock_guard lock(mutex_);
+    model_ = std::move(model);
+  }
+  void set_batcher(batcher_actor batcher) {
+    const std::lock_guard lock(mutex_);
+    batcher_ = std::move(batcher);
+  }
+  /// Lets go of the actor handles.
+  void close() { set_batcher(batcher_actor{}); }
+
+  door answer() const {
+    const std::lock_guard lock(mutex_);
+    if (state_ != engine_state::ready || !batcher_)
+      return {request_error{errc::not_ready, "the model is not ready: " + detail_, ""}, {}, {}};
+    return {std::nullopt, model_, batcher_};
+  }
+
+private:
+  mutable std::mutex mutex_;
+  engine_state state_ = engine_state::loading;
+  std::string detail_ = "loading the model";
+  served_model_ptr model_;
+  batcher_actor batcher_;
+};
+using engine_shared_ptr = std::shared_ptr<engine_shared>;
+
+} // namespace twill::actors

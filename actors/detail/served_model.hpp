@@ -1,0 +1,24 @@
+// served_model: what sessions and the port need of the model that is being served.
+//
+// Immutable once made; shared by handle, any thread may read. It outlives an executor's restart.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "models/model.hpp"
+
+namespace twill::actors {
+
+struct served_model {
+  std::shared_ptr<const models::model> files;
+  std::string id;
+  std::int64_t created_unix_s = 0;
+  std::int32_t max_context_tokens = 0; ///< prompt + output of one sequence
+  std::int64_t kv_tokens = 0;          ///< positions that the KV cache holds
+  std::int32_t block_tokens = 0;
+};
+using served_model_ptr = std::shared_ptr<const served_model>;
+
+} // namespace twill::actors

@@ -1,0 +1,45 @@
+#include "actors/kv_allocator.hpp"
+
+#include "actors/policy/block_pool.hpp"
+#include "config/base/assert.hpp"
+
+namespace twill::actors {
+
+namespace {
+
+struct kv_allocator_state {
+  std::unique_ptr<block_pool> pool;
+  const char* name = "kv_allocator";
+
+  kv_grant apply(const kv_change& change) {
+    if (change.reset) pool->reset();
+    for (sequence_id id : change.drops) pool->drop(id);
+    kv_grant grant;
+    for (const lease_growth& g : change.grows) {
+      const bool granted = pool->grow(g.id, g.n_blocks, grant.blocks);
+      TWILL_ASSERT(granted, "the planner asks for free blocks only");
+    }
+    for (const lease_fork& f : change.forks) {
+      const bool forked = pool->fork(f.id, f.from, f.n_blocks);
+      TWILL_ASSERT(forked, "a fork's source holds its prompt's blocks");
+    }
+    grant.free_blocks = pool->free();
+    grant.used_blocks = pool->used();
+    return grant;
+  }
+};
+
+kv_allocator_actor::behavior_type
+kv_allocator_behavior(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
+                      std::int32_t n_blocks) {
+  self->state.pool = std::make_unique<block_pool>(n_blocks);
+  return {[self](const kv_change& change) { return self->state.apply(change); }};
+}
+
+} // namespace
+
+kv_allocator_actor spawn_kv_allocator(caf::actor_system& system, std::int32_t n_blocks) {
+  return system.spawn(kv_allocator_behavior, n_blocks);
+}
+
+} // namespace twill::actors

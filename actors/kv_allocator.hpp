@@ -1,0 +1,12 @@
+// kv_allocator: the actor that owns the accounting of the KV blocks.
+#pragma once
+
+#include <cstdint>
+
+#include "actors/interfaces.hpp"
+
+namespace twill::actors {
+
+kv_allocator_actor spawn_kv_allocator(caf::actor_system& system, std::int32_t n_blocks);
+
+} // namespace twill::actors

@@ -1,0 +1,171 @@
+// Every message that actors exchange, as plain value structs without CAF.
+//
+// Named for the fact or the order they carry. Small, or a shared handle to something immutable: a
+// prompt, a step plan and a step result are built once and never copied. Which actor takes which
+// message is in actors/interfaces.hpp.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/policy/planner.hpp"
+#include "actors/port/engine_port.hpp"
+#include "actors/step_runner.hpp"
+#include "config/sampling.hpp"
+
+namespace twill::actors {
+
+using std::chrono::steady_clock;
+using token_ids = std::shared_ptr<const std::vector<std::int32_t>>;
+
+/// What never changes about one sequence; shared by batcher and executor.
+struct sequence_spec {
+  token_ids prompt;
+  std::shared_ptr<const config::sampling_params> sampling;
+  token_ids stop_ids;       ///< end ids (unless ignored) and the request's stop ids, ascending
+  std::uint64_t seed = 0;   ///< of this choice
+  std::int32_t max_new = 0; ///< output tokens at most
+};
+
+// Session life: from the port, the supervisor and the batcher.
+struct start_request {
+  std::optional<request_error> refusal; ///< the port's answer at the door
+};
+struct cancel_request {};
+struct deadline_passed {};
+struct abort_request {
+  request_error why;
+};
+
+/// session -> batcher: queue this request; choice i is drawn with seed + i.
+struct submit_prompt {
+  request_id request = 0;
+  sequence_spec spec;
+  std::int32_t n_choices = 1;
+  steady_clock::time_point submitted;
+};
+/// batcher -> session: in the queue; tokens will follow.
+struct prompt_queued {};
+/// batcher -> session: refused, or lost with a failed step.
+struct prompt_failed {
+  request_error why;
+};
+/// batcher -> session: one token of one choice.
+struct token_ready {
+  std::int32_t choice = 0;
+  std::int32_t token = 0;
+  bool stopped = false; ///< `token` is an end id or stop id
+  bool length = false;  ///< `token` is the last that the limits allow
+  float logprob = 0;
+  std::vector<std::pair<std::int32_t, float>> top; ///< most likely first
+  steady_clock::time_point scheduled; ///< when the choice first entered a step
+};
+/// session -> batcher: a stop string was found; the choice's further tokens are not wanted.
+struct finish_choice {
+  request_id request = 0;
+  std::int32_t choice = 0;
+};
+/// session -> batcher: cancelled, timed out or cut off.
+struct release_request {
+  request_id request = 0;
+};
+/// port -> session -> batcher.
+struct pause_request {
+  request_id request = 0;
+};
+struct resume_request {
+  request_id request = 0;
+};
+
+/// batcher -> kv_allocator: applied in member order, as one change.
+struct kv_change {
+  bool reset = false;             ///< the device lost its KV: every lease ends
+  std::vector<sequence_id> drops; ///< leases that end
+  std::vector<lease_growth> grows; ///< blocks to add to a lease (begun when unknown)
+  std::vector<lease_fork> forks;   ///< leases that begin by sharing another's first blocks
+};
+/// kv_allocator -> batcher.
+struct kv_grant {
+  std::vector<std::int32_t> blocks; ///< ids for `grows`, one after the other; all or nothing
+  std::int64_t free_blocks = 0;
+  std::int64_t used_blocks = 0;
+};
+
+/// batcher -> executor: a sequence enters the running set (again, after a preemption).
+struct slot_open {
+  sequence_id id = 0;
+  sequence_spec spec;
+  std::vector<std::int32_t> output; ///< tokens drawn so far
+  std::vector<std::int32_t> blocks; ///< blocks it shares from the start
+};
+/// batcher -> executor: one step, prepared while the one before it runs. A decode row names no
+/// token: it takes the one drawn last for its sequence.
+struct step_plan {
+  std::uint64_t epoch = 0;           ///< which life of the executor it was made for
+  std::uint64_t number = 0;
+  std::vector<sequence_id> closes;   ///< applied first
+  std::vector<slot_open> opens;
+  std::vector<lease_growth> grows;   ///< blocks added to tables
+  std::vector<std::int32_t> blocks;  ///< ids for `grows`, one after the other
+  std::vector<planned_row> rows;     ///< no sequence twice
+};
+using step_plan_ptr = std::shared_ptr<const step_plan>;
+
+struct drawn_token {
+  sequence_id id = 0;
+  std::int32_t token = 0;
+  bool stopped = false; ///< an end id or stop id; the executor skips the sequence from now on
+  float logprob = 0;
+  std::int32_t first_top = 0; ///< into step_result::top
+  std::int32_t n_top = 0;
+};
+/// executor -> batcher: the answer to a step plan.
+struct step_result {
+  std::uint64_t epoch = 0;
+  std::uint64_t number = 0;
+  bool ok = true;
+  std::string detail;               ///< why not ok
+  std::vector<drawn_token> drawn;   ///< rows of finished sequences are absent
+  std::vector<std::pair<std::int32_t, float>> top;
+  std::int64_t memory_used_bytes = 0;
+};
+using step_result_ptr = std::shared_ptr<const step_result>;
+
+/// supervisor -> executor.
+struct load_model {};
+/// executor -> supervisor: ready for steps.
+struct model_loaded {
+  runner_info info;
+};
+/// executor -> supervisor.
+struct load_failed {
+  std::string detail;
+};
+/// executor -> supervisor: a step failed and the runner is gone; it waits for load_model.
+struct executor_broken {
+  std::string detail;
+};
+/// supervisor -> batcher: no executor will come back; every request ends with `why`.
+struct give_up {
+  request_error why;
+};
+
+/// port -> supervisor: deadlines are waiting, look at the clock from now on.
+struct watch_deadlines {};
+/// supervisor -> itself.
+struct check_deadlines {};
+/// port -> supervisor: look whether a drain has ended already.
+struct check_drained {};
+/// port -> supervisor: end every request with `why`.
+struct abort_all_requests {
+  request_error why;
+};
+/// engine -> supervisor: stop every actor, then end.
+struct stop_engine {};
+
+} // namespace twill::actors

@@ -1,0 +1,76 @@
+// step_runner: a thing that runs steps. The real one is decoder_runner (models/ and gpu/); tests
+// script their own. Also the seam for offloading: a runner that streams weights and KV implements
+// the same two calls.
+//
+// Threads: made, used and destroyed on the executor's thread. Failure: a result or an exception; the
+// executor destroys the runner after either and asks for a new one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "actors/port/engine_port.hpp"
+#include "config/sampling.hpp"
+#include "gpu/ops/sample.hpp"
+
+namespace twill::models {
+struct model;
+}
+
+namespace twill::actors {
+
+/// What a runner turned out to serve.
+struct runner_info {
+  std::shared_ptr<const models::model> model;
+  std::string device; ///< for people: "host, AMD EPYC ..., Kokkos 3.4.1 OpenMP, 16 threads"
+  std::int32_t n_blocks = 0;
+  std::int32_t block_tokens = 0;
+  std::int32_t max_context_tokens = 0; ///< prompt + output per sequence
+};
+
+/// How one row of logits is drawn from. Spans and pointers are valid during run() only.
+struct draw_spec {
+  const config::sampling_params* params = nullptr;
+  std::uint64_t seed = 0;
+  std::uint64_t counter = 0; ///< position of the drawn token in its sequence
+  std::span<const gpu::token_count> counts; ///< empty unless a penalty is on
+  std::span<const gpu::token_bias> biases;  ///< one entry per id
+};
+
+/// Host-side description of one step; the vectors are reused from step to step.
+struct step_batch {
+  std::vector<std::int32_t> tokens;      // (n_tokens)
+  std::vector<std::int32_t> positions;   // (n_tokens)
+  std::vector<std::int32_t> first_token; // (n_sequences + 1)
+  std::vector<std::int32_t> kv_lengths;  // (n_sequences)
+  std::vector<std::int32_t> block_table; // (n_sequences, max_blocks), unused entries 0
+  std::int32_t max_blocks = 0;
+  std::vector<std::int32_t> logit_rows;  // (n_draws)
+  std::vector<draw_spec> draws;          // (n_draws)
+};
+
+/// What was drawn; the vectors are reused from step to step.
+struct step_samples {
+  std::vector<std::int32_t> tokens;     // (n_draws)
+  std::vector<float> logprobs;          // (n_draws), where log-probabilities were asked for
+  std::int32_t max_top = 0;
+  std::vector<std::int32_t> top_ids;    // (n_draws, max_top)
+  std::vector<float> top_logprobs;      // (n_draws, max_top)
+};
+
+class step_runner {
+public:
+  virtual ~step_runner() = default;
+  virtual result<runner_info> load() = 0;
+  virtual result<nothing> run(const step_batch& batch, step_samples& out) = 0;
+  virtual std::int64_t memory_used_bytes() const = 0;
+};
+
+/// Called on the executor's thread, once per (re)load.
+using runner_factory = std::function<std::unique_ptr<step_runner>()>;
+
+} // namespace twill::actors

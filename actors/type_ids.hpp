@@ -1,0 +1,34 @@
+// The one list of message types, append-only. They stay inside this process, so none is serialised:
+// CAF must be told that this is meant.
+#pragma once
+
+#include <caf/allowed_unsafe_message_type.hpp>
+
+#include "actors/messages.hpp"
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::start_request)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::cancel_request)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::deadline_passed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::abort_request)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::submit_prompt)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::prompt_queued)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::prompt_failed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::token_ready)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::finish_choice)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::release_request)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::pause_request)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::resume_request)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::kv_change)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::kv_grant)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::step_plan_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::step_result_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::load_model)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::model_loaded)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::load_failed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::executor_broken)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::give_up)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::watch_deadlines)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::check_deadlines)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::check_drained)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::abort_all_requests)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::stop_engine)

@@ -1,0 +1,231 @@
+// Failures and ends: executor restarts, giving up, drain, abort, destruction in mid-flight.
+#include <string>
+#include <vector>
+
+#include "tests/actors/scripted_runner.hpp"
+#include "tests/catch.hpp"
+
+using namespace scripted;
+using actors::engine_state;
+using actors::errc;
+
+namespace {
+
+actors::request endless(const std::string& prompt, std::int32_t max_tokens) {
+  auto what = text_request(prompt, max_tokens);
+  what.sampling.ignore_eos = true;
+  return what;
+}
+
+} // namespace
+
+TEST_CASE("a failed step fails its own requests; the others go on with the same tokens",
+          "[actors]") {
+  const bool by_throw = GENERATE(false, true);
+  config::options options;
+  options.scheduler.max_running = 3;
+  auto plan = std::make_shared<script>();
+  plan->fail_by_throw = by_throw;
+  plan->hold();
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  std::vector<recorder> all(6);
+  std::vector<actors::request_id> ids;
+  for (int i = 0; i < 4; ++i)
+    ids.push_back(b.port.submit(endless(prompt_of(i, 9), 30),
+                                all[static_cast<std::size_t>(i)].callback()));
+  plan->allow(5);
+  REQUIRE(all[0].wait_tokens(3));
+  REQUIRE(plan->step_waits());
+  // Request 0 is paused: it keeps its KV and its place, but is in no further step.
+  b.port.pause(ids[0]);
+  std::this_thread::sleep_for(20ms);
+  plan->allow(3);
+  REQUIRE(plan->step_waits());
+  plan->fail_at = plan->steps.load();
+  plan->open();
+  for (int i = 1; i <= 2; ++i) {
+    REQUIRE(all[static_cast<std::size_t>(i)].wait_over());
+    REQUIRE(all[static_cast<std::size_t>(i)].error());
+    CHECK(all[static_cast<std::size_t>(i)].error()->code == errc::executor_failed);
+  }
+  b.port.resume(ids[0]);
+  REQUIRE(all[0].wait_over());
+  CHECK_FALSE(all[0].error());
+  CHECK(all[0].text() == solo(prompt_of(0, 9), 30, 0, 0, 0, true).text);
+  // Request 3 was in the queue, or had just been admitted when a paused one gave way.
+  REQUIRE(all[3].wait_over());
+  if (!all[3].error()) CHECK(all[3].text() == solo(prompt_of(3, 9), 30, 0, 0, 0, true).text);
+  b.port.submit(endless("after", 10), all[5].callback());
+  REQUIRE(all[5].wait_over());
+  CHECK(all[5].text() == solo("after", 10, 0, 0, 0, true).text);
+  CHECK(b.port.stats().executor_restarts == 1);
+  CHECK(plan->loads == 2);
+  CHECK(b.port.state() == engine_state::ready);
+  CHECK(b.no_blocks_used());
+}
+
+TEST_CASE("a queue survives the executor's restart", "[actors]") {
+  config::options options;
+  options.scheduler.max_running = 1;
+  auto plan = std::make_shared<script>();
+  plan->fail_at = 4;
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  std::vector<recorder> all(5);
+  for (int i = 0; i < 5; ++i)
+    b.port.submit(endless(prompt_of(i, 9), 30), all[static_cast<std::size_t>(i)].callback());
+  REQUIRE(all[0].wait_over());
+  CHECK(all[0].error());
+  for (int i = 1; i < 5; ++i) {
+    recorder& r = all[static_cast<std::size_t>(i)];
+    REQUIRE(r.wait_over());
+    CHECK(r.broken() == "");
+    CHECK_FALSE(r.error());
+    CHECK(r.text() == solo(prompt_of(i, 9), 30, 0, 0, 0, true).text);
+  }
+}
+
+TEST_CASE("an executor that keeps failing is given up and says why", "[actors]") {
+  auto plan = std::make_shared<script>();
+  bench b({}, plan);
+  REQUIRE(b.ready());
+  plan->fail_always = true;
+  for (int i = 0; i < 20 && b.port.state() != engine_state::failed; ++i) {
+    recorder r;
+    b.port.submit(endless("fail", 10), r.callback());
+    REQUIRE(r.wait_over());
+    REQUIRE(r.error());
+  }
+  REQUIRE(eventually([&] { return b.port.state() == engine_state::failed; }));
+  CHECK(b.port.state_detail().find("scripted step failure") != std::string::npos);
+  recorder after;
+  b.port.submit(endless("fail", 10), after.callback());
+  REQUIRE(after.wait_over());
+  CHECK(after.error()->code == errc::not_ready);
+}
+
+TEST_CASE("a model that cannot be loaded leaves a failed engine that answers", "[actors]") {
+  auto plan = std::make_shared<script>();
+  plan->failing_loads = 1;
+  bench b({}, plan);
+  REQUIRE(eventually([&] { return b.port.state() == engine_state::failed; }));
+  CHECK(b.port.state_detail() == "scripted load failure");
+  recorder r;
+  b.port.submit(endless("x", 10), r.callback());
+  REQUIRE(r.wait_over());
+  CHECK(r.error()->code == errc::not_ready);
+  CHECK(b.port.tokenize("", {"x"}, false).code() == errc::not_ready);
+  CHECK(b.port.models().empty());
+}
+
+TEST_CASE("a drain lets streams end, refuses new requests and then says so", "[actors]") {
+  auto plan = std::make_shared<script>();
+  plan->delay_us = 300;
+  bench b({}, plan);
+  REQUIRE(b.ready());
+  recorder r, late;
+  b.port.submit(endless("drain", 60), r.callback());
+  REQUIRE(r.wait_tokens(2));
+  std::atomic<bool> drained{false};
+  b.port.drain([&] { drained = true; });
+  CHECK(b.port.state() == engine_state::draining);
+  b.port.submit(endless("late", 5), late.callback());
+  REQUIRE(late.wait_over());
+  CHECK(late.error()->code == errc::shutting_down);
+  REQUIRE(r.wait_over());
+  CHECK(r.text() == solo("drain", 60, 0, 0, 0, true).text);
+  CHECK(eventually([&] { return drained.load(); }));
+}
+
+TEST_CASE("an idle engine drains at once", "[actors]") {
+  bench b;
+  REQUIRE(b.ready());
+  std::atomic<bool> drained{false};
+  b.port.drain([&] { drained = true; });
+  CHECK(eventually([&] { return drained.load(); }));
+}
+
+TEST_CASE("abort_all ends everything with shutting_down", "[actors]") {
+  auto plan = std::make_shared<script>();
+  plan->delay_us = 300;
+  bench b({}, plan);
+  REQUIRE(b.ready());
+  std::vector<recorder> all(12);
+  for (auto& r : all) b.port.submit(endless("abort", 150), r.callback());
+  REQUIRE(all[0].wait_tokens(2));
+  std::atomic<bool> drained{false};
+  b.port.drain([&] { drained = true; });
+  b.port.abort_all();
+  for (auto& r : all) {
+    REQUIRE(r.wait_over());
+    REQUIRE(r.error());
+    CHECK(r.error()->code == errc::shutting_down);
+    CHECK(r.broken() == "");
+  }
+  CHECK(eventually([&] { return drained.load(); }));
+  CHECK(b.no_blocks_used());
+}
+
+TEST_CASE("an engine may be destroyed at any moment", "[actors]") {
+  for (int round = 0; round < 12; ++round) {
+    std::vector<recorder> all(20);
+    std::vector<std::size_t> seen(all.size());
+    const auto begun = std::chrono::steady_clock::now();
+    {
+      auto plan = std::make_shared<script>();
+      plan->delay_us = 200;
+      bench b({}, plan);
+      if (round % 3 != 0) REQUIRE(b.ready());
+      for (auto& r : all) b.port.submit(endless("destroy", 150), r.callback());
+      if (round % 3 == 2) REQUIRE(all[0].wait_tokens(2));
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) seen[i] = all[i].n_events();
+    std::this_thread::sleep_for(5ms);
+    for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i].n_events() == seen[i]);
+    CHECK(std::chrono::steady_clock::now() - begun < patience);
+  }
+}
+
+TEST_CASE("submit, cancel, pause and resume from many threads leave nothing behind", "[actors]") {
+  config::options options;
+  options.scheduler.max_running = 6;
+  options.scheduler.max_step_tokens = 40;
+  auto plan = std::make_shared<script>();
+  plan->n_blocks = 48;
+  plan->max_context = 150;
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 4; ++c) {
+    clients.emplace_back([&, c] {
+      for (int i = 0; i < 40; ++i) {
+        recorder r;
+        const int seed = c * 100 + i;
+        const auto id = b.port.submit(endless(prompt_of(seed, 1 + seed % 50), 1 + seed % 60),
+                                      r.callback());
+        if (seed % 4 == 1) {
+          if (seed % 8 == 1) std::this_thread::sleep_for(2ms);
+          b.port.cancel(id);
+          continue;
+        }
+        if (seed % 4 == 2) {
+          b.port.pause(id);
+          std::this_thread::sleep_for(1ms);
+          b.port.resume(id);
+        }
+        if (!r.wait_over() || r.error() || r.broken() != "" ||
+            r.text() != solo(prompt_of(seed, 1 + seed % 50), 1 + seed % 60, 0, 0, 0, true).text)
+          ++wrong;
+      }
+    });
+  }
+  for (auto& t : clients) t.join();
+  CHECK(wrong == 0);
+  CHECK(b.no_blocks_used());
+  CHECK(eventually([&] {
+    const auto s = b.port.stats();
+    return s.requests_running == 0 && s.requests_waiting == 0;
+  }));
+}

@@ -1,0 +1,365 @@
+// A step_runner whose "model" can be recomputed by the test: the next token is a hash of everything
+// the sequence's KV holds, read back through the block table. A wrong table, a block with two owners
+// or a lost position changes the text. Also a tokenizer of bytes, and a recorder of events.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "actors/detail/caf_engine.hpp"
+#include "actors/step_runner.hpp"
+#include "models/model.hpp"
+
+namespace scripted {
+
+using namespace twill;
+using namespace std::chrono_literals;
+
+constexpr std::int32_t eos = 256;
+constexpr auto patience = 20s; ///< no wait of a test is longer
+
+/// Ids 0..255 are bytes, 256 ends a sequence.
+class byte_tokenizer final : public models::tokenizer {
+public:
+  models::result<std::vector<models::token_id>> encode(std::string_view text,
+                                                       const models::encode_options&) const override {
+    std::vector<models::token_id> ids;
+    for (unsigned char c : text) ids.push_back(c);
+    return ids;
+  }
+  models::result<std::vector<models::token_id>>
+  encode_prompt(std::string_view text, const models::byte_ranges&) const override {
+    return encode(text, {});
+  }
+  std::string token_bytes(models::token_id id, bool special) const override {
+    if (id == eos) return special ? "<eos>" : "";
+    return id >= 0 && id < 256 ? std::string(1, static_cast<char>(id)) : std::string();
+  }
+  std::int32_t vocab_size() const override { return 257; }
+  bool is_special(models::token_id id) const override { return id == eos; }
+  const std::vector<models::token_id>& end_ids() const override { return ends_; }
+  models::token_id bos_id() const override { return -1; }
+  models::token_id eos_id() const override { return eos; }
+  std::string kind() const override { return "bytes"; }
+
+private:
+  std::vector<models::token_id> ends_{eos};
+};
+
+inline std::uint64_t mix(std::uint64_t h, std::uint64_t x) {
+  h ^= x + 0x9e3779b97f4a7c15ULL + (h << 6) + (h >> 2);
+  return h * 0xff51afd7ed558ccdULL;
+}
+
+/// The token that follows `tokens`; with a temperature also a function of (seed, position).
+inline std::int32_t next_token(std::uint64_t context_hash, float temperature, std::uint64_t seed,
+                               std::uint64_t counter, bool may_end) {
+  std::uint64_t h = context_hash;
+  if (temperature > 0) h = mix(mix(h, seed), counter);
+  h ^= h >> 29;
+  if (may_end && h % 37 == 0) return eos;
+  return 'a' + static_cast<std::int32_t>((h >> 8) % 26);
+}
+
+inline std::uint64_t hash_of(const std::vector<std::int32_t>& tokens) {
+  std::uint64_t h = 1;
+  for (std::int32_t t : tokens) h = mix(h, static_cast<std::uint64_t>(t));
+  return h;
+}
+
+struct solo_result {
+  std::string text;
+  bool stopped = false;
+  std::int32_t n_tokens = 0;
+};
+
+/// What a request must yield, whatever else runs.
+inline solo_result solo(const std::string& prompt, std::int32_t max_tokens, float temperature = 0,
+                        std::uint64_t seed = 0, std::int32_t min_tokens = 0,
+                        bool ignore_eos = false) {
+  std::vector<std::int32_t> tokens;
+  for (unsigned char c : prompt) tokens.push_back(c);
+  solo_result out;
+  while (out.n_tokens < max_tokens) {
+    const bool may_end = out.n_tokens >= min_tokens;
+    const std::int32_t t = next_token(hash_of(tokens), temperature, seed, tokens.size(), may_end);
+    ++out.n_tokens;
+    tokens.push_back(t);
+    if (t == eos) {
+      if (!ignore_eos) {
+        out.stopped = true;
+        return out;
+      }
+      continue;
+    }
+    out.text += static_cast<char>(t);
+  }
+  return out;
+}
+
+/// How runners behave; shared with the test, outlives restarts.
+struct script {
+  std::int32_t n_blocks = 64;
+  std::int32_t block_tokens = 4;
+  std::int32_t max_context = 200;
+  std::atomic<int> loads{0};
+  std::atomic<int> failing_loads{0}; ///< loads that fail, counted down
+  std::atomic<std::int64_t> steps{0};
+  std::atomic<std::int64_t> fail_at{-1}; ///< step number that fails
+  std::atomic<bool> fail_by_throw{false};
+  std::atomic<bool> fail_always{false};
+  std::atomic<int> delay_us{0};
+  std::atomic<std::size_t> widest{0}; ///< most sequences in one step
+
+  /// Steps wait for allow(); without hold() they don't.
+  void hold() {
+    const std::lock_guard lock(mutex);
+    held = true;
+  }
+  void allow(std::int64_t n) {
+    const std::lock_guard lock(mutex);
+    allowed += n;
+    changed.notify_all();
+  }
+  void open() {
+    const std::lock_guard lock(mutex);
+    held = false;
+    changed.notify_all();
+  }
+  bool enter() {
+    std::unique_lock lock(mutex);
+    waiting = true;
+    changed.notify_all();
+    const bool in_time = changed.wait_for(lock, patience, [&] { return !held || allowed > 0; });
+    waiting = false;
+    if (held) --allowed;
+    return in_time;
+  }
+  /// Waits until a step stands at the gate.
+  bool step_waits() {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, patience, [&] { return waiting && allowed <= 0; });
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool held = false;
+  bool waiting = false;
+  std::int64_t allowed = 0;
+};
+
+class runner final : public actors::step_runner {
+public:
+  explicit runner(std::shared_ptr<script> s) : script_(std::move(s)) {}
+
+  actors::result<actors::runner_info> load() override {
+    script_->loads += 1;
+    if (script_->failing_loads.load() > 0) {
+      script_->failing_loads -= 1;
+      return failure{actors::errc::executor_failed, "scripted load failure"};
+    }
+    kv_.assign(static_cast<std::size_t>(script_->n_blocks * script_->block_tokens), -1);
+    auto model = std::make_shared<models::model>();
+    model->name = "scripted";
+    model->text = std::make_shared<byte_tokenizer>();
+    model->spec.vocab_size = 257;
+    actors::runner_info info;
+    info.model = model;
+    info.device = "script";
+    info.n_blocks = script_->n_blocks;
+    info.block_tokens = script_->block_tokens;
+    info.max_context_tokens = script_->max_context;
+    return info;
+  }
+
+  actors::result<nothing> run(const actors::step_batch& batch, actors::step_samples& out) override {
+    if (!script_->enter()) return failure{actors::errc::executor_failed, "the gate stayed shut"};
+    const std::int64_t step = script_->steps.fetch_add(1);
+    if (const int us = script_->delay_us; us > 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(us));
+    if (step == script_->fail_at || script_->fail_always) {
+      if (script_->fail_by_throw) throw std::runtime_error("scripted exception");
+      return failure{actors::errc::executor_failed, "scripted step failure"};
+    }
+    if (batch.kv_lengths.size() > script_->widest) script_->widest = batch.kv_lengths.size();
+    for (std::size_t s = 0; s < batch.kv_lengths.size(); ++s)
+      for (std::int32_t r = batch.first_token[s]; r < batch.first_token[s + 1]; ++r)
+        at(batch, s, batch.positions[static_cast<std::size_t>(r)]) =
+            batch.tokens[static_cast<std::size_t>(r)];
+    out.tokens.clear();
+    out.max_top = 0;
+    out.logprobs.assign(batch.draws.size(), -0.5f);
+    std::size_t s = 0;
+    for (std::size_t d = 0; d < batch.draws.size(); ++d) {
+      while (batch.first_token[s + 1] <= batch.logit_rows[d]) ++s;
+      out.tokens.push_back(draw(batch, s, batch.draws[d]));
+    }
+    return nothing{};
+  }
+  std::int64_t memory_used_bytes() const override { return 4096; }
+
+private:
+  std::int32_t& at(const actors::step_batch& batch, std::size_t s, std::int32_t position) {
+    const auto column = static_cast<std::size_t>(position / script_->block_tokens);
+    const std::int32_t block =
+        batch.block_table.at(s * static_cast<std::size_t>(batch.max_blocks) + column);
+    return kv_.at(static_cast<std::size_t>(block * script_->block_tokens +
+                                           position % script_->block_tokens));
+  }
+  std::int32_t draw(const actors::step_batch& batch, std::size_t s, const actors::draw_spec& d) {
+    std::uint64_t h = 1;
+    for (std::int32_t p = 0; p < batch.kv_lengths[s]; ++p)
+      h = mix(h, static_cast<std::uint64_t>(at(batch, s, p)));
+    bool may_end = true;
+    for (const auto& b : d.biases)
+      if (b.id == eos && b.bias < -1e30f) may_end = false;
+    return next_token(h, d.params->temperature, d.seed, d.counter, may_end);
+  }
+
+  std::shared_ptr<script> script_;
+  std::vector<std::int32_t> kv_;
+};
+
+inline actors::runner_factory runners(std::shared_ptr<script> s) {
+  return [s]() -> std::unique_ptr<actors::step_runner> { return std::make_unique<runner>(s); };
+}
+
+/// Polls until `done` holds; false after the patience is over.
+template <class F>
+bool eventually(F&& done) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+/// Records the events of one request and checks their order.
+class recorder {
+public:
+  struct choice {
+    std::string text;
+    std::vector<std::int32_t> ids;
+    std::optional<actors::finish_reason> finish;
+    std::string stop_string;
+    std::int32_t stop_token = -1;
+  };
+
+private:
+  struct state {
+    std::mutex mutex;
+    std::condition_variable changed;
+    choice choices[16];
+    std::vector<std::int32_t> prompt_ids;
+    std::optional<actors::request_error> error;
+    actors::usage use;
+    std::size_t n_events = 0;
+    bool started = false;
+    bool over = false;
+    std::string broken;
+  };
+  template <class F>
+  auto locked(F&& read) const {
+    const std::lock_guard lock(state_->mutex);
+    return read(*state_);
+  }
+  template <class F>
+  bool wait(F&& done) {
+    std::unique_lock lock(state_->mutex);
+    return state_->changed.wait_for(lock, patience, [&] { return done(*state_); });
+  }
+
+public:
+  actors::event_callback callback() {
+    return [state = state_](actors::event e) {
+      const std::lock_guard lock(state->mutex);
+      if (state->over) state->broken = "an event after the last";
+      if (e.started) {
+        if (state->started) state->broken = "started twice";
+        state->started = true;
+        state->prompt_ids = e.prompt_ids;
+      } else if (!e.error && !state->started) {
+        state->broken = "an event before started";
+      }
+      auto& c = state->choices[static_cast<std::size_t>(e.choice)];
+      if (c.finish && (!e.tokens.empty() || !e.text.empty()))
+        state->broken = "a token after the choice's finish";
+      for (const auto& t : e.tokens) c.ids.push_back(t.chosen.id);
+      c.text += e.text;
+      if (e.finish) {
+        c.finish = e.finish;
+        c.stop_string = e.stop_string;
+        c.stop_token = e.stop_token;
+      }
+      if (e.error) state->error = e.error;
+      if (e.error && !e.last) state->broken = "an error that is not the last event";
+      state->use = e.use;
+      state->n_events += 1;
+      state->over = e.last;
+      state->changed.notify_all();
+    };
+  }
+
+  bool wait_over() { return wait([](const state& s) { return s.over; }); }
+  bool wait_tokens(std::size_t n) {
+    return wait([n](const state& s) { return s.choices[0].ids.size() >= n; });
+  }
+  bool over() const { return locked([](const state& s) { return s.over; }); }
+  std::size_t n_events() const { return locked([](const state& s) { return s.n_events; }); }
+  std::size_t n_tokens() const { return locked([](const state& s) { return s.choices[0].ids.size(); }); }
+  std::string broken() const { return locked([](const state& s) { return s.broken; }); }
+  choice result(std::size_t i = 0) const { return locked([i](const state& s) { return s.choices[i]; }); }
+  std::string text(std::size_t i = 0) const { return result(i).text; }
+  std::optional<actors::request_error> error() const {
+    return locked([](const state& s) { return s.error; });
+  }
+  actors::usage use() const { return locked([](const state& s) { return s.use; }); }
+  std::vector<std::int32_t> prompt_ids() const { return locked([](const state& s) { return s.prompt_ids; }); }
+
+private:
+  std::shared_ptr<state> state_ = std::make_shared<state>();
+};
+
+inline actors::request text_request(const std::string& prompt, std::int32_t max_tokens,
+                                    float temperature = 0) {
+  actors::request r;
+  r.prompt = actors::text_prompt{prompt};
+  r.sampling.max_tokens = max_tokens;
+  r.sampling.temperature = temperature;
+  return r;
+}
+
+inline std::string prompt_of(int seed, int length) {
+  std::string s;
+  for (int i = 0; i < length; ++i) s += static_cast<char>('A' + (seed * 31 + i * 7 + i / 5) % 26);
+  return s;
+}
+
+/// An engine over a script, ready.
+struct bench {
+  explicit bench(config::options options = {}, std::shared_ptr<script> s = std::make_shared<script>())
+      : plan(std::move(s)), engine(actors::start_engine_with(options, runners(plan))),
+        port(engine->port()) {}
+  bool ready() {
+    return eventually([&] { return port.state() == actors::engine_state::ready; });
+  }
+  bool no_blocks_used() {
+    return eventually([&] { return port.stats().kv_blocks_used == 0; });
+  }
+
+  std::shared_ptr<script> plan;
+  std::unique_ptr<actors::engine> engine;
+  actors::engine_port& port;
+};
+
+} // namespace scripted
