@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/chat_template.hpp"
 #include "models/gguf/file.hpp"
 #include "models/tokenizer/gguf_tokenizer.hpp"
 #include "tests/catch.hpp"
@@ -72,4 +73,26 @@ TEST_CASE("SmolLM2 stops at its end of turn and end of text", "[golden]") {
   std::sort(ends.begin(), ends.end());
   std::sort(expected.begin(), expected.end());
   CHECK(ends == expected);
+}
+
+TEST_CASE("SmolLM2's own template gives the reference prompts and hardened ids", "[golden]") {
+  const auto file = open_file();
+  const auto t = open_tokenizer();
+  auto source = file->meta().get_string("tokenizer.chat_template");
+  REQUIRE(source.ok());
+  const value expected = golden("chat.json");
+  CHECK(source.value() == text_of(at(expected, "template")));
+  auto made = chat_template::parse(source.value(), t->token_bytes(t->bos_id(), true),
+                                   t->token_bytes(t->eos_id(), true));
+  REQUIRE(made.ok());
+  for (const auto& [name, c] : *at(expected, "cases").as_object()) {
+    CAPTURE(name);
+    auto prompt = made.value()->render({.messages = at(c, "messages")});
+    REQUIRE(prompt.ok());
+    CHECK(prompt.value().text == text_of(at(c, "text")));
+    CHECK(t->encode_prompt(prompt.value().text, prompt.value().literal).value() ==
+          ids_of(at(c, "ids")));
+    CHECK(t->encode_prompt(prompt.value().text, {}).value() ==
+          ids_of(at(c, "ids_parse_special_of_text")));
+  }
 }
