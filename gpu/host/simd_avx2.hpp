@@ -20,7 +20,8 @@ struct simd_avx2 {
   using codes = i32;
   using pairs = i32;
   static constexpr int int8_rows = 4;
-  static constexpr int float_rows = 5;
+  static constexpr int f32_rows = 5;
+  static constexpr int bf16_rows = 5;
 
   static f32 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
   static f32 set1(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
@@ -96,14 +97,20 @@ struct simd_avx2 {
     plain = _mm256_madd_epi16(plain, ones);
     return _mm256_add_epi32(sum, _mm256_slli_epi32(plain, 7));
   }
-  template <bool U8, int Quads>
-  static i32 dot(i32 sum, const codes (&c)[Quads], const std::int8_t* x) {
-    if constexpr (U8)
-      return {_mm256_add_epi32(sum.lo, dot_u8(c, x, &codes::lo)),
-              _mm256_add_epi32(sum.hi, dot_u8(c, x, &codes::hi))};
-    else
-      return {_mm256_add_epi32(sum.lo, dot_u4(c, x, &codes::lo)),
-              _mm256_add_epi32(sum.hi, dot_u4(c, x, &codes::hi))};
+  /// sum[r] += the products of 4 * Quads columns, for R rows.
+  template <bool U8, int R, int Quads>
+  static void dot(i32 (&sum)[R], const codes (&c)[Quads], const std::int8_t* x,
+                  std::int64_t stride) {
+    for (int r = 0; r < R; ++r) {
+      const std::int8_t* row = x + r * stride;
+      if constexpr (U8) {
+        sum[r].lo = _mm256_add_epi32(sum[r].lo, dot_u8(c, row, &codes::lo));
+        sum[r].hi = _mm256_add_epi32(sum[r].hi, dot_u8(c, row, &codes::hi));
+      } else {
+        sum[r].lo = _mm256_add_epi32(sum[r].lo, dot_u4(c, row, &codes::lo));
+        sum[r].hi = _mm256_add_epi32(sum[r].hi, dot_u4(c, row, &codes::hi));
+      }
+    }
   }
   static __m256i quad(const std::int8_t* x) {
     std::int32_t v;

@@ -17,7 +17,8 @@ struct simd_avx512 {
   using codes = __m512i;
   using pairs = __m512i;
   static constexpr int int8_rows = 8;
-  static constexpr int float_rows = 12;
+  static constexpr int f32_rows = 6;
+  static constexpr int bf16_rows = 10;
 
   static f32 zero() { return _mm512_setzero_ps(); }
   static f32 set1(float x) { return _mm512_set1_ps(x); }
@@ -51,31 +52,49 @@ struct simd_avx512 {
     return _mm512_set1_epi32(v);
   }
 #ifdef __AVX512VNNI__
-  template <bool U8, int Quads>
-  static i32 dot(i32 sum, const codes (&c)[Quads], const std::int8_t* x) {
+  /// sum[r] += the products of 4 * Quads columns, for R rows. Rows innermost: neighbouring
+  /// instructions do not wait for each other.
+  template <bool U8, int R, int Quads>
+  static void dot(i32 (&sum)[R], const codes (&c)[Quads], const std::int8_t* x,
+                  std::int64_t stride) {
     for (int q = 0; q < Quads; ++q)
-      sum = _mm512_dpbusd_epi32(sum, c[q], quad(x + 4 * q));
-    return sum;
+      for (int r = 0; r < R; ++r)
+        sum[r] = _mm512_dpbusd_epi32(sum[r], c[q], quad(x + r * stride + 4 * q));
   }
 #else
-  template <bool U8, int Quads>
-  static i32 dot(i32 sum, const codes (&c)[Quads], const std::int8_t* x) {
-    const i32 ones = _mm512_set1_epi16(1);
-    if constexpr (U8) { // 8-bit codes would saturate maddubs: 16-bit products
-      const i32 low = _mm512_set1_epi16(255);
-      for (int q = 0; q < Quads; ++q) {
-        const i32 value = quad(x + 4 * q);
-        const i32 even = _mm512_srai_epi16(_mm512_slli_epi16(value, 8), 8);
-        const i32 odd = _mm512_srai_epi16(value, 8);
-        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_and_si512(c[q], low), even));
-        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_srli_epi16(c[q], 8), odd));
-      }
-      return sum;
+  /// 8-bit codes would saturate maddubs: 16-bit products.
+  template <int Quads>
+  static i32 dot_u8(const codes (&c)[Quads], const std::int8_t* x) {
+    i32 sum = _mm512_setzero_si512();
+    for (int q = 0; q < Quads; ++q) {
+      const i32 value = quad(x + 4 * q);
+      const i32 even = _mm512_srai_epi16(_mm512_slli_epi16(value, 8), 8);
+      const i32 odd = _mm512_srai_epi16(value, 8);
+      const i32 low = _mm512_and_si512(c[q], _mm512_set1_epi16(255));
+      sum = _mm512_add_epi32(sum, _mm512_madd_epi16(low, even));
+      sum = _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_srli_epi16(c[q], 8), odd));
     }
-    i32 narrow = _mm512_setzero_si512(); // 8 * 2 * 15 * 128 fits 16 bits
+    return sum;
+  }
+  /// 4-bit codes: a pair's product is at most 2 * 15 * 128, so 8 quads fit 16 bits.
+  template <int Quads>
+  static i32 dot_u4(const codes (&c)[Quads], const std::int8_t* x) {
+    i32 sum = _mm512_setzero_si512();
     for (int q = 0; q < Quads; ++q)
-      narrow = _mm512_add_epi16(narrow, _mm512_maddubs_epi16(c[q], quad(x + 4 * q)));
-    return _mm512_add_epi32(sum, _mm512_madd_epi16(narrow, ones));
+      sum = _mm512_add_epi16(sum, _mm512_maddubs_epi16(c[q], quad(x + 4 * q)));
+    return _mm512_madd_epi16(sum, _mm512_set1_epi16(1));
+  }
+  /// sum[r] += the products of 4 * Quads columns, for R rows.
+  template <bool U8, int R, int Quads>
+  static void dot(i32 (&sum)[R], const codes (&c)[Quads], const std::int8_t* x,
+                  std::int64_t stride) {
+    for (int r = 0; r < R; ++r) {
+      const std::int8_t* row = x + r * stride;
+      if constexpr (U8)
+        sum[r] = _mm512_add_epi32(sum[r], dot_u8(c, row));
+      else
+        sum[r] = _mm512_add_epi32(sum[r], dot_u4(c, row));
+    }
   }
 #endif
   static void bytes_to_f32(codes v, f32* out) {

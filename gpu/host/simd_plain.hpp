@@ -17,7 +17,8 @@ struct simd_plain {
   using codes = u32;
   using pairs = u32;
   static constexpr int int8_rows = 4;
-  static constexpr int float_rows = 4;
+  static constexpr int f32_rows = 4;
+  static constexpr int bf16_rows = 4;
 
   static f32 zero() { return f32{}; }
   static f32 set1(float x) { return x - f32{}; }
@@ -55,16 +56,18 @@ struct simd_plain {
   }
   static codes low4(codes v) { return v & 0x0f0f0f0fU; }
   static codes high4(codes v) { return (v >> 4) & 0x0f0f0f0fU; }
-  template <bool U8, int Quads>
-  static i32 dot(i32 sum, const codes (&c)[Quads], const std::int8_t* x) {
+  /// sum[r] += the products of 4 * Quads columns, for R rows.
+  template <bool U8, int R, int Quads>
+  static void dot(i32 (&sum)[R], const codes (&c)[Quads], const std::int8_t* x,
+                  std::int64_t stride) {
     for (int q = 0; q < Quads; ++q)
       for (int i = 0; i < 4; ++i) {
         const u32 code = (c[q] >> (8 * i)) & 255U;
         i32 value;
         std::memcpy(&value, &code, sizeof value);
-        sum += value * static_cast<std::int32_t>(x[4 * q + i]);
+        for (int r = 0; r < R; ++r)
+          sum[r] += value * static_cast<std::int32_t>(x[r * stride + 4 * q + i]);
       }
-    return sum;
   }
   static f32 code_to_f32(u32 code) { return __builtin_convertvector(code, f32); }
   static void bytes_to_f32(codes v, f32* out) {

@@ -102,13 +102,15 @@ inline void int8_rows(const tile& t, const quantised_rows& x, std::int64_t block
     for (std::int64_t s = 0; s < segments; ++s) {
       typename S::codes codes[quads];
       at = load_segment<S, U8>(at, codes);
+      typename S::i32 exact[R];
+      for (int r = 0; r < R; ++r)
+        exact[r] = S::set1_i32(Stored ? 0 : static_cast<std::int32_t>(terms[r * x.segments]));
+      S::template dot<U8, R>(exact, codes, values, x.values_stride);
       for (int r = 0; r < R; ++r) {
-        const std::uint32_t* term = terms + r * x.segments;
-        const auto start = S::set1_i32(Stored ? 0 : static_cast<std::int32_t>(*term));
-        const auto exact = S::template dot<U8>(start, codes, values + r * x.values_stride);
         const auto both = S::mul(scale, S::set1(row_scales[r * x.segments]));
-        sum[r] = S::fma(both, S::to_f32(exact), sum[r]);
-        if constexpr (Stored) sum[r] = S::fma(offset, S::set1(detail::bits_to_f32(*term)), sum[r]);
+        sum[r] = S::fma(both, S::to_f32(exact[r]), sum[r]);
+        if constexpr (Stored)
+          sum[r] = S::fma(offset, S::set1(detail::bits_to_f32(terms[r * x.segments])), sum[r]);
       }
       values += Segment;
       ++row_scales;
@@ -361,7 +363,7 @@ void tile_f32_of(const tile& t, const float* x, std::int64_t stride) {
       for (int i = 0; i < 8; ++i)
         S::store(to + i * 16, w[i]);
     }
-    row_panels<S::float_rows>(t.m, [&](auto r, std::int64_t row) {
+    row_panels<S::f32_rows>(t.m, [&](auto r, std::int64_t row) {
       dense_f32<S> one[1] = {dense_f32<S>(t.panel)};
       f32_block<S, decltype(r)::value, 1>(t, x, stride, b, row, one);
     });
@@ -444,7 +446,7 @@ void tile_bf16_of(const tile& t, const bf16_rows& x) {
       for (int i = 0; i < 4; ++i)
         S::store_pairs(to + i * 32, w[i]);
     }
-    row_panels<S::float_rows>(t.m, [&](auto r, std::int64_t row) {
+    row_panels<S::bf16_rows>(t.m, [&](auto r, std::int64_t row) {
       dense_bf16<S> one[1] = {dense_bf16<S>(t.panel)};
       bf16_block<S, decltype(r)::value, 1>(t, x, b, row, one);
     });
