@@ -347,7 +347,7 @@ struct bench_server::state {
     const std::string out = number(s.n_chunks * s.tokens_per_chunk);
     if (own)
       return R"({"id":")" + lane + R"(","finish":")" + s.finish + R"(","usage":)" +
-             openai_usage(s) + "}";
+             openai_usage(s) + R"(,"done":true})";
     const bool stop = s.finish == "stop";
     return R"({"type":"response.)" + std::string(stop ? "completed" : "incomplete") +
            R"(","stream_id":")" + lane + R"(","response":{"incomplete_details":)" +
@@ -356,7 +356,7 @@ struct bench_server::state {
   }
 
   static std::string error_frame(bool own, const std::string& lane) {
-    return (own ? R"({"id":")" : R"({"type":"error","stream_id":")") + lane +
+    return (own ? R"({"done":true,"id":")" : R"({"type":"error","stream_id":")") + lane +
            R"(","error":{"message":"scripted error"}})";
   }
 

@@ -45,10 +45,10 @@ public:
     out.finish_reason = js::string_body(js::member(payload, "finish"));
     const std::string_view usage = js::member(payload, "usage");
     if (js::present(usage)) {
-      out.done = true;
       out.input_tokens = js::integer(js::member(usage, "prompt_tokens"));
       out.output_tokens = js::integer(js::member(usage, "completion_tokens"));
     }
+    out.done = js::member(payload, "done") == "true";
     out.malformed = js::member(payload, "id").empty();
     return out;
   }
