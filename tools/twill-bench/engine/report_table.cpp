@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -30,19 +31,25 @@ std::string row(const std::string& label, std::int64_t value) {
   return row(label, std::to_string(value));
 }
 
-std::string percent_word(double percent) {
+std::string percent_label(double percent) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.10g", percent);
+  std::snprintf(text.data(), text.size(), "P%.10g", percent);
   return text.data();
 }
 
 std::string section(const std::string& title, const std::string& name, const summary& of,
                     const std::vector<double>& percents) {
+  const auto line = [&name](std::string label, double value) {
+    label += ' ';
+    label += name;
+    label += " (ms):";
+    return row(label, value);
+  };
   std::string out = centred(title, '-');
-  out += row("Mean " + name + " (ms):", of.mean);
-  out += row("Median " + name + " (ms):", of.median);
+  out += line("Mean", of.mean);
+  out += line("Median", of.median);
   for (std::size_t i = 0; i < percents.size(); ++i)
-    out += row("P" + percent_word(percents[i]) + " " + name + " (ms):", of.percentiles[i]);
+    out += line(percent_label(percents[i]), of.percentiles[i]);
   return out;
 }
 

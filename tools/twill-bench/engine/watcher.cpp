@@ -15,8 +15,9 @@ std::string progress_line(std::size_t ended, std::size_t total, std::int64_t out
                           double elapsed_s) {
   constexpr std::size_t width = 24;
   const std::size_t filled = total == 0 ? width : width * ended / total;
-  const std::string bar =
-      std::string(filled, '=') + (filled < width ? ">" + std::string(width - filled - 1, ' ') : "");
+  std::string bar(filled, '=');
+  if (filled < width) bar += '>';
+  bar.resize(width, ' ');
   const double rate = elapsed_s > 0 ? double(ended) / elapsed_s : 0;
   const double tokens = elapsed_s > 0 ? double(output_tokens) / elapsed_s : 0;
   std::array<char, 160> line{};
