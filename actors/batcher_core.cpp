@@ -6,7 +6,9 @@
 namespace twill::actors {
 
 namespace {
-double seconds(steady_clock::duration d) { return std::chrono::duration<double>(d).count(); }
+double seconds(steady_clock::duration d) {
+  return std::chrono::duration<double>(d).count();
+}
 } // namespace
 
 batcher_core::batcher_core(const batcher_limits& limits, stats_board& stats, outlet& out)
@@ -22,14 +24,14 @@ batcher_core::request_entry* batcher_core::find(request_id request) {
 
 std::int32_t batcher_core::waiting_requests() const {
   std::int32_t n = 0;
-  for (const auto& [id, r] : requests_) n += r.running == 0 && !r.released ? 1 : 0;
+  for (const auto& [id, r] : requests_)
+    n += r.running == 0 && !r.released ? 1 : 0;
   return n;
 }
 
 void batcher_core::submit(const submit_prompt& what) {
   // The queue begins where the running set ends: a burst that will run at once is not refused.
-  const auto free_slots =
-      limits_.plan.max_running - static_cast<std::int32_t>(planner_.running());
+  const auto free_slots = limits_.plan.max_running - static_cast<std::int32_t>(planner_.running());
   const std::int32_t bound = limits_.max_queued + std::max(free_slots, 0);
   if (requests_.size() >= static_cast<std::size_t>(bound) && waiting_requests() >= bound) {
     out_.failed(what.request, {errc::queue_full,
@@ -119,9 +121,8 @@ void batcher_core::note_blocks(const kv_grant& counts) {
 std::optional<kv_change> batcher_core::plan() {
   planner_.plan(free_blocks_, decided_);
   if (decided_.preempted > 0) {
-    stats_.update([&](engine_stats& s) {
-      s.preemptions += static_cast<std::uint64_t>(decided_.preempted);
-    });
+    stats_.update(
+        [&](engine_stats& s) { s.preemptions += static_cast<std::uint64_t>(decided_.preempted); });
   }
   if (decided_.rows.empty()) return std::nullopt;
   kv_change change;
@@ -183,7 +184,8 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     s.generation_tokens += result.drawn.size();
     s.device_memory_used_bytes = result.memory_used_bytes;
     observe(s.iteration_tokens, static_cast<double>(step_tokens));
-    for (double gap : gaps_seconds_) observe(s.inter_token_latency_seconds, gap);
+    for (double gap : gaps_seconds_)
+      observe(s.inter_token_latency_seconds, gap);
   });
 }
 
@@ -225,8 +227,10 @@ void batcher_core::lose_executor() {
   outstanding_.clear();
   closes_.clear();
   planner_.forget_device();
-  for (auto& [id, e] : sequences_) e.blocks.clear();
-  for (auto& [id, r] : requests_) r.running = 0;
+  for (auto& [id, e] : sequences_)
+    e.blocks.clear();
+  for (auto& [id, r] : requests_)
+    r.running = 0;
   reset_blocks_ = true;
   executor_up_ = false;
   epoch_ += 1;
@@ -246,14 +250,17 @@ void batcher_core::executor_ready() {
 void batcher_core::give_up(const request_error& why) {
   lose_executor();
   std::vector<request_id> all;
-  for (const auto& [id, r] : requests_) all.push_back(id);
-  for (request_id id : all) fail(id, why);
+  for (const auto& [id, r] : requests_)
+    all.push_back(id);
+  for (request_id id : all)
+    fail(id, why);
 }
 
 void batcher_core::publish() {
   const std::int32_t waiting = waiting_requests();
   std::int32_t released = 0;
-  for (const auto& [id, r] : requests_) released += r.released ? 1 : 0;
+  for (const auto& [id, r] : requests_)
+    released += r.released ? 1 : 0;
   stats_.update([&](engine_stats& s) {
     s.requests_waiting = waiting;
     s.requests_running = static_cast<std::int32_t>(requests_.size()) - waiting - released;

@@ -1,9 +1,10 @@
-// batcher_core: the logic of the batcher without actors: requests and their sequences, block tables,
-// step plans out, step results in.
+// batcher_core: the logic of the batcher without actors: requests and their sequences, block
+// tables, step plans out, step results in.
 //
 // One thread at a time. It talks to sessions through `outlet` and is driven by actors/batcher.cpp,
-// which carries its kv_change and step_plan values to the other actors. A sequence's drawn tokens are
-// kept here, so that a preempted sequence, or one whose executor was lost, can be computed again.
+// which carries its kv_change and step_plan values to the other actors. A sequence's drawn tokens
+// are kept here, so that a preempted sequence, or one whose executor was lost, can be computed
+// again.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace twill::actors {
 
 struct batcher_limits {
   plan_limits plan;
-  std::int32_t max_queued = 1024;   ///< requests beyond what runs
+  std::int32_t max_queued = 1024; ///< requests beyond what runs
   std::int64_t total_blocks = 0;
 };
 

@@ -41,7 +41,8 @@ std::int64_t available_host_bytes() {
 /// Weights as packed are a little larger than in the file; activations and logits come on top.
 std::int64_t other_bytes(const models::model& m, const models::decoder_options& o) {
   std::int64_t weights = 0;
-  for (const auto& tensor : m.weights->tensors()) weights += tensor.bytes;
+  for (const auto& tensor : m.weights->tensors())
+    weights += tensor.bytes;
   const std::int64_t row = 4 * (4LL * m.spec.hidden_size + 3LL * m.spec.mlp_size +
                                 3LL * m.spec.n_heads * m.spec.head_dim);
   return weights + weights / 4 + o.max_step_tokens * row +
@@ -60,8 +61,8 @@ public:
       *kept_ = std::move(opened).value();
     }
     const models::model& model = **kept_;
-    auto device =
-        gpu::device::open({options_.device.kind, options_.device.threads, options_.device.memory_bytes});
+    auto device = gpu::device::open(
+        {options_.device.kind, options_.device.threads, options_.device.memory_bytes});
     if (!device.ok()) return startup_failure(device.error());
     device_ = std::move(device).value();
     auto choice = models::resolve_compute(options_.model.compute, options_.kv.type, *model.weights,
@@ -73,8 +74,8 @@ public:
     auto decoder = models::decoder::load(*device_, model.spec, *model.weights, o.value(), {});
     if (!decoder.ok()) return startup_failure(decoder.error());
     decoder_ = std::move(decoder).value();
-    auto sampler = device_sampler::create(*device_, o.value().max_logit_rows,
-                                          options_.limits.max_logprobs);
+    auto sampler =
+        device_sampler::create(*device_, o.value().max_logit_rows, options_.limits.max_logprobs);
     if (!sampler.ok()) return startup_failure(sampler.error());
     sampler_.emplace(std::move(sampler).value());
     info.n_blocks = o.value().n_blocks;
@@ -142,15 +143,13 @@ private:
     in.max_context_tokens = info.max_context_tokens;
     o.n_blocks = kv_blocks(in);
     if (o.n_blocks < 1)
-      return failure{errc::executor_failed,
-                     "`kv.memory` must hold at least one block of " + format_bytes(in.block_bytes) +
-                         ", got " +
-                         (in.asked_bytes > 0 ? format_bytes(in.asked_bytes)
-                                             : "what `device.memory` (" +
-                                                   format_bytes(in.budget_bytes) +
-                                                   ") leaves beside about " +
-                                                   format_bytes(in.other_bytes) +
-                                                   " of weights and workspace")};
+      return failure{
+          errc::executor_failed,
+          "`kv.memory` must hold at least one block of " + format_bytes(in.block_bytes) + ", got " +
+              (in.asked_bytes > 0 ? format_bytes(in.asked_bytes)
+                                  : "what `device.memory` (" + format_bytes(in.budget_bytes) +
+                                        ") leaves beside about " + format_bytes(in.other_bytes) +
+                                        " of weights and workspace")};
     return o;
   }
 

@@ -1,7 +1,7 @@
 // decoder_runner: the real step_runner: a gpu::device, a models::decoder on it, sampling there.
 //
-// The model file is opened by the first runner and kept by the factory, so that a restart only packs
-// the weights again.
+// The model file is opened by the first runner and kept by the factory, so that a restart only
+// packs the weights again.
 #pragma once
 
 #include "actors/step_runner.hpp"

@@ -56,12 +56,11 @@ gpu::result<device_sampler> device_sampler::create(gpu::device& dev, std::int32_
   s.max_top_ = std::max(max_top, 0);
   const auto rows = static_cast<std::size_t>(max_rows);
   const auto tops = rows * static_cast<std::size_t>(s.max_top_);
-  const std::pair<gpu::buffer*, std::size_t> wanted[] = {
-      {&s.rows_, rows * sizeof(gpu::sample_row)},
-      {&s.tokens_, rows * sizeof(std::int32_t)},
-      {&s.logprobs_, rows * sizeof(float)},
-      {&s.top_ids_, tops * sizeof(std::int32_t)},
-      {&s.top_logprobs_, tops * sizeof(float)}};
+  const std::pair<gpu::buffer*, std::size_t> wanted[] = {{&s.rows_, rows * sizeof(gpu::sample_row)},
+                                                         {&s.tokens_, rows * sizeof(std::int32_t)},
+                                                         {&s.logprobs_, rows * sizeof(float)},
+                                                         {&s.top_ids_, tops * sizeof(std::int32_t)},
+                                                         {&s.top_logprobs_, tops * sizeof(float)}};
   for (const auto& [place, bytes] : wanted) {
     auto memory = dev.allocate(bytes, "sampling");
     if (!memory.ok()) return memory.error();

@@ -1,7 +1,7 @@
 // device_sampler: draws a step's tokens on the device, through gpu/ops/sample.hpp.
 //
-// One thread (the executor's). Owns the device arrays that describe the rows; those for penalties and
-// biases grow to the largest step seen. Must not outlive its device.
+// One thread (the executor's). Owns the device arrays that describe the rows; those for penalties
+// and biases grow to the largest step seen. Must not outlive its device.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,13 @@ private:
   void download(gpu::device& dev, std::size_t n, bool logprobs, step_samples& out) const;
 
   std::int32_t max_top_ = 0;
-  gpu::buffer rows_;         // (max_rows) sample_row
-  gpu::buffer tokens_;       // (max_rows) i32
-  gpu::buffer logprobs_;     // (max_rows) f32
-  gpu::buffer top_ids_;      // (max_rows, max_top) i32
-  gpu::buffer top_logprobs_; // (max_rows, max_top) f32
-  gpu::buffer counts_;       // token_count, of all rows one after the other
-  gpu::buffer biases_;       // token_bias, likewise
+  gpu::buffer rows_;                       // (max_rows) sample_row
+  gpu::buffer tokens_;                     // (max_rows) i32
+  gpu::buffer logprobs_;                   // (max_rows) f32
+  gpu::buffer top_ids_;                    // (max_rows, max_top) i32
+  gpu::buffer top_logprobs_;               // (max_rows, max_top) f32
+  gpu::buffer counts_;                     // token_count, of all rows one after the other
+  gpu::buffer biases_;                     // token_bias, likewise
   std::vector<gpu::sample_row> host_rows_; ///< reused, as are the next two
   std::vector<gpu::token_count> host_counts_;
   std::vector<gpu::token_bias> host_biases_;

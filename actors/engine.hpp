@@ -1,4 +1,5 @@
-// start_engine: the actor system behind an engine_port. The one header of actors/ that main() needs.
+// start_engine: the actor system behind an engine_port. The one header of actors/ that main()
+// needs.
 //
 // Loading happens in the background: the port exists at once, in state `loading`. Destroying the
 // engine stops every actor and joins their threads; no event is delivered afterwards.

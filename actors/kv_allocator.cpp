@@ -13,7 +13,8 @@ struct kv_allocator_state {
 
   kv_grant apply(const kv_change& change) {
     if (change.reset) pool->reset();
-    for (sequence_id id : change.drops) pool->drop(id);
+    for (sequence_id id : change.drops)
+      pool->drop(id);
     kv_grant grant;
     for (const lease_growth& g : change.grows) {
       const bool granted = pool->grow(g.id, g.n_blocks, grant.blocks);

@@ -63,7 +63,7 @@ struct token_ready {
   bool length = false;  ///< `token` is the last that the limits allow
   float logprob = 0;
   std::vector<std::pair<std::int32_t, float>> top; ///< most likely first
-  steady_clock::time_point scheduled; ///< when the choice first entered a step
+  steady_clock::time_point scheduled;              ///< when the choice first entered a step
 };
 /// session -> batcher: a stop string was found; the choice's further tokens are not wanted.
 struct finish_choice {
@@ -84,8 +84,8 @@ struct resume_request {
 
 /// batcher -> kv_allocator: applied in member order, as one change.
 struct kv_change {
-  bool reset = false;             ///< the device lost its KV: every lease ends
-  std::vector<sequence_id> drops; ///< leases that end
+  bool reset = false;              ///< the device lost its KV: every lease ends
+  std::vector<sequence_id> drops;  ///< leases that end
   std::vector<lease_growth> grows; ///< blocks to add to a lease (begun when unknown)
   std::vector<lease_fork> forks;   ///< leases that begin by sharing another's first blocks
 };
@@ -106,13 +106,13 @@ struct slot_open {
 /// batcher -> executor: one step, prepared while the one before it runs. A decode row names no
 /// token: it takes the one drawn last for its sequence.
 struct step_plan {
-  std::uint64_t epoch = 0;           ///< which life of the executor it was made for
+  std::uint64_t epoch = 0; ///< which life of the executor it was made for
   std::uint64_t number = 0;
-  std::vector<sequence_id> closes;   ///< applied first
+  std::vector<sequence_id> closes; ///< applied first
   std::vector<slot_open> opens;
-  std::vector<lease_growth> grows;   ///< blocks added to tables
-  std::vector<std::int32_t> blocks;  ///< ids for `grows`, one after the other
-  std::vector<planned_row> rows;     ///< no sequence twice
+  std::vector<lease_growth> grows;  ///< blocks added to tables
+  std::vector<std::int32_t> blocks; ///< ids for `grows`, one after the other
+  std::vector<planned_row> rows;    ///< no sequence twice
 };
 using step_plan_ptr = std::shared_ptr<const step_plan>;
 
@@ -129,8 +129,8 @@ struct step_result {
   std::uint64_t epoch = 0;
   std::uint64_t number = 0;
   bool ok = true;
-  std::string detail;               ///< why not ok
-  std::vector<drawn_token> drawn;   ///< rows of finished sequences are absent
+  std::string detail;             ///< why not ok
+  std::vector<drawn_token> drawn; ///< rows of finished sequences are absent
   std::vector<std::pair<std::int32_t, float>> top;
   std::int64_t memory_used_bytes = 0;
 };

@@ -12,7 +12,9 @@ namespace twill::actors {
 
 namespace {
 
-double seconds(steady_clock::duration d) { return std::chrono::duration<double>(d).count(); }
+double seconds(steady_clock::duration d) {
+  return std::chrono::duration<double>(d).count();
+}
 
 /// The field that a detail of the form "`field` must be ..." names.
 std::string field_of(const std::string& detail) {
@@ -55,7 +57,8 @@ void session_core::start(served_model_ptr model, const std::optional<request_err
   sampling_ = prompt.spec.sampling;
   const auto& params = *sampling_;
   choices_.reserve(static_cast<std::size_t>(params.n));
-  for (std::int32_t i = 0; i < params.n; ++i) choices_.emplace_back(*model_->files->text, params);
+  for (std::int32_t i = 0; i < params.n; ++i)
+    choices_.emplace_back(*model_->files->text, params);
   in_batcher_ = true;
   out_.submit(prompt);
 }
@@ -77,7 +80,8 @@ std::optional<request_error> session_core::prepare(submit_prompt& out) {
     return error;
   }
   if (ids.value().empty())
-    return request_error{errc::empty_prompt, "`prompt` must have at least 1 token, got 0", "prompt"};
+    return request_error{errc::empty_prompt, "`prompt` must have at least 1 token, got 0",
+                         "prompt"};
   prompt_ = std::make_shared<const std::vector<std::int32_t>>(std::move(ids).value());
   auto sampling = std::make_shared<config::sampling_params>(std::move(args_.what.sampling));
   out.request = args_.id;

@@ -1,5 +1,5 @@
-// session_core: the logic of one request without actors: validation, tokenizing, text, stop strings,
-// usage, events in the order that actors/port/engine_port.hpp promises.
+// session_core: the logic of one request without actors: validation, tokenizing, text, stop
+// strings, usage, events in the order that actors/port/engine_port.hpp promises.
 //
 // One thread at a time. It hears of its life through the member functions and asks the batcher
 // through `outlet`. Once over() is true it emits nothing more, whatever still arrives.

@@ -42,21 +42,29 @@ void slots::open(const slot_open& what) {
   s.tokens.insert(s.tokens.end(), what.output.begin(), what.output.end());
   s.blocks = what.blocks;
   if (s.counted()) {
-    for (std::int32_t id : prompt) s.count(id, false);
-    for (std::int32_t id : what.output) s.count(id, true);
+    for (std::int32_t id : prompt)
+      s.count(id, false);
+    for (std::int32_t id : what.output)
+      s.count(id, true);
   }
   std::map<std::int32_t, float> biases;
-  for (const auto& [id, bias] : what.spec.sampling->logit_bias) biases[id] += bias;
-  for (const auto& [id, bias] : biases) s.biases.push_back({id, bias});
+  for (const auto& [id, bias] : what.spec.sampling->logit_bias)
+    biases[id] += bias;
+  for (const auto& [id, bias] : biases)
+    s.biases.push_back({id, bias});
   if (what.spec.sampling->min_tokens > 0) {
-    for (std::int32_t id : *what.spec.stop_ids) biases[id] = -std::numeric_limits<float>::infinity();
-    for (const auto& [id, bias] : biases) s.early_biases.push_back({id, bias});
+    for (std::int32_t id : *what.spec.stop_ids)
+      biases[id] = -std::numeric_limits<float>::infinity();
+    for (const auto& [id, bias] : biases)
+      s.early_biases.push_back({id, bias});
   }
 }
 
 void slots::prepare(const step_plan& plan, step_batch& out) {
-  for (sequence_id id : plan.closes) slots_.erase(id);
-  for (const slot_open& what : plan.opens) open(what);
+  for (sequence_id id : plan.closes)
+    slots_.erase(id);
+  for (const slot_open& what : plan.opens)
+    open(what);
   std::size_t at = 0;
   for (const lease_growth& g : plan.grows) {
     auto& blocks = slots_.at(g.id).blocks;
@@ -84,7 +92,8 @@ void slots::add_row(const planned_row& row, const slot& s, step_batch& out) {
                "a row must cover known tokens only");
   const auto first = s.tokens.begin() + row.first_position;
   out.tokens.insert(out.tokens.end(), first, first + row.n_tokens);
-  for (std::int32_t i = 0; i < row.n_tokens; ++i) out.positions.push_back(row.first_position + i);
+  for (std::int32_t i = 0; i < row.n_tokens; ++i)
+    out.positions.push_back(row.first_position + i);
   out.first_token.push_back(static_cast<std::int32_t>(out.tokens.size()));
   out.kv_lengths.push_back(row.first_position + row.n_tokens);
   in_step_.push_back(&s);
@@ -96,7 +105,8 @@ void slots::add_row(const planned_row& row, const slot& s, step_batch& out) {
 
 void slots::fill_tables(const std::vector<const slot*>& rows, step_batch& out) {
   std::size_t widest = 0;
-  for (const slot* s : rows) widest = std::max(widest, s->blocks.size());
+  for (const slot* s : rows)
+    widest = std::max(widest, s->blocks.size());
   out.max_blocks = static_cast<std::int32_t>(widest);
   out.block_table.assign(rows.size() * widest, 0);
   for (std::size_t i = 0; i < rows.size(); ++i)

@@ -1,8 +1,8 @@
 // slots: the executor's memory of the sequences in the running set, and the way from a step plan to
 // a step batch and from drawn tokens back to a step result.
 //
-// One thread (the executor's). A slot holds its sequence's tokens, block table and sampler state, so
-// that a decode planned before its input token was known finds it here. After each step the slot
+// One thread (the executor's). A slot holds its sequence's tokens, block table and sampler state,
+// so that a decode planned before its input token was known finds it here. After each step the slot
 // checks for end ids and stop ids itself: a step that was prepared meanwhile skips it.
 #pragma once
 
@@ -29,8 +29,8 @@ private:
     sequence_spec spec;
     std::vector<std::int32_t> tokens; ///< prompt and output
     std::vector<std::int32_t> blocks;
-    std::vector<gpu::token_count> counts;     ///< by id; only kept when a penalty is on
-    std::vector<gpu::token_bias> biases;      ///< one entry per id
+    std::vector<gpu::token_count> counts;      ///< by id; only kept when a penalty is on
+    std::vector<gpu::token_bias> biases;       ///< one entry per id
     std::vector<gpu::token_bias> early_biases; ///< the same with the end ids banned, for min_tokens
     bool finished = false;
 
@@ -45,7 +45,7 @@ private:
   static void fill_tables(const std::vector<const slot*>& rows, step_batch& out);
 
   std::unordered_map<sequence_id, slot> slots_;
-  std::vector<const slot*> in_step_; ///< reused
+  std::vector<const slot*> in_step_;        ///< reused
   std::vector<const planned_row*> drawing_; ///< rows of the step that draw, in order
 };
 

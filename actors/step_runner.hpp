@@ -2,8 +2,8 @@
 // script their own. Also the seam for offloading: a runner that streams weights and KV implements
 // the same two calls.
 //
-// Threads: made, used and destroyed on the executor's thread. Failure: a result or an exception; the
-// executor destroys the runner after either and asks for a new one.
+// Threads: made, used and destroyed on the executor's thread. Failure: a result or an exception;
+// the executor destroys the runner after either and asks for a new one.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct runner_info {
 struct draw_spec {
   const config::sampling_params* params = nullptr;
   std::uint64_t seed = 0;
-  std::uint64_t counter = 0; ///< position of the drawn token in its sequence
+  std::uint64_t counter = 0;                ///< position of the drawn token in its sequence
   std::span<const gpu::token_count> counts; ///< empty unless a penalty is on
   std::span<const gpu::token_bias> biases;  ///< one entry per id
 };
@@ -49,17 +49,17 @@ struct step_batch {
   std::vector<std::int32_t> kv_lengths;  // (n_sequences)
   std::vector<std::int32_t> block_table; // (n_sequences, max_blocks), unused entries 0
   std::int32_t max_blocks = 0;
-  std::vector<std::int32_t> logit_rows;  // (n_draws)
-  std::vector<draw_spec> draws;          // (n_draws)
+  std::vector<std::int32_t> logit_rows; // (n_draws)
+  std::vector<draw_spec> draws;         // (n_draws)
 };
 
 /// What was drawn; the vectors are reused from step to step.
 struct step_samples {
-  std::vector<std::int32_t> tokens;     // (n_draws)
-  std::vector<float> logprobs;          // (n_draws), where log-probabilities were asked for
+  std::vector<std::int32_t> tokens; // (n_draws)
+  std::vector<float> logprobs;      // (n_draws), where log-probabilities were asked for
   std::int32_t max_top = 0;
-  std::vector<std::int32_t> top_ids;    // (n_draws, max_top)
-  std::vector<float> top_logprobs;      // (n_draws, max_top)
+  std::vector<std::int32_t> top_ids; // (n_draws, max_top)
+  std::vector<float> top_logprobs;   // (n_draws, max_top)
 };
 
 class step_runner {

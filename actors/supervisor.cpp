@@ -123,8 +123,8 @@ private:
     log::error(why);
     if (shared_->state() == engine_state::failed) return false;
     if (!restarts_.allows(steady_clock::now())) {
-      const std::string detail = "gave up after " + std::to_string(most_restarts) +
-                                 " restarts in a minute: " + why;
+      const std::string detail =
+          "gave up after " + std::to_string(most_restarts) + " restarts in a minute: " + why;
       shared_->set_state(engine_state::failed, detail);
       self_->send(batcher_, give_up{{errc::executor_failed, detail, ""}});
       return false;

@@ -81,12 +81,10 @@ public:
     }
   }
   void pause(request_id id) override {
-    if (auto entry = shared_->requests.find(id))
-      caf::anon_send(entry->session, pause_request{id});
+    if (auto entry = shared_->requests.find(id)) caf::anon_send(entry->session, pause_request{id});
   }
   void resume(request_id id) override {
-    if (auto entry = shared_->requests.find(id))
-      caf::anon_send(entry->session, resume_request{id});
+    if (auto entry = shared_->requests.find(id)) caf::anon_send(entry->session, resume_request{id});
   }
 
   engine_state state() const override { return shared_->state(); }
@@ -120,9 +118,8 @@ public:
 
   result<std::vector<std::int32_t>> tokenize(const std::string& model, const text_prompt& text,
                                              bool parse_special) const override {
-    return with_model(model, [&](const served_model& m) {
-      return encode_text(m, text, parse_special);
-    });
+    return with_model(model,
+                      [&](const served_model& m) { return encode_text(m, text, parse_special); });
   }
   result<std::vector<std::int32_t>> tokenize_chat(const std::string& model,
                                                   const chat_prompt& chat) const override {
@@ -149,7 +146,8 @@ public:
       if (const auto checked = check_ids(m, ids, "tokens"); !checked.ok()) return checked.error();
       std::vector<token_piece> out;
       out.reserve(ids.size());
-      for (std::int32_t id : ids) out.push_back({id, m.files->text->token_bytes(id, true)});
+      for (std::int32_t id : ids)
+        out.push_back({id, m.files->text->token_bytes(id, true)});
       return out;
     });
   }
@@ -165,10 +163,10 @@ public:
 
 private:
   template <class F>
-  auto with_model(const std::string& id, F&& use) const -> decltype(use(std::declval<const served_model&>())) {
+  auto with_model(const std::string& id, F&& use) const
+      -> decltype(use(std::declval<const served_model&>())) {
     const served_model_ptr model = shared_->model();
-    if (!model)
-      return failure{errc::not_ready, "the model is not ready: " + shared_->detail()};
+    if (!model) return failure{errc::not_ready, "the model is not ready: " + shared_->detail()};
     if (!id.empty() && id != model->id)
       return failure{errc::unknown_model,
                      "`model` must be \"" + model->id + "\", got \"" + id + "\""};

@@ -9,8 +9,10 @@ namespace {
 failure<errc> from_models(const models::failure& error) {
   switch (error.code) {
   case models::errc::template_failed:
-  case models::errc::bad_template: return {errc::template_failed, error.detail};
-  default: return {errc::invalid_argument, error.detail};
+  case models::errc::bad_template:
+    return {errc::template_failed, error.detail};
+  default:
+    return {errc::invalid_argument, error.detail};
   }
 }
 

@@ -1,4 +1,5 @@
-// From a prompt as a client gives it to token ids. Used by sessions and by the port's tokenizer calls.
+// From a prompt as a client gives it to token ids. Used by sessions and by the port's tokenizer
+// calls.
 //
 // Pure functions over immutable models: any thread.
 #pragma once

@@ -45,13 +45,15 @@ std::vector<session_actor> request_table::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<session_actor> sessions;
   sessions.reserve(entries_.size());
-  for (const auto& [id, e] : entries_) sessions.push_back(e.session);
+  for (const auto& [id, e] : entries_)
+    sessions.push_back(e.session);
   return sessions;
 }
 
 void request_table::silence_all() {
   const std::lock_guard lock(mutex_);
-  for (auto& [id, e] : entries_) e.control->silenced = true;
+  for (auto& [id, e] : entries_)
+    e.control->silenced = true;
 }
 
 void request_table::clear() {

@@ -18,20 +18,20 @@ histogram with_bounds(std::initializer_list<double> bounds) {
 
 // The bounds are vLLM's, so that dashboards made for it go on working.
 histogram ttft_bounds() {
-  return with_bounds({.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20,
-                      40, 80, 160, 640, 2560});
+  return with_bounds({.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,  .75,
+                      1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560});
 }
 histogram gap_bounds() {
   return with_bounds(
       {.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80});
 }
 histogram request_bounds() {
-  return with_bounds({.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960,
-                      1920, 7680});
+  return with_bounds(
+      {.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680});
 }
 histogram length_bounds() {
-  return with_bounds({1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000,
-                      100000, 200000});
+  return with_bounds(
+      {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000});
 }
 histogram iteration_bounds() {
   return with_bounds({1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384});

@@ -36,7 +36,8 @@ bool block_pool::fork(sequence_id id, sequence_id from, std::int32_t n) {
   const auto source = leases_.find(from);
   if (source == leases_.end() || source->second.size() < static_cast<std::size_t>(n)) return false;
   std::vector<std::int32_t> shared(source->second.begin(), source->second.begin() + n);
-  for (std::int32_t block : shared) ++references_[static_cast<std::size_t>(block)];
+  for (std::int32_t block : shared)
+    ++references_[static_cast<std::size_t>(block)];
   const bool fresh = leases_.emplace(id, std::move(shared)).second;
   TWILL_ASSERT(fresh, "a lease is forked before it holds blocks");
   return true;

@@ -1,8 +1,8 @@
 // block_pool: which KV block belongs to which lease. Accounting only, no memory.
 //
-// Pure, one thread at a time (the kv_allocator actor). A lease is an ordered list of blocks, named by
-// its sequence. Invariants: used() + free() == total(); a block's reference count is the number of
-// leases that hold it; a block is free exactly when that count is zero.
+// Pure, one thread at a time (the kv_allocator actor). A lease is an ordered list of blocks, named
+// by its sequence. Invariants: used() + free() == total(); a block's reference count is the number
+// of leases that hold it; a block is free exactly when that count is zero.
 #pragma once
 
 #include <cstddef>

@@ -26,8 +26,7 @@ inline std::int32_t kv_blocks(const kv_size_input& in) {
     bytes = in.available_bytes / 4;
     if (in.budget_bytes > 0) bytes = std::min(bytes, in.budget_bytes - in.other_bytes);
   }
-  const std::int64_t per_sequence =
-      (in.max_context_tokens + in.block_tokens - 1) / in.block_tokens;
+  const std::int64_t per_sequence = (in.max_context_tokens + in.block_tokens - 1) / in.block_tokens;
   const std::int64_t blocks =
       std::min({bytes / in.block_bytes, per_sequence * in.max_running,
                 std::int64_t{std::numeric_limits<std::int32_t>::max() / 2}});

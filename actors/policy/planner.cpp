@@ -10,11 +10,11 @@ namespace twill::actors {
 struct planner::budget {
   std::int32_t tokens = 0;
   std::int64_t blocks = 0;
-  std::int64_t missing_blocks = 0;    ///< that decodes asked for in vain
-  sequence_id oldest_starved = 0;     ///< the first decode without a block
-  std::int64_t head_missing = 0;      ///< that the first of the queue asked for in vain
+  std::int64_t missing_blocks = 0; ///< that decodes asked for in vain
+  sequence_id oldest_starved = 0;  ///< the first decode without a block
+  std::int64_t head_missing = 0;   ///< that the first of the queue asked for in vain
   sequence_id head = 0;
-  bool full = false;                  ///< someone waits only because the running set is full
+  bool full = false; ///< someone waits only because the running set is full
 };
 
 planner::planner(const plan_limits& limits) : limits_(limits) {
@@ -38,7 +38,8 @@ planner::sequence* planner::find(sequence_id id, table** where) {
 }
 
 void planner::add(const new_sequence& what) {
-  TWILL_ASSERT(what.prompt_tokens > 0 && what.max_new > 0, "a sequence needs a prompt and an output");
+  TWILL_ASSERT(what.prompt_tokens > 0 && what.max_new > 0,
+               "a sequence needs a prompt and an output");
   sequence s;
   s.leader = what.leader;
   s.prompt = what.prompt_tokens;
@@ -73,7 +74,8 @@ void planner::plan(std::int64_t free_blocks, decision& out) {
   // While a running sequence starves, nobody new may take the blocks that come free.
   if (left.missing_blocks == 0) admit(left, out);
   // Followers are for the next step at the earliest, when their leader's KV is there.
-  for (sequence_id leader : prompts_planned_) fork_followers(leader, out);
+  for (sequence_id leader : prompts_planned_)
+    fork_followers(leader, out);
   prompts_planned_.clear();
   make_room(left, out);
 }
@@ -248,7 +250,8 @@ void planner::settle(sequence_id id) {
 }
 
 void planner::forget_device() {
-  for (released& r : released_) r.leased = r.opened = false;
+  for (released& r : released_)
+    r.leased = r.opened = false;
   for (table* t : {&running_, &waiting_}) {
     for (auto& [id, s] : *t) {
       s.in_flight = s.drawing = s.computed = s.blocks = s.shared = 0;

@@ -4,13 +4,13 @@
 // numbers: how many tokens are known, how many are computed, how many blocks are leased.
 //
 // Rules. Decodes first, each one token; then prefills under way, then admissions, in order of
-// arrival, within max_step_tokens (a long prompt is cut into chunks). An admission leases the blocks
-// of all its known tokens, so that only decodes grow afterwards. When a decode finds no block, the
-// youngest holder is preempted: it gives up its blocks and is computed again later from its known
-// tokens (paused ones are taken first). The oldest sequence can therefore always go on, and every
-// request that fits the pool alone ends. The choices of one request share the full blocks of their
-// prompt: the first choice computes them, the others wait for that and then fork its lease.
-// Steps are planned ahead of their results: a sequence that leaves keeps its blocks until no
+// arrival, within max_step_tokens (a long prompt is cut into chunks). An admission leases the
+// blocks of all its known tokens, so that only decodes grow afterwards. When a decode finds no
+// block, the youngest holder is preempted: it gives up its blocks and is computed again later from
+// its known tokens (paused ones are taken first). The oldest sequence can therefore always go on,
+// and every request that fits the pool alone ends. The choices of one request share the full blocks
+// of their prompt: the first choice computes them, the others wait for that and then fork its
+// lease. Steps are planned ahead of their results: a sequence that leaves keeps its blocks until no
 // outstanding step has a row of it.
 #pragma once
 
@@ -32,7 +32,7 @@ struct plan_limits {
 
 struct new_sequence {
   sequence_id id = 0;
-  sequence_id leader = 0; ///< first choice of the same request, added before; 0: this one
+  sequence_id leader = 0;         ///< first choice of the same request, added before; 0: this one
   std::int32_t prompt_tokens = 0; ///< at least 1
   std::int32_t max_new = 0;       ///< at least 1
 };
@@ -137,7 +137,7 @@ private:
   plan_limits limits_;
   table running_;
   table waiting_;
-  table held_; ///< choices that wait for their leader's prompt
+  table held_;                               ///< choices that wait for their leader's prompt
   std::vector<sequence_id> prompts_planned_; ///< leaders whose prompt the plan being made completes
   std::vector<released> released_;
 };

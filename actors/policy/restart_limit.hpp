@@ -15,7 +15,8 @@ public:
 
   /// Notes a failure; false when it is one too many.
   bool allows(std::chrono::steady_clock::time_point now) {
-    while (!failures_.empty() && now - failures_.front() > window_) failures_.pop_front();
+    while (!failures_.empty() && now - failures_.front() > window_)
+      failures_.pop_front();
     failures_.push_back(now);
     return failures_.size() <= most_;
   }

@@ -4,7 +4,8 @@
 
 namespace twill::actors {
 
-stop_matcher::stop_matcher(const std::vector<std::string>& stops, bool include) : include_(include) {
+stop_matcher::stop_matcher(const std::vector<std::string>& stops, bool include)
+    : include_(include) {
   for (const std::string& stop : stops)
     if (!stop.empty()) stops_.push_back(stop);
 }

@@ -163,6 +163,7 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
     REQUIRE(eventually([&] { return b.port.stats().kv_blocks_used > 0; }));
     b.port.cancel(id);
     const auto events = r.n_events();
+    REQUIRE(eventually([&] { return b.port.stats().requests_running == 0; }));
     plan->allow(2); // the two steps that were prepared already
     CHECK(b.no_blocks_used());
     CHECK(r.n_events() <= events + 1);
@@ -175,6 +176,7 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
     REQUIRE(r.wait_tokens(3));
     REQUIRE(plan->step_waits());
     b.port.cancel(id);
+    REQUIRE(eventually([&] { return b.port.stats().requests_running == 0; }));
     plan->allow(2);
     CHECK(b.no_blocks_used());
     CHECK_FALSE(r.over());
@@ -187,6 +189,7 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
     b.port.cancel(two);
     REQUIRE(eventually([&] { return b.port.stats().requests_waiting == 0; }));
     b.port.cancel(one);
+    REQUIRE(eventually([&] { return b.port.stats().requests_running == 0; }));
     plan->allow(2);
     CHECK(b.no_blocks_used());
   }
@@ -196,6 +199,7 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
   b.port.submit(text_request("next", 8), after.callback());
   REQUIRE(after.wait_over());
   CHECK(after.text() == solo("next", 8).text);
+  CHECK(b.port.stats().executor_restarts == 0);
 }
 
 TEST_CASE("a paused request stands still and goes on where it was", "[actors]") {

@@ -32,8 +32,8 @@ TEST_CASE("a failed step fails its own requests; the others go on with the same 
   std::vector<recorder> all(6);
   std::vector<actors::request_id> ids;
   for (int i = 0; i < 4; ++i)
-    ids.push_back(b.port.submit(endless(prompt_of(i, 9), 30),
-                                all[static_cast<std::size_t>(i)].callback()));
+    ids.push_back(
+        b.port.submit(endless(prompt_of(i, 9), 30), all[static_cast<std::size_t>(i)].callback()));
   plan->allow(5);
   REQUIRE(all[0].wait_tokens(3));
   REQUIRE(plan->step_waits());
@@ -152,7 +152,8 @@ TEST_CASE("abort_all ends everything with shutting_down", "[actors]") {
   bench b({}, plan);
   REQUIRE(b.ready());
   std::vector<recorder> all(12);
-  for (auto& r : all) b.port.submit(endless("abort", 150), r.callback());
+  for (auto& r : all)
+    b.port.submit(endless("abort", 150), r.callback());
   REQUIRE(all[0].wait_tokens(2));
   std::atomic<bool> drained{false};
   b.port.drain([&] { drained = true; });
@@ -177,12 +178,15 @@ TEST_CASE("an engine may be destroyed at any moment", "[actors]") {
       plan->delay_us = 200;
       bench b({}, plan);
       if (round % 3 != 0) REQUIRE(b.ready());
-      for (auto& r : all) b.port.submit(endless("destroy", 150), r.callback());
+      for (auto& r : all)
+        b.port.submit(endless("destroy", 150), r.callback());
       if (round % 3 == 2) REQUIRE(all[0].wait_tokens(2));
     }
-    for (std::size_t i = 0; i < all.size(); ++i) seen[i] = all[i].n_events();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      seen[i] = all[i].n_events();
     std::this_thread::sleep_for(5ms);
-    for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i].n_events() == seen[i]);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      CHECK(all[i].n_events() == seen[i]);
     CHECK(std::chrono::steady_clock::now() - begun < patience);
   }
 }
@@ -203,8 +207,8 @@ TEST_CASE("submit, cancel, pause and resume from many threads leave nothing behi
       for (int i = 0; i < 40; ++i) {
         recorder r;
         const int seed = c * 100 + i;
-        const auto id = b.port.submit(endless(prompt_of(seed, 1 + seed % 50), 1 + seed % 60),
-                                      r.callback());
+        const auto id =
+            b.port.submit(endless(prompt_of(seed, 1 + seed % 50), 1 + seed % 60), r.callback());
         if (seed % 4 == 1) {
           if (seed % 8 == 1) std::this_thread::sleep_for(2ms);
           b.port.cancel(id);
@@ -221,7 +225,8 @@ TEST_CASE("submit, cancel, pause and resume from many threads leave nothing behi
       }
     });
   }
-  for (auto& t : clients) t.join();
+  for (auto& t : clients)
+    t.join();
   CHECK(wrong == 0);
   CHECK(b.no_blocks_used());
   CHECK(eventually([&] {

@@ -1,5 +1,6 @@
-// planner and block_pool together, driven by random operations as the batcher drives them: two plans
-// outstanding, results that come back later, sequences that end, are cancelled, paused and resumed.
+// planner and block_pool together, driven by random operations as the batcher drives them: two
+// plans outstanding, results that come back later, sequences that end, are cancelled, paused and
+// resumed.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -20,10 +21,10 @@ struct sim_sequence {
   std::int32_t max_new = 0;
   std::int32_t ends_at = 0; ///< output tokens after which an end id is drawn
   std::int32_t output = 0;
-  bool left = false;   ///< told to leave
+  bool left = false; ///< told to leave
   bool paused = false;
-  bool open = false;   ///< the executor's view
-  bool finished = false; ///< drew its end id or its last token
+  bool open = false;       ///< the executor's view
+  bool finished = false;   ///< drew its end id or its last token
   std::int32_t stored = 0; ///< positions in KV, the executor's view
   std::vector<std::int32_t> blocks;
 };
@@ -63,7 +64,8 @@ public:
   void cancel_one() {
     if (group_.empty()) return;
     auto g = std::next(group_.begin(), pick(0, static_cast<std::int32_t>(group_.size()) - 1));
-    for (sequence_id id : g->second) leave(id);
+    for (sequence_id id : g->second)
+      leave(id);
     group_.erase(g);
     settle();
   }
@@ -160,7 +162,8 @@ private:
     for (const released& r : out) {
       // Nothing is released while an outstanding step refers to it.
       for (const sim_plan& plan : outstanding_)
-        for (const planned_row& row : plan.rows) REQUIRE(row.id != r.id);
+        for (const planned_row& row : plan.rows)
+          REQUIRE(row.id != r.id);
       if (r.leased) pool_.drop(r.id);
       sim_sequence& s = all_.at(r.id);
       s.blocks.clear();
@@ -183,8 +186,10 @@ private:
     // Blocks that an outstanding step writes or reads must not be granted again.
     std::set<std::int32_t> busy;
     for (const sim_plan& plan : outstanding_)
-      for (const auto& [id, blocks] : plan.tables) busy.insert(blocks.begin(), blocks.end());
-    for (sequence_id id : d.opened) all_.at(id).open = true;
+      for (const auto& [id, blocks] : plan.tables)
+        busy.insert(blocks.begin(), blocks.end());
+    for (sequence_id id : d.opened)
+      all_.at(id).open = true;
     for (const lease_growth& g : d.grows) {
       std::vector<std::int32_t> fresh;
       REQUIRE(pool_.grow(g.id, g.n_blocks, fresh));
@@ -255,16 +260,27 @@ TEST_CASE("random operation sequences keep the planner's invariants and every re
     simulation sim(seed, limits, any(1, 24));
     for (int op = 0; op < 300; ++op) {
       switch (any(0, 9)) {
-      case 0: sim.arrive(); break;
-      case 1: any(0, 2) == 0 ? sim.cancel_one() : void(); break;
-      case 2: sim.pause_one(true); break;
-      case 3: sim.pause_one(false); break;
+      case 0:
+        sim.arrive();
+        break;
+      case 1:
+        any(0, 2) == 0 ? sim.cancel_one() : void();
+        break;
+      case 2:
+        sim.pause_one(true);
+        break;
+      case 3:
+        sim.pause_one(false);
+        break;
       case 4:
         if (any(0, 30) == 0) sim.lose_device();
         break;
       case 5:
-      case 6: sim.step_back(); break;
-      default: sim.pump();
+      case 6:
+        sim.step_back();
+        break;
+      default:
+        sim.pump();
       }
     }
     sim.resume_all();
@@ -275,7 +291,8 @@ TEST_CASE("random operation sequences keep the planner's invariants and every re
       if (sim.n_outstanding() == 2 || !sent) sim.step_back();
       REQUIRE(guard < 400000);
     }
-    while (sim.n_outstanding() > 0) sim.step_back();
+    while (sim.n_outstanding() > 0)
+      sim.step_back();
     REQUIRE(sim.pool().used() == 0);
     REQUIRE(sim.pool().leases() == 0);
     preemptions += sim.preemptions;
@@ -324,20 +341,24 @@ TEST_CASE("choices share the full blocks of their prompt", "[actors][policy]") {
   planner p({64, 8, 4});
   block_pool pool(32);
   decision d;
-  for (sequence_id id : {1, 2, 3}) p.add({id, id == 1 ? sequence_id{0} : 1, 10, 4});
+  for (sequence_id id : {1, 2, 3})
+    p.add({id, id == 1 ? sequence_id{0} : 1, 10, 4});
   p.plan(pool.free(), d);
   REQUIRE(d.rows.size() == 1);
   REQUIRE(d.forks.size() == 2);
   CHECK(d.forks[0].n_blocks == 2);
   std::vector<std::int32_t> ids;
-  for (const auto& g : d.grows) REQUIRE(pool.grow(g.id, g.n_blocks, ids));
-  for (const auto& f : d.forks) REQUIRE(pool.fork(f.id, f.from, f.n_blocks));
+  for (const auto& g : d.grows)
+    REQUIRE(pool.grow(g.id, g.n_blocks, ids));
+  for (const auto& f : d.forks)
+    REQUIRE(pool.fork(f.id, f.from, f.n_blocks));
   CHECK(pool.used() == 3);
   p.plan(pool.free(), d);
   REQUIRE(d.rows.size() == 3);
   CHECK(d.rows[1].first_position == 8);
   CHECK(d.rows[1].n_tokens == 2);
-  for (const auto& g : d.grows) REQUIRE(pool.grow(g.id, g.n_blocks, ids));
+  for (const auto& g : d.grows)
+    REQUIRE(pool.grow(g.id, g.n_blocks, ids));
   CHECK(pool.used() == 5);
   pool.drop(1);
   CHECK(pool.used() == 4); // the two shared blocks live on

@@ -1,6 +1,6 @@
 // A step_runner whose "model" can be recomputed by the test: the next token is a hash of everything
-// the sequence's KV holds, read back through the block table. A wrong table, a block with two owners
-// or a lost position changes the text. Also a tokenizer of bytes, and a recorder of events.
+// the sequence's KV holds, read back through the block table. A wrong table, a block with two
+// owners or a lost position changes the text. Also a tokenizer of bytes, and a recorder of events.
 #pragma once
 
 #include <atomic>
@@ -30,10 +30,11 @@ constexpr auto patience = 20s; ///< no wait of a test is longer
 /// Ids 0..255 are bytes, 256 ends a sequence.
 class byte_tokenizer final : public models::tokenizer {
 public:
-  models::result<std::vector<models::token_id>> encode(std::string_view text,
-                                                       const models::encode_options&) const override {
+  models::result<std::vector<models::token_id>>
+  encode(std::string_view text, const models::encode_options&) const override {
     std::vector<models::token_id> ids;
-    for (unsigned char c : text) ids.push_back(c);
+    for (unsigned char c : text)
+      ids.push_back(c);
     return ids;
   }
   models::result<std::vector<models::token_id>>
@@ -72,7 +73,8 @@ inline std::int32_t next_token(std::uint64_t context_hash, float temperature, st
 
 inline std::uint64_t hash_of(const std::vector<std::int32_t>& tokens) {
   std::uint64_t h = 1;
-  for (std::int32_t t : tokens) h = mix(h, static_cast<std::uint64_t>(t));
+  for (std::int32_t t : tokens)
+    h = mix(h, static_cast<std::uint64_t>(t));
   return h;
 }
 
@@ -87,7 +89,8 @@ inline solo_result solo(const std::string& prompt, std::int32_t max_tokens, floa
                         std::uint64_t seed = 0, std::int32_t min_tokens = 0,
                         bool ignore_eos = false) {
   std::vector<std::int32_t> tokens;
-  for (unsigned char c : prompt) tokens.push_back(c);
+  for (unsigned char c : prompt)
+    tokens.push_back(c);
   solo_result out;
   while (out.n_tokens < max_tokens) {
     const bool may_end = out.n_tokens >= min_tokens;
@@ -200,7 +203,8 @@ public:
     out.logprobs.assign(batch.draws.size(), -0.5f);
     std::size_t s = 0;
     for (std::size_t d = 0; d < batch.draws.size(); ++d) {
-      while (batch.first_token[s + 1] <= batch.logit_rows[d]) ++s;
+      while (batch.first_token[s + 1] <= batch.logit_rows[d])
+        ++s;
       out.tokens.push_back(draw(batch, s, batch.draws[d]));
     }
     return nothing{};
@@ -212,8 +216,8 @@ private:
     const auto column = static_cast<std::size_t>(position / script_->block_tokens);
     const std::int32_t block =
         batch.block_table.at(s * static_cast<std::size_t>(batch.max_blocks) + column);
-    return kv_.at(static_cast<std::size_t>(block * script_->block_tokens +
-                                           position % script_->block_tokens));
+    return kv_.at(
+        static_cast<std::size_t>(block * script_->block_tokens + position % script_->block_tokens));
   }
   std::int32_t draw(const actors::step_batch& batch, std::size_t s, const actors::draw_spec& d) {
     std::uint64_t h = 1;
@@ -294,7 +298,8 @@ public:
       auto& c = state->choices[static_cast<std::size_t>(e.choice)];
       if (c.finish && (!e.tokens.empty() || !e.text.empty()))
         state->broken = "a token after the choice's finish";
-      for (const auto& t : e.tokens) c.ids.push_back(t.chosen.id);
+      for (const auto& t : e.tokens)
+        c.ids.push_back(t.chosen.id);
       c.text += e.text;
       if (e.finish) {
         c.finish = e.finish;
@@ -310,21 +315,37 @@ public:
     };
   }
 
-  bool wait_over() { return wait([](const state& s) { return s.over; }); }
+  bool wait_over() {
+    return wait([](const state& s) { return s.over; });
+  }
   bool wait_tokens(std::size_t n) {
     return wait([n](const state& s) { return s.choices[0].ids.size() >= n; });
   }
-  bool over() const { return locked([](const state& s) { return s.over; }); }
-  std::size_t n_events() const { return locked([](const state& s) { return s.n_events; }); }
-  std::size_t n_tokens() const { return locked([](const state& s) { return s.choices[0].ids.size(); }); }
-  std::string broken() const { return locked([](const state& s) { return s.broken; }); }
-  choice result(std::size_t i = 0) const { return locked([i](const state& s) { return s.choices[i]; }); }
+  bool over() const {
+    return locked([](const state& s) { return s.over; });
+  }
+  std::size_t n_events() const {
+    return locked([](const state& s) { return s.n_events; });
+  }
+  std::size_t n_tokens() const {
+    return locked([](const state& s) { return s.choices[0].ids.size(); });
+  }
+  std::string broken() const {
+    return locked([](const state& s) { return s.broken; });
+  }
+  choice result(std::size_t i = 0) const {
+    return locked([i](const state& s) { return s.choices[i]; });
+  }
   std::string text(std::size_t i = 0) const { return result(i).text; }
   std::optional<actors::request_error> error() const {
     return locked([](const state& s) { return s.error; });
   }
-  actors::usage use() const { return locked([](const state& s) { return s.use; }); }
-  std::vector<std::int32_t> prompt_ids() const { return locked([](const state& s) { return s.prompt_ids; }); }
+  actors::usage use() const {
+    return locked([](const state& s) { return s.use; });
+  }
+  std::vector<std::int32_t> prompt_ids() const {
+    return locked([](const state& s) { return s.prompt_ids; });
+  }
 
 private:
   std::shared_ptr<state> state_ = std::make_shared<state>();
@@ -341,13 +362,15 @@ inline actors::request text_request(const std::string& prompt, std::int32_t max_
 
 inline std::string prompt_of(int seed, int length) {
   std::string s;
-  for (int i = 0; i < length; ++i) s += static_cast<char>('A' + (seed * 31 + i * 7 + i / 5) % 26);
+  for (int i = 0; i < length; ++i)
+    s += static_cast<char>('A' + (seed * 31 + i * 7 + i / 5) % 26);
   return s;
 }
 
 /// An engine over a script, ready.
 struct bench {
-  explicit bench(config::options options = {}, std::shared_ptr<script> s = std::make_shared<script>())
+  explicit bench(config::options options = {},
+                 std::shared_ptr<script> s = std::make_shared<script>())
       : plan(std::move(s)), engine(actors::start_engine_with(options, runners(plan))),
         port(engine->port()) {}
   bool ready() {

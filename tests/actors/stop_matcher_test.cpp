@@ -67,12 +67,14 @@ TEST_CASE("the result does not depend on where the text is cut", "[actors][stop]
   auto any = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(rng); };
   auto text_of = [&](int low, int high) {
     std::string s;
-    for (int n = any(low, high); n > 0; --n) s += static_cast<char>('a' + any(0, 2));
+    for (int n = any(low, high); n > 0; --n)
+      s += static_cast<char>('a' + any(0, 2));
     return s;
   };
   for (int round = 0; round < 4000; ++round) {
     std::vector<std::string> stops;
-    for (int n = any(1, 4); n > 0; --n) stops.push_back(text_of(1, 5));
+    for (int n = any(1, 4); n > 0; --n)
+      stops.push_back(text_of(1, 5));
     const std::string text = text_of(0, 24);
     std::vector<std::string> pieces;
     for (std::size_t at = 0; at < text.size();) {
