@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t read_bytes = 8 * 1024;
 constexpr std::size_t max_pipelined_bytes = 64 * 1024;
 constexpr std::uint32_t max_head_bytes = 32 * 1024;
-constexpr std::chrono::seconds linger_time{2};
+constexpr std::chrono::seconds linger_time{1};
 
 class http_session final : public session, public std::enable_shared_from_this<http_session> {
 public:

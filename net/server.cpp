@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 constexpr int send_buffer_bytes = 256 * 1024;
 constexpr milliseconds accept_pause{100}; ///< after running out of file descriptors
 constexpr milliseconds drain_poll{20};
-constexpr milliseconds flush_grace{2000}; ///< for last frames to leave
+constexpr milliseconds flush_grace{1200}; ///< for last frames to leave
 
 struct address {
   std::string host;

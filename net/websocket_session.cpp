@@ -8,6 +8,7 @@
 #include "config/base/log.hpp"
 #include "net/deadline.hpp"
 #include "net/error_map.hpp"
+#include "net/patient_socket.hpp"
 #include "net/protocol/responses_socket.hpp"
 #include "net/protocol/stream_dialect.hpp"
 #include "net/write_queue.hpp"
@@ -15,7 +16,8 @@
 namespace twill::net {
 namespace {
 
-constexpr std::chrono::seconds cut_off_grace{2};
+constexpr std::chrono::seconds close_grace{1};  ///< for the client to close its end
+constexpr std::chrono::seconds answer_grace{5}; ///< for its answer to our close frame
 constexpr std::size_t kept_buffer_bytes = 8 * 1024;
 
 class websocket_session final : public session,
@@ -23,7 +25,7 @@ class websocket_session final : public session,
                                 public std::enable_shared_from_this<websocket_session> {
 public:
   websocket_session(tcp::socket socket, server_context& context, websocket_handshake handshake)
-      : context_(context), handshake_(std::move(handshake)), ws_(std::move(socket)),
+      : context_(context), handshake_(std::move(handshake)), ws_(patient_socket(std::move(socket))),
         deadline_(ws_.get_executor()),
         gate_(static_cast<std::size_t>(context.options.server.max_write_queue_bytes)),
         buffer_(static_cast<std::size_t>(context.options.server.max_frame_bytes) + 1) {}
@@ -90,6 +92,9 @@ private:
           response.set("X-Request-Id", id);
         }));
     ws_.read_message_max(static_cast<std::size_t>(limits.max_frame_bytes));
+    ws_.control_callback([this](websocket::frame_type kind, beast::string_view) {
+      if (kind == websocket::frame_type::close) on_peer_closing();
+    });
     ws_.auto_fragment(false);
     ws_.text(true);
     ws_.async_accept(handshake_->message, [self = shared_from_this()](error_code error) {
@@ -102,7 +107,7 @@ private:
   }
 
   void read() {
-    if (reading_ || ended_ || close_wanted_.has_value() || !gate_.open()) return;
+    if (reading_ || ended_ || lingering_ || close_wanted_.has_value() || !gate_.open()) return;
     reading_ = true;
     ws_.async_read(buffer_, [self = shared_from_this()](error_code error, std::size_t) {
       self->reading_ = false;
@@ -114,7 +119,8 @@ private:
     if (ended_) return;
     if (error) {
       if (log::enabled(log::level::debug)) log::debug("websocket: " + error.message());
-      return end(); // Beast has answered a broken frame with its close code already
+      if (!close_started_) linger(); // else our own closing handshake goes on
+      return;
     }
     if (ws_.got_binary()) {
       fail({errc::binary_frame, "frame must be text, got binary", ""});
@@ -129,7 +135,7 @@ private:
 
   void on_engine_events() {
     auto events = requests_->take_events();
-    if (ended_ || close_wanted_.has_value()) return;
+    if (ended_ || close_sent_ || close_wanted_.has_value()) return;
     for (auto& [key, ev] : events)
       dialect_->on_event(key, std::move(ev));
     flush();
@@ -150,34 +156,39 @@ private:
   }
 
   void flush() {
-    if (!open_ || ended_ || writing_ || close_sent_) return;
+    if (!open_ || ended_) return;
+    if (!writing_ && !close_sent_) write_next();
+    check_gate();
+    arm();
+  }
+
+  void write_next() {
     if (dialect_->next_frame(frame_)) {
       writing_ = true;
       write_since_ = clock::now();
       ws_.async_write(
           asio::buffer(frame_),
           [self = shared_from_this()](error_code error, std::size_t) { self->on_written(error); });
-    } else {
-      if (draining_ && dialect_->idle()) want_close(1001, "the server is shutting down");
-      if (close_wanted_.has_value()) send_close();
+      return;
     }
-    check_gate();
-    arm();
+    if (draining_ && dialect_->idle()) want_close(1001, "the server is shutting down");
+    if (close_wanted_.has_value()) send_close();
   }
 
   void on_written(error_code error) {
     writing_ = false;
     frame_.clear();
     if (frame_.capacity() > kept_buffer_bytes) frame_ = {};
-    if (ended_) return;
+    if (ended_ || lingering_) return;
     if (error) return end();
     flush();
     read(); // the gate may have opened
   }
 
   void send_close() {
-    close_sent_ = true;
-    ws_.async_close(*close_wanted_, [self = shared_from_this()](error_code) { self->end(); });
+    close_sent_ = close_started_ = true;
+    give_up_at_ = clock::now() + answer_grace;
+    ws_.async_close(*close_wanted_, [self = shared_from_this()](error_code) { self->linger(); });
   }
 
   void check_gate() {
@@ -200,7 +211,7 @@ private:
 
   void cut_off() {
     fail({actors::errc::slow_reader, "output was not read for too long", ""});
-    give_up_at_ = clock::now() + cut_off_grace;
+    give_up_at_ = clock::now() + close_grace;
     arm();
   }
 
@@ -232,6 +243,36 @@ private:
     cut_off();
   }
 
+  /// The client asked to close: Beast answers, then waits for it to close its end, in bounded time.
+  void on_peer_closing() {
+    requests_->cancel_all();
+    close_sent_ = true;
+    give_up_at_ = clock::now() + close_grace;
+    arm();
+  }
+
+  /// Reads on for a moment: closing with unread input would reset the connection, and the client
+  /// might never see our close frame.
+  void linger() {
+    if (ended_ || lingering_) return;
+    lingering_ = true;
+    requests_->cancel_all();
+    give_up_at_ = clock::now() + close_grace;
+    arm();
+    error_code ignored;
+    ws_.next_layer().shutdown(tcp::socket::shutdown_send, ignored);
+    discard();
+  }
+
+  void discard() {
+    buffer_.clear();
+    ws_.next_layer().async_read_some(buffer_.prepare(kept_buffer_bytes),
+                                     [self = shared_from_this()](error_code error, std::size_t) {
+                                       if (error || self->ended_) return self->end();
+                                       self->discard();
+                                     });
+  }
+
   void end() {
     if (ended_) return;
     ended_ = true;
@@ -243,7 +284,7 @@ private:
 
   server_context& context_;
   std::optional<websocket_handshake> handshake_;
-  websocket::stream<tcp::socket, false> ws_;
+  websocket::stream<patient_socket, false> ws_;
   deadline deadline_;
   flow_gate gate_;
   beast::flat_buffer buffer_;
@@ -258,8 +299,10 @@ private:
   bool open_ = false;
   bool reading_ = false;
   bool writing_ = false;
-  bool close_sent_ = false;
+  bool close_sent_ = false;    ///< by us or, as an answer, by Beast: no frames after it
+  bool close_started_ = false; ///< our own closing handshake
   bool draining_ = false;
+  bool lingering_ = false;
   bool ended_ = false;
 };
 

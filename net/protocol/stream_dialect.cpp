@@ -71,7 +71,7 @@ void read_prompt(fields& from, actors::request& to) {
 
 void stream_dialect::on_message(std::string_view text) {
   auto parsed = parse_json(text);
-  if (!parsed.ok()) return refuse({}, parsed.code());
+  if (!parsed.ok()) return refuse({}, parsed.code(), false);
   const auto& message = parsed.value();
   const auto* op = message.find("op");
   const auto* name = op == nullptr ? nullptr : op->as_string();
@@ -86,10 +86,12 @@ void stream_dialect::on_message(std::string_view text) {
     json.end_object();
     return control(std::move(pong));
   }
-  refuse({}, {errc::invalid_field,
-              "`op` must be \"submit\", \"cancel\", \"credit\" or \"ping\", got " +
-                  (op == nullptr ? std::string("nothing") : describe(*op)),
-              "op"});
+  refuse({},
+         {errc::invalid_field,
+          "`op` must be \"submit\", \"cancel\", \"credit\" or \"ping\", got " +
+              (op == nullptr ? std::string("nothing") : describe(*op)),
+          "op"},
+         false);
 }
 
 result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& message,
@@ -131,16 +133,17 @@ result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& mess
 void stream_dialect::submit(const value& message) {
   fields ids(message);
   const auto id = read_id(ids);
+  if (streams_.contains(id)) // an end under this id would be taken for the running one's
+    return refuse(id, {errc::invalid_field, "`id` must not be in use, got " + id, "id"}, false);
   actors::request request;
   auto made = read_submit(message, request);
-  if (!made.ok()) return refuse(id, made.code());
-  if (streams_.contains(id))
-    return refuse(id, {errc::invalid_field, "`id` must not be in use, got " + id, "id"});
+  if (!made.ok()) return refuse(id, made.code(), true);
   const auto most = static_cast<std::size_t>(scope_.options.server.max_streams_per_socket);
   if (streams_.size() >= most)
     return refuse(id,
                   {errc::stream_limit,
-                   "a socket must run at most " + std::to_string(most) + " requests at once", ""});
+                   "a socket must run at most " + std::to_string(most) + " requests at once", ""},
+                  true);
   auto s = std::move(made).value();
   s->key = scope_.host.start(std::move(request));
   if (s->limited && s->credit == 0) scope_.host.pause(s->key);
@@ -152,12 +155,12 @@ stream_dialect::stream_ptr stream_dialect::find(const value& message, std::strin
   fields from(message);
   id = read_id(from);
   if (!from.ok()) {
-    refuse(id, from.error());
+    refuse(id, from.error(), false);
     return nullptr;
   }
   const auto found = streams_.find(id);
   if (found != streams_.end()) return found->second;
-  refuse(id, {errc::unknown_stream, "`id` must name a running request, got " + id, "id"});
+  refuse(id, {errc::unknown_stream, "`id` must name a running request, got " + id, "id"}, false);
   return nullptr;
 }
 
@@ -183,7 +186,7 @@ void stream_dialect::grant(const value& message) {
   std::int32_t n = 0;
   from.require("n");
   from.read("n", n, 1);
-  if (!from.ok()) return refuse(id, from.error());
+  if (!from.ok()) return refuse(id, from.error(), false);
   if (!s->limited) return; // unlimited already
   s->credit += n;
   if (s->credit <= 0) return;
@@ -196,7 +199,7 @@ void stream_dialect::on_event(request_table::key from, actors::event&& ev) {
   if (found == by_key_.end()) return;
   const auto s = found->second;
   if (ev.error.has_value()) {
-    refuse(s->id, from_engine(std::move(*ev.error)));
+    refuse(s->id, from_engine(std::move(*ev.error)), true);
     return forget(*s);
   }
   waiting_bytes_ += cost(ev);
@@ -304,17 +307,17 @@ void stream_dialect::control(std::string frame) {
   control_.push_back(std::move(frame));
 }
 
-void stream_dialect::refuse(const std::string& id, const api_error& error) {
+void stream_dialect::refuse(const std::string& id, const api_error& error, bool over) {
   std::string frame = "{";
   if (!id.empty()) frame += "\"id\":" + id + ",";
   frame += "\"status\":" + std::to_string(map_error(error).http_status) + ",\"error\":";
   append_error_object(frame, error);
-  frame += id.empty() ? "}" : ",\"done\":true}";
+  frame += over && !id.empty() ? ",\"done\":true}" : "}";
   control(std::move(frame));
 }
 
 void stream_dialect::on_error(const api_error& error) {
-  refuse({}, error);
+  refuse({}, error, false);
 }
 
 } // namespace twill::net

@@ -53,7 +53,8 @@ private:
   void write_output(json_writer& json, const stream& s, const actors::event& ev) const;
   void forget(const stream& s);
   void control(std::string frame);
-  void refuse(const std::string& id, const api_error& error);
+  /// `over`: nothing more comes under this id.
+  void refuse(const std::string& id, const api_error& error, bool over);
 
   dialect_scope scope_;
   std::unordered_map<std::string, stream_ptr> streams_; ///< by id

@@ -273,6 +273,15 @@ bool scripted_engine::wait_paused(int n, std::chrono::milliseconds within) const
   return changed_.wait_for(lock, within, [&] { return pauses_ >= n; });
 }
 
+bool scripted_engine::wait_stalled() const {
+  for (int i = 0; i < 100; ++i) {
+    const auto before = tokens_made();
+    std::this_thread::sleep_for(100ms);
+    if (tokens_made() == before) return true;
+  }
+  return false;
+}
+
 bool scripted_engine::wait_submitted(std::size_t n, std::chrono::milliseconds within) const {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, within, [&] { return submitted_.size() >= n; });

@@ -69,6 +69,8 @@ public:
   bool wait_running(std::size_t n, std::chrono::milliseconds within = 5s) const;
   bool wait_paused(int n, std::chrono::milliseconds within = 5s) const;
   bool wait_submitted(std::size_t n, std::chrono::milliseconds within = 5s) const;
+  /// True once no token was made for a while, within ten seconds.
+  bool wait_stalled() const;
   std::uint64_t tokens_made() const { return tokens_made_; }
   int paused_count() const { return pauses_; }
   int resumed_count() const { return resumes_; }

@@ -1,0 +1,74 @@
+// A blocking socket client for tests: raw bytes, HTTP replies, WebSocket frames made by hand, so
+// that tests can send what no proper client would. Every wait is bounded. POSIX sockets only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace twill::testing {
+
+struct http_result {
+  int status = 0;
+  std::map<std::string, std::string> headers; ///< names in lower case
+  std::string body;                           ///< chunks joined
+  /// Empty when absent.
+  std::string header(const std::string& name) const {
+    const auto found = headers.find(name);
+    return found == headers.end() ? std::string() : found->second;
+  }
+};
+
+struct ws_frame {
+  bool fin = true;
+  int opcode = 1;
+  std::string payload;
+  std::uint16_t close_code() const;
+};
+
+class client {
+public:
+  explicit client(std::uint16_t port, int receive_buffer_bytes = 0);
+  ~client();
+  client(const client&) = delete;
+  client& operator=(const client&) = delete;
+
+  void send(std::string_view bytes); ///< throws when the peer has closed
+  bool try_send(std::string_view bytes);
+  void close();
+  void reset(); ///< closes with RST
+  void shutdown_send();
+
+  /// Reads until `mark` is in what was read; throws on time-out or close.
+  std::string read_until(std::string_view mark,
+                         std::chrono::milliseconds within = std::chrono::seconds(5));
+  /// One HTTP reply, whole.
+  http_result read_reply(bool head_only = false);
+  http_result get(const std::string& path, const std::string& headers = "");
+  http_result post(const std::string& path, const std::string& body,
+                   const std::string& headers = "");
+  /// True when the peer closes within the time-out (bytes that come before are dropped).
+  bool closed_within(std::chrono::milliseconds within);
+
+  int upgrade(const std::string& path, const std::string& headers = ""); ///< the status
+  void send_frame(std::string_view payload, int opcode = 1, bool fin = true);
+  ws_frame read_frame();   ///< control frames included
+  std::string read_text(); ///< the next text message
+  void join_close();       ///< answers a close frame
+
+private:
+  bool fill(std::chrono::milliseconds within); ///< false on close
+  std::string take(std::size_t n);
+  std::string take_through(std::string_view mark);
+
+  int fd_ = -1;
+  std::string in_;
+};
+
+std::string post_text(const std::string& path, const std::string& body,
+                      const std::string& headers = "");
+
+} // namespace twill::testing

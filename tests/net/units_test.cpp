@@ -1,0 +1,206 @@
+// The small parts: error map, write queue, request table, response store, keys, heads, metrics.
+#include "net/api_keys.hpp"
+#include "net/error_map.hpp"
+#include "net/http_head.hpp"
+#include "net/metrics.hpp"
+#include "net/request_table.hpp"
+#include "net/response_store.hpp"
+#include "net/write_queue.hpp"
+#include "tests/catch.hpp"
+#include "tests/net/codec_support.hpp"
+
+#include <set>
+
+using namespace twill;
+using namespace twill::net;
+using namespace twill::testing;
+
+TEST_CASE("Every error code has a status, a close code, a type and a code") {
+  const auto check = [](const wire_error& w) {
+    CHECK(w.http_status >= 400);
+    CHECK(w.http_status < 600);
+    CHECK(w.close_code >= 1001);
+    CHECK(w.close_code <= 1013);
+    CHECK(!w.type.empty());
+    CHECK(!w.code.empty());
+    CHECK((w.http_status == 429 || w.http_status == 503) == (w.retry_after_s > 0));
+  };
+  std::set<std::string_view> codes;
+  for (int i = 0; i <= static_cast<int>(errc::stream_limit); ++i) {
+    check(map_error(static_cast<errc>(i)));
+    CHECK(codes.insert(map_error(static_cast<errc>(i)).code).second);
+  }
+  for (int i = 0; i <= static_cast<int>(actors::errc::slow_reader); ++i)
+    check(map_error(static_cast<actors::errc>(i)));
+  CHECK(map_error(actors::errc::unknown_model).http_status == 404);
+  CHECK(map_error(actors::errc::queue_full).http_status == 429);
+  CHECK(map_error(actors::errc::not_ready).http_status == 503);
+  CHECK(map_error(errc::body_too_large).http_status == 413);
+  CHECK(map_error(errc::binary_frame).close_code == 1003);
+}
+
+TEST_CASE("An error body is OpenAI's, and overload says when to come back") {
+  const auto reply = error_reply({actors::errc::queue_full, "too many \"waiting\"", ""});
+  CHECK(reply.status == 429);
+  CHECK(reply.headers.at(0) == std::pair<std::string, std::string>("Retry-After", "1"));
+  CHECK(
+      json(reply.body) ==
+      json(
+          R"({"error":{"message":"too many \"waiting\"","type":"rate_limit_error","param":null,"code":"queue_full"}})"));
+  const auto param = from_engine(actors::errc::invalid_argument, "`n` must be 1, got 2");
+  CHECK(param.param == "n");
+}
+
+TEST_CASE("Everything pushed during a write goes out with the next one") {
+  write_queue q;
+  q.push(std::string_view("a"));
+  CHECK(q.begin_write() == "a");
+  q.push(std::string_view("b"));
+  q.push(std::string("c"));
+  CHECK(q.bytes() == 3);
+  CHECK(q.writing());
+  q.end_write();
+  CHECK(q.begin_write() == "bc");
+  q.end_write();
+  CHECK(q.empty());
+}
+
+TEST_CASE("The flow gate shuts high and opens low") {
+  flow_gate gate(800);
+  CHECK(gate.update(400) == flow_gate::change::none);
+  CHECK(gate.update(401) == flow_gate::change::shut);
+  CHECK(gate.update(500) == flow_gate::change::none);
+  CHECK(gate.update(101) == flow_gate::change::none);
+  CHECK(gate.update(100) == flow_gate::change::opened);
+  CHECK(!gate.over_limit(800));
+  CHECK(gate.over_limit(801));
+}
+
+TEST_CASE("The request table hands out events in order and none after a cancel") {
+  scripted_engine engine;
+  std::atomic<int> wakes{0};
+  request_table table(engine, [&] { ++wakes; });
+  const auto a = table.start({});
+  const auto b = table.start({});
+  REQUIRE(engine.wait_running(0));
+  std::string text;
+  table.cancel(b);
+  for (auto& [key, ev] : table.take_events()) {
+    CHECK(key == a);
+    text += ev.text;
+  }
+  CHECK(text == "Hello, world");
+  CHECK(table.size() == 0);
+  CHECK(table.take_events().empty());
+  CHECK(wakes >= 1);
+}
+
+TEST_CASE("A request rests while any reason to pause holds") {
+  scripted_engine engine([](const actors::request&) {
+    script s;
+    s.start_delay = 1h;
+    return s;
+  });
+  request_table table(engine, [] {});
+  const auto key = table.start({});
+  table.pause(key, request_table::no_credit);
+  table.pause_all();
+  CHECK(engine.paused_count() == 1);
+  table.resume_all();
+  CHECK(engine.resumed_count() == 0);
+  table.resume(key, request_table::no_credit);
+  CHECK(engine.resumed_count() == 1);
+  table.pause_all();
+  table.start({}); // started while the socket is slow
+  CHECK(engine.paused_count() == 3);
+  table.close();
+  CHECK(engine.running() == 0);
+}
+
+TEST_CASE("Remembered responses are bounded, and private ones private") {
+  response_store store(10000, 3);
+  const auto with = [](std::size_t bytes) {
+    remembered_response r;
+    r.messages.push_back(value(std::string(bytes, 'x')));
+    return r;
+  };
+  store.put("a", "t", 0, with(10));
+  store.put("b", "t", 5, with(10));
+  CHECK(store.find("a", "t", 9) != nullptr);
+  CHECK(store.find("a", "u", 0) == nullptr);
+  CHECK(store.find("b", "t", 5) != nullptr);
+  CHECK(store.find("b", "t", 6) == nullptr);
+  store.erase("a", 5);
+  CHECK(store.find("a", "t", 0) != nullptr);
+  store.put("c", "t", 0, with(10));
+  store.put("d", "t", 0, with(10)); // the fourth: "a" leaves
+  CHECK(store.find("a", "t", 0) == nullptr);
+  store.put("e", "t", 0, with(9000)); // bytes: older ones leave
+  CHECK(store.held_bytes() <= 10000);
+  CHECK(store.find("c", "t", 0) == nullptr);
+  store.put("f", "t", 0, with(20000)); // could never fit
+  CHECK(store.find("f", "t", 0) == nullptr);
+  CHECK(store.find("e", "t", 0) != nullptr);
+}
+
+TEST_CASE("Bearer keys name their tenant") {
+  const api_keys none({});
+  CHECK(none.tenant_of("") == std::string());
+  const api_keys keys({"alpha", "beta"});
+  CHECK(keys.tenant_of("Bearer beta") == std::string("key-2"));
+  CHECK(keys.tenant_of("bearer  alpha") == std::string("key-1"));
+  for (const auto* bad :
+       {"", "Bearer", "Bearer ", "Bearer alph", "Bearer alpha2", "Basic alpha", "alpha"})
+    CHECK(!keys.tenant_of(bad).has_value());
+}
+
+TEST_CASE("Reply heads and chunks are framed as HTTP/1.1 wants") {
+  std::string out;
+  append_reply(out, {200, "{}"}, {"id-1", true, false, false});
+  CHECK(out.starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(contains(out, "X-Request-Id: id-1\r\n"));
+  CHECK(contains(out, "Content-Length: 2\r\n"));
+  CHECK(out.ends_with("\r\n\r\n{}"));
+  out.clear();
+  append_reply(out, {200, "{}"}, {"id", true, false, true});
+  CHECK(out.ends_with("\r\n\r\n"));
+  out.clear();
+  append_chunk(out, "0123456789abcdef");
+  append_chunk(out, "");
+  CHECK(out == "10\r\n0123456789abcdef\r\n");
+  CHECK(percent_decode("/a%2Fb%zz%4") == "/a/b%zz%4");
+}
+
+TEST_CASE("Metrics carry vLLM's names under our prefix") {
+  scripted_engine engine;
+  const auto text = metrics_text(engine, 3);
+  for (const auto* name : {"num_requests_running",
+                           "num_requests_waiting",
+                           "kv_cache_usage_perc",
+                           "num_preemptions_total",
+                           "prompt_tokens_total",
+                           "generation_tokens_total",
+                           "time_to_first_token_seconds_bucket",
+                           "inter_token_latency_seconds_count",
+                           "time_per_output_token_seconds_count",
+                           "e2e_request_latency_seconds_sum",
+                           "request_queue_time_seconds_count",
+                           "request_prefill_time_seconds_count",
+                           "request_decode_time_seconds_count",
+                           "request_prompt_tokens_count",
+                           "request_generation_tokens_count",
+                           "iteration_tokens_total_count",
+                           "process_resident_memory_bytes",
+                           "open_sockets",
+                           "kv_blocks_used",
+                           "kv_blocks_total"})
+    CHECK(
+        contains(text, std::string("\ntwill:") + name + "{engine=\"0\",model_name=\"test-model\""));
+  CHECK(contains(text, "twill:kv_cache_usage_perc{engine=\"0\",model_name=\"test-model\"} 0.25\n"));
+  CHECK(contains(text, "twill:open_sockets{engine=\"0\",model_name=\"test-model\"} 3\n"));
+  CHECK(contains(text, "le=\"0.1\"} 2\n"));
+  CHECK(contains(text, "le=\"1\"} 3\n"));
+  CHECK(contains(text, "le=\"+Inf\"} 4\n"));
+  CHECK(contains(text, "finished_reason=\"abort\"} 0\n"));
+  CHECK(contains(text, "block_size=\"16\",num_gpu_blocks=\"100\"} 1\n"));
+}
