@@ -79,6 +79,7 @@ public:
     if (!sampler.ok()) return startup_failure(sampler.error());
     sampler_.emplace(std::move(sampler).value());
     info.n_blocks = o.value().n_blocks;
+    info.memory_used_bytes = device_->memory_used();
     log::info("compute " + std::string(gpu::name_of(o.value().compute)) + ", KV " +
               gpu::name_of(o.value().kv_type) + ", device memory " +
               format_bytes(device_->memory_used()));

@@ -157,7 +157,10 @@ void session_core::token(const token_ready& what, steady_clock::time_point now) 
   const bool last = e.last;
   if (last) over_ = true;
   emit(std::move(e));
-  if (last) close(false, false);
+  if (last)
+    close(false, false);
+  else if (args_.control->silenced)
+    cancel(); // nobody listens any more
 }
 
 void session_core::append_text(choice_state& c, const token_ready& what, event& e) {
@@ -259,6 +262,14 @@ void session_core::close(bool aborted, bool error) {
     observe(s.request_prompt_tokens, use_.prompt_tokens);
     observe(s.request_generation_tokens, use_.completion_tokens);
   });
+  if (log::enabled(log::level::debug))
+    log::debug("request " + std::to_string(args_.id) +
+               (args_.what.client_id.empty() ? "" : " (" + args_.what.client_id + ")") +
+               (aborted ? " cancelled"
+                : error ? " failed"
+                        : " finished") +
+               " after " + std::to_string(use_.prompt_tokens) + " prompt and " +
+               std::to_string(use_.completion_tokens) + " output tokens");
   args_.on_event = nullptr;
   out_.over();
 }

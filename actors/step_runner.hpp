@@ -30,6 +30,7 @@ struct runner_info {
   std::int32_t n_blocks = 0;
   std::int32_t block_tokens = 0;
   std::int32_t max_context_tokens = 0; ///< prompt + output per sequence
+  std::int64_t memory_used_bytes = 0;
 };
 
 /// How one row of logits is drawn from. Spans and pointers are valid during run() only.

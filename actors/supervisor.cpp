@@ -30,7 +30,10 @@ served_model_ptr make_served(const config::options& options, const runner_info& 
                                .count();
   served->max_context_tokens = info.max_context_tokens;
   served->kv_tokens = static_cast<std::int64_t>(info.n_blocks) * info.block_tokens;
-  served->block_tokens = info.block_tokens;
+  std::size_t longest = 1;
+  for (std::int32_t id = 0; id < info.model->text->vocab_size(); ++id)
+    longest = std::max(longest, info.model->text->token_bytes(id, true).size());
+  served->max_prompt_bytes = longest * static_cast<std::size_t>(info.max_context_tokens);
   return served;
 }
 
@@ -48,6 +51,8 @@ public:
 
   void on_loaded(const runner_info& info) {
     info_ = info;
+    shared_->stats.update(
+        [&](engine_stats& s) { s.device_memory_used_bytes = info.memory_used_bytes; });
     if (!shared_->model()) {
       shared_->set_model(make_served(shared_->options, info));
       start_batcher();

@@ -16,10 +16,21 @@ failure<errc> from_models(const models::failure& error) {
   }
 }
 
+/// Tokenizing takes time in proportion to the text; what cannot fit is not worth it.
+result<nothing> check_bytes(const served_model& model, std::size_t bytes) {
+  if (bytes <= model.max_prompt_bytes) return nothing{};
+  return failure{errc::context_too_long,
+                 "`prompt` must be <= " + std::to_string(model.max_prompt_bytes) +
+                     " bytes to fit the context limit of " +
+                     std::to_string(model.max_context_tokens) + " tokens, got " +
+                     std::to_string(bytes) + " bytes"};
+}
+
 } // namespace
 
 result<std::vector<std::int32_t>> encode_text(const served_model& model, const text_prompt& text,
                                               bool parse_special) {
+  if (auto fits = check_bytes(model, text.text.size()); !fits.ok()) return fits.error();
   auto ids = model.files->text->encode(text.text, {text.add_special, parse_special});
   if (!ids.ok()) return from_models(ids.error());
   return std::move(ids).value();
@@ -42,6 +53,7 @@ result<models::rendered_prompt> render_chat(const served_model& model, const cha
 result<std::vector<std::int32_t>> encode_chat(const served_model& model, const chat_prompt& chat) {
   const auto rendered = render_chat(model, chat);
   if (!rendered.ok()) return rendered.error();
+  if (auto fits = check_bytes(model, rendered.value().text.size()); !fits.ok()) return fits.error();
   auto ids = model.files->text->encode_prompt(rendered.value().text, rendered.value().literal);
   if (!ids.ok()) return from_models(ids.error());
   return std::move(ids).value();

@@ -3,6 +3,7 @@
 // Immutable once made; shared by handle, any thread may read. It outlives an executor's restart.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,7 +18,8 @@ struct served_model {
   std::int64_t created_unix_s = 0;
   std::int32_t max_context_tokens = 0; ///< prompt + output of one sequence
   std::int64_t kv_tokens = 0;          ///< positions that the KV cache holds
-  std::int32_t block_tokens = 0;
+  /// Text that is longer cannot fit the context, whatever its tokens are: it is refused unread.
+  std::size_t max_prompt_bytes = 0;
 };
 using served_model_ptr = std::shared_ptr<const served_model>;
 

@@ -311,6 +311,8 @@ TEST_CASE("what cannot be served is refused with field, rule and value", "[actor
   CHECK(refusal(what).code == errc::unknown_model);
   CHECK(refusal(text_request("", 5)).code == errc::empty_prompt);
   CHECK(refusal(text_request(prompt_of(1, 100), 1)).code == errc::context_too_long);
+  CHECK(refusal(text_request(std::string(1000000, 'x'), 1)).message.find("got 1000000 bytes") !=
+        std::string::npos);
   const auto long_output = refusal(text_request("hello", 96));
   CHECK(long_output.code == errc::context_too_long);
   CHECK(long_output.param == "max_tokens");

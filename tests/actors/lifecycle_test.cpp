@@ -1,5 +1,9 @@
 // Failures and ends: executor restarts, giving up, drain, abort, destruction in mid-flight.
+#include <atomic>
+#include <ctime>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/actors/scripted_runner.hpp"
@@ -165,6 +169,35 @@ TEST_CASE("abort_all ends everything with shutting_down", "[actors]") {
     CHECK(r.broken() == "");
   }
   CHECK(eventually([&] { return drained.load(); }));
+  CHECK(b.no_blocks_used());
+}
+
+TEST_CASE("an idle engine sleeps", "[actors]") {
+  bench b;
+  REQUIRE(b.ready());
+  recorder r;
+  b.port.submit(endless("work", 20), r.callback());
+  REQUIRE(r.wait_over());
+  std::this_thread::sleep_for(100ms);
+  const auto before = std::clock();
+  std::this_thread::sleep_for(1s);
+  const double share = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  CHECK(share < 0.01);
+}
+
+TEST_CASE("a callback that throws costs its own request only", "[actors]") {
+  auto plan = std::make_shared<script>();
+  plan->delay_us = 300;
+  bench b({}, plan);
+  REQUIRE(b.ready());
+  recorder good;
+  b.port.submit(endless("thrower", 150), [](actors::event e) {
+    if (!e.tokens.empty()) throw std::runtime_error("a broken client");
+  });
+  b.port.submit(endless("good", 30), good.callback());
+  REQUIRE(good.wait_over());
+  CHECK(good.text() == solo("good", 30, 0, 0, 0, true).text);
+  CHECK(eventually([&] { return b.port.stats().finished_abort == 1; }));
   CHECK(b.no_blocks_used());
 }
 

@@ -1,8 +1,11 @@
 // The default model through the port: goldens, and 32 requests at once against each one alone.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "actors/engine.hpp"
@@ -180,6 +183,11 @@ TEST_CASE("a chat is rendered, answered and stopped by the model's own end", "[a
         static_cast<std::int32_t>(s.port.tokenize_chat("", chat).value().size()));
   REQUIRE(s.port.models().size() == 1);
   CHECK(s.port.models()[0].has_chat_template);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const auto before = std::clock();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  const double idle_share = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  CHECK(idle_share < 0.01);
 }
 
 TEST_CASE("a file that is no model leaves the engine failed, with the reason", "[actors][model]") {
