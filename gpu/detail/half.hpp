@@ -7,10 +7,11 @@
 #include <cstdint>
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
-#define TWILL_KERNEL_FUNCTION static inline __host__ __device__
+#define TWILL_KERNEL_MEMBER __host__ __device__
 #else
-#define TWILL_KERNEL_FUNCTION static inline
+#define TWILL_KERNEL_MEMBER
 #endif
+#define TWILL_KERNEL_FUNCTION static inline TWILL_KERNEL_MEMBER
 
 namespace twill::gpu::detail {
 

@@ -39,7 +39,7 @@ struct packed_view {
   const unsigned char* scales = nullptr;
   std::int64_t scales_stride = 0; ///< bytes per block
 
-  bool grouped() const { return kind >= weight_kind::grouped_u4; }
+  TWILL_KERNEL_MEMBER bool grouped() const { return kind >= weight_kind::grouped_u4; }
 };
 
 /// Scale and offset of one group and lane.

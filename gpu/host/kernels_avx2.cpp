@@ -3,6 +3,6 @@
 
 namespace twill::gpu::host {
 
-const kernels avx2_kernels = make_kernels<simd_avx2>();
+constinit const kernels avx2_kernels = make_kernels<simd_avx2>();
 
 } // namespace twill::gpu::host

@@ -3,6 +3,6 @@
 
 namespace twill::gpu::host {
 
-const kernels plain_kernels = make_kernels<simd_plain>();
+constinit const kernels plain_kernels = make_kernels<simd_plain>();
 
 } // namespace twill::gpu::host

@@ -1,0 +1,139 @@
+// int8 micro-kernels over a SIMD policy: grouped weights times activations quantised per 32
+// columns.
+#pragma once
+
+#include "gpu/host/tile_common.hpp"
+
+namespace twill::gpu::host {
+namespace {
+
+template <class S, bool U8, int Quads>
+inline const unsigned char* load_segment(const unsigned char* at,
+                                         typename S::codes (&codes)[Quads]) {
+  if constexpr (U8) {
+    for (int i = 0; i < Quads; ++i)
+      codes[i] = S::load_codes(at + i * 64);
+    return at + Quads * 64;
+  } else {
+    for (int i = 0; i < Quads / 2; ++i) {
+      const typename S::codes both = S::load_codes(at + i * 64);
+      codes[2 * i] = S::low4(both);
+      codes[2 * i + 1] = S::high4(both);
+    }
+    return at + Quads * 32;
+  }
+}
+
+template <class S, bool U8, int Segment, bool Stored, int R>
+inline void int8_rows(const tile& t, const quantised_rows& x, std::int64_t block,
+                      std::int64_t row) {
+  constexpr int quads = Segment / 4;
+  const packed_view& w = *t.weights;
+  const unsigned char* at = w.codes + block * w.codes_stride;
+  const unsigned char* scales = w.scales + block * w.scales_stride;
+  const std::int64_t groups = w.cols / w.group;
+  const std::int64_t segments = w.group / Segment;
+  const std::int8_t* values = x.values + row * x.values_stride;
+  const float* row_scales = x.scales + row * x.segments;
+  const std::uint32_t* terms = x.terms + row * x.segments;
+  typename S::f32 sum[R];
+  for (int r = 0; r < R; ++r)
+    sum[r] = S::zero();
+
+  for (std::int64_t g = 0; g < groups; ++g) {
+    const typename S::f32 scale = load_scale<S>(w, scales, Stored ? 2 * g : g);
+    typename S::f32 offset;
+    if constexpr (Stored) offset = load_scale<S>(w, scales, 2 * g + 1);
+    for (std::int64_t s = 0; s < segments; ++s) {
+      typename S::codes codes[quads];
+      at = load_segment<S, U8>(at, codes);
+      typename S::i32 exact[R];
+      for (int r = 0; r < R; ++r)
+        exact[r] = S::set1_i32(Stored ? 0 : static_cast<std::int32_t>(terms[r * x.segments]));
+      S::template dot<U8, R>(exact, codes, values, x.values_stride);
+      for (int r = 0; r < R; ++r) {
+        const auto both = S::mul(scale, S::set1(row_scales[r * x.segments]));
+        sum[r] = S::fma(both, S::to_f32(exact[r]), sum[r]);
+        if constexpr (Stored)
+          sum[r] = S::fma(offset, S::set1(detail::bits_to_f32(terms[r * x.segments])), sum[r]);
+      }
+      values += Segment;
+      ++row_scales;
+      ++terms;
+    }
+  }
+  for (int r = 0; r < R; ++r)
+    finish<S>(t, block, row + r, sum[r]);
+}
+
+template <class S, bool U8, int Segment, bool Stored>
+void tile_int8_of(const tile& t, const quantised_rows& x) {
+  constexpr int rows = Segment == 32 ? S::int8_rows : 2;
+  row_panels<rows>(t.m, [&](auto r, std::int64_t row) {
+    for (std::int64_t b = t.first_block; b < t.end_block; ++b)
+      int8_rows<S, U8, Segment, Stored, decltype(r)::value>(t, x, b, row);
+  });
+}
+
+template <class S>
+void tile_int8(const tile& t, const quantised_rows& x) {
+  const packed_view& w = *t.weights;
+  const auto pick = [&](auto u8, auto segment) {
+    constexpr bool is_u8 = decltype(u8)::value != 0;
+    constexpr int columns = decltype(segment)::value;
+    w.offsets_stored ? tile_int8_of<S, is_u8, columns, true>(t, x)
+                     : tile_int8_of<S, is_u8, columns, false>(t, x);
+  };
+  const bool u8 = w.kind == weight_kind::grouped_u8;
+  if (w.segment == 32)
+    u8 ? pick(count<1>{}, count<32>{}) : pick(count<0>{}, count<32>{});
+  else
+    u8 ? pick(count<1>{}, count<8>{}) : pick(count<0>{}, count<8>{});
+}
+
+/// 32 activations to int8 by their largest magnitude; the scale they carry.
+template <class S>
+inline float quantise_32(const float* x, std::int8_t* out) {
+  const typename S::f32 a = S::load(x);
+  const typename S::f32 b = S::load(x + 16);
+  const float largest = S::largest(S::max(S::abs(a), S::abs(b)));
+  // Below this the reciprocal overflows; such a group is zero for every purpose.
+  const float inverse = largest > 1e-30F ? 127.0F / largest : 0.0F;
+  S::store_i8(out, S::mul(a, S::set1(inverse)));
+  S::store_i8(out + 16, S::mul(b, S::set1(inverse)));
+  return largest > 1e-30F ? largest / 127.0F : 0.0F;
+}
+
+inline std::int32_t sum_of(const std::int8_t* q, std::int64_t n) {
+  std::int32_t sum = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    sum += q[i];
+  return sum;
+}
+
+template <class S>
+void quantise(const packed_view& w, const float* x, const quantised_rows& out, std::int64_t row) {
+  std::int8_t* q = out.values + row * out.values_stride;
+  float* scales = out.scales + row * out.segments;
+  std::uint32_t* terms = out.terms + row * out.segments;
+  for (std::int64_t k = 0; k < w.cols; k += detail::activation_group) {
+    const std::int64_t n = w.cols - k < 32 ? w.cols - k : 32;
+    float padded[32] = {};
+    const float* group = x + k;
+    if (n < 32) {
+      for (std::int64_t i = 0; i < n; ++i)
+        padded[i] = group[i];
+      group = padded;
+    }
+    const float scale = quantise_32<S>(group, q + k);
+    for (std::int64_t s = 0; s < n; s += w.segment) {
+      const std::int32_t sum = w.segment == 32 ? S::sum_32(q + k) : sum_of(q + k + s, 8);
+      *scales++ = scale;
+      *terms++ = w.offsets_stored ? detail::f32_to_bits(scale * static_cast<float>(sum))
+                                  : static_cast<std::uint32_t>(w.offset_factor * sum);
+    }
+  }
+}
+
+} // namespace
+} // namespace twill::gpu::host

@@ -1,0 +1,65 @@
+// What the int8 and the float micro-kernels share: panels of rows, scales, the write-out.
+//
+// Everything in these templates is in an unnamed namespace and nothing of the standard library is
+// called: a function compiled here for a wide instruction set must never be the copy that other
+// files link against.
+//
+// Order of sums, the same for every R (rows at once), B (blocks at once) and path: one accumulator
+// per output, columns ascending. That is what makes a row's result independent of its batch.
+// A policy S offers 16 floats (f32), 16 int32 (i32), 64 code bytes (codes), 16 bf16 pairs (pairs).
+#pragma once
+
+#include "gpu/host/kernels.hpp"
+
+namespace twill::gpu::host {
+namespace {
+
+using detail::packed_view;
+
+template <int N>
+struct count {
+  static constexpr int value = N;
+};
+
+/// Calls f(count<n>) for 1 <= n <= Max.
+template <int Max, class F>
+inline void with_count(std::int64_t n, F&& f) {
+  if constexpr (Max > 0) {
+    if (n == Max)
+      f(count<Max>{});
+    else
+      with_count<Max - 1>(n, f);
+  }
+}
+
+/// Cuts m rows into panels of at most Max: f(count<R>, first row).
+template <int Max, class F>
+inline void row_panels(std::int64_t m, F&& f) {
+  std::int64_t row = 0;
+  for (; row + Max <= m; row += Max)
+    f(count<Max>{}, row);
+  with_count<Max - 1>(m - row, [&](auto n) { f(n, row); });
+}
+
+template <class S>
+inline typename S::f32 load_scale(const packed_view& w, const unsigned char* base,
+                                  std::int64_t vector) {
+  return w.scales_f16
+             ? S::load_f16(reinterpret_cast<const std::uint16_t*>(base) + vector * detail::lanes)
+             : S::load(reinterpret_cast<const float*>(base) + vector * detail::lanes);
+}
+
+/// Writes one row's 16 sums: + bias, then + out when accumulating.
+template <class S>
+inline void finish(const tile& t, std::int64_t block, std::int64_t row, typename S::f32 sum) {
+  const std::int64_t first = block * detail::lanes;
+  const std::int64_t left = t.weights->rows - first;
+  const int n = left < detail::lanes ? static_cast<int>(left) : static_cast<int>(detail::lanes);
+  float* out = t.out + row * t.out_stride + first;
+  if (t.bias != nullptr) sum = S::add(sum, S::load_n(t.bias + first, n));
+  if (t.accumulate) sum = S::add(S::load_n(out, n), sum);
+  S::store_n(out, sum, n);
+}
+
+} // namespace
+} // namespace twill::gpu::host
