@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 
 #include "config/base/log.hpp"
 #include "net/deadline.hpp"
 #include "net/http_head.hpp"
+#include "net/http_reader.hpp"
 #include "net/request_table.hpp"
 #include "net/router.hpp"
 #include "net/websocket_session.hpp"
@@ -20,18 +18,16 @@ namespace twill::net {
 namespace {
 
 constexpr std::size_t read_bytes = 8 * 1024;
-constexpr std::size_t max_pipelined_bytes = 64 * 1024;
-constexpr std::uint32_t max_head_bytes = 32 * 1024;
 constexpr std::chrono::seconds linger_time{1};
 
 class http_session final : public session, public std::enable_shared_from_this<http_session> {
 public:
   http_session(tcp::socket socket, server_context& context)
       : context_(context), socket_(std::move(socket)), deadline_(socket_.get_executor()),
-        gate_(static_cast<std::size_t>(context.options.server.max_write_queue_bytes)) {}
+        gate_(static_cast<std::size_t>(context.options.server.max_write_queue_bytes)),
+        in_(context) {}
 
   ~http_session() override {
-    context_.body_bytes -= counted_body_bytes_;
     context_.open_sockets -= 1;
     context_.sessions.remove(registry_id_);
   }
@@ -53,7 +49,7 @@ public:
   void begin_drain() override {
     asio::post(socket_.get_executor(), [self = shared_from_this()] {
       self->keep_alive_ = false;
-      if (!self->busy_ && !self->receiving_) self->close_when_written();
+      if (!self->busy_ && !self->in_.receiving()) self->close_when_written();
     });
   }
 
@@ -63,14 +59,13 @@ public:
 
 private:
   using clock = deadline::clock;
-  using parser = http::request_parser<http::string_body>;
 
   // --- reading ---------------------------------------------------------------------------------
 
   void read() {
-    if (reading_ || closed_ || in_.size() >= max_pipelined_bytes) return;
+    if (reading_ || closed_ || in_.full()) return;
     reading_ = true;
-    socket_.async_read_some(in_.prepare(read_bytes),
+    socket_.async_read_some(in_.input().prepare(read_bytes),
                             [self = shared_from_this()](error_code error, std::size_t n) {
                               self->reading_ = false;
                               self->on_read(error, n);
@@ -81,10 +76,10 @@ private:
     if (closed_) return;
     if (error) return on_peer_gone();
     if (closing_) { // nothing more is wanted; read on only so that our last bytes arrive
-      in_.clear();
+      in_.input().clear();
       return read();
     }
-    in_.commit(n);
+    in_.input().commit(n);
     pump();
   }
 
@@ -98,82 +93,36 @@ private:
 
   /// Handles what has arrived until a reply must be waited for.
   void pump() {
-    while (!busy_ && !closing_ && !closed_ && in_.size() > 0 && gate_.open())
-      if (!parse_some()) break;
+    while (!busy_ && !closing_ && !closed_ && in_.has_input() && gate_.open())
+      if (!advance()) break;
     if (upgraded_) return;
     arm();
     read();
   }
 
   /// False when more bytes are needed.
-  bool parse_some() {
-    if (!receiving_) begin_request();
-    error_code error;
-    const auto used = parser_->put(in_.data(), error);
-    in_.consume(used);
-    if (error == http::error::need_more) error = {};
-    if (error) {
-      refuse(parse_error(error));
-      return false;
-    }
-    if (!count_body()) return false;
-    if (parser_->is_done()) {
-      on_request();
+  bool advance() {
+    if (!in_.receiving()) received_since_ = clock::now();
+    switch (in_.advance()) {
+    case http_reader::progress::done:
+      on_request(in_.take());
       return true;
-    }
-    if (parser_->is_header_done() && !head_seen_) on_head();
-    return used > 0;
-  }
-
-  void begin_request() {
-    receiving_ = true;
-    head_seen_ = false;
-    received_since_ = clock::now();
-    parser_.emplace();
-    parser_->eager(true);
-    parser_->header_limit(max_head_bytes);
-    parser_->body_limit(static_cast<std::uint64_t>(context_.options.server.max_body_bytes));
-  }
-
-  void on_head() {
-    head_seen_ = true;
-    const auto expect = parser_->get()[http::field::expect];
-    if (beast::iequals(expect, "100-continue") && in_.size() == 0) {
+    case http_reader::progress::failed:
+      refuse(in_.error());
+      return false;
+    case http_reader::progress::want_continue:
       out_.push(std::string_view("HTTP/1.1 100 Continue\r\n\r\n"));
       flush();
+      return false;
+    case http_reader::progress::need_more:
+      break;
     }
-  }
-
-  /// Bodies of all sockets together stay within a budget, whatever each declares.
-  bool count_body() {
-    const auto now = static_cast<std::int64_t>(parser_->get().body().size());
-    const auto total = context_.body_bytes += now - counted_body_bytes_;
-    counted_body_bytes_ = now;
-    const auto budget = 16 * context_.options.server.max_body_bytes;
-    if (total <= budget) return true;
-    refuse({errc::busy,
-            "unread request bodies of all clients must stay below " + std::to_string(budget) +
-                " bytes, got " + std::to_string(total),
-            ""});
     return false;
-  }
-
-  api_error parse_error(error_code error) const {
-    if (error == http::error::body_limit)
-      return {errc::body_too_large,
-              "body must be at most " + std::to_string(context_.options.server.max_body_bytes) +
-                  " bytes, got more",
-              ""};
-    if (error == http::error::header_limit || error == http::error::buffer_overflow)
-      return {errc::head_too_large,
-              "request line and headers must be at most " + std::to_string(max_head_bytes) +
-                  " bytes, got more",
-              ""};
-    return {errc::malformed_http, "request must be HTTP/1.1, got " + error.message(), ""};
   }
 
   /// Answers a request that cannot be read to its end, then closes.
   void refuse(const api_error& error) {
+    in_.abandon();
     keep_alive_ = false;
     if (request_id_.empty()) request_id_ = make_id("req_");
     reply(error_reply(error));
@@ -181,36 +130,21 @@ private:
 
   // --- one request -----------------------------------------------------------------------------
 
-  void on_request() {
-    auto message = parser_->release();
-    context_.body_bytes -= std::exchange(counted_body_bytes_, 0);
-    receiving_ = false;
-    parser_.reset();
+  void on_request(http_reader::message message) {
     http_1_0_ = message.version() < 11;
     head_only_ = message.method() == http::verb::head;
     keep_alive_ = message.keep_alive() && !context_.draining;
-    const auto id = message["X-Request-Id"];
-    const bool usable = !id.empty() && id.size() <= 128 &&
-                        std::all_of(id.begin(), id.end(), [](char c) { return c > 32 && c < 127; });
-    request_id_ = usable ? std::string(id) : make_id("req_");
-
-    http_request request;
-    request.method = std::string(message.method_string());
-    const std::string_view target(message.target().data(), message.target().size());
-    request.path = percent_decode(target.substr(0, target.find('?')));
-    request.authorization = std::string(message[http::field::authorization]);
-    request.request_id = request_id_;
+    auto request = describe_request(message);
+    request_id_ = request.request_id;
+    if (log::enabled(log::level::debug))
+      log::debug(request_id_ + " " + request.method + " " + request.path);
     if (websocket::is_upgrade(message)) return upgrade(request, std::move(message));
     request.body = std::move(message.body());
     busy_ = true;
-    auto what = log::enabled(log::level::debug)
-                    ? request_id_ + " " + request.method + " " + request.path
-                    : std::string();
-    if (!what.empty()) log::debug(what);
     answer(route(std::move(request), context_));
   }
 
-  void upgrade(const http_request& request, http::request<http::string_body> message) {
+  void upgrade(const http_request& request, http_reader::message message) {
     const auto path = find_websocket_path(request.path);
     auto tenant = context_.keys.tenant_of(request.authorization);
     api_error error{errc::upgrade_refused, "", ""};
@@ -221,7 +155,7 @@ private:
       error = {errc::unauthorized, "`Authorization` must be \"Bearer KEY\" with a known key", ""};
     else if (context_.draining)
       error = {actors::errc::shutting_down, "the server is draining", ""};
-    else if (in_.size() > 0)
+    else if (in_.has_input())
       error.message = "a WebSocket handshake must end the client's bytes until it is answered";
     else if (!out_.empty())
       error.message = "a WebSocket handshake must not be pipelined behind other requests";
@@ -270,7 +204,6 @@ private:
   void end_request() {
     call_.reset();
     busy_ = false;
-    receiving_ = false;
     waiting_since_ = clock::now();
     if (keep_alive_)
       flush();
@@ -413,7 +346,7 @@ private:
     socket_.shutdown(tcp::socket::shutdown_send, ignored);
     linger_until_ = clock::now() + linger_time;
     arm();
-    in_.clear();
+    in_.input().clear();
     read();
   }
 
@@ -435,7 +368,7 @@ private:
     auto due = deadline::time::max();
     if (out_.writing()) due = write_since_ + limits.slow_reader_timeout;
     if (!gate_.open()) due = std::min(due, shut_since_ + limits.slow_reader_timeout);
-    if (receiving_)
+    if (in_.receiving())
       due = std::min(due, received_since_ + limits.header_timeout);
     else if (!busy_ && out_.empty())
       due = std::min(due, waiting_since_ + limits.idle_timeout);
@@ -459,7 +392,7 @@ private:
     if (clock::now() < next_deadline()) return arm();
     if (linger_until_.has_value()) return close();
     if (out_.writing() || !gate_.open()) return cut_off();
-    if (!receiving_) return close(); // idle
+    if (!in_.receiving()) return close(); // idle
     refuse({errc::request_timeout,
             "request must arrive whole within " +
                 std::to_string(context_.options.server.header_timeout.count()) + " ms",
@@ -471,21 +404,17 @@ private:
   deadline deadline_;
   flow_gate gate_;
   write_queue out_;
-  beast::flat_buffer in_;
-  std::optional<parser> parser_;
+  http_reader in_;
   std::optional<request_table> requests_;
   std::optional<running_call> call_;
   std::string request_id_;
   std::uint64_t registry_id_ = 0;
-  std::int64_t counted_body_bytes_ = 0;
   deadline::time waiting_since_{};
   deadline::time received_since_{};
   deadline::time write_since_{};
   deadline::time shut_since_{};
   std::optional<deadline::time> linger_until_;
   bool reading_ = false;
-  bool receiving_ = false; ///< part of a request has arrived
-  bool head_seen_ = false;
   bool busy_ = false;    ///< a reply is being made
   bool closing_ = false; ///< no further requests; close once all is written
   bool closed_ = false;
