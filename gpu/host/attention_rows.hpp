@@ -68,23 +68,34 @@ inline void find_rows(const attention_work& w, const void* arena, int base, int 
     rows[j] = zeros;
 }
 
+/// This tile's keys, transposed, and where its values are: in place or as a padded f32 copy.
 template <class Element>
 inline void load_tile(const attention_work& w, int base, int begin, int end, int width,
                       attention_scratch& s) {
-  const Element* rows[tile_len];
-  find_rows<Element>(w, w.keys, base, begin, end, rows);
-  transpose_keys(rows, round_up(end, 16), w.head_dim, s.keys);
-  find_rows<Element>(w, w.values, base, begin, end, rows);
+  const Element* keys[tile_len];
+  const Element* values[tile_len];
+  find_rows<Element>(w, w.keys, base, begin, end, keys);
+  find_rows<Element>(w, w.values, base, begin, end, values);
+  prefetch_rows(values, begin, end, w.head_dim);
+  transpose_keys(keys, round_up(end, 16), w.head_dim, s.keys);
   if constexpr (sizeof(Element) == sizeof(float)) {
     if (width == w.head_dim) {
       for (int j = 0; j < tile_len; ++j)
-        s.value_rows[j] = rows[j];
+        s.value_rows[j] = values[j];
       return;
     }
   }
-  widen_values(rows, begin, end, w.head_dim, width, s.values);
+  widen_values(values, begin, end, w.head_dim, width, s.values);
   for (int j = 0; j < tile_len; ++j)
     s.value_rows[j] = s.values + j * width;
+}
+
+template <class Element>
+inline void prefetch_keys(const attention_work& w, int base, int end) {
+  if (end <= 0) return;
+  const Element* keys[tile_len];
+  find_rows<Element>(w, w.keys, base, 0, end, keys);
+  prefetch_rows(keys, 0, end, w.head_dim);
 }
 
 inline void scores_of(const attention_scratch& s, int row, int rows, int n, int head_dim,
@@ -183,8 +194,9 @@ inline void values_of(attention_scratch& s, int row, int rows, int width) {
 
 constexpr int rows_at_once = 6;
 
+/// The tile at `base`; the next one is asked for if it begins before `stop`.
 template <class Element>
-inline void run_tile(const attention_work& w, int base, int width, attention_scratch& s) {
+inline void run_tile(const attention_work& w, int base, int stop, int width, attention_scratch& s) {
   int begin = tile_len, end = 0;
   for (int t = 0; t < w.n_queries; ++t) {
     const visible v = seen_by(w, t);
@@ -212,6 +224,8 @@ inline void run_tile(const attention_work& w, int base, int width, attention_scr
     const float slope = w.slopes == nullptr ? 0 : w.slopes[row - t * w.n_heads];
     softmax_row(s, row, n, width, slope, static_cast<float>(base - w.positions[t]));
   }
+  const int ahead = stop - base - tile_len;
+  prefetch_keys<Element>(w, base + tile_len, ahead < tile_len ? ahead : tile_len);
   for (int row = 0; row < rows; row += rows_at_once)
     values_of(s, row, rows - row < rows_at_once ? rows - row : rows_at_once, width);
 }
@@ -236,7 +250,7 @@ inline void run_chunk(const attention_work& w, int chunk, int width, attention_s
   const int stop = base + attention_chunk < last ? base + attention_chunk : last;
   if (first > base) base = first / tile_len * tile_len;
   for (; base < stop; base += tile_len)
-    run_tile<Element>(w, base, width, s);
+    run_tile<Element>(w, base, stop, width, s);
 }
 
 /// Adds one chunk's result of a row to what was merged before. Not inlined: both callers must

@@ -70,16 +70,27 @@ inline void transpose8(const Element* const* rows, int d, float* to) {
 }
 #endif
 
+/// Asks for rows [begin, end) ahead of their use. Blocks lie anywhere, so the processor's own
+/// prefetchers lose track at each one; without this, decoding waits for every block.
+template <class Element>
+inline void prefetch_rows(const Element* const* rows, int begin, int end, int head_dim) {
+  const int bytes = head_dim * static_cast<int>(sizeof(Element));
+  for (int j = begin; j < end; ++j)
+    for (int at = 0; at < bytes; at += 64)
+      __builtin_prefetch(reinterpret_cast<const char*>(rows[j]) + at, 0, 2);
+}
+
 /// Keys of n positions (a multiple of 8), transposed. // to: (head_dim, tile_len)
 template <class Element>
 inline void transpose_keys(const Element* const* rows, int n, int head_dim, float* to) {
-  int d = 0;
+  int whole = 0;
 #ifdef __AVX2__
-  for (; d + 8 <= head_dim; d += 8)
-    for (int j = 0; j < n; j += 8)
+  whole = head_dim / 8 * 8;
+  for (int j = 0; j < n; j += 8)
+    for (int d = 0; d < whole; d += 8)
       transpose8(rows + j, d, to + d * tile_len + j);
 #endif
-  for (; d < head_dim; ++d)
+  for (int d = whole; d < head_dim; ++d)
     for (int j = 0; j < n; ++j)
       to[d * tile_len + j] = widen(rows[j][d]);
 }
