@@ -4,6 +4,7 @@
 
 #include <boost/version.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -108,7 +109,9 @@ void print_model(const std::string& path, const config::options& options,
       models::resolve_compute(options.model.compute, options.kv.type, *model.weights, device);
   if (!types.ok()) throw client_error(types.detail());
   const auto need = footprint_of(model, types.value(), options);
-  const auto left = device.memory_bytes - need.weight_bytes;
+  const auto budget = device.kind == "host" ? std::min(device.memory_bytes, available_memory())
+                                            : device.memory_bytes;
+  const auto left = budget - need.weight_bytes;
 
   heading("model " + printable(path));
   row("name", model.name);
@@ -120,8 +123,7 @@ void print_model(const std::string& path, const config::options& options,
   row("KV per token", format_bytes(need.kv_bytes_per_token));
   row("context", std::to_string(need.context_tokens) + " tokens, " +
                      format_bytes(need.kv_bytes_per_sequence) + " of KV");
-  if (left <= 0)
-    return row("fits", "no: the memory budget is " + format_bytes(device.memory_bytes));
+  if (left <= 0) return row("fits", "no: there are " + format_bytes(budget) + " of memory");
   const auto kv = options.kv.memory_bytes > 0 ? std::min(options.kv.memory_bytes, left) : left;
   row("fits", "yes: " + std::to_string(kv / need.kv_bytes_per_token) + " tokens of KV at most in " +
                   format_bytes(kv));
