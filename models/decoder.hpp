@@ -19,6 +19,7 @@
 namespace twill::models {
 
 struct decoder_options {
+  /// int8 is for grouped weights: dense ones, and queries, keys and values, are computed in f32.
   gpu::compute_type compute = gpu::compute_type::f32;
   gpu::dtype kv_type = gpu::dtype::f32;
   std::int32_t block_tokens = 16;
