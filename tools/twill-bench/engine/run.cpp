@@ -48,6 +48,7 @@ struct job {
   std::vector<record>& records;
   progress_counts& counts;
   std::atomic<bool>& stop;
+  std::size_t first_id; ///< ids are not used twice: a late frame of an earlier run may still come
   clock::time_point t0;
   std::atomic<std::size_t> next{0};
 };
@@ -149,8 +150,9 @@ private:
     const prompt& what = work.prompts[i];
     out.asked_input_tokens = what.input_tokens;
     out.asked_output_tokens = what.output_tokens;
-    exchange ex(work.dialect, out, i, work.cancels[i], work.options.save_detailed);
-    std::string message = work.dialect.request(what, i);
+    const std::size_t id = work.first_id + i;
+    exchange ex(work.dialect, out, id, work.cancels[i], work.options.save_detailed);
+    std::string message = work.dialect.request(what, id);
     ex.started(clock::now());
     out.start_s = seconds(ex.start() - work.t0);
     ++work.counts.sent;
@@ -207,6 +209,7 @@ struct engine::state {
   const protocol& dialect;
   std::vector<std::unique_ptr<shard>> shards;
   std::atomic<bool> stop{false};
+  std::size_t next_id = 0;
 };
 
 engine::engine(const serve_options& options, const protocol& dialect)
@@ -245,8 +248,9 @@ run_outcome engine::run(const std::vector<prompt>& prompts, const std::vector<do
   const std::vector<cancel_plan> cancels = plan_cancels(state_->options, prompts);
   const std::size_t n_workers =
       max_in_flight == 0 ? prompts.size() : std::min(max_in_flight, prompts.size());
-  job work{state_->options, state_->dialect, prompts,      due_s,       cancels,
-           out.records,     counts,          state_->stop, clock::now()};
+  job work{state_->options, state_->dialect, prompts,      due_s,           cancels,
+           out.records,     counts,          state_->stop, state_->next_id, clock::now()};
+  state_->next_id += prompts.size();
   const std::size_t n_shards = state_->shards.size();
   std::vector<std::thread> threads;
   for (std::size_t s = 0; s < n_shards; ++s)
