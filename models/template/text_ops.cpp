@@ -184,7 +184,11 @@ text join(runtime& rt, const text& separator, const std::vector<text>& parts) {
 }
 
 text with_case(const text& t, bool upper) {
-  return transformed(t, change_case(t.bytes, upper));
+  constexpr std::string_view sharp_s = "\u00DF"; // the one common letter whose upper case is two
+  std::string source = t.bytes;
+  for (std::size_t at = 0; upper && (at = source.find(sharp_s, at)) != std::string::npos; at += 2)
+    source.replace(at, sharp_s.size(), "SS");
+  return transformed(t, change_case(source, upper));
 }
 
 text capitalize(const text& t) {

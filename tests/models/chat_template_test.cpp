@@ -1,4 +1,4 @@
-#include <chrono>
+#include <ctime>
 #include <random>
 #include <string>
 #include <string_view>
@@ -159,10 +159,10 @@ TEST_CASE("the sandbox ends templates that ask for too much") {
   };
   for (const std::string& source : greedy) {
     CAPTURE(source.substr(0, 100));
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();
     error_of(source);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    CHECK(took.count() < 30); // a second or two; sanitizers and busy machines take longer
+    // CPU time: about a second at most; sanitizers take ten times that.
+    CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 20);
   }
   std::string chain = "{{ 1", deep;
   for (int i = 0; i < 5000; ++i)
@@ -185,7 +185,7 @@ TEST_CASE("a long conversation renders within the limits") {
   CHECK(done.value().literal.size() == 8000);
 }
 
-TEST_CASE("ill-formed UTF-8 is refused") {
+TEST_CASE("templates and requests in ill-formed UTF-8 are refused") {
   CHECK_FALSE(chat_template::parse("\xFF", "", "").ok());
   auto made = chat_template::parse("{{ messages[0].content }}", "", "");
   const auto done = made.value()->render({.messages = chat("\xC3")});
