@@ -146,7 +146,7 @@ def test_fragmented_and_interleaved_frames(daemon):
             frame = json.loads(socket.recv(timeout=20))
             assert "error" not in frame, frame
             text += frame.get("text", "")
-            if "finish_reason" in frame:
+            if frame.get("done"):
                 break
     assert text == daemon.complete("The capital of France is", max_tokens=4)["choices"][0]["text"]
 

@@ -6,13 +6,13 @@ from websockets.sync.client import connect
 
 
 def finish(socket, wanted):
-    """Frames per id until every id of `wanted` has finished or failed."""
+    """Frames per id until every request of `wanted` is over."""
     frames = {i: [] for i in wanted}
     open_ids = set(wanted)
     while open_ids:
         frame = json.loads(socket.recv(timeout=60))
         frames[frame["id"]].append(frame)
-        if "finish_reason" in frame or "error" in frame:
+        if frame.get("done"):
             open_ids.discard(frame["id"])
     return frames
 
@@ -53,7 +53,7 @@ def test_cancel_frees_the_blocks(daemon):
         socket.send(json.dumps({"op": "submit", "id": "d", "prompt": "Once", "max_tokens": 2, "temperature": 0}))
         while True:
             frame = json.loads(socket.recv(timeout=20))
-            if frame["id"] == "d" and "finish_reason" in frame:
+            if frame["id"] == "d" and frame.get("done"):
                 break
 
 
