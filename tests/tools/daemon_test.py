@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """twilld and twill together, on the default model: start, chat, complete, tokenize, signals."""
 
+import json
 import os
 import signal
 import subprocess
 import time
 import unittest
+import urllib.request
 
 from programs import BIN, Daemon, default_model, run, scratch
 
@@ -33,10 +35,21 @@ class Together(unittest.TestCase):
         self.assertGreater(len(first.strip()), 3)
         self.assertEqual(first, self.twill(*ask))
 
-    def test_a_conversation_remembers_its_turns(self):
-        replies = self.twill("chat", "--temperature", "0", "--max-tokens", "24",
-                             stdin="My name is Ada.\nWhat is my name?\n")
-        self.assertIn("Ada", replies.splitlines()[-1])
+    def test_a_conversation_is_what_its_whole_history_would_be(self):
+        turns = ["Name a fruit.", "Name another one."]
+        replies = self.twill("chat", "--temperature", "0", "--max-tokens", "24", "--stop", "\n",
+                             "--system", "Be brief.", stdin="\n".join(turns))
+        history = [{"role": "system", "content": "Be brief."}]
+        for turn, reply in zip(turns, replies.splitlines(), strict=True):
+            history.append({"role": "user", "content": turn})
+            body = {"messages": history, "temperature": 0, "max_tokens": 24, "stop": "\n"}
+            request = urllib.request.Request(
+                self.url + "/v1/chat/completions", json.dumps(body).encode(),
+                {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                whole = json.load(answer)["choices"][0]["message"]["content"]
+            self.assertEqual(reply, whole)
+            history.append({"role": "assistant", "content": whole})
 
     def test_a_completion_streams(self):
         text = self.twill("complete", "The capital of France is", "--temperature", "0",

