@@ -16,10 +16,10 @@
 namespace twill::models {
 
 struct template_input {
-  value messages;                     ///< list of {role, content, ...}
-  value tools;                        ///< list, or null
+  value messages; ///< list of {role, content, ...}
+  value tools;    ///< list, or null
   bool add_generation_prompt = true;
-  value_object extra;                 ///< chat_template_kwargs: more top-level names
+  value_object extra; ///< chat_template_kwargs: more top-level names
 };
 
 struct rendered_prompt {
@@ -30,9 +30,8 @@ struct rendered_prompt {
 class chat_template {
 public:
   /// `bos_token` and `eos_token` are what the template may print under these names.
-  static result<std::shared_ptr<const chat_template>> parse(std::string_view source,
-                                                            std::string bos_token,
-                                                            std::string eos_token);
+  static result<std::shared_ptr<const chat_template>>
+  parse(std::string_view source, std::string bos_token, std::string eos_token);
   ~chat_template();
 
   result<rendered_prompt> render(const template_input& input) const;

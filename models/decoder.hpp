@@ -23,7 +23,7 @@ struct decoder_options {
   gpu::compute_type compute = gpu::compute_type::f32;
   gpu::dtype kv_type = gpu::dtype::f32;
   std::int32_t block_tokens = 16;
-  std::int32_t n_blocks = 0;         ///< KV blocks to allocate
+  std::int32_t n_blocks = 0; ///< KV blocks to allocate
   std::int32_t max_step_tokens = 512;
   std::int32_t max_sequences = 256;  ///< sequences of one step
   std::int32_t max_logit_rows = 256; ///< rows of logits of one step
@@ -37,7 +37,7 @@ struct step_input {
   std::span<const std::int32_t> kv_lengths;  // (n_sequences) positions in KV after this step
   std::span<const std::int32_t> block_table; // (n_sequences, max_blocks)
   std::int32_t max_blocks = 0;
-  std::span<const std::int32_t> logit_rows;  // (n_logit_rows) rows whose logits are wanted
+  std::span<const std::int32_t> logit_rows; // (n_logit_rows) rows whose logits are wanted
 };
 
 class decoder {

@@ -1,4 +1,5 @@
-// Errors of models/: each a value; the detail names file, field or tensor, the rule and what was found.
+// Errors of models/: each a value; the detail names file, field or tensor, the rule and what was
+// found.
 #pragma once
 
 #include "config/base/result.hpp"
@@ -6,19 +7,19 @@
 namespace twill::models {
 
 enum class errc {
-  file_unreadable,     ///< the path cannot be opened, mapped or read
-  bad_format,          ///< the file contradicts its format (offset, count, length, type, string)
-  unsupported,         ///< a valid file of a kind, family or version that twill does not run
-  missing_tensor,      ///< a tensor that the family needs is not in the checkpoint
-  bad_tensor,          ///< a tensor has another shape or element type than the family says
-  missing_metadata,    ///< a key that the family needs is absent
-  bad_metadata,        ///< a key has an impossible value
-  bad_template,        ///< a chat template does not parse
-  template_failed,     ///< a chat template raised an error or broke a sandbox limit
-  bad_token,           ///< a token id outside the vocabulary
-  bad_text,            ///< text that is not valid UTF-8
-  out_of_memory,       ///< weights, KV or workspace do not fit the device budget
-  device_failed,       ///< the device reported a failure while a model was loaded
+  file_unreadable,  ///< the path cannot be opened, mapped or read
+  bad_format,       ///< the file contradicts its format (offset, count, length, type, string)
+  unsupported,      ///< a valid file of a kind, family or version that twill does not run
+  missing_tensor,   ///< a tensor that the family needs is not in the checkpoint
+  bad_tensor,       ///< a tensor has another shape or element type than the family says
+  missing_metadata, ///< a key that the family needs is absent
+  bad_metadata,     ///< a key has an impossible value
+  bad_template,     ///< a chat template does not parse
+  template_failed,  ///< a chat template raised an error or broke a sandbox limit
+  bad_token,        ///< a token id outside the vocabulary
+  bad_text,         ///< text that is not valid UTF-8
+  out_of_memory,    ///< weights, KV or workspace do not fit the device budget
+  device_failed,    ///< the device reported a failure while a model was loaded
 };
 
 template <class T>

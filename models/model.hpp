@@ -17,7 +17,7 @@
 namespace twill::models {
 
 struct model {
-  std::string name;         ///< the file's own name for the model, else the file name
+  std::string name; ///< the file's own name for the model, else the file name
   std::string path;
   std::string format;       ///< "GGUF v3", ...
   std::string quantization; ///< "Q4_1", ... the kind most weights have

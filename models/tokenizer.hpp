@@ -33,12 +33,14 @@ public:
                                                const encode_options& options) const = 0;
 
   /// Encodes a rendered chat prompt: control tokens are recognised except where they touch one of
-  /// the `literal` ranges (text that came from a user). Text between control tokens is encoded whole.
+  /// the `literal` ranges (text that came from a user). Text between control tokens is encoded
+  /// whole.
   virtual result<std::vector<token_id>> encode_prompt(std::string_view text,
                                                       const byte_ranges& literal) const = 0;
 
   /// Bytes of one token as decoding would append them (not always whole characters). Control tokens
-  /// yield their text when `special` is set, else nothing. Ids outside the vocabulary yield nothing.
+  /// yield their text when `special` is set, else nothing. Ids outside the vocabulary yield
+  /// nothing.
   virtual std::string token_bytes(token_id id, bool special) const = 0;
 
   /// Decodes whole: token_bytes joined, invalid UTF-8 replaced as Python's errors="replace" does.
@@ -48,8 +50,8 @@ public:
   virtual bool is_special(token_id id) const = 0;
   /// Ids that end a generation (EOS, end of turn), in no order.
   virtual const std::vector<token_id>& end_ids() const = 0;
-  virtual token_id bos_id() const = 0; ///< -1: none
-  virtual token_id eos_id() const = 0; ///< -1: none
+  virtual token_id bos_id() const = 0;  ///< -1: none
+  virtual token_id eos_id() const = 0;  ///< -1: none
   virtual std::string kind() const = 0; ///< "gguf gpt2 / smollm", ... for people
 };
 

@@ -307,7 +307,9 @@ private:
     case flow_gate::change::none:
       break;
     }
-    if (call_.has_value() && call_->stream && gate_.over_limit(out_.bytes())) cut_off();
+    const bool heedless =
+        gate_.over_limit(out_.bytes()) && clock::now() - shut_since_ > pause_grace;
+    if (heedless && call_.has_value() && call_->stream) cut_off();
   }
 
   /// The reader is too slow: its request ends, an error event is left for it, and the socket

@@ -204,7 +204,9 @@ private:
     case flow_gate::change::none:
       break;
     }
-    if (gate_.over_limit(waiting_bytes()) && requests_->size() > 0) cut_off();
+    const bool heedless =
+        gate_.over_limit(waiting_bytes()) && clock::now() - shut_since_ > pause_grace;
+    if (heedless && requests_->size() > 0) cut_off();
   }
 
   std::size_t waiting_bytes() const { return dialect_->waiting_bytes() + frame_.size(); }

@@ -5,12 +5,17 @@
 // that a reader near the limit does not make it flap.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace twill::net {
+
+/// Producers asked to rest may still finish their step: more than the limit is no fault before
+/// this.
+inline constexpr std::chrono::seconds pause_grace{1};
 
 class flow_gate {
 public:

@@ -1,9 +1,10 @@
 // engine_port: all that net/ knows of the engine. Plain structs, callbacks, no CAF, no sockets.
 //
 // Threads: any thread may call any function; none of them blocks on the engine unless said so.
-// Events of one request arrive in order, one at a time, on engine threads: a callback must be quick,
-// must not throw and must not call back into the port while it holds its own locks. After an event
-// with a finish or an error that ends the request (`last`), its callback is never called again.
+// Events of one request arrive in order, one at a time, on engine threads: a callback must be
+// quick, must not throw and must not call back into the port while it holds its own locks. After an
+// event with a finish or an error that ends the request (`last`), its callback is never called
+// again.
 #pragma once
 
 #include <chrono>
@@ -23,19 +24,19 @@ namespace twill::actors {
 
 /// Why a request was refused or failed. net/error_map.cpp alone turns these into wire codes.
 enum class errc {
-  invalid_argument,  ///< a field breaks its rule; `param` names it
-  context_too_long,  ///< prompt (+ requested output) exceeds the context limit
-  unknown_model,     ///< no such model is served
-  empty_prompt,      ///< the prompt has no tokens
-  no_chat_template,  ///< chat was asked of a model without a template
-  template_failed,   ///< the template refused these messages
-  queue_full,        ///< too many requests wait; try again later
-  too_large,         ///< the request can never fit the KV cache
-  not_ready,         ///< the model is still loading, or failed to load
-  shutting_down,     ///< the daemon drains
-  timed_out,         ///< the request's deadline passed
-  executor_failed,   ///< the step that held this request failed
-  slow_reader,       ///< output was not taken for too long
+  invalid_argument, ///< a field breaks its rule; `param` names it
+  context_too_long, ///< prompt (+ requested output) exceeds the context limit
+  unknown_model,    ///< no such model is served
+  empty_prompt,     ///< the prompt has no tokens
+  no_chat_template, ///< chat was asked of a model without a template
+  template_failed,  ///< the template refused these messages
+  queue_full,       ///< too many requests wait; try again later
+  too_large,        ///< the request can never fit the KV cache
+  not_ready,        ///< the model is still loading, or failed to load
+  shutting_down,    ///< the daemon drains
+  timed_out,        ///< the request's deadline passed
+  executor_failed,  ///< the step that held this request failed
+  slow_reader,      ///< output was not taken for too long
 };
 
 template <class T>
@@ -65,13 +66,13 @@ struct text_prompt {
 using token_prompt = std::vector<std::int32_t>;
 
 struct request {
-  std::string model;                 ///< empty: the only one
+  std::string model; ///< empty: the only one
   std::variant<text_prompt, token_prompt, chat_prompt> prompt;
   config::sampling_params sampling;
-  std::string tenant;                ///< API key's name or empty
-  std::string client_id;             ///< X-Request-Id or the protocol's id: for log lines
+  std::string tenant;                   ///< API key's name or empty
+  std::string client_id;                ///< X-Request-Id or the protocol's id: for log lines
   std::chrono::milliseconds timeout{0}; ///< 0: the server's own limit
-  bool echo_prompt_ids = false;      ///< report the prompt's ids in the first event
+  bool echo_prompt_ids = false;         ///< report the prompt's ids in the first event
 };
 
 struct token_logprob {
@@ -96,15 +97,15 @@ struct usage {
 /// One thing that happened to a request.
 struct event {
   std::int32_t choice = 0;
-  bool started = false;               ///< first event: admitted; prompt_tokens is known
+  bool started = false;                 ///< first event: admitted; prompt_tokens is known
   std::vector<std::int32_t> prompt_ids; ///< in the first event when asked for
-  std::vector<token_output> tokens;   ///< ids of this step, each with its log-probabilities
-  std::string text;                   ///< text that became certain: whole characters, stop strings removed
+  std::vector<token_output> tokens;     ///< ids of this step, each with its log-probabilities
+  std::string text; ///< text that became certain: whole characters, stop strings removed
   std::optional<finish_reason> finish; ///< this choice is over
-  std::string stop_string;            ///< which stop string ended it
-  std::int32_t stop_token = -1;       ///< which id ended it (end id or stop_token_ids)
-  std::optional<request_error> error; ///< the whole request is over, no finish follows
-  bool last = false;                  ///< the request is over; nothing follows
+  std::string stop_string;             ///< which stop string ended it
+  std::int32_t stop_token = -1;        ///< which id ended it (end id or stop_token_ids)
+  std::optional<request_error> error;  ///< the whole request is over, no finish follows
+  bool last = false;                   ///< the request is over; nothing follows
   usage use;
 };
 
@@ -124,10 +125,11 @@ struct model_info {
 
 enum class engine_state { loading, ready, draining, failed };
 
-/// A latency histogram with cumulative-free buckets: counts[i] observations in (bounds[i-1], bounds[i]].
+/// A latency histogram with cumulative-free buckets: counts[i] observations in (bounds[i-1],
+/// bounds[i]].
 struct histogram {
-  std::vector<double> bounds;         // (n) upper bounds
-  std::vector<std::uint64_t> counts;  // (n + 1) the last is above every bound
+  std::vector<double> bounds;        // (n) upper bounds
+  std::vector<std::uint64_t> counts; // (n + 1) the last is above every bound
   double sum = 0;
 };
 
@@ -145,7 +147,7 @@ struct engine_stats {
   std::uint64_t steps = 0;
   std::uint64_t finished_stop = 0;
   std::uint64_t finished_length = 0;
-  std::uint64_t finished_abort = 0;    ///< cancelled by the client
+  std::uint64_t finished_abort = 0; ///< cancelled by the client
   std::uint64_t finished_error = 0;
   std::uint64_t executor_restarts = 0;
   std::int64_t device_memory_used_bytes = 0;
@@ -184,9 +186,8 @@ public:
   virtual engine_stats stats() const = 0;
 
   /// Tokenizer calls run on the caller's thread. An unknown model is errc::unknown_model.
-  virtual result<std::vector<std::int32_t>> tokenize(const std::string& model,
-                                                     const text_prompt& text,
-                                                     bool parse_special) const = 0;
+  virtual result<std::vector<std::int32_t>>
+  tokenize(const std::string& model, const text_prompt& text, bool parse_special) const = 0;
   virtual result<std::vector<std::int32_t>> tokenize_chat(const std::string& model,
                                                           const chat_prompt& chat) const = 0;
   virtual result<std::string> render_chat(const std::string& model,

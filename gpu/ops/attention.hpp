@@ -1,8 +1,8 @@
 // Attention over paged KV, for ragged batches with grouped heads.
 //
 // KV of one layer is two arrays shaped (n_blocks, n_kv_heads, block_tokens, head_dim), so that one
-// head's keys of one block are contiguous. Softmax is the online form; a row's result depends on its
-// own sequence alone, never on its neighbours, the chunking or the thread count.
+// head's keys of one block are contiguous. Softmax is the online form; a row's result depends on
+// its own sequence alone, never on its neighbours, the chunking or the thread count.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -12,8 +12,8 @@ namespace twill::gpu {
 
 /// One layer's KV arena.
 struct kv_layer {
-  void* keys = nullptr;   // (n_blocks, n_kv_heads, block_tokens, head_dim)
-  void* values = nullptr; // same
+  void* keys = nullptr;    // (n_blocks, n_kv_heads, block_tokens, head_dim)
+  void* values = nullptr;  // same
   dtype type = dtype::f32; ///< f32, f16 or bf16
   std::int32_t n_blocks = 0;
   std::int32_t n_kv_heads = 0;
@@ -29,8 +29,8 @@ enum class rope_kind : std::uint8_t {
 
 /// cos/sin of position * inv_freq for every row of a step, once per step for all layers.
 void rope_angles(device& dev, const ragged_batch& batch, const float* inv_freq, // (rotary_dim / 2)
-                 std::int32_t rotary_dim, tensor_ref cos,                       // (n_tokens, rotary_dim / 2) f32
-                 tensor_ref sin);                                               // same
+                 std::int32_t rotary_dim, tensor_ref cos, // (n_tokens, rotary_dim / 2) f32
+                 tensor_ref sin);                         // same
 
 struct rope_store_args {
   tensor_ref q; // (n_tokens, n_heads * head_dim) f32, rotated in place
@@ -50,10 +50,10 @@ struct attention_args {
   tensor_ref q; // (n_tokens, n_heads * head_dim) f32
   kv_layer kv;
   std::int32_t n_heads = 0;
-  float scale = 0;                       ///< usually 1 / sqrt(head_dim)
-  std::int32_t window = 0;               ///< query i sees keys j with i - j < window; 0: all
-  const float* alibi_slopes = nullptr;   // (n_heads) device, or null
-  tensor_ref out; // (n_tokens, n_heads * head_dim) f32
+  float scale = 0;                     ///< usually 1 / sqrt(head_dim)
+  std::int32_t window = 0;             ///< query i sees keys j with i - j < window; 0: all
+  const float* alibi_slopes = nullptr; // (n_heads) device, or null
+  tensor_ref out;                      // (n_tokens, n_heads * head_dim) f32
 };
 
 void attention(device& dev, const ragged_batch& batch, const attention_args& args);

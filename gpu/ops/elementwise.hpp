@@ -7,9 +7,9 @@ namespace twill::gpu {
 
 /// out = x / rms(x) * weight, per row. With `residual` the row is first residual += x, and
 /// residual is what is normalised (x may then equal out). Sums in f32, fixed order.
-void rms_norm(device& dev, tensor_ref x, // (m, n)
-              const float* weight,       // (n) device
-              float epsilon, tensor_ref out, // (m, n)
+void rms_norm(device& dev, tensor_ref x,       // (m, n)
+              const float* weight,             // (n) device
+              float epsilon, tensor_ref out,   // (m, n)
               tensor_ref* residual = nullptr); // (m, n)
 
 /// out[i] = silu(gate_up[i]) * gate_up[i + n]: the gate half, then the up half of each row.

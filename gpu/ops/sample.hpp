@@ -33,23 +33,23 @@ struct sample_row {
   float presence_penalty = 0;
   float frequency_penalty = 0;
   std::uint64_t seed = 0;
-  std::uint64_t counter = 0;                ///< position of the drawn token in its sequence
-  const token_count* counts = nullptr;      // (n_counts)
+  std::uint64_t counter = 0;           ///< position of the drawn token in its sequence
+  const token_count* counts = nullptr; // (n_counts)
   std::int32_t n_counts = 0;
-  const token_bias* biases = nullptr;       // (n_biases)
+  const token_bias* biases = nullptr; // (n_biases)
   std::int32_t n_biases = 0;
   std::int32_t n_top = -1; ///< alternatives to report, 0..max_top; -1: no log-probabilities at all
 };
 
 struct sample_args {
-  tensor_ref logits;                  // (n, vocab) f32; overwritten
-  const sample_row* rows = nullptr;   // (n) device
-  bool any_logprobs = false;          ///< some row has n_top >= 0
-  std::int32_t max_top = 0;           ///< columns of top_ids and top_logprobs
-  std::int32_t* tokens = nullptr;     // (n) chosen ids
-  float* logprobs = nullptr;          // (n) log-probability of the chosen id, raw logits
-  std::int32_t* top_ids = nullptr;    // (n, max_top) most likely first
-  float* top_logprobs = nullptr;      // (n, max_top)
+  tensor_ref logits;                // (n, vocab) f32; overwritten
+  const sample_row* rows = nullptr; // (n) device
+  bool any_logprobs = false;        ///< some row has n_top >= 0
+  std::int32_t max_top = 0;         ///< columns of top_ids and top_logprobs
+  std::int32_t* tokens = nullptr;   // (n) chosen ids
+  float* logprobs = nullptr;        // (n) log-probability of the chosen id, raw logits
+  std::int32_t* top_ids = nullptr;  // (n, max_top) most likely first
+  float* top_logprobs = nullptr;    // (n, max_top)
 };
 
 void sample(device& dev, const sample_args& args);
@@ -59,8 +59,8 @@ void argmax(device& dev, tensor_ref logits, // (n, vocab) f32
             std::int32_t* tokens);          // (n) device
 
 /// Log-probability of ids[i] in row i (prompt scoring).
-void token_logprobs(device& dev, tensor_ref logits,  // (n, vocab) f32
-                    const std::int32_t* ids,         // (n) device
-                    float* logprobs);                // (n) device
+void token_logprobs(device& dev, tensor_ref logits, // (n, vocab) f32
+                    const std::int32_t* ids,        // (n) device
+                    float* logprobs);               // (n) device
 
 } // namespace twill::gpu

@@ -17,6 +17,28 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t max_depth = 64;
+/// A tree takes some 60 bytes per value, so a body of "[1,1,..." would need 30 times its size.
+constexpr std::size_t max_values = 2'000'000;
+
+/// At least as many as there are values: what separates or opens them, outside strings.
+std::size_t count_values(std::string_view text) {
+  std::size_t count = 1;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == ',' || c == '[' || c == '{') {
+      ++count;
+    }
+  }
+  return count;
+}
 
 std::string position(std::string_view text, std::size_t byte) {
   byte = std::min(byte, text.size());
@@ -76,6 +98,11 @@ result<value> parse_json(std::string_view text) {
   if (const auto bad = find_invalid_utf8(text); bad != std::string_view::npos)
     return fail(
         {errc::bad_utf8, "body must be valid UTF-8, ill-formed at " + position(text, bad), ""});
+
+  if (count_values(text) > max_values)
+    return fail({errc::bad_json,
+                 "body must hold at most " + std::to_string(max_values) + " JSON values, got more",
+                 ""});
 
   json::monotonic_resource memory;
   json::parse_options options;

@@ -1,7 +1,8 @@
 // parse_json: request text to a value tree. Boost.JSON stays behind this function. Any thread.
 //
-// Strict JSON (RFC 8259): no comments, NaN or Infinity; valid UTF-8; at most 64 levels; numbers
-// must fit a double; of duplicate keys the last wins. The error names byte, line and column.
+// Strict JSON (RFC 8259): no comments, NaN or Infinity; valid UTF-8; at most 64 levels and two
+// million values; numbers must fit a double; of duplicate keys the last wins. The error names byte,
+// line and column.
 #pragma once
 
 #include <string_view>

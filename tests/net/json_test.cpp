@@ -59,6 +59,14 @@ TEST_CASE("Nesting is bounded") {
   CHECK(!parse_json(std::string(100000, '[') + std::string(100000, ']')).ok());
 }
 
+TEST_CASE("The number of values is bounded, commas in text are not") {
+  std::string many = "[1";
+  for (int i = 0; i < 2'000'000; ++i)
+    many += ",1";
+  CHECK(error_of(many + "]") == "body must hold at most 2000000 JSON values, got more");
+  CHECK(parse_json("[\"\\\"" + std::string(3'000'000, ',') + "\"]").ok());
+}
+
 TEST_CASE("The last of duplicate keys wins") {
   const auto parsed = parse_json(R"({"a":1,"a":2})");
   REQUIRE(parsed.ok());

@@ -10,7 +10,8 @@ inline std::string default_model_path() {
   if (const char* path = std::getenv("TWILL_DEFAULT_MODEL")) return path;
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
-  const std::string folder = cache != nullptr ? cache : std::string(home != nullptr ? home : "") + "/.cache";
+  const std::string folder =
+      cache != nullptr ? cache : std::string(home != nullptr ? home : "") + "/.cache";
   return folder + "/twill/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 
