@@ -12,6 +12,8 @@ import urllib.request
 from programs import BIN, Daemon, default_model, run, scratch
 
 MODEL = default_model()
+# Greedy, so that its length is no matter of luck.
+LONG_REPLY = ("Write a long essay about the history of the Roman empire.", "--temperature", "0")
 
 
 class Together(unittest.TestCase):
@@ -74,7 +76,7 @@ class Together(unittest.TestCase):
 
     def test_interrupting_cancels_the_reply(self):
         client = subprocess.Popen(
-            [os.path.join(BIN, "twill"), "chat", "--prompt", "Write a very long story.",
+            [os.path.join(BIN, "twill"), "chat", "--prompt", *LONG_REPLY,
              "--url", self.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertNotEqual(client.stdout.read(1), "")
         client.send_signal(signal.SIGINT)
@@ -112,7 +114,7 @@ class Signals(unittest.TestCase):
         with Daemon("--model", MODEL) as daemon:
             url = daemon.ready()
             client = subprocess.Popen(
-                [os.path.join(BIN, "twill"), "chat", "--prompt", "Write a very long story.", "--url", url],
+                [os.path.join(BIN, "twill"), "chat", "--prompt", *LONG_REPLY, "--url", url],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             self.assertNotEqual(client.stdout.read(1), "")
             daemon.signal(signal.SIGINT)
