@@ -156,9 +156,7 @@ TEST_CASE("the default model is ready to run in well under half a second") {
   REQUIRE(loaded.ok());
   const auto ready = std::chrono::steady_clock::now();
   const auto ms = [](auto d) { return std::chrono::duration<double, std::milli>(d).count(); };
-  UNSCOPED_INFO("open " << ms(at_open - start) << " ms, load " << ms(ready - at_open) << " ms");
-  WARN("open " << ms(at_open - start) << " ms, load " << ms(ready - at_open) << " ms, weights "
-               << loaded.value()->weight_bytes() << " bytes");
+  CAPTURE(ms(at_open - start), ms(ready - at_open));
   CHECK(ms(ready - start) < 2000); // generous: the machine may be busy
 }
 
@@ -203,22 +201,26 @@ TEST_CASE("SmolLM2's perplexity equals the reference in every compute type", "[g
   test::decoder_runner runner(m->spec, *m->weights, options_for(compute, kv));
   const double whole = std::exp(mean(token_nll(runner, text)));
   const double chunked = std::exp(chunked_nll(runner, text));
-  const value hf = golden("hf.json");
-  const auto& prompts = test::list_of(*hf.find("prompts"));
-  const greedy_run run = run_greedy(runner, prompts, m->text->end_ids());
-  std::size_t same = 0;
-  for (std::size_t p = 0; p < prompts.size(); ++p) {
-    const id_list reference = ids(*prompts[p].find("greedy_ids"));
-    same += static_cast<std::size_t>(
-        std::mismatch(reference.begin(), reference.end(), run.tokens[p].begin()).first -
-        reference.begin());
-  }
-  WARN(gpu::name_of(compute) << ": perplexity " << whole << " whole, " << chunked
-                             << " in chunks; greedy tokens before the "
-                             << "first difference "
-                             << static_cast<double>(same) / static_cast<double>(prompts.size())
-                             << " of 64");
+  WARN(gpu::name_of(compute) << ": perplexity " << whole << " whole, " << chunked << " in chunks");
   CHECK(whole == Approx(test::number_of(*expected.find("hf_full_context_ppl"))).epsilon(tolerance));
   CHECK(chunked ==
         Approx(test::number_of(*expected.find("hf_chunk512_second_half_ppl"))).epsilon(tolerance));
+}
+
+TEST_CASE("SmolLM2 in int8 and bf16 keeps close to the reference's greedy tokens", "[golden]") {
+  const value hf = golden("hf.json");
+  const auto& prompts = test::list_of(*hf.find("prompts"));
+  const auto m = opened();
+  const auto compute = GENERATE(gpu::compute_type::int8, gpu::compute_type::bf16);
+  test::decoder_runner runner(m->spec, *m->weights, options_for(compute, gpu::dtype::f16));
+  const greedy_run run = run_greedy(runner, prompts, m->text->end_ids());
+  double same = 0; // tokens before the first difference
+  for (std::size_t p = 0; p < prompts.size(); ++p) {
+    const id_list expected = ids(*prompts[p].find("greedy_ids"));
+    const auto differ = std::mismatch(expected.begin(), expected.end(), run.tokens[p].begin());
+    same += static_cast<double>(differ.first - expected.begin());
+  }
+  same /= static_cast<double>(prompts.size());
+  WARN(gpu::name_of(compute) << ": " << same << " of 64 greedy tokens before the first difference");
+  CHECK(same > 24); // margins of 0.01 decide some prompts early
 }
