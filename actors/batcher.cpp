@@ -36,25 +36,28 @@ public:
   /// Drops what has been released, then plans and sends steps until two are outstanding.
   /// While the allocator answers, other messages wait: planning sees one consistent state.
   void pump() {
-    if (auto drops = core->take_drops()) {
-      ask_allocator(std::move(*drops), [this](const kv_grant&) { pump(); });
-      return;
+    if (drop_released()) return;
+    if (core->wants_plan()) {
+      if (auto change = core->plan()) {
+        if (change->grows.empty() && change->forks.empty())
+          send_plan({});
+        else
+          ask_allocator(std::move(*change), [this](const kv_grant& grant) { send_plan(grant); });
+        return;
+      }
+      if (drop_released()) return; // a preemption freed blocks at once
     }
     core->publish();
-    if (!core->wants_plan()) return;
-    if (auto change = core->plan()) {
-      if (change->grows.empty() && change->forks.empty())
-        send_plan({});
-      else
-        ask_allocator(std::move(*change), [this](const kv_grant& grant) { send_plan(grant); });
-      return;
-    }
-    // A preemption may have freed blocks at once.
-    if (auto drops = core->take_drops())
-      ask_allocator(std::move(*drops), [this](const kv_grant&) { pump(); });
   }
 
 private:
+  /// True when there was something to drop: pump() goes on when that is done.
+  bool drop_released() {
+    auto drops = core->take_drops();
+    if (drops) ask_allocator(std::move(*drops), [this](const kv_grant&) { pump(); });
+    return drops.has_value();
+  }
+
   template <class F>
   void ask_allocator(kv_change change, F then) {
     self_->request(kv_, caf::infinite, std::move(change)).await([this, then](kv_grant& grant) {

@@ -37,15 +37,22 @@ TEST_CASE("a failed step fails its own requests; the others go on with the same 
   std::vector<actors::request_id> ids;
   for (int i = 0; i < 4; ++i)
     ids.push_back(
-        b.port.submit(endless(prompt_of(i, 9), 30), all[static_cast<std::size_t>(i)].callback()));
+        b.port.submit(endless(prompt_of(i, 9), 150), all[static_cast<std::size_t>(i)].callback()));
   plan->allow(5);
   REQUIRE(all[0].wait_tokens(3));
   REQUIRE(plan->step_waits());
   // Request 0 is paused: it keeps its KV and its place, but is in no further step.
   b.port.pause(ids[0]);
-  std::this_thread::sleep_for(20ms);
-  plan->allow(3);
-  REQUIRE(plan->step_waits());
+  bool stands_still = false;
+  for (int i = 0; i < 30 && !stands_still; ++i) {
+    const auto before = all[0].n_tokens();
+    const auto others = all[1].n_tokens();
+    plan->allow(3); // more than what is prepared ahead
+    REQUIRE(all[1].wait_tokens(others + 3));
+    REQUIRE(plan->step_waits());
+    stands_still = all[0].n_tokens() == before;
+  }
+  REQUIRE(stands_still);
   plan->fail_at = plan->steps.load();
   plan->open();
   for (int i = 1; i <= 2; ++i) {
@@ -56,10 +63,10 @@ TEST_CASE("a failed step fails its own requests; the others go on with the same 
   b.port.resume(ids[0]);
   REQUIRE(all[0].wait_over());
   CHECK_FALSE(all[0].error());
-  CHECK(all[0].text() == solo(prompt_of(0, 9), 30, 0, 0, 0, true).text);
+  CHECK(all[0].text() == solo(prompt_of(0, 9), 150, 0, 0, 0, true).text);
   // Request 3 was in the queue, or had just been admitted when a paused one gave way.
   REQUIRE(all[3].wait_over());
-  if (!all[3].error()) CHECK(all[3].text() == solo(prompt_of(3, 9), 30, 0, 0, 0, true).text);
+  if (!all[3].error()) CHECK(all[3].text() == solo(prompt_of(3, 9), 150, 0, 0, 0, true).text);
   b.port.submit(endless("after", 10), all[5].callback());
   REQUIRE(all[5].wait_over());
   CHECK(all[5].text() == solo("after", 10, 0, 0, 0, true).text);
