@@ -112,8 +112,9 @@ private:
       acceptor_.bind(endpoint_);
       acceptor_.listen(asio::socket_base::max_listen_connections);
       endpoint_ = acceptor_.local_endpoint();
-    } catch (const std::exception& error) {
-      throw std::runtime_error("cannot listen on `server.listen` " + where + ": " + error.what());
+    } catch (const boost::system::system_error& error) {
+      throw std::runtime_error("cannot listen on `server.listen` " + where + ": " +
+                               error.code().message());
     }
   }
 
