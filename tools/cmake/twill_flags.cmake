@@ -5,10 +5,13 @@ target_include_directories(twill_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_definitions(twill_flags INTERFACE TWILL_VERSION="${PROJECT_VERSION}")
 target_compile_options(twill_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 set(CMAKE_CXX_EXTENSIONS OFF)
-# GCC 12 at -O3 warns wrongly of overlapping copies in std::string and of unset members in moved
-# variants; 13 and later do not.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(twill_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+# GCC at -O3 warns wrongly of unset members in moved variants, and before 13 of overlapping copies in
+# std::string.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(twill_flags INTERFACE -Wno-restrict)
+  endif()
+  target_compile_options(twill_flags INTERFACE -Wno-maybe-uninitialized)
 endif()
 
 # The baseline of a host build is AVX2 (x86-64-v3); gpu/host/ adds wider files and picks at run time.
