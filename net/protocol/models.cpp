@@ -14,6 +14,7 @@ void add_model(json_writer& json, const actors::model_info& model) {
       .field("root", model.path)
       .field("parent", nullptr)
       .field("max_model_len", model.max_model_len)
+      .field("vocab_size", model.vocab_size)
       .field("family", model.family)
       .field("quantization", model.quantization)
       .field("has_chat_template", model.has_chat_template)
