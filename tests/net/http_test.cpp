@@ -377,7 +377,7 @@ TEST_CASE("An address that cannot be bound is named") {
   config::options o;
   o.server.listen = "127.0.0.1:" + std::to_string(s.port());
   scripted_engine engine;
-  for (const std::string listen :
+  for (const std::string& listen :
        {o.server.listen, std::string("nonsense"), std::string("127.0.0.1:99999")}) {
     o.server.listen = listen;
     try {
