@@ -13,7 +13,7 @@ foreach(folder config gpu models actors net)
     list(APPEND sources "${source}")
   endforeach()
   add_library(headers_of_${folder} OBJECT EXCLUDE_FROM_ALL ${sources})
-  target_compile_options(headers_of_${folder} PRIVATE -O0)
+  target_compile_options(headers_of_${folder} PRIVATE -O0 -w)
   # Not linked to what the folder links: its imported targets are known in its own directory only.
   foreach(property INCLUDE_DIRECTORIES COMPILE_DEFINITIONS COMPILE_OPTIONS COMPILE_FEATURES)
     set_property(TARGET headers_of_${folder} APPEND PROPERTY ${property}
