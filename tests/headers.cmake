@@ -1,7 +1,7 @@
 # Every header compiles alone: one generated source per header, built with its folder's own
 # include paths. The objects are never linked.
 foreach(folder config gpu models actors net)
-  file(GLOB_RECURSE headers RELATIVE "${PROJECT_SOURCE_DIR}" CONFIGURE_DEPENDS
+  file(GLOB_RECURSE headers RELATIVE "${PROJECT_SOURCE_DIR}"
        "${PROJECT_SOURCE_DIR}/${folder}/*.hpp")
   # Kernel bodies that each instruction set's source compiles with its own width and flags.
   list(FILTER headers EXCLUDE REGEX "^gpu/host/(simd.*|tile_templates|attention_(rows|tiles))[.]hpp$")
