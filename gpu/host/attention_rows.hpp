@@ -145,7 +145,7 @@ inline void softmax_row(attention_scratch& s, int row, int n, int width, float s
   float* x = s.scores + row * tile_len;
   if (slope != 0) {
     for (int j = 0; j < n; j += lanes)
-      store(x + j, load(x + j) + splat(slope) * (iota() + (distance + static_cast<float>(j))));
+      store(x + j, fma_of(splat(slope), iota() + (distance + static_cast<float>(j)), load(x + j)));
   }
   for (int j = 0; j < begin; ++j)
     x[j] = minus_infinity;

@@ -128,7 +128,7 @@ inline void score_block(const float* q, int q_stride, const float* keys, int hea
     for (int r = 0; r < Rows; ++r) {
       const vf query = splat(q[r * q_stride + d]);
       for (int v = 0; v < Vectors; ++v)
-        sum[r][v] += query * key[v];
+        sum[r][v] = fma_of(query, key[v], sum[r][v]);
     }
   }
   for (int r = 0; r < Rows; ++r)
@@ -169,7 +169,7 @@ inline void value_block(const float* weights, const float* const* values, int be
     for (int r = 0; r < Rows; ++r) {
       const vf weight = splat(weights[r * tile_len + j]);
       for (int v = 0; v < Vectors; ++v)
-        sum[r][v] += weight * value[v];
+        sum[r][v] = fma_of(weight, value[v], sum[r][v]);
     }
   }
   for (int r = 0; r < Rows; ++r)

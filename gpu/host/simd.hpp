@@ -39,6 +39,20 @@ inline vf splat(float x) {
 inline vi splat_int(std::int32_t x) {
   return x - vi{};
 }
+/// a * b + c: one rounding where the instruction set has it, two where not. Written out, and
+/// contraction switched off, because a compiler that chooses which product to fuse chooses
+/// differently in each copy of a kernel, and a row's bits would then depend on its company.
+inline vf fma_of(vf a, vf b, vf c) {
+#if TWILL_LANES == 16 && defined(__AVX512F__)
+  return reinterpret_cast<vf>(_mm512_fmadd_ps(
+      reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
+#elif TWILL_LANES == 8 && defined(__FMA__)
+  return reinterpret_cast<vf>(_mm256_fmadd_ps(
+      reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));
+#else
+  return a * b + c;
+#endif
+}
 inline vf max_of(vf a, vf b) {
   return a > b ? a : b;
 }
@@ -71,15 +85,15 @@ inline vf exp_of(vf x) {
   const vf magic = splat(12582912.0f); // 1.5 * 2^23: adding it rounds to an integer
   vf y = x < low ? low : x;
   y = y > high ? high : y;
-  const vf n = (y * 1.44269504f + magic) - magic;
-  vf r = n * -0.693359375f + y;
-  r = n * 2.12194440e-4f + r;
-  vf p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
+  const vf n = fma_of(y, splat(1.44269504f), magic) - magic;
+  vf r = fma_of(n, splat(-0.693359375f), y);
+  r = fma_of(n, splat(2.12194440e-4f), r);
+  vf p = fma_of(r, splat(1.9875691500e-4f), splat(1.3981999507e-3f));
+  p = fma_of(p, r, splat(8.3334519073e-3f));
+  p = fma_of(p, r, splat(4.1665795894e-2f));
+  p = fma_of(p, r, splat(1.6666665459e-1f));
+  p = fma_of(p, r, splat(5.0000001201e-1f));
+  p = fma_of(p, r * r, r) + 1.0f;
   const vi exponent = (__builtin_convertvector(n, vi) + 127) << 23;
   vf power;
   __builtin_memcpy(&power, &exponent, sizeof power);
