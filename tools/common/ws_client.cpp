@@ -45,6 +45,12 @@ public:
     changed_.wait(lock, [this] { return open_ || lost_; });
   }
 
+  /// A connection that opened and is lost by now still has frames to hand out.
+  void check_opened() const {
+    std::lock_guard lock(mutex_);
+    if (!open_) throw client_error(reason_);
+  }
+
   ~impl() {
     asio::post(io_, [this] {
       {
@@ -61,7 +67,10 @@ public:
   }
 
   void send(std::string text) {
-    check();
+    {
+      std::lock_guard lock(mutex_);
+      if (lost_) throw client_error(reason_);
+    }
     asio::post(io_, [this, text = std::move(text)]() mutable {
       outgoing_.push_back(std::move(text));
       if (outgoing_.size() == 1) write();
@@ -82,11 +91,6 @@ public:
       asio::post(io_, [this] { read(); });
     }
     return text;
-  }
-
-  void check() const {
-    std::lock_guard lock(mutex_);
-    if (lost_) throw client_error(reason_);
   }
 
   bool lost() const {
@@ -196,7 +200,7 @@ private:
 ws_client::ws_client(const endpoint& where, const std::string& path,
                      std::chrono::milliseconds timeout)
     : impl_(std::make_unique<impl>(where, path, timeout)) {
-  impl_->check();
+  impl_->check_opened();
 }
 
 ws_client::~ws_client() = default;
