@@ -35,10 +35,12 @@ struct weight_source {
   std::function<const void*(std::int64_t row)> dense_row;
   /// Grouped kinds: fills row r.
   std::function<void(std::int64_t row, const grouped_row& out)> grouped;
+  /// Column c multiplies x[(*column_order)[c]] (GPTQ's act-order); null: x[c].
+  std::shared_ptr<const std::vector<std::int32_t>> column_order; // (cols)
 };
 
-/// Sources stacked along the output dimension (fused Q|K|V, gate|up). All must share kind, cols and
-/// group; returns nothing when they do not (then pack them apart).
+/// Sources stacked along the output dimension (fused Q|K|V, gate|up). All must share kind, cols,
+/// group and column order; returns nothing when they do not (then pack them apart).
 std::optional<weight_source> stack_rows(std::vector<weight_source> parts);
 
 /// A packed weight matrix in device memory. Movable; must not outlive its device.
@@ -76,8 +78,11 @@ struct linear_args {
 
 void linear(device& dev, const linear_args& args);
 
-/// Rows of the matrix as f32: out[i] = W[ids[i]] (an embedding that shares the head's memory).
+/// Rows of the matrix as f32: out[i] = W[ids[i]] (an embedding that shares the head's memory), or
+/// out[i] += W[ids[i]] (learned positions). An id outside the table counts as a row of zeros. The
+/// table must have no column order.
 void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids, // (n) device
-               tensor_ref out);                                                  // (n, cols) f32
+               tensor_ref out,                                                   // (n, cols) f32
+               bool accumulate = false);
 
 } // namespace twill::gpu

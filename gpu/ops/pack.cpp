@@ -184,6 +184,15 @@ result<packed_view> describe(const weight_source& source, const char* label) {
   } else if (!source.dense_row) {
     return refuse("a dense kind needs the source's dense_row function");
   }
+  if (source.column_order) {
+    if (static_cast<std::int64_t>(source.column_order->size()) != w.cols)
+      return refuse("column order must have cols = " + std::to_string(w.cols) + " entries, got " +
+                    std::to_string(source.column_order->size()));
+    for (const std::int32_t column : *source.column_order)
+      if (column < 0 || column >= w.cols)
+        return refuse("column order must be within [0, " + std::to_string(w.cols) + "), got " +
+                      std::to_string(column));
+  }
   w.blocks = (w.rows + lanes - 1) / lanes;
   w.padded_cols = (w.cols + detail::step_columns - 1) / detail::step_columns * detail::step_columns;
   const std::int64_t elements = w.padded_cols * lanes;
@@ -250,6 +259,13 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
     impl->scales = std::move(scales.value());
     w.scales = static_cast<const unsigned char*>(impl->scales.data());
   }
+  if (source.column_order) {
+    const std::size_t bytes = source.column_order->size() * sizeof(std::int32_t);
+    auto order = dev.allocate(bytes, label);
+    if (!order.ok()) return order.error();
+    dev.upload(order.value().data(), source.column_order->data(), bytes);
+    impl->order = std::move(order.value());
+  }
   impl->codes = std::move(codes.value());
   w.codes = static_cast<const unsigned char*>(impl->codes.data());
   impl->view = w;
@@ -258,15 +274,27 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
   return matrix;
 }
 
+namespace {
+
+using order_ptr = std::shared_ptr<const std::vector<std::int32_t>>;
+
+bool same_order(const order_ptr& a, const order_ptr& b) {
+  return a == b || (a && b && *a == *b);
+}
+
+} // namespace
+
 std::optional<weight_source> stack_rows(std::vector<weight_source> parts) {
   if (parts.empty()) return std::nullopt;
   weight_source stacked;
   stacked.kind = parts[0].kind;
   stacked.cols = parts[0].cols;
   stacked.group = parts[0].group;
+  stacked.column_order = parts[0].column_order;
   std::vector<std::int64_t> ends;
   for (const weight_source& part : parts) {
-    if (part.kind != stacked.kind || part.cols != stacked.cols || part.group != stacked.group)
+    if (part.kind != stacked.kind || part.cols != stacked.cols || part.group != stacked.group ||
+        !same_order(part.column_order, stacked.column_order))
       return std::nullopt;
     stacked.rows += part.rows;
     ends.push_back(stacked.rows);
