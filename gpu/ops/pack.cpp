@@ -15,13 +15,19 @@ namespace {
 using detail::lanes;
 using detail::packed_view;
 
+/// f(first, end) for runs of blocks, on the host's threads.
+template <class F>
+void for_block_runs(device& dev, std::int64_t blocks, const F& f) {
+  constexpr std::int64_t chunk = grouped_rows::most_rows / lanes;
+  dev.team().run((blocks + chunk - 1) / chunk,
+                 [&](std::int64_t part) { f(part * chunk, std::min(blocks, (part + 1) * chunk)); });
+}
+
 /// f(block) for every block, on the host's threads.
 template <class F>
 void for_blocks(device& dev, std::int64_t blocks, const F& f) {
-  constexpr std::int64_t chunk = 8;
-  dev.team().run((blocks + chunk - 1) / chunk, [&](std::int64_t part) {
-    const std::int64_t end = std::min(blocks, (part + 1) * chunk);
-    for (std::int64_t block = part * chunk; block < end; ++block)
+  for_block_runs(dev, blocks, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t block = first; block < end; ++block)
       f(block);
   });
 }
@@ -89,6 +95,33 @@ void pack_grouped(const weight_source& source, const packed_view& w, std::int64_
     source.grouped(row, {codes.get(), scales, offsets});
     pack_codes(w, codes.get(), lane, to);
   }
+}
+
+/// Word of 8 codes, first in the lowest bits, to the packed order: byte i holds columns i and i
+/// + 4.
+std::uint32_t packed_order(std::uint32_t word) {
+  const std::uint32_t half = (word & 0xff0000ffU) | ((word & 0x00ff0000U) >> 8) |
+                             ((word & 0x0000ff00U) << 8); // columns 01 45 23 67
+  const std::uint32_t low = half & 0x000f000fU, high = half & 0xf000f000U;
+  return low | high | ((half & 0x00f000f0U) << 4) | ((half & 0x0f000f00U) >> 4);
+}
+
+/// A run of blocks from a source that fills many rows at once.
+void pack_grouped_rows(const weight_source& source, const packed_view& w, std::int64_t first_block,
+                       std::int64_t end_block, unsigned char* to, const terms& t) {
+  const std::int64_t first_row = first_block * lanes;
+  const std::int64_t end_row = std::min(w.rows, end_block * lanes);
+  auto* words = reinterpret_cast<std::uint32_t*>(to);
+  source.grouped_block({first_row, end_row - first_row, words,
+                        t.scales.get() + first_row * t.groups,
+                        t.offsets.get() + first_row * t.groups});
+  const auto padding = static_cast<std::size_t>((end_block * lanes - end_row) * t.groups);
+  std::fill_n(t.scales.get() + end_row * t.groups, padding, 0.0F);
+  std::fill_n(t.offsets.get() + end_row * t.groups, padding, 0.0F);
+  if (w.kind != weight_kind::grouped_u4) return;
+  const std::int64_t n = (end_block - first_block) * w.codes_stride / 4;
+  for (std::int64_t i = 0; i < n; ++i)
+    words[i] = packed_order(words[i]);
 }
 
 bool exact_f16(float x) {
@@ -231,15 +264,20 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
     t.scales = std::make_unique_for_overwrite<float[]>(n);
     t.offsets = std::make_unique_for_overwrite<float[]>(n);
   }
-  for_blocks(dev, w.blocks, [&](std::int64_t block) {
-    unsigned char* at = to.data() + block * w.codes_stride;
-    if (w.grouped())
-      pack_grouped(source, w, block, at, t);
-    else if (w.kind == weight_kind::f32)
-      pack_dense<float>(source, w, block, at);
-    else
-      pack_dense<std::uint16_t>(source, w, block, at);
-  });
+  if (w.grouped() && source.grouped_block)
+    for_block_runs(dev, w.blocks, [&](std::int64_t first, std::int64_t end) {
+      pack_grouped_rows(source, w, first, end, to.data() + first * w.codes_stride, t);
+    });
+  else
+    for_blocks(dev, w.blocks, [&](std::int64_t block) {
+      unsigned char* at = to.data() + block * w.codes_stride;
+      if (w.grouped())
+        pack_grouped(source, w, block, at, t);
+      else if (w.kind == weight_kind::f32)
+        pack_dense<float>(source, w, block, at);
+      else
+        pack_dense<std::uint16_t>(source, w, block, at);
+    });
   to.finish(dev);
 
   auto impl = std::make_unique<packed_matrix::impl>();
@@ -278,6 +316,25 @@ namespace {
 
 using order_ptr = std::shared_ptr<const std::vector<std::int32_t>>;
 
+/// Rows that may cross from one part into the next; parts are whole blocks of 16 rows.
+void read_stacked_rows(const std::vector<weight_source>& parts, const grouped_rows& out) {
+  std::int64_t part_begin = 0;
+  const std::int64_t end = out.first_row + out.n_rows;
+  for (const weight_source& part : parts) {
+    const std::int64_t part_end = part_begin + part.rows;
+    const std::int64_t first = std::max(out.first_row, part_begin);
+    const std::int64_t n = std::min(end, part_end) - first;
+    if (n > 0) {
+      const std::int64_t before = first - out.first_row;
+      const std::int64_t per_word = part.kind == weight_kind::grouped_u4 ? 8 : 4;
+      const std::int64_t groups = part.cols / part.group;
+      part.grouped_block({first - part_begin, n, out.words + before * (part.cols / per_word),
+                          out.scales + before * groups, out.offsets + before * groups});
+    }
+    part_begin = part_end;
+  }
+}
+
 bool same_order(const order_ptr& a, const order_ptr& b) {
   return a == b || (a && b && *a == *b);
 }
@@ -312,6 +369,11 @@ std::optional<weight_source> stack_rows(std::vector<weight_source> parts) {
   stacked.grouped = [find](std::int64_t row, const grouped_row& out) {
     find(row).grouped(row, out);
   };
+  const bool in_blocks = std::all_of(shared->begin(), shared->end(), [](const weight_source& part) {
+    return part.grouped_block && part.rows % lanes == 0;
+  });
+  if (in_blocks)
+    stacked.grouped_block = [shared](const grouped_rows& out) { read_stacked_rows(*shared, out); };
   return stacked;
 }
 
