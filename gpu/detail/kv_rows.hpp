@@ -10,11 +10,7 @@
 
 #include "gpu/detail/half.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
-
-#if defined(__F16C__) && !defined(__CUDACC__) && !defined(__HIPCC__)
-#define TWILL_F16C
-#include <immintrin.h>
-#endif
+#include "gpu/host/f16_rows.hpp"
 
 namespace twill::gpu::detail {
 
@@ -53,11 +49,10 @@ KOKKOS_INLINE_FUNCTION void store_bf16(std::uint16_t* __restrict to, const float
 
 KOKKOS_INLINE_FUNCTION void store_f16(std::uint16_t* __restrict to, const float* __restrict x,
                                       int n) {
+#if defined(__CUDACC__) || defined(__HIPCC__)
   int d = 0;
-#ifdef TWILL_F16C
-  for (; d + 8 <= n; d += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + d),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(x + d), _MM_FROUND_TO_NEAREST_INT));
+#else
+  int d = host::narrow_to_f16(to, x, n);
 #endif
   for (; d < n; ++d)
     to[d] = f32_to_f16(x[d]);
