@@ -21,7 +21,7 @@ inline std::string raw_string(std::string_view s) {
   return raw(std::uint64_t{s.size()}).append(s);
 }
 
-/// IEEE binary16 of a float that it represents exactly.
+/// IEEE binary16 of a float: cut off, not rounded, and zero where it is below the normal range.
 inline std::uint16_t half(float f) {
   const auto bits = std::bit_cast<std::uint32_t>(f);
   const auto exponent = static_cast<int>((bits >> 23) & 0xff) - 127 + 15;
