@@ -17,6 +17,27 @@ failure impossible(const std::string& detail) {
   return {errc::bad_metadata, "model: " + detail};
 }
 
+result<nothing> validate(const rope_rule& rope) {
+  if (rope.kind == gpu::rope_kind::none) return nothing{};
+  if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0)
+    return impossible("rotary_dim must be even and above 0, got " +
+                      std::to_string(rope.rotary_dim));
+  if (rope.inv_freq.size() != static_cast<std::size_t>(rope.rotary_dim / 2))
+    return impossible("inv_freq must have rotary_dim / 2 values, got " +
+                      std::to_string(rope.inv_freq.size()));
+  for (const float f : rope.inv_freq)
+    if (!std::isfinite(f)) return impossible("inv_freq must be finite, got " + std::to_string(f));
+  if (!std::isfinite(rope.magnitude) || rope.magnitude <= 0)
+    return impossible("the rotary magnitude must be above 0, got " +
+                      std::to_string(rope.magnitude));
+  if (rope.growth == rope_growth::none) return nothing{};
+  if (rope.trained_length < 1 || rope.rotary_dim < 4 || !std::isfinite(rope.base) ||
+      rope.base <= 1 || !std::isfinite(rope.factor) || rope.factor < 1)
+    return impossible("growing frequencies need a trained length, rotary_dim above 2, a base "
+                      "above 1 and a factor of at least 1");
+  return nothing{};
+}
+
 } // namespace
 
 result<nothing> validate(const model_spec& spec) {
@@ -24,13 +45,14 @@ result<nothing> validate(const model_spec& spec) {
   const bound bounds[] = {
       {"vocab_size", spec.vocab_size, 1, 1 << 24},
       {"hidden_size", spec.hidden_size, 1, 1 << 20},
+      {"embedding_size", spec.embedding_size, 1, 1 << 20},
       {"n_layers", spec.n_layers, 1, 1 << 12},
       {"n_heads", spec.n_heads, 1, 1 << 12},
       {"n_kv_heads", spec.n_kv_heads, 1, spec.n_heads},
       {"head_dim", spec.head_dim, 1, 1 << 12},
       {"mlp_size", spec.mlp_size, 1, 1 << 22},
       {"context_length", spec.context_length, 1, 1 << 26},
-      {"rotary_dim", spec.rotary_dim, 0, spec.head_dim},
+      {"rotary_dim", spec.rope.rotary_dim, 0, spec.head_dim},
       {"window", spec.window, 0, 1 << 26},
   };
   for (const bound& b : bounds)
@@ -45,16 +67,19 @@ result<nothing> validate(const model_spec& spec) {
   if (!std::isfinite(spec.attention_scale) || spec.attention_scale <= 0)
     return impossible("attention_scale must be above 0, got " +
                       std::to_string(spec.attention_scale));
-  if (spec.rope == gpu::rope_kind::none) return nothing{};
-  if (spec.rotary_dim == 0 || spec.rotary_dim % 2 != 0)
-    return impossible("rotary_dim must be even and above 0, got " +
-                      std::to_string(spec.rotary_dim));
-  if (spec.inv_freq.size() != static_cast<std::size_t>(spec.rotary_dim / 2))
-    return impossible("inv_freq must have rotary_dim / 2 values, got " +
-                      std::to_string(spec.inv_freq.size()));
-  for (const float f : spec.inv_freq)
-    if (!std::isfinite(f)) return impossible("inv_freq must be finite, got " + std::to_string(f));
-  return nothing{};
+  if (spec.embedding_size != spec.hidden_size &&
+      (spec.names.project_in.empty() || spec.names.project_out.empty()))
+    return impossible("embedding_size must equal hidden_size without projections, got " +
+                      std::to_string(spec.embedding_size) + " and " +
+                      std::to_string(spec.hidden_size));
+  if (!spec.alibi_slopes.empty() &&
+      spec.alibi_slopes.size() != static_cast<std::size_t>(spec.n_heads))
+    return impossible("alibi_slopes must have one value per head, got " +
+                      std::to_string(spec.alibi_slopes.size()));
+  if (!spec.windowed.empty() && spec.windowed.size() != static_cast<std::size_t>(spec.n_layers))
+    return impossible("windowed must have one value per layer, got " +
+                      std::to_string(spec.windowed.size()));
+  return validate(spec.rope);
 }
 
 std::string layer_tensor(const std::string& pattern, std::int32_t layer) {

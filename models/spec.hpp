@@ -8,49 +8,116 @@
 #include <vector>
 
 #include "gpu/ops/attention.hpp"
+#include "gpu/ops/elementwise.hpp"
 #include "models/errc.hpp"
 
 namespace twill::models {
 
-/// What a family's checkpoint calls its tensors. "{}" stands for the layer number. A bias, where a
-/// checkpoint has one, is named like its matrix with ".bias" in place of ".weight".
+/// What a family's checkpoint calls its tensors. "{}" stands for the layer number. A bias is named
+/// like its matrix or norm with ".bias" in place of ".weight". An empty name: no such tensor.
 struct tensor_names {
-  std::string embedding;      // (vocab_size, hidden_size)
-  std::string head;           // (vocab_size, hidden_size), absent when tied
+  std::string embedding;      // (vocab_size, embedding_size)
+  std::string positions;      // (context_length + position_offset, hidden_size), learned positions
+  std::string project_in;     // (hidden_size, embedding_size)
+  std::string project_out;    // (embedding_size, hidden_size)
+  std::string head;           // (vocab_size, embedding_size), absent when tied
   std::string final_norm;     // (hidden_size)
-  std::string rope_factors;   // (rotary_dim / 2), read by the family, not by the decoder
   std::string attention_norm; // (hidden_size)
+  std::string qkv;            // (q_size + 2 * kv_size, hidden_size): in place of q, k and v
   std::string q;              // (n_heads * head_dim, hidden_size)
   std::string k;              // (n_kv_heads * head_dim, hidden_size)
   std::string v;              // (n_kv_heads * head_dim, hidden_size)
+  std::string q_norm;         // (head_dim), RMS norm of each query head
+  std::string k_norm;         // (head_dim), RMS norm of each key head
   std::string o;              // (hidden_size, n_heads * head_dim)
   std::string mlp_norm;       // (hidden_size)
-  std::string gate;           // (mlp_size, hidden_size)
+  std::string gate_up;        // (2 * mlp_size, hidden_size): in place of gate and up
+  std::string gate;           // (mlp_size, hidden_size), gated MLPs
   std::string up;             // (mlp_size, hidden_size)
   std::string down;           // (hidden_size, mlp_size)
+  /// Tensors that checkpoints carry and no computation needs (tables that the spec holds already).
+  std::vector<std::string> ignored;
+};
+
+enum class norm_kind : std::uint8_t {
+  rms,   ///< x / rms(x) * weight
+  layer, ///< (x - mean) / deviation * weight + bias
+};
+
+enum class norm_place : std::uint8_t {
+  before, ///< of attention and MLP; the residual stream is never normed
+  after,  ///< of each residual sum, as in the original Transformer
+};
+
+enum class bias_rule : std::uint8_t {
+  none,       ///< a bias is a tensor without a role
+  required,   ///< a missing bias is an error
+  if_present, ///< the checkpoint decides (GGUF does not say)
+};
+
+/// How rotary frequencies follow the length of a sequence. L is the prompt's length, p a position;
+/// a row's angles depend on these two alone, so chunks and batches do not change them.
+enum class rope_growth : std::uint8_t {
+  none,
+  /// Qwen v1's dynamic NTK: alpha = max(2^ceil(log2(L / trained) + 1) - 1, 1), for all positions.
+  prompt_ntk,
+  /// Hugging Face's "dynamic": base * (factor * n / trained - (factor - 1))^(d / (d - 2)) with
+  /// n = max(L, p + 1, trained).
+  length_ntk,
+};
+
+struct rope_rule {
+  gpu::rope_kind kind = gpu::rope_kind::none;
+  std::int32_t rotary_dim = 0; ///< leading dimensions of a head that rotate
+  std::vector<float> inv_freq; // (rotary_dim / 2), fixed scaling applied
+  float magnitude = 1;         ///< cos and sin are multiplied by it (YaRN)
+  rope_growth growth = rope_growth::none;
+  double base = 0;                 ///< for growth
+  double factor = 1;               ///< for length_ntk
+  std::int32_t trained_length = 0; ///< for growth: positions from which on it acts
 };
 
 struct model_spec {
   std::string family; ///< "llama", ...
   std::int32_t vocab_size = 0;
   std::int32_t hidden_size = 0;
+  std::int32_t embedding_size = 0; ///< width of embedding and head; hidden_size unless projected
   std::int32_t n_layers = 0;
   std::int32_t n_heads = 0;
   std::int32_t n_kv_heads = 0;
   std::int32_t head_dim = 0;
   std::int32_t mlp_size = 0;
-  std::int32_t context_length = 0; ///< positions the model was trained for
+  std::int32_t context_length = 0; ///< positions the model is meant for
+  std::int32_t most_positions = 0; ///< positions that exist (a table's rows); 0: any number
+
+  norm_kind norm = norm_kind::rms;
+  norm_place norms = norm_place::before;
   float norm_epsilon = 1e-5f;
-  gpu::rope_kind rope = gpu::rope_kind::none;
-  std::int32_t rotary_dim = 0; ///< leading dimensions of a head that rotate
-  std::vector<float> inv_freq; // (rotary_dim / 2), scaling already applied
-  float attention_scale = 0;   ///< 1 / sqrt(head_dim) unless the family says otherwise
-  std::int32_t window = 0;     ///< sliding window in tokens; 0: none
-  bool tied_head = false;      ///< the head is the embedding matrix
+  gpu::activation activation = gpu::activation::silu;
+  bool gated_mlp = true; ///< act(gate) * up; else act(up)
+  bias_rule qkv_bias = bias_rule::none;
+  bias_rule o_bias = bias_rule::none;
+  bias_rule mlp_bias = bias_rule::none;
+
+  rope_rule rope;
+  std::int32_t position_offset = 0; ///< learned positions: row of position 0
+  std::vector<float> alibi_slopes;  // (n_heads), empty: no ALiBi
+  float attention_scale = 0;        ///< 1 / sqrt(head_dim) unless the family says otherwise
+  std::int32_t window = 0;          ///< sliding window in tokens; 0: none
+  std::vector<bool> windowed;       // (n_layers), layers with the window; empty: all
+  std::int32_t log_n_length = 0;    ///< queries past it are scaled by ln(p + 1) / ln(it); 0: never
+
+  bool tied_head = false;       ///< the head is the embedding matrix
+  bool normalised_head = false; ///< each row of the head has length 1
   tensor_names names;
 
   std::int64_t q_size() const { return std::int64_t{n_heads} * head_dim; }
   std::int64_t kv_size() const { return std::int64_t{n_kv_heads} * head_dim; }
+  /// True when keys depend on the whole prompt's length: such a prefix must not be shared between
+  /// prompts of which one is longer than this. 0: always shareable.
+  std::int32_t shareable_length() const {
+    return rope.growth == rope_growth::none ? 0 : rope.trained_length;
+  }
 };
 
 /// Checks that the numbers fit together (bad_metadata otherwise).
@@ -59,7 +126,7 @@ result<nothing> validate(const model_spec& spec);
 /// `pattern` with "{}" replaced by the layer number.
 std::string layer_tensor(const std::string& pattern, std::int32_t layer);
 
-/// The bias that belongs to a matrix: ".weight" at the end replaced by ".bias".
+/// The bias that belongs to a matrix or norm: ".weight" at the end replaced by ".bias".
 std::string bias_of(const std::string& matrix);
 
 } // namespace twill::models

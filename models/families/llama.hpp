@@ -1,17 +1,18 @@
-// llama: the Llama family (Llama 1 to 3, Mistral, SmolLM2, ...) as GGUF files describe it.
+// llama: Llama 1 to 3, Mistral, Qwen2, Qwen2.5 and Qwen3 as Hugging Face folders describe them.
 //
-// Pure functions of the file. GGUF converters reorder the rows of Q and K so that rotary pairs lie
-// next to each other, hence rope_kind::interleaved.
+// One architecture: RMS norm, rotary positions in halves, grouped heads, gated MLP. They differ in
+// biases, in norms of query and key heads and in windows, which the config says.
 #pragma once
 
+#include "config/base/value.hpp"
 #include "models/checkpoint.hpp"
-#include "models/gguf/metadata.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models::families {
 
-/// The spec of a GGUF file whose general.architecture is "llama". Fails with missing_metadata,
-/// bad_metadata, or unsupported for variants that twill does not run (experts, YaRN, ...).
-result<model_spec> llama_spec(const gguf::metadata& meta, const checkpoint& weights);
+result<model_spec> llama_spec(const value& config, const checkpoint& weights);
+result<model_spec> mistral_spec(const value& config, const checkpoint& weights);
+result<model_spec> qwen2_spec(const value& config, const checkpoint& weights);
+result<model_spec> qwen3_spec(const value& config, const checkpoint& weights);
 
 } // namespace twill::models::families
