@@ -13,9 +13,11 @@ const char* name_of(dtype t) {
   case dtype::i32:
     return "i32";
   case dtype::u8:
+    return "u8";
+  case dtype::i8:
     break;
   }
-  return "u8";
+  return "i8";
 }
 
 } // namespace twill::gpu

@@ -14,7 +14,7 @@
 
 namespace twill::gpu {
 
-enum class dtype : std::uint8_t { f32, f16, bf16, i32, u8 };
+enum class dtype : std::uint8_t { f32, f16, bf16, i32, u8, i8 };
 
 constexpr std::size_t size_of(dtype t) {
   switch (t) {
@@ -25,6 +25,7 @@ constexpr std::size_t size_of(dtype t) {
   case dtype::bf16:
     return 2;
   case dtype::u8:
+  case dtype::i8:
     break;
   }
   return 1;

@@ -8,6 +8,7 @@ namespace twill::models {
 
 enum class errc {
   file_unreadable,  ///< the path cannot be opened, mapped or read
+  file_unwritable,  ///< a file or folder cannot be created or written: permissions, a full disk
   bad_format,       ///< the file contradicts its format (offset, count, length, type, string)
   unsupported,      ///< a valid file of a kind, family or version that twill does not run
   missing_tensor,   ///< a tensor that the family needs is not in the checkpoint

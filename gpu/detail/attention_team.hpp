@@ -28,13 +28,12 @@ struct attention_team {
 
   static long scratch_floats(int head_dim) { return long{heads_per_team} * (head_dim + tile + 3); }
 
-  /// First element of a position's key or value.
+  /// A position's row of keys and values.
   KOKKOS_INLINE_FUNCTION std::int64_t row_at(const std::int32_t* blocks, int position,
                                              int kv_head) const {
     const int column = position / kv.block_tokens;
-    return ((std::int64_t{blocks[column]} * kv.n_kv_heads + kv_head) * kv.block_tokens + position -
-            column * kv.block_tokens) *
-           kv.head_dim;
+    return (std::int64_t{blocks[column]} * kv.n_kv_heads + kv_head) * kv.block_tokens + position -
+           column * kv.block_tokens;
   }
 
   KOKKOS_INLINE_FUNCTION void operator()(const team_member& team) const {
@@ -74,10 +73,12 @@ struct attention_team {
         const int h = i / tile;
         const int j = i - h * tile;
         if (j < from || j >= to) return;
-        const std::int64_t at = row_at(blocks, base + j, kv_head);
+        const std::int64_t row = row_at(blocks, base + j, kv_head);
         float dot = 0;
         for (int d = 0; d < dim; ++d)
-          dot = ::fmaf(query[h * dim + d] * scale, load_as_f32(kv.keys, kv.type, at + d), dot);
+          dot =
+              ::fmaf(query[h * dim + d] * scale, load_as_f32(kv.keys, kv.type, row * dim + d), dot);
+        if (kv.type == dtype::i8) dot *= kv.key_scales[row];
         if (slopes != nullptr) dot += slopes[head + h] * static_cast<float>(base + j - (end - 1));
         weights[i] = dot;
       });
@@ -99,11 +100,12 @@ struct attention_team {
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * dim), [&](const int i) {
         const int h = i / dim;
         float value = acc[i] * shrink[h];
-        for (int j = from; j < to; ++j)
-          value = ::fmaf(
-              weights[h * tile + j],
-              load_as_f32(kv.values, kv.type, row_at(blocks, base + j, kv_head) + (i - h * dim)),
-              value);
+        for (int j = from; j < to; ++j) {
+          const std::int64_t row = row_at(blocks, base + j, kv_head);
+          float weight = weights[h * tile + j];
+          if (kv.type == dtype::i8) weight *= kv.value_scales[row];
+          value = ::fmaf(weight, load_as_f32(kv.values, kv.type, row * dim + (i - h * dim)), value);
+        }
         acc[i] = value;
       });
     }

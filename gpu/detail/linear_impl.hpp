@@ -10,6 +10,11 @@ struct packed_matrix::impl {
   detail::packed_view view;
   buffer codes;
   buffer scales;
+  buffer order; ///< the source's column order, or empty // (cols) int32
+
+  const std::int32_t* column_order() const {
+    return static_cast<const std::int32_t*>(order.data());
+  }
 };
 
 namespace detail {

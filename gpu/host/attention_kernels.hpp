@@ -20,8 +20,10 @@ inline constexpr int attention_max_dim = 256; ///< largest head_dim
 
 /// Some heads that share one KV head, for some neighbouring rows of one sequence.
 struct attention_work {
-  const void* keys = nullptr;   // (n_blocks, n_kv_heads, block_tokens, head_dim)
-  const void* values = nullptr; // same
+  const void* keys = nullptr;          // (n_blocks, n_kv_heads, block_tokens, head_dim)
+  const void* values = nullptr;        // same
+  const float* key_scales = nullptr;   // (n_blocks, n_kv_heads, block_tokens), i8 only
+  const float* value_scales = nullptr; // same
   dtype type = dtype::f32;
   std::int32_t n_kv_heads = 0, kv_head = 0, block_tokens = 0, head_dim = 0;
   const std::int32_t* blocks = nullptr; ///< the sequence's row of the block table

@@ -23,6 +23,9 @@ struct attention_scratch {
   float merged_max[max_rows], merged_sum[max_rows];
   int begin[max_rows], end[max_rows]; ///< what each row sees of this tile
   const float* value_rows[tile_len];
+  bool scaled; ///< i8 KV: the tile's codes carry scales, zero where nobody looks
+  alignas(64) float key_scales[tile_len];
+  alignas(64) float value_scales[tile_len];
 };
 
 /// Positions [begin, end) that query t sees.
@@ -68,6 +71,21 @@ inline void find_rows(const attention_work& w, const void* arena, int base, int 
     rows[j] = zeros;
 }
 
+/// The scales of the tile's positions [begin, end); zeros elsewhere.
+inline void load_scales(const attention_work& w, const float* arena, int base, int begin, int end,
+                        float* scales) {
+  for (int j = 0; j < tile_len; ++j)
+    scales[j] = 0;
+  int column = (base + begin) / w.block_tokens;
+  int offset = base + begin - column * w.block_tokens;
+  for (int j = begin; j < end; ++column, offset = 0) {
+    const std::int64_t block = std::int64_t{w.blocks[column]} * w.n_kv_heads + w.kv_head;
+    const float* from = arena + block * w.block_tokens;
+    for (; j < end && offset < w.block_tokens; ++j, ++offset)
+      scales[j] = from[offset];
+  }
+}
+
 /// This tile's keys, transposed, and where its values are: in place or as a padded f32 copy.
 template <class Element>
 inline void load_tile(const attention_work& w, int base, int begin, int end, int width,
@@ -78,6 +96,11 @@ inline void load_tile(const attention_work& w, int base, int begin, int end, int
   find_rows<Element>(w, w.values, base, begin, end, values);
   prefetch_rows(values, begin, end, w.head_dim);
   transpose_keys(keys, round_up(end, 16), w.head_dim, s.keys);
+  s.scaled = sizeof(Element) == sizeof(code_i8);
+  if (s.scaled) {
+    load_scales(w, w.key_scales, base, begin, end, s.key_scales);
+    load_scales(w, w.value_scales, base, begin, end, s.value_scales);
+  }
   if constexpr (sizeof(Element) == sizeof(float)) {
     if (width == w.head_dim) {
       for (int j = 0; j < tile_len; ++j)
@@ -143,6 +166,10 @@ inline void softmax_row(attention_scratch& s, int row, int n, int width, float s
   const int begin = s.begin[row], end = s.end[row];
   if (begin >= end) return;
   float* x = s.scores + row * tile_len;
+  if (s.scaled) {
+    for (int j = 0; j < n; j += lanes)
+      store(x + j, load(x + j) * load(s.key_scales + j));
+  }
   if (slope != 0) {
     for (int j = 0; j < n; j += lanes)
       store(x + j, fma_of(splat(slope), iota() + (distance + static_cast<float>(j)), load(x + j)));
@@ -167,7 +194,7 @@ inline void softmax_row(attention_scratch& s, int row, int n, int width, float s
   vf sum = {};
   for (int j = 0; j < n; j += lanes) {
     const vf weight = exp_of(load(x + j) - max);
-    store(x + j, weight);
+    store(x + j, s.scaled ? weight * load(s.value_scales + j) : weight);
     sum += weight;
   }
   s.sum[row] += sum_of(sum);
@@ -330,6 +357,7 @@ inline void run_partial(const attention_work& w, std::int32_t chunk, float* part
 void attention_whole(const attention_work& w) {
   if (w.type == dtype::f32) return run_whole<float>(w);
   if (w.type == dtype::f16) return run_whole<half_f16>(w);
+  if (w.type == dtype::i8) return run_whole<code_i8>(w);
   run_whole<half_bf16>(w);
 }
 
@@ -339,6 +367,8 @@ void attention_partial(const attention_work& w, std::int32_t chunk, float* parti
     return run_partial<float>(w, chunk, partials, query_stride, head_stride);
   if (w.type == dtype::f16)
     return run_partial<half_f16>(w, chunk, partials, query_stride, head_stride);
+  if (w.type == dtype::i8)
+    return run_partial<code_i8>(w, chunk, partials, query_stride, head_stride);
   run_partial<half_bf16>(w, chunk, partials, query_stride, head_stride);
 }
 

@@ -24,12 +24,19 @@ struct half_f16 {
 struct half_bf16 {
   std::uint16_t bits;
 };
+/// A code of i8 KV; its token's scale is applied to the score or the softmax weight instead.
+struct code_i8 {
+  std::int8_t bits;
+};
 
 inline float widen(float x) {
   return x;
 }
 inline float widen(half_bf16 h) {
   return detail::bf16_to_f32(h.bits);
+}
+inline float widen(code_i8 c) {
+  return static_cast<float>(c.bits);
 }
 inline float widen(half_f16 h) {
   return detail::f16_to_f32(h.bits);
@@ -45,6 +52,10 @@ inline __m256 load8(const half_f16* p) {
 inline __m256 load8(const half_bf16* p) {
   const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+inline __m256 load8(const code_i8* p) {
+  return _mm256_cvtepi32_ps(
+      _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
 }
 
 /// Eight rows of eight, transposed, to `to` with tile_len floats between rows.

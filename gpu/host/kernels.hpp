@@ -49,6 +49,8 @@ struct kernels {
   void (*tile_int8)(const tile& t, const quantised_rows& x); ///< grouped kinds
   void (*tile_bf16)(const tile& t, const bf16_rows& x);
   void (*tile_f32)(const tile& t, const float* x, std::int64_t x_stride);
+  /// Multiply-adds in registers: see peak_tiles.hpp.
+  std::int64_t (*spin)(compute_type type, std::int64_t rounds, float* sink);
 };
 
 /// Rows below which unpacking a panel does not pay.

@@ -4,13 +4,14 @@
 
 #include "gpu/host/float_tiles.hpp"
 #include "gpu/host/int8_tiles.hpp"
+#include "gpu/host/peak_tiles.hpp"
 
 namespace twill::gpu::host {
 namespace {
 
 template <class S>
 constexpr kernels make_kernels() {
-  return {quantise<S>, round_bf16, tile_int8<S>, tile_bf16<S>, tile_f32<S>};
+  return {quantise<S>, round_bf16, tile_int8<S>, tile_bf16<S>, tile_f32<S>, spin<S>};
 }
 
 } // namespace

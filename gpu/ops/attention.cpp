@@ -4,6 +4,7 @@
 
 #include "gpu/detail/attention_team.hpp"
 #include "gpu/detail/launch.hpp"
+#include "gpu/detail/shapes.hpp"
 #include "gpu/host/attention_kernels.hpp"
 
 namespace twill::gpu {
@@ -37,6 +38,8 @@ struct host_items {
     host::attention_work w;
     w.keys = kv.keys;
     w.values = kv.values;
+    w.key_scales = kv.key_scales;
+    w.value_scales = kv.value_scales;
     w.type = kv.type;
     w.n_kv_heads = kv.n_kv_heads;
     w.kv_head = kv_head;
@@ -122,8 +125,7 @@ void attention(device& dev, const ragged_batch& batch, const attention_args& arg
                "attention: n_heads must be a multiple of n_kv_heads");
   TWILL_ASSERT(kv.head_dim > 0 && kv.head_dim <= host::attention_max_dim,
                "attention: head_dim must be 1 to 256");
-  TWILL_ASSERT(kv.type == dtype::f32 || kv.type == dtype::f16 || kv.type == dtype::bf16,
-               "attention: KV must be f32, f16 or bf16");
+  detail::check_kv(kv);
   for (const tensor_ref* t : {&args.q, &args.out})
     TWILL_ASSERT(t->rank == 2 && t->type == dtype::f32 && t->shape[0] == batch.n_tokens &&
                      t->shape[1] == std::int64_t{args.n_heads} * kv.head_dim,

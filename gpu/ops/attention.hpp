@@ -10,15 +10,18 @@
 
 namespace twill::gpu {
 
-/// One layer's KV arena.
+/// One layer's KV arena. i8 KV has one scale per head and token: value = scale * code, with scale
+/// the largest magnitude / 127, and codes rounded to nearest even.
 struct kv_layer {
   void* keys = nullptr;    // (n_blocks, n_kv_heads, block_tokens, head_dim)
   void* values = nullptr;  // same
-  dtype type = dtype::f32; ///< f32, f16 or bf16
+  dtype type = dtype::f32; ///< f32, f16, bf16 or i8
   std::int32_t n_blocks = 0;
   std::int32_t n_kv_heads = 0;
   std::int32_t block_tokens = 0;
   std::int32_t head_dim = 0;
+  float* key_scales = nullptr;   // (n_blocks, n_kv_heads, block_tokens), i8 only
+  float* value_scales = nullptr; // same
 };
 
 enum class rope_kind : std::uint8_t {
@@ -27,10 +30,15 @@ enum class rope_kind : std::uint8_t {
   interleaved, ///< pairs (2i, 2i + 1): GGUF's Llama order, ChatGLM
 };
 
-/// cos/sin of position * inv_freq for every row of a step, once per step for all layers.
-void rope_angles(device& dev, const ragged_batch& batch, const float* inv_freq, // (rotary_dim / 2)
+/// magnitude * cos and sin of position * inv_freq for every row of a step, once per step for all
+/// layers. Sequences may differ in their frequencies (dynamic NTK): sequence s then reads row
+/// table_of[s] of inv_freq; null: all read the first.
+void rope_angles(device& dev, const ragged_batch& batch,
+                 const float* inv_freq,                   // (tables, rotary_dim / 2) device
                  std::int32_t rotary_dim, tensor_ref cos, // (n_tokens, rotary_dim / 2) f32
-                 tensor_ref sin);                         // same
+                 tensor_ref sin,                          // same
+                 float magnitude = 1,
+                 const std::int32_t* table_of = nullptr); // (n_sequences) device, or null
 
 struct rope_store_args {
   tensor_ref q; // (n_tokens, n_heads * head_dim) f32, rotated in place
@@ -41,6 +49,9 @@ struct rope_store_args {
   std::int32_t rotary_dim = 0; ///< leading dimensions of each head that rotate; even
   tensor_ref cos, sin;         // (n_tokens, rotary_dim / 2) f32; unused for none
   kv_layer kv;
+  /// Query rows at positions p with p + 1 > log_n_length are multiplied by ln(p + 1) /
+  /// ln(log_n_length) (Qwen v1's log-n attention); 0: none.
+  std::int32_t log_n_length = 0;
 };
 
 /// Rotates q and k and stores this step's keys and values at their positions' blocks.

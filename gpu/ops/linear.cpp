@@ -46,7 +46,9 @@ std::int64_t packed_matrix::cols() const {
   return impl_ ? impl_->view.cols : 0;
 }
 std::int64_t packed_matrix::bytes() const {
-  return impl_ ? static_cast<std::int64_t>(impl_->codes.bytes() + impl_->scales.bytes()) : 0;
+  if (!impl_) return 0;
+  return static_cast<std::int64_t>(impl_->codes.bytes() + impl_->scales.bytes() +
+                                   impl_->order.bytes());
 }
 
 void linear(device& dev, const linear_args& args) {
@@ -65,8 +67,10 @@ void linear(device& dev, const linear_args& args) {
     detail::linear_generic(dev, args);
 }
 
-void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids, tensor_ref out) {
+void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids, tensor_ref out,
+               bool accumulate) {
   TWILL_ASSERT(static_cast<bool>(table), "embedding: no table");
+  TWILL_ASSERT(table.get().column_order() == nullptr, "embedding: the table has a column order");
   const detail::packed_view w = table.get().view;
   TWILL_ASSERT(out.type == dtype::f32 && out.rank == 2 && out.shape[1] == w.cols,
                "embedding: out must be (n, cols) f32");
@@ -78,23 +82,26 @@ void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids,
         const std::int64_t id = ids[row];
         float* values = to + row * stride;
         if (id < 0 || id >= w.rows) { // no such token: never read outside the table
-          for (long k = begin; k < end; ++k)
+          for (long k = begin; k < end && !accumulate; ++k)
             values[k] = 0;
           return;
         }
+        const auto put = [accumulate](float& to, float v) { to = accumulate ? to + v : v; };
         const std::int64_t block = id / detail::lanes;
         const std::int64_t lane = id % detail::lanes;
         if (!w.grouped()) {
           for (long k = begin; k < end; ++k)
-            values[k] = detail::dense_at(w, block, lane, k);
+            put(values[k], detail::dense_at(w, block, lane, k));
           return;
         }
         for (long k = begin; k < end;) {
           const long group = k / w.group;
           const long stop = (group + 1) * w.group < end ? (group + 1) * w.group : end;
           const detail::scale_offset t = detail::group_terms(w, block, lane, group);
-          for (; k < stop; ++k)
-            values[k] = t.scale * static_cast<float>(detail::code_at(w, block, lane, k)) + t.offset;
+          for (; k < stop; ++k) {
+            const auto code = static_cast<float>(detail::code_at(w, block, lane, k));
+            put(values[k], t.scale * code + t.offset);
+          }
         }
       });
 }

@@ -24,6 +24,18 @@ struct grouped_row {
   float* offsets;      // (cols / group)
 };
 
+/// Rows [first_row, first_row + n_rows) of a grouped matrix at once, filled by the source. Codes
+/// come as words of 8 (u4) or 4 (u8) neighbouring columns, the first in the lowest bits; word r %
+/// 16 of a line belongs to row r. Words of rows past the last may be left as they are.
+struct grouped_rows {
+  static constexpr std::int64_t most_rows = 128;
+  std::int64_t first_row; ///< a multiple of 16
+  std::int64_t n_rows;    ///< 1..most_rows
+  std::uint32_t* words;   // (n_rows / 16 rounded up, words per row, 16)
+  float* scales;          // (n_rows, cols / group)
+  float* offsets;         // (n_rows, cols / group)
+};
+
 /// A matrix before packing. The read functions are called from several threads at once, each row
 /// once, in no promised order; they must not throw.
 struct weight_source {
@@ -35,10 +47,15 @@ struct weight_source {
   std::function<const void*(std::int64_t row)> dense_row;
   /// Grouped kinds: fills row r.
   std::function<void(std::int64_t row, const grouped_row& out)> grouped;
+  /// Grouped kinds, optional: fills many rows at once, for codes that are stored by column. Used
+  /// instead of `grouped` when set.
+  std::function<void(const grouped_rows& out)> grouped_block;
+  /// Column c multiplies x[(*column_order)[c]] (GPTQ's act-order); null: x[c].
+  std::shared_ptr<const std::vector<std::int32_t>> column_order; // (cols)
 };
 
-/// Sources stacked along the output dimension (fused Q|K|V, gate|up). All must share kind, cols and
-/// group; returns nothing when they do not (then pack them apart).
+/// Sources stacked along the output dimension (fused Q|K|V, gate|up). All must share kind, cols,
+/// group and column order; returns nothing when they do not (then pack them apart).
 std::optional<weight_source> stack_rows(std::vector<weight_source> parts);
 
 /// A packed weight matrix in device memory. Movable; must not outlive its device.
@@ -76,8 +93,11 @@ struct linear_args {
 
 void linear(device& dev, const linear_args& args);
 
-/// Rows of the matrix as f32: out[i] = W[ids[i]] (an embedding that shares the head's memory).
+/// Rows of the matrix as f32: out[i] = W[ids[i]] (an embedding that shares the head's memory), or
+/// out[i] += W[ids[i]] (learned positions). An id outside the table counts as a row of zeros. The
+/// table must have no column order.
 void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids, // (n) device
-               tensor_ref out);                                                  // (n, cols) f32
+               tensor_ref out,                                                   // (n, cols) f32
+               bool accumulate = false);
 
 } // namespace twill::gpu

@@ -39,6 +39,17 @@ void quantise(const packed_view& w, const tensor_ref& x, const quantised& q) {
       });
 }
 
+/// x's columns in the order of the weights' columns. // to: (m, cols)
+void gather_columns(const tensor_ref& x, const std::int32_t* order, std::int64_t cols, float* to) {
+  const float* from = x.as<const float>();
+  const std::int64_t stride = x.row_stride;
+  Kokkos::parallel_for(
+      "linear_gather", range(0, x.rows() * cols), KOKKOS_LAMBDA(const long i) {
+        const std::int64_t row = i / cols;
+        to[i] = from[row * stride + order[i - row * cols]];
+      });
+}
+
 TWILL_KERNEL_FUNCTION float dot_int8(const packed_view& w, const quantised& q, std::int64_t row,
                                      std::int64_t block, std::int64_t lane) {
   const signed char* values = q.values + row * w.cols;
@@ -87,18 +98,29 @@ void linear_generic(device& dev, const linear_args& args) {
   const packed_view w = args.weights->get().view;
   const compute_type compute = effective_compute(w, args.compute);
   const std::int64_t m = args.x.rows();
+  // Scratch: gathered activations where columns have an order, then their int8 form.
+  const std::int32_t* order = args.weights->get().column_order();
+  const bool int8 = compute == compute_type::int8;
   quantised q{};
-  if (compute == compute_type::int8) {
-    q.groups = (w.cols + activation_group - 1) / activation_group;
-    const std::int64_t values_bytes = (m * w.cols + 63) / 64 * 64;
-    auto* scratch = static_cast<unsigned char*>(
-        dev.scratch(static_cast<std::size_t>(values_bytes + m * q.groups * 4)));
-    q.values = reinterpret_cast<signed char*>(scratch);
-    q.scales = reinterpret_cast<float*>(scratch + values_bytes);
-    quantise(w, args.x, q);
+  q.groups = (w.cols + activation_group - 1) / activation_group;
+  const std::int64_t gathered_bytes = order == nullptr ? 0 : (m * w.cols * 4 + 63) / 64 * 64;
+  const std::int64_t values_bytes = int8 ? (m * w.cols + 63) / 64 * 64 : 0;
+  const std::int64_t scales_bytes = int8 ? m * q.groups * 4 : 0;
+  auto* scratch = static_cast<unsigned char*>(
+      dev.scratch(static_cast<std::size_t>(gathered_bytes + values_bytes + scales_bytes)));
+  tensor_ref from = args.x;
+  if (order != nullptr) {
+    gather_columns(args.x, order, w.cols, reinterpret_cast<float*>(scratch));
+    from = view_2d(scratch, dtype::f32, m, w.cols);
   }
-  const float* x = args.x.as<const float>();
-  const std::int64_t x_stride = args.x.row_stride;
+  if (int8) {
+    q.values = reinterpret_cast<signed char*>(scratch + gathered_bytes);
+    q.scales = reinterpret_cast<float*>(scratch + gathered_bytes + values_bytes);
+    quantise(w, from, q);
+  }
+
+  const float* x = from.as<const float>();
+  const std::int64_t x_stride = from.row_stride;
   float* out = args.out.as<float>();
   const std::int64_t out_stride = args.out.row_stride;
   const float* bias = args.bias;

@@ -26,8 +26,12 @@ std::int64_t align64(std::int64_t bytes) {
 /// A call's activations in the form that its compute type reads, in scratch memory.
 class prepared_rows {
 public:
-  prepared_rows(const packed_view& w, compute_type compute) : w_(w), compute_(compute) {
-    if (compute == compute_type::int8) {
+  /// `order`: the weights' column order, or null.
+  prepared_rows(const packed_view& w, const std::int32_t* order, compute_type compute)
+      : w_(w), order_(order), compute_(compute) {
+    if (compute == compute_type::f32 && order != nullptr) {
+      values_stride_ = align64(w.cols * 4) / 4;
+    } else if (compute == compute_type::int8) {
       values_stride_ = align64(w.cols);
       segments_ = w.cols / w.segment;
     } else if (compute == compute_type::bf16) {
@@ -37,7 +41,7 @@ public:
   std::int64_t bytes(std::int64_t m) const {
     switch (compute_) {
     case compute_type::f32:
-      break;
+      return m * values_stride_ * 4;
     case compute_type::bf16:
       return m * values_stride_ * 2;
     case compute_type::int8:
@@ -54,11 +58,24 @@ public:
   host::bf16_rows rounded(unsigned char* at) const {
     return {reinterpret_cast<std::uint16_t*>(at), values_stride_};
   }
-  /// Fills rows [first, end) of the m at `at`.
+  /// Bytes that one thread needs while it fills rows.
+  std::int64_t fill_bytes() const {
+    return order_ != nullptr && compute_ != compute_type::f32 ? align64(w_.cols * 4) : 0;
+  }
+
+  /// Fills rows [first, end) of the m at `at`; `row_space` has fill_bytes().
   void fill(const host::kernels& k, unsigned char* at, std::int64_t m, const tensor_ref& x,
-            std::int64_t first, std::int64_t end) const {
+            std::int64_t first, std::int64_t end, unsigned char* row_space) const {
     for (std::int64_t row = first; row < end; ++row) {
       const float* from = x.as<const float>() + row * x.row_stride;
+      if (order_ != nullptr) {
+        auto* gathered = reinterpret_cast<float*>(row_space);
+        if (compute_ == compute_type::f32)
+          gathered = reinterpret_cast<float*>(at) + row * values_stride_;
+        for (std::int64_t c = 0; c < w_.cols; ++c)
+          gathered[c] = from[order_[c]];
+        from = gathered;
+      }
       if (compute_ == compute_type::int8)
         k.quantise(w_, from, quantised(at, m), row);
       else if (compute_ == compute_type::bf16)
@@ -67,8 +84,11 @@ public:
   }
   void run(const host::kernels& k, const host::tile& t, unsigned char* at, std::int64_t m,
            const tensor_ref& x, std::int64_t first_row) const {
-    if (compute_ == compute_type::f32)
-      return k.tile_f32(t, x.as<const float>() + first_row * x.row_stride, x.row_stride);
+    if (compute_ == compute_type::f32) {
+      const float* values = order_ == nullptr ? x.as<const float>() : reinterpret_cast<float*>(at);
+      const std::int64_t stride = order_ == nullptr ? x.row_stride : values_stride_;
+      return k.tile_f32(t, values + first_row * stride, stride);
+    }
     if (compute_ == compute_type::bf16) {
       host::bf16_rows rows = rounded(at);
       rows.values += first_row * rows.values_stride;
@@ -83,6 +103,7 @@ public:
 
 private:
   const packed_view& w_;
+  const std::int32_t* order_;
   compute_type compute_;
   std::int64_t values_stride_ = 0;
   std::int64_t segments_ = 0;
@@ -101,19 +122,24 @@ void linear_host(device& dev, const linear_args& args) {
   const compute_type compute = effective_compute(w, args.compute);
   const std::int64_t m = args.x.rows();
   const std::int64_t parts = std::min<std::int64_t>(dev.info().threads, w.blocks);
-  const prepared_rows rows(w, compute);
+  const prepared_rows rows(w, args.weights->get().column_order(), compute);
 
-  // Scratch: the prepared rows, once or once per part, then a panel per part.
+  // Scratch: the prepared rows, once or once per part; for each part, room to fill them and a
+  // panel.
   const bool in_place = m * w.cols <= prepare_in_place;
   const std::int64_t rows_bytes = align64(rows.bytes(m));
   const std::int64_t shared_bytes = in_place ? rows_bytes * parts : rows_bytes;
+  const std::int64_t fill_bytes = rows.fill_bytes();
   const std::int64_t panel_bytes = wants_panel(w, compute, m) ? w.padded_cols * 64 : 0;
   auto* scratch = static_cast<unsigned char*>(
-      dev.scratch(static_cast<std::size_t>(shared_bytes + panel_bytes * parts)));
+      dev.scratch(static_cast<std::size_t>(shared_bytes + (fill_bytes + panel_bytes) * parts)));
+  unsigned char* fill_space = scratch + shared_bytes;
+  unsigned char* panels = fill_space + fill_bytes * parts;
 
   if (!in_place && rows_bytes > 0)
     dev.team().run(parts, [&](std::int64_t part) {
-      rows.fill(k, scratch, m, args.x, m * part / parts, m * (part + 1) / parts);
+      rows.fill(k, scratch, m, args.x, m * part / parts, m * (part + 1) / parts,
+                fill_space + part * fill_bytes);
     });
 
   // Tiles of rows x blocks, taken as threads fall idle. Few rows: long stretches of weights, which
@@ -130,7 +156,7 @@ void linear_host(device& dev, const linear_args& args) {
     unsigned char* mine = in_place ? scratch + part * rows_bytes : scratch;
     bool filled = !in_place;
     for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tiles;) {
-      if (!filled) rows.fill(k, mine, m, args.x, 0, m);
+      if (!filled) rows.fill(k, mine, m, args.x, 0, m, fill_space + part * fill_bytes);
       filled = true;
       const std::int64_t blocks_at = i / row_tiles;
       const std::int64_t first_row = i % row_tiles * tile_rows;
@@ -143,7 +169,7 @@ void linear_host(device& dev, const linear_args& args) {
       t.out_stride = args.out.row_stride;
       t.bias = args.bias;
       t.accumulate = args.accumulate;
-      t.panel = panel_bytes > 0 ? scratch + shared_bytes + part * panel_bytes : nullptr;
+      t.panel = panel_bytes > 0 ? panels + part * panel_bytes : nullptr;
       rows.run(k, t, mine, m, args.x, first_row);
     }
   });

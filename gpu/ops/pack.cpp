@@ -15,13 +15,19 @@ namespace {
 using detail::lanes;
 using detail::packed_view;
 
+/// f(first, end) for runs of blocks, on the host's threads.
+template <class F>
+void for_block_runs(device& dev, std::int64_t blocks, const F& f) {
+  constexpr std::int64_t chunk = grouped_rows::most_rows / lanes;
+  dev.team().run((blocks + chunk - 1) / chunk,
+                 [&](std::int64_t part) { f(part * chunk, std::min(blocks, (part + 1) * chunk)); });
+}
+
 /// f(block) for every block, on the host's threads.
 template <class F>
 void for_blocks(device& dev, std::int64_t blocks, const F& f) {
-  constexpr std::int64_t chunk = 8;
-  dev.team().run((blocks + chunk - 1) / chunk, [&](std::int64_t part) {
-    const std::int64_t end = std::min(blocks, (part + 1) * chunk);
-    for (std::int64_t block = part * chunk; block < end; ++block)
+  for_block_runs(dev, blocks, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t block = first; block < end; ++block)
       f(block);
   });
 }
@@ -89,6 +95,33 @@ void pack_grouped(const weight_source& source, const packed_view& w, std::int64_
     source.grouped(row, {codes.get(), scales, offsets});
     pack_codes(w, codes.get(), lane, to);
   }
+}
+
+/// Word of 8 codes, first in the lowest bits, to the packed order: byte i holds columns i and i
+/// + 4.
+std::uint32_t packed_order(std::uint32_t word) {
+  const std::uint32_t half = (word & 0xff0000ffU) | ((word & 0x00ff0000U) >> 8) |
+                             ((word & 0x0000ff00U) << 8); // columns 01 45 23 67
+  const std::uint32_t low = half & 0x000f000fU, high = half & 0xf000f000U;
+  return low | high | ((half & 0x00f000f0U) << 4) | ((half & 0x0f000f00U) >> 4);
+}
+
+/// A run of blocks from a source that fills many rows at once.
+void pack_grouped_rows(const weight_source& source, const packed_view& w, std::int64_t first_block,
+                       std::int64_t end_block, unsigned char* to, const terms& t) {
+  const std::int64_t first_row = first_block * lanes;
+  const std::int64_t end_row = std::min(w.rows, end_block * lanes);
+  auto* words = reinterpret_cast<std::uint32_t*>(to);
+  source.grouped_block({first_row, end_row - first_row, words,
+                        t.scales.get() + first_row * t.groups,
+                        t.offsets.get() + first_row * t.groups});
+  const auto padding = static_cast<std::size_t>((end_block * lanes - end_row) * t.groups);
+  std::fill_n(t.scales.get() + end_row * t.groups, padding, 0.0F);
+  std::fill_n(t.offsets.get() + end_row * t.groups, padding, 0.0F);
+  if (w.kind != weight_kind::grouped_u4) return;
+  const std::int64_t n = (end_block - first_block) * w.codes_stride / 4;
+  for (std::int64_t i = 0; i < n; ++i)
+    words[i] = packed_order(words[i]);
 }
 
 bool exact_f16(float x) {
@@ -184,6 +217,15 @@ result<packed_view> describe(const weight_source& source, const char* label) {
   } else if (!source.dense_row) {
     return refuse("a dense kind needs the source's dense_row function");
   }
+  if (source.column_order) {
+    if (static_cast<std::int64_t>(source.column_order->size()) != w.cols)
+      return refuse("column order must have cols = " + std::to_string(w.cols) + " entries, got " +
+                    std::to_string(source.column_order->size()));
+    for (const std::int32_t column : *source.column_order)
+      if (column < 0 || column >= w.cols)
+        return refuse("column order must be within [0, " + std::to_string(w.cols) + "), got " +
+                      std::to_string(column));
+  }
   w.blocks = (w.rows + lanes - 1) / lanes;
   w.padded_cols = (w.cols + detail::step_columns - 1) / detail::step_columns * detail::step_columns;
   const std::int64_t elements = w.padded_cols * lanes;
@@ -222,15 +264,20 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
     t.scales = std::make_unique_for_overwrite<float[]>(n);
     t.offsets = std::make_unique_for_overwrite<float[]>(n);
   }
-  for_blocks(dev, w.blocks, [&](std::int64_t block) {
-    unsigned char* at = to.data() + block * w.codes_stride;
-    if (w.grouped())
-      pack_grouped(source, w, block, at, t);
-    else if (w.kind == weight_kind::f32)
-      pack_dense<float>(source, w, block, at);
-    else
-      pack_dense<std::uint16_t>(source, w, block, at);
-  });
+  if (w.grouped() && source.grouped_block)
+    for_block_runs(dev, w.blocks, [&](std::int64_t first, std::int64_t end) {
+      pack_grouped_rows(source, w, first, end, to.data() + first * w.codes_stride, t);
+    });
+  else
+    for_blocks(dev, w.blocks, [&](std::int64_t block) {
+      unsigned char* at = to.data() + block * w.codes_stride;
+      if (w.grouped())
+        pack_grouped(source, w, block, at, t);
+      else if (w.kind == weight_kind::f32)
+        pack_dense<float>(source, w, block, at);
+      else
+        pack_dense<std::uint16_t>(source, w, block, at);
+    });
   to.finish(dev);
 
   auto impl = std::make_unique<packed_matrix::impl>();
@@ -250,6 +297,13 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
     impl->scales = std::move(scales.value());
     w.scales = static_cast<const unsigned char*>(impl->scales.data());
   }
+  if (source.column_order) {
+    const std::size_t bytes = source.column_order->size() * sizeof(std::int32_t);
+    auto order = dev.allocate(bytes, label);
+    if (!order.ok()) return order.error();
+    dev.upload(order.value().data(), source.column_order->data(), bytes);
+    impl->order = std::move(order.value());
+  }
   impl->codes = std::move(codes.value());
   w.codes = static_cast<const unsigned char*>(impl->codes.data());
   impl->view = w;
@@ -258,15 +312,46 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
   return matrix;
 }
 
+namespace {
+
+using order_ptr = std::shared_ptr<const std::vector<std::int32_t>>;
+
+/// Rows that may cross from one part into the next; parts are whole blocks of 16 rows.
+void read_stacked_rows(const std::vector<weight_source>& parts, const grouped_rows& out) {
+  std::int64_t part_begin = 0;
+  const std::int64_t end = out.first_row + out.n_rows;
+  for (const weight_source& part : parts) {
+    const std::int64_t part_end = part_begin + part.rows;
+    const std::int64_t first = std::max(out.first_row, part_begin);
+    const std::int64_t n = std::min(end, part_end) - first;
+    if (n > 0) {
+      const std::int64_t before = first - out.first_row;
+      const std::int64_t per_word = part.kind == weight_kind::grouped_u4 ? 8 : 4;
+      const std::int64_t groups = part.cols / part.group;
+      part.grouped_block({first - part_begin, n, out.words + before * (part.cols / per_word),
+                          out.scales + before * groups, out.offsets + before * groups});
+    }
+    part_begin = part_end;
+  }
+}
+
+bool same_order(const order_ptr& a, const order_ptr& b) {
+  return a == b || (a && b && *a == *b);
+}
+
+} // namespace
+
 std::optional<weight_source> stack_rows(std::vector<weight_source> parts) {
   if (parts.empty()) return std::nullopt;
   weight_source stacked;
   stacked.kind = parts[0].kind;
   stacked.cols = parts[0].cols;
   stacked.group = parts[0].group;
+  stacked.column_order = parts[0].column_order;
   std::vector<std::int64_t> ends;
   for (const weight_source& part : parts) {
-    if (part.kind != stacked.kind || part.cols != stacked.cols || part.group != stacked.group)
+    if (part.kind != stacked.kind || part.cols != stacked.cols || part.group != stacked.group ||
+        !same_order(part.column_order, stacked.column_order))
       return std::nullopt;
     stacked.rows += part.rows;
     ends.push_back(stacked.rows);
@@ -284,6 +369,11 @@ std::optional<weight_source> stack_rows(std::vector<weight_source> parts) {
   stacked.grouped = [find](std::int64_t row, const grouped_row& out) {
     find(row).grouped(row, out);
   };
+  const bool in_blocks = std::all_of(shared->begin(), shared->end(), [](const weight_source& part) {
+    return part.grouped_block && part.rows % lanes == 0;
+  });
+  if (in_blocks)
+    stacked.grouped_block = [shared](const grouped_rows& out) { read_stacked_rows(*shared, out); };
   return stacked;
 }
 

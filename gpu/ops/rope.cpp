@@ -1,7 +1,8 @@
 #include <cmath>
 
-#include "gpu/detail/kernel_math.hpp"
+#include "gpu/detail/kv_rows.hpp"
 #include "gpu/detail/launch.hpp"
+#include "gpu/detail/shapes.hpp"
 #include "gpu/ops/attention.hpp"
 
 namespace twill::gpu {
@@ -9,8 +10,10 @@ namespace twill::gpu {
 namespace {
 
 struct angle_item {
-  const std::int32_t* positions;
+  const std::int32_t *positions, *sequence_of;
+  const std::int32_t* table_of; ///< null: table 0 for all
   const float* inv_freq;
+  float magnitude;
   float* cos;
   float* sin;
   long half, cos_stride, sin_stride;
@@ -18,9 +21,10 @@ struct angle_item {
   KOKKOS_INLINE_FUNCTION void operator()(const long i) const {
     const long row = i / half;
     const long d = i - row * half;
-    const float angle = static_cast<float>(positions[row]) * inv_freq[d];
-    cos[row * cos_stride + d] = ::cosf(angle);
-    sin[row * sin_stride + d] = ::sinf(angle);
+    const long table = table_of == nullptr ? 0 : table_of[sequence_of[row]];
+    const float angle = static_cast<float>(positions[row]) * inv_freq[table * half + d];
+    cos[row * cos_stride + d] = magnitude * ::cosf(angle);
+    sin[row * sin_stride + d] = magnitude * ::sinf(angle);
   }
 };
 
@@ -32,6 +36,7 @@ struct rope_store_item {
   long cos_stride, sin_stride;
   int n_heads, half;
   rope_kind rope;
+  int log_n_length;
   kv_layer kv;
   const std::int32_t *positions, *sequence_of, *block_table;
   int max_blocks;
@@ -39,25 +44,34 @@ struct rope_store_item {
   KOKKOS_INLINE_FUNCTION void rotate(float* x, long row) const {
     const float* c = cos + row * cos_stride;
     const float* s = sin + row * sin_stride;
-    const int first_step = rope == rope_kind::half_split ? 1 : 2;
-    const int partner = rope == rope_kind::half_split ? half : 1;
-    for (int i = 0; i < half; ++i) {
-      float* a = x + i * first_step;
-      const float x0 = a[0];
-      const float x1 = a[partner];
-      a[0] = x0 * c[i] - x1 * s[i];
-      a[partner] = x1 * c[i] + x0 * s[i];
-    }
+    if (rope == rope_kind::half_split)
+      detail::rotate_halves(x, c, s, half);
+    else
+      detail::rotate_pairs(x, c, s, half);
   }
 
-  KOKKOS_INLINE_FUNCTION void store(void* arena, const float* x, std::int64_t at) const {
-    if (kv.type == dtype::f32) {
-      float* to = static_cast<float*>(arena) + at;
-      for (int d = 0; d < kv.head_dim; ++d)
-        to[d] = x[d];
-    } else {
-      for (int d = 0; d < kv.head_dim; ++d)
-        detail::store_from_f32(arena, kv.type, at + d, x[d]);
+  KOKKOS_INLINE_FUNCTION void query(float* x, long row) const {
+    if (rope != rope_kind::none) rotate(x, row);
+    const int seen = positions[row] + 1;
+    if (log_n_length == 0 || seen <= log_n_length) return;
+    const float factor =
+        ::logf(static_cast<float>(seen)) / ::logf(static_cast<float>(log_n_length));
+    for (int d = 0; d < kv.head_dim; ++d)
+      x[d] *= factor;
+  }
+
+  KOKKOS_INLINE_FUNCTION void store(void* arena, float* scales, const float* x,
+                                    std::int64_t slot) const {
+    const std::int64_t at = slot * kv.head_dim;
+    switch (kv.type) {
+    case dtype::f32:
+      return detail::store_f32(static_cast<float*>(arena) + at, x, kv.head_dim);
+    case dtype::f16:
+      return detail::store_f16(static_cast<std::uint16_t*>(arena) + at, x, kv.head_dim);
+    case dtype::bf16:
+      return detail::store_bf16(static_cast<std::uint16_t*>(arena) + at, x, kv.head_dim);
+    default:
+      scales[slot] = detail::store_i8(static_cast<std::int8_t*>(arena) + at, x, kv.head_dim);
     }
   }
 
@@ -65,10 +79,7 @@ struct rope_store_item {
     const long slots = n_heads + kv.n_kv_heads;
     const long row = i / slots;
     const int slot = static_cast<int>(i - row * slots);
-    if (slot < n_heads) {
-      if (rope != rope_kind::none) rotate(q + row * q_stride + long{slot} * kv.head_dim, row);
-      return;
-    }
+    if (slot < n_heads) return query(q + row * q_stride + long{slot} * kv.head_dim, row);
     const int head = slot - n_heads;
     float* key = k + row * k_stride + long{head} * kv.head_dim;
     if (rope != rope_kind::none) rotate(key, row);
@@ -76,27 +87,25 @@ struct rope_store_item {
     const int column = position / kv.block_tokens;
     const std::int64_t block = block_table[std::int64_t{sequence_of[row]} * max_blocks + column];
     const std::int64_t at =
-        ((block * kv.n_kv_heads + head) * kv.block_tokens + position - column * kv.block_tokens) *
-        kv.head_dim;
-    store(kv.keys, key, at);
-    store(kv.values, v + row * v_stride + long{head} * kv.head_dim, at);
+        (block * kv.n_kv_heads + head) * kv.block_tokens + position - column * kv.block_tokens;
+    store(kv.keys, kv.key_scales, key, at);
+    store(kv.values, kv.value_scales, v + row * v_stride + long{head} * kv.head_dim, at);
   }
 };
-
-void check_rows(const tensor_ref& t, std::int64_t rows, std::int64_t cols, const char* message) {
-  TWILL_ASSERT(t.rank == 2 && t.type == dtype::f32 && t.shape[0] == rows && t.shape[1] == cols,
-               message);
-}
 
 } // namespace
 
 void rope_angles(device& dev, const ragged_batch& batch, const float* inv_freq,
-                 std::int32_t rotary_dim, tensor_ref cos, tensor_ref sin) {
+                 std::int32_t rotary_dim, tensor_ref cos, tensor_ref sin, float magnitude,
+                 const std::int32_t* table_of) {
   const long half = rotary_dim / 2;
   TWILL_ASSERT(rotary_dim > 0 && rotary_dim % 2 == 0, "rope_angles: rotary_dim must be even");
-  check_rows(cos, batch.n_tokens, half, "rope_angles: cos must be (n_tokens, rotary_dim / 2) f32");
-  check_rows(sin, batch.n_tokens, half, "rope_angles: sin must be (n_tokens, rotary_dim / 2) f32");
-  const angle_item item{batch.positions, inv_freq,      cos.as<float>(), sin.as<float>(), half,
+  detail::check_matrix(cos, batch.n_tokens, half,
+                       "rope_angles: cos must be (n_tokens, rotary_dim / 2) f32");
+  detail::check_matrix(sin, batch.n_tokens, half,
+                       "rope_angles: sin must be (n_tokens, rotary_dim / 2) f32");
+  const angle_item item{batch.positions, batch.sequence_of, table_of,        inv_freq,
+                        magnitude,       cos.as<float>(),   sin.as<float>(), half,
                         cos.row_stride,  sin.row_stride};
   detail::for_items(dev, "rope_angles", batch.n_tokens * half, 40, item);
 }
@@ -104,20 +113,23 @@ void rope_angles(device& dev, const ragged_batch& batch, const float* inv_freq,
 void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_args& args) {
   const kv_layer& kv = args.kv;
   const std::int64_t kv_cols = std::int64_t{kv.n_kv_heads} * kv.head_dim;
-  check_rows(args.q, batch.n_tokens, std::int64_t{args.n_heads} * kv.head_dim,
-             "rope_and_store: q must be (n_tokens, n_heads * head_dim) f32");
-  check_rows(args.k, batch.n_tokens, kv_cols,
-             "rope_and_store: k must be (n_tokens, n_kv_heads * head_dim) f32");
-  check_rows(args.v, batch.n_tokens, kv_cols,
-             "rope_and_store: v must be (n_tokens, n_kv_heads * head_dim) f32");
+  detail::check_matrix(args.q, batch.n_tokens, std::int64_t{args.n_heads} * kv.head_dim,
+                       "rope_and_store: q must be (n_tokens, n_heads * head_dim) f32");
+  detail::check_matrix(args.k, batch.n_tokens, kv_cols,
+                       "rope_and_store: k must be (n_tokens, n_kv_heads * head_dim) f32");
+  detail::check_matrix(args.v, batch.n_tokens, kv_cols,
+                       "rope_and_store: v must be (n_tokens, n_kv_heads * head_dim) f32");
+  detail::check_kv(kv);
+  TWILL_ASSERT(args.log_n_length == 0 || args.log_n_length > 1,
+               "rope_and_store: log_n_length must be 0 or above 1");
   const bool rotates = args.rope != rope_kind::none;
   if (rotates) {
     TWILL_ASSERT(args.rotary_dim > 0 && args.rotary_dim % 2 == 0 && args.rotary_dim <= kv.head_dim,
                  "rope_and_store: rotary_dim must be even and at most head_dim");
-    check_rows(args.cos, batch.n_tokens, args.rotary_dim / 2,
-               "rope_and_store: cos must be (n_tokens, rotary_dim / 2) f32");
-    check_rows(args.sin, batch.n_tokens, args.rotary_dim / 2,
-               "rope_and_store: sin must be (n_tokens, rotary_dim / 2) f32");
+    detail::check_matrix(args.cos, batch.n_tokens, args.rotary_dim / 2,
+                         "rope_and_store: cos must be (n_tokens, rotary_dim / 2) f32");
+    detail::check_matrix(args.sin, batch.n_tokens, args.rotary_dim / 2,
+                         "rope_and_store: sin must be (n_tokens, rotary_dim / 2) f32");
   }
   const rope_store_item item{args.q.as<float>(),
                              args.k.as<float>(),
@@ -132,13 +144,14 @@ void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_arg
                              args.n_heads,
                              args.rotary_dim / 2,
                              args.rope,
+                             args.log_n_length,
                              kv,
                              batch.positions,
                              batch.sequence_of,
                              batch.block_table,
                              batch.max_blocks};
   detail::for_items(dev, "rope_and_store", long{batch.n_tokens} * (args.n_heads + kv.n_kv_heads),
-                    4 * kv.head_dim, item);
+                    2 * kv.head_dim, item);
 }
 
 } // namespace twill::gpu

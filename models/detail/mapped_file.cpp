@@ -1,6 +1,8 @@
 #include "models/detail/mapped_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,6 +12,10 @@
 
 namespace twill::models {
 namespace {
+
+/// Read-ahead beyond what was asked for. Advice on a whole file of many gigabytes would block until
+/// most of it is read, and push out what is needed first.
+constexpr std::size_t ahead_bytes = std::size_t{128} << 20;
 
 struct descriptor {
   int fd;
@@ -36,17 +42,36 @@ result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& 
   const auto size = static_cast<std::size_t>(status.st_size);
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (data == MAP_FAILED) return unreadable(path, std::strerror(errno));
-  ::madvise(data, size, MADV_WILLNEED);
-
   std::shared_ptr<mapped_file> mapped(new mapped_file);
   mapped->path_ = path;
   mapped->data_ = static_cast<const std::byte*>(data);
   mapped->size_ = size;
+  mapped->read_ahead(mapped->bytes().first(0));
   return std::shared_ptr<const mapped_file>(std::move(mapped));
 }
 
 mapped_file::~mapped_file() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void mapped_file::read_ahead(std::span<const std::byte> part) const {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = part.data() == nullptr ? 0 : static_cast<std::size_t>(part.data() - data_);
+  const std::size_t from = begin / page * page;
+  const std::size_t length = std::min(size_ - from, begin - from + part.size() + ahead_bytes);
+  // Advice only: a failure changes nothing but speed.
+  ::madvise(const_cast<std::byte*>(data_) + from, length, MADV_WILLNEED);
+}
+
+void mapped_file::release(std::span<const std::byte> part) const {
+  if (part.empty()) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = static_cast<std::size_t>(part.data() - data_);
+  const std::size_t from = (begin + page - 1) / page * page;
+  // The file's last page is whole: nothing follows it.
+  const std::size_t end = begin + part.size();
+  const std::size_t to = end == size_ ? end : end / page * page;
+  if (from < to) ::madvise(const_cast<std::byte*>(data_) + from, to - from, MADV_DONTNEED);
 }
 
 } // namespace twill::models

@@ -24,6 +24,12 @@ public:
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
+  /// Asks for `part` of bytes() and what follows it to be read ahead, in the background.
+  void read_ahead(std::span<const std::byte> part) const;
+  /// `part` of bytes() will not be read again soon: its whole pages leave this process's memory.
+  /// They are read anew, from the system's cache or the disk, when they are touched after all.
+  void release(std::span<const std::byte> part) const;
+
 private:
   mapped_file() = default;
 

@@ -184,6 +184,7 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
   SECTION("in the queue") {
     recorder first, second;
     const auto one = b.port.submit(what, first.callback());
+    REQUIRE(eventually([&] { return b.port.stats().requests_running == 1; }));
     const auto two = b.port.submit(what, second.callback());
     REQUIRE(eventually([&] { return b.port.stats().requests_waiting == 1; }));
     b.port.cancel(two);

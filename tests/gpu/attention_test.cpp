@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpu/detail/attention_team.hpp"
@@ -24,15 +25,31 @@ struct shape {
   bool alibi = false;
 };
 
+/// Slopes of Press et al. 2022 (ALiBi), as their code extends them to any number of heads: those of
+/// the next lower power of two, then every other one of twice that number.
+std::vector<float> alibi_slopes(std::int32_t n_heads) {
+  std::int32_t whole = 1;
+  while (whole * 2 <= n_heads)
+    whole *= 2;
+  std::vector<float> slopes;
+  for (std::int32_t h = 1; h <= whole; ++h)
+    slopes.push_back(std::exp2(-8.0f * static_cast<float>(h) / static_cast<float>(whole)));
+  for (std::int32_t h = 1; static_cast<std::int32_t>(slopes.size()) < n_heads; h += 2)
+    slopes.push_back(std::exp2(-4.0f * static_cast<float>(h) / static_cast<float>(whole)));
+  return slopes;
+}
+
 /// Sequences with their whole q, k and v, as if every position had been asked for.
 struct setup {
   shape s;
   std::vector<std::int32_t> lengths;
   ragged_case rows;
-  std::vector<std::vector<float>> q, k, v; // (length, heads * head_dim) per sequence
+  std::vector<std::vector<float>> q, k, v;            // (length, heads * head_dim) per sequence
+  std::vector<std::vector<float>> stored_k, stored_v; // the same after rounding to the KV type
   std::vector<float> slopes;
   std::unique_ptr<device_array<float>> device_slopes;
   std::unique_ptr<device_array<unsigned char>> keys, values;
+  std::unique_ptr<device_array<float>> key_scales, value_scales;
 
   setup(gpu::device& dev, const shape& s_, const std::vector<std::int32_t>& lengths_)
       : s(s_), lengths(lengths_), rows(lengths_, s_.block_tokens, 5) {
@@ -43,8 +60,7 @@ struct setup {
       k.push_back(test::random_floats(length * width(s.n_kv_heads), seed++));
       v.push_back(test::random_floats(length * width(s.n_kv_heads), seed++));
     }
-    for (std::int32_t h = 0; h < s.n_heads; ++h)
-      slopes.push_back(std::exp2(-8.0f * static_cast<float>(h + 1) / 9.0f));
+    slopes = alibi_slopes(s.n_heads);
     device_slopes = std::make_unique<device_array<float>>(dev, slopes);
     // NaN everywhere that no position owns: reading it would show.
     const std::size_t bytes = static_cast<std::size_t>(rows.n_blocks) * width(s.n_kv_heads) *
@@ -52,6 +68,13 @@ struct setup {
     const std::vector<unsigned char> garbage(bytes, 0xff);
     keys = std::make_unique<device_array<unsigned char>>(dev, garbage);
     values = std::make_unique<device_array<unsigned char>>(dev, garbage);
+    const std::vector<float> nan(
+        static_cast<std::size_t>(rows.n_blocks * s.n_kv_heads * s.block_tokens), NAN);
+    key_scales = std::make_unique<device_array<float>>(dev, nan);
+    value_scales = std::make_unique<device_array<float>>(dev, nan);
+    for (auto* side : {&k, &v})
+      for (const std::vector<float>& rows_of : *side)
+        (side == &k ? stored_k : stored_v).push_back(as_stored(rows_of));
   }
 
   std::size_t width(std::int32_t heads) const {
@@ -59,8 +82,9 @@ struct setup {
   }
 
   gpu::kv_layer layer() const {
-    return {keys->data(), values->data(), s.type,    rows.n_blocks,
-            s.n_kv_heads, s.block_tokens, s.head_dim};
+    return {keys->data(),  values->data(),     s.type,
+            rows.n_blocks, s.n_kv_heads,       s.block_tokens,
+            s.head_dim,    key_scales->data(), value_scales->data()};
   }
 
   std::vector<float> gather(const std::vector<std::vector<float>>& from, std::size_t columns,
@@ -110,9 +134,24 @@ struct setup {
     return out.get();
   }
 
-  float rounded(float x) const {
+  /// Keys or values as the KV type keeps them.
+  std::vector<float> as_stored(const std::vector<float>& x) const {
+    std::vector<float> kept;
+    for (std::size_t at = 0; at < x.size(); at += static_cast<std::size_t>(s.head_dim)) {
+      float largest = 0;
+      for (std::size_t d = at; d < at + static_cast<std::size_t>(s.head_dim); ++d)
+        largest = std::max(largest, std::abs(x[d]));
+      for (std::size_t d = at; d < at + static_cast<std::size_t>(s.head_dim); ++d)
+        kept.push_back(rounded(x[d], largest));
+    }
+    return kept;
+  }
+
+  float rounded(float x, float largest) const {
     if (s.type == dtype::f16) return gpu::detail::f16_to_f32(gpu::detail::f32_to_f16(x));
     if (s.type == dtype::bf16) return gpu::detail::bf16_to_f32(gpu::detail::f32_to_bf16(x));
+    if (s.type == dtype::i8)
+      return largest / 127 * static_cast<float>(std::nearbyint(double{x} * double{127 / largest}));
     return x;
   }
 
@@ -132,7 +171,7 @@ struct setup {
       for (std::int32_t j = begin; j <= position; ++j) {
         double dot = 0;
         for (std::int32_t d = 0; d < s.head_dim; ++d)
-          dot += double{query[d]} * double{rounded(kv_row(k[seq], j)[d])};
+          dot += double{query[d]} * double{kv_row(stored_k[seq], j)[d]};
         dot /= std::sqrt(double(s.head_dim));
         if (s.alibi) dot += double{slopes[static_cast<std::size_t>(h)]} * (j - position);
         score.push_back(dot);
@@ -144,8 +183,7 @@ struct setup {
       for (std::int32_t d = 0; d < s.head_dim; ++d) {
         double value = 0;
         for (std::int32_t j = begin; j <= position; ++j)
-          value +=
-              score[static_cast<std::size_t>(j - begin)] * double{rounded(kv_row(v[seq], j)[d])};
+          value += score[static_cast<std::size_t>(j - begin)] * double{kv_row(stored_v[seq], j)[d]};
         out.push_back(value / sum);
       }
     }
@@ -199,6 +237,9 @@ TEST_CASE("attention agrees with a naive oracle over shapes, KV types, windows a
       {.n_heads = 3, .n_kv_heads = 3, .head_dim = 50, .type = dtype::f16, .window = 1},
       {.n_heads = 6, .n_kv_heads = 2, .head_dim = 64, .window = 70, .alibi = true},
       {.n_heads = 5, .n_kv_heads = 5, .head_dim = 3, .block_tokens = 2, .type = dtype::bf16},
+      {.n_heads = 9, .n_kv_heads = 3, .head_dim = 64, .block_tokens = 16, .type = dtype::i8},
+      {.n_heads = 4, .n_kv_heads = 1, .head_dim = 50, .block_tokens = 3, .type = dtype::i8},
+      {.n_heads = 6, .n_kv_heads = 6, .head_dim = 5, .type = dtype::i8, .window = 40},
   };
   for (const std::string& isa : isas()) {
     auto dev = open(isa);
@@ -216,12 +257,47 @@ TEST_CASE("attention agrees with a naive oracle over shapes, KV types, windows a
   }
 }
 
+TEST_CASE("ALiBi agrees with a naive oracle over head counts, blocks, dims, windows and KV types") {
+  const dtype types[] = {dtype::f32, dtype::f16, dtype::bf16, dtype::i8};
+  const std::int32_t dims[] = {8, 24, 40, 80, 96, 112, 128, 200, 256};
+  const std::int32_t blocks[] = {1, 8, 16, 17, 64};
+  const std::int32_t heads[][2] = {{3, 3}, {6, 6}, {5, 1}, {12, 3}, {40, 40}, {7, 7}, {6, 2}};
+  const std::int32_t windows[] = {0, 20, 64, 1};
+  std::size_t next = 0; // odd strides through each list: every value meets many of the others
+  for (const std::string& isa : isas()) {
+    auto dev = open(isa);
+    for (const std::int32_t dim : dims)
+      for (const std::int32_t block_tokens : blocks) {
+        const auto& head = heads[next % 7];
+        const shape s{.n_heads = head[0],
+                      .n_kv_heads = head[1],
+                      .head_dim = dim,
+                      .block_tokens = block_tokens,
+                      .type = types[(next + next / 4) % 4],
+                      .window = windows[(next / 3) % 4],
+                      .alibi = next % 5 != 4};
+        ++next;
+        CAPTURE(isa, s.n_heads, s.n_kv_heads, dim, block_tokens, static_cast<int>(s.type), s.window,
+                s.alibi);
+        setup a(*dev, s, {70, 33, 131});
+        const std::vector<std::size_t> all{0, 1, 2};
+        const std::vector<chunk> first{{0, 69}, {0, 33}, {0, 100}};
+        CHECK(a.worst(a.run(*dev, all, first), all, first, 23) < 2e-5);
+        const std::vector<std::size_t> later{2, 0};
+        const std::vector<chunk> second{{100, 31}, {69, 1}};
+        CHECK(a.worst(a.run(*dev, later, second), later, second, 10) < 2e-5);
+        CHECK(a.worst(a.run(*dev, later, second, true), later, second, 10) < 2e-5);
+      }
+  }
+}
+
 TEST_CASE("attention over several chunks of KV agrees with a naive oracle") {
-  for (const std::int32_t window : {0, 600}) {
+  for (const auto& [window, type] : std::vector<std::pair<std::int32_t, dtype>>{
+           {0, dtype::f32}, {600, dtype::f32}, {0, dtype::i8}, {600, dtype::i8}}) {
     for (const std::string& isa : isas()) {
-      CAPTURE(isa, window);
+      CAPTURE(isa, window, static_cast<int>(type));
       auto dev = open(isa);
-      setup a(*dev, {.window = window}, {1300});
+      setup a(*dev, {.type = type, .window = window}, {1300});
       CHECK(a.worst(a.run(*dev, {0}, {{0, 1299}}), {0}, {{0, 1299}}, 211) < 2e-5);
       CHECK(a.worst(a.run(*dev, {0}, {{1299, 1}}), {0}, {{1299, 1}}) < 2e-5);
     }
@@ -230,6 +306,7 @@ TEST_CASE("attention over several chunks of KV agrees with a naive oracle") {
 
 TEST_CASE("an attention row has the same bits in any chunking, batch and thread count") {
   for (const shape& s : {shape{}, shape{.head_dim = 40, .type = dtype::bf16, .window = 600},
+                         shape{.head_dim = 80, .type = dtype::i8, .alibi = true},
                          shape{.n_heads = 50, .n_kv_heads = 1, .alibi = true}}) {
     for (const std::string& isa : isas()) {
       CAPTURE(isa, s.head_dim, s.n_heads);

@@ -41,3 +41,24 @@ TEST_CASE("an id outside the table gives zeros") {
             view_2d(out.data(), dtype::f32, 2, 8));
   CHECK(to_host(*dev, out, 16) == std::vector<float>(16, 0.0F));
 }
+
+TEST_CASE("an embedding may be added to what is there") {
+  auto dev = device::open({}).value();
+  for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::grouped_u4}) {
+    const matrix w = random_matrix(kind, 20, 64, 32, offsets::stored_f16, 3);
+    auto table = pack(*dev, w.source(), "positions").value();
+    const std::vector<std::int32_t> ids{3, -1, 19};
+    const buffer on_device = to_device(*dev, ids);
+    const auto before = random_floats(3 * 70, 4);
+    const buffer out = to_device(*dev, before);
+    embedding(*dev, table, static_cast<const std::int32_t*>(on_device.data()),
+              view_2d(out.data(), dtype::f32, 3, 64, 70), true);
+    const auto got = to_host(*dev, out, before.size());
+    for (std::size_t i = 0; i < 3; ++i)
+      for (std::size_t k = 0; k < 70; ++k) {
+        const bool added = ids[i] >= 0 && k < 64;
+        const float row = added ? w.values[static_cast<std::size_t>(ids[i]) * 64 + k] : 0.0F;
+        REQUIRE(got[i * 70 + k] == Approx(before[i * 70 + k] + row).margin(1e-6));
+      }
+  }
+}

@@ -1,5 +1,6 @@
 #include "tests/catch.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -58,7 +59,9 @@ TEST_CASE("rotary and the KV store agree with a naive oracle in every layout and
                               rope_shape{rope_kind::half_split, 64, 64, dtype::f32},
                               rope_shape{rope_kind::interleaved, 64, 64, dtype::f16},
                               rope_shape{rope_kind::half_split, 80, 20, dtype::bf16},
-                              rope_shape{rope_kind::interleaved, 40, 38, dtype::f32}}) {
+                              rope_shape{rope_kind::interleaved, 40, 38, dtype::f32},
+                              rope_shape{rope_kind::interleaved, 128, 64, dtype::bf16},
+                              rope_shape{rope_kind::half_split, 50, 50, dtype::f16}}) {
     CAPTURE(static_cast<int>(s.rope), s.head_dim, s.rotary_dim);
     ragged_case rows({9, 2, 4000}, block_tokens, 3);
     rows.step(*dev, {2, 0, 1}, {{3990, 10}, {4, 5}, {1, 1}});
@@ -138,6 +141,139 @@ TEST_CASE("rotary and the KV store agree with a naive oracle in every layout and
       changed += std::memcmp(got_keys.data() + i * bytes, empty.data(), bytes) != 0;
     CHECK(changed <= written);
     CHECK(changed + 2 >= written); // a value may happen to equal the pattern
+  }
+}
+
+TEST_CASE("i8 KV keeps each head of each token in steps of its largest magnitude / 127") {
+  auto dev = open();
+  for (const std::int32_t head_dim : {1, 8, 40, 50, 128, 256}) {
+    CAPTURE(head_dim);
+    const std::int32_t n_kv = 3, block_tokens = 4;
+    ragged_case rows({9, 2}, block_tokens, 3);
+    rows.step(*dev, {1, 0}, {{0, 2}, {1, 8}});
+    const auto n = rows.batch.n_tokens;
+    auto k = test::random_floats(static_cast<std::size_t>(n * n_kv * head_dim), 1, 3.0f);
+    auto v = test::random_floats(k.size(), 2);
+    std::fill_n(k.begin(), head_dim, 0.0f);   // a row of zeros
+    std::fill_n(v.begin(), head_dim, 1e-38f); // one too small for its reciprocal
+    device_array<float> dq(*dev, std::vector<float>(k.size())), dk(*dev, k), dv(*dev, v);
+    const auto slots = static_cast<std::size_t>(rows.n_blocks * n_kv * block_tokens);
+    device_array<std::int8_t> keys(*dev, std::vector<std::int8_t>(slots * head_dim, 77));
+    device_array<std::int8_t> values(*dev, std::vector<std::int8_t>(slots * head_dim, 77));
+    device_array<float> key_scales(*dev, std::vector<float>(slots, -1));
+    device_array<float> value_scales(*dev, std::vector<float>(slots, -1));
+    gpu::rope_store_args args;
+    args.q = gpu::view_2d(dq.data(), dtype::f32, n, n_kv * head_dim);
+    args.k = gpu::view_2d(dk.data(), dtype::f32, n, n_kv * head_dim);
+    args.v = gpu::view_2d(dv.data(), dtype::f32, n, n_kv * head_dim);
+    args.n_heads = n_kv;
+    args.kv = {keys.data(),  values.data(), dtype::i8,         rows.n_blocks,      n_kv,
+               block_tokens, head_dim,      key_scales.data(), value_scales.data()};
+    gpu::rope_and_store(*dev, rows.batch, args);
+    std::size_t written = 0;
+    for (const bool key : {true, false}) {
+      const auto codes = key ? keys.get() : values.get();
+      const auto scales = key ? key_scales.get() : value_scales.get();
+      for (std::int32_t t = 0; t < n; ++t)
+        for (std::int32_t h = 0; h < n_kv; ++h) {
+          const float* x = (key ? k : v).data() + (t * n_kv + h) * head_dim;
+          const std::int32_t p = rows.positions[static_cast<std::size_t>(t)];
+          const std::int32_t block = rows.block_table[static_cast<std::size_t>(
+              rows.sequence_of[static_cast<std::size_t>(t)] * rows.max_blocks + p / block_tokens)];
+          const auto slot =
+              static_cast<std::size_t>((block * n_kv + h) * block_tokens + p % block_tokens);
+          float largest = 0;
+          for (std::int32_t d = 0; d < head_dim; ++d)
+            largest = std::max(largest, std::abs(x[d]));
+          const bool zero = largest <= 1e-30f;
+          REQUIRE(scales[slot] == (zero ? 0.0f : largest / 127));
+          ++written;
+          for (std::int32_t d = 0; d < head_dim; ++d) {
+            const double steps = zero ? 0.0 : double{x[d]} * double{127 / largest};
+            const auto at = slot * static_cast<std::size_t>(head_dim) + static_cast<std::size_t>(d);
+            REQUIRE(codes[at] == std::nearbyint(steps));
+          }
+        }
+      if (!key) continue;
+      std::size_t untouched = 0;
+      for (const float s : scales)
+        untouched += s == -1;
+      CHECK(untouched + written == slots);
+    }
+  }
+}
+
+TEST_CASE("log-n scales queries beyond the training length, and them alone") {
+  auto dev = open();
+  for (const rope_kind rope : {rope_kind::none, rope_kind::half_split}) {
+    const std::int32_t head_dim = 24, n_heads = 2, length = 16;
+    ragged_case rows({40, 3}, 8, 3);
+    rows.step(*dev, {1, 0}, {{0, 3}, {10, 30}});
+    const auto n = rows.batch.n_tokens;
+    const auto x = test::random_floats(static_cast<std::size_t>(n * n_heads * head_dim), 1);
+    std::vector<float> plain, scaled;
+    for (const std::int32_t log_n : {0, length}) {
+      device_array<float> q(*dev, x), k(*dev, x), v(*dev, x);
+      const auto arena = static_cast<std::size_t>(rows.n_blocks * n_heads * 8 * head_dim);
+      device_array<float> keys(*dev, std::vector<float>(arena)),
+          values(*dev, std::vector<float>(arena));
+      device_array<float> cos(*dev, test::random_floats(static_cast<std::size_t>(n * 12), 2));
+      device_array<float> sin(*dev, test::random_floats(static_cast<std::size_t>(n * 12), 3));
+      gpu::rope_store_args args;
+      args.q = gpu::view_2d(q.data(), dtype::f32, n, n_heads * head_dim);
+      args.k = gpu::view_2d(k.data(), dtype::f32, n, n_heads * head_dim);
+      args.v = gpu::view_2d(v.data(), dtype::f32, n, n_heads * head_dim);
+      args.n_heads = n_heads;
+      args.rope = rope;
+      args.rotary_dim = head_dim;
+      args.cos = gpu::view_2d(cos.data(), dtype::f32, n, head_dim / 2);
+      args.sin = gpu::view_2d(sin.data(), dtype::f32, n, head_dim / 2);
+      args.kv = {keys.data(), values.data(), dtype::f32, rows.n_blocks, n_heads, 8, head_dim};
+      args.log_n_length = log_n;
+      gpu::rope_and_store(*dev, rows.batch, args);
+      auto all = q.get();
+      const auto stored = keys.get();
+      all.insert(all.end(), stored.begin(), stored.end());
+      (log_n == 0 ? plain : scaled) = all;
+    }
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      double factor = 1;
+      if (i < x.size()) {
+        const std::int32_t p = rows.positions[i / static_cast<std::size_t>(n_heads * head_dim)];
+        if (p + 1 > length) factor = std::log(p + 1.0) / std::log(double{length});
+      }
+      if (factor == 1)
+        REQUIRE(scaled[i] == plain[i]);
+      else
+        REQUIRE(scaled[i] == Approx(plain[i] * factor).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("angles carry a magnitude, and each sequence its own frequencies") {
+  auto dev = open();
+  ragged_case rows({9, 30, 2}, 4, 3);
+  rows.step(*dev, {1, 0, 2}, {{20, 10}, {4, 5}, {1, 1}});
+  const auto n = rows.batch.n_tokens;
+  const std::vector<float> tables{1.0f, 0.1f, 0.01f, 0.5f, 0.02f, 0.003f};
+  const std::vector<std::int32_t> table_of{1, 0, 1};
+  device_array<float> freq(*dev, tables);
+  device_array<std::int32_t> of(*dev, table_of);
+  device_array<float> cos(*dev, std::vector<float>(static_cast<std::size_t>(n * 3)));
+  device_array<float> sin(*dev, std::vector<float>(static_cast<std::size_t>(n * 3)));
+  for (const bool apart : {false, true}) {
+    gpu::rope_angles(*dev, rows.batch, freq.data(), 6, gpu::view_2d(cos.data(), dtype::f32, n, 3),
+                     gpu::view_2d(sin.data(), dtype::f32, n, 3), 1.25f,
+                     apart ? of.data() : nullptr);
+    const auto c = cos.get(), s = sin.get();
+    for (std::size_t t = 0; t < static_cast<std::size_t>(n); ++t)
+      for (std::size_t d = 0; d < 3; ++d) {
+        const auto sequence = static_cast<std::size_t>(rows.sequence_of[t]);
+        const std::size_t table = apart ? static_cast<std::size_t>(table_of[sequence]) : 0;
+        const float angle = static_cast<float>(rows.positions[t]) * tables[table * 3 + d];
+        REQUIRE(c[t * 3 + d] == Approx(1.25 * std::cos(double{angle})).margin(1e-6));
+        REQUIRE(s[t * 3 + d] == Approx(1.25 * std::sin(double{angle})).margin(1e-6));
+      }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/twill-bench/kernels_command.hpp"
 #include "tools/twill-bench/serve_command.hpp"
 
 int main(int argc, char** argv) {
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   twill::bench::add_serve_command(app, exit_code);
+  twill::bench::add_kernels_command(app, exit_code);
 
   // Flags without a sub-command mean `serve`.
   std::vector<std::string> arguments(argv + 1, argv + argc);

@@ -1,0 +1,80 @@
+// One head of one row: rotary, and the store to KV in each of its types. For kernels on any
+// backend.
+//
+// Written so that host compilers vectorise the loops: no branch inside, no overlap. Products are
+// fused by hand: left to a compiler, the vector loop and its remainder could round differently.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "gpu/detail/half.hpp"
+#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/host/f16_rows.hpp"
+
+namespace twill::gpu::detail {
+
+/// Pairs (i, i + half).
+KOKKOS_INLINE_FUNCTION void rotate_halves(float* __restrict x, const float* __restrict c,
+                                          const float* __restrict s, int half) {
+  for (int i = 0; i < half; ++i) {
+    const float a = x[i];
+    const float b = x[i + half];
+    x[i] = ::fmaf(a, c[i], -(b * s[i]));
+    x[i + half] = ::fmaf(b, c[i], a * s[i]);
+  }
+}
+
+/// Pairs (2i, 2i + 1).
+KOKKOS_INLINE_FUNCTION void rotate_pairs(float* __restrict x, const float* __restrict c,
+                                         const float* __restrict s, int half) {
+  for (int i = 0; i < half; ++i) {
+    const float a = x[2 * i];
+    const float b = x[2 * i + 1];
+    x[2 * i] = ::fmaf(a, c[i], -(b * s[i]));
+    x[2 * i + 1] = ::fmaf(b, c[i], a * s[i]);
+  }
+}
+
+KOKKOS_INLINE_FUNCTION void store_f32(float* __restrict to, const float* __restrict x, int n) {
+  for (int d = 0; d < n; ++d)
+    to[d] = x[d];
+}
+
+KOKKOS_INLINE_FUNCTION void store_bf16(std::uint16_t* __restrict to, const float* __restrict x,
+                                       int n) {
+  for (int d = 0; d < n; ++d)
+    to[d] = f32_to_bf16(x[d]);
+}
+
+KOKKOS_INLINE_FUNCTION void store_f16(std::uint16_t* __restrict to, const float* __restrict x,
+                                      int n) {
+#if defined(__CUDACC__) || defined(__HIPCC__)
+  int d = 0;
+#else
+  int d = host::narrow_to_f16(to, x, n);
+#endif
+  for (; d < n; ++d)
+    to[d] = f32_to_f16(x[d]);
+}
+
+/// Codes of x in steps of the returned scale, its largest magnitude / 127. A row too small for the
+/// reciprocal to be finite counts as zero. A row with a NaN or an infinity gets such a scale.
+KOKKOS_INLINE_FUNCTION float store_i8(std::int8_t* __restrict to, const float* __restrict x,
+                                      int n) {
+  std::uint32_t top = 0; // magnitudes order like their bits
+  for (int d = 0; d < n; ++d) {
+    const std::uint32_t magnitude = f32_to_bits(x[d]) & 0x7fffffffU;
+    top = magnitude > top ? magnitude : top;
+  }
+  const float largest = bits_to_f32(top);
+  const bool zero = largest <= 1e-30f;
+  const float inverse = zero ? 0.0f : 127.0f / largest;
+  for (int d = 0; d < n; ++d) {
+    const float magic = 12582912.0f; // 1.5 * 2^23: the sum's low bits are the rounded integer
+    to[d] = static_cast<std::int8_t>(f32_to_bits(::fmaf(x[d], inverse, magic)) & 0xffU);
+  }
+  return zero ? 0.0f : largest / 127.0f;
+}
+
+} // namespace twill::gpu::detail

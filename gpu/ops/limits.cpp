@@ -1,0 +1,97 @@
+#include "gpu/ops/limits.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/host/kernels.hpp"
+#include "gpu/host/team.hpp"
+
+namespace twill::gpu {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double seconds_since(clock::time_point start) {
+  return std::chrono::duration<double>(clock::now() - start).count();
+}
+
+/// The best of several runs: other processes only ever take speed away.
+template <class F>
+double best_rate(const F& amount_of_run) {
+  double best = 0;
+  for (int run = 0; run < 8; ++run) {
+    const auto start = clock::now();
+    const double amount = amount_of_run();
+    best = std::max(best, amount / seconds_since(start));
+  }
+  return best;
+}
+
+/// Makes a sum count as used, so that no compiler drops the reads.
+void keep(std::uint64_t sum) {
+  [[maybe_unused]] static volatile std::uint64_t kept;
+  kept = sum;
+}
+
+constexpr std::int64_t read_words = std::int64_t{64} << 20; // 512 MiB
+
+double read_on_host(device& dev, const std::uint64_t* words) {
+  constexpr std::int64_t part_words = std::int64_t{1} << 18;
+  std::atomic<std::uint64_t> total{0};
+  dev.team().run(read_words / part_words, [&](std::int64_t part) {
+    std::uint64_t sum = 0;
+    for (std::int64_t i = part * part_words; i < (part + 1) * part_words; ++i)
+      sum += words[i];
+    total.fetch_add(sum, std::memory_order_relaxed);
+  });
+  keep(total);
+  return static_cast<double>(read_words) * 8;
+}
+
+double read_anywhere(device& dev, const std::uint64_t* words) {
+  std::uint64_t total = 0;
+  Kokkos::parallel_reduce(
+      "read", detail::range(0, read_words),
+      KOKKOS_LAMBDA(const long i, std::uint64_t& sum) { sum += words[i]; }, total);
+  dev.fence();
+  keep(total);
+  return static_cast<double>(read_words) * 8;
+}
+
+double peak_on_host(device& dev, compute_type type) {
+  const host::kernels& kernels = host::kernels_for(dev.isa());
+  constexpr std::int64_t rounds = 100000;
+  return best_rate([&] {
+    std::atomic<std::int64_t> operations{0};
+    dev.team().run(dev.info().threads, [&](std::int64_t) {
+      alignas(64) float sink[16];
+      operations.fetch_add(kernels.spin(type, rounds, sink), std::memory_order_relaxed);
+    });
+    return static_cast<double>(operations.load());
+  });
+}
+
+} // namespace
+
+result<machine_limits> measure_limits(device& dev) {
+  auto memory = dev.allocate(read_words * 8, "measure_limits");
+  if (!memory.ok()) return memory.error();
+  auto* words = static_cast<std::uint64_t*>(memory.value().data());
+  machine_limits limits;
+  if constexpr (detail::on_host) {
+    std::fill_n(words, read_words, std::uint64_t{1}); // untouched pages would all be one page
+    limits.read_bytes_per_s = best_rate([&] { return read_on_host(dev, words); });
+    limits.f32_ops_per_s = peak_on_host(dev, compute_type::f32);
+    limits.bf16_ops_per_s = peak_on_host(dev, compute_type::bf16);
+    limits.int8_ops_per_s = peak_on_host(dev, compute_type::int8);
+  } else {
+    limits.read_bytes_per_s = best_rate([&] { return read_anywhere(dev, words); });
+  }
+  return limits;
+}
+
+} // namespace twill::gpu

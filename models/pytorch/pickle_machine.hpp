@@ -1,0 +1,80 @@
+// The objects and the stack of the pickle machine. One use, one thread.
+//
+// Invariants: ids on the stack, in the memo and inside objects are indices into objects_. Every
+// member function that can fail sets failed() once and leaves the machine usable.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "models/errc.hpp"
+
+namespace twill::models::pytorch {
+
+using object_id = std::uint32_t;
+
+enum class object_kind : std::uint8_t {
+  none,
+  boolean,
+  integer,
+  real,
+  text,
+  tuple,
+  list,
+  dictionary, ///< items: key, value, key, value, ...
+  global,     ///< a known name; integer: its index
+  storage,    ///< items: type (a global), key (text), values (integer)
+  tensor,     ///< items: storage, offset (integer), shape (tuple), strides (tuple)
+};
+
+struct object {
+  object_kind kind = object_kind::none;
+  std::int64_t integer = 0;
+  std::string_view text;
+  std::vector<object_id> items;
+};
+
+class pickle_machine {
+public:
+  pickle_machine();
+
+  bool failed() const { return failure_.has_value(); }
+  failure take_failure() { return std::move(*failure_); }
+  void fail(errc code, std::string why);
+
+  const object& at(object_id id) const { return objects_[id]; }
+  std::vector<object_id>& items(object_id id) { return objects_[id].items; }
+
+  void push(object o);
+  void push_id(object_id id) { stack_.push_back(id); }
+  void push_none() { push_id(0); }
+  void push_boolean(bool b) { push_id(b ? 2 : 1); }
+  void mark() { marks_.push_back(stack_.size()); }
+
+  /// Removes the top; fails, with none for an answer, where there is nothing above the last mark.
+  object_id pop();
+  /// Removes what lies above the last mark, and the mark.
+  std::vector<object_id> pop_marked();
+  /// The top, left in place, if it is of that kind; else fails.
+  object_id top(object_kind kind);
+
+  void remember(std::uint32_t index);
+  void recall(std::uint32_t index);
+  void remember_next() { remember(static_cast<std::uint32_t>(memo_.size())); }
+
+  /// The only object left, at the end.
+  object_id result();
+
+private:
+  std::vector<object> objects_;
+  std::vector<object_id> stack_;
+  std::vector<std::size_t> marks_; ///< stack heights
+  std::unordered_map<std::uint32_t, object_id> memo_;
+  std::optional<failure> failure_;
+};
+
+} // namespace twill::models::pytorch

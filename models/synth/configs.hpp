@@ -1,0 +1,23 @@
+// configs: the JSON files beside the weights, with the keys of the family's published folders.
+//
+// Pure functions of a valid recipe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/base/value.hpp"
+#include "models/synth/recipe.hpp"
+
+namespace twill::models::synth {
+
+value make_config(const recipe& r);            ///< config.json
+value make_generation_config(const recipe& r); ///< generation_config.json
+value make_tokenizer_config(const recipe& r);  ///< tokenizer_config.json
+
+/// quantize_config.json (GPTQ) or quant_config.json (AWQ): name and body; nothing when dense.
+std::optional<std::pair<std::string, value>> make_quantization_file(const recipe& r);
+
+} // namespace twill::models::synth

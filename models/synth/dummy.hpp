@@ -1,0 +1,43 @@
+// dummy: a random model without any file, for paths like "dummy:opt-1.3b?layers=2&seed=3".
+//
+// What open_dummy() returns is immutable; any thread may read it. Weights are made row by row while
+// they are packed and take no memory before; packed, they equal those of the folder that
+// write_checkpoint() writes for the same recipe, bit by bit. The tokenizer is read from files in a
+// private temporary folder that is removed before returning. Fails with bad_metadata on an unknown
+// preset or option.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "config/base/value.hpp"
+#include "models/checkpoint.hpp"
+#include "models/errc.hpp"
+#include "models/synth/recipe.hpp"
+#include "models/tokenizer.hpp"
+
+namespace twill::models::synth {
+
+struct dummy_model {
+  std::string name;         ///< "opt-1.3b?layers=2"
+  std::string quantization; ///< "GPTQ-4", "AWQ-4", ...; empty: dense
+  value config;             ///< as config.json would say it
+  value generation_config;
+  value tokenizer_config;
+  std::shared_ptr<const checkpoint> weights;
+  std::shared_ptr<const tokenizer> text;
+};
+
+/// True for "dummy:...".
+bool is_dummy(std::string_view path);
+
+/// The part after "dummy:" as a recipe.
+result<recipe> parse_dummy(std::string_view path);
+
+result<dummy_model> open_dummy(const std::string& path);
+
+/// The weights alone.
+std::shared_ptr<const checkpoint> make_dummy_weights(const recipe& r);
+
+} // namespace twill::models::synth

@@ -1,0 +1,80 @@
+// fill: the bytes of a planned tensor, any rows of it, from (seed, name, index) alone.
+//
+// Immutable; any thread may call. Bytes are those of the tensor in a file; module_source gives the
+// same numbers row by row of the matrix, as weight sources want them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gpu/ops/linear.hpp"
+#include "models/synth/plan.hpp"
+
+namespace twill::models::synth {
+
+/// Rows of a dense or packed tensor.
+class tensor_filler {
+public:
+  tensor_filler(const planned_tensor& tensor, std::uint64_t seed);
+  /// Bytes of rows [first, first + n). A one-dimensional tensor has one value per row.
+  void fill(std::int64_t first, std::int64_t n, std::byte* out) const;
+
+private:
+  template <class T>
+  void fill_normal(const std::vector<T>& table, std::int64_t first, std::int64_t n, T* out) const;
+
+  planned_tensor tensor_;
+  std::uint64_t key_;
+  std::uint64_t seed_;
+  std::vector<std::uint16_t> table16_; ///< normal quantiles in the tensor's type
+  std::vector<float> table32_;
+};
+
+/// The numbers behind a packed module.
+class module_source {
+public:
+  module_source(const packed_module& m, std::uint64_t seed);
+
+  /// 16 codes of 4 bits, or 8 of 8 bits, of consecutive columns, lowest bits first.
+  std::uint64_t code_word(std::int64_t row, std::int64_t word) const;
+  std::int64_t codes_per_word() const { return 64 / module_.bits; }
+  std::uint32_t zero(std::int64_t group, std::int64_t row) const;
+  std::uint16_t scale_bits(std::int64_t group, std::int64_t row) const;
+  /// The group of every column, as stored in g_idx. // (cols)
+  std::vector<std::int32_t> group_index() const;
+  /// Columns in the order of their groups; null when they are in order. // (cols)
+  std::shared_ptr<const std::vector<std::int32_t>> column_order() const;
+  const packed_module& module() const { return module_; }
+
+  // The tensors that store the module, as tensor_filler wants them.
+  void fill_codes(std::int64_t first, std::int64_t n, std::uint32_t* out) const;
+  void fill_zeros(std::int64_t first, std::int64_t n, std::uint32_t* out) const;
+  void fill_scales(std::int64_t first, std::int64_t n, std::uint16_t* out) const;
+
+private:
+  void fill_gptq_codes(std::int64_t row, std::uint32_t* out) const;
+  void fill_awq_codes(std::int64_t first, std::int64_t n, std::uint32_t* out) const;
+
+  packed_module module_;
+  std::uint64_t codes_key_;
+  std::uint64_t zeros_key_;
+  std::uint64_t scales_key_;
+  std::uint64_t order_key_;
+  std::int64_t words_per_row_;
+  std::array<std::uint16_t, 256> scale_table_;
+};
+
+/// Output of nibble k of an AWQ word (GEMM order).
+inline constexpr std::array<int, 8> awq_order = {0, 2, 4, 6, 1, 3, 5, 7};
+
+/// A whole small tensor of a float type as f32.
+std::vector<float> values_of(const planned_tensor& tensor, std::uint64_t seed);
+
+/// Widens `n` values of a float type.
+void widen(element type, const std::byte* values, std::int64_t n, float* out);
+
+} // namespace twill::models::synth

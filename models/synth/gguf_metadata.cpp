@@ -1,0 +1,141 @@
+#include "models/synth/gguf_metadata.hpp"
+
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "models/synth/configs.hpp"
+#include "models/synth/tokenizer_files.hpp"
+#include "models/synth/vocabulary.hpp"
+
+namespace twill::models::synth {
+namespace {
+
+// Value types of the specification.
+enum type : std::uint32_t { u32 = 4, i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9 };
+
+class writer {
+public:
+  gguf_metadata take() { return std::move(made_); }
+
+  void integer(const std::string& name, std::int64_t x) {
+    key(name, u32);
+    out().u32(static_cast<std::uint64_t>(x));
+  }
+  void number(const std::string& name, double x) {
+    key(name, f32);
+    out().u32(std::bit_cast<std::uint32_t>(static_cast<float>(x)));
+  }
+  void text(const std::string& name, std::string_view s) {
+    key(name, string);
+    out().text(s);
+  }
+  void flag(const std::string& name, bool b) {
+    key(name, boolean);
+    out().u8(b ? 1 : 0);
+  }
+  void list(const std::string& name, type of, std::size_t n) {
+    key(name, array);
+    out().u32(of);
+    out().u64(n);
+  }
+  gguf_buffer& out() { return made_.pairs; }
+
+private:
+  void key(const std::string& name, type t) {
+    ++made_.count;
+    out().text(name);
+    out().u32(t);
+  }
+  gguf_metadata made_;
+};
+
+void add_sizes(writer& w, const recipe& r, const std::string& architecture) {
+  const auto key = [&](const char* name) { return architecture + "." + name; };
+  w.integer(key("block_count"), r.n_layers);
+  w.integer(key("context_length"), r.context_length);
+  w.integer(key("embedding_length"), r.hidden_size);
+  w.integer(key("feed_forward_length"), r.mlp_size);
+  w.integer(key("attention.head_count"), r.n_heads);
+  w.integer(key("attention.head_count_kv"), r.n_kv_heads);
+  w.number(key("attention.layer_norm_rms_epsilon"), r.norm_epsilon);
+  w.integer(key("attention.key_length"), r.head_size());
+  w.integer(key("attention.value_length"), r.head_size());
+  w.integer(key("rope.dimension_count"), r.head_size());
+  w.number(key("rope.freq_base"), r.rope_theta);
+  w.integer(key("vocab_size"), r.vocab_size);
+  if (r.window > 0) w.integer(key("attention.sliding_window"), r.window);
+}
+
+const char* pre_tokenizer(text_kind kind) {
+  return kind == text_kind::llama3_json ? "llama-bpe"
+         : kind == text_kind::qwen_json ? "qwen2"
+                                        : "smollm";
+}
+
+void add_tokens(writer& w, const recipe& r, const vocabulary& v) {
+  const auto n = static_cast<std::size_t>(r.vocab_size);
+  const bool spelled = is_byte_level(r.text);
+  w.list("tokenizer.ggml.tokens", string, n);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i >= v.pieces.size()) // rows of the embedding that no token has
+      w.out().text("[PAD" + std::to_string(i) + "]");
+    else if (spelled && v.pieces[i].type == piece_type::normal)
+      w.out().text(byte_level_spelling(v.pieces[i].text));
+    else
+      w.out().text(v.pieces[i].text);
+  }
+  w.list("tokenizer.ggml.token_type", i32, n);
+  for (std::size_t i = 0; i < n; ++i)
+    w.out().u32(
+        static_cast<std::uint32_t>(i < v.pieces.size() ? v.pieces[i].type : piece_type::unused));
+}
+
+void add_merges_or_scores(writer& w, const recipe& r, const vocabulary& v) {
+  if (is_byte_level(r.text)) {
+    w.text("tokenizer.ggml.pre", pre_tokenizer(r.text));
+    w.list("tokenizer.ggml.merges", string, v.merges.size());
+    for (const auto& [left, right] : v.merges)
+      w.out().text(byte_level_spelling(left) + " " + byte_level_spelling(right));
+    return;
+  }
+  w.text("tokenizer.ggml.pre", "default");
+  w.list("tokenizer.ggml.scores", f32, static_cast<std::size_t>(r.vocab_size));
+  float score = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(r.vocab_size); ++i) {
+    const bool normal = i < v.pieces.size() && v.pieces[i].type == piece_type::normal;
+    w.out().u32(std::bit_cast<std::uint32_t>(normal ? score : 0.0f));
+    if (normal) score -= 1;
+  }
+}
+
+void add_text_side(writer& w, const recipe& r) {
+  const vocabulary v = make_vocabulary(r);
+  const bool byte_level = is_byte_level(r.text);
+  w.text("tokenizer.ggml.model", byte_level ? "gpt2" : "llama");
+  add_tokens(w, r, v);
+  add_merges_or_scores(w, r, v);
+  w.integer("tokenizer.ggml.bos_token_id", v.bos);
+  w.integer("tokenizer.ggml.eos_token_id", v.eos);
+  if (v.pad >= 0) w.integer("tokenizer.ggml.padding_token_id", v.pad);
+  if (!byte_level) w.integer("tokenizer.ggml.unknown_token_id", 0);
+  w.flag("tokenizer.ggml.add_bos_token", !byte_level || r.text == text_kind::llama3_json);
+  w.flag("tokenizer.ggml.add_eos_token", false);
+  const value config = make_tokenizer_config(r);
+  if (const value* chat = config.find("chat_template"))
+    w.text("tokenizer.chat_template", *chat->as_string());
+}
+
+} // namespace
+
+gguf_metadata make_gguf_metadata(const recipe& r, const std::string& architecture) {
+  writer w;
+  w.text("general.architecture", architecture);
+  w.text("general.name", r.preset);
+  w.integer("general.quantization_version", 2);
+  add_sizes(w, r, architecture);
+  add_text_side(w, r);
+  return w.take();
+}
+
+} // namespace twill::models::synth

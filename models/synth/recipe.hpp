@@ -1,0 +1,87 @@
+// recipe: what a random checkpoint looks like, told apart from any file format.
+//
+// A plain value. A recipe and its seed name every byte of the checkpoint: files written from it and
+// weights made from it in memory are the same. Sizes are those of the published models' configs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/errc.hpp"
+
+namespace twill::models::synth {
+
+enum class storage_type : std::uint8_t { f32, f16, bf16 };
+enum class packing : std::uint8_t { none, gptq, awq };
+
+/// The kind of tokenizer that the folder brings.
+enum class text_kind : std::uint8_t {
+  gpt2_files,     ///< vocab.json and merges.txt (OPT)
+  sentence_piece, ///< tokenizer.model (Llama, Mistral)
+  chatglm,        ///< tokenizer.model without its control tokens
+  baichuan,       ///< tokenizer.model with reserved pieces
+  tiktoken,       ///< qwen.tiktoken
+  llama3_json,    ///< tokenizer.json, byte-level
+  qwen_json,      ///< tokenizer.json, byte-level, NFC
+  smollm_json,    ///< tokenizer.json, byte-level, digits apart
+};
+
+struct recipe {
+  std::string preset; ///< the name it was made from
+  std::string family; ///< opt llama mistral qwen chatglm baichuan qwen2 qwen3
+  text_kind text = text_kind::sentence_piece;
+  std::int32_t vocab_size = 0; ///< rows of the embedding
+  std::int32_t hidden_size = 0;
+  std::int32_t n_layers = 0;
+  std::int32_t n_heads = 0;
+  std::int32_t n_kv_heads = 0;
+  std::int32_t head_dim = 0; ///< 0: hidden_size / n_heads
+  std::int32_t mlp_size = 0; ///< width of the MLP's inner layer
+  std::int32_t context_length = 0;
+  std::int32_t window = 0; ///< Mistral's sliding window; 0: none
+  double norm_epsilon = 1e-5;
+  double rope_theta = 10000;
+  double rope_ratio = 1;       ///< ChatGLM: theta is 10000 times this
+  std::int32_t embed_dim = 0;  ///< OPT's word_embed_proj_dim; 0: hidden_size
+  bool pre_norm = true;        ///< OPT: norms before the sub-layers
+  bool alibi = false;          ///< Baichuan: ALiBi instead of rotary
+  bool tied_head = false;      ///< no head of its own
+  bool attention_bias = false; ///< Llama: biases on q, k, v and o
+  bool chatml = false;         ///< <|im_end|> and <|im_start|> after a SentencePiece vocabulary
+  storage_type dtype = storage_type::f16;
+  packing packed = packing::none;
+  std::int32_t bits = 4;
+  std::int32_t group = 128; ///< input columns per scale; -1: all of them
+  bool act_order = false;   ///< GPTQ: columns belong to groups out of order
+  bool symmetric = true;    ///< GPTQ: zero points in the middle
+  std::uint64_t seed = 1;
+
+  std::int32_t head_size() const;
+  std::int32_t embedding_size() const { return embed_dim > 0 ? embed_dim : hidden_size; }
+};
+
+/// All presets, in the order in which `--list` shows them.
+const std::vector<recipe>& presets();
+
+/// Sets one option by name ("layers", "hidden", "dtype", ...); see options().
+result<nothing> set_option(recipe& r, std::string_view name, std::string_view value);
+
+struct option_help {
+  const char* name;
+  const char* text;
+};
+const std::vector<option_help>& options();
+
+/// "opt-125m" or "opt-125m?layers=2&seed=3": a preset, options set, sizes checked.
+result<recipe> parse_recipe(std::string_view text);
+
+/// Sizes that fit together (bad_metadata otherwise).
+result<nothing> validate(const recipe& r);
+
+const char* name_of(storage_type t);
+/// "f16", "GPTQ-4 group 128", ...
+std::string describe_weights(const recipe& r);
+
+} // namespace twill::models::synth

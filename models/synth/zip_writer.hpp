@@ -1,0 +1,42 @@
+// zip_writer: a ZIP archive of stored entries, written in one pass (APPNOTE 6.3, ZIP64 where
+// needed).
+//
+// One thread. Sizes are known in advance; checksums are patched in once an entry is complete.
+// The data of each entry starts at a multiple of 64 bytes, as torch.save places it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/synth/output_files.hpp"
+
+namespace twill::models::synth {
+
+class zip_writer {
+public:
+  explicit zip_writer(output_file& out) : out_(&out) {}
+
+  result<nothing> begin(const std::string& name, std::int64_t bytes);
+  result<nothing> write(std::span<const std::byte> bytes);
+  result<nothing> end();
+  result<nothing> whole(const std::string& name, std::string_view bytes);
+  /// The central directory.
+  result<nothing> finish();
+
+private:
+  struct entry {
+    std::string name;
+    std::uint64_t bytes = 0;
+    std::uint64_t offset = 0;
+    std::uint32_t checksum = 0;
+  };
+
+  output_file* out_;
+  std::vector<entry> entries_;
+};
+
+} // namespace twill::models::synth

@@ -1,0 +1,109 @@
+#include "tools/twill-bench/kernels_command.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+#include "gpu/ops/limits.hpp"
+#include "tools/twill-bench/kernels/cases.hpp"
+
+namespace twill::bench {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+struct kernels_arguments {
+  gpu::device_config device;
+  kernel_selection selection{{1, 16, 256}, {}, false};
+  double seconds = 0.3;
+};
+
+double peak_of(const gpu::machine_limits& limits, gpu::compute_type type) {
+  switch (type) {
+  case gpu::compute_type::f32:
+    return limits.f32_ops_per_s;
+  case gpu::compute_type::bf16:
+    return limits.bf16_ops_per_s;
+  case gpu::compute_type::int8:
+    break;
+  }
+  return limits.int8_ops_per_s;
+}
+
+/// Shortest run in `seconds` of runs, at least three: other processes only ever make one longer.
+double best_seconds(gpu::device& dev, const kernel_case& c, double seconds) {
+  c.run();
+  dev.fence();
+  double best = 1e30;
+  const auto start = clock::now();
+  for (int runs = 0; runs < 3 || clock::now() - start < std::chrono::duration<double>(seconds);
+       ++runs) {
+    const auto begin = clock::now();
+    c.run();
+    dev.fence();
+    best = std::min(best, std::chrono::duration<double>(clock::now() - begin).count());
+  }
+  return best;
+}
+
+void print_share(double rate, double limit) {
+  if (limit > 0)
+    std::printf(" %5.1f %%", 100 * rate / limit);
+  else
+    std::printf("       -");
+}
+
+int run(const kernels_arguments& arguments) {
+  auto opened = gpu::device::open(arguments.device);
+  if (!opened.ok()) throw std::runtime_error(opened.detail());
+  gpu::device& dev = *opened.value();
+  auto measured = gpu::measure_limits(dev);
+  if (!measured.ok()) throw std::runtime_error(measured.detail());
+  const gpu::machine_limits& limits = measured.value();
+  const gpu::device_info& info = dev.info();
+  std::printf("%s, %s, %d threads, %s\n", info.name.c_str(), info.backend.c_str(), info.threads,
+              info.isa.c_str());
+  std::printf("limits: read %.1f GB/s; multiply-adds f32 %.0f, bf16 %.0f, int8 %.0f GOP/s\n\n",
+              limits.read_bytes_per_s / 1e9, limits.f32_ops_per_s / 1e9,
+              limits.bf16_ops_per_s / 1e9, limits.int8_ops_per_s / 1e9);
+  std::printf("%-36s %-44s %10s %9s %8s %9s %8s\n", "op", "shape", "us", "GB/s", "of read", "GOP/s",
+              "of peak");
+  for_each_kernel_case(dev, arguments.selection, [&](const kernel_case& c) {
+    const double seconds = best_seconds(dev, c, arguments.seconds);
+    std::printf("%-36s %-44s %10.1f %9.2f", c.op.c_str(), c.shape.c_str(), seconds * 1e6,
+                c.bytes / seconds / 1e9);
+    print_share(c.bytes / seconds, limits.read_bytes_per_s);
+    std::printf(" %9.1f", c.operations / seconds / 1e9);
+    print_share(c.operations / seconds, peak_of(limits, c.compute));
+    std::printf("\n");
+    std::fflush(stdout);
+  });
+  return 0;
+}
+
+} // namespace
+
+void add_kernels_command(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<kernels_arguments>();
+  CLI::App* command =
+      app.add_subcommand("kernels", "Time every op of gpu/ at the shapes of 7B and 13B models "
+                                    "against this machine's measured limits");
+  command->add_option("--threads", arguments->device.threads, "Compute threads; 0: all cores");
+  command->add_option(
+      "--isa", arguments->device.isa,
+      "Widest instruction set: auto, plain, avx2, avx512, avx512_vnni, avx512_bf16");
+  command->add_option("--rows", arguments->selection.rows, "Rows of activations, comma-separated")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--only", arguments->selection.only,
+                      "Only cases whose \"op shape\" contains this text");
+  command->add_option("--seconds", arguments->seconds, "Time per case")
+      ->check(CLI::Range(0.001, 60.0));
+  command->add_flag("--small", arguments->selection.small, "Toy shapes, to try the program");
+  command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
+}
+
+} // namespace twill::bench
