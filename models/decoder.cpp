@@ -7,6 +7,7 @@
 #include "gpu/ops/elementwise.hpp"
 #include "models/detail/decoder_weights.hpp"
 #include "models/detail/kv_arena.hpp"
+#include "models/detail/rotary_angles.hpp"
 #include "models/detail/step_arrays.hpp"
 #include "models/detail/workspace.hpp"
 
@@ -32,11 +33,14 @@ struct decoder::impl {
   kv_arena kv;
   step_arrays step;
   workspace work;
+  rotary_angles angles;
 
   result<nothing> load(const checkpoint& source, const std::function<void(double)>& progress);
   gpu::tensor_ref forward(const step_input& input);
+  void embed(gpu::tensor_ref hidden);
   void attend(std::int32_t layer);
   void finish_layer(const layer_weights& layer, gpu::tensor_ref attended, gpu::tensor_ref hidden);
+  void score(gpu::tensor_ref hidden, gpu::tensor_ref logits);
 };
 
 decoder::decoder() = default;
@@ -71,14 +75,18 @@ result<nothing> decoder::impl::load(const checkpoint& source,
   kv = std::move(made_kv).value();
 
   step_limits limits;
+  limits.position_offset = spec.position_offset;
+  limits.most_positions = spec.most_positions;
   limits.tokens = options.max_step_tokens;
   limits.sequences = options.max_sequences;
   limits.logit_rows = options.max_logit_rows;
   limits.n_blocks = options.n_blocks;
   limits.block_tokens = options.block_tokens;
   limits.vocab_size = spec.vocab_size;
-  limits.max_blocks = std::min(options.n_blocks, (spec.context_length + options.block_tokens - 1) /
-                                                     options.block_tokens);
+  const std::int32_t context =
+      options.max_context_tokens > 0 ? options.max_context_tokens : spec.context_length;
+  limits.max_blocks =
+      std::min(options.n_blocks, (context + options.block_tokens - 1) / options.block_tokens);
   auto made_step = step_arrays::create(*dev, limits);
   if (!made_step.ok()) return made_step.error();
   step = std::move(made_step).value();
@@ -89,27 +97,48 @@ result<nothing> decoder::impl::load(const checkpoint& source,
   return nothing{};
 }
 
+/// Token embeddings, projected where they are narrower, plus learned positions.
+void decoder::impl::embed(gpu::tensor_ref hidden) {
+  if (spec.embedding_size == spec.hidden_size) {
+    gpu::embedding(*dev, weights.embedding, step.tokens(), hidden);
+  } else {
+    const gpu::tensor_ref embedded = matrix(work.embedded, hidden.rows(), spec.embedding_size);
+    gpu::embedding(*dev, weights.embedding, step.tokens(), embedded);
+    weights.project_in.apply(*dev, embedded, hidden, false);
+  }
+  if (weights.positions)
+    gpu::embedding(*dev, weights.positions, step.position_rows(), hidden, true);
+}
+
 /// Projects this step's queries, keys and values, stores keys and values, and attends.
 void decoder::impl::attend(std::int32_t index) {
   const layer_weights& layer = weights.layers[static_cast<std::size_t>(index)];
   const gpu::ragged_batch& batch = step.batch();
   const std::int64_t n = batch.n_tokens, q = spec.q_size(), kv_size = spec.kv_size(),
                      row = q + 2 * kv_size;
-  const gpu::tensor_ref normed = matrix(work.normed, n, spec.hidden_size);
-  gpu::rms_norm(*dev, matrix(work.hidden, n, spec.hidden_size), floats(layer.attention_norm),
-                spec.norm_epsilon, normed);
-  layer.qkv.apply(*dev, normed, matrix(work.qkv, n, row), false);
+  gpu::tensor_ref x = matrix(work.hidden, n, spec.hidden_size);
+  if (spec.norms == norm_place::before) {
+    const gpu::tensor_ref normed = matrix(work.normed, n, spec.hidden_size);
+    layer.attention_norm.apply(*dev, x, spec.norm_epsilon, normed);
+    x = normed;
+  }
+  layer.qkv.apply(*dev, x, matrix(work.qkv, n, row), false);
 
   gpu::rope_store_args store;
   store.q = matrix(work.qkv, n, q, row);
   store.k = matrix(work.qkv + q, n, kv_size, row);
   store.v = matrix(work.qkv + q + kv_size, n, kv_size, row);
   store.n_heads = spec.n_heads;
-  store.rope = spec.rope;
-  store.rotary_dim = spec.rotary_dim;
-  store.cos = matrix(work.cos, n, spec.rotary_dim / 2);
-  store.sin = matrix(work.sin, n, spec.rotary_dim / 2);
+  store.rope = spec.rope.kind;
+  store.rotary_dim = spec.rope.rotary_dim;
+  store.cos = matrix(work.cos, n, spec.rope.rotary_dim / 2);
+  store.sin = matrix(work.sin, n, spec.rope.rotary_dim / 2);
+  store.log_n_length = spec.log_n_length;
   store.kv = kv.layers[static_cast<std::size_t>(index)];
+  if (layer.q_norm.data() != nullptr)
+    gpu::head_norm(*dev, store.q, spec.n_heads, floats(layer.q_norm), spec.norm_epsilon);
+  if (layer.k_norm.data() != nullptr)
+    gpu::head_norm(*dev, store.k, spec.n_kv_heads, floats(layer.k_norm), spec.norm_epsilon);
   gpu::rope_and_store(*dev, batch, store);
 
   gpu::attention_args attention;
@@ -117,7 +146,9 @@ void decoder::impl::attend(std::int32_t index) {
   attention.kv = store.kv;
   attention.n_heads = spec.n_heads;
   attention.scale = spec.attention_scale;
-  attention.window = spec.window;
+  attention.window =
+      spec.windowed.empty() || spec.windowed[static_cast<std::size_t>(index)] ? spec.window : 0;
+  attention.alibi_slopes = spec.alibi_slopes.empty() ? nullptr : floats(weights.alibi_slopes);
   attention.out = matrix(work.attended, n, q);
   gpu::attention(*dev, batch, attention);
 }
@@ -126,31 +157,58 @@ void decoder::impl::attend(std::int32_t index) {
 void decoder::impl::finish_layer(const layer_weights& layer, gpu::tensor_ref attended,
                                  gpu::tensor_ref hidden) {
   const std::int64_t m = hidden.rows();
-  const gpu::tensor_ref normed = matrix(work.normed, m, spec.hidden_size);
-  const gpu::tensor_ref gate_up = matrix(work.gate_up, m, 2 * std::int64_t{spec.mlp_size});
-  const gpu::tensor_ref activated = matrix(work.activated, m, spec.mlp_size);
+  const bool before = spec.norms == norm_place::before;
+  gpu::tensor_ref x = before ? matrix(work.normed, m, spec.hidden_size) : hidden;
   layer.o.apply(*dev, attended, hidden, true);
-  gpu::rms_norm(*dev, hidden, floats(layer.mlp_norm), spec.norm_epsilon, normed);
-  layer.gate_up.apply(*dev, normed, gate_up, false);
-  gpu::silu_mul(*dev, gate_up, activated);
+  // After: the attention's norm closes its residual sum. Before: the MLP's norm opens it.
+  (before ? layer.mlp_norm : layer.attention_norm).apply(*dev, hidden, spec.norm_epsilon, x);
+
+  const gpu::tensor_ref activated = matrix(work.activated, m, spec.mlp_size);
+  if (spec.gated_mlp) {
+    const gpu::tensor_ref gate_up = matrix(work.gate_up, m, 2 * std::int64_t{spec.mlp_size});
+    layer.up.apply(*dev, x, gate_up, false);
+    gpu::silu_mul(*dev, gate_up, activated);
+  } else {
+    layer.up.apply(*dev, x, activated, false);
+    gpu::activate(*dev, activated, spec.activation);
+  }
   layer.down.apply(*dev, activated, hidden, true);
+  if (!before) layer.mlp_norm.apply(*dev, hidden, spec.norm_epsilon, hidden);
+}
+
+/// Logits of the rows in `hidden`, which is used up.
+void decoder::impl::score(gpu::tensor_ref hidden, gpu::tensor_ref logits) {
+  gpu::linear_args head;
+  head.x = hidden;
+  if (weights.final_norm) {
+    head.x = matrix(work.normed, hidden.rows(), spec.hidden_size);
+    weights.final_norm.apply(*dev, hidden, spec.norm_epsilon, head.x);
+  }
+  if (spec.embedding_size != spec.hidden_size) {
+    const gpu::tensor_ref embedded = matrix(work.embedded, hidden.rows(), spec.embedding_size);
+    weights.project_out.apply(*dev, head.x, embedded, false);
+    head.x = embedded;
+  }
+  head.weights = &weights.head_matrix();
+  head.out = logits;
+  head.compute = weights.head_compute;
+  gpu::linear(*dev, head);
+  if (spec.normalised_head) gpu::scale_columns(*dev, logits, floats(weights.head_factors));
 }
 
 gpu::tensor_ref decoder::impl::forward(const step_input& input) {
   step.set(*dev, input);
-  const gpu::ragged_batch& batch = step.batch();
-  const std::int64_t n = batch.n_tokens;
+  const std::int64_t n = step.batch().n_tokens;
   const auto r = static_cast<std::int64_t>(input.logit_rows.size());
   const gpu::tensor_ref hidden = matrix(work.hidden, n, spec.hidden_size);
   const gpu::tensor_ref attended = matrix(work.attended, n, spec.q_size());
   const gpu::tensor_ref logits = matrix(work.logits, r, spec.vocab_size);
   if (n == 0) return logits;
 
-  gpu::embedding(*dev, weights.embedding, step.tokens(), hidden);
-  if (spec.rope != gpu::rope_kind::none)
-    gpu::rope_angles(*dev, batch, floats(weights.inv_freq), spec.rotary_dim,
-                     matrix(work.cos, n, spec.rotary_dim / 2),
-                     matrix(work.sin, n, spec.rotary_dim / 2));
+  embed(hidden);
+  angles.set(*dev, spec.rope, floats(weights.inv_freq), input, step.batch(),
+             matrix(work.cos, n, spec.rope.rotary_dim / 2),
+             matrix(work.sin, n, spec.rope.rotary_dim / 2));
   for (std::int32_t l = 0; l + 1 < spec.n_layers; ++l) {
     attend(l);
     finish_layer(weights.layers[static_cast<std::size_t>(l)], attended, hidden);
@@ -164,14 +222,7 @@ gpu::tensor_ref decoder::impl::forward(const step_input& input) {
   gpu::gather_rows(*dev, hidden, step.logit_rows(), last_hidden);
   gpu::gather_rows(*dev, attended, step.logit_rows(), last_attended);
   finish_layer(weights.layers.back(), last_attended, last_hidden);
-
-  gpu::linear_args head;
-  head.x = matrix(work.normed, r, spec.hidden_size);
-  head.weights = &weights.head_matrix();
-  head.out = logits;
-  head.compute = weights.head_compute;
-  gpu::rms_norm(*dev, last_hidden, floats(weights.final_norm), spec.norm_epsilon, head.x);
-  gpu::linear(*dev, head);
+  score(last_hidden, logits);
   return logits;
 }
 
@@ -180,8 +231,11 @@ const model_spec& decoder::spec() const {
 }
 
 std::int64_t decoder::block_bytes(const model_spec& spec, const decoder_options& options) {
-  return 2 * spec.n_layers * spec.kv_size() * options.block_tokens *
-         static_cast<std::int64_t>(gpu::size_of(options.kv_type));
+  // Eight-bit KV has one scale per head and token beside the codes.
+  const std::int64_t head_bytes =
+      spec.head_dim * static_cast<std::int64_t>(gpu::size_of(options.kv_type)) +
+      (options.kv_type == gpu::dtype::i8 ? std::int64_t{sizeof(float)} : 0);
+  return 2 * std::int64_t{spec.n_layers} * spec.n_kv_heads * options.block_tokens * head_bytes;
 }
 
 std::int64_t decoder::weight_bytes() const {

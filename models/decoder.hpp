@@ -21,9 +21,10 @@ namespace twill::models {
 struct decoder_options {
   /// int8 is for grouped weights: dense ones, and queries, keys and values, are computed in f32.
   gpu::compute_type compute = gpu::compute_type::f32;
-  gpu::dtype kv_type = gpu::dtype::f32;
+  gpu::dtype kv_type = gpu::dtype::f32; ///< f32, f16, bf16 or i8
   std::int32_t block_tokens = 16;
-  std::int32_t n_blocks = 0; ///< KV blocks to allocate
+  std::int32_t n_blocks = 0;           ///< KV blocks to allocate
+  std::int32_t max_context_tokens = 0; ///< of one sequence; 0: the spec's context_length
   std::int32_t max_step_tokens = 512;
   std::int32_t max_sequences = 256;  ///< sequences of one step
   std::int32_t max_logit_rows = 256; ///< rows of logits of one step
@@ -38,6 +39,8 @@ struct step_input {
   std::span<const std::int32_t> block_table; // (n_sequences, max_blocks)
   std::int32_t max_blocks = 0;
   std::span<const std::int32_t> logit_rows; // (n_logit_rows) rows whose logits are wanted
+  /// Tokens of each sequence's prompt, all of it; read only where frequencies grow with it.
+  std::span<const std::int32_t> prompt_lengths; // (n_sequences)
 };
 
 class decoder {

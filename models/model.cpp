@@ -10,7 +10,7 @@
 #include "config/options.hpp"
 #include "models/compute.hpp"
 #include "models/detokenizer.hpp"
-#include "models/families/llama.hpp"
+#include "models/families/gguf_llama.hpp"
 #include "models/gguf/file.hpp"
 #include "models/tokenizer/gguf_tokenizer.hpp"
 
@@ -26,7 +26,7 @@ failure in_file(const std::string& path, const failure& f) {
 result<model_spec> read_spec(const gguf::file& file) {
   auto architecture = file.meta().get_string("general.architecture");
   if (!architecture.ok()) return architecture.error();
-  if (architecture.value() == "llama") return families::llama_spec(file.meta(), file);
+  if (architecture.value() == "llama") return families::gguf_llama_spec(file.meta(), file);
   return failure{errc::unsupported, "`general.architecture` must be llama, got \"" +
                                         architecture.value().substr(0, 200) + "\""};
 }

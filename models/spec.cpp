@@ -72,6 +72,8 @@ result<nothing> validate(const model_spec& spec) {
     return impossible("embedding_size must equal hidden_size without projections, got " +
                       std::to_string(spec.embedding_size) + " and " +
                       std::to_string(spec.hidden_size));
+  if (spec.gated_mlp && spec.activation != gpu::activation::silu)
+    return failure{errc::unsupported, "model: a gated MLP must be activated by silu"};
   if (!spec.alibi_slopes.empty() &&
       spec.alibi_slopes.size() != static_cast<std::size_t>(spec.n_heads))
     return impossible("alibi_slopes must have one value per head, got " +

@@ -17,6 +17,7 @@ namespace twill::models {
 /// like its matrix or norm with ".bias" in place of ".weight". An empty name: no such tensor.
 struct tensor_names {
   std::string embedding;      // (vocab_size, embedding_size)
+  std::string rope_factors;   // (rotary_dim / 2), read by the family, not by the decoder
   std::string positions;      // (context_length + position_offset, hidden_size), learned positions
   std::string project_in;     // (hidden_size, embedding_size)
   std::string project_out;    // (embedding_size, hidden_size)

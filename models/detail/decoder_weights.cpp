@@ -1,25 +1,33 @@
 #include "models/detail/decoder_weights.hpp"
 
-#include <set>
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "models/detail/gpu_error.hpp"
+#include "models/detail/tensor_roles.hpp"
 
 namespace twill::models {
 namespace {
 
 struct packed_table {
   gpu::packed_matrix matrix;
-  gpu::weight_kind kind;
+  gpu::weight_kind kind = gpu::weight_kind::f32;
 };
 
 result<packed_table> load_table(gpu::device& dev, const checkpoint& weights,
                                 const matrix_role& role) {
   auto source = checked_matrix(weights, role);
   if (!source.ok()) return source.error();
+  if (source.value().column_order != nullptr)
+    return failure{errc::unsupported,
+                   "tensor `" + role.name + "` must not be quantised in activation order"};
   auto packed = gpu::pack(dev, source.value(), role.name.c_str());
   if (!packed.ok()) return from_gpu(packed.error());
+  weights.release(role.name);
   return packed_table{std::move(packed).value(), source.value().kind};
 }
 
@@ -31,84 +39,152 @@ result<nothing> assign(result<T> from, T& to) {
   return nothing{};
 }
 
+/// Runs steps until one fails.
+class sequence {
+public:
+  template <class Step>
+  sequence& then(Step step) {
+    if (outcome_.ok()) outcome_ = step();
+    return *this;
+  }
+  const result<nothing>& outcome() const { return outcome_; }
+
+private:
+  result<nothing> outcome_ = nothing{};
+};
+
 result<nothing> load_layer(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
                            gpu::compute_type compute, std::int32_t index, layer_weights& out) {
   const tensor_names& n = spec.names;
-  const auto role = [&](const std::string& pattern, std::int64_t rows, std::int64_t cols) {
-    return matrix_role{layer_tensor(pattern, index), rows, cols};
-  };
-  const std::int64_t hidden = spec.hidden_size, mlp = spec.mlp_size;
-  const std::vector<matrix_role> qkv = {role(n.q, spec.q_size(), hidden),
-                                        role(n.k, spec.kv_size(), hidden),
-                                        role(n.v, spec.kv_size(), hidden)};
-  const std::vector<matrix_role> gate_up = {role(n.gate, mlp, hidden), role(n.up, mlp, hidden)};
-
   // Softmax amplifies what rounding does to queries and keys: on SmolLM2 f32 here takes a third off
   // the error per token (int8 perplexity from 0.5 % off to 0.1 %) for 7 % of decoding speed.
   const gpu::compute_type qkv_compute =
       compute == gpu::compute_type::int8 ? gpu::compute_type::f32 : compute;
-  auto done = assign(upload_vector(dev, weights, layer_tensor(n.attention_norm, index), hidden),
-                     out.attention_norm);
-  if (done.ok()) done = assign(projection::load(dev, weights, qkv, qkv_compute), out.qkv);
-  if (done.ok())
-    done =
-        assign(projection::load(dev, weights, {role(n.o, hidden, spec.q_size())}, compute), out.o);
-  if (done.ok())
-    done =
-        assign(upload_vector(dev, weights, layer_tensor(n.mlp_norm, index), hidden), out.mlp_norm);
-  if (done.ok()) done = assign(projection::load(dev, weights, gate_up, compute), out.gate_up);
-  if (done.ok())
-    done = assign(projection::load(dev, weights, {role(n.down, hidden, mlp)}, compute), out.down);
-  return done;
+  const auto norm = [&](const std::string& name, norm_weights& to) {
+    return assign(
+        norm_weights::load(dev, weights, layer_tensor(name, index), spec.hidden_size, spec.norm),
+        to);
+  };
+  const auto head_norm = [&](const std::string& name, gpu::buffer& to) -> result<nothing> {
+    if (name.empty()) return nothing{};
+    return assign(upload_vector(dev, weights, layer_tensor(name, index), spec.head_dim), to);
+  };
+  const auto project = [&](const std::vector<matrix_role>& roles, gpu::compute_type type,
+                           projection& to) {
+    return assign(projection::load(dev, weights, roles, type), to);
+  };
+  return sequence()
+      .then([&] { return norm(n.attention_norm, out.attention_norm); })
+      .then([&] { return project(qkv_roles(spec, index), qkv_compute, out.qkv); })
+      .then([&] { return head_norm(n.q_norm, out.q_norm); })
+      .then([&] { return head_norm(n.k_norm, out.k_norm); })
+      .then([&] { return project({o_role(spec, index)}, compute, out.o); })
+      .then([&] { return norm(n.mlp_norm, out.mlp_norm); })
+      .then([&] { return project(up_roles(spec, index), compute, out.up); })
+      .then([&] { return project({down_role(spec, index)}, compute, out.down); })
+      .outcome();
 }
 
-result<nothing> load_ends(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
+/// 1 / length of each row of the head: logits are scaled by it, which is what a head with
+/// normalised rows gives, without a copy of the matrix.
+result<gpu::buffer> head_factors(gpu::device& dev, const gpu::packed_matrix& head) {
+  constexpr std::int64_t chunk = 64;
+  const std::int64_t rows = head.rows(), cols = head.cols();
+  auto ids = dev.allocate(chunk * sizeof(std::int32_t), "head rows");
+  if (!ids.ok()) return from_gpu(ids.error());
+  auto widened = dev.allocate(static_cast<std::size_t>(chunk * cols) * sizeof(float), "head rows");
+  if (!widened.ok()) return from_gpu(widened.error());
+  std::vector<std::int32_t> wanted(chunk);
+  std::vector<float> values(static_cast<std::size_t>(chunk * cols)), factors;
+  for (std::int64_t first = 0; first < rows; first += chunk) {
+    const std::int64_t n = std::min(chunk, rows - first);
+    std::iota(wanted.begin(), wanted.end(), static_cast<std::int32_t>(first));
+    dev.upload(ids.value().data(), wanted.data(),
+               static_cast<std::size_t>(n) * sizeof(std::int32_t));
+    gpu::embedding(dev, head, static_cast<const std::int32_t*>(ids.value().data()),
+                   gpu::view_2d(widened.value().data(), gpu::dtype::f32, n, cols));
+    dev.download(values.data(), widened.value().data(),
+                 static_cast<std::size_t>(n * cols) * sizeof(float));
+    for (std::int64_t r = 0; r < n; ++r) {
+      const float* row = values.data() + r * cols;
+      const double squares = std::transform_reduce(row, row + cols, 0.0, std::plus<>(),
+                                                   [](float x) { return double{x} * double{x}; });
+      factors.push_back(static_cast<float>(1 / std::max(std::sqrt(squares), 1e-12)));
+    }
+  }
+  return upload_values(dev, factors, "head factors");
+}
+
+result<nothing> load_head(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
                           gpu::compute_type compute, decoder_weights& out) {
-  auto embedding =
-      load_table(dev, weights, {spec.names.embedding, spec.vocab_size, spec.hidden_size});
-  if (!embedding.ok()) return embedding.error();
-  out.embedding = std::move(embedding.value().matrix);
-  out.head_compute = compute_for(embedding.value().kind, compute);
   if (!spec.tied_head) {
-    auto head = load_table(dev, weights, {spec.names.head, spec.vocab_size, spec.hidden_size});
+    auto head = load_table(dev, weights, {spec.names.head, spec.vocab_size, spec.embedding_size});
     if (!head.ok()) return head.error();
     out.head = std::move(head.value().matrix);
     out.head_compute = compute_for(head.value().kind, compute);
   }
-  auto memory = dev.allocate(spec.inv_freq.size() * sizeof(float), "rotary frequencies");
-  if (!memory.ok()) return from_gpu(memory.error());
-  out.inv_freq = std::move(memory).value();
-  dev.upload(out.inv_freq.data(), spec.inv_freq.data(), spec.inv_freq.size() * sizeof(float));
-  return assign(upload_vector(dev, weights, spec.names.final_norm, spec.hidden_size),
-                out.final_norm);
+  if (!spec.normalised_head) return nothing{};
+  return assign(head_factors(dev, out.head_matrix()), out.head_factors);
 }
 
-result<nothing> check_all_known(const model_spec& spec, const checkpoint& weights) {
-  const tensor_names& n = spec.names;
-  std::set<std::string> known = {n.embedding, n.head, n.final_norm, n.rope_factors};
-  for (std::int32_t i = 0; i < spec.n_layers; ++i) {
-    for (const std::string* norm : {&n.attention_norm, &n.mlp_norm})
-      known.insert(layer_tensor(*norm, i));
-    for (const std::string* matrix : {&n.q, &n.k, &n.v, &n.o, &n.gate, &n.up, &n.down}) {
-      known.insert(layer_tensor(*matrix, i));
-      known.insert(bias_of(layer_tensor(*matrix, i)));
-    }
-  }
-  for (const tensor_info& t : weights.tensors())
-    if (known.find(t.name) == known.end())
-      return failure{errc::unsupported, "tensor `" + t.name + "` has no role in a " + spec.family +
-                                            " model of " + std::to_string(spec.n_layers) +
-                                            " layers"};
+result<nothing> load_positions(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
+                               decoder_weights& out) {
+  if (spec.names.positions.empty()) return nothing{};
+  const std::int64_t rows = std::int64_t{spec.most_positions} + spec.position_offset;
+  auto table = load_table(dev, weights, {spec.names.positions, rows, spec.hidden_size});
+  if (!table.ok()) return table.error();
+  out.positions = std::move(table.value().matrix);
   return nothing{};
+}
+
+result<nothing> load_projections(gpu::device& dev, const model_spec& spec,
+                                 const checkpoint& weights, gpu::compute_type compute,
+                                 decoder_weights& out) {
+  if (spec.names.project_in.empty()) return nothing{};
+  const matrix_role in = {spec.names.project_in, spec.hidden_size, spec.embedding_size};
+  const matrix_role back = {spec.names.project_out, spec.embedding_size, spec.hidden_size};
+  return sequence()
+      .then([&] { return assign(projection::load(dev, weights, {in}, compute), out.project_in); })
+      .then(
+          [&] { return assign(projection::load(dev, weights, {back}, compute), out.project_out); })
+      .outcome();
+}
+
+/// What comes before the first layer and after the last.
+result<nothing> load_ends(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
+                          gpu::compute_type compute, decoder_weights& out) {
+  auto embedding =
+      load_table(dev, weights, {spec.names.embedding, spec.vocab_size, spec.embedding_size});
+  if (!embedding.ok()) return embedding.error();
+  out.embedding = std::move(embedding.value().matrix);
+  out.head_compute = compute_for(embedding.value().kind, compute);
+  return sequence()
+      .then([&] { return load_head(dev, spec, weights, compute, out); })
+      .then([&] { return load_positions(dev, spec, weights, out); })
+      .then([&] { return load_projections(dev, spec, weights, compute, out); })
+      .then([&] {
+        return assign(upload_values(dev, spec.rope.inv_freq, "rotary frequencies"), out.inv_freq);
+      })
+      .then([&] {
+        return assign(upload_values(dev, spec.alibi_slopes, "ALiBi slopes"), out.alibi_slopes);
+      })
+      .then([&]() -> result<nothing> {
+        if (spec.names.final_norm.empty()) return nothing{};
+        return assign(
+            norm_weights::load(dev, weights, spec.names.final_norm, spec.hidden_size, spec.norm),
+            out.final_norm);
+      })
+      .outcome();
 }
 
 } // namespace
 
 std::int64_t decoder_weights::bytes() const {
-  std::int64_t total = embedding.bytes() + (head ? head.bytes() : 0);
+  std::int64_t total = embedding.bytes() + positions.bytes() + project_in.weight_bytes() +
+                       project_out.weight_bytes() + (head ? head.bytes() : 0);
   for (const layer_weights& l : layers)
-    total += l.qkv.weight_bytes() + l.o.weight_bytes() + l.gate_up.weight_bytes() +
-             l.down.weight_bytes();
+    total +=
+        l.qkv.weight_bytes() + l.o.weight_bytes() + l.up.weight_bytes() + l.down.weight_bytes();
   return total;
 }
 

@@ -10,26 +10,33 @@
 #include "gpu/device.hpp"
 #include "gpu/ops/linear.hpp"
 #include "models/checkpoint.hpp"
+#include "models/detail/norm.hpp"
 #include "models/detail/projection.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models {
 
 struct layer_weights {
-  gpu::buffer attention_norm; // (hidden_size) f32
-  projection qkv;             // (q_size + 2 * kv_size, hidden_size)
-  projection o;               // (hidden_size, q_size)
-  gpu::buffer mlp_norm;       // (hidden_size) f32
-  projection gate_up;         // (2 * mlp_size, hidden_size)
-  projection down;            // (hidden_size, mlp_size)
+  norm_weights attention_norm; // (hidden_size)
+  projection qkv;              // (q_size + 2 * kv_size, hidden_size)
+  gpu::buffer q_norm, k_norm;  // (head_dim) f32, or empty
+  projection o;                // (hidden_size, q_size)
+  norm_weights mlp_norm;       // (hidden_size)
+  projection up;               // (mlp_size, hidden_size), gated: (2 * mlp_size, hidden_size)
+  projection down;             // (hidden_size, mlp_size)
 };
 
 struct decoder_weights {
-  gpu::packed_matrix embedding; // (vocab_size, hidden_size)
-  gpu::packed_matrix head;      // (vocab_size, hidden_size); empty when tied
+  gpu::packed_matrix embedding; // (vocab_size, embedding_size)
+  gpu::packed_matrix positions; // (positions, hidden_size); empty without learned positions
+  projection project_in;        // (hidden_size, embedding_size); empty unless projected
+  projection project_out;       // (embedding_size, hidden_size); empty unless projected
+  gpu::packed_matrix head;      // (vocab_size, embedding_size); empty when tied
   gpu::compute_type head_compute = gpu::compute_type::f32;
-  gpu::buffer final_norm; // (hidden_size) f32
-  gpu::buffer inv_freq;   // (rotary_dim / 2) f32
+  gpu::buffer head_factors; // (vocab_size) f32: 1 / length of the head's rows; or empty
+  norm_weights final_norm;  // (hidden_size); empty where the family has none
+  gpu::buffer inv_freq;     // (rotary_dim / 2) f32
+  gpu::buffer alibi_slopes; // (n_heads) f32, or empty
   std::vector<layer_weights> layers;
 
   const gpu::packed_matrix& head_matrix() const { return head ? head : embedding; }

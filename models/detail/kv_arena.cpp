@@ -11,6 +11,8 @@ result<kv_arena> kv_arena::create(gpu::device& dev, const model_spec& spec,
   const std::int64_t block_elements = spec.kv_size() * options.block_tokens;
   const auto bytes =
       static_cast<std::size_t>(options.n_blocks * block_elements) * gpu::size_of(options.kv_type);
+  const auto n_scales = static_cast<std::size_t>(std::int64_t{options.n_blocks} * spec.n_kv_heads *
+                                                 options.block_tokens);
   kv_arena arena;
   for (std::int32_t l = 0; l < spec.n_layers; ++l) {
     auto keys = dev.allocate(bytes, "KV blocks: keys");
@@ -25,6 +27,14 @@ result<kv_arena> kv_arena::create(gpu::device& dev, const model_spec& spec,
     layer.n_kv_heads = spec.n_kv_heads;
     layer.block_tokens = options.block_tokens;
     layer.head_dim = spec.head_dim;
+    if (options.kv_type == gpu::dtype::i8) {
+      for (float** scales : {&layer.key_scales, &layer.value_scales}) {
+        auto made = dev.allocate(n_scales * sizeof(float), "KV blocks: scales");
+        if (!made.ok()) return from_gpu(made.error());
+        *scales = static_cast<float*>(made.value().data());
+        arena.memory.push_back(std::move(made).value());
+      }
+    }
     arena.layers.push_back(layer);
     arena.memory.push_back(std::move(keys).value());
     arena.memory.push_back(std::move(values).value());

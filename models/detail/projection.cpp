@@ -1,5 +1,6 @@
 #include "models/detail/projection.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -36,6 +37,13 @@ result<std::vector<float>> checked_vector(const checkpoint& weights, const std::
   return values;
 }
 
+bool has_bias(const checkpoint& weights, const matrix_role& role) {
+  return role.bias == bias_rule::required ||
+         (role.bias == bias_rule::if_present && weights.find(bias_of(role.name)) != nullptr);
+}
+
+} // namespace
+
 result<gpu::buffer> upload_values(gpu::device& dev, const std::vector<float>& values,
                                   const std::string& label) {
   auto memory = dev.allocate(values.size() * sizeof(float), label.c_str());
@@ -43,14 +51,6 @@ result<gpu::buffer> upload_values(gpu::device& dev, const std::vector<float>& va
   dev.upload(memory.value().data(), values.data(), values.size() * sizeof(float));
   return std::move(memory).value();
 }
-
-bool any_bias(const checkpoint& weights, const std::vector<matrix_role>& roles) {
-  for (const matrix_role& role : roles)
-    if (weights.find(bias_of(role.name)) != nullptr) return true;
-  return false;
-}
-
-} // namespace
 
 result<gpu::weight_source> checked_matrix(const checkpoint& weights, const matrix_role& role) {
   const tensor_info* info = weights.find(role.name);
@@ -83,12 +83,16 @@ result<projection::part> projection::load_part(gpu::device& dev, const checkpoin
   auto packed = gpu::pack(dev, source, roles.front().name.c_str());
   if (!packed.ok()) return from_gpu(packed.error());
   p.weights = std::move(packed).value();
-  if (!any_bias(weights, roles)) return p;
+  for (const matrix_role& role : roles)
+    weights.release(role.name);
+  if (std::none_of(roles.begin(), roles.end(),
+                   [&](const matrix_role& role) { return has_bias(weights, role); }))
+    return p;
 
   std::vector<float> bias;
   for (const matrix_role& role : roles) {
     const std::string name = bias_of(role.name);
-    if (weights.find(name) == nullptr) {
+    if (!has_bias(weights, role)) {
       bias.insert(bias.end(), static_cast<std::size_t>(role.rows), 0.0f);
       continue;
     }

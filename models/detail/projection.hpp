@@ -13,6 +13,7 @@
 #include "gpu/ops/linear.hpp"
 #include "models/checkpoint.hpp"
 #include "models/errc.hpp"
+#include "models/spec.hpp"
 
 namespace twill::models {
 
@@ -21,10 +22,14 @@ struct matrix_role {
   std::string name;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+  bias_rule bias = bias_rule::none;
 };
 
 /// The matrix, after its shape has been checked against its role.
 result<gpu::weight_source> checked_matrix(const checkpoint& weights, const matrix_role& role);
+
+result<gpu::buffer> upload_values(gpu::device& dev, const std::vector<float>& values,
+                                  const std::string& label);
 
 /// A small tensor of `size` finite values, uploaded. // (size) f32
 result<gpu::buffer> upload_vector(gpu::device& dev, const checkpoint& weights,
@@ -32,7 +37,7 @@ result<gpu::buffer> upload_vector(gpu::device& dev, const checkpoint& weights,
 
 class projection {
 public:
-  /// `roles` in output order; a bias is used where the checkpoint has one.
+  /// `roles` in output order, with biases as their rules say.
   static result<projection> load(gpu::device& dev, const checkpoint& weights,
                                  const std::vector<matrix_role>& roles, gpu::compute_type compute);
 

@@ -9,7 +9,7 @@ namespace twill::models {
 
 result<step_arrays> step_arrays::create(gpu::device& dev, const step_limits& limits) {
   const std::int64_t entries =
-      3 * std::int64_t{limits.tokens} + 2 * std::int64_t{limits.sequences} + 1 +
+      4 * std::int64_t{limits.tokens} + 2 * std::int64_t{limits.sequences} + 1 +
       std::int64_t{limits.sequences} * limits.max_blocks + limits.logit_rows;
   auto memory =
       dev.allocate(static_cast<std::size_t>(entries) * sizeof(std::int32_t), "step description");
@@ -45,6 +45,10 @@ void step_arrays::set(gpu::device& dev, const step_input& step) {
     staged_.insert(staged_.end(),
                    static_cast<std::size_t>(step.first_token[s + 1] - step.first_token[s]),
                    static_cast<std::int32_t>(s));
+  position_rows_ = stage({});
+  if (limits_.position_offset > 0)
+    for (const std::int32_t position : step.positions)
+      staged_.push_back(position + limits_.position_offset);
   dev.upload(memory_.data(), staged_.data(), staged_.size() * sizeof(std::int32_t));
 }
 
@@ -82,6 +86,8 @@ void step_arrays::check(const step_input& step) const {
       TWILL_ASSERT(id >= 0 && id < limits_.n_blocks, "a block id is outside the KV arena");
     }
     TWILL_ASSERT(step.first_token[i] <= step.first_token[i + 1], "first_token must ascend");
+    if (limits_.most_positions > 0)
+      TWILL_ASSERT(length <= limits_.most_positions, "a sequence is longer than the positions");
     for (std::int32_t row = step.first_token[i]; row < step.first_token[i + 1]; ++row) {
       const std::int32_t position = step.positions[static_cast<std::size_t>(row)];
       TWILL_ASSERT(position >= 0 && position < length, "a position is outside its sequence");

@@ -22,6 +22,8 @@ struct step_limits {
   std::int32_t n_blocks = 0;   ///< block ids are below this
   std::int32_t block_tokens = 0;
   std::int32_t vocab_size = 0;
+  std::int32_t position_offset = 0; ///< above 0: rows of learned positions are staged
+  std::int32_t most_positions = 0;  ///< 0: any number
 };
 
 class step_arrays {
@@ -34,6 +36,8 @@ public:
   const gpu::ragged_batch& batch() const { return batch_; }
   const std::int32_t* tokens() const { return tokens_; }         // (n_tokens) device
   const std::int32_t* logit_rows() const { return logit_rows_; } // (n_logit_rows) device
+  /// Rows of the position table. // (n_tokens) device
+  const std::int32_t* position_rows() const { return position_rows_; }
 
 private:
   void check(const step_input& step) const;
@@ -45,6 +49,7 @@ private:
   gpu::ragged_batch batch_;
   const std::int32_t* tokens_ = nullptr;
   const std::int32_t* logit_rows_ = nullptr;
+  const std::int32_t* position_rows_ = nullptr;
 };
 
 } // namespace twill::models

@@ -10,6 +10,7 @@ namespace twill::models {
 result<workspace> workspace::create(gpu::device& dev, const model_spec& spec,
                                     std::int64_t max_tokens, std::int64_t max_logit_rows) {
   const std::int64_t n = max_tokens, r = max_logit_rows, either = std::max(n, r);
+  const bool projected = spec.embedding_size != spec.hidden_size;
   workspace w;
   struct part {
     float** at;
@@ -22,10 +23,12 @@ result<workspace> workspace::create(gpu::device& dev, const model_spec& spec,
       {&w.normed, either, spec.hidden_size, "workspace: normed states"},
       {&w.qkv, n, spec.q_size() + 2 * spec.kv_size(), "workspace: queries, keys, values"},
       {&w.attended, n, spec.q_size(), "workspace: attention output"},
-      {&w.gate_up, either, 2 * std::int64_t{spec.mlp_size}, "workspace: gate and up"},
+      {&w.embedded, either, projected ? spec.embedding_size : 0, "workspace: embeddings"},
+      {&w.gate_up, spec.gated_mlp ? either : 0, 2 * std::int64_t{spec.mlp_size},
+       "workspace: gate and up"},
       {&w.activated, either, spec.mlp_size, "workspace: activations"},
-      {&w.cos, n, spec.rotary_dim / 2, "workspace: cosines"},
-      {&w.sin, n, spec.rotary_dim / 2, "workspace: sines"},
+      {&w.cos, n, spec.rope.rotary_dim / 2, "workspace: cosines"},
+      {&w.sin, n, spec.rope.rotary_dim / 2, "workspace: sines"},
       {&w.last_hidden, r, spec.hidden_size, "workspace: last hidden states"},
       {&w.last_attended, r, spec.q_size(), "workspace: last attention output"},
       {&w.logits, r, spec.vocab_size, "workspace: logits"},

@@ -17,7 +17,8 @@ struct workspace {
   float* normed = nullptr;        // (max(n, r), hidden_size)
   float* qkv = nullptr;           // (n, q_size + 2 * kv_size)
   float* attended = nullptr;      // (n, q_size)
-  float* gate_up = nullptr;       // (max(n, r), 2 * mlp_size)
+  float* embedded = nullptr;      // (max(n, r), embedding_size), projected models only
+  float* gate_up = nullptr;       // (max(n, r), 2 * mlp_size), gated MLPs only
   float* activated = nullptr;     // (max(n, r), mlp_size)
   float* cos = nullptr;           // (n, rotary_dim / 2)
   float* sin = nullptr;           // (n, rotary_dim / 2)

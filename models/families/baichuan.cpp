@@ -57,11 +57,10 @@ result<model_spec> baichuan_spec(const value& json, const checkpoint& weights) {
   spec.activation = read_activation(config, "hidden_act", "silu");
   set_attention_scale(spec);
   read_vocabulary(config, weights, spec, false);
-  spec.normalised_head =
-      config.size_or({"vocab_size"}, spec.vocab_size) != vocabulary_of_baichuan1;
-  const bool rotary = spec.hidden_size == hidden_of_7b ||
-                      (spec.hidden_size != hidden_of_13b &&
-                       config.find("max_position_embeddings") != nullptr);
+  spec.normalised_head = config.size_or({"vocab_size"}, spec.vocab_size) != vocabulary_of_baichuan1;
+  const bool rotary =
+      spec.hidden_size == hidden_of_7b ||
+      (spec.hidden_size != hidden_of_13b && config.find("max_position_embeddings") != nullptr);
   if (config.ok() && rotary) read_rotary(config, spec);
   if (config.ok() && !rotary && spec.n_heads <= 1 << 12)
     spec.alibi_slopes = alibi_slopes(spec.n_heads);

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "models/detail/frequencies.hpp"
 #include "models/families/common.hpp"
-#include "models/families/rotary.hpp"
 
 namespace twill::models::families {
 namespace {

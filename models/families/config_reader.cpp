@@ -83,8 +83,7 @@ bool config_reader::flag_or(const char* key, bool fallback) {
   const value* v = find(key);
   if (v == nullptr) return fallback;
   if (const bool* b = v->as_bool()) return *b;
-  fail(errc::bad_metadata,
-       "`" + std::string(key) + "` must be true or false, got " + describe(*v));
+  fail(errc::bad_metadata, "`" + std::string(key) + "` must be true or false, got " + describe(*v));
   return fallback;
 }
 

@@ -1,7 +1,6 @@
 // gguf_llama: Llama, Mistral, SmolLM2, Qwen2 and Qwen3 as GGUF files describe them.
 //
-// Pure functions of the file. GGUF converters reorder the rows of Q and K so that rotary pairs lie
-// next to each other, hence rope_kind::interleaved.
+// Pure functions of the file. Keys begin with the architecture's name.
 #pragma once
 
 #include "models/checkpoint.hpp"
@@ -10,8 +9,9 @@
 
 namespace twill::models::families {
 
-/// The spec of a GGUF file whose general.architecture is "llama". Fails with missing_metadata,
-/// bad_metadata, or unsupported for variants that twill does not run (experts, YaRN, ...).
+/// The spec of a GGUF file whose general.architecture is llama, qwen2 or qwen3. Fails with
+/// missing_metadata, bad_metadata, or unsupported for variants that twill does not run (experts,
+/// YaRN, ...).
 result<model_spec> gguf_llama_spec(const gguf::metadata& meta, const checkpoint& weights);
 
 } // namespace twill::models::families

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "models/detail/frequencies.hpp"
 #include "models/families/common.hpp"
-#include "models/families/rotary.hpp"
 
 namespace twill::models::families {
 namespace {

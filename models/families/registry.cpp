@@ -50,9 +50,9 @@ result<const entry*> find_entry(const value& config) {
     known += (known.empty() ? "" : ", ") + std::string(e.architecture);
   return failure{errc::unsupported,
                  "config.json: `architectures` must name one of " + known + "; got " +
-                     (architecture.empty() ? "none, and `model_type` " +
-                                                 (type == nullptr ? "null" : describe(*type))
-                                           : "\"" + architecture.substr(0, 100) + "\"")};
+                     (architecture.empty()
+                          ? "none, and `model_type` " + (type == nullptr ? "null" : describe(*type))
+                          : "\"" + architecture.substr(0, 100) + "\"")};
 }
 
 } // namespace

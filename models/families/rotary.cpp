@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <string>
+#include <vector>
+
+#include "models/detail/frequencies.hpp"
 
 namespace twill::models::families {
 namespace {
@@ -45,10 +47,9 @@ void scale_yarn(config_reader& scaling, double base, double trained, rope_rule& 
   const double slow = or_default(scaling.number_or({"beta_slow"}, 1), 1);
   const double mscale = scaling.number_or({"mscale"}, 0);
   const double mscale_all = scaling.number_or({"mscale_all_dim"}, 0);
-  const double inferred =
-      mscale != 0 && mscale_all != 0
-          ? yarn_magnitude(factor, mscale) / yarn_magnitude(factor, mscale_all)
-          : yarn_magnitude(factor, 1);
+  const double inferred = mscale != 0 && mscale_all != 0
+                              ? yarn_magnitude(factor, mscale) / yarn_magnitude(factor, mscale_all)
+                              : yarn_magnitude(factor, 1);
   rope.magnitude = static_cast<float>(scaling.number_or({"attention_factor"}, inferred));
 
   const double dim = rope.rotary_dim;
@@ -64,8 +65,7 @@ void scale_yarn(config_reader& scaling, double base, double trained, rope_rule& 
   last = std::min(last, dim - 1);
   if (first == last) last += 0.001;
   for (std::size_t i = 0; i < freq.size(); ++i) {
-    const double divided =
-        std::clamp((static_cast<double>(i) - first) / (last - first), 0.0, 1.0);
+    const double divided = std::clamp((static_cast<double>(i) - first) / (last - first), 0.0, 1.0);
     freq[i] = freq[i] / factor * divided + freq[i] * (1 - divided);
   }
 }
@@ -76,9 +76,9 @@ std::int32_t lengthened(std::int32_t length, double factor) {
 
 void read_scaling(config_reader& scaling, double base, model_spec& spec,
                   std::vector<double>& freq) {
-  const std::string kind =
-      scaling.find("rope_type") != nullptr ? scaling.word_or("rope_type", "")
-                                           : scaling.word_or("type", "default");
+  const std::string kind = scaling.find("rope_type") != nullptr
+                               ? scaling.word_or("rope_type", "")
+                               : scaling.word_or("type", "default");
   const double factor = scaling.number_or({"factor"}, 1);
   if (factor < 1)
     return scaling.fail(errc::bad_metadata,
@@ -102,20 +102,14 @@ void read_scaling(config_reader& scaling, double base, model_spec& spec,
     scale_yarn(scaling, base, trained, spec.rope, freq);
     spec.context_length = std::max(spec.context_length, lengthened(trained, factor));
   } else {
-    scaling.fail(errc::unsupported,
-                 "the rotary scaling kind must be default, linear, dynamic, llama3 or yarn, got \"" +
-                     kind.substr(0, 100) + "\"");
+    scaling.fail(
+        errc::unsupported,
+        "the rotary scaling kind must be default, linear, dynamic, llama3 or yarn, got \"" +
+            kind.substr(0, 100) + "\"");
   }
 }
 
 } // namespace
-
-std::vector<double> plain_frequencies(double base, std::int32_t rotary_dim) {
-  std::vector<double> freq;
-  for (std::int32_t i = 0; i < rotary_dim / 2; ++i)
-    freq.push_back(std::pow(base, -2.0 * i / rotary_dim));
-  return freq;
-}
 
 void read_rotary(config_reader& config, model_spec& spec) {
   // Newer files keep everything about positions in one object.
@@ -123,8 +117,7 @@ void read_rotary(config_reader& config, model_spec& spec) {
   const value* scaling = parameters != nullptr ? parameters : config.find("rope_scaling");
   const value nobody = value_object{};
   config_reader inner(scaling != nullptr ? *scaling : nobody, "config.json: rope_scaling");
-  const double base =
-      inner.number_or({"rope_theta"}, config.number_or({"rope_theta"}, 10000.0));
+  const double base = inner.number_or({"rope_theta"}, config.number_or({"rope_theta"}, 10000.0));
   const double part = config.number_or({"partial_rotary_factor"}, 1);
   if (base <= 1 || part <= 0 || part > 1 || spec.head_dim < 2 || spec.head_dim > 4096)
     return config.fail(errc::bad_metadata,
@@ -141,20 +134,6 @@ void read_rotary(config_reader& config, model_spec& spec) {
   if (scaling != nullptr) read_scaling(inner, base, spec, freq);
   config.adopt(inner);
   spec.rope.inv_freq = rounded(freq);
-}
-
-std::vector<double> grown_frequencies(const rope_rule& rope, std::int32_t prompt,
-                                      std::int32_t position) {
-  double growth = 1;
-  const double trained = rope.trained_length;
-  if (rope.growth == rope_growth::prompt_ntk && prompt > rope.trained_length)
-    growth = std::max(std::exp2(std::ceil(std::log2(prompt / trained) + 1)) - 1, 1.0);
-  if (rope.growth == rope_growth::length_ntk) {
-    const double length = std::max({prompt, position + 1, rope.trained_length});
-    growth = rope.factor * length / trained - (rope.factor - 1);
-  }
-  const double dim = rope.rotary_dim;
-  return plain_frequencies(rope.base * std::pow(growth, dim / (dim - 2)), rope.rotary_dim);
 }
 
 } // namespace twill::models::families

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/families/llama.hpp"
+#include "models/families/gguf_llama.hpp"
 #include "models/gguf/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/decoder_runner.hpp"
@@ -29,7 +29,7 @@ struct golden_case {
     auto opened = gguf::file::open(folder + "/model.gguf");
     if (!opened.ok()) throw std::runtime_error(opened.detail());
     file = opened.value();
-    auto read = families::llama_spec(file->meta(), *file);
+    auto read = families::gguf_llama_spec(file->meta(), *file);
     if (!read.ok()) throw std::runtime_error(read.detail());
     spec = read.value();
     golden = test::read_json_file(folder + "/golden.json");

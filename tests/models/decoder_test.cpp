@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/families/llama.hpp"
+#include "models/families/gguf_llama.hpp"
 #include "models/gguf/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/decoder_runner.hpp"
@@ -38,7 +38,7 @@ struct opened_model {
     auto opened = gguf::file::open(bytes.path());
     if (!opened.ok()) throw std::runtime_error(opened.detail());
     file = opened.value();
-    auto read = families::llama_spec(file->meta(), *file);
+    auto read = families::gguf_llama_spec(file->meta(), *file);
     if (!read.ok()) throw std::runtime_error(read.detail());
     spec = read.value();
   }
@@ -108,23 +108,23 @@ TEST_CASE("rotary scaling, partial rotation, frequency factors and windows follo
     w.add_string("llama.rope.scaling.type", "linear");
     w.add_f32("llama.rope.scaling.factor", 4.0f);
     const opened_model m(w);
-    CHECK(m.spec.inv_freq[0] == 0.25f);
+    CHECK(m.spec.rope.inv_freq[0] == 0.25f);
     check_against_naive(m);
   }
   SECTION("the older key of linear scaling") {
     w.add_f32("llama.rope.scale_linear", 2.0f);
-    CHECK(opened_model(w).spec.inv_freq[0] == 0.5f);
+    CHECK(opened_model(w).spec.rope.inv_freq[0] == 0.5f);
   }
   SECTION("partial rotation") {
     w.add_u32("llama.rope.dimension_count", 8);
     const opened_model m(w);
-    CHECK(m.spec.rotary_dim == 8);
+    CHECK(m.spec.rope.rotary_dim == 8);
     check_against_naive(m);
   }
   SECTION("frequency factors") {
     w.add_tensor("rope_freqs.weight", {8}, 0, test::tiny_vector(8, 2.0f));
     const opened_model m(w);
-    CHECK(m.spec.inv_freq[0] == 0.5f);
+    CHECK(m.spec.rope.inv_freq[0] == 0.5f);
     check_against_naive(m);
   }
   SECTION("a sliding window") {

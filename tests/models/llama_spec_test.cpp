@@ -5,7 +5,7 @@
 #include <string>
 
 #include "models/compute.hpp"
-#include "models/families/llama.hpp"
+#include "models/families/gguf_llama.hpp"
 #include "models/gguf/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/temp_file.hpp"
@@ -29,7 +29,7 @@ twill::result<model_spec, errc> changed(const std::function<void(gguf::metadata&
   const auto file = open_file(test::make_tiny_llama({}));
   gguf::metadata meta = file->meta();
   change(meta);
-  return families::llama_spec(meta, *file);
+  return families::gguf_llama_spec(meta, *file);
 }
 
 void check_refused(errc code, const std::string& words,
@@ -55,10 +55,10 @@ TEST_CASE("a Llama GGUF's metadata becomes a spec") {
   CHECK(spec.mlp_size == 96);
   CHECK(spec.context_length == 128);
   CHECK(spec.norm_epsilon == 1e-5f);
-  CHECK(spec.rope == gpu::rope_kind::interleaved);
-  CHECK(spec.rotary_dim == 16);
-  CHECK(spec.inv_freq.size() == 8);
-  CHECK(spec.inv_freq[4] == Approx(0.01));
+  CHECK(spec.rope.kind == gpu::rope_kind::interleaved);
+  CHECK(spec.rope.rotary_dim == 16);
+  CHECK(spec.rope.inv_freq.size() == 8);
+  CHECK(spec.rope.inv_freq[4] == Approx(0.01));
   CHECK(spec.attention_scale == 0.25f);
   CHECK(spec.tied_head);
   CHECK(layer_tensor(spec.names.q, 7) == "blk.7.attn_q.weight");

@@ -25,6 +25,7 @@ struct chunk {
   int sequence = 0;
   id_list ids;
   bool all_rows = false; ///< logits of every row, else of the last one
+  int prompt = 0;        ///< tokens of the whole prompt; 0: as said before, else this chunk is it
 };
 
 inline gpu::device& shared_device() {
@@ -60,9 +61,11 @@ public:
     std::size_t max_blocks = 0;
     for (const chunk& c : chunks)
       max_blocks = std::max(max_blocks, grow(c));
-    id_list tokens, positions, first = {0}, lengths, table, rows;
+    id_list tokens, positions, first = {0}, lengths, table, rows, prompts;
     for (const chunk& c : chunks) {
       sequence_state& s = sequences_[c.sequence];
+      if (c.prompt > 0 || s.prompt == 0)
+        s.prompt = c.prompt > 0 ? c.prompt : static_cast<std::int32_t>(c.ids.size());
       for (std::size_t i = 0; i < c.ids.size(); ++i) {
         if (c.all_rows || i + 1 == c.ids.size())
           rows.push_back(static_cast<std::int32_t>(tokens.size()));
@@ -71,6 +74,7 @@ public:
       }
       first.push_back(static_cast<std::int32_t>(tokens.size()));
       lengths.push_back(s.length);
+      prompts.push_back(s.prompt);
       table.insert(table.end(), s.blocks.begin(), s.blocks.end());
       table.resize(lengths.size() * max_blocks, -1); // padding is never read
     }
@@ -82,6 +86,7 @@ public:
     input.block_table = table;
     input.max_blocks = static_cast<std::int32_t>(max_blocks);
     input.logit_rows = rows;
+    input.prompt_lengths = prompts;
     return download(decoder_->forward(input));
   }
 
@@ -91,15 +96,29 @@ public:
     for (std::size_t at = 0; at < ids.size(); at += chunk_tokens) {
       const std::size_t end = std::min(ids.size(), at + chunk_tokens);
       const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(at);
-      last =
-          step({{sequence, id_list(begin, ids.begin() + static_cast<std::ptrdiff_t>(end))}}).back();
+      last = step({{sequence, id_list(begin, ids.begin() + static_cast<std::ptrdiff_t>(end)), false,
+                    static_cast<int>(ids.size())}})
+                 .back();
     }
     return last;
   }
 
+  /// A new sequence that begins with the first `n_blocks` full blocks of another.
+  void share_prefix(int from, int to, std::size_t n_blocks, int prompt) {
+    const sequence_state& lender = sequences_.at(from);
+    sequence_state s;
+    s.blocks.assign(lender.blocks.begin(),
+                    lender.blocks.begin() + static_cast<std::ptrdiff_t>(n_blocks));
+    s.length = static_cast<std::int32_t>(n_blocks) * options_.block_tokens;
+    s.prompt = prompt;
+    s.borrowed = n_blocks;
+    sequences_[to] = s;
+  }
+
   void release(int sequence) {
     const sequence_state& s = sequences_[sequence];
-    free_.insert(free_.end(), s.blocks.begin(), s.blocks.end());
+    free_.insert(free_.end(), s.blocks.begin() + static_cast<std::ptrdiff_t>(s.borrowed),
+                 s.blocks.end());
     sequences_.erase(sequence);
   }
 
@@ -107,6 +126,8 @@ private:
   struct sequence_state {
     id_list blocks;
     std::int32_t length = 0;
+    std::int32_t prompt = 0;
+    std::size_t borrowed = 0; ///< leading blocks that belong to another sequence
   };
 
   std::size_t grow(const chunk& c) {

@@ -93,8 +93,8 @@ private:
   void rotate(row& heads, std::size_t position) const {
     const auto d = static_cast<std::size_t>(spec_.head_dim);
     for (std::size_t h = 0; h < heads.size() / d; ++h)
-      for (std::size_t i = 0; i < spec_.inv_freq.size(); ++i) {
-        const double angle = static_cast<double>(position) * spec_.inv_freq[i];
+      for (std::size_t i = 0; i < spec_.rope.inv_freq.size(); ++i) {
+        const double angle = static_cast<double>(position) * spec_.rope.inv_freq[i];
         double& a = heads[h * d + 2 * i];
         double& b = heads[h * d + 2 * i + 1];
         const double rotated = a * std::cos(angle) - b * std::sin(angle);

@@ -1,0 +1,23 @@
+// frequencies: rotary frequencies, fixed and growing with the sequence. Pure, in double.
+//
+// RoFormer (arXiv:2104.09864); see rope_growth for the growing kinds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/spec.hpp"
+
+namespace twill::models {
+
+/// base^(-2i / rotary_dim). // (rotary_dim / 2)
+std::vector<double> plain_frequencies(double base, std::int32_t rotary_dim);
+
+/// True when the row at `position` of a sequence with this prompt has frequencies of its own.
+bool grows(const rope_rule& rope, std::int32_t prompt_length, std::int32_t position);
+
+/// The frequencies of that row. // (rotary_dim / 2)
+std::vector<double> grown_frequencies(const rope_rule& rope, std::int32_t prompt_length,
+                                      std::int32_t position);
+
+} // namespace twill::models
