@@ -52,6 +52,10 @@ void take_utf8(std::string& bytes, std::string& out) {
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
+    if (static_cast<std::uint8_t>(text.front()) < 0x80) {
+      text.remove_prefix(1);
+      continue;
+    }
     const scan c = scan_character(text);
     if (c.state != scan::whole) return false;
     text.remove_prefix(c.length);
@@ -60,7 +64,12 @@ bool is_utf8(std::string_view text) {
 }
 
 std::string detokenizer::push(token_id id) {
-  pending_ += source_->token_bytes(id, !skip_special_);
+  std::string bytes = source_->token_bytes(id, !skip_special_);
+  if (at_start_ && !bytes.empty()) {
+    at_start_ = false;
+    if (source_->drops_leading_space(id)) bytes.erase(0, 1);
+  }
+  pending_ += bytes;
   std::string text;
   take_utf8(pending_, text);
   return text;

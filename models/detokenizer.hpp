@@ -2,6 +2,7 @@
 //
 // One per sequence, one thread at a time; the tokenizer must outlive it. Bytes that cannot begin or
 // go on a character become U+FFFD as soon as that is certain; an unfinished character waits.
+// The dummy space that some vocabularies put in front of a text is dropped at its start.
 #pragma once
 
 #include <string>
@@ -12,8 +13,10 @@ namespace twill::models {
 
 class detokenizer {
 public:
-  detokenizer(const tokenizer& source, bool skip_special)
-      : source_(&source), skip_special_(skip_special) {}
+  /// `at_start` is false where the ids go on a text that ends in a word or a space: its next word
+  /// keeps its space.
+  detokenizer(const tokenizer& source, bool skip_special, bool at_start = true)
+      : source_(&source), skip_special_(skip_special), at_start_(at_start) {}
 
   /// Text that `id` completes: valid UTF-8, perhaps empty.
   std::string push(token_id id);
@@ -24,6 +27,7 @@ private:
   const tokenizer* source_;
   std::string pending_; ///< an unfinished character, at most 3 bytes
   bool skip_special_;
+  bool at_start_; ///< nothing has shown yet
 };
 
 /// Appends to `out` the valid text of `bytes` with invalid parts as U+FFFD (maximal subparts, one

@@ -22,7 +22,8 @@ struct encode_options {
   bool parse_special = false; ///< text of control tokens becomes the control token
 };
 
-/// Byte ranges [first, second) of a rendered prompt, ascending and disjoint.
+/// Byte ranges [first, second) of a rendered prompt, ascending and disjoint. An empty range marks a
+/// place where encoding begins afresh, as if what follows were a text of its own.
 using byte_ranges = std::vector<std::pair<std::size_t, std::size_t>>;
 
 class tokenizer {
@@ -34,7 +35,8 @@ public:
 
   /// Encodes a rendered chat prompt: control tokens are recognised except where they touch one of
   /// the `literal` ranges (text that came from a user). Text between control tokens is encoded
-  /// whole.
+  /// whole. The model's prefix ids (BOS ...) come first, once: a prompt that writes them itself
+  /// gets no second ones.
   virtual result<std::vector<token_id>> encode_prompt(std::string_view text,
                                                       const byte_ranges& literal) const = 0;
 
@@ -42,6 +44,10 @@ public:
   /// yield their text when `special` is set, else nothing. Ids outside the vocabulary yield
   /// nothing.
   virtual std::string token_bytes(token_id id, bool special) const = 0;
+
+  /// True when the space that token_bytes(id) begins with is no part of the text if the token is
+  /// the first that shows (SentencePiece's dummy prefix).
+  virtual bool drops_leading_space(token_id /*id*/) const { return false; }
 
   /// Decodes whole: token_bytes joined, invalid UTF-8 replaced as Python's errors="replace" does.
   std::string decode(std::span<const token_id> ids, bool skip_special) const;

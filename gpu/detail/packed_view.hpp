@@ -7,7 +7,8 @@
 //   grouped_u8   2 vectors of 64 bytes: 16 lanes x 4 columns
 //   grouped_u4   1 vector of 64 bytes: 16 lanes x 4; low nibbles columns 0-3, high nibbles 4-7
 // Dense columns are padded with zeros to a multiple of 8. Grouped kinds have, apart, for each block
-// and group: 16 scales, then, unless every offset is offset_factor * scale, 16 offsets.
+// and group: 16 scales, then, unless every offset is offset_factor * scale, 16 offsets, or 16 zero
+// points in a byte each where every offset is -zero * scale.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,11 @@ struct packed_view {
   weight_kind kind = weight_kind::f32;
   bool scales_f16 = false;        ///< scales and offsets are f16, else f32
   bool offsets_stored = false;    ///< else offset = offset_factor * scale
+  bool zero_points = false;       ///< what is stored are bytes: offset = -zero * scale
   std::int32_t offset_factor = 0; ///< 0, -8 or -128: exact as an integer
   std::int32_t group = 0;         ///< columns per scale
-  /// Columns summed in integers before the float scales apply: 32 where groups allow it, else 8.
+  /// Columns summed in integers before the float scales apply: 32 or 16 where groups allow it,
+  /// else 8.
   std::int32_t segment = 0;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -38,6 +41,7 @@ struct packed_view {
   std::int64_t codes_stride = 0; ///< bytes per block
   const unsigned char* scales = nullptr;
   std::int64_t scales_stride = 0; ///< bytes per block
+  std::int64_t terms_stride = 0;  ///< bytes per group: scales, and offsets or zero points
 
   TWILL_KERNEL_MEMBER bool grouped() const { return kind >= weight_kind::grouped_u4; }
 };
@@ -50,18 +54,19 @@ struct scale_offset {
 
 TWILL_KERNEL_FUNCTION scale_offset group_terms(const packed_view& w, std::int64_t block,
                                                std::int64_t lane, std::int64_t g) {
-  const unsigned char* base = w.scales + block * w.scales_stride;
-  const std::int64_t at = g * (w.offsets_stored ? 2 * lanes : lanes) + lane;
-  scale_offset r;
+  const unsigned char* base = w.scales + block * w.scales_stride + g * w.terms_stride;
+  scale_offset r{0.0F, 0.0F};
+  const bool offset = w.offsets_stored && !w.zero_points;
   if (w.scales_f16) {
-    const auto* p = reinterpret_cast<const std::uint16_t*>(base) + at;
+    const auto* p = reinterpret_cast<const std::uint16_t*>(base) + lane;
     r.scale = f16_to_f32(p[0]);
-    r.offset = w.offsets_stored ? f16_to_f32(p[lanes]) : 0.0F;
+    if (offset) r.offset = f16_to_f32(p[lanes]);
   } else {
-    const auto* p = reinterpret_cast<const float*>(base) + at;
+    const auto* p = reinterpret_cast<const float*>(base) + lane;
     r.scale = p[0];
-    r.offset = w.offsets_stored ? p[lanes] : 0.0F;
+    if (offset) r.offset = p[lanes];
   }
+  if (w.zero_points) r.offset = -static_cast<float>(base[w.terms_stride - lanes + lane]) * r.scale;
   if (!w.offsets_stored) r.offset = static_cast<float>(w.offset_factor) * r.scale;
   return r;
 }

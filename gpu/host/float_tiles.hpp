@@ -62,7 +62,6 @@ struct grouped {
   const packed_view* w;
   const unsigned char* at;
   const unsigned char* scales;
-  std::int64_t group = 0;
   std::int64_t left = 0; ///< columns of this group still to come
   typename S::f32 scale, offset;
 
@@ -87,14 +86,10 @@ struct grouped {
 
   void next_group() {
     left = w->group;
-    if (w->offsets_stored) {
-      scale = load_scale<S>(*w, scales, 2 * group);
-      offset = load_scale<S>(*w, scales, 2 * group + 1);
-    } else {
-      scale = load_scale<S>(*w, scales, group);
-      offset = S::mul(S::set1(static_cast<float>(w->offset_factor)), scale);
-    }
-    ++group;
+    scale = load_scale<S>(*w, scales);
+    offset = w->offsets_stored ? load_offset<S>(*w, scales, scale)
+                               : S::mul(S::set1(static_cast<float>(w->offset_factor)), scale);
+    scales += w->terms_stride;
   }
 };
 

@@ -41,9 +41,10 @@ inline void int8_rows(const tile& t, const quantised_rows& x, std::int64_t block
     sum[r] = S::zero();
 
   for (std::int64_t g = 0; g < groups; ++g) {
-    const typename S::f32 scale = load_scale<S>(w, scales, Stored ? 2 * g : g);
+    const typename S::f32 scale = load_scale<S>(w, scales);
     typename S::f32 offset;
-    if constexpr (Stored) offset = load_scale<S>(w, scales, 2 * g + 1);
+    if constexpr (Stored) offset = load_offset<S>(w, scales, scale);
+    scales += w.terms_stride;
     for (std::int64_t s = 0; s < segments; ++s) {
       typename S::codes codes[quads];
       at = load_segment<S, U8>(at, codes);
@@ -68,7 +69,7 @@ inline void int8_rows(const tile& t, const quantised_rows& x, std::int64_t block
 
 template <class S, bool U8, int Segment, bool Stored>
 void tile_int8_of(const tile& t, const quantised_rows& x) {
-  constexpr int rows = Segment == 32 ? S::int8_rows : 2;
+  constexpr int rows = Segment == 8 ? 2 : S::int8_rows;
   row_panels<rows>(t.m, [&](auto r, std::int64_t row) {
     for (std::int64_t b = t.first_block; b < t.end_block; ++b)
       int8_rows<S, U8, Segment, Stored, decltype(r)::value>(t, x, b, row);
@@ -87,6 +88,8 @@ void tile_int8(const tile& t, const quantised_rows& x) {
   const bool u8 = w.kind == weight_kind::grouped_u8;
   if (w.segment == 32)
     u8 ? pick(count<1>{}, count<32>{}) : pick(count<0>{}, count<32>{});
+  else if (w.segment == 16)
+    u8 ? pick(count<1>{}, count<16>{}) : pick(count<0>{}, count<16>{});
   else
     u8 ? pick(count<1>{}, count<8>{}) : pick(count<0>{}, count<8>{});
 }
@@ -127,7 +130,7 @@ void quantise(const packed_view& w, const float* x, const quantised_rows& out, s
     }
     const float scale = quantise_32<S>(group, q + k);
     for (std::int64_t s = 0; s < n; s += w.segment) {
-      const std::int32_t sum = w.segment == 32 ? S::sum_32(q + k) : sum_of(q + k + s, 8);
+      const std::int32_t sum = w.segment == 32 ? S::sum_32(q + k) : sum_of(q + k + s, w.segment);
       *scales++ = scale;
       *terms++ = w.offsets_stored ? detail::f32_to_bits(scale * static_cast<float>(sum))
                                   : static_cast<std::uint32_t>(w.offset_factor * sum);

@@ -39,6 +39,10 @@ struct simd_avx512 {
   static f32 load_f16(const std::uint16_t* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
+  static f32 load_u8(const unsigned char* p) {
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  }
   static f32 add(f32 a, f32 b) { return _mm512_add_ps(a, b); }
   static f32 mul(f32 a, f32 b) { return _mm512_mul_ps(a, b); }
   static f32 fma(f32 a, f32 b, f32 c) { return _mm512_fmadd_ps(a, b, c); }

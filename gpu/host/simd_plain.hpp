@@ -46,6 +46,12 @@ struct simd_plain {
       v[i] = detail::f16_to_f32(p[i]);
     return v;
   }
+  static f32 load_u8(const unsigned char* p) {
+    f32 v;
+    for (int i = 0; i < 16; ++i)
+      v[i] = p[i];
+    return v;
+  }
   static f32 add(f32 a, f32 b) { return a + b; }
   static f32 mul(f32 a, f32 b) { return a * b; }
   /// Two roundings, unlike the other policies: a fused one may be a library call here.

@@ -41,12 +41,20 @@ inline void row_panels(std::int64_t m, F&& f) {
   with_count<Max - 1>(m - row, [&](auto n) { f(n, row); });
 }
 
+/// 16 scales or offsets.
 template <class S>
-inline typename S::f32 load_scale(const packed_view& w, const unsigned char* base,
-                                  std::int64_t vector) {
-  return w.scales_f16
-             ? S::load_f16(reinterpret_cast<const std::uint16_t*>(base) + vector * detail::lanes)
-             : S::load(reinterpret_cast<const float*>(base) + vector * detail::lanes);
+inline typename S::f32 load_scale(const packed_view& w, const unsigned char* at) {
+  return w.scales_f16 ? S::load_f16(reinterpret_cast<const std::uint16_t*>(at))
+                      : S::load(reinterpret_cast<const float*>(at));
+}
+
+/// The 16 offsets of a group whose offsets are stored, whose terms are `at` and scales `scale`.
+template <class S>
+inline typename S::f32 load_offset(const packed_view& w, const unsigned char* at,
+                                   typename S::f32 scale) {
+  const unsigned char* behind = at + detail::lanes * (w.scales_f16 ? 2 : 4);
+  if (!w.zero_points) return load_scale<S>(w, behind);
+  return S::mul(S::mul(S::load_u8(behind), S::set1(-1.0F)), scale);
 }
 
 /// Writes one row's 16 sums: + bias, then + out when accumulating.

@@ -1,6 +1,7 @@
 #include "gpu/ops/limits.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -19,16 +20,17 @@ double seconds_since(clock::time_point start) {
   return std::chrono::duration<double>(clock::now() - start).count();
 }
 
-/// The best of several runs: other processes only ever take speed away.
+/// The rates of a few runs, ascending.
 template <class F>
-double best_rate(const F& amount_of_run) {
-  double best = 0;
-  for (int run = 0; run < 8; ++run) {
+std::array<double, 5> rates_of(const F& amount_of_run) {
+  std::array<double, 5> rates{};
+  for (double& rate : rates) {
     const auto start = clock::now();
     const double amount = amount_of_run();
-    best = std::max(best, amount / seconds_since(start));
+    rate = amount / seconds_since(start);
   }
-  return best;
+  std::sort(rates.begin(), rates.end());
+  return rates;
 }
 
 /// Makes a sum count as used, so that no compiler drops the reads.
@@ -65,33 +67,40 @@ double read_anywhere(device& dev, const std::uint64_t* words) {
 double peak_on_host(device& dev, compute_type type) {
   const host::kernels& kernels = host::kernels_for(dev.isa());
   constexpr std::int64_t rounds = 100000;
-  return best_rate([&] {
-    std::atomic<std::int64_t> operations{0};
-    dev.team().run(dev.info().threads, [&](std::int64_t) {
-      alignas(64) float sink[16];
-      operations.fetch_add(kernels.spin(type, rounds, sink), std::memory_order_relaxed);
-    });
-    return static_cast<double>(operations.load());
-  });
+  // The best: other processes only ever take speed away.
+  return rates_of([&] {
+           std::atomic<std::int64_t> operations{0};
+           dev.team().run(dev.info().threads, [&](std::int64_t) {
+             alignas(64) float sink[16];
+             operations.fetch_add(kernels.spin(type, rounds, sink), std::memory_order_relaxed);
+           });
+           return static_cast<double>(operations.load());
+         })
+      .back();
 }
 
 } // namespace
 
-result<machine_limits> measure_limits(device& dev) {
-  auto memory = dev.allocate(read_words * 8, "measure_limits");
+result<read_probe> read_probe::make(device& dev) {
+  auto memory = dev.allocate(read_words * 8, "read_probe");
   if (!memory.ok()) return memory.error();
   auto* words = static_cast<std::uint64_t*>(memory.value().data());
-  machine_limits limits;
-  if constexpr (detail::on_host) {
-    std::fill_n(words, read_words, std::uint64_t{1}); // untouched pages would all be one page
-    limits.read_bytes_per_s = best_rate([&] { return read_on_host(dev, words); });
-    limits.f32_ops_per_s = peak_on_host(dev, compute_type::f32);
-    limits.bf16_ops_per_s = peak_on_host(dev, compute_type::bf16);
-    limits.int8_ops_per_s = peak_on_host(dev, compute_type::int8);
-  } else {
-    limits.read_bytes_per_s = best_rate([&] { return read_anywhere(dev, words); });
-  }
-  return limits;
+  // Pages that nobody wrote to would all be one page of zeros.
+  if constexpr (detail::on_host) std::fill_n(words, read_words, std::uint64_t{1});
+  return read_probe(dev, std::move(memory.value()));
+}
+
+double read_probe::bytes_per_s() const {
+  const auto* words = static_cast<const std::uint64_t*>(memory_.data());
+  const auto rates = rates_of(
+      [&] { return detail::on_host ? read_on_host(*dev_, words) : read_anywhere(*dev_, words); });
+  return rates[rates.size() / 2];
+}
+
+peak_rates measure_peaks(device& dev) {
+  if (!detail::on_host) return {};
+  return {peak_on_host(dev, compute_type::f32), peak_on_host(dev, compute_type::bf16),
+          peak_on_host(dev, compute_type::int8)};
 }
 
 } // namespace twill::gpu

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/linear_impl.hpp"
@@ -138,43 +138,69 @@ std::int32_t first_factor(const terms& t, std::int64_t n) {
   return 0;
 }
 
+/// Whether offset is -zero * scale for a zero point in a byte; it is the rounded product that has
+/// to agree, as kernels compute it.
+bool has_zero_point(float scale, float offset, std::uint8_t& zero) {
+  const float ratio = scale == 0 ? 0.0F : -offset / scale;
+  if (!(ratio >= -0.5F && ratio <= 255)) return false;
+  zero = static_cast<std::uint8_t>(std::lrint(ratio));
+  return -static_cast<float>(zero) * scale == offset;
+}
+
+/// What holds for every group of some blocks.
+struct terms_facts {
+  bool scales_f16 = true, offsets_f16 = true, factored = true, zero_points = true;
+
+  void look_at(float scale, float offset, std::int32_t factor) {
+    std::uint8_t zero;
+    scales_f16 = scales_f16 && exact_f16(scale);
+    offsets_f16 = offsets_f16 && exact_f16(offset);
+    factored = factored && static_cast<float>(factor) * scale == offset;
+    zero_points = zero_points && has_zero_point(scale, offset, zero);
+  }
+};
+
 /// Chooses the smallest form that keeps every scale and offset exactly.
 void choose_form(device& dev, packed_view& w, const terms& t) {
   w.offset_factor = first_factor(t, w.rows * t.groups);
-  std::atomic<bool> f16{true};
-  std::atomic<bool> offsets_f16{true};
-  std::atomic<bool> factored{true};
+  std::vector<terms_facts> of_blocks(static_cast<std::size_t>(w.blocks));
   for_blocks(dev, w.blocks, [&](std::int64_t block) {
     const std::int64_t end = (block + 1) * lanes * t.groups;
-    bool scales_fit = true;
-    bool offsets_fit = true;
-    bool factor_fits = true;
-    for (std::int64_t i = block * lanes * t.groups; i < end; ++i) {
-      scales_fit = scales_fit && exact_f16(t.scales[i]);
-      offsets_fit = offsets_fit && exact_f16(t.offsets[i]);
-      factor_fits =
-          factor_fits && static_cast<float>(w.offset_factor) * t.scales[i] == t.offsets[i];
-    }
-    if (!scales_fit) f16.store(false, std::memory_order_relaxed);
-    if (!offsets_fit) offsets_f16.store(false, std::memory_order_relaxed);
-    if (!factor_fits) factored.store(false, std::memory_order_relaxed);
+    terms_facts facts;
+    for (std::int64_t i = block * lanes * t.groups; i < end; ++i)
+      facts.look_at(t.scales[i], t.offsets[i], w.offset_factor);
+    of_blocks[static_cast<std::size_t>(block)] = facts;
   });
-  w.offsets_stored = !factored;
-  w.scales_f16 = f16 && (factored || offsets_f16);
-  const std::int64_t vectors = t.groups * (w.offsets_stored ? 2 : 1);
-  w.scales_stride = (vectors * lanes * (w.scales_f16 ? 2 : 4) + 63) / 64 * 64;
+  terms_facts all;
+  for (const terms_facts& f : of_blocks) {
+    all.scales_f16 = all.scales_f16 && f.scales_f16;
+    all.offsets_f16 = all.offsets_f16 && f.offsets_f16;
+    all.factored = all.factored && f.factored;
+    all.zero_points = all.zero_points && f.zero_points;
+  }
+  w.offsets_stored = !all.factored;
+  w.zero_points = w.offsets_stored && all.zero_points;
+  const bool float_offsets = w.offsets_stored && !w.zero_points;
+  w.scales_f16 = all.scales_f16 && (all.offsets_f16 || !float_offsets);
+  w.terms_stride =
+      lanes * (w.scales_f16 ? 2 : 4) * (float_offsets ? 2 : 1) + (w.zero_points ? lanes : 0);
+  w.scales_stride = (t.groups * w.terms_stride + 63) / 64 * 64;
 }
 
+/// One block's terms; `convert` makes T, f16 or float, of a float.
 template <class T>
 void store_terms(const packed_view& w, const terms& t, std::int64_t block, unsigned char* to,
                  T (*convert)(float)) {
-  auto* out = reinterpret_cast<T*>(to);
-  for (std::int64_t g = 0; g < t.groups; ++g) {
-    for (std::int64_t lane = 0; lane < lanes; ++lane)
-      *out++ = convert(t.scales[(block * lanes + lane) * t.groups + g]);
-    if (!w.offsets_stored) continue;
-    for (std::int64_t lane = 0; lane < lanes; ++lane)
-      *out++ = convert(t.offsets[(block * lanes + lane) * t.groups + g]);
+  for (std::int64_t g = 0; g < t.groups; ++g, to += w.terms_stride) {
+    auto* values = reinterpret_cast<T*>(to);
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const std::int64_t i = (block * lanes + lane) * t.groups + g;
+      values[lane] = convert(t.scales[i]);
+      if (w.zero_points)
+        has_zero_point(t.scales[i], t.offsets[i], to[lanes * sizeof(T) + lane]);
+      else if (w.offsets_stored)
+        values[lanes + lane] = convert(t.offsets[i]);
+    }
   }
 }
 
@@ -213,7 +239,7 @@ result<packed_view> describe(const weight_source& source, const char* label) {
                     ", got " + std::to_string(source.group));
     if (!source.grouped) return refuse("a grouped kind needs the source's grouped function");
     w.group = source.group;
-    w.segment = w.group % 32 == 0 ? 32 : 8;
+    w.segment = w.group % 32 == 0 ? 32 : w.group % 16 == 0 ? 16 : 8;
   } else if (!source.dense_row) {
     return refuse("a dense kind needs the source's dense_row function");
   }

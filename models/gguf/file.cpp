@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/detail/element.hpp"
 #include "models/gguf/cursor.hpp"
 #include "models/gguf/read_metadata.hpp"
 
@@ -169,14 +170,26 @@ const tensor_info* file::find(std::string_view name) const {
   return it == by_name_.end() ? nullptr : &tensors_[it->second].info;
 }
 
+std::span<const std::byte> file::bytes_of(const tensor& t) const {
+  return data_.subspan(t.offset, static_cast<std::size_t>(t.info.bytes));
+}
+
+void file::release(std::string_view name) const {
+  const auto it = by_name_.find(name);
+  if (it != by_name_.end()) mapping_->release(bytes_of(tensors_[it->second]));
+}
+
 result<const file::tensor*> file::require(std::string_view name) const {
   const auto it = by_name_.find(name);
   if (it == by_name_.end())
     return failure{errc::missing_tensor, "tensor " + quoted(name) + " is not in the file"};
   const tensor& t = tensors_[it->second];
+  mapping_->read_ahead(bytes_of(t));
   if (t.kind == nullptr || t.kind->block_bytes == 0)
-    return failure{errc::unsupported, "tensor " + quoted(name) + " has kind " + t.info.type +
-                                          "; twill reads F32, F16, BF16, Q8_0, Q4_0 and Q4_1"};
+    return failure{errc::unsupported,
+                   "tensor " + quoted(name) + " has kind " + t.info.type +
+                       "; twill reads F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 "
+                       "and Q2_K to Q6_K"};
   return &t;
 }
 
@@ -199,7 +212,7 @@ result<gpu::weight_source> file::matrix(std::string_view name) const {
       return data + row * row_bytes;
     };
   } else {
-    source.group = kind->block_values;
+    source.group = kind->group;
     source.grouped = [data, row_bytes, kind, cols = source.cols](std::int64_t row,
                                                                  const gpu::grouped_row& out) {
       decode_row(*kind, data + row * row_bytes, cols, out);
@@ -216,7 +229,7 @@ result<std::vector<float>> file::vector(std::string_view name) const {
     return failure{errc::unsupported, "tensor " + quoted(name) + " is a vector of kind " +
                                           t.info.type + "; vectors must be F32, F16 or BF16"};
   std::vector<float> values(static_cast<std::size_t>(t.info.bytes / t.kind->block_bytes));
-  widen_values(*t.kind, data_.data() + t.offset, static_cast<std::int64_t>(values.size()),
+  widen_values(t.kind->packed, data_.data() + t.offset, static_cast<std::int64_t>(values.size()),
                values.data());
   return values;
 }

@@ -34,6 +34,7 @@ public:
   const tensor_info* find(std::string_view name) const override;
   result<gpu::weight_source> matrix(std::string_view name) const override;
   result<std::vector<float>> vector(std::string_view name) const override;
+  void release(std::string_view name) const override;
 
 private:
   struct tensor {
@@ -48,6 +49,7 @@ private:
   result<nothing> place_tensors(std::uint64_t headers_end);
   result<nothing> check_overlaps() const;
   result<const tensor*> require(std::string_view name) const;
+  std::span<const std::byte> bytes_of(const tensor& t) const;
 
   std::shared_ptr<const mapped_file> mapping_;
   std::uint32_t version_ = 0;

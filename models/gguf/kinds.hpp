@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "gpu/ops/linear.hpp"
+#include "models/gguf/blocks.hpp"
 
 namespace twill::models::gguf {
 
@@ -18,6 +18,8 @@ struct kind_info {
   std::int32_t block_values; ///< values per block; 1 for dense kinds
   std::int32_t block_bytes;  ///< 0: a kind that twill does not read
   gpu::weight_kind packed;   ///< how a matrix of it is handed out; unused when not read
+  std::int32_t group;        ///< values per scale; 0 for dense kinds
+  block_decoder decode;      ///< nullptr for dense kinds
 };
 
 /// nullptr for an id that no kind has.
@@ -26,8 +28,5 @@ const kind_info* find_kind(std::uint32_t id);
 /// Decodes one row of a grouped kind into codes, scales and offsets: value = scale * code + offset.
 void decode_row(const kind_info& kind, const std::byte* row, std::int64_t cols,
                 const gpu::grouped_row& out);
-
-/// Widens `n` values of a dense kind (F32, F16, BF16).
-void widen_values(const kind_info& kind, const std::byte* values, std::int64_t n, float* out);
 
 } // namespace twill::models::gguf

@@ -163,6 +163,10 @@ bool is_byte_level(text_kind kind) {
          kind != text_kind::baichuan;
 }
 
+vocabulary make_vocabulary(const recipe& r) {
+  return builder(r).build();
+}
+
 vocabulary special_ids(const recipe& r) {
   vocabulary v;
   const std::int32_t n = r.vocab_size;

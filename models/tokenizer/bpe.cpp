@@ -1,6 +1,7 @@
 #include "models/tokenizer/bpe.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <queue>
 #include <tuple>
@@ -53,17 +54,25 @@ void bpe::merge(std::vector<token_id>& symbols) const {
 }
 
 void bpe::merge_short(std::vector<token_id>& symbols) const {
-  while (symbols.size() > 1) {
+  std::array<const rule*, short_word> rules; // of symbols i and i + 1
+  std::size_t n = symbols.size();
+  for (std::size_t i = 0; i + 1 < n; ++i)
+    rules[i] = find(symbols[i], symbols[i + 1]);
+  while (n > 1) {
     const rule* best = nullptr;
-    std::size_t best_at = 0;
-    for (std::size_t i = 0; i + 1 < symbols.size(); ++i) {
-      const rule* r = find(symbols[i], symbols[i + 1]);
-      if (r != nullptr && (best == nullptr || r->rank < best->rank)) best = r, best_at = i;
-    }
-    if (best == nullptr) return;
-    symbols[best_at] = best->merged;
-    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best_at) + 1);
+    std::size_t at = 0;
+    for (std::size_t i = 0; i + 1 < n; ++i)
+      if (rules[i] != nullptr && (best == nullptr || rules[i]->rank < best->rank))
+        best = rules[i], at = i;
+    if (best == nullptr) break;
+    symbols[at] = best->merged;
+    for (std::size_t i = at + 1; i + 1 < n; ++i)
+      symbols[i] = symbols[i + 1], rules[i] = rules[i + 1];
+    --n;
+    if (at + 1 < n) rules[at] = find(symbols[at], symbols[at + 1]);
+    if (at > 0) rules[at - 1] = find(symbols[at - 1], symbols[at]);
   }
+  symbols.resize(n);
 }
 
 void bpe::merge_long(std::vector<token_id>& symbols) const {

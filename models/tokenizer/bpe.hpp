@@ -30,7 +30,7 @@ private:
     token_id merged = 0;
   };
   static constexpr std::uint64_t no_pair = ~std::uint64_t{0};
-  static constexpr std::size_t short_word = 24; ///< symbols up to which scanning beats a heap
+  static constexpr std::size_t short_word = 48; ///< symbols up to which scanning beats a heap
 
   const rule* find(token_id left, token_id right) const;
   std::size_t slot(std::uint64_t pair) const;

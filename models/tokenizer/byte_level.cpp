@@ -54,4 +54,41 @@ std::optional<std::string> byte_level_decode(std::string_view entry) {
   return bytes;
 }
 
+std::array<token_id, 256> byte_level_ids(const token_map& vocabulary) {
+  std::array<token_id, 256> ids;
+  for (unsigned b = 0; b < 256; ++b) {
+    const auto it = vocabulary.find(byte_level_char(static_cast<std::uint8_t>(b)));
+    ids[b] = it == vocabulary.end() ? -1 : it->second;
+  }
+  return ids;
+}
+
+std::optional<std::pair<std::string_view, std::string_view>> split_merge(std::string_view line) {
+  const std::size_t space = line.find(' ', 1);
+  if (space == std::string_view::npos || space + 1 == line.size()) return std::nullopt;
+  return std::pair(line.substr(0, space), line.substr(space + 1));
+}
+
+result<bpe> make_merges(const token_map& vocabulary, const merge_list& merges,
+                        const std::string& where) {
+  const auto id_of = [&](std::string_view text) {
+    const auto it = vocabulary.find(text);
+    return it == vocabulary.end() ? token_id{-1} : it->second;
+  };
+  bpe made(merges.size());
+  std::string whole;
+  for (std::size_t rank = 0; rank < merges.size(); ++rank) {
+    const auto& [left, right] = merges[rank];
+    whole.assign(left).append(right);
+    const token_id l = id_of(left), r = id_of(right), merged = id_of(whole);
+    if (l < 0 || r < 0 || merged < 0)
+      return failure{errc::bad_metadata,
+                     where + "[" + std::to_string(rank) +
+                         "], both tokens and their union must be in the vocabulary, given \"" +
+                         std::string(left) + " " + std::string(right) + "\""};
+    made.add_merge(l, r, static_cast<std::int32_t>(rank), merged);
+  }
+  return made;
+}
+
 } // namespace twill::models

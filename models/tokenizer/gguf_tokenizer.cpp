@@ -1,17 +1,20 @@
 #include "models/tokenizer/gguf_tokenizer.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "models/detokenizer.hpp"
 #include "models/tokenizer/byte_level.hpp"
-#include "models/tokenizer/byte_level_tokenizer.hpp"
+#include "models/tokenizer/char_bpe.hpp"
+#include "models/tokenizer/pipeline_tokenizer.hpp"
+#include "models/tokenizer/token_table.hpp"
 
 namespace twill::models {
 namespace {
@@ -26,46 +29,38 @@ enum class token_type : std::int64_t {
   byte = 6,
 };
 
-// Tokens that end a generation in published models, whatever the file calls its EOS.
-constexpr std::string_view known_ends[] = {
-    "<|im_end|>", "<|endoftext|>",   "<|eot_id|>",         "<|eom_id|>",
-    "<|end|>",    "<|end_of_text|>", "<end_of_turn>",      "<|endofturn|>",
-    "<|eot|>",    "<|return|>",      "<|call|>",           "<|END_OF_TURN_TOKEN|>",
-    "<|EOT|>",    "<EOT>",           "<end_of_utterance>", "<｜end▁of▁sentence｜>",
-};
-
-// A user-defined token that a chat template could use as structure, such as "<tool_call>".
-bool looks_like_markup(std::string_view text) {
-  if (text.size() < 3) return false;
-  return (text.front() == '<' && text.back() == '>') || (text.front() == '[' && text.back() == ']');
-}
-
 class builder {
 public:
   explicit builder(const gguf::metadata& metadata) : metadata_(metadata) {}
 
   result<std::shared_ptr<const tokenizer>> build() {
-    for (const auto step : {&builder::read_kind, &builder::read_tokens, &builder::read_merges,
+    for (const auto step : {&builder::read_kind, &builder::read_tokens, &builder::make_model,
                             &builder::read_special_ids})
       if (auto done = (this->*step)(); !done.ok()) return done.error();
-    return make_byte_level_tokenizer(std::move(parts_));
+    return make_pipeline_tokenizer(std::move(parts_));
   }
 
 private:
   result<nothing> read_kind() {
     auto model = metadata_.get_string("tokenizer.ggml.model");
     if (!model.ok()) return model.error();
+    if (model.value() == "llama") {
+      is_byte_level_ = false;
+      add_bos_ = true;
+      parts_.kind = "gguf llama";
+      return nothing{};
+    }
     if (model.value() != "gpt2")
       return failure{errc::unsupported,
-                     "tokenizer.ggml.model, must be gpt2, given " + model.value()};
+                     "tokenizer.ggml.model, must be gpt2 or llama, given " + model.value()};
     auto pre = metadata_.get_string("tokenizer.ggml.pre");
     if (!pre.ok()) return pre.error();
     auto kind = find_pretokenizer(pre.value());
     if (!kind.ok()) return kind.error();
-    auto words = pretokenizer::make(kind.value().expressions);
+    auto words = pretokenizer::from_expressions(kind.value().expressions);
     if (!words.ok()) return words.error();
     parts_.words_of = std::move(words).value();
-    parts_.ignore_merges = kind.value().ignore_merges;
+    byte_level_.ignore_merges = kind.value().ignore_merges;
     add_bos_ = kind.value().add_bos_default;
     parts_.kind = "gguf gpt2 / " + pre.value();
     return nothing{};
@@ -92,13 +87,12 @@ private:
     }
     parts_.bytes.resize(tokens_->size());
     parts_.special.resize(tokens_->size());
+    parts_.drops_space.resize(tokens_->size());
+    usable_.resize(tokens_->size());
+    spaced_.byte_ids.fill(-1);
     for (std::size_t i = 0; i < tokens_->size(); ++i)
       add_token(static_cast<token_id>(i),
                 types == nullptr ? token_type::normal : static_cast<token_type>((*types)[i]));
-    for (unsigned b = 0; b < 256; ++b) {
-      const auto it = ids_.find(byte_level_char(static_cast<std::uint8_t>(b)));
-      parts_.byte_ids[b] = it == ids_.end() ? -1 : it->second;
-    }
     return nothing{};
   }
 
@@ -121,37 +115,81 @@ private:
     default:
       break;
     }
-    if (auto decoded = byte_level_decode(text)) bytes = std::move(*decoded);
-    ids_.try_emplace(text, id);
-    if (parts_.ignore_merges) parts_.words.try_emplace(bytes, id);
+    is_byte_level_ ? add_byte_level(text, bytes, id) : add_spaced(text, bytes, id, type);
   }
 
-  result<nothing> read_merges() {
-    auto found = metadata_.get_strings("tokenizer.ggml.merges");
-    if (!found.ok()) return found.error();
-    const gguf::string_array& merges = *found.value();
-    parts_.merges = bpe(merges.size());
-    const auto id_of = [this](std::string_view text) {
-      const auto it = ids_.find(text);
-      return it == ids_.end() ? token_id{-1} : it->second;
-    };
-    for (std::size_t rank = 0; rank < merges.size(); ++rank) {
-      const std::string_view line = merges[rank];
-      // The search starts at 1: the left token may itself be a space.
-      const std::size_t space = line.find(' ', 1);
-      const auto bad = [&](const char* rule) {
-        return failure{errc::bad_metadata, "tokenizer.ggml.merges[" + std::to_string(rank) + "], " +
-                                               rule + ", given \"" + std::string(line) + "\""};
-      };
-      if (space == std::string_view::npos || space + 1 == line.size())
-        return bad("must be two tokens with a space between");
-      const std::string_view left = line.substr(0, space), right = line.substr(space + 1);
-      const token_id l = id_of(left), r = id_of(right);
-      const token_id merged = id_of(std::string(left).append(right));
-      if (l < 0 || r < 0 || merged < 0)
-        return bad("both tokens and their union must be in the vocabulary");
-      parts_.merges.add_merge(l, r, static_cast<std::int32_t>(rank), merged);
+  void add_byte_level(const std::string& text, std::string& bytes, token_id id) {
+    if (auto decoded = byte_level_decode(text)) bytes = std::move(*decoded);
+    ids_.try_emplace(text, id);
+    if (byte_level_.ignore_merges) byte_level_.words.try_emplace(bytes, id);
+  }
+
+  void add_spaced(const std::string& text, std::string& bytes, token_id id, token_type type) {
+    const auto at = static_cast<std::size_t>(id);
+    if (const int byte = byte_of_token(text); type == token_type::byte && byte >= 0) {
+      bytes = std::string(1, static_cast<char>(byte));
+      spaced_.byte_ids[static_cast<std::size_t>(byte)] = id;
+      return;
     }
+    bytes = spaces_for_marks(text);
+    parts_.drops_space[at] = text.starts_with(space_mark);
+    // Merging walks characters.
+    usable_[at] = !text.empty() && is_utf8(text);
+  }
+
+  result<nothing> make_model() {
+    auto unknown = optional_id("unknown");
+    if (!unknown.ok()) return unknown.error();
+    unknown_ = static_cast<token_id>(unknown.value());
+    return is_byte_level_ ? make_byte_level() : make_spaced();
+  }
+
+  result<nothing> make_byte_level() {
+    const std::string where = "tokenizer.ggml.merges";
+    auto found = metadata_.get_strings(where);
+    if (!found.ok()) return found.error();
+    merge_list merges;
+    merges.reserve(found.value()->size());
+    for (const std::string& line : *found.value()) {
+      const auto merge = split_merge(line);
+      if (!merge)
+        return failure{errc::bad_metadata,
+                       where + "[" + std::to_string(merges.size()) +
+                           "], must be two tokens with a space between, given \"" + line + "\""};
+      merges.push_back(*merge);
+    }
+    auto made = make_merges(ids_, merges, where);
+    if (!made.ok()) return made.error();
+    byte_level_.merges = std::move(made).value();
+    byte_level_.byte_ids = byte_level_ids(ids_);
+    byte_level_.unknown = unknown_;
+    parts_.model = make_byte_bpe(std::move(byte_level_));
+    return nothing{};
+  }
+
+  result<nothing> make_spaced() {
+    auto found = metadata_.get_floats("tokenizer.ggml.scores");
+    if (!found.ok()) return found.error();
+    if (found.value()->size() != tokens_->size())
+      return failure{errc::bad_metadata, "tokenizer.ggml.scores, must have one entry per token (" +
+                                             std::to_string(tokens_->size()) + "), given " +
+                                             std::to_string(found.value()->size())};
+    std::vector<float> scores(found.value()->begin(), found.value()->end());
+    if (!std::all_of(scores.begin(), scores.end(), [](float s) { return std::isfinite(s); }))
+      return failure{errc::bad_metadata, "tokenizer.ggml.scores, must be finite"};
+    add_score_merges(*tokens_, scores, usable_, spaced_);
+    spaced_.byte_fallback = true;
+    spaced_.unknown = unknown_;
+    parts_.model = make_char_bpe(std::move(spaced_));
+
+    auto prefix = metadata_.get_bool_or("tokenizer.ggml.add_space_prefix", true);
+    if (!prefix.ok()) return prefix.error();
+    parts_.normal = normalizer({replace_text(" ", std::string(space_mark))});
+    if (prefix.value())
+      parts_.words_of = pretokenizer({dummy_prefix(std::string(space_mark))});
+    else
+      parts_.drops_space.clear();
+    parts_.restarts_after_special = true;
     return nothing{};
   }
 
@@ -161,29 +199,17 @@ private:
                                 static_cast<std::int64_t>(tokens_->size()) - 1, -1);
   }
 
-  void add_end(token_id id) {
-    auto& ends = parts_.end_ids;
-    if (std::find(ends.begin(), ends.end(), id) == ends.end()) ends.push_back(id);
-  }
-
   result<nothing> read_special_ids() {
     for (const char* name : {"eos", "eot", "eom"}) {
       auto id = optional_id(name);
       if (!id.ok()) return id.error();
-      if (id.value() >= 0) add_end(static_cast<token_id>(id.value()));
+      if (id.value() >= 0) add_end(parts_, static_cast<token_id>(id.value()));
       if (std::string_view(name) == "eos") parts_.eos = static_cast<token_id>(id.value());
     }
-    for (std::size_t i = 0; i < tokens_->size(); ++i)
-      if (parts_.special[i] && std::find(std::begin(known_ends), std::end(known_ends),
-                                         (*tokens_)[i]) != std::end(known_ends))
-        add_end(static_cast<token_id>(i));
+    add_known_ends(parts_);
     auto bos = optional_id("bos");
     if (!bos.ok()) return bos.error();
     parts_.bos = static_cast<token_id>(bos.value());
-    auto unknown = optional_id("unknown");
-    if (!unknown.ok()) return unknown.error();
-    parts_.unknown = static_cast<token_id>(unknown.value());
-
     auto add_bos = metadata_.get_bool_or("tokenizer.ggml.add_bos_token", add_bos_);
     if (!add_bos.ok()) return add_bos.error();
     if (add_bos.value() && parts_.bos >= 0) parts_.prefix.push_back(parts_.bos);
@@ -196,8 +222,13 @@ private:
   const gguf::metadata& metadata_;
   const gguf::string_array* tokens_ = nullptr;
   token_map ids_; ///< by the file's spelling
+  bool is_byte_level_ = true;
   bool add_bos_ = false;
-  byte_level_parts parts_;
+  token_id unknown_ = -1;
+  byte_bpe_parts byte_level_;
+  char_bpe_parts spaced_;
+  std::vector<bool> usable_; ///< per id, merging may make it
+  pipeline_parts parts_;
 };
 
 } // namespace

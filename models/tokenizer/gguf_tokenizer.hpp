@@ -1,7 +1,8 @@
 // gguf_tokenizer: the tokenizer that a GGUF file's metadata describes.
 //
-// Knows `tokenizer.ggml.model` "gpt2" (byte-level BPE). Fails with unsupported for other models or
-// pre-tokenizers, naming them, and with missing_metadata or bad_metadata for broken vocabularies.
+// Knows `tokenizer.ggml.model` "gpt2" (byte-level BPE) and "llama" (SentencePiece-style BPE by
+// scores). Fails with unsupported for other models or pre-tokenizers, naming them, and with
+// missing_metadata or bad_metadata for broken vocabularies.
 #pragma once
 
 #include <memory>

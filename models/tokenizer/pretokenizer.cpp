@@ -1,142 +1,171 @@
 #include "models/tokenizer/pretokenizer.hpp"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
+#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
 namespace twill::models {
 namespace {
 
-struct code_deleter {
-  void operator()(pcre2_code* p) const { pcre2_code_free(p); }
+struct part {
+  std::size_t begin, end;
+  bool matched;
 };
-struct context_deleter {
-  void operator()(pcre2_match_context* p) const { pcre2_match_context_free(p); }
-};
-struct data_deleter {
-  void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
-};
-using code_ptr = std::unique_ptr<pcre2_code, code_deleter>;
-using context_ptr = std::unique_ptr<pcre2_match_context, context_deleter>;
-using data_ptr = std::unique_ptr<pcre2_match_data, data_deleter>;
 
-// PCRE2's \s takes U+180E too, the reference implementations' does not: spell White_Space out.
-constexpr std::string_view white_space =
-    R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
-
-std::string expand_space(std::string_view expression) {
-  std::string out;
-  bool in_class = false;
-  for (std::size_t i = 0; i < expression.size(); ++i) {
-    const char c = expression[i];
-    const char next = i + 1 < expression.size() ? expression[i + 1] : '\0';
-    if (c == '\\' && (next == 's' || (next == 'S' && !in_class))) {
-      if (in_class)
-        out.append(white_space);
-      else
-        out.append(next == 's' ? "[" : "[^").append(white_space).append("]");
-      ++i;
-    } else if (c == '\\') {
-      out.push_back(c);
-      if (next != '\0') out.push_back(next), ++i;
-    } else {
-      if (c == '[') in_class = true;
-      if (c == ']') in_class = false;
-      out.push_back(c);
-    }
+/// Matches and what lies between, in order, covering `size` bytes.
+void cover(const match_list& matches, std::size_t size, bool invert, std::vector<part>& parts) {
+  parts.clear();
+  std::size_t done = 0;
+  for (const auto& [begin, end] : matches) {
+    if (begin > done) parts.push_back({done, begin, invert});
+    parts.push_back({begin, end, !invert});
+    done = end;
   }
-  return out;
+  if (done < size) parts.push_back({done, size, invert});
 }
 
-std::string error_text(int code) {
-  PCRE2_UCHAR buffer[160] = {};
-  pcre2_get_error_message(code, buffer, sizeof buffer);
-  return reinterpret_cast<const char*>(buffer);
+/// Joins neighbours as `behavior` says; a match joins one neighbour only.
+void join(std::vector<part>& parts, match_behavior behavior) {
+  std::vector<part> kept;
+  kept.reserve(parts.size());
+  bool after_match = false;
+  const auto join_forward = [&](const part& p) {
+    if (p.matched && !after_match && !kept.empty())
+      kept.back().end = p.end;
+    else
+      kept.push_back(p);
+    after_match = p.matched;
+  };
+  const auto join_backward = [&](const part& p) {
+    if (p.matched && !after_match && !kept.empty())
+      kept.back().begin = p.begin;
+    else
+      kept.push_back(p);
+    after_match = p.matched;
+  };
+  const auto join_equal = [&](const part& p) {
+    if (!kept.empty() && kept.back().matched == p.matched)
+      kept.back().end = p.end;
+    else
+      kept.push_back(p);
+  };
+  switch (behavior) {
+  case match_behavior::isolated:
+    return;
+  case match_behavior::removed:
+    std::erase_if(parts, [](const part& p) { return p.matched; });
+    return;
+  case match_behavior::contiguous:
+    std::for_each(parts.begin(), parts.end(), join_equal);
+    break;
+  case match_behavior::merged_with_previous:
+    std::for_each(parts.begin(), parts.end(), join_forward);
+    break;
+  case match_behavior::merged_with_next:
+    std::for_each(parts.rbegin(), parts.rend(), join_backward);
+    std::reverse(kept.begin(), kept.end());
+    break;
+  }
+  parts.swap(kept);
+}
+
+/// `mark` begins a piece wherever it stands, but for the end of `word`'s front.
+void split_before(std::string_view word, std::string_view mark,
+                  std::vector<std::string_view>& out) {
+  std::size_t begin = 0;
+  for (std::size_t at = word.find(mark, 0); at != std::string_view::npos;
+       at = word.find(mark, at + mark.size())) {
+    if (at > begin) out.push_back(word.substr(begin, at - begin));
+    begin = at;
+  }
+  if (begin < word.size()) out.push_back(word.substr(begin));
+}
+
+std::string replace_spaces(std::string_view word, const std::string& mark, bool in_front) {
+  std::string text;
+  const auto n_spaces = static_cast<std::size_t>(std::count(word.begin(), word.end(), ' '));
+  text.reserve(word.size() + (n_spaces + 1) * mark.size());
+  const bool has_mark = word.starts_with(mark) || word.starts_with(' ');
+  if (in_front && !has_mark) text += mark;
+  for (const char c : word)
+    c == ' ' ? text.append(mark) : text.append(1, c);
+  return text;
 }
 
 } // namespace
 
-struct pretokenizer::impl {
-  std::vector<code_ptr> codes;
-  context_ptr context; ///< limits only: read by matching, never written
-
-  result<nothing> split_piece(const pcre2_code* code, pcre2_match_data* data,
-                              std::string_view piece, std::vector<std::string_view>& out) const;
-};
-
-pretokenizer::pretokenizer() : impl_(std::make_unique<impl>()) {}
-pretokenizer::~pretokenizer() = default;
-
-result<std::unique_ptr<const pretokenizer>>
-pretokenizer::make(const std::vector<std::string>& expressions) {
-  std::unique_ptr<pretokenizer> made(new pretokenizer);
-  made->impl_->context.reset(pcre2_match_context_create(nullptr));
-  // Any single match of these expressions stays far below; a hostile text cannot buy more.
-  pcre2_set_match_limit(made->impl_->context.get(), 64u << 20);
-  pcre2_set_heap_limit(made->impl_->context.get(), 256u << 10); // KiB
-  for (const std::string& expression : expressions) {
-    const std::string source = expand_space(expression);
-    int error = 0;
-    PCRE2_SIZE at = 0;
-    code_ptr code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(),
-                                PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at,
-                                nullptr));
-    if (!code)
-      return failure{errc::unsupported, "pre-tokenizer expression, offset " + std::to_string(at) +
-                                            ", " + error_text(error) + ": " + expression};
-    // Without a JIT the interpreter matches the same, only slower.
-    pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
-    made->impl_->codes.push_back(std::move(code));
-  }
-  return std::unique_ptr<const pretokenizer>(std::move(made));
-}
-
-result<nothing> pretokenizer::impl::split_piece(const pcre2_code* code, pcre2_match_data* data,
-                                                std::string_view piece,
-                                                std::vector<std::string_view>& out) const {
-  const auto* subject = reinterpret_cast<PCRE2_SPTR>(piece.data());
-  const PCRE2_SIZE* span = pcre2_get_ovector_pointer(data);
-  std::size_t done = 0; // bytes already handed out
-  std::size_t from = 0;
-  while (from < piece.size()) {
-    // The text was checked once as a whole; a check per match would cost quadratic time.
-    int found =
-        pcre2_match(code, subject, piece.size(), from, PCRE2_NO_UTF_CHECK, data, context.get());
-    if (found == PCRE2_ERROR_JIT_STACKLIMIT)
-      found = pcre2_match(code, subject, piece.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
-                          data, context.get());
-    if (found == PCRE2_ERROR_NOMATCH) break;
-    if (found < 0)
-      return failure{errc::bad_text, "text, cannot be cut into words: " + error_text(found)};
-    if (span[1] <= span[0]) { // an empty match cuts nothing: step over one character
-      ++from;
-      while (from < piece.size() && (static_cast<std::uint8_t>(piece[from]) & 0xC0) == 0x80)
-        ++from;
-      continue;
+split_step split_by(std::shared_ptr<const regex> expression, match_behavior behavior, bool invert) {
+  return [expression = std::move(expression), behavior, invert](word_list& list,
+                                                                bool) -> result<nothing> {
+    regex::finder finder(*expression);
+    match_list matches;
+    std::vector<part> parts;
+    std::vector<std::string_view> next;
+    for (const std::string_view word : list.words) {
+      if (auto found = finder.find_all(word, matches); !found.ok()) return found;
+      cover(matches, word.size(), invert, parts);
+      join(parts, behavior);
+      for (const part& p : parts)
+        next.push_back(word.substr(p.begin, p.end - p.begin));
     }
-    if (span[0] > done) out.push_back(piece.substr(done, span[0] - done));
-    out.push_back(piece.substr(span[0], span[1] - span[0]));
-    done = from = span[1];
-  }
-  if (done < piece.size()) out.push_back(piece.substr(done));
-  return nothing{};
+    list.words.swap(next);
+    return nothing{};
+  };
 }
 
-result<nothing> pretokenizer::split(std::string_view text,
-                                    std::vector<std::string_view>& pieces) const {
-  if (text.empty()) return nothing{};
-  std::vector<std::string_view> current{text}, next;
-  for (const code_ptr& code : impl_->codes) {
-    const data_ptr data(pcre2_match_data_create(1, nullptr));
-    next.clear();
-    for (const std::string_view piece : current)
-      if (auto cut = impl_->split_piece(code.get(), data.get(), piece, next); !cut.ok()) return cut;
-    current.swap(next);
+split_step space_in_front() {
+  return [](word_list& list, bool) -> result<nothing> {
+    for (std::string_view& word : list.words)
+      if (!word.starts_with(' ')) word = list.memory.emplace_back(std::string(1, ' ').append(word));
+    return nothing{};
+  };
+}
+
+split_step metaspace(std::string mark, metaspace_prefix prefix, bool split) {
+  return
+      [mark = std::move(mark), prefix, split](word_list& list, bool at_start) -> result<nothing> {
+        std::vector<std::string_view> next;
+        bool first = at_start;
+        for (const std::string_view word : list.words) {
+          const bool in_front =
+              prefix == metaspace_prefix::always || (prefix == metaspace_prefix::first && first);
+          first = false;
+          const std::string& text = list.memory.emplace_back(replace_spaces(word, mark, in_front));
+          if (split)
+            split_before(text, mark, next);
+          else
+            next.push_back(text);
+        }
+        list.words.swap(next);
+        return nothing{};
+      };
+}
+
+split_step dummy_prefix(std::string mark) {
+  return [mark = std::move(mark)](word_list& list, bool at_start) -> result<nothing> {
+    if (at_start && !list.words.empty())
+      list.words.front() = list.memory.emplace_back(std::string(mark).append(list.words.front()));
+    return nothing{};
+  };
+}
+
+result<pretokenizer> pretokenizer::from_expressions(const std::vector<std::string>& expressions) {
+  std::vector<split_step> steps;
+  for (const std::string& expression : expressions) {
+    auto compiled = regex::make(expression);
+    if (!compiled.ok()) return compiled.error();
+    steps.push_back(split_by(std::move(compiled).value(), match_behavior::isolated, false));
   }
-  pieces.insert(pieces.end(), current.begin(), current.end());
+  return pretokenizer(std::move(steps));
+}
+
+result<nothing> pretokenizer::split(std::string_view text, bool at_start, word_list& list) const {
+  list.words.clear();
+  list.memory.clear();
+  if (text.empty()) return nothing{};
+  list.words.push_back(text);
+  for (const split_step& step : steps_)
+    if (auto done = step(list, at_start); !done.ok()) return done;
   return nothing{};
 }
 

@@ -72,6 +72,9 @@ constexpr named kinds[] = {
 
 } // namespace
 
+const char* const qwen_expression = qwen2;
+const char* const gpt2_expression = gpt2;
+
 result<pretokenizer_kind> find_pretokenizer(std::string_view name) {
   for (const named& kind : kinds) {
     if (kind.name != name) continue;

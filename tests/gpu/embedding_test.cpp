@@ -9,7 +9,8 @@ TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
   auto dev = device::open({}).value();
   for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
                            weight_kind::grouped_u4, weight_kind::grouped_u8})
-    for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored}) {
+    for (offsets form :
+         {offsets::stored_f16, offsets::stored_f32, offsets::factored, offsets::zero_points}) {
       const matrix w = random_matrix(kind, 100, 96, 32, form, 1);
       auto table = pack(*dev, w.source(), "table").value();
       const std::vector<std::int32_t> ids{0, 99, 17, 16, 15, 17};

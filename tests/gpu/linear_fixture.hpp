@@ -15,7 +15,7 @@
 namespace twill::gpu::test {
 
 /// How a grouped matrix's offsets relate to its scales.
-enum class offsets { stored_f16, stored_f32, factored };
+enum class offsets { stored_f16, stored_f32, factored, zero_points, zero_points_f32 };
 
 struct matrix {
   weight_kind kind = weight_kind::f32;
@@ -72,7 +72,10 @@ inline void fill_grouped(matrix& w, offsets form, std::mt19937& random) {
   for (std::int64_t g = 0; g < w.rows * (w.cols / w.group); ++g) {
     float s = scale(random);
     float o = shift(random);
-    if (form != offsets::stored_f32) {
+    if (form == offsets::zero_points || form == offsets::zero_points_f32) {
+      if (form == offsets::zero_points) s = via_f16(s);
+      o = -static_cast<float>(code(random)) * s;
+    } else if (form != offsets::stored_f32) {
       s = via_f16(s);
       o = form == offsets::factored ? (top == 15 ? -8 : -128) * s : via_f16(o);
     }

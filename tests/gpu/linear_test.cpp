@@ -89,7 +89,8 @@ TEST_CASE("grouped linear layers agree with a naive product on every instruction
   const auto all = devices();
   for (const shape& s : grouped_shapes)
     for (weight_kind kind : grouped_kinds)
-      for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored})
+      for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored,
+                           offsets::zero_points, offsets::zero_points_f32})
         check_matrix(all, random_matrix(kind, s.n, s.k, 32, form, 2), s.m);
 }
 
@@ -97,11 +98,12 @@ TEST_CASE("any group that is a multiple of 8 works") {
   constexpr struct {
     std::int64_t cols;
     std::int32_t group;
-  } cases[] = {{8, 8}, {40, 8}, {40, 40}, {48, 24}, {64, 16}, {64, 64}, {256, 128}, {576, 576}};
+  } cases[] = {{8, 8},    {40, 8},  {40, 40},   {48, 24},  {64, 16},
+               {240, 48}, {64, 64}, {256, 128}, {576, 576}};
   const auto all = devices();
   for (auto [cols, group] : cases)
     for (weight_kind kind : grouped_kinds)
-      for (offsets form : {offsets::stored_f16, offsets::factored})
+      for (offsets form : {offsets::stored_f16, offsets::factored, offsets::zero_points})
         for (std::int64_t m : {1, 3, 20})
           check_matrix(all, random_matrix(kind, 35, cols, group, form, 3), m);
 }
@@ -132,7 +134,9 @@ TEST_CASE("a row's bits are the same alone, in any batch and on any number of th
     auto three = open(isa, 3);
     for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
                              weight_kind::grouped_u4, weight_kind::grouped_u8}) {
-      const matrix w = random_matrix(kind, 100, 160, 32, offsets::stored_f16, 6);
+      const bool grouped = kind >= weight_kind::grouped_u4;
+      const matrix w = random_matrix(kind, 100, 160, kind == weight_kind::grouped_u8 ? 16 : 32,
+                                     grouped ? offsets::zero_points : offsets::stored_f16, 6);
       auto packed = pack(*one, w.source(), "w").value();
       const auto x = random_floats(70 * w.cols, 7);
       for (compute_type compute : computes) {
@@ -195,7 +199,7 @@ TEST_CASE("the kernel for any execution space agrees with a naive product") {
   for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
                            weight_kind::grouped_u4, weight_kind::grouped_u8})
     for (compute_type compute : computes)
-      for (offsets form : {offsets::stored_f32, offsets::factored}) {
+      for (offsets form : {offsets::stored_f32, offsets::factored, offsets::zero_points}) {
         const matrix w = random_matrix(kind, 35, 120, 40, form, 11);
         auto packed = pack(*dev, w.source(), "w").value();
         const auto x = random_floats(7 * w.cols, 12);
@@ -228,6 +232,9 @@ TEST_CASE("scales take the smallest form that is exact") {
   const std::int64_t codes = 32 * 64 / 2;
   CHECK(bytes(offsets::factored) == codes + 32 * 2 * 2);
   CHECK(bytes(offsets::stored_f16) == codes + 32 * 2 * 4);
+  CHECK(bytes(offsets::zero_points) ==
+        codes + 32 * 2 * 3 + 2 * 32); // blocks are padded to 64 bytes
+  CHECK(bytes(offsets::zero_points_f32) == codes + 32 * 2 * 5 + 2 * 32);
   CHECK(bytes(offsets::stored_f32) == codes + 32 * 2 * 8);
 }
 

@@ -1,4 +1,5 @@
-// twill-bench: load generator. One file per sub-command; the engine is the library twill_bench.
+// twill-bench: load generator and kernel timer. One file per sub-command; the load engine is the
+// library twill_bench.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>

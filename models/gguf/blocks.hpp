@@ -1,0 +1,32 @@
+// Decoding of ggml's quantised blocks into codes, scales and offsets, exactly.
+//
+// value = scale * code + offset. Scales of K-kinds are the product of an f16 and a small integer,
+// which f32 holds exactly. Layouts: ggml's block_q* structures. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace twill::models::gguf {
+
+/// Where one block's parts go: codes of the block's values, terms of its groups.
+struct decoded_block {
+  std::uint8_t* codes;
+  float* scales;
+  float* offsets;
+};
+
+using block_decoder = void (*)(const std::byte* block, const decoded_block& out);
+
+void decode_q4_0(const std::byte* block, const decoded_block& out);
+void decode_q4_1(const std::byte* block, const decoded_block& out);
+void decode_q5_0(const std::byte* block, const decoded_block& out);
+void decode_q5_1(const std::byte* block, const decoded_block& out);
+void decode_q8_0(const std::byte* block, const decoded_block& out);
+void decode_q2_k(const std::byte* block, const decoded_block& out);
+void decode_q3_k(const std::byte* block, const decoded_block& out);
+void decode_q4_k(const std::byte* block, const decoded_block& out);
+void decode_q5_k(const std::byte* block, const decoded_block& out);
+void decode_q6_k(const std::byte* block, const decoded_block& out);
+
+} // namespace twill::models::gguf

@@ -1,0 +1,89 @@
+#include "models/synth/dummy.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "models/synth/configs.hpp"
+#include "models/synth/output_files.hpp"
+#include "models/synth/tokenizer_files.hpp"
+#include "models/tokenizer/folder_tokenizer.hpp"
+
+namespace twill::models::synth {
+namespace {
+
+constexpr std::string_view prefix = "dummy:";
+
+/// A folder of this process alone, gone with the object.
+class private_folder {
+public:
+  static result<private_folder> create() {
+    std::error_code error;
+    const auto parent = std::filesystem::temp_directory_path(error);
+    if (error) return failure{errc::file_unwritable, "no temporary folder: " + error.message()};
+    std::string path = (parent / "twill-dummy-XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr)
+      return failure{errc::file_unwritable, path + ": cannot be created: " + std::strerror(errno)};
+    return private_folder(std::move(path));
+  }
+  explicit private_folder(std::string path) : path_(std::move(path)) {}
+  private_folder(private_folder&& other) noexcept : path_(std::move(other.path_)) {
+    other.path_.clear();
+  }
+  private_folder& operator=(private_folder&&) = delete;
+  ~private_folder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+private:
+  std::string path_;
+};
+
+result<std::shared_ptr<const tokenizer>> make_text_side(const recipe& r, const dummy_model& m) {
+  auto folder = private_folder::create();
+  if (!folder.ok()) return folder.error();
+  const std::string& path = folder.value().path();
+  {
+    auto out = output_folder::create(path);
+    if (!out.ok()) return out.error();
+    for (const text_file& file : tokenizer_files(r))
+      if (auto done = out.value().add_whole(file.name, file.bytes); !done.ok()) return done.error();
+    out.value().keep();
+  }
+  return make_folder_tokenizer(path, r.family, m.config, &m.tokenizer_config, &m.generation_config);
+}
+
+} // namespace
+
+bool is_dummy(std::string_view path) {
+  return path.starts_with(prefix);
+}
+
+result<recipe> parse_dummy(std::string_view path) {
+  path.remove_prefix(std::min(path.size(), prefix.size()));
+  return parse_recipe(path);
+}
+
+result<dummy_model> open_dummy(const std::string& path) {
+  const auto parsed = parse_dummy(path);
+  if (!parsed.ok()) return failure{parsed.code(), path + ": " + parsed.detail()};
+  const recipe& r = parsed.value();
+  dummy_model m;
+  m.name = path.substr(prefix.size());
+  if (r.packed != packing::none)
+    m.quantization = (r.packed == packing::awq ? "AWQ-" : "GPTQ-") + std::to_string(r.bits);
+  m.config = make_config(r);
+  m.generation_config = make_generation_config(r);
+  m.tokenizer_config = make_tokenizer_config(r);
+  m.weights = make_dummy_weights(r);
+  auto text = make_text_side(r, m);
+  if (!text.ok()) return failure{text.code(), path + ": " + text.detail()};
+  m.text = std::move(text).value();
+  return m;
+}
+
+} // namespace twill::models::synth

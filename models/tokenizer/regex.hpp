@@ -1,0 +1,49 @@
+// regex: one regular expression over valid UTF-8, bounded in time.
+//
+// PCRE2 with UTF and UCP; `\s`, `\S` and `\w` mean what the reference implementations mean by them:
+// Unicode White_Space, and letters, marks, digits and connectors. Immutable; any thread may search.
+// Matching that goes out of hand ends in a failure, never in a hang.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/errc.hpp"
+
+namespace twill::models {
+
+/// Byte ranges [first, second) in a text, ascending and disjoint.
+using match_list = std::vector<std::pair<std::size_t, std::size_t>>;
+
+class regex {
+public:
+  /// errc::unsupported when PCRE2 does not know the expression.
+  static result<std::shared_ptr<const regex>> make(const std::string& expression);
+  ~regex();
+
+  /// Reusable memory of searches with one expression; one thread at a time.
+  class finder {
+  public:
+    explicit finder(const regex& what);
+    ~finder();
+    finder(const finder&) = delete;
+    finder& operator=(const finder&) = delete;
+    /// Replaces `matches` by all matches in `text` that are not empty.
+    result<nothing> find_all(std::string_view text, match_list& matches);
+
+  private:
+    struct impl;
+    std::unique_ptr<impl> impl_;
+  };
+
+private:
+  regex();
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace twill::models

@@ -1,0 +1,42 @@
+// sentencepiece_file: what a SentencePiece tokenizer.model says, checked, and written again.
+//
+// The file is a protocol buffer (sentencepiece_model.proto); only the fields that encoding needs
+// are read. The file is trusted in nothing: the library gets what write() makes of checked fields.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/errc.hpp"
+
+namespace twill::models {
+
+struct sentencepiece_file {
+  enum class piece_type { normal = 1, unknown, control, user_defined, unused, byte };
+  enum class model_kind { unigram = 1, bpe };
+
+  struct piece {
+    std::string text; ///< spaces are U+2581
+    float score = 0;
+    piece_type type = piece_type::normal;
+  };
+
+  std::vector<piece> pieces;
+  model_kind kind = model_kind::unigram;
+  bool byte_fallback = false;
+  bool space_is_suffix = false;
+  bool add_dummy_prefix = true;
+  bool remove_extra_spaces = true;
+  bool escape_spaces = true;
+  std::string charsmap;                        ///< compiled normalization rules, may be empty
+  std::string unknown_text = " \xE2\x81\x87 "; ///< what decoding prints for an unknown token
+
+  /// errc::bad_format for what contradicts the format, unsupported for word and character models.
+  static result<sentencepiece_file> parse(std::string_view bytes);
+  /// As a model file, without the compiled rules.
+  std::string write() const;
+};
+
+} // namespace twill::models

@@ -1,0 +1,34 @@
+// unicode: what tokenizers need to know of Unicode: characters, classes, normal forms.
+//
+// Pure functions, any thread. Texts must be well-formed UTF-8 (callers check once). Time is linear,
+// but for sorting runs of combining marks (n log n), whatever the text.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace twill::models {
+
+/// Bytes of the character that `lead` begins.
+constexpr std::size_t character_length(char lead) {
+  const auto byte = static_cast<unsigned char>(lead);
+  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+
+/// The character at byte `at`, which moves behind it.
+char32_t next_character(std::string_view text, std::size_t& at);
+/// Byte offset of the character that ends at byte `end` (> 0).
+std::size_t previous_character(std::string_view text, std::size_t end);
+void append_utf8(std::string& out, char32_t c);
+
+bool is_white_space(char32_t c); ///< White_Space
+bool is_word(char32_t c);        ///< letters, marks, decimal digits, connector punctuation
+bool is_mark(char32_t c);        ///< nonspacing, spacing and enclosing marks
+
+enum class normal_form { nfc, nfd, nfkc, nfkd };
+/// Unicode Standard Annex 15.
+std::string normalize(std::string_view text, normal_form form);
+std::string lowercase(std::string_view text);
+
+} // namespace twill::models

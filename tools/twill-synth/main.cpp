@@ -1,0 +1,141 @@
+// twill-synth: random checkpoints of every family twill runs, at any size, in any format it reads.
+#include <CLI/CLI.hpp>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <string>
+
+#include "config/base/units.hpp"
+#include "models/synth/plan.hpp"
+#include "models/synth/recipe.hpp"
+#include "models/synth/write.hpp"
+#include "tools/twill-synth/progress_bar.hpp"
+
+namespace {
+
+namespace synth = twill::models::synth;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+void on_signal(int) {
+  interrupted = 1;
+}
+
+struct arguments {
+  std::string preset;
+  std::string out;
+  std::string format = "safetensors";
+  std::string gguf_kind;
+  std::string max_shard = "5 GB";
+  bool list = false;
+  bool dry_run = false;
+  bool quiet = false;
+  std::map<std::string, std::string> options; ///< of the recipe, by name
+};
+
+/// Messages are one line each, to standard error; exit status 1.
+int fail(const std::string& what) {
+  std::fprintf(stderr, "twill-synth: %s\n", what.c_str());
+  return 1;
+}
+
+int print_presets() {
+  std::printf("%-20s %-9s %7s %7s %6s %5s %7s %8s  %-18s %s\n", "preset", "family", "hidden",
+              "layers", "heads", "kv", "mlp", "vocab", "weights", "size");
+  for (const synth::recipe& r : synth::presets())
+    std::printf("%-20s %-9s %7d %7d %6d %5d %7d %8d  %-18s %s\n", r.preset.c_str(),
+                r.family.c_str(), r.hidden_size, r.n_layers, r.n_heads, r.n_kv_heads, r.mlp_size,
+                r.vocab_size, synth::describe_weights(r).c_str(),
+                twill::format_bytes(synth::total_bytes(synth::plan_tensors(r))).c_str());
+  return 0;
+}
+
+twill::models::result<synth::recipe> make_recipe(const arguments& args) {
+  std::string text = args.preset;
+  for (const auto& [name, value] : args.options) {
+    if (value.empty() || value.find('&') != std::string::npos)
+      return twill::models::failure{twill::models::errc::bad_metadata,
+                                    "`" + name + "` must be a plain value, got \"" + value + "\""};
+    text += (text.find('?') == std::string::npos ? "?" : "&") + name + "=" + value;
+  }
+  return synth::parse_recipe(text);
+}
+
+int write(const arguments& args) {
+  const auto recipe = make_recipe(args);
+  if (!recipe.ok()) return fail(recipe.detail());
+  synth::write_options options;
+  options.gguf_kind = args.gguf_kind;
+  options.format = args.format == "bin"    ? synth::file_format::pytorch
+                   : args.format == "gguf" ? synth::file_format::gguf
+                                           : synth::file_format::safetensors;
+  const auto shard = twill::parse_bytes(args.max_shard);
+  if (!shard || *shard <= 0)
+    return fail("--max-shard-size must be a size like \"5 GB\", got \"" + args.max_shard + "\"");
+  options.max_shard_bytes = *shard;
+
+  const auto files = synth::weight_files(recipe.value(), options);
+  if (!files.ok()) return fail(files.detail());
+  if (args.dry_run) {
+    for (const synth::written_file& file : files.value())
+      std::printf("%-44s %s\n", file.name.empty() ? args.out.c_str() : file.name.c_str(),
+                  twill::format_bytes(file.bytes).c_str());
+    return 0;
+  }
+  if (args.out.empty()) return fail("the output path is missing (try --help)");
+
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  std::signal(SIGXFSZ, SIG_IGN); // a file size limit becomes an error of write()
+  twill::synth_tool::progress_bar bar(args.quiet);
+  options.progress = [&](std::int64_t done, std::int64_t total) {
+    bar.show(done, total);
+    return interrupted == 0;
+  };
+  const auto written = synth::write_checkpoint(recipe.value(), args.out, options);
+  bar.finish(written.ok());
+  if (!written.ok())
+    return interrupted != 0 ? (fail(written.detail()), 130) : fail(written.detail());
+  if (!args.quiet) std::printf("%s\n", args.out.c_str());
+  return 0;
+}
+
+void add_flags(CLI::App& app, arguments& args) {
+  app.add_option("preset", args.preset, "preset, see --list; \"PRESET?layers=2&seed=3\" works too");
+  app.add_option("out", args.out, "new folder, or new file for gguf");
+  app.add_option("--format", args.format, "safetensors, bin (PyTorch) or gguf")
+      ->check(CLI::IsMember({"safetensors", "bin", "gguf"}));
+  app.add_option("--gguf-kind", args.gguf_kind, "F32, F16, BF16, Q8_0, Q4_0 or Q4_1");
+  app.add_option("--max-shard-size", args.max_shard, "largest weight file (5 GB)");
+  app.add_flag("--list", args.list, "print the presets");
+  app.add_flag("--dry-run", args.dry_run, "print the weight files' sizes and write nothing");
+  app.add_flag("-q,--quiet", args.quiet, "no progress bar, no output");
+  for (const synth::option_help& option : synth::options())
+    app.add_option("--" + std::string(option.name), args.options[option.name], option.text)
+        ->group("Sizes and kinds (override the preset)");
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Writes a random checkpoint of a model family, with a usable tokenizer",
+               "twill-synth"};
+  app.set_version_flag("--version", "twill-synth " TWILL_VERSION);
+  arguments args;
+  add_flags(app, args);
+  try {
+    app.parse(argc, argv);
+    for (auto option = args.options.begin(); option != args.options.end();)
+      option =
+          app.count("--" + option->first) == 0 ? args.options.erase(option) : std::next(option);
+    if (args.list) return print_presets();
+    if (args.preset.empty()) return fail("the preset is missing (try --list or --help)");
+    return write(args);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+}

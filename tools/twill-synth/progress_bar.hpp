@@ -1,0 +1,29 @@
+// progress_bar: share, speed and time left of a long write, on one line of a terminal.
+//
+// One thread. Silent where standard error is no terminal.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace twill::synth_tool {
+
+class progress_bar {
+public:
+  explicit progress_bar(bool quiet);
+  /// At most ten times a second.
+  void show(std::int64_t done_bytes, std::int64_t total_bytes);
+  void finish(bool succeeded);
+
+private:
+  using clock = std::chrono::steady_clock;
+  void draw(double seconds);
+
+  bool visible_;
+  clock::time_point start_ = clock::now();
+  clock::time_point last_{};
+  std::int64_t done_ = 0;
+  std::int64_t total_ = 0;
+};
+
+} // namespace twill::synth_tool
