@@ -95,6 +95,7 @@ public:
     step.block_table = batch.block_table;
     step.max_blocks = batch.max_blocks;
     step.logit_rows = batch.logit_rows;
+    step.prompt_lengths = batch.prompt_lengths;
     const gpu::tensor_ref logits = decoder_->forward(step);
     if (batch.draws.empty()) {
       device_->fence(); // a step's end is its end: time and failures belong to it
@@ -115,10 +116,21 @@ private:
     info.device = d.kind + " (" + d.name + ", " + d.backend + ", " + d.isa + ", " +
                   std::to_string(d.threads) + " threads)";
     info.block_tokens = options_.kv.block_tokens;
-    const std::int32_t asked = options_.scheduler.max_context_tokens;
-    info.max_context_tokens =
-        asked > 0 ? std::min(asked, model.spec.context_length) : model.spec.context_length;
+    info.max_context_tokens = context_of(model.spec);
     return info;
+  }
+
+  /// Asked for, a context may be longer than what the model is meant for, up to its position table.
+  std::int32_t context_of(const models::model_spec& spec) const {
+    const std::int32_t asked = options_.scheduler.max_context_tokens;
+    if (asked <= 0) return spec.context_length;
+    const std::int32_t context =
+        spec.most_positions > 0 ? std::min(asked, spec.most_positions) : asked;
+    if (context > spec.context_length)
+      log::warn("`scheduler.max_context_tokens` is beyond the " +
+                std::to_string(spec.context_length) + " tokens that the model is meant for, got " +
+                std::to_string(context));
+    return context;
   }
 
   result<models::decoder_options> decoder_options(const models::model& model,
@@ -128,6 +140,7 @@ private:
     o.compute = choice.compute;
     o.kv_type = choice.kv_type;
     o.block_tokens = info.block_tokens;
+    o.max_context_tokens = info.max_context_tokens;
     o.max_step_tokens = options_.scheduler.max_step_tokens;
     o.max_sequences = o.max_logit_rows =
         std::min(options_.scheduler.max_running, options_.scheduler.max_step_tokens);

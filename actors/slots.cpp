@@ -76,6 +76,7 @@ void slots::prepare(const step_plan& plan, step_batch& out) {
   out.positions.clear();
   out.first_token.assign(1, 0);
   out.kv_lengths.clear();
+  out.prompt_lengths.clear();
   out.logit_rows.clear();
   out.draws.clear();
   in_step_.clear();
@@ -96,6 +97,7 @@ void slots::add_row(const planned_row& row, const slot& s, step_batch& out) {
     out.positions.push_back(row.first_position + i);
   out.first_token.push_back(static_cast<std::int32_t>(out.tokens.size()));
   out.kv_lengths.push_back(row.first_position + row.n_tokens);
+  out.prompt_lengths.push_back(static_cast<std::int32_t>(s.spec.prompt->size()));
   in_step_.push_back(&s);
   if (!row.draws) return;
   out.logit_rows.push_back(static_cast<std::int32_t>(out.tokens.size()) - 1);

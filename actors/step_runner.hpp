@@ -44,11 +44,12 @@ struct draw_spec {
 
 /// Host-side description of one step; the vectors are reused from step to step.
 struct step_batch {
-  std::vector<std::int32_t> tokens;      // (n_tokens)
-  std::vector<std::int32_t> positions;   // (n_tokens)
-  std::vector<std::int32_t> first_token; // (n_sequences + 1)
-  std::vector<std::int32_t> kv_lengths;  // (n_sequences)
-  std::vector<std::int32_t> block_table; // (n_sequences, max_blocks), unused entries 0
+  std::vector<std::int32_t> tokens;         // (n_tokens)
+  std::vector<std::int32_t> positions;      // (n_tokens)
+  std::vector<std::int32_t> first_token;    // (n_sequences + 1)
+  std::vector<std::int32_t> kv_lengths;     // (n_sequences)
+  std::vector<std::int32_t> prompt_lengths; // (n_sequences) tokens of the whole prompt
+  std::vector<std::int32_t> block_table;    // (n_sequences, max_blocks), unused entries 0
   std::int32_t max_blocks = 0;
   std::vector<std::int32_t> logit_rows; // (n_draws)
   std::vector<draw_spec> draws;         // (n_draws)

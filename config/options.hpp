@@ -27,7 +27,7 @@ struct model_options {
 struct kv_options {
   std::int64_t memory_bytes = 0;  ///< hard cap of all KV blocks, bytes; 0: a share of free memory
   std::int32_t block_tokens = 16; ///< positions per block, power of two, 8..256
-  std::string type = "auto";      ///< auto | f32 | f16 | bf16: element type of keys and values
+  std::string type = "auto"; ///< auto | f32 | f16 | bf16 | int8: element type of keys and values
 };
 
 /// [scheduler]: what one step may hold.

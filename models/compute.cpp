@@ -49,8 +49,10 @@ result<compute_choice> resolve_compute(const std::string& compute, const std::st
     choice.kv_type = gpu::dtype::f16;
   else if (kv_type == "bf16")
     choice.kv_type = gpu::dtype::bf16;
+  else if (kv_type == "int8")
+    choice.kv_type = gpu::dtype::i8;
   else if (kv_type != "f32")
-    return unknown("kv.type", "auto, f32, f16 or bf16", kv_type);
+    return unknown("kv.type", "auto, f32, f16, bf16 or int8", kv_type);
   return choice;
 }
 

@@ -15,10 +15,10 @@ struct compute_choice {
   gpu::dtype kv_type = gpu::dtype::f32;
 };
 
-/// `compute`: auto | f32 | bf16 | int8; `kv_type`: auto | f32 | f16 | bf16. Auto compute is int8
-/// for 4- and 8-bit weights, bf16 for 16-bit ones where the device multiplies bf16, else f32. Auto
-/// KV is f32 with f32 compute, else f16 (three bits more precise than bf16 at the same size). An
-/// unknown word is `unsupported`.
+/// `compute`: auto | f32 | bf16 | int8; `kv_type`: auto | f32 | f16 | bf16 | int8. Auto compute is
+/// int8 for 4- and 8-bit weights, bf16 for 16-bit ones where the device multiplies bf16, else f32.
+/// Auto KV is f32 with f32 compute, else f16 (three bits more precise than bf16 at the same size).
+/// An unknown word is `unsupported`.
 result<compute_choice> resolve_compute(const std::string& compute, const std::string& kv_type,
                                        const checkpoint& weights, const gpu::device_info& device);
 

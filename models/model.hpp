@@ -28,7 +28,9 @@ struct model {
   config::sampling_params default_sampling;  ///< the file's generation defaults
 };
 
-/// Opens a GGUF file. `template_path` replaces the model's own chat template when not empty.
+/// Opens a GGUF file, a Hugging Face folder (or a weight file in one), or "dummy:PRESET" (random
+/// weights, see models/synth/dummy.hpp). `template_path` replaces the model's own chat template
+/// when not empty.
 result<std::shared_ptr<const model>> open_model(const std::string& path,
                                                 const std::string& template_path = {});
 

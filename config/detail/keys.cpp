@@ -34,7 +34,7 @@ const std::vector<key>& rows() {
        "hard cap of all KV blocks; 0: a share of free memory"},
       {"kv.block_tokens", TWILL_SLOT(kv.block_tokens), "tokens", power_of_two_between(8, 256),
        "positions per KV block"},
-      {"kv.type", TWILL_SLOT(kv.type), "", one_of({"auto", "f32", "f16", "bf16"}),
+      {"kv.type", TWILL_SLOT(kv.type), "", one_of({"auto", "f32", "f16", "bf16", "int8"}),
        "element type of keys and values"},
 
       {"scheduler.max_step_tokens", TWILL_SLOT(scheduler.max_step_tokens), "tokens",
