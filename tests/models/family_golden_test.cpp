@@ -9,7 +9,9 @@ using namespace twill::test;
 namespace gpu = twill::gpu;
 
 TEST_CASE("each family's folder gives the reference's logits and greedy tokens", "[golden]") {
-  for (const std::string& name : golden_folders()) {
+  auto names = golden_folders();
+  names.insert(names.end(), golden_variants().begin(), golden_variants().end());
+  for (const std::string& name : names) {
     CAPTURE(name);
     const golden_folder c(name);
     const double tolerance = c.tolerance("float32_compute_logit_abs");
