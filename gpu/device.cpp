@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include <sys/mman.h>
 
@@ -78,7 +79,7 @@ result<std::unique_ptr<device>> device::open(const device_config& config) {
   dev->info_.isa = name_of(*wanted);
   dev->info_.threads = threads;
   dev->info_.memory_bytes = config.memory_bytes > 0 ? config.memory_bytes : host::memory_bytes();
-  return dev;
+  return result<std::unique_ptr<device>>(std::move(dev));
 }
 
 device::device() = default;

@@ -43,6 +43,30 @@ val convert(jinja::runtime& rt, const value& v) {
   return val(d);
 }
 
+/// Takes the template's own cut marks out of the text; messages keep theirs.
+rendered_prompt take_cut_marks(jinja::text rendered) {
+  rendered_prompt out;
+  auto range = rendered.taint.begin();
+  std::size_t done = 0, removed = 0;
+  const auto pass_ranges = [&](std::size_t limit) {
+    for (; range != rendered.taint.end() && range->second <= limit; ++range)
+      out.literal.emplace_back(range->first - removed, range->second - removed);
+  };
+  const std::string& text = rendered.bytes;
+  for (std::size_t at = text.find(cut_mark); at != std::string::npos;
+       at = text.find(cut_mark, at + cut_mark.size())) {
+    pass_ranges(at);
+    if (range != rendered.taint.end() && range->first <= at) continue; // within a message
+    out.text.append(text, done, at - done);
+    out.literal.emplace_back(out.text.size(), out.text.size());
+    done = at + cut_mark.size();
+    removed += cut_mark.size();
+  }
+  pass_ranges(text.size());
+  out.text.append(text, done);
+  return out;
+}
+
 std::string describe(const jinja::template_error& error) {
   return "chat template, line " + std::to_string(error.line) + ", " + error.message;
 }
@@ -96,7 +120,7 @@ result<rendered_prompt> chat_template::render(const template_input& input) const
   jinja::runtime rt;
   try {
     jinja::text out = impl_->run(rt, input);
-    return rendered_prompt{std::move(out.bytes), std::move(out.taint)};
+    return take_cut_marks(std::move(out));
   } catch (const jinja::template_error& error) {
     return failure{errc::template_failed, describe(error)};
   }

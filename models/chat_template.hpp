@@ -15,6 +15,10 @@
 
 namespace twill::models {
 
+/// A template that prints this (U+FDD0, a noncharacter) asks the tokenizer to begin afresh there:
+/// it leaves the text and becomes an empty literal range. In a message it is text like any other.
+inline constexpr std::string_view cut_mark = "\xEF\xB7\x90";
+
 struct template_input {
   value messages; ///< list of {role, content, ...}
   value tools;    ///< list, or null
@@ -24,7 +28,7 @@ struct template_input {
 
 struct rendered_prompt {
   std::string text;
-  byte_ranges literal; ///< parts that came from the input, not from the template
+  byte_ranges literal; ///< parts that came from the input, and the places of cut marks
 };
 
 class chat_template {

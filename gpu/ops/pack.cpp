@@ -1,9 +1,10 @@
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "gpu/detail/group_terms.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/linear_impl.hpp"
 #include "gpu/host/team.hpp"
@@ -14,6 +15,8 @@ namespace {
 
 using detail::lanes;
 using detail::packed_view;
+using detail::terms;
+using detail::terms_facts;
 
 /// f(first, end) for runs of blocks, on the host's threads.
 template <class F>
@@ -72,13 +75,6 @@ void pack_codes(const packed_view& w, const std::uint8_t* codes, std::int64_t la
   }
 }
 
-/// Scales and offsets as read, all rows, before their packed form is chosen.
-struct terms {
-  std::int64_t groups;
-  std::unique_ptr<float[]> scales;  // (padded rows, groups)
-  std::unique_ptr<float[]> offsets; // same
-};
-
 void pack_grouped(const weight_source& source, const packed_view& w, std::int64_t block,
                   unsigned char* to, const terms& t) {
   const auto codes =
@@ -124,45 +120,9 @@ void pack_grouped_rows(const weight_source& source, const packed_view& w, std::i
     words[i] = packed_order(words[i]);
 }
 
-bool exact_f16(float x) {
-  return detail::f32_to_bits(detail::f16_to_f32(detail::f32_to_f16(x))) == detail::f32_to_bits(x);
-}
-
-/// The integer c with offset = c * scale in the first group that has a scale; 0 when none is.
-std::int32_t first_factor(const terms& t, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (t.scales[i] == 0) continue;
-    const float ratio = t.offsets[i] / t.scales[i];
-    return std::abs(ratio) <= 255 ? static_cast<std::int32_t>(std::lrint(ratio)) : 0;
-  }
-  return 0;
-}
-
-/// Whether offset is -zero * scale for a zero point in a byte; it is the rounded product that has
-/// to agree, as kernels compute it.
-bool has_zero_point(float scale, float offset, std::uint8_t& zero) {
-  const float ratio = scale == 0 ? 0.0F : -offset / scale;
-  if (!(ratio >= -0.5F && ratio <= 255)) return false;
-  zero = static_cast<std::uint8_t>(std::lrint(ratio));
-  return -static_cast<float>(zero) * scale == offset;
-}
-
-/// What holds for every group of some blocks.
-struct terms_facts {
-  bool scales_f16 = true, offsets_f16 = true, factored = true, zero_points = true;
-
-  void look_at(float scale, float offset, std::int32_t factor) {
-    std::uint8_t zero;
-    scales_f16 = scales_f16 && exact_f16(scale);
-    offsets_f16 = offsets_f16 && exact_f16(offset);
-    factored = factored && static_cast<float>(factor) * scale == offset;
-    zero_points = zero_points && has_zero_point(scale, offset, zero);
-  }
-};
-
 /// Chooses the smallest form that keeps every scale and offset exactly.
 void choose_form(device& dev, packed_view& w, const terms& t) {
-  w.offset_factor = first_factor(t, w.rows * t.groups);
+  w.offset_factor = detail::first_factor(t, w.rows * t.groups);
   std::vector<terms_facts> of_blocks(static_cast<std::size_t>(w.blocks));
   for_blocks(dev, w.blocks, [&](std::int64_t block) {
     const std::int64_t end = (block + 1) * lanes * t.groups;
@@ -185,23 +145,6 @@ void choose_form(device& dev, packed_view& w, const terms& t) {
   w.terms_stride =
       lanes * (w.scales_f16 ? 2 : 4) * (float_offsets ? 2 : 1) + (w.zero_points ? lanes : 0);
   w.scales_stride = (t.groups * w.terms_stride + 63) / 64 * 64;
-}
-
-/// One block's terms; `convert` makes T, f16 or float, of a float.
-template <class T>
-void store_terms(const packed_view& w, const terms& t, std::int64_t block, unsigned char* to,
-                 T (*convert)(float)) {
-  for (std::int64_t g = 0; g < t.groups; ++g, to += w.terms_stride) {
-    auto* values = reinterpret_cast<T*>(to);
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      const std::int64_t i = (block * lanes + lane) * t.groups + g;
-      values[lane] = convert(t.scales[i]);
-      if (w.zero_points)
-        has_zero_point(t.scales[i], t.offsets[i], to[lanes * sizeof(T) + lane]);
-      else if (w.offsets_stored)
-        values[lanes + lane] = convert(t.offsets[i]);
-    }
-  }
 }
 
 /// Where packing writes: the device's memory itself on the host, else a copy to upload.
@@ -315,9 +258,9 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
     for_blocks(dev, w.blocks, [&](std::int64_t block) {
       unsigned char* at = terms_to.data() + block * w.scales_stride;
       if (w.scales_f16)
-        store_terms<std::uint16_t>(w, t, block, at, detail::f32_to_f16);
+        detail::store_terms<std::uint16_t>(w, t, block, at, detail::f32_to_f16);
       else
-        store_terms<float>(w, t, block, at, [](float x) { return x; });
+        detail::store_terms<float>(w, t, block, at, [](float x) { return x; });
     });
     terms_to.finish(dev);
     impl->scales = std::move(scales.value());
@@ -335,72 +278,7 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
   impl->view = w;
   packed_matrix matrix;
   matrix.impl_ = std::move(impl);
-  return matrix;
-}
-
-namespace {
-
-using order_ptr = std::shared_ptr<const std::vector<std::int32_t>>;
-
-/// Rows that may cross from one part into the next; parts are whole blocks of 16 rows.
-void read_stacked_rows(const std::vector<weight_source>& parts, const grouped_rows& out) {
-  std::int64_t part_begin = 0;
-  const std::int64_t end = out.first_row + out.n_rows;
-  for (const weight_source& part : parts) {
-    const std::int64_t part_end = part_begin + part.rows;
-    const std::int64_t first = std::max(out.first_row, part_begin);
-    const std::int64_t n = std::min(end, part_end) - first;
-    if (n > 0) {
-      const std::int64_t before = first - out.first_row;
-      const std::int64_t per_word = part.kind == weight_kind::grouped_u4 ? 8 : 4;
-      const std::int64_t groups = part.cols / part.group;
-      part.grouped_block({first - part_begin, n, out.words + before * (part.cols / per_word),
-                          out.scales + before * groups, out.offsets + before * groups});
-    }
-    part_begin = part_end;
-  }
-}
-
-bool same_order(const order_ptr& a, const order_ptr& b) {
-  return a == b || (a && b && *a == *b);
-}
-
-} // namespace
-
-std::optional<weight_source> stack_rows(std::vector<weight_source> parts) {
-  if (parts.empty()) return std::nullopt;
-  weight_source stacked;
-  stacked.kind = parts[0].kind;
-  stacked.cols = parts[0].cols;
-  stacked.group = parts[0].group;
-  stacked.column_order = parts[0].column_order;
-  std::vector<std::int64_t> ends;
-  for (const weight_source& part : parts) {
-    if (part.kind != stacked.kind || part.cols != stacked.cols || part.group != stacked.group ||
-        !same_order(part.column_order, stacked.column_order))
-      return std::nullopt;
-    stacked.rows += part.rows;
-    ends.push_back(stacked.rows);
-  }
-  const auto shared = std::make_shared<const std::vector<weight_source>>(std::move(parts));
-  // The part that holds a row, and the row's number in it.
-  const auto find = [shared, ends](std::int64_t& row) -> const weight_source& {
-    std::size_t i = 0;
-    while (row >= ends[i])
-      ++i;
-    if (i > 0) row -= ends[i - 1];
-    return (*shared)[i];
-  };
-  stacked.dense_row = [find](std::int64_t row) { return find(row).dense_row(row); };
-  stacked.grouped = [find](std::int64_t row, const grouped_row& out) {
-    find(row).grouped(row, out);
-  };
-  const bool in_blocks = std::all_of(shared->begin(), shared->end(), [](const weight_source& part) {
-    return part.grouped_block && part.rows % lanes == 0;
-  });
-  if (in_blocks)
-    stacked.grouped_block = [shared](const grouped_rows& out) { read_stacked_rows(*shared, out); };
-  return stacked;
+  return result<packed_matrix>(std::move(matrix));
 }
 
 } // namespace twill::gpu

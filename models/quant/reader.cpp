@@ -62,7 +62,7 @@ void gather_steps(const stored_codes& from, const gpu::grouped_rows& out, std::i
   const std::int64_t per = 32 / from.bits;
   const std::uint32_t mask = (1U << from.bits) - 1;
   std::array<std::uint32_t, gpu::grouped_rows::most_rows> gathered;
-  std::array<std::uint32_t, gpu::grouped_rows::most_rows> line;
+  std::array<std::uint32_t, gpu::grouped_rows::most_rows> line{};
   const auto n = static_cast<std::size_t>(out.n_rows);
   for (std::int64_t step = 0; step < steps; ++step) {
     gathered.fill(0);
@@ -72,7 +72,7 @@ void gather_steps(const stored_codes& from, const gpu::grouped_rows& out, std::i
       const auto up = static_cast<std::uint32_t>(i * from.bits);
       std::memcpy(line.data(),
                   from.parts.codes + (column / per * from.parts.rows + out.first_row) * 4, n * 4);
-      for (std::size_t r = 0; r < n; ++r)
+      for (std::size_t r = 0; r < line.size(); ++r)
         gathered[r] |= ((line[r] >> down) & mask) << up;
     }
     for (std::size_t row = 0; row < n; row += lanes)
@@ -107,16 +107,25 @@ void read_terms(const stored_codes& from, std::int64_t first, std::int64_t n, fl
   const auto groups = static_cast<std::int64_t>(from.layout.stored_group.size());
   const std::uint32_t mask = (1U << from.bits) - 1;
   const bool f16 = from.parts.scale_kind == gpu::weight_kind::f16;
+  // Rows of one word of zeros are read together: row 8j + i has its zero in a slot of its own.
+  const std::int64_t per = 32 / from.bits;
+  const std::int64_t end = first + n;
   for (std::int64_t g = 0; g < groups; ++g) {
     const std::int64_t line = from.layout.stored_group[static_cast<std::size_t>(g)];
-    for (std::int64_t r = 0; r < n; ++r) {
-      const std::uint16_t bits = load_half(from.parts.scales, line * from.parts.rows + first + r);
-      const float scale = f16 ? widen_f16(bits) : widen_bf16(bits);
-      const std::uint32_t zero = (code_along_row(from, from.parts.zeros, line, first + r) +
-                                  static_cast<std::uint32_t>(from.zero_added)) &
-                                 mask;
-      scales[r * groups + g] = scale;
-      offsets[r * groups + g] = -(static_cast<float>(zero) * scale);
+    for (std::int64_t row = first; row < end;) {
+      const std::uint32_t word =
+          load_word(from.parts.zeros, line * (from.parts.rows / per) + row / per);
+      const std::int64_t end_of_word = std::min(end, (row / per + 1) * per);
+      for (std::int64_t slot = row % per; row < end_of_word; ++row, ++slot) {
+        const std::uint16_t bits = load_half(from.parts.scales, line * from.parts.rows + row);
+        const float scale = f16 ? widen_f16(bits) : widen_bf16(bits);
+        const std::int64_t place =
+            from.rows_interleaved ? awq_nibble[static_cast<std::size_t>(slot)] : slot;
+        const std::uint32_t zero =
+            ((word >> (place * from.bits)) + static_cast<std::uint32_t>(from.zero_added)) & mask;
+        scales[(row - first) * groups + g] = scale;
+        offsets[(row - first) * groups + g] = -(static_cast<float>(zero) * scale);
+      }
     }
   }
 }
@@ -150,14 +159,18 @@ void read_awq_rows(const stored_codes& from, const gpu::grouped_rows& out) {
   const std::int64_t steps = from.parts.cols / 8;
   const std::int64_t stored_line = from.parts.rows / 8; // words per column
   const std::int64_t n_words = out.n_rows / 8;
+  // Each column's words lie on a page of their own, where the processor does not look ahead.
+  constexpr std::int64_t ahead = 4;
   word_lines lines{};
+  const auto line_at = [&](std::int64_t column) {
+    return from.parts.codes + (column * stored_line + out.first_row / 8) * 4;
+  };
   for (std::int64_t step = 0; step < steps; ++step) {
-    for (std::size_t i = 0; i < 8; ++i)
-      std::memcpy(
-          lines[i].data(),
-          from.parts.codes +
-              ((step * 8 + static_cast<std::int64_t>(i)) * stored_line + out.first_row / 8) * 4,
-          static_cast<std::size_t>(n_words) * 4);
+    for (std::int64_t i = 0; i < 8; ++i) {
+      __builtin_prefetch(line_at(std::min(step + ahead, steps - 1) * 8 + i));
+      std::memcpy(lines[static_cast<std::size_t>(i)].data(), line_at(step * 8 + i),
+                  static_cast<std::size_t>(n_words) * 4);
+    }
     transpose_nibbles(lines);
     for (std::int64_t word = 0; word < n_words; ++word) {
       std::uint32_t* to = out.words + word / 2 * lanes * steps + step * lanes + word % 2 * 8;

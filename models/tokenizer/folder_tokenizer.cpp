@@ -1,9 +1,12 @@
 #include "models/tokenizer/folder_tokenizer.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <system_error>
 #include <vector>
+
+#include "models/detail/json.hpp"
 
 namespace twill::models {
 namespace {
@@ -35,6 +38,22 @@ make_folder_tokenizer(const std::string& folder, const std::string& family, cons
   return failure{errc::file_unreadable,
                  folder + ": must have tokenizer.json, tokenizer.model, a .tiktoken file, or "
                           "vocab.json with merges.txt"};
+}
+
+result<std::shared_ptr<const tokenizer>> open_folder_tokenizer(const std::string& folder) {
+  constexpr std::int64_t max_bytes = 64 << 20;
+  const auto read = [&](const char* name) -> result<value> {
+    const std::string path = folder + "/" + name;
+    return fs::exists(path) ? read_json_file(path, max_bytes) : result<value>(value());
+  };
+  const auto config = read("config.json"), tokens = read("tokenizer_config.json"),
+             generation = read("generation_config.json");
+  for (const auto* file : {&config, &tokens, &generation})
+    if (!file->ok()) return file->error();
+  const value* type = config.value().find("model_type");
+  return make_folder_tokenizer(
+      folder, type == nullptr || type->as_string() == nullptr ? std::string() : *type->as_string(),
+      config.value(), &tokens.value(), &generation.value());
 }
 
 } // namespace twill::models

@@ -20,6 +20,9 @@ result<std::shared_ptr<const tokenizer>>
 make_folder_tokenizer(const std::string& folder, const std::string& family, const value& config,
                       const value* tokenizer_config, const value* generation_config);
 
+/// The same for a folder of which nothing is known yet: the family is config.json's model_type.
+result<std::shared_ptr<const tokenizer>> open_folder_tokenizer(const std::string& folder);
+
 /// One reader per kind of file.
 result<std::shared_ptr<const tokenizer>> read_tokenizer_json(const folder_files& files);
 result<std::shared_ptr<const tokenizer>> read_sentencepiece(const folder_files& files);

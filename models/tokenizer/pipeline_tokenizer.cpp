@@ -72,7 +72,7 @@ private:
       const std::size_t end = found ? found->begin : text.size();
       // An empty literal range asks to begin afresh there.
       for (; range != literal.end() && range->first < end; ++range) {
-        if (range->first != range->second || range->first <= from) continue;
+        if (range->first != range->second || range->first < from) continue;
         auto done = encode_segment(text.substr(from, range->first - from), at_start, words, ids);
         if (!done.ok()) return done;
         from = range->first;

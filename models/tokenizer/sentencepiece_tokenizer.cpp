@@ -158,14 +158,15 @@ private:
   }
 
   result<nothing> name_ids() {
-    set_named_ids(
-        files_,
-        [this](std::string_view text) {
-          for (std::size_t i = 0; i < parts_.bytes.size(); ++i)
-            if (parts_.special[i] && parts_.bytes[i] == text) return static_cast<token_id>(i);
-          return token_id{-1};
-        },
-        parts_);
+    const auto id_of = [this](std::string_view text) {
+      for (std::size_t i = 0; i < parts_.bytes.size(); ++i)
+        if (parts_.special[i] && parts_.bytes[i] == text) return static_cast<token_id>(i);
+      return token_id{-1};
+    };
+    set_named_ids(files_, id_of, parts_);
+    if (parts_.bos < 0) parts_.bos = id_of("<s>");
+    if (parts_.eos < 0) parts_.eos = id_of("</s>");
+    if (parts_.eos >= 0) add_end(parts_, parts_.eos);
     if (is_chatglm()) return nothing{};
     const bool is_baichuan = files_.family == "baichuan";
     if (config_flag(files_, "add_bos_token", !is_baichuan) && parts_.bos >= 0)

@@ -50,7 +50,7 @@ std::string one_per_run(const std::string& text) {
   return out;
 }
 
-void check_stream(const golden& g, bool skip_special) {
+void check_stream(const golden& g, bool skip_special, bool invalid_too = true) {
   for (const value& entry : list_of(at(g.file, "stream"))) {
     const auto ids = token_ids(at(entry, "ids"));
     const auto& prefixes = list_of(at(entry, "prefix_decodes"));
@@ -60,7 +60,8 @@ void check_stream(const golden& g, bool skip_special) {
     for (std::size_t i = 0; i <= ids.size(); ++i) {
       CAPTURE(text_of(prefixes.back()), i);
       const std::string prefix = g.text->decode(std::span(ids).first(i), skip_special);
-      REQUIRE(one_per_run(prefix) == one_per_run(text_of(prefixes[i])));
+      if (invalid_too || text_of(prefixes[i]).find("\xEF\xBF\xBD") == std::string::npos)
+        REQUIRE(one_per_run(prefix) == one_per_run(text_of(prefixes[i])));
       const std::string chunk = i < ids.size() ? stream.push(ids[i]) : stream.flush();
       REQUIRE(is_utf8(chunk));
       if (chunks != nullptr) REQUIRE(chunk == text_of(list_of(*chunks)[i]));
@@ -115,7 +116,7 @@ void check_tokenizer_json(const std::string& kind, bool invalid_too) {
     REQUIRE(g.text->decode(token_ids(at(c, "ids_with_special")), true) ==
             text_of(at(c, "decoded_skip_special")));
   check_decode(g, "decode_random", false, invalid_too);
-  check_stream(g, false);
+  check_stream(g, false, invalid_too);
 }
 
 } // namespace

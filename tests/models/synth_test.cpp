@@ -399,6 +399,31 @@ TEST_CASE("GGUF's 4- and 8-bit kinds stay within half a step of the values") {
   }
 }
 
+TEST_CASE("A dummy model opens with a tokenizer that encodes any text and decodes every id") {
+  const std::string prose = "the ratio of one to another, 42 times: Grüße 你好 🌍\n\tdone";
+  std::vector<std::string> paths = small;
+  for (const char* preset : {"opt-125m", "mistral-7b-awq", "chatglm3-6b", "baichuan2-13b-gptq",
+                             "qwen-14b", "llama3-8b", "qwen2-7b", "smollm2-135m"})
+    paths.emplace_back(preset);
+  for (const std::string& path : paths) {
+    auto opened = synth::open_dummy("dummy:" + path);
+    INFO(path << ": " << (opened.ok() ? "" : opened.detail()));
+    REQUIRE(opened.ok());
+    const auto& model = opened.value();
+    const auto& text = *model.text;
+    CHECK(text.vocab_size() <= parsed(path).vocab_size);
+    CHECK_FALSE(text.end_ids().empty());
+    const auto ids = text.encode(prose, {});
+    REQUIRE(ids.ok());
+    CHECK(text.decode(ids.value(), false) == prose);
+    CHECK(ids.value().size() < prose.size());
+    for (std::int32_t id = 0; id < text.vocab_size(); ++id)
+      REQUIRE_FALSE((text.token_bytes(id, true).empty() && !text.is_special(id)));
+  }
+  for (const auto& entry : fs::directory_iterator(fs::temp_directory_path()))
+    CHECK(entry.path().filename().string().find("twill-dummy-") != 0);
+}
+
 TEST_CASE("GGUF refuses families and packings that it has no place for") {
   for (const std::string& text : {small[0], small[3], small[12], small[13], small[9]}) {
     synth::write_options options;

@@ -1,4 +1,5 @@
 // twill-synth: random checkpoints of every family twill runs, at any size, in any format it reads.
+// Exit status: 0 ok, 1 failure, 2 wrong usage, 130 interrupted.
 #include <CLI/CLI.hpp>
 
 #include <csignal>
@@ -134,7 +135,7 @@ int main(int argc, char** argv) {
     if (args.preset.empty()) return fail("the preset is missing (try --list or --help)");
     return write(args);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
     return fail(error.what());
   }

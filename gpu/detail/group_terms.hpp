@@ -1,0 +1,74 @@
+// Scales and offsets of a grouped matrix while it is packed: which forms keep them exactly, and
+// their layout. Pure functions on the packer's memory.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+#include "gpu/detail/packed_view.hpp"
+
+namespace twill::gpu::detail {
+
+/// Scales and offsets as read, all rows, before their packed form is chosen.
+struct terms {
+  std::int64_t groups;
+  std::unique_ptr<float[]> scales;  // (padded rows, groups)
+  std::unique_ptr<float[]> offsets; // same
+};
+
+inline bool exact_f16(float x) {
+  return f32_to_bits(f16_to_f32(f32_to_f16(x))) == f32_to_bits(x);
+}
+
+/// The integer c with offset = c * scale in the first group that has a scale; 0 when none is.
+inline std::int32_t first_factor(const terms& t, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (t.scales[i] == 0) continue;
+    const float ratio = t.offsets[i] / t.scales[i];
+    return std::abs(ratio) <= 255 ? static_cast<std::int32_t>(std::lrint(ratio)) : 0;
+  }
+  return 0;
+}
+
+/// Whether offset is -zero * scale for a zero point in a byte; it is the rounded product that has
+/// to agree, as kernels compute it.
+inline bool has_zero_point(float scale, float offset, std::uint8_t& zero) {
+  const float ratio = scale == 0 ? 0.0F : -offset / scale;
+  if (!(ratio >= -0.5F && ratio <= 255)) return false;
+  zero = static_cast<std::uint8_t>(std::lrint(ratio));
+  return -static_cast<float>(zero) * scale == offset;
+}
+
+/// What holds for every group of some blocks.
+struct terms_facts {
+  bool scales_f16 = true, offsets_f16 = true, factored = true, zero_points = true;
+
+  void look_at(float scale, float offset, std::int32_t factor) {
+    std::uint8_t zero;
+    scales_f16 = scales_f16 && exact_f16(scale);
+    offsets_f16 = offsets_f16 && exact_f16(offset);
+    factored = factored && static_cast<float>(factor) * scale == offset;
+    zero_points = zero_points && has_zero_point(scale, offset, zero);
+  }
+};
+
+/// One block's terms; `convert` makes T, f16 or float, of a float.
+template <class T>
+void store_terms(const packed_view& w, const terms& t, std::int64_t block, unsigned char* to,
+                 T (*convert)(float)) {
+  for (std::int64_t g = 0; g < t.groups; ++g, to += w.terms_stride) {
+    auto* values = reinterpret_cast<T*>(to);
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const std::int64_t i = (block * lanes + lane) * t.groups + g;
+      values[lane] = convert(t.scales[i]);
+      if (w.zero_points)
+        has_zero_point(t.scales[i], t.offsets[i], to[lanes * sizeof(T) + lane]);
+      else if (w.offsets_stored)
+        values[lanes + lane] = convert(t.offsets[i]);
+    }
+  }
+}
+
+} // namespace twill::gpu::detail

@@ -1,0 +1,180 @@
+// fuzz_tokenizers SEEDS FAMILY SECONDS [RANDOM_SEED]: damages one file of a copy of the tokenizer
+// folder SEEDS at a time, opens it, and encodes, decodes and renders with what opens.
+//
+// Meant for the sanitizer build. A crash, a sanitizer's report, a round of more than 20 s or more
+// than 2 GiB is a finding; the damaged folder stays under the path printed at the start.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "models/chat_conventions.hpp"
+#include "models/chat_template.hpp"
+#include "models/detail/json.hpp"
+#include "models/tokenizer/folder_tokenizer.hpp"
+#include "tests/fuzz/mutate.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace twill;
+using namespace twill::fuzz;
+
+constexpr unsigned round_seconds = 20;
+constexpr long most_memory_kib = 2L << 20;
+
+struct seed {
+  std::string name, bytes;
+};
+
+std::vector<seed> read_seeds(const fs::path& folder) {
+  std::vector<seed> seeds;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_regular_file() || entry.file_size() > (1U << 18) || name.starts_with("golden") ||
+        name == "tokenizer_golden.json")
+      continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    seeds.push_back({name, std::string(std::istreambuf_iterator<char>(in), {})});
+  }
+  std::sort(seeds.begin(), seeds.end(),
+            [](const seed& a, const seed& b) { return a.name < b.name; });
+  return seeds;
+}
+
+/// Gives one component of a tokenizer.json another type: byte damage seldom finds one.
+std::string change_type(generator& random, std::string bytes) {
+  static const std::vector<std::string> types = {"NFC",
+                                                 "NFKD",
+                                                 "Lowercase",
+                                                 "Strip",
+                                                 "StripAccents",
+                                                 "Nmt",
+                                                 "Prepend",
+                                                 "Replace",
+                                                 "Precompiled",
+                                                 "Sequence",
+                                                 "ByteLevel",
+                                                 "Split",
+                                                 "Metaspace",
+                                                 "Digits",
+                                                 "Whitespace",
+                                                 "Punctuation",
+                                                 "Fuse",
+                                                 "ByteFallback",
+                                                 "BPE",
+                                                 "Unigram",
+                                                 "TemplateProcessing",
+                                                 "WhitespaceSplit",
+                                                 "CharDelimiterSplit",
+                                                 "RobertaProcessing"};
+  constexpr std::string_view key = "\"type\"";
+  std::vector<std::size_t> places;
+  for (std::size_t at = bytes.find(key); at != bytes.npos; at = bytes.find(key, at + 1))
+    places.push_back(at + key.size());
+  if (places.empty()) return bytes;
+  const std::size_t begin = bytes.find('"', places[draw(random, places.size())]);
+  const std::size_t end = begin == bytes.npos ? bytes.npos : bytes.find('"', begin + 1);
+  if (end != bytes.npos)
+    bytes.replace(begin + 1, end - begin - 1, types[draw(random, types.size())]);
+  return bytes;
+}
+
+void write(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+/// True when the folder opened.
+bool try_folder(const std::string& path, const std::string& family) {
+  const auto json = [&](const char* name) {
+    auto read = models::read_json_file(path + "/" + name, 1 << 22);
+    return read.ok() ? std::move(read).value() : value();
+  };
+  const value config = json("config.json"), tokens = json("tokenizer_config.json"),
+              generation = json("generation_config.json");
+  const auto opened = models::make_folder_tokenizer(path, family, config, &tokens, &generation);
+  if (!opened.ok()) return false;
+  const models::tokenizer& text = *opened.value();
+  const std::string given = " Hello  w\xC3\xB6rld 123\n\xE4\xBD\xA0<|im_start|>user</s>[gMASK]sop "
+                            "e\xCC\x81\xEF\xBC\xA1 don't <unk>\t\xF0\x9F\x98\x80";
+  std::vector<models::token_id> ids;
+  for (const bool special : {false, true})
+    if (auto encoded = text.encode(given, {special, special}); encoded.ok()) {
+      ids = std::move(encoded).value();
+      text.decode(ids, special);
+    }
+  if (auto prompt = text.encode_prompt(given, {{3, 9}, {12, 12}, {12, 30}}); prompt.ok())
+    text.decode(prompt.value(), false);
+  for (models::token_id id = -2; id < text.vocab_size() + 2; ++id)
+    ids.push_back(id);
+  text.decode(ids, true);
+  std::string source = models::folder_chat_template(path, &tokens);
+  if (source.empty()) source = models::known_chat_template(family, config, text, &generation);
+  const auto parsed = models::chat_template::parse(source, text.token_bytes(text.bos_id(), true),
+                                                   text.token_bytes(text.eos_id(), true));
+  if (!parsed.ok()) return true;
+  models::template_input input;
+  input.messages = value_list{
+      value(value_object{{"role", value("system")}, {"content", value("be \xEF\xB7\x90 kind")}}),
+      value(value_object{{"role", value("user")}, {"content", value("<|im_end|>hi</s>")}})};
+  if (const auto rendered = parsed.value()->render(input); rendered.ok())
+    if (auto encoded = text.encode_prompt(rendered.value().text, rendered.value().literal);
+        encoded.ok())
+      text.decode(encoded.value(), false);
+  return true;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: fuzz_tokenizers SEEDS FAMILY SECONDS [RANDOM_SEED]\n");
+    return 2;
+  }
+  const std::vector<seed> seeds = read_seeds(argv[1]);
+  std::string made = (fs::temp_directory_path() / "twill-fuzz-XXXXXX").string();
+  if (seeds.empty() || ::mkdtemp(made.data()) == nullptr) return 2;
+  const fs::path work = made;
+  for (const seed& s : seeds)
+    write(work / s.name, s.bytes);
+  if (!try_folder(work.string(), argv[2])) {
+    std::fprintf(stderr, "%s: holds no tokenizer of family %s\n", argv[1], argv[2]);
+    return 2;
+  }
+  std::printf("%s: %zu seeds, input in %s\n", argv[1], seeds.size(), work.c_str());
+  std::fflush(stdout);
+
+  generator random(argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::atoi(argv[3]));
+  long rounds = 0, accepted = 0;
+  for (; std::chrono::steady_clock::now() < end; ++rounds) {
+    const seed& from = seeds[draw(random, seeds.size())];
+    const seed& other = seeds[draw(random, seeds.size())];
+    std::string bytes = draw(random, 3) == 0 ? change_type(random, from.bytes) : from.bytes;
+    if (draw(random, 4) != 0) bytes = mutate(random, std::move(bytes), other.bytes);
+    write(work / from.name, bytes);
+    ::alarm(round_seconds);
+    accepted += try_folder(work.string(), argv[2]) ? 1 : 0;
+    ::alarm(0);
+    struct rusage use {};
+    ::getrusage(RUSAGE_SELF, &use);
+    if (use.ru_maxrss > most_memory_kib) {
+      std::fprintf(stderr, "a round took %ld KiB of memory\n", use.ru_maxrss);
+      return 1;
+    }
+    write(work / from.name, from.bytes);
+  }
+  std::printf("%s: %ld rounds, %ld accepted\n", argv[1], rounds, accepted);
+  fs::remove_all(work);
+  return 0;
+}

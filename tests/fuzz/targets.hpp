@@ -1,0 +1,109 @@
+// What a fuzzed file is put through: opened, and everything that it then offers read to the end.
+//
+// Each returns true when the file was accepted. A crash, a sanitizer's report or endless memory is
+// a finding; a refusal never is.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/checkpoint.hpp"
+#include "models/detail/json.hpp"
+#include "models/folder.hpp"
+#include "models/gguf/file.hpp"
+#include "models/pytorch/read.hpp"
+#include "models/safetensors/read.hpp"
+
+namespace twill::fuzz {
+
+/// Larger matrices than this are not read out: small files cannot hold them anyway.
+inline constexpr std::int64_t most_values = 1 << 22;
+
+inline std::uint64_t sum_bytes(const void* data, std::size_t n) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    sum += static_cast<const unsigned char*>(data)[i];
+  return sum;
+}
+
+inline std::uint64_t read_grouped(const gpu::weight_source& m) {
+  const auto groups = static_cast<std::size_t>(m.cols / m.group);
+  constexpr std::int64_t most = gpu::grouped_rows::most_rows;
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(m.cols));
+  std::vector<float> scales(groups * most), offsets(groups * most);
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(m.cols / 4 * most));
+  std::uint64_t sum = 0;
+  for (std::int64_t r = 0; r < m.rows; ++r) {
+    m.grouped(r, {codes.data(), scales.data(), offsets.data()});
+    sum += sum_bytes(codes.data(), codes.size());
+  }
+  for (std::int64_t r = 0; m.grouped_block && r < m.rows; r += most) {
+    m.grouped_block({r, std::min(most, m.rows - r), words.data(), scales.data(), offsets.data()});
+    sum += words[0];
+  }
+  return sum;
+}
+
+inline std::uint64_t read_all(const models::checkpoint& weights) {
+  std::uint64_t sum = 0;
+  for (const models::tensor_info& t : weights.tensors()) {
+    auto m = weights.matrix(t.name);
+    if (m.ok() && m.value().rows * m.value().cols < most_values) {
+      const gpu::weight_source& source = m.value();
+      const std::size_t width = source.kind == gpu::weight_kind::f32 ? 4 : 2;
+      if (source.group > 0)
+        sum += read_grouped(source);
+      else
+        for (std::int64_t r = 0; r < source.rows; ++r)
+          sum += sum_bytes(source.dense_row(r), static_cast<std::size_t>(source.cols) * width);
+    }
+    if (auto v = weights.vector(t.name); v.ok())
+      sum += sum_bytes(v.value().data(), v.value().size() * sizeof(float));
+    weights.release(t.name);
+  }
+  return sum;
+}
+
+/// Keeps the optimiser from dropping what was read.
+inline void keep(std::uint64_t sum) {
+  static std::atomic<std::uint64_t> kept{0};
+  kept += sum;
+}
+
+inline bool open_safetensors(const std::string& path) {
+  models::tensor_table table;
+  if (!models::safetensors::read_into(table, path).ok()) return false;
+  keep(read_all(table));
+  return true;
+}
+
+inline bool open_pytorch(const std::string& path) {
+  models::tensor_table table;
+  if (!models::pytorch::read_into(table, path).ok()) return false;
+  keep(read_all(table));
+  return true;
+}
+
+inline bool open_gguf(const std::string& path) {
+  auto opened = models::gguf::file::open(path);
+  if (!opened.ok()) return false;
+  keep(read_all(*opened.value()));
+  return true;
+}
+
+inline bool open_json(const std::string& path) {
+  return models::read_json_file(path, 1 << 26).ok();
+}
+
+inline bool open_folder(const std::string& path) {
+  auto opened = models::folder::open(path);
+  if (!opened.ok()) return false;
+  keep(read_all(*opened.value()->weights()));
+  return true;
+}
+
+} // namespace twill::fuzz
