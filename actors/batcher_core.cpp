@@ -98,12 +98,14 @@ std::optional<kv_change> batcher_core::take_drops() {
     forget(r);
   }
   if (!change.reset && change.drops.empty()) return std::nullopt;
+  change.enters = std::exchange(enters_, {});
   return change;
 }
 
 void batcher_core::forget(const released& r) {
   const auto e = sequences_.find(r.id);
   e->second.blocks.clear();
+  e->second.entered = 0;
   const auto owner = requests_.find(e->second.request);
   if (r.opened) owner->second.running -= 1;
   if (!r.gone) return;
@@ -113,22 +115,69 @@ void batcher_core::forget(const released& r) {
   requests_.erase(owner);
 }
 
-void batcher_core::note_blocks(const kv_grant& counts) {
-  free_blocks_ = counts.free_blocks;
-  used_blocks_ = counts.used_blocks;
+void batcher_core::note_blocks(kv_grant& answer) {
+  free_blocks_ = answer.free_blocks;
+  used_blocks_ = answer.used_blocks;
+  matches_ = std::move(answer.matches);
+}
+
+std::vector<std::int32_t> batcher_core::known_tokens(const entry& e, std::int32_t first,
+                                                     std::int32_t last) const {
+  const auto& prompt = *e.spec.prompt;
+  const auto length = static_cast<std::int32_t>(prompt.size());
+  std::vector<std::int32_t> tokens;
+  tokens.reserve(static_cast<std::size_t>(last - first));
+  for (std::int32_t p = first; p < last; ++p)
+    tokens.push_back(p < length ? prompt[static_cast<std::size_t>(p)]
+                                : e.output[static_cast<std::size_t>(p - length)]);
+  return tokens;
+}
+
+std::optional<kv_change> batcher_core::look_up() {
+  planner_.candidates(candidates_);
+  if (candidates_.empty()) return std::nullopt;
+  kv_change change;
+  const std::int32_t width = limits_.plan.block_tokens;
+  for (sequence_id id : candidates_) {
+    const entry& e = sequences_.at(id);
+    const auto known = static_cast<std::int32_t>(e.spec.prompt->size() + e.output.size());
+    // The last token is always computed: its logits are drawn from.
+    const std::int32_t reusable = shareable(known) ? (known - 1) / width * width : 0;
+    change.queries.push_back({id, known_tokens(e, 0, reusable)});
+  }
+  change.enters = std::exchange(enters_, {});
+  return change;
 }
 
 std::optional<kv_change> batcher_core::plan() {
-  planner_.plan(free_blocks_, decided_);
+  hits_.clear();
+  for (const prefix_match& m : matches_)
+    hits_.push_back({m.id, static_cast<std::int32_t>(m.blocks.size()), m.n_idle});
+  planner_.plan(free_blocks_, decided_, hits_);
   if (decided_.preempted > 0) {
     stats_.update(
         [&](engine_stats& s) { s.preemptions += static_cast<std::uint64_t>(decided_.preempted); });
   }
-  if (decided_.rows.empty()) return std::nullopt;
   kv_change change;
+  begin_reused(change);
+  if (decided_.rows.empty()) return std::nullopt;
   change.grows = decided_.grows;
   change.forks = decided_.forks;
+  if (!change.grows.empty() || !change.forks.empty()) change.enters = std::exchange(enters_, {});
   return change;
+}
+
+void batcher_core::begin_reused(kv_change& change) {
+  auto match = matches_.begin(); // in the order of admissions, those that were put off left out
+  for (sequence_id id : decided_.reuses) {
+    while (match->id != id)
+      ++match;
+    entry& e = sequences_.at(id);
+    e.blocks = match->blocks;
+    e.entered = static_cast<std::int32_t>(e.blocks.size());
+    change.reuses.push_back({id, std::move(match->blocks)});
+  }
+  matches_.clear();
 }
 
 step_plan_ptr batcher_core::make_plan(const kv_grant& grant, steady_clock::time_point now) {
@@ -138,7 +187,10 @@ step_plan_ptr batcher_core::make_plan(const kv_grant& grant, steady_clock::time_
   plan->closes = std::exchange(closes_, {});
   for (sequence_id id : decided_.opened) {
     entry& e = sequences_.at(id);
-    if (e.scheduled == steady_clock::time_point{}) e.scheduled = now;
+    if (e.scheduled == steady_clock::time_point{}) {
+      e.scheduled = now;
+      if (e.choice == 0) note_first_admission(e);
+    }
     requests_.at(e.request).running += 1;
     plan->opens.push_back({id, e.spec, e.output, e.blocks});
   }
@@ -160,6 +212,16 @@ step_plan_ptr batcher_core::make_plan(const kv_grant& grant, steady_clock::time_
   return plan;
 }
 
+void batcher_core::note_first_admission(const entry& e) {
+  if (!limits_.plan.prefix_cache) return;
+  const std::size_t cached = e.blocks.size() * static_cast<std::size_t>(limits_.plan.block_tokens);
+  requests_.at(e.request).cached_tokens = static_cast<std::int32_t>(cached);
+  stats_.update([&](engine_stats& s) {
+    s.prefix_cache_queries += e.spec.prompt->size();
+    s.prefix_cache_hits += cached;
+  });
+}
+
 void batcher_core::step_done(const step_result& result, steady_clock::time_point now) {
   if (result.epoch != epoch_ || outstanding_.empty()) return;
   TWILL_ASSERT(outstanding_.front()->number == result.number, "steps come back in order");
@@ -171,8 +233,10 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   for (const planned_row& row : plan->rows) {
     step_tokens += static_cast<std::uint64_t>(row.n_tokens);
     const bool drew = drawn != result.drawn.end() && drawn->id == row.id;
+    entry& e = sequences_.at(row.id);
+    // A row that should have drawn and did not was skipped.
+    if (drew || !row.draws) enter_computed(row.id, e, row.first_position + row.n_tokens);
     if (drew) {
-      entry& e = sequences_.at(row.id);
       deliver(row.id, e, *drawn++, result, now);
       if (e.output.size() == 1 && e.choice == 0) prompt_tokens += e.spec.prompt->size();
     }
@@ -189,13 +253,29 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   });
 }
 
+bool batcher_core::shareable(std::int32_t n_tokens) const {
+  return limits_.shareable_length == 0 || n_tokens <= limits_.shareable_length;
+}
+
+void batcher_core::enter_computed(sequence_id id, entry& e, std::int32_t computed) {
+  if (!limits_.plan.prefix_cache) return;
+  if (!shareable(static_cast<std::int32_t>(e.spec.prompt->size()))) return;
+  if (!shareable(computed)) computed = limits_.shareable_length;
+  const std::int32_t width = limits_.plan.block_tokens;
+  const std::int32_t full = computed / width;
+  if (full <= e.entered) return;
+  enters_.push_back({id, known_tokens(e, e.entered * width, full * width)});
+  e.entered = full;
+}
+
 void batcher_core::deliver(sequence_id id, entry& e, const drawn_token& drawn,
                            const step_result& result, steady_clock::time_point now) {
   e.output.push_back(drawn.token);
   if (e.output.size() > 1) gaps_seconds_.push_back(seconds(now - e.last_token));
   e.last_token = now;
   // A token drawn by a step that was prepared before the end was known is dropped.
-  if (e.finished || find(e.request) == nullptr) return;
+  const request_entry* owner = find(e.request);
+  if (e.finished || owner == nullptr) return;
   token_ready out;
   out.choice = e.choice;
   out.token = drawn.token;
@@ -205,6 +285,7 @@ void batcher_core::deliver(sequence_id id, entry& e, const drawn_token& drawn,
   const auto first = result.top.begin() + drawn.first_top;
   out.top.assign(first, first + drawn.n_top);
   out.scheduled = e.scheduled;
+  out.cached_tokens = owner->cached_tokens;
   if (out.stopped || out.length) {
     e.finished = true;
     planner_.leave(id);
@@ -226,9 +307,13 @@ void batcher_core::step_failed(std::uint64_t epoch, const std::string& detail) {
 void batcher_core::lose_executor() {
   outstanding_.clear();
   closes_.clear();
+  enters_.clear();
+  matches_.clear();
   planner_.forget_device();
-  for (auto& [id, e] : sequences_)
+  for (auto& [id, e] : sequences_) {
     e.blocks.clear();
+    e.entered = 0;
+  }
   for (auto& [id, r] : requests_)
     r.running = 0;
   reset_blocks_ = true;
