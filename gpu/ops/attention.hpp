@@ -31,14 +31,12 @@ enum class rope_kind : std::uint8_t {
 };
 
 /// magnitude * cos and sin of position * inv_freq for every row of a step, once per step for all
-/// layers. Sequences may differ in their frequencies (dynamic NTK): sequence s then reads row
-/// table_of[s] of inv_freq; null: all read the first.
+/// layers.
 void rope_angles(device& dev, const ragged_batch& batch,
-                 const float* inv_freq,                   // (tables, rotary_dim / 2) device
+                 const float* inv_freq,                   // (rotary_dim / 2) device
                  std::int32_t rotary_dim, tensor_ref cos, // (n_tokens, rotary_dim / 2) f32
                  tensor_ref sin,                          // same
-                 float magnitude = 1,
-                 const std::int32_t* table_of = nullptr); // (n_sequences) device, or null
+                 float magnitude = 1);
 
 struct rope_store_args {
   tensor_ref q; // (n_tokens, n_heads * head_dim) f32, rotated in place

@@ -79,7 +79,8 @@ private:
   std::unique_ptr<impl> impl_;
 };
 
-/// Packs `source`; group scales and offsets are kept exactly (f16 where that is exact, else f32).
+/// Packs `source`; a value that is not finite is bad_source; group scales and offsets are kept
+/// exactly (f16 where that is exact, else f32).
 result<packed_matrix> pack(device& dev, const weight_source& source, const char* label);
 
 struct linear_args {

@@ -1,6 +1,10 @@
 #include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,9 +39,18 @@ void for_blocks(device& dev, std::int64_t blocks, const F& f) {
   });
 }
 
+/// The bits that only infinities and NaN have all set.
+std::uint32_t exponent_bits(weight_kind dense) {
+  if (dense == weight_kind::f32) return 0x7f800000U;
+  return dense == weight_kind::f16 ? 0x7c00U : 0x7f80U;
+}
+
+/// T: the unsigned integer of an element's width. True: every value is finite.
 template <class T>
-void pack_dense(const weight_source& source, const packed_view& w, std::int64_t block,
+bool pack_dense(const weight_source& source, const packed_view& w, std::int64_t block,
                 unsigned char* to) {
+  const auto exponent = static_cast<T>(exponent_bits(w.kind));
+  bool finite = true;
   auto* out = reinterpret_cast<T*>(to);
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
     const std::int64_t row = block * lanes + lane;
@@ -49,8 +62,10 @@ void pack_dense(const weight_source& source, const packed_view& w, std::int64_t 
       const std::int64_t at =
           w.kind == weight_kind::bf16 ? (k / 2 * lanes + lane) * 2 + k % 2 : k * lanes + lane;
       out[at] = value;
+      finite &= (value & exponent) != exponent;
     }
   }
+  return finite;
 }
 
 std::uint32_t four_codes(const std::uint8_t* codes) {
@@ -73,6 +88,13 @@ void pack_codes(const packed_view& w, const std::uint8_t* codes, std::int64_t la
         (four_codes(codes + k) & 0x0f0f0f0fU) | (four_codes(codes + k + 4) & 0x0f0f0f0fU) << 4;
     std::memcpy(to, &both, sizeof both);
   }
+}
+
+bool finite_terms(const terms& t, std::int64_t first_row, std::int64_t end_row) {
+  bool finite = true;
+  for (std::int64_t i = first_row * t.groups; i < end_row * t.groups; ++i)
+    finite &= std::isfinite(t.scales[i]) && std::isfinite(t.offsets[i]);
+  return finite;
 }
 
 void pack_grouped(const weight_source& source, const packed_view& w, std::int64_t block,
@@ -118,6 +140,24 @@ void pack_grouped_rows(const weight_source& source, const packed_view& w, std::i
   const std::int64_t n = (end_block - first_block) * w.codes_stride / 4;
   for (std::int64_t i = 0; i < n; ++i)
     words[i] = packed_order(words[i]);
+}
+
+/// A run of blocks; false where a value is not finite.
+bool pack_run(const weight_source& source, const packed_view& w, std::int64_t first,
+              std::int64_t end, unsigned char* to, const terms& t) {
+  bool finite = true;
+  if (w.grouped() && source.grouped_block)
+    pack_grouped_rows(source, w, first, end, to, t);
+  else
+    for (std::int64_t block = first; block < end; ++block, to += w.codes_stride) {
+      if (w.grouped())
+        pack_grouped(source, w, block, to, t);
+      else if (w.kind == weight_kind::f32)
+        finite &= pack_dense<std::uint32_t>(source, w, block, to);
+      else
+        finite &= pack_dense<std::uint16_t>(source, w, block, to);
+    }
+  return finite && (!w.grouped() || finite_terms(t, first * lanes, end * lanes));
 }
 
 /// Chooses the smallest form that keeps every scale and offset exactly.
@@ -233,20 +273,13 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
     t.scales = std::make_unique_for_overwrite<float[]>(n);
     t.offsets = std::make_unique_for_overwrite<float[]>(n);
   }
-  if (w.grouped() && source.grouped_block)
-    for_block_runs(dev, w.blocks, [&](std::int64_t first, std::int64_t end) {
-      pack_grouped_rows(source, w, first, end, to.data() + first * w.codes_stride, t);
-    });
-  else
-    for_blocks(dev, w.blocks, [&](std::int64_t block) {
-      unsigned char* at = to.data() + block * w.codes_stride;
-      if (w.grouped())
-        pack_grouped(source, w, block, at, t);
-      else if (w.kind == weight_kind::f32)
-        pack_dense<float>(source, w, block, at);
-      else
-        pack_dense<std::uint16_t>(source, w, block, at);
-    });
+  std::atomic<bool> finite{true};
+  for_block_runs(dev, w.blocks, [&](std::int64_t first, std::int64_t end) {
+    if (!pack_run(source, w, first, end, to.data() + first * w.codes_stride, t))
+      finite.store(false, std::memory_order_relaxed);
+  });
+  if (!finite)
+    return failure{errc::bad_source, std::string(label) + ": every value must be finite"};
   to.finish(dev);
 
   auto impl = std::make_unique<packed_matrix::impl>();

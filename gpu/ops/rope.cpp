@@ -10,8 +10,7 @@ namespace twill::gpu {
 namespace {
 
 struct angle_item {
-  const std::int32_t *positions, *sequence_of;
-  const std::int32_t* table_of; ///< null: table 0 for all
+  const std::int32_t* positions;
   const float* inv_freq;
   float magnitude;
   float* cos;
@@ -21,8 +20,7 @@ struct angle_item {
   KOKKOS_INLINE_FUNCTION void operator()(const long i) const {
     const long row = i / half;
     const long d = i - row * half;
-    const long table = table_of == nullptr ? 0 : table_of[sequence_of[row]];
-    const float angle = static_cast<float>(positions[row]) * inv_freq[table * half + d];
+    const float angle = static_cast<float>(positions[row]) * inv_freq[d];
     cos[row * cos_stride + d] = magnitude * ::cosf(angle);
     sin[row * sin_stride + d] = magnitude * ::sinf(angle);
   }
@@ -96,17 +94,15 @@ struct rope_store_item {
 } // namespace
 
 void rope_angles(device& dev, const ragged_batch& batch, const float* inv_freq,
-                 std::int32_t rotary_dim, tensor_ref cos, tensor_ref sin, float magnitude,
-                 const std::int32_t* table_of) {
+                 std::int32_t rotary_dim, tensor_ref cos, tensor_ref sin, float magnitude) {
   const long half = rotary_dim / 2;
   TWILL_ASSERT(rotary_dim > 0 && rotary_dim % 2 == 0, "rope_angles: rotary_dim must be even");
   detail::check_matrix(cos, batch.n_tokens, half,
                        "rope_angles: cos must be (n_tokens, rotary_dim / 2) f32");
   detail::check_matrix(sin, batch.n_tokens, half,
                        "rope_angles: sin must be (n_tokens, rotary_dim / 2) f32");
-  const angle_item item{batch.positions, batch.sequence_of, table_of,        inv_freq,
-                        magnitude,       cos.as<float>(),   sin.as<float>(), half,
-                        cos.row_stride,  sin.row_stride};
+  const angle_item item{batch.positions, inv_freq, magnitude,      cos.as<float>(),
+                        sin.as<float>(), half,     cos.row_stride, sin.row_stride};
   detail::for_items(dev, "rope_angles", batch.n_tokens * half, 40, item);
 }
 

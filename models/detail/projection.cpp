@@ -118,7 +118,13 @@ result<projection> projection::load(gpu::device& dev, const checkpoint& weights,
   projection loaded;
   if (const auto fused = gpu::stack_rows(sources)) {
     auto p = load_part(dev, weights, *fused, roles, compute);
-    if (!p.ok()) return p.error();
+    if (!p.ok()) {
+      // Which of the stacked tensors is at fault shows when each is packed alone.
+      for (std::size_t i = 0; i < roles.size(); ++i)
+        if (auto alone = gpu::pack(dev, sources[i], roles[i].name.c_str()); !alone.ok())
+          return from_gpu(alone.error());
+      return p.error();
+    }
     loaded.parts_.push_back(std::move(p).value());
     return loaded;
   }

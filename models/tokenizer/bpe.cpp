@@ -39,6 +39,7 @@ void bpe::add_merge(token_id left, token_id right, std::int32_t rank, token_id m
   const std::uint64_t pair = pair_key(left, right);
   rule& r = table_[slot(pair)];
   if (r.pair == no_pair) r = {pair, rank, merged};
+  n_ranks_ = std::max(n_ranks_, rank + 1);
 }
 
 const bpe::rule* bpe::find(token_id left, token_id right) const {
@@ -49,8 +50,48 @@ const bpe::rule* bpe::find(token_id left, token_id right) const {
 void bpe::merge(std::vector<token_id>& symbols) const {
   if (symbols.size() <= short_word)
     merge_short(symbols);
-  else
+  else if (symbols.size() < huge_word || !merge_by_rank(symbols))
     merge_long(symbols);
+}
+
+bool bpe::merge_by_rank(std::vector<token_id>& symbols) const {
+  constexpr std::int32_t none = -1;
+  const auto n = static_cast<std::int32_t>(symbols.size());
+  std::vector<token_id> ids = symbols;
+  std::vector<std::int32_t> previous(symbols.size()), next(symbols.size());
+  std::vector<std::int32_t> ranks(symbols.size()); // of the pair that begins here
+  std::vector<std::vector<std::int32_t>> places(static_cast<std::size_t>(n_ranks_));
+  std::int32_t current = none;
+  const auto queue_pair = [&](std::int32_t at) {
+    const rule* r = next[at] == none ? nullptr : find(ids[at], ids[next[at]]);
+    ranks[at] = r == nullptr ? none : r->rank;
+    if (r == nullptr) return true;
+    if (r->rank <= current) return false;
+    places[static_cast<std::size_t>(r->rank)].push_back(at);
+    return true;
+  };
+  for (std::int32_t i = 0; i < n; ++i)
+    previous[i] = i - 1, next[i] = i + 1 < n ? i + 1 : none;
+  for (std::int32_t i = 0; i < n; ++i)
+    if (!queue_pair(i)) return false;
+  for (current = 0; current < n_ranks_; ++current) {
+    auto& found = places[static_cast<std::size_t>(current)];
+    if (!std::is_sorted(found.begin(), found.end())) std::sort(found.begin(), found.end());
+    for (const std::int32_t at : found) {
+      if (ranks[at] != current) continue; // the pair has changed since
+      const std::int32_t right = next[at];
+      ids[at] = find(ids[at], ids[right])->merged;
+      ids[right] = none;
+      ranks[right] = none;
+      next[at] = next[right];
+      if (next[at] != none) previous[next[at]] = at;
+      if (!queue_pair(at) || (previous[at] != none && !queue_pair(previous[at]))) return false;
+    }
+    std::vector<std::int32_t>().swap(found);
+  }
+  ids.erase(std::remove(ids.begin(), ids.end(), none), ids.end());
+  symbols.swap(ids);
+  return true;
 }
 
 void bpe::merge_short(std::vector<token_id>& symbols) const {

@@ -30,14 +30,19 @@ private:
     token_id merged = 0;
   };
   static constexpr std::uint64_t no_pair = ~std::uint64_t{0};
-  static constexpr std::size_t short_word = 48; ///< symbols up to which scanning beats a heap
+  static constexpr std::size_t short_word = 48;  ///< symbols up to which scanning beats a heap
+  static constexpr std::size_t huge_word = 8192; ///< symbols from which a heap misses the caches
 
   const rule* find(token_id left, token_id right) const;
   std::size_t slot(std::uint64_t pair) const;
   void merge_short(std::vector<token_id>& symbols) const;
   void merge_long(std::vector<token_id>& symbols) const;
+  /// Rank after rank, for words so long that a heap misses the caches. False, and nothing done,
+  /// when a merge makes a pair of a rank that is already over (never with trained merges).
+  bool merge_by_rank(std::vector<token_id>& symbols) const;
 
-  std::vector<rule> table_; ///< open addressing, a power of two, at most half full
+  std::int32_t n_ranks_ = 0; ///< 1 + the highest
+  std::vector<rule> table_;  ///< open addressing, a power of two, at most half full
 };
 
 } // namespace twill::models

@@ -23,10 +23,12 @@ namespace twill::fuzz {
 /// Larger matrices than this are not read out: small files cannot hold them anyway.
 inline constexpr std::int64_t most_values = 1 << 22;
 
+/// Touches the ends and every 61st byte between: what passes its bounds shows there.
 inline std::uint64_t sum_bytes(const void* data, std::size_t n) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < n; ++i)
-    sum += static_cast<const unsigned char*>(data)[i];
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  std::uint64_t sum = n > 0 ? bytes[n - 1] : 0;
+  for (std::size_t i = 0; i < n; i += 61)
+    sum += bytes[i];
   return sum;
 }
 
@@ -42,7 +44,8 @@ inline std::uint64_t read_grouped(const gpu::weight_source& m) {
     sum += sum_bytes(codes.data(), codes.size());
   }
   for (std::int64_t r = 0; m.grouped_block && r < m.rows; r += most) {
-    m.grouped_block({r, std::min(most, m.rows - r), words.data(), scales.data(), offsets.data()});
+    m.grouped_block(
+        {r, std::min<std::int64_t>(most, m.rows - r), words.data(), scales.data(), offsets.data()});
     sum += words[0];
   }
   return sum;

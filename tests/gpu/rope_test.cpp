@@ -250,31 +250,24 @@ TEST_CASE("log-n scales queries beyond the training length, and them alone") {
   }
 }
 
-TEST_CASE("angles carry a magnitude, and each sequence its own frequencies") {
+TEST_CASE("angles carry a magnitude") {
   auto dev = open();
   ragged_case rows({9, 30, 2}, 4, 3);
   rows.step(*dev, {1, 0, 2}, {{20, 10}, {4, 5}, {1, 1}});
   const auto n = rows.batch.n_tokens;
-  const std::vector<float> tables{1.0f, 0.1f, 0.01f, 0.5f, 0.02f, 0.003f};
-  const std::vector<std::int32_t> table_of{1, 0, 1};
-  device_array<float> freq(*dev, tables);
-  device_array<std::int32_t> of(*dev, table_of);
+  const std::vector<float> inv_freq{0.5f, 0.02f, 0.003f};
+  device_array<float> freq(*dev, inv_freq);
   device_array<float> cos(*dev, std::vector<float>(static_cast<std::size_t>(n * 3)));
   device_array<float> sin(*dev, std::vector<float>(static_cast<std::size_t>(n * 3)));
-  for (const bool apart : {false, true}) {
-    gpu::rope_angles(*dev, rows.batch, freq.data(), 6, gpu::view_2d(cos.data(), dtype::f32, n, 3),
-                     gpu::view_2d(sin.data(), dtype::f32, n, 3), 1.25f,
-                     apart ? of.data() : nullptr);
-    const auto c = cos.get(), s = sin.get();
-    for (std::size_t t = 0; t < static_cast<std::size_t>(n); ++t)
-      for (std::size_t d = 0; d < 3; ++d) {
-        const auto sequence = static_cast<std::size_t>(rows.sequence_of[t]);
-        const std::size_t table = apart ? static_cast<std::size_t>(table_of[sequence]) : 0;
-        const float angle = static_cast<float>(rows.positions[t]) * tables[table * 3 + d];
-        REQUIRE(c[t * 3 + d] == Approx(1.25 * std::cos(double{angle})).margin(1e-6));
-        REQUIRE(s[t * 3 + d] == Approx(1.25 * std::sin(double{angle})).margin(1e-6));
-      }
-  }
+  gpu::rope_angles(*dev, rows.batch, freq.data(), 6, gpu::view_2d(cos.data(), dtype::f32, n, 3),
+                   gpu::view_2d(sin.data(), dtype::f32, n, 3), 1.25f);
+  const auto c = cos.get(), s = sin.get();
+  for (std::size_t t = 0; t < static_cast<std::size_t>(n); ++t)
+    for (std::size_t d = 0; d < 3; ++d) {
+      const float angle = static_cast<float>(rows.positions[t]) * inv_freq[d];
+      REQUIRE(c[t * 3 + d] == Approx(1.25 * std::cos(double{angle})).margin(1e-6));
+      REQUIRE(s[t * 3 + d] == Approx(1.25 * std::sin(double{angle})).margin(1e-6));
+    }
 }
 
 TEST_CASE("16-bit floats round to nearest even and come back exactly") {

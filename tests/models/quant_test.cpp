@@ -285,3 +285,28 @@ TEST_CASE("parts that do not fit together are errors naming tensor, expected and
   CHECK(with("a.qweight", "I64", {8, 16}, std::string(1024, '\0')).find("must be I32 of 2") !=
         std::string::npos);
 }
+
+TEST_CASE("a matrix with a value that is not finite is refused when it is packed") {
+  test::safetensors_writer w;
+  for (const std::uint32_t bad : {0x7f800000U, 0xff800000U, 0x7fc00001U}) {
+    std::vector<std::uint32_t> values(16 * 40, 0x3f800000U);
+    values[16 * 40 - 1] = bad;
+    w.add("f32-" + std::to_string(bad), "F32", {16, 40}, raw_values(values));
+  }
+  for (const char* type : {"F16", "BF16"}) {
+    std::vector<std::uint16_t> values(17 * 24, 0x3c00);
+    values[16 * 24] = *type == 'F' ? 0x7c00 : 0xff80;
+    w.add(type, type, {17, 24}, raw_values(values));
+  }
+  w.add("finite", "F16", {1, 2}, raw_values(std::vector<std::uint16_t>{0x7bff, 0xfbff}));
+  const test::temp_folder f;
+  f.write("config.json", "{}");
+  f.write("model.safetensors", w.build());
+  const auto weights = open_good(f.path())->weights();
+  for (const tensor_info& t : weights->tensors()) {
+    CAPTURE(t.name);
+    auto packed = gpu::pack(shared_device(), weights->matrix(t.name).value(), t.name.c_str());
+    CHECK(packed.ok() == (t.name == "finite"));
+    if (!packed.ok()) CHECK(packed.detail() == t.name + ": every value must be finite");
+  }
+}

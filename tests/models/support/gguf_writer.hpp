@@ -21,11 +21,11 @@ inline std::string raw_string(std::string_view s) {
   return raw(std::uint64_t{s.size()}).append(s);
 }
 
-/// IEEE binary16 of a float that it represents exactly.
+/// IEEE binary16 of a float: cut off, not rounded, and zero where it is below the normal range.
 inline std::uint16_t half(float f) {
   const auto bits = std::bit_cast<std::uint32_t>(f);
-  if ((bits & 0x7fffffffU) == 0) return static_cast<std::uint16_t>(bits >> 16);
   const auto exponent = static_cast<int>((bits >> 23) & 0xff) - 127 + 15;
+  if (exponent <= 0) return static_cast<std::uint16_t>((bits >> 16) & 0x8000U); // small: to zero
   return static_cast<std::uint16_t>(((bits >> 16) & 0x8000U) |
                                     (static_cast<std::uint32_t>(exponent) << 10) |
                                     ((bits >> 13) & 0x3ffU));

@@ -1,0 +1,136 @@
+// `twill inspect`: what a model path holds, what it would take to run it, and what would be refused
+// and why. Reads headers and small files only; no weights are loaded.
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/base/units.hpp"
+#include "config/options.hpp"
+#include "gpu/device.hpp"
+#include "models/compute.hpp"
+#include "models/model.hpp"
+#include "tools/common/terminal.hpp"
+#include "tools/twill/commands.hpp"
+#include "tools/twill/footprint.hpp"
+#include "tools/twill/measure.hpp"
+#include "tools/twill/model_parts.hpp"
+
+namespace twill::tools {
+namespace {
+
+void heading(const std::string& text) {
+  std::printf("%s\n", painted(stream::out, ink::bold, text).c_str());
+}
+
+void row(const std::string& name, const std::string& value) {
+  std::printf("  %-22s %s\n", name.c_str(), printable(value).c_str());
+}
+
+void print_parts(const model_parts& parts) {
+  heading("model " + printable(parts.path));
+  row("format", parts.format);
+  for (const auto& [name, value] : parts.facts)
+    row(name, value);
+  for (const weight_share& share : parts.weights)
+    row("weights " + share.kind,
+        std::to_string(share.tensors) + " tensors, " + format_bytes(share.bytes));
+}
+
+std::string positions_text(const models::model_spec& spec) {
+  const models::rope_rule& rope = spec.rope;
+  if (!spec.alibi_slopes.empty()) return "ALiBi";
+  if (rope.kind == gpu::rope_kind::none) return "learned";
+  return std::string("rotary, ") +
+         (rope.kind == gpu::rope_kind::interleaved ? "interleaved" : "half-split") + ", " +
+         std::to_string(rope.rotary_dim) + " of " + std::to_string(spec.head_dim) + " dimensions";
+}
+
+void print_shapes(const models::model& model) {
+  const models::model_spec& spec = model.spec;
+  heading("as twill would run it");
+  row("name", model.name);
+  row("family", spec.family);
+  row("layers", std::to_string(spec.n_layers) + " of width " + std::to_string(spec.hidden_size) +
+                    ", MLP " + std::to_string(spec.mlp_size));
+  row("attention", std::to_string(spec.n_heads) + " heads of " + std::to_string(spec.head_dim) +
+                       ", " + std::to_string(spec.n_kv_heads) + " of keys and values");
+  row("positions", positions_text(spec));
+  if (spec.window > 0) row("sliding window", std::to_string(spec.window) + " tokens");
+  row("vocabulary", std::to_string(spec.vocab_size) + (spec.tied_head ? ", tied head" : ""));
+  row("context", std::to_string(spec.context_length) + " tokens");
+  row("quantization", model.quantization);
+  row("tokenizer", model.text->kind() + ", " + std::to_string(model.text->vocab_size()) +
+                       " tokens, " + std::to_string(model.text->end_ids().size()) + " end ids");
+}
+
+void print_memory(const models::model& model, const models::compute_choice& types,
+                  const gpu::device_info& device) {
+  const config::options options;
+  const footprint need = footprint_of(model, types, options);
+  const std::int64_t free = available_memory();
+  const std::int64_t budget =
+      device.kind == "host" ? std::min(device.memory_bytes, free) : device.memory_bytes;
+  heading("memory, " + std::string(gpu::name_of(types.compute)) + " compute, " +
+          gpu::name_of(types.kv_type) + " KV");
+  row(device.kind + " memory", format_bytes(budget) + " for weights and KV");
+  if (device.kind != "host") row("host memory", format_bytes(free) + " available");
+  row("weights", format_bytes(need.weight_bytes));
+  row("KV per token", format_bytes(need.kv_bytes_per_token));
+  for (std::int64_t tokens = 1024;; tokens *= 4) {
+    tokens = std::min<std::int64_t>(tokens, need.context_tokens);
+    const std::int64_t kv = tokens * need.kv_bytes_per_token;
+    const std::int64_t all = need.weight_bytes + kv;
+    row("at " + std::to_string(tokens) + " tokens",
+        format_bytes(kv) + " of KV, " + format_bytes(all) + " in all, " +
+            (all <= budget ? "fits" : "does not fit " + device.kind + " memory"));
+    if (tokens == need.context_tokens) break;
+  }
+}
+
+/// Everything about a model that opened; what is refused on the way is added to `refused`.
+void print_model(const models::model& model, const model_parts& parts,
+                 std::vector<std::string>& refused) {
+  print_shapes(model);
+  row("chat template", model.chat == nullptr    ? "none: chat requests are refused"
+                       : parts.has_own_template ? "the model's own"
+                                                : "the family's known convention");
+  const auto device = gpu::device::open({});
+  if (!device.ok()) return refused.push_back(device.detail());
+  const config::options defaults;
+  const auto types = models::resolve_compute(defaults.model.compute, defaults.kv.type,
+                                             *model.weights, device.value()->info());
+  if (!types.ok()) return refused.push_back(types.detail());
+  print_memory(model, types.value(), device.value()->info());
+}
+
+int run_inspect(const std::string& path) {
+  model_parts parts = read_parts(path);
+  print_parts(parts);
+  const auto opened = models::open_model(path);
+  if (opened.ok())
+    print_model(*opened.value(), parts, parts.refused);
+  else if (std::find(parts.refused.begin(), parts.refused.end(), opened.detail()) ==
+           parts.refused.end())
+    parts.refused.push_back(opened.detail());
+  heading("refused");
+  if (parts.refused.empty()) row("nothing", "twilld would serve this model");
+  for (const std::string& reason : parts.refused)
+    std::printf("  %s\n", printable(reason).c_str());
+  return parts.refused.empty() ? status_ok : status_failure;
+}
+
+} // namespace
+
+void add_inspect(CLI::App& root, int& status) {
+  auto* command = root.add_subcommand(
+      "inspect", "print what a model holds, what it would need, and what would be refused");
+  auto path = std::make_shared<std::string>();
+  command->add_option("model", *path, "folder, GGUF file or dummy:PRESET")->required();
+  command->callback([path, &status] { status = run_inspect(*path); });
+}
+
+} // namespace twill::tools

@@ -1,0 +1,118 @@
+#include "tools/twill/model_parts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string_view>
+#include <system_error>
+
+#include "config/base/value.hpp"
+#include "models/checkpoint.hpp"
+#include "models/folder.hpp"
+#include "models/gguf/file.hpp"
+#include "models/synth/dummy.hpp"
+#include "models/tokenizer/folder_tokenizer.hpp"
+#include "models/tokenizer/gguf_tokenizer.hpp"
+
+namespace twill::tools {
+namespace {
+
+/// A member of config.json as one line; empty when absent or no plain value.
+std::string text_of(const value& config, const char* key) {
+  const value* v = config.find(key);
+  if (v == nullptr) return {};
+  if (const auto* list = v->as_list(); list != nullptr && !list->empty()) v = &list->front();
+  if (const auto* s = v->as_string()) return *s;
+  if (const auto* i = v->as_int()) return std::to_string(*i);
+  return {};
+}
+
+void add_config(const value& config, model_parts& parts) {
+  for (const char* key : {"model_type", "architectures", "torch_dtype", "transformers_version"})
+    if (std::string text = text_of(config, key); !text.empty())
+      parts.facts.emplace_back(key, std::move(text));
+  if (const value* packed = config.find("quantization_config"))
+    parts.facts.emplace_back("quantization_config", text_of(*packed, "quant_method") + ", " +
+                                                        text_of(*packed, "bits") + " bits, group " +
+                                                        text_of(*packed, "group_size"));
+}
+
+void add_weights(const models::checkpoint& weights, model_parts& parts) {
+  std::map<std::string, weight_share> by_kind;
+  for (const models::tensor_info& t : weights.tensors()) {
+    weight_share& share = by_kind[t.type];
+    share.kind = t.type;
+    ++share.tensors;
+    share.bytes += t.bytes;
+  }
+  for (auto& [kind, share] : by_kind)
+    parts.weights.push_back(std::move(share));
+  std::sort(parts.weights.begin(), parts.weights.end(),
+            [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+}
+
+void read_dummy(model_parts& parts) {
+  parts.format = "dummy, made from a seed";
+  const auto opened = models::synth::open_dummy(parts.path);
+  if (!opened.ok()) return parts.refused.push_back(opened.detail());
+  add_config(opened.value().config, parts);
+  add_weights(*opened.value().weights, parts);
+  parts.has_own_template = opened.value().tokenizer_config.find("chat_template") != nullptr;
+}
+
+void read_gguf(model_parts& parts) {
+  const auto file = models::gguf::file::open(parts.path);
+  if (!file.ok()) return parts.refused.push_back(file.detail());
+  const models::gguf::metadata& meta = file.value()->meta();
+  parts.format = "GGUF v" + std::to_string(file.value()->version());
+  for (const char* key :
+       {"general.architecture", "general.name", "tokenizer.ggml.model", "tokenizer.ggml.pre"})
+    if (const auto* text = meta.find<std::string>(key)) parts.facts.emplace_back(key, *text);
+  add_weights(*file.value(), parts);
+  parts.has_own_template = meta.has("tokenizer.chat_template");
+  const auto text = models::make_gguf_tokenizer(meta);
+  if (!text.ok()) parts.refused.push_back(parts.path + ": " + text.detail());
+}
+
+void read_folder(model_parts& parts) {
+  parts.format = "Hugging Face folder";
+  const auto opened = models::folder::open(parts.path);
+  if (!opened.ok()) return parts.refused.push_back(opened.detail());
+  const models::folder& folder = *opened.value();
+  add_config(folder.config(), parts);
+  add_weights(*folder.weights(), parts);
+  const value* text_config = folder.tokenizer_config();
+  std::error_code ignored;
+  parts.has_own_template =
+      (text_config != nullptr && text_config->find("chat_template") != nullptr) ||
+      std::filesystem::exists(folder.path() + "/chat_template.jinja", ignored);
+  const auto text =
+      models::make_folder_tokenizer(folder.path(), text_of(folder.config(), "model_type"),
+                                    folder.config(), text_config, folder.generation_config());
+  if (!text.ok()) parts.refused.push_back(text.detail());
+}
+
+bool is_gguf(const std::string& path) {
+  std::array<char, 4> magic{};
+  std::ifstream in(path, std::ios::binary);
+  in.read(magic.data(), magic.size());
+  return std::string_view(magic.data(), magic.size()) == "GGUF";
+}
+
+} // namespace
+
+model_parts read_parts(const std::string& path) {
+  model_parts parts;
+  parts.path = path;
+  if (models::synth::is_dummy(path))
+    read_dummy(parts);
+  else if (is_gguf(path))
+    read_gguf(parts);
+  else
+    read_folder(parts);
+  return parts;
+}
+
+} // namespace twill::tools
