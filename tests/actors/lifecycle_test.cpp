@@ -35,9 +35,11 @@ TEST_CASE("a failed step fails its own requests; the others go on with the same 
   REQUIRE(b.ready());
   std::vector<recorder> all(6);
   std::vector<actors::request_id> ids;
-  for (int i = 0; i < 4; ++i)
-    ids.push_back(
-        b.port.submit(endless(prompt_of(i, 9), 150), all[static_cast<std::size_t>(i)].callback()));
+  for (int i = 0; i < 4; ++i) {
+    recorder& r = all[static_cast<std::size_t>(i)];
+    ids.push_back(b.port.submit(endless(prompt_of(i, 9), 150), r.callback()));
+    REQUIRE(eventually([&] { return r.n_events() > 0; })); // in the queue before the next one
+  }
   plan->allow(5);
   REQUIRE(all[0].wait_tokens(3));
   REQUIRE(plan->step_waits());

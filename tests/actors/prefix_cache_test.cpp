@@ -305,6 +305,25 @@ TEST_CASE("the next turn of a chat begins after the answer of the last", "[actor
   }
 }
 
+TEST_CASE("the token that stopped a text has no KV to be found", "[actors]") {
+  bench b;
+  REQUIRE(b.ready());
+  for (int length = 5; length < 13; ++length) { // the stop falls on every place in a block
+    const std::string prompt = prompt_of(length, length);
+    const std::string whole = alone(prompt, 6);
+    if (whole.size() < 6) continue; // drew the end id, which has no text
+    auto what = endless(prompt, 20);
+    what.sampling.stop_token_ids = {whole[5]};
+    const auto at = whole.find(whole[5]);
+    auto r = finished(b, what);
+    CHECK(r.text() == whole.substr(0, at));
+    const std::string next = prompt + whole.substr(0, at + 1) + "more";
+    auto then = finished(b, endless(next, 10));
+    CHECK(then.text() == alone(next, 10));
+    CHECK(then.use().cached_tokens == (length + static_cast<std::int32_t>(at)) / 4 * 4);
+  }
+}
+
 TEST_CASE("a prefix that still runs is shared with who comes meanwhile", "[actors]") {
   auto plan = std::make_shared<script>();
   plan->delay_us = 500;
