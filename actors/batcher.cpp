@@ -37,20 +37,26 @@ public:
   /// While the allocator answers, other messages wait: planning sees one consistent state.
   void pump() {
     if (drop_released()) return;
-    if (core->wants_plan()) {
-      if (auto change = core->plan()) {
-        if (change->grows.empty() && change->forks.empty())
-          send_plan({});
-        else
-          ask_allocator(std::move(*change), [this](const kv_grant& grant) { send_plan(grant); });
-        return;
-      }
-      if (drop_released()) return; // a preemption freed blocks at once
-    }
-    core->publish();
+    if (!core->wants_plan()) return core->publish();
+    if (auto queries = core->look_up())
+      ask_allocator(std::move(*queries), [this](const kv_grant&) { plan(); });
+    else
+      plan();
   }
 
 private:
+  void plan() {
+    if (auto change = core->plan()) {
+      if (change->grows.empty() && change->forks.empty())
+        send_plan({});
+      else
+        ask_allocator(std::move(*change), [this](const kv_grant& grant) { send_plan(grant); });
+      return;
+    }
+    if (drop_released()) return; // a preemption freed blocks at once
+    core->publish();
+  }
+
   /// True when there was something to drop: pump() goes on when that is done.
   bool drop_released() {
     auto drops = core->take_drops();

@@ -98,12 +98,14 @@ std::optional<kv_change> batcher_core::take_drops() {
     forget(r);
   }
   if (!change.reset && change.drops.empty()) return std::nullopt;
+  change.enters = std::exchange(enters_, {});
   return change;
 }
 
 void batcher_core::forget(const released& r) {
   const auto e = sequences_.find(r.id);
   e->second.blocks.clear();
+  e->second.entered = 0;
   const auto owner = requests_.find(e->second.request);
   if (r.opened) owner->second.running -= 1;
   if (!r.gone) return;
@@ -113,21 +115,27 @@ void batcher_core::forget(const released& r) {
   requests_.erase(owner);
 }
 
-void batcher_core::note_blocks(const kv_grant& counts) {
-  free_blocks_ = counts.free_blocks;
-  used_blocks_ = counts.used_blocks;
+void batcher_core::note_blocks(kv_grant& answer) {
+  free_blocks_ = answer.free_blocks;
+  used_blocks_ = answer.used_blocks;
+  matches_ = std::move(answer.matches);
 }
 
 std::optional<kv_change> batcher_core::plan() {
-  planner_.plan(free_blocks_, decided_);
+  hits_.clear();
+  for (const prefix_match& m : matches_)
+    hits_.push_back({m.id, static_cast<std::int32_t>(m.blocks.size()), m.n_idle});
+  planner_.plan(free_blocks_, decided_, hits_);
   if (decided_.preempted > 0) {
     stats_.update(
         [&](engine_stats& s) { s.preemptions += static_cast<std::uint64_t>(decided_.preempted); });
   }
-  if (decided_.rows.empty()) return std::nullopt;
   kv_change change;
+  begin_reused(change);
+  if (decided_.rows.empty()) return std::nullopt;
   change.grows = decided_.grows;
   change.forks = decided_.forks;
+  if (!change.grows.empty() || !change.forks.empty()) change.enters = std::exchange(enters_, {});
   return change;
 }
 
@@ -138,7 +146,10 @@ step_plan_ptr batcher_core::make_plan(const kv_grant& grant, steady_clock::time_
   plan->closes = std::exchange(closes_, {});
   for (sequence_id id : decided_.opened) {
     entry& e = sequences_.at(id);
-    if (e.scheduled == steady_clock::time_point{}) e.scheduled = now;
+    if (e.scheduled == steady_clock::time_point{}) {
+      e.scheduled = now;
+      if (e.choice == 0) note_first_admission(e);
+    }
     requests_.at(e.request).running += 1;
     plan->opens.push_back({id, e.spec, e.output, e.blocks});
   }
@@ -171,8 +182,10 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   for (const planned_row& row : plan->rows) {
     step_tokens += static_cast<std::uint64_t>(row.n_tokens);
     const bool drew = drawn != result.drawn.end() && drawn->id == row.id;
+    entry& e = sequences_.at(row.id);
+    // A row that should have drawn and did not was skipped.
+    if (drew || !row.draws) enter_computed(row.id, e, row.first_position + row.n_tokens);
     if (drew) {
-      entry& e = sequences_.at(row.id);
       deliver(row.id, e, *drawn++, result, now);
       if (e.output.size() == 1 && e.choice == 0) prompt_tokens += e.spec.prompt->size();
     }
@@ -195,7 +208,8 @@ void batcher_core::deliver(sequence_id id, entry& e, const drawn_token& drawn,
   if (e.output.size() > 1) gaps_seconds_.push_back(seconds(now - e.last_token));
   e.last_token = now;
   // A token drawn by a step that was prepared before the end was known is dropped.
-  if (e.finished || find(e.request) == nullptr) return;
+  const request_entry* owner = find(e.request);
+  if (e.finished || owner == nullptr) return;
   token_ready out;
   out.choice = e.choice;
   out.token = drawn.token;
@@ -205,6 +219,7 @@ void batcher_core::deliver(sequence_id id, entry& e, const drawn_token& drawn,
   const auto first = result.top.begin() + drawn.first_top;
   out.top.assign(first, first + drawn.n_top);
   out.scheduled = e.scheduled;
+  out.cached_tokens = owner->cached_tokens;
   if (out.stopped || out.length) {
     e.finished = true;
     planner_.leave(id);
@@ -226,9 +241,13 @@ void batcher_core::step_failed(std::uint64_t epoch, const std::string& detail) {
 void batcher_core::lose_executor() {
   outstanding_.clear();
   closes_.clear();
+  enters_.clear();
+  matches_.clear();
   planner_.forget_device();
-  for (auto& [id, e] : sequences_)
+  for (auto& [id, e] : sequences_) {
     e.blocks.clear();
+    e.entered = 0;
+  }
   for (auto& [id, r] : requests_)
     r.running = 0;
   reset_blocks_ = true;

@@ -23,6 +23,8 @@ struct batcher_limits {
   plan_limits plan;
   std::int32_t max_queued = 1024; ///< requests beyond what runs
   std::int64_t total_blocks = 0;
+  std::int32_t shareable_length =
+      0; ///< longest sequence whose KV is a matter of its tokens; 0: any
 };
 
 class batcher_core {
@@ -49,10 +51,13 @@ public:
 
   /// Leases to drop, to be applied before the next plan; nothing when there are none.
   std::optional<kv_change> take_drops();
-  /// The allocator's counts after a change.
-  void note_blocks(const kv_grant& counts);
+  /// The allocator's answer to a change: its counts and matches.
+  void note_blocks(kv_grant& answer);
   /// Room for another plan and an executor to run it.
   bool wants_plan() const { return executor_up_ && outstanding_.size() < 2; }
+  /// Asks which prefixes of the next admissions are cached; nothing when there is none to ask for.
+  /// Answered before plan(), with no other change between.
+  std::optional<kv_change> look_up();
   /// Decides a step; nothing when no sequence can be scheduled now (preemptions may have made
   /// take_drops() worth calling again). The change must be granted before make_plan().
   std::optional<kv_change> plan();
@@ -74,6 +79,7 @@ private:
     sequence_spec spec;
     std::vector<std::int32_t> output;
     std::vector<std::int32_t> blocks; ///< its table
+    std::int32_t entered = 0;         ///< blocks of it whose tokens the allocator was told
     bool finished = false;            ///< its session knows of its end
     steady_clock::time_point scheduled;
     steady_clock::time_point last_token;
@@ -81,8 +87,9 @@ private:
   struct request_entry {
     sequence_id first = 0;
     std::int32_t n_choices = 0;
-    std::int32_t left = 0;    ///< sequences not yet forgotten
-    std::int32_t running = 0; ///< of these, in the running set
+    std::int32_t left = 0;          ///< sequences not yet forgotten
+    std::int32_t running = 0;       ///< of these, in the running set
+    std::int32_t cached_tokens = 0; ///< of the prompt, when it was first admitted
     bool released = false;
   };
 
@@ -91,6 +98,12 @@ private:
   void deliver(sequence_id id, entry& e, const drawn_token& drawn, const step_result& result,
                steady_clock::time_point now);
   void fail(request_id request, const request_error& why);
+  bool shareable(std::int32_t n_tokens) const;
+  std::vector<std::int32_t> known_tokens(const entry& e, std::int32_t first,
+                                         std::int32_t last) const;
+  void enter_computed(sequence_id id, entry& e, std::int32_t computed);
+  void begin_reused(kv_change& change);
+  void note_first_admission(const entry& e);
   void forget(const released& r);
   void lose_executor();
 
@@ -106,9 +119,13 @@ private:
   std::uint64_t step_number_ = 0;
   std::vector<step_plan_ptr> outstanding_; ///< at most 2, oldest first
   decision decided_;
-  std::vector<released> released_;   ///< reused
-  std::vector<sequence_id> closes_;  ///< for the next plan
-  std::vector<double> gaps_seconds_; ///< of the step being handled
+  std::vector<sequence_id> candidates_; ///< reused
+  std::vector<prefix_hit> hits_;        ///< reused
+  std::vector<prefix_match> matches_;   ///< the answer to look_up()
+  std::vector<prefix_entry> enters_;    ///< for the next kv_change
+  std::vector<released> released_;      ///< reused
+  std::vector<sequence_id> closes_;     ///< for the next plan
+  std::vector<double> gaps_seconds_;    ///< of the step being handled
   std::int64_t free_blocks_ = 0;
   std::int64_t used_blocks_ = 0;
   bool reset_blocks_ = false; ///< the next kv_change begins with a reset

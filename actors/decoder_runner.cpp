@@ -130,6 +130,7 @@ private:
                   std::to_string(d.threads) + " threads)";
     info.block_tokens = options_.kv.block_tokens;
     info.max_context_tokens = context_of(model.spec);
+    info.shareable_length = model.spec.shareable_length();
     return info;
   }
 

@@ -12,10 +12,12 @@ struct kv_allocator_state {
   const char* name = "kv_allocator";
 
   kv_grant apply(const kv_change& change) {
-    if (change.reset) pool->reset();
-    for (sequence_id id : change.drops)
-      pool->drop(id);
     kv_grant grant;
+    if (change.reset) pool->reset();
+    for (const lease_reuse& r : change.reuses) {
+      const bool reused = pool->reuse(r);
+      TWILL_ASSERT(reused, "nothing changes between a match and its use");
+    }
     for (const lease_growth& g : change.grows) {
       const bool granted = pool->grow(g.id, g.n_blocks, grant.blocks);
       TWILL_ASSERT(granted, "the planner asks for free blocks only");
@@ -24,7 +26,14 @@ struct kv_allocator_state {
       const bool forked = pool->fork(f.id, f.from, f.n_blocks);
       TWILL_ASSERT(forked, "a fork's source holds its prompt's blocks");
     }
-    grant.free_blocks = pool->free();
+    // After the grows, which were planned with the counts from before: an entry may take a cached
+    // block into use.
+    for (const prefix_entry& e : change.enters)
+      pool->enter(e);
+    for (sequence_id id : change.drops)
+      pool->drop(id);
+    pool->look_up(change.queries, grant.matches);
+    grant.free_blocks = pool->available();
     grant.used_blocks = pool->used();
     return grant;
   }
@@ -32,15 +41,16 @@ struct kv_allocator_state {
 
 kv_allocator_actor::behavior_type
 kv_allocator_behavior(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
-                      std::int32_t n_blocks) {
-  self->state.pool = std::make_unique<block_pool>(n_blocks);
+                      std::int32_t n_blocks, std::int32_t block_tokens) {
+  self->state.pool = std::make_unique<block_pool>(n_blocks, block_tokens);
   return {[self](const kv_change& change) { return self->state.apply(change); }};
 }
 
 } // namespace
 
-kv_allocator_actor spawn_kv_allocator(caf::actor_system& system, std::int32_t n_blocks) {
-  return system.spawn(kv_allocator_behavior, n_blocks);
+kv_allocator_actor spawn_kv_allocator(caf::actor_system& system, std::int32_t n_blocks,
+                                      std::int32_t block_tokens) {
+  return system.spawn(kv_allocator_behavior, n_blocks, block_tokens);
 }
 
 } // namespace twill::actors

@@ -7,6 +7,7 @@
 
 namespace twill::actors {
 
-kv_allocator_actor spawn_kv_allocator(caf::actor_system& system, std::int32_t n_blocks);
+kv_allocator_actor spawn_kv_allocator(caf::actor_system& system, std::int32_t n_blocks,
+                                      std::int32_t block_tokens);
 
 } // namespace twill::actors

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/policy/block_pool.hpp"
 #include "actors/policy/planner.hpp"
 #include "actors/port/engine_port.hpp"
 #include "actors/step_runner.hpp"
@@ -64,6 +65,7 @@ struct token_ready {
   float logprob = 0;
   std::vector<std::pair<std::int32_t, float>> top; ///< most likely first
   steady_clock::time_point scheduled;              ///< when the choice first entered a step
+  std::int32_t cached_tokens = 0; ///< of the request's prompt, found computed at admission
 };
 /// session -> batcher: a stop string was found; the choice's further tokens are not wanted.
 struct finish_choice {
@@ -84,15 +86,19 @@ struct resume_request {
 
 /// batcher -> kv_allocator: applied in member order, as one change.
 struct kv_change {
-  bool reset = false;              ///< the device lost its KV: every lease ends
-  std::vector<sequence_id> drops;  ///< leases that end
-  std::vector<lease_growth> grows; ///< blocks to add to a lease (begun when unknown)
-  std::vector<lease_fork> forks;   ///< leases that begin by sharing another's first blocks
+  bool reset = false; ///< the device lost its KV: every lease ends, nothing stays cached
+  std::vector<lease_reuse> reuses;   ///< leases that begin with a match of the last answer
+  std::vector<lease_growth> grows;   ///< blocks to add to a lease (begun when unknown)
+  std::vector<lease_fork> forks;     ///< leases that begin by sharing another's first blocks
+  std::vector<prefix_entry> enters;  ///< full blocks that finished steps have computed
+  std::vector<sequence_id> drops;    ///< leases that end
+  std::vector<prefix_query> queries; ///< answered by `matches`
 };
 /// kv_allocator -> batcher.
 struct kv_grant {
-  std::vector<std::int32_t> blocks; ///< ids for `grows`, one after the other; all or nothing
-  std::int64_t free_blocks = 0;
+  std::vector<std::int32_t> blocks;  ///< ids for `grows`, one after the other; all or nothing
+  std::vector<prefix_match> matches; ///< for `queries`, in their order
+  std::int64_t free_blocks = 0;      ///< that can be granted, cached ones among them
   std::int64_t used_blocks = 0;
 };
 
@@ -101,7 +107,7 @@ struct slot_open {
   sequence_id id = 0;
   sequence_spec spec;
   std::vector<std::int32_t> output; ///< tokens drawn so far
-  std::vector<std::int32_t> blocks; ///< blocks it shares from the start
+  std::vector<std::int32_t> blocks; ///< blocks it shares from the start, computed already
 };
 /// batcher -> executor: one step, prepared while the one before it runs. A decode row names no
 /// token: it takes the one drawn last for its sequence.

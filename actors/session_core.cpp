@@ -143,6 +143,7 @@ void session_core::token(const token_ready& what, steady_clock::time_point now) 
   note_times(what, now);
   c.n_tokens += 1;
   use_.completion_tokens += 1;
+  use_.cached_tokens = what.cached_tokens;
   event e;
   e.choice = what.choice;
   fill_tokens(what, e);

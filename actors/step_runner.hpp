@@ -31,6 +31,8 @@ struct runner_info {
   std::int32_t block_tokens = 0;
   std::int32_t max_context_tokens = 0; ///< prompt + output per sequence
   std::int64_t memory_used_bytes = 0;
+  /// Sequences up to this length have KV that depends on their tokens alone; 0: all have.
+  std::int32_t shareable_length = 0;
 };
 
 /// How one row of logits is drawn from. Spans and pointers are valid during run() only.

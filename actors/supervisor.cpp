@@ -113,10 +113,12 @@ private:
   void start_batcher() {
     const auto& scheduler = shared_->options.scheduler;
     batcher_limits limits;
-    limits.plan = {scheduler.max_step_tokens, scheduler.max_running, info_.block_tokens};
+    limits.plan = {scheduler.max_step_tokens, scheduler.max_running, info_.block_tokens,
+                   shared_->options.kv.prefix_cache};
     limits.max_queued = scheduler.max_queued;
     limits.total_blocks = info_.n_blocks;
-    kv_ = spawn_kv_allocator(self_->system(), info_.n_blocks);
+    limits.shareable_length = info_.shareable_length;
+    kv_ = spawn_kv_allocator(self_->system(), info_.n_blocks, info_.block_tokens);
     batcher_ = spawn_batcher(self_->system(), limits,
                              std::shared_ptr<stats_board>(shared_, &shared_->stats), kv_);
     self_->monitor(kv_);

@@ -28,6 +28,7 @@ struct kv_options {
   std::int64_t memory_bytes = 0;  ///< hard cap of all KV blocks, bytes; 0: a share of free memory
   std::int32_t block_tokens = 16; ///< positions per block, power of two, 8..256
   std::string type = "auto"; ///< auto | f32 | f16 | bf16 | int8: element type of keys and values
+  bool prefix_cache = true;  ///< keep computed prefixes for prompts that begin with the same tokens
 };
 
 /// [scheduler]: what one step may hold.

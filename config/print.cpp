@@ -17,6 +17,8 @@ std::string type_words(const key& k) {
     return "bytes (integer or \"512 MiB\")";
   case key_kind::time:
     return "time (\"30s\" or integer milliseconds)";
+  case key_kind::flag:
+    return "boolean";
   case key_kind::list:
     break;
   }

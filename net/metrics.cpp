@@ -101,6 +101,10 @@ private:
     counter(to, "num_preemptions_total", "Sequences preempted", s.preemptions);
     counter(to, "prompt_tokens_total", "Prompt tokens processed", s.prompt_tokens);
     counter(to, "generation_tokens_total", "Tokens generated", s.generation_tokens);
+    counter(to, "prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache",
+            s.prefix_cache_queries);
+    counter(to, "prefix_cache_hits_total", "Prompt tokens whose KV the prefix cache had",
+            s.prefix_cache_hits);
     counter(to, "engine_steps_total", "Forward passes", s.steps);
     counter(to, "executor_restarts_total", "Times the executor was restarted", s.executor_restarts);
     MetricFamily finished{"twill:request_success_total",

@@ -6,6 +6,11 @@
 
 namespace twill::actors {
 
+namespace {
+/// Of prompts that are looked up for one plan: bounds the time that a long queue takes.
+constexpr std::int64_t most_blocks_looked_up = 4096;
+} // namespace
+
 /// What is left of a step while it is being filled, and what it lacked.
 struct planner::budget {
   std::int32_t tokens = 0;
@@ -62,9 +67,26 @@ void planner::resume(sequence_id id) {
   if (sequence* s = find(id)) s->paused = false;
 }
 
-void planner::plan(std::int64_t free_blocks, decision& out) {
+void planner::candidates(std::vector<sequence_id>& out) const {
+  out.clear();
+  if (!limits_.prefix_cache) return;
+  auto slots = static_cast<std::size_t>(limits_.max_running);
+  slots -= std::min(slots, running_.size());
+  std::int64_t blocks = 0;
+  for (const auto& [id, s] : waiting_) {
+    if (slots == 0 || blocks >= most_blocks_looked_up) return;
+    if (s.paused) continue;
+    --slots;
+    if (s.blocks > 0) continue;
+    blocks += blocks_for(s.known());
+    out.push_back(id);
+  }
+}
+
+void planner::plan(std::int64_t free_blocks, decision& out, std::span<const prefix_hit> hits) {
   out.opened.clear();
   out.rows.clear();
+  out.reuses.clear();
   out.grows.clear();
   out.forks.clear();
   out.preempted = 0;
@@ -72,7 +94,7 @@ void planner::plan(std::int64_t free_blocks, decision& out) {
   plan_decodes(left, out);
   plan_prefills(left, out);
   // While a running sequence starves, nobody new may take the blocks that come free.
-  if (left.missing_blocks == 0) admit(left, out);
+  if (left.missing_blocks == 0) admit(left, hits, out);
   // Followers are for the next step at the earliest, when their leader's KV is there.
   for (sequence_id leader : prompts_planned_)
     fork_followers(leader, out);
@@ -110,7 +132,7 @@ void planner::plan_prefills(budget& left, decision& out) {
   }
 }
 
-void planner::admit(budget& left, decision& out) {
+void planner::admit(budget& left, std::span<const prefix_hit> hits, decision& out) {
   for (auto i = waiting_.begin(); i != waiting_.end() && left.tokens > 0;) {
     auto next = std::next(i);
     const sequence_id id = i->first;
@@ -123,28 +145,46 @@ void planner::admit(budget& left, decision& out) {
       left.full = true;
       return;
     }
+    prefix_hit hit;
+    if (limits_.prefix_cache && s.blocks == 0) {
+      if (hits.empty()) return; // not looked up yet: in the next plan
+      hit = hits.front();
+      TWILL_ASSERT(hit.id == id, "hits come in the order of the candidates");
+      hits = hits.subspan(1);
+    }
     // One spare block for each running sequence, so that an admission does not cause a preemption
     // in the very next steps.
-    const std::int64_t need = blocks_for(s.known()) - s.blocks;
+    const std::int64_t need = blocks_for(s.known()) - s.blocks - hit.n_blocks;
+    const std::int64_t taken = need + hit.n_idle;
     const std::int64_t spare = static_cast<std::int64_t>(running_.size());
-    if (need + spare > left.blocks) {
+    if (taken + spare > left.blocks) {
       left.head = id;
-      left.head_missing = need + spare - left.blocks;
+      left.head_missing = taken + spare - left.blocks;
       return;
     }
-    if (need > 0) {
-      out.grows.push_back({id, static_cast<std::int32_t>(need)});
-      s.blocks += static_cast<std::int32_t>(need);
-      left.blocks -= need;
-    }
-    s.opened = true;
-    out.opened.push_back(id);
+    left.blocks -= taken;
+    open(id, s, hit, out);
     running_.insert(waiting_.extract(i));
     const std::int32_t n = std::min(s.remaining(), left.tokens);
     add_row(id, s, n, out);
     left.tokens -= n;
     i = next;
   }
+}
+
+void planner::open(sequence_id id, sequence& s, const prefix_hit& hit, decision& out) {
+  if (hit.n_blocks > 0) {
+    s.blocks = hit.n_blocks;
+    s.computed = hit.n_blocks * limits_.block_tokens;
+    TWILL_ASSERT(s.remaining() > 0, "a hit leaves a token whose logits are drawn from");
+    out.reuses.push_back(id);
+  }
+  if (const std::int32_t need = blocks_for(s.known()) - s.blocks; need > 0) {
+    out.grows.push_back({id, need});
+    s.blocks += need;
+  }
+  s.opened = true;
+  out.opened.push_back(id);
 }
 
 void planner::add_row(sequence_id id, sequence& s, std::int32_t n_tokens, decision& out) {

@@ -10,13 +10,16 @@
 // its known tokens (paused ones are taken first). The oldest sequence can therefore always go on,
 // and every request that fits the pool alone ends. The choices of one request share the full blocks
 // of their prompt: the first choice computes them, the others wait for that and then fork its
-// lease. Steps are planned ahead of their results: a sequence that leaves keeps its blocks until no
+// lease. Before a plan the pool may be asked which blocks of the sequences next in line it has
+// cached (candidates()); an admission then begins after those, and only what they lack is granted.
+// Steps are planned ahead of their results: a sequence that leaves keeps its blocks until no
 // outstanding step has a row of it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 namespace twill::actors {
@@ -28,6 +31,7 @@ struct plan_limits {
   std::int32_t max_step_tokens = 512;
   std::int32_t max_running = 256; ///< lowered to max_step_tokens where that is less
   std::int32_t block_tokens = 16;
+  bool prefix_cache = false; ///< whoever begins without blocks is admitted with a prefix_hit only
 };
 
 struct new_sequence {
@@ -56,10 +60,18 @@ struct lease_fork {
   std::int32_t n_blocks = 0; ///< the first n_blocks of `from`, shared
 };
 
+/// What the pool has cached of a candidate: it may begin with these full blocks.
+struct prefix_hit {
+  sequence_id id = 0;
+  std::int32_t n_blocks = 0; ///< of its known tokens but the last, at most
+  std::int32_t n_idle = 0;   ///< of these, counted as free: not for hits before this one
+};
+
 /// What plan() decided. `rows` may be empty.
 struct decision {
   std::vector<sequence_id> opened; ///< entered the running set
   std::vector<planned_row> rows;
+  std::vector<sequence_id> reuses; ///< leases that begin with a hit's blocks; before all grows
   std::vector<lease_growth> grows;
   std::vector<lease_fork> forks;
   std::int32_t preempted = 0;
@@ -83,8 +95,11 @@ public:
   void pause(sequence_id id);
   void resume(sequence_id id);
 
-  /// Decides the next step; `free_blocks` is the pool's free count now.
-  void plan(std::int64_t free_blocks, decision& out);
+  /// Who may be admitted by the next plan and holds nothing yet, in order; with a prefix cache.
+  void candidates(std::vector<sequence_id>& out) const;
+  /// Decides the next step; `free_blocks` is what the pool can grant now, `hits` its answer for
+  /// candidates(), in their order.
+  void plan(std::int64_t free_blocks, decision& out, std::span<const prefix_hit> hits = {});
   /// A row of an outstanding step came back. `draws` as planned; `drew`: it did bring a token.
   void row_done(sequence_id id, bool draws, bool drew);
   /// The device lost its KV and no outstanding step will come back: everything is to be computed
@@ -127,7 +142,8 @@ private:
   sequence* find(sequence_id id, table** where = nullptr);
   void plan_decodes(budget& left, decision& out);
   void plan_prefills(budget& left, decision& out);
-  void admit(budget& left, decision& out);
+  void admit(budget& left, std::span<const prefix_hit> hits, decision& out);
+  void open(sequence_id id, sequence& s, const prefix_hit& hit, decision& out);
   void add_row(sequence_id id, sequence& s, std::int32_t n_tokens, decision& out);
   void fork_followers(sequence_id leader, decision& out);
   void make_room(const budget& left, decision& out);

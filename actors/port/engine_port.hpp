@@ -143,6 +143,8 @@ struct engine_stats {
   std::int32_t kv_block_tokens = 0;
   std::uint64_t prompt_tokens = 0;
   std::uint64_t generation_tokens = 0;
+  std::uint64_t prefix_cache_queries = 0; ///< prompt tokens looked up, by the first admissions
+  std::uint64_t prefix_cache_hits = 0;    ///< of these, found computed
   std::uint64_t preemptions = 0;
   std::uint64_t steps = 0;
   std::uint64_t finished_stop = 0;

@@ -36,6 +36,8 @@ const std::vector<key>& rows() {
        "positions per KV block"},
       {"kv.type", TWILL_SLOT(kv.type), "", one_of({"auto", "f32", "f16", "bf16", "int8"}),
        "element type of keys and values"},
+      {"kv.prefix_cache", TWILL_SLOT(kv.prefix_cache), "", either(),
+       "keep computed prefixes for prompts that begin with the same tokens"},
 
       {"scheduler.max_step_tokens", TWILL_SLOT(scheduler.max_step_tokens), "tokens",
        between(1, 65536), "tokens of one forward pass, prefill chunks and decodes together"},
@@ -132,6 +134,7 @@ key_value get(const key& k, const options& from) {
     key_value operator()(bytes_slot b) const { return *b.bytes; }
     key_value operator()(const milliseconds* t) const { return std::int64_t{t->count()}; }
     key_value operator()(const std::vector<std::string>* l) const { return *l; }
+    key_value operator()(const bool* b) const { return *b; }
   };
   // locate() hands out a mutable address; nothing is written through it here.
   return std::visit(reader{}, k.locate(const_cast<options&>(from)));
@@ -149,12 +152,14 @@ void set(const key& k, options& to, const key_value& v) {
     void operator()(std::vector<std::string>* l) const {
       *l = std::get<std::vector<std::string>>(v);
     }
+    void operator()(bool* b) const { *b = std::get<bool>(v); }
   };
   std::visit(writer{v}, k.locate(to));
 }
 
 std::string print_value(const key& k, const key_value& v) {
   if (const auto* text = std::get_if<std::string>(&v)) return quote(*text);
+  if (const auto* flag = std::get_if<bool>(&v)) return *flag ? "true" : "false";
   if (const auto* list = std::get_if<std::vector<std::string>>(&v)) {
     std::string out = "[";
     for (std::size_t i = 0; i < list->size(); ++i)

@@ -21,13 +21,13 @@ struct bytes_slot {
 };
 
 /// Address of the member that a key stores.
-using slot =
-    std::variant<std::string*, std::int32_t*, bytes_slot, milliseconds*, std::vector<std::string>*>;
+using slot = std::variant<std::string*, std::int32_t*, bytes_slot, milliseconds*,
+                          std::vector<std::string>*, bool*>;
 
 /// A value of any key: counts, bytes and milliseconds are integers.
-using key_value = std::variant<std::string, std::int64_t, std::vector<std::string>>;
+using key_value = std::variant<std::string, std::int64_t, std::vector<std::string>, bool>;
 
-enum class key_kind { text, count, bytes, time, list };
+enum class key_kind { text, count, bytes, time, list, flag };
 
 /// Which values are possible: "must be " + words.
 struct rule {

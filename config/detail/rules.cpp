@@ -60,6 +60,10 @@ rule any_name() {
           }};
 }
 
+rule either() {
+  return {"true or false", [](const key_value&) { return true; }};
+}
+
 rule one_of(std::initializer_list<const char*> words) {
   const std::vector<std::string> allowed(words.begin(), words.end());
   std::string listed;

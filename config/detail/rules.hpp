@@ -13,6 +13,7 @@ namespace twill::config::detail {
 rule any_path();
 /// Printable text without line breaks, at most 256 bytes; may be empty.
 rule any_name();
+rule either();
 rule one_of(std::initializer_list<const char*> words);
 rule between(std::int64_t low, std::int64_t high);
 rule bytes_between(std::int64_t low, std::int64_t high);

@@ -35,6 +35,10 @@ std::optional<key_value> read_list(const toml::node& node) {
 
 std::optional<key_value> read_typed(key_kind kind, const toml::node& node) {
   if (kind == key_kind::list) return read_list(node);
+  if (kind == key_kind::flag) {
+    if (const auto* flag = node.as_boolean()) return key_value{flag->get()};
+    return std::nullopt;
+  }
   if (kind != key_kind::text) return read_number(kind, node);
   if (const auto* text = node.as_string()) return key_value{text->get()};
   return std::nullopt;
@@ -50,6 +54,8 @@ const char* type_rule(key_kind kind) {
     return "a byte count such as \"512 MiB\" or 4096";
   case key_kind::time:
     return "a time such as \"30s\", \"500ms\" or integer milliseconds";
+  case key_kind::flag:
+    return "true or false";
   case key_kind::list:
     break;
   }

@@ -1,6 +1,6 @@
-// planner and block_pool together, driven by random operations as the batcher drives them: two
-// plans outstanding, results that come back later, sequences that end, are cancelled, paused and
-// resumed.
+// planner and block_pool together, with and without cached prefixes, driven by random operations as
+// the batcher drives them: two plans outstanding, results that come back later, sequences that end,
+// are cancelled, paused and resumed.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -26,7 +26,9 @@ struct sim_sequence {
   bool open = false;       ///< the executor's view
   bool finished = false;   ///< drew its end id or its last token
   std::int32_t stored = 0; ///< positions in KV, the executor's view
+  std::int32_t entered = 0;
   std::vector<std::int32_t> blocks;
+  std::vector<std::int32_t> tokens; ///< all that it will ever hold
 };
 
 struct sim_plan {
@@ -37,7 +39,8 @@ struct sim_plan {
 class simulation {
 public:
   simulation(std::uint64_t seed, plan_limits limits, std::int32_t n_blocks)
-      : rng_(seed), limits_(limits), planner_(limits), pool_(n_blocks) {}
+      : rng_(seed), limits_(limits), planner_(limits), pool_(n_blocks, limits.block_tokens),
+        kv_(static_cast<std::size_t>(n_blocks * limits.block_tokens), -1) {}
 
   std::int32_t pick(std::int32_t low, std::int32_t high) {
     return std::uniform_int_distribution<std::int32_t>(low, high)(rng_);
@@ -49,12 +52,16 @@ public:
     const std::int32_t max_new = pick(1, capacity - prompt + 1);
     const std::int32_t n = pick(0, 3) == 0 ? pick(2, 4) : 1;
     const sequence_id leader = next_id_;
+    const auto tokens = any_tokens(prompt + max_new);
     for (std::int32_t i = 0; i < n; ++i) {
       const sequence_id id = next_id_++;
       sim_sequence s;
       s.prompt = prompt;
       s.max_new = max_new;
       s.ends_at = pick(1, max_new + 5);
+      s.tokens = tokens;
+      for (std::int32_t p = prompt; p < prompt + max_new; ++p)
+        if (pick(0, 9) == 0) s.tokens[static_cast<std::size_t>(p)] += 1;
       all_[id] = s;
       group_[leader].push_back(id);
       planner_.add({id, i == 0 ? 0 : leader, prompt, max_new});
@@ -90,7 +97,12 @@ public:
       settle();
       if (outstanding_.size() >= 2) return false;
       decision d;
-      planner_.plan(pool_.free(), d);
+      const auto matches = look_up();
+      std::vector<prefix_hit> hits;
+      for (const prefix_match& m : matches)
+        hits.push_back({m.id, static_cast<std::int32_t>(m.blocks.size()), m.n_idle});
+      planner_.plan(pool_.available(), d, hits);
+      reuse(d, matches);
       apply(d);
       preemptions += static_cast<std::uint64_t>(d.preempted);
       if (!d.rows.empty()) {
@@ -115,12 +127,15 @@ public:
       if (!s.finished) {
         REQUIRE(s.open);
         REQUIRE(row.first_position <= s.stored);
+        compute(row, s, plan.tables.at(row.id));
         s.stored = std::max(s.stored, row.first_position + row.n_tokens);
         REQUIRE(static_cast<std::size_t>(s.stored) <=
                 plan.tables.at(row.id).size() * static_cast<std::size_t>(limits_.block_tokens));
         drew = row.draws;
         if (drew) {
           REQUIRE(s.stored == s.prompt + s.output); // never draws before all it knows is computed
+          for (std::int32_t p = 0; p < s.stored; ++p)
+            REQUIRE(at(plan.tables.at(row.id), p) == s.tokens[static_cast<std::size_t>(p)]);
           ++s.output;
           s.finished = s.output == s.ends_at || s.output == s.max_new;
         }
@@ -135,10 +150,11 @@ public:
   void lose_device() {
     outstanding_.clear();
     pool_.reset();
+    std::fill(kv_.begin(), kv_.end(), -1);
     planner_.forget_device();
     for (auto& [id, s] : all_) {
       s.open = false;
-      s.stored = 0;
+      s.stored = s.entered = 0;
       s.blocks.clear();
     }
     settle();
@@ -148,9 +164,67 @@ public:
   std::size_t n_outstanding() const { return outstanding_.size(); }
   const block_pool& pool() const { return pool_; }
 
-  std::uint64_t steps = 0, preemptions = 0, finished = 0;
+  std::uint64_t steps = 0, preemptions = 0, finished = 0, hits = 0;
 
 private:
+  /// Tokens that often begin as those of others do: a few stems that branch now and then.
+  std::vector<std::int32_t> any_tokens(std::int32_t n) {
+    std::vector<std::int32_t> tokens;
+    std::int32_t stem = pick(0, 2);
+    for (std::int32_t p = 0; p < n; ++p) {
+      if (pick(0, 39) == 0) stem = pick(0, 2);
+      tokens.push_back(100 * stem + p);
+    }
+    return tokens;
+  }
+
+  std::int32_t& at(const std::vector<std::int32_t>& table, std::int32_t position) {
+    const std::int32_t block = table.at(static_cast<std::size_t>(position / limits_.block_tokens));
+    return kv_[static_cast<std::size_t>(block * limits_.block_tokens +
+                                        position % limits_.block_tokens)];
+  }
+
+  /// A finished step's row; full blocks are entered, as the batcher does.
+  void compute(const planned_row& row, sim_sequence& s, const std::vector<std::int32_t>& table) {
+    const std::int32_t width = limits_.block_tokens;
+    const std::int32_t end = row.first_position + row.n_tokens;
+    for (std::int32_t p = row.first_position; p < end; ++p) {
+      REQUIRE_FALSE(pool_.is_cached(table.at(static_cast<std::size_t>(p / width))));
+      at(table, p) = s.tokens[static_cast<std::size_t>(p)];
+    }
+    if (!limits_.prefix_cache || end / width <= s.entered) return;
+    const auto first = s.tokens.begin();
+    pool_.enter({row.id, {first + s.entered * width, first + end / width * width}});
+    s.entered = end / width;
+  }
+
+  std::vector<prefix_match> look_up() {
+    std::vector<sequence_id> ids;
+    planner_.candidates(ids);
+    std::vector<prefix_query> queries;
+    for (sequence_id id : ids) {
+      const sim_sequence& s = all_.at(id);
+      REQUIRE(s.blocks.empty());
+      const std::int32_t n = (s.prompt + s.output - 1) / limits_.block_tokens;
+      queries.push_back({id, {s.tokens.begin(), s.tokens.begin() + n * limits_.block_tokens}});
+    }
+    std::vector<prefix_match> matches;
+    pool_.look_up(queries, matches);
+    return matches;
+  }
+
+  void reuse(const decision& d, const std::vector<prefix_match>& matches) {
+    for (const prefix_match& m : matches) {
+      if (std::find(d.reuses.begin(), d.reuses.end(), m.id) == d.reuses.end()) continue;
+      REQUIRE(pool_.reuse({m.id, m.blocks}));
+      sim_sequence& s = all_.at(m.id);
+      s.blocks = m.blocks;
+      s.entered = static_cast<std::int32_t>(m.blocks.size());
+      s.stored = s.entered * limits_.block_tokens;
+      ++hits;
+    }
+  }
+
   void leave(sequence_id id) {
     if (auto s = all_.find(id); s != all_.end()) s->second.left = true;
     planner_.leave(id);
@@ -168,7 +242,7 @@ private:
       sim_sequence& s = all_.at(r.id);
       s.blocks.clear();
       s.open = false;
-      s.stored = 0;
+      s.stored = s.entered = 0;
       if (!r.gone) continue;
       REQUIRE(s.left);
       if (s.finished) ++finished;
@@ -179,7 +253,22 @@ private:
         g = ids.empty() ? group_.erase(g) : std::next(g);
       }
     }
-    REQUIRE(pool_.used() + pool_.free() == pool_.total());
+    check_blocks();
+  }
+
+  /// No block has two owners unless both have the same tokens in it.
+  void check_blocks() {
+    REQUIRE(pool_.used() + pool_.cached() + pool_.free() == pool_.total());
+    std::map<std::int32_t, std::vector<std::int32_t>> prefixes;
+    for (const auto& [id, s] : all_) {
+      for (std::size_t i = 0; i < s.blocks.size(); ++i) {
+        REQUIRE(pool_.references(s.blocks[i]) > 0);
+        const auto end = static_cast<std::ptrdiff_t>(
+            std::min(s.tokens.size(), (i + 1) * static_cast<std::size_t>(limits_.block_tokens)));
+        const std::vector<std::int32_t> prefix(s.tokens.begin(), s.tokens.begin() + end);
+        REQUIRE(prefixes.emplace(s.blocks[i], prefix).first->second == prefix);
+      }
+    }
   }
 
   void apply(const decision& d) {
@@ -240,6 +329,7 @@ private:
   plan_limits limits_;
   planner planner_;
   block_pool pool_;
+  std::vector<std::int32_t> kv_; // (n_blocks, block_tokens)
   sequence_id next_id_ = 1;
   std::map<sequence_id, sim_sequence> all_;
   std::map<sequence_id, std::vector<sequence_id>> group_;
@@ -250,13 +340,13 @@ private:
 
 TEST_CASE("random operation sequences keep the planner's invariants and every request ends",
           "[actors][policy]") {
-  std::uint64_t preemptions = 0, finished = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  std::uint64_t preemptions = 0, finished = 0, hits = 0;
+  for (std::uint64_t seed = 1; seed <= 800; ++seed) {
     std::mt19937_64 shape(seed * 77);
     auto any = [&](int low, int high) {
       return std::uniform_int_distribution<int>(low, high)(shape);
     };
-    const plan_limits limits{any(1, 40), any(1, 12), 1 << any(0, 4)};
+    const plan_limits limits{any(1, 40), any(1, 12), 1 << any(0, 4), seed % 2 == 0};
     simulation sim(seed, limits, any(1, 24));
     for (int op = 0; op < 300; ++op) {
       switch (any(0, 9)) {
@@ -295,11 +385,14 @@ TEST_CASE("random operation sequences keep the planner's invariants and every re
       sim.step_back();
     REQUIRE(sim.pool().used() == 0);
     REQUIRE(sim.pool().leases() == 0);
+    if (seed % 2 != 0) REQUIRE(sim.pool().cached() == 0);
+    hits += sim.hits;
     preemptions += sim.preemptions;
     finished += sim.finished;
   }
   CHECK(preemptions > 100); // the small pools did force it
-  CHECK(finished > 3000);
+  CHECK(finished > 6000);
+  CHECK(hits > 1000);
 }
 
 TEST_CASE("a long prompt is cut into chunks and decodes go first", "[actors][policy]") {
@@ -339,7 +432,7 @@ TEST_CASE("an output limit known ahead is planned exactly", "[actors][policy]") 
 
 TEST_CASE("choices share the full blocks of their prompt", "[actors][policy]") {
   planner p({64, 8, 4});
-  block_pool pool(32);
+  block_pool pool(32, 4);
   decision d;
   for (sequence_id id : {1, 2, 3})
     p.add({id, id == 1 ? sequence_id{0} : 1, 10, 4});

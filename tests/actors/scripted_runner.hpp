@@ -3,6 +3,7 @@
 // owners or a lost position changes the text. Also a tokenizer of bytes, and a recorder of events.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -71,10 +72,20 @@ inline std::int32_t next_token(std::uint64_t context_hash, float temperature, st
   return 'a' + static_cast<std::int32_t>((h >> 8) % 26);
 }
 
-inline std::uint64_t hash_of(const std::vector<std::int32_t>& tokens) {
+/// What the KV of a position holds: the token, and past `shareable` (0: nowhere) also the lengths
+/// that frequencies of some models depend on.
+inline std::int32_t stored(std::int32_t token, std::int32_t position, std::int32_t prompt_length,
+                           std::int32_t shareable) {
+  const std::int32_t length = std::max(prompt_length, position + 1);
+  return shareable > 0 && length > shareable ? token + 1000 * length : token;
+}
+
+inline std::uint64_t hash_of(const std::vector<std::int32_t>& tokens, std::int32_t prompt_length,
+                             std::int32_t shareable) {
   std::uint64_t h = 1;
-  for (std::int32_t t : tokens)
-    h = mix(h, static_cast<std::uint64_t>(t));
+  for (std::size_t p = 0; p < tokens.size(); ++p)
+    h = mix(h, static_cast<std::uint64_t>(
+                   stored(tokens[p], static_cast<std::int32_t>(p), prompt_length, shareable)));
   return h;
 }
 
@@ -87,14 +98,15 @@ struct solo_result {
 /// What a request must yield, whatever else runs.
 inline solo_result solo(const std::string& prompt, std::int32_t max_tokens, float temperature = 0,
                         std::uint64_t seed = 0, std::int32_t min_tokens = 0,
-                        bool ignore_eos = false) {
+                        bool ignore_eos = false, std::int32_t shareable = 0) {
   std::vector<std::int32_t> tokens;
   for (unsigned char c : prompt)
     tokens.push_back(c);
   solo_result out;
   while (out.n_tokens < max_tokens) {
     const bool may_end = out.n_tokens >= min_tokens;
-    const std::int32_t t = next_token(hash_of(tokens), temperature, seed, tokens.size(), may_end);
+    const auto h = hash_of(tokens, static_cast<std::int32_t>(prompt.size()), shareable);
+    const std::int32_t t = next_token(h, temperature, seed, tokens.size(), may_end);
     ++out.n_tokens;
     tokens.push_back(t);
     if (t == eos) {
@@ -114,9 +126,11 @@ struct script {
   std::int32_t n_blocks = 64;
   std::int32_t block_tokens = 4;
   std::int32_t max_context = 200;
+  std::int32_t shareable_length = 0;
   std::atomic<int> loads{0};
   std::atomic<int> failing_loads{0}; ///< loads that fail, counted down
   std::atomic<std::int64_t> steps{0};
+  std::atomic<std::int64_t> computed{0}; ///< tokens, over all steps
   std::atomic<std::int64_t> fail_at{-1}; ///< step number that fails
   std::atomic<bool> fail_by_throw{false};
   std::atomic<bool> fail_always{false};
@@ -181,6 +195,7 @@ public:
     info.n_blocks = script_->n_blocks;
     info.block_tokens = script_->block_tokens;
     info.max_context_tokens = script_->max_context;
+    info.shareable_length = script_->shareable_length;
     return info;
   }
 
@@ -196,8 +211,8 @@ public:
     if (batch.kv_lengths.size() > script_->widest) script_->widest = batch.kv_lengths.size();
     for (std::size_t s = 0; s < batch.kv_lengths.size(); ++s)
       for (std::int32_t r = batch.first_token[s]; r < batch.first_token[s + 1]; ++r)
-        at(batch, s, batch.positions[static_cast<std::size_t>(r)]) =
-            batch.tokens[static_cast<std::size_t>(r)];
+        write(batch, s, static_cast<std::size_t>(r));
+    script_->computed += static_cast<std::int64_t>(batch.tokens.size());
     out.tokens.clear();
     out.max_top = 0;
     out.logprobs.assign(batch.draws.size(), -0.5f);
@@ -218,6 +233,11 @@ private:
         batch.block_table.at(s * static_cast<std::size_t>(batch.max_blocks) + column);
     return kv_.at(
         static_cast<std::size_t>(block * script_->block_tokens + position % script_->block_tokens));
+  }
+  void write(const actors::step_batch& batch, std::size_t s, std::size_t row) {
+    const std::int32_t position = batch.positions[row];
+    at(batch, s, position) =
+        stored(batch.tokens[row], position, batch.prompt_lengths[s], script_->shareable_length);
   }
   std::int32_t draw(const actors::step_batch& batch, std::size_t s, const actors::draw_spec& d) {
     std::uint64_t h = 1;

@@ -190,6 +190,84 @@ TEST_CASE("a chat is rendered, answered and stopped by the model's own end", "[a
   CHECK(idle_share < 0.01);
 }
 
+TEST_CASE("the same prompt again has the same tokens, from cached KV", "[actors][model]") {
+  std::string prompt;
+  for (int i = 0; i < 12; ++i)
+    prompt += "Once upon a time, there was a little girl who liked the number " +
+              std::to_string(i) + ". ";
+  auto options = f32_options();
+  std::vector<actors::event> events[3];
+  recorder all[3];
+  const auto run = [&](actors::engine_port& port, std::size_t i) {
+    actors::request r;
+    r.prompt = actors::text_prompt{prompt};
+    r.sampling.temperature = 0;
+    r.sampling.max_tokens = r.sampling.min_tokens = 40;
+    r.sampling.logprobs = 1;
+    auto record = all[i].callback();
+    port.submit(r, [record, kept = &events[i]](actors::event e) {
+      kept->push_back(e);
+      record(std::move(e));
+    });
+    REQUIRE(finished(all[i]));
+    CHECK_FALSE(all[i].error());
+  };
+  {
+    served s(options);
+    run(s.port, 0);
+    run(s.port, 1);
+    CHECK(s.port.stats().prefix_cache_hits ==
+          static_cast<std::uint64_t>(all[1].use().cached_tokens));
+  }
+  options.kv.prefix_cache = false;
+  served s(options);
+  run(s.port, 2);
+  const std::int32_t length = all[0].use().prompt_tokens;
+  CHECK(length > 128);
+  CHECK(all[0].use().cached_tokens == 0);
+  CHECK(all[1].use().cached_tokens == (length - 1) / 16 * 16);
+  CHECK(all[2].use().cached_tokens == 0);
+  for (std::size_t i : {1, 2}) {
+    CHECK(all[i].result().ids == all[0].result().ids);
+    REQUIRE(events[i].size() == events[0].size());
+    for (std::size_t e = 0; e < events[0].size(); ++e)
+      for (std::size_t t = 0; t < events[0][e].tokens.size(); ++t)
+        CHECK(events[i][e].tokens[t].chosen.logprob == events[0][e].tokens[t].chosen.logprob);
+  }
+}
+
+TEST_CASE("a chat's next turn reuses the turn before", "[actors][model]") {
+  const auto options = f32_options();
+  const auto turn = [](actors::engine_port& port, value_list messages, recorder& seen) {
+    actors::request r;
+    actors::chat_prompt chat;
+    chat.messages = std::move(messages);
+    r.prompt = chat;
+    r.sampling.temperature = 0;
+    r.sampling.max_tokens = 60;
+    port.submit(r, seen.callback());
+    REQUIRE(finished(seen));
+    REQUIRE_FALSE(seen.error());
+  };
+  const value_object question{{"role", "user"}, {"content", "Name three colours."}};
+  const auto both_turns = [&](const std::string& answer) {
+    return value_list{question, value_object{{"role", "assistant"}, {"content", answer}},
+                      value_object{{"role", "user"}, {"content", "And three animals."}}};
+  };
+  recorder first, second, fresh;
+  {
+    served s(options);
+    turn(s.port, {question}, first);
+    turn(s.port, both_turns(first.text()), second);
+  }
+  // The answer is rendered back as it was drawn, so that its blocks are found as well.
+  CHECK(second.use().cached_tokens > first.use().prompt_tokens);
+  served s(options);
+  turn(s.port, both_turns(first.text()), fresh);
+  CHECK(fresh.use().cached_tokens == 0);
+  CHECK(fresh.result().ids == second.result().ids);
+}
+
 TEST_CASE("a file that is no model leaves the engine failed, with the reason", "[actors][model]") {
   auto options = f32_options();
   options.model.path = "/nonexistent/model.gguf";

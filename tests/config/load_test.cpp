@@ -73,6 +73,7 @@ api_keys = ["a", "b"]
 TEST_CASE("dotted keys and inline tables mean the same as tables", "[config]") {
   CHECK(must_load("kv.block_tokens = 64").kv.block_tokens == 64);
   CHECK(must_load("kv = { block_tokens = 64 }").kv.block_tokens == 64);
+  CHECK_FALSE(must_load("kv.prefix_cache = false").kv.prefix_cache);
 }
 
 TEST_CASE("a syntax error names file, line and column", "[config]") {

@@ -15,12 +15,17 @@ namespace {
 
 /// Some other value that the key's rule allows.
 detail::key_value other_value(const detail::key& k) {
-  const std::vector<detail::key_value> candidates{
-      std::string("f32"),      std::string("f16"),
-      std::string("host"),     std::string("warn"),
-      std::string("[::1]:0"),  std::string("t\"\\"),
-      std::int64_t{64},        std::int64_t{1501},
-      std::int64_t{300 * kib}, std::vector<std::string>{"k\"1", "k2"}};
+  const std::vector<detail::key_value> candidates{std::string("f32"),
+                                                  std::string("f16"),
+                                                  std::string("host"),
+                                                  std::string("warn"),
+                                                  std::string("[::1]:0"),
+                                                  std::string("t\"\\"),
+                                                  std::int64_t{64},
+                                                  std::int64_t{1501},
+                                                  std::int64_t{300 * kib},
+                                                  std::vector<std::string>{"k\"1", "k2"},
+                                                  false};
   for (const auto& c : candidates) {
     const auto now = get(k, options{});
     if (c.index() == now.index() && c != now && k.possible.holds(c)) return c;

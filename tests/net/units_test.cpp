@@ -180,6 +180,8 @@ TEST_CASE("Metrics carry vLLM's names under our prefix") {
                            "num_preemptions_total",
                            "prompt_tokens_total",
                            "generation_tokens_total",
+                           "prefix_cache_queries_total",
+                           "prefix_cache_hits_total",
                            "time_to_first_token_seconds_bucket",
                            "inter_token_latency_seconds_count",
                            "time_per_output_token_seconds_count",

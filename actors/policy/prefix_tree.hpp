@@ -1,0 +1,56 @@
+// prefix_tree: which KV block holds which tokens after which other block. A node is a full block;
+// its path from the root is the prefix that was computed. Accounting only, no memory of keys or
+// values.
+//
+// Pure, one thread at a time (owned by block_pool). A child is found by hash and then compared
+// token by token, so that a collision shares nothing. Invariant: a node's parent is in the tree.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace twill::actors {
+
+class prefix_tree {
+public:
+  static constexpr std::int32_t root = -1;
+  static constexpr std::int32_t none = -2;
+  using hash_function = std::uint64_t (*)(std::int32_t parent,
+                                          std::span<const std::int32_t> tokens);
+  static std::uint64_t mixed_hash(std::int32_t parent, std::span<const std::int32_t> tokens);
+
+  explicit prefix_tree(std::int32_t n_blocks, hash_function hash = mixed_hash)
+      : nodes_(static_cast<std::size_t>(n_blocks)), hash_(hash) {}
+
+  /// The block that holds `tokens` after `parent` (a block of the tree, or root); else none.
+  std::int32_t child(std::int32_t parent, std::span<const std::int32_t> tokens) const;
+  /// Enters a block that is not in the tree; `parent` has no such child yet.
+  void insert(std::int32_t parent, std::span<const std::int32_t> tokens, std::int32_t block);
+  /// Takes out a block without children.
+  void erase(std::int32_t block);
+  void clear();
+
+  bool holds(std::int32_t block) const { return at(block).held; }
+  /// Of a block of the tree; root for one that begins a prefix.
+  std::int32_t parent(std::int32_t block) const { return at(block).parent; }
+  std::size_t size() const { return index_.size(); }
+
+private:
+  struct node {
+    std::vector<std::int32_t> tokens; // (block_tokens)
+    std::int32_t parent = root;
+    std::int32_t children = 0;
+    bool held = false;
+  };
+  const node& at(std::int32_t block) const { return nodes_[static_cast<std::size_t>(block)]; }
+  node& at(std::int32_t block) { return nodes_[static_cast<std::size_t>(block)]; }
+
+  std::vector<node> nodes_; // (n_blocks)
+  std::unordered_multimap<std::uint64_t, std::int32_t> index_;
+  hash_function hash_;
+};
+
+} // namespace twill::actors
