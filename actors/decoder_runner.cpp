@@ -51,8 +51,9 @@ std::int64_t other_bytes(const models::model& m, const models::decoder_options& 
 
 class decoder_runner final : public step_runner {
 public:
-  decoder_runner(const config::options& options, std::shared_ptr<shared_model> kept)
-      : options_(options), kept_(std::move(kept)) {}
+  decoder_runner(const config::options& options, std::shared_ptr<shared_model> kept,
+                 load_progress progress)
+      : options_(options), kept_(std::move(kept)), progress_(std::move(progress)) {}
 
   result<runner_info> load() override {
     if (!*kept_) {
@@ -71,7 +72,8 @@ public:
     runner_info info = describe(model);
     const auto o = decoder_options(model, choice.value(), info);
     if (!o.ok()) return o.error();
-    auto decoder = models::decoder::load(*device_, model.spec, *model.weights, o.value(), {});
+    auto decoder =
+        models::decoder::load(*device_, model.spec, *model.weights, o.value(), packed_share(model));
     if (!decoder.ok()) return startup_failure(decoder.error());
     decoder_ = std::move(decoder).value();
     auto sampler =
@@ -109,6 +111,17 @@ public:
   std::int64_t memory_used_bytes() const override { return device_->memory_used(); }
 
 private:
+  /// The decoder tells shares, users want bytes.
+  std::function<void(double)> packed_share(const models::model& model) const {
+    if (progress_ == nullptr) return nullptr;
+    std::int64_t total = 0;
+    for (const auto& tensor : model.weights->tensors())
+      total += tensor.bytes;
+    return [total, &tell = progress_](double share) {
+      tell(static_cast<std::int64_t>(share * static_cast<double>(total)), total);
+    };
+  }
+
   runner_info describe(const models::model& model) const {
     const auto& d = device_->info();
     runner_info info;
@@ -169,6 +182,7 @@ private:
 
   const config::options& options_;
   std::shared_ptr<shared_model> kept_;
+  load_progress progress_;
   std::unique_ptr<gpu::device> device_; // before all that lives in its memory
   std::unique_ptr<models::decoder> decoder_;
   std::optional<device_sampler> sampler_;
@@ -176,10 +190,11 @@ private:
 
 } // namespace
 
-runner_factory make_decoder_runners(const config::options& options) {
+runner_factory make_decoder_runners(const config::options& options, load_progress progress) {
   return [options = std::make_shared<const config::options>(options),
-          kept = std::make_shared<shared_model>()]() -> std::unique_ptr<step_runner> {
-    return std::make_unique<decoder_runner>(*options, kept);
+          kept = std::make_shared<shared_model>(),
+          progress = std::move(progress)]() -> std::unique_ptr<step_runner> {
+    return std::make_unique<decoder_runner>(*options, kept, progress);
   };
 }
 

@@ -4,11 +4,12 @@
 // packs the weights again.
 #pragma once
 
+#include "actors/engine.hpp"
 #include "actors/step_runner.hpp"
 #include "config/options.hpp"
 
 namespace twill::actors {
 
-runner_factory make_decoder_runners(const config::options& options);
+runner_factory make_decoder_runners(const config::options& options, load_progress progress);
 
 } // namespace twill::actors

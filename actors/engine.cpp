@@ -1,12 +1,14 @@
 #include "actors/engine.hpp"
 
+#include <utility>
+
 #include "actors/decoder_runner.hpp"
 #include "actors/detail/caf_engine.hpp"
 
 namespace twill::actors {
 
-std::unique_ptr<engine> start_engine(const config::options& options) {
-  return start_engine_with(options, make_decoder_runners(options));
+std::unique_ptr<engine> start_engine(const config::options& options, load_progress progress) {
+  return start_engine_with(options, make_decoder_runners(options, std::move(progress)));
 }
 
 } // namespace twill::actors

@@ -5,6 +5,8 @@
 // engine stops every actor and joins their threads; no event is delivered afterwards.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "actors/port/engine_port.hpp"
@@ -18,6 +20,10 @@ public:
   virtual engine_port& port() = 0;
 };
 
-std::unique_ptr<engine> start_engine(const config::options& options);
+/// Bytes of weights packed so far, and all; called on the executor's thread while it loads.
+using load_progress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
+
+std::unique_ptr<engine> start_engine(const config::options& options,
+                                     load_progress progress = nullptr);
 
 } // namespace twill::actors

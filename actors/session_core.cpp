@@ -58,7 +58,8 @@ void session_core::start(served_model_ptr model, const std::optional<request_err
   const auto& params = *sampling_;
   choices_.reserve(static_cast<std::size_t>(params.n));
   for (std::int32_t i = 0; i < params.n; ++i)
-    choices_.emplace_back(*model_->files->text, params);
+    choices_.emplace_back(*model_->files->text, params,
+                          std::holds_alternative<chat_prompt>(args_.what.prompt));
   in_batcher_ = true;
   out_.submit(prompt);
 }

@@ -63,8 +63,9 @@ public:
 
 private:
   struct choice_state {
-    choice_state(const models::tokenizer& text, const config::sampling_params& params)
-        : detokenize(text, params.skip_special_tokens),
+    /// `begins`: the output is a text of its own, not the rest of the prompt's.
+    choice_state(const models::tokenizer& text, const config::sampling_params& params, bool begins)
+        : detokenize(text, params.skip_special_tokens, begins),
           stops(params.stop, params.include_stop_str_in_output) {}
     models::detokenizer detokenize;
     stop_matcher stops;

@@ -26,8 +26,9 @@ result<nothing> finish(const parts& p, const std::string& template_path, model& 
   if (opened.quantization.empty()) opened.quantization = main_kind(*opened.weights);
   if (auto fits = check_vocabulary(*opened.text, opened.spec); !fits.ok()) return fits;
   const std::string source =
-      p.template_source.empty() ? known_chat_template(p.family, *p.config, *opened.text)
-                                : p.template_source;
+      p.template_source.empty()
+          ? known_chat_template(p.family, *p.config, *opened.text, p.generation_config)
+          : p.template_source;
   auto chat = make_template(*opened.text, source, template_path);
   if (!chat.ok()) return chat.error();
   opened.chat = std::move(chat).value();
@@ -61,8 +62,7 @@ opened_model open_folder_model(const std::string& path, const std::string& templ
                                     files.tokenizer_config(), files.generation_config());
   if (!text.ok()) return in_file(path, text.error());
   opened->text = std::move(text).value();
-  if (auto done = finish(p, template_path, *opened); !done.ok())
-    return in_file(path, done.error());
+  if (auto done = finish(p, template_path, *opened); !done.ok()) return in_file(path, done.error());
   return std::shared_ptr<const model>(std::move(opened));
 }
 
@@ -84,8 +84,7 @@ opened_model open_dummy_model(const std::string& path, const std::string& templa
   opened->quantization = dummy.quantization;
   opened->weights = dummy.weights;
   opened->text = dummy.text;
-  if (auto done = finish(p, template_path, *opened); !done.ok())
-    return in_file(path, done.error());
+  if (auto done = finish(p, template_path, *opened); !done.ok()) return in_file(path, done.error());
   return std::shared_ptr<const model>(std::move(opened));
 }
 

@@ -12,7 +12,7 @@
 #include "models/synth/plan.hpp"
 #include "models/synth/recipe.hpp"
 #include "models/synth/write.hpp"
-#include "tools/twill-synth/progress_bar.hpp"
+#include "tools/common/progress_bar.hpp"
 
 namespace {
 
@@ -90,7 +90,7 @@ int write(const arguments& args) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   std::signal(SIGXFSZ, SIG_IGN); // a file size limit becomes an error of write()
-  twill::synth_tool::progress_bar bar(args.quiet);
+  twill::tools::progress_bar bar(args.quiet);
   options.progress = [&](std::int64_t done, std::int64_t total) {
     bar.show(done, total);
     return interrupted == 0;

@@ -15,11 +15,15 @@
 #include "config/base/log.hpp"
 #include "net/server.hpp"
 #include "tools/common/default_model.hpp"
+#include "tools/common/progress_bar.hpp"
 
 namespace twill::tools {
 namespace {
 
 using actors::engine_state;
+
+/// Smaller models are there before a bar could be read.
+constexpr std::int64_t worth_a_bar = 512 << 20;
 
 std::string resolve_model(const std::string& configured) {
   if (!configured.empty()) return configured;
@@ -118,7 +122,13 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   config::options effective = config.options;
   effective.model.path = resolve_model(effective.model.path);
 
-  const auto engine = actors::start_engine(effective);
+  progress_bar bar(false);
+  const auto engine =
+      actors::start_engine(effective, [&](std::int64_t done_bytes, std::int64_t total_bytes) {
+        if (total_bytes < worth_a_bar) return;
+        bar.show(done_bytes, total_bytes);
+        if (done_bytes == total_bytes) bar.finish(true);
+      });
   auto& port = engine->port();
   const auto server = net::server::bind(effective, port);
   const std::string url = url_of(*server);

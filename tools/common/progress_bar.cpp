@@ -1,4 +1,4 @@
-#include "tools/twill-synth/progress_bar.hpp"
+#include "tools/common/progress_bar.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -7,10 +7,9 @@
 #include "config/base/units.hpp"
 #include "tools/common/terminal.hpp"
 
-namespace twill::synth_tool {
+namespace twill::tools {
 
-progress_bar::progress_bar(bool quiet)
-    : visible_(!quiet && tools::is_terminal(tools::stream::error)) {}
+progress_bar::progress_bar(bool quiet) : visible_(!quiet && is_terminal(stream::error)) {}
 
 void progress_bar::show(std::int64_t done_bytes, std::int64_t total_bytes) {
   done_ = done_bytes;
@@ -37,8 +36,8 @@ void progress_bar::draw(double seconds) {
 
 void progress_bar::finish(bool succeeded) {
   if (!visible_) return;
-  if (succeeded) draw(std::chrono::duration<double>(clock::now() - start_).count());
+  if (succeeded && total_ > 0) draw(std::chrono::duration<double>(clock::now() - start_).count());
   std::fputc('\n', stderr);
 }
 
-} // namespace twill::synth_tool
+} // namespace twill::tools

@@ -1,12 +1,12 @@
-// progress_bar: share, speed and time left of a long write, on one line of a terminal.
+// progress_bar: share, speed and time left of long work on bytes, on one line of a terminal.
 //
-// One thread. Silent where standard error is no terminal.
+// One thread at a time. Silent where standard error is no terminal.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 
-namespace twill::synth_tool {
+namespace twill::tools {
 
 class progress_bar {
 public:
@@ -26,4 +26,4 @@ private:
   std::int64_t total_ = 0;
 };
 
-} // namespace twill::synth_tool
+} // namespace twill::tools
