@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdio>
 
@@ -15,8 +16,10 @@ std::string formatted(const char* format, Values... values) {
   return {line.data(), std::min(static_cast<std::size_t>(n), line.size() - 1)};
 }
 
-double percent_change(const tally& t) {
-  return 100 * (t.perplexity() / t.reference_perplexity() - 1);
+/// Rounded as it is shown, so that no "-0.00" appears.
+double percent_change(const tally& t, int decimals) {
+  const double unit = std::pow(10.0, -decimals);
+  return unit * std::round(100 * (t.perplexity() / t.reference_perplexity() - 1) / unit) + 0.0;
 }
 
 std::string greedy_text(const tally& t) {
@@ -38,7 +41,7 @@ std::string text_lines(const std::string& model, const std::vector<type_pair>& p
     lines += formatted("%-36.100s %-11.24s %9lld %9.2f %% %10.2e %10.2e %11.4f %+8.3f %% %10s\n",
                        model.c_str(), (pairs[i].compute + "/" + pairs[i].kv).c_str(),
                        static_cast<long long>(t.positions()), 100 * t.same_argmax(), t.mean_kl(),
-                       t.max_kl(), t.perplexity(), percent_change(t), greedy_text(t).c_str());
+                       t.max_kl(), t.perplexity(), percent_change(t, 3), greedy_text(t).c_str());
   }
   return lines;
 }
@@ -60,7 +63,7 @@ std::string markdown_line(const std::string& model, const std::vector<tally>& ta
                 tallies.front().reference_perplexity());
   for (const tally& t : tallies)
     line += formatted(" %.1f %%, %.0e (%.0e), %+.2f %% |", 100 * t.same_argmax(), t.mean_kl(),
-                      t.max_kl(), percent_change(t));
+                      t.max_kl(), percent_change(t, 2));
   return line + "\n";
 }
 
