@@ -31,9 +31,8 @@ public:
                  file.escape_spaces && !file.add_dummy_prefix && !file.remove_extra_spaces &&
                  !file.space_is_suffix) {}
 
-  sentencepiece::util::Status load(const std::string& model) {
-    return processor_.LoadFromSerializedProto(model);
-  }
+  /// The library's status type has moved between versions.
+  auto load(const std::string& model) { return processor_.LoadFromSerializedProto(model); }
 
   result<nothing> encode(const std::vector<std::string_view>& words,
                          std::vector<token_id>& ids) const override {

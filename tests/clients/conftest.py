@@ -18,12 +18,12 @@ BIN = pathlib.Path(os.environ["TWILL_BIN"])
 class Daemon:
     """A running twilld: its address, its metrics, and what ends it."""
 
-    def __init__(self, *settings: str):
+    def __init__(self, *settings: str, model: str = ""):
         self.folder = tempfile.TemporaryDirectory()
         address_file = pathlib.Path(self.folder.name) / "address"
         self.log = open(pathlib.Path(self.folder.name) / "log", "w+")
         command = [BIN / "twilld", "--listen", "127.0.0.1:0", "--address-file", address_file]
-        model = os.environ.get("TWILL_DEFAULT_MODEL")
+        model = model or os.environ.get("TWILL_DEFAULT_MODEL")
         if model:
             command += ["--model", model]
         for setting in settings:
