@@ -22,7 +22,8 @@ const std::vector<key>& rows() {
   static const std::vector<key> table{
       // clang-format off
       {"model.path", TWILL_SLOT(model.path), "", any_path(),
-       "GGUF file; empty: the default model of `twill default-model`"},
+       "GGUF file, Hugging Face folder or dummy:PRESET; empty: the default model of `twill "
+       "default-model`"},
       {"model.name", TWILL_SLOT(model.name), "", any_name(),
        "id shown to clients; empty: the model's own name"},
       {"model.compute", TWILL_SLOT(model.compute), "", one_of({"auto", "f32", "bf16", "int8"}),

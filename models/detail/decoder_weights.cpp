@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "models/check_weights.hpp"
 #include "models/detail/gpu_error.hpp"
 #include "models/detail/tensor_roles.hpp"
 
@@ -191,7 +192,8 @@ std::int64_t decoder_weights::bytes() const {
 result<decoder_weights> load_weights(gpu::device& dev, const model_spec& spec,
                                      const checkpoint& weights, gpu::compute_type compute,
                                      const std::function<void(double)>& progress) {
-  if (auto known = check_all_known(spec, weights); !known.ok()) return known.error();
+  // Before the packing, which takes long: a checkpoint that does not fit is refused at once.
+  if (const auto found = check_weights(spec, weights); !found.empty()) return found.front();
   decoder_weights loaded;
   // One share per layer and one for embedding and head: even enough for a progress bar.
   const double shares = spec.n_layers + 1.0;

@@ -18,9 +18,8 @@ opened_model open_dummy_model(const std::string& path, const std::string& templa
 
 /// The template file at `template_path` when not empty, else `source`, parsed; null when there is
 /// neither. A broken template of the model itself only warns: plain completions are still served.
-result<std::shared_ptr<const chat_template>> make_template(const tokenizer& text,
-                                                           const std::string& source,
-                                                           const std::string& template_path);
+result<std::shared_ptr<const chat_template>>
+make_template(const tokenizer& text, const std::string& source, const std::string& template_path);
 
 /// The tokenizer must not have ids beyond the embedding.
 result<nothing> check_vocabulary(const tokenizer& text, const model_spec& spec);
@@ -34,8 +33,9 @@ std::string display_name(const std::string& name, const std::string& path);
 result<config::sampling_params> generation_defaults(const value* generation_config,
                                                     std::int32_t vocab_size);
 
+/// The failure with the path in front, once.
 inline failure in_file(const std::string& path, const failure& f) {
-  return {f.code, path + ": " + f.detail};
+  return f.detail.starts_with(path) ? f : failure{f.code, path + ": " + f.detail};
 }
 
 } // namespace twill::models

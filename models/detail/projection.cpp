@@ -5,28 +5,16 @@
 #include <utility>
 
 #include "models/detail/gpu_error.hpp"
+#include "models/detail/tensor_roles.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models {
 namespace {
 
-failure wrong_shape(const std::string& name, const std::string& expected,
-                    const tensor_info& found) {
-  std::string shape;
-  for (const std::int64_t extent : found.shape)
-    shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
-  return {errc::bad_tensor,
-          "tensor `" + name + "` must have shape (" + expected + "), got (" + shape + ")"};
-}
-
 /// A vector of the checkpoint whose size and values have been checked.
 result<std::vector<float>> checked_vector(const checkpoint& weights, const std::string& name,
                                           std::int64_t size) {
-  const tensor_info* info = weights.find(name);
-  if (info == nullptr)
-    return failure{errc::missing_tensor, "tensor `" + name + "` is not in the file"};
-  if (info->shape.size() != 1 || info->shape[0] != size)
-    return wrong_shape(name, std::to_string(size), *info);
+  if (auto fits = check_shape(weights, name, {size}); !fits.ok()) return fits.error();
   auto values = weights.vector(name);
   if (!values.ok()) return values;
   for (std::size_t i = 0; i < values.value().size(); ++i)
@@ -53,12 +41,8 @@ result<gpu::buffer> upload_values(gpu::device& dev, const std::vector<float>& va
 }
 
 result<gpu::weight_source> checked_matrix(const checkpoint& weights, const matrix_role& role) {
-  const tensor_info* info = weights.find(role.name);
-  if (info == nullptr)
-    return failure{errc::missing_tensor, "tensor `" + role.name + "` is not in the file"};
-  if (info->shape != std::vector<std::int64_t>{role.rows, role.cols})
-    return wrong_shape(role.name, std::to_string(role.rows) + ", " + std::to_string(role.cols),
-                       *info);
+  if (auto fits = check_shape(weights, role.name, {role.rows, role.cols}); !fits.ok())
+    return fits.error();
   return weights.matrix(role.name);
 }
 

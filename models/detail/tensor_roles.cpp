@@ -1,42 +1,51 @@
 #include "models/detail/tensor_roles.hpp"
 
-#include <set>
-#include <string>
+#include <utility>
+
+#include "models/detail/element.hpp"
+#include "models/detail/tensor_table.hpp"
 
 namespace twill::models {
 namespace {
 
-using name_set = std::set<std::string, std::less<>>;
+/// Collects the roles of a spec.
+class role_list {
+public:
+  explicit role_list(const model_spec& spec) : spec_(spec) {}
 
-void add(name_set& known, const std::string& name) {
-  if (!name.empty()) known.insert(name);
-}
+  void add(const std::string& name, std::vector<std::int64_t> shape, bool required = true) {
+    if (!name.empty()) roles_.push_back({name, std::move(shape), required});
+  }
+  void add_norm(const std::string& name, std::int64_t size) {
+    add(name, {size});
+    if (spec_.norm == norm_kind::layer && !name.empty()) add(bias_of(name), {size});
+  }
+  void add_matrix(const matrix_role& role) {
+    add(role.name, {role.rows, role.cols});
+    if (role.bias != bias_rule::none)
+      add(bias_of(role.name), {role.rows}, role.bias == bias_rule::required);
+  }
+  void add_layer(std::int32_t layer) {
+    const tensor_names& n = spec_.names;
+    for (const std::string* norm : {&n.attention_norm, &n.mlp_norm})
+      add_norm(layer_tensor(*norm, layer), spec_.hidden_size);
+    for (const std::string* norm : {&n.q_norm, &n.k_norm})
+      add(layer_tensor(*norm, layer), {spec_.head_dim});
+    for (const std::string& name : n.ignored)
+      add(layer_tensor(name, layer), {}, false);
+    for (const matrix_role& role : qkv_roles(spec_, layer))
+      add_matrix(role);
+    for (const matrix_role& role : up_roles(spec_, layer))
+      add_matrix(role);
+    add_matrix(o_role(spec_, layer));
+    add_matrix(down_role(spec_, layer));
+  }
+  std::vector<tensor_role> take() { return std::move(roles_); }
 
-void add_norm(name_set& known, const std::string& name, norm_kind kind) {
-  add(known, name);
-  if (kind == norm_kind::layer && !name.empty()) known.insert(bias_of(name));
-}
-
-void add_matrix(name_set& known, const matrix_role& role) {
-  add(known, role.name);
-  if (role.bias != bias_rule::none) known.insert(bias_of(role.name));
-}
-
-void add_layer(name_set& known, const model_spec& spec, std::int32_t layer) {
-  const tensor_names& n = spec.names;
-  for (const std::string* norm : {&n.attention_norm, &n.mlp_norm})
-    add_norm(known, layer_tensor(*norm, layer), spec.norm);
-  for (const std::string* norm : {&n.q_norm, &n.k_norm})
-    add(known, layer_tensor(*norm, layer));
-  for (const std::string& name : n.ignored)
-    add(known, layer_tensor(name, layer));
-  for (const matrix_role& role : qkv_roles(spec, layer))
-    add_matrix(known, role);
-  for (const matrix_role& role : up_roles(spec, layer))
-    add_matrix(known, role);
-  add_matrix(known, o_role(spec, layer));
-  add_matrix(known, down_role(spec, layer));
-}
+private:
+  const model_spec& spec_;
+  std::vector<tensor_role> roles_;
+};
 
 } // namespace
 
@@ -66,21 +75,45 @@ matrix_role down_role(const model_spec& spec, std::int32_t layer) {
   return {layer_tensor(spec.names.down, layer), spec.hidden_size, spec.mlp_size, spec.mlp_bias};
 }
 
-result<nothing> check_all_known(const model_spec& spec, const checkpoint& weights) {
+std::vector<tensor_role> tensor_roles(const model_spec& spec) {
   const tensor_names& n = spec.names;
-  name_set known;
-  for (const std::string* name :
-       {&n.embedding, &n.positions, &n.project_in, &n.project_out, &n.head, &n.rope_factors})
-    add(known, *name);
-  add_norm(known, n.final_norm, spec.norm);
+  const std::int64_t vocab = spec.vocab_size, hidden = spec.hidden_size,
+                     width = spec.embedding_size;
+  role_list roles(spec);
+  roles.add(n.embedding, {vocab, width});
+  roles.add(n.positions, {std::int64_t{spec.most_positions} + spec.position_offset, hidden});
+  roles.add(n.project_in, {hidden, width});
+  roles.add(n.project_out, {width, hidden});
+  if (spec.tied_head)
+    roles.add(n.head, {}, false);
+  else
+    roles.add(n.head, {vocab, width});
+  roles.add(n.rope_factors, {}, false);
+  roles.add_norm(n.final_norm, hidden);
   for (std::int32_t i = 0; i < spec.n_layers; ++i)
-    add_layer(known, spec, i);
-  for (const tensor_info& t : weights.tensors())
-    if (known.find(t.name) == known.end())
-      return failure{errc::unsupported, "tensor `" + t.name + "` has no role in a " + spec.family +
-                                            " model of " + std::to_string(spec.n_layers) +
-                                            " layers"};
+    roles.add_layer(i);
+  return roles.take();
+}
+
+result<nothing> check_shape(const checkpoint& weights, const std::string& name,
+                            const std::vector<std::int64_t>& shape) {
+  const tensor_info* info = weights.find(name);
+  if (info == nullptr)
+    return failure{errc::missing_tensor, "tensor `" + name + "` is not in the file"};
+  if (info->shape != shape)
+    return failure{errc::bad_tensor, "tensor `" + name + "` must have shape " + shape_text(shape) +
+                                         ", got " + shape_text(info->shape)};
   return nothing{};
+}
+
+result<nothing> check_role(const checkpoint& weights, const tensor_role& role) {
+  if (role.shape.empty()) return nothing{};
+  const tensor_info* info = weights.find(role.name);
+  if (info == nullptr && !role.required) return nothing{};
+  if (auto fits = check_shape(weights, role.name, role.shape); !fits.ok()) return fits;
+  // Names that are no dense type's are quantised kinds, which their reader has checked.
+  const element_info* element = find_element(info->type);
+  return element == nullptr || element->is_weight ? nothing{} : result<nothing>(not_numbers(*info));
 }
 
 } // namespace twill::models

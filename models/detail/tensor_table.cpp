@@ -5,14 +5,11 @@
 #include "models/detail/quoted.hpp"
 
 namespace twill::models {
-namespace {
 
-failure not_numbers(const stored_tensor& t) {
-  return {errc::unsupported, "tensor " + quoted_name(t.info.name) + " has type " + t.info.type +
+failure not_numbers(const tensor_info& t) {
+  return {errc::unsupported, "tensor " + quoted_name(t.name) + " has type " + t.type +
                                  "; weights must be F32, F16 or BF16"};
 }
-
-} // namespace
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string text = "(";
@@ -80,7 +77,7 @@ result<gpu::weight_source> tensor_table::matrix(std::string_view name) const {
   auto found = stored(name);
   if (!found.ok()) return found.error();
   const stored_tensor& t = *found.value();
-  if (!t.element->is_weight) return not_numbers(t);
+  if (!t.element->is_weight) return not_numbers(t.info);
   if (t.info.shape.size() != 2)
     return failure{errc::bad_tensor, "tensor " + quoted_name(name) +
                                          " must have 2 dimensions, got " +
@@ -98,7 +95,7 @@ result<std::vector<float>> tensor_table::vector(std::string_view name) const {
   auto found = stored(name);
   if (!found.ok()) return found.error();
   const stored_tensor& t = *found.value();
-  if (!t.element->is_weight) return not_numbers(t);
+  if (!t.element->is_weight) return not_numbers(t.info);
   std::vector<float> values(t.bytes.size() / static_cast<std::size_t>(t.element->bytes));
   widen_values(t.element->dense, t.bytes.data(), static_cast<std::int64_t>(values.size()),
                values.data());

@@ -52,6 +52,9 @@ private:
 /// "(5120, 13824)".
 std::string shape_text(const std::vector<std::int64_t>& shape);
 
+/// The failure of a tensor whose elements cannot be weights.
+failure not_numbers(const tensor_info& tensor);
+
 /// Number of values of a shape; -1 when an extent is negative or the bytes pass 2^60.
 std::int64_t value_count(const std::vector<std::int64_t>& shape);
 

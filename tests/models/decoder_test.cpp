@@ -192,13 +192,10 @@ TEST_CASE("weights that do not fit the spec are refused by name, expected and fo
                      "`blk.0.ffn_gate.weight` must have shape (128, 64), got (96, 64)");
   }
   SECTION("a norm that is not finite") {
-    test::gguf_writer w;
-    test::add_tiny_metadata(w, sizes);
-    std::mt19937 random(1);
-    w.add_tensor("token_embd.weight", {50, 64}, 8, test::random_matrix(random, 8, 50 * 64));
-    w.add_tensor("output_norm.weight", {64}, 0,
-                 test::tiny_vector(63, 1.0f) + test::raw(std::nanf("")));
-    check_load_fails(opened_model(w), errc::bad_tensor, "`output_norm.weight` must be finite");
+    tiny_llama broken;
+    broken.final_norm = std::nanf("");
+    check_load_fails(opened_model(test::make_tiny_llama(broken)), errc::bad_tensor,
+                     "`output_norm.weight` must be finite");
   }
   SECTION("a tensor that has no role") {
     test::gguf_writer w = test::make_tiny_llama(sizes);
@@ -207,9 +204,9 @@ TEST_CASE("weights that do not fit the spec are refused by name, expected and fo
                      "`blk.0.attn_q_norm.weight` has no role in a llama model");
   }
   SECTION("a kind that twill does not read") {
-    test::gguf_writer w;
-    test::add_tiny_metadata(w, sizes);
-    w.add_tensor("token_embd.weight", {50, 64}, 20, std::string(50 * 2 * 18, '\0'));
-    check_load_fails(opened_model(w), errc::unsupported, "`token_embd.weight` has kind IQ4_NL");
+    tiny_llama other;
+    other.embedding_kind = 20;
+    check_load_fails(opened_model(test::make_tiny_llama(other)), errc::unsupported,
+                     "`token_embd.weight` has kind IQ4_NL");
   }
 }

@@ -1,5 +1,5 @@
-// twill-bench: load generator and kernel timer. One file per sub-command; the load engine is the
-// library twill_bench.
+// twill-bench: load generator, kernel timer and accuracy tables. One file per sub-command; the load
+// engine is the library twill_bench, accuracy the library twill_accuracy.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/twill-bench/accuracy_command.hpp"
 #include "tools/twill-bench/kernels_command.hpp"
 #include "tools/twill-bench/serve_command.hpp"
 
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   twill::bench::add_serve_command(app, exit_code);
   twill::bench::add_kernels_command(app, exit_code);
+  twill::bench::add_accuracy_command(app, exit_code);
 
   // Flags without a sub-command mean `serve`.
   std::vector<std::string> arguments(argv + 1, argv + argc);

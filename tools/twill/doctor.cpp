@@ -174,7 +174,9 @@ void add_doctor(CLI::App& root, int& status) {
   auto* command = root.add_subcommand(
       "doctor", "print devices, measured tiers, versions, and what a model would need");
   auto options = std::make_shared<doctor_options>();
-  command->add_option("--model", options->model, "GGUF file; default: the default model")
+  command
+      ->add_option("--model", options->model,
+                   "GGUF file, Hugging Face folder or dummy:PRESET; default: the default model")
       ->type_name("PATH");
   command->add_option("--config", options->config_file, "the daemon's TOML file")
       ->type_name("FILE");

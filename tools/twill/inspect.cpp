@@ -3,14 +3,17 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/base/units.hpp"
 #include "config/options.hpp"
 #include "gpu/device.hpp"
+#include "models/check_weights.hpp"
 #include "models/compute.hpp"
 #include "models/model.hpp"
 #include "tools/common/terminal.hpp"
@@ -98,6 +101,8 @@ void print_model(const models::model& model, const model_parts& parts,
   row("chat template", model.chat == nullptr    ? "none: chat requests are refused"
                        : parts.has_own_template ? "the model's own"
                                                 : "the family's known convention");
+  for (models::failure& f : models::check_weights(model.spec, *model.weights))
+    refused.push_back(std::move(f.detail));
   const auto device = gpu::device::open({});
   if (!device.ok()) return refused.push_back(device.detail());
   const config::options defaults;
@@ -107,19 +112,31 @@ void print_model(const models::model& model, const model_parts& parts,
   print_memory(model, types.value(), device.value()->info());
 }
 
+/// True when one of the reasons says the same, perhaps without the path.
+bool is_known(const std::string& detail, const std::vector<std::string>& reasons) {
+  return std::any_of(reasons.begin(), reasons.end(),
+                     [&](const std::string& reason) { return detail.ends_with(reason); });
+}
+
+void print_refused(const std::vector<std::string>& reasons) {
+  constexpr std::size_t most_shown = 12;
+  heading("refused");
+  if (reasons.empty()) row("nothing", "twilld would serve this model");
+  for (std::size_t i = 0; i < std::min(reasons.size(), most_shown); ++i)
+    std::printf("  %s\n", printable(reasons[i]).c_str());
+  if (reasons.size() > most_shown)
+    std::printf("  and %zu more reasons\n", reasons.size() - most_shown);
+}
+
 int run_inspect(const std::string& path) {
   model_parts parts = read_parts(path);
   print_parts(parts);
   const auto opened = models::open_model(path);
   if (opened.ok())
     print_model(*opened.value(), parts, parts.refused);
-  else if (std::find(parts.refused.begin(), parts.refused.end(), opened.detail()) ==
-           parts.refused.end())
+  else if (!is_known(opened.detail(), parts.refused))
     parts.refused.push_back(opened.detail());
-  heading("refused");
-  if (parts.refused.empty()) row("nothing", "twilld would serve this model");
-  for (const std::string& reason : parts.refused)
-    std::printf("  %s\n", printable(reason).c_str());
+  print_refused(parts.refused);
   return parts.refused.empty() ? status_ok : status_failure;
 }
 

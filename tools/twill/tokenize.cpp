@@ -126,7 +126,9 @@ void add_tokenize(CLI::App& root, int& status) {
   command->add_option("--api-key", options->server.api_key, "key, when the daemon wants one")
       ->type_name("KEY")
       ->envname("TWILL_API_KEY");
-  command->add_option("--model", options->file, "read this GGUF file instead of asking the daemon")
+  command
+      ->add_option("--model", options->file,
+                   "GGUF file, Hugging Face folder or dummy:PRESET instead of the daemon's model")
       ->type_name("PATH");
   command->add_flag("--pieces", options->pieces, "one line per token, with its bytes");
   command->add_flag("--add-special", options->add_special, "with the model's prefix (BOS ...)");

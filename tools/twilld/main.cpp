@@ -26,7 +26,9 @@ struct arguments {
 void define(CLI::App& app, arguments& args) {
   app.set_version_flag("--version", "twilld " TWILL_VERSION);
   app.add_option("--config", args.file, "TOML file with options")->type_name("FILE");
-  app.add_option("--model", args.model, "GGUF file to serve (model.path)")->type_name("PATH");
+  app.add_option("--model", args.model,
+                 "GGUF file, Hugging Face folder or dummy:PRESET to serve (model.path)")
+      ->type_name("PATH");
   app.add_option("--listen", args.listen, "address, default 127.0.0.1:8080 (server.listen)")
       ->type_name("HOST:PORT");
   app.add_option("--address-file", args.address_file, "write HOST:PORT there once ready")

@@ -21,6 +21,7 @@ struct tiny_llama {
   std::uint32_t embedding_kind = 8;
   bool tied = true;
   bool biases = false;
+  float final_norm = 1;
   std::uint32_t seed = 1;
 };
 
@@ -103,7 +104,7 @@ inline gguf_writer make_tiny_llama(const tiny_llama& m) {
     projection(block + "ffn_up", m.mlp, m.hidden, m.up_kind);
     projection(block + "ffn_down", m.hidden, m.mlp, m.other_kind);
   }
-  w.add_tensor("output_norm.weight", {m.hidden}, 0, tiny_vector(m.hidden, 1.0f));
+  w.add_tensor("output_norm.weight", {m.hidden}, 0, tiny_vector(m.hidden, m.final_norm));
   if (!m.tied) matrix("output", m.vocab, m.hidden, m.other_kind);
   return w;
 }

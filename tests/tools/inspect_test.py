@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""twill inspect from the outside: what it says of good models, and which reasons it gives for bad ones."""
+
+import json
+import os
+import shutil
+import struct
+import unittest
+
+from programs import SOURCE, run, scratch
+
+GOLDEN = os.path.join(SOURCE, "tests/golden")
+NORM = "model.layers.1.input_layernorm.weight"
+UP = "model.layers.0.mlp.up_proj.weight"
+
+
+def read_tensors(path):
+    """name -> (dtype, shape, bytes) of a safetensors file."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        header.pop("__metadata__", None)
+        data = file.read()
+    return {name: (t["dtype"], t["shape"], data[slice(*t["data_offsets"])]) for name, t in header.items()}
+
+
+def write_tensors(path, tensors):
+    header, data = {}, b""
+    for name, (dtype, shape, values) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+        data += values
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def without(tensors, name):
+    tensors.pop(name)
+
+
+def in_half(tensors, name):
+    dtype, (rows, cols), values = tensors[name]
+    tensors[name] = (dtype, [rows // 2, cols], values[:len(values) // 2])
+
+
+def as_integers(tensors, name):
+    _, shape, values = tensors[name]
+    tensors[name] = ("I16", shape, values)
+
+
+def renamed(tensors, name):
+    tensors[name.replace("layers.1", "layers.7")] = tensors.pop(name)
+
+
+class GoodModels(unittest.TestCase):
+    def test_every_golden_folder_would_be_served(self):
+        names = [n for n in sorted(os.listdir(GOLDEN)) if os.path.exists(os.path.join(GOLDEN, n, "config.json"))]
+        self.assertEqual(len(names), 16)
+        for name in names:
+            with self.subTest(name):
+                done = run("twill", "inspect", os.path.join(GOLDEN, name))
+                self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+                self.assertIn("twilld would serve this model", done.stdout)
+
+    def test_shapes_kinds_and_memory_are_those_of_the_folder(self):
+        text = run("twill", "inspect", os.path.join(GOLDEN, "mistral-tiny-awq")).stdout
+        for line in (r"quantization_config +awq, 4 bits, group 64", r"weights AWQ-4 +14 tensors, [\d.]+ KiB",
+                     r"layers +2 of width 128, MLP 256", r"attention +4 heads of 32, 2 of keys and values",
+                     r"vocabulary +736", r"context +512 tokens", r"KV per token +512 B",
+                     r"at 512 tokens +256 KiB of KV, .* fits"):
+            self.assertRegex(text, r"(?m)^  " + line)
+
+    def test_a_gguf_file_and_a_dummy_are_models_too(self):
+        done = run("twill", "inspect", os.path.join(GOLDEN, "llama3-style-tied-bf16/model.gguf"))
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, r"format +GGUF v3")
+        done = run("twill", "inspect", "dummy:opt-175b")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, r"layers +96 of width 12288")
+        self.assertIn("does not fit", done.stdout)
+
+
+class RefusedModels(unittest.TestCase):
+    def refused(self, change=None, config=None, remove=None):
+        """The reasons given for a copy of a good folder after a change."""
+        with scratch() as parent:
+            folder = os.path.join(parent, "model")
+            shutil.copytree(os.path.join(GOLDEN, "llama-tiny-fp16"), folder)
+            weights = os.path.join(folder, "model.safetensors")
+            if change:
+                tensors = read_tensors(weights)
+                change(tensors)
+                write_tensors(weights, tensors)
+            if config:
+                path = os.path.join(folder, "config.json")
+                with open(path) as file:
+                    values = {**json.load(file), **config}
+                with open(path, "w") as file:
+                    json.dump(values, file)
+            if remove:
+                os.remove(os.path.join(folder, remove))
+            done = run("twill", "inspect", folder)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            lines = done.stdout.split("\nrefused\n")[1].splitlines()
+            reasons = [line.strip().replace(folder, "FOLDER") for line in lines]
+            if change:  # the daemon refuses it for the first of these reasons
+                daemon = run("twilld", "--listen", "127.0.0.1:0", "--model", folder, timeout=30)
+                self.assertEqual(daemon.returncode, 1)
+                self.assertIn(lines[0].strip(), daemon.stderr)
+            return reasons
+
+    def test_a_missing_tensor_is_named(self):
+        self.assertEqual(self.refused(lambda t: without(t, NORM)), [f"tensor `{NORM}` is not in the file"])
+
+    def test_a_wrong_shape_is_named_with_the_right_one(self):
+        _, (rows, cols), _ = read_tensors(os.path.join(GOLDEN, "llama-tiny-fp16/model.safetensors"))[UP]
+        self.assertEqual(self.refused(lambda t: in_half(t, UP)),
+                         [f"tensor `{UP}` must have shape ({rows}, {cols}), got ({rows // 2}, {cols})"])
+
+    def test_elements_that_are_no_weights_are_named(self):
+        self.assertEqual(self.refused(lambda t: as_integers(t, UP)),
+                         [f"tensor `{UP}` has type I16; weights must be F32, F16 or BF16"])
+
+    def test_a_tensor_without_a_role_is_named_and_so_is_the_missing_one(self):
+        other = NORM.replace("layers.1", "layers.7")
+        self.assertEqual(self.refused(lambda t: renamed(t, NORM)),
+                         [f"tensor `{other}` has no role in a llama model of 2 layers",
+                          f"tensor `{NORM}` is not in the file"])
+
+    def test_of_many_reasons_the_first_dozen_is_shown(self):
+        def all_in_half(tensors):
+            for name in [n for n, t in tensors.items() if ".layers." in n and len(t[1]) == 2]:
+                in_half(tensors, name)
+        reasons = self.refused(all_in_half)
+        self.assertEqual(len(reasons), 13)
+        self.assertRegex(reasons[-1], r"^and \d+ more reasons$")
+
+    def test_a_family_that_twill_does_not_know_is_one_reason(self):
+        reasons = self.refused(config={"architectures": ["MambaForCausalLM"], "model_type": "mamba"})
+        self.assertEqual(len(reasons), 1, reasons)
+        self.assertRegex(reasons[0], r'^FOLDER: config.json: `architectures` must name one of .*"MambaForCausalLM"')
+
+    def test_a_folder_without_a_tokenizer_is_one_reason(self):
+        reasons = self.refused(remove="tokenizer.model")
+        self.assertEqual(len(reasons), 1, reasons)
+        self.assertRegex(reasons[0], r"^FOLDER: must have tokenizer.json, tokenizer.model, ")
+
+    def test_nothing_there_is_one_reason(self):
+        done = run("twill", "inspect", "/no/such/model")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(done.stdout.split("\nrefused\n")[1].splitlines()), 1, done.stdout)
+        self.assertIn("/no/such/model", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,67 @@
+// teacher: runs given tokens through a decoder and hands out the logits of every position.
+//
+// One sequence at a time, a chunk of rows at a time, so that long texts over large vocabularies
+// need little memory. Lives on the device's thread and must not outlive the device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpu/device.hpp"
+#include "models/compute.hpp"
+#include "models/decoder.hpp"
+
+namespace twill::bench {
+
+/// Tokens whose first `prompt_length` are the prompt; what follows it was taken greedily.
+struct token_sequence {
+  std::vector<std::int32_t> ids;
+  std::int32_t prompt_length = 0;
+};
+
+/// Logits of consecutive positions.
+struct logit_chunk {
+  std::int32_t first_position = 0;
+  std::int64_t vocab_size = 0;
+  std::span<const float> values; // (n_rows, vocab_size)
+
+  std::int64_t n_rows() const {
+    return vocab_size == 0 ? 0 : static_cast<std::int64_t>(values.size()) / vocab_size;
+  }
+  std::span<const float> row(std::int64_t i) const {
+    return values.subspan(static_cast<std::size_t>(i * vocab_size),
+                          static_cast<std::size_t>(vocab_size));
+  }
+};
+
+class teacher {
+public:
+  /// Sequences have at most `longest_tokens`. Fails as decoder::load does.
+  static models::result<teacher> load(gpu::device& dev, const models::model_spec& spec,
+                                      const models::checkpoint& weights,
+                                      const models::compute_choice& types,
+                                      std::int32_t longest_tokens);
+
+  /// Starts a sequence; it must live until its last chunk.
+  void begin(const token_sequence& sequence);
+  /// The next chunk, valid until the next call; without rows after the last position.
+  logit_chunk next();
+
+private:
+  gpu::device* dev_ = nullptr;
+  std::unique_ptr<models::decoder> decoder_;
+  std::vector<std::int32_t> blocks_; ///< all KV blocks, in order
+  std::int32_t block_tokens_ = 0;
+  std::int32_t rows_per_step_ = 0;
+  const token_sequence* sequence_ = nullptr;
+  std::int32_t done_ = 0; ///< positions that have run
+  std::vector<float> logits_;
+};
+
+/// Why the ids cannot run through a model; empty when they can.
+std::string reason_to_refuse(const token_sequence& sequence, const models::model_spec& spec);
+
+} // namespace twill::bench
