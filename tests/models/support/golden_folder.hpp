@@ -30,12 +30,15 @@ inline const std::vector<std::string>& golden_folders() {
 /// Written by tools/golden/hf_variants.py with transformers.
 inline const std::vector<std::string>& golden_variants() {
   static const std::vector<std::string> names = {
-      "variants/llama-linear",      "variants/llama-dynamic",     "variants/llama-llama3",
-      "variants/llama-yarn",        "variants/llama-yarn-mscale", "variants/llama-yarn-factor",
-      "variants/llama-biases",      "variants/llama-wide-heads",  "variants/llama-one-kv-head",
-      "variants/mistral-window",    "variants/mistral-no-window", "variants/qwen2-tied",
-      "variants/qwen2-windows",     "variants/qwen3",             "variants/qwen3-biases",
-      "variants/opt-post-norm",     "variants/opt-gelu-no-bias",  "variants/opt-no-final-norm"};
+      "variants/llama-linear",      "variants/llama-dynamic",
+      "variants/llama-llama3",      "variants/llama-yarn",
+      "variants/llama-yarn-mscale", "variants/llama-yarn-factor",
+      "variants/llama-biases",      "variants/llama-wide-heads",
+      "variants/llama-one-kv-head", "variants/mistral-window",
+      "variants/mistral-no-window", "variants/qwen2-tied",
+      "variants/qwen2-windows",     "variants/qwen3",
+      "variants/qwen3-biases",      "variants/opt-post-norm",
+      "variants/opt-gelu-no-bias",  "variants/opt-no-final-norm"};
   return names;
 }
 
