@@ -82,7 +82,7 @@ class Daemon:
         assert found, f"no metric {name}"
         return sum(float(v) for v in found)
 
-    def wait_metric(self, name: str, wanted: float, seconds: float = 5.0):
+    def wait_metric(self, name: str, wanted: float, seconds: float = 30.0):
         deadline = time.monotonic() + seconds
         while (found := self.metric(name)) != wanted:
             assert time.monotonic() < deadline, f"{name} stayed at {found}, expected {wanted}"
