@@ -31,8 +31,9 @@ public:
       : w_(w), order_(order), compute_(compute) {
     if (compute == compute_type::f32 && order != nullptr) {
       values_stride_ = align64(w.cols * 4) / 4;
-    } else if (compute == compute_type::int8) {
-      values_stride_ = align64(w.cols);
+    } else if (int8()) {
+      digit_bytes_ = align64(w.cols);
+      values_stride_ = digit_bytes_ * (compute == compute_type::int8x2 ? 2 : 1);
       segments_ = w.cols / w.segment;
     } else if (compute == compute_type::bf16) {
       values_stride_ = align64(w.padded_cols * 2) / 2;
@@ -45,15 +46,19 @@ public:
     case compute_type::bf16:
       return m * values_stride_ * 2;
     case compute_type::int8:
+    case compute_type::int8x2:
       return m * values_stride_ + 2 * align64(m * segments_ * 4);
     }
     return 0;
   }
   host::quantised_rows quantised(unsigned char* at, std::int64_t m) const {
     unsigned char* scales = at + m * values_stride_;
-    return {reinterpret_cast<std::int8_t*>(at), reinterpret_cast<float*>(scales),
-            reinterpret_cast<std::uint32_t*>(scales + align64(m * segments_ * 4)), values_stride_,
-            segments_};
+    return {reinterpret_cast<std::int8_t*>(at),
+            reinterpret_cast<float*>(scales),
+            reinterpret_cast<std::uint32_t*>(scales + align64(m * segments_ * 4)),
+            values_stride_,
+            segments_,
+            compute_ == compute_type::int8x2 ? digit_bytes_ : 0};
   }
   host::bf16_rows rounded(unsigned char* at) const {
     return {reinterpret_cast<std::uint16_t*>(at), values_stride_};
@@ -76,7 +81,7 @@ public:
           gathered[c] = from[order_[c]];
         from = gathered;
       }
-      if (compute_ == compute_type::int8)
+      if (int8())
         k.quantise(w_, from, quantised(at, m), row);
       else if (compute_ == compute_type::bf16)
         k.round_bf16(w_, from, rounded(at), row);
@@ -102,15 +107,19 @@ public:
   }
 
 private:
+  bool int8() const { return compute_ == compute_type::int8 || compute_ == compute_type::int8x2; }
+
   const packed_view& w_;
   const std::int32_t* order_;
   compute_type compute_;
   std::int64_t values_stride_ = 0;
   std::int64_t segments_ = 0;
+  std::int64_t digit_bytes_ = 0; ///< of one row, one digit each
 };
 
 bool wants_panel(const packed_view& w, compute_type compute, std::int64_t m) {
-  if (m <= host::direct_rows || compute == compute_type::int8) return false;
+  if (m <= host::direct_rows) return false;
+  if (compute == compute_type::int8 || compute == compute_type::int8x2) return false;
   return w.kind != (compute == compute_type::f32 ? weight_kind::f32 : weight_kind::bf16);
 }
 

@@ -71,7 +71,8 @@ result<gpu::buffer> upload_vector(gpu::device& dev, const checkpoint& weights,
 
 gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted) {
   const bool grouped = kind == gpu::weight_kind::grouped_u4 || kind == gpu::weight_kind::grouped_u8;
-  return wanted == gpu::compute_type::int8 && !grouped ? gpu::compute_type::f32 : wanted;
+  const bool int8 = wanted == gpu::compute_type::int8 || wanted == gpu::compute_type::int8x2;
+  return int8 && !grouped ? gpu::compute_type::f32 : wanted;
 }
 
 result<projection::part> projection::load_part(gpu::device& dev, const checkpoint& weights,
