@@ -1,5 +1,6 @@
 // Cuts a linear layer into tiles for the host micro-kernels, in one launch where rows are few.
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "gpu/detail/linear_impl.hpp"
@@ -123,6 +124,11 @@ bool wants_panel(const packed_view& w, compute_type compute, std::int64_t m) {
   return w.kind != (compute == compute_type::f32 ? weight_kind::f32 : weight_kind::bf16);
 }
 
+std::array<host::team::range, 2> ranges_of(const packed_matrix::impl& w) {
+  return {host::team::range{w.codes.data(), static_cast<std::int64_t>(w.codes.bytes())},
+          host::team::range{w.scales.data(), static_cast<std::int64_t>(w.scales.bytes())}};
+}
+
 } // namespace
 
 void linear_host(device& dev, const linear_args& args) {
@@ -155,12 +161,15 @@ void linear_host(device& dev, const linear_args& args) {
   // stream best. Many rows: weights that stay in a core's cache while the rows pass.
   const std::int64_t row_tiles = (m + tile_rows - 1) / tile_rows;
   const std::int64_t weight_bytes = w.blocks * (w.codes_stride + w.scales_stride);
-  const std::int64_t block_tiles =
-      std::clamp((weight_bytes + tile_bytes - 1) / tile_bytes,
-                 std::min(m > few_rows ? 4 * parts : parts, w.blocks), w.blocks);
+  // As many tiles for each thread, or some would idle through the last ones.
+  const std::int64_t rounds = std::max<std::int64_t>(
+      (weight_bytes + tile_bytes * parts - 1) / (tile_bytes * parts), m > few_rows ? 4 : 1);
+  const std::int64_t block_tiles = std::min(rounds * parts, w.blocks);
   const std::int64_t tiles = row_tiles * block_tiles;
   std::atomic<std::int64_t> next{0};
 
+  dev.team().read_ahead(args.next == nullptr ? std::array<host::team::range, 2>{}
+                                             : ranges_of(args.next->get()));
   dev.team().run(parts, [&](std::int64_t part) {
     unsigned char* mine = in_place ? scratch + part * rows_bytes : scratch;
     bool filled = !in_place;

@@ -147,8 +147,8 @@ std::int64_t projection::weight_bytes() const {
   return total;
 }
 
-void projection::apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out,
-                       bool accumulate) const {
+void projection::apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out, bool accumulate,
+                       const gpu::packed_matrix* next) const {
   for (const part& p : parts_) {
     gpu::linear_args args;
     args.x = x;
@@ -158,6 +158,7 @@ void projection::apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out,
                             p.weights.rows(), out.row_stride);
     args.accumulate = accumulate;
     args.compute = p.compute;
+    args.next = &p == &parts_.back() ? next : &(&p + 1)->weights;
     gpu::linear(dev, args);
   }
 }
