@@ -39,7 +39,7 @@ struct decoder::impl {
   gpu::tensor_ref forward(const step_input& input);
   void embed(gpu::tensor_ref hidden);
   void attend(std::int32_t layer);
-  void finish_layer(const layer_weights& layer, gpu::tensor_ref attended, gpu::tensor_ref hidden);
+  void finish_layer(std::size_t index, gpu::tensor_ref attended, gpu::tensor_ref hidden);
   void score(gpu::tensor_ref hidden, gpu::tensor_ref logits);
 };
 
@@ -122,7 +122,7 @@ void decoder::impl::attend(std::int32_t index) {
     layer.attention_norm.apply(*dev, x, spec.norm_epsilon, normed);
     x = normed;
   }
-  layer.qkv.apply(*dev, x, matrix(work.qkv, n, row), false);
+  layer.qkv.apply(*dev, x, matrix(work.qkv, n, row), false, &layer.o.first_weights());
 
   gpu::rope_store_args store;
   store.q = matrix(work.qkv, n, q, row);
@@ -154,25 +154,29 @@ void decoder::impl::attend(std::int32_t index) {
 }
 
 /// The rest of a layer, on any subset of the step's rows: each row depends on itself alone.
-void decoder::impl::finish_layer(const layer_weights& layer, gpu::tensor_ref attended,
+void decoder::impl::finish_layer(std::size_t index, gpu::tensor_ref attended,
                                  gpu::tensor_ref hidden) {
+  const layer_weights& layer = weights.layers[index];
+  const gpu::packed_matrix* next = index + 1 < weights.layers.size()
+                                       ? &weights.layers[index + 1].qkv.first_weights()
+                                       : &weights.head_matrix();
   const std::int64_t m = hidden.rows();
   const bool before = spec.norms == norm_place::before;
   gpu::tensor_ref x = before ? matrix(work.normed, m, spec.hidden_size) : hidden;
-  layer.o.apply(*dev, attended, hidden, true);
+  layer.o.apply(*dev, attended, hidden, true, &layer.up.first_weights());
   // After: the attention's norm closes its residual sum. Before: the MLP's norm opens it.
   (before ? layer.mlp_norm : layer.attention_norm).apply(*dev, hidden, spec.norm_epsilon, x);
 
   const gpu::tensor_ref activated = matrix(work.activated, m, spec.mlp_size);
   if (spec.gated_mlp) {
     const gpu::tensor_ref gate_up = matrix(work.gate_up, m, 2 * std::int64_t{spec.mlp_size});
-    layer.up.apply(*dev, x, gate_up, false);
+    layer.up.apply(*dev, x, gate_up, false, &layer.down.first_weights());
     gpu::silu_mul(*dev, gate_up, activated);
   } else {
-    layer.up.apply(*dev, x, activated, false);
+    layer.up.apply(*dev, x, activated, false, &layer.down.first_weights());
     gpu::activate(*dev, activated, spec.activation);
   }
-  layer.down.apply(*dev, activated, hidden, true);
+  layer.down.apply(*dev, activated, hidden, true, next);
   if (!before) layer.mlp_norm.apply(*dev, hidden, spec.norm_epsilon, hidden);
 }
 
@@ -211,7 +215,7 @@ gpu::tensor_ref decoder::impl::forward(const step_input& input) {
              matrix(work.sin, n, spec.rope.rotary_dim / 2));
   for (std::int32_t l = 0; l + 1 < spec.n_layers; ++l) {
     attend(l);
-    finish_layer(weights.layers[static_cast<std::size_t>(l)], attended, hidden);
+    finish_layer(static_cast<std::size_t>(l), attended, hidden);
   }
   attend(spec.n_layers - 1);
   if (r == 0) return logits;
@@ -221,7 +225,7 @@ gpu::tensor_ref decoder::impl::forward(const step_input& input) {
   const gpu::tensor_ref last_attended = matrix(work.last_attended, r, spec.q_size());
   gpu::gather_rows(*dev, hidden, step.logit_rows(), last_hidden);
   gpu::gather_rows(*dev, attended, step.logit_rows(), last_attended);
-  finish_layer(weights.layers.back(), last_attended, last_hidden);
+  finish_layer(weights.layers.size() - 1, last_attended, last_hidden);
   score(last_hidden, logits);
   return logits;
 }

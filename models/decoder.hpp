@@ -19,7 +19,8 @@
 namespace twill::models {
 
 struct decoder_options {
-  /// int8 is for grouped weights: dense ones, and queries, keys and values, are computed in f32.
+  /// int8 is for grouped weights: dense ones are computed in f32, queries, keys and values in
+  /// int8x2.
   gpu::compute_type compute = gpu::compute_type::f32;
   gpu::dtype kv_type = gpu::dtype::f32; ///< f32, f16, bf16 or i8
   std::int32_t block_tokens = 16;

@@ -22,6 +22,10 @@ inline constexpr std::int64_t lanes = 16;
 inline constexpr std::int64_t step_columns = 8;
 /// Columns that share an activation scale in int8 compute.
 inline constexpr std::int64_t activation_group = 32;
+/// int8x2: value = scale * (high_digit * high + low), |low| <= 64, so that |high| <= 127 leaves no
+/// product of digits nearer to saturation than int8's.
+inline constexpr std::int32_t high_digit_bits = 7;
+inline constexpr std::int32_t high_digit = 1 << high_digit_bits;
 
 struct packed_view {
   weight_kind kind = weight_kind::f32;

@@ -276,6 +276,7 @@ inline void run_chunk(const attention_work& w, int chunk, int width, attention_s
   int base = chunk * attention_chunk;
   const int stop = base + attention_chunk < last ? base + attention_chunk : last;
   if (first > base) base = first / tile_len * tile_len;
+  prefetch_keys<Element>(w, base, stop - base < tile_len ? stop - base : tile_len);
   for (; base < stop; base += tile_len)
     run_tile<Element>(w, base, stop, width, s);
 }

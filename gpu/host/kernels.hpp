@@ -12,14 +12,15 @@
 
 namespace twill::gpu::host {
 
-/// Activations of int8 compute. Terms carry the offset's part of each segment: float sx * sum(q)
-/// where offsets are stored, else int32 offset_factor * sum(q).
+/// Activations of int8 and int8x2 compute. Terms carry the offset's part of each segment: float sx
+/// * sum(q) where offsets are stored, else int32 offset_factor * sum(q).
 struct quantised_rows {
-  std::int8_t* values = nullptr;  // (m, values_stride), zero past cols
+  std::int8_t* values = nullptr;  // (m, values_stride); int8x2: the high digits
   float* scales = nullptr;        // (m, segments)
   std::uint32_t* terms = nullptr; // (m, segments) float or int32
   std::int64_t values_stride = 0;
   std::int64_t segments = 0;
+  std::int64_t low_digits = 0; ///< int8x2: where a row's low digits are, else 0
 };
 
 /// Activations of bf16 compute.
@@ -46,7 +47,7 @@ struct kernels {
                    std::int64_t row);
   void (*round_bf16)(const detail::packed_view& w, const float* x, const bf16_rows& out,
                      std::int64_t row);
-  void (*tile_int8)(const tile& t, const quantised_rows& x); ///< grouped kinds
+  void (*tile_int8)(const tile& t, const quantised_rows& x); ///< grouped kinds; int8, int8x2
   void (*tile_bf16)(const tile& t, const bf16_rows& x);
   void (*tile_f32)(const tile& t, const float* x, std::int64_t x_stride);
   /// Multiply-adds in registers: see peak_tiles.hpp.

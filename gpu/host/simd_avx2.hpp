@@ -5,7 +5,7 @@
 
 #include <immintrin.h>
 
-#include "gpu/detail/half.hpp"
+#include "gpu/detail/packed_view.hpp"
 
 namespace twill::gpu::host {
 namespace {
@@ -59,6 +59,13 @@ struct simd_avx2 {
   static f32 mul(f32 a, f32 b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
   static f32 fma(f32 a, f32 b, f32 c) {
     return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+  }
+  static i32 add(i32 a, i32 b) {
+    return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
+  }
+  template <int Bits>
+  static i32 shift_left(i32 v) {
+    return {_mm256_slli_epi32(v.lo, Bits), _mm256_slli_epi32(v.hi, Bits)};
   }
   static f32 to_f32(i32 v) { return {_mm256_cvtepi32_ps(v.lo), _mm256_cvtepi32_ps(v.hi)}; }
 
@@ -187,10 +194,19 @@ struct simd_avx2 {
     four = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
   }
-  static void store_i8(std::int8_t* p, f32 v) {
-    const __m256i a = _mm256_cvtps_epi32(v.lo);
-    const __m256i b = _mm256_cvtps_epi32(v.hi);
-    const __m256i halves = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
+  static void store_i8(std::int8_t* p, f32 v) { narrow(p, round(v)); }
+  static void store_digits(std::int8_t* high, std::int8_t* low, f32 v) {
+    constexpr int bits = detail::high_digit_bits;
+    const i32 whole = round(v);
+    const i32 middle = add(whole, set1_i32(1 << (bits - 1)));
+    const i32 top = {_mm256_srai_epi32(middle.lo, bits), _mm256_srai_epi32(middle.hi, bits)};
+    const i32 back = shift_left<bits>(top);
+    narrow(high, top);
+    narrow(low, {_mm256_sub_epi32(whole.lo, back.lo), _mm256_sub_epi32(whole.hi, back.hi)});
+  }
+  static i32 round(f32 v) { return {_mm256_cvtps_epi32(v.lo), _mm256_cvtps_epi32(v.hi)}; }
+  static void narrow(std::int8_t* p, i32 v) {
+    const __m256i halves = _mm256_permute4x64_epi64(_mm256_packs_epi32(v.lo, v.hi), 0xd8);
     const __m128i bytes =
         _mm_packs_epi16(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);

@@ -6,7 +6,7 @@
 
 #include <immintrin.h>
 
-#include "gpu/detail/half.hpp"
+#include "gpu/detail/packed_view.hpp"
 
 // GCC notes that 64-byte vectors are passed otherwise without AVX-512; none crosses a file here.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -46,6 +46,11 @@ struct simd_avx512 {
   static f32 add(f32 a, f32 b) { return _mm512_add_ps(a, b); }
   static f32 mul(f32 a, f32 b) { return _mm512_mul_ps(a, b); }
   static f32 fma(f32 a, f32 b, f32 c) { return _mm512_fmadd_ps(a, b, c); }
+  static i32 add(i32 a, i32 b) { return _mm512_add_epi32(a, b); }
+  template <int Bits>
+  static i32 shift_left(i32 v) {
+    return _mm512_slli_epi32(v, Bits);
+  }
   static f32 to_f32(i32 v) { return _mm512_cvtepi32_ps(v); }
 
   static codes load_codes(const unsigned char* p) { return _mm512_loadu_si512(p); }
@@ -178,6 +183,15 @@ struct simd_avx512 {
   }
   static void store_i8(std::int8_t* p, f32 v) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v)));
+  }
+  static void store_digits(std::int8_t* high, std::int8_t* low, f32 v) {
+    constexpr int bits = detail::high_digit_bits;
+    const i32 whole = _mm512_cvtps_epi32(v);
+    const i32 top =
+        _mm512_srai_epi32(_mm512_add_epi32(whole, _mm512_set1_epi32(1 << (bits - 1))), bits);
+    const i32 rest = _mm512_sub_epi32(whole, _mm512_slli_epi32(top, bits));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(high), _mm512_cvtsepi32_epi8(top));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtsepi32_epi8(rest));
   }
   static std::int32_t sum_32(const std::int8_t* p) {
     const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "gpu/detail/half.hpp"
+#include "gpu/detail/packed_view.hpp"
 
 // GCC notes that 64-byte vectors are passed otherwise without AVX-512; none crosses a file here.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -56,6 +56,11 @@ struct simd_plain {
   static f32 mul(f32 a, f32 b) { return a * b; }
   /// Two roundings, unlike the other policies: a fused one may be a library call here.
   static f32 fma(f32 a, f32 b, f32 c) { return a * b + c; }
+  static i32 add(i32 a, i32 b) { return a + b; }
+  template <int Bits>
+  static i32 shift_left(i32 v) {
+    return v * (1 << Bits);
+  }
   static f32 to_f32(i32 v) { return __builtin_convertvector(v, f32); }
 
   static u32 load_codes(const unsigned char* p) {
@@ -137,6 +142,16 @@ struct simd_plain {
     for (int i = 0; i < 16; ++i) {
       const bool inside = v[i] >= -128.0F && v[i] <= 127.0F;
       p[i] = static_cast<std::int8_t>(inside ? __builtin_rintf(v[i]) : v[i] > 127.0F ? 127 : -128);
+    }
+  }
+  static void store_digits(std::int8_t* high, std::int8_t* low, f32 v) {
+    constexpr float base = detail::high_digit;
+    for (int i = 0; i < 16; ++i) {
+      // NaN becomes a number, whichever: scales carry it on.
+      const float whole = v[i] > -128 * base && v[i] < 127.5F * base ? __builtin_rintf(v[i]) : 0.0F;
+      const float top = __builtin_floorf((whole + base / 2) / base);
+      high[i] = static_cast<std::int8_t>(top);
+      low[i] = static_cast<std::int8_t>(whole - top * base);
     }
   }
   static std::int32_t sum_32(const std::int8_t* p) {

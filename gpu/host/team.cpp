@@ -1,5 +1,6 @@
 #include "gpu/host/team.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #if defined(__x86_64__)
@@ -23,12 +24,18 @@ void relax() {
 #endif
 }
 
-/// Spins until `ready` or the spin time is over; whether it became ready.
-template <class Ready>
-bool spin(const Ready& ready) {
+/// Asked for between two looks at whether a wait is over.
+constexpr std::int64_t fetch_step = 1024;
+/// Of a thread's share: about half of a core's second-level cache.
+constexpr std::int64_t most_fetched = 512 << 10;
+
+/// Spins until `ready` or the spin time is over; whether it became ready. `idle` passes the time.
+template <class Ready, class Idle>
+bool spin(const Ready& ready, const Idle& idle) {
   for (const auto end = clock::now() + spin_time;;) {
     for (int i = 0; i < 32; ++i) {
       if (ready()) return true;
+      idle();
       relax();
     }
     if (clock::now() >= end) return false;
@@ -44,9 +51,9 @@ std::uint32_t left_of(std::uint64_t job) {
 
 } // namespace
 
-team::team(std::int32_t threads) {
+team::team(std::int32_t threads) : progress_(static_cast<std::size_t>(threads)) {
   for (std::int32_t i = 1; i < threads; ++i)
-    workers_.emplace_back([this] { work(); });
+    workers_.emplace_back([this, i] { work(i); });
 }
 
 team::~team() {
@@ -55,6 +62,34 @@ team::~team() {
   wake_.notify_all();
   for (std::thread& worker : workers_)
     worker.join();
+}
+
+void team::read_ahead(const std::array<range, 2>& next) {
+  for (std::size_t r = 0; r < next.size(); ++r) {
+    ahead_[r].data.store(static_cast<const char*>(next[r].data), std::memory_order_relaxed);
+    ahead_[r].bytes.store(next[r].bytes, std::memory_order_relaxed);
+  }
+  ahead_calls_.fetch_add(1, std::memory_order_release);
+}
+
+void team::fetch_some(std::int32_t index) {
+  progress& mine = progress_[static_cast<std::size_t>(index)];
+  const auto threads = static_cast<std::int64_t>(progress_.size()); // workers_ may still grow
+  if (const std::uint32_t calls = ahead_calls_.load(std::memory_order_acquire);
+      calls != mine.seen) {
+    mine.seen = calls;
+    mine.fetched[0] = mine.fetched[1] = 0;
+  }
+  // A range that changes while it is read here makes for useless requests, and no harm.
+  for (std::size_t r = 0; r < 2; ++r) {
+    const std::int64_t share = ahead_[r].bytes.load(std::memory_order_relaxed) / threads;
+    const std::int64_t end = std::min({share, most_fetched, mine.fetched[r] + fetch_step});
+    if (mine.fetched[r] >= end) continue;
+    const char* data = ahead_[r].data.load(std::memory_order_relaxed) + share * index;
+    for (; mine.fetched[r] < end; mine.fetched[r] += 64)
+      __builtin_prefetch(data + mine.fetched[r], 0, 2);
+    return;
+  }
 }
 
 void team::run_job(std::uint32_t parts, call c, const void* body) {
@@ -72,7 +107,7 @@ void team::run_job(std::uint32_t parts, call c, const void* body) {
   }
   help(number);
   const auto finished = [&] { return done_.load(std::memory_order_acquire) == parts; };
-  if (spin(finished)) return;
+  if (spin(finished, [&] { fetch_some(0); })) return;
   for (std::uint32_t seen = done_.load(std::memory_order_acquire); seen != parts;
        seen = done_.load(std::memory_order_acquire))
     done_.wait(seen, std::memory_order_acquire);
@@ -94,19 +129,19 @@ void team::help(std::uint32_t number) {
   }
 }
 
-void team::work() {
+void team::work(std::int32_t index) {
   for (std::uint32_t seen = 0; !stop_.load(std::memory_order_relaxed);) {
-    seen = await_job(seen);
+    seen = await_job(seen, index);
     help(seen);
   }
 }
 
-std::uint32_t team::await_job(std::uint32_t seen) {
+std::uint32_t team::await_job(std::uint32_t seen, std::int32_t index) {
   const auto other = [&] {
     return number_of(job_.load(std::memory_order_acquire)) != seen ||
            stop_.load(std::memory_order_relaxed);
   };
-  while (!spin(other)) {
+  while (!spin(other, [&] { fetch_some(index); })) {
     const std::uint32_t ticket = wake_.load();
     sleepers_.fetch_add(1);
     if (number_of(job_.load()) == seen && !stop_.load()) wake_.wait(ticket);

@@ -11,6 +11,7 @@
 // and stays until its last part is done.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -25,6 +26,14 @@ public:
   team(const team&) = delete;
   team& operator=(const team&) = delete;
   ~team();
+
+  /// Memory that the next jobs will read from one end to the other. Threads that wait ask their
+  /// cores' caches for it, each for its share; until the next call. It is never dereferenced.
+  struct range {
+    const void* data = nullptr;
+    std::int64_t bytes = 0;
+  };
+  void read_ahead(const std::array<range, 2>& next);
 
   std::int32_t threads() const { return static_cast<std::int32_t>(workers_.size()) + 1; }
 
@@ -47,9 +56,20 @@ private:
   void run_job(std::uint32_t parts, call c, const void* body);
   /// Takes and runs parts of job `number` while there are any.
   void help(std::uint32_t number);
-  void work();
+  void work(std::int32_t index);
   /// Waits for a job other than `seen`, or the end; the job's number.
-  std::uint32_t await_job(std::uint32_t seen);
+  std::uint32_t await_job(std::uint32_t seen, std::int32_t index);
+  /// Asks for a little more of thread `index`'s share of what read_ahead() named.
+  void fetch_some(std::int32_t index);
+
+  struct published_range {
+    std::atomic<const char*> data{nullptr};
+    std::atomic<std::int64_t> bytes{0};
+  };
+  struct alignas(64) progress {
+    std::uint32_t seen = 0;       ///< calls of read_ahead()
+    std::int64_t fetched[2] = {}; ///< bytes of each range
+  };
 
   std::vector<std::thread> workers_;
   alignas(64) std::atomic<std::uint64_t> job_{0}; ///< number << 32 | parts not yet claimed
@@ -58,6 +78,9 @@ private:
   std::atomic<std::uint32_t> parts_{0};
   alignas(64) std::atomic<std::uint32_t> done_{0};
   alignas(64) std::atomic<std::uint32_t> wake_{0}; ///< counts jobs; sleepers wait on it
+  published_range ahead_[2];
+  std::atomic<std::uint32_t> ahead_calls_{0};
+  std::vector<progress> progress_; // (threads) each thread's own
   std::atomic<std::int32_t> sleepers_{0};
   std::atomic<bool> stop_{false};
 };

@@ -13,9 +13,11 @@ const char* name_of(compute_type t) {
   case compute_type::bf16:
     return "bf16";
   case compute_type::int8:
+    return "int8";
+  case compute_type::int8x2:
     break;
   }
-  return "int8";
+  return "int8x2";
 }
 
 const char* name_of(weight_kind k) {

@@ -90,6 +90,8 @@ struct linear_args {
   tensor_ref out;               // (m, rows) f32, rows may be strided
   bool accumulate = false;      ///< out += instead of out = (the residual add)
   compute_type compute = compute_type::f32;
+  /// Weights that the next linear layer will read, or null: threads that wait fetch them ahead.
+  const packed_matrix* next = nullptr;
 };
 
 void linear(device& dev, const linear_args& args);

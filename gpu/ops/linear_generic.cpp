@@ -6,11 +6,12 @@ namespace twill::gpu::detail {
 
 namespace {
 
-/// Activations of one row in int8, as linear.hpp's compute_type says.
+/// Activations of one row in integers, as compute_type says: int8 or int8x2.
 struct quantised {
-  signed char* values; // (m, cols)
-  float* scales;       // (m, groups of 32)
+  short* values; // (m, cols)
+  float* scales; // (m, groups of 32)
   std::int64_t groups;
+  float steps; ///< the largest integer
 };
 
 void quantise(const packed_view& w, const tensor_ref& x, const quantised& q) {
@@ -29,12 +30,12 @@ void quantise(const packed_view& w, const tensor_ref& x, const quantised& q) {
           const float a = values[k] < 0 ? -values[k] : values[k];
           largest = a > largest ? a : largest;
         }
-        const float inverse = largest > 1e-30F ? 127.0F / largest : 0.0F;
-        q.scales[i] = largest > 1e-30F ? largest / 127.0F : 0.0F;
+        const float inverse = largest > 1e-30F ? q.steps / largest : 0.0F;
+        q.scales[i] = largest > 1e-30F ? largest / q.steps : 0.0F;
         for (std::int64_t k = begin; k < end; ++k) {
           const float magic = 12582912.0F; // 1.5 * 2^23: adding it rounds to an integer
           const float rounded = (values[k] * inverse + magic) - magic;
-          q.values[row * cols + k] = static_cast<signed char>(rounded);
+          q.values[row * cols + k] = static_cast<short>(rounded);
         }
       });
 }
@@ -52,7 +53,7 @@ void gather_columns(const tensor_ref& x, const std::int32_t* order, std::int64_t
 
 TWILL_KERNEL_FUNCTION float dot_int8(const packed_view& w, const quantised& q, std::int64_t row,
                                      std::int64_t block, std::int64_t lane) {
-  const signed char* values = q.values + row * w.cols;
+  const short* values = q.values + row * w.cols;
   float sum = 0;
   for (std::int64_t k = 0; k < w.cols;) {
     const std::int64_t end = k + w.segment;
@@ -100,11 +101,12 @@ void linear_generic(device& dev, const linear_args& args) {
   const std::int64_t m = args.x.rows();
   // Scratch: gathered activations where columns have an order, then their int8 form.
   const std::int32_t* order = args.weights->get().column_order();
-  const bool int8 = compute == compute_type::int8;
+  const bool int8 = compute == compute_type::int8 || compute == compute_type::int8x2;
   quantised q{};
+  q.steps = compute == compute_type::int8 ? 127.0F : 127.0F * high_digit;
   q.groups = (w.cols + activation_group - 1) / activation_group;
   const std::int64_t gathered_bytes = order == nullptr ? 0 : (m * w.cols * 4 + 63) / 64 * 64;
-  const std::int64_t values_bytes = int8 ? (m * w.cols + 63) / 64 * 64 : 0;
+  const std::int64_t values_bytes = int8 ? (m * w.cols * 2 + 63) / 64 * 64 : 0;
   const std::int64_t scales_bytes = int8 ? m * q.groups * 4 : 0;
   auto* scratch = static_cast<unsigned char*>(
       dev.scratch(static_cast<std::size_t>(gathered_bytes + values_bytes + scales_bytes)));
@@ -114,7 +116,7 @@ void linear_generic(device& dev, const linear_args& args) {
     from = view_2d(scratch, dtype::f32, m, w.cols);
   }
   if (int8) {
-    q.values = reinterpret_cast<signed char*>(scratch + gathered_bytes);
+    q.values = reinterpret_cast<short*>(scratch + gathered_bytes);
     q.scales = reinterpret_cast<float*>(scratch + gathered_bytes + values_bytes);
     quantise(w, from, q);
   }
@@ -129,10 +131,9 @@ void linear_generic(device& dev, const linear_args& args) {
       "linear_generic", range(0, m * w.rows), KOKKOS_LAMBDA(const long i) {
         const std::int64_t row = i / w.rows;
         const std::int64_t n = i % w.rows;
-        float sum = compute == compute_type::int8
-                        ? dot_int8(w, q, row, n / lanes, n % lanes)
-                        : dot_float(w, x + row * x_stride, compute == compute_type::bf16, n / lanes,
-                                    n % lanes);
+        float sum = int8 ? dot_int8(w, q, row, n / lanes, n % lanes)
+                         : dot_float(w, x + row * x_stride, compute == compute_type::bf16,
+                                     n / lanes, n % lanes);
         if (bias != nullptr) sum += bias[n];
         float& to = out[row * out_stride + n];
         to = accumulate ? to + sum : sum;

@@ -1,5 +1,6 @@
 // Cuts a linear layer into tiles for the host micro-kernels, in one launch where rows are few.
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "gpu/detail/linear_impl.hpp"
@@ -31,8 +32,9 @@ public:
       : w_(w), order_(order), compute_(compute) {
     if (compute == compute_type::f32 && order != nullptr) {
       values_stride_ = align64(w.cols * 4) / 4;
-    } else if (compute == compute_type::int8) {
-      values_stride_ = align64(w.cols);
+    } else if (int8()) {
+      digit_bytes_ = align64(w.cols);
+      values_stride_ = digit_bytes_ * (compute == compute_type::int8x2 ? 2 : 1);
       segments_ = w.cols / w.segment;
     } else if (compute == compute_type::bf16) {
       values_stride_ = align64(w.padded_cols * 2) / 2;
@@ -45,15 +47,19 @@ public:
     case compute_type::bf16:
       return m * values_stride_ * 2;
     case compute_type::int8:
+    case compute_type::int8x2:
       return m * values_stride_ + 2 * align64(m * segments_ * 4);
     }
     return 0;
   }
   host::quantised_rows quantised(unsigned char* at, std::int64_t m) const {
     unsigned char* scales = at + m * values_stride_;
-    return {reinterpret_cast<std::int8_t*>(at), reinterpret_cast<float*>(scales),
-            reinterpret_cast<std::uint32_t*>(scales + align64(m * segments_ * 4)), values_stride_,
-            segments_};
+    return {reinterpret_cast<std::int8_t*>(at),
+            reinterpret_cast<float*>(scales),
+            reinterpret_cast<std::uint32_t*>(scales + align64(m * segments_ * 4)),
+            values_stride_,
+            segments_,
+            compute_ == compute_type::int8x2 ? digit_bytes_ : 0};
   }
   host::bf16_rows rounded(unsigned char* at) const {
     return {reinterpret_cast<std::uint16_t*>(at), values_stride_};
@@ -76,7 +82,7 @@ public:
           gathered[c] = from[order_[c]];
         from = gathered;
       }
-      if (compute_ == compute_type::int8)
+      if (int8())
         k.quantise(w_, from, quantised(at, m), row);
       else if (compute_ == compute_type::bf16)
         k.round_bf16(w_, from, rounded(at), row);
@@ -102,16 +108,25 @@ public:
   }
 
 private:
+  bool int8() const { return compute_ == compute_type::int8 || compute_ == compute_type::int8x2; }
+
   const packed_view& w_;
   const std::int32_t* order_;
   compute_type compute_;
   std::int64_t values_stride_ = 0;
   std::int64_t segments_ = 0;
+  std::int64_t digit_bytes_ = 0; ///< of one row, one digit each
 };
 
 bool wants_panel(const packed_view& w, compute_type compute, std::int64_t m) {
-  if (m <= host::direct_rows || compute == compute_type::int8) return false;
+  if (m <= host::direct_rows) return false;
+  if (compute == compute_type::int8 || compute == compute_type::int8x2) return false;
   return w.kind != (compute == compute_type::f32 ? weight_kind::f32 : weight_kind::bf16);
+}
+
+std::array<host::team::range, 2> ranges_of(const packed_matrix::impl& w) {
+  return {host::team::range{w.codes.data(), static_cast<std::int64_t>(w.codes.bytes())},
+          host::team::range{w.scales.data(), static_cast<std::int64_t>(w.scales.bytes())}};
 }
 
 } // namespace
@@ -146,12 +161,15 @@ void linear_host(device& dev, const linear_args& args) {
   // stream best. Many rows: weights that stay in a core's cache while the rows pass.
   const std::int64_t row_tiles = (m + tile_rows - 1) / tile_rows;
   const std::int64_t weight_bytes = w.blocks * (w.codes_stride + w.scales_stride);
-  const std::int64_t block_tiles =
-      std::clamp((weight_bytes + tile_bytes - 1) / tile_bytes,
-                 std::min(m > few_rows ? 4 * parts : parts, w.blocks), w.blocks);
+  // As many tiles for each thread, or some would idle through the last ones.
+  const std::int64_t rounds = std::max<std::int64_t>(
+      (weight_bytes + tile_bytes * parts - 1) / (tile_bytes * parts), m > few_rows ? 4 : 1);
+  const std::int64_t block_tiles = std::min(rounds * parts, w.blocks);
   const std::int64_t tiles = row_tiles * block_tiles;
   std::atomic<std::int64_t> next{0};
 
+  dev.team().read_ahead(args.next == nullptr ? std::array<host::team::range, 2>{}
+                                             : ranges_of(args.next->get()));
   dev.team().run(parts, [&](std::int64_t part) {
     unsigned char* mine = in_place ? scratch + part * rows_bytes : scratch;
     bool filled = !in_place;

@@ -9,10 +9,12 @@ namespace twill::gpu {
 
 /// How products are computed; weights stay as packed.
 enum class compute_type : std::uint8_t {
-  f32,  ///< weights widened to f32, f32 products and sums
-  bf16, ///< both operands rounded to bf16, f32 sums
-  int8, ///< activations rounded to int8 per 32 columns, exact int32 sums per group, f32 across
-        ///< groups; dense weights are computed as bf16 instead
+  f32,    ///< weights widened to f32, f32 products and sums
+  bf16,   ///< both operands rounded to bf16, f32 sums
+  int8,   ///< activations rounded to int8 per 32 columns, exact int32 sums per group, f32 across
+          ///< groups; dense weights are computed as bf16 instead
+  int8x2, ///< the same with activations in two digits, 128 times finer, at less than twice the
+          ///< cost; dense weights are computed as f32 instead
 };
 
 const char* name_of(compute_type t);

@@ -55,7 +55,8 @@ result<gpu::buffer> upload_vector(gpu::device& dev, const checkpoint& weights,
 
 gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted) {
   const bool grouped = kind == gpu::weight_kind::grouped_u4 || kind == gpu::weight_kind::grouped_u8;
-  return wanted == gpu::compute_type::int8 && !grouped ? gpu::compute_type::f32 : wanted;
+  const bool int8 = wanted == gpu::compute_type::int8 || wanted == gpu::compute_type::int8x2;
+  return int8 && !grouped ? gpu::compute_type::f32 : wanted;
 }
 
 result<projection::part> projection::load_part(gpu::device& dev, const checkpoint& weights,
@@ -130,8 +131,8 @@ std::int64_t projection::weight_bytes() const {
   return total;
 }
 
-void projection::apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out,
-                       bool accumulate) const {
+void projection::apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out, bool accumulate,
+                       const gpu::packed_matrix* next) const {
   for (const part& p : parts_) {
     gpu::linear_args args;
     args.x = x;
@@ -141,6 +142,7 @@ void projection::apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out,
                             p.weights.rows(), out.row_stride);
     args.accumulate = accumulate;
     args.compute = p.compute;
+    args.next = &p == &parts_.back() ? next : &(&p + 1)->weights;
     gpu::linear(dev, args);
   }
 }

@@ -43,8 +43,12 @@ public:
 
   std::int64_t weight_bytes() const;
 
-  /// out = x * W^T + bias, or out += with `accumulate`.
-  void apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out, bool accumulate) const;
+  /// out = x * W^T + bias, or out += with `accumulate`. `next`: the weights that come after, or
+  /// null.
+  void apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out, bool accumulate,
+             const gpu::packed_matrix* next = nullptr) const;
+
+  const gpu::packed_matrix& first_weights() const { return parts_.front().weights; }
 
 private:
   struct part {

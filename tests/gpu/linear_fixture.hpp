@@ -121,11 +121,12 @@ struct oracle {
 };
 
 /// Rounding of each operand and of the sum, worst case: f32 sums err by cols * 2^-24 of the sum of
-/// magnitudes; bf16 by 2^-8 more; int8 activations by half a step of their 32 columns.
+/// magnitudes; bf16 by 2^-8 more; int8 and int8x2 activations by half a step of their 32
+/// columns.
 inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m,
                     compute_type compute) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;
-  const bool int8 = compute == compute_type::int8 && grouped;
+  const bool int8 = compute >= compute_type::int8 && grouped;
   const bool bf16 = compute == compute_type::bf16 || (compute == compute_type::int8 && !grouped);
   oracle o;
   for (std::int64_t r = 0; r < m; ++r) {
@@ -135,7 +136,8 @@ inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m
       double largest = 0;
       for (std::int64_t j = k / 32 * 32; j < std::min(w.cols, k / 32 * 32 + 32); ++j)
         largest = std::max(largest, std::abs(static_cast<double>(row[j])));
-      step[static_cast<std::size_t>(k)] = largest / 127;
+      step[static_cast<std::size_t>(k)] =
+          largest / (compute == compute_type::int8 ? 127 : 127 * 128);
     }
     for (std::int64_t n = 0; n < w.rows; ++n) {
       double sum = 0, magnitude = 0, quantisation = 0;

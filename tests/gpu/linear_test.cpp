@@ -26,7 +26,8 @@ std::vector<std::string> all_isas() {
 
 constexpr weight_kind dense_kinds[] = {weight_kind::f32, weight_kind::f16, weight_kind::bf16};
 constexpr weight_kind grouped_kinds[] = {weight_kind::grouped_u4, weight_kind::grouped_u8};
-constexpr compute_type computes[] = {compute_type::f32, compute_type::bf16, compute_type::int8};
+constexpr compute_type computes[] = {compute_type::f32, compute_type::bf16, compute_type::int8,
+                                     compute_type::int8x2};
 
 void check_close(const std::vector<float>& got, const oracle& want, const std::string& what) {
   REQUIRE(got.size() == want.value.size());
@@ -119,10 +120,9 @@ TEST_CASE("the largest codes and activations do not saturate") {
         std::fill(w.scales.begin(), w.scales.end(), 1.0F);
         std::fill(w.group_offsets.begin(), w.group_offsets.end(), 0.0F);
         auto packed = pack(*dev, w.source(), "w").value();
-        const auto out =
-            run_linear(*dev, packed, std::vector<float>(64, sign), 1, compute_type::int8);
-        for (float v : out)
-          CHECK(v == Approx(sign * 64.0F * top));
+        for (compute_type compute : {compute_type::int8, compute_type::int8x2})
+          for (float v : run_linear(*dev, packed, std::vector<float>(64, sign), 1, compute))
+            CHECK(v == Approx(sign * 64.0F * top));
       }
   }
 }

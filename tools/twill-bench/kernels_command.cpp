@@ -28,6 +28,8 @@ double peak_of(const gpu::peak_rates& limits, gpu::compute_type type) {
     return limits.f32_ops_per_s;
   case gpu::compute_type::bf16:
     return limits.bf16_ops_per_s;
+  case gpu::compute_type::int8x2:
+    return limits.int8_ops_per_s / 2;
   case gpu::compute_type::int8:
     break;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/twill-bench/accuracy_command.hpp"
+#include "tools/twill-bench/engine_command.hpp"
 #include "tools/twill-bench/kernels_command.hpp"
 #include "tools/twill-bench/serve_command.hpp"
 
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   twill::bench::add_serve_command(app, exit_code);
+  twill::bench::add_engine_command(app, exit_code);
   twill::bench::add_kernels_command(app, exit_code);
   twill::bench::add_accuracy_command(app, exit_code);
 

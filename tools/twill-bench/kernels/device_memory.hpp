@@ -15,8 +15,8 @@ inline bool selected(const kernel_selection& selection, const kernel_case& c) {
   return (c.op + " " + c.shape).find(selection.only) != std::string::npos;
 }
 
-template <class T>
-T value_of(gpu::result<T> r) {
+template <class T, class E>
+T value_of(twill::result<T, E> r) {
   if (!r.ok()) throw std::runtime_error(r.detail());
   return std::move(r.value());
 }

@@ -85,8 +85,8 @@ void for_each_linear_case(gpu::device& dev, const kernel_selection& selection,
       device_floats x, out;
       std::size_t turn = 0;
       for (const compute_type compute :
-           {compute_type::int8, compute_type::bf16, compute_type::f32}) {
-        if (form.group == 0 && compute == compute_type::int8) continue; // computed as bf16
+           {compute_type::int8, compute_type::int8x2, compute_type::bf16, compute_type::f32}) {
+        if (form.group == 0 && compute >= compute_type::int8) continue; // computed in floats
         for (const std::int64_t m : selection.rows) {
           kernel_case c;
           c.op = std::string("linear ") + form.name + " " + name_of(compute);

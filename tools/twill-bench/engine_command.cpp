@@ -1,0 +1,178 @@
+#include "tools/twill-bench/engine_command.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gpu/ops/sample.hpp"
+#include "models/compute.hpp"
+#include "models/decoder.hpp"
+#include "models/model.hpp"
+#include "tools/twill-bench/kernels/device_memory.hpp"
+
+namespace twill::bench {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+using ids = std::vector<std::int32_t>;
+
+struct engine_arguments {
+  gpu::device_config device;
+  std::string model, compute = "auto", kv_type = "auto";
+  std::int32_t at_once = 1, input = 128, output = 128, step_tokens = 512, runs = 3;
+};
+
+double seconds_since(clock::time_point start) {
+  return std::chrono::duration<double>(clock::now() - start).count();
+}
+
+/// Sequences of one length that are prefilled one after the other and then decoded together.
+class offline_batch {
+public:
+  offline_batch(const engine_arguments& a)
+      : a_(a), dev_(value_of(gpu::device::open(a.device))),
+        model_(value_of(models::open_model(a.model))),
+        blocks_((a.input + a.output + block_tokens - 1) / block_tokens) {
+    const auto choice =
+        value_of(models::resolve_compute(a.compute, a.kv_type, *model_->weights, dev_->info()));
+    models::decoder_options o;
+    o.compute = choice.compute;
+    o.kv_type = choice.kv_type;
+    o.block_tokens = block_tokens;
+    o.n_blocks = a.at_once * blocks_;
+    o.max_step_tokens = std::max(a.step_tokens, a.at_once);
+    o.max_sequences = o.max_logit_rows = a.at_once;
+    decoder_ = value_of(models::decoder::load(*dev_, model_->spec, *model_->weights, o, {}));
+    chosen_ = value_of(dev_->allocate(static_cast<std::size_t>(a.at_once) * 4, "bench"));
+    std::printf("%s, %d threads, %s; %s, compute %s, KV %s\n", dev_->info().name.c_str(),
+                dev_->info().threads, dev_->info().isa.c_str(), model_->quantization.c_str(),
+                gpu::name_of(o.compute), gpu::name_of(o.kv_type));
+    for (std::int32_t b = 0; b < o.n_blocks; ++b)
+      table_.push_back(b);
+    std::shuffle(table_.begin(), table_.end(), std::mt19937(1));
+  }
+
+  /// Seconds of all prompts; the first tokens are chosen on the way.
+  double prefill() {
+    std::mt19937 random(2);
+    std::uniform_int_distribution<std::int32_t> any(0, model_->spec.vocab_size - 1);
+    ids prompt(static_cast<std::size_t>(a_.input));
+    next_.clear();
+    const auto start = clock::now();
+    for (std::int32_t s = 0; s < a_.at_once; ++s) {
+      for (std::int32_t& id : prompt)
+        id = any(random);
+      for (std::int32_t at = 0; at < a_.input; at += a_.step_tokens)
+        prefill_chunk(s, prompt, at, std::min(a_.input, at + a_.step_tokens));
+    }
+    return seconds_since(start);
+  }
+
+  /// Seconds of the remaining output tokens of all sequences.
+  double decode() {
+    const auto n = static_cast<std::size_t>(a_.at_once);
+    ids positions(n), first(n + 1), lengths(n), rows(n);
+    for (std::int32_t s = 0; s <= a_.at_once; ++s)
+      first[static_cast<std::size_t>(s)] = s;
+    for (std::int32_t s = 0; s < a_.at_once; ++s)
+      rows[static_cast<std::size_t>(s)] = s;
+    const auto start = clock::now();
+    for (std::int32_t t = 0; t + 1 < a_.output; ++t) {
+      std::fill(positions.begin(), positions.end(), a_.input + t);
+      std::fill(lengths.begin(), lengths.end(), a_.input + t + 1);
+      next_ = step(next_, positions, first, lengths, table_, rows);
+    }
+    return seconds_since(start);
+  }
+
+private:
+  static constexpr std::int32_t block_tokens = 16;
+
+  void prefill_chunk(std::int32_t sequence, const ids& prompt, std::int32_t from,
+                     std::int32_t end) {
+    const ids tokens(prompt.begin() + from, prompt.begin() + end);
+    ids positions;
+    for (std::int32_t p = from; p < end; ++p)
+      positions.push_back(p);
+    ids rows;
+    if (end == a_.input) rows.push_back(end - from - 1);
+    const auto blocks = table_.begin() + std::ptrdiff_t{sequence} * blocks_;
+    const ids chosen =
+        step(tokens, positions, {0, end - from}, {end}, {blocks, blocks + blocks_}, rows);
+    next_.insert(next_.end(), chosen.begin(), chosen.end());
+  }
+
+  /// One step, and the most likely token of each wanted row.
+  ids step(const ids& tokens, const ids& positions, const ids& first, const ids& lengths,
+           const ids& table, const ids& rows) {
+    models::step_input input;
+    input.tokens = tokens;
+    input.positions = positions;
+    input.first_token = first;
+    input.kv_lengths = lengths;
+    input.block_table = table;
+    input.max_blocks = blocks_;
+    input.logit_rows = rows;
+    const ids prompts(lengths.size(), a_.input);
+    input.prompt_lengths = prompts;
+    const gpu::tensor_ref logits = decoder_->forward(input);
+    ids chosen(rows.size());
+    if (!rows.empty()) {
+      gpu::argmax(*dev_, logits, static_cast<std::int32_t*>(chosen_.data()));
+      dev_->download(chosen.data(), chosen_.data(), chosen.size() * 4);
+    }
+    return chosen;
+  }
+
+  const engine_arguments& a_;
+  std::unique_ptr<gpu::device> dev_;
+  std::shared_ptr<const models::model> model_;
+  std::int32_t blocks_; ///< of one sequence
+  std::unique_ptr<models::decoder> decoder_;
+  gpu::buffer chosen_;
+  ids table_, next_;
+};
+
+int run(const engine_arguments& a) {
+  offline_batch batch(a);
+  std::printf("%d at once, %d tokens in, %d out\n", a.at_once, a.input, a.output);
+  for (std::int32_t i = 0; i < a.runs; ++i) {
+    const double in = batch.prefill();
+    const double out = batch.decode();
+    const double n = a.at_once;
+    std::printf("prefill %8.1f tokens/s  decode %8.1f tokens/s  output over all %8.1f tokens/s\n",
+                n * a.input / in, out > 0 ? n * (a.output - 1) / out : 0.0,
+                n * a.output / (in + out));
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+} // namespace
+
+void add_engine_command(CLI::App& app, int& exit_code) {
+  auto a = std::make_shared<engine_arguments>();
+  CLI::App* command = app.add_subcommand(
+      "engine", "Time a model in this process: prompts of random tokens, then greedy decoding of "
+                "all of them together");
+  command->add_option("--model", a->model, "Model file or folder")->required();
+  command->add_option("--compute", a->compute, "auto, f32, bf16, int8");
+  command->add_option("--kv-type", a->kv_type, "auto, f32, f16, bf16, int8");
+  command->add_option("--threads", a->device.threads, "Compute threads; 0: all cores");
+  command->add_option("--isa", a->device.isa, "Widest instruction set");
+  command->add_option("--at-once", a->at_once, "Sequences")->check(CLI::Range(1, 1024));
+  command->add_option("--input-len", a->input, "Tokens of a prompt")->check(CLI::Range(1, 1 << 20));
+  command->add_option("--output-len", a->output, "Tokens chosen")->check(CLI::Range(1, 1 << 20));
+  command->add_option("--step-tokens", a->step_tokens, "Tokens of a prefill step at most")
+      ->check(CLI::Range(1, 65536));
+  command->add_option("--runs", a->runs, "Repetitions")->check(CLI::Range(1, 1000));
+  command->callback([a, &exit_code] { exit_code = run(*a); });
+}
+
+} // namespace twill::bench
