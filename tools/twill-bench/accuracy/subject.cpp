@@ -37,7 +37,7 @@ models::result<std::vector<token_sequence>> read_golden(const std::string& path)
   std::ifstream in(path, std::ios::binary);
   if (!in) return models::failure{errc::file_unreadable, path + " cannot be read"};
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  json::error_code error;
+  boost::system::error_code error;
   const json::value root = json::parse(text, error);
   if (error) return models::failure{errc::bad_format, path + ": " + error.message()};
   const json::value* prompts =
