@@ -25,7 +25,8 @@ result<std::shared_ptr<const model>> open_model(const std::string& path,
   if (synth::is_dummy(path)) return open_dummy_model(path, template_path);
   std::error_code unreadable; // the openers say what is wrong with such a path
   const std::filesystem::path where(path);
-  if (std::filesystem::is_directory(where, unreadable)) return open_folder_model(path, template_path);
+  if (std::filesystem::is_directory(where, unreadable))
+    return open_folder_model(path, template_path);
   // Any other file belongs to the folder around it, unless it is a GGUF file, whatever its name.
   if (is_gguf(path) || !std::filesystem::exists(where.parent_path() / "config.json", unreadable))
     return open_gguf_model(path, template_path);

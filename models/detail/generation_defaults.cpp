@@ -39,8 +39,7 @@ result<config::sampling_params> generation_defaults(const value* generation_conf
   if (const value* v = generation_config->find("top_k"); v != nullptr && !v->is_null()) {
     if (v->as_int() == nullptr) return not_a_number("top_k");
     // Small vocabularies may have fewer tokens than the usual 50.
-    params.top_k =
-        static_cast<std::int32_t>(std::min<std::int64_t>(*v->as_int(), vocab_size));
+    params.top_k = static_cast<std::int32_t>(std::min<std::int64_t>(*v->as_int(), vocab_size));
   }
   if (const value* v = generation_config->find("do_sample"); v != nullptr && *v == value(false))
     params.temperature = 0;

@@ -34,9 +34,8 @@ result<std::string> read_template_file(const std::string& path) {
 
 } // namespace
 
-result<std::shared_ptr<const chat_template>> make_template(const tokenizer& text,
-                                                           const std::string& source,
-                                                           const std::string& template_path) {
+result<std::shared_ptr<const chat_template>>
+make_template(const tokenizer& text, const std::string& source, const std::string& template_path) {
   const auto parse = [&](const std::string& from) {
     return chat_template::parse(from, text.token_bytes(text.bos_id(), true),
                                 text.token_bytes(text.eos_id(), true));

@@ -75,8 +75,7 @@ double largest_difference(const logit_row& a, const std::vector<float>& b) {
 
 } // namespace
 
-TEST_CASE("the decoder gives the golden logits and greedy tokens of a GGUF file",
-          "[golden]") {
+TEST_CASE("the decoder gives the golden logits and greedy tokens of a GGUF file", "[golden]") {
   const std::string name = "llama3-style-tied-bf16";
   CAPTURE(name);
   const golden_case c(name);

@@ -27,7 +27,7 @@ id_list ids_of(const value& list) {
 
 } // namespace
 
-TEST_CASE("each family's folder opens with its tokenizer: prompts and greedy texts are the golden's",
+TEST_CASE("each family's folder opens with its tokenizer: ids and texts are the golden's",
           "[golden]") {
   std::size_t n_texts = 0, n_greedy = 0;
   for (const std::string& name : golden_folders()) {
