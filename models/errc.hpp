@@ -2,6 +2,8 @@
 // found.
 #pragma once
 
+#include <string>
+
 #include "config/base/result.hpp"
 
 namespace twill::models {
@@ -26,5 +28,10 @@ enum class errc {
 template <class T>
 using result = twill::result<T, errc>;
 using failure = twill::failure<errc>;
+
+/// The failure with the path in front, once.
+inline failure in_file(const std::string& path, const failure& f) {
+  return f.detail.starts_with(path) ? f : failure{f.code, path + ": " + f.detail};
+}
 
 } // namespace twill::models

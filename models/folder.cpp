@@ -113,7 +113,7 @@ result<std::shared_ptr<const folder>> folder::open(const std::string& path) {
   auto table = read_weights(f.path, at.value().file);
   if (!table.ok()) return table.error();
   auto shown = quant::show_as_matrices(table.value(), quantization.value());
-  if (!shown.ok()) return failure{shown.code(), f.path + ": " + shown.detail()};
+  if (!shown.ok()) return in_file(f.path, shown.error());
   f.weights = std::move(shown).value();
   if (quantization.value()) f.quantization = quantization.value()->name();
   return std::shared_ptr<const folder>(std::move(opened));

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "config/base/value.hpp"
 #include "models/model.hpp"
@@ -32,10 +31,5 @@ std::string display_name(const std::string& name, const std::string& path);
 /// (`do_sample` false) is greedy.
 result<config::sampling_params> generation_defaults(const value* generation_config,
                                                     std::int32_t vocab_size);
-
-/// The failure with the path in front, once.
-inline failure in_file(const std::string& path, const failure& f) {
-  return f.detail.starts_with(path) ? f : failure{f.code, path + ": " + f.detail};
-}
 
 } // namespace twill::models

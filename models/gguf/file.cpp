@@ -47,7 +47,7 @@ result<std::shared_ptr<const file>> file::open(const std::string& path) {
   std::shared_ptr<file> opened(new file);
   opened->mapping_ = std::move(mapping).value();
   auto parsed = opened->parse();
-  if (!parsed.ok()) return failure{parsed.code(), path + ": " + parsed.detail()};
+  if (!parsed.ok()) return in_file(path, parsed.error());
   return std::shared_ptr<const file>(std::move(opened));
 }
 

@@ -132,7 +132,7 @@ result<nothing> read_into(tensor_table& table, const std::string& path) {
   auto mapping = mapped_file::open(path);
   if (!mapping.ok()) return mapping.error();
   auto read = read_mapping(table, mapping.value());
-  if (!read.ok()) return failure{read.code(), path + ": " + read.detail()};
+  if (!read.ok()) return in_file(path, read.error());
   return read;
 }
 

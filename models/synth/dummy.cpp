@@ -70,7 +70,7 @@ result<recipe> parse_dummy(std::string_view path) {
 
 result<dummy_model> open_dummy(const std::string& path) {
   const auto parsed = parse_dummy(path);
-  if (!parsed.ok()) return failure{parsed.code(), path + ": " + parsed.detail()};
+  if (!parsed.ok()) return in_file(path, parsed.error());
   const recipe& r = parsed.value();
   dummy_model m;
   m.name = path.substr(prefix.size());
@@ -81,7 +81,7 @@ result<dummy_model> open_dummy(const std::string& path) {
   m.tokenizer_config = make_tokenizer_config(r);
   m.weights = make_dummy_weights(r);
   auto text = make_text_side(r, m);
-  if (!text.ok()) return failure{text.code(), path + ": " + text.detail()};
+  if (!text.ok()) return in_file(path, text.error());
   m.text = std::move(text).value();
   return m;
 }

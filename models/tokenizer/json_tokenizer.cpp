@@ -138,7 +138,7 @@ result<std::shared_ptr<const tokenizer>> read_tokenizer_json(const folder_files&
   const auto file = read_json_file(path, max_bytes);
   if (!file.ok()) return file.error();
   auto made = builder(files, file.value()).build();
-  if (!made.ok()) return failure{made.code(), path + ": " + made.detail()};
+  if (!made.ok()) return in_file(path, made.error());
   return made;
 }
 

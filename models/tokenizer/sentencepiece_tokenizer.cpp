@@ -42,7 +42,7 @@ private:
     auto bytes = read_text_file(path);
     if (!bytes.ok()) return bytes.error();
     auto parsed = sentencepiece_file::parse(bytes.value());
-    if (!parsed.ok()) return failure{parsed.code(), path + ": " + parsed.detail()};
+    if (!parsed.ok()) return in_file(path, parsed.error());
     file_ = std::move(parsed).value();
     const bool is_bpe = file_.kind == sentencepiece_file::model_kind::bpe;
     parts_.kind = std::string("sentencepiece ") + (is_bpe ? "bpe" : "unigram");
