@@ -4,9 +4,8 @@
 #include <new>
 #include <utility>
 
-#include <sys/mman.h>
-
 #include "config/base/units.hpp"
+#include "gpu/detail/host_slabs.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/host/machine.hpp"
 #include "gpu/host/team.hpp"
@@ -15,37 +14,25 @@ namespace twill::gpu {
 
 namespace {
 
-constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
-
 /// Zero-filled memory of the execution space, or null.
-void* map_memory(std::size_t bytes) {
-  if constexpr (detail::on_host) {
-    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (data == MAP_FAILED) return nullptr;
-#ifdef MADV_HUGEPAGE
-    // Weights are streamed once per token: with 4 KiB pages the walk costs a tenth of that.
-    if (bytes >= 2 * huge_page_bytes) madvise(data, bytes, MADV_HUGEPAGE);
-#endif
-    return data;
-  } else {
-    void* data = nullptr;
-    try {
-      data = Kokkos::kokkos_malloc<detail::memory_space>("twill", bytes);
-    } catch (const std::exception&) {
-      return nullptr;
-    }
-    if (data != nullptr) {
-      const detail::bytes_view<detail::memory_space> view(static_cast<unsigned char*>(data), bytes);
-      Kokkos::deep_copy(view, static_cast<unsigned char>(0));
-    }
-    return data;
+void* map_memory(detail::host_slabs& slabs, std::size_t bytes) {
+  if constexpr (detail::on_host) return slabs.take(bytes);
+  void* data = nullptr;
+  try {
+    data = Kokkos::kokkos_malloc<detail::memory_space>("twill", bytes);
+  } catch (const std::exception&) {
+    return nullptr;
   }
+  if (data != nullptr) {
+    const detail::bytes_view<detail::memory_space> view(static_cast<unsigned char*>(data), bytes);
+    Kokkos::deep_copy(view, static_cast<unsigned char>(0));
+  }
+  return data;
 }
 
-void unmap_memory(void* data, std::size_t bytes) noexcept {
+void unmap_memory(detail::host_slabs& slabs, void* data, std::size_t bytes) noexcept {
   if constexpr (detail::on_host)
-    munmap(data, bytes);
+    slabs.give_back(data, bytes);
   else
     Kokkos::kokkos_free<detail::memory_space>(data);
 }
@@ -82,7 +69,7 @@ result<std::unique_ptr<device>> device::open(const device_config& config) {
   return result<std::unique_ptr<device>>(std::move(dev));
 }
 
-device::device() = default;
+device::device() : slabs_(std::make_unique<detail::host_slabs>()) {}
 
 device::~device() {
   fence();
@@ -101,7 +88,7 @@ result<buffer> device::allocate(std::size_t bytes, const char* label) {
   if (bytes > static_cast<std::uint64_t>(info_.memory_bytes) ||
       used > info_.memory_bytes - static_cast<std::int64_t>(bytes))
     return failure{errc::out_of_memory, describe("the allocation must fit device.memory")};
-  void* data = map_memory(bytes);
+  void* data = map_memory(*slabs_, bytes);
   if (data == nullptr)
     return failure{errc::out_of_memory, describe("the machine refused the memory")};
   used_.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
@@ -112,7 +99,7 @@ void* device::scratch(std::size_t bytes) {
   if (bytes <= scratch_bytes_) return scratch_;
   fence();
   const std::size_t grown = (bytes + bytes / 2 + 4095) / 4096 * 4096;
-  void* data = map_memory(grown);
+  void* data = map_memory(*slabs_, grown);
   if (data == nullptr) throw std::bad_alloc();
   used_.fetch_add(static_cast<std::int64_t>(grown), std::memory_order_relaxed);
   if (scratch_ != nullptr) release(scratch_, scratch_bytes_);
@@ -149,7 +136,7 @@ void device::fence() {
 }
 
 void device::release(void* data, std::size_t bytes) noexcept {
-  unmap_memory(data, bytes);
+  unmap_memory(*slabs_, data, bytes);
   used_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
 }
 

@@ -38,6 +38,9 @@ struct device_info {
 namespace host {
 class team;
 }
+namespace detail {
+class host_slabs;
+}
 
 class device {
 public:
@@ -75,6 +78,7 @@ private:
   device_info info_;
   host::isa isa_ = host::isa::plain;
   std::unique_ptr<host::team> team_;
+  std::unique_ptr<detail::host_slabs> slabs_;
   void* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
   std::atomic<std::int64_t> used_{0};

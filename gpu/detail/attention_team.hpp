@@ -28,12 +28,16 @@ struct attention_team {
 
   static long scratch_floats(int head_dim) { return long{heads_per_team} * (head_dim + tile + 3); }
 
-  /// A position's row of keys and values.
-  KOKKOS_INLINE_FUNCTION std::int64_t row_at(const std::int32_t* blocks, int position,
-                                             int kv_head) const {
+  /// A position's block and head, and its place in the block.
+  struct place {
+    std::int64_t block;
+    int offset;
+  };
+  KOKKOS_INLINE_FUNCTION place place_of(const std::int32_t* blocks, int position,
+                                        int kv_head) const {
     const int column = position / kv.block_tokens;
-    return (std::int64_t{blocks[column]} * kv.n_kv_heads + kv_head) * kv.block_tokens + position -
-           column * kv.block_tokens;
+    return {std::int64_t{blocks[column]} * kv.n_kv_heads + kv_head,
+            position - column * kv.block_tokens};
   }
 
   KOKKOS_INLINE_FUNCTION void operator()(const team_member& team) const {
@@ -73,12 +77,14 @@ struct attention_team {
         const int h = i / tile;
         const int j = i - h * tile;
         if (j < from || j >= to) return;
-        const std::int64_t row = row_at(blocks, base + j, kv_head);
+        const place at = place_of(blocks, base + j, kv_head);
+        const std::int64_t first = at.block * dim * kv.block_tokens + at.offset;
         float dot = 0;
         for (int d = 0; d < dim; ++d)
           dot =
-              ::fmaf(query[h * dim + d] * scale, load_as_f32(kv.keys, kv.type, row * dim + d), dot);
-        if (kv.type == dtype::i8) dot *= kv.key_scales[row];
+              ::fmaf(query[h * dim + d] * scale,
+                     load_as_f32(kv.keys, kv.type, first + std::int64_t{d} * kv.block_tokens), dot);
+        if (kv.type == dtype::i8) dot *= kv.key_scales[at.block * kv.block_tokens + at.offset];
         if (slopes != nullptr) dot += slopes[head + h] * static_cast<float>(base + j - (end - 1));
         weights[i] = dot;
       });
@@ -101,7 +107,8 @@ struct attention_team {
         const int h = i / dim;
         float value = acc[i] * shrink[h];
         for (int j = from; j < to; ++j) {
-          const std::int64_t row = row_at(blocks, base + j, kv_head);
+          const place at = place_of(blocks, base + j, kv_head);
+          const std::int64_t row = at.block * kv.block_tokens + at.offset;
           float weight = weights[h * tile + j];
           if (kv.type == dtype::i8) weight *= kv.value_scales[row];
           value = ::fmaf(weight, load_as_f32(kv.values, kv.type, row * dim + (i - h * dim)), value);

@@ -20,8 +20,8 @@ inline constexpr int attention_max_dim = 256; ///< largest head_dim
 
 /// Some heads that share one KV head, for some neighbouring rows of one sequence.
 struct attention_work {
-  const void* keys = nullptr;          // (n_blocks, n_kv_heads, block_tokens, head_dim)
-  const void* values = nullptr;        // same
+  const void* keys = nullptr;          // (n_blocks, n_kv_heads, head_dim, block_tokens)
+  const void* values = nullptr;        // (n_blocks, n_kv_heads, block_tokens, head_dim)
   const float* key_scales = nullptr;   // (n_blocks, n_kv_heads, block_tokens), i8 only
   const float* value_scales = nullptr; // same
   dtype type = dtype::f32;

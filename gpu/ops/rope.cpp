@@ -9,6 +9,8 @@ namespace twill::gpu {
 
 namespace {
 
+constexpr int max_head_dim = 256;
+
 struct angle_item {
   const std::int32_t* positions;
   const float* inv_freq;
@@ -58,8 +60,34 @@ struct rope_store_item {
       x[d] *= factor;
   }
 
-  KOKKOS_INLINE_FUNCTION void store(void* arena, float* scales, const float* x,
-                                    std::int64_t slot) const {
+  template <class Element>
+  KOKKOS_INLINE_FUNCTION void spread(const Element* from, std::int64_t block, int offset) const {
+    Element* to = static_cast<Element*>(kv.keys) + block * kv.head_dim * kv.block_tokens + offset;
+    for (int d = 0; d < kv.head_dim; ++d)
+      to[std::int64_t{d} * kv.block_tokens] = from[d];
+  }
+
+  /// A key's dimensions lie block_tokens apart.
+  KOKKOS_INLINE_FUNCTION void store_key(const float* x, std::int64_t block, int offset) const {
+    std::uint16_t halves[max_head_dim];
+    std::int8_t codes[max_head_dim];
+    switch (kv.type) {
+    case dtype::f32:
+      return spread(x, block, offset);
+    case dtype::f16:
+      detail::store_f16(halves, x, kv.head_dim);
+      return spread(halves, block, offset);
+    case dtype::bf16:
+      detail::store_bf16(halves, x, kv.head_dim);
+      return spread(halves, block, offset);
+    default:
+      kv.key_scales[block * kv.block_tokens + offset] = detail::store_i8(codes, x, kv.head_dim);
+      spread(codes, block, offset);
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void store_value(void* arena, float* scales, const float* x,
+                                          std::int64_t slot) const {
     const std::int64_t at = slot * kv.head_dim;
     switch (kv.type) {
     case dtype::f32:
@@ -84,10 +112,11 @@ struct rope_store_item {
     const int position = positions[row];
     const int column = position / kv.block_tokens;
     const std::int64_t block = block_table[std::int64_t{sequence_of[row]} * max_blocks + column];
-    const std::int64_t at =
-        (block * kv.n_kv_heads + head) * kv.block_tokens + position - column * kv.block_tokens;
-    store(kv.keys, kv.key_scales, key, at);
-    store(kv.values, kv.value_scales, v + row * v_stride + long{head} * kv.head_dim, at);
+    const std::int64_t place = block * kv.n_kv_heads + head;
+    const int offset = position - column * kv.block_tokens;
+    store_key(key, place, offset);
+    store_value(kv.values, kv.value_scales, v + row * v_stride + long{head} * kv.head_dim,
+                place * kv.block_tokens + offset);
   }
 };
 
@@ -116,6 +145,7 @@ void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_arg
   detail::check_matrix(args.v, batch.n_tokens, kv_cols,
                        "rope_and_store: v must be (n_tokens, n_kv_heads * head_dim) f32");
   detail::check_kv(kv);
+  TWILL_ASSERT(kv.head_dim <= max_head_dim, "rope_and_store: head_dim must be at most 256");
   TWILL_ASSERT(args.log_n_length == 0 || args.log_n_length > 1,
                "rope_and_store: log_n_length must be 0 or above 1");
   const bool rotates = args.rope != rope_kind::none;
