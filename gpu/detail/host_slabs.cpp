@@ -25,7 +25,8 @@ char* map(std::size_t bytes, std::size_t alignment) {
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got == MAP_FAILED) return nullptr;
   char* const first = static_cast<char*>(got);
-  const std::size_t skip = (alignment - reinterpret_cast<std::uintptr_t>(got) % alignment) % alignment;
+  const std::size_t skip =
+      (alignment - reinterpret_cast<std::uintptr_t>(got) % alignment) % alignment;
   if (skip > 0) munmap(first, skip);
   munmap(first + skip + bytes, asked - skip - bytes);
 #ifdef MADV_HUGEPAGE

@@ -1,9 +1,10 @@
 // host_slabs: device memory of a host build, out of large mappings on huge pages.
 //
-// Weights are streamed once per token, and one small matrix after the other: on 4 KiB pages of their
-// own the processor would walk page tables, and stop fetching ahead, at every one. Pieces below a
-// few MiB therefore share slabs; larger ones are mapped alone. A slab's memory goes back to the
-// system when its last piece does. Pieces are zero-filled and 64-byte aligned. One thread at a time.
+// Weights are streamed once per token, and one small matrix after the other: on 4 KiB pages of
+// their own the processor would walk page tables, and stop fetching ahead, at every one. Pieces
+// below a few MiB therefore share slabs; larger ones are mapped alone. A slab's memory goes back to
+// the system when its last piece does. Pieces are zero-filled and 64-byte aligned. One thread at a
+// time.
 #pragma once
 
 #include <cstddef>
