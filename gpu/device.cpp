@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include <sys/mman.h>
+
 #include "config/base/units.hpp"
 #include "gpu/detail/host_slabs.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
@@ -14,25 +16,30 @@ namespace twill::gpu {
 
 namespace {
 
-/// Zero-filled memory of the execution space, or null.
-void* map_memory(detail::host_slabs& slabs, std::size_t bytes) {
-  if constexpr (detail::on_host) return slabs.take(bytes);
-  void* data = nullptr;
-  try {
-    data = Kokkos::kokkos_malloc<detail::memory_space>("twill", bytes);
-  } catch (const std::exception&) {
-    return nullptr;
+/// Zero-filled memory of the execution space, or null. The host's is committed page by page.
+void* map_memory(std::size_t bytes) {
+  if constexpr (detail::on_host) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return data == MAP_FAILED ? nullptr : data;
+  } else {
+    void* data = nullptr;
+    try {
+      data = Kokkos::kokkos_malloc<detail::memory_space>("twill", bytes);
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+    if (data != nullptr) {
+      const detail::bytes_view<detail::memory_space> view(static_cast<unsigned char*>(data), bytes);
+      Kokkos::deep_copy(view, static_cast<unsigned char>(0));
+    }
+    return data;
   }
-  if (data != nullptr) {
-    const detail::bytes_view<detail::memory_space> view(static_cast<unsigned char*>(data), bytes);
-    Kokkos::deep_copy(view, static_cast<unsigned char>(0));
-  }
-  return data;
 }
 
-void unmap_memory(detail::host_slabs& slabs, void* data, std::size_t bytes) noexcept {
+void unmap_memory(void* data, std::size_t bytes) noexcept {
   if constexpr (detail::on_host)
-    slabs.give_back(data, bytes);
+    munmap(data, bytes);
   else
     Kokkos::kokkos_free<detail::memory_space>(data);
 }
@@ -76,7 +83,7 @@ device::~device() {
   if (scratch_ != nullptr) release(scratch_, scratch_bytes_);
 }
 
-result<buffer> device::allocate(std::size_t bytes, const char* label) {
+result<buffer> device::allocate(std::size_t bytes, const char* label, filling when) {
   bytes = bytes == 0 ? 1 : bytes;
   const std::int64_t used = memory_used();
   const auto describe = [&](const char* why) {
@@ -88,18 +95,23 @@ result<buffer> device::allocate(std::size_t bytes, const char* label) {
   if (bytes > static_cast<std::uint64_t>(info_.memory_bytes) ||
       used > info_.memory_bytes - static_cast<std::int64_t>(bytes))
     return failure{errc::out_of_memory, describe("the allocation must fit device.memory")};
-  void* data = map_memory(*slabs_, bytes);
+  void* data =
+      detail::on_host && when == filling::at_once ? slabs_->take(bytes) : map_memory(bytes);
   if (data == nullptr)
     return failure{errc::out_of_memory, describe("the machine refused the memory")};
   used_.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
   return buffer(*this, data, bytes);
 }
 
+void device::settle() {
+  slabs_->settle();
+}
+
 void* device::scratch(std::size_t bytes) {
   if (bytes <= scratch_bytes_) return scratch_;
   fence();
   const std::size_t grown = (bytes + bytes / 2 + 4095) / 4096 * 4096;
-  void* data = map_memory(*slabs_, grown);
+  void* data = map_memory(grown);
   if (data == nullptr) throw std::bad_alloc();
   used_.fetch_add(static_cast<std::int64_t>(grown), std::memory_order_relaxed);
   if (scratch_ != nullptr) release(scratch_, scratch_bytes_);
@@ -136,7 +148,7 @@ void device::fence() {
 }
 
 void device::release(void* data, std::size_t bytes) noexcept {
-  unmap_memory(*slabs_, data, bytes);
+  if (!slabs_->give_back(data)) unmap_memory(data, bytes);
   used_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
 }
 

@@ -42,6 +42,9 @@ namespace detail {
 class host_slabs;
 }
 
+/// When memory is written: weights at once, caches and workspace over time and perhaps never whole.
+enum class filling { at_once, over_time };
+
 class device {
 public:
   static result<std::unique_ptr<device>> open(const device_config& config);
@@ -55,7 +58,10 @@ public:
   host::team& team() { return *team_; }
 
   /// Zero-filled, 64-byte aligned. `label` names the allocation in the error.
-  result<buffer> allocate(std::size_t bytes, const char* label);
+  result<buffer> allocate(std::size_t bytes, const char* label, filling when = filling::over_time);
+  /// What is to be filled at once is filled: on a host it may move to larger pages now, in the
+  /// background. Addresses stay.
+  void settle();
   std::int64_t memory_used() const { return used_.load(std::memory_order_relaxed); }
 
   /// At least `bytes` of uninitialised workspace for one op, 64-byte aligned. It grows and stays,

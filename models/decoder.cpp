@@ -94,6 +94,7 @@ result<nothing> decoder::impl::load(const checkpoint& source,
   auto packed = load_weights(*dev, spec, source, options.compute, progress);
   if (!packed.ok()) return packed.error();
   weights = std::move(packed).value();
+  dev->settle();
   return nothing{};
 }
 
