@@ -16,12 +16,17 @@ namespace twill::gpu {
 
 namespace {
 
-/// Zero-filled memory of the execution space, or null. The host's is committed page by page.
-void* map_memory(std::size_t bytes) {
+/// Zero-filled memory of the execution space, or null. The host's is committed page by page, huge
+/// ones where asked for and to be had.
+void* map_memory(std::size_t bytes, [[maybe_unused]] bool huge_pages) {
   if constexpr (detail::on_host) {
     void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return data == MAP_FAILED ? nullptr : data;
+    if (data == MAP_FAILED) return nullptr;
+#ifdef MADV_HUGEPAGE
+    if (huge_pages) madvise(data, bytes, MADV_HUGEPAGE);
+#endif
+    return data;
   } else {
     void* data = nullptr;
     try {
@@ -83,7 +88,7 @@ device::~device() {
   if (scratch_ != nullptr) release(scratch_, scratch_bytes_);
 }
 
-result<buffer> device::allocate(std::size_t bytes, const char* label, filling when) {
+result<buffer> device::allocate(std::size_t bytes, const char* label, filling how) {
   bytes = bytes == 0 ? 1 : bytes;
   const std::int64_t used = memory_used();
   const auto describe = [&](const char* why) {
@@ -95,8 +100,9 @@ result<buffer> device::allocate(std::size_t bytes, const char* label, filling wh
   if (bytes > static_cast<std::uint64_t>(info_.memory_bytes) ||
       used > info_.memory_bytes - static_cast<std::int64_t>(bytes))
     return failure{errc::out_of_memory, describe("the allocation must fit device.memory")};
-  void* data =
-      detail::on_host && when == filling::at_once ? slabs_->take(bytes) : map_memory(bytes);
+  void* data = detail::on_host && how == filling::at_once
+                   ? slabs_->take(bytes)
+                   : map_memory(bytes, how == filling::bit_by_bit);
   if (data == nullptr)
     return failure{errc::out_of_memory, describe("the machine refused the memory")};
   used_.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
@@ -111,7 +117,7 @@ void* device::scratch(std::size_t bytes) {
   if (bytes <= scratch_bytes_) return scratch_;
   fence();
   const std::size_t grown = (bytes + bytes / 2 + 4095) / 4096 * 4096;
-  void* data = map_memory(grown);
+  void* data = map_memory(grown, false);
   if (data == nullptr) throw std::bad_alloc();
   used_.fetch_add(static_cast<std::int64_t>(grown), std::memory_order_relaxed);
   if (scratch_ != nullptr) release(scratch_, scratch_bytes_);

@@ -42,8 +42,12 @@ namespace detail {
 class host_slabs;
 }
 
-/// When memory is written: weights at once, caches and workspace over time and perhaps never whole.
-enum class filling { at_once, over_time };
+/// How memory is written, which decides on a host's pages.
+enum class filling {
+  at_once,    ///< whole, before settle(): weights
+  bit_by_bit, ///< in large pieces over time, perhaps never whole: the KV arena
+  anyhow
+};
 
 class device {
 public:
@@ -58,7 +62,7 @@ public:
   host::team& team() { return *team_; }
 
   /// Zero-filled, 64-byte aligned. `label` names the allocation in the error.
-  result<buffer> allocate(std::size_t bytes, const char* label, filling when = filling::over_time);
+  result<buffer> allocate(std::size_t bytes, const char* label, filling how = filling::anyhow);
   /// What is to be filled at once is filled: on a host it may move to larger pages now, in the
   /// background. Addresses stay.
   void settle();

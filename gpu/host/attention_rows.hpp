@@ -58,8 +58,7 @@ inline void load_scales(const attention_work& w, const float* arena, int base, i
   int column = (base + begin) / w.block_tokens;
   int offset = base + begin - column * w.block_tokens;
   for (int j = begin; j < end; ++column, offset = 0) {
-    const std::int64_t block = std::int64_t{w.blocks[column]} * w.n_kv_heads + w.kv_head;
-    const float* from = arena + block * w.block_tokens;
+    const float* from = arena + w.blocks[column] * w.scale_stride + w.kv_head * w.block_tokens;
     for (; j < end && offset < w.block_tokens; ++j, ++offset)
       scales[j] = from[offset];
   }
@@ -75,8 +74,9 @@ inline void for_blocks(const attention_work& w, const void* arena, int base, int
   for (int j = begin; j < end; ++column, offset = 0) {
     const int left = w.block_tokens - offset;
     const int count = left < end - j ? left : end - j;
-    const std::int64_t block = std::int64_t{w.blocks[column]} * w.n_kv_heads + w.kv_head;
-    f(static_cast<const Element*>(arena) + block * w.block_tokens * w.head_dim, offset, j, count);
+    f(static_cast<const Element*>(arena) + w.blocks[column] * w.block_stride +
+          std::int64_t{w.kv_head} * w.block_tokens * w.head_dim,
+      offset, j, count);
     j += count;
   }
 }

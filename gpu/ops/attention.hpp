@@ -24,6 +24,10 @@ struct kv_layer {
   std::int32_t head_dim = 0;
   float* key_scales = nullptr;   // (n_blocks, n_kv_heads, block_tokens), i8 only
   float* value_scales = nullptr; // same
+  /// Elements from one block's keys to the next one's, and its values; 0: they follow each other.
+  std::int64_t block_stride = 0;
+  /// The same for scales.
+  std::int64_t scale_stride = 0;
 };
 
 enum class rope_kind : std::uint8_t {
