@@ -9,6 +9,7 @@
 
 #include "tools/twill-bench/kernels_command.hpp"
 #include "tools/twill-bench/serve_command.hpp"
+#include "tools/twill-bench/sweep_command.hpp"
 
 int main(int argc, char** argv) {
   CLI::App app{
@@ -18,6 +19,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   twill::bench::add_serve_command(app, exit_code);
+  twill::bench::add_sweep_command(app, exit_code);
   twill::bench::add_kernels_command(app, exit_code);
 
   // Flags without a sub-command mean `serve`.

@@ -14,6 +14,11 @@ struct serve_arguments {
   bool show_progress = true;
 };
 
+/// The groups that other sub-commands share. What they fill must outlive the parsing.
+void add_target_flags(CLI::App& command, serve_options& options);
+void add_client_flags(CLI::App& command, serve_options& options);
+void add_sampling_flags(CLI::App& command, serve_options& options);
+
 /// Declares the flags; they are read and checked into the result when the sub-command is parsed.
 std::shared_ptr<serve_arguments> add_serve_flags(CLI::App& command);
 
