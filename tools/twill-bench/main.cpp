@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "tools/twill-bench/compare_command.hpp"
 #include "tools/twill-bench/kernels_command.hpp"
 #include "tools/twill-bench/serve_command.hpp"
 #include "tools/twill-bench/sweep_command.hpp"
+#include "tools/twill-bench/versus_command.hpp"
 
 int main(int argc, char** argv) {
   CLI::App app{
@@ -20,6 +22,8 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   twill::bench::add_serve_command(app, exit_code);
   twill::bench::add_sweep_command(app, exit_code);
+  twill::bench::add_compare_command(app, exit_code);
+  twill::bench::add_versus_command(app, exit_code);
   twill::bench::add_kernels_command(app, exit_code);
 
   // Flags without a sub-command mean `serve`.

@@ -3,12 +3,15 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "tools/twill-bench/engine/load_run.hpp"
 #include "tools/twill-bench/engine/report.hpp"
+#include "tools/twill-bench/report/html.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
 #include "tools/twill-bench/serve_flags.hpp"
 
@@ -16,9 +19,13 @@ namespace twill::bench {
 namespace {
 
 void check(const serve_options& o) {
-  for (const auto& [metric, bound] : o.goodput_ms)
+  for (const auto& [metric, bound] : o.goodput_ms) {
+    char* end = nullptr;
+    if (!(std::strtod(bound.c_str(), &end) > 0) || *end != '\0')
+      throw std::invalid_argument("--goodput's bound must be > 0 ms, got " + metric + ":" + bound);
     if (metric != "ttft" && metric != "tpot" && metric != "e2el")
       throw std::invalid_argument("--goodput must name ttft, tpot or e2el, got " + metric);
+  }
   if (o.dataset == "sharegpt" && o.dataset_path.empty() && o.prompt.empty())
     throw std::invalid_argument("--dataset-name sharegpt needs --dataset-path");
 }
@@ -58,14 +65,17 @@ void save(const report_input& input) {
   std::fprintf(stderr, "saved %s\n", path.c_str());
 }
 
-int report(const load_run& run, const load_result& result) {
+int report(const load_run& run, const load_result& result, const std::string& html_path) {
   const serve_options& options = run.options();
   const report_input input{options, result.outcome, result.metrics, result.date};
   std::fputs(report_table(input).c_str(), stdout);
   std::fflush(stdout);
-  for (const auto& group : {result.remarks, report_remarks(input)})
-    for (const std::string& line : group)
-      std::fprintf(stderr, "%s\n", line.c_str());
+  std::vector<std::string> remarks = result.remarks;
+  for (const std::string& line : report_remarks(input))
+    remarks.push_back(line);
+  for (const std::string& line : remarks)
+    std::fprintf(stderr, "%s\n", line.c_str());
+  if (!html_path.empty()) write_file(html_path, serve_page(input, remarks));
   if (options.save_result || options.save_detailed) save(input);
   if (result.outcome.interrupted) return 130;
   return result.metrics.completed + result.metrics.cancelled > 0 ? 0 : 1;
@@ -80,7 +90,7 @@ int serve(const serve_arguments& arguments) {
     std::fprintf(stderr, "warming up with %zu requests\n", options.n_warmups);
   run.warm_up();
   announce(options);
-  return report(run, run.measure());
+  return report(run, run.measure(), arguments.html_path);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -42,9 +43,18 @@ void add_load_flags(CLI::App& command, serve_options& o) {
       ->check(CLI::PositiveNumber);
   command
       .add_option("--burstiness", o.burstiness,
-                  "Shape of the gamma distributed gaps; 1: Poisson, less: burstier")
+                  "Shape of the gamma distributed gaps; 1: Poisson, less: burstier, inf: constant")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--request-rate-mode",
+          [&o](const std::string& mode) {
+            o.burstiness = mode == "constant" ? std::numeric_limits<double>::infinity() : 1.0;
+          },
+          "Gaps between requests: poisson or constant (another gamma: --burstiness)")
+      ->check(CLI::IsMember({"poisson", "constant"}))
+      ->excludes("--burstiness");
   command.add_option("--max-concurrency", o.max_concurrency,
                      "Most requests in flight (a closed loop when the rate is inf)");
   command.add_option("--num-warmups", o.n_warmups, "Requests before the clock starts");
@@ -96,6 +106,7 @@ void add_report_flags(CLI::App& command, serve_arguments& all) {
   command.add_flag("--save-detailed", o.save_detailed, "With per-request lists and texts");
   command.add_option("--result-dir", o.result_dir, "Where (default: here)");
   command.add_option("--result-filename", o.result_filename);
+  command.add_option("--html", all.html_path, "Write a page with the table and charts");
   command.add_option("--label", o.label, "In the file and its name");
   command.add_option_function<std::vector<std::string>>(
       "--metadata",

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <string>
 
 #include "tools/twill-bench/engine/options.hpp"
 
@@ -12,6 +13,7 @@ namespace twill::bench {
 struct serve_arguments {
   serve_options options;
   bool show_progress = true;
+  std::string html_path; ///< of the page; empty: none
 };
 
 /// The groups that other sub-commands share. What they fill must outlive the parsing.

@@ -14,21 +14,22 @@ namespace {
 /// Streams of the seed, so that warm-ups and measured prompts differ.
 enum seed_stream : std::uint64_t { measured = 1, warm_ups = 2, ready_check = 3 };
 
-/// Waits for /v1/models; without --ready-check-timeout-sec it is asked once.
+/// Waits for /v1/models to list it; without --ready-check-timeout-sec it is asked once.
 model_facts find_model(control_client& client, const serve_options& options) {
   const auto until = clock::now() + options.ready_timeout;
-  reply answer = client.get("/v1/models");
-  while (!answer.ok() && clock::now() < until) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(250));
-    answer = client.get("/v1/models");
-  }
-  if (answer.status == 0)
-    throw std::runtime_error("cannot reach " + options.base_url + ": " + answer.error);
-  if (auto facts = read_models(answer.body, options.model)) return *facts;
-  if (options.model.empty())
+  for (;;) {
+    const reply answer = client.get("/v1/models");
+    if (auto facts = read_models(answer.body, options.model)) return *facts;
+    if (clock::now() < until) { // not up, or still loading
+      std::this_thread::sleep_for(std::chrono::milliseconds(250));
+      continue;
+    }
+    if (answer.status == 0)
+      throw std::runtime_error("cannot reach " + options.base_url + ": " + answer.error);
+    if (!options.model.empty()) return {options.model, {}, {}};
     throw std::runtime_error("the server lists no model (GET /v1/models: status " +
                              std::to_string(answer.status) + "); give --model");
-  return {options.model, {}, {}};
+  }
 }
 
 } // namespace

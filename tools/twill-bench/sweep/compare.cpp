@@ -80,13 +80,13 @@ std::string metric_table(const std::vector<named_sweep>& runs,
   for (const reference& each : references)
     out += " " + each.figures.setup.title + " |";
   out += "\n" + rule(n_columns + references.size());
-  for (const place at : places_of(runs)) {
+  for (const place& at : places_of(runs)) {
     out += "| " + std::to_string(at.first) + " | " + std::to_string(at.second) + " |";
     for (std::size_t i = 0; i < runs.size(); ++i) {
       out += " " + value_text(runs[i].figures, at, metric) + " |";
       if (i > 0)
-        out += " " + ratio_text(runs[0].figures, runs[i].figures, at, metric, lengths_differ) +
-               " |";
+        out +=
+            " " + ratio_text(runs[0].figures, runs[i].figures, at, metric, lengths_differ) + " |";
     }
     for (const reference& each : references)
       out += " " + value_text(each.figures, at, metric) + " |";
@@ -140,12 +140,12 @@ std::vector<std::pair<std::string, chart>> compare_charts(const std::vector<name
     chart one;
     one.title = one.y_title = metric.heading;
     one.x_title = "input / output length (tokens)";
-    for (const place at : places)
+    for (const place& at : places)
       one.places.push_back(std::to_string(at.first) + "/" + std::to_string(at.second));
     for (const named_sweep& run : runs) {
       chart_series line;
       line.name = run.name;
-      for (const place at : places)
+      for (const place& at : places)
         line.values.push_back(value_at(run.figures, at, metric));
       one.series.push_back(std::move(line));
     }

@@ -115,18 +115,16 @@ struct table {
 };
 
 constexpr std::array<table, 5> tables{{
-    {"baichuan2-13b-gptq", "Baichuan2-13B GPTQ, vLLM 0.2.7, A100 40G",
-     "",
+    {"baichuan2-13b-gptq", "Baichuan2-13B GPTQ, vLLM 0.2.7, A100 40G", "",
      baichuan2_13b_gptq.data(), baichuan2_13b_gptq.size()},
-    {"chatglm3-6b", "ChatGLM3-6B, vLLM 0.2.7, A100 40G",
-     "",
-     chatglm3_6b.data(), chatglm3_6b.size()},
+    {"chatglm3-6b", "ChatGLM3-6B, vLLM 0.2.7, A100 40G", "", chatglm3_6b.data(),
+     chatglm3_6b.size()},
     {"qwen-14b", "Qwen-14B, vLLM 0.2.7, A100 40G",
-     "rows (128,2048), (512,2048) and (1024,2048) were cut at 2,048 tokens of context but divided by the output asked for",
+     "rows (128,2048), (512,2048) and (1024,2048) were cut at 2,048 tokens of context but divided "
+     "by the output asked for",
      qwen_14b.data(), qwen_14b.size()},
-    {"mistral-7b-awq", "Mistral-7B-OpenOrca-AWQ, vLLM 0.2.5, A100 40G",
-     "",
-     mistral_7b_awq.data(), mistral_7b_awq.size()},
+    {"mistral-7b-awq", "Mistral-7B-OpenOrca-AWQ, vLLM 0.2.5, A100 40G", "", mistral_7b_awq.data(),
+     mistral_7b_awq.size()},
     {"mistral-7b-awq-tgi", "Mistral-7B-OpenOrca-AWQ, TGI 1.3.4, A100 40G",
      "requests stopped at the end id: requests/s does not compare with full-length runs",
      mistral_7b_awq_tgi.data(), mistral_7b_awq_tgi.size()},

@@ -93,8 +93,7 @@ public:
       : order_(order), plan_(order.plan), running_(plan_.servers.size()) {
     std::filesystem::create_directories(order.log_folder);
     out_.starts.resize(plan_.servers.size());
-    out_.bouts.assign(plan_.loads.size(),
-                      std::vector<std::vector<bout>>(plan_.servers.size()));
+    out_.bouts.assign(plan_.loads.size(), std::vector<std::vector<bout>>(plan_.servers.size()));
   }
 
   contest_result run() {
@@ -154,9 +153,9 @@ private:
     const load_result got = first.measure();
     seen.first_token_s = seconds_since(begun);
     if (got.metrics.completed == 0 && !got.outcome.interrupted)
-      throw std::runtime_error(server.name + ": the first request failed: " +
-                               got.outcome.records.front().error_kind + ": " +
-                               got.outcome.records.front().error);
+      throw std::runtime_error(
+          server.name + ": the first request failed: " + got.outcome.records.front().error_kind +
+          ": " + got.outcome.records.front().error);
     out_.interrupted = out_.interrupted || got.outcome.interrupted;
     out_.starts[s].push_back(seen);
   }

@@ -119,8 +119,8 @@ std::string load_remarks(const versus_plan& plan, const std::vector<std::vector<
       out += name + fixed(sum.stopped_early + sum.context_limited, 0) +
              " requests ended before the length asked for\n";
     if (sum.client_cpu_share > 0.8)
-      out += name + "the client was busy: " + fixed(sum.client_cpu_share * 100, 0) +
-             " % of a core\n";
+      out +=
+          name + "the client was busy: " + fixed(sum.client_cpu_share * 100, 0) + " % of a core\n";
   }
   const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
   if (*most - *least > 0.02 * *most)
@@ -151,8 +151,9 @@ std::string verdict_markdown(const versus_plan& plan, const contest_result& resu
     out += remarks.empty() ? "\n" : "\n" + remarks + "\n";
   }
   out += "## start\n\n" + head(plan, "after exec");
-  for (const auto& [name, member] : {std::pair("ready (s)", &start::ready_s),
-                                     std::pair("first token received (s)", &start::first_token_s)}) {
+  for (const auto& [name, member] :
+       {std::pair("ready (s)", &start::ready_s),
+        std::pair("first token received (s)", &start::first_token_s)}) {
     std::vector<std::vector<double>> values;
     for (const auto& starts : result.starts)
       values.push_back(values_of(starts, member));
@@ -186,9 +187,9 @@ std::string verdict_json(const versus_plan& plan, const contest_result& result) 
   }
   json::object starts;
   for (std::size_t s = 0; s < plan.servers.size(); ++s)
-    starts[plan.servers[s].name] =
-        json::object{{"ready_s", numbers(values_of(result.starts[s], &start::ready_s))},
-                     {"first_token_s", numbers(values_of(result.starts[s], &start::first_token_s))}};
+    starts[plan.servers[s].name] = json::object{
+        {"ready_s", numbers(values_of(result.starts[s], &start::ready_s))},
+        {"first_token_s", numbers(values_of(result.starts[s], &start::first_token_s))}};
   return json::serialize(json::object{{"twill_bench_versus", 1},
                                       {"version", TWILL_VERSION},
                                       {"interrupted", result.interrupted},
