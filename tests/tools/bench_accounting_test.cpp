@@ -87,7 +87,7 @@ struct expected {
 
 expected from(const std::vector<sent_times>& log, double ttft_limit_ms, double e2el_limit_ms) {
   expected out;
-  out.duration_ms = ms(log.back().ended - log.front().received);
+  out.duration_ms = ms(log.back().chunks.back() - log.front().received);
   for (int i = 0; i < n_requests; ++i) {
     if (fails(i)) continue;
     const sent_times& one = log[std::size_t(i)];

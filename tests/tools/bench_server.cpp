@@ -138,19 +138,13 @@ struct bench_server::state {
     const std::lock_guard lock(mutex);
     bodies.push_back(body);
     number = log.size();
-    log.push_back({std::chrono::steady_clock::now(), {}, {}});
+    log.push_back({std::chrono::steady_clock::now(), {}});
     return plan(counts.requests++);
   }
 
   void chunk_sent(std::size_t number) {
     const std::lock_guard lock(mutex);
     log[number].chunks.push_back(std::chrono::steady_clock::now());
-  }
-
-  void end(std::size_t number) {
-    --open;
-    const std::lock_guard lock(mutex);
-    log[number].ended = std::chrono::steady_clock::now();
   }
 
   asio::awaitable<void> sleep(int ms) {
@@ -251,7 +245,7 @@ struct bench_server::state {
     std::size_t number = 0;
     const script s = begin(body, number);
     const bool fine = co_await generate_one(stream, target, body, how, s, number);
-    end(number);
+    --open;
     co_return fine;
   }
 
@@ -386,24 +380,24 @@ struct bench_server::state {
       co_await sleep(i == 0 ? s.first_ms : s.gap_ms);
       if (all->closed || all->cancelled.count(lane)) {
         ++counts.dropped;
-        end(number);
+        --open;
         co_return;
       }
       if (i == s.cut_after) {
         beast::get_lowest_layer(*socket).socket().close();
-        end(number);
+        --open;
         co_return;
       }
       if (i == s.error_after) {
         send(socket, all, error_frame(own, lane));
-        end(number);
+        --open;
         co_return;
       }
       chunk_sent(number);
       send(socket, all, frame(own, lane, s));
     }
     if (s.end_mark) send(socket, all, end_frame(own, lane, s));
-    end(number);
+    --open;
   }
 };
 

@@ -43,7 +43,6 @@ struct server_counts {
 struct sent_times {
   std::chrono::steady_clock::time_point received;
   std::vector<std::chrono::steady_clock::time_point> chunks; ///< when each was written
-  std::chrono::steady_clock::time_point ended;               ///< well or not
 };
 
 class bench_server {

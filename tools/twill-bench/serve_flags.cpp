@@ -3,6 +3,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 
+#include <cstdlib>
 #include <limits>
 #include <string>
 #include <utility>
@@ -33,6 +34,12 @@ void add_pairs(CLI::App& command, const std::string& flag, char mark, std::vecto
       ->delimiter(',');
 }
 
+/// CLI11's own check of positive numbers refuses infinity.
+std::string positive_or_inf(const std::string& text) {
+  char* end = nullptr;
+  return std::strtod(text.c_str(), &end) > 0 && *end == '\0' ? "" : "must be > 0, got " + text;
+}
+
 void add_load_flags(CLI::App& command, serve_options& o) {
   command.add_option("--num-prompts", o.n_prompts, "Requests")
       ->check(CLI::PositiveNumber)
@@ -40,11 +47,11 @@ void add_load_flags(CLI::App& command, serve_options& o) {
   command
       .add_option("--request-rate", o.request_rate_per_s,
                   "Open loop: requests per second; inf: all at once")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_or_inf);
   command
       .add_option("--burstiness", o.burstiness,
                   "Shape of the gamma distributed gaps; 1: Poisson, less: burstier, inf: constant")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_or_inf)
       ->capture_default_str();
   command
       .add_option_function<std::string>(

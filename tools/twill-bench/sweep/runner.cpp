@@ -1,11 +1,14 @@
 #include "tools/twill-bench/sweep/runner.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
 
+#include "tools/twill-bench/engine/held_signals.hpp"
 #include "tools/twill-bench/engine/load_run.hpp"
 #include "tools/twill-bench/engine/text.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
@@ -51,6 +54,14 @@ phase_figures figures_of(const load_result& result, const serve_options& options
   return out;
 }
 
+/// A far-off seed for each seed (Steele, Lea and Flood 2014, as in SplitMix64).
+std::uint64_t stirred(std::uint64_t seed) {
+  seed += 0x9e3779b97f4a7c15ull;
+  seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9ull;
+  seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebull;
+  return seed ^ (seed >> 31);
+}
+
 class sweep_runner {
 public:
   explicit sweep_runner(sweep_order order) : order_(std::move(order)) {
@@ -78,6 +89,7 @@ public:
       }
       if (!cell.latency) cell.latency = measure(i, false);
       if (!cell.throughput && !sweep_.interrupted) cell.throughput = measure(i, true);
+      if (signals_.came_within(std::chrono::milliseconds(0))) sweep_.interrupted = true;
     }
     save();
     return std::move(sweep_);
@@ -133,8 +145,10 @@ private:
     out.max_concurrency = throughput ? std::size_t(order_.setup.throughput_concurrency) : 1;
     out.n_warmups = 0;
     // Other prompts in every phase: a server that keeps prefixes must not find them again.
-    out.seed = order_.setup.seed + 0x10001ull * std::uint64_t(cell.input_tokens) +
-               0x1000003ull * std::uint64_t(cell.output_tokens) + (throughput ? 1 : 0);
+    out.seed = order_.setup.seed;
+    for (const std::int32_t part :
+         {cell.input_tokens, cell.output_tokens, std::int32_t(throughput)})
+      out.seed = stirred(out.seed + std::uint64_t(part) + 1);
     return out;
   }
 
@@ -159,7 +173,7 @@ private:
     style.seconds_after = seconds_left(sweep_, cell, throughput);
     load_run run(options_for(cell, throughput), style);
     const load_result result = run.measure();
-    if (result.outcome.interrupted) {
+    if (result.outcome.interrupted || signals_.came_within(std::chrono::milliseconds(0))) {
       sweep_.interrupted = true;
       return std::nullopt;
     }
@@ -187,6 +201,7 @@ private:
 
   void save() const { write_file(order_.state_path, sweep_json(sweep_)); }
 
+  held_signals signals_;
   sweep_order order_;
   sweep sweep_;
 };

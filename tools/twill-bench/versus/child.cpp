@@ -48,6 +48,7 @@ child::child(const child_order& order) : grace_(order.grace) {
     throw std::runtime_error("cannot write " + order.log_path + ": " + std::strerror(errno));
   }
   const pid_t parent = getpid();
+  prctl(PR_SET_CHILD_SUBREAPER, 1); // so that programs left by a shell can be waited for
   started_ = std::chrono::steady_clock::now();
   pid_ = fork();
   if (pid_ == 0) become(order, arguments, parent, log, report[1]);
@@ -98,11 +99,15 @@ bool child::end() {
 
 bool child::wait_for_group(std::chrono::milliseconds limit) {
   const auto until = std::chrono::steady_clock::now() + limit;
-  while (running() || kill(-pid_, 0) == 0) { // a shell may be gone before what it started
+  for (;;) {
+    const bool first_runs = running();
+    while (!first_runs && waitpid(-pid_, nullptr, WNOHANG) > 0) {
+      // what a shell left behind has become our child
+    }
+    if (!first_runs && kill(-pid_, 0) != 0) return true;
     if (std::chrono::steady_clock::now() >= until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return true;
 }
 
 } // namespace twill::bench

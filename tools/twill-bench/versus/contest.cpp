@@ -1,7 +1,5 @@
 #include "tools/twill-bench/versus/contest.hpp"
 
-#include <csignal>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tools/twill-bench/engine/held_signals.hpp"
 #include "tools/twill-bench/engine/load_run.hpp"
 #include "tools/twill-bench/engine/text.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
@@ -21,27 +20,6 @@ using std::chrono::milliseconds;
 double seconds_since(clock::time_point at) {
   return std::chrono::duration<double>(clock::now() - at).count();
 }
-
-/// Holds SIGINT and SIGTERM back, so that servers are always ended in good order.
-class held_signals {
-public:
-  held_signals() {
-    sigemptyset(&wanted_);
-    sigaddset(&wanted_, SIGINT);
-    sigaddset(&wanted_, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &wanted_, &before_);
-  }
-  ~held_signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  /// True as soon as one came.
-  bool came_within(milliseconds span) const {
-    const timespec limit{span.count() / 1000, span.count() % 1000 * 1'000'000};
-    return sigtimedwait(&wanted_, nullptr, &limit) > 0;
-  }
-
-private:
-  sigset_t wanted_{}, before_{};
-};
 
 /// The URL's server and its path.
 std::pair<std::string, std::string> split_url(const std::string& url) {
@@ -217,9 +195,8 @@ private:
       std::size_t least = load[0].size();
       for (const auto& rounds : load)
         least = std::min(least, rounds.size());
-      if (plan_.restart || out_.interrupted)
-        for (auto& rounds : load)
-          rounds.resize(least);
+      for (auto& rounds : load)
+        rounds.resize(least);
     }
   }
 

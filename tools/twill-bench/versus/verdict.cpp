@@ -129,7 +129,7 @@ std::string load_remarks(const versus_plan& plan, const std::vector<std::vector<
 }
 
 boost::json::array numbers(const std::vector<double>& values) {
-  return {values.begin(), values.end()};
+  return boost::json::array(values.begin(), values.end());
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""twill-bench versus from the outside: two small servers of known delays, by turns."""
+"""twill-bench from the outside, against small servers of known delays."""
 
 import json
 import os
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import unittest
+import xml.dom.minidom
 
 from programs import BIN, run, scratch
 
@@ -60,6 +61,58 @@ def free_port():
 def listening(port):
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Serve(unittest.TestCase):
+    def test_an_infinite_rate_is_a_rate(self):
+        for flag in ("--request-rate", "--burstiness"):
+            done = run("twill-bench", flag, "inf", "--base-url", f"http://127.0.0.1:{free_port()}")
+            self.assertIn("cannot reach", done.stderr)
+            done = run("twill-bench", flag, "0")
+            self.assertIn("must be > 0, got 0", done.stderr)
+
+
+class Sweep(unittest.TestCase):
+    def test_an_interrupted_sweep_goes_on_where_it_was(self):
+        with scratch() as folder:
+            (pathlib.Path(folder) / "server.py").write_text(SERVER)
+            port = free_port()
+            with subprocess.Popen([sys.executable, os.path.join(folder, "server.py"), str(port), "0.2"]) as server:
+                try:
+                    out = os.path.join(folder, "out")
+                    command = ["sweep", "--backend", "openai", "--base-url", f"http://127.0.0.1:{port}",
+                               "--ready-check-timeout-sec", "20", "--input-lens", "4,8", "--output-lens", "2,4",
+                               "--latency-prompts", "3", "--throughput-prompts", "4", "--output-dir", out]
+                    first = subprocess.Popen([os.path.join(BIN, "twill-bench"), *command],
+                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                    state = pathlib.Path(out) / "sweep.json"
+                    for _ in range(300):
+                        if state.exists():
+                            break
+                        time.sleep(0.05)
+                    first.send_signal(signal.SIGINT)
+                    told, _ = first.communicate(timeout=30)
+                    self.assertEqual(first.returncode, 130)
+                    self.assertIn("not run", told)
+                    before = json.loads(state.read_text())
+                    self.assertTrue(before["interrupted"])
+                    done = run("twill-bench", *command)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertIn("resuming", done.stderr)
+                    after = json.loads(state.read_text())
+                    self.assertFalse(after["interrupted"])
+                    self.assertEqual(after["cells"][0]["latency"], before["cells"][0]["latency"])
+                    for cell in after["cells"]:
+                        self.assertEqual(cell["throughput"]["completed"], 4)
+                        self.assertEqual(cell["latency"]["mean_output_tokens"], cell["output_len"])
+                        self.assertGreaterEqual(cell["latency"]["mean_ttft_ms"], 200)
+                    for chart in ("throughput-req", "throughput-token-out", "pertoken", "per-out-token"):
+                        xml.dom.minidom.parse(os.path.join(out, chart + ".svg"))
+                    both = run("twill-bench", "compare", str(state), str(state), "--names", "a,b")
+                    self.assertIn("| / a |", both.stdout)
+                    self.assertIn(" 1.00 |", both.stdout)
+                finally:
+                    server.kill()
 
 
 class Versus(unittest.TestCase):
