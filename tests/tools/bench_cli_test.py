@@ -140,7 +140,7 @@ class Versus(unittest.TestCase):
             done = run("twill-bench", "versus", self.plan(folder, commands, ports),
                        "--json", result, "--log-dir", folder, timeout=120)
             self.assertEqual(done.returncode, 0, done.stderr)
-            rounds = json.load(open(result))["loads"][0]["servers"]
+            rounds = json.loads(pathlib.Path(result).read_text())["loads"][0]["servers"]
             self.assertEqual(rounds["quick"]["completed"], [4, 4])
             self.assertEqual(rounds["slow"]["failed"], [0, 0])
             for one, other in zip(rounds["quick"]["median_ttft_ms"], rounds["slow"]["median_ttft_ms"]):

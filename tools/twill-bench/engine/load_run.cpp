@@ -1,5 +1,6 @@
 #include "tools/twill-bench/engine/load_run.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
@@ -52,8 +53,18 @@ workload load_run::prompts(std::size_t n, std::uint64_t stream) {
 run_outcome load_run::drive(const std::vector<prompt>& what, const std::vector<double>& due_s) {
   progress_counts counts;
   counts.total = what.size();
-  watcher watching(counts, progress_, [this] { engine_->stop(); });
-  return engine_->run(what, due_s, options_.max_concurrency, counts);
+  std::atomic<bool> stopped{false};
+  run_outcome out;
+  {
+    watcher watching(counts, progress_, [&] {
+      stopped = true;
+      engine_->stop();
+    });
+    out = engine_->run(what, due_s, options_.max_concurrency, counts);
+  }
+  // The watcher may take a signal when the last request is over: it must not be lost.
+  out.interrupted = out.interrupted || stopped;
+  return out;
 }
 
 void load_run::check_ready() {

@@ -49,7 +49,10 @@ constexpr std::array<figure, 28> figures{{
     {"client_cpu_share", &phase_figures::client_cpu_share},
 }};
 
+/// Rounded, so that a file that is read and written again stays as it is (the reader of Boost.JSON
+/// may miss the last bit of a double).
 json::value number(double value) {
+  if (std::fabs(value) < 1e9) value = std::round(value * 1e6) / 1e6;
   if (std::floor(value) == value && std::fabs(value) < 1e15)
     return static_cast<std::int64_t>(value);
   return value;
