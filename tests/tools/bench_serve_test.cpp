@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/catch.hpp"
+#include "tests/tools/bench_drive.hpp"
 #include "tests/tools/bench_server.hpp"
 #include "tools/twill-bench/engine/arrivals.hpp"
 #include "tools/twill-bench/engine/control_client.hpp"
@@ -15,43 +16,17 @@
 #include "tools/twill-bench/engine/workload.hpp"
 
 using namespace twill::bench;
+using twill::tests::attempt;
 using twill::tests::bench_server;
+using twill::tests::options_for;
+using twill::tests::prompts;
+using twill::tests::run;
 using twill::tests::script;
+using twill::tests::try_until;
 
 namespace {
 
 constexpr double slack_ms = 15;
-
-serve_options options_for(const bench_server& server, const std::string& backend) {
-  serve_options options;
-  options.backend = backend;
-  options.base_url = server.url();
-  options.model = "scripted";
-  options.request_timeout = std::chrono::seconds(20);
-  options.max_concurrency = 4;
-  options.save_detailed = true;
-  return options;
-}
-
-std::vector<prompt> prompts(std::size_t n, std::int32_t output_tokens) {
-  prompt one;
-  one.ids = {1, 2, 3, 4, 5, 6, 7};
-  one.text = "seven!!";
-  one.input_tokens = 7;
-  one.output_tokens = output_tokens;
-  return std::vector<prompt>(n, one);
-}
-
-run_outcome run(const serve_options& options, const std::vector<prompt>& what,
-                std::vector<double> due_s = {}) {
-  const auto dialect = make_protocol(options);
-  engine driver(options, *dialect);
-  progress_counts counts;
-  due_s.resize(what.size(), 0.0);
-  run_outcome out = driver.run(what, due_s, options.max_concurrency, counts);
-  CHECK(counts.ended == what.size());
-  return out;
-}
 
 /// True when the medians are as scripted. What could only be wrong by a wrong clock is checked at
 /// once.
@@ -62,24 +37,6 @@ bool as_scripted(const serve_metrics& m, double ttft_ms, double gap_ms, int n_ga
   return m.ttft_ms.median <= ttft_ms + slack_ms && m.e2el_ms.median <= e2el_ms + 2 * slack_ms &&
          m.itl_ms.median == Approx(gap_ms).margin(slack_ms) &&
          m.tpot_ms.median == Approx(gap_ms).margin(slack_ms);
-}
-
-struct attempt {
-  bool timely;
-  double client_lag_ms; ///< the tool's own measure of how late its threads ran
-};
-
-/// A busy machine may spoil the times of a run, and the tool then knows: only runs on a machine
-/// that was quiet, as far as it could see, count against it, and one timely run settles the matter.
-void try_until(const std::function<attempt()>& run_once) {
-  int late_though_quiet = 0;
-  for (int turn = 0; turn < 10; ++turn) {
-    const attempt got = run_once();
-    if (got.timely) return;
-    late_though_quiet += got.client_lag_ms < 2;
-  }
-  CHECK(late_though_quiet < 3);
-  WARN("the machine is too busy to check times");
 }
 
 } // namespace

@@ -128,15 +128,23 @@ struct bench_server::state {
   int open = 0;
   mutable std::mutex mutex;
   std::vector<std::string> bodies;
+  std::vector<sent_times> log;
   asio::io_context context{1};
   tcp::acceptor acceptor{context, tcp::endpoint(asio::ip::make_address("127.0.0.1"), 0)};
   std::thread thread;
 
-  script begin(const std::string& body) {
+  script begin(const std::string& body, std::size_t& number) {
     counts.most_open = std::max(counts.most_open.load(), ++open);
     const std::lock_guard lock(mutex);
     bodies.push_back(body);
+    number = log.size();
+    log.push_back({std::chrono::steady_clock::now(), {}});
     return plan(counts.requests++);
+  }
+
+  void chunk_sent(std::size_t number) {
+    const std::lock_guard lock(mutex);
+    log[number].chunks.push_back(std::chrono::steady_clock::now());
   }
 
   asio::awaitable<void> sleep(int ms) {
@@ -234,14 +242,16 @@ struct bench_server::state {
 
   asio::awaitable<bool> generate(beast::tcp_stream& stream, const std::string& target,
                                  const std::string& body, dialect how) {
-    const script s = begin(body);
-    const bool fine = co_await generate_one(stream, target, body, how, s);
+    std::size_t number = 0;
+    const script s = begin(body, number);
+    const bool fine = co_await generate_one(stream, target, body, how, s, number);
     --open;
     co_return fine;
   }
 
   asio::awaitable<bool> generate_one(beast::tcp_stream& stream, const std::string& target,
-                                     const std::string& body, const dialect& how, const script& s) {
+                                     const std::string& body, const dialect& how, const script& s,
+                                     std::size_t number) {
     if (s.status != 200)
       co_return co_await write_json(stream, s.status,
                                     R"({"error":{"message":"scripted refusal"}})");
@@ -271,6 +281,7 @@ struct bench_server::state {
       }
       co_await sleep(i == 0 ? s.first_ms : s.gap_ms);
       const std::string text = chunk(how.chunk(s));
+      chunk_sent(number);
       fine = co_await write(stream, text);
     }
     if (!fine) {
@@ -363,7 +374,8 @@ struct bench_server::state {
   asio::awaitable<void> generate_frames(std::shared_ptr<socket_stream> socket, lanes all,
                                         std::string target, std::string lane, std::string message) {
     const bool own = target == "/v1/stream";
-    const script s = begin(message);
+    std::size_t number = 0;
+    const script s = begin(message, number);
     for (int i = 0; i < s.n_chunks; ++i) {
       co_await sleep(i == 0 ? s.first_ms : s.gap_ms);
       if (all->closed || all->cancelled.count(lane)) {
@@ -381,6 +393,7 @@ struct bench_server::state {
         --open;
         co_return;
       }
+      chunk_sent(number);
       send(socket, all, frame(own, lane, s));
     }
     if (s.end_mark) send(socket, all, end_frame(own, lane, s));
@@ -405,6 +418,11 @@ std::string bench_server::url() const {
 
 const server_counts& bench_server::counts() const {
   return state_->counts;
+}
+
+std::vector<sent_times> bench_server::log() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->log;
 }
 
 std::vector<std::string> bench_server::bodies() const {

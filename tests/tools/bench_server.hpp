@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -38,6 +39,12 @@ struct server_counts {
   std::atomic<int> most_open{0}; ///< most generations at one moment
 };
 
+/// What a generation really did, by the clock that the client measures with too.
+struct sent_times {
+  std::chrono::steady_clock::time_point received;
+  std::vector<std::chrono::steady_clock::time_point> chunks; ///< when each was written
+};
+
 class bench_server {
 public:
   /// `plan(i)` is the script of the i-th generation.
@@ -48,6 +55,8 @@ public:
   const server_counts& counts() const;
   /// Bodies and messages of the generations, in order of arrival.
   std::vector<std::string> bodies() const;
+  /// One entry per streamed generation, in the same order.
+  std::vector<sent_times> log() const;
 
 private:
   struct state;

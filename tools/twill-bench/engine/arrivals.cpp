@@ -9,7 +9,8 @@ std::vector<double> arrival_gaps_s(std::size_t n_requests, double rate_per_s, do
   std::vector<double> gaps(n_requests, 0.0);
   if (std::isinf(rate_per_s)) return gaps;
   for (double& gap : gaps)
-    gap = random.gamma(burstiness, 1.0 / (rate_per_s * burstiness));
+    gap = std::isinf(burstiness) ? 1.0 / rate_per_s
+                                 : random.gamma(burstiness, 1.0 / (rate_per_s * burstiness));
   return gaps;
 }
 

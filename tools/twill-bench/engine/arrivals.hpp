@@ -12,7 +12,8 @@
 namespace twill::bench {
 
 /// Gaps between arrivals in seconds: gamma with mean 1/rate and shape `burstiness`; shape 1 is a
-/// Poisson process, below 1 burstier, above 1 more even. An infinite rate gives zeros.
+/// Poisson process, below 1 burstier, above 1 more even, infinite: constant gaps. An infinite rate
+/// gives zeros.
 std::vector<double> arrival_gaps_s(std::size_t n_requests, double rate_per_s, double burstiness,
                                    random_source& random);
 

@@ -101,7 +101,7 @@ void count_lengths(const record& one, serve_metrics& out) {
 }
 
 struct samples {
-  std::vector<double> ttft, tpot, itl, e2el, queue, e2el_with_queue;
+  std::vector<double> ttft, tpot, itl, e2el, queue, ttft_with_queue, e2el_with_queue;
   double per_token = 0, per_output_token = 0;
 };
 
@@ -113,6 +113,7 @@ void take_samples(const record& one, double tpot_ms, samples& into) {
   into.e2el.push_back(one.latency_s * 1e3);
   const double queue_ms = std::max(0.0, one.start_s - one.due_s) * 1e3;
   into.queue.push_back(queue_ms);
+  if (one.has_ttft) into.ttft_with_queue.push_back(queue_ms + one.ttft_s * 1e3);
   into.e2el_with_queue.push_back(queue_ms + one.latency_s * 1e3);
   into.per_token += one.latency_s * 1e3 / std::max(1, one.input_tokens + one.output_tokens);
   into.per_output_token += one.latency_s * 1e3 / std::max(1, one.output_tokens);
@@ -151,6 +152,8 @@ serve_metrics compute_metrics(const run_outcome& run, const serve_options& optio
   out.e2el_ms = summarize(std::move(all.e2el), percents);
   if (!open_loop) all.queue.assign(all.queue.size(), 0.0);
   out.queue_ms = summarize(std::move(all.queue), percents);
+  out.ttft_with_queue_ms =
+      open_loop ? summarize(std::move(all.ttft_with_queue), percents) : out.ttft_ms;
   out.e2el_with_queue_ms =
       open_loop ? summarize(std::move(all.e2el_with_queue), percents) : out.e2el_ms;
   const double completed = double(std::max<std::size_t>(1, out.completed));

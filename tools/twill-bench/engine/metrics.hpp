@@ -29,8 +29,10 @@ struct serve_metrics {
   std::size_t peak_in_flight = 0;    ///< most requests at one moment
 
   summary ttft_ms, tpot_ms, itl_ms, e2el_ms;
-  summary queue_ms;                    ///< send minus due time; all zero in a closed loop
-  summary e2el_with_queue_ms;          ///< counted from the due time
+  summary queue_ms; ///< send minus due time; all zero in a closed loop
+  /// Counted from the due time: what a user would have seen had the client not held back. These
+  /// are free of coordinated omission.
+  summary ttft_with_queue_ms, e2el_with_queue_ms;
   double mean_ms_per_token = 0;        ///< mean of latency / (input + output)
   double mean_ms_per_output_token = 0; ///< mean of latency / output
 

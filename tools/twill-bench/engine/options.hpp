@@ -30,7 +30,7 @@ struct serve_options {
   // load
   std::size_t n_prompts = 1000;
   double request_rate_per_s = std::numeric_limits<double>::infinity();
-  double burstiness = 1.0;
+  double burstiness = 1.0;         ///< shape of the gamma distributed gaps; infinite: constant gaps
   std::size_t max_concurrency = 0; ///< 0: no limit
   std::size_t n_warmups = 0;
   std::uint64_t seed = 0;

@@ -41,7 +41,10 @@ void put_setup(json::object& out, const report_input& in) {
     out["request_rate"] = "inf";
   else
     out["request_rate"] = options.request_rate_per_s;
-  out["burstiness"] = options.burstiness;
+  if (std::isinf(options.burstiness))
+    out["burstiness"] = "inf"; // JSON has no such number
+  else
+    out["burstiness"] = options.burstiness;
   out["max_concurrency"] =
       options.max_concurrency > 0 ? json::value(options.max_concurrency) : json::value(nullptr);
 }
@@ -140,6 +143,8 @@ std::string report_json(const report_input& in) {
   }
   put_summary(out, "e2el", in.metrics.e2el_ms, percents);
   put_summary(out, "queue", in.metrics.queue_ms, percents);
+  if (in.options.stream)
+    put_summary(out, "ttft_with_queue", in.metrics.ttft_with_queue_ms, percents);
   put_summary(out, "e2el_with_queue", in.metrics.e2el_with_queue_ms, percents);
   if (in.options.save_detailed) put_detail(out, in);
   put_own(out, in);

@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 #include "tools/twill-bench/engine/report.hpp"
+#include "tools/twill-bench/engine/text.hpp"
 
 namespace twill::bench {
 namespace {
@@ -18,12 +17,6 @@ std::string listed(const std::map<std::string, std::size_t>& counts) {
   for (const auto& [name, n] : counts)
     out += (out.empty() ? "" : ", ") + name + " " + std::to_string(n);
   return out;
-}
-
-std::string fixed(double value, int digits) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
 }
 
 void remark_lengths(const report_input& in, std::vector<std::string>& out) {

@@ -72,6 +72,9 @@ std::string latencies(const report_input& in) {
     out += section("End-to-end Latency", "E2EL", m.e2el_ms, percents);
   if (!std::isinf(options.request_rate_per_s)) {
     out += section("Client Queue Time (due to sent)", "Queue", m.queue_ms, percents);
+    if (options.stream)
+      out += section("Time to First Token from Due Time", "TTFT+Queue", m.ttft_with_queue_ms,
+                     percents);
     out +=
         section("End-to-end Latency from Due Time", "E2EL+Queue", m.e2el_with_queue_ms, percents);
   }
