@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/catch.hpp"
 #include "tests/tools/bench_server.hpp"
+#include "tests/tools/made_up_time.hpp"
+#include "tests/tools/scripted_transport.hpp"
 #include "tools/twill-bench/engine/metrics.hpp"
 #include "tools/twill-bench/engine/run.hpp"
 
@@ -52,22 +55,28 @@ inline run_outcome run(const serve_options& options, const std::vector<prompt>& 
   return out;
 }
 
-struct attempt {
-  bool timely;
-  double client_lag_ms; ///< the tool's own measure of how late its threads ran
-};
+/// Options of a run on made-up time.
+inline serve_options made_up_options(const std::string& backend) {
+  serve_options options;
+  options.backend = backend;
+  options.base_url = "http://127.0.0.1:1"; // nothing is opened
+  options.model = "scripted";
+  options.max_concurrency = 1;
+  options.metric_percentiles = {90, 99};
+  return options;
+}
 
-/// A busy machine may spoil the times of a run, and the tool then knows: only runs on a machine
-/// that was quiet, as far as it could see, count against it, and one timely run settles the matter.
-inline void try_until(const std::function<attempt()>& run_once) {
-  int late_though_quiet = 0;
-  for (int turn = 0; turn < 10; ++turn) {
-    const attempt got = run_once();
-    if (got.timely) return;
-    late_though_quiet += got.client_lag_ms < 2;
-  }
-  CHECK(late_though_quiet < 3);
-  WARN("the machine is too busy to check times");
+/// Exact: the only clock is the script's.
+inline run_outcome run_on_made_up_time(const serve_options& options,
+                                       const std::vector<prompt>& what,
+                                       std::function<script(int)> plan,
+                                       std::vector<double> due_s = {}) {
+  made_up_time time;
+  const auto dialect = make_protocol(options);
+  engine driver(options, *dialect, {&time, scripted_transport(time, std::move(plan))});
+  progress_counts counts;
+  due_s.resize(what.size(), 0.0);
+  return driver.run(what, due_s, options.max_concurrency, counts);
 }
 
 } // namespace twill::tests

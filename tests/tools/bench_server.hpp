@@ -13,23 +13,9 @@
 #include <string>
 #include <vector>
 
-namespace twill::tests {
+#include "tests/tools/bench_dialects.hpp"
 
-/// How one generation goes.
-struct script {
-  int first_ms = 0; ///< from request to the first chunk
-  int gap_ms = 0;   ///< between chunks
-  int n_chunks = 4;
-  int tokens_per_chunk = 1;
-  int status = 200;     ///< anything else: an error reply at once
-  int cut_after = -1;   ///< chunks after which the connection is closed hard
-  int error_after = -1; ///< chunks after which an error event ends the stream
-  bool end_mark = true; ///< finish reason, usage and [DONE]
-  bool usage = true;
-  bool empty_opening = false; ///< chat: the role first, without content
-  std::string finish = "length";
-  std::string text = "ab"; ///< of every chunk, as JSON string contents
-};
+namespace twill::tests {
 
 struct server_counts {
   std::atomic<int> connections{0};

@@ -59,7 +59,7 @@ void exchange::take(const update& what, clock::time_point at, bool streamed) {
 }
 
 void exchange::event(std::string_view payload, clock::time_point at) {
-  if (finished_) return;
+  if (finished_ || cancel_due()) return; // what came with the last wanted token is not wanted
   const update what = reader_.read_event(payload);
   if (what.malformed)
     return fail("protocol", "not an event of this backend: " + std::string(payload.substr(0, 200)));

@@ -30,8 +30,8 @@ public:
     const std::size_t last = bucket(one.start_s + one.latency_s);
     for (std::size_t i = bucket(one.start_s); i <= last; ++i)
       ++requests_[i];
-    edges_.emplace_back(one.start_s, 1);
-    edges_.emplace_back(one.start_s + one.latency_s, -1);
+    edges_.emplace_back(nanoseconds(one.start_s), 1);
+    edges_.emplace_back(nanoseconds(one.start_s + one.latency_s), -1);
   }
 
   void finish(serve_metrics& out) {
@@ -45,6 +45,9 @@ public:
   }
 
 private:
+  /// Whole ones, so that the rounding of a sum does not make an end later than a start.
+  static std::int64_t nanoseconds(double s) { return std::llround(s * 1e9); }
+
   std::size_t bucket(double at_s) const {
     const double index = std::max(0.0, at_s - first_s_);
     return std::min(static_cast<std::size_t>(index), tokens_.size() - 1);
@@ -53,7 +56,7 @@ private:
   double first_s_;
   std::vector<double> tokens_;        // (seconds)
   std::vector<std::size_t> requests_; // (seconds)
-  std::vector<std::pair<double, int>> edges_;
+  std::vector<std::pair<std::int64_t, int>> edges_;
 };
 
 bool within_goodput(const record& one, double tpot_ms, const std::vector<name_value>& bounds) {

@@ -15,6 +15,8 @@
 
 #include "tools/twill-bench/engine/options.hpp"
 #include "tools/twill-bench/engine/record.hpp"
+#include "tools/twill-bench/engine/timekeeper.hpp"
+#include "tools/twill-bench/engine/transport.hpp"
 #include "tools/twill-bench/protocols/protocol.hpp"
 
 namespace twill::bench {
@@ -41,10 +43,17 @@ struct run_outcome {
   client_health client;
 };
 
+/// What the engine stands on; what is not given is the steady clock and real sockets. A timekeeper
+/// of one's own needs `io_threads` 1 and a transport that goes by it.
+struct engine_parts {
+  timekeeper* time = nullptr;
+  transport_factory make_transport;
+};
+
 class engine {
 public:
   /// Resolves the server and opens shared connections.
-  engine(const serve_options& options, const protocol& dialect);
+  engine(const serve_options& options, const protocol& dialect, const engine_parts& parts = {});
   ~engine();
 
   /// Request i is due at due_s[i], in rising order; at most `max_in_flight` run at once (0: no

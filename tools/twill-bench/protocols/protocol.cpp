@@ -13,12 +13,13 @@ struct backend {
   std::unique_ptr<protocol> (*make)(const serve_options&);
 };
 
-constexpr std::array<backend, 5> backends{{
+constexpr std::array<backend, 6> backends{{
     {"twill-stream", make_twill_stream},
     {"responses-ws", make_responses_ws},
     {"openai", make_openai},
     {"openai-chat", make_openai_chat},
     {"llama.cpp", make_llama_cpp},
+    {"tgi", make_tgi},
 }};
 
 } // namespace
