@@ -56,8 +56,8 @@ std::string responses_end(const std::string& lane, const script& s) {
   return R"({"type":"response.)" + std::string(stop ? "completed" : "incomplete") +
          R"(","stream_id":")" + lane + R"(","response":{"incomplete_details":)" +
          (stop ? "null" : R"({"reason":"max_output_tokens"})") + R"(,"usage":{"input_tokens":)" +
-         number(prompt_tokens) + R"(,"output_tokens":)" +
-         number(s.n_chunks * s.tokens_per_chunk) + "}}}";
+         number(prompt_tokens) + R"(,"output_tokens":)" + number(s.n_chunks * s.tokens_per_chunk) +
+         "}}}";
 }
 
 bool is_chat(const std::string& target) {
@@ -103,8 +103,7 @@ std::string dialect::end(const script& s) const {
 std::string dialect::error() const {
   const std::string message = R"("error":{"message":"scripted error"}})";
   if (target == "/v1/stream") return R"({"done":true,"id":")" + lane + "\"," + message;
-  if (target == "/v1/responses")
-    return R"({"type":"error","stream_id":")" + lane + "\"," + message;
+  if (target == "/v1/responses") return R"({"type":"error","stream_id":")" + lane + "\"," + message;
   if (target == "/generate_stream")
     return data(R"({"error":"scripted error","error_type":"generation"})");
   return data("{" + message);

@@ -13,6 +13,8 @@
 #include "tools/twill-bench/engine/metrics.hpp"
 #include "tools/twill-bench/engine/options.hpp"
 #include "tools/twill-bench/engine/run.hpp"
+#include "tools/twill-bench/engine/run_guard.hpp"
+#include "tools/twill-bench/engine/scraper.hpp"
 #include "tools/twill-bench/engine/token_service.hpp"
 #include "tools/twill-bench/engine/watcher.hpp"
 #include "tools/twill-bench/engine/workload.hpp"
@@ -23,6 +25,7 @@ struct load_result {
   run_outcome outcome;
   serve_metrics metrics;
   std::vector<std::string> remarks; ///< about the prompts' lengths
+  scrape_log server_metrics;        ///< of the time of the run; empty: not asked for, or none there
   std::string date;                 ///< when it ended, YYYYMMDD-HHMMSS
 };
 
@@ -39,10 +42,14 @@ public:
   /// Sends the warm-ups. False: it was interrupted.
   bool warm_up();
   load_result measure();
+  /// Other prompts, arrivals and cancellations from here on.
+  void reseed(std::uint64_t seed) { options_.seed = seed; }
 
 private:
   workload prompts(std::size_t n, std::uint64_t stream);
-  run_outcome drive(const std::vector<prompt>& what, const std::vector<double>& due_s);
+  std::vector<double> due_times(const workload& load) const;
+  run_outcome drive(const std::vector<prompt>& what, const std::vector<double>& due_s,
+                    run_guard* guard = nullptr);
 
   serve_options options_;
   progress_style progress_;

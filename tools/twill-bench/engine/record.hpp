@@ -39,7 +39,8 @@ struct record {
   std::string finish_reason;
   std::string error_kind; ///< connect, http_429, timeout, reset, truncated, protocol, server, ...
   std::string error;
-  std::string text; ///< kept only when asked for
+  std::string text;              ///< kept only when asked for
+  std::vector<std::int32_t> ids; ///< kept with the text, where the backend sends them
 };
 
 } // namespace twill::bench

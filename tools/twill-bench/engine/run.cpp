@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tools/twill-bench/engine/conversation.hpp"
 #include "tools/twill-bench/engine/job.hpp"
 #include "tools/twill-bench/engine/random.hpp"
 #include "tools/twill-bench/engine/shard.hpp"
@@ -30,9 +31,11 @@ std::vector<cancel_plan> plan_cancels(const serve_options& options,
   std::vector<cancel_plan> plans(prompts.size());
   random_source random(options.seed ^ 0x63616e63656cull); // a stream of its own
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    const bool chosen = random.uniform() * 100.0 < options.cancellation_percent;
+    const double drawn = random.uniform() * 100.0;
+    const bool chosen = drawn < options.cancellation_percent + options.disconnect_percent;
     const auto after = random.between(0, std::max(0, prompts[i].output_tokens - 1));
     if (!chosen) continue;
+    plans[i].abrupt = drawn >= options.cancellation_percent;
     if (options.cancellation_delay_s)
       plans[i].after_s = options.cancellation_delay_s;
     else
@@ -67,6 +70,7 @@ struct engine::state {
   timekeeper& time;
   std::vector<std::unique_ptr<shard>> shards;
   std::atomic<bool> stop{false};
+  std::atomic<bool> closed{false};
   std::size_t next_id = 0;
 };
 
@@ -100,16 +104,25 @@ void engine::stop() {
     each->stop();
 }
 
+void engine::close_intake() {
+  if (state_->closed.exchange(true)) return;
+  for (auto& each : state_->shards)
+    each->close_intake();
+}
+
 run_outcome engine::run(const std::vector<prompt>& prompts, const std::vector<double>& due_s,
                         std::size_t max_in_flight, progress_counts& counts) {
   run_outcome out;
   out.records.resize(prompts.size());
   counts.total = prompts.size();
   const std::vector<cancel_plan> cancels = plan_cancels(state_->options, prompts);
+  const std::vector<std::size_t> starts = conversation_starts(prompts);
   const std::size_t n_workers =
-      max_in_flight == 0 ? prompts.size() : std::min(max_in_flight, prompts.size());
-  job work{state_->options, state_->dialect, prompts,      due_s,           cancels,
-           out.records,     counts,          state_->stop, state_->next_id, state_->time.now()};
+      max_in_flight == 0 ? starts.size() : std::min(max_in_flight, starts.size());
+  state_->closed = false;
+  job work{state_->options, state_->dialect, prompts,         starts,
+           due_s,           cancels,         out.records,     counts,
+           state_->stop,    state_->closed,  state_->next_id, state_->time.now()};
   state_->next_id += prompts.size();
   const std::size_t n_shards = state_->shards.size();
   std::vector<std::thread> threads;

@@ -27,6 +27,8 @@ struct progress_counts {
   std::atomic<std::size_t> sent{0};
   std::atomic<std::size_t> ended{0};
   std::atomic<std::int64_t> output_tokens{0};
+  std::atomic<std::int64_t> ttft_us{0}; ///< sum over `ttfts` requests
+  std::atomic<std::int64_t> ttfts{0};
 };
 
 /// How the client itself did.
@@ -40,6 +42,7 @@ struct run_outcome {
   std::vector<record> records; // (n_prompts)
   double duration_s = 0;       ///< first to last event of the run
   bool interrupted = false;
+  std::string ended_early; ///< why, when a limit of the run ended it; empty: it went to its end
   client_health client;
 };
 
@@ -61,6 +64,8 @@ public:
   run_outcome run(const std::vector<prompt>& prompts, const std::vector<double>& due_s,
                   std::size_t max_in_flight, progress_counts& counts);
   void stop();
+  /// Nothing more is sent; run() returns when what is under way has ended. From any thread.
+  void close_intake();
 
 private:
   struct state;

@@ -7,10 +7,12 @@
 #include <ctime>
 
 #include <chrono>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "tools/twill-bench/engine/conversation.hpp"
 #include "tools/twill-bench/engine/deadline.hpp"
 
 namespace twill::bench {
@@ -82,36 +84,70 @@ void shard::stop() {
   });
 }
 
+void shard::close_intake() {
+  asio::post(context_, [this] {
+    for (alarm* each : sleeping_)
+      each->cancel();
+  });
+}
+
 asio::awaitable<void> shard::worker(job& work) {
   const auto timer = time_.make_alarm(context_);
-  while (!work.stop) {
-    const std::size_t i = work.next.fetch_add(1);
-    if (i >= work.prompts.size()) break;
-    record& out = work.records[i];
-    out.due_s = work.due_s[i];
-    const clock::time_point due = work.t0 + to_span(out.due_s);
-    if (time_.now() < due) {
-      co_await sleep_until(*timer, due);
-      if (work.stop) break;
-      out.timer_lag_s = seconds(time_.now() - due);
-    }
-    co_await one(work, i, out);
+  while (!work.over()) {
+    const std::size_t c = work.next.fetch_add(1);
+    if (c >= work.starts.size()) break;
+    const std::size_t last = c + 1 < work.starts.size() ? work.starts[c + 1] : work.prompts.size();
+    co_await converse(work, work.starts[c], last, *timer);
   }
   if (--workers_ == 0) context_.stop();
 }
 
-asio::awaitable<void> shard::one(job& work, std::size_t i, record& out) {
-  const prompt& what = work.prompts[i];
+/// The turns [first, last), one after the other; ends early when one of them does.
+asio::awaitable<void> shard::converse(job& work, std::size_t first, std::size_t last,
+                                      alarm& timer) {
+  conversation talk;
+  for (std::size_t i = first; i < last; ++i) {
+    record& out = work.records[i];
+    if (i == first) {
+      out.due_s = work.due_s[i];
+    } else {
+      const record& before = work.records[i - 1];
+      if (before.how != outcome::completed || work.over()) break;
+      talk.answered(before);
+      out.due_s = seconds(time_.now() - work.t0) + work.options.turn_pause.count();
+    }
+    const clock::time_point due = work.t0 + to_span(out.due_s);
+    if (time_.now() < due) {
+      co_await sleep_until(timer, due);
+      if (work.over()) break;
+      out.timer_lag_s = seconds(time_.now() - due);
+    }
+    if (last - first == 1)
+      co_await one(work, i, work.prompts[i]);
+    else {
+      const prompt turn = talk.ask(work.prompts[i]);
+      co_await one(work, i, turn);
+    }
+  }
+}
+
+asio::awaitable<void> shard::one(job& work, std::size_t i, const prompt& what) {
+  record& out = work.records[i];
   out.asked_input_tokens = what.input_tokens;
   out.asked_output_tokens = what.output_tokens;
   const std::size_t id = work.first_id + i;
-  exchange ex(work.dialect, out, id, work.cancels[i], work.options.save_detailed);
+  const bool keep = work.options.save_detailed || work.options.n_turns > 1;
+  exchange ex(work.dialect, out, id, work.cancels[i], keep);
   std::string message = work.dialect.request(what, id);
   ex.started(time_.now());
   out.start_s = seconds(ex.start() - work.t0);
   ++work.counts.sent;
   co_await wire_->perform(ex, std::move(message));
   work.counts.output_tokens += out.output_tokens;
+  if (out.has_ttft) {
+    work.counts.ttft_us += static_cast<std::int64_t>(out.ttft_s * 1e6);
+    ++work.counts.ttfts;
+  }
   ++work.counts.ended;
 }
 

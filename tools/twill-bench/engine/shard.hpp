@@ -1,7 +1,8 @@
 // shard: one I/O thread of the engine: its context, its connections, its share of the workers.
 //
-// open() and run() block the thread that calls them; stop() may be called from any thread. A worker
-// takes the next request, sleeps until it is due, and runs it.
+// open() and run() block the thread that calls them; stop() and
+// close_intake() may be called from any thread. A worker
+// takes the next conversation (mostly one request) and runs its turns, each when it is due.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -30,13 +31,17 @@ public:
   void run(job& work, std::size_t n_workers);
   /// Running exchanges end as interrupted, sleeping workers wake.
   void stop();
+  /// Sleeping workers wake; what runs goes on.
+  void close_intake();
 
-  double cpu_s() const { return cpu_s_; }                     ///< of the latest run()
+  double cpu_s() const { return cpu_s_; }                         ///< of the latest run()
   const std::vector<double>& lags_ms() const { return lags_ms_; } ///< of its heartbeats
 
 private:
   boost::asio::awaitable<void> worker(job& work);
-  boost::asio::awaitable<void> one(job& work, std::size_t i, record& out);
+  boost::asio::awaitable<void> converse(job& work, std::size_t first, std::size_t last,
+                                        alarm& timer);
+  boost::asio::awaitable<void> one(job& work, std::size_t i, const prompt& what);
   boost::asio::awaitable<void> sleep_until(alarm& timer, clock::time_point when);
   boost::asio::awaitable<void> measure_lag();
 

@@ -35,13 +35,16 @@ progress_style progress_style::on_terminal(bool wanted) {
   return {wanted && isatty(STDERR_FILENO) == 1, {}, 0};
 }
 
-watcher::watcher(const progress_counts& counts, progress_style style, std::function<void()> on_stop)
+watcher::watcher(const progress_counts& counts, progress_style style, std::function<void()> on_stop,
+                 std::function<void(double)> on_tick)
     : style_(std::move(style)) {
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGINT);
   sigaddset(&signals_, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-  thread_ = std::thread([this, &counts, stop = std::move(on_stop)] { watch(counts, stop); });
+  thread_ = std::thread([this, &counts, stop = std::move(on_stop), tick = std::move(on_tick)] {
+    watch(counts, stop, tick);
+  });
 }
 
 watcher::~watcher() {
@@ -50,7 +53,8 @@ watcher::~watcher() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-void watcher::watch(const progress_counts& counts, const std::function<void()>& on_stop) {
+void watcher::watch(const progress_counts& counts, const std::function<void()>& on_stop,
+                    const std::function<void(double)>& on_tick) {
   const auto begin = std::chrono::steady_clock::now();
   bool stopping = false;
   while (!over_) {
@@ -61,6 +65,7 @@ void watcher::watch(const progress_counts& counts, const std::function<void()>& 
       on_stop();
     }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    if (on_tick) on_tick(elapsed.count());
     if (style_.show)
       std::fprintf(stderr, "\r\033[K%s%s", style_.label.c_str(),
                    progress_line(counts.ended, counts.total, counts.output_tokens, elapsed.count(),

@@ -28,13 +28,16 @@ struct progress_style {
 
 class watcher {
 public:
-  watcher(const progress_counts& counts, progress_style style, std::function<void()> on_stop);
+  /// `on_tick`, when given, is called ten times a second with the seconds since the watcher began.
+  watcher(const progress_counts& counts, progress_style style, std::function<void()> on_stop,
+          std::function<void(double)> on_tick = {});
   ~watcher();
   watcher(const watcher&) = delete;
   watcher& operator=(const watcher&) = delete;
 
 private:
-  void watch(const progress_counts& counts, const std::function<void()>& on_stop);
+  void watch(const progress_counts& counts, const std::function<void()>& on_stop,
+             const std::function<void(double)>& on_tick);
 
   progress_style style_;
   sigset_t signals_{};

@@ -35,7 +35,7 @@ public:
     if (options_.top_p) parameters.number("top_p", *options_.top_p);
     if (options_.top_k) parameters.integer("top_k", *options_.top_k);
     body_writer body;
-    body.text("inputs", what.text).raw("parameters", parameters.finish());
+    body.text("inputs", whole_text(what)).raw("parameters", parameters.finish());
     return body.merge(options_.extra_body).finish();
   }
 
