@@ -230,7 +230,7 @@ TEST_CASE("a page holds the tables and charts of its run, and nothing from outsi
   run.records = {one};
   const serve_options options;
   const serve_metrics m = compute_metrics(run, options);
-  const report_input in{options, run, m, "20260101-000000"};
+  const report_input in{options, run, m, "20260101-000000", {}};
   const auto drawn = serve_charts(in);
   REQUIRE(drawn.size() == 3);
   REQUIRE(drawn[0].places.size() == 3);
@@ -238,7 +238,7 @@ TEST_CASE("a page holds the tables and charts of its run, and nothing from outsi
   CHECK(*drawn[0].series[0].values[1] == Approx(2));
   CHECK(*drawn[1].series[0].values[0] == Approx(500));
   CHECK_FALSE(drawn[2].series[0].values[2]);
-  CHECK(has(serve_page(in, {"a <remark>"}), "a &lt;remark&gt;"));
+  CHECK(has(serve_page(in, {"a <remark>"}, {}), "a &lt;remark&gt;"));
 }
 
 TEST_CASE("the time left is that of the phases not measured yet") {

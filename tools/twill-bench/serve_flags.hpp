@@ -14,6 +14,7 @@ struct serve_arguments {
   serve_options options;
   bool show_progress = true;
   std::string html_path; ///< of the page; empty: none
+  bool scrape_given = false;
 };
 
 /// The groups that other sub-commands share. What they fill must outlive the parsing.

@@ -29,6 +29,13 @@ public:
     return sigtimedwait(&wanted_, nullptr, &limit) > 0;
   }
 
+  /// One came while they were held, here or by another holder, and nobody has taken it yet.
+  static bool pending() {
+    sigset_t came{};
+    sigpending(&came);
+    return sigismember(&came, SIGINT) == 1 || sigismember(&came, SIGTERM) == 1;
+  }
+
 private:
   sigset_t wanted_{}, before_{};
 };

@@ -10,6 +10,7 @@
 
 #include "tools/twill-bench/engine/arrivals.hpp"
 #include "tools/twill-bench/engine/conversation.hpp"
+#include "tools/twill-bench/engine/held_signals.hpp"
 #include "tools/twill-bench/engine/text.hpp"
 
 namespace twill::bench {
@@ -46,7 +47,7 @@ load_run::load_run(serve_options options, progress_style progress)
 
 workload load_run::prompts(std::size_t n, std::uint64_t stream) {
   const workload_source source{options_, dialect_->takes_ids(), facts_, tokens_,
-                               [] { return false; }};
+                               [] { return held_signals::pending(); }};
   return make_workload(source, n, stream);
 }
 

@@ -42,8 +42,6 @@ public:
   /// Sends the warm-ups. False: it was interrupted.
   bool warm_up();
   load_result measure();
-  /// Other prompts, arrivals and cancellations from here on.
-  void reseed(std::uint64_t seed) { options_.seed = seed; }
 
 private:
   workload prompts(std::size_t n, std::uint64_t stream);

@@ -122,37 +122,56 @@ void take_samples(const record& one, double tpot_ms, samples& into) {
   into.per_output_token += one.latency_s * 1e3 / std::max(1, one.output_tokens);
 }
 
-} // namespace
+/// Completed requests, goodput and tokens of the window, per second of it.
+class window_rates {
+public:
+  /// `whole`: everything counts, also what rounding puts behind the end.
+  window_rates(double from_s, double to_s, bool whole)
+      : from_s_(from_s), to_s_(to_s), whole_(whole) {}
 
-serve_metrics compute_metrics(const run_outcome& run, const serve_options& options) {
-  serve_metrics out;
-  double first_s = run.duration_s, last_s = 0;
-  for (const record& one : run.records) {
-    if (one.how != outcome::completed) continue;
-    first_s = std::min(first_s, one.start_s);
-    last_s = std::max(last_s, one.start_s + one.latency_s);
+  bool holds(double at_s) const { return whole_ || (at_s >= from_s_ && at_s < to_s_); }
+
+  void add(const record& one, bool good) {
+    if (holds(one.start_s)) input_ += one.input_tokens;
+    const double weight = double(one.output_tokens) / double(one.itl_s.size() + 1);
+    double at = one.start_s + (one.has_ttft ? one.ttft_s : one.latency_s);
+    if (holds(at)) output_ += weight;
+    for (const float gap : one.itl_s)
+      if (holds(at += double(gap))) output_ += weight;
+    if (!holds(one.start_s + one.latency_s)) return;
+    ++completed_;
+    good_ += good;
   }
-  timeline when(first_s, last_s);
-  samples all;
-  std::size_t good = 0;
-  const bool open_loop = !std::isinf(options.request_rate_per_s);
-  for (const record& one : run.records) {
-    count_outcome(one, out);
-    if (one.how != outcome::completed) continue;
-    count_lengths(one, out);
-    const double tpot_ms = one.has_ttft && one.output_tokens > 1
-                               ? (one.latency_s - one.ttft_s) * 1e3 / (one.output_tokens - 1)
-                               : 0.0;
-    take_samples(one, tpot_ms, all);
-    when.add(one);
-    good += within_goodput(one, tpot_ms, options.goodput_ms);
+
+  void finish(serve_metrics& out) const {
+    const double length_s = to_s_ - from_s_;
+    if (length_s <= 0) return;
+    out.request_throughput = double(completed_) / length_s;
+    out.request_goodput = double(good_) / length_s;
+    out.output_throughput = output_ / length_s;
+    out.total_throughput = (double(input_) + output_) / length_s;
   }
-  when.finish(out);
+
+private:
+  double from_s_, to_s_;
+  bool whole_;
+  std::size_t completed_ = 0, good_ = 0;
+  std::int64_t input_ = 0;
+  double output_ = 0;
+};
+
+double tpot_ms_of(const record& one) {
+  if (!one.has_ttft || one.output_tokens <= 1) return 0.0;
+  return (one.latency_s - one.ttft_s) * 1e3 / (one.output_tokens - 1);
+}
+
+void finish_samples(samples all, const serve_options& options, serve_metrics& out) {
   const auto& percents = options.metric_percentiles;
   out.ttft_ms = summarize(std::move(all.ttft), percents);
   out.tpot_ms = summarize(std::move(all.tpot), percents);
   out.itl_ms = summarize(std::move(all.itl), percents);
   out.e2el_ms = summarize(std::move(all.e2el), percents);
+  const bool open_loop = is_open_loop(options);
   if (!open_loop) all.queue.assign(all.queue.size(), 0.0);
   out.queue_ms = summarize(std::move(all.queue), percents);
   out.ttft_with_queue_ms =
@@ -162,12 +181,42 @@ serve_metrics compute_metrics(const run_outcome& run, const serve_options& optio
   const double completed = double(std::max<std::size_t>(1, out.completed));
   out.mean_ms_per_token = all.per_token / completed;
   out.mean_ms_per_output_token = all.per_output_token / completed;
-  if (run.duration_s > 0) {
-    out.request_throughput = double(out.completed) / run.duration_s;
-    out.request_goodput = double(good) / run.duration_s;
-    out.output_throughput = double(out.output_tokens) / run.duration_s;
-    out.total_throughput = double(out.input_tokens + out.output_tokens) / run.duration_s;
+}
+
+} // namespace
+
+serve_metrics compute_metrics(const run_outcome& run, const serve_options& options) {
+  serve_metrics out;
+  out.window_from_s = run.duration_s * options.warmup_percent / 100;
+  out.window_to_s = run.duration_s * (1 - options.cooldown_percent / 100);
+  const bool whole = options.warmup_percent <= 0 && options.cooldown_percent <= 0;
+  const window_rates window(out.window_from_s, out.window_to_s, whole);
+  window_rates rates = window;
+  double first_s = run.duration_s, last_s = 0;
+  for (const record& one : run.records) {
+    if (one.how != outcome::completed || !window.holds(one.start_s)) continue;
+    first_s = std::min(first_s, one.start_s);
+    last_s = std::max(last_s, one.start_s + one.latency_s);
   }
+  timeline when(first_s, last_s);
+  samples all;
+  for (const record& one : run.records) {
+    const double tpot_ms = tpot_ms_of(one);
+    if (one.how == outcome::completed)
+      rates.add(one, within_goodput(one, tpot_ms, options.goodput_ms));
+    if (one.how != outcome::unsent && !window.holds(one.start_s)) {
+      ++out.outside_window;
+      continue;
+    }
+    count_outcome(one, out);
+    if (one.how != outcome::completed) continue;
+    count_lengths(one, out);
+    take_samples(one, tpot_ms, all);
+    when.add(one);
+  }
+  when.finish(out);
+  rates.finish(out);
+  finish_samples(std::move(all), options, out);
   return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -83,5 +84,11 @@ struct serve_options {
   std::string label;
   std::vector<name_value> metadata;
 };
+
+/// Requests have due times of their own: a rate, a ramp or a recorded trace.
+inline bool is_open_loop(const serve_options& options) {
+  return !std::isinf(options.request_rate_per_s) || !options.ramp.empty() ||
+         options.dataset == "trace";
+}
 
 } // namespace twill::bench

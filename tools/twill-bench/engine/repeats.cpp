@@ -37,10 +37,10 @@ const std::vector<std::pair<const char*, getter>>& figures() {
 } // namespace
 
 double student_t_975(std::size_t degrees_of_freedom) {
-  constexpr std::array<double, 30> table{
-      12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-      2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-      2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+  constexpr std::array<double, 30> table{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                         2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+                                         2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+                                         2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
   if (degrees_of_freedom == 0) return 0;
   return degrees_of_freedom <= table.size() ? table[degrees_of_freedom - 1] : 2.0;
 }

@@ -65,6 +65,16 @@ void put_totals(json::object& out, const report_input& in) {
   out["max_concurrent_requests"] = m.peak_concurrent;
 }
 
+void put_repeats(json::object& out, const report_input& in) {
+  if (in.repeats.empty()) return;
+  json::object repeats;
+  for (const repeated_figure& one : in.repeats)
+    repeats[one.name] = json::object{{"mean", one.mean},
+                                     {"half_width_95", one.half_width},
+                                     {"values", json::array(one.values.begin(), one.values.end())}};
+  out["twill_bench"].as_object()["repeats"] = std::move(repeats);
+}
+
 /// What vLLM has no key for.
 void put_own(json::object& out, const report_input& in) {
   const serve_metrics& m = in.metrics;
@@ -79,6 +89,9 @@ void put_own(json::object& out, const report_input& in) {
   out["twill_bench"] = json::object{
       {"version", TWILL_VERSION},
       {"interrupted", in.run.interrupted},
+      {"ended_early", in.run.ended_early},
+      {"window_s", json::array{m.window_from_s, m.window_to_s}},
+      {"outside_window", m.outside_window},
       {"cancelled", m.cancelled},
       {"unfinished", m.interrupted + m.unsent},
       {"peak_in_flight", m.peak_in_flight},
@@ -96,12 +109,13 @@ void put_own(json::object& out, const report_input& in) {
       {"client_send_lag_p99_ms", in.run.client.send_lag_p99_ms},
       {"remarks", std::move(remarks)},
   };
+  put_repeats(out, in);
 }
 
 /// One list per field, one entry per request that was sent, in order of their number.
 void put_detail(json::object& out, const report_input& in) {
   json::array inputs, outputs, ttfts, itls, latencies, starts, queues, texts, errors, reasons;
-  const bool open_loop = !std::isinf(in.options.request_rate_per_s);
+  const bool open_loop = is_open_loop(in.options);
   for (const record& one : in.run.records) {
     if (one.how == outcome::unsent) continue;
     inputs.emplace_back(one.input_tokens);

@@ -11,7 +11,7 @@ run_guard::order run_guard::ask(double elapsed_s, const progress_counts& counts)
   if (options_.duration_limit && elapsed_s >= options_.duration_limit->count()) {
     reason_ = "after " + fixed(options_.duration_limit->count(), 1) + " s, as asked";
     return elapsed_s >= options_.duration_limit->count() + options_.grace.count() ? order::stop
-                                                                                : order::close;
+                                                                                  : order::close;
   }
   if (options_.stop_over_saturation && saturated(elapsed_s, counts)) {
     reason_ = "after " + fixed(elapsed_s, 1) +

@@ -1,5 +1,5 @@
-// run_guard: ends a run by its own limits: its duration, its grace, over-saturation. One thread; asked
-// now and then with the time that has passed.
+// run_guard: ends a run by its own limits: its duration, its grace, over-saturation. One thread;
+// asked now and then with the time that has passed.
 #pragma once
 
 #include <string>

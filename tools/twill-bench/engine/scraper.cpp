@@ -67,10 +67,9 @@ void read_exposition(std::string_view text, double at_s, scrape_log& into) {
 scraper::scraper(std::string base_url, std::vector<name_value> headers,
                  std::chrono::duration<double> interval) {
   if (interval.count() <= 0) return;
-  thread_ = std::thread(
-      [this, url = std::move(base_url), with = std::move(headers), interval] {
-        scrape(url, with, interval);
-      });
+  thread_ = std::thread([this, url = std::move(base_url), with = std::move(headers), interval] {
+    scrape(url, with, interval);
+  });
 }
 
 scraper::~scraper() {

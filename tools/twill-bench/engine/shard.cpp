@@ -133,6 +133,7 @@ asio::awaitable<void> shard::converse(job& work, std::size_t first, std::size_t 
 
 asio::awaitable<void> shard::one(job& work, std::size_t i, const prompt& what) {
   record& out = work.records[i];
+  out.asked_in_ids = !what.ids.empty();
   out.asked_input_tokens = what.input_tokens;
   out.asked_output_tokens = what.output_tokens;
   const std::size_t id = work.first_id + i;

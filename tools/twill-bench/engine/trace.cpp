@@ -36,8 +36,9 @@ trace_line read_line(const std::string& text, const std::string& where) {
   const auto input = js::integer(js::member(text, "input_length"));
   const auto output = js::integer(js::member(text, "output_length"));
   if (!at || !input || !output || *at < 0 || *input < 1 || *output < 1)
-    throw std::runtime_error(where + ": must have timestamp >= 0, input_length >= 1 and "
-                                     "output_length >= 1, got " +
+    throw std::runtime_error(where +
+                             ": must have timestamp >= 0, input_length >= 1 and "
+                             "output_length >= 1, got " +
                              text.substr(0, 120));
   return {*at / 1e3, static_cast<std::int32_t>(*input), static_cast<std::int32_t>(*output),
           js::integers(js::member(text, "hash_ids"))};

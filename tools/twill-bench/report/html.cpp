@@ -1,7 +1,11 @@
 #include "tools/twill-bench/report/html.hpp"
 
+#include <sys/utsname.h>
+
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <thread>
 
 #include "tools/twill-bench/engine/stats.hpp"
 #include "tools/twill-bench/engine/text.hpp"
@@ -70,6 +74,21 @@ std::vector<std::optional<double>> medians(const std::vector<std::vector<double>
   return out;
 }
 
+std::vector<std::vector<std::string>> machine_facts() {
+  std::vector<std::vector<std::string>> out{{"machine", ""}};
+  utsname name{};
+  if (uname(&name) == 0)
+    out.push_back({"system", std::string(name.sysname) + " " + name.release + " " + name.machine});
+  std::ifstream cpus("/proc/cpuinfo");
+  for (std::string line; std::getline(cpus, line);)
+    if (line.rfind("model name", 0) == 0) {
+      out.push_back({"processor", line.substr(std::min(line.size(), line.find(':') + 2))});
+      break;
+    }
+  out.push_back({"cores", std::to_string(std::thread::hardware_concurrency())});
+  return out;
+}
+
 chart over_time(const slices& when, const std::string& title, const std::string& unit) {
   chart out;
   out.title = title;
@@ -104,11 +123,36 @@ std::vector<chart> serve_charts(const report_input& in) {
   return {rate, first, whole};
 }
 
-std::string serve_page(const report_input& in, const std::vector<std::string>& remarks) {
+std::vector<chart> server_charts(const scrape_log& server) {
+  std::vector<chart> out;
+  for (const auto& [name, series] : server) {
+    const auto& points = series.points;
+    const auto changed = [&](const auto& point) { return point.second != points[0].second; };
+    if (!std::any_of(points.begin(), points.end(), changed)) continue;
+    chart one;
+    one.title = name;
+    one.x_title = "time since the start (s)";
+    one.y_title = series.counter ? "per second" : "";
+    one.series = {{name, {}}};
+    const std::size_t step = points.size() / most_slices + 1;
+    for (std::size_t i = series.counter ? step : 0; i < points.size(); i += step) {
+      one.places.push_back(fixed(points[i].first, 0));
+      const double span_s = series.counter ? points[i].first - points[i - step].first : 1;
+      const double before = series.counter ? points[i - step].second : 0;
+      one.series[0].values.emplace_back((points[i].second - before) / std::max(1e-9, span_s));
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::string serve_page(const report_input& in, const std::vector<std::string>& remarks,
+                       const scrape_log& server) {
   const serve_options& o = in.options;
   const std::string rate =
       std::isinf(o.request_rate_per_s) ? "no limit" : fixed(o.request_rate_per_s, 3) + "/s";
-  std::string body = "<pre>" + escape_markup(report_table(in)) + "</pre>\n" + list(remarks);
+  std::string body = "<pre>" + escape_markup(report_table(in) + repeats_table(in.repeats)) +
+                     "</pre>\n" + list(remarks);
   for (const chart& each : serve_charts(in))
     body += svg_chart(each);
   body +=
@@ -126,6 +170,11 @@ std::string serve_page(const report_input& in, const std::vector<std::string>& r
             {"ignore_eos", o.ignore_eos ? "yes" : "no"},
             {"seed", std::to_string(o.seed)},
             {"date", in.date}});
+  body += "<h2>Where the client ran</h2>\n" + rows(machine_facts());
+  const std::vector<chart> told = server_charts(server);
+  if (!told.empty()) body += "<h2>The server's metrics</h2>\n";
+  for (const chart& each : told)
+    body += svg_chart(each);
   return page(o.model + ": " + o.backend + ", " + in.date, body);
 }
 
