@@ -1,5 +1,5 @@
-// What twill-bench sends and when: lengths, prefixes, conversations, traces, ramps; and when it ends:
-// duration, grace, over-saturation. No sockets but where said.
+// What twill-bench sends and when: lengths, prefixes, conversations, traces, ramps; and when it
+// ends: duration, grace, over-saturation. No sockets but where said.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -167,10 +167,11 @@ TEST_CASE("a conversation ends with its first failure, and pauses are in no figu
 }
 
 TEST_CASE("a recorded trace gives times, lengths and shared blocks") {
-  const std::string path = (std::filesystem::temp_directory_path() /
-                            ("twill-bench-trace-" + std::to_string(getpid())))
-                               .string();
-  write_file(path, R"({"timestamp": 1000, "input_length": 1200, "output_length": 7, "hash_ids": [4, 9, 11]}
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("twill-bench-trace-" + std::to_string(getpid())))
+          .string();
+  write_file(
+      path, R"({"timestamp": 1000, "input_length": 1200, "output_length": 7, "hash_ids": [4, 9, 11]}
 {"timestamp": 1500.5, "input_length": 600, "output_length": 3, "hash_ids": [4, 12]}
 
 {"timestamp": 1250, "input_length": 10, "output_length": 2}
@@ -211,7 +212,8 @@ TEST_CASE("a ramp's gaps shrink from the first rate to the last") {
 }
 
 TEST_CASE("the warm-up and the cool-down are in no figure") {
-  // One request a second, each of 0.5 s and 5 tokens; of 20 s the first 25 and the last 10 % are out.
+  // One request a second, each of 0.5 s and 5 tokens; of 20 s the first 25 and the last 10 % are
+  // out.
   serve_options options = made_up_options("openai");
   options.warmup_percent = 25;
   options.cooldown_percent = 10;

@@ -11,6 +11,7 @@
 #include "tools/twill-bench/compare_command.hpp"
 #include "tools/twill-bench/engine_command.hpp"
 #include "tools/twill-bench/kernels_command.hpp"
+#include "tools/twill-bench/null_command.hpp"
 #include "tools/twill-bench/serve_command.hpp"
 #include "tools/twill-bench/sweep_command.hpp"
 #include "tools/twill-bench/versus_command.hpp"
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
   twill::bench::add_serve_command(app, exit_code);
   twill::bench::add_compare_command(app, exit_code);
   twill::bench::add_engine_command(app, exit_code);
+  twill::bench::add_null_command(app, exit_code);
   twill::bench::add_sweep_command(app, exit_code);
   twill::bench::add_versus_command(app, exit_code);
   twill::bench::add_kernels_command(app, exit_code);

@@ -10,6 +10,7 @@
 
 #include "tools/twill-bench/engine/arrivals.hpp"
 #include "tools/twill-bench/engine/conversation.hpp"
+#include "tools/twill-bench/engine/descriptors.hpp"
 #include "tools/twill-bench/engine/held_signals.hpp"
 #include "tools/twill-bench/engine/text.hpp"
 
@@ -41,6 +42,7 @@ load_run::load_run(serve_options options, progress_style progress)
       client_(options_.base_url, options_.headers), facts_(find_model(client_, options_)),
       tokens_(client_, facts_.id) {
   options_.model = facts_.id;
+  raise_descriptor_limit(); // a socket for every request in flight
   dialect_ = make_protocol(options_);
   engine_ = std::make_unique<engine>(options_, *dialect_);
 }
