@@ -83,8 +83,7 @@ public:
   /// Host attention sends queries there and its result back.
   void cross_over(square_cost& square) const {
     if (!policy.host_attention) return;
-    const double bytes =
-        policy.kv.away() * m.hidden_bytes_per_value * m.q_size * policy.batch_size;
+    const double bytes = policy.kv.away() * m.hidden_bytes_per_value * m.q_size * policy.batch_size;
     square.seconds[d2h] += bytes / on.d2h_bytes_per_s;
     square.seconds[h2d] += bytes / on.h2d_bytes_per_s;
   }
@@ -107,8 +106,7 @@ offload_cost::offload_cost(const offload_model& model, const machine_description
                            const offload_policy& policy, const offload_workload& work) {
   const cost_maker make(model, machine, policy);
   fetch_ = make.load(policy.weights, layer_weight_bytes(model));
-  if (!policy.outer_resident)
-    outer_fetch_ = make.load(policy.weights, outer_weight_bytes(model));
+  if (!policy.outer_resident) outer_fetch_ = make.load(policy.weights, outer_weight_bytes(model));
   outer_[device] = make.head_s();
   prefill_ = make.linear(work.prompt_len);
   make.attend_prompt(prefill_, work.prompt_len);
@@ -149,8 +147,8 @@ offload_estimate estimate(const offload_cost& cost, std::int32_t n_layers,
     out.decode_s += seconds * (1 - prefill_share);
     out.busy.add(layer, round.count * n_layers).add(outer, round.count);
   }
-  const double prompts = work.n_prompts > 0 ? static_cast<double>(work.n_prompts)
-                                            : load.n_batches * policy.batch_size;
+  const double prompts =
+      work.n_prompts > 0 ? static_cast<double>(work.n_prompts) : load.n_batches * policy.batch_size;
   out.tokens_per_s = prompts * work.gen_len / out.total_s();
   return out;
 }

@@ -1,5 +1,6 @@
-// What an offloading plan needs to know: the model's shape, the machine, the work, the policy. Plain
-// values without logic beyond sums; bytes and seconds are doubles because plans are about rates.
+// What an offloading plan needs to know: the model's shape, the machine, the work, the policy.
+// Plain values without logic beyond sums; bytes and seconds are doubles because plans are about
+// rates.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 
 namespace twill::actors {
 
-/// A decoder's shape. Bytes per value hold group scales, e.g. 0.5625 for 4 bits in groups of 64 with
-/// an f16 scale and minimum each.
+/// A decoder's shape. Bytes per value hold group scales, e.g. 0.5625 for 4 bits in groups of 64
+/// with an f16 scale and minimum each.
 struct offload_model {
   std::int32_t n_layers = 0;
   std::int32_t hidden_size = 0;

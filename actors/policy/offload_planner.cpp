@@ -245,21 +245,28 @@ std::optional<std::string> problem_of(const plan_request& r) {
     return std::optional(field + " must be " + rule + ", got " + std::to_string(value));
   };
   const offload_model& m = r.model;
-  for (const auto& [field, value] :
-       {std::pair{"n_layers", m.n_layers}, {"hidden_size", m.hidden_size},
-        {"prompt_len", r.work.prompt_len}, {"gen_len", r.work.gen_len},
-        {"batch_size", r.batch_size.value_or(1)}, {"n_batches", r.n_batches.value_or(1)},
-        {"stagger", r.stagger.value_or(1)}, {"ring_layers", r.ring_layers},
-        {"ring_squares", r.ring_squares}, {"block_tokens", r.block_tokens},
-        {"max_batch_size", r.max_batch_size}, {"max_batches", r.max_batches}})
+  for (const auto& [field, value] : {std::pair{"n_layers", m.n_layers},
+                                     {"hidden_size", m.hidden_size},
+                                     {"prompt_len", r.work.prompt_len},
+                                     {"gen_len", r.work.gen_len},
+                                     {"batch_size", r.batch_size.value_or(1)},
+                                     {"n_batches", r.n_batches.value_or(1)},
+                                     {"stagger", r.stagger.value_or(1)},
+                                     {"ring_layers", r.ring_layers},
+                                     {"ring_squares", r.ring_squares},
+                                     {"block_tokens", r.block_tokens},
+                                     {"max_batch_size", r.max_batch_size},
+                                     {"max_batches", r.max_batches}})
     if (value < 1) return wrong(field, "at least 1", value);
   const machine_description& on = r.machine;
-  for (const auto& [field, value] :
-       {std::pair{"device_flops", on.device_flops}, {"device_bytes_per_s", on.device_bytes_per_s},
-        {"host_flops", on.host_flops}, {"host_bytes_per_s", on.host_bytes_per_s},
-        {"h2d_bytes_per_s", on.h2d_bytes_per_s}, {"d2h_bytes_per_s", on.d2h_bytes_per_s},
-        {"disk_read_bytes_per_s", on.disk_read_bytes_per_s},
-        {"disk_write_bytes_per_s", on.disk_write_bytes_per_s}})
+  for (const auto& [field, value] : {std::pair{"device_flops", on.device_flops},
+                                     {"device_bytes_per_s", on.device_bytes_per_s},
+                                     {"host_flops", on.host_flops},
+                                     {"host_bytes_per_s", on.host_bytes_per_s},
+                                     {"h2d_bytes_per_s", on.h2d_bytes_per_s},
+                                     {"d2h_bytes_per_s", on.d2h_bytes_per_s},
+                                     {"disk_read_bytes_per_s", on.disk_read_bytes_per_s},
+                                     {"disk_write_bytes_per_s", on.disk_write_bytes_per_s}})
     if (!(value > 0)) return wrong(field, "above 0", value);
   for (const auto& [field, split] :
        {std::pair{"weights", r.weights}, {"kv", r.kv}, {"hidden", r.hidden}}) {

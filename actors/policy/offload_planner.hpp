@@ -3,8 +3,8 @@
 // Pure. Searches micro-batch size, their number, order, stagger, where attention runs, and the home
 // tiers of weights, KV and activations for the most tokens per second (offload_cost) within the
 // memory of three tiers (offload_sizes). For fixed sizes the shares are a small convex problem,
-// climbed from the best corner by moving bytes between tiers, alone and in exchange. Anything may be
-// fixed by the user. FlexGen described such a planner and did not release one.
+// climbed from the best corner by moving bytes between tiers, alone and in exchange. Anything may
+// be fixed by the user. FlexGen described such a planner and did not release one.
 #pragma once
 
 #include <cstdint>

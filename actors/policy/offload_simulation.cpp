@@ -57,8 +57,7 @@ public:
       : cost_(model, machine, policy, work), policy_(policy), work_(work),
         n_layers_(model.n_layers),
         splits_(policy.host_attention && policy.kv.away() > 0 && !machine.one_processor),
-        max_spans_(max_spans),
-        cursor_(shape_of(work, policy, model.n_layers)) {
+        max_spans_(max_spans), cursor_(shape_of(work, policy, model.n_layers)) {
     schedule_cursor ahead = cursor_;
     while (ahead.next()) {
     }
@@ -69,7 +68,8 @@ public:
 
   simulation_result play() {
     // Before the first square: as many layers as fit beside the one in use.
-    for (std::int64_t run = 0; run < std::min<std::int64_t>(policy_.ring_layers - 1, n_runs_); ++run)
+    for (std::int64_t run = 0; run < std::min<std::int64_t>(policy_.ring_layers - 1, n_runs_);
+         ++run)
       fetch(run, 1);
     std::int32_t layer = -1;
     std::int64_t round = 0;
@@ -96,7 +96,8 @@ private:
   };
 
   std::int64_t prompts() const {
-    return work_.n_prompts > 0 ? work_.n_prompts : n_batches_of(work_, policy_) * policy_.batch_size;
+    return work_.n_prompts > 0 ? work_.n_prompts
+                               : n_batches_of(work_, policy_) * policy_.batch_size;
   }
 
   bool last_layer(std::int64_t run) const { return run % n_layers_ == n_layers_ - 1; }
@@ -137,7 +138,8 @@ private:
     const double read = use(disk_read, at, load_ready, cost.seconds[disk_read]);
     const bool on_host = splits_ && at.token > 0;
     const double loaded = use(h2d, at, read, cost.seconds[h2d]);
-    const double ready = std::max({loaded, done_[at.batch], arrived_[static_cast<std::size_t>(run_)]});
+    const double ready =
+        std::max({loaded, done_[at.batch], arrived_[static_cast<std::size_t>(run_)]});
     if (!on_host) {
       finish({at, run_, ready, cost.seconds[device], cost});
       return;
@@ -177,9 +179,9 @@ private:
   std::int64_t n_runs_ = 0;
   std::int64_t run_ = -1;
   std::array<lane, n_offload_resources> lanes_;
-  std::vector<double> arrived_;  ///< by run: its weights are on the device
-  std::vector<double> computed_; ///< by run: its slot may be filled again
-  std::unordered_map<std::int32_t, double> done_;                ///< by micro-batch
+  std::vector<double> arrived_;                   ///< by run: its weights are on the device
+  std::vector<double> computed_;                  ///< by run: its slot may be filled again
+  std::unordered_map<std::int32_t, double> done_; ///< by micro-batch
   std::unordered_map<std::int32_t, std::vector<double>> stored_; ///< by micro-batch and layer
   std::deque<double> recent_; ///< ends of the last squares: their buffers
   std::optional<held_square> held_;

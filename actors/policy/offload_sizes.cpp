@@ -50,8 +50,9 @@ std::string gb_text(double bytes) {
 }
 
 std::string text_of(const offload_sizes& sizes) {
-  return "model size: " + gb_text(sizes.model_bytes) + "\tcache size: " +
-         gb_text(sizes.cache_bytes) + "\thidden size (p): " + gb_text(sizes.hidden_bytes);
+  return "model size: " + gb_text(sizes.model_bytes) +
+         "\tcache size: " + gb_text(sizes.cache_bytes) +
+         "\thidden size (p): " + gb_text(sizes.hidden_bytes);
 }
 
 tier_bytes memory_projection::peak() const {
@@ -85,11 +86,10 @@ memory_projection project_memory(const offload_model& m, const offload_workload&
   const double kv_to_device = policy.host_attention ? 0 : policy.kv.away();
   out.buffers.device =
       policy.ring_layers * policy.weights.away() * layer +
-      policy.ring_squares *
-          (kv_to_device * square_kv + policy.hidden.away() * square_hidden);
-  out.buffers.host = policy.ring_layers * policy.weights.disk() * layer +
-                     policy.ring_squares * (policy.kv.disk() * square_kv +
-                                            policy.hidden.disk() * square_hidden);
+      policy.ring_squares * (kv_to_device * square_kv + policy.hidden.away() * square_hidden);
+  out.buffers.host =
+      policy.ring_layers * policy.weights.disk() * layer +
+      policy.ring_squares * (policy.kv.disk() * square_kv + policy.hidden.disk() * square_hidden);
   return out;
 }
 

@@ -1,8 +1,8 @@
 // offload_sizes: how many bytes a model, its KV and its activations take, and how they fall on the
 // three tiers at their peak. Pure arithmetic.
 //
-// The three sizes are FlexGen's (FMInference/FlexLLMGen, flexllmgen/opt_config.py), its own count of
-// bias terms included, widened to grouped heads and gated MLPs; its GB is 2^30 bytes.
+// The three sizes are FlexGen's (FMInference/FlexLLMGen, flexllmgen/opt_config.py), its own count
+// of bias terms included, widened to grouped heads and gated MLPs; its GB is 2^30 bytes.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 namespace twill::actors {
 
 double layer_weight_bytes(const offload_model& model);
-double outer_weight_bytes(const offload_model& model); ///< embedding, last norm, head
+double outer_weight_bytes(const offload_model& model);    ///< embedding, last norm, head
 double kv_bytes_per_position(const offload_model& model); ///< of one layer
 
 struct offload_sizes {

@@ -21,9 +21,9 @@ struct round_load {
 struct schedule_load {
   std::vector<round_load> rounds; ///< in no particular order
   double n_rounds = 0;
-  double n_batches = 0;           ///< all that run, not only those alive at once
-  double peak_kv_positions = 0;   ///< most positions stored at once, summed over micro-batches
-  double peak_hidden_tokens = 0;  ///< most activations between squares, likewise
+  double n_batches = 0;          ///< all that run, not only those alive at once
+  double peak_kv_positions = 0;  ///< most positions stored at once, summed over micro-batches
+  double peak_hidden_tokens = 0; ///< most activations between squares, likewise
 };
 
 /// Micro-batches that `work` makes of its prompts.

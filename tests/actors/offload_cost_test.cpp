@@ -111,8 +111,10 @@ TEST_CASE("the closed form and the simulation agree on random plans") {
   for (int i = 0; i < 200; ++i) {
     const machine_description on =
         std::array{small_host(), a6000_pcie4(), t4_paper()}[static_cast<std::size_t>(pick(0, 2))];
-    const auto m = std::array{opt(12, 768), opt_30b(), mistral_7b()}[static_cast<std::size_t>(pick(0, 2))];
-    auto policy = policy_of(pick(1, 32), pick(3, 8), any_split(rng), any_split(rng), any_split(rng));
+    const auto m =
+        std::array{opt(12, 768), opt_30b(), mistral_7b()}[static_cast<std::size_t>(pick(0, 2))];
+    auto policy =
+        policy_of(pick(1, 32), pick(3, 8), any_split(rng), any_split(rng), any_split(rng));
     policy.order = pick(0, 1) == 0 ? search_order::zigzag : search_order::diagonal;
     policy.stagger = pick(1, 4);
     policy.host_attention = pick(0, 1) == 0;

@@ -80,8 +80,8 @@ inline actors::machine_description a6000_pcie4() {
 }
 
 /// The paper's T4 (arXiv 2303.06865, section 6: 16 GB, 208 GB of DRAM, a disk of 2 GB/s read and
-/// 1 GB/s write). PCIe, products, and attention on device (79 GFLOP/s at one operation per byte) and
-/// host (12.3) as FlexGen's own cost model fitted them (experimental/cost_model.py).
+/// 1 GB/s write). PCIe, products, and attention on device (79 GFLOP/s at one operation per byte)
+/// and host (12.3) as FlexGen's own cost model fitted them (experimental/cost_model.py).
 inline actors::machine_description t4_paper() {
   actors::machine_description on;
   on.name = "T4, the paper's links";

@@ -186,7 +186,6 @@ TEST_CASE("FlexGen's T4 results at its own policies, beside what the model gives
                            << ", plan " << ours << " tokens/s");
     CHECK(theirs / one.paper_tokens_per_s > 1 / one.most_ratio);
     CHECK(theirs / one.paper_tokens_per_s < one.most_ratio);
-    CHECK(plan.value().estimate.tokens_per_s >
-          estimate(one.model, on, policy, work).tokens_per_s);
+    CHECK(plan.value().estimate.tokens_per_s > estimate(one.model, on, policy, work).tokens_per_s);
   }
 }

@@ -10,7 +10,9 @@ using namespace twill::actors;
 using namespace twill::tests;
 
 TEST_CASE("OPT-1.3B's model, cache and hidden sizes are those that FlexGen prints") {
-  const auto line = [](int n_batches) { return text_of(sizes_of(opt_1_3b(), 512, 32, 8 * n_batches)); };
+  const auto line = [](int n_batches) {
+    return text_of(sizes_of(opt_1_3b(), 512, 32, 8 * n_batches));
+  };
   CHECK(line(4) == "model size: 2.443 GB\tcache size: 3.188 GB\thidden size (p): 0.066 GB");
   CHECK(line(8) == "model size: 2.443 GB\tcache size: 6.375 GB\thidden size (p): 0.133 GB");
   CHECK(line(16) == "model size: 2.443 GB\tcache size: 12.750 GB\thidden size (p): 0.266 GB");
@@ -77,8 +79,8 @@ TEST_CASE("a diagonal holds less KV at once, as the paper's appendix says") {
   diagonal.order = search_order::diagonal;
   diagonal.stagger = 8;
   const offload_workload work{128, 128, 16 * 20};
-  const double ratio = load_of(work, diagonal).peak_kv_positions /
-                       load_of(work, zigzag).peak_kv_positions;
+  const double ratio =
+      load_of(work, diagonal).peak_kv_positions / load_of(work, zigzag).peak_kv_positions;
   CHECK(ratio == Approx((2.0 * 128 + 128) / (2.0 * 128 + 2 * 128)).epsilon(0.04)); // (2s+n)/(2s+2n)
 }
 
