@@ -1,11 +1,11 @@
 #include "net/batch/batch_runner.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <unordered_set>
 #include <utility>
 
 #include "config/base/log.hpp"
+#include "net/batch/batch_input.hpp"
+#include "net/batch/batch_output.hpp"
 #include "net/error_map.hpp"
 #include "net/protocol/chat.hpp"
 #include "net/protocol/completions.hpp"
@@ -15,19 +15,7 @@
 namespace twill::net {
 namespace {
 
-constexpr std::int64_t max_lines = 50'000; // as OpenAI's
-constexpr std::size_t max_faults = 100;
 constexpr std::chrono::milliseconds retry_time{200};
-
-/// The next line that is not blank, without its line end.
-bool read_line(std::istream& in, std::int64_t& number, std::string& text) {
-  while (std::getline(in, text)) {
-    ++number;
-    if (!text.empty() && text.back() == '\r') text.pop_back();
-    if (text.find_first_not_of(" \t") != std::string::npos) return true;
-  }
-  return false;
-}
 
 bool may_pass(const api_error& error) {
   const auto* code = std::get_if<actors::errc>(&error.code);
@@ -44,11 +32,13 @@ bool streams(const value& body) {
 } // namespace
 
 struct batch_runner::active_batch {
-  std::string id, tenant, endpoint, input_file_id;
-  std::unique_ptr<std::ifstream> in;
-  std::int64_t line_number = 0;
-  std::optional<std::string> held; ///< a line whose turn must come again
-  std::unique_ptr<file_store::writer> output, errors;
+  active_batch(const batch& what, file_store& files)
+      : id(what.id), tenant(what.tenant), endpoint(what.endpoint),
+        in(std::in_place, files, what.input_file_id), out(files) {}
+
+  std::string id, tenant, endpoint;
+  std::optional<batch_input> in; ///< until the batch ends
+  batch_output out;
   std::int32_t lines_running = 0;
   bool read_all = false;
   bool ended = false;
@@ -97,68 +87,28 @@ void batch_runner::stop() {
   });
 }
 
-// --- the input file ------------------------------------------------------------------------------
+// --- beginning ---------------------------------------------------------------------------------
 
 void batch_runner::validate(const batch& what) {
   if (stopped_) return;
-  auto opened = std::make_shared<active_batch>();
-  opened->id = what.id;
-  opened->tenant = what.tenant;
-  opened->endpoint = what.endpoint;
-  opened->input_file_id = what.input_file_id;
-  const auto left_s = what.expires_unix_s - std::chrono::duration_cast<std::chrono::seconds>(
-                                                std::chrono::system_clock::now().time_since_epoch())
-                                                .count();
-  opened->due = clock::now() + std::chrono::seconds(left_s);
-  opened->in = files_.open(what.input_file_id);
-  if (!check_input(what, *opened)) return files_.release(what.input_file_id);
-  active_.push_back(opened);
-  finish_if_done(opened);
-  pump();
-}
-
-/// Reads the file once to its end; it is at its beginning again when all lines are good.
-bool batch_runner::check_input(const batch& what, active_batch& opened) {
-  std::vector<batch_fault> faults;
-  std::int64_t total = 0, number = 0;
-  std::unordered_set<std::string> ids;
-  std::string text;
-  if (!opened.in)
-    faults.push_back({"file_not_found", "input file must be readable", "input_file_id", 0});
-  while (faults.size() < max_faults && opened.in && read_line(*opened.in, number, text)) {
-    auto parsed = parse_batch_line(text, what.endpoint);
-    if (auto* fault = std::get_if<batch_fault>(&parsed)) {
-      fault->line = number;
-      faults.push_back(std::move(*fault));
-    } else if (!ids.insert(std::get<batch_line>(parsed).custom_id).second) {
-      faults.push_back({"duplicate_custom_id",
-                        "`custom_id` must be unique in its file, got \"" +
-                            std::get<batch_line>(parsed).custom_id + "\" again",
-                        "custom_id", number});
-    }
-    if (++total > max_lines) {
-      faults.push_back({"too_many_requests",
-                        "file must have at most " + std::to_string(max_lines) + " lines", "",
-                        number});
-      break;
-    }
-  }
-  if (faults.empty() && total == 0)
-    faults.push_back({"empty_file", "file must have at least one request, got none", "", 0});
-  const bool good = faults.empty();
+  auto opened = std::make_shared<active_batch>(what, files_);
+  auto checked = opened->in->check(what.endpoint);
+  const bool good = checked.faults.empty();
   batches_.update(what.id, [&](batch& b) {
-    if (b.status == batch_status::cancelling) {
-      if (!good) b.reach(batch_status::cancelled);
-      return;
-    }
-    b.faults = std::move(faults);
-    b.total = total;
-    b.reach(good ? batch_status::in_progress : batch_status::failed);
+    b.faults = std::move(checked.faults);
+    b.total = checked.total;
+    if (b.status == batch_status::validating)
+      b.reach(good ? batch_status::in_progress : batch_status::failed);
+    else if (!good)
+      b.reach(batch_status::cancelled); // it was cancelling
   });
-  if (!good) return false;
-  opened.in->clear();
-  opened.in->seekg(0);
-  return true;
+  if (!good) return;
+  const auto left = std::chrono::system_clock::from_time_t(what.expires_unix_s) -
+                    std::chrono::system_clock::now();
+  opened->due = clock::now() + std::chrono::duration_cast<clock::duration>(left);
+  active_.push_back(opened);
+  if (batches_.status_of(what.id) == batch_status::cancelling) cancel(what.id);
+  pump();
 }
 
 // --- sending -------------------------------------------------------------------------------------
@@ -189,16 +139,14 @@ std::shared_ptr<batch_runner::running_line> batch_runner::next_line() {
   for (std::size_t tries = active_.size(); tries > 0 && !blocked_until_; --tries) {
     const auto turn = active_.front();
     active_.splice(active_.end(), active_, active_.begin());
-    std::string text;
     while (!turn->ended && !blocked_until_) {
-      if (turn->held)
-        text = *std::exchange(turn->held, std::nullopt);
-      else if (!read_line(*turn->in, turn->line_number, text))
+      const auto text = turn->in->next();
+      if (!text) {
+        turn->read_all = true;
         break;
-      if (auto line = open_line(turn, text)) return line;
+      }
+      if (auto line = open_line(turn, *text)) return line;
     }
-    if (blocked_until_) return nullptr;
-    turn->read_all = true;
     finish_if_done(turn);
   }
   return nullptr;
@@ -214,7 +162,7 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
   const auto refuse = [&](const api_error& error) {
     if (may_pass(error)) {
       --from->lines_running;
-      from->held = text;
+      from->in->put_back(text);
       wait_a_moment();
     } else {
       end_line(line, map_error(error).http_status, error_body(error));
@@ -315,25 +263,17 @@ void batch_runner::end_line(const std::shared_ptr<running_line>& line, int statu
   finish_if_done(owner);
 }
 
-// --- the output files ----------------------------------------------------------------------------
+// --- ending -------------------------------------------------------------------------------------
 
 /// Writes a line; when that fails the batch has nowhere to go and ends.
 bool batch_runner::write(active_batch& to, bool good, const std::string& text) {
-  auto& file = good ? to.output : to.errors;
-  std::optional<api_error> error;
-  if (!file) {
-    auto made = files_.create();
-    if (made.ok())
-      file = std::move(made).value();
-    else
-      error = made.code();
-  }
-  if (file)
-    if (const auto written = file->append(text); !written.ok()) error = written.code();
-  if (!error) return true;
-  log::warn(to.id + ": " + error->message);
+  using file = batch_output::file;
+  const auto written = to.out.write(good ? file::output : file::errors, text);
+  if (written.ok()) return true;
+  const api_error& error = written.code();
+  log::warn(to.id + ": " + error.message);
   batches_.update(to.id, [&](batch& b) {
-    b.faults.push_back({std::string(map_error(*error).code), error->message, "", 0});
+    b.faults.push_back({std::string(map_error(error).code), error.message, "", 0});
   });
   for (const auto& line : std::list(lines_))
     if (line->owner.get() == &to) drop_line(line);
@@ -350,7 +290,6 @@ void batch_runner::end_early(const std::shared_ptr<active_batch>& which, batch_s
     unanswered.push_back(line->custom_id);
     drop_line(line);
   }
-  std::string text;
   const auto say = [&](const std::string& custom_id) {
     if (write(*which, false, unanswered_line(custom_id, why.code, why.message)))
       batches_.update(which->id, [](batch& b) { ++b.failed; });
@@ -358,11 +297,9 @@ void batch_runner::end_early(const std::shared_ptr<active_batch>& which, batch_s
   for (const auto& id : unanswered)
     if (!which->ended) say(id);
   while (!which->ended) {
-    if (which->held)
-      text = *std::exchange(which->held, std::nullopt);
-    else if (!read_line(*which->in, which->line_number, text))
-      break;
-    const auto parsed = parse_batch_line(text, which->endpoint);
+    const auto text = which->in->next();
+    if (!text) break;
+    const auto parsed = parse_batch_line(*text, which->endpoint);
     if (const auto* line = std::get_if<batch_line>(&parsed)) say(line->custom_id);
   }
   if (how == batch_status::failed)
@@ -371,9 +308,6 @@ void batch_runner::end_early(const std::shared_ptr<active_batch>& which, batch_s
 }
 
 void batch_runner::finish_if_done(const std::shared_ptr<active_batch>& which) {
-  // A cancel may have come while the input was being checked.
-  const auto now = batches_.find(which->id, which->tenant);
-  if (now && now->status == batch_status::cancelling && !which->ended) return cancel(which->id);
   if (which->ended || !which->read_all || which->lines_running > 0) return;
   batches_.update(which->id, [](batch& b) { b.reach(batch_status::finalizing); });
   close(*which, batch_status::completed);
@@ -382,22 +316,15 @@ void batch_runner::finish_if_done(const std::shared_ptr<active_batch>& which) {
 /// Publishes the files; the batch is over.
 void batch_runner::close(active_batch& which, batch_status how) {
   which.ended = true;
-  const auto publish = [&](std::unique_ptr<file_store::writer>& file, const char* name) {
-    std::string id;
-    if (file && file->bytes() > 0) {
-      const auto made = file->publish({"", which.tenant, which.id + name, "batch_output", 0, 0});
-      if (made.ok())
-        id = made.value().id;
-      else
-        log::warn(which.id + ": " + made.code().message);
-    }
-    file.reset();
-    return id;
+  const auto publish = [&](batch_output::file file, const char* name) {
+    auto made = which.out.publish(file, which.tenant, which.id + name);
+    if (made.ok()) return std::move(made).value();
+    log::warn(which.id + ": " + made.code().message);
+    return std::string();
   };
-  const auto output = publish(which.output, "_output.jsonl");
-  const auto errors = publish(which.errors, "_error.jsonl");
+  const auto output = publish(batch_output::file::output, "_output.jsonl");
+  const auto errors = publish(batch_output::file::errors, "_error.jsonl");
   which.in.reset();
-  files_.release(which.input_file_id);
   batches_.update(which.id, [&](batch& b) {
     b.output_file_id = output;
     b.error_file_id = errors;

@@ -54,7 +54,6 @@ private:
   };
 
   void validate(const batch& what);
-  bool check_input(const batch& what, active_batch& opened);
   void pump();
   bool send_next();
   std::shared_ptr<running_line> next_line();

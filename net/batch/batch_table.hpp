@@ -40,6 +40,14 @@ public:
     return std::nullopt;
   }
 
+  /// Of any tenant's; none when it is gone.
+  std::optional<batch_status> status_of(const std::string& id) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& one : all_)
+      if (one.id == id) return one.status;
+    return std::nullopt;
+  }
+
   /// Oldest first.
   std::vector<batch> list(const std::string& tenant) const {
     const std::lock_guard lock(mutex_);
