@@ -304,15 +304,15 @@ TEST_CASE("A configured folder is kept and read again, a temporary one goes") {
 }
 
 TEST_CASE("Multipart bodies are taken apart, and broken ones refused") {
-  const auto good =
-      net::parse_multipart("multipart/form-data; boundary=\"XX\"", form("a\r\n--X\r\nb"));
+  const std::string body = form("a\r\n--X\r\nb"), empty_body = form(""); // parts refer to them
+  const auto good = net::parse_multipart("multipart/form-data; boundary=\"XX\"", body);
   REQUIRE(good.ok());
   REQUIRE(good.value().size() == 2);
   CHECK(net::find_part(good.value(), "purpose")->data == "batch");
   CHECK(net::find_part(good.value(), "file")->data == "a\r\n--X\r\nb");
   CHECK(net::find_part(good.value(), "file")->filename == "a.jsonl");
   CHECK(net::find_part(good.value(), "other") == nullptr);
-  const auto empty = net::parse_multipart("multipart/form-data; boundary=XX", form(""));
+  const auto empty = net::parse_multipart("multipart/form-data; boundary=XX", empty_body);
   REQUIRE(empty.ok());
   CHECK(net::find_part(empty.value(), "file")->data.empty());
 
