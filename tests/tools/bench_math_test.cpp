@@ -97,6 +97,14 @@ TEST_CASE("arrival times rise, end at n over rate, and repeat with the seed") {
   CHECK(due != arrival_times_s(500, 25, 1.0, other));
 }
 
+TEST_CASE("infinite burstiness makes constant gaps") {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  random_source random(1);
+  const auto due = arrival_times_s(8, 4, inf, random);
+  for (std::size_t i = 0; i < due.size(); ++i)
+    CHECK(due[i] == Approx(0.25 * double(i + 1)));
+}
+
 TEST_CASE("an infinite rate makes every request due at once") {
   random_source random(1);
   const auto due = arrival_times_s(5, std::numeric_limits<double>::infinity(), 1.0, random);
@@ -175,6 +183,7 @@ TEST_CASE("queue time is measured from the due time in an open loop only") {
   run.records[0].due_s = 0.2;
   CHECK(compute_metrics(run, options).queue_ms.mean == Approx(300));
   CHECK(compute_metrics(run, options).e2el_with_queue_ms.mean == Approx(400));
+  CHECK(compute_metrics(run, options).ttft_with_queue_ms.mean == Approx(400));
   options.request_rate_per_s = std::numeric_limits<double>::infinity();
   CHECK(compute_metrics(run, options).queue_ms.mean == 0);
 }

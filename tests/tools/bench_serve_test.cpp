@@ -1,12 +1,18 @@
-// twill-bench against a scripted server: what it measures is what was scripted. Counts are exact;
-// times may be up to `slack_ms` late, as the machine may be busy, and never early.
+// twill-bench against a scripted server over sockets: counts, contents, connections, ends. Times
+// are checked in bench_accounting_test.cpp; here they have lower bounds only, as the machine may be
+// busy.
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "tests/catch.hpp"
+#include "tests/tools/bench_drive.hpp"
 #include "tests/tools/bench_server.hpp"
 #include "tools/twill-bench/engine/arrivals.hpp"
 #include "tools/twill-bench/engine/control_client.hpp"
@@ -16,102 +22,48 @@
 
 using namespace twill::bench;
 using twill::tests::bench_server;
+using twill::tests::options_for;
+using twill::tests::prompts;
+using twill::tests::run;
 using twill::tests::script;
 
 namespace {
 
-constexpr double slack_ms = 15;
-
-serve_options options_for(const bench_server& server, const std::string& backend) {
-  serve_options options;
-  options.backend = backend;
-  options.base_url = server.url();
-  options.model = "scripted";
-  options.request_timeout = std::chrono::seconds(20);
-  options.max_concurrency = 4;
-  options.save_detailed = true;
-  return options;
-}
-
-std::vector<prompt> prompts(std::size_t n, std::int32_t output_tokens) {
-  prompt one;
-  one.ids = {1, 2, 3, 4, 5, 6, 7};
-  one.text = "seven!!";
-  one.input_tokens = 7;
-  one.output_tokens = output_tokens;
-  return std::vector<prompt>(n, one);
-}
-
-run_outcome run(const serve_options& options, const std::vector<prompt>& what,
-                std::vector<double> due_s = {}) {
-  const auto dialect = make_protocol(options);
-  engine driver(options, *dialect);
-  progress_counts counts;
-  due_s.resize(what.size(), 0.0);
-  run_outcome out = driver.run(what, due_s, options.max_concurrency, counts);
-  CHECK(counts.ended == what.size());
-  return out;
-}
-
-/// True when the medians are as scripted. What could only be wrong by a wrong clock is checked at
-/// once.
-bool as_scripted(const serve_metrics& m, double ttft_ms, double gap_ms, int n_gaps) {
-  const double e2el_ms = ttft_ms + gap_ms * n_gaps;
-  CHECK(m.ttft_ms.median >= ttft_ms - 0.1);
-  CHECK(m.e2el_ms.median >= e2el_ms - 0.1);
-  return m.ttft_ms.median <= ttft_ms + slack_ms && m.e2el_ms.median <= e2el_ms + 2 * slack_ms &&
-         m.itl_ms.median == Approx(gap_ms).margin(slack_ms) &&
-         m.tpot_ms.median == Approx(gap_ms).margin(slack_ms);
-}
-
-struct attempt {
-  bool timely;
-  double client_lag_ms; ///< the tool's own measure of how late its threads ran
-};
-
-/// A busy machine may spoil the times of a run, and the tool then knows: only runs on a machine
-/// that was quiet, as far as it could see, count against it, and one timely run settles the matter.
-void try_until(const std::function<attempt()>& run_once) {
-  int late_though_quiet = 0;
-  for (int turn = 0; turn < 10; ++turn) {
-    const attempt got = run_once();
-    if (got.timely) return;
-    late_though_quiet += got.client_lag_ms < 2;
-  }
-  CHECK(late_though_quiet < 3);
-  WARN("the machine is too busy to check times");
+/// Waits until it holds, 20 s at most.
+bool soon(const std::function<bool()>& holds) {
+  for (int turn = 0; turn < 2000 && !holds(); ++turn)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return holds();
 }
 
 } // namespace
 
-TEST_CASE("every backend measures the scripted delays and counts") {
+TEST_CASE("every backend reads the scripted texts and counts over reused connections") {
   const std::string backend =
-      GENERATE("openai", "openai-chat", "llama.cpp", "twill-stream", "responses-ws");
+      GENERATE("openai", "openai-chat", "llama.cpp", "tgi", "twill-stream", "responses-ws");
   CAPTURE(backend);
   script s;
-  s.first_ms = 60;
-  s.gap_ms = 25;
+  s.first_ms = 20;
+  s.gap_ms = 5;
   s.n_chunks = 5;
   s.empty_opening = backend == "openai-chat";
   bench_server server([&](int) { return s; });
   const serve_options options = options_for(server, backend);
-  try_until([&] {
-    const int connections_before = server.counts().connections;
-    const run_outcome got = run(options, prompts(12, 5));
-    const serve_metrics m = compute_metrics(got, options);
-    CHECK(m.completed == 12);
-    CHECK(m.input_tokens == 12 * 7);
-    CHECK(m.output_tokens == 12 * 5);
-    CHECK(m.finish_reasons.at("length") == 12);
-    CHECK(m.counted_lengths == 0);
-    CHECK(m.short_outputs == 0);
-    CHECK(m.peak_in_flight <= 4);
-    CHECK(server.counts().most_open <= 4);
-    CHECK(server.counts().connections == connections_before + 4); // reused
-    for (const record& one : got.records)
-      CHECK(one.text == "ababababab");
-    return attempt{as_scripted(m, 60, 25, 4), got.client.loop_lag_p99_ms};
-  });
+  const run_outcome got = run(options, prompts(12, 5));
+  const serve_metrics m = compute_metrics(got, options);
+  CHECK(m.completed == 12);
+  CHECK(m.input_tokens == 12 * 7);
+  CHECK(m.output_tokens == 12 * 5);
+  CHECK(m.finish_reasons.at("length") == 12);
+  CHECK(m.counted_lengths == 0);
+  CHECK(m.short_outputs == 0);
+  CHECK(m.peak_in_flight <= 4);
+  CHECK(m.ttft_ms.median >= 19.9);
+  CHECK(m.e2el_ms.median >= 39.9);
+  CHECK(server.counts().most_open <= 4);
+  CHECK(server.counts().connections == 4);
+  for (const record& one : got.records)
+    CHECK(one.text == "ababababab");
 }
 
 TEST_CASE("all requests share the sockets of --connections") {
@@ -119,7 +71,7 @@ TEST_CASE("all requests share the sockets of --connections") {
   CAPTURE(backend);
   bench_server server([](int) {
     script s;
-    s.first_ms = s.gap_ms = 20;
+    s.after_requests = 16;
     s.tokens_per_chunk = 3;
     return s;
   });
@@ -135,7 +87,7 @@ TEST_CASE("all requests share the sockets of --connections") {
 }
 
 TEST_CASE("whole replies give end-to-end latency and lengths") {
-  const std::string backend = GENERATE("openai", "openai-chat", "llama.cpp");
+  const std::string backend = GENERATE("openai", "openai-chat", "llama.cpp", "tgi");
   CAPTURE(backend);
   bench_server server([](int) {
     script s;
@@ -203,52 +155,26 @@ TEST_CASE("a stream without its end mark is truncated, one without usage is coun
 }
 
 TEST_CASE("a refused connection and a silent server have their own kinds") {
+  boost::asio::io_context context;
+  namespace ip = boost::asio::ip;
+  // Bound but not listening: nobody else can get this port meanwhile.
+  ip::tcp::acceptor deaf(context);
+  deaf.open(ip::tcp::v4());
+  deaf.bind({ip::make_address("127.0.0.1"), 0});
   serve_options options;
-  {
-    bench_server gone([](int) { return script{}; });
-    options = options_for(gone, "openai");
-  }
+  options.model = "scripted";
+  options.max_concurrency = 1;
+  options.base_url = "http://127.0.0.1:" + std::to_string(deaf.local_endpoint().port());
   CHECK(run(options, prompts(1, 4)).records[0].error_kind == "connect");
   const std::string backend = GENERATE("openai", "twill-stream");
   bench_server slow([](int) {
     script s;
-    s.first_ms = 5000;
+    s.first_ms = 600'000;
     return s;
   });
   options = options_for(slow, backend);
   options.request_timeout = std::chrono::milliseconds(100);
-  const run_outcome got = run(options, prompts(2, 4));
-  CHECK(got.records[0].error_kind == "timeout");
-  CHECK(got.duration_s < 3);
-}
-
-TEST_CASE("an open loop sends on time although the server is slow") {
-  bench_server server([](int) {
-    script s;
-    s.first_ms = 200;
-    s.n_chunks = 1;
-    return s;
-  });
-  serve_options options = options_for(server, "openai");
-  options.request_rate_per_s = 50;
-  options.max_concurrency = 0;
-  std::vector<double> due_s;
-  for (int i = 0; i < 20; ++i)
-    due_s.push_back(0.02 * i);
-  try_until([&] {
-    const run_outcome got = run(options, prompts(20, 1), due_s);
-    const serve_metrics m = compute_metrics(got, options);
-    CHECK(m.completed == 20);
-    CHECK(m.peak_in_flight >= 5); // a closed loop of one or two could not
-    const bool timely = m.queue_ms.median <= slack_ms && m.e2el_ms.median <= 200 + 2 * slack_ms;
-    return attempt{timely, got.client.loop_lag_p99_ms};
-  });
-
-  options.max_concurrency = 1; // now requests queue at the client: one per 200 ms
-  due_s.resize(5);
-  const serve_metrics queued = compute_metrics(run(options, prompts(5, 1), due_s), options);
-  CHECK(queued.queue_ms.median >= 2 * 180 - 1);
-  CHECK(queued.e2el_with_queue_ms.mean == Approx(queued.queue_ms.mean + queued.e2el_ms.mean));
+  CHECK(run(options, prompts(2, 4)).records[0].error_kind == "timeout");
 }
 
 TEST_CASE("cancelled requests are dropped, counted apart, and seen by the server") {
@@ -258,7 +184,7 @@ TEST_CASE("cancelled requests are dropped, counted apart, and seen by the server
   CAPTURE(backend, connections);
   bench_server server([](int) {
     script s;
-    s.first_ms = s.gap_ms = 5;
+    s.first_ms = s.gap_ms = 2;
     s.n_chunks = 40;
     return s;
   });
@@ -266,30 +192,29 @@ TEST_CASE("cancelled requests are dropped, counted apart, and seen by the server
   options.connections = connections;
   options.cancellation_percent = 50;
   options.seed = 5;
-  const run_outcome got = run(options, prompts(40, 40));
+  const auto dialect = make_protocol(options);
+  engine driver(options, *dialect);
+  progress_counts counts;
+  const run_outcome got =
+      driver.run(prompts(40, 40), std::vector<double>(40, 0.0), options.max_concurrency, counts);
   const serve_metrics m = compute_metrics(got, options);
   CHECK(m.completed + m.cancelled == 40);
   CHECK(m.cancelled >= 10);
   CHECK(m.cancelled <= 30);
-  CHECK(m.failed == 0);
   CHECK(m.output_tokens == std::int64_t(m.completed) * 40);
-  if (connections > 0) {
-    // the last ones may still be on their way, or go with the socket
-    CHECK(std::size_t(server.counts().cancels) <= m.cancelled);
-    CHECK(std::size_t(server.counts().cancels) + 4 >= m.cancelled);
+  if (connections > 0) { // the last messages may still be on their way
+    CHECK(soon([&] { return std::size_t(server.counts().cancels) == m.cancelled; }));
     CHECK(server.counts().connections == 1);
+  } else {
+    CHECK(soon([&] { return server.counts().dropped > 0; }));
   }
-  options.cancellation_percent = 100;
-  options.cancellation_delay_s = 0.05;
-  const serve_metrics timed = compute_metrics(run(options, prompts(4, 40)), options);
-  CHECK(timed.cancelled == 4);
 }
 
 TEST_CASE("stopping keeps what there is and marks it") {
   const std::string backend = GENERATE("openai", "twill-stream");
   bench_server server([](int i) {
     script s;
-    s.first_ms = i < 2 ? 1 : 60000;
+    s.first_ms = i < 2 ? 1 : 600'000;
     return s;
   });
   const serve_options options = options_for(server, backend);
@@ -297,17 +222,15 @@ TEST_CASE("stopping keeps what there is and marks it") {
   engine driver(options, *dialect);
   progress_counts counts;
   std::thread stopper([&] {
-    for (int turn = 0; turn < 1000 && (counts.ended < 2 || counts.sent < 6); ++turn)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    soon([&] { return counts.ended >= 2 && counts.sent >= 6; });
     driver.stop();
   });
   std::vector<double> due_s(8, 0.0);
-  due_s.back() = 30;
+  due_s.back() = 3600;
   const run_outcome got = driver.run(prompts(8, 4), due_s, 4, counts);
   stopper.join();
   const serve_metrics m = compute_metrics(got, options);
   CHECK(got.interrupted);
-  CHECK(got.duration_s < 5);
   CHECK(m.completed == 2);
   CHECK(m.interrupted == 4);
   CHECK(m.unsent == 2);
@@ -316,7 +239,7 @@ TEST_CASE("stopping keeps what there is and marks it") {
 TEST_CASE("several I/O threads share one workload and one limit") {
   bench_server server([](int) {
     script s;
-    s.gap_ms = 5;
+    s.after_requests = 8;
     return s;
   });
   serve_options options = options_for(server, "openai");

@@ -40,83 +40,8 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using socket_stream = websocket::stream<beast::tcp_stream>;
 
-constexpr int prompt_tokens = 7; ///< what every usage says
-
 std::string number(std::int64_t n) {
   return std::to_string(n);
-}
-
-/// The events of a generation in one dialect.
-struct dialect {
-  std::string opening, done;
-  std::function<std::string(const script&)> chunk;
-  std::function<std::string(const script&)> end; ///< finish reason and usage, perhaps two events
-};
-
-std::string ids(int n) {
-  std::string out = "[";
-  for (int i = 0; i < n; ++i)
-    out += (i ? "," : "") + number(100 + i);
-  return out + "]";
-}
-
-std::string openai_usage(const script& s) {
-  const int out = s.n_chunks * s.tokens_per_chunk;
-  return R"({"prompt_tokens":)" + number(prompt_tokens) + R"(,"completion_tokens":)" + number(out) +
-         R"(,"total_tokens":)" + number(prompt_tokens + out) + "}";
-}
-
-std::string data(const std::string& json) {
-  return "data: " + json + "\n\n";
-}
-
-dialect openai(bool chat) {
-  const auto choice = [chat](const std::string& inner, const std::string& finish) {
-    return data(R"({"id":"x","choices":[{"index":0,)" +
-                (chat ? R"("delta":{)" + inner + "}" : inner) + R"(,"finish_reason":)" + finish +
-                R"(}],"usage":null})");
-  };
-  dialect out;
-  out.opening = chat ? choice(R"("role":"assistant","content":"")", "null") : "";
-  out.chunk = [=](const script& s) {
-    return choice((chat ? R"("content":")" : R"("text":")") + s.text + "\"", "null");
-  };
-  out.end = [=](const script& s) {
-    std::string text = choice(chat ? "" : R"("text":"")", "\"" + s.finish + "\"");
-    if (s.usage) text += data(R"({"choices":[],"usage":)" + openai_usage(s) + "}");
-    return text;
-  };
-  out.done = "data: [DONE]\n\n";
-  return out;
-}
-
-dialect llama_cpp() {
-  dialect out;
-  out.chunk = [](const script& s) {
-    return data(R"({"content":")" + s.text + R"(","tokens":)" + ids(s.tokens_per_chunk) +
-                R"(,"stop":false})");
-  };
-  out.end = [](const script& s) {
-    return data(R"({"content":"","stop":true,"stop_type":"limit","tokens_evaluated":)" +
-                number(prompt_tokens) + R"(,"tokens_predicted":)" +
-                number(s.n_chunks * s.tokens_per_chunk) + "}");
-  };
-  return out;
-}
-
-std::string whole_reply(const std::string& target, const script& s) {
-  std::string text;
-  for (int i = 0; i < s.n_chunks; ++i)
-    text += s.text;
-  if (target == "/completion")
-    return R"({"content":")" + text + R"(","stop":true,"stop_type":"eos","tokens_evaluated":)" +
-           number(prompt_tokens) + R"(,"tokens_predicted":)" +
-           number(s.n_chunks * s.tokens_per_chunk) + "}";
-  const bool chat = target == "/v1/chat/completions";
-  return R"({"choices":[{"index":0,)" +
-         (chat ? R"("message":{"role":"assistant","content":")" + text + "\"}"
-               : R"("text":")" + text + "\"") +
-         R"(,"finish_reason":")" + s.finish + R"("}],"usage":)" + openai_usage(s) + "}";
 }
 
 } // namespace
@@ -128,21 +53,35 @@ struct bench_server::state {
   int open = 0;
   mutable std::mutex mutex;
   std::vector<std::string> bodies;
+  std::vector<sent_times> log;
   asio::io_context context{1};
   tcp::acceptor acceptor{context, tcp::endpoint(asio::ip::make_address("127.0.0.1"), 0)};
   std::thread thread;
 
-  script begin(const std::string& body) {
+  script begin(const std::string& body, std::size_t& number) {
     counts.most_open = std::max(counts.most_open.load(), ++open);
     const std::lock_guard lock(mutex);
     bodies.push_back(body);
+    number = log.size();
+    log.push_back({std::chrono::steady_clock::now(), {}});
     return plan(counts.requests++);
+  }
+
+  void chunk_sent(std::size_t number) {
+    const std::lock_guard lock(mutex);
+    log[number].chunks.push_back(std::chrono::steady_clock::now());
   }
 
   asio::awaitable<void> sleep(int ms) {
     if (ms <= 0) co_return;
     asio::steady_timer timer(context, std::chrono::milliseconds(ms));
     co_await timer.async_wait(asio::use_awaitable);
+  }
+
+  asio::awaitable<void> sleep_before(const script& s, int chunk) {
+    co_await sleep(chunk == 0 ? s.first_ms : s.gap_ms);
+    while (chunk == 0 && counts.requests < s.after_requests)
+      co_await sleep(1);
   }
 
   asio::awaitable<void> accept_all() {
@@ -201,11 +140,11 @@ struct bench_server::state {
           stream, 200, R"({"object":"list","data":[{"id":"scripted","max_model_len":4096}]})");
     if (with_tokenizer && target == "/tokenize") co_return co_await tokenize(stream, body);
     if (with_tokenizer && target == "/detokenize") co_return co_await detokenize(stream, body);
-    if (target == "/v1/completions")
-      co_return co_await generate(stream, target, body, openai(false));
-    if (target == "/v1/chat/completions")
-      co_return co_await generate(stream, target, body, openai(true));
-    if (target == "/completion") co_return co_await generate(stream, target, body, llama_cpp());
+    if (target == "/v1/completions" || target == "/v1/chat/completions" ||
+        target == "/completion" || target == "/generate" || target == "/generate_stream") {
+      const dialect how{target, {}}; // GCC 12 destroys a temporary here twice
+      co_return co_await generate(stream, body, how);
+    }
     co_return co_await write_json(stream, 404, R"({"error":{"message":"no such route"}})");
   }
 
@@ -232,22 +171,23 @@ struct bench_server::state {
     co_return co_await write_json(stream, 200, reply);
   }
 
-  asio::awaitable<bool> generate(beast::tcp_stream& stream, const std::string& target,
-                                 const std::string& body, dialect how) {
-    const script s = begin(body);
-    const bool fine = co_await generate_one(stream, target, body, how, s);
+  asio::awaitable<bool> generate(beast::tcp_stream& stream, const std::string& body,
+                                 const dialect& how) {
+    std::size_t number = 0;
+    const script s = begin(body, number);
+    const bool fine = co_await generate_one(stream, body, how, s, number);
     --open;
     co_return fine;
   }
 
-  asio::awaitable<bool> generate_one(beast::tcp_stream& stream, const std::string& target,
-                                     const std::string& body, const dialect& how, const script& s) {
+  asio::awaitable<bool> generate_one(beast::tcp_stream& stream, const std::string& body,
+                                     const dialect& how, const script& s, std::size_t number) {
     if (s.status != 200)
       co_return co_await write_json(stream, s.status,
                                     R"({"error":{"message":"scripted refusal"}})");
-    if (js::member(body, "stream") != "true") {
+    if (js::member(body, "stream") != "true" && how.target != "/generate_stream") {
       co_await sleep(s.first_ms + s.gap_ms * (s.n_chunks - 1));
-      const std::string reply = whole_reply(target, s);
+      const std::string reply = how.whole(s);
       co_return co_await write_json(stream, 200, reply);
     }
     const auto chunk = [](const std::string& text) {
@@ -257,7 +197,7 @@ struct bench_server::state {
     };
     std::string head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
                        "Transfer-Encoding: chunked\r\n\r\n";
-    if (s.empty_opening) head += chunk(how.opening);
+    if (s.empty_opening) head += chunk(how.opening());
     bool fine = co_await write(stream, head);
     for (int i = 0; i < s.n_chunks && fine; ++i) {
       if (i == s.cut_after) {
@@ -265,12 +205,12 @@ struct bench_server::state {
         co_return false;
       }
       if (i == s.error_after) {
-        const std::string last =
-            chunk(data(R"({"error":{"message":"scripted error"}})")) + "0\r\n\r\n";
+        const std::string last = chunk(how.error()) + "0\r\n\r\n";
         co_return co_await write(stream, last);
       }
-      co_await sleep(i == 0 ? s.first_ms : s.gap_ms);
-      const std::string text = chunk(how.chunk(s));
+      co_await sleep_before(s, i);
+      const std::string text = chunk(how.chunk(s, i));
+      chunk_sent(number);
       fine = co_await write(stream, text);
     }
     if (!fine) {
@@ -278,7 +218,9 @@ struct bench_server::state {
       co_return false;
     }
     std::string tail;
-    if (s.end_mark) tail = chunk(how.end(s) + how.done);
+    const std::string end = s.end_mark ? how.end(s) : "";
+    if (!end.empty()) tail = chunk(end);
+    co_await sleep(end.empty() ? 0 : s.end_ms);
     tail += "0\r\n\r\n";
     co_return co_await write(stream, tail);
   }
@@ -335,37 +277,13 @@ struct bench_server::state {
     all->writing = false;
   }
 
-  static std::string frame(bool own, const std::string& lane, const script& s) {
-    if (own)
-      return R"({"id":")" + lane + R"(","tokens":)" + ids(s.tokens_per_chunk) + R"(,"text":")" +
-             s.text + "\"}";
-    return R"({"type":"response.output_text.delta","stream_id":")" + lane + R"(","delta":")" +
-           s.text + "\"}";
-  }
-
-  static std::string end_frame(bool own, const std::string& lane, const script& s) {
-    const std::string out = number(s.n_chunks * s.tokens_per_chunk);
-    if (own)
-      return R"({"id":")" + lane + R"(","finish":")" + s.finish + R"(","usage":)" +
-             openai_usage(s) + R"(,"done":true})";
-    const bool stop = s.finish == "stop";
-    return R"({"type":"response.)" + std::string(stop ? "completed" : "incomplete") +
-           R"(","stream_id":")" + lane + R"(","response":{"incomplete_details":)" +
-           (stop ? "null" : R"({"reason":"max_output_tokens"})") + R"(,"usage":{"input_tokens":)" +
-           number(prompt_tokens) + R"(,"output_tokens":)" + out + "}}}";
-  }
-
-  static std::string error_frame(bool own, const std::string& lane) {
-    return (own ? R"({"done":true,"id":")" : R"({"type":"error","stream_id":")") + lane +
-           R"(","error":{"message":"scripted error"}})";
-  }
-
   asio::awaitable<void> generate_frames(std::shared_ptr<socket_stream> socket, lanes all,
                                         std::string target, std::string lane, std::string message) {
-    const bool own = target == "/v1/stream";
-    const script s = begin(message);
+    const dialect how{target, lane};
+    std::size_t number = 0;
+    const script s = begin(message, number);
     for (int i = 0; i < s.n_chunks; ++i) {
-      co_await sleep(i == 0 ? s.first_ms : s.gap_ms);
+      co_await sleep_before(s, i);
       if (all->closed || all->cancelled.count(lane)) {
         ++counts.dropped;
         --open;
@@ -377,13 +295,15 @@ struct bench_server::state {
         co_return;
       }
       if (i == s.error_after) {
-        send(socket, all, error_frame(own, lane));
+        send(socket, all, how.error());
         --open;
         co_return;
       }
-      send(socket, all, frame(own, lane, s));
+      chunk_sent(number);
+      send(socket, all, how.chunk(s, i));
     }
-    if (s.end_mark) send(socket, all, end_frame(own, lane, s));
+    co_await sleep(s.end_ms);
+    if (s.end_mark) send(socket, all, how.end(s));
     --open;
   }
 };
@@ -405,6 +325,11 @@ std::string bench_server::url() const {
 
 const server_counts& bench_server::counts() const {
   return state_->counts;
+}
+
+std::vector<sent_times> bench_server::log() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->log;
 }
 
 std::vector<std::string> bench_server::bodies() const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,23 +13,9 @@
 #include <string>
 #include <vector>
 
-namespace twill::tests {
+#include "tests/tools/bench_dialects.hpp"
 
-/// How one generation goes.
-struct script {
-  int first_ms = 0; ///< from request to the first chunk
-  int gap_ms = 0;   ///< between chunks
-  int n_chunks = 4;
-  int tokens_per_chunk = 1;
-  int status = 200;     ///< anything else: an error reply at once
-  int cut_after = -1;   ///< chunks after which the connection is closed hard
-  int error_after = -1; ///< chunks after which an error event ends the stream
-  bool end_mark = true; ///< finish reason, usage and [DONE]
-  bool usage = true;
-  bool empty_opening = false; ///< chat: the role first, without content
-  std::string finish = "length";
-  std::string text = "ab"; ///< of every chunk, as JSON string contents
-};
+namespace twill::tests {
 
 struct server_counts {
   std::atomic<int> connections{0};
@@ -36,6 +23,12 @@ struct server_counts {
   std::atomic<int> cancels{0};   ///< cancel messages
   std::atomic<int> dropped{0};   ///< generations whose client went away
   std::atomic<int> most_open{0}; ///< most generations at one moment
+};
+
+/// What a generation really did, by the clock that the client measures with too.
+struct sent_times {
+  std::chrono::steady_clock::time_point received;
+  std::vector<std::chrono::steady_clock::time_point> chunks; ///< when each was written
 };
 
 class bench_server {
@@ -48,6 +41,8 @@ public:
   const server_counts& counts() const;
   /// Bodies and messages of the generations, in order of arrival.
   std::vector<std::string> bodies() const;
+  /// One entry per streamed generation, in the same order.
+  std::vector<sent_times> log() const;
 
 private:
   struct state;

@@ -8,9 +8,13 @@
 #include <vector>
 
 #include "tools/twill-bench/accuracy_command.hpp"
+#include "tools/twill-bench/compare_command.hpp"
 #include "tools/twill-bench/engine_command.hpp"
 #include "tools/twill-bench/kernels_command.hpp"
+#include "tools/twill-bench/null_command.hpp"
 #include "tools/twill-bench/serve_command.hpp"
+#include "tools/twill-bench/sweep_command.hpp"
+#include "tools/twill-bench/versus_command.hpp"
 
 int main(int argc, char** argv) {
   CLI::App app{
@@ -20,7 +24,11 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   twill::bench::add_serve_command(app, exit_code);
+  twill::bench::add_compare_command(app, exit_code);
   twill::bench::add_engine_command(app, exit_code);
+  twill::bench::add_null_command(app, exit_code);
+  twill::bench::add_sweep_command(app, exit_code);
+  twill::bench::add_versus_command(app, exit_code);
   twill::bench::add_kernels_command(app, exit_code);
   twill::bench::add_accuracy_command(app, exit_code);
 

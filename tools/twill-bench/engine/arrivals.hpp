@@ -12,7 +12,8 @@
 namespace twill::bench {
 
 /// Gaps between arrivals in seconds: gamma with mean 1/rate and shape `burstiness`; shape 1 is a
-/// Poisson process, below 1 burstier, above 1 more even. An infinite rate gives zeros.
+/// Poisson process, below 1 burstier, above 1 more even, infinite: constant gaps. An infinite rate
+/// gives zeros.
 std::vector<double> arrival_gaps_s(std::size_t n_requests, double rate_per_s, double burstiness,
                                    random_source& random);
 
@@ -20,5 +21,14 @@ std::vector<double> arrival_gaps_s(std::size_t n_requests, double rate_per_s, do
 /// at exactly n / rate.
 std::vector<double> arrival_times_s(std::size_t n_requests, double rate_per_s, double burstiness,
                                     random_source& random);
+
+/// The rate rises from `start_per_s` with the first request to `end_per_s` with the last, by equal
+/// steps or by equal factors per request, as vLLM's --ramp-up-strategy has it. Not scaled.
+struct rate_ramp {
+  double start_per_s = 0, end_per_s = 0;
+  bool exponential = false;
+};
+std::vector<double> ramp_times_s(std::size_t n_requests, const rate_ramp& ramp, double burstiness,
+                                 random_source& random);
 
 } // namespace twill::bench

@@ -40,7 +40,7 @@ void exchange::take(const update& what, clock::time_point at, bool streamed) {
     last_content_ = at;
     ++chunks_;
     counted_tokens_ += what.tokens >= 0 ? what.tokens : 1;
-    if (keep_text_) record_.text += json_scan::decode(what.text_json);
+    if (keep_text_) keep(what);
   }
   if (what.content || !what.finish_reason.empty()) record_.latency_s = seconds(at - start_);
   if (!what.finish_reason.empty()) {
@@ -58,8 +58,14 @@ void exchange::take(const update& what, clock::time_point at, bool streamed) {
   }
 }
 
+void exchange::keep(const update& what) {
+  record_.text += json_scan::decode(what.text_json);
+  const auto ids = json_scan::integers(what.ids_json);
+  record_.ids.insert(record_.ids.end(), ids.begin(), ids.end());
+}
+
 void exchange::event(std::string_view payload, clock::time_point at) {
-  if (finished_) return;
+  if (finished_ || cancel_due()) return; // what came with the last wanted token is not wanted
   const update what = reader_.read_event(payload);
   if (what.malformed)
     return fail("protocol", "not an event of this backend: " + std::string(payload.substr(0, 200)));

@@ -19,6 +19,7 @@ namespace twill::bench {
 struct cancel_plan {
   std::optional<std::int32_t> after_tokens;
   std::optional<double> after_s;
+  bool abrupt = false; ///< by closing the connection, also where a message could say it
 };
 
 class exchange {
@@ -50,6 +51,7 @@ public:
 
 private:
   void take(const update& what, clock::time_point at, bool streamed);
+  void keep(const update& what);
   void settle(outcome how);
 
   const protocol& reader_;

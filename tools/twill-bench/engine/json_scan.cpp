@@ -160,6 +160,21 @@ std::optional<std::int64_t> integer(std::string_view raw) {
   return value;
 }
 
+std::vector<std::int32_t> integers(std::string_view array) {
+  std::vector<std::int32_t> out;
+  if (array.empty() || array.front() != '[') return out;
+  for (std::string_view rest = array.substr(1); !rest.empty();) {
+    const std::size_t end = rest.find_first_of(",]");
+    if (end == std::string_view::npos) break;
+    std::string_view digits = rest.substr(0, end);
+    while (!digits.empty() && digits.front() == ' ')
+      digits.remove_prefix(1);
+    if (const auto id = integer(digits)) out.push_back(static_cast<std::int32_t>(*id));
+    rest.remove_prefix(end + 1);
+  }
+  return out;
+}
+
 std::string_view string_body(std::string_view raw) {
   if (raw.size() < 2 || raw.front() != '"' || raw.back() != '"') return {};
   return raw.substr(1, raw.size() - 2);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace twill::bench::json_scan {
 
@@ -24,6 +25,8 @@ std::size_t length(std::string_view array);
 /// True for a value that is there and is not null.
 bool present(std::string_view raw);
 std::optional<std::int64_t> integer(std::string_view raw);
+/// The whole numbers of an array, in one pass; what is none is left out.
+std::vector<std::int32_t> integers(std::string_view array);
 /// What stands between the quotes, escapes left as they are; empty for anything but a string.
 std::string_view string_body(std::string_view raw);
 /// A string value with its escapes resolved; lone surrogates become U+FFFD.

@@ -2,7 +2,9 @@
 //
 // TTFT: first content minus send. TPOT: (latency - TTFT) / (output tokens - 1) of a request with
 // more than one. ITL: every gap between content chunks, pooled over requests. E2EL: last chunk
-// minus send. Only completed requests count, always with their actual lengths. Pure.
+// minus send. Only completed requests count, always with their actual lengths. Of a run whose begin
+// and end are left out, the requests sent within the window count, and rates are those of ends and
+// of tokens that came within it. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +20,8 @@
 namespace twill::bench {
 
 struct serve_metrics {
+  double window_from_s = 0, window_to_s = 0; ///< what --warmup-percent and --cooldown-percent leave
+  std::size_t outside_window = 0; ///< requests sent before or after it: not counted below
   std::size_t completed = 0, failed = 0, cancelled = 0, interrupted = 0, unsent = 0;
   std::int64_t input_tokens = 0, output_tokens = 0;
   double request_throughput = 0;     ///< requests/s
@@ -29,8 +33,10 @@ struct serve_metrics {
   std::size_t peak_in_flight = 0;    ///< most requests at one moment
 
   summary ttft_ms, tpot_ms, itl_ms, e2el_ms;
-  summary queue_ms;                    ///< send minus due time; all zero in a closed loop
-  summary e2el_with_queue_ms;          ///< counted from the due time
+  summary queue_ms; ///< send minus due time; all zero in a closed loop
+  /// Counted from the due time: what a user would have seen had the client not held back. These
+  /// are free of coordinated omission.
+  summary ttft_with_queue_ms, e2el_with_queue_ms;
   double mean_ms_per_token = 0;        ///< mean of latency / (input + output)
   double mean_ms_per_output_token = 0; ///< mean of latency / output
 

@@ -34,12 +34,14 @@ struct record {
   std::int32_t asked_output_tokens = 0;
   std::int32_t input_tokens = 0; ///< the server's count when it gives one
   std::int32_t output_tokens = 0;
+  bool asked_in_ids = false;
   bool from_usage = false; ///< lengths are the server's, not counted here
   std::int32_t http_status = 0;
   std::string finish_reason;
   std::string error_kind; ///< connect, http_429, timeout, reset, truncated, protocol, server, ...
   std::string error;
-  std::string text; ///< kept only when asked for
+  std::string text;              ///< kept only when asked for
+  std::vector<std::int32_t> ids; ///< kept with the text, where the backend sends them
 };
 
 } // namespace twill::bench

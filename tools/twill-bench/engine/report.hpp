@@ -6,6 +6,7 @@
 
 #include "tools/twill-bench/engine/metrics.hpp"
 #include "tools/twill-bench/engine/options.hpp"
+#include "tools/twill-bench/engine/repeats.hpp"
 #include "tools/twill-bench/engine/run.hpp"
 
 namespace twill::bench {
@@ -15,7 +16,8 @@ struct report_input {
   const serve_options& options;
   const run_outcome& run;
   const serve_metrics& metrics;
-  std::string date; ///< YYYYMMDD-HHMMSS
+  std::string date;                     ///< YYYYMMDD-HHMMSS
+  std::vector<repeated_figure> repeats; ///< of --repeats; this run is then their middle one
 };
 
 /// The block that starts with "============ Serving Benchmark Result ============".

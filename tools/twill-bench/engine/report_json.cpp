@@ -41,7 +41,10 @@ void put_setup(json::object& out, const report_input& in) {
     out["request_rate"] = "inf";
   else
     out["request_rate"] = options.request_rate_per_s;
-  out["burstiness"] = options.burstiness;
+  if (std::isinf(options.burstiness))
+    out["burstiness"] = "inf"; // JSON has no such number
+  else
+    out["burstiness"] = options.burstiness;
   out["max_concurrency"] =
       options.max_concurrency > 0 ? json::value(options.max_concurrency) : json::value(nullptr);
 }
@@ -62,6 +65,16 @@ void put_totals(json::object& out, const report_input& in) {
   out["max_concurrent_requests"] = m.peak_concurrent;
 }
 
+void put_repeats(json::object& out, const report_input& in) {
+  if (in.repeats.empty()) return;
+  json::object repeats;
+  for (const repeated_figure& one : in.repeats)
+    repeats[one.name] = json::object{{"mean", one.mean},
+                                     {"half_width_95", one.half_width},
+                                     {"values", json::array(one.values.begin(), one.values.end())}};
+  out["twill_bench"].as_object()["repeats"] = std::move(repeats);
+}
+
 /// What vLLM has no key for.
 void put_own(json::object& out, const report_input& in) {
   const serve_metrics& m = in.metrics;
@@ -76,6 +89,9 @@ void put_own(json::object& out, const report_input& in) {
   out["twill_bench"] = json::object{
       {"version", TWILL_VERSION},
       {"interrupted", in.run.interrupted},
+      {"ended_early", in.run.ended_early},
+      {"window_s", json::array{m.window_from_s, m.window_to_s}},
+      {"outside_window", m.outside_window},
       {"cancelled", m.cancelled},
       {"unfinished", m.interrupted + m.unsent},
       {"peak_in_flight", m.peak_in_flight},
@@ -93,12 +109,13 @@ void put_own(json::object& out, const report_input& in) {
       {"client_send_lag_p99_ms", in.run.client.send_lag_p99_ms},
       {"remarks", std::move(remarks)},
   };
+  put_repeats(out, in);
 }
 
 /// One list per field, one entry per request that was sent, in order of their number.
 void put_detail(json::object& out, const report_input& in) {
   json::array inputs, outputs, ttfts, itls, latencies, starts, queues, texts, errors, reasons;
-  const bool open_loop = !std::isinf(in.options.request_rate_per_s);
+  const bool open_loop = is_open_loop(in.options);
   for (const record& one : in.run.records) {
     if (one.how == outcome::unsent) continue;
     inputs.emplace_back(one.input_tokens);
@@ -140,6 +157,8 @@ std::string report_json(const report_input& in) {
   }
   put_summary(out, "e2el", in.metrics.e2el_ms, percents);
   put_summary(out, "queue", in.metrics.queue_ms, percents);
+  if (in.options.stream)
+    put_summary(out, "ttft_with_queue", in.metrics.ttft_with_queue_ms, percents);
   put_summary(out, "e2el_with_queue", in.metrics.e2el_with_queue_ms, percents);
   if (in.options.save_detailed) put_detail(out, in);
   put_own(out, in);

@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 #include "tools/twill-bench/engine/report.hpp"
+#include "tools/twill-bench/engine/text.hpp"
 
 namespace twill::bench {
 namespace {
@@ -18,12 +17,6 @@ std::string listed(const std::map<std::string, std::size_t>& counts) {
   for (const auto& [name, n] : counts)
     out += (out.empty() ? "" : ", ") + name + " " + std::to_string(n);
   return out;
-}
-
-std::string fixed(double value, int digits) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
 }
 
 void remark_lengths(const report_input& in, std::vector<std::string>& out) {
@@ -47,6 +40,14 @@ void remark_lengths(const report_input& in, std::vector<std::string>& out) {
   if (m.input_mismatches > 0)
     out.push_back("the server's prompt length differs from the one asked for in " +
                   std::to_string(m.input_mismatches) + of_all + " (special or template tokens)");
+}
+
+/// Replies of requests in ids whose own ids nobody knows.
+bool answers_unknown(const run_outcome& run) {
+  return std::any_of(run.records.begin(), run.records.end(), [](const record& one) {
+    return one.how == outcome::completed && one.asked_in_ids && one.ids.empty() &&
+           one.output_tokens > 0;
+  });
 }
 
 void remark_errors(const report_input& in, std::vector<std::string>& out) {
@@ -80,6 +81,16 @@ std::vector<std::string> report_remarks(const report_input& in) {
     out.push_back("WARNING: interrupted: partial results, " +
                   std::to_string(in.metrics.interrupted) + " requests were in flight and " +
                   std::to_string(in.metrics.unsent) + " unsent");
+  if (!in.run.ended_early.empty())
+    out.push_back("WARNING: ended " + in.run.ended_early + "; " +
+                  std::to_string(in.metrics.interrupted) + " requests were cut and " +
+                  std::to_string(in.metrics.unsent) + " not sent");
+  if (in.metrics.outside_window > 0)
+    out.push_back("figures count " + fixed(in.metrics.window_from_s, 2) + " s to " +
+                  fixed(in.metrics.window_to_s, 2) + " s of the run; " +
+                  std::to_string(in.metrics.outside_window) + " requests were sent outside of it");
+  if (in.options.n_turns > 1 && answers_unknown(in.run))
+    out.push_back("WARNING: the server sends no ids: its answers are missing from later turns");
   if (in.metrics.completed > 0) remark_lengths(in, out);
   remark_errors(in, out);
   remark_client(in, out);

@@ -59,7 +59,8 @@ bool wanted(const serve_options& options, const std::string& metric) {
 }
 
 std::string latencies(const report_input& in) {
-  const auto& [options, run, m, date] = in;
+  const serve_options& options = in.options;
+  const serve_metrics& m = in.metrics;
   const auto& percents = options.metric_percentiles;
   std::string out;
   if (options.stream) {
@@ -70,8 +71,11 @@ std::string latencies(const report_input& in) {
   }
   if (wanted(options, "e2el") || !options.stream)
     out += section("End-to-end Latency", "E2EL", m.e2el_ms, percents);
-  if (!std::isinf(options.request_rate_per_s)) {
+  if (is_open_loop(options)) {
     out += section("Client Queue Time (due to sent)", "Queue", m.queue_ms, percents);
+    if (options.stream)
+      out += section("Time to First Token from Due Time", "TTFT+Queue", m.ttft_with_queue_ms,
+                     percents);
     out +=
         section("End-to-end Latency from Due Time", "E2EL+Queue", m.e2el_with_queue_ms, percents);
   }
@@ -84,7 +88,8 @@ std::string latencies(const report_input& in) {
 } // namespace
 
 std::string report_table(const report_input& in) {
-  const auto& [options, run, m, date] = in;
+  const serve_options& options = in.options;
+  const serve_metrics& m = in.metrics;
   std::string out = centred(" Serving Benchmark Result ", '=');
   out += row("Successful requests:", std::int64_t(m.completed));
   out += row("Failed requests:", std::int64_t(m.failed));
@@ -95,7 +100,7 @@ std::string report_table(const report_input& in) {
     out += row("Maximum request concurrency:", std::int64_t(options.max_concurrency));
   if (!std::isinf(options.request_rate_per_s))
     out += row("Request rate configured (RPS):", options.request_rate_per_s);
-  out += row("Benchmark duration (s):", run.duration_s);
+  out += row("Benchmark duration (s):", in.run.duration_s);
   out += row("Total input tokens:", m.input_tokens);
   out += row("Total generated tokens:", m.output_tokens);
   out += row("Request throughput (req/s):", m.request_throughput);

@@ -15,6 +15,8 @@
 
 #include "tools/twill-bench/engine/options.hpp"
 #include "tools/twill-bench/engine/record.hpp"
+#include "tools/twill-bench/engine/timekeeper.hpp"
+#include "tools/twill-bench/engine/transport.hpp"
 #include "tools/twill-bench/protocols/protocol.hpp"
 
 namespace twill::bench {
@@ -25,6 +27,8 @@ struct progress_counts {
   std::atomic<std::size_t> sent{0};
   std::atomic<std::size_t> ended{0};
   std::atomic<std::int64_t> output_tokens{0};
+  std::atomic<std::int64_t> ttft_us{0}; ///< sum over `ttfts` requests
+  std::atomic<std::int64_t> ttfts{0};
 };
 
 /// How the client itself did.
@@ -38,13 +42,21 @@ struct run_outcome {
   std::vector<record> records; // (n_prompts)
   double duration_s = 0;       ///< first to last event of the run
   bool interrupted = false;
+  std::string ended_early; ///< why, when a limit of the run ended it; empty: it went to its end
   client_health client;
+};
+
+/// What the engine stands on; what is not given is the steady clock and real sockets. A timekeeper
+/// of one's own needs `io_threads` 1 and a transport that goes by it.
+struct engine_parts {
+  timekeeper* time = nullptr;
+  transport_factory make_transport;
 };
 
 class engine {
 public:
   /// Resolves the server and opens shared connections.
-  engine(const serve_options& options, const protocol& dialect);
+  engine(const serve_options& options, const protocol& dialect, const engine_parts& parts = {});
   ~engine();
 
   /// Request i is due at due_s[i], in rising order; at most `max_in_flight` run at once (0: no
@@ -52,6 +64,8 @@ public:
   run_outcome run(const std::vector<prompt>& prompts, const std::vector<double>& due_s,
                   std::size_t max_in_flight, progress_counts& counts);
   void stop();
+  /// Nothing more is sent; run() returns when what is under way has ended. From any thread.
+  void close_intake();
 
 private:
   struct state;

@@ -34,18 +34,7 @@ std::optional<std::vector<std::int32_t>> http_token_service::tokenize(const std:
   const reply answer = client_.post("/tokenize", body.finish());
   const std::string_view tokens = js::member(answer.body, "tokens");
   if (!answer.ok() || tokens.empty()) return std::nullopt;
-  std::vector<std::int32_t> ids;
-  std::string_view rest = tokens.substr(1);
-  while (!rest.empty()) { // one pass; element(i) would start over for every index
-    const std::size_t end = rest.find_first_of(",]");
-    if (end == std::string_view::npos) break;
-    std::string_view digits = rest.substr(0, end);
-    while (!digits.empty() && digits.front() == ' ')
-      digits.remove_prefix(1);
-    if (const auto id = js::integer(digits)) ids.push_back(static_cast<std::int32_t>(*id));
-    rest.remove_prefix(end + 1);
-  }
-  return ids;
+  return js::integers(tokens);
 }
 
 std::optional<std::string> http_token_service::detokenize(const std::vector<std::int32_t>& ids) {

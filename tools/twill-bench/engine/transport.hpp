@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +46,9 @@ public:
   /// Closes all connections.
   virtual void close() = 0;
 };
+
+using transport_factory = std::function<std::unique_ptr<transport>(
+    boost::asio::io_context& context, const route& where, const protocol& dialect)>;
 
 std::unique_ptr<transport> make_http_transport(boost::asio::io_context& context, route where);
 std::unique_ptr<transport> make_websocket_transport(boost::asio::io_context& context, route where,

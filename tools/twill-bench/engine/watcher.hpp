@@ -16,16 +16,30 @@
 
 namespace twill::bench {
 
+/// What the line shows beside the run's own counts.
+struct progress_style {
+  bool show = false;
+  std::string label;        ///< before the bar
+  double seconds_after = 0; ///< work that follows this run, added to the time left
+
+  /// Shown when wanted and standard error is a terminal.
+  static progress_style on_terminal(bool wanted);
+};
+
 class watcher {
 public:
-  watcher(const progress_counts& counts, bool show, std::function<void()> on_stop);
+  /// `on_tick`, when given, is called ten times a second with the seconds since the watcher began.
+  watcher(const progress_counts& counts, progress_style style, std::function<void()> on_stop,
+          std::function<void(double)> on_tick = {});
   ~watcher();
   watcher(const watcher&) = delete;
   watcher& operator=(const watcher&) = delete;
 
 private:
-  void watch(const progress_counts& counts, bool show, const std::function<void()>& on_stop);
+  void watch(const progress_counts& counts, const std::function<void()>& on_stop,
+             const std::function<void(double)>& on_tick);
 
+  progress_style style_;
   sigset_t signals_{};
   sigset_t before_{};
   std::atomic<bool> over_{false};
@@ -34,6 +48,6 @@ private:
 
 /// "  120/1000 [===>      ]  12.1 req/s  1543 tok/s  ETA 73 s"
 std::string progress_line(std::size_t ended, std::size_t total, std::int64_t output_tokens,
-                          double elapsed_s);
+                          double elapsed_s, double seconds_after = 0);
 
 } // namespace twill::bench

@@ -242,7 +242,7 @@ private:
     while (!what.finished() && !on.dead()) {
       if (what.cancel_due() && on.sent_all()) {
         what.cancelled();
-        drop(on, what.id());
+        drop(on, what);
         co_return;
       }
       error_code woken;
@@ -250,19 +250,22 @@ private:
       co_await who.wake.async_wait(asio::redirect_error(asio::use_awaitable, woken));
       if (woken || what.finished() || on.dead()) continue;
       deadline_passed(what, route_.timeout);
-      drop(on, what.id());
+      drop(on, what);
     }
     if (interrupted_) what.interrupted();
     if (!what.finished()) what.fail("reset", on.why());
     what.ended();
   }
 
-  /// A shared socket is told; one of our own goes away without a word.
-  void drop(link& on, std::size_t id) {
-    if (!on.shared())
+  /// By a message where there is one; a socket of our own may also go away without a word.
+  void drop(link& on, const exchange& what) {
+    std::string message = dialect_.cancel(what.id());
+    const bool told = !message.empty() && !what.cancellation().abrupt;
+    if (on.shared() || told) {
+      if (!message.empty()) on.send(std::move(message));
+    } else {
       on.shut("dropped");
-    else if (std::string message = dialect_.cancel(id); !message.empty())
-      on.send(std::move(message));
+    }
   }
 
   asio::io_context& context_;

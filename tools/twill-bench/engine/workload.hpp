@@ -21,6 +21,14 @@ namespace twill::bench {
 struct workload {
   std::vector<prompt> prompts;
   std::vector<std::string> remarks; ///< what a reader should know about the lengths
+  std::vector<double> due_s;        ///< of a recorded trace, one per prompt; else empty
+};
+
+/// Streams of the seed, so that warm-ups and measured prompts differ.
+enum prompt_stream : std::uint64_t {
+  measured_prompts = 1,
+  warm_up_prompts = 2,
+  ready_check_prompts = 3
 };
 
 /// What prompts are made from.
@@ -46,5 +54,10 @@ workload make_workload(const workload_source& from, std::size_t n_prompts, std::
 /// Too short and too long ones are left out by vLLM's limits; asks for the answer's length.
 workload sharegpt_workload(const workload_source& from, std::size_t n_prompts,
                            std::uint64_t stream);
+
+/// A recorded trace in Mooncake's form, one object per line: {"timestamp": ms, "input_length",
+/// "output_length", "hash_ids": [...]}. Each hash id stands for a block of 512 prompt tokens that
+/// is the same wherever the id is. Throws std::runtime_error naming the line.
+workload trace_workload(const workload_source& from, std::size_t n_prompts, std::uint64_t stream);
 
 } // namespace twill::bench

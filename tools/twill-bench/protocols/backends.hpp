@@ -10,6 +10,7 @@ namespace twill::bench {
 std::unique_ptr<protocol> make_openai(const serve_options& options);
 std::unique_ptr<protocol> make_openai_chat(const serve_options& options);
 std::unique_ptr<protocol> make_llama_cpp(const serve_options& options);
+std::unique_ptr<protocol> make_tgi(const serve_options& options);
 std::unique_ptr<protocol> make_twill_stream(const serve_options& options);
 std::unique_ptr<protocol> make_responses_ws(const serve_options& options);
 

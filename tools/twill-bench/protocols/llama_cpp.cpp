@@ -27,9 +27,10 @@ public:
     if (!what.ids.empty())
       body.ids("prompt", what.ids);
     else
-      body.text("prompt", what.text);
+      body.text("prompt", whole_text(what));
     body.integer("n_predict", what.output_tokens);
     body.boolean("stream", options_.stream);
+    if (options_.n_turns > 1) body.boolean("return_tokens", true);
     return body.sampling(options_).finish();
   }
 
@@ -47,6 +48,7 @@ public:
     const bool has_text = !js::string_body(out.text_json).empty();
     const std::string_view ids = js::member(payload, "tokens");
     const auto n_ids = js::length(ids);
+    out.ids_json = ids;
     if (n_ids > 0) out.tokens = static_cast<std::int32_t>(n_ids);
     out.content = has_text || n_ids > 0 || (!last && !out.malformed);
     if (last) read_end(payload, out);

@@ -35,6 +35,17 @@ void read_usage(std::string_view payload, update& out) {
   out.output_tokens = js::integer(js::member(usage, "completion_tokens"));
 }
 
+std::string message(const char* role, const std::string& text) {
+  return std::string("{\"role\":\"") + role + "\",\"content\":" + quote_json(text) + "}";
+}
+
+std::string messages(const prompt& what) {
+  std::string out = "[";
+  for (const spoken_turn& turn : what.earlier)
+    out += message("user", turn.asked) + "," + message("assistant", turn.answered) + ",";
+  return out + message("user", what.text) + "]";
+}
+
 class openai_protocol final : public protocol {
 public:
   openai_protocol(const serve_options& options, bool chat) : options_(options), chat_(chat) {}
@@ -49,14 +60,15 @@ public:
     body_writer body;
     body.text("model", options_.model);
     if (chat_)
-      body.raw("messages", "[{\"role\":\"user\",\"content\":" + quote_json(what.text) + "}]");
+      body.raw("messages", messages(what));
     else if (!what.ids.empty())
       body.ids("prompt", what.ids);
     else
-      body.text("prompt", what.text);
+      body.text("prompt", whole_text(what));
     body.integer("max_tokens", what.output_tokens);
     if (options_.stream)
       body.boolean("stream", true).raw("stream_options", "{\"include_usage\":true}");
+    if (options_.n_turns > 1 && !chat_) body.boolean("return_token_ids", true);
     return body.sampling(options_).finish();
   }
 
@@ -71,6 +83,7 @@ public:
     if (choice.empty()) return out; // the usage chunk
     const piece now = piece_of(choice, chat_);
     const std::string_view ids = js::member(choice, "token_ids");
+    out.ids_json = js::present(ids) ? ids : std::string_view();
     if (js::present(ids)) out.tokens = static_cast<std::int32_t>(js::length(ids));
     out.finish_reason = js::string_body(js::member(choice, "finish_reason"));
     out.text_json = now.text;
@@ -90,6 +103,7 @@ public:
     out.content = !choice.empty();
     out.malformed = choice.empty();
     out.text_json = piece_of(choice, chat_).text;
+    out.ids_json = js::member(choice, "token_ids");
     out.finish_reason = js::string_body(js::member(choice, "finish_reason"));
     return out;
   }

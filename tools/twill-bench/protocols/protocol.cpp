@@ -13,15 +13,23 @@ struct backend {
   std::unique_ptr<protocol> (*make)(const serve_options&);
 };
 
-constexpr std::array<backend, 5> backends{{
+constexpr std::array<backend, 6> backends{{
     {"twill-stream", make_twill_stream},
     {"responses-ws", make_responses_ws},
     {"openai", make_openai},
     {"openai-chat", make_openai_chat},
     {"llama.cpp", make_llama_cpp},
+    {"tgi", make_tgi},
 }};
 
 } // namespace
+
+std::string whole_text(const prompt& what) {
+  std::string out;
+  for (const spoken_turn& turn : what.earlier)
+    out += turn.asked + turn.answered;
+  return out + what.text;
+}
 
 std::vector<std::string> backend_names() {
   std::vector<std::string> names;
@@ -44,6 +52,9 @@ std::unique_ptr<protocol> make_protocol(const serve_options& options) {
     if (made->transport() == wire::http && options.connections > 0)
       throw std::invalid_argument("--connections is for WebSocket backends, got --backend " +
                                   options.backend);
+    if (options.connections > 0 && options.disconnect_percent > 0)
+      throw std::invalid_argument("--request-disconnect-rate must be 0 with --connections, whose "
+                                  "sockets carry other requests too");
     return made;
   }
   throw std::invalid_argument("--backend must be one of " + known + ", got " + options.backend);

@@ -16,19 +16,30 @@
 
 namespace twill::bench {
 
+/// What was said before in a conversation.
+struct spoken_turn {
+  std::string asked, answered;
+};
+
 /// One prompt of the workload, as ids or as text.
 struct prompt {
   std::vector<std::int32_t> ids; ///< sent when not empty
   std::string text;
   std::int32_t input_tokens = 0;  ///< expected prompt length
   std::int32_t output_tokens = 0; ///< asked for
+  bool follows = false; ///< the next turn of the conversation that the prompt before it is part of
+  std::vector<spoken_turn> earlier; ///< of a conversation in text, oldest first
 };
+
+/// The whole conversation as one text, for backends that know no roles.
+std::string whole_text(const prompt& what);
 
 /// What one event, or one whole reply, told. Views point into the payload.
 struct update {
   bool content = false;           ///< brought output: text, ids, or an empty piece of text
   std::int32_t tokens = -1;       ///< how many ids it brought; -1: it does not say
   std::string_view text_json;     ///< the text as a JSON string value
+  std::string_view ids_json;      ///< the ids as a JSON array, where the backend sends them
   bool done = false;              ///< nothing follows
   bool malformed = false;         ///< not what this backend sends
   std::string_view finish_reason; ///< stop, length, ...

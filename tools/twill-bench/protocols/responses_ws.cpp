@@ -29,7 +29,7 @@ public:
   std::string request(const prompt& what, std::size_t id) const override {
     body_writer body;
     body.text("type", "response.create").text("model", options_.model);
-    body.text("input", what.text).integer("max_output_tokens", what.output_tokens);
+    body.text("input", whole_text(what)).integer("max_output_tokens", what.output_tokens);
     body.boolean("store", false);
     if (options_.connections > 0) body.text("stream_id", lane_of(id));
     return body.sampling(options_).finish();
@@ -66,6 +66,7 @@ public:
   }
 
   std::string cancel(std::size_t id) const override {
+    if (options_.connections == 0) return {}; // late events of a socket without lanes have no name
     return body_writer().text("type", "response.cancel").text("stream_id", lane_of(id)).finish();
   }
 

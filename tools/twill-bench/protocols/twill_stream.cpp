@@ -25,7 +25,7 @@ public:
     if (!what.ids.empty())
       body.ids("tokens", what.ids);
     else
-      body.text("prompt", what.text);
+      body.text("prompt", whole_text(what));
     body.integer("max_tokens", what.output_tokens);
     return body.sampling(options_).finish();
   }
@@ -40,6 +40,7 @@ public:
     }
     const std::string_view ids = js::member(payload, "tokens");
     out.text_json = js::member(payload, "text");
+    out.ids_json = ids;
     if (!ids.empty()) out.tokens = static_cast<std::int32_t>(js::length(ids));
     out.content = out.tokens > 0 || !js::string_body(out.text_json).empty();
     out.finish_reason = js::string_body(js::member(payload, "finish"));

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""twill-bench from the outside, against small servers of known delays."""
+
+import itertools
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+import xml.dom.minidom
+
+from programs import BIN, run, scratch
+
+SERVER = """
+import http.server, json, os, sys, time
+first_s = float(sys.argv[2])
+# With a third argument: so many generations are answered, the rest wait until the file is there.
+n_free, gate = (int(sys.argv[3]), sys.argv[4]) if len(sys.argv) > 3 else (None, None)
+n_asked = 0
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *_): pass
+    def reply(self, body, kind):
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def do_GET(self):
+        self.reply(b'{"data":[{"id":"m"}]}', "application/json")
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "max_tokens" not in asked:
+            return self.send_error(404)
+        global n_asked
+        n_asked += 1
+        while gate and n_asked > n_free and not os.path.exists(gate):
+            time.sleep(0.02)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        time.sleep(first_s)
+        n = asked["max_tokens"]
+        for i in range(n):
+            self.send({"choices": [{"text": "a", "finish_reason": "length" if i + 1 == n else None}]})
+        self.send({"choices": [], "usage": {"prompt_tokens": len(asked["prompt"]), "completion_tokens": n}})
+        self.wfile.write(b"data: [DONE]\\n\\n")
+        self.close_connection = True
+    def send(self, event):
+        self.wfile.write(b"data: " + json.dumps(event).encode() + b"\\n\\n")
+        self.wfile.flush()
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+_ports = itertools.count(20000 + os.getpid() % 600 * 20)
+
+
+def free_port():
+    """Below the range that outgoing connections take; copies of this test do not meet."""
+    while True:
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                one.bind(("127.0.0.1", port := next(_ports)))
+                return port
+            except OSError:
+                continue
+
+
+def listening(port):
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Serve(unittest.TestCase):
+    def test_an_infinite_rate_is_a_rate(self):
+        for flag in ("--request-rate", "--burstiness"):
+            done = run("twill-bench", flag, "inf", "--base-url", f"http://127.0.0.1:{free_port()}")
+            self.assertIn("cannot reach", done.stderr)
+            done = run("twill-bench", flag, "0")
+            self.assertIn("must be > 0, got 0", done.stderr)
+
+
+class Sweep(unittest.TestCase):
+    def test_an_interrupted_sweep_goes_on_where_it_was(self):
+        with scratch() as folder:
+            (pathlib.Path(folder) / "server.py").write_text(SERVER)
+            port = free_port()
+            gate = os.path.join(folder, "gate")
+            # The warm-up, the test request and the first phase pass; the next phase is what is interrupted.
+            with subprocess.Popen([sys.executable, os.path.join(folder, "server.py"), str(port), "0.2", "5",
+                                   gate], stderr=subprocess.DEVNULL) as server:
+                try:
+                    out = os.path.join(folder, "out")
+                    command = ["sweep", "--backend", "openai", "--base-url", f"http://127.0.0.1:{port}",
+                               "--ready-check-timeout-sec", "60", "--input-lens", "4,8", "--output-lens", "2,4",
+                               "--latency-prompts", "3", "--throughput-prompts", "4", "--output-dir", out]
+                    first = subprocess.Popen([os.path.join(BIN, "twill-bench"), *command],
+                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                    state = pathlib.Path(out) / "sweep.json"
+                    for _ in range(1200):
+                        if state.exists():
+                            break
+                        time.sleep(0.05)
+                    first.send_signal(signal.SIGINT)
+                    told, _ = first.communicate(timeout=120)
+                    self.assertEqual(first.returncode, 130)
+                    self.assertIn("not run", told)
+                    before = json.loads(state.read_text())
+                    self.assertTrue(before["interrupted"])
+                    pathlib.Path(gate).touch()
+                    done = run("twill-bench", *command, timeout=120)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertIn("resuming", done.stderr)
+                    after = json.loads(state.read_text())
+                    self.assertFalse(after["interrupted"])
+                    self.assertEqual(after["cells"][0]["latency"], before["cells"][0]["latency"])
+                    for cell in after["cells"]:
+                        self.assertEqual(cell["throughput"]["completed"], 4)
+                        self.assertEqual(cell["latency"]["mean_output_tokens"], cell["output_len"])
+                        self.assertGreaterEqual(cell["latency"]["mean_ttft_ms"], 200)
+                    for chart in ("throughput-req", "throughput-token-out", "pertoken", "per-out-token"):
+                        xml.dom.minidom.parse(os.path.join(out, chart + ".svg"))
+                    both = run("twill-bench", "compare", str(state), str(state), "--names", "a,b")
+                    self.assertIn("| / a |", both.stdout)
+                    self.assertIn(" 1.00 |", both.stdout)
+                finally:
+                    server.kill()
+
+
+class Versus(unittest.TestCase):
+    def plan(self, folder, commands, ports, rounds=2):
+        text = f"rounds = {rounds}\n"
+        for name, command, port in zip(("quick", "slow"), commands, ports):
+            text += (f'[[server]]\nname = "{name}"\ncommand = {json.dumps(command)}\n'
+                     f'base_url = "http://127.0.0.1:{port}"\nready_timeout_s = 60\n')
+        text += ('[[load]]\nname = "short"\ninput_tokens = 4\noutput_tokens = 3\nnum_prompts = 4\n')
+        path = pathlib.Path(folder) / "plan.toml"
+        path.write_text(text)
+        return str(path)
+
+    def servers(self, folder, delays=("0.1", "0.4")):
+        program = pathlib.Path(folder) / "server.py"
+        program.write_text(SERVER)
+        ports = [free_port(), free_port()]
+        return [[sys.executable, str(program), str(port), delay]
+                for port, delay in zip(ports, delays)], ports
+
+    def test_the_ratio_is_that_of_the_delays_and_nothing_is_left_running(self):
+        with scratch() as folder:
+            commands, ports = self.servers(folder)
+            result = os.path.join(folder, "versus.json")
+            done = run("twill-bench", "versus", self.plan(folder, commands, ports),
+                       "--json", result, "--log-dir", folder, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            rounds = json.loads(pathlib.Path(result).read_text())["loads"][0]["servers"]
+            self.assertEqual(rounds["quick"]["completed"], [4, 4])
+            self.assertEqual(rounds["slow"]["failed"], [0, 0])
+            for one, other in zip(rounds["quick"]["median_ttft_ms"], rounds["slow"]["median_ttft_ms"]):
+                self.assertGreaterEqual(one, 100)
+                self.assertGreaterEqual(other, 400)
+            self.assertIn("quick better by", done.stdout)
+            self.assertFalse(listening(ports[0]) or listening(ports[1]))
+
+    def test_a_server_that_ends_early_is_told_with_its_log(self):
+        with scratch() as folder:
+            commands, ports = self.servers(folder)
+            commands[1] = ["/bin/sh", "-c", "echo out of luck; exit 3"]
+            done = run("twill-bench", "versus", self.plan(folder, commands, ports), "--log-dir", folder,
+                       timeout=120)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("slow ended with status 3", done.stderr)
+            self.assertIn("out of luck", done.stderr)
+            self.assertFalse(listening(ports[0]))
+
+    def test_a_port_in_use_is_refused(self):
+        with scratch() as folder:
+            commands, ports = self.servers(folder)
+            with subprocess.Popen(commands[0]) as mine:
+                try:
+                    for _ in range(600):
+                        if listening(ports[0]):
+                            break
+                        time.sleep(0.1)
+                    done = run("twill-bench", "versus", self.plan(folder, commands, ports),
+                               "--log-dir", folder, timeout=120)
+                    self.assertEqual(done.returncode, 1)
+                    self.assertIn("already", done.stderr)
+                finally:
+                    mine.kill()
+
+    def test_an_interruption_ends_the_servers(self):
+        with scratch() as folder:
+            commands, ports = self.servers(folder, ("0.1", "0.1"))
+            bench = subprocess.Popen(
+                [os.path.join(BIN, "twill-bench"), "versus",
+                 self.plan(folder, commands, ports, rounds=1000), "--log-dir", folder],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for _ in range(600):
+                if listening(ports[0]):
+                    break
+                time.sleep(0.1)
+            bench.send_signal(signal.SIGINT)
+            out, _ = bench.communicate(timeout=120)
+            self.assertEqual(bench.returncode, 130)
+            self.assertIn("Interrupted", out)
+            self.assertFalse(listening(ports[0]) or listening(ports[1]))
+
+
+if __name__ == "__main__":
+    unittest.main()

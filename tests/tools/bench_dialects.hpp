@@ -1,0 +1,43 @@
+// bench_dialects: what a scripted generation says in each of twill-bench's backends. Pure.
+#pragma once
+
+#include <string>
+
+namespace twill::tests {
+
+constexpr int prompt_tokens = 7; ///< what every usage says
+
+/// How one generation goes.
+struct script {
+  int first_ms = 0; ///< from request to the first chunk
+  int gap_ms = 0;   ///< between chunks
+  int end_ms = 0;   ///< from the last chunk to the end mark, where that is an event of its own
+  int n_chunks = 4;
+  int after_requests = 0; ///< the first chunk also waits until so many requests have come
+  int tokens_per_chunk = 1;
+  int status = 200;     ///< anything else: an error reply at once
+  int cut_after = -1;   ///< chunks after which the connection is closed hard
+  int error_after = -1; ///< chunks after which an error event ends the stream
+  bool end_mark = true; ///< finish reason, usage and [DONE]
+  bool usage = true;
+  bool empty_opening = false; ///< chat: the role first, without content
+  std::string finish = "length";
+  std::string text = "ab"; ///< of every chunk, as JSON string contents
+};
+
+/// Events of the backend whose default path is `target`: SSE with its framing, or WebSocket frames.
+/// `lane` names the request there.
+struct dialect {
+  std::string target, lane;
+
+  bool websocket() const { return target == "/v1/stream" || target == "/v1/responses"; }
+  /// The role, in a chat.
+  std::string opening() const;
+  /// Chunk number i; a backend whose end is part of its last chunk puts it there.
+  std::string chunk(const script& s, int i) const;
+  std::string end(const script& s) const; ///< may be several events, or nothing
+  std::string error() const;
+  std::string whole(const script& s) const;
+};
+
+} // namespace twill::tests

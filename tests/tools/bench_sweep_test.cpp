@@ -1,0 +1,306 @@
+// twill-bench sweep and compare: the grid, resuming, the tables and charts.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <unistd.h>
+
+#include "tests/catch.hpp"
+#include "tests/tools/bench_drive.hpp"
+#include "tests/tools/bench_server.hpp"
+#include "tools/twill-bench/engine/text.hpp"
+#include "tools/twill-bench/report/html.hpp"
+#include "tools/twill-bench/report/write_file.hpp"
+#include "tools/twill-bench/sweep/compare.hpp"
+#include "tools/twill-bench/sweep/file.hpp"
+#include "tools/twill-bench/sweep/pace.hpp"
+#include "tools/twill-bench/sweep/runner.hpp"
+#include "tools/twill-bench/sweep/tables.hpp"
+
+using namespace twill::bench;
+using twill::tests::bench_server;
+using twill::tests::options_for;
+using twill::tests::script;
+
+namespace {
+
+/// A folder that goes with the test.
+struct scratch {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("twill-bench-test-" + std::to_string(getpid()));
+  scratch() { std::filesystem::create_directories(path); }
+  ~scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
+phase_figures phase(double requests_per_s, double output_tokens) {
+  phase_figures out;
+  out.asked = out.completed = 4;
+  out.requests_per_s = requests_per_s;
+  out.output_tokens = output_tokens;
+  out.output_tokens_per_s = requests_per_s * output_tokens;
+  out.ms_per_token = 6.125;
+  out.ms_per_output_token = 12.25;
+  out.duration_s = 2;
+  return out;
+}
+
+sweep small_sweep() {
+  sweep out;
+  out.setup.backend = "openai";
+  out.setup.model = "m";
+  out.setup.title = "A <model> & more";
+  out.setup.hardware = "two cores";
+  out.setup.server = "twilld";
+  out.setup.latency_requests = 2;
+  out.setup.throughput_requests = 4;
+  out.cells = sweep_grid({128, 512}, {128, 2048}, 2048);
+  out.cells[0].latency = phase(1, 128);
+  out.cells[0].throughput = phase(6.7749, 128);
+  out.cells[2].latency = phase(0, 0);
+  out.cells[2].latency->completed = 0;
+  out.cells[2].latency->failed = 4;
+  out.cells[2].latency->first_error = "http_500: no";
+  return out;
+}
+
+sweep_order order_for(const bench_server& server, const scratch& folder) {
+  sweep_order order;
+  order.base = options_for(server, "openai");
+  order.base.n_warmups = 1;
+  order.input_lengths = {7};
+  order.output_lengths = {4, 5000};
+  order.state_path = (folder.path / "sweep.json").string();
+  order.show_progress = false;
+  order.setup.backend = "openai";
+  order.setup.latency_requests = 2;
+  order.setup.throughput_requests = 6;
+  return order;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("a grid marks the cells beyond the context limit") {
+  const auto cells = sweep_grid({128, 2048}, {128, 2048}, 4000);
+  REQUIRE(cells.size() == 4);
+  CHECK(cells[1].skipped.empty());
+  CHECK(cells[3].skipped == "context limit 4000");
+  CHECK(cells[3].done());
+  CHECK(sweep_grid({2048}, {2048}, 0)[0].skipped.empty());
+}
+
+TEST_CASE("a sweep's file reads back as it was written") {
+  const sweep before = small_sweep();
+  const std::string text = sweep_json(before);
+  CHECK(is_sweep(text));
+  const sweep after = read_sweep(text, "x");
+  CHECK(sweep_json(after) == text);
+  CHECK(after.cells[0].throughput->requests_per_s == Approx(6.7749));
+  CHECK(after.cells[2].latency->first_error == "http_500: no");
+  CHECK_FALSE(after.cells[2].throughput);
+  CHECK_FALSE(is_sweep("{}"));
+  CHECK_THROWS_AS(read_sweep("{}", "x"), std::runtime_error);
+  CHECK_THROWS_AS(read_sweep(text.substr(0, text.size() / 2), "x"), std::runtime_error);
+  sweep_setup other = before.setup;
+  CHECK(setup_conflict(before.setup, other).empty());
+  other.title = "another";
+  CHECK(setup_conflict(before.setup, other).empty());
+  other.seed = 3;
+  CHECK(setup_conflict(before.setup, other) == "seed is 0 there and 3 here");
+}
+
+TEST_CASE("a sweep measures both phases of each cell and resumes where it stopped") {
+  const scratch folder;
+  bench_server server([](int i) {
+    script s;
+    s.status = i < 2 ? 500 : 200; // the warm-up and the first request of the first phase
+    s.first_ms = 2;
+    return s;
+  });
+  sweep_order order = order_for(server, folder);
+  const sweep first = run_sweep(order);
+  REQUIRE(first.cells.size() == 2);
+  CHECK(first.setup.model == "scripted");
+  CHECK(first.setup.context_limit == 4096);
+  CHECK(first.cells[1].skipped == "context limit 4096");
+  const sweep_cell& cell = first.cells[0];
+  REQUIRE(cell.latency);
+  REQUIRE(cell.throughput);
+  CHECK(cell.latency->completed == 1);
+  CHECK(cell.latency->failed == 1);
+  CHECK(has(cell.latency->first_error, "http_500"));
+  CHECK(cell.latency->concurrency == 1);
+  CHECK(cell.throughput->completed == 6);
+  CHECK(cell.throughput->output_tokens == 4);
+  CHECK(cell.throughput->concurrency >= 4);
+  CHECK(server.counts().requests == 1 + 2 + 6);
+
+  order.output_lengths = {4, 8}; // one more cell: only that is measured
+  const sweep second = run_sweep(order);
+  REQUIRE(second.cells.size() == 3);
+  CHECK(second.cells[0].latency->failed == 1);
+  CHECK(second.cells[1].throughput->completed == 6);
+  CHECK(second.cells[1].throughput->context_limited == 6); // the script sends four tokens
+  CHECK(server.counts().requests == 9 + 1 + 2 + 6);
+
+  order.base.seed = order.setup.seed = 1;
+  CHECK_THROWS_AS(run_sweep(order), std::runtime_error);
+  order.fresh = true;
+  CHECK(run_sweep(order).cells.size() == 2);
+  std::vector<std::string> bodies = server.bodies();
+  std::sort(bodies.begin(), bodies.end());
+  CHECK(std::adjacent_find(bodies.begin(), bodies.end()) == bodies.end()); // no prompt twice
+}
+
+TEST_CASE("a phase in which nothing succeeded is measured again") {
+  const scratch folder;
+  bench_server server([](int i) {
+    script s;
+    s.status = i < 8 ? 503 : 200;
+    return s;
+  });
+  sweep_order order = order_for(server, folder);
+  order.base.n_warmups = 0;
+  order.output_lengths = {4};
+  CHECK(run_sweep(order).cells[0].throughput->completed == 0);
+  const sweep again = run_sweep(order);
+  CHECK(again.cells[0].latency->completed == 2);
+  CHECK(again.cells[0].throughput->completed == 6);
+}
+
+TEST_CASE("the Markdown table has the published columns, and says what is missing") {
+  const std::string text = sweep_markdown(small_sweep(), "svg");
+  CHECK(has(text, "| Input Length | Output Length | Throughput (requests/s) | Throughput (output "
+                  "token/s) | Average latency per token (ms) | Average latency per output token "
+                  "(ms) |"));
+  CHECK(has(text, "| 128 | 128 | 6.77 | 867.19 | 6.12 | 12.25 |"));
+  CHECK(has(text, "| 128 | 2048 | skipped | skipped | skipped | skipped |"));
+  CHECK(has(text, "| 512 | 128 | not run | not run | failed | failed |"));
+  CHECK(has(text, "Skipped: context limit 2048"));
+  CHECK(has(text, "http_500: no"));
+  CHECK(has(text, "## two cores"));
+  const std::string csv = sweep_csv(small_sweep());
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 4);
+  CHECK(has(csv, "128,128,throughput,4,4,0,0,0,0,2.0000,0.0000,128.0000,6.7749,"));
+}
+
+TEST_CASE("charts break at missing values and escape their texts") {
+  const auto charts = sweep_charts(small_sweep());
+  REQUIRE(charts.size() == 4);
+  CHECK(charts[0].first == "throughput-req");
+  const chart& one = charts[0].second;
+  REQUIRE(one.series.size() == 2);
+  CHECK(one.places == std::vector<std::string>{"128", "2048"});
+  CHECK(*one.series[0].values[0] == Approx(6.7749));
+  CHECK_FALSE(one.series[0].values[1]);
+  const std::string svg = svg_chart(one);
+  CHECK(has(svg, "A &lt;model&gt; &amp; more"));
+  CHECK_FALSE(has(svg, "nan"));
+  CHECK(has(svg, "</svg>"));
+  CHECK(has(svg_chart({}), "</svg>"));
+}
+
+TEST_CASE("a page holds the tables and charts of its run, and nothing from outside") {
+  const std::string text = sweep_page(small_sweep());
+  std::size_t charts = 0;
+  for (std::size_t at = text.find("<svg"); at != std::string::npos; at = text.find("<svg", at + 1))
+    ++charts;
+  CHECK(charts == 4);
+  CHECK(has(text, "<title>A &lt;model&gt; &amp; more</title>"));
+  CHECK_FALSE(has(text, "src="));
+  CHECK_FALSE(has(text, "href="));
+
+  run_outcome run;
+  run.duration_s = 2.5;
+  record one;
+  one.how = outcome::completed;
+  one.has_ttft = true;
+  one.ttft_s = 0.5;
+  one.itl_s = {1.0f};
+  one.latency_s = 1.5;
+  one.output_tokens = 4;
+  run.records = {one};
+  const serve_options options;
+  const serve_metrics m = compute_metrics(run, options);
+  const report_input in{options, run, m, "20260101-000000", {}};
+  const auto drawn = serve_charts(in);
+  REQUIRE(drawn.size() == 3);
+  REQUIRE(drawn[0].places.size() == 3);
+  CHECK(*drawn[0].series[0].values[0] == Approx(2));
+  CHECK(*drawn[0].series[0].values[1] == Approx(2));
+  CHECK(*drawn[1].series[0].values[0] == Approx(500));
+  CHECK_FALSE(drawn[2].series[0].values[2]);
+  CHECK(has(serve_page(in, {"a <remark>"}, {}), "a &lt;remark&gt;"));
+}
+
+TEST_CASE("the time left is that of the phases not measured yet") {
+  sweep of;
+  of.setup.latency_requests = 1;
+  of.setup.throughput_requests = 10;
+  of.cells = sweep_grid({0}, {100, 200}, 0);
+  CHECK(seconds_left(of, of.cells[0], false) == 0);
+  of.cells[0].latency = phase(1, 100);
+  of.cells[0].latency->duration_s = 5;
+  // 200 tokens at 20/s; the throughput phases borrow that speed: 2000 tokens of the other cell
+  CHECK(seconds_left(of, of.cells[0], true) == Approx(10 + 100));
+  of.cells[0].throughput = phase(1, 100);
+  of.cells[0].throughput->duration_s = 10;
+  CHECK(seconds_left(of, of.cells[1], false) == Approx(20));
+}
+
+TEST_CASE("sweeps side by side have ratios, but none of requests that differ in length") {
+  named_sweep a{"a", small_sweep()}, b{"b", small_sweep()};
+  b.figures.cells[0].throughput = phase(13.5498, 128);
+  std::string text = compare_sweeps({a, b}, {reference_sweep("baichuan2-13b-gptq")});
+  CHECK(has(text, "| 128 | 128 | 6.77 | 13.55 | 2.00 | 6.77 |")); // the reference: 6.77 as well
+  CHECK(has(text, "Baichuan2-13B GPTQ, vLLM 0.2.7, A100 40G"));
+  CHECK_FALSE(has(text, "WARNING"));
+  b.figures.cells[0].throughput = phase(13.5498, 100);
+  b.figures.setup.throughput_requests = 64;
+  text = compare_sweeps({a, b}, {});
+  CHECK(has(text, "| 128 | 128 | 6.77 | 13.55 | lengths differ |"));
+  CHECK(has(text, "WARNING: b had another throughput load"));
+  CHECK(compare_charts({a, b})[0].second.places.size() == 4);
+  for (const std::string& name : reference_names())
+    CHECK(reference_sweep(name).figures.cells.size() >= 15);
+}
+
+TEST_CASE("results of serve compare key by key") {
+  const std::string a = R"({"request_throughput":2,"mean_ttft_ms":10,"date":"x","failed":0})";
+  const std::string b = R"({"request_throughput":5,"mean_ttft_ms":8})";
+  const std::string text = compare_serves({{"a", a}, {"b", b}});
+  CHECK(has(text, "| request_throughput | 2.00 | 5.00 | 2.50 |"));
+  CHECK(has(text, "| mean_ttft_ms | 10.00 | 8.00 | 0.80 |"));
+  CHECK(has(text, "| failed | 0.00 | | |"));
+  CHECK_THROWS_AS(compare_serves({{"a", "{}"}}), std::runtime_error);
+}
+
+TEST_CASE("a result file is replaced whole, and a folder in its place is an error") {
+  const scratch folder;
+  const std::string path = (folder.path / "deep" / "x.json").string();
+  write_file(path, "one");
+  write_file(path, "two");
+  CHECK(read_file(path) == "two");
+  CHECK_FALSE(std::filesystem::exists(path + ".new"));
+  CHECK_THROWS_AS(write_file((folder.path / "deep").string(), "x"), std::runtime_error);
+  CHECK_THROWS_AS(read_file(path + "none"), std::runtime_error);
+  if (std::filesystem::exists("/dev/full")) {
+    std::filesystem::create_symlink("/dev/full", path + ".new");
+    CHECK_THROWS_AS(write_file(path, "three"), std::runtime_error);
+    CHECK(read_file(path) == "two");
+  }
+}
+
+TEST_CASE("times are told in words") {
+  CHECK(duration_text(45.4) == "45 s");
+  CHECK(duration_text(720) == "12 min");
+  CHECK(duration_text(11100) == "3 h 05 min");
+}

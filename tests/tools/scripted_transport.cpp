@@ -1,0 +1,99 @@
+#include "tests/tools/scripted_transport.hpp"
+
+#include <boost/asio/awaitable.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "tools/twill-bench/engine/deadline.hpp"
+#include "tools/twill-bench/engine/sse_parser.hpp"
+
+namespace twill::tests {
+namespace {
+
+namespace asio = boost::asio;
+using bench::exchange;
+
+class transport_by_script final : public bench::transport {
+public:
+  transport_by_script(asio::io_context& context, bench::route where, made_up_time& time,
+                      std::function<script(int)> plan)
+      : context_(context), route_(std::move(where)), time_(time), plan_(std::move(plan)) {}
+
+  asio::awaitable<bool> open(std::string&) override { co_return true; }
+
+  asio::awaitable<void> perform(exchange& what, std::string) override {
+    const script s = plan_(next_++);
+    const auto timer = time_.make_alarm(context_);
+    waiting_.insert(timer.get());
+    co_await play(what, s, *timer);
+    waiting_.erase(timer.get());
+    what.ended();
+  }
+
+  void interrupt() override {
+    interrupted_ = true;
+    for (bench::alarm* each : waiting_)
+      each->cancel();
+  }
+  void close() override {}
+
+private:
+  asio::awaitable<void> play(exchange& what, const script& s, bench::alarm& timer) {
+    const dialect how{route_.path, std::to_string(what.id())};
+    if (s.status != 200) co_return what.refused(s.status, R"({"error":{"message":"no"}})");
+    for (int i = 0; i < s.n_chunks; ++i) {
+      if (i == s.cut_after) co_return what.fail("reset", "scripted cut");
+      if (i == s.error_after) co_return feed(what, how, how.error());
+      if (!co_await reach(what, timer, i == 0 ? s.first_ms : s.gap_ms)) co_return;
+      feed(what, how, how.chunk(s, i));
+      if (what.cancel_due()) co_return what.cancelled();
+    }
+    const std::string end = s.end_mark ? how.end(s) : "";
+    if (!end.empty() && co_await reach(what, timer, s.end_ms)) feed(what, how, end);
+  }
+
+  /// False when the exchange had its outcome before that moment.
+  asio::awaitable<bool> reach(exchange& what, bench::alarm& timer, int after_ms) {
+    if (what.cancel_due()) what.cancelled();
+    const auto deadline = bench::deadline_of(what, route_.timeout);
+    const auto when = time_.now() + std::chrono::milliseconds(after_ms);
+    co_await timer.wait_until(std::min(when, deadline));
+    if (interrupted_)
+      what.interrupted();
+    else if (deadline < when)
+      bench::deadline_passed(what, route_.timeout);
+    co_return !what.finished();
+  }
+
+  void feed(exchange& what, const dialect& how, const std::string& text) const {
+    if (how.websocket()) return what.event(text, time_.now());
+    bench::sse_parser events;
+    events.feed(text, [&](std::string_view data) {
+      what.event(data, time_.now());
+      return true;
+    });
+  }
+
+  asio::io_context& context_;
+  bench::route route_;
+  made_up_time& time_;
+  std::function<script(int)> plan_;
+  std::set<bench::alarm*> waiting_;
+  int next_ = 0;
+  bool interrupted_ = false;
+};
+
+} // namespace
+
+bench::transport_factory scripted_transport(made_up_time& time, std::function<script(int)> plan) {
+  return [&time, plan = std::move(plan)](asio::io_context& context, const bench::route& where,
+                                         const bench::protocol&) {
+    return std::make_unique<transport_by_script>(context, where, time, plan);
+  };
+}
+
+} // namespace twill::tests

@@ -1,0 +1,16 @@
+// scripted_transport: a server and the way to it in one object, without sockets: it feeds
+// exchanges what a backend would send, at the scripted moments of its timekeeper.
+#pragma once
+
+#include <functional>
+
+#include "tests/tools/bench_dialects.hpp"
+#include "tests/tools/made_up_time.hpp"
+#include "tools/twill-bench/engine/transport.hpp"
+
+namespace twill::tests {
+
+/// `plan(i)` is the script of the i-th request.
+bench::transport_factory scripted_transport(made_up_time& time, std::function<script(int)> plan);
+
+} // namespace twill::tests

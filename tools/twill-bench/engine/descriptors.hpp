@@ -1,0 +1,22 @@
+// descriptors: how many sockets this process may open.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <cstddef>
+
+namespace twill::bench {
+
+/// Raises the soft limit to the hard one; returns what then is the limit.
+inline std::size_t raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  if (limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    getrlimit(RLIMIT_NOFILE, &limit);
+  }
+  return static_cast<std::size_t>(limit.rlim_cur);
+}
+
+} // namespace twill::bench

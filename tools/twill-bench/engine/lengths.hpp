@@ -1,0 +1,18 @@
+// lengths: how long prompts and outputs are. Pure but for the random source.
+#pragma once
+
+#include <cstdint>
+
+#include "tools/twill-bench/engine/random.hpp"
+
+namespace twill::bench {
+
+struct length_kind {
+  double range_ratio = 0; ///< uniform in [mean * (1 - r), mean * (1 + r)]
+  double cv = 0;          ///< above 0: lognormal, standard deviation over mean
+};
+
+/// At least 1 token.
+std::int32_t draw_length(random_source& random, std::int32_t mean_tokens, const length_kind& kind);
+
+} // namespace twill::bench

@@ -1,0 +1,137 @@
+#include "tools/twill-bench/engine/load_run.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "tools/twill-bench/engine/arrivals.hpp"
+#include "tools/twill-bench/engine/conversation.hpp"
+#include "tools/twill-bench/engine/descriptors.hpp"
+#include "tools/twill-bench/engine/held_signals.hpp"
+#include "tools/twill-bench/engine/text.hpp"
+
+namespace twill::bench {
+namespace {
+
+/// Waits for /v1/models to list it; without --ready-check-timeout-sec it is asked once.
+model_facts find_model(control_client& client, const serve_options& options) {
+  const auto until = clock::now() + options.ready_timeout;
+  for (;;) {
+    const reply answer = client.get("/v1/models");
+    if (auto facts = read_models(answer.body, options.model)) return *facts;
+    if (clock::now() < until) { // not up, or still loading
+      std::this_thread::sleep_for(std::chrono::milliseconds(250));
+      continue;
+    }
+    if (answer.status == 0)
+      throw std::runtime_error("cannot reach " + options.base_url + ": " + answer.error);
+    if (!options.model.empty()) return {options.model, {}, {}};
+    throw std::runtime_error("the server lists no model (GET /v1/models: status " +
+                             std::to_string(answer.status) + "); give --model");
+  }
+}
+
+} // namespace
+
+load_run::load_run(serve_options options, progress_style progress)
+    : options_(std::move(options)), progress_(std::move(progress)),
+      client_(options_.base_url, options_.headers), facts_(find_model(client_, options_)),
+      tokens_(client_, facts_.id) {
+  options_.model = facts_.id;
+  raise_descriptor_limit(); // a socket for every request in flight
+  dialect_ = make_protocol(options_);
+  engine_ = std::make_unique<engine>(options_, *dialect_);
+}
+
+workload load_run::prompts(std::size_t n, std::uint64_t stream) {
+  const workload_source source{options_, dialect_->takes_ids(), facts_, tokens_,
+                               [] { return held_signals::pending(); }};
+  return make_workload(source, n, stream);
+}
+
+run_outcome load_run::drive(const std::vector<prompt>& what, const std::vector<double>& due_s,
+                            run_guard* guard) {
+  progress_counts counts;
+  counts.total = what.size();
+  std::atomic<bool> stopped{false};
+  const auto tick = [&](double elapsed_s) {
+    const auto order = guard->ask(elapsed_s, counts);
+    if (order == run_guard::order::close) engine_->close_intake();
+    if (order == run_guard::order::stop) engine_->stop();
+  };
+  run_outcome out;
+  {
+    watcher watching(
+        counts, progress_,
+        [&] {
+          stopped = true;
+          engine_->stop();
+        },
+        guard ? std::function<void(double)>(tick) : nullptr);
+    out = engine_->run(what, due_s, options_.max_concurrency, counts);
+  }
+  // The watcher may take a signal when the last request is over: it must not be lost.
+  out.interrupted = stopped;
+  if (guard) out.ended_early = guard->reason();
+  return out;
+}
+
+void load_run::check_ready() {
+  const auto until = clock::now() + options_.ready_timeout;
+  const workload one = prompts(1, ready_check_prompts);
+  for (;;) {
+    const run_outcome tried = drive(one.prompts, {0.0});
+    const record& seen = tried.records.front();
+    if (seen.how == outcome::completed || seen.how == outcome::cancelled || tried.interrupted)
+      return;
+    if (clock::now() >= until)
+      throw std::runtime_error("the test request failed: " + seen.error_kind + ": " + seen.error);
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
+bool load_run::warm_up() {
+  if (options_.n_warmups == 0) return true;
+  const workload warm = prompts(options_.n_warmups, warm_up_prompts);
+  return !drive(warm.prompts, std::vector<double>(warm.prompts.size(), 0.0)).interrupted;
+}
+
+/// When each prompt is due; turns of a conversation follow from their first.
+std::vector<double> load_run::due_times(const workload& load) const {
+  if (!load.due_s.empty()) return load.due_s;
+  random_source random(options_.seed);
+  const std::vector<std::size_t> starts = conversation_starts(load.prompts);
+  const auto of_starts =
+      options_.ramp.empty()
+          ? arrival_times_s(starts.size(), options_.request_rate_per_s, options_.burstiness, random)
+          : ramp_times_s(starts.size(),
+                         {options_.ramp_start_per_s, options_.ramp_end_per_s,
+                          options_.ramp == "exponential"},
+                         options_.burstiness, random);
+  std::vector<double> out(load.prompts.size(), 0.0);
+  for (std::size_t c = 0; c < starts.size(); ++c)
+    std::fill(out.begin() + std::ptrdiff_t(starts[c]), out.end(), of_starts[c]);
+  return out;
+}
+
+load_result load_run::measure() {
+  const workload load = prompts(options_.n_prompts, measured_prompts);
+  const std::vector<double> due_s = due_times(load);
+  run_guard guard(options_, due_s);
+  load_result out;
+  {
+    scraper server(options_.base_url, options_.headers, options_.scrape_interval);
+    out.outcome = drive(load.prompts, due_s, &guard);
+    out.server_metrics = server.finish();
+  }
+  out.metrics = compute_metrics(out.outcome, options_);
+  out.remarks = load.remarks;
+  out.date = date_text();
+  return out;
+}
+
+} // namespace twill::bench

@@ -1,0 +1,60 @@
+// shard: one I/O thread of the engine: its context, its connections, its share of the workers.
+//
+// open() and run() block the thread that calls them; stop() and
+// close_intake() may be called from any thread. A worker
+// takes the next conversation (mostly one request) and runs its turns, each when it is due.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "tools/twill-bench/engine/job.hpp"
+#include "tools/twill-bench/engine/timekeeper.hpp"
+#include "tools/twill-bench/engine/transport.hpp"
+
+namespace twill::bench {
+
+class shard {
+public:
+  shard(timekeeper& time, const transport_factory& make_transport, const route& where,
+        const protocol& dialect);
+  ~shard();
+
+  /// Throws std::runtime_error when the shared sockets can't be opened.
+  void open();
+  /// Runs n_workers workers until the workload is used up.
+  void run(job& work, std::size_t n_workers);
+  /// Running exchanges end as interrupted, sleeping workers wake.
+  void stop();
+  /// Sleeping workers wake; what runs goes on.
+  void close_intake();
+
+  double cpu_s() const { return cpu_s_; }                         ///< of the latest run()
+  const std::vector<double>& lags_ms() const { return lags_ms_; } ///< of its heartbeats
+
+private:
+  boost::asio::awaitable<void> worker(job& work);
+  boost::asio::awaitable<void> converse(job& work, std::size_t first, std::size_t last,
+                                        alarm& timer);
+  boost::asio::awaitable<void> one(job& work, std::size_t i, const prompt& what);
+  boost::asio::awaitable<void> sleep_until(alarm& timer, clock::time_point when);
+  boost::asio::awaitable<void> measure_lag();
+
+  timekeeper& time_;
+  boost::asio::io_context context_{1};
+  std::unique_ptr<alarm> beat_;
+  std::unique_ptr<transport> wire_;
+  std::set<alarm*> sleeping_;
+  std::vector<double> lags_ms_;
+  std::size_t workers_ = 0;
+  double cpu_s_ = 0;
+  bool fresh_beat_ = true;
+  bool closing_ = false;
+};
+
+} // namespace twill::bench

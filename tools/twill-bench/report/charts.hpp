@@ -1,0 +1,18 @@
+// charts: writes charts as SVG, and as PNG where a converter is installed.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/twill-bench/report/svg_chart.hpp"
+
+namespace twill::bench {
+
+/// NAME.svg for each chart, and NAME.png by rsvg-convert, inkscape or ImageMagick, whichever is
+/// found on PATH first. Returns what to tell the user about PNG. Throws std::runtime_error for a
+/// file that can't be written.
+std::string write_charts(const std::string& folder,
+                         const std::vector<std::pair<std::string, chart>>& charts);
+
+} // namespace twill::bench

@@ -1,0 +1,204 @@
+#include "tools/twill-bench/report/html.hpp"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <thread>
+
+#include "tools/twill-bench/engine/stats.hpp"
+#include "tools/twill-bench/engine/text.hpp"
+#include "tools/twill-bench/sweep/tables.hpp"
+
+namespace twill::bench {
+namespace {
+
+constexpr std::size_t most_slices = 120;
+
+std::string page(const std::string& title, const std::string& body) {
+  return "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
+         escape_markup(title) +
+         "</title>\n<style>body{font:15px/1.45 sans-serif;max-width:60em;margin:2em auto;"
+         "padding:0 1em}table{border-collapse:collapse}td,th{border:1px solid #ccc;"
+         "padding:.2em .6em;text-align:right}th{background:#f3f3f3}svg{max-width:100%;height:auto}"
+         "pre{background:#f3f3f3;padding:1em;overflow:auto}</style></head>\n<body>\n<h1>" +
+         escape_markup(title) + "</h1>\n" + body + "<p>twill-bench " TWILL_VERSION "</p>\n" +
+         "</body></html>\n";
+}
+
+std::string list(const std::vector<std::string>& lines) {
+  std::string out = "<ul>\n";
+  for (const std::string& line : lines)
+    out += "<li>" + escape_markup(line) + "</li>\n";
+  return out + "</ul>\n";
+}
+
+std::string rows(const std::vector<std::vector<std::string>>& all) {
+  std::string out = "<table>\n";
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string tag = i == 0 ? "th" : "td";
+    out += "<tr>";
+    for (const std::string& field : all[i])
+      out += "<" + tag + ">" + escape_markup(field) + "</" + tag + ">";
+    out += "</tr>\n";
+  }
+  return out + "</table>\n";
+}
+
+/// Seconds cut into at most `most_slices` slices of whole seconds.
+struct slices {
+  double length_s = 1;
+  std::size_t n = 1;
+
+  explicit slices(double duration_s) {
+    length_s = std::max(1.0, std::ceil(duration_s / double(most_slices)));
+    n = static_cast<std::size_t>(std::max(0.0, duration_s) / length_s) + 1;
+  }
+  std::size_t of(double at_s) const {
+    return std::min(n - 1, static_cast<std::size_t>(std::max(0.0, at_s) / length_s));
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    for (std::size_t i = 0; i < n; ++i)
+      out.push_back(fixed(double(i) * length_s, 0));
+    return out;
+  }
+};
+
+std::vector<std::optional<double>> medians(const std::vector<std::vector<double>>& of) {
+  std::vector<std::optional<double>> out;
+  for (const auto& values : of)
+    out.push_back(values.empty() ? std::nullopt : std::optional(percentile(values, 50)));
+  return out;
+}
+
+std::vector<std::vector<std::string>> machine_facts() {
+  std::vector<std::vector<std::string>> out{{"machine", ""}};
+  utsname name{};
+  if (uname(&name) == 0)
+    out.push_back({"system", std::string(name.sysname) + " " + name.release + " " + name.machine});
+  std::ifstream cpus("/proc/cpuinfo");
+  for (std::string line; std::getline(cpus, line);)
+    if (line.rfind("model name", 0) == 0) {
+      out.push_back({"processor", line.substr(std::min(line.size(), line.find(':') + 2))});
+      break;
+    }
+  out.push_back({"cores", std::to_string(std::thread::hardware_concurrency())});
+  return out;
+}
+
+chart over_time(const slices& when, const std::string& title, const std::string& unit) {
+  chart out;
+  out.title = title;
+  out.x_title = "time since the start (s)";
+  out.y_title = unit;
+  out.places = when.names();
+  return out;
+}
+
+} // namespace
+
+std::vector<chart> serve_charts(const report_input& in) {
+  const slices when(in.run.duration_s);
+  std::vector<double> tokens(when.n, 0.0);
+  std::vector<std::vector<double>> ttft(when.n), e2el(when.n);
+  for (const record& one : in.run.records) {
+    if (one.how != outcome::completed) continue;
+    const double weight = double(one.output_tokens) / double(one.itl_s.size() + 1);
+    double at = one.start_s + (one.has_ttft ? one.ttft_s : one.latency_s);
+    tokens[when.of(at)] += weight / when.length_s;
+    for (const float gap : one.itl_s)
+      tokens[when.of(at += double(gap))] += weight / when.length_s;
+    if (one.has_ttft) ttft[when.of(one.start_s)].push_back(one.ttft_s * 1e3);
+    e2el[when.of(one.start_s)].push_back(one.latency_s * 1e3);
+  }
+  chart rate = over_time(when, "Output tokens over time", "tokens/s");
+  rate.series = {{"output tokens/s", {tokens.begin(), tokens.end()}}};
+  chart first = over_time(when, "Time to first token over time", "ms");
+  first.series = {{"median TTFT", medians(ttft)}};
+  chart whole = over_time(when, "End-to-end latency over time", "ms");
+  whole.series = {{"median E2EL", medians(e2el)}};
+  return {rate, first, whole};
+}
+
+std::vector<chart> server_charts(const scrape_log& server) {
+  std::vector<chart> out;
+  for (const auto& [name, series] : server) {
+    const auto& points = series.points;
+    const auto changed = [&](const auto& point) { return point.second != points[0].second; };
+    if (!std::any_of(points.begin(), points.end(), changed)) continue;
+    chart one;
+    one.title = name;
+    one.x_title = "time since the start (s)";
+    one.y_title = series.counter ? "per second" : "";
+    one.series = {{name, {}}};
+    const std::size_t step = points.size() / most_slices + 1;
+    for (std::size_t i = series.counter ? step : 0; i < points.size(); i += step) {
+      one.places.push_back(fixed(points[i].first, 0));
+      const double span_s = series.counter ? points[i].first - points[i - step].first : 1;
+      const double before = series.counter ? points[i - step].second : 0;
+      one.series[0].values.emplace_back((points[i].second - before) / std::max(1e-9, span_s));
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::string serve_page(const report_input& in, const std::vector<std::string>& remarks,
+                       const scrape_log& server) {
+  const serve_options& o = in.options;
+  const std::string rate =
+      std::isinf(o.request_rate_per_s) ? "no limit" : fixed(o.request_rate_per_s, 3) + "/s";
+  std::string body = "<pre>" + escape_markup(report_table(in) + repeats_table(in.repeats)) +
+                     "</pre>\n" + list(remarks);
+  for (const chart& each : serve_charts(in))
+    body += svg_chart(each);
+  body +=
+      "<h2>What was asked</h2>\n" +
+      rows({{"option", "value"},
+            {"server", o.base_url},
+            {"backend", o.backend},
+            {"model", o.model},
+            {"requests", std::to_string(o.n_prompts)},
+            {"request rate", rate},
+            {"most in flight", o.max_concurrency ? std::to_string(o.max_concurrency) : "no limit"},
+            {"input tokens", std::to_string(o.input_tokens)},
+            {"output tokens", std::to_string(o.output_tokens)},
+            {"data set", o.prompt.empty() ? o.dataset : "one fixed text"},
+            {"ignore_eos", o.ignore_eos ? "yes" : "no"},
+            {"seed", std::to_string(o.seed)},
+            {"date", in.date}});
+  body += "<h2>Where the client ran</h2>\n" + rows(machine_facts());
+  const std::vector<chart> told = server_charts(server);
+  if (!told.empty()) body += "<h2>The server's metrics</h2>\n";
+  for (const chart& each : told)
+    body += svg_chart(each);
+  return page(o.model + ": " + o.backend + ", " + in.date, body);
+}
+
+std::string sweep_page(const sweep& of) {
+  std::vector<std::string> head{"Input Length", "Output Length"};
+  for (const sweep_metric& metric : sweep_metrics())
+    head.emplace_back(metric.heading);
+  std::vector<std::vector<std::string>> table{head};
+  for (const sweep_cell& cell : of.cells) {
+    std::vector<std::string> row{std::to_string(cell.input_tokens),
+                                 std::to_string(cell.output_tokens)};
+    for (const sweep_metric& metric : sweep_metrics()) {
+      const auto value = value_of(cell, metric);
+      row.push_back(value ? fixed(*value, 2) : !cell.skipped.empty() ? "skipped" : "none");
+    }
+    table.push_back(std::move(row));
+  }
+  const sweep_setup& s = of.setup;
+  std::string body = "<p>" + escape_markup(s.server.empty() ? s.backend : s.server) + ", " +
+                     escape_markup(s.hardware.empty() ? "hardware not told" : s.hardware) + ", " +
+                     escape_markup(s.date) + "</p>\n" + rows(table) + list(sweep_remarks(of));
+  for (const auto& [name, each] : sweep_charts(of))
+    body += svg_chart(each);
+  return page(s.title, body);
+}
+
+} // namespace twill::bench

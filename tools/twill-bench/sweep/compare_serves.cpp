@@ -1,0 +1,62 @@
+// The result files of `serve`, or of any tool that writes vLLM's keys, side by side.
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+
+#include <stdexcept>
+#include <string_view>
+
+#include "tools/twill-bench/engine/text.hpp"
+#include "tools/twill-bench/sweep/compare.hpp"
+
+namespace twill::bench {
+namespace {
+
+namespace json = boost::json;
+
+/// Latencies by their ending; the rest by name.
+bool is_figure(std::string_view key) {
+  constexpr std::string_view ms = "_ms";
+  if (key.size() > ms.size() && key.substr(key.size() - ms.size()) == ms) return true;
+  for (const std::string_view known :
+       {"num_prompts", "max_concurrency", "duration", "completed", "failed", "total_input_tokens",
+        "total_output_tokens", "request_throughput", "request_goodput", "output_throughput",
+        "total_token_throughput", "max_output_tokens_per_s", "max_concurrent_requests"})
+    if (key == known) return true;
+  return false;
+}
+
+} // namespace
+
+std::string compare_serves(const std::vector<std::pair<std::string, std::string>>& named_texts) {
+  std::vector<json::object> runs;
+  std::string out = "| |", rule = "| :--- |";
+  for (const auto& [name, text] : named_texts) {
+    boost::system::error_code error;
+    const json::value root = json::parse(text, error);
+    if (error || !root.is_object() || !root.as_object().contains("request_throughput"))
+      throw std::runtime_error(name + ": no result of serve (it has no request_throughput)");
+    out += " " + name + " |" + (runs.empty() ? "" : " / " + named_texts[0].first + " |");
+    rule += runs.empty() ? " ---: |" : " ---: | ---: |";
+    runs.push_back(root.as_object());
+  }
+  out += "\n" + rule + "\n";
+  for (const auto& member : runs[0]) {
+    if (!is_figure(member.key()) || !member.value().is_number()) continue;
+    const double first = member.value().to_number<double>();
+    out += "| " + std::string(member.key()) + " | " + fixed(first, 2) + " |";
+    for (std::size_t i = 1; i < runs.size(); ++i) {
+      const json::value* here = runs[i].if_contains(member.key());
+      if (here == nullptr || !here->is_number()) {
+        out += " | |";
+        continue;
+      }
+      const double value = here->to_number<double>();
+      out += " " + fixed(value, 2) + " | " + (first == 0 ? "" : fixed(value / first, 2)) + " |";
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+} // namespace twill::bench

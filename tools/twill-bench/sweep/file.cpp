@@ -1,0 +1,181 @@
+#include "tools/twill-bench/sweep/file.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <boost/json/value_to.hpp>
+
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+namespace twill::bench {
+namespace {
+
+namespace json = boost::json;
+using figure = std::pair<const char*, double phase_figures::*>;
+
+constexpr std::array<figure, 28> figures{{
+    {"asked", &phase_figures::asked},
+    {"completed", &phase_figures::completed},
+    {"failed", &phase_figures::failed},
+    {"stopped_early", &phase_figures::stopped_early},
+    {"context_limited", &phase_figures::context_limited},
+    {"lengths_counted_here", &phase_figures::counted_lengths},
+    {"input_mismatches", &phase_figures::input_mismatches},
+    {"concurrency", &phase_figures::concurrency},
+    {"duration", &phase_figures::duration_s},
+    {"mean_input_tokens", &phase_figures::input_tokens},
+    {"mean_output_tokens", &phase_figures::output_tokens},
+    {"request_throughput", &phase_figures::requests_per_s},
+    {"output_throughput", &phase_figures::output_tokens_per_s},
+    {"mean_latency_per_token_ms", &phase_figures::ms_per_token},
+    {"mean_latency_per_output_token_ms", &phase_figures::ms_per_output_token},
+    {"mean_ttft_ms", &phase_figures::mean_ttft_ms},
+    {"median_ttft_ms", &phase_figures::median_ttft_ms},
+    {"p99_ttft_ms", &phase_figures::p99_ttft_ms},
+    {"mean_tpot_ms", &phase_figures::mean_tpot_ms},
+    {"median_tpot_ms", &phase_figures::median_tpot_ms},
+    {"p99_tpot_ms", &phase_figures::p99_tpot_ms},
+    {"mean_itl_ms", &phase_figures::mean_itl_ms},
+    {"median_itl_ms", &phase_figures::median_itl_ms},
+    {"p99_itl_ms", &phase_figures::p99_itl_ms},
+    {"mean_e2el_ms", &phase_figures::mean_e2el_ms},
+    {"median_e2el_ms", &phase_figures::median_e2el_ms},
+    {"p99_e2el_ms", &phase_figures::p99_e2el_ms},
+    {"client_cpu_share", &phase_figures::client_cpu_share},
+}};
+
+/// Rounded, so that a file that is read and written again stays as it is (the reader of Boost.JSON
+/// may miss the last bit of a double).
+json::value number(double value) {
+  if (std::fabs(value) < 1e9) value = std::round(value * 1e6) / 1e6;
+  if (std::floor(value) == value && std::fabs(value) < 1e15)
+    return static_cast<std::int64_t>(value);
+  return value;
+}
+
+json::value phase_value(const std::optional<phase_figures>& of) {
+  if (!of) return nullptr;
+  json::object out;
+  for (const auto& [key, member] : figures)
+    out[key] = number((*of).*member);
+  out["first_error"] = of->first_error;
+  return out;
+}
+
+std::optional<phase_figures> read_phase(const json::value& from) {
+  if (!from.is_object()) return std::nullopt;
+  phase_figures out;
+  for (const auto& [key, member] : figures)
+    if (const json::value* found = from.as_object().if_contains(key))
+      out.*member = found->to_number<double>();
+  out.first_error = json::value_to<std::string>(from.at("first_error"));
+  return out;
+}
+
+std::string text(const json::object& from, const char* key) {
+  return json::value_to<std::string>(from.at(key));
+}
+
+sweep_setup read_setup(const json::object& from) {
+  sweep_setup out;
+  out.backend = text(from, "backend");
+  out.model = text(from, "model_id");
+  out.seed = from.at("seed").to_number<std::uint64_t>();
+  out.latency_requests = from.at("latency_requests").to_number<std::int64_t>();
+  out.throughput_requests = from.at("throughput_requests").to_number<std::int64_t>();
+  out.throughput_concurrency = from.at("throughput_concurrency").to_number<std::int64_t>();
+  out.ignore_eos = from.at("ignore_eos").as_bool();
+  out.request_extras = text(from, "request_extras");
+  out.title = text(from, "title");
+  out.server = text(from, "server");
+  out.hardware = text(from, "hardware");
+  out.date = text(from, "date");
+  out.context_limit = from.at("context_limit").to_number<std::int64_t>();
+  return out;
+}
+
+json::object setup_object(const sweep_setup& of) {
+  return {
+      {"backend", of.backend},
+      {"model_id", of.model},
+      {"seed", of.seed},
+      {"latency_requests", of.latency_requests},
+      {"throughput_requests", of.throughput_requests},
+      {"throughput_concurrency", of.throughput_concurrency},
+      {"ignore_eos", of.ignore_eos},
+      {"request_extras", of.request_extras},
+      {"title", of.title},
+      {"server", of.server},
+      {"hardware", of.hardware},
+      {"date", of.date},
+      {"context_limit", of.context_limit},
+  };
+}
+
+} // namespace
+
+std::string sweep_json(const sweep& of) {
+  // One line per cell, so that a diff of two files shows cells.
+  std::string out = "{\"twill_bench_sweep\":1,\"version\":\"" TWILL_VERSION "\",\"interrupted\":";
+  out += of.interrupted ? "true" : "false";
+  out += ",\n\"setup\":" + json::serialize(setup_object(of.setup)) + ",\n\"cells\":[";
+  for (std::size_t i = 0; i < of.cells.size(); ++i) {
+    const sweep_cell& cell = of.cells[i];
+    const json::object object{
+        {"input_len", cell.input_tokens},
+        {"output_len", cell.output_tokens},
+        {"skipped", cell.skipped.empty() ? json::value(nullptr) : json::value(cell.skipped)},
+        {"latency", phase_value(cell.latency)},
+        {"throughput", phase_value(cell.throughput)},
+    };
+    out += (i == 0 ? "\n" : ",\n") + json::serialize(object);
+  }
+  return out + "\n]}\n";
+}
+
+sweep read_sweep(const std::string& text_of_file, const std::string& name) {
+  try {
+    const json::value root = json::parse(text_of_file);
+    const json::object& all = root.as_object();
+    if (!all.contains("twill_bench_sweep")) throw std::runtime_error("it is no sweep's result");
+    sweep out;
+    out.interrupted = all.at("interrupted").as_bool();
+    out.setup = read_setup(all.at("setup").as_object());
+    for (const json::value& each : all.at("cells").as_array()) {
+      const json::object& from = each.as_object();
+      sweep_cell cell;
+      cell.input_tokens = from.at("input_len").to_number<std::int32_t>();
+      cell.output_tokens = from.at("output_len").to_number<std::int32_t>();
+      if (from.at("skipped").is_string()) cell.skipped = text(from, "skipped");
+      cell.latency = read_phase(from.at("latency"));
+      cell.throughput = read_phase(from.at("throughput"));
+      out.cells.push_back(std::move(cell));
+    }
+    return out;
+  } catch (const std::exception& error) {
+    throw std::runtime_error(name + ": not a sweep of twill-bench: " + error.what());
+  }
+}
+
+bool is_sweep(const std::string& text_of_file) {
+  boost::system::error_code error;
+  const json::value root = json::parse(text_of_file, error);
+  return !error && root.is_object() && root.as_object().contains("twill_bench_sweep");
+}
+
+std::string setup_conflict(const sweep_setup& there, const sweep_setup& here) {
+  const json::object left = setup_object(there), right = setup_object(here);
+  for (const char* key : {"backend", "model_id", "seed", "latency_requests", "throughput_requests",
+                          "throughput_concurrency", "ignore_eos", "request_extras"})
+    if (left.at(key) != right.at(key))
+      return std::string(key) + " is " + json::serialize(left.at(key)) + " there and " +
+             json::serialize(right.at(key)) + " here";
+  return {};
+}
+
+} // namespace twill::bench

@@ -1,0 +1,78 @@
+// sweep: a grid of input and output lengths, and what was measured in each cell. Plain data.
+//
+// Every cell has two phases, as the published sweeps it follows have: latency at concurrency 1, and
+// throughput with enough requests at once to saturate the server. Latencies are divided by actual
+// lengths, never by those asked for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace twill::bench {
+
+/// The figures of one phase. Counts are doubles too, so that one list of members reads and writes
+/// them all.
+struct phase_figures {
+  double asked = 0, completed = 0, failed = 0; ///< requests
+  double stopped_early = 0;                    ///< ended by a stop before the length asked for
+  double context_limited = 0;                  ///< cut by the server below the length asked for
+  double counted_lengths = 0; ///< lengths counted here, as the server gave no usage
+  double input_mismatches = 0;
+  double concurrency = 0; ///< most requests in flight
+  double duration_s = 0;
+  double input_tokens = 0, output_tokens = 0; ///< mean of the completed requests, actual
+  double requests_per_s = 0, output_tokens_per_s = 0;
+  double ms_per_token = 0;        ///< mean of latency / (input + output)
+  double ms_per_output_token = 0; ///< mean of latency / output
+  double mean_ttft_ms = 0, median_ttft_ms = 0, p99_ttft_ms = 0;
+  double mean_tpot_ms = 0, median_tpot_ms = 0, p99_tpot_ms = 0;
+  double mean_itl_ms = 0, median_itl_ms = 0, p99_itl_ms = 0;
+  double mean_e2el_ms = 0, median_e2el_ms = 0, p99_e2el_ms = 0;
+  double client_cpu_share = 0;
+  std::string first_error; ///< kind and message; empty: none failed
+};
+
+struct sweep_cell {
+  std::int32_t input_tokens = 0, output_tokens = 0; ///< asked for
+  std::string skipped;                              ///< why it was not tried; empty: it was
+  std::optional<phase_figures> latency, throughput; ///< absent: not measured yet
+
+  bool done() const { return !skipped.empty() || (latency && throughput); }
+};
+
+/// What all cells have in common. A folder holds one setup: resuming with another is refused.
+struct sweep_setup {
+  std::string backend, model;
+  std::uint64_t seed = 0;
+  std::int64_t latency_requests = 0, throughput_requests = 0;
+  std::int64_t throughput_concurrency = 0; ///< 0: all at once
+  bool ignore_eos = true;
+  std::string request_extras; ///< sampling and other fields of every request, as text
+  // what the reader is told; not compared
+  std::string title, server, hardware, date;
+  std::int64_t context_limit = 0; ///< tokens; 0: unknown
+};
+
+struct sweep {
+  sweep_setup setup;
+  std::vector<sweep_cell> cells;
+  bool interrupted = false;
+};
+
+/// A column of the published tables: which phase it is read from, and its member.
+struct sweep_metric {
+  const char* heading;
+  const char* file; ///< of its chart, without extension
+  bool from_throughput;
+  bool more_is_better;
+  double phase_figures::*member;
+};
+const std::vector<sweep_metric>& sweep_metrics(); // (4)
+
+/// The metric of a cell; absent when its phase was not measured or no request completed.
+std::optional<double> value_of(const sweep_cell& cell, const sweep_metric& metric);
+
+} // namespace twill::bench

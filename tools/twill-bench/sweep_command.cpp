@@ -1,0 +1,114 @@
+#include "tools/twill-bench/sweep_command.hpp"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "tools/twill-bench/protocols/body.hpp"
+#include "tools/twill-bench/report/charts.hpp"
+#include "tools/twill-bench/report/html.hpp"
+#include "tools/twill-bench/report/write_file.hpp"
+#include "tools/twill-bench/serve_flags.hpp"
+#include "tools/twill-bench/sweep/runner.hpp"
+#include "tools/twill-bench/sweep/tables.hpp"
+
+namespace twill::bench {
+namespace {
+
+struct sweep_arguments {
+  sweep_order order;
+  std::string folder = "sweep";
+};
+
+void add_grid_flags(CLI::App& command, sweep_arguments& all) {
+  sweep_order& o = all.order;
+  o.input_lengths = o.output_lengths = {128, 512, 1024, 2048};
+  command.add_option("--input-lens", o.input_lengths, "Prompt tokens (128,512,1024,2048)")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  command.add_option("--output-lens", o.output_lengths, "Output tokens (128,512,1024,2048)")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--latency-prompts", o.setup.latency_requests,
+                  "Requests of the latency phase, one after the other")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option("--throughput-prompts", o.setup.throughput_requests,
+                  "Requests of the throughput phase")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option("--throughput-concurrency", o.setup.throughput_concurrency,
+                  "Most of these in flight (0: all at once)")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--num-warmups", o.base.n_warmups, "Requests before the first phase")
+      ->capture_default_str();
+  command.add_flag("!--no-ignore-eos", o.setup.ignore_eos, "Let requests end at an end id");
+  command
+      .add_option("--context-limit", o.setup.context_limit,
+                  "Tokens; longer cells are skipped (default: the server's max_model_len)")
+      ->check(CLI::PositiveNumber);
+}
+
+void add_output_flags(CLI::App& command, sweep_arguments& all) {
+  sweep_order& o = all.order;
+  command.add_option("--output-dir", all.folder, "Folder of the results, and of what to resume")
+      ->capture_default_str();
+  command.add_flag("--fresh", o.fresh, "Start over, whatever the folder holds");
+  command.add_flag("!--keep-failed", o.retry_failed,
+                   "Do not measure phases again in which every request failed");
+  command.add_option("--title", o.setup.title, "Heading of the tables (default: the model)");
+  command.add_option("--hardware", o.setup.hardware, "What the server runs on, for the tables");
+  command.add_option("--server-name", o.setup.server, "Server and version, for the tables");
+  command.add_flag("!--no-progress", o.show_progress, "No progress line");
+}
+
+/// Sampling and extra fields as they go into every request: part of what a resumed sweep must
+/// share.
+std::string extras_of(const serve_options& options) {
+  body_writer body;
+  return body.sampling(options).finish();
+}
+
+int run(sweep_arguments arguments) {
+  sweep_order& order = arguments.order;
+  order.setup.seed = order.base.seed;
+  order.setup.backend = order.base.backend;
+  order.setup.request_extras = extras_of(order.base);
+  order.state_path = arguments.folder + "/sweep.json";
+  const sweep done = run_sweep(order);
+  const std::string about_png = write_charts(arguments.folder, sweep_charts(done));
+  const std::string markdown = sweep_markdown(done, "svg");
+  write_file(arguments.folder + "/sweep.md", markdown);
+  write_file(arguments.folder + "/sweep.html", sweep_page(done));
+  write_file(arguments.folder + "/sweep.csv", sweep_csv(done));
+  std::fputs(markdown.c_str(), stdout);
+  std::fprintf(stderr, "%s\nsaved %s/sweep.{json,md,html,csv} and four charts\n", about_png.c_str(),
+               arguments.folder.c_str());
+  if (done.interrupted) return 130;
+  for (const sweep_cell& cell : done.cells)
+    for (const auto* phase : {&cell.latency, &cell.throughput})
+      if (*phase && (*phase)->completed == 0) return 1;
+  return 0;
+}
+
+} // namespace
+
+void add_sweep_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "sweep", "A grid of lengths: latency alone and throughput at saturation, resumable");
+  auto arguments = std::make_shared<sweep_arguments>();
+  arguments->order.setup.latency_requests = 3;
+  arguments->order.setup.throughput_requests = 64;
+  arguments->order.base.n_warmups = 1;
+  add_target_flags(*command, arguments->order.base);
+  add_grid_flags(*command, *arguments);
+  add_client_flags(*command, arguments->order.base);
+  add_sampling_flags(*command, arguments->order.base);
+  add_output_flags(*command, *arguments);
+  command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
+}
+
+} // namespace twill::bench

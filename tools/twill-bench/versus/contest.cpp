@@ -1,0 +1,216 @@
+#include "tools/twill-bench/versus/contest.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "tools/twill-bench/engine/held_signals.hpp"
+#include "tools/twill-bench/engine/load_run.hpp"
+#include "tools/twill-bench/engine/text.hpp"
+#include "tools/twill-bench/report/write_file.hpp"
+
+namespace twill::bench {
+namespace {
+
+using std::chrono::milliseconds;
+
+double seconds_since(clock::time_point at) {
+  return std::chrono::duration<double>(clock::now() - at).count();
+}
+
+/// The URL's server and its path.
+std::pair<std::string, std::string> split_url(const std::string& url) {
+  const std::size_t host = url.find("://") == std::string::npos ? 0 : url.find("://") + 3;
+  const std::size_t path = url.find('/', host);
+  if (path == std::string::npos) return {url, "/"};
+  return {url.substr(0, path), url.substr(path)};
+}
+
+bool answers(const std::string& url, bool any_status) {
+  const auto [base, path] = split_url(url);
+  const reply got = control_client(base, {}).get(path);
+  return any_status ? got.status != 0 : got.ok();
+}
+
+/// The end of a log, for messages.
+std::string tail_of(const std::string& path) {
+  const std::string all = read_file(path);
+  return all.substr(all.size() - std::min<std::size_t>(all.size(), 1500));
+}
+
+bout bout_of(const load_result& result) {
+  const serve_metrics& m = result.metrics;
+  bout out;
+  out.completed = double(m.completed);
+  out.failed = double(m.failed);
+  out.stopped_early = double(m.stopped_early);
+  out.context_limited = double(m.context_limited);
+  out.output_tokens = double(m.output_tokens) / double(std::max<std::size_t>(1, m.completed));
+  out.request_throughput = m.request_throughput;
+  out.output_throughput = m.output_throughput;
+  out.total_throughput = m.total_throughput;
+  out.median_ttft_ms = m.ttft_ms.median;
+  out.p99_ttft_ms = m.ttft_ms.percentiles.front();
+  out.median_tpot_ms = m.tpot_ms.median;
+  out.p99_itl_ms = m.itl_ms.percentiles.front();
+  out.median_e2el_ms = m.e2el_ms.median;
+  out.ms_per_output_token = m.mean_ms_per_output_token;
+  out.client_cpu_share = result.outcome.client.cpu_share;
+  for (const record& one : result.outcome.records)
+    if (one.how == outcome::failed && out.first_error.empty())
+      out.first_error = one.error_kind + ": " + one.error;
+  return out;
+}
+
+class contest {
+public:
+  explicit contest(const contest_order& order)
+      : order_(order), plan_(order.plan), running_(plan_.servers.size()) {
+    std::filesystem::create_directories(order.log_folder);
+    out_.starts.resize(plan_.servers.size());
+    out_.bouts.assign(plan_.loads.size(), std::vector<std::vector<bout>>(plan_.servers.size()));
+  }
+
+  contest_result run() {
+    if (!plan_.restart)
+      for (std::size_t s = 0; s < plan_.servers.size() && !out_.interrupted; ++s)
+        start_server(s);
+    for (int round = 0; round < plan_.rounds && !out_.interrupted; ++round) {
+      for (std::size_t i = 0; i < plan_.servers.size() && !out_.interrupted; ++i) {
+        // Every other round runs backwards, so that a drift of the machine favours nobody.
+        const std::size_t s = round % 2 == 0 ? i : plan_.servers.size() - 1 - i;
+        if (plan_.restart) start_server(s);
+        for (std::size_t l = 0; l < plan_.loads.size() && !out_.interrupted; ++l)
+          hold(round, s, l);
+        if (plan_.restart) end_server(s);
+      }
+    }
+    for (std::size_t s = 0; s < plan_.servers.size(); ++s)
+      end_server(s);
+    drop_unpaired();
+    return std::move(out_);
+  }
+
+private:
+  std::string log_of(std::size_t s) const {
+    return order_.log_folder + "/" + plan_.servers[s].name + ".log";
+  }
+
+  void start_server(std::size_t s) {
+    const versus_server& server = plan_.servers[s];
+    if (answers(server.ready_url, true))
+      throw std::runtime_error(server.name + ": something answers at " + server.ready_url +
+                               " already: end it, or give another port");
+    child_order how = server.order;
+    how.log_path = log_of(s);
+    running_[s] = std::make_unique<child>(how);
+    const clock::time_point begun = running_[s]->started();
+    while (!answers(server.ready_url, false)) {
+      if (!running_[s]->running())
+        throw std::runtime_error(server.name + " ended with status " +
+                                 std::to_string(running_[s]->exit_status()) +
+                                 " before it was ready; its log ends:\n" + tail_of(log_of(s)));
+      if (seconds_since(begun) > server.ready_timeout.count())
+        throw std::runtime_error(server.name + " was not ready at " + server.ready_url + " after " +
+                                 duration_text(server.ready_timeout.count()));
+      if (signals_.came_within(milliseconds(5))) {
+        out_.interrupted = true;
+        return;
+      }
+    }
+    start seen;
+    seen.ready_s = seconds_since(begun);
+    serve_options one = server.target;
+    one.prompt = "Hello";
+    one.output_tokens = 1;
+    one.n_prompts = 1;
+    load_run first(one, {});
+    const load_result got = first.measure();
+    seen.first_token_s = seconds_since(begun);
+    if (got.metrics.completed == 0 && !got.outcome.interrupted)
+      throw std::runtime_error(
+          server.name + ": the first request failed: " + got.outcome.records.front().error_kind +
+          ": " + got.outcome.records.front().error);
+    out_.interrupted = out_.interrupted || got.outcome.interrupted;
+    out_.starts[s].push_back(seen);
+  }
+
+  void end_server(std::size_t s) {
+    if (!running_[s]) return;
+    if (!running_[s]->running())
+      out_.remarks.push_back(plan_.servers[s].name + " ended by itself, with status " +
+                             std::to_string(running_[s]->exit_status()));
+    else if (!running_[s]->end())
+      out_.remarks.push_back(plan_.servers[s].name + " did not end in time and was killed");
+    running_[s].reset();
+  }
+
+  serve_options options_for(int round, std::size_t s, std::size_t l) const {
+    serve_options out = plan_.loads[l].load;
+    const serve_options& target = plan_.servers[s].target;
+    out.backend = target.backend;
+    out.base_url = target.base_url;
+    out.endpoint = target.endpoint;
+    out.model = target.model;
+    out.extra_body = target.extra_body;
+    out.headers = target.headers;
+    out.connections = target.connections;
+    // All servers of a round get the same prompts; another round gets others.
+    out.seed += 0x10001ull * std::uint64_t(round) + 0x1000003ull * l;
+    return out;
+  }
+
+  void hold(int round, std::size_t s, std::size_t l) {
+    const versus_load& load = plan_.loads[l];
+    std::vector<std::unique_ptr<child>> busy;
+    child_order burn;
+    burn.command = {"/bin/sh", "-c", "while :; do :; done"};
+    burn.log_path = "/dev/null";
+    for (int i = 0; i < load.busy_processes; ++i)
+      busy.push_back(std::make_unique<child>(burn));
+    progress_style style = progress_style::on_terminal(order_.show_progress);
+    style.label = "round " + std::to_string(round + 1) + "/" + std::to_string(plan_.rounds) + "  " +
+                  plan_.servers[s].name + "  " + load.name;
+    load_run run(options_for(round, s, l), style);
+    out_.interrupted = !run.warm_up();
+    if (out_.interrupted) return;
+    const load_result got = run.measure();
+    out_.interrupted = got.outcome.interrupted;
+    if (out_.interrupted) return;
+    out_.bouts[l][s].push_back(bout_of(got));
+    const bout& now = out_.bouts[l][s].back();
+    std::fprintf(stderr, "%s: %s output tokens/s, TTFT %s ms, TPOT %s ms%s\n", style.label.c_str(),
+                 fixed(now.output_throughput, 1).c_str(), fixed(now.median_ttft_ms, 1).c_str(),
+                 fixed(now.median_tpot_ms, 2).c_str(),
+                 now.first_error.empty() ? "" : (", " + now.first_error).c_str());
+    if (signals_.came_within(milliseconds(0))) out_.interrupted = true;
+  }
+
+  /// After an interruption some servers have a round more than others.
+  void drop_unpaired() {
+    for (auto& load : out_.bouts) {
+      std::size_t least = load[0].size();
+      for (const auto& rounds : load)
+        least = std::min(least, rounds.size());
+      for (auto& rounds : load)
+        rounds.resize(least);
+    }
+  }
+
+  const contest_order& order_;
+  const versus_plan& plan_;
+  held_signals signals_;
+  std::vector<std::unique_ptr<child>> running_; // (n_servers)
+  contest_result out_;
+};
+
+} // namespace
+
+contest_result run_contest(const contest_order& order) {
+  return contest(order).run();
+}
+
+} // namespace twill::bench

@@ -1,0 +1,201 @@
+#include "tools/twill-bench/versus/verdict.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "tools/twill-bench/engine/stats.hpp"
+#include "tools/twill-bench/engine/text.hpp"
+
+namespace twill::bench {
+namespace {
+
+struct metric {
+  const char* name;
+  const char* key;
+  bool more_is_better;
+  double bout::*member;
+};
+
+constexpr std::array<metric, 9> metrics{{
+    {"Request throughput (req/s)", "request_throughput", true, &bout::request_throughput},
+    {"Output token throughput (tok/s)", "output_throughput", true, &bout::output_throughput},
+    {"Total token throughput (tok/s)", "total_token_throughput", true, &bout::total_throughput},
+    {"Median TTFT (ms)", "median_ttft_ms", false, &bout::median_ttft_ms},
+    {"P99 TTFT (ms)", "p99_ttft_ms", false, &bout::p99_ttft_ms},
+    {"Median TPOT (ms)", "median_tpot_ms", false, &bout::median_tpot_ms},
+    {"P99 ITL (ms)", "p99_itl_ms", false, &bout::p99_itl_ms},
+    {"Median E2EL (ms)", "median_e2el_ms", false, &bout::median_e2el_ms},
+    {"Mean latency per output token (ms)", "mean_latency_per_output_token_ms", false,
+     &bout::ms_per_output_token},
+}};
+
+template <class Item>
+std::vector<double> values_of(const std::vector<Item>& items, double Item::*member) {
+  std::vector<double> out;
+  for (const Item& each : items)
+    out.push_back(each.*member);
+  return out;
+}
+
+/// "median (least to most)"
+std::string spread(const std::vector<double>& values, int digits) {
+  if (values.empty()) return "";
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return fixed(percentile(values, 50), digits) + " (" + fixed(*least, digits) + " to " +
+         fixed(*most, digits) + ")";
+}
+
+/// How many times the first is better, round by round; empty where a figure is missing.
+std::vector<double> ratios(const std::vector<double>& first, const std::vector<double>& other,
+                           bool more_is_better) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < std::min(first.size(), other.size()); ++i) {
+    if (!(first[i] > 0 && other[i] > 0)) return {};
+    out.push_back(more_is_better ? first[i] / other[i] : other[i] / first[i]);
+  }
+  return out;
+}
+
+std::string row(const char* name, const std::vector<std::vector<double>>& values,
+                bool more_is_better) {
+  std::string out = std::string("| ") + name + " |";
+  const auto any = std::any_of(values.begin(), values.end(), [](const auto& each) {
+    return std::any_of(each.begin(), each.end(), [](double value) { return value > 0; });
+  });
+  if (!any) return {};
+  for (std::size_t s = 0; s < values.size(); ++s) {
+    out += " " + spread(values[s], 2) + " |";
+    if (s > 0) out += " " + spread(ratios(values[0], values[s], more_is_better), 2) + " |";
+  }
+  return out + "\n";
+}
+
+std::string head(const versus_plan& plan, const std::string& corner) {
+  std::string out = "| " + corner + " |", rule = "| :--- |";
+  for (std::size_t s = 0; s < plan.servers.size(); ++s) {
+    out += " " + plan.servers[s].name + " |";
+    rule += " ---: |";
+    if (s == 0) continue;
+    out += " " + plan.servers[0].name + " better by |";
+    rule += " ---: |";
+  }
+  return out + "\n" + rule + "\n";
+}
+
+std::string about(const versus_load& load) {
+  const serve_options& o = load.load;
+  std::string out = std::to_string(o.n_prompts) + " requests, " + std::to_string(o.input_tokens) +
+                    " tokens in, " + std::to_string(o.output_tokens) + " out";
+  if (o.max_concurrency > 0) out += ", " + std::to_string(o.max_concurrency) + " at once";
+  if (!std::isinf(o.request_rate_per_s)) out += ", " + fixed(o.request_rate_per_s, 2) + "/s";
+  if (load.busy_processes > 0)
+    out += ", beside " + std::to_string(load.busy_processes) + " busy processes";
+  return out;
+}
+
+std::string load_remarks(const versus_plan& plan, const std::vector<std::vector<bout>>& servers) {
+  std::string out;
+  std::vector<double> lengths;
+  for (std::size_t s = 0; s < servers.size(); ++s) {
+    bout sum;
+    for (const bout& each : servers[s]) {
+      sum.failed += each.failed;
+      sum.stopped_early += each.stopped_early;
+      sum.context_limited += each.context_limited;
+      sum.client_cpu_share = std::max(sum.client_cpu_share, each.client_cpu_share);
+      if (sum.first_error.empty()) sum.first_error = each.first_error;
+    }
+    lengths.push_back(percentile(values_of(servers[s], &bout::output_tokens), 50));
+    const std::string name = "- WARNING: " + plan.servers[s].name + ": ";
+    if (sum.failed > 0)
+      out += name + fixed(sum.failed, 0) + " requests failed: " + sum.first_error + "\n";
+    if (sum.stopped_early + sum.context_limited > 0)
+      out += name + fixed(sum.stopped_early + sum.context_limited, 0) +
+             " requests ended before the length asked for\n";
+    if (sum.client_cpu_share > 0.8)
+      out +=
+          name + "the client was busy: " + fixed(sum.client_cpu_share * 100, 0) + " % of a core\n";
+  }
+  const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
+  if (*most - *least > 0.02 * *most)
+    out += "- WARNING: mean output lengths differ by over 2 %: requests/s do not compare\n";
+  return out;
+}
+
+boost::json::array numbers(const std::vector<double>& values) {
+  return boost::json::array(values.begin(), values.end());
+}
+
+} // namespace
+
+std::string verdict_markdown(const versus_plan& plan, const contest_result& result) {
+  std::string out;
+  for (std::size_t l = 0; l < plan.loads.size(); ++l) {
+    const auto& servers = result.bouts[l];
+    out += "## " + plan.loads[l].name + "\n\n" + about(plan.loads[l]) + "; " +
+           std::to_string(servers[0].size()) + " rounds by turns: median (least to most)\n\n" +
+           head(plan, "");
+    for (const metric& each : metrics) {
+      std::vector<std::vector<double>> values;
+      for (const auto& rounds : servers)
+        values.push_back(values_of(rounds, each.member));
+      out += row(each.name, values, each.more_is_better);
+    }
+    const std::string remarks = load_remarks(plan, servers);
+    out += remarks.empty() ? "\n" : "\n" + remarks + "\n";
+  }
+  out += "## start\n\n" + head(plan, "after exec");
+  for (const auto& [name, member] :
+       {std::pair("ready (s)", &start::ready_s),
+        std::pair("first token received (s)", &start::first_token_s)}) {
+    std::vector<std::vector<double>> values;
+    for (const auto& starts : result.starts)
+      values.push_back(values_of(starts, member));
+    out += row(name, values, false);
+  }
+  for (const std::string& line : result.remarks)
+    out += "\n- " + line + "\n";
+  if (result.interrupted) out += "\n- Interrupted: only complete rounds count.\n";
+  return out;
+}
+
+std::string verdict_json(const versus_plan& plan, const contest_result& result) {
+  namespace json = boost::json;
+  json::array loads;
+  for (std::size_t l = 0; l < plan.loads.size(); ++l) {
+    json::object servers;
+    for (std::size_t s = 0; s < plan.servers.size(); ++s) {
+      json::object rounds;
+      for (const metric& each : metrics)
+        rounds[each.key] = numbers(values_of(result.bouts[l][s], each.member));
+      for (const auto& [key, member] :
+           {std::pair("completed", &bout::completed), std::pair("failed", &bout::failed),
+            std::pair("stopped_early", &bout::stopped_early),
+            std::pair("context_limited", &bout::context_limited),
+            std::pair("mean_output_tokens", &bout::output_tokens)})
+        rounds[key] = numbers(values_of(result.bouts[l][s], member));
+      servers[plan.servers[s].name] = std::move(rounds);
+    }
+    loads.push_back(json::object{
+        {"name", plan.loads[l].name}, {"load", about(plan.loads[l])}, {"servers", servers}});
+  }
+  json::object starts;
+  for (std::size_t s = 0; s < plan.servers.size(); ++s)
+    starts[plan.servers[s].name] = json::object{
+        {"ready_s", numbers(values_of(result.starts[s], &start::ready_s))},
+        {"first_token_s", numbers(values_of(result.starts[s], &start::first_token_s))}};
+  return json::serialize(json::object{{"twill_bench_versus", 1},
+                                      {"version", TWILL_VERSION},
+                                      {"interrupted", result.interrupted},
+                                      {"loads", std::move(loads)},
+                                      {"starts", std::move(starts)}}) +
+         "\n";
+}
+
+} // namespace twill::bench

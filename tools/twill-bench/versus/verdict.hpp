@@ -1,0 +1,19 @@
+// verdict: the rounds of a contest as medians and ratios. Pure.
+#pragma once
+
+#include <string>
+
+#include "tools/twill-bench/versus/contest.hpp"
+#include "tools/twill-bench/versus/plan.hpp"
+
+namespace twill::bench {
+
+/// Per load a Markdown table: each metric's median with its least and most over the rounds, and by
+/// how many times the first server is better than each other one: the median, least and most of the
+/// ratios of each round. Above 1 is better, for latencies too.
+std::string verdict_markdown(const versus_plan& plan, const contest_result& result);
+
+/// Every round's figures.
+std::string verdict_json(const versus_plan& plan, const contest_result& result);
+
+} // namespace twill::bench

@@ -1,0 +1,67 @@
+#include "tools/twill-bench/versus_command.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "tools/twill-bench/report/write_file.hpp"
+#include "tools/twill-bench/versus/contest.hpp"
+#include "tools/twill-bench/versus/verdict.hpp"
+
+namespace twill::bench {
+namespace {
+
+struct versus_arguments {
+  std::string plan_path, log_folder, json_path, markdown_path;
+  int rounds = 0;
+  bool show_progress = true;
+};
+
+int run(const versus_arguments& arguments) {
+  contest_order order;
+  order.plan = read_plan(arguments.plan_path);
+  if (arguments.rounds > 0) order.plan.rounds = arguments.rounds;
+  order.log_folder = arguments.log_folder;
+  if (order.log_folder.empty())
+    order.log_folder = (std::filesystem::temp_directory_path() /
+                        ("twill-bench-versus-" + std::to_string(getpid())))
+                           .string();
+  order.show_progress = arguments.show_progress;
+  std::fprintf(stderr, "logs of the servers: %s\n", order.log_folder.c_str());
+  const contest_result result = run_contest(order);
+  const std::string markdown = verdict_markdown(order.plan, result);
+  std::fputs(markdown.c_str(), stdout);
+  if (!arguments.json_path.empty())
+    write_file(arguments.json_path, verdict_json(order.plan, result));
+  if (!arguments.markdown_path.empty()) write_file(arguments.markdown_path, markdown);
+  if (result.interrupted) return 130;
+  for (const auto& load : result.bouts)
+    for (const auto& server : load)
+      for (const bout& each : server)
+        if (each.completed == 0) return 1;
+  return 0;
+}
+
+} // namespace
+
+void add_versus_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "versus", "Starts servers from a TOML file and runs the same loads on them by turns");
+  auto arguments = std::make_shared<versus_arguments>();
+  command->add_option("plan", arguments->plan_path, "TOML file: [[server]] and [[load]] tables")
+      ->required()
+      ->check(CLI::ExistingFile);
+  command->add_option("--rounds", arguments->rounds, "Instead of the file's")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--log-dir", arguments->log_folder,
+                      "Logs of the servers (default: a new folder for temporary files)");
+  command->add_option("--json", arguments->json_path, "Write every round's figures");
+  command->add_option("--markdown", arguments->markdown_path, "Write the tables");
+  command->add_flag("!--no-progress", arguments->show_progress, "No progress line");
+  command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
+}
+
+} // namespace twill::bench
