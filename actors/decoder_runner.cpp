@@ -98,7 +98,9 @@ public:
     step.max_blocks = batch.max_blocks;
     step.logit_rows = batch.logit_rows;
     step.prompt_lengths = batch.prompt_lengths;
-    const gpu::tensor_ref logits = decoder_->forward(step);
+    const auto passed = decoder_->forward(step);
+    if (!passed.ok()) return startup_failure(passed.error());
+    const gpu::tensor_ref logits = passed.value();
     if (batch.draws.empty()) {
       device_->fence(); // a step's end is its end: time and failures belong to it
       return nothing{};

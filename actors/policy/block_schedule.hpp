@@ -2,10 +2,11 @@
 //
 // Pure, one thread at a time; owns a few numbers per micro-batch. A square is one layer of one step
 // of one micro-batch; step 0 is its prefill, step t > 0 decodes its token t. A round is one sweep
-// over the layers in which every alive micro-batch takes one step; a layer is fetched once per round
-// for all of them. The two orders (FlexGen, arXiv 2303.06865, section 4.2 and appendix A.2) differ
-// only in who enters a round:
-//   zigzag    all free slots are filled at once: token -> layer -> micro-batch, and micro-batches of
+// over the layers in which every alive micro-batch takes one step; a layer is fetched once per
+// round for all of them. The two orders (FlexGen, arXiv 2303.06865, section 4.2 and appendix A.2)
+// differ only in who enters a round:
+//   zigzag    all free slots are filled at once: token -> layer -> micro-batch, and micro-batches
+//   of
 //             equal length stay at one token
 //   diagonal  one micro-batch enters per `stagger` rounds, so that all sit at different tokens: a
 //             warm-up triangle, then diagonals. Prefills spread over rounds, KV is never all full.

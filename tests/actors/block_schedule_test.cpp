@@ -174,7 +174,8 @@ TEST_CASE("the checker rejects every broken order") {
     CHECK(check_schedule(broken, shape));
 
     broken = good; // duplicate
-    broken.insert(broken.begin() + std::ptrdiff_t(pick(rng, std::int32_t(at), std::int32_t(good.size()))),
+    broken.insert(broken.begin() +
+                      std::ptrdiff_t(pick(rng, std::int32_t(at), std::int32_t(good.size()))),
                   good[at]);
     CHECK(check_schedule(broken, shape));
 
@@ -188,8 +189,9 @@ TEST_CASE("the checker rejects every broken order") {
 
     broken = good; // another number in one field
     const int field = pick(rng, 0, 2);
-    (field == 0 ? broken[at].token : field == 1 ? broken[at].layer : broken[at].batch) +=
-        pick(rng, 0, 1) == 0 ? 1 : -1;
+    (field == 0   ? broken[at].token
+     : field == 1 ? broken[at].layer
+                  : broken[at].batch) += pick(rng, 0, 1) == 0 ? 1 : -1;
     CHECK(check_schedule(broken, shape));
 
     broken = good; // reversed
