@@ -23,8 +23,7 @@ void* map_host(std::size_t bytes) {
   if constexpr (detail::on_host) {
     // Reserved, unlike a device arena: a tier that cannot be had is an error now, not a killed
     // process later.
-    void* data =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return data == MAP_FAILED ? nullptr : data;
   } else {
     try {
@@ -52,9 +51,9 @@ result<host_buffer> host_buffer::allocate(std::size_t bytes, const char* label) 
   bytes = bytes == 0 ? 1 : bytes;
   void* data = map_host(bytes);
   if (data == nullptr)
-    return failure{errc::out_of_memory,
-                   std::string(label) + ": the machine refused " +
-                       format_bytes(static_cast<std::int64_t>(bytes)) + " of host memory"};
+    return failure{errc::out_of_memory, std::string(label) + ": the machine refused " +
+                                            format_bytes(static_cast<std::int64_t>(bytes)) +
+                                            " of host memory"};
   host_buffer made;
   made.data_ = static_cast<unsigned char*>(data);
   made.bytes_ = bytes;

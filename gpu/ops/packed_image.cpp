@@ -59,10 +59,9 @@ void packed_matrix::place(const void* image) {
   const auto* from = static_cast<const unsigned char*>(image);
   w.codes = from;
   w.scales = from == nullptr || !w.grouped() ? nullptr : from + at.scales_at(w.blocks);
-  impl_->order_at =
-      from == nullptr || at.order_bytes == 0
-          ? nullptr
-          : reinterpret_cast<const std::int32_t*>(from + at.order_at(w.blocks));
+  impl_->order_at = from == nullptr || at.order_bytes == 0
+                        ? nullptr
+                        : reinterpret_cast<const std::int32_t*>(from + at.order_at(w.blocks));
 }
 
 bool packed_matrix::readable() const {

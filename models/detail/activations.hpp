@@ -1,4 +1,5 @@
-// activations: what one micro-batch carries from layer to layer, and the shape of its step. All f32.
+// activations: what one micro-batch carries from layer to layer, and the shape of its step. All
+// f32.
 //
 // Owned by the decoder's thread. "n" is rows of the step, "r" rows of logits. A decoder's own
 // forward() has one of these; a block schedule has one per micro-batch.

@@ -128,8 +128,7 @@ result<nothing> decoder::impl::enter_layer(std::int32_t layer) {
 }
 
 void decoder::impl::leave_layer(std::int32_t layer) {
-  if (weights.stream)
-    weights.stream->release(weights.layers[static_cast<std::size_t>(layer)].unit);
+  if (weights.stream) weights.stream->release(weights.layers[static_cast<std::size_t>(layer)].unit);
 }
 
 void decoder::impl::run_layer(activations& a, std::int32_t layer) {

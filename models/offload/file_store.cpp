@@ -29,8 +29,8 @@ public:
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) {
         const int why = n == 0 ? ENOSPC : errno;
-        return failure{errc::file_unwritable, where("writing", offset + done, bytes - done) + ": " +
-                                                  std::strerror(why)};
+        return failure{errc::file_unwritable,
+                       where("writing", offset + done, bytes - done) + ": " + std::strerror(why)};
       }
       done += n;
     }
@@ -83,8 +83,9 @@ result<std::unique_ptr<block_store>> open_file_store(const std::string& dir, boo
   std::string name = (where / "twill-offload-XXXXXX").string();
   const int fd = ::mkostemp(name.data(), O_CLOEXEC);
   if (fd < 0)
-    return failure{errc::file_unwritable, "`offload.dir` must be a folder that can be written, got " +
-                                              where.string() + ": " + std::strerror(errno)};
+    return failure{errc::file_unwritable,
+                   "`offload.dir` must be a folder that can be written, got " + where.string() +
+                       ": " + std::strerror(errno)};
   ::unlink(name.c_str());
 #ifdef O_DIRECT
   if (direct) direct = ::fcntl(fd, F_SETFL, O_DIRECT) == 0; // tmpfs of older kernels has none

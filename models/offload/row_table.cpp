@@ -25,10 +25,11 @@ std::uint64_t block_sum(const unsigned char* codes, const unsigned char* scales,
 
 } // namespace
 
-result<std::unique_ptr<row_table>>
-row_table::create(gpu::device& dev, const weight_homes& homes, io_pool& pool,
-                  const gpu::packed_matrix& packed, std::span<const table_part> parts,
-                  std::int64_t most_rows) {
+result<std::unique_ptr<row_table>> row_table::create(gpu::device& dev, const weight_homes& homes,
+                                                     io_pool& pool,
+                                                     const gpu::packed_matrix& packed,
+                                                     std::span<const table_part> parts,
+                                                     std::int64_t most_rows) {
   std::unique_ptr<row_table> table(new row_table(homes, pool, parts));
   table->layout_ = packed.layout();
   const gpu::image_layout& layout = table->layout_;
@@ -158,8 +159,8 @@ result<nothing> row_table::fetch_block(std::int64_t block, std::int64_t to,
     return nothing{};
   }
   std::vector<unsigned char> got_codes, got_scales;
-  if (auto got = read_some(at.store_offset + codes, layout_.code_block_bytes, codes_to, got_codes,
-                           worker);
+  if (auto got =
+          read_some(at.store_offset + codes, layout_.code_block_bytes, codes_to, got_codes, worker);
       !got.ok())
     return got;
   if (auto got = read_some(at.store_offset + scales, layout_.scale_block_bytes, scales_to,

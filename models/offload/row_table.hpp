@@ -41,9 +41,7 @@ private:
   row_table(const weight_homes& homes, io_pool& pool, std::span<const table_part> parts)
       : homes_(homes), pool_(pool), parts_(parts) {}
   const table_part& part_of(std::int64_t block) const;
-  const home& home_of(const table_part& part) const {
-    return homes_.unit(part.unit).homes.front();
-  }
+  const home& home_of(const table_part& part) const { return homes_.unit(part.unit).homes.front(); }
   void add_rows(gpu::device& dev, const gpu::packed_matrix& table, gpu::tensor_ref out);
   result<nothing> fetch(std::span<const std::int64_t> blocks);
   result<nothing> fetch_block(std::int64_t block, std::int64_t to, io_worker& worker) const;

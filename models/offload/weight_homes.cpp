@@ -67,11 +67,11 @@ result<std::int32_t> weight_homes::add(const std::vector<piece>& pieces,
   unit->disk_bytes = store_aligned(disk);
   unit->host_bytes = host;
   if (bytes_.host + host > host_budget_)
-    return failure{errc::out_of_memory, "the host tier must hold " +
-                                            format_bytes(bytes_.host + host) +
-                                            " of weights, but may take " +
-                                            format_bytes(host_budget_)};
-  auto host_part = gpu::host_buffer::allocate(static_cast<std::size_t>(host), "weights on the host");
+    return failure{errc::out_of_memory,
+                   "the host tier must hold " + format_bytes(bytes_.host + host) +
+                       " of weights, but may take " + format_bytes(host_budget_)};
+  auto host_part =
+      gpu::host_buffer::allocate(static_cast<std::size_t>(host), "weights on the host");
   if (!host_part.ok()) return from_gpu(host_part.error());
   unit->host = std::move(host_part).value();
   auto disk_part =
@@ -121,8 +121,8 @@ result<nothing> weight_homes::transfer(std::int32_t number, std::int32_t n, void
   unsigned char* read_to = straight ? to + at : worker.bounce.data();
   if (auto got = store_->read(u.store_offset + at, read_to, bytes); !got.ok()) return got;
   if (checksum(read_to, bytes) != u.sums[static_cast<std::size_t>(n)])
-    return failure{errc::bad_format, "offload file (" + store_->describe() + "): " +
-                                         format_bytes(bytes) + " at " +
+    return failure{errc::bad_format, "offload file (" + store_->describe() +
+                                         "): " + format_bytes(bytes) + " at " +
                                          std::to_string(u.store_offset + at) +
                                          " are not what was written there (checksum)"};
   if (!straight) worker.copies.to_device(to + at, read_to, static_cast<std::size_t>(bytes));

@@ -31,9 +31,9 @@ struct piece {
 struct home {
   tier where = tier::device;
   gpu::packed_matrix* target = nullptr;
-  std::int64_t slot_offset = 0;             ///< host, disk: in the unit's device slot
-  const unsigned char* host = nullptr;      ///< host: its bytes
-  std::int64_t store_offset = 0;            ///< disk: its bytes, at any multiple of 64
+  std::int64_t slot_offset = 0;        ///< host, disk: in the unit's device slot
+  const unsigned char* host = nullptr; ///< host: its bytes
+  std::int64_t store_offset = 0;       ///< disk: its bytes, at any multiple of 64
 };
 
 /// Pieces that travel together. A slot holds the disk part, then, aligned, the host part.

@@ -139,7 +139,8 @@ void weight_ring::release(std::int32_t unit) {
   s->last_use.record();
   s->now = state::ready;
   const auto at = std::find(order_.begin(), order_.end(), unit);
-  cursor_ = (static_cast<std::size_t>(at - order_.begin()) + 1) % std::max<std::size_t>(pass_size_, 1);
+  cursor_ =
+      (static_cast<std::size_t>(at - order_.begin()) + 1) % std::max<std::size_t>(pass_size_, 1);
   fill_ahead();
 }
 

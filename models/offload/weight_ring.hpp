@@ -34,8 +34,7 @@ class weight_ring {
 public:
   /// `slots` buffers for the largest of `homes`' units among `order`, the order of a whole pass.
   static result<std::unique_ptr<weight_ring>> create(gpu::device& dev, const weight_homes& homes,
-                                                     io_pool& pool,
-                                                     std::vector<std::int32_t> order,
+                                                     io_pool& pool, std::vector<std::int32_t> order,
                                                      std::int32_t slots);
   /// Memory that create() will take.
   static std::int64_t bytes(const weight_homes& homes, const std::vector<std::int32_t>& order,

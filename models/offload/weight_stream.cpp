@@ -22,13 +22,11 @@ result<std::unique_ptr<weight_stream>> weight_stream::open(gpu::device& dev,
   }
   const std::int64_t host =
       options.host_bytes > 0 ? options.host_bytes : gpu::host::available_bytes();
-  stream->homes_ =
-      std::make_unique<weight_homes>(dev, stream->store_.get(), host, stream->link_);
+  stream->homes_ = std::make_unique<weight_homes>(dev, stream->store_.get(), host, stream->link_);
   return stream;
 }
 
-result<std::int32_t>
-weight_stream::add_layer(const std::vector<gpu::packed_matrix*>& matrices) {
+result<std::int32_t> weight_stream::add_layer(const std::vector<gpu::packed_matrix*>& matrices) {
   std::vector<piece> pieces;
   std::vector<std::int64_t> sizes;
   for (gpu::packed_matrix* m : matrices) {

@@ -31,7 +31,8 @@ public:
   /// device.
   result<std::int32_t> add_layer(const std::vector<gpu::packed_matrix*>& matrices);
   /// Cuts a table into parts no larger than a layer's slot and gives each its home. With
-  /// `in_every_pass` they pass through the ring after the layers (a head). Call it after the layers.
+  /// `in_every_pass` they pass through the ring after the layers (a head). Call it after the
+  /// layers.
   result<nothing> add_table(const gpu::packed_matrix& table, bool in_every_pass,
                             std::vector<table_part>& parts);
   result<std::unique_ptr<row_table>> rows_of(const gpu::packed_matrix& table,

@@ -33,8 +33,8 @@ std::vector<logit_row> run_greedy(decoder_runner& runner, const id_list& prompt)
 offload::offload_options random_homes(std::mt19937& random) {
   offload::offload_options o;
   o.weights.device = static_cast<std::int32_t>(random() % 100);
-  o.weights.host = static_cast<std::int32_t>(
-      random() % static_cast<unsigned>(101 - o.weights.device));
+  o.weights.host =
+      static_cast<std::int32_t>(random() % static_cast<unsigned>(101 - o.weights.device));
   o.direct_reads = random() % 2 == 0;
   o.ring_slots = 2 + static_cast<std::int32_t>(random() % 5);
   o.io_threads = 1 + static_cast<std::int32_t>(random() % 4);
@@ -50,8 +50,10 @@ TEST_CASE("tensors go to the tier in whose share their middle lies", "[offload]"
   CHECK(offload::assign_tiers(sizes, {0, 100}) == all(4, tier::host));
   CHECK(offload::assign_tiers(sizes, {0, 0}) == all(4, tier::disk));
   // Middles at 15, 35, 60 and 90 per cent.
-  CHECK(offload::assign_tiers(sizes, {30, 40}) == all{tier::disk, tier::host, tier::host, tier::device});
-  CHECK(offload::assign_tiers(sizes, {10, 75}) == all{tier::host, tier::host, tier::host, tier::device});
+  CHECK(offload::assign_tiers(sizes, {30, 40}) ==
+        all{tier::disk, tier::host, tier::host, tier::device});
+  CHECK(offload::assign_tiers(sizes, {10, 75}) ==
+        all{tier::host, tier::host, tier::host, tier::device});
   CHECK(offload::assign_tiers({}, {10, 75}).empty());
 }
 
@@ -84,8 +86,8 @@ TEST_CASE("weights in any tiers give the bits of resident ones, for every family
     const golden_folder c(name);
     const id_list& prompt = c.prompts[0].ids;
     const bool int8 = random() % 2 == 0;
-    auto options = int8 ? golden_options(gpu::compute_type::int8, gpu::dtype::f16)
-                        : golden_options();
+    auto options =
+        int8 ? golden_options(gpu::compute_type::int8, gpu::dtype::f16) : golden_options();
     std::vector<logit_row> wanted;
     {
       decoder_runner resident(c.spec, *c.weights, options);
@@ -136,9 +138,7 @@ TEST_CASE("faults of the disk tier are errors of the load or the step", "[offloa
   options.offload.open_store = [faults]() -> result<std::unique_ptr<offload::block_store>> {
     return std::unique_ptr<offload::block_store>(std::make_unique<faulty_store>(faults));
   };
-  const auto load = [&] {
-    return decoder::load(shared_device(), c.spec, *c.weights, options, {});
-  };
+  const auto load = [&] { return decoder::load(shared_device(), c.spec, *c.weights, options, {}); };
   const std::vector<std::int32_t> tokens = {1, 2}, positions = {0, 1}, first = {0, 2},
                                   lengths = {2}, table = {0}, rows = {1};
   const step_input step = {tokens, positions, first, lengths, table, 1, rows, lengths};
