@@ -44,8 +44,8 @@ const char* name_of(block_mode mode) {
   return "fused";
 }
 
-std::span<const block_prompt> batch_of(const std::vector<block_prompt>& prompts,
-                                       std::int32_t batch, std::int32_t batch_size) {
+std::span<const block_prompt> batch_of(const std::vector<block_prompt>& prompts, std::int32_t batch,
+                                       std::int32_t batch_size) {
   const auto first = static_cast<std::size_t>(batch) * static_cast<std::size_t>(batch_size);
   return std::span(prompts).subspan(
       first, std::min(prompts.size() - first, static_cast<std::size_t>(batch_size)));
@@ -77,9 +77,9 @@ block_needs needs_of(const std::vector<block_prompt>& prompts, const block_optio
     const std::int32_t all = static_cast<std::int32_t>(p.ids.size()) + p.max_new;
     needs.max_context_tokens = std::max(needs.max_context_tokens, all);
   }
-  const std::int64_t alive = std::min<std::int64_t>(
-      static_cast<std::int64_t>(prompts.size()),
-      std::int64_t{options.n_batches} * options.batch_size);
+  const std::int64_t alive =
+      std::min<std::int64_t>(static_cast<std::int64_t>(prompts.size()),
+                             std::int64_t{options.n_batches} * options.batch_size);
   needs.max_logit_rows = static_cast<std::int32_t>(std::min<std::int64_t>(alive, 256));
   needs.max_step_tokens = std::max(options.step_tokens, needs.max_logit_rows);
   if (options.mode == block_mode::fused) {

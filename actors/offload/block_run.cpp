@@ -43,8 +43,7 @@ public:
   square_walk(gpu::device& dev, models::decoder& decoder, const models::decoder_options& loaded,
               const std::vector<block_prompt>& prompts, const block_options& options)
       : dev_(dev), decoder_(decoder), loaded_(loaded), prompts_(prompts), options_(options),
-        blocks_(loaded.n_blocks),
-        cursor_(shape_of(prompts, options, decoder.spec().n_layers)) {
+        blocks_(loaded.n_blocks), cursor_(shape_of(prompts, options, decoder.spec().n_layers)) {
     report_.outputs.resize(prompts.size());
     for (const block_prompt& p : prompts)
       total_tokens_ += static_cast<std::int64_t>(p.ids.size()) + p.max_new;
@@ -102,8 +101,8 @@ result<nothing> square_walk::prepare(const block_needs& needs) {
   if (auto made = make(needs.prefill_pieces, options_.step_tokens, prefill_rows_); !made.ok())
     return made;
   const std::int32_t slots =
-      std::min(options_.n_batches, static_cast<std::int32_t>(
-                                       shape_of(prompts_, options_, 1).n_steps.size()));
+      std::min(options_.n_batches,
+               static_cast<std::int32_t>(shape_of(prompts_, options_, 1).n_steps.size()));
   return make(slots, options_.batch_size, decode_rows_);
 }
 
@@ -245,8 +244,8 @@ result<nothing> square_walk::end_round() {
   const double before = report_.decode_seconds;
   book(false);
   const double head = report_.decode_seconds - before;
-  const double share = all_rows == 0 ? 0 : static_cast<double>(prefill_rows) /
-                                               static_cast<double>(all_rows);
+  const double share =
+      all_rows == 0 ? 0 : static_cast<double>(prefill_rows) / static_cast<double>(all_rows);
   report_.decode_seconds -= head * share;
   report_.prefill_seconds += head * share;
 
@@ -302,8 +301,7 @@ result<block_report> run_block(gpu::device& dev, models::decoder& decoder,
                                const std::vector<block_prompt>& prompts,
                                const block_options& options) {
   decoder.record_to(options.timeline);
-  if (options.mode == block_mode::fused)
-    return run_fused(dev, decoder, loaded, prompts, options);
+  if (options.mode == block_mode::fused) return run_fused(dev, decoder, loaded, prompts, options);
   square_walk walk(dev, decoder, loaded, prompts, options);
   if (auto ready = walk.prepare(needs_of(prompts, options, loaded.block_tokens)); !ready.ok())
     return ready.error();

@@ -1,5 +1,5 @@
-// block_run: a batch job over a model that may be larger than its device: prompts in, tokens out, by
-// a block schedule or as one fused batch.
+// block_run: a batch job over a model that may be larger than its device: prompts in, tokens out,
+// by a block schedule or as one fused batch.
 //
 // Threads: everything on the caller's thread, which owns the device; weights and KV travel on
 // threads of their own. Greedy. What a sequence's tokens are depends on nothing but its prompt (see
@@ -43,10 +43,10 @@ const char* name_of(block_mode mode);
 
 struct block_options {
   block_mode mode = block_mode::zigzag;
-  std::int32_t batch_size = 4; ///< sequences of a micro-batch
-  std::int32_t n_batches = 1;  ///< micro-batches at work at once
-  std::int32_t stagger = 1;    ///< diagonal: rounds from one micro-batch's entry to the next
-  std::int32_t step_tokens = 512; ///< rows of one forward pass; longer prefills go in pieces
+  std::int32_t batch_size = 4;       ///< sequences of a micro-batch
+  std::int32_t n_batches = 1;        ///< micro-batches at work at once
+  std::int32_t stagger = 1;          ///< diagonal: rounds from one micro-batch's entry to the next
+  std::int32_t step_tokens = 512;    ///< rows of one forward pass; longer prefills go in pieces
   std::vector<std::int32_t> end_ids; ///< empty: nothing ends a sequence early
   std::function<bool()> stop;        ///< asked between squares; true: leave off; may be null
   /// Tokens done (prompt and output) of all; may be null.
@@ -58,10 +58,10 @@ struct block_report {
   std::vector<block_output> outputs; // (n_prompts)
   double prefill_seconds = 0;        ///< time of squares that compute prompts
   double decode_seconds = 0;
-  std::int64_t prompt_tokens = 0;  ///< computed
-  std::int64_t output_tokens = 0;  ///< drawn
-  std::int64_t prefill_drawn = 0;  ///< of these, by prefills
-  std::int64_t rounds = 0;         ///< sweeps over the layers
+  std::int64_t prompt_tokens = 0;    ///< computed
+  std::int64_t output_tokens = 0;    ///< drawn
+  std::int64_t prefill_drawn = 0;    ///< of these, by prefills
+  std::int64_t rounds = 0;           ///< sweeps over the layers
   std::vector<double> round_seconds; ///< of each, and below how much of it was decoding
   std::vector<double> round_decode_seconds;
   bool stopped = false;
@@ -71,7 +71,7 @@ struct block_report {
 
 /// What a run of these prompts needs of its decoder.
 struct block_needs {
-  std::int32_t n_blocks = 0;       ///< of KV, at the schedule's peak
+  std::int32_t n_blocks = 0; ///< of KV, at the schedule's peak
   std::int32_t max_step_tokens = 0;
   std::int32_t max_sequences = 0;
   std::int32_t max_logit_rows = 0;

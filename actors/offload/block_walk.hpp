@@ -10,8 +10,8 @@
 
 namespace twill::actors {
 
-std::span<const block_prompt> batch_of(const std::vector<block_prompt>& prompts,
-                                       std::int32_t batch, std::int32_t batch_size);
+std::span<const block_prompt> batch_of(const std::vector<block_prompt>& prompts, std::int32_t batch,
+                                       std::int32_t batch_size);
 
 schedule_shape shape_of(const std::vector<block_prompt>& prompts, const block_options& options,
                         std::int32_t n_layers);

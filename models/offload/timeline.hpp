@@ -10,13 +10,13 @@
 
 namespace twill::models::offload {
 
-enum class lane : std::uint8_t { compute, weights, load_cache, store_cache };
+enum class lane : std::uint8_t { compute, disk_read, disk_write, host_to_device, device_to_host };
 
 struct span {
   lane where = lane::compute;
-  std::int32_t unit = 0;        ///< layer, or part of the head
-  std::int32_t micro_batch = 0; ///< compute and caches
-  double begin_seconds = 0;     ///< from the timeline's start
+  std::int32_t unit = 0;         ///< layer, or part of the head
+  std::int32_t micro_batch = -1; ///< -1: for all
+  double begin_seconds = 0;      ///< from the timeline's start
   double end_seconds = 0;
 };
 
@@ -49,7 +49,7 @@ public:
   explicit span_clock(timeline* to) : to_(to) {
     if (to_ != nullptr) begin_ = timeline::clock::now();
   }
-  void end(lane where, std::int32_t unit, std::int32_t micro_batch = 0) const {
+  void end(lane where, std::int32_t unit, std::int32_t micro_batch = -1) const {
     if (to_ != nullptr) to_->add(where, unit, micro_batch, begin_);
   }
 

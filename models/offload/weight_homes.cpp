@@ -102,6 +102,10 @@ std::int32_t weight_homes::transfers(std::int32_t number) const {
   return static_cast<std::int32_t>(parts_of(u.disk_bytes) + parts_of(u.host_bytes));
 }
 
+bool weight_homes::from_disk(std::int32_t number, std::int32_t n) const {
+  return n < parts_of(unit(number).disk_bytes);
+}
+
 result<nothing> weight_homes::transfer(std::int32_t number, std::int32_t n, void* slot,
                                        io_worker& worker) const {
   const weight_unit& u = unit(number);

@@ -70,6 +70,7 @@ public:
 
   /// How many transfers bring a unit to the device.
   std::int32_t transfers(std::int32_t unit) const;
+  bool from_disk(std::int32_t unit, std::int32_t n) const;
   /// The n-th of them, into the slot. Any thread.
   result<nothing> transfer(std::int32_t unit, std::int32_t n, void* slot, io_worker& worker) const;
   /// Tells the store that a unit is next.

@@ -91,7 +91,7 @@ void weight_ring::fill(slot& s, std::int32_t unit) {
       const span_clock began(timeline_);
       s.last_use.wait();
       const auto outcome = homes_.transfer(unit, n, s.memory.data(), worker);
-      began.end(lane::weights, unit);
+      began.end(homes_.from_disk(unit, n) ? lane::disk_read : lane::host_to_device, unit);
       transferred(s, outcome);
     });
 }

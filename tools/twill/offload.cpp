@@ -1,0 +1,284 @@
+// `twill offload`: a batch job by FlexGen's block schedules, over a model that may be larger than
+// the device, with FlexGen's flags and report.
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/offload/block_memory.hpp"
+#include "actors/offload/block_run.hpp"
+#include "actors/offload/choose_offload.hpp"
+#include "actors/policy/timeline.hpp"
+#include "config/base/log.hpp"
+#include "config/base/units.hpp"
+#include "gpu/host/machine.hpp"
+#include "models/compute.hpp"
+#include "models/model.hpp"
+#include "tools/common/http_client.hpp"
+#include "tools/common/progress_bar.hpp"
+#include "tools/common/terminal.hpp"
+#include "tools/twill/commands.hpp"
+#include "tools/twill/interrupt.hpp"
+#include "tools/twill/offload_flags.hpp"
+#include "tools/twill/offload_prompts.hpp"
+#include "tools/twill/offload_report.hpp"
+#include "tools/twill/timeline_svg.hpp"
+
+namespace twill::tools {
+namespace {
+
+template <class T>
+T must(T result) {
+  if (!result.ok()) throw client_error(result.detail());
+  return result;
+}
+
+actors::offload_model shape_of(const models::model_spec& s, const models::decoder_options& o) {
+  actors::offload_model m;
+  m.n_layers = s.n_layers;
+  m.hidden_size = s.hidden_size;
+  m.q_size = static_cast<std::int32_t>(s.q_size());
+  m.kv_size = static_cast<std::int32_t>(s.kv_size());
+  m.mlp_size = s.mlp_size;
+  m.vocab_size = s.vocab_size;
+  m.gated_mlp = s.gated_mlp;
+  m.biases = s.mlp_bias != models::bias_rule::none;
+  m.kv_bytes_per_value = static_cast<double>(gpu::size_of(o.kv_type));
+  return m;
+}
+
+/// One run of `twill offload`, from model to report.
+class offload_command {
+public:
+  explicit offload_command(const offload_flags& flags)
+      : flags_(flags), options_(options_of(flags)) {
+    log::configure(*log::level_named(options_.log.level));
+  }
+
+  int run() {
+    model_ = must(models::open_model(flags_.model)).value();
+    device_ = std::move(must(gpu::device::open({options_.device.kind, options_.device.threads,
+                                                options_.device.memory_bytes}))
+                            .value());
+    read_prompts_of_flags();
+    describe_run();
+    print_plan();
+    load();
+    if (flags_.prompts.empty()) warm_up();
+    return benchmark();
+  }
+
+private:
+  void read_prompts_of_flags() {
+    const std::int32_t new_tokens = flags_.cut_gen_len > 0 ? flags_.cut_gen_len : flags_.gen_len;
+    prompts_ = flags_.prompts.empty()
+                   ? make_prompts(*model_->text,
+                                  std::int64_t{flags_.gpu_batch_size} * flags_.num_gpu_batches,
+                                  flags_.prompt_len, new_tokens)
+                   : read_prompts(flags_.prompts, *model_->text, flags_.gen_len);
+    const std::int32_t most = model_->spec.most_positions;
+    for (const auto& p : prompts_)
+      if (most > 0 && static_cast<std::int32_t>(p.ids.size()) + p.max_new > most)
+        throw client_error("a prompt and its output must be at most " + std::to_string(most) +
+                           " tokens long, got " + std::to_string(p.ids.size()) + " + " +
+                           std::to_string(p.max_new));
+  }
+
+  void describe_run() {
+    run_.mode = mode_of(flags_);
+    run_.batch_size = flags_.gpu_batch_size;
+    run_.n_batches = flags_.num_gpu_batches;
+    run_.stagger = flags_.stagger > 0
+                       ? flags_.stagger
+                       : actors::even_stagger(flags_.gen_len, flags_.num_gpu_batches);
+    run_.step_tokens = options_.scheduler.max_step_tokens;
+    if (!flags_.ignore_eos && !flags_.prompts.empty()) run_.end_ids = model_->text->end_ids();
+    run_.stop = [] { return interrupts() > 0; };
+    if (!flags_.timeline.empty()) run_.timeline = &timeline_;
+    const auto choice = must(models::resolve_compute(options_.model.compute, options_.kv.type,
+                                                     *model_->weights, device_->info()))
+                            .value();
+    needs_ = actors::needs_of(prompts_, run_, options_.kv.block_tokens);
+    decoding_.compute = choice.compute;
+    decoding_.kv_type = choice.kv_type;
+    decoding_.block_tokens = options_.kv.block_tokens;
+    decoding_.n_blocks = needs_.n_blocks;
+    decoding_.max_context_tokens = needs_.max_context_tokens;
+    decoding_.max_step_tokens = needs_.max_step_tokens;
+    decoding_.max_sequences = needs_.max_sequences;
+    decoding_.max_logit_rows = needs_.max_logit_rows;
+    room_.weights = actors::packed_sizes_of(model_->spec, *model_->weights);
+    room_.n_layers = model_->spec.n_layers;
+    const auto rest =
+        actors::memory_of(model_->spec, decoding_, needs_, run_, {{}, room_.n_layers, 0, 0});
+    room_.device_bytes = device_->info().memory_bytes - rest.kv - rest.activations;
+    room_.host_bytes = options_.offload.host_memory_bytes > 0 ? options_.offload.host_memory_bytes
+                                                              : gpu::host::available_bytes();
+    decoding_.offload = must(actors::choose_offload(options_, room_)).value();
+    if (flags_.overlap == "false") decoding_.offload.ring_slots = 1;
+    memory_ = actors::memory_of(model_->spec, decoding_, needs_, run_, room_);
+  }
+
+  void print_plan() {
+    const auto prompt_len = static_cast<std::int32_t>(prompts_.front().ids.size());
+    sizes_ = actors::sizes_of(shape_of(model_->spec, decoding_), prompt_len,
+                              flags_.gen_len, static_cast<std::int64_t>(prompts_.size()));
+    std::printf("%s\n", actors::text_of(sizes_).c_str());
+    if (flags_.verbose < 1) return;
+    std::printf("%s, %s compute, %s KV, %d threads, %zu prompts as %d x %d, %s\n",
+                printable(model_->name).c_str(), gpu::name_of(decoding_.compute),
+                gpu::name_of(decoding_.kv_type), device_->info().threads, prompts_.size(),
+                run_.batch_size, run_.n_batches, name_of(run_.mode));
+    std::printf("%s\n", actors::describe(decoding_.offload, room_).c_str());
+    std::printf("device memory: %s weights, %s ring, %s KV, %s activations: %s projected\n",
+                format_bytes(memory_.weights).c_str(), format_bytes(memory_.ring).c_str(),
+                format_bytes(memory_.kv).c_str(), format_bytes(memory_.activations).c_str(),
+                format_bytes(memory_.all()).c_str());
+  }
+
+  void load() {
+    std::printf("init weight...\n");
+    std::fflush(stdout);
+    progress_bar bar(false);
+    auto loaded = models::decoder::load(*device_, model_->spec, *model_->weights, decoding_,
+                                        [&](double share) {
+                                          const auto total = room_.weights.all();
+                                          bar.show(static_cast<std::int64_t>(
+                                                       share * static_cast<double>(total)),
+                                                   total);
+                                        });
+    bar.finish(loaded.ok());
+    decoder_ = std::move(must(std::move(loaded)).value());
+  }
+
+  /// FlexGen's: short prompts, one token.
+  void warm_up() {
+    std::printf("warmup - generate\n");
+    std::fflush(stdout);
+    auto prompts = prompts_;
+    for (auto& p : prompts) {
+      p.ids.resize(std::min<std::size_t>(p.ids.size(), 32));
+      p.max_new = 1;
+    }
+    actors::block_options run = run_;
+    run.timeline = nullptr;
+    const auto warmed =
+        must(actors::run_block(*device_, *decoder_, decoding_, prompts, run)).value();
+    if (!warmed.error.empty()) throw client_error(warmed.error);
+  }
+
+  int benchmark() {
+    std::printf("benchmark - generate\n");
+    std::fflush(stdout);
+    progress_bar bar(false);
+    run_.progress = [&](std::int64_t done, std::int64_t total) { bar.show(done, total); };
+    const auto before = moved();
+    const auto ran =
+        must(actors::run_block(*device_, *decoder_, decoding_, prompts_, run_)).value();
+    bar.finish(ran.error.empty());
+    print_outputs(ran);
+    if (!flags_.output.empty()) write_outputs(flags_.output, *model_->text, ran.outputs);
+    if (!flags_.timeline.empty()) draw_timeline();
+    report(ran, before);
+    if (!ran.error.empty()) throw client_error(ran.error);
+    return ran.stopped ? status_interrupted : status_ok;
+  }
+
+  models::offload::ring_stats moved() const {
+    return decoder_->stream() == nullptr ? models::offload::ring_stats{}
+                                         : decoder_->stream()->stats();
+  }
+
+  void print_outputs(const actors::block_report& ran) const {
+    if (flags_.verbose < 2) return;
+    std::printf("Outputs:\n");
+    for (const std::size_t i : {std::size_t{0}, ran.outputs.size() - 1})
+      std::printf("%zu: %s\n", i,
+                  printable(model_->text->decode(ran.outputs[i].ids, true)).c_str());
+  }
+
+  void report(const actors::block_report& ran, const models::offload::ring_stats& before) const {
+    offload_measured m = measure(ran, flags_.cut_gen_len, flags_.gen_len);
+    m.sizes = sizes_;
+    m.n_prompts = static_cast<std::int64_t>(prompts_.size());
+    m.memory_projected = memory_.all();
+    m.memory_measured = device_->memory_used();
+    m.moved = moved();
+    m.moved.disk_bytes -= before.disk_bytes;
+    m.moved.host_bytes -= before.host_bytes;
+    m.moved.waited_seconds -= before.waited_seconds;
+    if (options_.device.link_gbps > 0)
+      m.simulated = "a link of " + std::to_string(options_.device.link_gbps) +
+                    " GB/s to the device (device.link_gbps)";
+    std::string text = report_text(m);
+    if (ran.stopped) text += "interrupted: outputs are partial\n";
+    std::fputs(text.c_str(), stdout);
+    if (flags_.log_file.empty() || flags_.no_log) return;
+    std::ofstream log(flags_.log_file, std::ios::app);
+    log << text;
+    if (!log.flush())
+      throw client_error("`--log-file` must be a file that can be written, got " +
+                         flags_.log_file);
+  }
+
+  void draw_timeline() const {
+    using actors::offload_resource;
+    using models::offload::lane;
+    std::vector<actors::timeline_span> spans;
+    for (const models::offload::span& s : timeline_.spans()) {
+      actors::timeline_span to;
+      to.resource = s.where == lane::compute          ? offload_resource::device
+                    : s.where == lane::disk_read      ? offload_resource::disk_read
+                    : s.where == lane::disk_write     ? offload_resource::disk_write
+                    : s.where == lane::host_to_device ? offload_resource::h2d
+                                                      : offload_resource::d2h;
+      to.at = {0, s.unit, s.micro_batch};
+      to.start_s = s.begin_seconds;
+      to.end_s = s.end_seconds;
+      spans.push_back(to);
+    }
+    timeline_picture picture;
+    picture.title = model_->name + ", " + name_of(run_.mode) +
+                    (options_.device.link_gbps > 0 ? ", simulated link" : "");
+    std::ofstream out(flags_.timeline);
+    out << timeline_svg(spans, picture);
+    if (!out.flush())
+      throw client_error("`--timeline` must be a file that can be written, got " +
+                         flags_.timeline);
+  }
+
+  const offload_flags& flags_;
+  const config::options options_;
+  std::shared_ptr<const models::model> model_;
+  std::unique_ptr<gpu::device> device_;
+  std::vector<actors::block_prompt> prompts_;
+  actors::block_options run_;
+  actors::block_needs needs_;
+  models::decoder_options decoding_;
+  actors::offload_room room_;
+  actors::block_memory memory_;
+  actors::offload_sizes sizes_;
+  models::offload::timeline timeline_;
+  std::unique_ptr<models::decoder> decoder_; // after the device and the timeline it uses
+};
+
+} // namespace
+
+void add_offload(CLI::App& root, int& status) {
+  auto* command = root.add_subcommand(
+      "offload", "run prompts through a model larger than the device, with FlexGen's flags");
+  auto flags = std::make_shared<offload_flags>();
+  add_flags(*command, *flags);
+  command->callback([flags, &status] {
+    check_flags(*flags);
+    count_interrupts(true);
+    status = offload_command(*flags).run();
+  });
+}
+
+} // namespace twill::tools
