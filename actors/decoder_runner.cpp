@@ -159,8 +159,7 @@ private:
     in.budget_bytes = options_.device.memory_bytes;
     in.other_bytes = work_bytes(model, o) + resident_bytes(model);
     const std::int64_t budget = device_->info().memory_bytes;
-    const std::int64_t host =
-        device_->info().kind == "host" ? gpu::host::available_bytes() : 0;
+    const std::int64_t host = device_->info().kind == "host" ? gpu::host::available_bytes() : 0;
     in.available_bytes = host > 0 ? std::min(host, budget) : budget;
     in.block_bytes = models::decoder::block_bytes(model.spec, o);
     in.block_tokens = o.block_tokens;
@@ -186,22 +185,22 @@ private:
     offload_room room;
     room.weights = packed_sizes_of(model.spec, *model.weights);
     room.n_layers = model.spec.n_layers;
-    // KV gets what was asked, or one context, a quarter at most, and less where weights on their way
-    // leave less; then what weights leave over.
+    // KV gets what was asked, or one context, a quarter at most, and less where weights on their
+    // way leave less; then what weights leave over.
     const std::int64_t blocks = (in.max_context_tokens + in.block_tokens - 1) / in.block_tokens;
     const std::int64_t wanted = std::min(blocks * in.block_bytes, in.available_bytes / 4);
     const std::int64_t beside_ring =
         in.available_bytes - work - least_device_bytes(room, options_.offload.ring_layers);
-    const std::int64_t kv = in.asked_bytes > 0
-                                ? in.asked_bytes
-                                : std::clamp(beside_ring, std::min(wanted, 8 * in.block_bytes), wanted);
+    const std::int64_t kv =
+        in.asked_bytes > 0 ? in.asked_bytes
+                           : std::clamp(beside_ring, std::min(wanted, 8 * in.block_bytes), wanted);
     room.device_bytes = in.available_bytes - work - kv;
-    room.host_bytes = options_.offload.host_memory_bytes > 0
-                          ? options_.offload.host_memory_bytes
-                          : gpu::host::available_bytes() * 3 / 4;
+    room.host_bytes = options_.offload.host_memory_bytes > 0 ? options_.offload.host_memory_bytes
+                                                             : gpu::host::available_bytes() * 3 / 4;
     // The host's device is its memory too: what the arena takes is not there for the tier.
     if (device_->info().kind == "host")
-      room.host_bytes = std::min(room.host_bytes, gpu::host::available_bytes() - in.available_bytes);
+      room.host_bytes =
+          std::min(room.host_bytes, gpu::host::available_bytes() - in.available_bytes);
     room.host_bytes = std::max<std::int64_t>(room.host_bytes, 0);
     auto chosen = choose_offload(options_, room);
     if (!chosen.ok()) return chosen.error();
@@ -229,8 +228,7 @@ private:
 runner_factory make_decoder_runners(const config::options& options, load_progress progress,
                                     store_opener open_store) {
   return [options = std::make_shared<const config::options>(options),
-          kept = std::make_shared<shared_model>(),
-          progress = std::move(progress),
+          kept = std::make_shared<shared_model>(), progress = std::move(progress),
           open_store = std::move(open_store)]() -> std::unique_ptr<step_runner> {
     return std::make_unique<decoder_runner>(*options, kept, progress, open_store);
   };

@@ -41,6 +41,7 @@ step_limits decoder::impl::limits_for(std::int32_t tokens, std::int32_t sequence
   limits.n_blocks = options.n_blocks;
   limits.block_tokens = options.block_tokens;
   limits.vocab_size = spec.vocab_size;
+  limits.staged = !options.kv_staged.empty();
   const std::int32_t context =
       options.max_context_tokens > 0 ? options.max_context_tokens : spec.context_length;
   limits.max_blocks =
@@ -124,8 +125,10 @@ result<nothing> decoder::enter_layer(std::int32_t layer) {
   return impl_->enter_layer(layer);
 }
 
-void decoder::run_layer(micro_batch& batch, std::int32_t layer) {
-  if (batch.impl_->state.n_rows > 0) impl_->run_layer(batch.impl_->state, layer);
+void decoder::run_layer(micro_batch& batch, std::int32_t layer, const gpu::kv_layer* staged) {
+  activations& state = batch.impl_->state;
+  state.staged_kv = staged == nullptr ? gpu::kv_layer{} : *staged;
+  if (state.n_rows > 0) impl_->run_layer(state, layer);
 }
 
 void decoder::leave_layer(std::int32_t layer) {

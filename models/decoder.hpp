@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "gpu/device.hpp"
 #include "gpu/ops/linear.hpp"
@@ -38,6 +39,8 @@ struct decoder_options {
   std::int32_t max_sequences = 256;  ///< sequences of one step
   std::int32_t max_logit_rows = 256; ///< rows of logits of one step
   offload::offload_options offload;  ///< where weights live
+  /// Layers whose KV is no part of the arena: run_layer() is given it. // (n_layers), or empty
+  std::vector<bool> kv_staged;
 };
 
 /// Host-side description of one step. Spans are read during forward() only.
@@ -51,6 +54,8 @@ struct step_input {
   std::span<const std::int32_t> logit_rows; // (n_logit_rows) rows whose logits are wanted
   /// Tokens of each sequence's prompt, all of it; read only where frequencies grow with it.
   std::span<const std::int32_t> prompt_lengths; // (n_sequences)
+  /// Where staged layers have the same blocks; read only where there are such layers.
+  std::span<const std::int32_t> staged_table; // (n_sequences, max_blocks)
 };
 
 /// A step of some sequences on its way through the layers: activations of its own, so that several
@@ -95,7 +100,8 @@ public:
   void begin_pass(bool whole);
   result<nothing> begin(micro_batch& batch, const step_input& step);
   result<nothing> enter_layer(std::int32_t layer);
-  void run_layer(micro_batch& batch, std::int32_t layer);
+  /// `staged`: the KV of a layer that is not in the arena, numbered as staged_table says.
+  void run_layer(micro_batch& batch, std::int32_t layer, const gpu::kv_layer* staged = nullptr);
   void leave_layer(std::int32_t layer);
   /// Logits of all that have passed the last layer, in order; at most max_logit_rows rows.
   result<gpu::tensor_ref> score(std::span<micro_batch* const> batches);

@@ -31,6 +31,7 @@ models::step_input block_step::input() const {
   in.max_blocks = max_blocks;
   in.logit_rows = logit_rows;
   in.prompt_lengths = prompt_lengths;
+  in.staged_table = staged_table;
   return in;
 }
 
@@ -66,6 +67,9 @@ block_step step_builder::finish() {
   for (const block_sequence* s : rows_of_) {
     step_.block_table.insert(step_.block_table.end(), s->blocks.begin(), s->blocks.end());
     step_.block_table.resize(step_.block_table.size() + widest - s->blocks.size(), 0);
+    for (std::size_t b = 0; staged_ && b < widest; ++b)
+      step_.staged_table.push_back(
+          b < s->blocks.size() ? s->first_staged + static_cast<std::int32_t>(b) : 0);
   }
   rows_of_.clear();
   return std::exchange(step_, {});

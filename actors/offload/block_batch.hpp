@@ -30,6 +30,7 @@ struct block_sequence {
   block_output* output = nullptr;
   std::int32_t length = 0; ///< positions in KV
   std::vector<std::int32_t> blocks;
+  std::int32_t first_staged = 0; ///< its blocks in staged layers begin there
   bool done = false;
 
   std::int32_t prompt_length() const { return static_cast<std::int32_t>(prompt->ids.size()); }
@@ -39,7 +40,7 @@ struct block_sequence {
 /// The arrays behind a step_input.
 struct block_step {
   std::vector<std::int32_t> tokens, positions, first_token, kv_lengths, prompt_lengths;
-  std::vector<std::int32_t> block_table, logit_rows;
+  std::vector<std::int32_t> block_table, staged_table, logit_rows;
   std::int32_t max_blocks = 0;
   std::vector<block_sequence*> drawing; ///< whose logits they are, in order
 
@@ -49,8 +50,9 @@ struct block_step {
 /// Collects sequences' next rows into one step.
 class step_builder {
 public:
-  step_builder(block_list& blocks, std::int32_t block_tokens)
-      : blocks_(blocks), block_tokens_(block_tokens) {}
+  /// `staged`: some layers' KV is numbered within the micro-batch.
+  step_builder(block_list& blocks, std::int32_t block_tokens, bool staged)
+      : blocks_(blocks), block_tokens_(block_tokens), staged_(staged) {}
 
   std::int32_t rows() const { return static_cast<std::int32_t>(step_.tokens.size()); }
   /// The next `n` tokens of a sequence: part of its prompt, or what it drew last. False: no block
@@ -61,6 +63,7 @@ public:
 private:
   block_list& blocks_;
   std::int32_t block_tokens_;
+  bool staged_;
   block_step step_;
   std::vector<block_sequence*> rows_of_;
 };

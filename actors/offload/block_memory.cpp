@@ -23,14 +23,21 @@ std::int64_t activation_words(const models::model_spec& s, std::int64_t tokens,
 } // namespace
 
 block_memory memory_of(const models::model_spec& spec, const models::decoder_options& options,
-                       const block_needs& needs, const block_options& run,
+                       const std::vector<block_prompt>& prompts, const block_options& run,
                        const offload_room& room) {
+  const block_needs needs = needs_of(prompts, run, options.block_tokens);
   block_memory memory;
   const models::offload::shares& shares = options.offload.weights;
   memory.weights = room.weights.small + room.weights.weights() * shares.device / 100;
   if (options.offload.streams_weights())
-    memory.ring = least_device_bytes(room, options.offload.ring_slots) - room.weights.small - 4 * mib;
-  memory.kv = models::decoder::block_bytes(spec, options) * options.n_blocks;
+    memory.ring =
+        least_device_bytes(room, options.offload.ring_slots) - room.weights.small - 4 * mib;
+  const auto staged = std::count(options.kv_staged.begin(), options.kv_staged.end(), true);
+  memory.kv = models::decoder::block_bytes(spec, options) * options.n_blocks *
+              (spec.n_layers - staged) / spec.n_layers;
+  if (staged > 0)
+    memory.kv +=
+        models::offload::kv_stream::buffer_bytes(kv_options_of(spec, options, prompts, run));
   const std::int64_t max_blocks = std::min<std::int64_t>(
       options.n_blocks,
       (options.max_context_tokens + options.block_tokens - 1) / options.block_tokens);
@@ -40,8 +47,8 @@ block_memory memory_of(const models::model_spec& spec, const models::decoder_opt
   if (run.mode != block_mode::fused)
     words += needs.prefill_pieces * activation_words(spec, run.step_tokens, run.batch_size,
                                                      run.batch_size, max_blocks) +
-             run.n_batches * activation_words(spec, run.batch_size, run.batch_size,
-                                              run.batch_size, max_blocks);
+             run.n_batches *
+                 activation_words(spec, run.batch_size, run.batch_size, run.batch_size, max_blocks);
   memory.activations = 4 * words;
   return memory;
 }

@@ -118,4 +118,21 @@ block_needs needs_of(const std::vector<block_prompt>& prompts, const block_optio
   return needs;
 }
 
+models::offload::kv_stream_options kv_options_of(const models::model_spec& spec,
+                                                 const models::decoder_options& options,
+                                                 const std::vector<block_prompt>& prompts,
+                                                 const block_options& run) {
+  models::offload::kv_stream_options kv;
+  kv.kv = run.kv;
+  kv.n_layers = spec.n_layers;
+  kv.n_batches =
+      std::min(run.n_batches, parts(static_cast<std::int64_t>(prompts.size()), run.batch_size));
+  kv.shape.type = options.kv_type;
+  kv.shape.n_kv_heads = spec.n_kv_heads;
+  kv.shape.block_tokens = options.block_tokens;
+  kv.shape.head_dim = spec.head_dim;
+  kv.shape.n_blocks = run.batch_size * parts(options.max_context_tokens, options.block_tokens);
+  return kv;
+}
+
 } // namespace twill::actors

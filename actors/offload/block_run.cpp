@@ -34,7 +34,10 @@ struct member {
   std::vector<block_sequence> sequences;
   std::vector<piece> pieces; ///< of the round under way
   std::unique_ptr<models::micro_batch> decode_rows;
-  bool prefill = true; ///< the round under way computes its prompt
+  bool prefill = true;     ///< the round under way computes its prompt
+  std::int32_t place = -1; ///< among those alive, for KV that travels
+  /// Of the round under way: blocks that its squares read, and that they write.
+  std::vector<models::offload::block_range> used, written;
 };
 
 /// Walks the squares of a schedule.
@@ -55,6 +58,10 @@ public:
 private:
   result<nothing> begin(member& m, std::int32_t batch, std::int32_t token);
   result<nothing> build_pieces(member& m);
+  /// Before a step: which staged blocks it reads and writes.
+  void note_ranges(member& m) const;
+  result<nothing> run_pieces(member& m, std::int32_t layer);
+  void load_ahead_of(std::size_t position, std::int32_t layer);
   result<nothing> enter(std::int32_t layer);
   void leave();
   result<nothing> run_square(const square& at);
@@ -80,6 +87,11 @@ private:
   std::vector<std::int32_t> round_; ///< micro-batches of the round, in order
   std::size_t finished_layers_ = 0; ///< of them, how many passed the last layer
   std::int32_t layer_ = -1;         ///< entered
+  std::size_t position_ = 0;        ///< in round_, of the square under way
+  std::size_t round_size_ = 0;      ///< members of the round, known once layer 1 begins
+  std::vector<std::int32_t> free_places_;
+  std::unique_ptr<models::offload::kv_stream> kv_; ///< null: all KV is in the arena
+  std::int32_t kv_buffers_ = 0;
   clock::time_point last_ = clock::now();
   double booked_ = 0, booked_decode_ = 0; ///< before the round under way
   std::int64_t total_tokens_ = 0;
@@ -100,10 +112,60 @@ result<nothing> square_walk::prepare(const block_needs& needs) {
   };
   if (auto made = make(needs.prefill_pieces, options_.step_tokens, prefill_rows_); !made.ok())
     return made;
-  const std::int32_t slots =
-      std::min(options_.n_batches,
-               static_cast<std::int32_t>(shape_of(prompts_, options_, 1).n_steps.size()));
-  return make(slots, options_.batch_size, decode_rows_);
+  const auto kv = kv_options_of(decoder_.spec(), loaded_, prompts_, options_);
+  for (std::int32_t i = 0; i < kv.n_batches; ++i)
+    free_places_.push_back(i);
+  if (options_.kv.device < 100) {
+    auto stream = models::offload::kv_stream::create(dev_, kv, loaded_.offload);
+    if (!stream.ok()) return run_failure(stream.error());
+    kv_ = std::move(stream).value();
+    kv_->record_to(options_.timeline);
+    kv_buffers_ = kv.buffers;
+  }
+  return make(kv.n_batches, options_.batch_size, decode_rows_);
+}
+
+void square_walk::note_ranges(member& m) const {
+  m.used.clear();
+  m.written.clear();
+  if (kv_ == nullptr) return;
+  const std::int32_t block = loaded_.block_tokens;
+  for (const block_sequence& s : m.sequences) {
+    if (s.done) continue;
+    const std::int32_t end = s.in_prefill() ? s.prompt_length() : s.length + 1;
+    const std::int32_t first = s.length / block;
+    if (s.length > 0) m.used.push_back({s.first_staged, (s.length + block - 1) / block});
+    m.written.push_back({s.first_staged + first, (end + block - 1) / block - first});
+  }
+}
+
+/// Loads what the squares after this one of the round need, as far as buffers are free.
+void square_walk::load_ahead_of(std::size_t position, std::int32_t layer) {
+  for (std::int32_t ahead = 1; ahead < kv_buffers_; ++ahead) {
+    if (round_size_ == 0) return; // the first layer: who else is of this round shows later
+    if (++position == round_size_) {
+      position = 0;
+      ++layer;
+    }
+    if (layer == decoder_.spec().n_layers || position >= round_.size()) return;
+    const member& m = members_[round_[position]];
+    if (kv_->staged(layer)) kv_->load_ahead(layer, m.place, m.used);
+  }
+}
+
+result<nothing> square_walk::run_pieces(member& m, std::int32_t layer) {
+  if (kv_ == nullptr || !kv_->staged(layer)) {
+    for (piece& p : m.pieces)
+      decoder_.run_layer(*p.at, layer);
+    return nothing{};
+  }
+  auto staged = kv_->acquire(layer, m.place, m.used);
+  if (!staged.ok()) return run_failure(staged.error());
+  load_ahead_of(position_, layer);
+  for (piece& p : m.pieces)
+    decoder_.run_layer(*p.at, layer, &staged.value());
+  kv_->release(layer, m.place, m.written);
+  return nothing{};
 }
 
 /// The time since the last square belongs to this one.
@@ -115,7 +177,8 @@ void square_walk::book(bool prefill) {
 }
 
 result<nothing> square_walk::build_pieces(member& m) {
-  step_builder step(blocks_, loaded_.block_tokens);
+  note_ranges(m);
+  step_builder step(blocks_, loaded_.block_tokens, kv_ != nullptr);
   const auto close = [&] {
     piece p;
     p.step = step.finish();
@@ -147,12 +210,17 @@ result<nothing> square_walk::begin(member& m, std::int32_t batch, std::int32_t t
   if (m.prefill) {
     m.decode_rows = std::move(decode_rows_.back());
     decode_rows_.pop_back();
+    m.place = free_places_.back();
+    free_places_.pop_back();
+    const std::int32_t blocks_each =
+        (loaded_.max_context_tokens + loaded_.block_tokens - 1) / loaded_.block_tokens;
     const auto prompts = batch_of(prompts_, batch, options_.batch_size);
     const auto first = static_cast<std::size_t>(prompts.data() - prompts_.data());
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       block_sequence s;
       s.prompt = &prompts[i];
       s.output = &report_.outputs[first + i];
+      s.first_staged = static_cast<std::int32_t>(i) * blocks_each;
       m.sequences.push_back(std::move(s));
     }
   }
@@ -185,8 +253,9 @@ result<nothing> square_walk::run_square(const square& at) {
   }
   if (auto there = enter(at.layer); !there.ok()) return there;
   const models::offload::span_clock began(options_.timeline);
-  for (piece& p : m.pieces)
-    decoder_.run_layer(*p.at, at.layer);
+  position_ = at.layer == 0 ? round_.size() - 1 : (position_ + 1) % round_.size();
+  if (at.layer > 0) round_size_ = round_.size();
+  if (auto ran = run_pieces(m, at.layer); !ran.ok()) return ran;
   began.end(models::offload::lane::compute, at.layer, at.batch);
   book(m.prefill);
   if (at.layer + 1 == decoder_.spec().n_layers) ++finished_layers_;
@@ -255,6 +324,7 @@ result<nothing> square_walk::end_round() {
     prefill_rows_.push_back(std::move(rows_back));
   prefill_rows_used_.clear();
   round_.clear();
+  round_size_ = 0;
   finished_layers_ = 0;
   ++report_.rounds;
   report_.round_seconds.push_back(report_.total_seconds() - booked_);
@@ -275,6 +345,7 @@ void square_walk::end_member(std::int32_t batch) {
     return;
   cursor_.leave(batch);
   decode_rows_.push_back(std::move(m.decode_rows));
+  free_places_.push_back(m.place);
   members_.erase(batch);
 }
 
@@ -291,6 +362,7 @@ block_report square_walk::run() {
     report_.stopped = asked_to_stop();
   }
   leave();
+  if (kv_) report_.kv_moved = kv_->stats();
   return std::move(report_);
 }
 
@@ -301,6 +373,9 @@ result<block_report> run_block(gpu::device& dev, models::decoder& decoder,
                                const std::vector<block_prompt>& prompts,
                                const block_options& options) {
   decoder.record_to(options.timeline);
+  if (options.mode == block_mode::fused && options.kv.device < 100)
+    return failure{errc::executor_failed,
+                   std::string("a fused run must have all KV on the device")};
   if (options.mode == block_mode::fused) return run_fused(dev, decoder, loaded, prompts, options);
   square_walk walk(dev, decoder, loaded, prompts, options);
   if (auto ready = walk.prepare(needs_of(prompts, options, loaded.block_tokens)); !ready.ok())

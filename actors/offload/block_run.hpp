@@ -17,6 +17,7 @@
 #include "actors/port/engine_port.hpp"
 #include "gpu/device.hpp"
 #include "models/decoder.hpp"
+#include "models/offload/kv_stream.hpp"
 #include "models/offload/timeline.hpp"
 
 namespace twill::actors {
@@ -52,16 +53,19 @@ struct block_options {
   /// Tokens done (prompt and output) of all; may be null.
   std::function<void(std::int64_t done, std::int64_t total)> progress;
   models::offload::timeline* timeline = nullptr;
+  /// Not all on the device: KV of these layers passes through it. Not for fused runs.
+  models::offload::shares kv;
 };
 
 struct block_report {
   std::vector<block_output> outputs; // (n_prompts)
   double prefill_seconds = 0;        ///< time of squares that compute prompts
   double decode_seconds = 0;
-  std::int64_t prompt_tokens = 0;    ///< computed
-  std::int64_t output_tokens = 0;    ///< drawn
-  std::int64_t prefill_drawn = 0;    ///< of these, by prefills
-  std::int64_t rounds = 0;           ///< sweeps over the layers
+  std::int64_t prompt_tokens = 0; ///< computed
+  std::int64_t output_tokens = 0; ///< drawn
+  std::int64_t prefill_drawn = 0; ///< of these, by prefills
+  std::int64_t rounds = 0;        ///< sweeps over the layers
+  models::offload::kv_stats kv_moved;
   std::vector<double> round_seconds; ///< of each, and below how much of it was decoding
   std::vector<double> round_decode_seconds;
   bool stopped = false;
@@ -81,6 +85,12 @@ struct block_needs {
 
 block_needs needs_of(const std::vector<block_prompt>& prompts, const block_options& options,
                      std::int32_t block_tokens);
+
+/// How KV of these prompts travels; what the decoder must leave out of its arena follows from it.
+models::offload::kv_stream_options kv_options_of(const models::model_spec& spec,
+                                                 const models::decoder_options& options,
+                                                 const std::vector<block_prompt>& prompts,
+                                                 const block_options& run);
 
 /// Runs all prompts to their end, or to the first failure of a step, which the report then names.
 /// `decoder` was loaded with at least what needs_of() says. Fails when the device has no room for

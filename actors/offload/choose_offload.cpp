@@ -47,7 +47,8 @@ result<models::offload::offload_options> choose_offload(const config::options& o
       return failure{errc::executor_failed,
                      "`device.memory` must leave " + format_bytes(least) +
                          " for weights on their way (" + std::to_string(o.ring_layers) +
-                         " layers of " + format_bytes(layer_bytes(room)) + ", `offload.ring_layers`)"
+                         " layers of " + format_bytes(layer_bytes(room)) +
+                         ", `offload.ring_layers`)"
                          " and what always stays, got " +
                          format_bytes(std::max<std::int64_t>(room.device_bytes, 0))};
     if (device < 0)

@@ -35,9 +35,10 @@ packed_sizes packed_sizes_of(const models::model_spec& spec, const models::check
   for (const models::tensor_info& t : weights.tensors()) {
     const models::tensor_names& n = spec.names;
     if (t.name == n.head && spec.tied_head) continue;
-    const auto source = t.shape.size() == 2 ? weights.matrix(t.name)
-                                            : models::result<gpu::weight_source>(
-                                                  models::failure{models::errc::bad_tensor, ""});
+    const auto source =
+        t.shape.size() == 2
+            ? weights.matrix(t.name)
+            : models::result<gpu::weight_source>(models::failure{models::errc::bad_tensor, ""});
     if (!source.ok()) {
       std::int64_t values = 1;
       for (const std::int64_t side : t.shape)

@@ -41,7 +41,9 @@ result<nothing> decoder::impl::embed(activations& a, const step_input& input) {
 /// Projects this step's queries, keys and values, stores keys and values, and attends.
 void decoder::impl::attend(activations& a, std::int32_t index) {
   const layer_weights& layer = weights.layers[static_cast<std::size_t>(index)];
-  const gpu::ragged_batch& batch = a.step.batch();
+  const bool staged = a.staged_kv.keys != nullptr;
+  gpu::ragged_batch batch = a.step.batch();
+  if (staged) batch.block_table = a.step.staged_table();
   const std::int64_t n = batch.n_tokens, q = spec.q_size(), kv_size = spec.kv_size(),
                      row = q + 2 * kv_size;
   gpu::tensor_ref x = matrix(a.hidden, n, spec.hidden_size);
@@ -62,7 +64,8 @@ void decoder::impl::attend(activations& a, std::int32_t index) {
   store.cos = matrix(a.cos, n, spec.rope.rotary_dim / 2);
   store.sin = matrix(a.sin, n, spec.rope.rotary_dim / 2);
   store.log_n_length = spec.log_n_length;
-  store.kv = a.staged_kv.keys != nullptr ? a.staged_kv : kv.layers[static_cast<std::size_t>(index)];
+  store.kv = staged ? a.staged_kv : kv.layers[static_cast<std::size_t>(index)];
+  TWILL_ASSERT(store.kv.keys != nullptr, "a layer's KV is neither in the arena nor given");
   if (layer.q_norm.data() != nullptr)
     gpu::head_norm(*dev, store.q, spec.n_heads, floats(layer.q_norm), spec.norm_epsilon);
   if (layer.k_norm.data() != nullptr)

@@ -15,6 +15,10 @@ result<kv_arena> kv_arena::create(gpu::device& dev, const model_spec& spec,
                                                  options.block_tokens);
   kv_arena arena;
   for (std::int32_t l = 0; l < spec.n_layers; ++l) {
+    if (!options.kv_staged.empty() && options.kv_staged[static_cast<std::size_t>(l)]) {
+      arena.layers.emplace_back(); // its KV comes and goes
+      continue;
+    }
     auto keys = dev.allocate(bytes, "KV blocks: keys");
     if (!keys.ok()) return from_gpu(keys.error());
     auto values = dev.allocate(bytes, "KV blocks: values");

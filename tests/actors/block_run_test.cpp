@@ -47,11 +47,16 @@ actors::block_options random_run(std::mt19937& random) {
   o.n_batches = static_cast<std::int32_t>(1 + random() % 4);
   o.stagger = static_cast<std::int32_t>(1 + random() % 3);
   o.step_tokens = static_cast<std::int32_t>(1 + random() % 60);
+  if (random() % 2 == 0) {
+    o.kv.device = static_cast<std::int32_t>(random() % 100);
+    o.kv.host = static_cast<std::int32_t>(random() % static_cast<unsigned>(101 - o.kv.device));
+  }
   return o;
 }
 
-models::decoder_options options_for(const actors::block_needs& needs) {
+models::decoder_options options_for(const actors::block_needs& needs, gpu::dtype kv_type) {
   models::decoder_options o;
+  o.kv_type = kv_type;
   o.block_tokens = 8;
   o.n_blocks = needs.n_blocks;
   o.max_step_tokens = needs.max_step_tokens;
@@ -67,10 +72,14 @@ struct loaded {
 };
 
 loaded load_for(const test::golden_folder& c, const std::vector<actors::block_prompt>& prompts,
-                const actors::block_options& run, const models::offload::offload_options& homes) {
+                const actors::block_options& run, const models::offload::offload_options& homes,
+                gpu::dtype kv_type = gpu::dtype::f32) {
   loaded l;
-  l.options = options_for(actors::needs_of(prompts, run, 8));
+  l.options = options_for(actors::needs_of(prompts, run, 8), kv_type);
   l.options.offload = homes;
+  if (run.kv.device < 100)
+    l.options.kv_staged = models::offload::kv_stream::staged_layers(
+        actors::kv_options_of(c.spec, l.options, prompts, run));
   auto made = models::decoder::load(test::shared_device(), c.spec, *c.weights, l.options, {});
   if (!made.ok()) throw std::runtime_error(made.detail());
   l.decoder = std::move(made).value();
@@ -79,31 +88,34 @@ loaded load_for(const test::golden_folder& c, const std::vector<actors::block_pr
 
 } // namespace
 
-TEST_CASE("every schedule, tier and split gives each prompt the tokens it has alone",
-          "[offload]") {
+TEST_CASE("every schedule, tier and split gives each prompt the tokens it has alone", "[offload]") {
   std::mt19937 random(21);
   for (const std::string& name : test::golden_folders()) {
     CAPTURE(name);
     const test::golden_folder c(name);
-    test::decoder_runner solo(c.spec, *c.weights, test::golden_options());
-    for (int round = 0; round < 6; ++round) {
+    const gpu::dtype kv_type =
+        std::vector{gpu::dtype::f32, gpu::dtype::f16, gpu::dtype::i8}[random() % 3];
+    test::decoder_runner solo(c.spec, *c.weights,
+                              test::golden_options(gpu::compute_type::f32, kv_type));
+    for (int round = 0; round < 9; ++round) {
       const auto prompts = random_prompts(random, c.spec.vocab_size);
       auto run = random_run(random);
       run.mode = static_cast<block_mode>(round % 3);
+      if (run.mode == block_mode::fused) run.kv = {};
       models::offload::offload_options homes;
       homes.weights.device = random() % 4 == 0 ? 100 : static_cast<std::int32_t>(random() % 100);
-      homes.weights.host = static_cast<std::int32_t>(
-          random() % static_cast<unsigned>(101 - homes.weights.device));
+      homes.weights.host =
+          static_cast<std::int32_t>(random() % static_cast<unsigned>(101 - homes.weights.device));
       homes.ring_slots = 2 + static_cast<std::int32_t>(random() % 3);
       CAPTURE(name_of(run.mode), run.batch_size, run.n_batches, run.step_tokens,
-              homes.weights.device, homes.weights.host);
+              homes.weights.device, homes.weights.host, run.kv.device, run.kv.host);
       std::vector<id_list> wanted;
       for (const auto& p : prompts)
         wanted.push_back(alone(solo, p));
       const bool ends = random() % 2 == 0;
       if (ends) run.end_ids = {wanted[0].back()};
 
-      const loaded l = load_for(c, prompts, run, homes);
+      const loaded l = load_for(c, prompts, run, homes, kv_type);
       const auto ran =
           actors::run_block(test::shared_device(), *l.decoder, l.options, prompts, run);
       REQUIRE(ran.ok());
@@ -112,10 +124,9 @@ TEST_CASE("every schedule, tier and split gives each prompt the tokens it has al
         CAPTURE(i);
         const auto& out = ran.value().outputs[i];
         id_list expected = wanted[i];
-        const auto end = ends ? std::find(expected.begin(), expected.end(), run.end_ids[0])
-                              : expected.end();
-        CHECK(out.finish ==
-              (end == expected.end() ? block_finish::length : block_finish::stop));
+        const auto end =
+            ends ? std::find(expected.begin(), expected.end(), run.end_ids[0]) : expected.end();
+        CHECK(out.finish == (end == expected.end() ? block_finish::length : block_finish::stop));
         expected.erase(end, expected.end());
         CHECK(out.ids == expected);
       }
@@ -131,6 +142,7 @@ TEST_CASE("a block that is stopped keeps what it has, and says so", "[offload]")
     std::vector<actors::block_prompt> prompts(6, {{1, 2, 3, 4}, 8});
     auto run = random_run(random);
     run.mode = mode;
+    if (mode == block_mode::fused) run.kv = {};
     int asked = 0;
     run.stop = [&] { return ++asked > 9; };
     models::offload::offload_options homes;
@@ -145,8 +157,7 @@ TEST_CASE("a block that is stopped keeps what it has, and says so", "[offload]")
   }
 }
 
-TEST_CASE("a transfer that fails in a block ends it with its reason and what it has",
-          "[offload]") {
+TEST_CASE("a transfer that fails in a block ends it with its reason and what it has", "[offload]") {
   const test::golden_folder c("opt-tiny-fp32");
   std::mt19937 random(5);
   int n_failed = 0;
@@ -154,6 +165,7 @@ TEST_CASE("a transfer that fails in a block ends it with its reason and what it 
     const std::vector<actors::block_prompt> prompts(6, {{1, 2, 3, 4}, 8});
     auto run = random_run(random);
     run.mode = static_cast<block_mode>(round % 3);
+    if (run.mode == block_mode::fused) run.kv = {};
     const auto faults = std::make_shared<test::store_faults>();
     models::offload::offload_options homes;
     homes.weights = {0, 0};

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "models/detail/half.hpp"
 #include "models/model.hpp"
 #include "models/offload/checksum.hpp"
+#include "models/offload/compressed.hpp"
 #include "models/offload/tiers.hpp"
 #include "models/offload/weight_stream.hpp"
 #include "tests/catch.hpp"
@@ -211,4 +213,50 @@ TEST_CASE("a file that loses its end is an error of the read", "[offload]") {
     REQUIRE_FALSE(past.ok());
     CHECK(past.code() == errc::file_unreadable);
   }
+}
+
+TEST_CASE("compressed matrices are within half a step of their values, and say when one is not "
+          "finite",
+          "[offload]") {
+  const golden_folder c("llama-tiny-fp16");
+  const auto small = offload::compressed(c.weights, {c.spec.names.embedding});
+  CHECK(small->matrix(c.spec.names.embedding).value().group == 0);
+  const std::string name = layer_tensor(c.spec.names.q, 0);
+  const auto dense = c.weights->matrix(name);
+  const auto grouped = small->matrix(name);
+  REQUIRE(grouped.ok());
+  REQUIRE(grouped.value().kind == gpu::weight_kind::grouped_u4);
+  const auto cols = static_cast<std::size_t>(grouped.value().cols);
+  std::vector<std::uint8_t> codes(cols);
+  std::vector<float> scales(cols / 64), offsets(cols / 64);
+  double worst = 0;
+  for (std::int64_t row = 0; row < grouped.value().rows; ++row) {
+    grouped.value().grouped(row, {codes.data(), scales.data(), offsets.data()});
+    const auto* values = static_cast<const std::uint16_t*>(dense.value().dense_row(row));
+    for (std::size_t k = 0; k < cols; ++k) {
+      const double got = double{scales[k / 64]} * codes[k] + offsets[k / 64];
+      const double step = double{scales[k / 64]};
+      worst = std::max(worst, std::abs(got - double{widen_f16(values[k])}) / step);
+    }
+  }
+  CHECK(worst < 0.5001);
+
+  std::vector<float> bad(64, 1.0F);
+  bad[40] = NAN;
+  struct one_matrix final : checkpoint {
+    explicit one_matrix(const std::vector<float>& v) : values(v) {}
+    std::vector<tensor_info> tensors() const override { return {}; }
+    const tensor_info* find(std::string_view) const override { return nullptr; }
+    result<gpu::weight_source> matrix(std::string_view) const override {
+      gpu::weight_source s;
+      s.rows = 1;
+      s.cols = 64;
+      s.dense_row = [this](std::int64_t) -> const void* { return values.data(); };
+      return s;
+    }
+    result<std::vector<float>> vector(std::string_view) const override { return values; }
+    const std::vector<float>& values;
+  };
+  const auto broken = offload::compressed(std::make_shared<one_matrix>(bad), {});
+  CHECK_FALSE(gpu::pack(shared_device(), broken->matrix("any").value(), "any").ok());
 }

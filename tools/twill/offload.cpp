@@ -19,6 +19,7 @@
 #include "gpu/host/machine.hpp"
 #include "models/compute.hpp"
 #include "models/model.hpp"
+#include "models/offload/compressed.hpp"
 #include "tools/common/http_client.hpp"
 #include "tools/common/progress_bar.hpp"
 #include "tools/common/terminal.hpp"
@@ -62,6 +63,9 @@ public:
 
   int run() {
     model_ = must(models::open_model(flags_.model)).value();
+    weights_ = model_->weights;
+    const auto& names = model_->spec.names;
+    if (flags_.compress_weight) weights_ = models::offload::compressed(weights_, {names.positions});
     device_ = std::move(must(gpu::device::open({options_.device.kind, options_.device.threads,
                                                 options_.device.memory_bytes}))
                             .value());
@@ -112,29 +116,37 @@ private:
     decoding_.max_step_tokens = needs_.max_step_tokens;
     decoding_.max_sequences = needs_.max_sequences;
     decoding_.max_logit_rows = needs_.max_logit_rows;
-    room_.weights = actors::packed_sizes_of(model_->spec, *model_->weights);
+    run_.kv = {flags_.percent[2], flags_.percent[3]};
+    if (run_.kv.device < 100)
+      decoding_.kv_staged = models::offload::kv_stream::staged_layers(
+          actors::kv_options_of(model_->spec, decoding_, prompts_, run_));
+    room_.weights = actors::packed_sizes_of(model_->spec, *weights_);
     room_.n_layers = model_->spec.n_layers;
     const auto rest =
-        actors::memory_of(model_->spec, decoding_, needs_, run_, {{}, room_.n_layers, 0, 0});
+        actors::memory_of(model_->spec, decoding_, prompts_, run_, {{}, room_.n_layers, 0, 0});
     room_.device_bytes = device_->info().memory_bytes - rest.kv - rest.activations;
     room_.host_bytes = options_.offload.host_memory_bytes > 0 ? options_.offload.host_memory_bytes
                                                               : gpu::host::available_bytes();
     decoding_.offload = must(actors::choose_offload(options_, room_)).value();
     if (flags_.overlap == "false") decoding_.offload.ring_slots = 1;
-    memory_ = actors::memory_of(model_->spec, decoding_, needs_, run_, room_);
+    memory_ = actors::memory_of(model_->spec, decoding_, prompts_, run_, room_);
   }
 
   void print_plan() {
     const auto prompt_len = static_cast<std::int32_t>(prompts_.front().ids.size());
-    sizes_ = actors::sizes_of(shape_of(model_->spec, decoding_), prompt_len,
-                              flags_.gen_len, static_cast<std::int64_t>(prompts_.size()));
+    sizes_ = actors::sizes_of(shape_of(model_->spec, decoding_), prompt_len, flags_.gen_len,
+                              static_cast<std::int64_t>(prompts_.size()));
     std::printf("%s\n", actors::text_of(sizes_).c_str());
     if (flags_.verbose < 1) return;
     std::printf("%s, %s compute, %s KV, %d threads, %zu prompts as %d x %d, %s\n",
                 printable(model_->name).c_str(), gpu::name_of(decoding_.compute),
                 gpu::name_of(decoding_.kv_type), device_->info().threads, prompts_.size(),
                 run_.batch_size, run_.n_batches, name_of(run_.mode));
-    std::printf("%s\n", actors::describe(decoding_.offload, room_).c_str());
+    std::printf("%s%s\n", actors::describe(decoding_.offload, room_).c_str(),
+                flags_.compress_weight ? ", compressed to 4 bits" : "");
+    if (run_.kv.device < 100)
+      std::printf("KV of layers: %d %% device, %d %% host, %d %% disk\n", run_.kv.device,
+                  run_.kv.host, 100 - run_.kv.device - run_.kv.host);
     std::printf("device memory: %s weights, %s ring, %s KV, %s activations: %s projected\n",
                 format_bytes(memory_.weights).c_str(), format_bytes(memory_.ring).c_str(),
                 format_bytes(memory_.kv).c_str(), format_bytes(memory_.activations).c_str(),
@@ -145,13 +157,11 @@ private:
     std::printf("init weight...\n");
     std::fflush(stdout);
     progress_bar bar(false);
-    auto loaded = models::decoder::load(*device_, model_->spec, *model_->weights, decoding_,
-                                        [&](double share) {
-                                          const auto total = room_.weights.all();
-                                          bar.show(static_cast<std::int64_t>(
-                                                       share * static_cast<double>(total)),
-                                                   total);
-                                        });
+    auto loaded =
+        models::decoder::load(*device_, model_->spec, *weights_, decoding_, [&](double share) {
+          const auto total = room_.weights.all();
+          bar.show(static_cast<std::int64_t>(share * static_cast<double>(total)), total);
+        });
     bar.finish(loaded.ok());
     decoder_ = std::move(must(std::move(loaded)).value());
   }
@@ -207,7 +217,8 @@ private:
     m.sizes = sizes_;
     m.n_prompts = static_cast<std::int64_t>(prompts_.size());
     m.memory_projected = memory_.all();
-    m.memory_measured = device_->memory_used();
+    m.memory_measured = device_->memory_peak();
+    m.kv_moved = ran.kv_moved;
     m.moved = moved();
     m.moved.disk_bytes -= before.disk_bytes;
     m.moved.host_bytes -= before.host_bytes;
@@ -222,8 +233,7 @@ private:
     std::ofstream log(flags_.log_file, std::ios::app);
     log << text;
     if (!log.flush())
-      throw client_error("`--log-file` must be a file that can be written, got " +
-                         flags_.log_file);
+      throw client_error("`--log-file` must be a file that can be written, got " + flags_.log_file);
   }
 
   void draw_timeline() const {
@@ -248,13 +258,13 @@ private:
     std::ofstream out(flags_.timeline);
     out << timeline_svg(spans, picture);
     if (!out.flush())
-      throw client_error("`--timeline` must be a file that can be written, got " +
-                         flags_.timeline);
+      throw client_error("`--timeline` must be a file that can be written, got " + flags_.timeline);
   }
 
   const offload_flags& flags_;
   const config::options options_;
   std::shared_ptr<const models::model> model_;
+  std::shared_ptr<const models::checkpoint> weights_; ///< the model's, perhaps compressed
   std::unique_ptr<gpu::device> device_;
   std::vector<actors::block_prompt> prompts_;
   actors::block_options run_;

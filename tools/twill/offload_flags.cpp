@@ -16,7 +16,8 @@ void need(bool holds, const std::string& rule) {
 }
 
 void need_word(const char* flag, const std::string& given, const char* only, const char* why) {
-  need(given == only, std::string("`") + flag + "` must be " + only + ", got " + given + ": " + why);
+  need(given == only,
+       std::string("`") + flag + "` must be " + only + ", got " + given + ": " + why);
 }
 
 } // namespace
@@ -82,16 +83,17 @@ void check_flags(const offload_flags& f) {
     need(f.percent[i] >= 0 && f.percent[i + 1] >= 0 && f.percent[i] + f.percent[i + 1] <= 100,
          "`--percent` must be pairs of shares from 0 to 100, each pair at most 100 together, got " +
              std::to_string(f.percent[i]) + " " + std::to_string(f.percent[i + 1]));
-  need(f.percent[2] == 100, "`--percent` must have all KV on the device, got " +
-                                std::to_string(f.percent[2]) + ": KV does not travel here");
-  need(f.percent[4] == 100,
-       "`--percent` must have all activations on the device, got " + std::to_string(f.percent[4]) +
-           ": a micro-batch's are a few rows, and twill keeps them there");
+  need(f.percent[2] == 100 || f.search_order != "fused",
+       "`--percent` must have all KV on the device in a fused run, got " +
+           std::to_string(f.percent[2]));
+  need(f.percent[4] == 100, "`--percent` must have all activations on the device, got " +
+                                std::to_string(f.percent[4]) +
+                                ": a micro-batch's are a few rows, and twill keeps them there");
   need_word("--sep-layer", f.sep_layer, "false", "a layer's weights travel together");
   need_word("--pin-weight", f.pin_weight, "true",
             "host weights are pinned wherever the device is another chip");
   need(!f.cpu_cache_compute,
-       "`--cpu-cache-compute` must be off: KV lives on the device, attention runs there");
+       "`--cpu-cache-compute` must be off: attention runs on the device, KV is brought to it");
   need(!f.compress_cache,
        "`--compress-cache` must be off: `--set kv.type=int8` stores KV in 8 bits instead");
 }

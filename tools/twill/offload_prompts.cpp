@@ -69,9 +69,8 @@ const char* reason_of(actors::block_finish finish) {
 
 } // namespace
 
-std::vector<actors::block_prompt> read_prompts(const std::string& path,
-                                               const models::tokenizer& text,
-                                               std::int32_t max_new) {
+std::vector<actors::block_prompt>
+read_prompts(const std::string& path, const models::tokenizer& text, std::int32_t max_new) {
   std::ifstream in(path);
   if (!in) throw client_error("`--prompts` must be a file that can be read, got " + path);
   std::vector<actors::block_prompt> prompts;

@@ -13,8 +13,7 @@ namespace twill::tools {
 /// One object per line: "prompt" (text, or a list of token ids; "token_ids" is the same list) and
 /// optionally "max_tokens". Throws client_error with file and line.
 std::vector<actors::block_prompt> read_prompts(const std::string& path,
-                                               const models::tokenizer& text,
-                                               std::int32_t max_new);
+                                               const models::tokenizer& text, std::int32_t max_new);
 
 /// FlexGen's sentence, over and over, `length` tokens, each prompt beginning elsewhere in it.
 std::vector<actors::block_prompt> make_prompts(const models::tokenizer& text, std::int64_t n,

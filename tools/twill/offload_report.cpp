@@ -71,10 +71,14 @@ std::string report_text(const offload_measured& m) {
                         1));
   const auto rounds = std::max<std::int64_t>(m.rounds, 1);
   text += format("moved to the device per round (%ld rounds): %s from disk, %s from host; ",
-                 static_cast<long>(m.rounds),
-                 format_bytes(m.moved.disk_bytes / rounds).c_str(),
+                 static_cast<long>(m.rounds), format_bytes(m.moved.disk_bytes / rounds).c_str(),
                  format_bytes(m.moved.host_bytes / rounds).c_str());
   text += format("compute waited %.3f s for weights\n", m.moved.waited_seconds);
+  if (m.kv_moved.stored_bytes > 0)
+    text +=
+        format("KV per round: %s loaded, %s stored; compute waited %.3f s for it\n",
+               format_bytes(m.kv_moved.loaded_bytes / rounds).c_str(),
+               format_bytes(m.kv_moved.stored_bytes / rounds).c_str(), m.kv_moved.waited_seconds);
   if (!m.simulated.empty()) text += "simulated: " + m.simulated + "\n";
   return text;
 }

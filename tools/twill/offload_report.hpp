@@ -23,7 +23,8 @@ struct offload_measured {
   std::int64_t memory_projected = 0;
   std::int64_t memory_measured = 0;
   models::offload::ring_stats moved; ///< in the run alone
-  std::string simulated;             ///< what was acted out; empty: nothing
+  models::offload::kv_stats kv_moved;
+  std::string simulated; ///< what was acted out; empty: nothing
 };
 
 /// The measured run; `cut` with `gen_len` projects the decode as FlexGen does.
