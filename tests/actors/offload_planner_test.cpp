@@ -42,8 +42,8 @@ double best_shares(const plan_request& request, offload_policy policy) {
 
 double best_of_grid(const plan_request& request) {
   double best = 0;
-  for (const std::int32_t size : {1, 2, 4, 8, 16, 24, 40, 64, 128, 256})
-    for (const std::int32_t n : {1, 2, 3, 5, 8, 14, 20})
+  for (const std::int32_t size : {1, 4, 16, 40, 96, 256})
+    for (const std::int32_t n : {1, 2, 5, 9, 14, 20})
       for (const auto order : {search_order::zigzag, search_order::diagonal})
         for (const bool on_host : {false, true}) {
           offload_policy policy;
