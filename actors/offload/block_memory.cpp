@@ -13,6 +13,20 @@ std::int64_t workspace_floats(const models::model_spec& s, std::int64_t n, std::
          n * (2 * s.q_size() + 2 * s.kv_size()) + r * (s.q_size() + s.vocab_size);
 }
 
+/// The small table that embedding rows pass through: models/offload/row_table.
+std::int64_t embedding_rows_bytes(const models::model_spec& s, const offload_room& room) {
+  const std::int64_t tables = s.tied_head ? 1 : 2;
+  return room.weights.tables / tables * 64 * 16 / std::max(s.vocab_size, 1);
+}
+
+/// What ops prepare for a step: rows rounded for the widest product (gpu/ops/linear_host), with the
+/// half more that scratch memory grows by.
+std::int64_t scratch_bytes(const models::model_spec& s, const models::decoder_options& o) {
+  const std::int64_t widest =
+      std::max({std::int64_t{s.hidden_size}, std::int64_t{s.mlp_size}, s.q_size()});
+  return o.compute == gpu::compute_type::f32 ? 0 : 3 * o.max_step_tokens * widest;
+}
+
 /// models/detail/activations and its step arrays, in words of four bytes.
 std::int64_t activation_words(const models::model_spec& s, std::int64_t tokens,
                               std::int64_t sequences, std::int64_t rows, std::int64_t max_blocks) {
@@ -30,8 +44,8 @@ block_memory memory_of(const models::model_spec& spec, const models::decoder_opt
   const models::offload::shares& shares = options.offload.weights;
   memory.weights = room.weights.small + room.weights.weights() * shares.device / 100;
   if (options.offload.streams_weights())
-    memory.ring =
-        least_device_bytes(room, options.offload.ring_slots) - room.weights.small - 4 * mib;
+    memory.ring = least_device_bytes(room, options.offload.ring_slots) - room.weights.small -
+                  4 * mib + embedding_rows_bytes(spec, room);
   const auto staged = std::count(options.kv_staged.begin(), options.kv_staged.end(), true);
   memory.kv = models::decoder::block_bytes(spec, options) * options.n_blocks *
               (spec.n_layers - staged) / spec.n_layers;
@@ -49,7 +63,7 @@ block_memory memory_of(const models::model_spec& spec, const models::decoder_opt
                                                      run.batch_size, max_blocks) +
              run.n_batches *
                  activation_words(spec, run.batch_size, run.batch_size, run.batch_size, max_blocks);
-  memory.activations = 4 * words;
+  memory.activations = 4 * words + scratch_bytes(spec, options);
   return memory;
 }
 

@@ -71,8 +71,8 @@ result<std::unique_ptr<kv_stream>> kv_stream::create(gpu::device& dev, const kv_
     made->host_ = std::move(memory).value();
   }
   if (on_disk > 0) {
-    auto store = where.open_store ? where.open_store()
-                                  : open_file_store(where.dir, where.direct_reads);
+    auto store =
+        where.open_store ? where.open_store() : open_file_store(where.dir, where.direct_reads);
     if (!store.ok()) return store.error();
     made->store_ = std::move(store).value();
   }
@@ -115,8 +115,8 @@ std::int64_t kv_stream::disk_home(const buffer& b) const {
   return image * image_bytes_;
 }
 
-/// Where the blocks lie in an image, neighbours joined; for a disk in whole pages. What a page holds
-/// beside them is either loaded too or read by nobody.
+/// Where the blocks lie in an image, neighbours joined; for a disk in whole pages. What a page
+/// holds beside them is either loaded too or read by nobody.
 std::vector<kv_stream::extent> kv_stream::extents(const std::vector<block_range>& blocks,
                                                   bool on_disk) const {
   std::vector<extent> all;
@@ -191,7 +191,7 @@ void kv_stream::move(buffer& b, const std::vector<block_range>& blocks, bool to_
       result<nothing> outcome = nothing{};
       for (const extent& e : mine)
         if (outcome.ok()) outcome = copy(b, e, to_device, w);
-      began.end(on_disk    ? (to_device ? lane::disk_read : lane::disk_write)
+      began.end(on_disk     ? (to_device ? lane::disk_read : lane::disk_write)
                 : to_device ? lane::host_to_device
                             : lane::device_to_host,
                 b.layer, b.batch);

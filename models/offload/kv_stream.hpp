@@ -2,8 +2,8 @@
 // buffers around each square: loaded ahead of it, its new blocks stored behind it.
 //
 // Threads: the device's, but for the copies, which io_pool's workers do. KV of one layer and one
-// micro-batch travels as an image: keys, values and scales of its blocks, numbered from 0 within the
-// micro-batch. Owns homes and buffers. Failure: a copy that failed is the failure of the next
+// micro-batch travels as an image: keys, values and scales of its blocks, numbered from 0 within
+// the micro-batch. Owns homes and buffers. Failure: a copy that failed is the failure of the next
 // acquire().
 //
 // Invariants (under mutex_): an image is in at most one buffer; a buffer is free, or being filled,
@@ -28,8 +28,8 @@
 namespace twill::models::offload {
 
 struct kv_stream_options {
-  shares kv;                 ///< of the layers; every micro-batch alike
-  gpu::kv_layer shape;       ///< of one micro-batch and layer; n_blocks its own
+  shares kv;           ///< of the layers; every micro-batch alike
+  gpu::kv_layer shape; ///< of one micro-batch and layer; n_blocks its own
   std::int32_t n_layers = 0;
   std::int32_t n_batches = 0; ///< micro-batches alive at once
   std::int32_t buffers = 3;   ///< one in use, the others on their way
@@ -99,7 +99,7 @@ private:
   kv_stream_options options_;
   link_pacer link_;
   timeline* timeline_ = nullptr;
-  std::vector<tier> homes_; ///< of each layer
+  std::vector<tier> homes_;                              ///< of each layer
   std::vector<std::int64_t> part_at_, part_block_bytes_; ///< keys, values, their scales
   std::int64_t image_bytes_ = 0;
   std::vector<std::int32_t> number_; ///< of each layer among those of its tier

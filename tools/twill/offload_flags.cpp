@@ -60,6 +60,10 @@ void add_flags(CLI::App& command, offload_flags& f) {
   command.add_option("--verbose", f.verbose, "0: totals, 1: and tiers, 2: and outputs")
       ->capture_default_str();
   command.add_option("--timeline", f.timeline, "SVG picture of what ran when");
+  command.add_flag(
+      "--plan", f.plan,
+      "measure this machine and choose what is not given: percentages, batches, order");
+  command.add_flag("--plan-only", f.plan_only, "print such a plan and end");
   command.add_option("--set", f.settings, "set one key of the configuration");
 }
 
