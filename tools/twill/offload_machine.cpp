@@ -73,8 +73,8 @@ struct link_rates {
 
 /// Copies as the streams make them, in a buffer that fits beside what is planned.
 link_rates measure_copies(gpu::device& dev) {
-  const auto bytes =
-      static_cast<std::size_t>(std::clamp<std::int64_t>(dev.info().memory_bytes / 8, mib, 64 * mib));
+  const auto bytes = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(dev.info().memory_bytes / 8, mib, 64 * mib));
   const auto there = must(dev.allocate(bytes, "probe"));
   const auto here = must(gpu::host_buffer::allocate(bytes, "probe"));
   gpu::copy_stream copies;
@@ -91,8 +91,8 @@ struct disk_rates {
 
 disk_rates measure_store(const config::offload_options& options) {
   constexpr std::int64_t size = 256 * mib;
-  const auto store = std::move(must(offload::open_file_store(options.dir, options.reads == "direct")))
-                         .value();
+  const auto store =
+      std::move(must(offload::open_file_store(options.dir, options.reads == "direct"))).value();
   const auto pool = std::move(must(offload::io_pool::start(options.io_threads))).value();
   const auto memory =
       std::move(must(gpu::host_buffer::allocate(static_cast<std::size_t>(size), "probe"))).value();
@@ -125,9 +125,9 @@ actors::machine_description measure_machine(gpu::device& dev, const models::mode
   on.name = dev.info().name;
   on.one_processor = dev.info().kind == "host";
   on.device_bytes = static_cast<double>(dev.info().memory_bytes);
-  on.host_bytes = static_cast<double>(options.offload.host_memory_bytes > 0
-                                          ? options.offload.host_memory_bytes
-                                          : gpu::host::available_bytes());
+  on.host_bytes =
+      static_cast<double>(options.offload.host_memory_bytes > 0 ? options.offload.host_memory_bytes
+                                                                : gpu::host::available_bytes());
   std::error_code failed;
   const std::filesystem::path dir = options.offload.dir.empty()
                                         ? std::filesystem::temp_directory_path(failed)
