@@ -1,16 +1,17 @@
 #include "actors/decoder_runner.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "actors/device_sampler.hpp"
+#include "actors/offload/choose_offload.hpp"
 #include "actors/policy/kv_size.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "gpu/device.hpp"
+#include "gpu/host/machine.hpp"
 #include "models/compute.hpp"
 #include "models/decoder.hpp"
 #include "models/model.hpp"
@@ -26,34 +27,27 @@ failure<errc> startup_failure(const failure<E>& f) {
   return {errc::executor_failed, f.detail};
 }
 
-/// Linux: memory that can be taken without swapping; 0 where that is not known.
-std::int64_t available_host_bytes() {
-  std::ifstream in("/proc/meminfo");
-  std::string key, unit;
-  std::int64_t kilobytes = 0;
-  while (in >> key >> kilobytes) {
-    if (key == "MemAvailable:") return kilobytes * kib;
-    std::getline(in, unit);
-  }
-  return 0;
+/// Activations and logits, and a little for everything small.
+std::int64_t work_bytes(const models::model& m, const models::decoder_options& o) {
+  const std::int64_t row = 4 * (4LL * m.spec.hidden_size + 3LL * m.spec.mlp_size +
+                                3LL * m.spec.n_heads * m.spec.head_dim);
+  return o.max_step_tokens * row + 4LL * o.max_logit_rows * m.spec.vocab_size + 64 * mib;
 }
 
-/// Weights as packed are a little larger than in the file; activations and logits come on top.
-std::int64_t other_bytes(const models::model& m, const models::decoder_options& o) {
+/// Weights as packed are a little larger than in the file.
+std::int64_t resident_bytes(const models::model& m) {
   std::int64_t weights = 0;
   for (const auto& tensor : m.weights->tensors())
     weights += tensor.bytes;
-  const std::int64_t row = 4 * (4LL * m.spec.hidden_size + 3LL * m.spec.mlp_size +
-                                3LL * m.spec.n_heads * m.spec.head_dim);
-  return weights + weights / 4 + o.max_step_tokens * row +
-         4LL * o.max_logit_rows * m.spec.vocab_size + 64 * mib;
+  return weights + weights / 4;
 }
 
 class decoder_runner final : public step_runner {
 public:
   decoder_runner(const config::options& options, std::shared_ptr<shared_model> kept,
-                 load_progress progress)
-      : options_(options), kept_(std::move(kept)), progress_(std::move(progress)) {}
+                 load_progress progress, store_opener open_store)
+      : options_(options), kept_(std::move(kept)), progress_(std::move(progress)),
+        open_store_(std::move(open_store)) {}
 
   result<runner_info> load() override {
     if (!*kept_) {
@@ -98,7 +92,9 @@ public:
     step.max_blocks = batch.max_blocks;
     step.logit_rows = batch.logit_rows;
     step.prompt_lengths = batch.prompt_lengths;
-    const gpu::tensor_ref logits = decoder_->forward(step);
+    const auto passed = decoder_->forward(step);
+    if (!passed.ok()) return startup_failure(passed.error());
+    const gpu::tensor_ref logits = passed.value();
     if (batch.draws.empty()) {
       device_->fence(); // a step's end is its end: time and failures belong to it
       return nothing{};
@@ -161,14 +157,15 @@ private:
     kv_size_input in;
     in.asked_bytes = options_.kv.memory_bytes;
     in.budget_bytes = options_.device.memory_bytes;
-    in.other_bytes = other_bytes(model, o);
+    in.other_bytes = work_bytes(model, o) + resident_bytes(model);
     const std::int64_t budget = device_->info().memory_bytes;
-    const std::int64_t host = device_->info().kind == "host" ? available_host_bytes() : 0;
+    const std::int64_t host = device_->info().kind == "host" ? gpu::host::available_bytes() : 0;
     in.available_bytes = host > 0 ? std::min(host, budget) : budget;
     in.block_bytes = models::decoder::block_bytes(model.spec, o);
     in.block_tokens = o.block_tokens;
     in.max_running = o.max_sequences;
     in.max_context_tokens = info.max_context_tokens;
+    if (auto chosen = place_weights(model, in, o); !chosen.ok()) return chosen.error();
     o.n_blocks = kv_blocks(in);
     if (o.n_blocks < 1)
       return failure{
@@ -181,9 +178,46 @@ private:
     return o;
   }
 
+  /// Decides where weights live; where they are streamed, `in` then counts what they take.
+  result<nothing> place_weights(const models::model& model, kv_size_input& in,
+                                models::decoder_options& o) const {
+    const std::int64_t work = work_bytes(model, o);
+    offload_room room;
+    room.weights = packed_sizes_of(model.spec, *model.weights);
+    room.n_layers = model.spec.n_layers;
+    // KV gets what was asked, or one context, a quarter at most, and less where weights on their
+    // way leave less; then what weights leave over.
+    const std::int64_t blocks = (in.max_context_tokens + in.block_tokens - 1) / in.block_tokens;
+    const std::int64_t wanted = std::min(blocks * in.block_bytes, in.available_bytes / 4);
+    const std::int64_t beside_ring =
+        in.available_bytes - work - least_device_bytes(room, options_.offload.ring_layers);
+    const std::int64_t kv =
+        in.asked_bytes > 0 ? in.asked_bytes
+                           : std::clamp(beside_ring, std::min(wanted, 8 * in.block_bytes), wanted);
+    room.device_bytes = in.available_bytes - work - kv;
+    room.host_bytes = options_.offload.host_memory_bytes > 0 ? options_.offload.host_memory_bytes
+                                                             : gpu::host::available_bytes() * 3 / 4;
+    // The host's device is its memory too: what the arena takes is not there for the tier.
+    if (device_->info().kind == "host")
+      room.host_bytes =
+          std::min(room.host_bytes, gpu::host::available_bytes() - in.available_bytes);
+    room.host_bytes = std::max<std::int64_t>(room.host_bytes, 0);
+    auto chosen = choose_offload(options_, room);
+    if (!chosen.ok()) return chosen.error();
+    o.offload = std::move(chosen).value();
+    o.offload.open_store = open_store_;
+    if (!o.offload.streams_weights()) return nothing{};
+    in.other_bytes = work + least_device_bytes(room, o.offload.ring_slots) +
+                     room.weights.weights() * o.offload.weights.device / 100;
+    in.budget_bytes = in.available_bytes;
+    log::info("streaming " + actors::describe(o.offload, room));
+    return nothing{};
+  }
+
   const config::options& options_;
   std::shared_ptr<shared_model> kept_;
   load_progress progress_;
+  store_opener open_store_;
   std::unique_ptr<gpu::device> device_; // before all that lives in its memory
   std::unique_ptr<models::decoder> decoder_;
   std::optional<device_sampler> sampler_;
@@ -191,11 +225,12 @@ private:
 
 } // namespace
 
-runner_factory make_decoder_runners(const config::options& options, load_progress progress) {
+runner_factory make_decoder_runners(const config::options& options, load_progress progress,
+                                    store_opener open_store) {
   return [options = std::make_shared<const config::options>(options),
-          kept = std::make_shared<shared_model>(),
-          progress = std::move(progress)]() -> std::unique_ptr<step_runner> {
-    return std::make_unique<decoder_runner>(*options, kept, progress);
+          kept = std::make_shared<shared_model>(), progress = std::move(progress),
+          open_store = std::move(open_store)]() -> std::unique_ptr<step_runner> {
+    return std::make_unique<decoder_runner>(*options, kept, progress, open_store);
   };
 }
 

@@ -44,6 +44,19 @@ struct device_options {
   std::string kind = "auto";     ///< auto | host | cuda
   std::int64_t memory_bytes = 0; ///< budget for weights, KV and workspace, bytes; 0: no cap of ours
   std::int32_t threads = 0;      ///< host compute threads; 0: the cores this process may use
+  std::int32_t link_gbps =
+      0; ///< simulated: copies to the device go at this many GB/s; 0: as they go
+};
+
+/// [offload]: models larger than the device. Weights that do not live there are streamed.
+struct offload_options {
+  std::int32_t device_percent = -1; ///< of the weights' bytes at home on the device; -1: what fits
+  std::int32_t host_percent = -1;   ///< on the host, the rest on disk; -1: what fits
+  std::string dir;                  ///< of the disk tier's file; empty: the temporary folder
+  std::string reads = "direct";     ///< direct | cached: past the page cache or through it
+  std::int32_t ring_layers = 3;     ///< layers in device memory or on their way
+  std::int32_t io_threads = 4;      ///< transfers under way at once
+  std::int64_t host_memory_bytes = 0; ///< cap of the host tier, bytes; 0: what is available
 };
 
 /// [server]: sockets.
@@ -89,6 +102,7 @@ struct options {
   kv_options kv;
   scheduler_options scheduler;
   device_options device;
+  offload_options offload;
   server_options server;
   limit_options limits;
   batch_options batches;

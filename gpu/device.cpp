@@ -105,12 +105,18 @@ result<buffer> device::allocate(std::size_t bytes, const char* label, filling ho
                    : map_memory(bytes, how == filling::bit_by_bit);
   if (data == nullptr)
     return failure{errc::out_of_memory, describe("the machine refused the memory")};
-  used_.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
+  count(bytes);
   return buffer(*this, data, bytes);
 }
 
 void device::settle() {
   slabs_->settle();
+}
+
+void device::count(std::size_t bytes) {
+  const auto added = static_cast<std::int64_t>(bytes);
+  const std::int64_t now = used_.fetch_add(added, std::memory_order_relaxed) + added;
+  if (now > memory_peak()) peak_.store(now, std::memory_order_relaxed);
 }
 
 void* device::scratch(std::size_t bytes) {
@@ -119,7 +125,7 @@ void* device::scratch(std::size_t bytes) {
   const std::size_t grown = (bytes + bytes / 2 + 4095) / 4096 * 4096;
   void* data = map_memory(grown, false);
   if (data == nullptr) throw std::bad_alloc();
-  used_.fetch_add(static_cast<std::int64_t>(grown), std::memory_order_relaxed);
+  count(grown);
   if (scratch_ != nullptr) release(scratch_, scratch_bytes_);
   scratch_ = data;
   scratch_bytes_ = grown;

@@ -67,6 +67,8 @@ public:
   /// background. Addresses stay.
   void settle();
   std::int64_t memory_used() const { return used_.load(std::memory_order_relaxed); }
+  /// The most that was in use at once.
+  std::int64_t memory_peak() const { return peak_.load(std::memory_order_relaxed); }
 
   /// At least `bytes` of uninitialised workspace for one op, 64-byte aligned. It grows and stays,
   /// so a steady stream of steps allocates nothing; the next call may hand out the same memory.
@@ -84,6 +86,7 @@ private:
   friend class buffer;
   device();
   void release(void* data, std::size_t bytes) noexcept;
+  void count(std::size_t bytes);
 
   device_info info_;
   host::isa isa_ = host::isa::plain;
@@ -92,6 +95,7 @@ private:
   void* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
   std::atomic<std::int64_t> used_{0};
+  std::atomic<std::int64_t> peak_{0}; ///< written by the device's thread alone
 };
 
 } // namespace twill::gpu

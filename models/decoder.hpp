@@ -1,22 +1,31 @@
 // decoder: runs any model_spec: one ragged forward pass over paged KV.
 //
 // Threads: built, used and destroyed on the thread that owns the device. Owns the packed weights,
-// the KV arenas and the workspace; everything is allocated before the first step, a step allocates
-// nothing. Returned views are valid until the next forward().
+// the KV arenas and the workspace; all device memory is allocated before the first step. Weights
+// that do not live on the device (options.offload) are brought ahead of use by threads of its own;
+// a step then fails when a transfer did, and the decoder is to be destroyed. Returned views are
+// valid until the next step.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "gpu/device.hpp"
 #include "gpu/ops/linear.hpp"
 #include "models/checkpoint.hpp"
 #include "models/errc.hpp"
+#include "models/offload/options.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models {
+
+namespace offload {
+class timeline;
+class weight_stream;
+} // namespace offload
 
 struct decoder_options {
   /// int8 is for grouped weights: dense ones are computed in f32, queries, keys and values in
@@ -29,6 +38,9 @@ struct decoder_options {
   std::int32_t max_step_tokens = 512;
   std::int32_t max_sequences = 256;  ///< sequences of one step
   std::int32_t max_logit_rows = 256; ///< rows of logits of one step
+  offload::offload_options offload;  ///< where weights live
+  /// Layers whose KV is no part of the arena: run_layer() is given it. // (n_layers), or empty
+  std::vector<bool> kv_staged;
 };
 
 /// Host-side description of one step. Spans are read during forward() only.
@@ -42,6 +54,21 @@ struct step_input {
   std::span<const std::int32_t> logit_rows; // (n_logit_rows) rows whose logits are wanted
   /// Tokens of each sequence's prompt, all of it; read only where frequencies grow with it.
   std::span<const std::int32_t> prompt_lengths; // (n_sequences)
+  /// Where staged layers have the same blocks; read only where there are such layers.
+  std::span<const std::int32_t> staged_table; // (n_sequences, max_blocks)
+};
+
+/// A step of some sequences on its way through the layers: activations of its own, so that several
+/// can take turns at each layer. Must not outlive its decoder's device.
+class micro_batch {
+public:
+  ~micro_batch();
+
+private:
+  friend class decoder;
+  micro_batch();
+  struct impl;
+  std::unique_ptr<impl> impl_;
 };
 
 class decoder {
@@ -56,10 +83,28 @@ public:
   const model_spec& spec() const;
   /// Device memory of one KV block, all layers.
   static std::int64_t block_bytes(const model_spec& spec, const decoder_options& options);
+  /// Device memory of weights.
   std::int64_t weight_bytes() const;
+  /// Where weights live and what moved; null when all of them live on the device.
+  const offload::weight_stream* stream() const;
+  void record_to(offload::timeline* t);
 
   /// One step. The logits view is device memory. // (n_logit_rows, vocab_size) f32
-  gpu::tensor_ref forward(const step_input& step);
+  result<gpu::tensor_ref> forward(const step_input& step);
+
+  /// The same cut into pieces, for schedules: begin_pass(), then for each layer enter_layer(),
+  /// run_layer() of any micro-batches that have been begun and have passed the layers before, and
+  /// leave_layer(); score() after the last. `whole`: the pass goes on to score().
+  result<std::unique_ptr<micro_batch>> make_micro_batch(std::int32_t max_tokens,
+                                                        std::int32_t max_sequences);
+  void begin_pass(bool whole);
+  result<nothing> begin(micro_batch& batch, const step_input& step);
+  result<nothing> enter_layer(std::int32_t layer);
+  /// `staged`: the KV of a layer that is not in the arena, numbered as staged_table says.
+  void run_layer(micro_batch& batch, std::int32_t layer, const gpu::kv_layer* staged = nullptr);
+  void leave_layer(std::int32_t layer);
+  /// Logits of all that have passed the last layer, in order; at most max_logit_rows rows.
+  result<gpu::tensor_ref> score(std::span<micro_batch* const> batches);
 
 private:
   decoder();

@@ -55,6 +55,25 @@ const std::vector<key>& rows() {
        "budget for weights, KV and workspace; 0: no cap of ours"},
       {"device.threads", TWILL_SLOT(device.threads), "threads", between(0, 1024),
        "host compute threads; 0: the cores this process may use"},
+      {"device.link_gbps", TWILL_SLOT(device.link_gbps), "GB/s", between(0, 10'000),
+       "simulated link: copies of streamed weights to the device take as long as they would at this "
+       "speed; 0: as long as they take"},
+
+      {"offload.device_percent", TWILL_SLOT(offload.device_percent), "percent", between(-1, 100),
+       "share of the weights that lives on the device, the rest is streamed; -1: all when they fit "
+       "`device.memory`, else as much as fits"},
+      {"offload.host_percent", TWILL_SLOT(offload.host_percent), "percent", between(-1, 100),
+       "share of the weights that lives in host memory, the rest on disk; -1: as much as fits"},
+      {"offload.dir", TWILL_SLOT(offload.dir), "", any_path(),
+       "folder for the disk tier's file; empty: the system's temporary folder"},
+      {"offload.reads", TWILL_SLOT(offload.reads), "", one_of({"direct", "cached"}),
+       "how the disk tier is read: past the page cache, or through it with read-ahead"},
+      {"offload.ring_layers", TWILL_SLOT(offload.ring_layers), "layers", between(2, 1024),
+       "layers of streamed weights in device memory or on their way"},
+      {"offload.io_threads", TWILL_SLOT(offload.io_threads), "threads", between(1, 256),
+       "transfers between tiers under way at once"},
+      {"offload.host_memory", TWILL_BYTES(offload.host_memory_bytes), "",
+       bytes_between(0, 64 * tib), "cap of what lives in host memory; 0: what is available"},
 
       {"server.listen", TWILL_SLOT(server.listen), "", host_and_port(),
        "address of the one listener; port 0 picks a free one"},

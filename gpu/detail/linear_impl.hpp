@@ -7,14 +7,18 @@
 namespace twill::gpu {
 
 struct packed_matrix::impl {
-  detail::packed_view view;
-  buffer codes;
-  buffer scales;
-  buffer order; ///< the source's column order, or empty // (cols) int32
+  /// One part's bytes: in device memory, on the host waiting to be moved, or elsewhere altogether.
+  struct part {
+    std::int64_t bytes = 0;
+    buffer device;
+    std::unique_ptr<unsigned char[]> host;
+  };
+  detail::packed_view view; ///< its addresses are null while the matrix is not readable
+  part codes, scales;
+  part order;                             ///< the source's column order // (cols) int32
+  const std::int32_t* order_at = nullptr; ///< device memory
 
-  const std::int32_t* column_order() const {
-    return static_cast<const std::int32_t*>(order.data());
-  }
+  const std::int32_t* column_order() const { return order_at; }
 };
 
 namespace detail {

@@ -30,6 +30,15 @@ std::int64_t memory_bytes() {
   return total;
 }
 
+std::int64_t available_bytes() {
+  const std::int64_t most = memory_bytes();
+  std::ifstream in("/proc/meminfo");
+  std::string key, rest;
+  for (std::int64_t kilobytes = 0; in >> key >> kilobytes; std::getline(in, rest))
+    if (key == "MemAvailable:") return std::min(most, kilobytes * 1024);
+  return most;
+}
+
 std::string processor_name() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);) {

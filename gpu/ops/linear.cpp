@@ -49,12 +49,12 @@ std::int64_t packed_matrix::cols() const {
 }
 std::int64_t packed_matrix::bytes() const {
   if (!impl_) return 0;
-  return static_cast<std::int64_t>(impl_->codes.bytes() + impl_->scales.bytes() +
-                                   impl_->order.bytes());
+  return static_cast<std::int64_t>(impl_->codes.device.bytes() + impl_->scales.device.bytes() +
+                                   impl_->order.device.bytes());
 }
 
 void linear(device& dev, const linear_args& args) {
-  TWILL_ASSERT(args.weights != nullptr && *args.weights, "linear: no weights");
+  TWILL_ASSERT(args.weights != nullptr && args.weights->readable(), "linear: no weights");
   const detail::packed_view& w = args.weights->get().view;
   TWILL_ASSERT(args.x.type == dtype::f32 && args.out.type == dtype::f32,
                "linear: x and out are f32");
@@ -71,7 +71,7 @@ void linear(device& dev, const linear_args& args) {
 
 void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids, tensor_ref out,
                bool accumulate) {
-  TWILL_ASSERT(static_cast<bool>(table), "embedding: no table");
+  TWILL_ASSERT(table.readable(), "embedding: no table");
   TWILL_ASSERT(table.get().column_order() == nullptr, "embedding: the table has a column order");
   const detail::packed_view w = table.get().view;
   TWILL_ASSERT(out.type == dtype::f32 && out.rank == 2 && out.shape[1] == w.cols,

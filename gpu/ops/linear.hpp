@@ -58,7 +58,28 @@ struct weight_source {
 /// group and column order; returns nothing when they do not (then pack them apart).
 std::optional<weight_source> stack_rows(std::vector<weight_source> parts);
 
-/// A packed weight matrix in device memory. Movable; must not outlive its device.
+/// Where the parts of an image lie: codes, scales and the column order of some row blocks, each
+/// part at a multiple of 64 bytes.
+struct image_layout {
+  std::int64_t code_block_bytes = 0;  ///< of one row block
+  std::int64_t scale_block_bytes = 0; ///< of one row block; dense kinds: 0
+  std::int64_t order_bytes = 0;       ///< the column order; most matrices: 0
+
+  static constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+  std::int64_t scales_at(std::int64_t n_blocks) const {
+    return aligned(n_blocks * code_block_bytes);
+  }
+  std::int64_t order_at(std::int64_t n_blocks) const {
+    return scales_at(n_blocks) + aligned(n_blocks * scale_block_bytes);
+  }
+  std::int64_t bytes(std::int64_t n_blocks) const {
+    return order_at(n_blocks) + aligned(order_bytes);
+  }
+};
+
+/// A packed weight matrix. pack() puts it in device memory, where ops can read it. For weights that
+/// move between tiers, pack_on_host() keeps it out of there: save_image() takes its bytes, and
+/// place() lets it read an image that lies in device memory. Movable; must not outlive its device.
 class packed_matrix {
 public:
   packed_matrix();
@@ -68,20 +89,40 @@ public:
 
   std::int64_t rows() const;
   std::int64_t cols() const;
-  std::int64_t bytes() const; ///< device memory held
+  std::int64_t bytes() const; ///< device memory held; 0 for one that is placed
   explicit operator bool() const { return impl_ != nullptr; }
+
+  std::int64_t row_blocks() const; ///< of 16 rows
+  image_layout layout() const;
+  /// Copies the image of `n_blocks` row blocks from `first_block` on to host memory. Needs a matrix
+  /// of pack_on_host() that has not been dropped.
+  void save_image(std::int64_t first_block, std::int64_t n_blocks, void* host) const;
+  /// Gives up the bytes of pack_on_host().
+  void drop_host_bytes();
+  /// A matrix of `rows` rows laid out like this one's, without bytes: to be placed. It has this
+  /// one's column order, which is part of its image.
+  packed_matrix like(std::int64_t rows) const;
+  /// Reads the image of all its rows at `image`, 64-byte aligned device memory, until placed
+  /// elsewhere; null: nowhere, and no op may use it.
+  void place(const void* image);
+  /// False for a matrix that waits to be placed.
+  bool readable() const;
 
   struct impl;
   const impl& get() const { return *impl_; }
 
 private:
   friend result<packed_matrix> pack(device&, const weight_source&, const char*);
+  friend result<packed_matrix> pack_on_host(device&, const weight_source&, const char*);
   std::unique_ptr<impl> impl_;
 };
 
 /// Packs `source`; a value that is not finite is bad_source; group scales and offsets are kept
 /// exactly (f16 where that is exact, else f32).
 result<packed_matrix> pack(device& dev, const weight_source& source, const char* label);
+
+/// The same into ordinary memory outside the device's budget, not readable until it is placed.
+result<packed_matrix> pack_on_host(device& dev, const weight_source& source, const char* label);
 
 struct linear_args {
   tensor_ref x;                 // (m, cols) f32, rows may be strided

@@ -125,8 +125,9 @@ bool wants_panel(const packed_view& w, compute_type compute, std::int64_t m) {
 }
 
 std::array<host::team::range, 2> ranges_of(const packed_matrix::impl& w) {
-  return {host::team::range{w.codes.data(), static_cast<std::int64_t>(w.codes.bytes())},
-          host::team::range{w.scales.data(), static_cast<std::int64_t>(w.scales.bytes())}};
+  if (w.view.codes == nullptr) return {}; // not there yet
+  return {host::team::range{w.view.codes, w.codes.bytes},
+          host::team::range{w.view.scales, w.scales.bytes}};
 }
 
 } // namespace

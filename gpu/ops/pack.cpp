@@ -187,22 +187,38 @@ void choose_form(device& dev, packed_view& w, const terms& t) {
   w.scales_stride = (t.groups * w.terms_stride + 63) / 64 * 64;
 }
 
-/// Where packing writes: the device's memory itself on the host, else a copy to upload.
+/// Where packing writes: on the host the device's memory itself, elsewhere a copy to upload; or
+/// memory that stays on the host.
 class staging {
 public:
-  explicit staging(buffer& target) : target_(target) {
-    if constexpr (!detail::on_host) copy_ = std::make_unique<unsigned char[]>(target.bytes());
+  static result<staging> make(device& dev, packed_matrix::impl::part& target, std::int64_t bytes,
+                              bool on_device, const char* label) {
+    staging made(target);
+    target.bytes = bytes;
+    const auto n = static_cast<std::size_t>(bytes);
+    if (on_device) {
+      auto memory = dev.allocate(n, label, filling::at_once);
+      if (!memory.ok()) return memory.error();
+      target.device = std::move(memory.value());
+    }
+    if (!on_device || !detail::on_host) target.host = std::make_unique<unsigned char[]>(n);
+    return made;
   }
   unsigned char* data() const {
-    return copy_ ? copy_.get() : static_cast<unsigned char*>(target_.data());
+    return target_->host ? target_->host.get()
+                         : static_cast<unsigned char*>(target_->device.data());
   }
-  void finish(device& dev) const {
-    if (copy_) dev.upload(target_.data(), copy_.get(), target_.bytes());
+  /// The address on the device, once everything is written; null for memory of the host.
+  const unsigned char* finish(device& dev) const {
+    if (target_->device.data() == nullptr) return nullptr;
+    if (target_->host) dev.upload(target_->device.data(), data(), target_->device.bytes());
+    target_->host.reset();
+    return static_cast<const unsigned char*>(target_->device.data());
   }
 
 private:
-  buffer& target_;
-  std::unique_ptr<unsigned char[]> copy_;
+  explicit staging(packed_matrix::impl::part& target) : target_(&target) {}
+  packed_matrix::impl::part* target_;
 };
 
 result<packed_view> describe(const weight_source& source, const char* label) {
@@ -256,18 +272,13 @@ result<packed_view> describe(const weight_source& source, const char* label) {
   return w;
 }
 
-} // namespace
+using parts = std::unique_ptr<packed_matrix::impl>;
 
-result<packed_matrix> pack(device& dev, const weight_source& source, const char* label) {
-  auto described = describe(source, label);
-  if (!described.ok()) return described.error();
-  packed_view w = described.value();
-  auto codes =
-      dev.allocate(static_cast<std::size_t>(w.blocks * w.codes_stride), label, filling::at_once);
+result<nothing> pack_codes_and_terms(device& dev, const weight_source& source, bool on_device,
+                                     const char* label, packed_matrix::impl& to, terms& t) {
+  packed_view& w = to.view;
+  auto codes = staging::make(dev, to.codes, w.blocks * w.codes_stride, on_device, label);
   if (!codes.ok()) return codes.error();
-  const staging to(codes.value());
-
-  terms t{};
   if (w.grouped()) {
     t.groups = w.cols / w.group;
     const auto n = static_cast<std::size_t>(w.blocks * lanes * t.groups);
@@ -276,43 +287,69 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
   }
   std::atomic<bool> finite{true};
   for_block_runs(dev, w.blocks, [&](std::int64_t first, std::int64_t end) {
-    if (!pack_run(source, w, first, end, to.data() + first * w.codes_stride, t))
+    if (!pack_run(source, w, first, end, codes.value().data() + first * w.codes_stride, t))
       finite.store(false, std::memory_order_relaxed);
   });
   if (!finite)
     return failure{errc::bad_source, std::string(label) + ": every value must be finite"};
-  to.finish(dev);
+  w.codes = codes.value().finish(dev);
+  return nothing{};
+}
 
+result<nothing> pack_scales(device& dev, bool on_device, const char* label, packed_matrix::impl& to,
+                            const terms& t) {
+  packed_view& w = to.view;
+  choose_form(dev, w, t);
+  auto scales = staging::make(dev, to.scales, w.blocks * w.scales_stride, on_device, label);
+  if (!scales.ok()) return scales.error();
+  for_blocks(dev, w.blocks, [&](std::int64_t block) {
+    unsigned char* at = scales.value().data() + block * w.scales_stride;
+    if (w.scales_f16)
+      detail::store_terms<std::uint16_t>(w, t, block, at, detail::f32_to_f16);
+    else
+      detail::store_terms<float>(w, t, block, at, [](float x) { return x; });
+  });
+  w.scales = scales.value().finish(dev);
+  return nothing{};
+}
+
+result<parts> pack_parts(device& dev, const weight_source& source, bool on_device,
+                         const char* label) {
+  auto described = describe(source, label);
+  if (!described.ok()) return described.error();
   auto impl = std::make_unique<packed_matrix::impl>();
-  if (w.grouped()) {
-    choose_form(dev, w, t);
-    auto scales =
-        dev.allocate(static_cast<std::size_t>(w.blocks * w.scales_stride), label, filling::at_once);
-    if (!scales.ok()) return scales.error();
-    const staging terms_to(scales.value());
-    for_blocks(dev, w.blocks, [&](std::int64_t block) {
-      unsigned char* at = terms_to.data() + block * w.scales_stride;
-      if (w.scales_f16)
-        detail::store_terms<std::uint16_t>(w, t, block, at, detail::f32_to_f16);
-      else
-        detail::store_terms<float>(w, t, block, at, [](float x) { return x; });
-    });
-    terms_to.finish(dev);
-    impl->scales = std::move(scales.value());
-    w.scales = static_cast<const unsigned char*>(impl->scales.data());
-  }
+  impl->view = described.value();
+  terms t{};
+  if (auto done = pack_codes_and_terms(dev, source, on_device, label, *impl, t); !done.ok())
+    return done.error();
+  if (impl->view.grouped())
+    if (auto done = pack_scales(dev, on_device, label, *impl, t); !done.ok()) return done.error();
   if (source.column_order) {
-    const std::size_t bytes = source.column_order->size() * sizeof(std::int32_t);
-    auto order = dev.allocate(bytes, label);
+    const auto bytes =
+        static_cast<std::int64_t>(source.column_order->size() * sizeof(std::int32_t));
+    auto order = staging::make(dev, impl->order, bytes, on_device, label);
     if (!order.ok()) return order.error();
-    dev.upload(order.value().data(), source.column_order->data(), bytes);
-    impl->order = std::move(order.value());
+    std::memcpy(order.value().data(), source.column_order->data(), static_cast<std::size_t>(bytes));
+    impl->order_at = reinterpret_cast<const std::int32_t*>(order.value().finish(dev));
   }
-  impl->codes = std::move(codes.value());
-  w.codes = static_cast<const unsigned char*>(impl->codes.data());
-  impl->view = w;
+  return result<parts>(std::move(impl));
+}
+
+} // namespace
+
+result<packed_matrix> pack(device& dev, const weight_source& source, const char* label) {
+  auto packed = pack_parts(dev, source, true, label);
+  if (!packed.ok()) return packed.error();
   packed_matrix matrix;
-  matrix.impl_ = std::move(impl);
+  matrix.impl_ = std::move(packed.value());
+  return result<packed_matrix>(std::move(matrix));
+}
+
+result<packed_matrix> pack_on_host(device& dev, const weight_source& source, const char* label) {
+  auto packed = pack_parts(dev, source, false, label);
+  if (!packed.ok()) return packed.error();
+  packed_matrix matrix;
+  matrix.impl_ = std::move(packed.value());
   return result<packed_matrix>(std::move(matrix));
 }
 

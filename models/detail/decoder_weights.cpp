@@ -20,13 +20,13 @@ struct packed_table {
 };
 
 result<packed_table> load_table(gpu::device& dev, const checkpoint& weights,
-                                const matrix_role& role) {
+                                const matrix_role& role, packing where) {
   auto source = checked_matrix(weights, role);
   if (!source.ok()) return source.error();
   if (source.value().column_order != nullptr)
     return failure{errc::unsupported,
                    "tensor `" + role.name + "` must not be quantised in activation order"};
-  auto packed = gpu::pack(dev, source.value(), role.name.c_str());
+  auto packed = pack_at(where, dev, source.value(), role.name.c_str());
   if (!packed.ok()) return from_gpu(packed.error());
   weights.release(role.name);
   return packed_table{std::move(packed).value(), source.value().kind};
@@ -55,7 +55,8 @@ private:
 };
 
 result<nothing> load_layer(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
-                           gpu::compute_type compute, std::int32_t index, layer_weights& out) {
+                           gpu::compute_type compute, packing where, std::int32_t index,
+                           layer_weights& out) {
   const tensor_names& n = spec.names;
   // Softmax amplifies what rounding does to queries and keys: on SmolLM2 finer steps here take a
   // third off the error per token (int8 perplexity from 0.5 % off to 0.1 %).
@@ -72,7 +73,7 @@ result<nothing> load_layer(gpu::device& dev, const model_spec& spec, const check
   };
   const auto project = [&](const std::vector<matrix_role>& roles, gpu::compute_type type,
                            projection& to) {
-    return assign(projection::load(dev, weights, roles, type), to);
+    return assign(projection::load(dev, weights, roles, type, where), to);
   };
   return sequence()
       .then([&] { return norm(n.attention_norm, out.attention_norm); })
@@ -88,22 +89,22 @@ result<nothing> load_layer(gpu::device& dev, const model_spec& spec, const check
 
 /// 1 / length of each row of the head: logits are scaled by it, which is what a head with
 /// normalised rows gives, without a copy of the matrix.
-result<gpu::buffer> head_factors(gpu::device& dev, const gpu::packed_matrix& head) {
+///
+/// `read_rows(ids, out)` brings rows of the head as f32.
+template <class ReadRows>
+result<gpu::buffer> head_factors(gpu::device& dev, std::int64_t rows, std::int64_t cols,
+                                 const ReadRows& read_rows) {
   constexpr std::int64_t chunk = 64;
-  const std::int64_t rows = head.rows(), cols = head.cols();
-  auto ids = dev.allocate(chunk * sizeof(std::int32_t), "head rows");
-  if (!ids.ok()) return from_gpu(ids.error());
   auto widened = dev.allocate(static_cast<std::size_t>(chunk * cols) * sizeof(float), "head rows");
   if (!widened.ok()) return from_gpu(widened.error());
   std::vector<std::int32_t> wanted(chunk);
   std::vector<float> values(static_cast<std::size_t>(chunk * cols)), factors;
   for (std::int64_t first = 0; first < rows; first += chunk) {
     const std::int64_t n = std::min(chunk, rows - first);
+    wanted.resize(static_cast<std::size_t>(n));
     std::iota(wanted.begin(), wanted.end(), static_cast<std::int32_t>(first));
-    dev.upload(ids.value().data(), wanted.data(),
-               static_cast<std::size_t>(n) * sizeof(std::int32_t));
-    gpu::embedding(dev, head, static_cast<const std::int32_t*>(ids.value().data()),
-                   gpu::view_2d(widened.value().data(), gpu::dtype::f32, n, cols));
+    auto read = read_rows(wanted, gpu::view_2d(widened.value().data(), gpu::dtype::f32, n, cols));
+    if (!read.ok()) return read.error();
     dev.download(values.data(), widened.value().data(),
                  static_cast<std::size_t>(n * cols) * sizeof(float));
     for (std::int64_t r = 0; r < n; ++r) {
@@ -116,23 +117,41 @@ result<gpu::buffer> head_factors(gpu::device& dev, const gpu::packed_matrix& hea
   return upload_values(dev, factors, "head factors");
 }
 
-result<nothing> load_head(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
-                          gpu::compute_type compute, decoder_weights& out) {
-  if (!spec.tied_head) {
-    auto head = load_table(dev, weights, {spec.names.head, spec.vocab_size, spec.embedding_size});
-    if (!head.ok()) return head.error();
-    out.head = std::move(head.value().matrix);
-    out.head_compute = compute_for(head.value().kind, compute);
-  }
-  if (!spec.normalised_head) return nothing{};
-  return assign(head_factors(dev, out.head_matrix()), out.head_factors);
+result<gpu::buffer> resident_head_factors(gpu::device& dev, const gpu::packed_matrix& head) {
+  auto memory = dev.allocate(64 * sizeof(std::int32_t), "head rows");
+  if (!memory.ok()) return from_gpu(memory.error());
+  auto* ids = static_cast<std::int32_t*>(memory.value().data());
+  return head_factors(
+      dev, head.rows(), head.cols(),
+      [&](const std::vector<std::int32_t>& rows, gpu::tensor_ref out) -> result<nothing> {
+        dev.upload(ids, rows.data(), rows.size() * sizeof(std::int32_t));
+        gpu::embedding(dev, head, ids, out);
+        return nothing{};
+      });
+}
+
+result<nothing> load_tables(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
+                            gpu::compute_type compute, packing where, decoder_weights& out) {
+  auto embedding =
+      load_table(dev, weights, {spec.names.embedding, spec.vocab_size, spec.embedding_size}, where);
+  if (!embedding.ok()) return embedding.error();
+  out.embedding = std::move(embedding.value().matrix);
+  out.head_compute = compute_for(embedding.value().kind, compute);
+  if (spec.tied_head) return nothing{};
+  auto head =
+      load_table(dev, weights, {spec.names.head, spec.vocab_size, spec.embedding_size}, where);
+  if (!head.ok()) return head.error();
+  out.head = std::move(head.value().matrix);
+  out.head_compute = compute_for(head.value().kind, compute);
+  return nothing{};
 }
 
 result<nothing> load_positions(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
                                decoder_weights& out) {
   if (spec.names.positions.empty()) return nothing{};
   const std::int64_t rows = std::int64_t{spec.most_positions} + spec.position_offset;
-  auto table = load_table(dev, weights, {spec.names.positions, rows, spec.hidden_size});
+  auto table =
+      load_table(dev, weights, {spec.names.positions, rows, spec.hidden_size}, packing::on_device);
   if (!table.ok()) return table.error();
   out.positions = std::move(table.value().matrix);
   return nothing{};
@@ -151,16 +170,10 @@ result<nothing> load_projections(gpu::device& dev, const model_spec& spec,
       .outcome();
 }
 
-/// What comes before the first layer and after the last.
+/// What comes before the first layer and after the last, but for the two large tables.
 result<nothing> load_ends(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
                           gpu::compute_type compute, decoder_weights& out) {
-  auto embedding =
-      load_table(dev, weights, {spec.names.embedding, spec.vocab_size, spec.embedding_size});
-  if (!embedding.ok()) return embedding.error();
-  out.embedding = std::move(embedding.value().matrix);
-  out.head_compute = compute_for(embedding.value().kind, compute);
   return sequence()
-      .then([&] { return load_head(dev, spec, weights, compute, out); })
       .then([&] { return load_positions(dev, spec, weights, out); })
       .then([&] { return load_projections(dev, spec, weights, compute, out); })
       .then([&] {
@@ -178,6 +191,49 @@ result<nothing> load_ends(gpu::device& dev, const model_spec& spec, const checkp
       .outcome();
 }
 
+/// Gives embedding and head, packed on the host, their homes.
+result<nothing> settle_tables(gpu::device& dev, const model_spec& spec, std::int64_t most_rows,
+                              decoder_weights& out) {
+  offload::weight_stream& stream = *out.stream;
+  std::unique_ptr<offload::row_table> head_rows;
+  return sequence()
+      .then([&] { return stream.add_table(out.embedding, spec.tied_head, out.embedding_parts); })
+      .then([&] {
+        return assign(stream.rows_of(out.embedding, out.embedding_parts, most_rows),
+                      out.embedding_rows);
+      })
+      .then([&]() -> result<nothing> {
+        if (spec.tied_head) return nothing{};
+        return stream.add_table(out.head, true, out.head_parts);
+      })
+      .then([&]() -> result<nothing> {
+        if (!spec.normalised_head) return nothing{};
+        const gpu::packed_matrix& head = out.head_matrix();
+        if (auto made = assign(stream.rows_of(head, out.parts_of_head(), 64), head_rows);
+            !made.ok())
+          return made;
+        return assign(head_factors(dev, head.rows(), head.cols(),
+                                   [&](const std::vector<std::int32_t>& rows, gpu::tensor_ref to) {
+                                     return head_rows->rows(dev, rows, to);
+                                   }),
+                      out.head_factors);
+      })
+      .then([&]() -> result<nothing> {
+        out.embedding = {};
+        out.head = {};
+        return stream.start();
+      })
+      .outcome();
+}
+
+std::vector<gpu::packed_matrix*> matrices_of(layer_weights& layer) {
+  std::vector<gpu::packed_matrix*> all;
+  for (projection* p : {&layer.qkv, &layer.o, &layer.up, &layer.down})
+    for (gpu::packed_matrix* m : p->matrices())
+      all.push_back(m);
+  return all;
+}
+
 } // namespace
 
 std::int64_t decoder_weights::bytes() const {
@@ -186,26 +242,63 @@ std::int64_t decoder_weights::bytes() const {
   for (const layer_weights& l : layers)
     total +=
         l.qkv.weight_bytes() + l.o.weight_bytes() + l.up.weight_bytes() + l.down.weight_bytes();
-  return total;
+  return stream ? total + stream->homes_bytes().device + stream->ring_bytes() : total;
 }
 
 result<decoder_weights> load_weights(gpu::device& dev, const model_spec& spec,
                                      const checkpoint& weights, gpu::compute_type compute,
+                                     const offload::offload_options* offload,
+                                     std::int64_t most_rows,
                                      const std::function<void(double)>& progress) {
   // Before the packing, which takes long: a checkpoint that does not fit is refused at once.
   if (const auto found = check_weights(spec, weights); !found.empty()) return found.front();
   decoder_weights loaded;
+  const packing where = offload == nullptr ? packing::on_device : packing::on_host;
+  if (offload != nullptr)
+    if (auto opened = assign(offload::weight_stream::open(dev, *offload), loaded.stream);
+        !opened.ok())
+      return opened.error();
   // One share per layer and one for embedding and head: even enough for a progress bar.
-  const double shares = spec.n_layers + 1.0;
-  if (auto ends = load_ends(dev, spec, weights, compute, loaded); !ends.ok()) return ends.error();
-  if (progress) progress(1 / shares);
+  double done = 0;
+  const auto tell = [&] {
+    done += 1;
+    if (progress) progress(done / (spec.n_layers + 1.0));
+  };
+  // Large tables first, where they stay: a lack of memory shows early. Parts of them travel in
+  // slots that layers size: then last.
+  const auto tables = [&] { return load_tables(dev, spec, weights, compute, where, loaded); };
+  auto ends =
+      sequence()
+          .then([&] { return load_ends(dev, spec, weights, compute, loaded); })
+          .then([&]() -> result<nothing> {
+            if (loaded.stream) return nothing{};
+            return tables();
+          })
+          .then([&]() -> result<nothing> {
+            if (loaded.stream || !spec.normalised_head) return nothing{};
+            return assign(resident_head_factors(dev, loaded.head_matrix()), loaded.head_factors);
+          })
+          .outcome();
+  if (!ends.ok()) return ends.error();
+  if (!loaded.stream) tell();
   for (std::int32_t i = 0; i < spec.n_layers; ++i) {
     layer_weights layer;
-    if (auto done = load_layer(dev, spec, weights, compute, i, layer); !done.ok())
-      return done.error();
+    if (auto packed = load_layer(dev, spec, weights, compute, where, i, layer); !packed.ok())
+      return packed.error();
+    if (loaded.stream)
+      if (auto settled = assign(loaded.stream->add_layer(matrices_of(layer)), layer.unit);
+          !settled.ok())
+        return settled.error();
     loaded.layers.push_back(std::move(layer));
-    if (progress) progress((i + 2) / shares);
+    tell();
   }
+  if (!loaded.stream) return loaded;
+  auto settled = sequence()
+                     .then(tables)
+                     .then([&] { return settle_tables(dev, spec, most_rows, loaded); })
+                     .outcome();
+  if (!settled.ok()) return settled.error();
+  tell();
   return loaded;
 }
 

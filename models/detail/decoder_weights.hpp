@@ -1,10 +1,12 @@
-// decoder_weights: all weights of a decoder, checked against its spec and packed on the device.
+// decoder_weights: all weights of a decoder, checked against its spec and packed: on the device,
+// or, with a stream, each matrix in its home tier.
 //
 // Owned by the decoder's thread; must not outlive the device.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "gpu/device.hpp"
@@ -12,6 +14,7 @@
 #include "models/checkpoint.hpp"
 #include "models/detail/norm.hpp"
 #include "models/detail/projection.hpp"
+#include "models/offload/weight_stream.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models {
@@ -24,10 +27,11 @@ struct layer_weights {
   norm_weights mlp_norm;       // (hidden_size)
   projection up;               // (mlp_size, hidden_size), gated: (2 * mlp_size, hidden_size)
   projection down;             // (hidden_size, mlp_size)
+  std::int32_t unit = -1;      ///< of the stream: to be acquired before use; -1: always there
 };
 
 struct decoder_weights {
-  gpu::packed_matrix embedding; // (vocab_size, embedding_size)
+  gpu::packed_matrix embedding; // (vocab_size, embedding_size); empty with a stream
   gpu::packed_matrix positions; // (positions, hidden_size); empty without learned positions
   projection project_in;        // (hidden_size, embedding_size); empty unless projected
   projection project_out;       // (embedding_size, hidden_size); empty unless projected
@@ -39,14 +43,28 @@ struct decoder_weights {
   gpu::buffer alibi_slopes; // (n_heads) f32, or empty
   std::vector<layer_weights> layers;
 
+  /// Weights that travel: null when all of them live on the device. Then embedding and head come in
+  /// parts; a tied head's are the embedding's.
+  std::unique_ptr<offload::weight_stream> stream;
+  std::vector<offload::table_part> embedding_parts, head_parts;
+  std::unique_ptr<offload::row_table> embedding_rows;
+
+  bool tied() const { return head_parts.empty(); }
+  const std::vector<offload::table_part>& parts_of_head() const {
+    return tied() ? embedding_parts : head_parts;
+  }
   const gpu::packed_matrix& head_matrix() const { return head ? head : embedding; }
+  /// Device memory of weights, those on their way included.
   std::int64_t bytes() const;
 };
 
 /// Fails on a tensor that is missing, has another shape, or that the spec gives no role: an
 /// unknown tensor means that the model computes something else than the spec says.
+/// `offload`: how weights travel, or null: all live on the device. `most_rows`: of a step.
 result<decoder_weights> load_weights(gpu::device& dev, const model_spec& spec,
                                      const checkpoint& weights, gpu::compute_type compute,
+                                     const offload::offload_options* offload,
+                                     std::int64_t most_rows,
                                      const std::function<void(double)>& progress);
 
 } // namespace twill::models

@@ -27,10 +27,17 @@ struct part_bytes {
   std::int64_t layer() const { return 2 * (elements + scales); }
 };
 
+bool staged(const decoder_options& options, std::int32_t layer) {
+  return !options.kv_staged.empty() && options.kv_staged[static_cast<std::size_t>(layer)];
+}
+
 } // namespace
 
 std::int64_t kv_arena::block_bytes(const model_spec& spec, const decoder_options& options) {
-  return spec.n_layers * part_bytes(spec, options).layer();
+  std::int64_t layers = 0;
+  for (std::int32_t l = 0; l < spec.n_layers; ++l)
+    layers += staged(options, l) ? 0 : 1;
+  return layers * part_bytes(spec, options).layer();
 }
 
 result<kv_arena> kv_arena::create(gpu::device& dev, const model_spec& spec,
@@ -44,6 +51,10 @@ result<kv_arena> kv_arena::create(gpu::device& dev, const model_spec& spec,
   arena.memory = std::move(memory).value();
   auto* at = static_cast<unsigned char*>(arena.memory.data());
   for (std::int32_t l = 0; l < spec.n_layers; ++l) {
+    if (staged(options, l)) {
+      arena.layers.emplace_back(); // its KV comes and goes
+      continue;
+    }
     gpu::kv_layer layer;
     layer.type = options.kv_type;
     layer.n_blocks = options.n_blocks;

@@ -59,13 +59,19 @@ gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted) {
   return int8 && !grouped ? gpu::compute_type::f32 : wanted;
 }
 
+gpu::result<gpu::packed_matrix> pack_at(packing where, gpu::device& dev,
+                                        const gpu::weight_source& source, const char* label) {
+  return where == packing::on_device ? gpu::pack(dev, source, label)
+                                     : gpu::pack_on_host(dev, source, label);
+}
+
 result<projection::part> projection::load_part(gpu::device& dev, const checkpoint& weights,
                                                const gpu::weight_source& source,
                                                const std::vector<matrix_role>& roles,
-                                               gpu::compute_type compute) {
+                                               gpu::compute_type compute, packing where) {
   part p;
   p.compute = compute_for(source.kind, compute);
-  auto packed = gpu::pack(dev, source, roles.front().name.c_str());
+  auto packed = pack_at(where, dev, source, roles.front().name.c_str());
   if (!packed.ok()) return from_gpu(packed.error());
   p.weights = std::move(packed).value();
   for (const matrix_role& role : roles)
@@ -93,7 +99,7 @@ result<projection::part> projection::load_part(gpu::device& dev, const checkpoin
 
 result<projection> projection::load(gpu::device& dev, const checkpoint& weights,
                                     const std::vector<matrix_role>& roles,
-                                    gpu::compute_type compute) {
+                                    gpu::compute_type compute, packing where) {
   std::vector<gpu::weight_source> sources;
   for (const matrix_role& role : roles) {
     auto source = checked_matrix(weights, role);
@@ -102,11 +108,11 @@ result<projection> projection::load(gpu::device& dev, const checkpoint& weights,
   }
   projection loaded;
   if (const auto fused = gpu::stack_rows(sources)) {
-    auto p = load_part(dev, weights, *fused, roles, compute);
+    auto p = load_part(dev, weights, *fused, roles, compute, where);
     if (!p.ok()) {
       // Which of the stacked tensors is at fault shows when each is packed alone.
       for (std::size_t i = 0; i < roles.size(); ++i)
-        if (auto alone = gpu::pack(dev, sources[i], roles[i].name.c_str()); !alone.ok())
+        if (auto alone = pack_at(where, dev, sources[i], roles[i].name.c_str()); !alone.ok())
           return from_gpu(alone.error());
       return p.error();
     }
@@ -115,13 +121,20 @@ result<projection> projection::load(gpu::device& dev, const checkpoint& weights,
   }
   std::int64_t column = 0;
   for (std::size_t i = 0; i < roles.size(); ++i) {
-    auto p = load_part(dev, weights, sources[i], {roles[i]}, compute);
+    auto p = load_part(dev, weights, sources[i], {roles[i]}, compute, where);
     if (!p.ok()) return p.error();
     p.value().first_column = column;
     column += roles[i].rows;
     loaded.parts_.push_back(std::move(p).value());
   }
   return loaded;
+}
+
+std::vector<gpu::packed_matrix*> projection::matrices() {
+  std::vector<gpu::packed_matrix*> all;
+  for (part& p : parts_)
+    all.push_back(&p.weights);
+  return all;
 }
 
 std::int64_t projection::weight_bytes() const {

@@ -35,11 +35,18 @@ result<gpu::buffer> upload_values(gpu::device& dev, const std::vector<float>& va
 result<gpu::buffer> upload_vector(gpu::device& dev, const checkpoint& weights,
                                   const std::string& name, std::int64_t size);
 
+/// Where matrices are packed: on the device for good, or on the host, to be given a home later.
+enum class packing : std::uint8_t { on_device, on_host };
+
+gpu::result<gpu::packed_matrix> pack_at(packing where, gpu::device& dev,
+                                        const gpu::weight_source& source, const char* label);
+
 class projection {
 public:
   /// `roles` in output order, with biases as their rules say.
   static result<projection> load(gpu::device& dev, const checkpoint& weights,
-                                 const std::vector<matrix_role>& roles, gpu::compute_type compute);
+                                 const std::vector<matrix_role>& roles, gpu::compute_type compute,
+                                 packing where = packing::on_device);
 
   std::int64_t weight_bytes() const;
 
@@ -47,6 +54,9 @@ public:
   /// null.
   void apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out, bool accumulate,
              const gpu::packed_matrix* next = nullptr) const;
+
+  /// The matrices themselves; they stay where they are for as long as this does.
+  std::vector<gpu::packed_matrix*> matrices();
 
   const gpu::packed_matrix& first_weights() const { return parts_.front().weights; }
 
@@ -59,7 +69,8 @@ private:
   };
   static result<part> load_part(gpu::device& dev, const checkpoint& weights,
                                 const gpu::weight_source& source,
-                                const std::vector<matrix_role>& roles, gpu::compute_type compute);
+                                const std::vector<matrix_role>& roles, gpu::compute_type compute,
+                                packing where);
 
   std::vector<part> parts_;
 };

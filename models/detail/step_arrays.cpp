@@ -10,7 +10,8 @@ namespace twill::models {
 result<step_arrays> step_arrays::create(gpu::device& dev, const step_limits& limits) {
   const std::int64_t entries =
       4 * std::int64_t{limits.tokens} + 2 * std::int64_t{limits.sequences} + 1 +
-      std::int64_t{limits.sequences} * limits.max_blocks + limits.logit_rows;
+      std::int64_t{limits.sequences} * limits.max_blocks * (limits.staged ? 2 : 1) +
+      limits.logit_rows;
   auto memory =
       dev.allocate(static_cast<std::size_t>(entries) * sizeof(std::int32_t), "step description");
   if (!memory.ok()) return from_gpu(memory.error());
@@ -40,6 +41,7 @@ void step_arrays::set(gpu::device& dev, const step_input& step) {
   batch_.kv_lengths = stage(step.kv_lengths);
   batch_.block_table = stage(step.block_table);
   logit_rows_ = stage(step.logit_rows);
+  staged_table_ = stage(step.staged_table);
   batch_.sequence_of = stage({});
   for (std::size_t s = 0; s < n_sequences; ++s)
     staged_.insert(staged_.end(),
@@ -70,6 +72,9 @@ void step_arrays::check(const step_input& step) const {
                "first_token must lead from 0 to n_tokens");
   TWILL_ASSERT(static_cast<std::int64_t>(step.block_table.size()) == n_sequences * step.max_blocks,
                "the block table's size must be n_sequences * max_blocks");
+  TWILL_ASSERT(step.staged_table.empty() ||
+                   (limits_.staged && step.staged_table.size() == step.block_table.size()),
+               "a staged block table must be as large as the other");
   for (const std::int32_t id : step.tokens)
     TWILL_ASSERT(id >= 0 && id < limits_.vocab_size, "a token id is outside the vocabulary");
   for (const std::int32_t row : step.logit_rows)

@@ -24,6 +24,7 @@ struct step_limits {
   std::int32_t vocab_size = 0;
   std::int32_t position_offset = 0; ///< above 0: rows of learned positions are staged
   std::int32_t most_positions = 0;  ///< 0: any number
+  bool staged = false;              ///< a step may have a second block table
 };
 
 class step_arrays {
@@ -36,6 +37,8 @@ public:
   const gpu::ragged_batch& batch() const { return batch_; }
   const std::int32_t* tokens() const { return tokens_; }         // (n_tokens) device
   const std::int32_t* logit_rows() const { return logit_rows_; } // (n_logit_rows) device
+  /// The block table of staged layers. // (n_sequences, max_blocks) device
+  const std::int32_t* staged_table() const { return staged_table_; }
   /// Rows of the position table. // (n_tokens) device
   const std::int32_t* position_rows() const { return position_rows_; }
 
@@ -50,6 +53,7 @@ private:
   const std::int32_t* tokens_ = nullptr;
   const std::int32_t* logit_rows_ = nullptr;
   const std::int32_t* position_rows_ = nullptr;
+  const std::int32_t* staged_table_ = nullptr;
 };
 
 } // namespace twill::models

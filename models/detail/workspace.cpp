@@ -19,7 +19,6 @@ result<workspace> workspace::create(gpu::device& dev, const model_spec& spec,
     const char* label;
   };
   const part parts[] = {
-      {&w.hidden, n, spec.hidden_size, "workspace: hidden states"},
       {&w.normed, either, spec.hidden_size, "workspace: normed states"},
       {&w.qkv, n, spec.q_size() + 2 * spec.kv_size(), "workspace: queries, keys, values"},
       {&w.attended, n, spec.q_size(), "workspace: attention output"},
@@ -27,9 +26,6 @@ result<workspace> workspace::create(gpu::device& dev, const model_spec& spec,
       {&w.gate_up, spec.gated_mlp ? either : 0, 2 * std::int64_t{spec.mlp_size},
        "workspace: gate and up"},
       {&w.activated, either, spec.mlp_size, "workspace: activations"},
-      {&w.cos, n, spec.rope.rotary_dim / 2, "workspace: cosines"},
-      {&w.sin, n, spec.rope.rotary_dim / 2, "workspace: sines"},
-      {&w.last_hidden, r, spec.hidden_size, "workspace: last hidden states"},
       {&w.last_attended, r, spec.q_size(), "workspace: last attention output"},
       {&w.logits, r, spec.vocab_size, "workspace: logits"},
   };

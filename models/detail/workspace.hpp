@@ -1,4 +1,4 @@
-// workspace: the activations of one step, sized once for the largest step. All f32.
+// workspace: activations that no layer hands to the next, sized once for the largest step. All f32.
 //
 // Owned by the decoder's thread. "n" is rows of a step, "r" rows of logits.
 #pragma once
@@ -13,16 +13,12 @@
 namespace twill::models {
 
 struct workspace {
-  float* hidden = nullptr;        // (n, hidden_size) the residual stream
   float* normed = nullptr;        // (max(n, r), hidden_size)
   float* qkv = nullptr;           // (n, q_size + 2 * kv_size)
   float* attended = nullptr;      // (n, q_size)
   float* embedded = nullptr;      // (max(n, r), embedding_size), projected models only
   float* gate_up = nullptr;       // (max(n, r), 2 * mlp_size), gated MLPs only
   float* activated = nullptr;     // (max(n, r), mlp_size)
-  float* cos = nullptr;           // (n, rotary_dim / 2)
-  float* sin = nullptr;           // (n, rotary_dim / 2)
-  float* last_hidden = nullptr;   // (r, hidden_size) rows whose logits are wanted
   float* last_attended = nullptr; // (r, q_size)
   float* logits = nullptr;        // (r, vocab_size)
   std::vector<gpu::buffer> memory;

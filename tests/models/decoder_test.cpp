@@ -139,8 +139,12 @@ TEST_CASE("a step without wanted rows stores KV and returns no logits") {
   REQUIRE(loaded.ok());
   const std::vector<std::int32_t> tokens = {1, 2}, positions = {0, 1}, first = {0, 2},
                                   lengths = {2}, table = {0};
-  CHECK(loaded.value()->forward({tokens, positions, first, lengths, table, 1, {}}).rows() == 0);
-  CHECK(loaded.value()->forward({{}, {}, std::vector<std::int32_t>{0}, {}, {}, 0, {}}).rows() == 0);
+  CHECK(loaded.value()->forward({tokens, positions, first, lengths, table, 1, {}}).value().rows() ==
+        0);
+  CHECK(loaded.value()
+            ->forward({{}, {}, std::vector<std::int32_t>{0}, {}, {}, 0, {}})
+            .value()
+            .rows() == 0);
 }
 
 TEST_CASE("loading reports progress up to 1, and the memory it takes") {

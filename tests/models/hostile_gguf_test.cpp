@@ -65,7 +65,8 @@ bool open_and_run(const std::string& path) {
   if (spec.value().vocab_size < 4 || spec.value().context_length < 16) return false;
   const std::vector<std::int32_t> tokens = {1, 2, 3}, positions = {0, 1, 2}, first = {0, 3},
                                   lengths = {3}, table = {2}, rows = {2};
-  const auto logits = loaded.value()->forward({tokens, positions, first, lengths, table, 1, rows});
+  const auto logits =
+      loaded.value()->forward({tokens, positions, first, lengths, table, 1, rows}).value();
   test::shared_device().fence();
   return logits.rows() == 1;
 }

@@ -121,7 +121,8 @@ private:
     input.logit_rows = rows;
     const ids prompts(lengths.size(), a_.input);
     input.prompt_lengths = prompts;
-    const gpu::tensor_ref logits = decoder_->forward(input);
+    const gpu::tensor_ref logits =
+        decoder_->forward(input).value(); // resident weights: cannot fail
     ids chosen(rows.size());
     if (!rows.empty()) {
       gpu::argmax(*dev_, logits, static_cast<std::int32_t*>(chosen_.data()));

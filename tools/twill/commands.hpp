@@ -23,5 +23,6 @@ void add_tokenize(CLI::App& root, int& status);
 void add_default_model(CLI::App& root, int& status);
 void add_doctor(CLI::App& root, int& status);
 void add_inspect(CLI::App& root, int& status);
+void add_offload(CLI::App& root, int& status);
 
 } // namespace twill::tools

@@ -14,13 +14,14 @@ static_assert(std::atomic<int>::is_always_lock_free);
 
 } // namespace
 
-void count_interrupts() {
+void count_interrupts(bool terminations) {
   struct sigaction action {};
   // Whoever presses a third time wants out, whatever the program is doing.
   action.sa_handler = [](int) {
     if (seen.fetch_add(1) >= 2) _exit(128 + SIGINT);
   };
   sigaction(SIGINT, &action, nullptr); // no SA_RESTART: a pending read returns
+  if (terminations) sigaction(SIGTERM, &action, nullptr);
 }
 
 int interrupts() {

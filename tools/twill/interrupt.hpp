@@ -3,8 +3,8 @@
 
 namespace twill::tools {
 
-/// From now on SIGINT counts instead of ending the process.
-void count_interrupts();
+/// From now on SIGINT, and with `terminations` SIGTERM, count instead of ending the process.
+void count_interrupts(bool terminations = false);
 /// Interrupts since the last call of clear_interrupts().
 int interrupts();
 void clear_interrupts();

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   add_default_model(app, status);
   add_doctor(app, status);
   add_inspect(app, status);
+  add_offload(app, status);
   try {
     app.parse(argc, argv);
     return status;

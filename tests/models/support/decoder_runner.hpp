@@ -87,7 +87,9 @@ public:
     input.max_blocks = static_cast<std::int32_t>(max_blocks);
     input.logit_rows = rows;
     input.prompt_lengths = prompts;
-    return download(decoder_->forward(input));
+    auto logits = decoder_->forward(input);
+    if (!logits.ok()) throw std::runtime_error(logits.detail());
+    return download(logits.value());
   }
 
   /// The whole of `ids` in steps of at most `chunk_tokens`; the last row's logits.

@@ -64,7 +64,7 @@ logit_chunk teacher::next() {
   step.logit_rows = rows;
   step.prompt_lengths = {&sequence_->prompt_length, 1};
 
-  const gpu::tensor_ref logits = decoder_->forward(step);
+  const gpu::tensor_ref logits = decoder_->forward(step).value(); // resident weights: cannot fail
   const auto vocab_size = static_cast<std::size_t>(logits.row_size());
   logits_.resize(rows.size() * vocab_size);
   dev_->fence();

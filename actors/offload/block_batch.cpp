@@ -1,0 +1,89 @@
+#include "actors/offload/block_batch.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace twill::actors {
+
+block_list::block_list(std::int32_t n_blocks) : free_(static_cast<std::size_t>(n_blocks)) {
+  std::iota(free_.rbegin(), free_.rend(), 0);
+}
+
+std::int32_t block_list::take() {
+  const std::int32_t id = free_.back();
+  free_.pop_back();
+  return id;
+}
+
+void block_list::give(std::vector<std::int32_t>& blocks) {
+  free_.insert(free_.end(), blocks.begin(), blocks.end());
+  blocks.clear();
+}
+
+models::step_input block_step::input() const {
+  models::step_input in;
+  in.tokens = tokens;
+  in.positions = positions;
+  in.first_token = first_token;
+  in.kv_lengths = kv_lengths;
+  in.block_table = block_table;
+  in.max_blocks = max_blocks;
+  in.logit_rows = logit_rows;
+  in.prompt_lengths = prompt_lengths;
+  in.staged_table = staged_table;
+  return in;
+}
+
+bool step_builder::add(block_sequence& s, std::int32_t n) {
+  const std::int32_t end = s.length + n;
+  while (static_cast<std::int32_t>(s.blocks.size()) * block_tokens_ < end) {
+    if (blocks_.empty()) return false;
+    s.blocks.push_back(blocks_.take());
+  }
+  step_.first_token.push_back(rows());
+  for (std::int32_t p = s.length; p < end; ++p) {
+    step_.tokens.push_back(p < s.prompt_length() ? s.prompt->ids[static_cast<std::size_t>(p)]
+                                                 : s.output->ids.back());
+    step_.positions.push_back(p);
+  }
+  s.length = end;
+  step_.kv_lengths.push_back(end);
+  step_.prompt_lengths.push_back(s.prompt_length());
+  rows_of_.push_back(&s);
+  if (!s.in_prefill()) {
+    step_.logit_rows.push_back(rows() - 1);
+    step_.drawing.push_back(&s);
+  }
+  return true;
+}
+
+block_step step_builder::finish() {
+  step_.first_token.push_back(rows());
+  std::size_t widest = 0;
+  for (const block_sequence* s : rows_of_)
+    widest = std::max(widest, s->blocks.size());
+  step_.max_blocks = static_cast<std::int32_t>(widest);
+  for (const block_sequence* s : rows_of_) {
+    step_.block_table.insert(step_.block_table.end(), s->blocks.begin(), s->blocks.end());
+    step_.block_table.resize(step_.block_table.size() + widest - s->blocks.size(), 0);
+    for (std::size_t b = 0; staged_ && b < widest; ++b)
+      step_.staged_table.push_back(
+          b < s->blocks.size() ? s->first_staged + static_cast<std::int32_t>(b) : 0);
+  }
+  rows_of_.clear();
+  return std::exchange(step_, {});
+}
+
+void take_token(block_sequence& s, std::int32_t id, const block_options& options,
+                block_list& blocks) {
+  const bool ends =
+      std::find(options.end_ids.begin(), options.end_ids.end(), id) != options.end_ids.end();
+  if (!ends) s.output->ids.push_back(id);
+  if (!ends && static_cast<std::int32_t>(s.output->ids.size()) < s.prompt->max_new) return;
+  s.output->finish = ends ? block_finish::stop : block_finish::length;
+  s.done = true;
+  blocks.give(s.blocks);
+}
+
+} // namespace twill::actors

@@ -1,0 +1,138 @@
+// How much of everything a block run needs, by walking its schedule over lengths alone.
+#include <algorithm>
+#include <cstdint>
+
+#include "actors/offload/block_run.hpp"
+#include "actors/offload/block_walk.hpp"
+
+namespace twill::actors {
+namespace {
+
+std::int32_t parts(std::int64_t whole, std::int64_t part) {
+  return static_cast<std::int32_t>((whole + part - 1) / part);
+}
+
+struct batch_load {
+  std::int32_t blocks = 0; ///< once step `token` is stored
+  std::int32_t pieces = 0; ///< of its prefill
+};
+
+batch_load load_of(std::span<const block_prompt> batch, std::int32_t token,
+                   const block_options& options, std::int32_t block_tokens) {
+  batch_load load;
+  std::int64_t rows = 0;
+  for (const block_prompt& p : batch) {
+    const auto prompt = static_cast<std::int32_t>(p.ids.size());
+    rows += prompt;
+    if (token < p.max_new) load.blocks += parts(prompt + token, block_tokens);
+  }
+  load.pieces = token == 0 ? parts(rows, options.step_tokens) : 0;
+  return load;
+}
+
+} // namespace
+
+const char* name_of(block_mode mode) {
+  switch (mode) {
+  case block_mode::zigzag:
+    return "zigzag";
+  case block_mode::diagonal:
+    return "diagonal";
+  case block_mode::fused:
+    break;
+  }
+  return "fused";
+}
+
+std::span<const block_prompt> batch_of(const std::vector<block_prompt>& prompts, std::int32_t batch,
+                                       std::int32_t batch_size) {
+  const auto first = static_cast<std::size_t>(batch) * static_cast<std::size_t>(batch_size);
+  return std::span(prompts).subspan(
+      first, std::min(prompts.size() - first, static_cast<std::size_t>(batch_size)));
+}
+
+schedule_shape shape_of(const std::vector<block_prompt>& prompts, const block_options& options,
+                        std::int32_t n_layers) {
+  schedule_shape shape;
+  shape.order =
+      options.mode == block_mode::diagonal ? search_order::diagonal : search_order::zigzag;
+  shape.n_layers = n_layers;
+  shape.slots = options.n_batches;
+  shape.stagger = options.stagger;
+  const std::int32_t n = parts(static_cast<std::int64_t>(prompts.size()), options.batch_size);
+  for (std::int32_t b = 0; b < n; ++b) {
+    std::int32_t longest = 1;
+    for (const block_prompt& p : batch_of(prompts, b, options.batch_size))
+      longest = std::max(longest, p.max_new);
+    shape.n_steps.push_back(longest);
+  }
+  return shape;
+}
+
+block_needs needs_of(const std::vector<block_prompt>& prompts, const block_options& options,
+                     std::int32_t block_tokens) {
+  block_needs needs;
+  std::int32_t most_at_once = 0, longest_prompts = 0;
+  for (const block_prompt& p : prompts) {
+    const std::int32_t all = static_cast<std::int32_t>(p.ids.size()) + p.max_new;
+    needs.max_context_tokens = std::max(needs.max_context_tokens, all);
+  }
+  const std::int64_t alive =
+      std::min<std::int64_t>(static_cast<std::int64_t>(prompts.size()),
+                             std::int64_t{options.n_batches} * options.batch_size);
+  needs.max_logit_rows = static_cast<std::int32_t>(std::min<std::int64_t>(alive, 256));
+  needs.max_step_tokens = std::max(options.step_tokens, needs.max_logit_rows);
+  if (options.mode == block_mode::fused) {
+    // A wave of sequences at once, each of full length at worst.
+    std::vector<std::int32_t> blocks;
+    for (const block_prompt& p : prompts)
+      blocks.push_back(parts(static_cast<std::int64_t>(p.ids.size()) + p.max_new, block_tokens));
+    std::sort(blocks.rbegin(), blocks.rend());
+    for (std::int64_t i = 0; i < alive; ++i)
+      needs.n_blocks += blocks[static_cast<std::size_t>(i)];
+    needs.max_sequences = static_cast<std::int32_t>(alive);
+    needs.max_logit_rows = needs.max_sequences;
+    needs.max_step_tokens = std::max(options.step_tokens, needs.max_sequences);
+    return needs;
+  }
+  // One layer stands for all: a round has each alive micro-batch once.
+  schedule_cursor cursor(shape_of(prompts, options, 1));
+  std::int64_t round = 0;
+  batch_load now;
+  while (const auto square = cursor.next()) {
+    if (cursor.rounds() != round) now = {};
+    round = cursor.rounds();
+    const batch_load load = load_of(batch_of(prompts, square->batch, options.batch_size),
+                                    square->token, options, block_tokens);
+    now.blocks += load.blocks;
+    now.pieces += load.pieces;
+    most_at_once = std::max(most_at_once, now.blocks);
+    longest_prompts = std::max(longest_prompts, now.pieces);
+  }
+  needs.n_blocks = most_at_once;
+  needs.prefill_pieces = longest_prompts;
+  // Every sequence of a micro-batch may have a row in one piece.
+  needs.max_sequences = options.batch_size;
+  needs.max_logit_rows = std::max(needs.max_logit_rows, options.batch_size);
+  needs.max_step_tokens = std::max(needs.max_step_tokens, options.batch_size);
+  return needs;
+}
+
+models::offload::kv_stream_options kv_options_of(const models::model_spec& spec,
+                                                 const models::decoder_options& options,
+                                                 const std::vector<block_prompt>& prompts,
+                                                 const block_options& run) {
+  models::offload::kv_stream_options kv;
+  kv.kv = run.kv;
+  kv.n_layers = spec.n_layers;
+  kv.n_batches =
+      std::min(run.n_batches, parts(static_cast<std::int64_t>(prompts.size()), run.batch_size));
+  kv.shape.type = options.kv_type;
+  kv.shape.n_kv_heads = spec.n_kv_heads;
+  kv.shape.block_tokens = options.block_tokens;
+  kv.shape.head_dim = spec.head_dim;
+  kv.shape.n_blocks = run.batch_size * parts(options.max_context_tokens, options.block_tokens);
+  return kv;
+}
+
+} // namespace twill::actors

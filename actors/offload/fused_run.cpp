@@ -1,0 +1,128 @@
+#include "actors/offload/fused_run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <list>
+#include <utility>
+
+#include "actors/offload/block_batch.hpp"
+#include "actors/offload/greedy_draw.hpp"
+
+namespace twill::actors {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+template <class E>
+failure<errc> run_failure(const failure<E>& f) {
+  return {errc::executor_failed, f.detail};
+}
+
+class fused_walk {
+public:
+  fused_walk(const models::decoder_options& loaded, const std::vector<block_prompt>& prompts,
+             const block_options& options)
+      : loaded_(loaded), options_(options), blocks_(loaded.n_blocks) {
+    report_.outputs.resize(prompts.size());
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      block_sequence s;
+      s.prompt = &prompts[i];
+      s.output = &report_.outputs[i];
+      waiting_.push_back(std::move(s));
+      total_tokens_ += static_cast<std::int64_t>(prompts[i].ids.size()) + prompts[i].max_new;
+    }
+  }
+
+  result<block_report> run(gpu::device& dev, models::decoder& decoder) {
+    auto draw = greedy_draw::create(dev, loaded_.max_logit_rows);
+    if (!draw.ok()) return run_failure(draw.error());
+    while (!waiting_.empty() || !running_.empty()) {
+      if (report_.stopped = options_.stop && options_.stop(); report_.stopped) break;
+      const auto began = clock::now();
+      auto step = next_step();
+      if (!step.ok()) return ended_by(step.error());
+      const models::offload::span_clock compute(options_.timeline);
+      auto logits = decoder.forward(step.value().input());
+      if (!logits.ok()) return ended_by(run_failure(logits.error()));
+      if (logits.value().rows() > 0)
+        take(step.value(), draw.value().tokens(dev, logits.value()));
+      else
+        dev.fence();
+      compute.end(models::offload::lane::compute, 0);
+      book(step.value(), std::chrono::duration<double>(clock::now() - began).count());
+    }
+    return std::move(report_);
+  }
+
+private:
+  block_report ended_by(const failure<errc>& f) {
+    report_.error = f.detail;
+    return std::move(report_);
+  }
+
+  /// Decodes, then prompts under way, then new ones.
+  result<block_step> next_step() {
+    step_builder step(blocks_, loaded_.block_tokens, false);
+    prompt_rows_ = 0;
+    const auto full = failure{errc::executor_failed, std::string("the batch's KV is full")};
+    for (block_sequence& s : running_)
+      if (!s.in_prefill() && !step.add(s, 1)) return full;
+    const auto most = static_cast<std::size_t>(loaded_.max_sequences);
+    while (running_.size() < most && !waiting_.empty()) {
+      running_.push_back(std::move(waiting_.front()));
+      waiting_.pop_front();
+    }
+    for (block_sequence& s : running_) {
+      const std::int32_t room = options_.step_tokens - step.rows();
+      if (!s.in_prefill() || room <= 0) continue;
+      const std::int32_t n = std::min(room, s.prompt_length() - s.length);
+      if (!step.add(s, n)) return full;
+      prompt_rows_ += n;
+    }
+    return step.finish();
+  }
+
+  void take(const block_step& step, const std::vector<std::int32_t>& tokens) {
+    for (std::size_t i = 0; i < step.drawing.size(); ++i) {
+      if (step.drawing[i]->output->ids.empty()) ++report_.prefill_drawn;
+      take_token(*step.drawing[i], tokens[i], options_, blocks_);
+      ++report_.output_tokens;
+    }
+    running_.remove_if([](const block_sequence& s) { return s.done; });
+  }
+
+  /// By rows: a pass serves prompts and decodes alike.
+  void book(const block_step& step, double seconds) {
+    const double share =
+        static_cast<double>(prompt_rows_) / static_cast<double>(step.tokens.size());
+    report_.prefill_seconds += seconds * share;
+    report_.decode_seconds += seconds * (1 - share);
+    report_.prompt_tokens += prompt_rows_;
+    ++report_.rounds;
+    report_.round_seconds.push_back(seconds);
+    report_.round_decode_seconds.push_back(seconds * (1 - share));
+    if (options_.progress)
+      options_.progress(report_.prompt_tokens + report_.output_tokens, total_tokens_);
+  }
+
+  const models::decoder_options& loaded_;
+  const block_options& options_;
+  block_list blocks_;
+  block_report report_;
+  std::deque<block_sequence> waiting_;
+  std::list<block_sequence> running_; ///< steps point into it
+  std::int64_t prompt_rows_ = 0;
+  std::int64_t total_tokens_ = 0;
+};
+
+} // namespace
+
+result<block_report> run_fused(gpu::device& dev, models::decoder& decoder,
+                               const models::decoder_options& loaded,
+                               const std::vector<block_prompt>& prompts,
+                               const block_options& options) {
+  return fused_walk(loaded, prompts, options).run(dev, decoder);
+}
+
+} // namespace twill::actors

@@ -1,0 +1,22 @@
+// packed_sizes: what a checkpoint's weights take once packed, without packing them. Reads shapes
+// only; group scales are counted in f32 with offsets, their largest form.
+#pragma once
+
+#include <cstdint>
+
+#include "models/checkpoint.hpp"
+#include "models/spec.hpp"
+
+namespace twill::actors {
+
+struct packed_sizes {
+  std::int64_t tables = 0; ///< embedding, and a head of its own
+  std::int64_t layers = 0; ///< the matrices of all layers
+  std::int64_t small = 0;  ///< norms, biases, positions and projections: always on the device
+  std::int64_t weights() const { return tables + layers; }
+  std::int64_t all() const { return weights() + small; }
+};
+
+packed_sizes packed_sizes_of(const models::model_spec& spec, const models::checkpoint& weights);
+
+} // namespace twill::actors

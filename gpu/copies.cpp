@@ -1,0 +1,135 @@
+#include "gpu/copies.hpp"
+
+#include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include <sys/mman.h>
+
+#include "config/base/units.hpp"
+#include "gpu/detail/kokkos_compat.hpp"
+
+namespace twill::gpu {
+namespace {
+
+#ifdef KOKKOS_ENABLE_CUDA
+using pinned_space = Kokkos::CudaHostPinnedSpace;
+#else
+using pinned_space = Kokkos::HostSpace; // never used: host memory comes from mmap
+#endif
+
+void* map_host(std::size_t bytes) {
+  if constexpr (detail::on_host) {
+    // Reserved, unlike a device arena: a tier that cannot be had is an error now, not a killed
+    // process later.
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return data == MAP_FAILED ? nullptr : data;
+  } else {
+    try {
+      return Kokkos::kokkos_malloc<pinned_space>("twill host tier", bytes);
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }
+}
+
+void unmap_host(void* data, std::size_t bytes) noexcept {
+  if constexpr (detail::on_host)
+    munmap(data, bytes);
+  else
+    Kokkos::kokkos_free<pinned_space>(data);
+}
+
+} // namespace
+
+bool device_memory_is_host() {
+  return detail::on_host;
+}
+
+result<host_buffer> host_buffer::allocate(std::size_t bytes, const char* label) {
+  bytes = bytes == 0 ? 1 : bytes;
+  void* data = map_host(bytes);
+  if (data == nullptr)
+    return failure{errc::out_of_memory, std::string(label) + ": the machine refused " +
+                                            format_bytes(static_cast<std::int64_t>(bytes)) +
+                                            " of host memory"};
+  host_buffer made;
+  made.data_ = static_cast<unsigned char*>(data);
+  made.bytes_ = bytes;
+  return result<host_buffer>(std::move(made));
+}
+
+host_buffer::host_buffer(host_buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+host_buffer& host_buffer::operator=(host_buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+host_buffer::~host_buffer() {
+  if (data_ != nullptr) unmap_host(data_, bytes_);
+}
+
+#ifdef KOKKOS_ENABLE_CUDA
+
+struct copy_stream::impl {
+  cudaStream_t stream = nullptr;
+};
+
+copy_stream::copy_stream() : impl_(std::make_unique<impl>()) {
+  cudaStreamCreateWithFlags(&impl_->stream, cudaStreamNonBlocking);
+}
+copy_stream::~copy_stream() {
+  cudaStreamDestroy(impl_->stream);
+}
+void copy_stream::to_device(void* device_dst, const void* host_src, std::size_t bytes) {
+  cudaMemcpyAsync(device_dst, host_src, bytes, cudaMemcpyHostToDevice, impl_->stream);
+  cudaStreamSynchronize(impl_->stream);
+}
+void copy_stream::to_host(void* host_dst, const void* device_src, std::size_t bytes) {
+  cudaMemcpyAsync(host_dst, device_src, bytes, cudaMemcpyDeviceToHost, impl_->stream);
+  cudaStreamSynchronize(impl_->stream);
+}
+
+struct marker::impl {
+  cudaEvent_t event = nullptr;
+};
+
+marker::marker() : impl_(std::make_unique<impl>()) {
+  cudaEventCreateWithFlags(&impl_->event, cudaEventDisableTiming | cudaEventBlockingSync);
+}
+marker::~marker() {
+  cudaEventDestroy(impl_->event);
+}
+void marker::record() {
+  cudaEventRecord(impl_->event, detail::exec_space().cuda_stream());
+}
+void marker::wait() {
+  cudaEventSynchronize(impl_->event);
+}
+
+#else
+
+// Ops are done when they return: there is nothing to wait for, and a copy is a copy.
+struct copy_stream::impl {};
+copy_stream::copy_stream() = default;
+copy_stream::~copy_stream() = default;
+void copy_stream::to_device(void* device_dst, const void* host_src, std::size_t bytes) {
+  std::memcpy(device_dst, host_src, bytes);
+}
+void copy_stream::to_host(void* host_dst, const void* device_src, std::size_t bytes) {
+  std::memcpy(host_dst, device_src, bytes);
+}
+
+struct marker::impl {};
+marker::marker() = default;
+marker::~marker() = default;
+void marker::record() {}
+void marker::wait() {}
+
+#endif
+
+} // namespace twill::gpu

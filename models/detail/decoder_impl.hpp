@@ -1,0 +1,56 @@
+// decoder::impl: the parts of a decoder and the ops of a pass, layer by layer. decoder.cpp loads,
+// decoder_pass.cpp runs. One thread, the device's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "models/decoder.hpp"
+#include "models/detail/activations.hpp"
+#include "models/detail/decoder_weights.hpp"
+#include "models/detail/kv_arena.hpp"
+#include "models/detail/rotary_angles.hpp"
+#include "models/detail/workspace.hpp"
+
+namespace twill::models {
+
+struct micro_batch::impl {
+  activations state;
+};
+
+struct decoder::impl {
+  gpu::device* dev = nullptr;
+  model_spec spec;
+  decoder_options options;
+  workspace work;
+  activations own; ///< forward()'s
+  rotary_angles angles;
+  kv_arena kv;
+  decoder_weights weights;
+
+  result<nothing> load(const checkpoint& source, const std::function<void(double)>& progress);
+  step_limits limits_for(std::int32_t tokens, std::int32_t sequences) const;
+
+  result<gpu::tensor_ref> forward(const step_input& input);
+
+  /// Takes the step in, up to its embeddings.
+  result<nothing> begin(activations& a, const step_input& input);
+  result<nothing> enter_layer(std::int32_t layer);
+  void leave_layer(std::int32_t layer);
+  void run_layer(activations& a, std::int32_t layer);
+  result<gpu::tensor_ref> score(std::span<activations* const> batches);
+
+private:
+  result<nothing> embed(activations& a, const step_input& input);
+  void attend(activations& a, std::int32_t layer);
+  void finish_layer(std::size_t index, gpu::tensor_ref attended, gpu::tensor_ref hidden);
+  struct head_rows;
+  /// The head's input: rows of `a`, from row `first` of the pass on.
+  gpu::tensor_ref head_input(const activations& a, std::int64_t first);
+  void multiply_head(const gpu::packed_matrix& head, std::int64_t first_column,
+                     std::span<const head_rows> rows, gpu::tensor_ref logits);
+  const gpu::packed_matrix* first_after(std::size_t layer) const;
+};
+
+} // namespace twill::models

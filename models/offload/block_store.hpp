@@ -1,0 +1,39 @@
+// block_store: the disk tier's bytes, written once and read many times, at aligned offsets.
+//
+// Thread safety: write() from one thread at a time; read() from any number, once what it reads has
+// been written. Failures are values that name the file, the place and the system's reason: a full
+// disk is file_unwritable; a short read (a truncated file) is file_unreadable, never a signal.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "models/errc.hpp"
+
+namespace twill::models::offload {
+
+/// Offsets, sizes and addresses are multiples of this, which direct reads ask for.
+inline constexpr std::int64_t store_alignment = 4096;
+
+constexpr std::int64_t store_aligned(std::int64_t bytes) {
+  return (bytes + store_alignment - 1) / store_alignment * store_alignment;
+}
+
+class block_store {
+public:
+  virtual ~block_store() = default;
+  virtual result<nothing> write(std::int64_t offset, const void* from, std::int64_t bytes) = 0;
+  virtual result<nothing> read(std::int64_t offset, void* to, std::int64_t bytes) = 0;
+  /// What is at [offset, offset + bytes) will be read soon.
+  virtual void expect(std::int64_t /*offset*/, std::int64_t /*bytes*/) {}
+  /// For people: the path and how it is read.
+  virtual std::string describe() const = 0;
+};
+
+/// A file in `dir` that has no name any more once it is open: nothing is left behind however the
+/// process ends, and nobody can remove or shorten it by accident. `direct` past the page cache,
+/// where the file system can; else through it, with read-ahead.
+result<std::unique_ptr<block_store>> open_file_store(const std::string& dir, bool direct);
+
+} // namespace twill::models::offload

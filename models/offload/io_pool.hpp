@@ -1,0 +1,55 @@
+// io_pool: the threads that move bytes between tiers, beside the compute.
+//
+// Thread safety: post() from any thread. Tasks start in the order they were posted; several run at
+// once. They must not throw. The destructor drops tasks that have not begun and waits for those
+// that have. Each worker brings a copy stream and a bounce buffer, page-aligned.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "gpu/copies.hpp"
+#include "models/errc.hpp"
+
+namespace twill::models::offload {
+
+/// Most bytes of one transfer: large enough for a disk's full speed, small enough to spread.
+inline constexpr std::int64_t transfer_bytes = std::int64_t{1} << 20;
+
+struct io_worker {
+  gpu::copy_stream copies;
+  gpu::host_buffer bounce; // (transfer_bytes + 2 * store_alignment)
+};
+
+class io_pool {
+public:
+  using task = std::function<void(io_worker&)>;
+
+  static result<std::unique_ptr<io_pool>> start(std::int32_t threads);
+  io_pool(const io_pool&) = delete;
+  io_pool& operator=(const io_pool&) = delete;
+  ~io_pool();
+
+  void post(task t);
+  /// Runs all of them, before what waits, and returns when they are done.
+  void run_all(std::vector<task> tasks);
+
+private:
+  io_pool() = default;
+  void work(io_worker& mine);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<task> tasks_;
+  bool stop_ = false;
+  std::vector<std::unique_ptr<io_worker>> workers_;
+  std::vector<std::thread> threads_;
+};
+
+} // namespace twill::models::offload

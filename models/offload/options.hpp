@@ -1,0 +1,39 @@
+// What a decoder is told about offloading: which share of its weights lives in which tier, and how
+// they travel. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "models/errc.hpp"
+#include "models/offload/block_store.hpp"
+
+namespace twill::models::offload {
+
+enum class tier : std::uint8_t { device, host, disk };
+
+const char* name_of(tier t);
+
+/// Percent of the bytes at home in each tier; the rest is disk.
+struct shares {
+  std::int32_t device = 100;
+  std::int32_t host = 0;
+};
+
+struct offload_options {
+  shares weights;
+  std::string dir;             ///< of the disk tier's file; empty: the system's temporary folder
+  bool direct_reads = true;    ///< past the page cache; else through it, with read-ahead
+  std::int32_t ring_slots = 3; ///< layers whose weights are in device memory or on their way, >= 2
+  std::int32_t io_threads = 4; ///< transfers under way at once
+  double link_bytes_per_second = 0; ///< above 0: copies to the device take at least this long
+  std::int64_t host_bytes = 0;      ///< cap of the host tier; 0: what the machine has available
+  /// In place of a file in `dir`, for tests.
+  std::function<result<std::unique_ptr<block_store>>()> open_store;
+
+  bool streams_weights() const { return weights.device < 100; }
+};
+
+} // namespace twill::models::offload

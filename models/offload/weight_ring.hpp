@@ -1,0 +1,85 @@
+// weight_ring: device buffers through which the weights that do not live there pass, filled ahead
+// of use.
+//
+// Threads: everything but the filling, which io_pool's workers do, belongs to the device's thread.
+// Units are used in a known order, again and again; while one is in use the next ones are on their
+// way. Nothing is waited for but the unit that is needed. On a device that runs asynchronously, a
+// buffer is refilled when the work that was launched before its release is done (a marker), not
+// after a sync. Failure: a transfer that failed is the failure of the acquire() that needs it.
+//
+// Invariants (under mutex_): a unit is in at most one slot; a slot in use is not refilled; a slot
+// that is being filled becomes ready or failed when its last transfer ends.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "gpu/copies.hpp"
+#include "models/offload/timeline.hpp"
+#include "models/offload/weight_homes.hpp"
+
+namespace twill::models::offload {
+
+struct ring_stats {
+  std::int64_t disk_bytes = 0; ///< moved to the device
+  std::int64_t host_bytes = 0;
+  double waited_seconds = 0; ///< that the compute stood still for weights
+};
+
+class weight_ring {
+public:
+  /// `slots` buffers for the largest of `homes`' units among `order`, the order of a whole pass.
+  static result<std::unique_ptr<weight_ring>> create(gpu::device& dev, const weight_homes& homes,
+                                                     io_pool& pool, std::vector<std::int32_t> order,
+                                                     std::int32_t slots);
+  /// Memory that create() will take.
+  static std::int64_t bytes(const weight_homes& homes, const std::vector<std::int32_t>& order,
+                            std::int32_t slots);
+
+  /// Only the first `n` units of the order are used in this pass; the next one begins with the
+  /// first again.
+  void begin_pass(std::size_t n);
+  /// Waits until the unit's weights are there, and places its matrices.
+  result<nothing> acquire(std::int32_t unit);
+  /// No op launched from now on uses it.
+  void release(std::int32_t unit);
+
+  ring_stats stats() const;
+  void record_to(timeline* t) { timeline_ = t; }
+
+private:
+  enum class state : std::uint8_t { empty, filling, ready, in_use, failed };
+  struct slot {
+    gpu::buffer memory;
+    gpu::marker last_use;
+    std::int32_t unit = -1;
+    state now = state::empty;
+    std::int32_t transfers_left = 0;
+    std::optional<failure> why;
+  };
+
+  weight_ring(const weight_homes& homes, io_pool& pool) : homes_(homes), pool_(pool) {}
+  slot* find(std::int32_t unit);
+  slot* free_slot(const std::vector<std::int32_t>& wanted);
+  /// Begins to fill what the order wants from `cursor_` on, as far as slots are free.
+  void fill_ahead();
+  void fill(slot& s, std::int32_t unit);
+  void transferred(slot& s, const result<nothing>& outcome);
+
+  const weight_homes& homes_;
+  io_pool& pool_;
+  timeline* timeline_ = nullptr;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<slot>> slots_;
+  std::vector<std::int32_t> order_;
+  std::size_t pass_size_ = 0;
+  std::size_t cursor_ = 0; ///< in order_: what is in use, or comes next
+  ring_stats stats_;
+};
+
+} // namespace twill::models::offload

@@ -1,0 +1,77 @@
+// weight_stream: everything that makes a decoder's weights travel: homes, ring, threads, file.
+//
+// Threads: the device's. Loading: add_layer() for each layer as soon as it is packed, add_table()
+// for embedding and head, start(). Stepping: the ring. Owns homes, ring, file and threads; the
+// matrices that it places belong to the decoder. Failures: see block_store, weight_homes and
+// weight_ring.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/device.hpp"
+#include "gpu/ops/linear.hpp"
+#include "models/offload/io_pool.hpp"
+#include "models/offload/link_pacer.hpp"
+#include "models/offload/options.hpp"
+#include "models/offload/row_table.hpp"
+#include "models/offload/weight_homes.hpp"
+#include "models/offload/weight_ring.hpp"
+
+namespace twill::models::offload {
+
+class weight_stream {
+public:
+  static result<std::unique_ptr<weight_stream>> open(gpu::device& dev,
+                                                     const offload_options& options);
+
+  /// Gives each matrix of a layer its home. The layer's unit, or -1 when all of it stays on the
+  /// device.
+  result<std::int32_t> add_layer(const std::vector<gpu::packed_matrix*>& matrices);
+  /// Cuts a table into parts no larger than a layer's slot and gives each its home. With
+  /// `in_every_pass` they pass through the ring after the layers (a head). Call it after the
+  /// layers.
+  result<nothing> add_table(const gpu::packed_matrix& table, bool in_every_pass,
+                            std::vector<table_part>& parts);
+  result<std::unique_ptr<row_table>> rows_of(const gpu::packed_matrix& table,
+                                             const std::vector<table_part>& parts,
+                                             std::int64_t most_rows);
+  /// Allocates the ring and begins to fill it.
+  result<nothing> start();
+
+  /// With `whole` false the pass ends with the last layer.
+  void begin_pass(bool whole);
+  /// A unit of -1 is always there.
+  result<nothing> acquire(std::int32_t unit);
+  void release(std::int32_t unit);
+
+  tier_bytes homes_bytes() const { return homes_->bytes(); }
+  std::int64_t ring_bytes() const { return ring_bytes_; }
+  ring_stats stats() const { return ring_ ? ring_->stats() : ring_stats{}; }
+  std::string describe_store() const { return store_ ? store_->describe() : std::string(); }
+  void record_to(timeline* t) {
+    if (ring_) ring_->record_to(t);
+  }
+
+private:
+  weight_stream(gpu::device& dev, const offload_options& options)
+      : dev_(dev), options_(options), link_(options.link_bytes_per_second) {}
+  bool travels(std::int32_t unit) const { return homes_->unit(unit).slot_bytes() > 0; }
+
+  gpu::device& dev_;
+  offload_options options_;
+  link_pacer link_;
+  std::unique_ptr<block_store> store_;
+  std::unique_ptr<weight_homes> homes_;
+  std::vector<std::int32_t> order_; ///< units of a whole pass
+  std::size_t n_layer_units_ = 0;   ///< of these, layers
+  std::int64_t largest_layer_ = 0;  ///< bytes of a slot, or of a layer when none travels
+  std::int64_t largest_resident_ = 0;
+  std::int64_t ring_bytes_ = 0;
+  std::unique_ptr<weight_ring> ring_;
+  std::unique_ptr<io_pool> pool_; // last: its threads end before what they use
+};
+
+} // namespace twill::models::offload

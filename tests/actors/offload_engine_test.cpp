@@ -1,0 +1,101 @@
+// A daemon's engine over weights that travel: the tokens of resident ones, and a disk that fails
+// costs the requests of a step, not the daemon.
+#include <memory>
+#include <string>
+
+#include "actors/decoder_runner.hpp"
+#include "tests/actors/scripted_runner.hpp"
+#include "tests/catch.hpp"
+#include "tests/models/support/faulty_store.hpp"
+
+using namespace scripted;
+
+namespace {
+
+config::options options_for(std::int32_t device_percent) {
+  config::options o;
+  o.model.path = std::string(TWILL_GOLDEN_DIR) + "/llama-tiny-fp16";
+  o.model.compute = "f32";
+  o.offload.device_percent = device_percent;
+  o.offload.host_percent = device_percent == 100 ? 0 : 20;
+  o.offload.ring_layers = 2;
+  o.scheduler.max_step_tokens = 64;
+  o.scheduler.max_running = 8;
+  return o;
+}
+
+actors::request ids_request(std::int32_t first) {
+  actors::request r;
+  r.prompt = actors::token_prompt{first, first + 1, first + 2, first + 3};
+  r.sampling.max_tokens = 12;
+  r.sampling.temperature = 0;
+  r.sampling.ignore_eos = true;
+  return r;
+}
+
+struct real_engine {
+  explicit real_engine(const config::options& options, actors::store_opener store = {})
+      : engine(actors::start_engine_with(
+            options, actors::make_decoder_runners(options, {}, std::move(store)))),
+        port(engine->port()) {}
+  bool ready() {
+    return eventually([&] { return port.state() == actors::engine_state::ready; });
+  }
+  std::vector<std::int32_t> tokens(std::int32_t first) {
+    recorder r;
+    port.submit(ids_request(first), r.callback());
+    if (!r.wait_over() || r.error()) return {};
+    return r.result().ids;
+  }
+  std::unique_ptr<actors::engine> engine;
+  actors::engine_port& port;
+};
+
+} // namespace
+
+TEST_CASE("an engine that streams its weights gives the tokens of one that holds them",
+          "[actors][offload]") {
+  real_engine resident(options_for(100)), streamed(options_for(0)), mixed(options_for(40));
+  REQUIRE(resident.ready());
+  REQUIRE(streamed.ready());
+  REQUIRE(mixed.ready());
+  for (std::int32_t first = 5; first < 9; ++first) {
+    const auto wanted = resident.tokens(first);
+    CHECK(wanted.size() == 12);
+    CHECK(streamed.tokens(first) == wanted);
+    CHECK(mixed.tokens(first) == wanted);
+  }
+}
+
+TEST_CASE("a disk tier that fails costs one step's requests; the engine restarts and goes on",
+          "[actors][offload]") {
+  const auto faults = std::make_shared<test::store_faults>();
+  real_engine e(options_for(0),
+                [faults]() -> models::result<std::unique_ptr<models::offload::block_store>> {
+                  return std::unique_ptr<models::offload::block_store>(
+                      std::make_unique<test::faulty_store>(faults));
+                });
+  REQUIRE(e.ready());
+  const auto wanted = e.tokens(5);
+  REQUIRE(wanted.size() == 12);
+  for (std::atomic<std::int64_t>* fault : {&faults->fail_read, &faults->flip_read}) {
+    fault->store(0);
+    recorder r;
+    e.port.submit(ids_request(5), r.callback());
+    REQUIRE(r.wait_over());
+    REQUIRE(r.error());
+    CHECK(r.error()->code == actors::errc::executor_failed);
+    fault->store(-1);
+    // The restart may have read ahead while the fault was still there: then it takes one more.
+    CHECK(eventually([&] { return e.tokens(5) == wanted; }));
+  }
+}
+
+TEST_CASE("a model that cannot even be streamed within the memory is refused with the numbers",
+          "[actors][offload]") {
+  auto options = options_for(0);
+  options.device.memory_bytes = 1 << 20;
+  real_engine e(options);
+  REQUIRE(eventually([&] { return e.port.state() == actors::engine_state::failed; }));
+  CHECK(e.port.state_detail().find("device.memory") != std::string::npos);
+}

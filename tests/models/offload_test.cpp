@@ -1,0 +1,262 @@
+// Weights that travel between tiers: the same bits as resident ones, for every family and kind, and
+// faults that end in an error.
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "models/detail/half.hpp"
+#include "models/model.hpp"
+#include "models/offload/checksum.hpp"
+#include "models/offload/compressed.hpp"
+#include "models/offload/tiers.hpp"
+#include "models/offload/weight_stream.hpp"
+#include "tests/catch.hpp"
+#include "tests/models/support/faulty_store.hpp"
+#include "tests/models/support/golden_folder.hpp"
+
+using namespace twill::models;
+using namespace twill::test;
+namespace gpu = twill::gpu;
+using offload::tier;
+
+namespace {
+
+/// A prompt and a few greedy tokens; all logits.
+std::vector<logit_row> run_greedy(decoder_runner& runner, const id_list& prompt) {
+  std::vector<logit_row> rows = runner.step({{0, prompt, true}});
+  for (int i = 0; i < 3; ++i)
+    rows.push_back(runner.step({{0, {argmax(rows.back())}}}).front());
+  runner.release(0);
+  return rows;
+}
+
+offload::offload_options random_homes(std::mt19937& random) {
+  offload::offload_options o;
+  o.weights.device = static_cast<std::int32_t>(random() % 100);
+  o.weights.host =
+      static_cast<std::int32_t>(random() % static_cast<unsigned>(101 - o.weights.device));
+  o.direct_reads = random() % 2 == 0;
+  o.ring_slots = 2 + static_cast<std::int32_t>(random() % 5);
+  o.io_threads = 1 + static_cast<std::int32_t>(random() % 4);
+  return o;
+}
+
+} // namespace
+
+TEST_CASE("tensors go to the tier in whose share their middle lies", "[offload]") {
+  const std::vector<std::int64_t> sizes = {30, 10, 40, 20};
+  using all = std::vector<tier>;
+  CHECK(offload::assign_tiers(sizes, {100, 0}) == all(4, tier::device));
+  CHECK(offload::assign_tiers(sizes, {0, 100}) == all(4, tier::host));
+  CHECK(offload::assign_tiers(sizes, {0, 0}) == all(4, tier::disk));
+  // Middles at 15, 35, 60 and 90 per cent.
+  CHECK(offload::assign_tiers(sizes, {30, 40}) ==
+        all{tier::disk, tier::host, tier::host, tier::device});
+  CHECK(offload::assign_tiers(sizes, {10, 75}) ==
+        all{tier::host, tier::host, tier::host, tier::device});
+  CHECK(offload::assign_tiers({}, {10, 75}).empty());
+}
+
+TEST_CASE("a checksum notices any flipped bit and any other length", "[offload]") {
+  std::mt19937 random(5);
+  for (const std::size_t n : {1U, 7U, 64U, 65U, 1000U, 4096U}) {
+    std::vector<unsigned char> bytes(n);
+    for (auto& b : bytes)
+      b = static_cast<unsigned char>(random());
+    const auto size = static_cast<std::int64_t>(n);
+    const std::uint64_t sum = offload::checksum(bytes.data(), size);
+    CHECK(offload::checksum(bytes.data(), size) == sum);
+    CHECK(offload::checksum(bytes.data(), size - 1) != sum);
+    for (int i = 0; i < 50; ++i) {
+      const std::size_t at = random() % n;
+      const auto bit = static_cast<unsigned char>(1U << (random() % 8));
+      bytes[at] ^= bit;
+      CHECK(offload::checksum(bytes.data(), size) != sum);
+      bytes[at] ^= bit;
+    }
+  }
+}
+
+TEST_CASE("weights in any tiers give the bits of resident ones, for every family", "[offload]") {
+  std::mt19937 random(11);
+  auto names = golden_folders();
+  names.insert(names.end(), golden_variants().begin(), golden_variants().end());
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    const golden_folder c(name);
+    const id_list& prompt = c.prompts[0].ids;
+    const bool int8 = random() % 2 == 0;
+    auto options =
+        int8 ? golden_options(gpu::compute_type::int8, gpu::dtype::f16) : golden_options();
+    std::vector<logit_row> wanted;
+    {
+      decoder_runner resident(c.spec, *c.weights, options);
+      CHECK(resident.decoder().stream() == nullptr);
+      wanted = run_greedy(resident, prompt);
+    }
+    for (int round = 0; round < 3; ++round) {
+      options.offload = random_homes(random);
+      if (round == 0) options.offload.weights = {0, 0}; // all of it on the disk
+      CAPTURE(options.offload.weights.device, options.offload.weights.host);
+      decoder_runner streamed(c.spec, *c.weights, options);
+      REQUIRE(streamed.decoder().stream() != nullptr);
+      CHECK(run_greedy(streamed, prompt) == wanted);
+      CHECK(run_greedy(streamed, prompt) == wanted);
+      if (round == 0) CHECK(streamed.decoder().stream()->stats().disk_bytes > 0);
+    }
+  }
+}
+
+TEST_CASE("a model whose weights exceed the device's memory runs within it", "[offload]") {
+  const auto model = open_model("dummy:opt-125m?layers=12&hidden=192&heads=4&mlp=768&vocab=3000");
+  REQUIRE(model.ok());
+  auto options = golden_options();
+  options.n_blocks = 8;
+  options.max_step_tokens = 64;
+  options.max_sequences = options.max_logit_rows = 4;
+  const std::int64_t before = shared_device().memory_used();
+  std::int64_t resident = 0, everything = 0;
+  {
+    decoder_runner all(model.value()->spec, *model.value()->weights, options);
+    resident = all.decoder().weight_bytes();
+    everything = shared_device().memory_used() - before;
+  }
+  options.offload.weights = {0, 0};
+  options.offload.ring_slots = 2;
+  decoder_runner streamed(model.value()->spec, *model.value()->weights, options);
+  CHECK(streamed.decoder().weight_bytes() < resident / 2);
+  CHECK(shared_device().memory_used() - before < everything - resident / 2);
+  CHECK(run_greedy(streamed, {1, 2, 3}).size() == 6);
+}
+
+TEST_CASE("faults of the disk tier are errors of the load or the step", "[offload]") {
+  const golden_folder c("llama-tiny-gptq");
+  auto options = golden_options();
+  options.offload.weights = {0, 0};
+  options.offload.ring_slots = 2;
+  const auto faults = std::make_shared<store_faults>();
+  options.offload.open_store = [faults]() -> result<std::unique_ptr<offload::block_store>> {
+    return std::unique_ptr<offload::block_store>(std::make_unique<faulty_store>(faults));
+  };
+  const auto load = [&] { return decoder::load(shared_device(), c.spec, *c.weights, options, {}); };
+  const std::vector<std::int32_t> tokens = {1, 2}, positions = {0, 1}, first = {0, 2},
+                                  lengths = {2}, table = {0}, rows = {1};
+  const step_input step = {tokens, positions, first, lengths, table, 1, rows, lengths};
+  {
+    auto fine = load();
+    REQUIRE(fine.ok());
+    REQUIRE(fine.value()->forward(step).ok());
+  }
+  const std::int64_t memory = shared_device().memory_used();
+  SECTION("a full disk") {
+    for (const std::int64_t capacity : {0, 4096, 100'000}) {
+      faults->capacity = capacity;
+      const auto failed = load();
+      REQUIRE_FALSE(failed.ok());
+      CHECK(failed.code() == errc::file_unwritable);
+      CHECK(failed.detail().find("no space left") != std::string::npos);
+      CHECK(failed.detail().find("of weights are there already") != std::string::npos);
+    }
+  }
+  SECTION("short reads and flipped bits, whenever they begin") {
+    for (const bool flip : {false, true})
+      for (int later = 0; later < 40; later += 3) {
+        faults->fail_read = faults->flip_read = -1;
+        auto loaded = load();
+        REQUIRE(loaded.ok());
+        (flip ? faults->flip_read : faults->fail_read) = faults->reads + later;
+        bool failed = false;
+        for (int i = 0; i < 40 && !failed; ++i) {
+          const auto ran = loaded.value()->forward(step);
+          failed = !ran.ok();
+          if (!failed) continue;
+          CHECK(ran.code() == (flip ? errc::bad_format : errc::file_unreadable));
+          CHECK(ran.detail().find(flip ? "checksum" : "ends before") != std::string::npos);
+        }
+        CHECK(failed);
+      }
+  }
+  CHECK(shared_device().memory_used() == memory);
+}
+
+TEST_CASE("a tier without room refuses the model with the numbers", "[offload]") {
+  const golden_folder c("opt-tiny-fp32");
+  auto options = golden_options();
+  options.offload.weights = {0, 100};
+  options.offload.host_bytes = 1000;
+  const auto failed = decoder::load(shared_device(), c.spec, *c.weights, options, {});
+  REQUIRE_FALSE(failed.ok());
+  CHECK(failed.code() == errc::out_of_memory);
+  CHECK(failed.detail().find("host tier") != std::string::npos);
+  options.offload.weights = {0, 0};
+  options.offload.dir = "/no/such/folder";
+  const auto nowhere = decoder::load(shared_device(), c.spec, *c.weights, options, {});
+  REQUIRE_FALSE(nowhere.ok());
+  CHECK(nowhere.code() == errc::file_unwritable);
+  CHECK(nowhere.detail().find("offload.dir") != std::string::npos);
+}
+
+TEST_CASE("a file that loses its end is an error of the read", "[offload]") {
+  for (const bool direct : {false, true}) {
+    auto store = offload::open_file_store("", direct);
+    REQUIRE(store.ok());
+    auto page = gpu::host_buffer::allocate(8192, "pages");
+    REQUIRE(page.ok());
+    page.value().data()[5000] = 7;
+    REQUIRE(store.value()->write(0, page.value().data(), 8192).ok());
+    page.value().data()[5000] = 0;
+    REQUIRE(store.value()->read(0, page.value().data(), 8192).ok());
+    CHECK(page.value().data()[5000] == 7);
+    const auto past = store.value()->read(4096, page.value().data(), 8192);
+    REQUIRE_FALSE(past.ok());
+    CHECK(past.code() == errc::file_unreadable);
+  }
+}
+
+TEST_CASE("compressed matrices are within half a step of their values, and say when one is not "
+          "finite",
+          "[offload]") {
+  const golden_folder c("llama-tiny-fp16");
+  const auto small = offload::compressed(c.weights, {c.spec.names.embedding});
+  CHECK(small->matrix(c.spec.names.embedding).value().group == 0);
+  const std::string name = layer_tensor(c.spec.names.q, 0);
+  const auto dense = c.weights->matrix(name);
+  const auto grouped = small->matrix(name);
+  REQUIRE(grouped.ok());
+  REQUIRE(grouped.value().kind == gpu::weight_kind::grouped_u4);
+  const auto cols = static_cast<std::size_t>(grouped.value().cols);
+  std::vector<std::uint8_t> codes(cols);
+  std::vector<float> scales(cols / 64), offsets(cols / 64);
+  double worst = 0;
+  for (std::int64_t row = 0; row < grouped.value().rows; ++row) {
+    grouped.value().grouped(row, {codes.data(), scales.data(), offsets.data()});
+    const auto* values = static_cast<const std::uint16_t*>(dense.value().dense_row(row));
+    for (std::size_t k = 0; k < cols; ++k) {
+      const double got = double{scales[k / 64]} * codes[k] + offsets[k / 64];
+      const double step = double{scales[k / 64]};
+      worst = std::max(worst, std::abs(got - double{widen_f16(values[k])}) / step);
+    }
+  }
+  CHECK(worst < 0.5001);
+
+  std::vector<float> bad(64, 1.0F);
+  bad[40] = NAN;
+  struct one_matrix final : checkpoint {
+    explicit one_matrix(const std::vector<float>& v) : values(v) {}
+    std::vector<tensor_info> tensors() const override { return {}; }
+    const tensor_info* find(std::string_view) const override { return nullptr; }
+    result<gpu::weight_source> matrix(std::string_view) const override {
+      gpu::weight_source s;
+      s.rows = 1;
+      s.cols = 64;
+      s.dense_row = [this](std::int64_t) -> const void* { return values.data(); };
+      return s;
+    }
+    result<std::vector<float>> vector(std::string_view) const override { return values; }
+    const std::vector<float>& values;
+  };
+  const auto broken = offload::compressed(std::make_shared<one_matrix>(bad), {});
+  CHECK_FALSE(gpu::pack(shared_device(), broken->matrix("any").value(), "any").ok());
+}

@@ -1,0 +1,52 @@
+// A disk tier in memory that fails on demand: a full disk, short reads, flipped bits.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/offload/block_store.hpp"
+
+namespace twill::test {
+
+/// What goes wrong; shared with the test.
+struct store_faults {
+  std::int64_t capacity = std::int64_t{1} << 40; ///< writing past it fails
+  std::atomic<std::int64_t> reads{0};            ///< done so far
+  std::atomic<std::int64_t> fail_read{-1};       ///< that read, and all after it, are short
+  std::atomic<std::int64_t> flip_read{-1};       ///< one bit of that read, and of all after it
+};
+
+class faulty_store final : public models::offload::block_store {
+public:
+  explicit faulty_store(std::shared_ptr<store_faults> faults) : faults_(std::move(faults)) {}
+
+  models::result<twill::nothing> write(std::int64_t offset, const void* from,
+                                       std::int64_t bytes) override {
+    if (offset + bytes > faults_->capacity)
+      return models::failure{models::errc::file_unwritable, "scripted: no space left on device"};
+    if (bytes_.size() < static_cast<std::size_t>(offset + bytes))
+      bytes_.resize(static_cast<std::size_t>(offset + bytes));
+    std::memcpy(bytes_.data() + offset, from, static_cast<std::size_t>(bytes));
+    return nothing{};
+  }
+  models::result<twill::nothing> read(std::int64_t offset, void* to, std::int64_t bytes) override {
+    const std::int64_t number = faults_->reads.fetch_add(1);
+    const auto hit = [number](std::int64_t from) { return from >= 0 && number >= from; };
+    if (hit(faults_->fail_read))
+      return models::failure{models::errc::file_unreadable, "scripted: the file ends before that"};
+    std::memcpy(to, bytes_.data() + offset, static_cast<std::size_t>(bytes));
+    if (hit(faults_->flip_read)) static_cast<unsigned char*>(to)[bytes / 2] ^= 4;
+    return nothing{};
+  }
+  std::string describe() const override { return "scripted store"; }
+
+private:
+  std::shared_ptr<store_faults> faults_;
+  std::vector<unsigned char> bytes_;
+};
+
+} // namespace twill::test

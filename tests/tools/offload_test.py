@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""twill offload from the outside: the same outputs by every schedule and tier, its report, what it
+refuses, and an interrupt that keeps what there is."""
+
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from programs import BIN, SOURCE, run, scratch
+
+GOLDEN = os.path.join(SOURCE, "tests/golden")
+MODEL = os.path.join(GOLDEN, "llama-tiny-fp16")
+
+
+def offload(*arguments, **kwargs):
+    return run("twill", "offload", *arguments, **kwargs)
+
+
+class Offload(unittest.TestCase):
+    def setUp(self):
+        held = scratch()
+        self.addCleanup(held.cleanup)
+        self.folder = held.name
+        self.prompts = os.path.join(self.folder, "in.jsonl")
+        with open(self.prompts, "w") as file:
+            for line in ({"prompt": list(range(5, 40))}, {"prompt": "hello", "max_tokens": 3},
+                         {"token_ids": [7, 8]}):
+                file.write(json.dumps(line) + "\n")
+
+    def outputs(self, *arguments):
+        path = os.path.join(self.folder, "out.jsonl")
+        done = offload("--model", MODEL, "--prompts", self.prompts, "--output", path, "--gen-len", "6",
+                       "--ignore-eos", "--set", "model.compute=f32", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path) as file:
+            return [json.loads(line) for line in file], done.stdout
+
+    def test_schedules_and_tiers_agree(self):
+        wanted, text = self.outputs()
+        self.assertEqual([len(o["token_ids"]) for o in wanted], [6, 3, 6])
+        self.assertEqual({o["finish_reason"] for o in wanted}, {"length"})
+        for word in ("model size", "cache size", "hidden size (p)", "peak gpu mem", "prefill latency",
+                     "prefill throughput", "decode throughput", "total throughput"):
+            self.assertIn(word, text)
+        for order in ("zigzag", "diagonal", "fused"):
+            kv = "100 0" if order == "fused" else "30 40"
+            got, text = self.outputs("--search-order", order, "--gpu-batch-size", "2", "--num-gpu-batches",
+                                     "2", "--percent", *f"0 30 {kv} 100 0".split(), "--offload-dir",
+                                     self.folder)
+            self.assertEqual(got, wanted)
+            self.assertRegex(text, r"moved to the device per round .* from disk")
+
+    def test_simulated_links_and_projections_say_so(self):
+        done = offload("--model", MODEL, "--prompt-len", "8", "--gen-len", "12", "--cut-gen-len", "5",
+                       "--percent", *"0 100 100 0 100 0".split(), "--set", "device.link_gbps=1",
+                       "--log-file", os.path.join(self.folder, "log"), "--timeline",
+                       os.path.join(self.folder, "picture.svg"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("projected: True", done.stdout)
+        self.assertIn("simulated: a link of 1 GB/s", done.stdout)
+        with open(os.path.join(self.folder, "log")) as file:
+            self.assertIn("total throughput", file.read())
+        with open(os.path.join(self.folder, "picture.svg")) as file:
+            self.assertIn("simulated", file.read())
+
+    def test_what_is_refused_says_why(self):
+        for flags, words in ((["--percent", *"60 60 100 0 100 0".split()], "at most 100"),
+                             (["--percent", *"0 0 100 0 50 0".split()], "activations"),
+                             (["--sep-layer", "true"], "sep-layer"),
+                             (["--cpu-cache-compute"], "cpu-cache-compute"),
+                             (["--prompts", "/no/such"], "--prompts"),
+                             (["--percent", *"0 0 100 0 100 0".split(), "--offload-dir", "/no/such"],
+                              "offload.dir"),
+                             (["--set", "device.memory=1MiB"], "device.memory")):
+            done = offload("--model", MODEL, "--prompt-len", "8", "--gen-len", "4", *flags)
+            self.assertEqual(done.returncode, 1, flags)
+            self.assertIn(words, done.stderr)
+
+    def test_a_plan_fits_and_is_printed(self):
+        done = offload("--model", MODEL, "--plan-only", "--prompt-len", "8", "--gen-len", "4",
+                       "--gpu-batch-size", "4", "--num-gpu-batches", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"plan: .*--gpu-batch-size 4 --num-gpu-batches 2 --percent")
+
+    def test_an_interrupt_keeps_what_there_is(self):
+        path = os.path.join(self.folder, "out.jsonl")
+        process = subprocess.Popen(
+            [os.path.join(BIN, "twill"), "offload", "--model", MODEL, "--prompts", self.prompts, "--output",
+             path, "--gen-len", "400", "--ignore-eos", "--percent", *"0 100 100 0 100 0".split(),
+             "--num-gpu-batches", "3", "--gpu-batch-size", "1", "--timeline", "/dev/null"],
+            stdout=subprocess.PIPE, text=True)
+        for line in process.stdout:
+            if "benchmark" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        rest = process.communicate(timeout=60)[0]
+        self.assertIn(process.returncode, (0, 130))
+        with open(path) as file:
+            outputs = [json.loads(line) for line in file]
+        self.assertEqual(len(outputs), 3)
+        if process.returncode == 130:
+            self.assertIn("interrupted", rest)
+            self.assertTrue(any(o["finish_reason"] == "interrupted" for o in outputs))
+
+
+if __name__ == "__main__":
+    unittest.main()

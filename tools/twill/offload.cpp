@@ -1,0 +1,374 @@
+// `twill offload`: a batch job by FlexGen's block schedules, over a model that may be larger than
+// the device, with FlexGen's flags and report.
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/offload/block_memory.hpp"
+#include "actors/offload/block_run.hpp"
+#include "actors/offload/choose_offload.hpp"
+#include "actors/policy/offload_planner.hpp"
+#include "actors/policy/timeline.hpp"
+#include "config/base/log.hpp"
+#include "config/base/units.hpp"
+#include "gpu/host/machine.hpp"
+#include "models/compute.hpp"
+#include "models/model.hpp"
+#include "models/offload/compressed.hpp"
+#include "tools/common/http_client.hpp"
+#include "tools/common/progress_bar.hpp"
+#include "tools/common/terminal.hpp"
+#include "tools/twill/commands.hpp"
+#include "tools/twill/interrupt.hpp"
+#include "tools/twill/offload_flags.hpp"
+#include "tools/twill/offload_machine.hpp"
+#include "tools/twill/offload_prompts.hpp"
+#include "tools/twill/offload_report.hpp"
+#include "tools/twill/timeline_svg.hpp"
+
+namespace twill::tools {
+namespace {
+
+template <class T>
+T must(T result) {
+  if (!result.ok()) throw client_error(result.detail());
+  return result;
+}
+
+/// Of dense 16-bit weights FlexGen's own count; of others what they take packed.
+actors::offload_model shape_of(const models::model_spec& s, gpu::dtype kv_type,
+                               const actors::packed_sizes& packed) {
+  actors::offload_model m;
+  m.n_layers = s.n_layers;
+  m.hidden_size = s.hidden_size;
+  m.q_size = static_cast<std::int32_t>(s.q_size());
+  m.kv_size = static_cast<std::int32_t>(s.kv_size());
+  m.mlp_size = s.mlp_size;
+  m.vocab_size = s.vocab_size;
+  m.gated_mlp = s.gated_mlp;
+  m.biases = s.mlp_bias != models::bias_rule::none;
+  m.kv_bytes_per_value = static_cast<double>(gpu::size_of(kv_type));
+  const double shaped = actors::layer_weight_bytes(m) * s.n_layers;
+  if (std::abs(static_cast<double>(packed.layers) / shaped - 1) > 0.02) {
+    m.layer_bytes = static_cast<double>(packed.layers) / s.n_layers;
+    m.outer_bytes = static_cast<double>(packed.tables + packed.small);
+  }
+  return m;
+}
+
+/// One run of `twill offload`, from model to report.
+class offload_command {
+public:
+  explicit offload_command(const offload_flags& flags)
+      : flags_(flags), options_(options_of(flags)) {
+    log::configure(*log::level_named(options_.log.level));
+  }
+
+  int run() {
+    model_ = must(models::open_model(flags_.model)).value();
+    weights_ = model_->weights;
+    const auto& names = model_->spec.names;
+    if (flags_.compress_weight) weights_ = models::offload::compressed(weights_, {names.positions});
+    device_ = std::move(must(gpu::device::open({options_.device.kind, options_.device.threads,
+                                                options_.device.memory_bytes}))
+                            .value());
+    if (flags_.plan || flags_.plan_only) plan();
+    if (flags_.plan_only) return status_ok;
+    read_prompts_of_flags();
+    describe_run();
+    print_plan();
+    load();
+    if (flags_.prompts.empty()) warm_up();
+    return benchmark();
+  }
+
+private:
+  /// Chooses what the user left open, prints it, and takes it over.
+  void plan() {
+    const auto types = must(models::resolve_compute(options_.model.compute, options_.kv.type,
+                                                    *weights_, device_->info()))
+                           .value();
+    const auto packed = actors::packed_sizes_of(model_->spec, *weights_);
+    actors::plan_request request;
+    request.model = shape_of(model_->spec, types.kv_type, packed);
+    request.machine = measure_machine(*device_, model_->spec, types, options_);
+    request.work.prompt_len = flags_.prompt_len;
+    request.work.gen_len = flags_.gen_len;
+    request.block_tokens = options_.kv.block_tokens;
+    request.ring_layers = options_.offload.ring_layers;
+    request.ring_squares = models::offload::kv_stream_options{}.buffers;
+    request.outer_resident = false;
+    request.host_attention = false;
+    request.hidden = actors::tier_split{};
+    if (flags_.fixed_batch) request.batch_size = flags_.gpu_batch_size;
+    if (flags_.fixed_batches) request.n_batches = flags_.num_gpu_batches;
+    if (flags_.fixed_order) request.order = actors::search_order_named(flags_.search_order);
+    if (flags_.fixed_percent) {
+      request.weights = actors::tier_split{flags_.percent[0] / 100.0, flags_.percent[1] / 100.0};
+      request.kv = actors::tier_split{flags_.percent[2] / 100.0, flags_.percent[3] / 100.0};
+    }
+    const auto found = must(actors::make_plan(request)).value();
+    print(request, found);
+    const auto percent = [](double share) { return static_cast<std::int32_t>(100 * share + 1e-6); };
+    flags_.gpu_batch_size = found.policy.batch_size;
+    flags_.num_gpu_batches = found.policy.n_batches;
+    flags_.search_order = name_of(found.policy.order);
+    flags_.stagger = found.policy.stagger;
+    flags_.percent = {percent(found.policy.weights.device),
+                      percent(found.policy.weights.host),
+                      percent(found.policy.kv.device),
+                      percent(found.policy.kv.host),
+                      100,
+                      0};
+    options_ = options_of(flags_);
+  }
+
+  static void print(const actors::plan_request& request, const actors::offload_plan& found) {
+    const auto& on = request.machine;
+    const auto& p = found.policy;
+    std::printf(
+        "measured: %.0f Gflop/s, memory %.1f GB/s, to device %.1f GB/s, disk %.2f GB/s read, "
+        "%.2f GB/s written\n",
+        on.device_flops / 1e9, on.device_bytes_per_s / 1e9, on.h2d_bytes_per_s / 1e9,
+        on.disk_read_bytes_per_s / 1e9, on.disk_write_bytes_per_s / 1e9);
+    std::printf("plan: --search-order %s --gpu-batch-size %d --num-gpu-batches %d --percent %.0f "
+                "%.0f %.0f %.0f 100 0 (%ld policies tried)\n",
+                name_of(p.order), p.batch_size, p.n_batches, 100 * p.weights.device,
+                100 * p.weights.host, 100 * p.kv.device, 100 * p.kv.host,
+                static_cast<long>(found.n_tried));
+    std::printf("projected: %.1f token/s, prefill %.2f s, decode %.2f s, bound by %s\n",
+                found.estimate.tokens_per_s, found.estimate.prefill_s, found.estimate.decode_s,
+                name_of(found.estimate.busy.busiest()));
+    const auto peak = found.memory.peak();
+    std::printf("projected memory: device %s, host %s, disk %s\n",
+                actors::gb_text(peak.device).c_str(), actors::gb_text(peak.host).c_str(),
+                actors::gb_text(peak.disk).c_str());
+    std::fflush(stdout);
+  }
+
+  void read_prompts_of_flags() {
+    const std::int32_t new_tokens = flags_.cut_gen_len > 0 ? flags_.cut_gen_len : flags_.gen_len;
+    prompts_ = flags_.prompts.empty()
+                   ? make_prompts(*model_->text,
+                                  std::int64_t{flags_.gpu_batch_size} * flags_.num_gpu_batches,
+                                  flags_.prompt_len, new_tokens)
+                   : read_prompts(flags_.prompts, *model_->text, flags_.gen_len);
+    const std::int32_t most = model_->spec.most_positions;
+    for (const auto& p : prompts_)
+      if (most > 0 && static_cast<std::int32_t>(p.ids.size()) + p.max_new > most)
+        throw client_error("a prompt and its output must be at most " + std::to_string(most) +
+                           " tokens long, got " + std::to_string(p.ids.size()) + " + " +
+                           std::to_string(p.max_new));
+  }
+
+  void describe_run() {
+    run_.mode = mode_of(flags_);
+    run_.batch_size = flags_.gpu_batch_size;
+    run_.n_batches = flags_.num_gpu_batches;
+    run_.stagger = flags_.stagger > 0
+                       ? flags_.stagger
+                       : actors::even_stagger(flags_.gen_len, flags_.num_gpu_batches);
+    run_.step_tokens = options_.scheduler.max_step_tokens;
+    if (!flags_.ignore_eos && !flags_.prompts.empty()) run_.end_ids = model_->text->end_ids();
+    run_.stop = [] { return interrupts() > 0; };
+    if (!flags_.timeline.empty()) run_.timeline = &timeline_;
+    const auto choice = must(models::resolve_compute(options_.model.compute, options_.kv.type,
+                                                     *model_->weights, device_->info()))
+                            .value();
+    needs_ = actors::needs_of(prompts_, run_, options_.kv.block_tokens);
+    decoding_.compute = choice.compute;
+    decoding_.kv_type = choice.kv_type;
+    decoding_.block_tokens = options_.kv.block_tokens;
+    decoding_.n_blocks = needs_.n_blocks;
+    decoding_.max_context_tokens = needs_.max_context_tokens;
+    decoding_.max_step_tokens = needs_.max_step_tokens;
+    decoding_.max_sequences = needs_.max_sequences;
+    decoding_.max_logit_rows = needs_.max_logit_rows;
+    run_.kv = {flags_.percent[2], flags_.percent[3]};
+    if (run_.kv.device < 100)
+      decoding_.kv_staged = models::offload::kv_stream::staged_layers(
+          actors::kv_options_of(model_->spec, decoding_, prompts_, run_));
+    room_.weights = actors::packed_sizes_of(model_->spec, *weights_);
+    room_.n_layers = model_->spec.n_layers;
+    const auto rest =
+        actors::memory_of(model_->spec, decoding_, prompts_, run_, {{}, room_.n_layers, 0, 0});
+    room_.device_bytes = device_->info().memory_bytes - rest.kv - rest.activations;
+    room_.host_bytes = options_.offload.host_memory_bytes > 0 ? options_.offload.host_memory_bytes
+                                                              : gpu::host::available_bytes();
+    decoding_.offload = must(actors::choose_offload(options_, room_)).value();
+    if (flags_.overlap == "false") decoding_.offload.ring_slots = 1;
+    memory_ = actors::memory_of(model_->spec, decoding_, prompts_, run_, room_);
+  }
+
+  void print_plan() {
+    const auto prompt_len = static_cast<std::int32_t>(prompts_.front().ids.size());
+    sizes_ = actors::sizes_of(shape_of(model_->spec, decoding_.kv_type, room_.weights), prompt_len,
+                              flags_.gen_len, static_cast<std::int64_t>(prompts_.size()));
+    std::printf("%s\n", actors::text_of(sizes_).c_str());
+    if (flags_.verbose < 1) return;
+    std::printf("%s, %s compute, %s KV, %d threads, %zu prompts as %d x %d, %s\n",
+                printable(model_->name).c_str(), gpu::name_of(decoding_.compute),
+                gpu::name_of(decoding_.kv_type), device_->info().threads, prompts_.size(),
+                run_.batch_size, run_.n_batches, name_of(run_.mode));
+    std::printf("%s%s\n", actors::describe(decoding_.offload, room_).c_str(),
+                flags_.compress_weight ? ", compressed to 4 bits" : "");
+    if (run_.kv.device < 100)
+      std::printf("KV of layers: %d %% device, %d %% host, %d %% disk\n", run_.kv.device,
+                  run_.kv.host, 100 - run_.kv.device - run_.kv.host);
+    std::printf("device memory: %s weights, %s ring, %s KV, %s activations: %s projected\n",
+                format_bytes(memory_.weights).c_str(), format_bytes(memory_.ring).c_str(),
+                format_bytes(memory_.kv).c_str(), format_bytes(memory_.activations).c_str(),
+                format_bytes(memory_.all()).c_str());
+  }
+
+  void load() {
+    std::printf("init weight...\n");
+    std::fflush(stdout);
+    progress_bar bar(false);
+    auto loaded =
+        models::decoder::load(*device_, model_->spec, *weights_, decoding_, [&](double share) {
+          const auto total = room_.weights.all();
+          bar.show(static_cast<std::int64_t>(share * static_cast<double>(total)), total);
+        });
+    bar.finish(loaded.ok());
+    decoder_ = std::move(must(std::move(loaded)).value());
+  }
+
+  /// FlexGen's: short prompts, one token.
+  void warm_up() {
+    std::printf("warmup - generate\n");
+    std::fflush(stdout);
+    auto prompts = prompts_;
+    for (auto& p : prompts) {
+      p.ids.resize(std::min<std::size_t>(p.ids.size(), 32));
+      p.max_new = 1;
+    }
+    actors::block_options run = run_;
+    run.timeline = nullptr;
+    const auto warmed =
+        must(actors::run_block(*device_, *decoder_, decoding_, prompts, run)).value();
+    if (!warmed.error.empty()) throw client_error(warmed.error);
+  }
+
+  int benchmark() {
+    std::printf("benchmark - generate\n");
+    std::fflush(stdout);
+    progress_bar bar(false);
+    run_.progress = [&](std::int64_t done, std::int64_t total) { bar.show(done, total); };
+    const auto before = moved();
+    const auto ran =
+        must(actors::run_block(*device_, *decoder_, decoding_, prompts_, run_)).value();
+    bar.finish(ran.error.empty());
+    print_outputs(ran);
+    if (!flags_.output.empty()) write_outputs(flags_.output, *model_->text, ran.outputs);
+    if (!flags_.timeline.empty()) draw_timeline();
+    report(ran, before);
+    if (!ran.error.empty()) throw client_error(ran.error);
+    return ran.stopped ? status_interrupted : status_ok;
+  }
+
+  models::offload::ring_stats moved() const {
+    return decoder_->stream() == nullptr ? models::offload::ring_stats{}
+                                         : decoder_->stream()->stats();
+  }
+
+  void print_outputs(const actors::block_report& ran) const {
+    if (flags_.verbose < 2) return;
+    std::printf("Outputs:\n");
+    for (const std::size_t i : {std::size_t{0}, ran.outputs.size() - 1})
+      std::printf("%zu: %s\n", i,
+                  printable(model_->text->decode(ran.outputs[i].ids, true)).c_str());
+  }
+
+  void report(const actors::block_report& ran, const models::offload::ring_stats& before) const {
+    offload_measured m = measure(ran, flags_.cut_gen_len, flags_.gen_len);
+    m.sizes = sizes_;
+    m.n_prompts = static_cast<std::int64_t>(prompts_.size());
+    m.memory_projected = memory_.all();
+    m.memory_measured = device_->memory_peak();
+    m.kv_moved = ran.kv_moved;
+    m.moved = moved();
+    m.moved.disk_bytes -= before.disk_bytes;
+    m.moved.host_bytes -= before.host_bytes;
+    m.moved.waited_seconds -= before.waited_seconds;
+    if (options_.device.link_gbps > 0)
+      m.simulated = "a link of " + std::to_string(options_.device.link_gbps) +
+                    " GB/s to the device (device.link_gbps)";
+    std::string text = report_text(m);
+    if (ran.stopped) text += "interrupted: outputs are partial\n";
+    std::fputs(text.c_str(), stdout);
+    if (flags_.log_file.empty() || flags_.no_log) return;
+    std::ofstream log(flags_.log_file, std::ios::app);
+    log << text;
+    if (!log.flush())
+      throw client_error("`--log-file` must be a file that can be written, got " + flags_.log_file);
+  }
+
+  void draw_timeline() const {
+    using actors::offload_resource;
+    using models::offload::lane;
+    std::vector<actors::timeline_span> spans;
+    for (const models::offload::span& s : timeline_.spans()) {
+      actors::timeline_span to;
+      to.resource = s.where == lane::compute          ? offload_resource::device
+                    : s.where == lane::disk_read      ? offload_resource::disk_read
+                    : s.where == lane::disk_write     ? offload_resource::disk_write
+                    : s.where == lane::host_to_device ? offload_resource::h2d
+                                                      : offload_resource::d2h;
+      to.at = {0, s.unit, s.micro_batch};
+      to.start_s = s.begin_seconds;
+      to.end_s = s.end_seconds;
+      spans.push_back(to);
+    }
+    timeline_picture picture;
+    picture.title = model_->name + ", " + name_of(run_.mode) +
+                    (options_.device.link_gbps > 0 ? ", simulated link" : "");
+    std::ofstream out(flags_.timeline);
+    out << timeline_svg(spans, picture);
+    if (!out.flush())
+      throw client_error("`--timeline` must be a file that can be written, got " + flags_.timeline);
+  }
+
+  offload_flags flags_;
+  config::options options_;
+  std::shared_ptr<const models::model> model_;
+  std::shared_ptr<const models::checkpoint> weights_; ///< the model's, perhaps compressed
+  std::unique_ptr<gpu::device> device_;
+  std::vector<actors::block_prompt> prompts_;
+  actors::block_options run_;
+  actors::block_needs needs_;
+  models::decoder_options decoding_;
+  actors::offload_room room_;
+  actors::block_memory memory_;
+  actors::offload_sizes sizes_;
+  models::offload::timeline timeline_;
+  std::unique_ptr<models::decoder> decoder_; // after the device and the timeline it uses
+};
+
+} // namespace
+
+void add_offload(CLI::App& root, int& status) {
+  auto* command = root.add_subcommand(
+      "offload", "run prompts through a model larger than the device, with FlexGen's flags");
+  auto flags = std::make_shared<offload_flags>();
+  add_flags(*command, *flags);
+  command->callback([command, flags, &status] {
+    check_flags(*flags);
+    const auto given = [&](const char* flag) { return command->count(flag) > 0; };
+    flags->fixed_percent = given("--percent");
+    flags->fixed_order = given("--search-order");
+    flags->fixed_batch = given("--gpu-batch-size");
+    flags->fixed_batches = given("--num-gpu-batches");
+    count_interrupts(true);
+    status = offload_command(*flags).run();
+  });
+}
+
+} // namespace twill::tools

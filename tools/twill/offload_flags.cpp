@@ -1,0 +1,129 @@
+#include "tools/twill/offload_flags.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include "config/load.hpp"
+#include "tools/common/http_client.hpp"
+
+namespace twill::tools {
+namespace {
+
+void need(bool holds, const std::string& rule) {
+  if (!holds) throw client_error(rule);
+}
+
+void need_word(const char* flag, const std::string& given, const char* only, const char* why) {
+  need(given == only,
+       std::string("`") + flag + "` must be " + only + ", got " + given + ": " + why);
+}
+
+} // namespace
+
+void add_flags(CLI::App& command, offload_flags& f) {
+  command.add_option("--model,--path", f.model, "folder, GGUF file or dummy:PRESET")->required();
+  command.add_option("--prompt-len", f.prompt_len, "tokens of each made-up prompt")
+      ->capture_default_str();
+  command.add_option("--gen-len", f.gen_len, "tokens to generate")->capture_default_str();
+  command.add_option("--cut-gen-len", f.cut_gen_len,
+                     "stop after as many tokens and project the rest");
+  command.add_option("--gpu-batch-size", f.gpu_batch_size, "sequences of a micro-batch")
+      ->capture_default_str();
+  command.add_option("--num-gpu-batches", f.num_gpu_batches, "micro-batches of a block")
+      ->capture_default_str();
+  command
+      .add_option("--percent", f.percent,
+                  "weights on device, host; KV on device, host; activations on device, host")
+      ->expected(6)
+      ->capture_default_str();
+  command.add_option("--search-order", f.search_order, "zigzag, diagonal or fused")
+      ->check(CLI::IsMember({"zigzag", "diagonal", "fused"}))
+      ->capture_default_str();
+  command.add_option("--stagger", f.stagger,
+                     "diagonal: rounds between two micro-batches' entries; 0: spread evenly");
+  command.add_option("--offload-dir", f.offload_dir, "folder of the disk tier's file");
+  command.add_option("--sep-layer", f.sep_layer, "attention and MLP as layers of their own");
+  command.add_option("--pin-weight", f.pin_weight, "host weights in pinned memory");
+  command.add_option("--overlap", f.overlap, "transfers beside the compute")
+      ->check(CLI::IsMember({"true", "false"}));
+  command.add_flag("--cpu-cache-compute", f.cpu_cache_compute, "attention on the host");
+  command.add_flag("--compress-weight", f.compress_weight, "weights in 4 bits, groups of 64");
+  command.add_flag("--compress-cache", f.compress_cache, "KV in 4 bits, groups of 64");
+  command.add_option("--prompts", f.prompts,
+                     "JSON lines with `prompt` (text or token ids) and optional `max_tokens`");
+  command.add_option("--output", f.output, "JSON lines with text, token_ids, finish_reason");
+  command.add_flag("--ignore-eos", f.ignore_eos, "end ids do not end a sequence");
+  command.add_option("--log-file", f.log_file, "the report is appended there as well");
+  command.add_flag("--no-log", f.no_log, "no log file");
+  command.add_option("--verbose", f.verbose, "0: totals, 1: and tiers, 2: and outputs")
+      ->capture_default_str();
+  command.add_option("--timeline", f.timeline, "SVG picture of what ran when");
+  command.add_flag(
+      "--plan", f.plan,
+      "measure this machine and choose what is not given: percentages, batches, order");
+  command.add_flag("--plan-only", f.plan_only, "print such a plan and end");
+  command.add_option("--set", f.settings, "set one key of the configuration");
+}
+
+void check_flags(const offload_flags& f) {
+  const auto positive = [](const char* flag, std::int32_t given) {
+    need(given >= 1,
+         std::string("`") + flag + "` must be at least 1, got " + std::to_string(given));
+  };
+  positive("--prompt-len", f.prompt_len);
+  positive("--gen-len", f.gen_len);
+  positive("--gpu-batch-size", f.gpu_batch_size);
+  positive("--num-gpu-batches", f.num_gpu_batches);
+  need(f.cut_gen_len >= 0 && f.cut_gen_len <= f.gen_len,
+       "`--cut-gen-len` must be at most --gen-len, got " + std::to_string(f.cut_gen_len));
+  need(f.cut_gen_len == 0 || f.cut_gen_len > 3,
+       "`--cut-gen-len` must be at least 4, for there to be steps to project from, got " +
+           std::to_string(f.cut_gen_len));
+  need(f.cut_gen_len == 0 || (f.prompts.empty() && f.search_order != "diagonal"),
+       "`--cut-gen-len` needs prompts of one length and a zigzag or fused order");
+  for (std::size_t i = 0; i < 6; i += 2)
+    need(f.percent[i] >= 0 && f.percent[i + 1] >= 0 && f.percent[i] + f.percent[i + 1] <= 100,
+         "`--percent` must be pairs of shares from 0 to 100, each pair at most 100 together, got " +
+             std::to_string(f.percent[i]) + " " + std::to_string(f.percent[i + 1]));
+  need(f.percent[2] == 100 || f.search_order != "fused",
+       "`--percent` must have all KV on the device in a fused run, got " +
+           std::to_string(f.percent[2]));
+  need(f.percent[4] == 100, "`--percent` must have all activations on the device, got " +
+                                std::to_string(f.percent[4]) +
+                                ": a micro-batch's are a few rows, and twill keeps them there");
+  need_word("--sep-layer", f.sep_layer, "false", "a layer's weights travel together");
+  need_word("--pin-weight", f.pin_weight, "true",
+            "host weights are pinned wherever the device is another chip");
+  need(!f.cpu_cache_compute,
+       "`--cpu-cache-compute` must be off: attention runs on the device, KV is brought to it");
+  need(!f.compress_cache,
+       "`--compress-cache` must be off: `--set kv.type=int8` stores KV in 8 bits instead");
+}
+
+config::options options_of(const offload_flags& f) {
+  std::vector<config::setting> settings;
+  const auto set = [&](const std::string& key, const std::string& value) {
+    settings.push_back({"--percent", key, value, false});
+  };
+  set("offload.device_percent", std::to_string(f.percent[0]));
+  set("offload.host_percent", std::to_string(f.percent[1]));
+  if (!f.offload_dir.empty())
+    settings.push_back({"--offload-dir", "offload.dir", f.offload_dir, true});
+  for (const std::string& text : f.settings) {
+    auto parsed = config::parse_setting(text);
+    if (!parsed.ok()) throw client_error(parsed.detail());
+    settings.push_back(parsed.value());
+  }
+  auto loaded = config::load("", settings);
+  if (!loaded.ok()) throw client_error(loaded.detail());
+  return loaded.value();
+}
+
+actors::block_mode mode_of(const offload_flags& f) {
+  if (f.search_order == "zigzag") return actors::block_mode::zigzag;
+  return f.search_order == "diagonal" ? actors::block_mode::diagonal : actors::block_mode::fused;
+}
+
+} // namespace twill::tools

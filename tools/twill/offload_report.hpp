@@ -1,0 +1,36 @@
+// The report of `twill offload`: FlexGen's lines, and below them what moved and what it took.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "actors/offload/block_memory.hpp"
+#include "actors/offload/block_run.hpp"
+#include "actors/policy/offload_sizes.hpp"
+#include "models/offload/weight_stream.hpp"
+
+namespace twill::tools {
+
+struct offload_measured {
+  actors::offload_sizes sizes;
+  std::int64_t n_prompts = 0;
+  std::int64_t prompt_tokens = 0; ///< of all prompts
+  std::int64_t output_tokens = 0; ///< drawn, or with a projection: asked for
+  double prefill_seconds = 0;
+  double decode_seconds = 0;
+  bool projected = false; ///< decode is extrapolated (--cut-gen-len)
+  std::int64_t rounds = 0;
+  std::int64_t memory_projected = 0;
+  std::int64_t memory_measured = 0;
+  models::offload::ring_stats moved; ///< in the run alone
+  models::offload::kv_stats kv_moved;
+  std::string simulated; ///< what was acted out; empty: nothing
+};
+
+/// The measured run; `cut` with `gen_len` projects the decode as FlexGen does.
+offload_measured measure(const actors::block_report& report, std::int32_t cut,
+                         std::int32_t gen_len);
+
+std::string report_text(const offload_measured& m);
+
+} // namespace twill::tools
