@@ -19,6 +19,7 @@ detail::key_value other_value(const detail::key& k) {
                                                   std::string("f16"),
                                                   std::string("host"),
                                                   std::string("warn"),
+                                                  std::string("cached"),
                                                   std::string("[::1]:0"),
                                                   std::string("t\"\\"),
                                                   std::int64_t{64},

@@ -290,7 +290,6 @@ private:
   void report(const actors::block_report& ran, const models::offload::ring_stats& before) const {
     offload_measured m = measure(ran, flags_.cut_gen_len, flags_.gen_len);
     m.sizes = sizes_;
-    m.n_prompts = static_cast<std::int64_t>(prompts_.size());
     m.memory_projected = memory_.all();
     m.memory_measured = device_->memory_peak();
     m.kv_moved = ran.kv_moved;

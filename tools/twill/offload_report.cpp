@@ -33,6 +33,7 @@ offload_measured measure(const actors::block_report& report, std::int32_t cut,
   offload_measured m;
   m.prompt_tokens = report.prompt_tokens;
   m.output_tokens = report.output_tokens;
+  m.prefill_drawn = report.prefill_drawn;
   m.prefill_seconds = report.prefill_seconds;
   m.decode_seconds = report.decode_seconds;
   m.rounds = report.rounds;
@@ -53,7 +54,7 @@ offload_measured measure(const actors::block_report& report, std::int32_t cut,
 
 std::string report_text(const offload_measured& m) {
   // FlexGen's decode throughput leaves out the token that each prefill draws.
-  const std::int64_t decoded = m.output_tokens - m.n_prompts;
+  const std::int64_t decoded = m.output_tokens - m.prefill_drawn;
   const double total = m.prefill_seconds + m.decode_seconds;
   std::string text = actors::text_of(m.sizes) + "\n";
   text += format("peak gpu mem: %.3f GB\tprojected: %s\n", gb(m.memory_measured),

@@ -13,7 +13,7 @@ namespace twill::tools {
 
 struct offload_measured {
   actors::offload_sizes sizes;
-  std::int64_t n_prompts = 0;
+  std::int64_t prefill_drawn = 0; ///< tokens that prefills drew, one per prompt
   std::int64_t prompt_tokens = 0; ///< of all prompts
   std::int64_t output_tokens = 0; ///< drawn, or with a projection: asked for
   double prefill_seconds = 0;
