@@ -46,8 +46,8 @@ null_replies openai(bool chat, const null_request& r) {
   null_replies out;
   out.token = event(head + content(" a", false) + R"(,"finish_reason":null}]})");
   out.last = event(head + content(" a", false) + R"(,"finish_reason":"length"}]})");
-  out.end = event(R"({"id":"null","choices":[],"usage":)" + openai_usage(r) + "}") +
-            event("[DONE]");
+  out.end =
+      event(R"({"id":"null","choices":[],"usage":)" + openai_usage(r) + "}") + event("[DONE]");
   if (!r.stream)
     out.whole = head + content(words(r.output_tokens), true) +
                 R"(,"finish_reason":"length"}],"usage":)" + openai_usage(r) + "}";
@@ -125,10 +125,9 @@ null_request read_null_request(std::string_view target, std::string_view body) {
                          ? static_cast<std::int64_t>(js::length(prompt))
                          : 0;
   out.input_tokens =
-      n_ids > 0 ? n_ids
-                : std::max<std::int64_t>(1, std::int64_t(prompt.size()) / bytes_per_token);
-  std::string_view asked = first_of(body, {"max_tokens", "max_completion_tokens", "n_predict",
-                                           "max_output_tokens"});
+      n_ids > 0 ? n_ids : std::max<std::int64_t>(1, std::int64_t(prompt.size()) / bytes_per_token);
+  std::string_view asked =
+      first_of(body, {"max_tokens", "max_completion_tokens", "n_predict", "max_output_tokens"});
   if (asked.empty()) asked = js::member(js::member(body, "parameters"), "max_new_tokens");
   out.output_tokens = std::clamp<std::int64_t>(js::integer(asked).value_or(out.output_tokens), 1,
                                                most_output_tokens);

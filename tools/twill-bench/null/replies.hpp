@@ -9,7 +9,7 @@ namespace twill::bench {
 
 /// What a request asked for.
 struct null_request {
-  std::int64_t input_tokens = 0;  ///< ids as they are; of a text a quarter of its bytes
+  std::int64_t input_tokens = 0; ///< ids as they are; of a text a quarter of its bytes
   std::int64_t output_tokens = 16;
   bool stream = true;
   std::string lane; ///< WebSocket: the id that every event carries

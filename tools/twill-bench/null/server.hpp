@@ -1,5 +1,5 @@
-// null server: answers every backend's requests with as many tokens as asked for and no work at all, so
-// that a load generator, not a server, is what a run measures.
+// null server: answers every backend's requests with as many tokens as asked for and no work at
+// all, so that a load generator, not a server, is what a run measures.
 //
 // The constructor binds (std::runtime_error when it can't); run() blocks until stop(), which any
 // thread may call. Each of its threads has its own listening socket on the same port.
