@@ -40,7 +40,8 @@ int run(const campaign_arguments& arguments) {
   order.plan = read_campaign(arguments.plan_path);
   order.folder = arguments.folder;
   order.show_progress = arguments.show_progress;
-  keep_only(order.plan.models, arguments.models, [](const auto& m) { return m.name; }, "--models");
+  keep_only(
+      order.plan.models, arguments.models, [](const auto& m) { return m.name; }, "--models");
   keep_only(
       order.plan.servers, arguments.servers, [](const auto& s) { return s.how.name; }, "--servers");
   if (arguments.tiny)

@@ -1,8 +1,8 @@
-// campaign: sweeps every model on every server of a plan, one server at a time, and puts them side by
-// side. What is measured already is not measured again, so the same command resumes it.
+// campaign: sweeps every model on every server of a plan, one server at a time, and puts them side
+// by side. What is measured already is not measured again, so the same command resumes it.
 //
-// Blocking, one thread. A server that does not start is told and left out. FOLDER/MODEL/SERVER holds
-// a sweep and the server's log, FOLDER/MODEL the comparison.
+// Blocking, one thread. A server that does not start is told and left out. FOLDER/MODEL/SERVER
+// holds a sweep and the server's log, FOLDER/MODEL the comparison.
 #pragma once
 
 #include <string>

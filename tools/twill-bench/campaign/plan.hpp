@@ -1,4 +1,5 @@
-// campaign plan: the TOML file of `twill-bench campaign`: a grid, the models, the servers. Plain data.
+// campaign plan: the TOML file of `twill-bench campaign`: a grid, the models, the servers. Plain
+// data.
 //
 // read_campaign() throws std::runtime_error naming the file, the line and the key.
 #pragma once

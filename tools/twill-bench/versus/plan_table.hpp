@@ -22,7 +22,8 @@ namespace twill::bench {
 /// A table whose keys are all asked for by name; the rest are errors.
 class plan_table {
 public:
-  plan_table(const toml::table& table, std::string where) : table_(table), where_(std::move(where)) {}
+  plan_table(const toml::table& table, std::string where)
+      : table_(table), where_(std::move(where)) {}
 
   [[noreturn]] void fail(const std::string& key, const std::string& rule) const {
     const toml::node* node = table_.get(key);
