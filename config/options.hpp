@@ -72,6 +72,13 @@ struct limit_options {
   milliseconds request_timeout{600000}; ///< from submit to last token; 0: none
 };
 
+/// [batches]: files of requests that run beside interactive ones (/v1/files, /v1/batches).
+struct batch_options {
+  std::int32_t max_running = 4;            ///< sequences of all batches under way at once
+  std::string folder;                      ///< where files are kept; empty: a temporary one
+  std::int64_t max_folder_bytes = 1 * gib; ///< all files together
+};
+
 /// [log]
 struct log_options {
   std::string level = "info"; ///< trace | debug | info | warn | error | off
@@ -84,6 +91,7 @@ struct options {
   device_options device;
   server_options server;
   limit_options limits;
+  batch_options batches;
   log_options log;
 };
 

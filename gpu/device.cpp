@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "config/base/units.hpp"
+#include "gpu/detail/host_slabs.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/host/machine.hpp"
 #include "gpu/host/team.hpp"
@@ -15,17 +16,15 @@ namespace twill::gpu {
 
 namespace {
 
-constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
-
-/// Zero-filled memory of the execution space, or null.
-void* map_memory(std::size_t bytes) {
+/// Zero-filled memory of the execution space, or null. The host's is committed page by page, huge
+/// ones where asked for and to be had.
+void* map_memory(std::size_t bytes, [[maybe_unused]] bool huge_pages) {
   if constexpr (detail::on_host) {
     void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) return nullptr;
 #ifdef MADV_HUGEPAGE
-    // Weights are streamed once per token: with 4 KiB pages the walk costs a tenth of that.
-    if (bytes >= 2 * huge_page_bytes) madvise(data, bytes, MADV_HUGEPAGE);
+    if (huge_pages) madvise(data, bytes, MADV_HUGEPAGE);
 #endif
     return data;
   } else {
@@ -82,14 +81,14 @@ result<std::unique_ptr<device>> device::open(const device_config& config) {
   return result<std::unique_ptr<device>>(std::move(dev));
 }
 
-device::device() = default;
+device::device() : slabs_(std::make_unique<detail::host_slabs>()) {}
 
 device::~device() {
   fence();
   if (scratch_ != nullptr) release(scratch_, scratch_bytes_);
 }
 
-result<buffer> device::allocate(std::size_t bytes, const char* label) {
+result<buffer> device::allocate(std::size_t bytes, const char* label, filling how) {
   bytes = bytes == 0 ? 1 : bytes;
   const std::int64_t used = memory_used();
   const auto describe = [&](const char* why) {
@@ -101,18 +100,24 @@ result<buffer> device::allocate(std::size_t bytes, const char* label) {
   if (bytes > static_cast<std::uint64_t>(info_.memory_bytes) ||
       used > info_.memory_bytes - static_cast<std::int64_t>(bytes))
     return failure{errc::out_of_memory, describe("the allocation must fit device.memory")};
-  void* data = map_memory(bytes);
+  void* data = detail::on_host && how == filling::at_once
+                   ? slabs_->take(bytes)
+                   : map_memory(bytes, how == filling::bit_by_bit);
   if (data == nullptr)
     return failure{errc::out_of_memory, describe("the machine refused the memory")};
   used_.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
   return buffer(*this, data, bytes);
 }
 
+void device::settle() {
+  slabs_->settle();
+}
+
 void* device::scratch(std::size_t bytes) {
   if (bytes <= scratch_bytes_) return scratch_;
   fence();
   const std::size_t grown = (bytes + bytes / 2 + 4095) / 4096 * 4096;
-  void* data = map_memory(grown);
+  void* data = map_memory(grown, false);
   if (data == nullptr) throw std::bad_alloc();
   used_.fetch_add(static_cast<std::int64_t>(grown), std::memory_order_relaxed);
   if (scratch_ != nullptr) release(scratch_, scratch_bytes_);
@@ -149,7 +154,7 @@ void device::fence() {
 }
 
 void device::release(void* data, std::size_t bytes) noexcept {
-  unmap_memory(data, bytes);
+  if (!slabs_->give_back(data)) unmap_memory(data, bytes);
   used_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
 }
 

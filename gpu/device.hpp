@@ -38,6 +38,16 @@ struct device_info {
 namespace host {
 class team;
 }
+namespace detail {
+class host_slabs;
+}
+
+/// How memory is written, which decides on a host's pages.
+enum class filling {
+  at_once,    ///< whole, before settle(): weights
+  bit_by_bit, ///< in large pieces over time, perhaps never whole: the KV arena
+  anyhow
+};
 
 class device {
 public:
@@ -52,7 +62,10 @@ public:
   host::team& team() { return *team_; }
 
   /// Zero-filled, 64-byte aligned. `label` names the allocation in the error.
-  result<buffer> allocate(std::size_t bytes, const char* label);
+  result<buffer> allocate(std::size_t bytes, const char* label, filling how = filling::anyhow);
+  /// What is to be filled at once is filled: on a host it may move to larger pages now, in the
+  /// background. Addresses stay.
+  void settle();
   std::int64_t memory_used() const { return used_.load(std::memory_order_relaxed); }
 
   /// At least `bytes` of uninitialised workspace for one op, 64-byte aligned. It grows and stays,
@@ -75,6 +88,7 @@ private:
   device_info info_;
   host::isa isa_ = host::isa::plain;
   std::unique_ptr<host::team> team_;
+  std::unique_ptr<detail::host_slabs> slabs_;
   void* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
   std::atomic<std::int64_t> used_{0};

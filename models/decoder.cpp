@@ -94,6 +94,7 @@ result<nothing> decoder::impl::load(const checkpoint& source,
   auto packed = load_weights(*dev, spec, source, options.compute, progress);
   if (!packed.ok()) return packed.error();
   weights = std::move(packed).value();
+  dev->settle();
   return nothing{};
 }
 
@@ -235,11 +236,7 @@ const model_spec& decoder::spec() const {
 }
 
 std::int64_t decoder::block_bytes(const model_spec& spec, const decoder_options& options) {
-  // Eight-bit KV has one scale per head and token beside the codes.
-  const std::int64_t head_bytes =
-      spec.head_dim * static_cast<std::int64_t>(gpu::size_of(options.kv_type)) +
-      (options.kv_type == gpu::dtype::i8 ? std::int64_t{sizeof(float)} : 0);
-  return 2 * std::int64_t{spec.n_layers} * spec.n_kv_heads * options.block_tokens * head_bytes;
+  return kv_arena::block_bytes(spec, options);
 }
 
 std::int64_t decoder::weight_bytes() const {

@@ -31,6 +31,11 @@ enum class errc {
   frame_too_large,    ///< WebSocket message over server.max_frame_bytes
   unknown_response,   ///< previous_response_id names nothing that is remembered
   unknown_stream,     ///< the id or lane has nothing running
+  unknown_file,       ///< no such file of this tenant
+  unknown_batch,      ///< no such batch of this tenant
+  conflict,           ///< the state of a file or batch does not allow it
+  storage_full,       ///< batches.max_folder reached, or the disk is full
+  batch_limit,        ///< too many batches or files
   stream_limit,       ///< server.max_streams_per_socket reached, or a lane's queue is full
 };
 

@@ -17,6 +17,8 @@
 
 namespace twill::net {
 
+class batch_service;
+
 struct server_context {
   server_context(const config::options& o, actors::engine_port& e)
       : options(o), engine(e), keys(o.server.api_keys) {}
@@ -31,6 +33,7 @@ struct server_context {
   std::atomic<bool> draining{false};
   /// Runs a function on a worker thread: tokenizing a long text must not hold up the sockets.
   std::function<void(std::function<void()>)> run_on_worker;
+  batch_service* batches = nullptr; ///< the server's; set before its first session
 };
 
 } // namespace twill::net

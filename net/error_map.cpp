@@ -53,6 +53,16 @@ wire_error map_error(errc code) {
     return {400, policy, invalid, "previous_response_not_found"};
   case errc::unknown_stream:
     return {400, policy, invalid, "nothing_running"};
+  case errc::unknown_file:
+    return {404, policy, "not_found_error", "file_not_found"};
+  case errc::unknown_batch:
+    return {404, policy, "not_found_error", "batch_not_found"};
+  case errc::conflict:
+    return {409, policy, invalid, "conflict"};
+  case errc::storage_full:
+    return {507, again_later, unavailable, "storage_full"};
+  case errc::batch_limit:
+    return {429, again_later, "rate_limit_error", "batch_limit_reached", 1};
   case errc::stream_limit:
     return {429, policy, "rate_limit_error", "websocket_stream_limit_reached", 1};
   }

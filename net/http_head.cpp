@@ -23,6 +23,8 @@ std::string_view reason(int status) {
     return "Method Not Allowed";
   case 408:
     return "Request Timeout";
+  case 409:
+    return "Conflict";
   case 413:
     return "Content Too Large";
   case 426:
@@ -33,6 +35,8 @@ std::string_view reason(int status) {
     return "Request Header Fields Too Large";
   case 503:
     return "Service Unavailable";
+  case 507:
+    return "Insufficient Storage";
   default:
     return status < 500 ? "Error" : "Internal Server Error";
   }
@@ -69,8 +73,8 @@ http_reply error_reply(const api_error& error) {
   return reply;
 }
 
-void append_reply(std::string& out, const http_reply& reply, const head_options& how) {
-  out.reserve(out.size() + reply.body.size() + 320);
+void append_reply_head(std::string& out, const http_reply& reply, std::int64_t body_bytes,
+                       const head_options& how) {
   append_common(out, reply.status, how);
   for (const auto& [name, text] : reply.headers) {
     out += name;
@@ -82,10 +86,15 @@ void append_reply(std::string& out, const http_reply& reply, const head_options&
     out += "Content-Type: ";
     out += reply.content_type;
     out += "\r\nContent-Length: ";
-    out += std::to_string(reply.body.size());
+    out += std::to_string(body_bytes);
     out += "\r\n";
   }
   out += "\r\n";
+}
+
+void append_reply(std::string& out, const http_reply& reply, const head_options& how) {
+  out.reserve(out.size() + reply.body.size() + 320);
+  append_reply_head(out, reply, static_cast<std::int64_t>(reply.body.size()), how);
   if (!how.head_only && reply.status != 204) out += reply.body;
 }
 

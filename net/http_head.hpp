@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,10 @@ struct head_options {
 
 /// A whole reply with Content-Length.
 void append_reply(std::string& out, const http_reply& reply, const head_options& how);
+
+/// The head alone of a reply whose body follows.
+void append_reply_head(std::string& out, const http_reply& reply, std::int64_t body_bytes,
+                       const head_options& how);
 
 /// The head of an event stream: chunked, or until close for HTTP/1.0.
 void append_stream_head(std::string& out, const head_options& how);

@@ -87,7 +87,10 @@ http_request describe_request(const http_reader::message& message) {
   http_request request;
   request.method = std::string(message.method_string());
   const std::string_view target(message.target().data(), message.target().size());
-  request.path = percent_decode(target.substr(0, target.find('?')));
+  const auto path_end = target.find('?');
+  request.path = percent_decode(target.substr(0, path_end));
+  if (path_end != std::string_view::npos) request.query = std::string(target.substr(path_end + 1));
+  request.content_type = std::string(message[http::field::content_type]);
   request.authorization = std::string(message[http::field::authorization]);
   const auto id = message["X-Request-Id"];
   const bool usable = !id.empty() && id.size() <= 128 &&

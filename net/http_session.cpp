@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t read_bytes = 8 * 1024;
 constexpr std::chrono::seconds linger_time{1};
+constexpr std::int64_t file_piece_bytes = 64 * 1024;
 
 class http_session final : public session, public std::enable_shared_from_this<http_session> {
 public:
@@ -184,6 +185,7 @@ private:
       });
       return;
     }
+    if (auto* file = std::get_if<file_reply>(&made)) return send_file(std::move(*file));
     auto& made_call = std::get<call>(made);
     call_.emplace(running_call{std::move(made_call.encoder), made_call.stream});
     for (auto& request : made_call.requests) {
@@ -196,6 +198,29 @@ private:
     std::string bytes;
     append_reply(bytes, made, head());
     out_.push(std::move(bytes));
+    end_request();
+  }
+
+  /// The head now, then a piece of the body whenever the one before has been written.
+  void send_file(file_reply file) {
+    std::string bytes;
+    append_reply_head(bytes, {200, "", file.content_type, {}}, file.bytes, head());
+    out_.push(std::move(bytes));
+    if (head_only_) file.bytes = 0;
+    file_ = std::move(file);
+    send_piece();
+  }
+
+  void send_piece() {
+    std::string piece(static_cast<std::size_t>(std::min(file_->bytes, file_piece_bytes)), '\0');
+    if (!file_->source->read(piece.data(), static_cast<std::streamsize>(piece.size()))) {
+      log::warn(request_id_ + " the file being sent became unreadable");
+      return close(); // the length was promised: a cut connection is the only way to say so
+    }
+    file_->bytes -= static_cast<std::int64_t>(piece.size());
+    out_.push(std::move(piece));
+    if (file_->bytes > 0) return flush();
+    file_.reset();
     end_request();
   }
 
@@ -291,6 +316,7 @@ private:
     if (error) return close();
     if (out_.has_waiting()) return flush();
     if (closing_) return linger();
+    if (file_.has_value()) return send_piece();
     check_gate();
     pump(); // requests that waited for the gate
   }
@@ -324,6 +350,7 @@ private:
       stream(produced, true);
       call_.reset();
     }
+    file_.reset();
     busy_ = false;
     closing_ = true;
     linger_until_ = clock::now() + linger_time;
@@ -357,6 +384,7 @@ private:
     closed_ = true;
     requests_->close();
     call_.reset();
+    file_.reset();
     deadline_.cancel();
     error_code ignored;
     socket_.close(ignored);
@@ -409,6 +437,7 @@ private:
   http_reader in_;
   std::optional<request_table> requests_;
   std::optional<running_call> call_;
+  std::optional<file_reply> file_; ///< `bytes` of it are still to be read
   std::string request_id_;
   std::uint64_t registry_id_ = 0;
   deadline::time waiting_since_{};

@@ -1,7 +1,10 @@
 // A request and a reply as the router sees them: no sockets, no Beast. Plain values.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <istream>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -13,7 +16,9 @@ namespace twill::net {
 
 struct http_request {
   std::string method;
-  std::string path; ///< without the query, percent-decoded
+  std::string path;  ///< without the query, percent-decoded
+  std::string query; ///< as it came, without the "?"
+  std::string content_type;
   std::string authorization;
   std::string request_id; ///< the client's X-Request-Id, or a made one
   std::string body;
@@ -26,10 +31,17 @@ struct http_reply {
   std::vector<std::pair<std::string, std::string>> headers;
 };
 
+/// A reply whose body is read as the client takes it.
+struct file_reply {
+  std::shared_ptr<std::istream> source;
+  std::int64_t bytes = 0;
+  std::string content_type = "application/octet-stream";
+};
+
 /// A reply that takes long to compute: to be run on a worker thread.
 using slow_reply = std::function<http_reply()>;
 
-using http_answer = std::variant<http_reply, slow_reply, call>;
+using http_answer = std::variant<http_reply, slow_reply, file_reply, call>;
 
 http_reply error_reply(const api_error& error);
 

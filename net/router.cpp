@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "net/batch/batch_routes.hpp"
 #include "net/landing_page.hpp"
 #include "net/metrics.hpp"
 #include "net/protocol/chat.hpp"
@@ -11,17 +12,10 @@
 #include "net/protocol/models.hpp"
 #include "net/protocol/responses_reply.hpp"
 #include "net/protocol/tokenize.hpp"
+#include "net/request_scope.hpp"
 
 namespace twill::net {
 namespace {
-
-struct request_scope {
-  http_request& request;
-  server_context& context;
-  std::string tenant;
-};
-
-using handler = http_answer (*)(request_scope&);
 
 /// A parsed body with the model it names.
 struct prepared {
@@ -125,13 +119,14 @@ http_answer websocket_only(request_scope& scope) {
 }
 
 struct entry {
-  std::string_view path;
-  handler get;
-  handler post;
+  std::string_view path; ///< "*": one segment that is not empty
+  route_handler get;
+  route_handler post;
   bool open; ///< needs no API key
+  route_handler erase = nullptr;
 };
 
-constexpr std::array<entry, 14> table = {{
+constexpr std::array<entry, 20> table = {{
     {"/", landing, nullptr, true},
     {"/health", health, nullptr, true},
     {"/ready", ready, nullptr, true},
@@ -146,7 +141,26 @@ constexpr std::array<entry, 14> table = {{
     {"/detokenize", nullptr, detokenize, false},
     {"/v1/tokenize", nullptr, tokenize, false},
     {"/v1/detokenize", nullptr, detokenize, false},
+    {"/v1/files", list_files, upload_file, false},
+    {"/v1/files/*", show_file, nullptr, false, delete_file},
+    {"/v1/files/*/content", file_content, nullptr, false},
+    {"/v1/batches", list_batches, create_batch, false},
+    {"/v1/batches/*", show_batch, nullptr, false},
+    {"/v1/batches/*/cancel", nullptr, cancel_batch, false},
 }};
+
+/// Whether a path is a row's; `id` becomes what its "*" stands for.
+bool matches(std::string_view pattern, std::string_view path, std::string& id) {
+  const auto star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == path;
+  const auto before = pattern.substr(0, star), after = pattern.substr(star + 1);
+  if (path.size() <= before.size() + after.size()) return false;
+  if (!path.starts_with(before) || !path.ends_with(after)) return false;
+  const auto segment = path.substr(star, path.size() - before.size() - after.size());
+  if (segment.find('/') != std::string_view::npos) return false;
+  id = segment;
+  return true;
+}
 
 http_reply not_allowed(const http_request& request, const std::string& allow) {
   auto reply = error_reply(
@@ -179,10 +193,14 @@ http_answer dispatch(const entry& row, request_scope& scope) {
   const auto& method = scope.request.method;
   std::string allow = row.get != nullptr ? "GET, HEAD" : "";
   if (row.post != nullptr) allow += allow.empty() ? "POST" : ", POST";
+  if (row.erase != nullptr) allow += allow.empty() ? "DELETE" : ", DELETE";
   allow += ", OPTIONS";
   if (method == "OPTIONS") return preflight(allow);
   const bool gets = method == "GET" || method == "HEAD";
-  const auto run = gets ? row.get : method == "POST" ? row.post : nullptr;
+  const auto run = gets                 ? row.get
+                   : method == "POST"   ? row.post
+                   : method == "DELETE" ? row.erase
+                                        : nullptr;
   if (run == nullptr) return not_allowed(scope.request, allow);
   if (!row.open) {
     auto tenant = scope.context.keys.tenant_of(scope.request.authorization);
@@ -224,9 +242,9 @@ websocket_path find_websocket_path(std::string_view path) {
 }
 
 http_answer route(http_request request, server_context& context) {
-  request_scope scope{request, context, {}};
+  request_scope scope{request, context, {}, {}};
   for (const auto& row : table)
-    if (row.path == request.path) return dispatch(row, scope);
+    if (matches(row.path, request.path, scope.id)) return dispatch(row, scope);
   if (request.path.starts_with(models_prefix)) {
     static constexpr entry row{"", one_model, nullptr, false};
     return dispatch(row, scope);

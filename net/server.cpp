@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/base/log.hpp"
+#include "net/batch/batch_service.hpp"
 #include "net/beast.hpp"
 #include "net/http_session.hpp"
 
@@ -53,8 +54,14 @@ public:
   server_impl(const config::options& options, actors::engine_port& engine)
       : context_(options, engine), io_(options.server.threads), workers_(1),
         control_(asio::make_strand(io_)), acceptor_(control_), accept_timer_(control_),
-        drain_timer_(control_), alive_(std::make_shared<lifeline>()) {
+        drain_timer_(control_), alive_(std::make_shared<lifeline>()), batch_thread_(1),
+        batch_timer_(batch_thread_),
+        batches_(context_, {[this](std::function<void()> work) {
+                              asio::post(batch_thread_, std::move(work));
+                            },
+                            [this](milliseconds time) { wake_batches_after(time); }}) {
     alive_->owner = this;
+    context_.batches = &batches_;
     context_.run_on_worker = [this](std::function<void()> work) {
       asio::post(workers_, std::move(work));
     };
@@ -66,6 +73,9 @@ public:
       const std::lock_guard lock(alive_->mutex);
       alive_->owner = nullptr;
     }
+    batches_.stop();
+    asio::post(batch_thread_, [this] { batch_timer_.cancel(); });
+    batch_thread_.join();
     workers_.join();
   }
 
@@ -118,6 +128,13 @@ private:
     }
   }
 
+  void wake_batches_after(milliseconds time) {
+    batch_timer_.expires_after(time);
+    batch_timer_.async_wait([this](error_code cancelled) {
+      if (!cancelled) batches_.on_timer();
+    });
+  }
+
   void accept() {
     if (!acceptor_.is_open()) return;
     acceptor_.async_accept(asio::make_strand(io_), [this](error_code error, tcp::socket socket) {
@@ -154,6 +171,7 @@ private:
 
   void begin_drain() {
     log::info("draining");
+    batches_.stop();
     context_.engine.drain([alive = alive_] {
       const std::lock_guard lock(alive->mutex);
       if (auto* self = alive->owner) asio::post(self->control_, [self] { self->on_drained(); });
@@ -208,6 +226,9 @@ private:
   asio::steady_timer accept_timer_;
   asio::steady_timer drain_timer_;
   std::shared_ptr<lifeline> alive_;
+  asio::thread_pool batch_thread_;
+  asio::steady_timer batch_timer_;
+  batch_service batches_;
   tcp::endpoint endpoint_;
   std::atomic<bool> stopping_{false};
   bool drained_ = false;

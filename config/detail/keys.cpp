@@ -91,6 +91,13 @@ const std::vector<key>& rows() {
       {"limits.request_timeout", TWILL_SLOT(limits.request_timeout), "", time_between(0ms, 168h),
        "from arrival to the last token; 0: none"},
 
+      {"batches.max_running", TWILL_SLOT(batches.max_running), "sequences", between(1, 4096),
+       "sequences of all batches under way at once, beside interactive requests"},
+      {"batches.folder", TWILL_SLOT(batches.folder), "", any_path(),
+       "folder of uploaded and written files, kept; empty: a temporary one, removed at exit"},
+      {"batches.max_folder", TWILL_BYTES(batches.max_folder_bytes), "", bytes_between(0, 64 * tib),
+       "all files together; uploads beyond are refused, batches that write beyond fail"},
+
       {"log.level", TWILL_SLOT(log.level), "",
        one_of({"trace", "debug", "info", "warn", "error", "off"}),
        "least level that is written, to standard error; SIGHUP reloads it"},

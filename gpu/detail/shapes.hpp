@@ -18,12 +18,21 @@ inline void check_matrix(const tensor_ref& t, std::int64_t rows, std::int64_t co
   TWILL_ASSERT(t.shape[0] == rows && t.shape[1] == cols, message);
 }
 
-inline void check_kv(const kv_layer& kv) {
+/// The layer with its strides spelled out.
+inline kv_layer checked_kv(kv_layer kv) {
   TWILL_ASSERT(kv.type == dtype::f32 || kv.type == dtype::f16 || kv.type == dtype::bf16 ||
                    kv.type == dtype::i8,
                "KV must be f32, f16, bf16 or i8");
   TWILL_ASSERT(kv.type != dtype::i8 || (kv.key_scales != nullptr && kv.value_scales != nullptr),
                "i8 KV needs key_scales and value_scales");
+  const std::int64_t scales = std::int64_t{kv.n_kv_heads} * kv.block_tokens;
+  TWILL_ASSERT(kv.block_stride == 0 || kv.block_stride >= scales * kv.head_dim,
+               "KV's block_stride must hold a block");
+  TWILL_ASSERT(kv.scale_stride == 0 || kv.scale_stride >= scales,
+               "KV's scale_stride must hold a block");
+  if (kv.block_stride == 0) kv.block_stride = scales * kv.head_dim;
+  if (kv.scale_stride == 0) kv.scale_stride = scales;
+  return kv;
 }
 
 } // namespace twill::gpu::detail

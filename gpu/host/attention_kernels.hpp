@@ -20,13 +20,14 @@ inline constexpr int attention_max_dim = 256; ///< largest head_dim
 
 /// Some heads that share one KV head, for some neighbouring rows of one sequence.
 struct attention_work {
-  const void* keys = nullptr;          // (n_blocks, n_kv_heads, block_tokens, head_dim)
-  const void* values = nullptr;        // same
+  const void* keys = nullptr;          // (n_blocks, n_kv_heads, head_dim, block_tokens)
+  const void* values = nullptr;        // (n_blocks, n_kv_heads, block_tokens, head_dim)
   const float* key_scales = nullptr;   // (n_blocks, n_kv_heads, block_tokens), i8 only
   const float* value_scales = nullptr; // same
   dtype type = dtype::f32;
-  std::int32_t n_kv_heads = 0, kv_head = 0, block_tokens = 0, head_dim = 0;
-  const std::int32_t* blocks = nullptr; ///< the sequence's row of the block table
+  std::int32_t kv_head = 0, block_tokens = 0, head_dim = 0;
+  std::int64_t block_stride = 0, scale_stride = 0; ///< elements, and scales, from block to block
+  const std::int32_t* blocks = nullptr;            ///< the sequence's row of the block table
 
   const float* q = nullptr; // (n_queries, stride q_stride): n_heads * head_dim floats each
   std::int64_t q_stride = 0;

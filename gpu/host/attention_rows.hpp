@@ -14,7 +14,7 @@ constexpr int max_dim = attention_max_dim;
 /// Everything one call needs; lives on the stack of the thread.
 struct attention_scratch {
   alignas(64) float q[max_rows * max_dim];       // (row, head_dim), scaled
-  alignas(64) float keys[max_dim * tile_len];    // (head_dim, tile_len)
+  alignas(64) float keys[max_dim * tile_len];    // (head_dim, tile_len), unless read in place
   alignas(64) float values[tile_len * max_dim];  // (tile_len, width), unless read in place
   alignas(64) float scores[max_rows * tile_len]; // (row, tile_len), then softmax weights
   alignas(64) float acc[max_rows * max_dim];     // (row, width), of this chunk
@@ -22,10 +22,14 @@ struct attention_scratch {
   float max[max_rows], sum[max_rows];            // of this chunk
   float merged_max[max_rows], merged_sum[max_rows];
   int begin[max_rows], end[max_rows]; ///< what each row sees of this tile
-  const float* value_rows[tile_len];
   bool scaled; ///< i8 KV: the tile's codes carry scales, zero where nobody looks
   alignas(64) float key_scales[tile_len];
   alignas(64) float value_scales[tile_len];
+};
+
+template <int N>
+struct row_count {
+  static constexpr int value = N;
 };
 
 /// Positions [begin, end) that query t sees.
@@ -46,31 +50,6 @@ inline void load_queries(const attention_work& w, attention_scratch& s) {
   }
 }
 
-alignas(64) constexpr float zero_row[max_dim] = {};
-
-/// Row addresses of the tile's positions [begin, end) for this KV head; zeros elsewhere, where the
-/// block table may name blocks that are no longer the sequence's.
-template <class Element>
-inline void find_rows(const attention_work& w, const void* arena, int base, int begin, int end,
-                      const Element** rows) {
-  const Element* data = static_cast<const Element*>(arena);
-  const Element* zeros = reinterpret_cast<const Element*>(zero_row);
-  for (int j = 0; j < begin; ++j)
-    rows[j] = zeros;
-  int column = (base + begin) / w.block_tokens;
-  int offset = base + begin - column * w.block_tokens;
-  for (int j = begin; j < end;) {
-    const std::int64_t block = std::int64_t{w.blocks[column]} * w.n_kv_heads + w.kv_head;
-    const Element* row = data + (block * w.block_tokens + offset) * w.head_dim;
-    for (; j < end && offset < w.block_tokens; ++j, ++offset, row += w.head_dim)
-      rows[j] = row;
-    ++column;
-    offset = 0;
-  }
-  for (int j = end; j < tile_len; ++j)
-    rows[j] = zeros;
-}
-
 /// The scales of the tile's positions [begin, end); zeros elsewhere.
 inline void load_scales(const attention_work& w, const float* arena, int base, int begin, int end,
                         float* scales) {
@@ -79,84 +58,115 @@ inline void load_scales(const attention_work& w, const float* arena, int base, i
   int column = (base + begin) / w.block_tokens;
   int offset = base + begin - column * w.block_tokens;
   for (int j = begin; j < end; ++column, offset = 0) {
-    const std::int64_t block = std::int64_t{w.blocks[column]} * w.n_kv_heads + w.kv_head;
-    const float* from = arena + block * w.block_tokens;
+    const float* from = arena + w.blocks[column] * w.scale_stride + w.kv_head * w.block_tokens;
     for (; j < end && offset < w.block_tokens; ++j, ++offset)
       scales[j] = from[offset];
   }
 }
 
-/// This tile's keys, transposed, and where its values are: in place or as a padded f32 copy.
+/// Blocks of the arena that hold positions [begin, end) of the tile at `base`, in order:
+/// f(block's first element, first position within the block, position within the tile, count).
+template <class Element, class F>
+inline void for_blocks(const attention_work& w, const void* arena, int base, int begin, int end,
+                       const F& f) {
+  int column = (base + begin) / w.block_tokens;
+  int offset = base + begin - column * w.block_tokens;
+  for (int j = begin; j < end; ++column, offset = 0) {
+    const int left = w.block_tokens - offset;
+    const int count = left < end - j ? left : end - j;
+    f(static_cast<const Element*>(arena) + w.blocks[column] * w.block_stride +
+          std::int64_t{w.kv_head} * w.block_tokens * w.head_dim,
+      offset, j, count);
+    j += count;
+  }
+}
+
+/// Asks for the keys and values of the tile's first n positions ahead of their use. Blocks lie
+/// anywhere, so the processor's own prefetchers lose track at each one; without this, decoding
+/// waits for every block.
 template <class Element>
-inline void load_tile(const attention_work& w, int base, int begin, int end, int width,
-                      attention_scratch& s) {
-  const Element* keys[tile_len];
-  const Element* values[tile_len];
-  find_rows<Element>(w, w.keys, base, begin, end, keys);
-  find_rows<Element>(w, w.values, base, begin, end, values);
-  prefetch_rows(values, begin, end, w.head_dim);
-  transpose_keys(keys, round_up(end, 16), w.head_dim, s.keys);
+inline void prefetch_tile(const attention_work& w, int base, int n) {
+  constexpr long size = sizeof(Element);
+  for_blocks<Element>(w, w.keys, base, 0, n, [&](const Element* block, int offset, int, int count) {
+    if (count == w.block_tokens) return prefetch_bytes(block, size * count * w.head_dim);
+    for (int d = 0; d < w.head_dim; ++d)
+      prefetch_bytes(block + d * w.block_tokens + offset, size * count);
+  });
+  for_blocks<Element>(w, w.values, base, 0, n,
+                      [&](const Element* block, int offset, int, int count) {
+                        prefetch_bytes(block + offset * w.head_dim, size * count * w.head_dim);
+                      });
+}
+
+/// Scales of the tile's codes, where the element type has them.
+template <class Element>
+inline void load_tile_scales(const attention_work& w, int base, int begin, int end,
+                             attention_scratch& s) {
   s.scaled = sizeof(Element) == sizeof(code_i8);
-  if (s.scaled) {
-    load_scales(w, w.key_scales, base, begin, end, s.key_scales);
-    load_scales(w, w.value_scales, base, begin, end, s.value_scales);
+  if (!s.scaled) return;
+  load_scales(w, w.key_scales, base, begin, end, s.key_scales);
+  load_scales(w, w.value_scales, base, begin, end, s.value_scales);
+}
+
+/// Keys of positions [begin, end), widened into the scratch; zeros elsewhere up to n.
+template <class Element>
+inline void widen_keys(const attention_work& w, int base, int begin, int end, int n,
+                       attention_scratch& s) {
+  for (int d = 0; d < w.head_dim; ++d) {
+    for (int j = 0; j < begin; ++j)
+      s.keys[d * tile_len + j] = 0;
+    for (int j = end; j < n; ++j)
+      s.keys[d * tile_len + j] = 0;
   }
-  if constexpr (sizeof(Element) == sizeof(float)) {
-    if (width == w.head_dim) {
-      for (int j = 0; j < tile_len; ++j)
-        s.value_rows[j] = values[j];
-      return;
-    }
+  for_blocks<Element>(w, w.keys, base, begin, end,
+                      [&](const Element* block, int offset, int j, int count) {
+                        for (int d = 0; d < w.head_dim; ++d) {
+                          const Element* from = block + d * w.block_tokens + offset;
+                          float* to = s.keys + d * tile_len + j;
+                          int i = 0;
+                          for (; i + lanes <= count; i += lanes)
+                            store(to + i, load_wide(from + i));
+                          for (; i < count; ++i)
+                            to[i] = widen(from[i]);
+                        }
+                      });
+}
+
+/// f(count<rows>) for a number of rows from 1 to 6.
+template <class F>
+inline void with_rows(int rows, const F& f) {
+  switch (rows) {
+  case 6:
+    return f(row_count<6>{});
+  case 5:
+    return f(row_count<5>{});
+  case 4:
+    return f(row_count<4>{});
+  case 3:
+    return f(row_count<3>{});
+  case 2:
+    return f(row_count<2>{});
+  default:
+    return f(row_count<1>{});
   }
-  widen_values(values, begin, end, w.head_dim, width, s.values);
-  for (int j = 0; j < tile_len; ++j)
-    s.value_rows[j] = s.values + j * width;
+}
+
+template <class Keys>
+inline void scores_of(attention_scratch& s, const Keys& keys, int row, int rows, int n,
+                      int head_dim) {
+  with_rows(rows, [&](auto r) {
+    score_rows<decltype(r)::value>(s.q + row * head_dim, head_dim, keys, n, head_dim,
+                                   s.scores + row * tile_len);
+  });
 }
 
 template <class Element>
-inline void prefetch_keys(const attention_work& w, int base, int end) {
-  if (end <= 0) return;
-  const Element* keys[tile_len];
-  find_rows<Element>(w, w.keys, base, 0, end, keys);
-  prefetch_rows(keys, 0, end, w.head_dim);
-}
-
-inline void scores_of(const attention_scratch& s, int row, int rows, int n, int head_dim,
-                      float* scores) {
-  const float* q = s.q + row * head_dim;
-  switch (rows) {
-  case 6:
-    return score_rows<6>(q, head_dim, s.keys, n, head_dim, scores);
-  case 5:
-    return score_rows<5>(q, head_dim, s.keys, n, head_dim, scores);
-  case 4:
-    return score_rows<4>(q, head_dim, s.keys, n, head_dim, scores);
-  case 3:
-    return score_rows<3>(q, head_dim, s.keys, n, head_dim, scores);
-  case 2:
-    return score_rows<2>(q, head_dim, s.keys, n, head_dim, scores);
-  default:
-    return score_rows<1>(q, head_dim, s.keys, n, head_dim, scores);
-  }
-}
-
-inline void add_values(attention_scratch& s, int row, int rows, int begin, int end, int width) {
-  const float* weights = s.scores + row * tile_len;
-  float* acc = s.acc + row * width;
-  switch (rows) {
-  case 6:
-    return value_rows<6>(weights, s.value_rows, begin, end, width, acc, width);
-  case 5:
-    return value_rows<5>(weights, s.value_rows, begin, end, width, acc, width);
-  case 4:
-    return value_rows<4>(weights, s.value_rows, begin, end, width, acc, width);
-  case 3:
-    return value_rows<3>(weights, s.value_rows, begin, end, width, acc, width);
-  case 2:
-    return value_rows<2>(weights, s.value_rows, begin, end, width, acc, width);
-  default:
-    return value_rows<1>(weights, s.value_rows, begin, end, width, acc, width);
-  }
+inline void add_values(attention_scratch& s, const Element* const* values, int row, int rows,
+                       int begin, int end, int width) {
+  with_rows(rows, [&](auto r) {
+    value_rows<decltype(r)::value>(s.scores + row * tile_len, values, begin, end, width,
+                                   s.acc + row * width, width);
+  });
 }
 
 /// Turns a row's scores of this tile into softmax weights relative to its new maximum.
@@ -201,7 +211,9 @@ inline void softmax_row(attention_scratch& s, int row, int n, int width, float s
 }
 
 /// Weighted values of `rows` rows; each row's positions in ascending order, none it does not see.
-inline void values_of(attention_scratch& s, int row, int rows, int width) {
+template <class Element>
+inline void values_of(attention_scratch& s, const Element* const* values, int row, int rows,
+                      int width) {
   int begin = s.begin[row], end = s.end[row];
   for (int r = row + 1; r < row + rows; ++r) {
     begin = s.begin[r] > begin ? s.begin[r] : begin;
@@ -209,17 +221,63 @@ inline void values_of(attention_scratch& s, int row, int rows, int width) {
   }
   if (begin >= end) {
     for (int r = row; r < row + rows; ++r)
-      add_values(s, r, 1, s.begin[r], s.end[r], width);
+      add_values(s, values, r, 1, s.begin[r], s.end[r], width);
     return;
   }
   for (int r = row; r < row + rows; ++r)
-    add_values(s, r, 1, s.begin[r], begin, width);
-  add_values(s, row, rows, begin, end, width);
+    add_values(s, values, r, 1, s.begin[r], begin, width);
+  add_values(s, values, row, rows, begin, end, width);
   for (int r = row; r < row + rows; ++r)
-    add_values(s, r, 1, end, s.end[r], width);
+    add_values(s, values, r, 1, end, s.end[r], width);
 }
 
 constexpr int rows_at_once = 6;
+
+/// Scores of all rows against the tile's first n positions (a multiple of 16). Few rows read keys
+/// where they lie; more share a widened copy. Either way a score is summed in the same order.
+template <class Element>
+inline void score_tile(const attention_work& w, int base, int begin, int end, int n,
+                       attention_scratch& s) {
+  const int rows = w.n_queries * w.n_heads;
+  if (rows <= rows_at_once && begin == 0 && w.block_tokens % 16 == 0) {
+    keys_in_place<Element> keys;
+    keys.stride = w.block_tokens;
+    for_blocks<Element>(w, w.keys, base, 0, n,
+                        [&](const Element* block, int offset, int j, int count) {
+                          for (int i = 0; i < count; i += lanes)
+                            keys.at[(j + i) / lanes] = block + offset + i;
+                        });
+    return scores_of(s, keys, 0, rows, n, w.head_dim);
+  }
+  widen_keys<Element>(w, base, begin, end, n, s);
+  for (int row = 0; row < rows; row += rows_at_once)
+    scores_of(s, keys_widened{s.keys}, row, rows - row < rows_at_once ? rows - row : rows_at_once,
+              n, w.head_dim);
+}
+
+/// Adds the tile's values, read in place by few rows and widened first for more.
+template <class Element>
+inline void value_tile(const attention_work& w, int base, int begin, int end, int width,
+                       attention_scratch& s) {
+  const int rows = w.n_queries * w.n_heads;
+  const Element* values[tile_len];
+  for_blocks<Element>(w, w.values, base, begin, end,
+                      [&](const Element* block, int offset, int j, int count) {
+                        for (int i = 0; i < count; ++i)
+                          values[j + i] = block + (offset + i) * w.head_dim;
+                      });
+  if (width == w.head_dim && (rows <= rows_at_once || sizeof(Element) == sizeof(float))) {
+    for (int row = 0; row < rows; row += rows_at_once)
+      values_of(s, values, row, rows - row < rows_at_once ? rows - row : rows_at_once, width);
+    return;
+  }
+  widen_values(values, begin, end, w.head_dim, width, s.values);
+  const float* wide[tile_len];
+  for (int j = begin; j < end; ++j)
+    wide[j] = s.values + j * width;
+  for (int row = 0; row < rows; row += rows_at_once)
+    values_of(s, wide, row, rows - row < rows_at_once ? rows - row : rows_at_once, width);
+}
 
 /// The tile at `base`; the next one is asked for if it begins before `stop`.
 template <class Element>
@@ -239,22 +297,18 @@ inline void run_tile(const attention_work& w, int base, int stop, int width, att
     }
   }
   if (begin >= end) return;
-  load_tile<Element>(w, base, begin, end, width, s);
   const int n = round_up(end, 16);
   const int rows = w.n_queries * w.n_heads;
-  for (int row = 0; row < rows; row += rows_at_once) {
-    const int some = rows - row < rows_at_once ? rows - row : rows_at_once;
-    scores_of(s, row, some, n, w.head_dim, s.scores + row * tile_len);
-  }
+  load_tile_scales<Element>(w, base, begin, end, s);
+  score_tile<Element>(w, base, begin, end, n, s);
   for (int row = 0; row < rows; ++row) {
     const int t = row / w.n_heads;
     const float slope = w.slopes == nullptr ? 0 : w.slopes[row - t * w.n_heads];
     softmax_row(s, row, n, width, slope, static_cast<float>(base - w.positions[t]));
   }
   const int ahead = stop - base - tile_len;
-  prefetch_keys<Element>(w, base + tile_len, ahead < tile_len ? ahead : tile_len);
-  for (int row = 0; row < rows; row += rows_at_once)
-    values_of(s, row, rows - row < rows_at_once ? rows - row : rows_at_once, width);
+  if (ahead > 0) prefetch_tile<Element>(w, base + tile_len, ahead < tile_len ? ahead : tile_len);
+  value_tile<Element>(w, base, begin, end, width, s);
 }
 
 /// One chunk from scratch: max, sum and acc of every row.
@@ -276,7 +330,7 @@ inline void run_chunk(const attention_work& w, int chunk, int width, attention_s
   int base = chunk * attention_chunk;
   const int stop = base + attention_chunk < last ? base + attention_chunk : last;
   if (first > base) base = first / tile_len * tile_len;
-  prefetch_keys<Element>(w, base, stop - base < tile_len ? stop - base : tile_len);
+  if (base < stop) prefetch_tile<Element>(w, base, stop - base < tile_len ? stop - base : tile_len);
   for (; base < stop; base += tile_len)
     run_tile<Element>(w, base, stop, width, s);
 }

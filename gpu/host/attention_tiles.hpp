@@ -1,4 +1,4 @@
-// Loading of K and V tiles and the two small matrix products of attention.
+// Loading of K and V tiles, and the two small matrix products of attention.
 //
 // Included by the attention_*.cpp files only; internal linkage, see simd.hpp. Sums run over
 // head_dim (scores) and over positions (values) one by one in ascending order, in every blocking of
@@ -42,69 +42,66 @@ inline float widen(half_f16 h) {
   return detail::f16_to_f32(h.bits);
 }
 
-#ifdef __AVX2__
-inline __m256 load8(const float* p) {
-  return _mm256_loadu_ps(p);
+/// `lanes` elements, widened.
+inline vf load_wide(const float* p) {
+  return load(p);
 }
-inline __m256 load8(const half_f16* p) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+#if TWILL_LANES == 16 && defined(__AVX512F__)
+inline vf load_wide(const half_f16* p) {
+  return reinterpret_cast<vf>(
+      _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
 }
-inline __m256 load8(const half_bf16* p) {
+inline vf load_wide(const half_bf16* p) {
+  const __m512i wide =
+      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return reinterpret_cast<vf>(_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16)));
+}
+inline vf load_wide(const code_i8* p) {
+  return reinterpret_cast<vf>(_mm512_cvtepi32_ps(
+      _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))));
+}
+#elif TWILL_LANES == 8 && defined(__AVX2__)
+inline vf load_wide(const half_f16* p) {
+  return reinterpret_cast<vf>(
+      _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+inline vf load_wide(const half_bf16* p) {
   const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+  return reinterpret_cast<vf>(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
 }
-inline __m256 load8(const code_i8* p) {
-  return _mm256_cvtepi32_ps(
-      _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+inline vf load_wide(const code_i8* p) {
+  return reinterpret_cast<vf>(_mm256_cvtepi32_ps(
+      _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))));
 }
-
-/// Eight rows of eight, transposed, to `to` with tile_len floats between rows.
+#else
 template <class Element>
-inline void transpose8(const Element* const* rows, int d, float* to) {
-  __m256 r[8], t[8];
-  for (int i = 0; i < 8; ++i)
-    r[i] = load8(rows[i] + d);
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-    r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-    r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-    r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-  }
-  for (int i = 0; i < 4; ++i) {
-    _mm256_storeu_ps(to + i * tile_len, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-    _mm256_storeu_ps(to + (i + 4) * tile_len, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
-  }
+inline vf load_wide(const Element* p) {
+  vf v;
+  for (int l = 0; l < lanes; ++l)
+    v[l] = widen(p[l]);
+  return v;
 }
 #endif
 
-/// Asks for rows [begin, end) ahead of their use. Blocks lie anywhere, so the processor's own
-/// prefetchers lose track at each one; without this, decoding waits for every block.
-template <class Element>
-inline void prefetch_rows(const Element* const* rows, int begin, int end, int head_dim) {
-  const int bytes = head_dim * static_cast<int>(sizeof(Element));
-  for (int j = begin; j < end; ++j)
-    for (int at = 0; at < bytes; at += 64)
-      __builtin_prefetch(reinterpret_cast<const char*>(rows[j]) + at, 0, 2);
+inline void prefetch_bytes(const void* data, long bytes) {
+  for (long at = 0; at < bytes; at += 64)
+    __builtin_prefetch(static_cast<const char*>(data) + at, 0, 2);
 }
 
-/// Keys of n positions (a multiple of 8), transposed. // to: (head_dim, tile_len)
+/// A tile's keys where they lie: vector v of `lanes` positions begins at at[v], and dimension d is
+/// d * stride elements on.
 template <class Element>
-inline void transpose_keys(const Element* const* rows, int n, int head_dim, float* to) {
-  int whole = 0;
-#ifdef __AVX2__
-  whole = head_dim / 8 * 8;
-  for (int j = 0; j < n; j += 8)
-    for (int d = 0; d < whole; d += 8)
-      transpose8(rows + j, d, to + d * tile_len + j);
-#endif
-  for (int d = whole; d < head_dim; ++d)
-    for (int j = 0; j < n; ++j)
-      to[d * tile_len + j] = widen(rows[j][d]);
-}
+struct keys_in_place {
+  const Element* at[tile_len / lanes];
+  std::int64_t stride;
+  vf get(int d, int v) const { return load_wide(at[v] + d * stride); }
+};
+
+/// The same, widened before. // (head_dim, tile_len)
+struct keys_widened {
+  const float* data;
+  vf get(int d, int v) const { return load(data + d * tile_len + v * lanes); }
+};
 
 /// Values of positions [begin, end) as f32 rows of `stride` floats, zero past head_dim.
 template <class Element>
@@ -113,10 +110,8 @@ inline void widen_values(const Element* const* rows, int begin, int end, int hea
   for (int j = begin; j < end; ++j) {
     float* row = to + j * stride;
     int d = 0;
-#ifdef __AVX2__
-    for (; d + 8 <= head_dim; d += 8)
-      _mm256_storeu_ps(row + d, load8(rows[j] + d));
-#endif
+    for (; d + lanes <= head_dim; d += lanes)
+      store(row + d, load_wide(rows[j] + d));
     for (; d < head_dim; ++d)
       row[d] = widen(rows[j][d]);
     for (; d < stride; ++d)
@@ -124,9 +119,10 @@ inline void widen_values(const Element* const* rows, int begin, int end, int hea
   }
 }
 
-/// scores[r][j] = sum over d of q[r][d] * keys[d][j], for Rows rows and Vectors vectors of j.
-template <int Rows, int Vectors>
-inline void score_block(const float* q, int q_stride, const float* keys, int head_dim,
+/// scores[r][j] = sum over d of q[r][d] * keys[d][j], for Rows rows and Vectors vectors of j from
+/// vector `first` on.
+template <int Rows, int Vectors, class Keys>
+inline void score_block(const float* q, int q_stride, const Keys& keys, int first, int head_dim,
                         float* scores) {
   vf sum[Rows][Vectors];
   for (int r = 0; r < Rows; ++r)
@@ -135,7 +131,7 @@ inline void score_block(const float* q, int q_stride, const float* keys, int hea
   for (int d = 0; d < head_dim; ++d) {
     vf key[Vectors];
     for (int v = 0; v < Vectors; ++v)
-      key[v] = load(keys + d * tile_len + v * lanes);
+      key[v] = keys.get(d, first + v);
     for (int r = 0; r < Rows; ++r) {
       const vf query = splat(q[r * q_stride + d]);
       for (int v = 0; v < Vectors; ++v)
@@ -144,7 +140,7 @@ inline void score_block(const float* q, int q_stride, const float* keys, int hea
   }
   for (int r = 0; r < Rows; ++r)
     for (int v = 0; v < Vectors; ++v)
-      store(scores + r * tile_len + v * lanes, sum[r][v]);
+      store(scores + r * tile_len + (first + v) * lanes, sum[r][v]);
 }
 
 /// Vectors side by side: enough independent sums to hide the latency of a multiply-add, no more
@@ -153,30 +149,31 @@ template <int Rows>
 constexpr int vectors_for = lanes == 16 || Rows <= 3 ? 4 : 2;
 
 /// Scores of Rows rows against the first n positions (a multiple of 16).
-template <int Rows>
-inline void score_rows(const float* q, int q_stride, const float* keys, int n, int head_dim,
+template <int Rows, class Keys>
+inline void score_rows(const float* q, int q_stride, const Keys& keys, int n, int head_dim,
                        float* scores) {
   constexpr int wide = vectors_for<Rows>;
-  int j = 0;
-  for (; j + wide * lanes <= n; j += wide * lanes)
-    score_block<Rows, wide>(q, q_stride, keys + j, head_dim, scores + j);
-  for (; j < n; j += lanes)
-    score_block<Rows, 1>(q, q_stride, keys + j, head_dim, scores + j);
+  const int vectors = n / lanes;
+  int v = 0;
+  for (; v + wide <= vectors; v += wide)
+    score_block<Rows, wide>(q, q_stride, keys, v, head_dim, scores);
+  for (; v < vectors; ++v)
+    score_block<Rows, 1>(q, q_stride, keys, v, head_dim, scores);
 }
 
 /// acc[r][:] += sum over j in [begin, end) of weights[r][j] * values[j][:], Vectors vectors wide.
-template <int Rows, int Vectors>
-inline void value_block(const float* weights, const float* const* values, int begin, int end,
+template <int Rows, int Vectors, class Element>
+inline void value_block(const float* weights, const Element* const* values, int begin, int end,
                         int column, float* acc, int acc_stride) {
   vf sum[Rows][Vectors];
   for (int r = 0; r < Rows; ++r)
     for (int v = 0; v < Vectors; ++v)
       sum[r][v] = load(acc + r * acc_stride + column + v * lanes);
   for (int j = begin; j < end; ++j) {
-    const float* row = values[j] + column;
+    const Element* row = values[j] + column;
     vf value[Vectors];
     for (int v = 0; v < Vectors; ++v)
-      value[v] = load(row + v * lanes);
+      value[v] = load_wide(row + v * lanes);
     for (int r = 0; r < Rows; ++r) {
       const vf weight = splat(weights[r * tile_len + j]);
       for (int v = 0; v < Vectors; ++v)
@@ -188,8 +185,8 @@ inline void value_block(const float* weights, const float* const* values, int be
       store(acc + r * acc_stride + column + v * lanes, sum[r][v]);
 }
 
-template <int Rows>
-inline void value_rows(const float* weights, const float* const* values, int begin, int end,
+template <int Rows, class Element>
+inline void value_rows(const float* weights, const Element* const* values, int begin, int end,
                        int width, float* acc, int acc_stride) {
   if (begin >= end) return;
   constexpr int wide = vectors_for<Rows>;

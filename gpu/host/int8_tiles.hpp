@@ -49,7 +49,13 @@ inline void int8_rows(const tile& t, const quantised_rows& x, std::int64_t block
       typename S::codes codes[quads];
       at = load_segment<S, U8>(at, codes);
       typename S::i32 exact[R];
-      if constexpr (Digits == 2) {
+      if constexpr (Digits == 2 && R == 1) { // the digits apart: neither waits for the other
+        typename S::i32 low[1] = {S::set1_i32(Stored ? 0 : static_cast<std::int32_t>(terms[0]))};
+        exact[0] = S::set1_i32(0);
+        S::template dot<U8, 1>(exact, codes, values, x.values_stride);
+        S::template dot<U8, 1>(low, codes, values + x.low_digits, x.values_stride);
+        exact[0] = S::add(S::template shift_left<detail::high_digit_bits>(exact[0]), low[0]);
+      } else if constexpr (Digits == 2) {
         for (int r = 0; r < R; ++r)
           exact[r] = S::set1_i32(0);
         S::template dot<U8, R>(exact, codes, values, x.values_stride);

@@ -64,11 +64,20 @@ struct simd_avx512 {
     return _mm512_set1_epi32(v);
   }
 #ifdef __AVX512VNNI__
-  /// sum[r] += the products of 4 * Quads columns, for R rows. Rows innermost: neighbouring
-  /// instructions do not wait for each other.
+  /// sum[r] += the products of 4 * Quads columns, for R rows. Rows innermost, and one row alone in
+  /// two sums: neighbouring instructions do not wait for each other.
   template <bool U8, int R, int Quads>
   static void dot(i32 (&sum)[R], const codes (&c)[Quads], const std::int8_t* x,
                   std::int64_t stride) {
+    if constexpr (R == 1 && Quads % 2 == 0) {
+      i32 other = _mm512_setzero_si512();
+      for (int q = 0; q < Quads; q += 2) {
+        sum[0] = _mm512_dpbusd_epi32(sum[0], c[q], quad(x + 4 * q));
+        other = _mm512_dpbusd_epi32(other, c[q + 1], quad(x + 4 * q + 4));
+      }
+      sum[0] = _mm512_add_epi32(sum[0], other);
+      return;
+    }
     for (int q = 0; q < Quads; ++q)
       for (int r = 0; r < R; ++r)
         sum[r] = _mm512_dpbusd_epi32(sum[r], c[q], quad(x + r * stride + 4 * q));

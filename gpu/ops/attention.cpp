@@ -41,7 +41,8 @@ struct host_items {
     w.key_scales = kv.key_scales;
     w.value_scales = kv.value_scales;
     w.type = kv.type;
-    w.n_kv_heads = kv.n_kv_heads;
+    w.block_stride = kv.block_stride;
+    w.scale_stride = kv.scale_stride;
     w.kv_head = kv_head;
     w.block_tokens = kv.block_tokens;
     w.head_dim = kv.head_dim;
@@ -119,13 +120,14 @@ void attention_on_host(device& dev, const ragged_batch& batch, const attention_a
 
 } // namespace
 
-void attention(device& dev, const ragged_batch& batch, const attention_args& args) {
+void attention(device& dev, const ragged_batch& batch, const attention_args& given) {
+  attention_args args = given;
+  args.kv = detail::checked_kv(given.kv);
   const kv_layer& kv = args.kv;
   TWILL_ASSERT(kv.n_kv_heads > 0 && args.n_heads > 0 && args.n_heads % kv.n_kv_heads == 0,
                "attention: n_heads must be a multiple of n_kv_heads");
   TWILL_ASSERT(kv.head_dim > 0 && kv.head_dim <= host::attention_max_dim,
                "attention: head_dim must be 1 to 256");
-  detail::check_kv(kv);
   for (const tensor_ref* t : {&args.q, &args.out})
     TWILL_ASSERT(t->rank == 2 && t->type == dtype::f32 && t->shape[0] == batch.n_tokens &&
                      t->shape[1] == std::int64_t{args.n_heads} * kv.head_dim,

@@ -1,8 +1,10 @@
 // Attention over paged KV, for ragged batches with grouped heads.
 //
-// KV of one layer is two arrays shaped (n_blocks, n_kv_heads, block_tokens, head_dim), so that one
-// head's keys of one block are contiguous. Softmax is the online form; a row's result depends on
-// its own sequence alone, never on its neighbours, the chunking or the thread count.
+// Values of one layer are shaped (n_blocks, n_kv_heads, block_tokens, head_dim), keys (n_blocks,
+// n_kv_heads, head_dim, block_tokens): scores are wanted for neighbouring positions at once, and so
+// vectors of positions lie side by side. One head's keys of one block are contiguous. Softmax is
+// the online form; a row's result depends on its own sequence alone, never on its neighbours, the
+// chunking or the thread count.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -13,8 +15,8 @@ namespace twill::gpu {
 /// One layer's KV arena. i8 KV has one scale per head and token: value = scale * code, with scale
 /// the largest magnitude / 127, and codes rounded to nearest even.
 struct kv_layer {
-  void* keys = nullptr;    // (n_blocks, n_kv_heads, block_tokens, head_dim)
-  void* values = nullptr;  // same
+  void* keys = nullptr;    // (n_blocks, n_kv_heads, head_dim, block_tokens)
+  void* values = nullptr;  // (n_blocks, n_kv_heads, block_tokens, head_dim)
   dtype type = dtype::f32; ///< f32, f16, bf16 or i8
   std::int32_t n_blocks = 0;
   std::int32_t n_kv_heads = 0;
@@ -22,6 +24,10 @@ struct kv_layer {
   std::int32_t head_dim = 0;
   float* key_scales = nullptr;   // (n_blocks, n_kv_heads, block_tokens), i8 only
   float* value_scales = nullptr; // same
+  /// Elements from one block's keys to the next one's, and its values; 0: they follow each other.
+  std::int64_t block_stride = 0;
+  /// The same for scales.
+  std::int64_t scale_stride = 0;
 };
 
 enum class rope_kind : std::uint8_t {

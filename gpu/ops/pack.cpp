@@ -262,7 +262,8 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
   auto described = describe(source, label);
   if (!described.ok()) return described.error();
   packed_view w = described.value();
-  auto codes = dev.allocate(static_cast<std::size_t>(w.blocks * w.codes_stride), label);
+  auto codes =
+      dev.allocate(static_cast<std::size_t>(w.blocks * w.codes_stride), label, filling::at_once);
   if (!codes.ok()) return codes.error();
   const staging to(codes.value());
 
@@ -285,7 +286,8 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
   auto impl = std::make_unique<packed_matrix::impl>();
   if (w.grouped()) {
     choose_form(dev, w, t);
-    auto scales = dev.allocate(static_cast<std::size_t>(w.blocks * w.scales_stride), label);
+    auto scales =
+        dev.allocate(static_cast<std::size_t>(w.blocks * w.scales_stride), label, filling::at_once);
     if (!scales.ok()) return scales.error();
     const staging terms_to(scales.value());
     for_blocks(dev, w.blocks, [&](std::int64_t block) {

@@ -9,6 +9,8 @@ namespace twill::gpu {
 
 namespace {
 
+constexpr int max_head_dim = 256;
+
 struct angle_item {
   const std::int32_t* positions;
   const float* inv_freq;
@@ -58,18 +60,45 @@ struct rope_store_item {
       x[d] *= factor;
   }
 
-  KOKKOS_INLINE_FUNCTION void store(void* arena, float* scales, const float* x,
-                                    std::int64_t slot) const {
-    const std::int64_t at = slot * kv.head_dim;
+  template <class Element>
+  KOKKOS_INLINE_FUNCTION void spread(const Element* from, std::int64_t first) const {
+    Element* to = static_cast<Element*>(kv.keys) + first;
+    for (int d = 0; d < kv.head_dim; ++d)
+      to[std::int64_t{d} * kv.block_tokens] = from[d];
+  }
+
+  /// A key's dimensions lie block_tokens apart.
+  KOKKOS_INLINE_FUNCTION void store_key(const float* x, std::int64_t first,
+                                        std::int64_t scale_at) const {
+    std::uint16_t halves[max_head_dim];
+    std::int8_t codes[max_head_dim];
     switch (kv.type) {
     case dtype::f32:
-      return detail::store_f32(static_cast<float*>(arena) + at, x, kv.head_dim);
+      return spread(x, first);
     case dtype::f16:
-      return detail::store_f16(static_cast<std::uint16_t*>(arena) + at, x, kv.head_dim);
+      detail::store_f16(halves, x, kv.head_dim);
+      return spread(halves, first);
     case dtype::bf16:
-      return detail::store_bf16(static_cast<std::uint16_t*>(arena) + at, x, kv.head_dim);
+      detail::store_bf16(halves, x, kv.head_dim);
+      return spread(halves, first);
     default:
-      scales[slot] = detail::store_i8(static_cast<std::int8_t*>(arena) + at, x, kv.head_dim);
+      kv.key_scales[scale_at] = detail::store_i8(codes, x, kv.head_dim);
+      spread(codes, first);
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void store_value(const float* x, std::int64_t at,
+                                          std::int64_t scale_at) const {
+    switch (kv.type) {
+    case dtype::f32:
+      return detail::store_f32(static_cast<float*>(kv.values) + at, x, kv.head_dim);
+    case dtype::f16:
+      return detail::store_f16(static_cast<std::uint16_t*>(kv.values) + at, x, kv.head_dim);
+    case dtype::bf16:
+      return detail::store_bf16(static_cast<std::uint16_t*>(kv.values) + at, x, kv.head_dim);
+    default:
+      kv.value_scales[scale_at] =
+          detail::store_i8(static_cast<std::int8_t*>(kv.values) + at, x, kv.head_dim);
     }
   }
 
@@ -84,10 +113,14 @@ struct rope_store_item {
     const int position = positions[row];
     const int column = position / kv.block_tokens;
     const std::int64_t block = block_table[std::int64_t{sequence_of[row]} * max_blocks + column];
-    const std::int64_t at =
-        (block * kv.n_kv_heads + head) * kv.block_tokens + position - column * kv.block_tokens;
-    store(kv.keys, kv.key_scales, key, at);
-    store(kv.values, kv.value_scales, v + row * v_stride + long{head} * kv.head_dim, at);
+    const int offset = position - column * kv.block_tokens;
+    const std::int64_t first =
+        block * kv.block_stride + std::int64_t{head} * kv.block_tokens * kv.head_dim;
+    const std::int64_t scale_at =
+        block * kv.scale_stride + std::int64_t{head} * kv.block_tokens + offset;
+    store_key(key, first + offset, scale_at);
+    store_value(v + row * v_stride + long{head} * kv.head_dim,
+                first + std::int64_t{offset} * kv.head_dim, scale_at);
   }
 };
 
@@ -107,7 +140,7 @@ void rope_angles(device& dev, const ragged_batch& batch, const float* inv_freq,
 }
 
 void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_args& args) {
-  const kv_layer& kv = args.kv;
+  const kv_layer kv = detail::checked_kv(args.kv);
   const std::int64_t kv_cols = std::int64_t{kv.n_kv_heads} * kv.head_dim;
   detail::check_matrix(args.q, batch.n_tokens, std::int64_t{args.n_heads} * kv.head_dim,
                        "rope_and_store: q must be (n_tokens, n_heads * head_dim) f32");
@@ -115,7 +148,7 @@ void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_arg
                        "rope_and_store: k must be (n_tokens, n_kv_heads * head_dim) f32");
   detail::check_matrix(args.v, batch.n_tokens, kv_cols,
                        "rope_and_store: v must be (n_tokens, n_kv_heads * head_dim) f32");
-  detail::check_kv(kv);
+  TWILL_ASSERT(kv.head_dim <= max_head_dim, "rope_and_store: head_dim must be at most 256");
   TWILL_ASSERT(args.log_n_length == 0 || args.log_n_length > 1,
                "rope_and_store: log_n_length must be 0 or above 1");
   const bool rotates = args.rope != rope_kind::none;

@@ -6,38 +6,60 @@
 
 namespace twill::models {
 
+namespace {
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+/// Bytes of one layer's keys in one block, and of their scales.
+struct part_bytes {
+  std::int64_t elements = 0;
+  std::int64_t scales = 0; ///< eight-bit KV alone has one scale per head and token
+
+  part_bytes(const model_spec& spec, const decoder_options& options)
+      : elements(aligned(std::int64_t{spec.kv_size()} * options.block_tokens *
+                         static_cast<std::int64_t>(gpu::size_of(options.kv_type)))) {
+    if (options.kv_type == gpu::dtype::i8)
+      scales = aligned(std::int64_t{spec.n_kv_heads} * options.block_tokens *
+                       static_cast<std::int64_t>(sizeof(float)));
+  }
+  std::int64_t layer() const { return 2 * (elements + scales); }
+};
+
+} // namespace
+
+std::int64_t kv_arena::block_bytes(const model_spec& spec, const decoder_options& options) {
+  return spec.n_layers * part_bytes(spec, options).layer();
+}
+
 result<kv_arena> kv_arena::create(gpu::device& dev, const model_spec& spec,
                                   const decoder_options& options) {
-  const std::int64_t block_elements = spec.kv_size() * options.block_tokens;
-  const auto bytes =
-      static_cast<std::size_t>(options.n_blocks * block_elements) * gpu::size_of(options.kv_type);
-  const auto n_scales = static_cast<std::size_t>(std::int64_t{options.n_blocks} * spec.n_kv_heads *
-                                                 options.block_tokens);
+  const part_bytes part(spec, options);
+  const std::int64_t record = block_bytes(spec, options);
+  auto memory = dev.allocate(static_cast<std::size_t>(options.n_blocks * record), "KV blocks",
+                             gpu::filling::bit_by_bit);
+  if (!memory.ok()) return from_gpu(memory.error());
   kv_arena arena;
+  arena.memory = std::move(memory).value();
+  auto* at = static_cast<unsigned char*>(arena.memory.data());
   for (std::int32_t l = 0; l < spec.n_layers; ++l) {
-    auto keys = dev.allocate(bytes, "KV blocks: keys");
-    if (!keys.ok()) return from_gpu(keys.error());
-    auto values = dev.allocate(bytes, "KV blocks: values");
-    if (!values.ok()) return from_gpu(values.error());
     gpu::kv_layer layer;
-    layer.keys = keys.value().data();
-    layer.values = values.value().data();
     layer.type = options.kv_type;
     layer.n_blocks = options.n_blocks;
     layer.n_kv_heads = spec.n_kv_heads;
     layer.block_tokens = options.block_tokens;
     layer.head_dim = spec.head_dim;
-    if (options.kv_type == gpu::dtype::i8) {
-      for (float** scales : {&layer.key_scales, &layer.value_scales}) {
-        auto made = dev.allocate(n_scales * sizeof(float), "KV blocks: scales");
-        if (!made.ok()) return from_gpu(made.error());
-        *scales = static_cast<float*>(made.value().data());
-        arena.memory.push_back(std::move(made).value());
-      }
+    layer.keys = at;
+    layer.values = at + part.elements;
+    layer.block_stride = record / static_cast<std::int64_t>(gpu::size_of(options.kv_type));
+    if (part.scales > 0) {
+      layer.key_scales = reinterpret_cast<float*>(at + 2 * part.elements);
+      layer.value_scales = reinterpret_cast<float*>(at + 2 * part.elements + part.scales);
+      layer.scale_stride = record / static_cast<std::int64_t>(sizeof(float));
     }
     arena.layers.push_back(layer);
-    arena.memory.push_back(std::move(keys).value());
-    arena.memory.push_back(std::move(values).value());
+    at += part.layer();
   }
   return arena;
 }

@@ -1,10 +1,10 @@
 // fuzz_formats FORMAT SEEDS SECONDS [RANDOM_SEED]: damages copies of the files in the folder SEEDS
 // at random and reads each, until the time is over.
 //
-// FORMAT: safetensors, pytorch, gguf, json (each file alone) or folder (SEEDS is a model folder;
-// one of its files is damaged at a time). Meant for the sanitizer build. The input of a crash stays
-// under the path printed at the start; a round longer than 20 s or more than 2 GiB of memory ends
-// the program too.
+// FORMAT: safetensors, pytorch, gguf, json, template, model (each file alone; model: GGUF with its
+// tokenizer and template) or folder (SEEDS is a model folder; one of its files is damaged at a
+// time). Meant for the sanitizer build. The input of a crash stays under the path printed at the
+// start; a round longer than 20 s or more than 2 GiB of memory ends the program too.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -62,11 +62,13 @@ int main(int argc, char** argv) {
       {"pytorch", open_pytorch},
       {"gguf", open_gguf},
       {"json", open_json},
+      {"template", open_template},
+      {"model", open_model},
       {"folder", open_folder}};
   const auto target = targets.find(argc > 1 ? argv[1] : "");
   if (argc < 4 || target == targets.end()) {
-    std::fprintf(stderr, "usage: fuzz_formats safetensors|pytorch|gguf|json|folder SEEDS SECONDS "
-                         "[RANDOM_SEED]\n");
+    std::fprintf(stderr, "usage: fuzz_formats safetensors|pytorch|gguf|json|template|model|folder "
+                         "SEEDS SECONDS [RANDOM_SEED]\n");
     return 2;
   }
   const bool whole_folder = target->first == "folder";

@@ -22,6 +22,7 @@
 #include "models/detail/json.hpp"
 #include "models/tokenizer/folder_tokenizer.hpp"
 #include "tests/fuzz/mutate.hpp"
+#include "tests/fuzz/use.hpp"
 
 namespace {
 
@@ -105,32 +106,12 @@ bool try_folder(const std::string& path, const std::string& family) {
   const auto opened = models::make_folder_tokenizer(path, family, config, &tokens, &generation);
   if (!opened.ok()) return false;
   const models::tokenizer& text = *opened.value();
-  const std::string given = " Hello  w\xC3\xB6rld 123\n\xE4\xBD\xA0<|im_start|>user</s>[gMASK]sop "
-                            "e\xCC\x81\xEF\xBC\xA1 don't <unk>\t\xF0\x9F\x98\x80";
-  std::vector<models::token_id> ids;
-  for (const bool special : {false, true})
-    if (auto encoded = text.encode(given, {special, special}); encoded.ok()) {
-      ids = std::move(encoded).value();
-      text.decode(ids, special);
-    }
-  if (auto prompt = text.encode_prompt(given, {{3, 9}, {12, 12}, {12, 30}}); prompt.ok())
-    text.decode(prompt.value(), false);
-  for (models::token_id id = -2; id < text.vocab_size() + 2; ++id)
-    ids.push_back(id);
-  text.decode(ids, true);
+  use_tokenizer(text);
   std::string source = models::folder_chat_template(path, &tokens);
   if (source.empty()) source = models::known_chat_template(family, config, text, &generation);
   const auto parsed = models::chat_template::parse(source, text.token_bytes(text.bos_id(), true),
                                                    text.token_bytes(text.eos_id(), true));
-  if (!parsed.ok()) return true;
-  models::template_input input;
-  input.messages = value_list{
-      value(value_object{{"role", value("system")}, {"content", value("be \xEF\xB7\x90 kind")}}),
-      value(value_object{{"role", value("user")}, {"content", value("<|im_end|>hi</s>")}})};
-  if (const auto rendered = parsed.value()->render(input); rendered.ok())
-    if (auto encoded = text.encode_prompt(rendered.value().text, rendered.value().literal);
-        encoded.ok())
-      text.decode(encoded.value(), false);
+  if (parsed.ok()) use_template(*parsed.value(), &text);
   return true;
 }
 

@@ -78,7 +78,17 @@ inline const std::string& draw_word(generator& random) {
                                                  "PK\x05\x06",
                                                  "PK\x06\x07",
                                                  "PK\x01\x02",
-                                                 "general.alignment"};
+                                                 "general.alignment",
+                                                 "{% for m in messages %}",
+                                                 "{% endfor %}",
+                                                 "{% macro a(b) %}",
+                                                 "{{ a(a) }}",
+                                                 "|tojson",
+                                                 "|replace('', messages)",
+                                                 " * 99999999",
+                                                 "[::-1]",
+                                                 "{%- set ns = namespace(a=messages) -%}",
+                                                 "range(1000000000)"};
   return words[draw(random, words.size())];
 }
 

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -15,8 +17,10 @@
 #include "models/detail/json.hpp"
 #include "models/folder.hpp"
 #include "models/gguf/file.hpp"
+#include "models/model.hpp"
 #include "models/pytorch/read.hpp"
 #include "models/safetensors/read.hpp"
+#include "tests/fuzz/use.hpp"
 
 namespace twill::fuzz {
 
@@ -100,6 +104,26 @@ inline bool open_gguf(const std::string& path) {
 
 inline bool open_json(const std::string& path) {
   return models::read_json_file(path, 1 << 26).ok();
+}
+
+/// A whole model: its spec, its tokenizer and its template. Weights are what other targets read.
+inline bool open_model(const std::string& path) {
+  auto opened = models::open_model(path);
+  if (!opened.ok()) return false;
+  const models::model& model = *opened.value();
+  use_tokenizer(*model.text);
+  if (model.chat != nullptr) use_template(*model.chat, model.text.get());
+  return true;
+}
+
+/// A Jinja chat template.
+inline bool open_template(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string source(std::istreambuf_iterator<char>(in), {});
+  auto parsed = models::chat_template::parse(source, "<s>", "</s>");
+  if (!parsed.ok()) return false;
+  use_template(*parsed.value(), nullptr);
+  return true;
 }
 
 inline bool open_folder(const std::string& path) {

@@ -63,13 +63,12 @@ struct setup {
     slopes = alibi_slopes(s.n_heads);
     device_slopes = std::make_unique<device_array<float>>(dev, slopes);
     // NaN everywhere that no position owns: reading it would show.
-    const std::size_t bytes = static_cast<std::size_t>(rows.n_blocks) * width(s.n_kv_heads) *
-                              static_cast<std::size_t>(s.block_tokens) * gpu::size_of(s.type);
+    const auto bytes =
+        static_cast<std::size_t>(rows.n_blocks * block_stride()) * gpu::size_of(s.type);
     const std::vector<unsigned char> garbage(bytes, 0xff);
     keys = std::make_unique<device_array<unsigned char>>(dev, garbage);
     values = std::make_unique<device_array<unsigned char>>(dev, garbage);
-    const std::vector<float> nan(
-        static_cast<std::size_t>(rows.n_blocks * s.n_kv_heads * s.block_tokens), NAN);
+    const std::vector<float> nan(static_cast<std::size_t>(rows.n_blocks * scale_stride()), NAN);
     key_scales = std::make_unique<device_array<float>>(dev, nan);
     value_scales = std::make_unique<device_array<float>>(dev, nan);
     for (auto* side : {&k, &v})
@@ -81,10 +80,23 @@ struct setup {
     return static_cast<std::size_t>(heads * s.head_dim);
   }
 
+  /// Blocks that follow each other, or, with an odd number of heads, lie apart.
+  std::int64_t scale_stride() const {
+    return std::int64_t{s.n_kv_heads} * s.block_tokens + s.n_kv_heads % 2 * 3;
+  }
+  std::int64_t block_stride() const {
+    return std::int64_t{s.n_kv_heads} * s.block_tokens * s.head_dim + s.n_kv_heads % 2 * 40;
+  }
+
   gpu::kv_layer layer() const {
-    return {keys->data(),  values->data(),     s.type,
-            rows.n_blocks, s.n_kv_heads,       s.block_tokens,
-            s.head_dim,    key_scales->data(), value_scales->data()};
+    gpu::kv_layer kv = {keys->data(),  values->data(),     s.type,
+                        rows.n_blocks, s.n_kv_heads,       s.block_tokens,
+                        s.head_dim,    key_scales->data(), value_scales->data()};
+    if (s.n_kv_heads % 2 == 1) {
+      kv.block_stride = block_stride();
+      kv.scale_stride = scale_stride();
+    }
+    return kv;
   }
 
   std::vector<float> gather(const std::vector<std::vector<float>>& from, std::size_t columns,

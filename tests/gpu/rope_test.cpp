@@ -124,8 +124,12 @@ TEST_CASE("rotary and the KV store agree with a naive oracle in every layout and
             ((block * n_kv + h) * block_tokens + p % block_tokens) * s.head_dim);
         const auto expected = rotated(k.data() + from, s, p, inv_freq);
         for (std::size_t d = 0; d < expected.size(); ++d, ++written) {
+          const auto key_at = static_cast<std::size_t>((block * n_kv + h) * s.head_dim) *
+                                  static_cast<std::size_t>(block_tokens) +
+                              d * static_cast<std::size_t>(block_tokens) +
+                              static_cast<std::size_t>(p % block_tokens);
           worst_k = std::max(worst_k,
-                             std::abs(expected[d] - double{read_back(got_keys, s.type, to + d)}));
+                             std::abs(expected[d] - double{read_back(got_keys, s.type, key_at)}));
           worst_v = std::max(worst_v, std::abs(double{v[from + d]} -
                                                double{read_back(got_values, s.type, to + d)}));
         }
@@ -190,7 +194,9 @@ TEST_CASE("i8 KV keeps each head of each token in steps of its largest magnitude
           ++written;
           for (std::int32_t d = 0; d < head_dim; ++d) {
             const double steps = zero ? 0.0 : double{x[d]} * double{127 / largest};
-            const auto at = slot * static_cast<std::size_t>(head_dim) + static_cast<std::size_t>(d);
+            const auto at = static_cast<std::size_t>(
+                key ? ((block * n_kv + h) * head_dim + d) * block_tokens + p % block_tokens
+                    : static_cast<std::int32_t>(slot) * head_dim + d);
             REQUIRE(codes[at] == std::nearbyint(steps));
           }
         }

@@ -171,7 +171,7 @@ TEST_CASE("loading into a device that is too small is refused with the numbers")
   const auto loaded = decoder::load(*dev.value(), m.spec, *m.file, o, {});
   REQUIRE_FALSE(loaded.ok());
   CHECK(loaded.code() == errc::out_of_memory);
-  CHECK(loaded.detail().find("KV blocks: keys: the allocation must fit") == 0);
+  CHECK(loaded.detail().find("KV blocks: the allocation must fit") == 0);
   CHECK(dev.value()->memory_used() == 0);
 }
 

@@ -12,9 +12,9 @@ namespace twill::testing {
 class running_server {
 public:
   explicit running_server(config::server_options options = {}, script play = {})
+      : running_server(std::move(play), with(std::move(options))) {}
+  running_server(script play, config::options all)
       : engine([play](const actors::request&) { return play; }) {
-    config::options all;
-    all.server = std::move(options);
     all.server.listen = "127.0.0.1:0";
     server = net::server::bind(all, engine);
     thread_ = std::thread([this] { server->run(); });
@@ -32,6 +32,12 @@ public:
   std::unique_ptr<net::server> server;
 
 private:
+  static config::options with(config::server_options options) {
+    config::options all;
+    all.server = std::move(options);
+    return all;
+  }
+
   std::thread thread_;
 };
 

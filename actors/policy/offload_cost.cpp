@@ -1,0 +1,162 @@
+#include "actors/policy/offload_cost.hpp"
+
+#include <algorithm>
+
+namespace twill::actors {
+
+resource_seconds& resource_seconds::add(const resource_seconds& other, double times) {
+  for (std::size_t i = 0; i < s.size(); ++i)
+    s[i] += other.s[i] * times;
+  return *this;
+}
+
+offload_resource resource_seconds::busiest() const {
+  return static_cast<offload_resource>(std::max_element(s.begin(), s.end()) - s.begin());
+}
+
+namespace {
+
+using enum offload_resource;
+
+class cost_maker {
+public:
+  cost_maker(const offload_model& model, const machine_description& machine,
+             const offload_policy& policy)
+      : m(model), on(machine), policy(policy) {}
+
+  resource_seconds load(const tier_split& home, double bytes) const {
+    resource_seconds out;
+    out[h2d] = home.away() * bytes / on.h2d_bytes_per_s;
+    out[disk_read] = home.disk() * bytes / on.disk_read_bytes_per_s;
+    return out;
+  }
+
+  resource_seconds store(const tier_split& home, double bytes) const {
+    resource_seconds out;
+    out[d2h] = home.away() * bytes / on.d2h_bytes_per_s;
+    out[disk_write] = home.disk() * bytes / on.disk_write_bytes_per_s;
+    return out;
+  }
+
+  double device_s(double flops, double bytes) const {
+    return std::max(flops / on.device_flops, bytes / on.device_bytes_per_s);
+  }
+
+  /// All but attention of `tokens` of each sequence: products, activations, new KV.
+  square_cost linear(double tokens) const {
+    const double rows = tokens * policy.batch_size;
+    const double h = m.hidden_size, q = m.q_size, kv = m.kv_size;
+    const double qkv = h * (q + 2 * kv);
+    const double rest = q * h + (m.gated_mlp ? 3 : 2) * h * m.mlp_size;
+    const double all_s = device_s(2 * rows * (qkv + rest), layer_weight_bytes(m));
+    square_cost out;
+    out.seconds[device] = all_s + on.square_overhead_s;
+    out.device_before_s = all_s * qkv / (qkv + rest);
+    const double hidden = m.hidden_bytes_per_value * h * rows;
+    out.seconds.add(load(policy.hidden, hidden)).add(store(policy.hidden, hidden));
+    out.seconds.add(store(policy.kv, kv_bytes_per_position(m) * rows));
+    return out;
+  }
+
+  /// A prompt attends to itself, on the device, to half of it on average.
+  void attend_prompt(square_cost& square, double tokens) const {
+    const double pairs = tokens * tokens / 2 * policy.batch_size;
+    square.seconds[device] += 4.0 * m.q_size * pairs / on.device_flops;
+  }
+
+  /// One token's attention to one position of each sequence, and what brings that there.
+  resource_seconds attend_position() const {
+    const double flops = 4.0 * m.q_size * policy.batch_size;
+    const double bytes = kv_bytes_per_position(m) * policy.batch_size;
+    const double on_host = policy.host_attention ? policy.kv.away() : 0;
+    resource_seconds out;
+    out[device] = (1 - on_host) * device_s(flops, bytes);
+    out[on.one_processor ? device : host] +=
+        on_host * std::max(flops / on.host_flops, bytes / on.host_bytes_per_s);
+    if (policy.host_attention)
+      out[disk_read] = policy.kv.disk() * bytes / on.disk_read_bytes_per_s;
+    else
+      out.add(load(policy.kv, bytes));
+    return out;
+  }
+
+  /// Host attention sends queries there and its result back.
+  void cross_over(square_cost& square) const {
+    if (!policy.host_attention) return;
+    const double bytes = policy.kv.away() * m.hidden_bytes_per_value * m.q_size * policy.batch_size;
+    square.seconds[d2h] += bytes / on.d2h_bytes_per_s;
+    square.seconds[h2d] += bytes / on.h2d_bytes_per_s;
+  }
+
+  /// The head of each sequence's last token.
+  double head_s() const {
+    const double flops = 2.0 * m.vocab_size * m.hidden_size * policy.batch_size;
+    return device_s(flops, outer_weight_bytes(m));
+  }
+
+private:
+  const offload_model& m;
+  const machine_description& on;
+  const offload_policy& policy;
+};
+
+} // namespace
+
+offload_cost::offload_cost(const offload_model& model, const machine_description& machine,
+                           const offload_policy& policy, const offload_workload& work) {
+  const cost_maker make(model, machine, policy);
+  fetch_ = make.load(policy.weights, layer_weight_bytes(model));
+  if (!policy.outer_resident) outer_fetch_ = make.load(policy.weights, outer_weight_bytes(model));
+  outer_[device] = make.head_s();
+  prefill_ = make.linear(work.prompt_len);
+  make.attend_prompt(prefill_, work.prompt_len);
+  decode_ = make.linear(1);
+  make.cross_over(decode_);
+  decode_context_ = make.attend_position();
+}
+
+square_cost offload_cost::decode(double context) const {
+  square_cost out = decode_;
+  out.seconds.add(decode_context_, context);
+  return out;
+}
+
+offload_estimate estimate(const offload_cost& cost, std::int32_t n_layers,
+                          const offload_policy& policy, const offload_workload& work,
+                          const schedule_load& load) {
+  offload_estimate out;
+  const resource_seconds decode_0 = cost.decode(0).seconds;
+  resource_seconds decode_position = cost.decode(1).seconds;
+  decode_position.add(decode_0, -1);
+  for (const round_load& round : load.rounds) {
+    resource_seconds prefills, squares;
+    prefills.add(cost.prefill().seconds, round.n_prefills);
+    squares.add(prefills).add(decode_0, round.n_decodes);
+    squares.add(decode_position, round.context_positions);
+    resource_seconds layer = squares;
+    layer.add(cost.fetch());
+    resource_seconds outer = cost.outer_fetch();
+    outer.add(cost.outer(), round.n_prefills + round.n_decodes);
+
+    const double seconds = round.count * (n_layers * layer.most() + outer.most());
+    const offload_resource bound = layer.busiest();
+    const double members = round.n_prefills + round.n_decodes;
+    const double prefill_share =
+        squares[bound] > 0 ? prefills[bound] / squares[bound] : round.n_prefills / members;
+    out.prefill_s += seconds * prefill_share;
+    out.decode_s += seconds * (1 - prefill_share);
+    out.busy.add(layer, round.count * n_layers).add(outer, round.count);
+  }
+  const double prompts =
+      work.n_prompts > 0 ? static_cast<double>(work.n_prompts) : load.n_batches * policy.batch_size;
+  out.tokens_per_s = prompts * work.gen_len / out.total_s();
+  return out;
+}
+
+offload_estimate estimate(const offload_model& model, const machine_description& machine,
+                          const offload_policy& policy, const offload_workload& work) {
+  const offload_cost cost(model, machine, policy, work);
+  return estimate(cost, model.n_layers, policy, work, load_of(work, policy));
+}
+
+} // namespace twill::actors

@@ -1,0 +1,78 @@
+// What an offloading plan needs to know: the model's shape, the machine, the work, the policy.
+// Plain values without logic beyond sums; bytes and seconds are doubles because plans are about
+// rates.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "actors/policy/block_schedule.hpp"
+
+namespace twill::actors {
+
+/// A decoder's shape. Bytes per value hold group scales, e.g. 0.5625 for 4 bits in groups of 64
+/// with an f16 scale and minimum each.
+struct offload_model {
+  std::int32_t n_layers = 0;
+  std::int32_t hidden_size = 0;
+  std::int32_t q_size = 0;  ///< n_heads * head_dim
+  std::int32_t kv_size = 0; ///< n_kv_heads * head_dim
+  std::int32_t mlp_size = 0;
+  std::int32_t vocab_size = 0;
+  bool gated_mlp = false;
+  bool biases = true; ///< of every matrix, and norms that have them
+  double weight_bytes_per_value = 2;
+  double kv_bytes_per_value = 2;
+  double hidden_bytes_per_value = 2;
+  double layer_bytes = 0; ///< one layer's weights where known; 0: from the shape
+  double outer_bytes = 0; ///< embedding, last norm and head where known; 0: from the shape
+};
+
+/// Rates are what is reached, not what is printed on the box; all must be above 0.
+struct machine_description {
+  std::string name;
+  double device_bytes = 0; ///< memory that a plan may use of each tier
+  double host_bytes = 0;
+  double disk_bytes = 0;
+  double device_flops = 1;       ///< matrix products of many rows, per second
+  double device_bytes_per_s = 1; ///< weights and KV as kernels read them
+  double host_flops = 1;         ///< attention on the host
+  double host_bytes_per_s = 1;
+  double h2d_bytes_per_s = 1;
+  double d2h_bytes_per_s = 1;
+  double disk_read_bytes_per_s = 1;
+  double disk_write_bytes_per_s = 1;
+  double square_overhead_s = 0; ///< launches and bookkeeping of one square
+  bool one_processor = false;   ///< device and host compute are the same cores
+};
+
+/// Shares of one kind of bytes by home tier; what is left lives on disk.
+struct tier_split {
+  double device = 1;
+  double host = 0;
+  double disk() const { return std::max(1 - device - host, 0.0); }
+  double away() const { return 1 - device; }
+};
+
+struct offload_policy {
+  search_order order = search_order::zigzag;
+  std::int32_t batch_size = 1; ///< sequences of a micro-batch
+  std::int32_t n_batches = 1;  ///< micro-batches alive at once
+  std::int32_t stagger = 1;    ///< diagonal only, see schedule_shape
+  tier_split weights;
+  tier_split kv;
+  tier_split hidden;             ///< activations between squares
+  bool host_attention = false;   ///< decodes attend on the host over KV that is not on the device
+  bool outer_resident = true;    ///< embedding and head stay on the device whatever `weights` says
+  std::int32_t ring_layers = 2;  ///< streamed layers on the device: one in use, the rest ahead
+  std::int32_t ring_squares = 2; ///< as much for streamed KV and activations of squares
+};
+
+struct offload_workload {
+  std::int32_t prompt_len = 512;
+  std::int32_t gen_len = 32;
+  std::int64_t n_prompts = 0; ///< 0: one block, batch_size * n_batches
+};
+
+} // namespace twill::actors

@@ -1,0 +1,98 @@
+#include "gpu/detail/host_slabs.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include <sys/mman.h>
+
+namespace twill::gpu::detail {
+
+namespace {
+
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+constexpr std::size_t slab_bytes = 16 * huge_page_bytes;
+/// Larger pieces get a slab of their own.
+constexpr std::size_t most_shared = 2 * huge_page_bytes;
+
+std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/// Whole pages that begin with a huge page, or null.
+char* map_pages(std::size_t bytes) {
+  const std::size_t asked = bytes + huge_page_bytes;
+  void* got = mmap(nullptr, asked, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (got == MAP_FAILED) return nullptr;
+  const auto at = reinterpret_cast<std::uintptr_t>(got);
+  const std::size_t skip = rounded_up(at, huge_page_bytes) - at;
+  char* const first = static_cast<char*>(got) + skip;
+  if (skip > 0) munmap(got, skip);
+  if (skip + bytes < asked) munmap(first + bytes, asked - skip - bytes);
+  return first;
+}
+
+/// Best effort: where the system has no huge pages, all stays as it is.
+void move_to_huge_pages(char* memory, std::size_t bytes) {
+#ifdef MADV_HUGEPAGE
+#ifndef MADV_COLLAPSE
+  constexpr int MADV_COLLAPSE = 25; // Linux 6.1; older headers lack it
+#endif
+  for (std::size_t at = 0; at + huge_page_bytes <= bytes; at += huge_page_bytes) {
+    madvise(memory + at, huge_page_bytes, MADV_HUGEPAGE);
+    madvise(memory + at, huge_page_bytes, MADV_COLLAPSE);
+  }
+#else
+  static_cast<void>(memory), static_cast<void>(bytes);
+#endif
+}
+
+} // namespace
+
+host_slabs::~host_slabs() {
+  if (settling_.joinable()) settling_.join();
+  for (const slab& s : slabs_)
+    munmap(s.memory, s.bytes);
+}
+
+void* host_slabs::take(std::size_t bytes) {
+  const std::size_t size = rounded_up(bytes, 64);
+  const bool alone = size > most_shared;
+  for (slab& s : slabs_)
+    if (!alone && s.used + size <= s.bytes) {
+      void* piece = s.memory + s.used;
+      s.used += size;
+      ++s.pieces;
+      return piece;
+    }
+  slab made;
+  made.bytes = alone ? rounded_up(size, 4096) : slab_bytes;
+  made.memory = map_pages(made.bytes);
+  if (made.memory == nullptr) return nullptr;
+  made.used = size;
+  made.pieces = 1;
+  slabs_.push_back(made);
+  return made.memory;
+}
+
+bool host_slabs::give_back(const void* data) noexcept {
+  const char* const at = static_cast<const char*>(data);
+  const auto owner = std::find_if(slabs_.begin(), slabs_.end(), [&](const slab& s) {
+    return at >= s.memory && at < s.memory + s.bytes;
+  });
+  if (owner == slabs_.end()) return false;
+  if (--owner->pieces > 0) return true;
+  munmap(owner->memory, owner->bytes);
+  slabs_.erase(owner);
+  return true;
+}
+
+void host_slabs::settle() {
+  if (settling_.joinable()) settling_.join();
+  settling_ = std::thread([slabs = slabs_] {
+    for (const slab& s : slabs)
+      move_to_huge_pages(s.memory, s.used);
+  });
+}
+
+} // namespace twill::gpu::detail

@@ -1,0 +1,80 @@
+// batch: OpenAI's Batch object as data, its JSON, and the lines of its input and output files.
+// Plain values and pure functions, any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "config/base/value.hpp"
+#include "net/api_error.hpp"
+#include "net/batch/file_store.hpp"
+
+namespace twill::net {
+
+enum class batch_status : std::uint8_t {
+  validating,
+  in_progress,
+  finalizing,
+  completed,
+  failed,
+  expired,
+  cancelling,
+  cancelled,
+};
+inline constexpr std::size_t n_batch_statuses = 8;
+
+const char* name_of(batch_status status);
+/// Nothing changes any more.
+bool is_final(batch_status status);
+
+/// Why an input file is refused.
+struct batch_fault {
+  std::string code;
+  std::string message;
+  std::string param;
+  std::int64_t line = 0; ///< from 1; 0: no line
+};
+
+struct batch {
+  std::string id;
+  std::string tenant;
+  std::string endpoint;
+  std::string input_file_id;
+  std::string completion_window;
+  value metadata;
+  batch_status status = batch_status::validating;
+  std::array<std::int64_t, n_batch_statuses> reached_unix_s{}; ///< by status; validating: created
+  std::int64_t expires_unix_s = 0;
+  std::int64_t total = 0;
+  std::int64_t completed = 0;
+  std::int64_t failed = 0;
+  std::string output_file_id;
+  std::string error_file_id;
+  std::vector<batch_fault> faults;
+
+  void reach(batch_status next);
+};
+
+std::string batch_json(const batch& what);
+std::string file_json(const stored_file& what);
+
+/// One request of an input file.
+struct batch_line {
+  std::string custom_id;
+  value body;
+};
+
+std::variant<batch_line, batch_fault> parse_batch_line(std::string_view text,
+                                                       std::string_view endpoint);
+
+/// A line of an output or error file: an HTTP reply, `body` being JSON.
+std::string reply_line(const std::string& custom_id, int status, std::string_view body);
+/// A line of an error file for a request that was never answered.
+std::string unanswered_line(const std::string& custom_id, std::string_view code,
+                            std::string_view message);
+
+} // namespace twill::net

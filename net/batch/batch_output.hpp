@@ -1,0 +1,45 @@
+// batch_output: the output and the error file of a batch, each made at its first line.
+//
+// On the batch thread; the store must outlive it. What is not published goes with it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "net/batch/file_store.hpp"
+
+namespace twill::net {
+
+class batch_output {
+public:
+  explicit batch_output(file_store& files) : files_(files) {}
+
+  enum class file { output, errors };
+
+  result<nothing> write(file to, std::string_view line) {
+    auto& writer = to == file::output ? output_ : errors_;
+    if (!writer) {
+      auto made = files_.create();
+      if (!made.ok()) return fail(made.code());
+      writer = std::move(made).value();
+    }
+    return writer->append(line);
+  }
+
+  /// The file's id; empty when nothing was written to it.
+  result<std::string> publish(file which, const std::string& tenant, const std::string& filename) {
+    const auto writer = std::move(which == file::output ? output_ : errors_);
+    if (!writer || writer->bytes() == 0) return std::string();
+    const auto made = writer->publish({"", tenant, filename, "batch_output", 0, 0});
+    if (!made.ok()) return fail(made.code());
+    return made.value().id;
+  }
+
+private:
+  file_store& files_;
+  std::unique_ptr<file_store::writer> output_;
+  std::unique_ptr<file_store::writer> errors_;
+};
+
+} // namespace twill::net

@@ -1,0 +1,359 @@
+#include "net/batch/batch_runner.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "config/base/log.hpp"
+#include "net/batch/batch_input.hpp"
+#include "net/batch/batch_output.hpp"
+#include "net/error_map.hpp"
+#include "net/protocol/chat.hpp"
+#include "net/protocol/completions.hpp"
+#include "net/protocol/responses_reply.hpp"
+#include "net/router.hpp"
+
+namespace twill::net {
+namespace {
+
+constexpr std::chrono::milliseconds retry_time{200};
+
+bool may_pass(const api_error& error) {
+  const auto* code = std::get_if<actors::errc>(&error.code);
+  return code != nullptr &&
+         (*code == actors::errc::queue_full || *code == actors::errc::not_ready ||
+          *code == actors::errc::shutting_down);
+}
+
+bool streams(const value& body) {
+  const auto* stream = body.find("stream");
+  return stream != nullptr && !stream->is_null() && *stream != value(false);
+}
+
+} // namespace
+
+struct batch_runner::active_batch {
+  active_batch(const batch& what, file_store& files)
+      : id(what.id), tenant(what.tenant), endpoint(what.endpoint),
+        in(std::in_place, files, what.input_file_id), out(files) {}
+
+  std::string id, tenant, endpoint;
+  std::optional<batch_input> in; ///< until the batch ends
+  batch_output out;
+  std::int32_t lines_running = 0;
+  bool read_all = false;
+  bool ended = false;
+  clock::time_point due;
+};
+
+struct batch_runner::running_line {
+  std::shared_ptr<active_batch> owner;
+  std::string custom_id;
+  call made;
+  std::vector<std::size_t> to_send; ///< requests, last first
+  std::size_t remaining = 0;
+  std::string body;
+};
+
+batch_runner::batch_runner(server_context& context, file_store& files, batch_table& batches,
+                           thread_seam thread)
+    : context_(context), files_(files), batches_(batches), thread_(std::move(thread)),
+      requests_(context.engine, [this] { thread_.post([this] { on_events(); }); }) {}
+
+batch_runner::~batch_runner() {
+  requests_.close();
+}
+
+void batch_runner::submit(const batch& what) {
+  thread_.post([this, what] { validate(what); });
+}
+
+void batch_runner::cancel(const std::string& id) {
+  thread_.post([this, id] {
+    for (const auto& one : std::list(active_))
+      if (one->id == id)
+        end_early(
+            one, batch_status::cancelled,
+            {"batch_cancelled", "This request was not executed: the batch was cancelled.", "", 0});
+    pump();
+  });
+}
+
+void batch_runner::stop() {
+  thread_.post([this] {
+    if (std::exchange(stopped_, true)) return;
+    for (const auto& one : std::list(active_))
+      end_early(one, batch_status::failed,
+                {"server_stopped", "This request was not executed: the server stopped.", "", 0});
+  });
+}
+
+// --- beginning ---------------------------------------------------------------------------------
+
+void batch_runner::validate(const batch& what) {
+  if (stopped_) return;
+  auto opened = std::make_shared<active_batch>(what, files_);
+  auto checked = opened->in->check(what.endpoint);
+  const bool good = checked.faults.empty();
+  batches_.update(what.id, [&](batch& b) {
+    b.faults = std::move(checked.faults);
+    b.total = checked.total;
+    if (b.status == batch_status::validating)
+      b.reach(good ? batch_status::in_progress : batch_status::failed);
+    else if (!good)
+      b.reach(batch_status::cancelled); // it was cancelling
+  });
+  if (!good) return;
+  const auto left = std::chrono::system_clock::from_time_t(what.expires_unix_s) -
+                    std::chrono::system_clock::now();
+  opened->due = clock::now() + std::chrono::duration_cast<clock::duration>(left);
+  active_.push_back(opened);
+  if (batches_.status_of(what.id) == batch_status::cancelling) cancel(what.id);
+  pump();
+}
+
+// --- sending -------------------------------------------------------------------------------------
+
+void batch_runner::pump() {
+  if (stopped_) return;
+  if (blocked_until_ && clock::now() >= *blocked_until_) blocked_until_.reset();
+  while (!blocked_until_ && send_next()) {
+  }
+  arm();
+}
+
+bool batch_runner::send_next() {
+  if (sequences_ >= context_.options.batches.max_running) return false;
+  const auto waiting = std::find_if(lines_.begin(), lines_.end(),
+                                    [](const auto& line) { return !line->to_send.empty(); });
+  const auto line = waiting != lines_.end() ? *waiting : next_line();
+  if (!line) return false;
+  const auto n = line->made.requests[line->to_send.back()].sampling.n;
+  // A request with more choices than may run goes when nothing else does.
+  if (sequences_ > 0 && sequences_ + n > context_.options.batches.max_running) return false;
+  send(line);
+  return true;
+}
+
+/// The next line of the batch whose turn it is; lines at fault are answered on the way.
+std::shared_ptr<batch_runner::running_line> batch_runner::next_line() {
+  for (std::size_t tries = active_.size(); tries > 0 && !blocked_until_; --tries) {
+    const auto turn = active_.front();
+    active_.splice(active_.end(), active_, active_.begin());
+    while (!turn->ended && !blocked_until_) {
+      const auto text = turn->in->next();
+      if (!text) {
+        turn->read_all = true;
+        break;
+      }
+      if (auto line = open_line(turn, *text)) return line;
+    }
+    finish_if_done(turn);
+  }
+  return nullptr;
+}
+
+/// nullptr when the line was answered with an error, or must wait.
+std::shared_ptr<batch_runner::running_line>
+batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::string& text) {
+  auto line = std::make_shared<running_line>();
+  line->owner = from;
+  ++from->lines_running;
+  auto parsed = parse_batch_line(text, from->endpoint);
+  const auto refuse = [&](const api_error& error) {
+    if (may_pass(error)) {
+      --from->lines_running;
+      from->in->put_back(text);
+      wait_a_moment();
+    } else {
+      end_line(line, map_error(error).http_status, error_body(error));
+    }
+    return nullptr;
+  };
+  // The file was checked, but it may have been changed under us since.
+  if (auto* fault = std::get_if<batch_fault>(&parsed))
+    return refuse({errc::invalid_field, fault->message, fault->param});
+  auto& [custom_id, body] = std::get<batch_line>(parsed);
+  line->custom_id = std::move(custom_id);
+  if (streams(body))
+    return refuse({errc::invalid_field, "`stream` must be false or absent in a batch", "stream"});
+  const auto model = find_model(context_.engine, body);
+  if (!model.ok()) return refuse(model.code());
+  const codec_context with{model.value(), context_.options.limits, context_.engine};
+  auto made = from->endpoint == "/v1/completions" ? parse_completions(body, with)
+              : from->endpoint == "/v1/chat/completions"
+                  ? parse_chat(body, with)
+                  : parse_responses(body, with, context_.responses, from->tenant);
+  if (!made.ok()) return refuse(made.code());
+  line->made = std::move(made).value();
+  line->remaining = line->made.requests.size();
+  for (std::size_t i = line->remaining; i > 0; --i) {
+    auto& request = line->made.requests[i - 1];
+    request.tenant = from->tenant;
+    request.client_id = from->id;
+    line->to_send.push_back(i - 1);
+  }
+  lines_.push_back(line);
+  return line;
+}
+
+void batch_runner::send(const std::shared_ptr<running_line>& line) {
+  const auto index = line->to_send.back();
+  line->to_send.pop_back();
+  const auto& request = line->made.requests[index];
+  sequences_ += request.sampling.n;
+  sent_.emplace(requests_.start(request), sent_request{line, index});
+}
+
+void batch_runner::wait_a_moment() {
+  blocked_until_ = clock::now() + retry_time;
+}
+
+// --- answers -------------------------------------------------------------------------------------
+
+void batch_runner::on_events() {
+  for (auto& [key, ev] : requests_.take_events())
+    on_event(key, std::move(ev));
+  pump();
+}
+
+void batch_runner::on_event(request_table::key key, actors::event&& ev) {
+  const auto found = sent_.find(key);
+  if (found == sent_.end()) return;
+  const auto [line, index] = found->second;
+  if (ev.last || ev.error) {
+    sequences_ -= line->made.requests[index].sampling.n;
+    sent_.erase(found);
+  }
+  if (ev.error) {
+    const api_error error = from_engine(std::move(*ev.error));
+    if (may_pass(error)) {
+      line->to_send.push_back(index);
+      return wait_a_moment();
+    }
+    drop_line(line);
+    return end_line(line, map_error(error).http_status, error_body(error));
+  }
+  const bool last = ev.last;
+  line->made.encoder->on_event(index, std::move(ev), line->body);
+  if (!last || --line->remaining > 0) return;
+  line->made.encoder->on_end(line->body);
+  drop_line(line);
+  end_line(line, 200, line->body);
+}
+
+/// Takes a line out of the running ones, with what it still has in the engine.
+void batch_runner::drop_line(const std::shared_ptr<running_line>& line) {
+  std::erase_if(sent_, [&](const auto& entry) {
+    if (entry.second.line != line) return false;
+    requests_.cancel(entry.first);
+    sequences_ -= line->made.requests[entry.second.index].sampling.n;
+    return true;
+  });
+  lines_.remove(line);
+}
+
+void batch_runner::end_line(const std::shared_ptr<running_line>& line, int status,
+                            const std::string& body) {
+  const auto owner = line->owner;
+  --owner->lines_running;
+  if (owner->ended) return;
+  const bool good = status == 200;
+  if (!write(*owner, good, reply_line(line->custom_id, status, body))) return;
+  batches_.update(owner->id, [&](batch& b) { ++(good ? b.completed : b.failed); });
+  finish_if_done(owner);
+}
+
+// --- ending -------------------------------------------------------------------------------------
+
+/// Writes a line; when that fails the batch has nowhere to go and ends.
+bool batch_runner::write(active_batch& to, bool good, const std::string& text) {
+  using file = batch_output::file;
+  const auto written = to.out.write(good ? file::output : file::errors, text);
+  if (written.ok()) return true;
+  const api_error& error = written.code();
+  log::warn(to.id + ": " + error.message);
+  batches_.update(to.id, [&](batch& b) {
+    b.faults.push_back({std::string(map_error(error).code), error.message, "", 0});
+  });
+  for (const auto& line : std::list(lines_))
+    if (line->owner.get() == &to) drop_line(line);
+  close(to, batch_status::failed);
+  return false;
+}
+
+/// Cancelled, expired, or the server stops: what has not been answered is said to be so.
+void batch_runner::end_early(const std::shared_ptr<active_batch>& which, batch_status how,
+                             const batch_fault& why) {
+  std::vector<std::string> unanswered;
+  for (const auto& line : std::list(lines_)) {
+    if (line->owner != which) continue;
+    unanswered.push_back(line->custom_id);
+    drop_line(line);
+  }
+  const auto say = [&](const std::string& custom_id) {
+    if (write(*which, false, unanswered_line(custom_id, why.code, why.message)))
+      batches_.update(which->id, [](batch& b) { ++b.failed; });
+  };
+  for (const auto& id : unanswered)
+    if (!which->ended) say(id);
+  while (!which->ended) {
+    const auto text = which->in->next();
+    if (!text) break;
+    const auto parsed = parse_batch_line(*text, which->endpoint);
+    if (const auto* line = std::get_if<batch_line>(&parsed)) say(line->custom_id);
+  }
+  if (how == batch_status::failed)
+    batches_.update(which->id, [&](batch& b) { b.faults.push_back(why); });
+  if (!which->ended) close(*which, how);
+}
+
+void batch_runner::finish_if_done(const std::shared_ptr<active_batch>& which) {
+  if (which->ended || !which->read_all || which->lines_running > 0) return;
+  batches_.update(which->id, [](batch& b) { b.reach(batch_status::finalizing); });
+  close(*which, batch_status::completed);
+}
+
+/// Publishes the files; the batch is over.
+void batch_runner::close(active_batch& which, batch_status how) {
+  which.ended = true;
+  const auto publish = [&](batch_output::file file, const char* name) {
+    auto made = which.out.publish(file, which.tenant, which.id + name);
+    if (made.ok()) return std::move(made).value();
+    log::warn(which.id + ": " + made.code().message);
+    return std::string();
+  };
+  const auto output = publish(batch_output::file::output, "_output.jsonl");
+  const auto errors = publish(batch_output::file::errors, "_error.jsonl");
+  which.in.reset();
+  batches_.update(which.id, [&](batch& b) {
+    b.output_file_id = output;
+    b.error_file_id = errors;
+    b.reach(how);
+  });
+  active_.remove_if([&](const auto& one) { return one.get() == &which; });
+}
+
+// --- time ----------------------------------------------------------------------------------------
+
+void batch_runner::on_timer() {
+  const auto now = clock::now();
+  for (const auto& one : std::list(active_))
+    if (now >= one->due)
+      end_early(one, batch_status::expired,
+                {"batch_expired",
+                 "This request could not be executed before the completion window expired.", "",
+                 0});
+  pump();
+}
+
+void batch_runner::arm() {
+  auto due = clock::time_point::max();
+  for (const auto& one : active_)
+    due = std::min(due, one->due);
+  if (blocked_until_) due = std::min(due, *blocked_until_);
+  if (due == clock::time_point::max()) return;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(due - clock::now());
+  thread_.wake_after(std::max(left, std::chrono::milliseconds{0}) + std::chrono::milliseconds{1});
+}
+
+} // namespace twill::net

@@ -1,0 +1,89 @@
+// batch_runner: sends the lines of batches through the engine beside interactive requests.
+//
+// Threads: everything runs on one batch thread, reached through `post`; engine events come back to
+// it by a request_table. submit(), cancel() and stop() may be called from any thread.
+// At most batches.max_running sequences are under way, over all batches, which take turns line by
+// line; a line is in memory only from its turn to its reply. A full queue or a loading model makes
+// it wait, not fail.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "net/batch/batch_table.hpp"
+#include "net/batch/file_store.hpp"
+#include "net/context.hpp"
+#include "net/protocol/codec.hpp"
+#include "net/request_table.hpp"
+
+namespace twill::net {
+
+class batch_runner {
+public:
+  /// How the batch thread is reached.
+  struct thread_seam {
+    std::function<void(std::function<void()>)> post;
+    /// on_timer() once after this long; a later call replaces it. On the batch thread only.
+    std::function<void(std::chrono::milliseconds)> wake_after;
+  };
+
+  batch_runner(server_context& context, file_store& files, batch_table& batches,
+               thread_seam thread);
+  ~batch_runner();
+
+  void submit(const batch& what);
+  void cancel(const std::string& id);
+  /// Ends what runs; finished lines are kept in the output files.
+  void stop();
+  void on_timer();
+
+private:
+  using clock = std::chrono::steady_clock;
+  struct active_batch;
+  struct running_line;
+  struct sent_request {
+    std::shared_ptr<running_line> line;
+    std::size_t index = 0;
+  };
+
+  void validate(const batch& what);
+  void pump();
+  bool send_next();
+  std::shared_ptr<running_line> next_line();
+  std::shared_ptr<running_line> open_line(const std::shared_ptr<active_batch>& from,
+                                          const std::string& text);
+  void send(const std::shared_ptr<running_line>& line);
+  void on_events();
+  void on_event(request_table::key key, actors::event&& ev);
+  void wait_a_moment();
+
+  void end_line(const std::shared_ptr<running_line>& line, int status, const std::string& body);
+  void drop_line(const std::shared_ptr<running_line>& line);
+  bool write(active_batch& to, bool good, const std::string& text);
+  void end_early(const std::shared_ptr<active_batch>& which, batch_status how,
+                 const batch_fault& why);
+  void finish_if_done(const std::shared_ptr<active_batch>& which);
+  void close(active_batch& which, batch_status how);
+  void arm();
+
+  server_context& context_;
+  file_store& files_;
+  batch_table& batches_;
+  thread_seam thread_;
+  request_table requests_;
+  std::list<std::shared_ptr<active_batch>> active_; ///< whose turn is next comes first
+  std::list<std::shared_ptr<running_line>> lines_;
+  std::unordered_map<request_table::key, sent_request> sent_;
+  std::int32_t sequences_ = 0;
+  std::optional<clock::time_point> blocked_until_;
+  bool stopped_ = false;
+};
+
+} // namespace twill::net

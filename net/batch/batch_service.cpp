@@ -1,0 +1,104 @@
+#include "net/batch/batch_service.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "config/base/units.hpp"
+#include "net/protocol/fields.hpp"
+#include "net/protocol/json_writer.hpp"
+
+namespace twill::net {
+namespace {
+
+constexpr std::array<std::string_view, 3> endpoints{"/v1/chat/completions", "/v1/completions",
+                                                    "/v1/responses"};
+
+/// Seconds of "24h", "30m", "7d"; 0 when it is none.
+std::int64_t window_seconds(const std::string& text) {
+  std::string hours = text;
+  std::int64_t times = 1;
+  if (text.size() > 1 && text.back() == 'd') {
+    hours.back() = 'h';
+    times = 24;
+  }
+  const auto parsed = parse_duration(hours);
+  if (!parsed) return 0;
+  return std::chrono::duration_cast<std::chrono::seconds>(*parsed).count() * times;
+}
+
+constexpr std::int64_t longest_window_s = 30 * 24 * 3600;
+
+void check_metadata(fields& from) {
+  const auto* metadata = from.object("metadata");
+  if (metadata == nullptr || !from.ok()) return;
+  const auto& members = *metadata->as_object();
+  const bool good =
+      members.size() <= 16 && std::all_of(members.begin(), members.end(), [](const auto& member) {
+        const auto* text = member.second.as_string();
+        return text != nullptr && member.first.size() <= 64 && text->size() <= 512;
+      });
+  if (!good)
+    from.reject("metadata", "at most 16 strings of at most 512 bytes, names of at most 64",
+                *metadata);
+}
+
+} // namespace
+
+result<batch> batch_service::create(const value& body, const std::string& tenant) {
+  fields from(body);
+  batch made;
+  for (const auto* name : {"input_file_id", "endpoint", "completion_window"})
+    from.require(name);
+  from.read("input_file_id", made.input_file_id);
+  from.read("endpoint", made.endpoint);
+  from.read("completion_window", made.completion_window);
+  check_metadata(from);
+  if (from.ok() && std::find(endpoints.begin(), endpoints.end(), made.endpoint) == endpoints.end())
+    from.reject("endpoint", "/v1/chat/completions, /v1/completions or /v1/responses",
+                value(made.endpoint));
+  const auto window_s = window_seconds(made.completion_window);
+  if (from.ok() && (window_s < 1 || window_s > longest_window_s))
+    from.reject("completion_window", "a time such as 24h, of at most 30d",
+                value(made.completion_window));
+  if (!from.ok()) return fail(from.error());
+  const auto input = files_.find(made.input_file_id, tenant);
+  if (!input || !files_.hold(made.input_file_id))
+    return fail({errc::unknown_file,
+                 "`input_file_id` must be a file's, got " + describe(value(made.input_file_id)),
+                 "input_file_id"});
+  if (const auto* metadata = from.find("metadata")) made.metadata = *metadata;
+  made.id = make_id("batch_");
+  made.tenant = tenant;
+  made.reach(batch_status::validating);
+  made.expires_unix_s = made.reached_unix_s.front() + window_s;
+  if (!batches_.add(made)) {
+    files_.release(made.input_file_id);
+    return fail({errc::batch_limit,
+                 "batches under way must be at most " + std::to_string(batch_table::most_alive),
+                 ""});
+  }
+  runner_.submit(made);
+  return made;
+}
+
+result<batch> batch_service::cancel(const std::string& id, const std::string& tenant) {
+  const auto found = batches_.find(id, tenant);
+  if (!found)
+    return fail({errc::unknown_batch, "batch must exist, got " + describe(value(id)), ""});
+  bool too_late = false;
+  batches_.update(id, [&](batch& b) {
+    too_late = is_final(b.status);
+    if (!too_late && b.status != batch_status::cancelling) b.reach(batch_status::cancelling);
+  });
+  const auto now = batches_.find(id, tenant);
+  if (too_late || !now)
+    return fail(
+        {errc::conflict,
+         "batch must be under way to be cancelled, it is " + std::string(name_of(now->status)),
+         ""});
+  runner_.cancel(id);
+  return *now;
+}
+
+} // namespace twill::net

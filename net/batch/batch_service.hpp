@@ -1,0 +1,38 @@
+// batch_service: files and batches of one server: the store, the table, and who runs them.
+//
+// Thread safety: any thread. The batch thread that `thread` reaches must have ended, or never run
+// again, before this is destroyed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "net/batch/batch_runner.hpp"
+#include "net/batch/batch_table.hpp"
+#include "net/batch/file_store.hpp"
+
+namespace twill::net {
+
+class batch_service {
+public:
+  batch_service(server_context& context, batch_runner::thread_seam thread)
+      : files_(context.options.batches.folder, context.options.batches.max_folder_bytes),
+        runner_(context, files_, batches_, std::move(thread)) {}
+
+  file_store& files() { return files_; }
+  const batch_table& batches() const { return batches_; }
+
+  /// A body of POST /v1/batches.
+  result<batch> create(const value& body, const std::string& tenant);
+  result<batch> cancel(const std::string& id, const std::string& tenant);
+
+  void stop() { runner_.stop(); }
+  void on_timer() { runner_.on_timer(); }
+
+private:
+  file_store files_;
+  batch_table batches_;
+  batch_runner runner_;
+};
+
+} // namespace twill::net

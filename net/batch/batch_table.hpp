@@ -1,0 +1,73 @@
+// batch_table: all batches of the server, bounded in number.
+//
+// Thread safety: any thread; one mutex, short sections. Readers get copies. The oldest ended
+// batches are forgotten first; only so many may be alive.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/batch/batch.hpp"
+
+namespace twill::net {
+
+class batch_table {
+public:
+  static constexpr std::size_t most_alive = 100;
+  static constexpr std::size_t most = 1000;
+
+  /// False when too many are alive.
+  bool add(batch what) {
+    const std::lock_guard lock(mutex_);
+    const auto ended = [](const batch& one) { return is_final(one.status); };
+    const auto n_ended = static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), ended));
+    if (all_.size() - n_ended >= most_alive) return false;
+    if (all_.size() >= most) all_.erase(std::find_if(all_.begin(), all_.end(), ended));
+    all_.push_back(std::move(what));
+    return true;
+  }
+
+  std::optional<batch> find(const std::string& id, const std::string& tenant) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& one : all_)
+      if (one.id == id && one.tenant == tenant) return one;
+    return std::nullopt;
+  }
+
+  /// Of any tenant's; none when it is gone.
+  std::optional<batch_status> status_of(const std::string& id) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& one : all_)
+      if (one.id == id) return one.status;
+    return std::nullopt;
+  }
+
+  /// Oldest first.
+  std::vector<batch> list(const std::string& tenant) const {
+    const std::lock_guard lock(mutex_);
+    std::vector<batch> out;
+    for (const auto& one : all_)
+      if (one.tenant == tenant) out.push_back(one);
+    return out;
+  }
+
+  /// `change` runs under the mutex; nothing happens when the batch is gone.
+  template <class Change>
+  void update(const std::string& id, Change change) {
+    const std::lock_guard lock(mutex_);
+    for (auto& one : all_)
+      if (one.id == id) return change(one);
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::deque<batch> all_;
+};
+
+} // namespace twill::net

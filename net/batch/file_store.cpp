@@ -1,0 +1,231 @@
+#include "net/batch/file_store.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <stdexcept>
+#include <system_error>
+
+#include "net/protocol/codec.hpp"
+#include "net/protocol/json_parse.hpp"
+#include "net/protocol/json_writer.hpp"
+
+namespace twill::net {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t max_files = 10'000;
+constexpr std::int64_t max_description_bytes = 64 * 1024;
+
+std::int64_t now_unix_s() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+fs::path description_of(fs::path file) {
+  return file += ".json";
+}
+
+std::string description(const stored_file& what) {
+  std::string out;
+  json_writer json(out);
+  json.begin_object().field("filename", what.filename).field("purpose", what.purpose);
+  json.field("tenant", what.tenant).field("created_at", what.created_unix_s).end_object();
+  return out;
+}
+
+std::string text_member(const value& v, std::string_view name) {
+  const auto* member = v.find(name);
+  return member != nullptr && member->as_string() != nullptr ? *member->as_string() : std::string();
+}
+
+failure<api_error> full(const std::string& why) {
+  return fail({errc::storage_full, why, ""});
+}
+
+} // namespace
+
+file_store::file_store(std::string folder, std::int64_t max_bytes)
+    : folder_(std::move(folder)), temporary_(folder_.empty()), max_bytes_(max_bytes) {
+  if (temporary_) return;
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (!fs::is_directory(folder_, error))
+    throw std::runtime_error("`batches.folder` must be a folder, got " + folder_.string());
+  load();
+}
+
+file_store::~file_store() {
+  std::error_code ignored;
+  if (temporary_ && !folder_.empty()) fs::remove_all(folder_, ignored);
+}
+
+/// Files of earlier lives; what has no description was never published and is left alone.
+void file_store::load() {
+  std::error_code error;
+  for (const auto& found : fs::directory_iterator(folder_, error)) {
+    const auto name = found.path().filename().string();
+    if (!name.starts_with("file-") || !name.ends_with(".json")) continue;
+    stored_file what;
+    what.id = name.substr(0, name.size() - 5);
+    const auto size = fs::file_size(path_of(what.id), error);
+    if (error || found.file_size(error) > max_description_bytes) continue;
+    std::ifstream in(found.path(), std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const auto parsed = parse_json(text);
+    if (!parsed.ok()) continue;
+    what.filename = text_member(parsed.value(), "filename");
+    what.purpose = text_member(parsed.value(), "purpose");
+    what.tenant = text_member(parsed.value(), "tenant");
+    if (const auto* at = parsed.value().find("created_at");
+        at != nullptr && at->as_int() != nullptr)
+      what.created_unix_s = *at->as_int();
+    what.bytes = static_cast<std::int64_t>(size);
+    bytes_ += what.bytes;
+    files_[what.id] = {what, 0};
+  }
+}
+
+bool file_store::make_folder() {
+  if (!folder_.empty()) return true;
+  std::error_code error;
+  const auto made = fs::temp_directory_path(error) / make_id("twill-batches-");
+  if (error || !fs::create_directory(made, error)) return false;
+  fs::permissions(made, fs::perms::owner_all, error);
+  folder_ = made;
+  return true;
+}
+
+bool file_store::reserve(std::int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes_ + bytes > max_bytes_) return false;
+  bytes_ += bytes;
+  return true;
+}
+
+void file_store::give_back(std::int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  bytes_ -= bytes;
+}
+
+result<std::unique_ptr<file_store::writer>> file_store::create() {
+  const std::lock_guard lock(mutex_);
+  if (files_.size() >= max_files)
+    return fail({errc::batch_limit,
+                 "files must be at most " + std::to_string(max_files) + ": delete some", ""});
+  if (!make_folder()) return full("no temporary folder can be made");
+  const auto id = make_id("file-");
+  return std::make_unique<writer>(*this, id, path_of(id));
+}
+
+result<stored_file> file_store::put(stored_file what, std::string_view bytes) {
+  auto made = create();
+  if (!made.ok()) return fail(made.code());
+  const auto written = made.value()->append(bytes);
+  if (!written.ok()) return fail(written.code());
+  return made.value()->publish(std::move(what));
+}
+
+file_store::writer::writer(file_store& store, std::string id, fs::path path)
+    : store_(store), id_(std::move(id)), path_(std::move(path)),
+      out_(path_, std::ios::binary | std::ios::trunc) {}
+
+file_store::writer::~writer() {
+  if (published_) return;
+  out_.close();
+  std::error_code ignored;
+  fs::remove(path_, ignored);
+  fs::remove(description_of(path_), ignored);
+  store_.give_back(bytes_);
+}
+
+result<nothing> file_store::writer::append(std::string_view bytes) {
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  if (!store_.reserve(size))
+    return full("files of all batches must stay within `batches.max_folder`: delete some");
+  bytes_ += size;
+  if (!out_.write(bytes.data(), static_cast<std::streamsize>(size)).flush())
+    return full("the disk of `batches.folder` must take the file, it does not");
+  return nothing{};
+}
+
+result<stored_file> file_store::writer::publish(stored_file what) {
+  out_.close();
+  what.id = id_;
+  what.bytes = bytes_;
+  what.created_unix_s = now_unix_s();
+  std::ofstream beside(description_of(path_), std::ios::binary);
+  if (out_.fail() ||
+      !beside
+           .write(description(what).data(), static_cast<std::streamsize>(description(what).size()))
+           .flush())
+    return full("the disk of `batches.folder` must take the file, it does not");
+  published_ = true;
+  const std::lock_guard lock(store_.mutex_);
+  store_.files_[id_] = {what, 0};
+  return what;
+}
+
+std::optional<stored_file> file_store::find(const std::string& id,
+                                            const std::string& tenant) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = files_.find(id);
+  if (found == files_.end() || found->second.what.tenant != tenant) return std::nullopt;
+  return found->second.what;
+}
+
+std::vector<stored_file> file_store::list(const std::string& tenant) const {
+  std::vector<stored_file> out;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, one] : files_)
+      if (one.what.tenant == tenant) out.push_back(one.what);
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
+    return a.created_unix_s < b.created_unix_s;
+  });
+  return out;
+}
+
+std::unique_ptr<std::ifstream> file_store::open(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  if (!files_.contains(id)) return nullptr;
+  auto in = std::make_unique<std::ifstream>(path_of(id), std::ios::binary);
+  return in->is_open() ? std::move(in) : nullptr;
+}
+
+result<nothing> file_store::erase(const std::string& id, const std::string& tenant) {
+  const std::lock_guard lock(mutex_);
+  const auto found = files_.find(id);
+  if (found == files_.end() || found->second.what.tenant != tenant)
+    return fail({errc::unknown_file, "file must exist, got " + describe(value(id)), ""});
+  if (found->second.holds > 0)
+    return fail({errc::conflict, "file must not be in use by a batch, got " + id, ""});
+  std::error_code ignored;
+  fs::remove(path_of(id), ignored);
+  fs::remove(description_of(path_of(id)), ignored);
+  bytes_ -= found->second.what.bytes;
+  files_.erase(found);
+  return nothing{};
+}
+
+bool file_store::hold(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = files_.find(id);
+  if (found == files_.end()) return false;
+  ++found->second.holds;
+  return true;
+}
+
+void file_store::release(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = files_.find(id);
+  if (found != files_.end()) --found->second.holds;
+}
+
+std::int64_t file_store::held_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+} // namespace twill::net

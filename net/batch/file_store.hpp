@@ -1,0 +1,101 @@
+// file_store: uploaded and written files in one folder, bounded in bytes and number.
+//
+// Thread safety: any thread; one mutex that is not held while bytes are written. A file belongs to
+// a tenant, nobody else finds it. Without a configured folder a private temporary one is made at
+// the first file and removed with the store; a configured one is read at the start and kept. Beside
+// each file ID lies ID.json with its name, purpose and tenant.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/api_error.hpp"
+
+namespace twill::net {
+
+struct stored_file {
+  std::string id;
+  std::string tenant;
+  std::string filename;
+  std::string purpose; ///< "batch", "batch_output"
+  std::int64_t bytes = 0;
+  std::int64_t created_unix_s = 0;
+};
+
+class file_store {
+public:
+  /// Throws std::runtime_error when a configured folder cannot be used.
+  file_store(std::string folder, std::int64_t max_bytes);
+  ~file_store();
+  file_store(const file_store&) = delete;
+  file_store& operator=(const file_store&) = delete;
+
+  /// A file that grows. It can be found once published; otherwise it goes with the writer. One
+  /// thread at a time; the store must outlive it.
+  class writer {
+  public:
+    writer(file_store& store, std::string id, std::filesystem::path path);
+    ~writer();
+    writer(const writer&) = delete;
+    writer& operator=(const writer&) = delete;
+
+    /// errc::storage_full when the budget or the disk is.
+    result<nothing> append(std::string_view bytes);
+    std::int64_t bytes() const { return bytes_; }
+    result<stored_file> publish(stored_file what);
+
+  private:
+    file_store& store_;
+    std::string id_;
+    std::filesystem::path path_;
+    std::ofstream out_;
+    std::int64_t bytes_ = 0;
+    bool published_ = false;
+  };
+
+  result<std::unique_ptr<writer>> create();
+  /// A whole file at once: tenant, filename and purpose of `what` count.
+  result<stored_file> put(stored_file what, std::string_view bytes);
+
+  std::optional<stored_file> find(const std::string& id, const std::string& tenant) const;
+  /// Oldest first.
+  std::vector<stored_file> list(const std::string& tenant) const;
+  /// For reading; nullptr when it is gone.
+  std::unique_ptr<std::ifstream> open(const std::string& id) const;
+  /// errc::unknown_file, or errc::conflict while it is held.
+  result<nothing> erase(const std::string& id, const std::string& tenant);
+  /// A held file cannot be erased. False when it is gone.
+  bool hold(const std::string& id);
+  void release(const std::string& id);
+
+  std::int64_t held_bytes() const;
+
+private:
+  struct entry {
+    stored_file what;
+    std::int32_t holds = 0;
+  };
+
+  bool reserve(std::int64_t bytes);
+  void give_back(std::int64_t bytes);
+  void load();
+  std::filesystem::path path_of(const std::string& id) const { return folder_ / id; }
+  bool make_folder(); ///< with the mutex held
+
+  mutable std::mutex mutex_;
+  std::filesystem::path folder_;
+  bool temporary_;
+  const std::int64_t max_bytes_;
+  std::int64_t bytes_ = 0;
+  std::map<std::string, entry> files_;
+};
+
+} // namespace twill::net
