@@ -89,6 +89,131 @@ class Serve(unittest.TestCase):
             self.assertIn("must be > 0, got 0", done.stderr)
 
 
+class Null:
+    """The server that does no work, for the length of a test."""
+
+    def __init__(self, *flags):
+        self.process = subprocess.Popen([os.path.join(BIN, "twill-bench"), "null", "--listen", "127.0.0.1:0", *flags],
+                                        stdout=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().split()[-1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=60)
+        assert self.process.returncode == 0
+
+
+class Load(unittest.TestCase):
+    def serve(self, server, *flags, timeout=120):
+        return run("twill-bench", "serve", "--base-url", server.url, "--input-len", "5", "--output-len", "6",
+                   "--no-progress", *flags, timeout=timeout)
+
+    def test_every_backend_gets_whole_answers_from_the_null_server(self):
+        with Null("--threads", "2", "--tokens-per-write", "4") as server, scratch() as folder:
+            for backend in ("openai", "openai-chat", "llama.cpp", "tgi", "twill-stream", "responses-ws"):
+                for more in ([], ["--no-stream"]):
+                    if more and backend in ("twill-stream", "responses-ws"):
+                        continue
+                    done = self.serve(server, "--backend", backend, "--num-prompts", "20", "--max-concurrency", "4",
+                                      "--ignore-eos", "--save-result", "--result-dir", folder, "--result-filename",
+                                      "r.json", *more)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    result = json.loads((pathlib.Path(folder) / "r.json").read_text())
+                    self.assertEqual(result["completed"], 20)
+                    self.assertEqual(result["total_output_tokens"], 120)
+                    self.assertEqual(result["twill_bench"]["finish_reasons"], {"length": 20})
+            done = self.serve(server, "--backend", "twill-stream", "--connections", "3", "--num-prompts", "50",
+                              "--max-concurrency", "20")
+            self.assertIn("Successful requests:                     50", done.stdout)
+
+    def test_an_interrupted_run_keeps_and_marks_what_it_has(self):
+        with Null("--token-interval-ms", "50") as server, scratch() as folder:
+            result = pathlib.Path(folder) / "r.json"
+            bench = subprocess.Popen(
+                [os.path.join(BIN, "twill-bench"), "serve", "--base-url", server.url, "--input-len", "5",
+                 "--output-len", "100000", "--max-concurrency", "4", "--save-result", "--result-filename",
+                 str(result), "--html", str(result) + ".html"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            while "requests" not in (line := bench.stderr.readline()):
+                self.assertTrue(line)
+            bench.send_signal(signal.SIGINT)
+            out, errors = bench.communicate(timeout=120)
+            self.assertEqual(bench.returncode, 130)
+            self.assertIn("Serving Benchmark Result", out)
+            self.assertIn("interrupted", errors)
+            kept = json.loads(result.read_text())["twill_bench"]
+            self.assertTrue(kept["interrupted"])
+            self.assertEqual(kept["unfinished"], 1000)
+            self.assertIn("</html>", pathlib.Path(str(result) + ".html").read_text())
+
+    def test_a_full_disk_costs_the_file_and_not_the_table(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        with Null() as server, scratch() as folder:
+            path = pathlib.Path(folder) / "r.json"
+            path.write_text("before")
+            (pathlib.Path(folder) / "r.json.new").symlink_to("/dev/full")
+            done = self.serve(server, "--num-prompts", "3", "--save-result", "--result-filename", str(path))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("Successful requests:                     3", done.stdout)
+            self.assertIn(str(path), done.stderr)
+            self.assertEqual(path.read_text(), "before")
+
+    def test_repeats_have_intervals_and_a_duration_ends_a_run(self):
+        with Null() as server, scratch() as folder:
+            path = pathlib.Path(folder) / "r.json"
+            done = self.serve(server, "--num-prompts", "10", "--repeats", "3", "--save-result", "--result-filename",
+                              str(path))
+            self.assertIn("Over 3 repeats", done.stdout)
+            self.assertEqual(len(json.loads(path.read_text())["twill_bench"]["repeats"]["mean_ttft_ms"]["values"]), 3)
+            done = self.serve(server, "--num-prompts", "10", "--request-rate", "0.01", "--request-rate-mode",
+                              "constant", "--benchmark-duration", "0.5", "--save-result", "--result-filename", str(path))
+            kept = json.loads(path.read_text())
+            self.assertEqual(kept["completed"] + kept["twill_bench"]["unfinished"], 10)
+            self.assertIn("as asked", kept["twill_bench"]["ended_early"])
+            self.assertFalse(kept["twill_bench"]["interrupted"])
+
+    def test_flags_that_contradict_are_refused(self):
+        for flags, part in ((["--stop-over-saturation"], "needs a rate"),
+                            (["--dataset-name", "trace"], "needs --dataset-path"),
+                            (["--ramp-up-strategy", "linear"], "--ramp-up-start-rps"),
+                            (["--request-disconnect-rate", "60", "--request-cancellation-rate", "60"], "<= 100")):
+            done = run("twill-bench", "serve", *flags)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(part, done.stderr)
+
+
+class Campaign(unittest.TestCase):
+    def test_models_by_servers_are_swept_once_and_compared(self):
+        with scratch() as folder:
+            ports = [free_port(), free_port()]
+            plan = pathlib.Path(folder) / "plan.toml"
+            text = ('input_lens = [4]\noutput_lens = [2, 3]\nlatency_prompts = 2\nthroughput_prompts = 3\n'
+                    '[[model]]\nname = "m"\ntitle = "A model"\nenvironment = { GAP = "1" }\n'
+                    f'prepare = "echo $GAP >> {folder}/prepared"\n')
+            for name, port in zip(("one", "two"), ports):
+                text += (f'[[server]]\nname = "{name}"\nbase_url = "http://127.0.0.1:{port}"\nready_timeout_s = 60\n'
+                         f'command = "exec {BIN}/twill-bench null --listen 127.0.0.1:{port} --token-interval-ms $GAP"\n')
+            text += ('[[server]]\nname = "broken"\nbase_url = "http://127.0.0.1:1"\ncommand = "exit 7"\n')
+            plan.write_text(text)
+            out = pathlib.Path(folder) / "out"
+            for turn in (1, 2):
+                done = run("twill-bench", "campaign", str(plan), "--output-dir", str(out), timeout=300)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("broken ended with status 7", done.stderr)
+                self.assertEqual(done.stderr.count("measured before"), 2 * (turn - 1))
+            compared = (out / "m" / "compare.md").read_text()
+            self.assertIn("/ one", compared)
+            self.assertIn("broken", compared)
+            cells = json.loads((out / "m" / "two" / "sweep.json").read_text())["cells"]
+            self.assertEqual([cell["throughput"]["completed"] for cell in cells], [3, 3])
+            done = run("twill-bench", "campaign", str(plan), "--output-dir", str(out), "--servers", "three")
+            self.assertIn("--servers must name", done.stderr)
+
+
 class Sweep(unittest.TestCase):
     def test_an_interrupted_sweep_goes_on_where_it_was(self):
         with scratch() as folder:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/twill-bench/accuracy_command.hpp"
+#include "tools/twill-bench/campaign_command.hpp"
 #include "tools/twill-bench/compare_command.hpp"
 #include "tools/twill-bench/engine_command.hpp"
 #include "tools/twill-bench/kernels_command.hpp"
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   twill::bench::add_serve_command(app, exit_code);
+  twill::bench::add_campaign_command(app, exit_code);
   twill::bench::add_compare_command(app, exit_code);
   twill::bench::add_engine_command(app, exit_code);
   twill::bench::add_null_command(app, exit_code);

@@ -147,8 +147,8 @@ int serve(serve_arguments arguments) {
       if (options.n_warmups > 0)
         std::fprintf(stderr, "warming up with %zu requests\n", options.n_warmups);
       run.warm_up();
-      announce(run.options());
       held.emplace();
+      announce(run.options());
     }
     loads.results.push_back(run.measure());
     if (held->came_within(std::chrono::milliseconds(0)))

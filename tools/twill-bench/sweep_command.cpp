@@ -5,12 +5,10 @@
 #include <string>
 
 #include "tools/twill-bench/protocols/body.hpp"
-#include "tools/twill-bench/report/charts.hpp"
-#include "tools/twill-bench/report/html.hpp"
-#include "tools/twill-bench/report/write_file.hpp"
 #include "tools/twill-bench/serve_flags.hpp"
 #include "tools/twill-bench/sweep/runner.hpp"
 #include "tools/twill-bench/sweep/tables.hpp"
+#include "tools/twill-bench/sweep/write_sweep.hpp"
 
 namespace twill::bench {
 namespace {
@@ -79,12 +77,8 @@ int run(sweep_arguments arguments) {
   order.setup.request_extras = extras_of(order.base);
   order.state_path = arguments.folder + "/sweep.json";
   const sweep done = run_sweep(order);
-  const std::string about_png = write_charts(arguments.folder, sweep_charts(done));
-  const std::string markdown = sweep_markdown(done, "svg");
-  write_file(arguments.folder + "/sweep.md", markdown);
-  write_file(arguments.folder + "/sweep.html", sweep_page(done));
-  write_file(arguments.folder + "/sweep.csv", sweep_csv(done));
-  std::fputs(markdown.c_str(), stdout);
+  const std::string about_png = write_sweep(arguments.folder, done);
+  std::fputs(sweep_markdown(done, "svg").c_str(), stdout);
   std::fprintf(stderr, "%s\nsaved %s/sweep.{json,md,html,csv} and four charts\n", about_png.c_str(),
                arguments.folder.c_str());
   if (done.interrupted) return 130;

@@ -120,6 +120,7 @@ std::vector<double> load_run::due_times(const workload& load) const {
 
 load_result load_run::measure() {
   const workload load = prompts(options_.n_prompts, measured_prompts);
+  const bool cut = held_signals::pending() && load.prompts.size() < options_.n_prompts;
   const std::vector<double> due_s = due_times(load);
   run_guard guard(options_, due_s);
   load_result out;
@@ -128,6 +129,7 @@ load_result load_run::measure() {
     out.outcome = drive(load.prompts, due_s, &guard);
     out.server_metrics = server.finish();
   }
+  if (cut) out.outcome.records.resize(options_.n_prompts); // those not even made were not sent
   out.metrics = compute_metrics(out.outcome, options_);
   out.remarks = load.remarks;
   out.date = date_text();

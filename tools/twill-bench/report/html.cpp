@@ -123,6 +123,18 @@ std::vector<chart> serve_charts(const report_input& in) {
   return {rate, first, whole};
 }
 
+namespace {
+
+/// Millions for what the axis has no room for.
+double unit_of(const std::vector<std::pair<double, double>>& points, bool counter) {
+  double most = 0;
+  for (const auto& [at_s, value] : points)
+    most = std::max(most, std::abs(counter ? value - points.front().second : value));
+  return most >= 1e7 ? 1e6 : 1;
+}
+
+} // namespace
+
 std::vector<chart> server_charts(const scrape_log& server) {
   std::vector<chart> out;
   for (const auto& [name, series] : server) {
@@ -130,16 +142,22 @@ std::vector<chart> server_charts(const scrape_log& server) {
     const auto changed = [&](const auto& point) { return point.second != points[0].second; };
     if (!std::any_of(points.begin(), points.end(), changed)) continue;
     chart one;
-    one.title = name;
+    const std::string metric = name.substr(0, name.find('{'));
+    const bool alone = std::count_if(server.begin(), server.end(), [&](const auto& each) {
+                         return each.first.substr(0, each.first.find('{')) == metric;
+                       }) == 1;
+    one.title = alone ? metric : name; // labels only where they tell series apart
     one.x_title = "time since the start (s)";
-    one.y_title = series.counter ? "per second" : "";
-    one.series = {{name, {}}};
+    const double unit = unit_of(points, series.counter);
+    one.y_title = std::string(unit > 1 ? "millions " : "") + (series.counter ? "per second" : "");
+    one.series = {{series.counter ? "rate" : "value", {}}};
     const std::size_t step = points.size() / most_slices + 1;
     for (std::size_t i = series.counter ? step : 0; i < points.size(); i += step) {
       one.places.push_back(fixed(points[i].first, 0));
       const double span_s = series.counter ? points[i].first - points[i - step].first : 1;
       const double before = series.counter ? points[i - step].second : 0;
-      one.series[0].values.emplace_back((points[i].second - before) / std::max(1e-9, span_s));
+      one.series[0].values.emplace_back((points[i].second - before) / std::max(1e-9, span_s) /
+                                        unit);
     }
     out.push_back(std::move(one));
   }

@@ -10,7 +10,7 @@
 #include "tools/twill-bench/engine/held_signals.hpp"
 #include "tools/twill-bench/engine/load_run.hpp"
 #include "tools/twill-bench/engine/text.hpp"
-#include "tools/twill-bench/report/write_file.hpp"
+#include "tools/twill-bench/versus/server_process.hpp"
 
 namespace twill::bench {
 namespace {
@@ -19,26 +19,6 @@ using std::chrono::milliseconds;
 
 double seconds_since(clock::time_point at) {
   return std::chrono::duration<double>(clock::now() - at).count();
-}
-
-/// The URL's server and its path.
-std::pair<std::string, std::string> split_url(const std::string& url) {
-  const std::size_t host = url.find("://") == std::string::npos ? 0 : url.find("://") + 3;
-  const std::size_t path = url.find('/', host);
-  if (path == std::string::npos) return {url, "/"};
-  return {url.substr(0, path), url.substr(path)};
-}
-
-bool answers(const std::string& url, bool any_status) {
-  const auto [base, path] = split_url(url);
-  const reply got = control_client(base, {}).get(path);
-  return any_status ? got.status != 0 : got.ok();
-}
-
-/// The end of a log, for messages.
-std::string tail_of(const std::string& path) {
-  const std::string all = read_file(path);
-  return all.substr(all.size() - std::min<std::size_t>(all.size(), 1500));
 }
 
 bout bout_of(const load_result& result) {
@@ -77,12 +57,12 @@ public:
   contest_result run() {
     if (!plan_.restart)
       for (std::size_t s = 0; s < plan_.servers.size() && !out_.interrupted; ++s)
-        start_server(s);
+        begin_server(s);
     for (int round = 0; round < plan_.rounds && !out_.interrupted; ++round) {
       for (std::size_t i = 0; i < plan_.servers.size() && !out_.interrupted; ++i) {
         // Every other round runs backwards, so that a drift of the machine favours nobody.
         const std::size_t s = round % 2 == 0 ? i : plan_.servers.size() - 1 - i;
-        if (plan_.restart) start_server(s);
+        if (plan_.restart) begin_server(s);
         for (std::size_t l = 0; l < plan_.loads.size() && !out_.interrupted; ++l)
           hold(round, s, l);
         if (plan_.restart) end_server(s);
@@ -99,28 +79,14 @@ private:
     return order_.log_folder + "/" + plan_.servers[s].name + ".log";
   }
 
-  void start_server(std::size_t s) {
+  void begin_server(std::size_t s) {
     const versus_server& server = plan_.servers[s];
-    if (answers(server.ready_url, true))
-      throw std::runtime_error(server.name + ": something answers at " + server.ready_url +
-                               " already: end it, or give another port");
-    child_order how = server.order;
-    how.log_path = log_of(s);
-    running_[s] = std::make_unique<child>(how);
-    const clock::time_point begun = running_[s]->started();
-    while (!answers(server.ready_url, false)) {
-      if (!running_[s]->running())
-        throw std::runtime_error(server.name + " ended with status " +
-                                 std::to_string(running_[s]->exit_status()) +
-                                 " before it was ready; its log ends:\n" + tail_of(log_of(s)));
-      if (seconds_since(begun) > server.ready_timeout.count())
-        throw std::runtime_error(server.name + " was not ready at " + server.ready_url + " after " +
-                                 duration_text(server.ready_timeout.count()));
-      if (signals_.came_within(milliseconds(5))) {
-        out_.interrupted = true;
-        return;
-      }
+    running_[s] = start_server(server, log_of(s), signals_);
+    if (!running_[s]) {
+      out_.interrupted = true;
+      return;
     }
+    const clock::time_point begun = running_[s]->started();
     start seen;
     seen.ready_s = seconds_since(begun);
     serve_options one = server.target;

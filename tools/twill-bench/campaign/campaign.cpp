@@ -1,0 +1,165 @@
+#include "tools/twill-bench/campaign/campaign.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include "tools/twill-bench/engine/held_signals.hpp"
+#include "tools/twill-bench/protocols/body.hpp"
+#include "tools/twill-bench/report/charts.hpp"
+#include "tools/twill-bench/report/write_file.hpp"
+#include "tools/twill-bench/sweep/compare.hpp"
+#include "tools/twill-bench/sweep/file.hpp"
+#include "tools/twill-bench/sweep/reference.hpp"
+#include "tools/twill-bench/sweep/write_sweep.hpp"
+#include "tools/twill-bench/versus/server_process.hpp"
+
+namespace twill::bench {
+namespace {
+
+/// All cells of the grid have both phases, or a reason to be skipped.
+bool measured(const sweep& before, const sweep_order& grid) {
+  for (const std::int32_t input : grid.input_lengths)
+    for (const std::int32_t output : grid.output_lengths) {
+      const auto found =
+          std::find_if(before.cells.begin(), before.cells.end(), [&](const sweep_cell& cell) {
+            return cell.input_tokens == input && cell.output_tokens == output;
+          });
+      if (found == before.cells.end() || !found->done()) return false;
+      if (found->skipped.empty() &&
+          (found->latency->completed == 0 || found->throughput->completed == 0))
+        return false;
+    }
+  return true;
+}
+
+class campaign {
+public:
+  explicit campaign(const campaign_order& order) : order_(order) {}
+
+  campaign_result run() {
+    for (const campaign_model& model : order_.plan.models) {
+      for (const campaign_server& server : order_.plan.servers) {
+        if (out_.interrupted) break;
+        const auto& only = server.models;
+        if (only.empty() || std::find(only.begin(), only.end(), model.name) != only.end())
+          attempt(model, server);
+      }
+      compare(model);
+    }
+    return std::move(out_);
+  }
+
+private:
+  std::string folder_of(const campaign_model& model) const {
+    return order_.folder + "/" + model.name;
+  }
+  std::string folder_of(const campaign_model& model, const campaign_server& server) const {
+    return folder_of(model) + "/" + server.how.name;
+  }
+
+  /// A server that can't run a model must not end the others' sweeps.
+  void attempt(const campaign_model& model, const campaign_server& server) {
+    try {
+      measure(model, server);
+    } catch (const std::runtime_error& error) {
+      out_.remarks.push_back(model.name + " on " + server.how.name + ": " + error.what());
+      std::fprintf(stderr, "%s\n", out_.remarks.back().c_str());
+    }
+  }
+
+  void measure(const campaign_model& model, const campaign_server& server) {
+    const std::string folder = folder_of(model, server);
+    sweep_order order = order_for(model, server);
+    order.state_path = folder + "/sweep.json";
+    std::fprintf(stderr, "== %s on %s\n", model.name.c_str(), server.how.name.c_str());
+    if (std::filesystem::exists(order.state_path) &&
+        measured(read_sweep(read_file(order.state_path), order.state_path), order)) {
+      std::fprintf(stderr, "measured before\n");
+      return;
+    }
+    prepare(model);
+    if (out_.interrupted) return;
+    std::filesystem::create_directories(folder);
+    versus_server how = server.how;
+    how.order.environment.insert(how.order.environment.end(), model.environment.begin(),
+                                 model.environment.end());
+    const auto program = start_server(how, folder + "/server.log", signals_);
+    if (!program) {
+      out_.interrupted = true;
+      return;
+    }
+    const sweep done = run_sweep(std::move(order));
+    out_.interrupted = done.interrupted;
+    std::fprintf(stderr, "%s\n", write_sweep(folder, done).c_str());
+  }
+
+  sweep_order order_for(const campaign_model& model, const campaign_server& server) const {
+    sweep_order out = model.grid;
+    const serve_options& target = server.how.target;
+    out.base.backend = out.setup.backend = target.backend;
+    out.base.base_url = target.base_url;
+    out.base.endpoint = target.endpoint;
+    out.base.model = target.model;
+    out.base.extra_body = target.extra_body;
+    out.base.headers = target.headers;
+    out.base.connections = target.connections;
+    out.setup.seed = out.base.seed;
+    out.setup.title = model.title;
+    out.setup.server = server.title;
+    out.setup.request_extras = body_writer().sampling(out.base).finish();
+    out.show_progress = order_.show_progress;
+    return out;
+  }
+
+  void prepare(const campaign_model& model) {
+    if (model.prepare.empty()) return;
+    std::filesystem::create_directories(folder_of(model));
+    child_order how;
+    how.command = {"/bin/sh", "-c", model.prepare};
+    how.environment = model.environment;
+    how.log_path = folder_of(model) + "/prepare.log";
+    child program(how);
+    while (!program.wait_for_end(std::chrono::milliseconds(100)))
+      if (signals_.came_within(std::chrono::milliseconds(0))) {
+        out_.interrupted = true;
+        return;
+      }
+    if (program.exit_status() != 0)
+      throw std::runtime_error("prepare ended with status " +
+                               std::to_string(program.exit_status()) + ", see " + how.log_path);
+  }
+
+  void compare(const campaign_model& model) const {
+    std::vector<named_sweep> sweeps;
+    for (const campaign_server& server : order_.plan.servers) {
+      const std::string path = folder_of(model, server) + "/sweep.json";
+      if (std::filesystem::exists(path))
+        sweeps.push_back({server.how.name, read_sweep(read_file(path), path)});
+    }
+    if (sweeps.empty()) return;
+    std::vector<reference> beside;
+    for (const std::string& each : order_.plan.references)
+      beside.push_back(reference_sweep(each));
+    std::string text = compare_sweeps(sweeps, beside);
+    for (const std::string& line : out_.remarks)
+      if (line.rfind(model.name + " on ", 0) == 0) text += "\n- " + line + "\n";
+    write_file(folder_of(model) + "/compare.md", text);
+    write_charts(folder_of(model), compare_charts(sweeps));
+  }
+
+  const campaign_order& order_;
+  held_signals signals_;
+  campaign_result out_;
+};
+
+} // namespace
+
+campaign_result run_campaign(const campaign_order& order) {
+  return campaign(order).run();
+}
+
+} // namespace twill::bench

@@ -1,0 +1,28 @@
+// campaign: sweeps every model on every server of a plan, one server at a time, and puts them side
+// by side. What is measured already is not measured again, so the same command resumes it.
+//
+// Blocking, one thread. A server that does not start is told and left out. FOLDER/MODEL/SERVER
+// holds a sweep and the server's log, FOLDER/MODEL the comparison.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/twill-bench/campaign/plan.hpp"
+
+namespace twill::bench {
+
+struct campaign_order {
+  campaign_plan plan;
+  std::string folder;
+  bool show_progress = true;
+};
+
+struct campaign_result {
+  bool interrupted = false;
+  std::vector<std::string> remarks; ///< what went wrong, one line each
+};
+
+campaign_result run_campaign(const campaign_order& order);
+
+} // namespace twill::bench

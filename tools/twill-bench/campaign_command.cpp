@@ -1,0 +1,80 @@
+#include "tools/twill-bench/campaign_command.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tools/twill-bench/campaign/campaign.hpp"
+
+namespace twill::bench {
+namespace {
+
+struct campaign_arguments {
+  std::string plan_path, folder;
+  std::vector<std::string> models, servers;
+  bool tiny = false, show_progress = true;
+};
+
+/// Keeps the named ones; all when none is named.
+template <class Item, class NameOf>
+void keep_only(std::vector<Item>& items, const std::vector<std::string>& names, NameOf name_of,
+               const std::string& flag) {
+  if (names.empty()) return;
+  for (const std::string& name : names)
+    if (std::none_of(items.begin(), items.end(),
+                     [&](const Item& item) { return name_of(item) == name; }))
+      throw std::invalid_argument(flag + " must name one of the plan's, got " + name);
+  items.erase(std::remove_if(items.begin(), items.end(),
+                             [&](const Item& item) {
+                               return std::find(names.begin(), names.end(), name_of(item)) ==
+                                      names.end();
+                             }),
+              items.end());
+}
+
+int run(const campaign_arguments& arguments) {
+  campaign_order order;
+  order.plan = read_campaign(arguments.plan_path);
+  order.folder = arguments.folder;
+  order.show_progress = arguments.show_progress;
+  keep_only(
+      order.plan.models, arguments.models, [](const auto& m) { return m.name; }, "--models");
+  keep_only(
+      order.plan.servers, arguments.servers, [](const auto& s) { return s.how.name; }, "--servers");
+  if (arguments.tiny)
+    for (campaign_model& model : order.plan.models) {
+      model.grid.input_lengths = {8};
+      model.grid.output_lengths = {2, 4};
+      model.grid.setup.latency_requests = 1;
+      model.grid.setup.throughput_requests = 2;
+    }
+  const campaign_result result = run_campaign(order);
+  for (const std::string& line : result.remarks)
+    std::fprintf(stderr, "WARNING: %s\n", line.c_str());
+  std::fprintf(stderr, "results are in %s\n", order.folder.c_str());
+  if (result.interrupted) return 130;
+  return result.remarks.empty() ? 0 : 1;
+}
+
+} // namespace
+
+void add_campaign_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "campaign", "Sweeps of several models on several servers, side by side, resumable");
+  auto arguments = std::make_shared<campaign_arguments>();
+  command->add_option("plan", arguments->plan_path, "TOML file of models and servers")
+      ->required()
+      ->check(CLI::ExistingFile);
+  command->add_option("--output-dir", arguments->folder, "Folder of the results")->required();
+  command->add_option("--models", arguments->models, "Only these")->delimiter(',');
+  command->add_option("--servers", arguments->servers, "Only these")->delimiter(',');
+  command->add_flag("--try", arguments->tiny,
+                    "A grid of two tiny cells, to see whether everything starts");
+  command->add_flag("!--no-progress", arguments->show_progress, "No progress line");
+  command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
+}
+
+} // namespace twill::bench

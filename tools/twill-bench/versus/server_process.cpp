@@ -1,0 +1,61 @@
+#include "tools/twill-bench/versus/server_process.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+#include "tools/twill-bench/engine/control_client.hpp"
+#include "tools/twill-bench/engine/record.hpp"
+#include "tools/twill-bench/engine/text.hpp"
+#include "tools/twill-bench/report/write_file.hpp"
+
+namespace twill::bench {
+namespace {
+
+/// The URL's server and its path.
+std::pair<std::string, std::string> split_url(const std::string& url) {
+  const std::size_t host = url.find("://") == std::string::npos ? 0 : url.find("://") + 3;
+  const std::size_t path = url.find('/', host);
+  if (path == std::string::npos) return {url, "/"};
+  return {url.substr(0, path), url.substr(path)};
+}
+
+bool answers(const std::string& url, bool any_status) {
+  const auto [base, path] = split_url(url);
+  const reply got = control_client(base, {}).get(path);
+  return any_status ? got.status != 0 : got.ok();
+}
+
+/// The end of a log, for messages.
+std::string tail_of(const std::string& path) {
+  const std::string all = read_file(path);
+  return all.substr(all.size() - std::min<std::size_t>(all.size(), 1500));
+}
+
+} // namespace
+
+std::unique_ptr<child> start_server(const versus_server& server, const std::string& log_path,
+                                    const held_signals& signals) {
+  if (answers(server.ready_url, true))
+    throw std::runtime_error(server.name + ": something answers at " + server.ready_url +
+                             " already: end it, or give another port");
+  child_order how = server.order;
+  how.log_path = log_path;
+  auto program = std::make_unique<child>(how);
+  const clock::time_point until =
+      program->started() + std::chrono::duration_cast<clock::duration>(server.ready_timeout);
+  while (!answers(server.ready_url, false)) {
+    if (!program->running())
+      throw std::runtime_error(server.name + " ended with status " +
+                               std::to_string(program->exit_status()) +
+                               " before it was ready; its log ends:\n" + tail_of(log_path));
+    if (clock::now() > until)
+      throw std::runtime_error(server.name + " was not ready at " + server.ready_url + " after " +
+                               duration_text(server.ready_timeout.count()));
+    if (signals.came_within(std::chrono::milliseconds(5))) return nullptr;
+  }
+  return program;
+}
+
+} // namespace twill::bench
