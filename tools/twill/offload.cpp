@@ -313,8 +313,12 @@ private:
   void draw_timeline() const {
     using actors::offload_resource;
     using models::offload::lane;
+    const auto recorded = timeline_.spans();
+    double first = recorded.empty() ? 0 : recorded.front().begin_seconds; // loading is not drawn
+    for (const models::offload::span& s : recorded)
+      first = std::min(first, s.begin_seconds);
     std::vector<actors::timeline_span> spans;
-    for (const models::offload::span& s : timeline_.spans()) {
+    for (const models::offload::span& s : recorded) {
       actors::timeline_span to;
       to.resource = s.where == lane::compute          ? offload_resource::device
                     : s.where == lane::disk_read      ? offload_resource::disk_read
@@ -322,8 +326,8 @@ private:
                     : s.where == lane::host_to_device ? offload_resource::h2d
                                                       : offload_resource::d2h;
       to.at = {0, s.unit, s.micro_batch};
-      to.start_s = s.begin_seconds;
-      to.end_s = s.end_seconds;
+      to.start_s = s.begin_seconds - first;
+      to.end_s = s.end_seconds - first;
       spans.push_back(to);
     }
     timeline_picture picture;
