@@ -1,11 +1,14 @@
-# twill_add_component(NAME SOURCES a.cpp ... PUBLIC lib ... PRIVATE lib ...)
+# twill_add_component(NAME SOURCES a.cpp ... PUBLIC lib ... PRIVATE lib ... [PRECOMPILE header ...])
 #   One static library per folder. PUBLIC and PRIVATE state the dependency table of the design, so a
 #   third party's include path reaches only its owner.
 function(twill_add_component NAME)
-  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE;PRECOMPILE" ${ARGN})
   add_library(twill_${NAME} STATIC ${ARG_SOURCES})
   add_library(twill::${NAME} ALIAS twill_${NAME})
   target_link_libraries(twill_${NAME} PUBLIC twill_flags ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
+  if(ARG_PRECOMPILE)
+    twill_precompile(twill_${NAME} ${ARG_PRECOMPILE})
+  endif()
 endfunction()
 
 # twill_add_test(NAME SOURCES a_test.cpp ... LIBS lib ... [LABELS fast])
@@ -16,6 +19,11 @@ function(twill_add_test NAME)
   target_link_libraries(test_${NAME} PRIVATE twill_flags twill_catch ${ARG_LIBS})
   target_compile_definitions(test_${NAME} PRIVATE
     TWILL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TWILL_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden")
+  # Oracles in tests need some speed, not the last of it, and -O3 costs half as much again to compile.
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(test_${NAME} PRIVATE -O1)
+  endif()
+  twill_precompile(test_${NAME} "${PROJECT_SOURCE_DIR}/tests/catch.hpp")
   add_test(NAME ${NAME} COMMAND test_${NAME})
   set_tests_properties(${NAME} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
 endfunction()
