@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/detail/executor_failure.hpp"
 #include "actors/device_sampler.hpp"
 #include "actors/offload/choose_offload.hpp"
 #include "actors/policy/kv_size.hpp"
@@ -21,11 +22,6 @@ namespace twill::actors {
 namespace {
 
 using shared_model = std::shared_ptr<const models::model>;
-
-template <class E>
-failure<errc> startup_failure(const failure<E>& f) {
-  return {errc::executor_failed, f.detail};
-}
 
 /// Activations and logits, and a little for everything small.
 std::int64_t work_bytes(const models::model& m, const models::decoder_options& o) {
@@ -52,27 +48,27 @@ public:
   result<runner_info> load() override {
     if (!*kept_) {
       auto opened = models::open_model(options_.model.path, options_.model.chat_template);
-      if (!opened.ok()) return startup_failure(opened.error());
+      if (!opened.ok()) return executor_failure(opened.error());
       *kept_ = std::move(opened).value();
     }
     const models::model& model = **kept_;
     auto device = gpu::device::open(
         {options_.device.kind, options_.device.threads, options_.device.memory_bytes});
-    if (!device.ok()) return startup_failure(device.error());
+    if (!device.ok()) return executor_failure(device.error());
     device_ = std::move(device).value();
     auto choice = models::resolve_compute(options_.model.compute, options_.kv.type, *model.weights,
                                           device_->info());
-    if (!choice.ok()) return startup_failure(choice.error());
+    if (!choice.ok()) return executor_failure(choice.error());
     runner_info info = describe(model);
     const auto o = decoder_options(model, choice.value(), info);
     if (!o.ok()) return o.error();
     auto decoder =
         models::decoder::load(*device_, model.spec, *model.weights, o.value(), packed_share(model));
-    if (!decoder.ok()) return startup_failure(decoder.error());
+    if (!decoder.ok()) return executor_failure(decoder.error());
     decoder_ = std::move(decoder).value();
     auto sampler =
         device_sampler::create(*device_, o.value().max_logit_rows, options_.limits.max_logprobs);
-    if (!sampler.ok()) return startup_failure(sampler.error());
+    if (!sampler.ok()) return executor_failure(sampler.error());
     sampler_.emplace(std::move(sampler).value());
     info.n_blocks = o.value().n_blocks;
     info.memory_used_bytes = device_->memory_used();
@@ -93,14 +89,14 @@ public:
     step.logit_rows = batch.logit_rows;
     step.prompt_lengths = batch.prompt_lengths;
     const auto passed = decoder_->forward(step);
-    if (!passed.ok()) return startup_failure(passed.error());
+    if (!passed.ok()) return executor_failure(passed.error());
     const gpu::tensor_ref logits = passed.value();
     if (batch.draws.empty()) {
       device_->fence(); // a step's end is its end: time and failures belong to it
       return nothing{};
     }
     if (auto drawn = sampler_->draw(*device_, logits, batch.draws, out); !drawn.ok())
-      return startup_failure(drawn.error());
+      return executor_failure(drawn.error());
     return nothing{};
   }
 

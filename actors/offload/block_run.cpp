@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/detail/executor_failure.hpp"
 #include "actors/offload/block_batch.hpp"
 #include "actors/offload/block_walk.hpp"
 #include "actors/offload/fused_run.hpp"
@@ -18,11 +19,6 @@ namespace twill::actors {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-template <class E>
-failure<errc> run_failure(const failure<E>& f) {
-  return {errc::executor_failed, f.detail};
-}
 
 /// A forward step of some of a micro-batch's rows, with activations of its own.
 struct piece {
@@ -99,13 +95,13 @@ private:
 
 result<nothing> square_walk::prepare(const block_needs& needs) {
   auto draw = greedy_draw::create(dev_, loaded_.max_logit_rows);
-  if (!draw.ok()) return run_failure(draw.error());
+  if (!draw.ok()) return executor_failure(draw.error());
   draw_.emplace(std::move(draw).value());
   const auto make = [&](std::int32_t n, std::int32_t rows,
                         std::vector<std::unique_ptr<models::micro_batch>>& to) -> result<nothing> {
     for (std::int32_t i = 0; i < n; ++i) {
       auto made = decoder_.make_micro_batch(rows, options_.batch_size);
-      if (!made.ok()) return run_failure(made.error());
+      if (!made.ok()) return executor_failure(made.error());
       to.push_back(std::move(made).value());
     }
     return nothing{};
@@ -117,7 +113,7 @@ result<nothing> square_walk::prepare(const block_needs& needs) {
     free_places_.push_back(i);
   if (options_.kv.device < 100) {
     auto stream = models::offload::kv_stream::create(dev_, kv, loaded_.offload);
-    if (!stream.ok()) return run_failure(stream.error());
+    if (!stream.ok()) return executor_failure(stream.error());
     kv_ = std::move(stream).value();
     kv_->record_to(options_.timeline);
     kv_buffers_ = kv.buffers;
@@ -160,7 +156,7 @@ result<nothing> square_walk::run_pieces(member& m, std::int32_t layer) {
     return nothing{};
   }
   auto staged = kv_->acquire(layer, m.place, m.used);
-  if (!staged.ok()) return run_failure(staged.error());
+  if (!staged.ok()) return executor_failure(staged.error());
   load_ahead_of(position_, layer);
   for (piece& p : m.pieces)
     decoder_.run_layer(*p.at, layer, &staged.value());
@@ -227,14 +223,14 @@ result<nothing> square_walk::begin(member& m, std::int32_t batch, std::int32_t t
   if (auto built = build_pieces(m); !built.ok()) return built;
   for (piece& p : m.pieces)
     if (auto begun = decoder_.begin(*p.at, p.step.input()); !begun.ok())
-      return run_failure(begun.error());
+      return executor_failure(begun.error());
   return nothing{};
 }
 
 result<nothing> square_walk::enter(std::int32_t layer) {
   if (layer == layer_) return nothing{};
   leave();
-  if (auto there = decoder_.enter_layer(layer); !there.ok()) return run_failure(there.error());
+  if (auto there = decoder_.enter_layer(layer); !there.ok()) return executor_failure(there.error());
   layer_ = layer;
   return nothing{};
 }
@@ -269,7 +265,7 @@ result<nothing> square_walk::score_group(std::span<const piece* const> group) {
     batches.push_back(p->at);
   const models::offload::span_clock began(options_.timeline);
   auto logits = decoder_.score(batches);
-  if (!logits.ok()) return run_failure(logits.error());
+  if (!logits.ok()) return executor_failure(logits.error());
   if (logits.value().rows() == 0) return nothing{};
   const auto& tokens = draw_->tokens(dev_, logits.value());
   began.end(models::offload::lane::compute, decoder_.spec().n_layers, -1);

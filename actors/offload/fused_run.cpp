@@ -6,6 +6,7 @@
 #include <list>
 #include <utility>
 
+#include "actors/detail/executor_failure.hpp"
 #include "actors/offload/block_batch.hpp"
 #include "actors/offload/greedy_draw.hpp"
 
@@ -13,11 +14,6 @@ namespace twill::actors {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-template <class E>
-failure<errc> run_failure(const failure<E>& f) {
-  return {errc::executor_failed, f.detail};
-}
 
 class fused_walk {
 public:
@@ -36,7 +32,7 @@ public:
 
   result<block_report> run(gpu::device& dev, models::decoder& decoder) {
     auto draw = greedy_draw::create(dev, loaded_.max_logit_rows);
-    if (!draw.ok()) return run_failure(draw.error());
+    if (!draw.ok()) return executor_failure(draw.error());
     while (!waiting_.empty() || !running_.empty()) {
       if (report_.stopped = options_.stop && options_.stop(); report_.stopped) break;
       const auto began = clock::now();
@@ -44,7 +40,7 @@ public:
       if (!step.ok()) return ended_by(step.error());
       const models::offload::span_clock compute(options_.timeline);
       auto logits = decoder.forward(step.value().input());
-      if (!logits.ok()) return ended_by(run_failure(logits.error()));
+      if (!logits.ok()) return ended_by(executor_failure(logits.error()));
       if (logits.value().rows() > 0)
         take(step.value(), draw.value().tokens(dev, logits.value()));
       else

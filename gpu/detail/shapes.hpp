@@ -23,6 +23,7 @@ inline kv_layer checked_kv(kv_layer kv) {
   TWILL_ASSERT(kv.type == dtype::f32 || kv.type == dtype::f16 || kv.type == dtype::bf16 ||
                    kv.type == dtype::i8,
                "KV must be f32, f16, bf16 or i8");
+  TWILL_ASSERT(kv.head_dim > 0 && kv.head_dim <= max_head_dim, "KV's head_dim must be 1 to 256");
   TWILL_ASSERT(kv.type != dtype::i8 || (kv.key_scales != nullptr && kv.value_scales != nullptr),
                "i8 KV needs key_scales and value_scales");
   const std::int64_t scales = std::int64_t{kv.n_kv_heads} * kv.block_tokens;

@@ -11,6 +11,8 @@ namespace twill::gpu {
 
 namespace {
 
+static_assert(host::attention_max_dim == max_head_dim); // its header knows no other of ours
+
 /// Work item = (row, KV head, part of its heads, chunk). Rows are taken in tiles of one sequence;
 /// the item of a tile's first row does them all, the items of the other rows have nothing to do.
 struct host_items {
@@ -126,8 +128,6 @@ void attention(device& dev, const ragged_batch& batch, const attention_args& giv
   const kv_layer& kv = args.kv;
   TWILL_ASSERT(kv.n_kv_heads > 0 && args.n_heads > 0 && args.n_heads % kv.n_kv_heads == 0,
                "attention: n_heads must be a multiple of n_kv_heads");
-  TWILL_ASSERT(kv.head_dim > 0 && kv.head_dim <= host::attention_max_dim,
-               "attention: head_dim must be 1 to 256");
   for (const tensor_ref* t : {&args.q, &args.out})
     TWILL_ASSERT(t->rank == 2 && t->type == dtype::f32 && t->shape[0] == batch.n_tokens &&
                      t->shape[1] == std::int64_t{args.n_heads} * kv.head_dim,

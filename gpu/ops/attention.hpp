@@ -12,6 +12,8 @@
 
 namespace twill::gpu {
 
+inline constexpr std::int32_t max_head_dim = 256;
+
 /// One layer's KV arena. i8 KV has one scale per head and token: value = scale * code, with scale
 /// the largest magnitude / 127, and codes rounded to nearest even.
 struct kv_layer {
@@ -21,7 +23,7 @@ struct kv_layer {
   std::int32_t n_blocks = 0;
   std::int32_t n_kv_heads = 0;
   std::int32_t block_tokens = 0;
-  std::int32_t head_dim = 0;
+  std::int32_t head_dim = 0;     ///< at most max_head_dim
   float* key_scales = nullptr;   // (n_blocks, n_kv_heads, block_tokens), i8 only
   float* value_scales = nullptr; // same
   /// Elements from one block's keys to the next one's, and its values; 0: they follow each other.

@@ -9,8 +9,6 @@ namespace twill::gpu {
 
 namespace {
 
-constexpr int max_head_dim = 256;
-
 struct angle_item {
   const std::int32_t* positions;
   const float* inv_freq;
@@ -148,7 +146,6 @@ void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_arg
                        "rope_and_store: k must be (n_tokens, n_kv_heads * head_dim) f32");
   detail::check_matrix(args.v, batch.n_tokens, kv_cols,
                        "rope_and_store: v must be (n_tokens, n_kv_heads * head_dim) f32");
-  TWILL_ASSERT(kv.head_dim <= max_head_dim, "rope_and_store: head_dim must be at most 256");
   TWILL_ASSERT(args.log_n_length == 0 || args.log_n_length > 1,
                "rope_and_store: log_n_length must be 0 or above 1");
   const bool rotates = args.rope != rope_kind::none;

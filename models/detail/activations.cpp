@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "models/detail/gpu_error.hpp"
+#include "models/detail/float_arrays.hpp"
 
 namespace twill::models {
 
@@ -13,24 +13,15 @@ result<activations> activations::create(gpu::device& dev, const model_spec& spec
   if (!step.ok()) return step.error();
   a.step = std::move(step).value();
   const std::int64_t n = limits.tokens, r = limits.logit_rows;
-  struct part {
-    float** at;
-    std::int64_t rows;
-    std::int64_t cols;
-    const char* label;
-  };
-  const part parts[] = {
+  const float_array arrays[] = {
       {&a.hidden, n, spec.hidden_size, "activations: hidden states"},
       {&a.cos, n, spec.rope.rotary_dim / 2, "activations: cosines"},
       {&a.sin, n, spec.rope.rotary_dim / 2, "activations: sines"},
       {&a.last_hidden, r, spec.hidden_size, "activations: last hidden states"},
   };
-  for (const part& p : parts) {
-    auto memory = dev.allocate(static_cast<std::size_t>(p.rows * p.cols) * sizeof(float), p.label);
-    if (!memory.ok()) return from_gpu(memory.error());
-    *p.at = static_cast<float*>(memory.value().data());
-    a.memory.push_back(std::move(memory).value());
-  }
+  auto memory = allocate_arrays(dev, arrays);
+  if (!memory.ok()) return memory.error();
+  a.memory = std::move(memory).value();
   return a;
 }
 

@@ -111,8 +111,6 @@ result<nothing> row_table::fetch(std::span<const std::int64_t> blocks) {
       const std::lock_guard lock(mutex);
       if (!why) why = got.error();
     });
-  bytes_read_ += static_cast<std::int64_t>(blocks.size()) *
-                 (layout_.code_block_bytes + layout_.scale_block_bytes);
   pool_.run_all(std::move(tasks));
   if (why) return *why;
   return nothing{};

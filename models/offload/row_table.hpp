@@ -35,8 +35,6 @@ public:
   /// Rows `ids`, each within the table, as f32; at most `most_rows`. // out: (ids, cols)
   result<nothing> rows(gpu::device& dev, std::span<const std::int32_t> ids, gpu::tensor_ref out);
 
-  std::int64_t bytes_read() const { return bytes_read_; }
-
 private:
   row_table(const weight_homes& homes, io_pool& pool, std::span<const table_part> parts)
       : homes_(homes), pool_(pool), parts_(parts) {}
@@ -60,7 +58,6 @@ private:
   gpu::marker last_use_;
   std::vector<std::int32_t> wanted_; ///< ids as the table at hand numbers them, -1: not in it
   bool first_ = true;
-  std::int64_t bytes_read_ = 0;
 };
 
 } // namespace twill::models::offload

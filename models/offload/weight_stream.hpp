@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "gpu/device.hpp"
@@ -50,7 +49,6 @@ public:
   tier_bytes homes_bytes() const { return homes_->bytes(); }
   std::int64_t ring_bytes() const { return ring_bytes_; }
   ring_stats stats() const { return ring_ ? ring_->stats() : ring_stats{}; }
-  std::string describe_store() const { return store_ ? store_->describe() : std::string(); }
   void record_to(timeline* t) {
     if (ring_) ring_->record_to(t);
   }

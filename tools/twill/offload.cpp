@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -14,7 +13,7 @@
 #include "actors/offload/block_memory.hpp"
 #include "actors/offload/block_run.hpp"
 #include "actors/offload/choose_offload.hpp"
-#include "actors/policy/offload_planner.hpp"
+#include "actors/policy/offload_sizes.hpp"
 #include "actors/policy/timeline.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
@@ -27,41 +26,15 @@
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
 #include "tools/twill/interrupt.hpp"
+#include "tools/twill/must.hpp"
 #include "tools/twill/offload_flags.hpp"
-#include "tools/twill/offload_machine.hpp"
+#include "tools/twill/offload_plan.hpp"
 #include "tools/twill/offload_prompts.hpp"
 #include "tools/twill/offload_report.hpp"
 #include "tools/twill/timeline_svg.hpp"
 
 namespace twill::tools {
 namespace {
-
-template <class T>
-T must(T result) {
-  if (!result.ok()) throw client_error(result.detail());
-  return result;
-}
-
-/// Of dense 16-bit weights FlexGen's own count; of others what they take packed.
-actors::offload_model shape_of(const models::model_spec& s, gpu::dtype kv_type,
-                               const actors::packed_sizes& packed) {
-  actors::offload_model m;
-  m.n_layers = s.n_layers;
-  m.hidden_size = s.hidden_size;
-  m.q_size = static_cast<std::int32_t>(s.q_size());
-  m.kv_size = static_cast<std::int32_t>(s.kv_size());
-  m.mlp_size = s.mlp_size;
-  m.vocab_size = s.vocab_size;
-  m.gated_mlp = s.gated_mlp;
-  m.biases = s.mlp_bias != models::bias_rule::none;
-  m.kv_bytes_per_value = static_cast<double>(gpu::size_of(kv_type));
-  const double shaped = actors::layer_weight_bytes(m) * s.n_layers;
-  if (std::abs(static_cast<double>(packed.layers) / shaped - 1) > 0.02) {
-    m.layer_bytes = static_cast<double>(packed.layers) / s.n_layers;
-    m.outer_bytes = static_cast<double>(packed.tables + packed.small);
-  }
-  return m;
-}
 
 /// One run of `twill offload`, from model to report.
 class offload_command {
@@ -79,7 +52,10 @@ public:
     device_ = std::move(must(gpu::device::open({options_.device.kind, options_.device.threads,
                                                 options_.device.memory_bytes}))
                             .value());
-    if (flags_.plan || flags_.plan_only) plan();
+    if (flags_.plan || flags_.plan_only) {
+      flags_ = planned(flags_, *device_, model_->spec, *weights_, options_);
+      options_ = options_of(flags_);
+    }
     if (flags_.plan_only) return status_ok;
     read_prompts_of_flags();
     describe_run();
@@ -90,69 +66,6 @@ public:
   }
 
 private:
-  /// Chooses what the user left open, prints it, and takes it over.
-  void plan() {
-    const auto types = must(models::resolve_compute(options_.model.compute, options_.kv.type,
-                                                    *weights_, device_->info()))
-                           .value();
-    const auto packed = actors::packed_sizes_of(model_->spec, *weights_);
-    actors::plan_request request;
-    request.model = shape_of(model_->spec, types.kv_type, packed);
-    request.machine = measure_machine(*device_, model_->spec, types, options_);
-    request.work.prompt_len = flags_.prompt_len;
-    request.work.gen_len = flags_.gen_len;
-    request.block_tokens = options_.kv.block_tokens;
-    request.ring_layers = options_.offload.ring_layers;
-    request.ring_squares = models::offload::kv_stream_options{}.buffers;
-    request.outer_resident = false;
-    request.host_attention = false;
-    request.hidden = actors::tier_split{};
-    if (flags_.fixed_batch) request.batch_size = flags_.gpu_batch_size;
-    if (flags_.fixed_batches) request.n_batches = flags_.num_gpu_batches;
-    if (flags_.fixed_order) request.order = actors::search_order_named(flags_.search_order);
-    if (flags_.fixed_percent) {
-      request.weights = actors::tier_split{flags_.percent[0] / 100.0, flags_.percent[1] / 100.0};
-      request.kv = actors::tier_split{flags_.percent[2] / 100.0, flags_.percent[3] / 100.0};
-    }
-    const auto found = must(actors::make_plan(request)).value();
-    print(request, found);
-    const auto percent = [](double share) { return static_cast<std::int32_t>(100 * share + 1e-6); };
-    flags_.gpu_batch_size = found.policy.batch_size;
-    flags_.num_gpu_batches = found.policy.n_batches;
-    flags_.search_order = name_of(found.policy.order);
-    flags_.stagger = found.policy.stagger;
-    flags_.percent = {percent(found.policy.weights.device),
-                      percent(found.policy.weights.host),
-                      percent(found.policy.kv.device),
-                      percent(found.policy.kv.host),
-                      100,
-                      0};
-    options_ = options_of(flags_);
-  }
-
-  static void print(const actors::plan_request& request, const actors::offload_plan& found) {
-    const auto& on = request.machine;
-    const auto& p = found.policy;
-    std::printf(
-        "measured: %.0f Gflop/s, memory %.1f GB/s, to device %.1f GB/s, disk %.2f GB/s read, "
-        "%.2f GB/s written\n",
-        on.device_flops / 1e9, on.device_bytes_per_s / 1e9, on.h2d_bytes_per_s / 1e9,
-        on.disk_read_bytes_per_s / 1e9, on.disk_write_bytes_per_s / 1e9);
-    std::printf("plan: --search-order %s --gpu-batch-size %d --num-gpu-batches %d --percent %.0f "
-                "%.0f %.0f %.0f 100 0 (%ld policies tried)\n",
-                name_of(p.order), p.batch_size, p.n_batches, 100 * p.weights.device,
-                100 * p.weights.host, 100 * p.kv.device, 100 * p.kv.host,
-                static_cast<long>(found.n_tried));
-    std::printf("projected: %.1f token/s, prefill %.2f s, decode %.2f s, bound by %s\n",
-                found.estimate.tokens_per_s, found.estimate.prefill_s, found.estimate.decode_s,
-                name_of(found.estimate.busy.busiest()));
-    const auto peak = found.memory.peak();
-    std::printf("projected memory: device %s, host %s, disk %s\n",
-                actors::gb_text(peak.device).c_str(), actors::gb_text(peak.host).c_str(),
-                actors::gb_text(peak.disk).c_str());
-    std::fflush(stdout);
-  }
-
   void read_prompts_of_flags() {
     const std::int32_t new_tokens = flags_.cut_gen_len > 0 ? flags_.cut_gen_len : flags_.gen_len;
     prompts_ = flags_.prompts.empty()
@@ -209,8 +122,9 @@ private:
 
   void print_plan() {
     const auto prompt_len = static_cast<std::int32_t>(prompts_.front().ids.size());
-    sizes_ = actors::sizes_of(shape_of(model_->spec, decoding_.kv_type, room_.weights), prompt_len,
-                              flags_.gen_len, static_cast<std::int64_t>(prompts_.size()));
+    sizes_ =
+        actors::sizes_of(offload_shape(model_->spec, decoding_.kv_type, room_.weights), prompt_len,
+                         flags_.gen_len, static_cast<std::int64_t>(prompts_.size()));
     std::printf("%s\n", actors::text_of(sizes_).c_str());
     if (flags_.verbose < 1) return;
     std::printf("%s, %s compute, %s KV, %d threads, %zu prompts as %d x %d, %s\n",

@@ -14,18 +14,13 @@
 #include "models/offload/io_pool.hpp"
 #include "tools/common/http_client.hpp"
 #include "tools/twill/measure.hpp"
+#include "tools/twill/must.hpp"
 
 namespace twill::tools {
 namespace {
 
 using clock = std::chrono::steady_clock;
 namespace offload = models::offload;
-
-template <class T>
-T must(T result) {
-  if (!result.ok()) throw client_error(result.detail());
-  return result;
-}
 
 double seconds_of(const std::function<void()>& work) {
   const auto began = clock::now();

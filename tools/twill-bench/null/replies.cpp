@@ -108,10 +108,6 @@ std::string_view first_of(std::string_view body, std::initializer_list<const cha
 
 } // namespace
 
-bool is_websocket_route(std::string_view target) {
-  return target == "/v1/stream" || target == "/v1/responses";
-}
-
 bool known_null_route(std::string_view target) {
   return target == "/v1/completions" || target == "/v1/chat/completions" ||
          target == "/completion" || target == "/generate" || target == "/generate_stream";

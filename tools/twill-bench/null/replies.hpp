@@ -28,6 +28,5 @@ struct null_replies {
 null_replies null_replies_for(std::string_view target, const null_request& request);
 
 bool known_null_route(std::string_view target);
-bool is_websocket_route(std::string_view target);
 
 } // namespace twill::bench

@@ -1,0 +1,16 @@
+// must: a result or a client_error with its words, for commands that end at the first failure.
+#pragma once
+
+#include <utility>
+
+#include "tools/common/http_client.hpp"
+
+namespace twill::tools {
+
+template <class T>
+T must(T result) {
+  if (!result.ok()) throw client_error(result.detail());
+  return result;
+}
+
+} // namespace twill::tools

@@ -1,0 +1,103 @@
+#include "tools/twill/offload_plan.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "actors/policy/offload_planner.hpp"
+#include "actors/policy/offload_sizes.hpp"
+#include "models/compute.hpp"
+#include "models/offload/kv_stream.hpp"
+#include "tools/twill/must.hpp"
+#include "tools/twill/offload_machine.hpp"
+
+namespace twill::tools {
+
+namespace {
+
+void print(const actors::plan_request& request, const actors::offload_plan& found) {
+  const auto& on = request.machine;
+  const auto& p = found.policy;
+  std::printf(
+      "measured: %.0f Gflop/s, memory %.1f GB/s, to device %.1f GB/s, disk %.2f GB/s read, "
+      "%.2f GB/s written\n",
+      on.device_flops / 1e9, on.device_bytes_per_s / 1e9, on.h2d_bytes_per_s / 1e9,
+      on.disk_read_bytes_per_s / 1e9, on.disk_write_bytes_per_s / 1e9);
+  std::printf("plan: --search-order %s --gpu-batch-size %d --num-gpu-batches %d --percent %.0f "
+              "%.0f %.0f %.0f 100 0 (%ld policies tried)\n",
+              name_of(p.order), p.batch_size, p.n_batches, 100 * p.weights.device,
+              100 * p.weights.host, 100 * p.kv.device, 100 * p.kv.host,
+              static_cast<long>(found.n_tried));
+  std::printf("projected: %.1f token/s, prefill %.2f s, decode %.2f s, bound by %s\n",
+              found.estimate.tokens_per_s, found.estimate.prefill_s, found.estimate.decode_s,
+              name_of(found.estimate.busy.busiest()));
+  const auto peak = found.memory.peak();
+  std::printf("projected memory: device %s, host %s, disk %s\n",
+              actors::gb_text(peak.device).c_str(), actors::gb_text(peak.host).c_str(),
+              actors::gb_text(peak.disk).c_str());
+  std::fflush(stdout);
+}
+
+} // namespace
+
+actors::offload_model offload_shape(const models::model_spec& s, gpu::dtype kv_type,
+                               const actors::packed_sizes& packed) {
+  actors::offload_model m;
+  m.n_layers = s.n_layers;
+  m.hidden_size = s.hidden_size;
+  m.q_size = static_cast<std::int32_t>(s.q_size());
+  m.kv_size = static_cast<std::int32_t>(s.kv_size());
+  m.mlp_size = s.mlp_size;
+  m.vocab_size = s.vocab_size;
+  m.gated_mlp = s.gated_mlp;
+  m.biases = s.mlp_bias != models::bias_rule::none;
+  m.kv_bytes_per_value = static_cast<double>(gpu::size_of(kv_type));
+  const double shaped = actors::layer_weight_bytes(m) * s.n_layers;
+  if (std::abs(static_cast<double>(packed.layers) / shaped - 1) > 0.02) {
+    m.layer_bytes = static_cast<double>(packed.layers) / s.n_layers;
+    m.outer_bytes = static_cast<double>(packed.tables + packed.small);
+  }
+  return m;
+}
+
+offload_flags planned(offload_flags flags, gpu::device& dev, const models::model_spec& spec,
+                      const models::checkpoint& weights, const config::options& options) {
+  const auto types = must(models::resolve_compute(options.model.compute, options.kv.type,
+                                                  weights, dev.info()))
+                         .value();
+  const auto packed = actors::packed_sizes_of(spec, weights);
+  actors::plan_request request;
+  request.model = offload_shape(spec, types.kv_type, packed);
+  request.machine = measure_machine(dev, spec, types, options);
+  request.work.prompt_len = flags.prompt_len;
+  request.work.gen_len = flags.gen_len;
+  request.block_tokens = options.kv.block_tokens;
+  request.ring_layers = options.offload.ring_layers;
+  request.ring_squares = models::offload::kv_stream_options{}.buffers;
+  request.outer_resident = false;
+  request.host_attention = false;
+  request.hidden = actors::tier_split{};
+  if (flags.fixed_batch) request.batch_size = flags.gpu_batch_size;
+  if (flags.fixed_batches) request.n_batches = flags.num_gpu_batches;
+  if (flags.fixed_order) request.order = actors::search_order_named(flags.search_order);
+  if (flags.fixed_percent) {
+    request.weights = actors::tier_split{flags.percent[0] / 100.0, flags.percent[1] / 100.0};
+    request.kv = actors::tier_split{flags.percent[2] / 100.0, flags.percent[3] / 100.0};
+  }
+  const auto found = must(actors::make_plan(request)).value();
+  print(request, found);
+  const auto percent = [](double share) { return static_cast<std::int32_t>(100 * share + 1e-6); };
+  flags.gpu_batch_size = found.policy.batch_size;
+  flags.num_gpu_batches = found.policy.n_batches;
+  flags.search_order = name_of(found.policy.order);
+  flags.stagger = found.policy.stagger;
+  flags.percent = {percent(found.policy.weights.device),
+                    percent(found.policy.weights.host),
+                    percent(found.policy.kv.device),
+                    percent(found.policy.kv.host),
+                    100,
+                    0};
+  return flags;
+}
+
+} // namespace twill::tools
