@@ -1,4 +1,5 @@
-// What another folder's failure is to the engine: one of the executor, in that folder's words. Pure.
+// What another folder's failure is to the engine: one of the executor, in that folder's words.
+// Pure.
 #pragma once
 
 #include "actors/port/engine_port.hpp"

@@ -26,6 +26,10 @@ inline constexpr std::int64_t activation_group = 32;
 /// product of digits nearer to saturation than int8's.
 inline constexpr std::int32_t high_digit_bits = 7;
 inline constexpr std::int32_t high_digit = 1 << high_digit_bits;
+/// int8x2: low digits count in groups of activations that a few values dominate, those whose high
+/// digits' mean magnitude is below 22 of 127: their scale leaves too little of the other values.
+/// Elsewhere they are zero, and their products skipped.
+inline constexpr std::int32_t dominated = 22 * activation_group;
 
 struct packed_view {
   weight_kind kind = weight_kind::f32;

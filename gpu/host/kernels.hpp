@@ -20,7 +20,8 @@ struct quantised_rows {
   std::uint32_t* terms = nullptr; // (m, segments) float or int32
   std::int64_t values_stride = 0;
   std::int64_t segments = 0;
-  std::int64_t low_digits = 0; ///< int8x2: where a row's low digits are, else 0
+  std::int64_t low_digits = 0;  ///< int8x2: where a row's low digits are, else 0
+  std::uint8_t* fine = nullptr; // int8x2: (m, segments) 1 where low digits count, else they are not
 };
 
 /// Activations of bf16 compute.

@@ -5,12 +5,12 @@
 
 #include <immintrin.h>
 
-#include "gpu/detail/packed_view.hpp"
+#include "gpu/host/byte_sums.hpp"
 
 namespace twill::gpu::host {
 namespace {
 
-struct simd_avx2 {
+struct simd_avx2 : byte_sums {
   struct f32 {
     __m256 lo, hi;
   };
@@ -188,11 +188,18 @@ struct simd_avx2 {
     return {_mm256_andnot_ps(sign, v.lo), _mm256_andnot_ps(sign, v.hi)};
   }
   static f32 max(f32 a, f32 b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
-  static float largest(f32 v) {
-    const __m256 eight = _mm256_max_ps(v.lo, v.hi);
-    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+  /// out[i]: the largest of v[i].
+  static void largest_4(const f32 (&v)[4], float* out) {
+    __m256 m[4];
+    for (int i = 0; i < 4; ++i)
+      m[i] = _mm256_max_ps(v[i].lo, v[i].hi);
+    const __m256 m01 =
+        _mm256_max_ps(_mm256_unpacklo_ps(m[0], m[1]), _mm256_unpackhi_ps(m[0], m[1]));
+    const __m256 m23 =
+        _mm256_max_ps(_mm256_unpacklo_ps(m[2], m[3]), _mm256_unpackhi_ps(m[2], m[3]));
+    const __m256 all =
+        _mm256_max_ps(_mm256_shuffle_ps(m01, m23, 0x44), _mm256_shuffle_ps(m01, m23, 0xee));
+    _mm_store_ps(out, _mm_max_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
   }
   static void store_i8(std::int8_t* p, f32 v) { narrow(p, round(v)); }
   static void store_digits(std::int8_t* high, std::int8_t* low, f32 v) {
@@ -210,15 +217,6 @@ struct simd_avx2 {
     const __m128i bytes =
         _mm_packs_epi16(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
-  }
-  static std::int32_t sum_32(const std::int8_t* p) {
-    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    const __m256i fours =
-        _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), v), _mm256_set1_epi16(1));
-    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
-    return _mm_cvtsi128_si32(s);
   }
 };
 

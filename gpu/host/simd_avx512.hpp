@@ -6,7 +6,7 @@
 
 #include <immintrin.h>
 
-#include "gpu/detail/packed_view.hpp"
+#include "gpu/host/byte_sums.hpp"
 
 // GCC notes that 64-byte vectors are passed otherwise without AVX-512; none crosses a file here.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -14,7 +14,7 @@
 namespace twill::gpu::host {
 namespace {
 
-struct simd_avx512 {
+struct simd_avx512 : byte_sums {
   using f32 = __m512;
   using i32 = __m512i;
   using codes = __m512i;
@@ -187,8 +187,13 @@ struct simd_avx512 {
   static f32 max(f32 a, f32 b) {
     return _mm512_max_ps(a, b);
   }
-  static float largest(f32 v) {
-    return _mm512_reduce_max_ps(v);
+  /// out[i]: the largest of v[i].
+  static void largest_4(const f32 (&v)[4], float* out) {
+    const f32 v01 = max(_mm512_unpacklo_ps(v[0], v[1]), _mm512_unpackhi_ps(v[0], v[1]));
+    const f32 v23 = max(_mm512_unpacklo_ps(v[2], v[3]), _mm512_unpackhi_ps(v[2], v[3]));
+    const f32 all = max(_mm512_shuffle_ps(v01, v23, 0x44), _mm512_shuffle_ps(v01, v23, 0xee));
+    const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
+    _mm_store_ps(out, _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1)));
   }
   static void store_i8(std::int8_t* p, f32 v) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v)));
@@ -201,15 +206,6 @@ struct simd_avx512 {
     const i32 rest = _mm512_sub_epi32(whole, _mm512_slli_epi32(top, bits));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(high), _mm512_cvtsepi32_epi8(top));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtsepi32_epi8(rest));
-  }
-  static std::int32_t sum_32(const std::int8_t* p) {
-    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    const __m256i fours =
-        _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), v), _mm256_set1_epi16(1));
-    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
-    return _mm_cvtsi128_si32(s);
   }
 };
 

@@ -131,11 +131,13 @@ struct simd_plain {
       r[i] = a[i] > b[i] ? a[i] : b[i];
     return r;
   }
-  static float largest(f32 v) {
-    float r = v[0];
-    for (int i = 1; i < 16; ++i)
-      r = v[i] > r ? v[i] : r;
-    return r;
+  /// out[i]: the largest of v[i].
+  static void largest_4(const f32 (&v)[4], float* out) {
+    for (int i = 0; i < 4; ++i) {
+      out[i] = v[i][0];
+      for (int l = 1; l < 16; ++l)
+        out[i] = v[i][l] > out[i] ? v[i][l] : out[i];
+    }
   }
   /// Rounds to nearest even and saturates; NaN gives -128 like the vector instructions.
   static void store_i8(std::int8_t* p, f32 v) {
@@ -154,11 +156,21 @@ struct simd_plain {
       low[i] = static_cast<std::int8_t>(whole - top * base);
     }
   }
-  static std::int32_t sum_32(const std::int8_t* p) {
-    std::int32_t sum = 0;
-    for (int i = 0; i < 32; ++i)
-      sum += p[i];
-    return sum;
+  /// out[g]: the sum of bytes [32 g, 32 g + 32).
+  static void sum_4(const std::int8_t* p, std::int32_t* out) {
+    for (int g = 0; g < 4; ++g) {
+      out[g] = 0;
+      for (int i = 0; i < 32; ++i)
+        out[g] += p[32 * g + i];
+    }
+  }
+  /// The same of the bytes' magnitudes.
+  static void sum_magnitudes_4(const std::int8_t* p, std::int32_t* out) {
+    for (int g = 0; g < 4; ++g) {
+      out[g] = 0;
+      for (int i = 0; i < 32; ++i)
+        out[g] += p[32 * g + i] < 0 ? -p[32 * g + i] : p[32 * g + i];
+    }
   }
 };
 

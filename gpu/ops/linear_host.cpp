@@ -48,7 +48,7 @@ public:
       return m * values_stride_ * 2;
     case compute_type::int8:
     case compute_type::int8x2:
-      return m * values_stride_ + 2 * align64(m * segments_ * 4);
+      return m * values_stride_ + 2 * align64(m * segments_ * 4) + align64(m * segments_);
     }
     return 0;
   }
@@ -59,7 +59,8 @@ public:
             reinterpret_cast<std::uint32_t*>(scales + align64(m * segments_ * 4)),
             values_stride_,
             segments_,
-            compute_ == compute_type::int8x2 ? digit_bytes_ : 0};
+            compute_ == compute_type::int8x2 ? digit_bytes_ : 0,
+            scales + 2 * align64(m * segments_ * 4)};
   }
   host::bf16_rows rounded(unsigned char* at) const {
     return {reinterpret_cast<std::uint16_t*>(at), values_stride_};
@@ -104,6 +105,7 @@ public:
     rows.values += first_row * rows.values_stride;
     rows.scales += first_row * segments_;
     rows.terms += first_row * segments_;
+    rows.fine += first_row * segments_;
     k.tile_int8(t, rows);
   }
 

@@ -57,7 +57,7 @@ TEST_CASE("a column order gives the bits of gathered activations, whatever the p
           const auto straight = pack(*dev, w.source(), "w").value();
           const auto packed = pack(*dev, ordered(w, order), "w").value();
           for (const std::int64_t m : {1, 2, 5, 33}) {
-            const auto x = random_floats(m * cols, 23);
+            const auto x = spiky_floats(m * cols, 23);
             for (const compute_type compute : computes) {
               INFO(dev->info().isa << " " << name_of(kind) << " " << name_of(compute) << " m " << m
                                    << " cols " << cols);
@@ -78,7 +78,7 @@ TEST_CASE("the kernel for any execution space honours a column order, over strid
       const auto order = shuffled(96, 25);
       const auto straight = pack(*dev, w.source(), "w").value();
       const auto packed = pack(*dev, ordered(w, order), "w").value();
-      const auto wide = random_floats(3 * 100, 26);
+      const auto wide = spiky_floats(3 * 100, 26);
       std::vector<float> x;
       for (int r = 0; r < 3; ++r)
         x.insert(x.end(), wide.begin() + r * 100, wide.begin() + r * 100 + 96);
@@ -112,7 +112,7 @@ TEST_CASE("only sources of equal column order stack") {
   CHECK(!stack_rows({ordered(a, order), ordered(b, shuffled(64, 30))}));
   const auto stacked = stack_rows({ordered(a, order), ordered(b, shuffled(64, 29))});
   REQUIRE(stacked);
-  const auto x = random_floats(64, 31);
+  const auto x = spiky_floats(64, 31);
   auto want = run_linear(*dev, pack(*dev, ordered(a, order), "a").value(), x, 1, compute_type::f32);
   const auto more =
       run_linear(*dev, pack(*dev, ordered(b, order), "b").value(), x, 1, compute_type::f32);

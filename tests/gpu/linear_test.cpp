@@ -65,7 +65,8 @@ std::vector<std::unique_ptr<device>> devices() {
 /// Every compute type on every device.
 void check_matrix(const std::vector<std::unique_ptr<device>>& devices, const matrix& w,
                   std::int64_t m) {
-  const auto x = random_floats(m * w.cols, 5);
+  const bool grouped = w.kind >= weight_kind::grouped_u4;
+  const auto x = grouped ? spiky_floats(m * w.cols, 5) : random_floats(m * w.cols, 5);
   auto packed = pack(*devices[0], w.source(), "w").value();
   for (compute_type compute : computes) {
     const oracle want = exact(w, x, m, compute);
@@ -138,7 +139,7 @@ TEST_CASE("a row's bits are the same alone, in any batch and on any number of th
       const matrix w = random_matrix(kind, 100, 160, kind == weight_kind::grouped_u8 ? 16 : 32,
                                      grouped ? offsets::zero_points : offsets::stored_f16, 6);
       auto packed = pack(*one, w.source(), "w").value();
-      const auto x = random_floats(70 * w.cols, 7);
+      const auto x = spiky_floats(70 * w.cols, 7);
       for (compute_type compute : computes) {
         std::vector<float> alone;
         for (std::int64_t r = 0; r < 70; ++r) {
@@ -166,7 +167,7 @@ TEST_CASE("rows may be strided, biased and accumulated, and nothing else is writ
     auto packed = pack(*dev, w.source(), "w").value();
     for (std::int64_t m : {1, 2, 9, 40})
       for (bool accumulate : {false, true}) {
-        const auto x = random_floats(m * 64, 9);
+        const auto x = spiky_floats(m * 64, 9);
         std::vector<float> wide(static_cast<std::size_t>(m * 80), 1e30F);
         for (std::int64_t r = 0; r < m; ++r)
           std::copy_n(&x[r * 64], 64, &wide[r * 80]);
@@ -202,7 +203,7 @@ TEST_CASE("the kernel for any execution space agrees with a naive product") {
       for (offsets form : {offsets::stored_f32, offsets::factored, offsets::zero_points}) {
         const matrix w = random_matrix(kind, 35, 120, 40, form, 11);
         auto packed = pack(*dev, w.source(), "w").value();
-        const auto x = random_floats(7 * w.cols, 12);
+        const auto x = spiky_floats(7 * w.cols, 12);
         const buffer from = to_device(*dev, x);
         const buffer to = dev->allocate(7 * 35 * 4, "out").value();
         linear_args args;
@@ -246,7 +247,7 @@ TEST_CASE("stacked sources are one matrix, unlike ones do not stack") {
   CHECK(!stack_rows({a.source(), other.source()}));
   auto stacked = pack(*dev, *stack_rows({a.source(), b.source()}), "ab").value();
   CHECK(stacked.rows() == 33);
-  const auto x = random_floats(64, 18);
+  const auto x = spiky_floats(64, 18);
   auto first = run_linear(*dev, pack(*dev, a.source(), "a").value(), x, 1, compute_type::f32);
   const auto second =
       run_linear(*dev, pack(*dev, b.source(), "b").value(), x, 1, compute_type::f32);

@@ -18,11 +18,10 @@ namespace {
 void print(const actors::plan_request& request, const actors::offload_plan& found) {
   const auto& on = request.machine;
   const auto& p = found.policy;
-  std::printf(
-      "measured: %.0f Gflop/s, memory %.1f GB/s, to device %.1f GB/s, disk %.2f GB/s read, "
-      "%.2f GB/s written\n",
-      on.device_flops / 1e9, on.device_bytes_per_s / 1e9, on.h2d_bytes_per_s / 1e9,
-      on.disk_read_bytes_per_s / 1e9, on.disk_write_bytes_per_s / 1e9);
+  std::printf("measured: %.0f Gflop/s, memory %.1f GB/s, to device %.1f GB/s, disk %.2f GB/s read, "
+              "%.2f GB/s written\n",
+              on.device_flops / 1e9, on.device_bytes_per_s / 1e9, on.h2d_bytes_per_s / 1e9,
+              on.disk_read_bytes_per_s / 1e9, on.disk_write_bytes_per_s / 1e9);
   std::printf("plan: --search-order %s --gpu-batch-size %d --num-gpu-batches %d --percent %.0f "
               "%.0f %.0f %.0f 100 0 (%ld policies tried)\n",
               name_of(p.order), p.batch_size, p.n_batches, 100 * p.weights.device,
@@ -41,7 +40,7 @@ void print(const actors::plan_request& request, const actors::offload_plan& foun
 } // namespace
 
 actors::offload_model offload_shape(const models::model_spec& s, gpu::dtype kv_type,
-                               const actors::packed_sizes& packed) {
+                                    const actors::packed_sizes& packed) {
   actors::offload_model m;
   m.n_layers = s.n_layers;
   m.hidden_size = s.hidden_size;
@@ -62,9 +61,9 @@ actors::offload_model offload_shape(const models::model_spec& s, gpu::dtype kv_t
 
 offload_flags planned(offload_flags flags, gpu::device& dev, const models::model_spec& spec,
                       const models::checkpoint& weights, const config::options& options) {
-  const auto types = must(models::resolve_compute(options.model.compute, options.kv.type,
-                                                  weights, dev.info()))
-                         .value();
+  const auto types =
+      must(models::resolve_compute(options.model.compute, options.kv.type, weights, dev.info()))
+          .value();
   const auto packed = actors::packed_sizes_of(spec, weights);
   actors::plan_request request;
   request.model = offload_shape(spec, types.kv_type, packed);
@@ -92,11 +91,11 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
   flags.search_order = name_of(found.policy.order);
   flags.stagger = found.policy.stagger;
   flags.percent = {percent(found.policy.weights.device),
-                    percent(found.policy.weights.host),
-                    percent(found.policy.kv.device),
-                    percent(found.policy.kv.host),
-                    100,
-                    0};
+                   percent(found.policy.weights.host),
+                   percent(found.policy.kv.device),
+                   percent(found.policy.kv.host),
+                   100,
+                   0};
   return flags;
 }
 
