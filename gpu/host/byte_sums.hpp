@@ -31,11 +31,10 @@ private:
     };
     __m128i fours[4];
     for (int g = 0; g < 4; ++g)
-      fours[g] =
-          _mm_madd_epi16(_mm_add_epi16(half(2 * g), half(2 * g + 1)), _mm_set1_epi16(1));
-    _mm_store_si128(reinterpret_cast<__m128i*>(out),
-                    _mm_hadd_epi32(_mm_hadd_epi32(fours[0], fours[1]),
-                                   _mm_hadd_epi32(fours[2], fours[3])));
+      fours[g] = _mm_madd_epi16(_mm_add_epi16(half(2 * g), half(2 * g + 1)), _mm_set1_epi16(1));
+    _mm_store_si128(
+        reinterpret_cast<__m128i*>(out),
+        _mm_hadd_epi32(_mm_hadd_epi32(fours[0], fours[1]), _mm_hadd_epi32(fours[2], fours[3])));
   }
 };
 
