@@ -59,23 +59,25 @@ inline vf max_of(vf a, vf b) {
 inline float largest(vf v) {
 #if TWILL_LANES == 16 && defined(__AVX512F__)
   return _mm512_reduce_max_ps(reinterpret_cast<__m512>(v));
-#endif
+#else
   float best = v[0];
   for (int l = 1; l < lanes; ++l)
     best = v[l] > best ? v[l] : best;
   return best;
+#endif
 }
 /// Halves added until one is left.
 inline float sum_of(vf v) {
 #if TWILL_LANES == 16 && defined(__AVX512F__)
   return _mm512_reduce_add_ps(reinterpret_cast<__m512>(v));
-#endif
+#else
   float part[lanes];
   __builtin_memcpy(part, &v, sizeof v);
   for (int width = lanes / 2; width > 0; width /= 2)
     for (int l = 0; l < width; ++l)
       part[l] += part[l + width];
   return part[0];
+#endif
 }
 inline vf iota() {
   vf v;

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import unittest
 import xml.dom.minidom
@@ -106,7 +107,66 @@ class Null:
         assert self.process.returncode == 0
 
 
+class HalfClosing(threading.Thread):
+    """Ends its side of every generation's connection after `before`, and reads on until the client ends its own."""
+
+    EVENT = b'data: {"choices":[{"text":"a","finish_reason":null}]}\n\n'
+    HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+
+    def __init__(self, before):
+        super().__init__(daemon=True)
+        self.before = before
+        self.client_ends = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.talk, args=(connection,), daemon=True).start()
+
+    def talk(self, connection):
+        with connection:
+            asked = connection.makefile("rb")
+            if not (line := asked.readline()):
+                return
+            while asked.readline().strip():
+                pass
+            if line.startswith(b"GET"):
+                body = b'{"data":[{"id":"m"}]}'
+                connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                                   b"Content-Length: %d\r\n\r\n" % len(body) + body)
+                return
+            connection.sendall(self.before)
+            connection.shutdown(socket.SHUT_WR)
+            while asked.read1(4096):
+                pass
+            self.client_ends += 1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
 class Load(unittest.TestCase):
+    def test_half_closed_connections_fail_and_are_let_go(self):
+        chunk = b"%x\r\n%b\r\n" % (len(HalfClosing.EVENT), HalfClosing.EVENT)
+        for before in (b"", HalfClosing.HEAD,
+                       HalfClosing.HEAD + b"Connection: close\r\n\r\n" + HalfClosing.EVENT,
+                       HalfClosing.HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunk):
+            with HalfClosing(before) as server:
+                done = self.serve(server, "--backend", "openai", "--num-prompts", "6", "--max-concurrency", "2",
+                                  "--num-warmups", "0", timeout=60)
+                self.assertIn("Failed requests:                         6", done.stdout, done.stderr)
+                self.assertGreaterEqual(server.client_ends, 6)
+
     def serve(self, server, *flags, timeout=120):
         return run("twill-bench", "serve", "--base-url", server.url, "--input-len", "5", "--output-len", "6",
                    "--no-progress", *flags, timeout=timeout)
