@@ -94,7 +94,7 @@ def breaches(path: str):
 def main() -> int:
     files = sorted(
         str(p.relative_to(ROOT)) for top in ("config", "gpu", "models", "actors", "net", "tools", "tests")
-        for p in (ROOT / top).rglob("*") if p.suffix in {".hpp", ".cpp"})
+        for p in (ROOT / top).rglob("*") if p.suffix in {".hpp", ".cpp"} and p.is_file())
     found = [breach for f in files for breach in breaches(f)]
     print("\n".join(found) if found else f"includes: {len(files)} files, every arrow points the right way")
     return 1 if found else 0
