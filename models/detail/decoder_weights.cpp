@@ -59,7 +59,7 @@ result<nothing> load_layer(gpu::device& dev, const model_spec& spec, const check
                            layer_weights& out) {
   const tensor_names& n = spec.names;
   // Softmax amplifies what rounding does to queries and keys: on SmolLM2 a second digit where few
-  // activations dominate (one group in five) takes the KL divergence from 1e-2 to 3e-3 a token.
+  // activations dominate takes int8's perplexity from 0.57 % off to 0.05 %, KL from 5e-3 to 3e-3.
   const gpu::compute_type qkv_compute =
       compute == gpu::compute_type::int8 ? gpu::compute_type::int8x2 : compute;
   const auto norm = [&](const std::string& name, norm_weights& to) {
