@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gpu/host/float_tiles.hpp"
+#include "gpu/host/int8_quantise.hpp"
 #include "gpu/host/int8_tiles.hpp"
 #include "gpu/host/peak_tiles.hpp"
 
