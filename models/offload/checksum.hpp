@@ -1,7 +1,7 @@
 // checksum: 64 bits that tell whether bytes came back as they were written. Not cryptographic.
 //
-// Pure. Eight lanes of multiply and rotate, so that it runs at the memory's speed, far above a
-// disk's (the lane step is that of xxHash's 64-bit form).
+// Pure. XXH3 (github.com/Cyan4973/xxHash) in the widest form the processor has: at the memory's
+// speed, far above a disk's.
 #pragma once
 
 #include <cstdint>
