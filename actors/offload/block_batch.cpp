@@ -21,6 +21,21 @@ void block_list::give(std::vector<std::int32_t>& blocks) {
   blocks.clear();
 }
 
+staged_ranges ranges_of(std::span<const block_sequence> sequences, std::int32_t block_tokens) {
+  staged_ranges ranges;
+  for (const block_sequence& s : sequences) {
+    if (s.done) continue;
+    const std::int32_t end = s.in_prefill() ? s.prompt_length() : s.length + 1;
+    const std::int32_t first = s.length / block_tokens;
+    const auto blocks = [&](std::int32_t n) { return (n + block_tokens - 1) / block_tokens; };
+    if (s.length > 0)
+      ranges.used.push_back({s.first_staged, blocks(s.length), s.length % block_tokens != 0});
+    ranges.written.push_back(
+        {s.first_staged + first, blocks(end) - first, end % block_tokens != 0});
+  }
+  return ranges;
+}
+
 models::step_input block_step::input() const {
   models::step_input in;
   in.tokens = tokens;

@@ -37,6 +37,12 @@ struct block_sequence {
   bool in_prefill() const { return length < prompt_length(); }
 };
 
+/// Which staged blocks the sequences' next step reads, and which it writes.
+struct staged_ranges {
+  std::vector<models::offload::block_range> used, written;
+};
+staged_ranges ranges_of(std::span<const block_sequence> sequences, std::int32_t block_tokens);
+
 /// The arrays behind a step_input.
 struct block_step {
   std::vector<std::int32_t> tokens, positions, first_token, kv_lengths, prompt_lengths;

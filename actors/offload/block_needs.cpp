@@ -124,6 +124,8 @@ models::offload::kv_stream_options kv_options_of(const models::model_spec& spec,
                                                  const block_options& run) {
   models::offload::kv_stream_options kv;
   kv.kv = run.kv;
+  kv.four_bits = run.four_bit_kv;
+  kv.attend_at_home = run.attend_at_home;
   kv.n_layers = spec.n_layers;
   kv.n_batches =
       std::min(run.n_batches, parts(static_cast<std::int64_t>(prompts.size()), run.batch_size));
@@ -131,7 +133,8 @@ models::offload::kv_stream_options kv_options_of(const models::model_spec& spec,
   kv.shape.n_kv_heads = spec.n_kv_heads;
   kv.shape.block_tokens = options.block_tokens;
   kv.shape.head_dim = spec.head_dim;
-  kv.shape.n_blocks = run.batch_size * parts(options.max_context_tokens, options.block_tokens);
+  kv.sequence_blocks = parts(options.max_context_tokens, options.block_tokens);
+  kv.shape.n_blocks = run.batch_size * kv.sequence_blocks;
   return kv;
 }
 

@@ -32,8 +32,7 @@ struct member {
   std::unique_ptr<models::micro_batch> decode_rows;
   bool prefill = true;     ///< the round under way computes its prompt
   std::int32_t place = -1; ///< among those alive, for KV that travels
-  /// Of the round under way: blocks that its squares read, and that they write.
-  std::vector<models::offload::block_range> used, written;
+  staged_ranges staged;    ///< of the round under way
 };
 
 /// Walks the squares of a schedule.
@@ -54,10 +53,8 @@ public:
 private:
   result<nothing> begin(member& m, std::int32_t batch, std::int32_t token);
   result<nothing> build_pieces(member& m);
-  /// Before a step: which staged blocks it reads and writes.
-  void note_ranges(member& m) const;
   result<nothing> run_pieces(member& m, std::int32_t layer);
-  void load_ahead_of(std::size_t position, std::int32_t layer);
+  void load_ahead();
   result<nothing> enter(std::int32_t layer);
   void leave();
   result<nothing> run_square(const square& at);
@@ -83,8 +80,6 @@ private:
   std::vector<std::int32_t> round_; ///< micro-batches of the round, in order
   std::size_t finished_layers_ = 0; ///< of them, how many passed the last layer
   std::int32_t layer_ = -1;         ///< entered
-  std::size_t position_ = 0;        ///< in round_, of the square under way
-  std::size_t round_size_ = 0;      ///< members of the round, known once layer 1 begins
   std::vector<std::int32_t> free_places_;
   std::unique_ptr<models::offload::kv_stream> kv_; ///< null: all KV is in the arena
   std::int32_t kv_buffers_ = 0;
@@ -121,31 +116,16 @@ result<nothing> square_walk::prepare(const block_needs& needs) {
   return make(kv.n_batches, options_.batch_size, decode_rows_);
 }
 
-void square_walk::note_ranges(member& m) const {
-  m.used.clear();
-  m.written.clear();
-  if (kv_ == nullptr) return;
-  const std::int32_t block = loaded_.block_tokens;
-  for (const block_sequence& s : m.sequences) {
-    if (s.done) continue;
-    const std::int32_t end = s.in_prefill() ? s.prompt_length() : s.length + 1;
-    const std::int32_t first = s.length / block;
-    if (s.length > 0) m.used.push_back({s.first_staged, (s.length + block - 1) / block});
-    m.written.push_back({s.first_staged + first, (end + block - 1) / block - first});
-  }
-}
-
 /// Loads what the squares after this one of the round need, as far as buffers are free.
-void square_walk::load_ahead_of(std::size_t position, std::int32_t layer) {
-  for (std::int32_t ahead = 1; ahead < kv_buffers_; ++ahead) {
-    if (round_size_ == 0) return; // the first layer: who else is of this round shows later
-    if (++position == round_size_) {
-      position = 0;
-      ++layer;
-    }
-    if (layer == decoder_.spec().n_layers || position >= round_.size()) return;
-    const member& m = members_[round_[position]];
-    if (kv_->staged(layer)) kv_->load_ahead(layer, m.place, m.used);
+void square_walk::load_ahead() {
+  schedule_cursor ahead = cursor_;
+  for (std::int32_t n = 1; n < kv_buffers_; ++n) {
+    const auto next = ahead.next();
+    if (!next || ahead.rounds() != cursor_.rounds()) return;
+    if (next->token == 0 && next->layer == 0) continue; // it enters: there is nothing yet
+    member& m = members_[next->batch];
+    if (next->layer == 0) m.staged = ranges_of(m.sequences, loaded_.block_tokens);
+    if (kv_->staged(next->layer)) kv_->load_ahead(next->layer, m.place, m.staged.used);
   }
 }
 
@@ -155,12 +135,12 @@ result<nothing> square_walk::run_pieces(member& m, std::int32_t layer) {
       decoder_.run_layer(*p.at, layer);
     return nothing{};
   }
-  auto staged = kv_->acquire(layer, m.place, m.used);
+  auto staged = kv_->acquire(layer, m.place, m.staged.used);
   if (!staged.ok()) return executor_failure(staged.error());
-  load_ahead_of(position_, layer);
+  load_ahead();
   for (piece& p : m.pieces)
     decoder_.run_layer(*p.at, layer, &staged.value());
-  kv_->release(layer, m.place, m.written);
+  kv_->release(layer, m.place, m.staged.written);
   return nothing{};
 }
 
@@ -173,7 +153,7 @@ void square_walk::book(bool prefill) {
 }
 
 result<nothing> square_walk::build_pieces(member& m) {
-  note_ranges(m);
+  if (kv_ != nullptr) m.staged = ranges_of(m.sequences, loaded_.block_tokens);
   step_builder step(blocks_, loaded_.block_tokens, kv_ != nullptr);
   const auto close = [&] {
     piece p;
@@ -249,8 +229,6 @@ result<nothing> square_walk::run_square(const square& at) {
   }
   if (auto there = enter(at.layer); !there.ok()) return there;
   const models::offload::span_clock began(options_.timeline);
-  position_ = at.layer == 0 ? round_.size() - 1 : (position_ + 1) % round_.size();
-  if (at.layer > 0) round_size_ = round_.size();
   if (auto ran = run_pieces(m, at.layer); !ran.ok()) return ran;
   began.end(models::offload::lane::compute, at.layer, at.batch);
   book(m.prefill);
@@ -320,7 +298,6 @@ result<nothing> square_walk::end_round() {
     prefill_rows_.push_back(std::move(rows_back));
   prefill_rows_used_.clear();
   round_.clear();
-  round_size_ = 0;
   finished_layers_ = 0;
   ++report_.rounds;
   report_.round_seconds.push_back(report_.total_seconds() - booked_);

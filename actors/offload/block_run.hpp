@@ -55,6 +55,8 @@ struct block_options {
   models::offload::timeline* timeline = nullptr;
   /// Not all on the device: KV of these layers passes through it. Not for fused runs.
   models::offload::shares kv;
+  bool four_bit_kv = false;    ///< of those layers, on their way and at home; loses precision
+  bool attend_at_home = false; ///< KV in host memory is used there, see kv_stream_options
 };
 
 struct block_report {

@@ -1,8 +1,8 @@
-// block_store: the disk tier's bytes, written once and read many times, at aligned offsets.
+// block_store: the disk tier's bytes, at aligned offsets.
 //
-// Thread safety: write() from one thread at a time; read() from any number, once what it reads has
-// been written. Failures are values that name the file, the place and the system's reason: a full
-// disk is file_unwritable; a short read (a truncated file) is file_unreadable, never a signal.
+// Thread safety: any number of threads at once, on bytes that no other thread is writing. Failures
+// are values that name the file, the place and the system's reason: a full disk is file_unwritable;
+// a short read (a truncated file) is file_unreadable, never a signal.
 #pragma once
 
 #include <cstdint>

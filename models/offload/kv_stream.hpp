@@ -1,9 +1,9 @@
-// kv_stream: KV of micro-batches that lives in host memory or on disk and passes through device
-// buffers around each square: loaded ahead of it, its new blocks stored behind it.
+// kv_stream: KV of micro-batches that lives in host memory or on disk (kv_homes) and passes through
+// device buffers around each square: loaded ahead of it, its new blocks stored behind it.
 //
-// Threads: the device's, but for the copies, which io_pool's workers do. KV of one layer and one
-// micro-batch travels as an image: keys, values and scales of its blocks, numbered from 0 within
-// the micro-batch. Owns homes and buffers. Failure: a copy that failed is the failure of the next
+// Threads: the device's, but for the copies, which io_pool's workers do. In 4 bits images travel
+// packed, and the device's thread packs and unpacks them (gpu/ops/kv4). Attending at home nothing
+// travels. Owns homes and buffers. Failure: a copy that failed is the failure of the next
 // acquire().
 //
 // Invariants (under mutex_): an image is in at most one buffer; a buffer is free, or being filled,
@@ -21,25 +21,11 @@
 #include "gpu/device.hpp"
 #include "gpu/ops/attention.hpp"
 #include "models/offload/io_pool.hpp"
-#include "models/offload/link_pacer.hpp"
+#include "models/offload/kv_homes.hpp"
 #include "models/offload/options.hpp"
 #include "models/offload/timeline.hpp"
 
 namespace twill::models::offload {
-
-struct kv_stream_options {
-  shares kv;           ///< of the layers; every micro-batch alike
-  gpu::kv_layer shape; ///< of one micro-batch and layer; n_blocks its own
-  std::int32_t n_layers = 0;
-  std::int32_t n_batches = 0; ///< micro-batches alive at once
-  std::int32_t buffers = 3;   ///< one in use, the others on their way
-};
-
-/// Blocks [first, first + count) of a micro-batch.
-struct block_range {
-  std::int32_t first = 0;
-  std::int32_t count = 0;
-};
 
 struct kv_stats {
   std::int64_t loaded_bytes = 0, stored_bytes = 0;
@@ -56,9 +42,7 @@ public:
 
   /// The layers whose KV travels. // (n_layers)
   static std::vector<bool> staged_layers(const kv_stream_options& kv);
-  bool staged(std::int32_t layer) const {
-    return homes_[static_cast<std::size_t>(layer)] != tier::device;
-  }
+  bool staged(std::int32_t layer) const { return homes_->home_of(layer) != tier::device; }
 
   /// Begins to load `used` when a buffer is free and the image is in none.
   void load_ahead(std::int32_t layer, std::int32_t batch, const std::vector<block_range>& used);
@@ -73,38 +57,33 @@ public:
 
 private:
   enum class state : std::uint8_t { free, filling, ready, in_use, storing };
-  struct extent {
-    std::int64_t offset = 0;
-    std::int64_t bytes = 0;
-  };
   struct buffer {
-    gpu::buffer memory;
+    gpu::buffer plain, packed;
     gpu::marker last_use;
     state now = state::free;
     std::int32_t layer = -1, batch = -1;
+    bool awaited = false;  ///< loaded ahead, not yet acquired
     std::int32_t left = 0; ///< copies under way
+    kv_image image() const {
+      return {static_cast<unsigned char*>(plain.data()),
+              static_cast<unsigned char*>(packed.data())};
+    }
   };
 
-  kv_stream(const kv_stream_options& kv, const offload_options& where)
-      : options_(kv), link_(where.link_bytes_per_second) {}
+  kv_stream(gpu::device& dev, const kv_stream_options& kv);
   buffer* find(std::int32_t layer, std::int32_t batch);
-  buffer* idle_buffer();
-  std::vector<extent> extents(const std::vector<block_range>& blocks, bool on_disk) const;
-  void move(buffer& b, const std::vector<block_range>& blocks, bool to_device);
-  result<nothing> copy(buffer& b, const extent& e, bool to_device, io_worker& worker);
-  unsigned char* host_home(const buffer& b) const;
-  std::int64_t disk_home(const buffer& b) const;
-  gpu::kv_layer layer_at(const buffer& b) const;
+  buffer* idle_buffer(bool even_awaited);
+  void fill(buffer& b, std::int32_t layer, std::int32_t batch,
+            const std::vector<block_range>& used);
+  void move(buffer& b, const std::vector<block_range>& blocks, way direction);
+  gpu::kv_layer layer_at(unsigned char* image) const;
 
+  gpu::device& dev_;
   kv_stream_options options_;
-  link_pacer link_;
+  kv_parts parts_;                ///< as attention reads them: keys, values, their scales
+  std::int64_t packed_block_ = 0; ///< bytes from one block to the next
   timeline* timeline_ = nullptr;
-  std::vector<tier> homes_;                              ///< of each layer
-  std::vector<std::int64_t> part_at_, part_block_bytes_; ///< keys, values, their scales
-  std::int64_t image_bytes_ = 0;
-  std::vector<std::int32_t> number_; ///< of each layer among those of its tier
-  gpu::host_buffer host_;
-  std::unique_ptr<block_store> store_;
+  std::unique_ptr<kv_homes> homes_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<buffer>> buffers_;

@@ -50,6 +50,7 @@ actors::block_options random_run(std::mt19937& random) {
   if (random() % 2 == 0) {
     o.kv.device = static_cast<std::int32_t>(random() % 100);
     o.kv.host = static_cast<std::int32_t>(random() % static_cast<unsigned>(101 - o.kv.device));
+    o.attend_at_home = random() % 2 == 0;
   }
   return o;
 }
@@ -131,6 +132,47 @@ TEST_CASE("every schedule, tier and split gives each prompt the tokens it has al
         CHECK(out.ids == expected);
       }
     }
+  }
+}
+
+TEST_CASE("KV that travels in 4 bits gives the same tokens by every schedule and tier",
+          "[offload]") {
+  const test::golden_folder c("llama-tiny-fp16");
+  std::mt19937 random(31);
+  test::decoder_runner solo(c.spec, *c.weights, test::golden_options());
+  for (const gpu::dtype kv_type : {gpu::dtype::f32, gpu::dtype::f16}) {
+    std::vector<actors::block_prompt> prompts(5);
+    for (auto& p : prompts) {
+      for (std::size_t i = 9 + random() % 50; i > 0; --i)
+        p.ids.push_back(static_cast<std::int32_t>(random() % 200));
+      p.max_new = 20;
+    }
+    std::vector<id_list> wanted;
+    for (const bool diagonal : {false, true})
+      for (const std::int32_t on_host : {0, 50, 100})
+        for (const std::int32_t batch : {1, 2, 5}) {
+          CAPTURE(diagonal, on_host, batch);
+          actors::block_options run;
+          run.mode = diagonal ? block_mode::diagonal : block_mode::zigzag;
+          run.batch_size = batch;
+          run.n_batches = 2;
+          run.kv = {0, on_host};
+          run.four_bit_kv = true;
+          const loaded l = load_for(c, prompts, run, {}, kv_type);
+          const auto ran =
+              actors::run_block(test::shared_device(), *l.decoder, l.options, prompts, run);
+          REQUIRE(ran.ok());
+          REQUIRE(ran.value().error == "");
+          std::vector<id_list> got;
+          for (const auto& o : ran.value().outputs)
+            got.push_back(o.ids);
+          if (wanted.empty()) wanted = got;
+          CHECK(got == wanted);
+          CHECK(ran.value().kv_moved.loaded_bytes > 0);
+        }
+    // The prompt's own pass sees KV before it is rounded.
+    for (std::size_t i = 0; i < prompts.size(); ++i)
+      CHECK(wanted[i].front() == alone(solo, prompts[i]).front());
   }
 }
 

@@ -4,6 +4,7 @@ refuses, and an interrupt that keeps what there is."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -52,6 +53,23 @@ class Offload(unittest.TestCase):
             self.assertEqual(got, wanted)
             self.assertRegex(text, r"moved to the device per round .* from disk")
 
+    def test_attention_at_home_changes_no_token_and_moves_no_kv(self):
+        wanted, _ = self.outputs()
+        got, text = self.outputs("--percent", *"100 0 0 100 100 0".split(), "--cpu-cache-compute")
+        self.assertEqual(got, wanted)
+        self.assertIn("attended there", text)
+        self.assertNotIn("KV per round", text)
+
+    def test_kv_in_four_bits_is_said_and_moves_less(self):
+        def kib_stored(*flags):
+            done = offload("--model", "dummy:opt-125m?layers=6&vocab=1000", "--prompt-len", "64", "--gen-len",
+                           "8", "--percent", *"100 0 0 0 100 0".split(), "--offload-dir", self.folder, *flags)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual("in 4 bits off the device" in done.stdout, bool(flags))
+            number, unit = re.search(r"loaded, ([\d.]+) (KiB|MiB) stored", done.stdout).groups()
+            return float(number) * (1024 if unit == "MiB" else 1)
+        self.assertLess(kib_stored("--compress-cache"), 0.4 * kib_stored())
+
     def test_simulated_links_and_projections_say_so(self):
         done = offload("--model", MODEL, "--prompt-len", "8", "--gen-len", "12", "--cut-gen-len", "5",
                        "--percent", *"0 100 100 0 100 0".split(), "--set", "device.link_gbps=1",
@@ -69,7 +87,11 @@ class Offload(unittest.TestCase):
         for flags, words in ((["--percent", *"60 60 100 0 100 0".split()], "at most 100"),
                              (["--percent", *"0 0 100 0 50 0".split()], "activations"),
                              (["--sep-layer", "true"], "sep-layer"),
-                             (["--cpu-cache-compute"], "cpu-cache-compute"),
+                             (["--compress-cache"], "kv.type=int8"),
+                             (["--compress-cache", "--percent", *"100 0 0 100 100 0".split(), "--set",
+                               "kv.type=int8"], "f32, f16 or bf16"),
+                             (["--compress-cache", "--cpu-cache-compute", "--percent",
+                               *"100 0 0 100 100 0".split()], "unpacks"),
                              (["--prompts", "/no/such"], "--prompts"),
                              (["--percent", *"0 0 100 0 100 0".split(), "--offload-dir", "/no/such"],
                               "offload.dir"),

@@ -18,6 +18,7 @@
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "gpu/host/machine.hpp"
+#include "gpu/ops/kv4.hpp"
 #include "models/compute.hpp"
 #include "models/model.hpp"
 #include "models/offload/compressed.hpp"
@@ -105,6 +106,9 @@ private:
     decoding_.max_sequences = needs_.max_sequences;
     decoding_.max_logit_rows = needs_.max_logit_rows;
     run_.kv = {flags_.percent[2], flags_.percent[3]};
+    run_.four_bit_kv = flags_.compress_cache;
+    run_.attend_at_home = flags_.cpu_cache_compute;
+    if (run_.four_bit_kv) check_four_bits();
     if (run_.kv.device < 100)
       decoding_.kv_staged = models::offload::kv_stream::staged_layers(
           actors::kv_options_of(model_->spec, decoding_, prompts_, run_));
@@ -118,6 +122,17 @@ private:
     decoding_.offload = must(actors::choose_offload(options_, room_)).value();
     if (flags_.overlap == "false") decoding_.offload.ring_slots = 1;
     memory_ = actors::memory_of(model_->spec, decoding_, prompts_, run_, room_);
+  }
+
+  void check_four_bits() const {
+    gpu::kv_layer shape;
+    shape.type = decoding_.kv_type;
+    shape.head_dim = model_->spec.head_dim;
+    if (!gpu::has_kv4(shape))
+      throw client_error(
+          std::string("`--compress-cache` needs KV of f32, f16 or bf16 and heads of even "
+                      "size, got ") +
+          gpu::name_of(shape.type) + " and heads of " + std::to_string(shape.head_dim));
   }
 
   void print_plan() {
@@ -134,8 +149,10 @@ private:
     std::printf("%s%s\n", actors::describe(decoding_.offload, room_).c_str(),
                 flags_.compress_weight ? ", compressed to 4 bits" : "");
     if (run_.kv.device < 100)
-      std::printf("KV of layers: %d %% device, %d %% host, %d %% disk\n", run_.kv.device,
-                  run_.kv.host, 100 - run_.kv.device - run_.kv.host);
+      std::printf("KV of layers: %d %% device, %d %% host%s, %d %% disk%s\n", run_.kv.device,
+                  run_.kv.host, run_.attend_at_home ? " (attended there)" : "",
+                  100 - run_.kv.device - run_.kv.host,
+                  run_.four_bit_kv ? ", in 4 bits off the device" : "");
     std::printf("device memory: %s weights, %s ring, %s KV, %s activations: %s projected\n",
                 format_bytes(memory_.weights).c_str(), format_bytes(memory_.ring).c_str(),
                 format_bytes(memory_.kv).c_str(), format_bytes(memory_.activations).c_str(),

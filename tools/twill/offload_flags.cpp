@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "config/load.hpp"
+#include "gpu/copies.hpp"
 #include "tools/common/http_client.hpp"
 
 namespace twill::tools {
@@ -48,9 +49,11 @@ void add_flags(CLI::App& command, offload_flags& f) {
   command.add_option("--pin-weight", f.pin_weight, "host weights in pinned memory");
   command.add_option("--overlap", f.overlap, "transfers beside the compute")
       ->check(CLI::IsMember({"true", "false"}));
-  command.add_flag("--cpu-cache-compute", f.cpu_cache_compute, "attention on the host");
+  command.add_flag("--cpu-cache-compute", f.cpu_cache_compute,
+                   "attention over KV of the host tier where it is, on the host");
   command.add_flag("--compress-weight", f.compress_weight, "weights in 4 bits, groups of 64");
-  command.add_flag("--compress-cache", f.compress_cache, "KV in 4 bits, groups of 64");
+  command.add_flag("--compress-cache", f.compress_cache,
+                   "KV that is not on the device in 4 bits, groups of 64");
   command.add_option("--prompts", f.prompts,
                      "JSON lines with `prompt` (text or token ids) and optional `max_tokens`");
   command.add_option("--output", f.output, "JSON lines with text, token_ids, finish_reason");
@@ -96,10 +99,16 @@ void check_flags(const offload_flags& f) {
   need_word("--sep-layer", f.sep_layer, "false", "a layer's weights travel together");
   need_word("--pin-weight", f.pin_weight, "true",
             "host weights are pinned wherever the device is another chip");
-  need(!f.cpu_cache_compute,
-       "`--cpu-cache-compute` must be off: attention runs on the device, KV is brought to it");
-  need(!f.compress_cache,
-       "`--compress-cache` must be off: `--set kv.type=int8` stores KV in 8 bits instead");
+  need(!f.cpu_cache_compute || gpu::device_memory_is_host(),
+       "`--cpu-cache-compute` must be off on this device: attention on the host is built for "
+       "devices that share its memory");
+  need(!f.cpu_cache_compute || !f.compress_cache,
+       "`--cpu-cache-compute` must be off with --compress-cache: the device unpacks KV");
+  need(!f.compress_cache || f.percent[2] < 100,
+       "`--compress-cache` needs KV that is not on the device, got --percent with " +
+           std::to_string(f.percent[2]) + " % there: `--set kv.type=int8` makes resident KV small");
+  need(!f.compress_cache || !(f.plan || f.plan_only),
+       "`--compress-cache` must be off with --plan: the planner has no figure for unpacking");
 }
 
 config::options options_of(const offload_flags& f) {

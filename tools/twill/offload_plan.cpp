@@ -74,7 +74,7 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
   request.ring_layers = options.offload.ring_layers;
   request.ring_squares = models::offload::kv_stream_options{}.buffers;
   request.outer_resident = false;
-  request.host_attention = false;
+  request.host_attention = flags.cpu_cache_compute;
   request.hidden = actors::tier_split{};
   if (flags.fixed_batch) request.batch_size = flags.gpu_batch_size;
   if (flags.fixed_batches) request.n_batches = flags.num_gpu_batches;

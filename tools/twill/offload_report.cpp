@@ -75,7 +75,7 @@ std::string report_text(const offload_measured& m) {
                  static_cast<long>(m.rounds), format_bytes(m.moved.disk_bytes / rounds).c_str(),
                  format_bytes(m.moved.host_bytes / rounds).c_str());
   text += format("compute waited %.3f s for weights\n", m.moved.waited_seconds);
-  if (m.kv_moved.stored_bytes > 0)
+  if (m.kv_moved.loaded_bytes + m.kv_moved.stored_bytes > 0)
     text +=
         format("KV per round: %s loaded, %s stored; compute waited %.3f s for it\n",
                format_bytes(m.kv_moved.loaded_bytes / rounds).c_str(),

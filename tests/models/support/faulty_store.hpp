@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ public:
 
   models::result<twill::nothing> write(std::int64_t offset, const void* from,
                                        std::int64_t bytes) override {
+    const std::lock_guard lock(mutex_);
     if (offset + bytes > faults_->capacity)
       return models::failure{models::errc::file_unwritable, "scripted: no space left on device"};
     if (bytes_.size() < static_cast<std::size_t>(offset + bytes))
@@ -38,6 +40,7 @@ public:
     const auto hit = [number](std::int64_t from) { return from >= 0 && number >= from; };
     if (hit(faults_->fail_read))
       return models::failure{models::errc::file_unreadable, "scripted: the file ends before that"};
+    const std::lock_guard lock(mutex_);
     std::memcpy(to, bytes_.data() + offset, static_cast<std::size_t>(bytes));
     if (hit(faults_->flip_read)) static_cast<unsigned char*>(to)[bytes / 2] ^= 4;
     return nothing{};
@@ -46,6 +49,7 @@ public:
 
 private:
   std::shared_ptr<store_faults> faults_;
+  std::mutex mutex_; ///< of bytes_, which grows
   std::vector<unsigned char> bytes_;
 };
 
