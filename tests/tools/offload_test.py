@@ -106,6 +106,22 @@ class Offload(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"plan: .*--gpu-batch-size 4 --num-gpu-batches 2 --percent")
 
+    def test_a_machine_is_measured_once(self):
+        def measured(*flags):
+            done = offload("--model", MODEL, "--plan-only", "--prompt-len", "8", "--gen-len", "4", *flags,
+                           env={"XDG_CACHE_HOME": self.folder})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout.split("\n")[0]
+        first = measured()
+        self.assertRegex(first, "^measured: ")
+        self.assertEqual(measured(), first.replace("measured:", "measured by an earlier run (--remeasure):"))
+        self.assertRegex(measured("--remeasure"), "^measured: ")
+        (name,) = os.listdir(os.path.join(self.folder, "twill/machines"))
+        for damaged in ("", "{", '{"key": 3}', "[]"):
+            with open(os.path.join(self.folder, "twill/machines", name), "w") as file:
+                file.write(damaged)
+            self.assertRegex(measured(), "^measured: ")
+
     def test_an_interrupt_keeps_what_there_is(self):
         path = os.path.join(self.folder, "out.jsonl")
         process = subprocess.Popen(

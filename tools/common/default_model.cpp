@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "tools/common/cache_folder.hpp"
 #include "tools/common/subprocess.hpp"
 #include "tools/common/terminal.hpp"
 
@@ -90,16 +91,9 @@ fetch_result<nothing> unpack_member(const fs::path& folder) {
 } // namespace
 
 fetch_result<std::string> default_model_path() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  fs::path base;
-  if (cache != nullptr && *cache == '/')
-    base = cache;
-  else if (home != nullptr && *home != '\0')
-    base = fs::path(home) / ".cache";
-  else
-    return failure{fetch_errc::no_home, "neither XDG_CACHE_HOME nor HOME is set"};
-  return (base / "twill" / "models" / default_model_file).string();
+  const auto cache = cache_folder();
+  if (!cache) return failure{fetch_errc::no_home, "neither XDG_CACHE_HOME nor HOME is set"};
+  return (*cache / "models" / default_model_file).string();
 }
 
 fetch_result<std::string> fetch_default_model() {

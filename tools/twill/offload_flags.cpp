@@ -67,6 +67,8 @@ void add_flags(CLI::App& command, offload_flags& f) {
       "--plan", f.plan,
       "measure this machine and choose what is not given: percentages, batches, order");
   command.add_flag("--plan-only", f.plan_only, "print such a plan and end");
+  command.add_flag("--remeasure", f.remeasure,
+                   "measure even if an earlier run did; rates are kept for a week");
   command.add_option("--set", f.settings, "set one key of the configuration");
 }
 

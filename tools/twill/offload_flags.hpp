@@ -30,7 +30,7 @@ struct offload_flags {
   bool cpu_cache_compute = false, compress_weight = false, compress_cache = false;
   std::string prompts, output, log_file, timeline;
   bool ignore_eos = false, no_log = false;
-  bool plan = false, plan_only = false;
+  bool plan = false, plan_only = false, remeasure = false;
   /// Given by the user: the planner leaves them alone.
   bool fixed_percent = false, fixed_order = false, fixed_batch = false, fixed_batches = false;
   std::int32_t verbose = 2;

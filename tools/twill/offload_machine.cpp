@@ -4,6 +4,8 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "config/base/units.hpp"
@@ -13,6 +15,7 @@
 #include "models/offload/block_store.hpp"
 #include "models/offload/io_pool.hpp"
 #include "tools/common/http_client.hpp"
+#include "tools/twill/machine_cache.hpp"
 #include "tools/twill/measure.hpp"
 #include "tools/twill/must.hpp"
 
@@ -110,25 +113,27 @@ disk_rates measure_store(const config::offload_options& options) {
   return rates;
 }
 
-} // namespace
+std::filesystem::path disk_folder(const config::options& options) {
+  std::error_code failed;
+  return options.offload.dir.empty() ? std::filesystem::temp_directory_path(failed)
+                                     : std::filesystem::path(options.offload.dir);
+}
 
-actors::machine_description measure_machine(gpu::device& dev, const models::model_spec& spec,
-                                            const models::compute_choice& types,
-                                            const config::options& options) {
+/// Everything that rates depend on.
+std::string key_of(gpu::device& dev, const models::model_spec& spec,
+                   const models::compute_choice& types, const config::options& options) {
+  const auto& info = dev.info();
+  return info.name + ", " + std::to_string(info.threads) + " threads, " + TWILL_VERSION + ", " +
+         gpu::name_of(types.compute) + " " + std::to_string(spec.mlp_size) + " x " +
+         std::to_string(spec.hidden_size) + ", " + disk_folder(options).string() + " " +
+         options.offload.reads + " " + std::to_string(options.offload.io_threads);
+}
+
+actors::machine_description measure_rates(gpu::device& dev, const models::model_spec& spec,
+                                          const models::compute_choice& types,
+                                          const config::options& options) {
   constexpr std::int64_t many_rows = 256;
   actors::machine_description on;
-  on.name = dev.info().name;
-  on.one_processor = dev.info().kind == "host";
-  on.device_bytes = static_cast<double>(dev.info().memory_bytes);
-  on.host_bytes =
-      static_cast<double>(options.offload.host_memory_bytes > 0 ? options.offload.host_memory_bytes
-                                                                : gpu::host::available_bytes());
-  std::error_code failed;
-  const std::filesystem::path dir = options.offload.dir.empty()
-                                        ? std::filesystem::temp_directory_path(failed)
-                                        : std::filesystem::path(options.offload.dir);
-  on.disk_bytes = static_cast<double>(std::filesystem::space(dir, failed).available);
-
   const double product =
       product_seconds(dev, types.compute, spec.mlp_size, spec.hidden_size, many_rows);
   on.device_flops = 2.0 * many_rows * spec.mlp_size * spec.hidden_size / product;
@@ -140,12 +145,35 @@ actors::machine_description measure_machine(gpu::device& dev, const models::mode
   const link_rates link = measure_copies(dev);
   on.h2d_bytes_per_s = link.to_device;
   on.d2h_bytes_per_s = link.to_host;
-  if (options.device.link_gbps > 0)
-    on.h2d_bytes_per_s = on.d2h_bytes_per_s = 1e9 * options.device.link_gbps;
   const disk_rates disk = measure_store(options.offload);
   on.disk_read_bytes_per_s = disk.read;
   on.disk_write_bytes_per_s = disk.write;
   return on;
+}
+
+} // namespace
+
+measured_machine measure_machine(gpu::device& dev, const models::model_spec& spec,
+                                 const models::compute_choice& types,
+                                 const config::options& options, bool anew) {
+  measured_machine m;
+  const std::string key = key_of(dev, spec, types, options);
+  const auto known = anew ? std::nullopt : remembered_machine(key);
+  m.remembered = known.has_value();
+  m.on = known ? *known : measure_rates(dev, spec, types, options);
+  if (!known) remember_machine(key, m.on);
+  m.on.name = dev.info().name;
+  m.on.one_processor = dev.info().kind == "host";
+  m.on.device_bytes = static_cast<double>(dev.info().memory_bytes);
+  m.on.host_bytes =
+      static_cast<double>(options.offload.host_memory_bytes > 0 ? options.offload.host_memory_bytes
+                                                                : gpu::host::available_bytes());
+  std::error_code failed;
+  m.on.disk_bytes =
+      static_cast<double>(std::filesystem::space(disk_folder(options), failed).available);
+  if (options.device.link_gbps > 0)
+    m.on.h2d_bytes_per_s = m.on.d2h_bytes_per_s = 1e9 * options.device.link_gbps;
+  return m;
 }
 
 } // namespace twill::tools

@@ -1,4 +1,4 @@
-// What offloading is planned for: this machine, measured. Takes some seconds and blocks.
+// What offloading is planned for: this machine, measured, or as it was measured before.
 #pragma once
 
 #include <string>
@@ -11,11 +11,17 @@
 
 namespace twill::tools {
 
+struct measured_machine {
+  actors::machine_description on;
+  bool remembered = false; ///< of an earlier run, see machine_cache.hpp
+};
+
 /// Kernels at the model's shapes, copies, memory, and the disk under offload.dir, where a file is
-/// written and read back. A simulated link (device.link_gbps) counts as it is simulated. Throws
-/// client_error where the device or the disk refuses.
-actors::machine_description measure_machine(gpu::device& dev, const models::model_spec& spec,
-                                            const models::compute_choice& types,
-                                            const config::options& options);
+/// written and read back: some seconds, unless this was measured before and `anew` is false. A
+/// simulated link (device.link_gbps) counts as it is simulated. Throws client_error where the
+/// device or the disk refuses.
+measured_machine measure_machine(gpu::device& dev, const models::model_spec& spec,
+                                 const models::compute_choice& types,
+                                 const config::options& options, bool anew);
 
 } // namespace twill::tools

@@ -15,13 +15,16 @@ namespace twill::tools {
 
 namespace {
 
-void print(const actors::plan_request& request, const actors::offload_plan& found) {
+void print(const actors::plan_request& request, const actors::offload_plan& found,
+           bool remembered) {
   const auto& on = request.machine;
   const auto& p = found.policy;
-  std::printf("measured: %.0f Gflop/s, memory %.1f GB/s, to device %.1f GB/s, disk %.2f GB/s read, "
-              "%.2f GB/s written\n",
-              on.device_flops / 1e9, on.device_bytes_per_s / 1e9, on.h2d_bytes_per_s / 1e9,
-              on.disk_read_bytes_per_s / 1e9, on.disk_write_bytes_per_s / 1e9);
+  std::printf(
+      "measured%s: %.0f Gflop/s, memory %.1f GB/s, to device %.1f GB/s, disk %.2f GB/s read, "
+      "%.2f GB/s written\n",
+      remembered ? " by an earlier run (--remeasure)" : "", on.device_flops / 1e9,
+      on.device_bytes_per_s / 1e9, on.h2d_bytes_per_s / 1e9, on.disk_read_bytes_per_s / 1e9,
+      on.disk_write_bytes_per_s / 1e9);
   std::printf("plan: --search-order %s --gpu-batch-size %d --num-gpu-batches %d --percent %.0f "
               "%.0f %.0f %.0f 100 0 (%ld policies tried)\n",
               name_of(p.order), p.batch_size, p.n_batches, 100 * p.weights.device,
@@ -67,7 +70,8 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
   const auto packed = actors::packed_sizes_of(spec, weights);
   actors::plan_request request;
   request.model = offload_shape(spec, types.kv_type, packed);
-  request.machine = measure_machine(dev, spec, types, options);
+  const measured_machine measured = measure_machine(dev, spec, types, options, flags.remeasure);
+  request.machine = measured.on;
   request.work.prompt_len = flags.prompt_len;
   request.work.gen_len = flags.gen_len;
   request.block_tokens = options.kv.block_tokens;
@@ -84,7 +88,7 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
     request.kv = actors::tier_split{flags.percent[2] / 100.0, flags.percent[3] / 100.0};
   }
   const auto found = must(actors::make_plan(request)).value();
-  print(request, found);
+  print(request, found, measured.remembered);
   const auto percent = [](double share) { return static_cast<std::int32_t>(100 * share + 1e-6); };
   flags.gpu_batch_size = found.policy.batch_size;
   flags.num_gpu_batches = found.policy.n_batches;

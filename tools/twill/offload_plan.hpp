@@ -16,7 +16,8 @@ namespace twill::tools {
 actors::offload_model offload_shape(const models::model_spec& spec, gpu::dtype kv_type,
                                     const actors::packed_sizes& packed);
 
-/// Measures (some seconds), plans and prints; the flags with what was chosen. Throws client_error.
+/// Measures (some seconds, once a week), plans and prints; the flags with what was chosen. Throws
+/// client_error.
 offload_flags planned(offload_flags flags, gpu::device& dev, const models::model_spec& spec,
                       const models::checkpoint& weights, const config::options& options);
 
