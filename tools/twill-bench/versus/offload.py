@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Block schedules and tiers of `twill offload` by turns: a Markdown table of medians.
+
+    offload.py --model dummy:opt-125m --prompt-len 512 --batches 4,8 --orders zigzag,diagonal,fused
+    offload.py --model dummy:opt-125m --prompt-len 128 --batches 1,4,8 --tiers w25,w0,kv0 --rounds 3
+
+Tiers: `resident` (always run), wN: N % of the weights on the device, the rest on disk; kvN: the same of
+KV. For these the table has the share of its bound that decoding reaches: the larger of the resident
+decode's time and of reading the bytes moved at the disk's speed, which is measured beside each run
+(direct reads of 1 MiB, four at once, of a file written before). What follows `--` goes to every run of
+twill offload. TWILL_BIN says where it is.
+"""
+import argparse
+import mmap
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+MIB = 1 << 20
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
+
+
+class Disk:
+    """A file of a GiB in the folder of the disk tier."""
+
+    SIZE = 1 << 30
+
+    def __init__(self, folder):
+        self.fd, path = tempfile.mkstemp(dir=folder)
+        os.unlink(path)
+        chunk = os.urandom(16 * MIB)
+        for _ in range(self.SIZE // len(chunk)):
+            os.write(self.fd, chunk)
+        os.fsync(self.fd)
+        os.set_blocking(self.fd, True)
+        self.direct = os.open(f"/proc/self/fd/{self.fd}", os.O_RDONLY | os.O_DIRECT)
+
+    def bytes_per_second(self):
+        def read(first):
+            memory = mmap.mmap(-1, MIB)
+            for at in range(first * MIB, self.SIZE, 4 * MIB):
+                os.preadv(self.direct, [memory], at)
+        threads = [threading.Thread(target=read, args=(i,)) for i in range(4)]
+        begin = time.monotonic()
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        return self.SIZE / (time.monotonic() - begin)
+
+
+def percent(tier):
+    if tier == "resident":
+        return ["100", "0", "100", "0", "100", "0"]
+    kind, share = re.fullmatch(r"(w|kv)(\d+)", tier).groups()
+    return ["100", "0", share, "0", "100", "0"] if kind == "kv" else [share, "0", "100", "0", "100", "0"]
+
+
+def run(options, batches, order, tier):
+    """One run's figures by name, seconds and bytes."""
+    command = [os.path.join(os.environ.get("TWILL_BIN", "build/release/bin"), "twill"), "offload",
+               "--model", options.model, "--prompt-len", str(options.prompt_len), "--gen-len",
+               str(options.gen_len), "--gpu-batch-size", str(options.batch_size), "--num-gpu-batches",
+               str(batches), "--search-order", order.split("/")[0], "--percent", *percent(tier)]
+    if "/" in order:
+        command += ["--stagger", order.split("/")[1]]
+    if options.offload_dir:
+        command += ["--offload-dir", options.offload_dir]
+    text = subprocess.run(command + options.more, check=True, capture_output=True, text=True).stdout
+
+    def number(pattern):
+        return float(re.search(pattern, text)[1])
+
+    def size(pattern):
+        found = re.search(pattern, text)
+        return float(found[1]) * UNITS[found[2]] if found else 0
+    rounds = number(r"per round \((\d+) rounds\)")
+    return {
+        "prefill": number(r"prefill latency: ([\d.]+)"), "decode": number(r"decode latency: ([\d.]+)"),
+        "prefill rate": number(r"prefill throughput: ([\d.]+)"),
+        "decode rate": number(r"decode throughput: ([\d.]+)"),
+        "total rate": number(r"total throughput: ([\d.]+)"),
+        "memory": number(r"peak gpu mem: ([\d.]+)"), "rounds": rounds,
+        "error": abs(number(r"measured \(([-+][\d.]+) %\)")),
+        "waited": number(r"compute waited ([\d.]+) s for weights"),
+        "weights": rounds * size(r"rounds\): ([\d.]+) (\w+) from disk"),
+        "kv": rounds * (size(r"KV per round: ([\d.]+) (\w+) loaded") +
+                        size(r"KV per round: .*, ([\d.]+) (\w+) stored")),
+    }
+
+
+def spread(values, digits):
+    middle = f"{statistics.median(values):.{digits}f}"
+    return middle if len(values) == 1 else f"{middle} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def main():
+    arguments = sys.argv[1:]
+    more = []
+    if "--" in arguments:
+        at = arguments.index("--")
+        arguments, more = arguments[:at], arguments[at + 1:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--prompt-len", type=int, default=512)
+    parser.add_argument("--gen-len", type=int, default=32)
+    parser.add_argument("--batch-size", type=int, default=8)
+    parser.add_argument("--batches", default="4,8,16,32")
+    parser.add_argument("--orders", default="zigzag,diagonal,fused", help="diagonal/N: --stagger N")
+    parser.add_argument("--tiers", default="")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--offload-dir", default="")
+    options = parser.parse_args(arguments)
+    options.more = more
+    tiers = ["resident"] + [t for t in options.tiers.split(",") if t]
+    disk = Disk(options.offload_dir or tempfile.gettempdir()) if len(tiers) > 1 else None
+    cells = [(int(n), order, tier) for n in options.batches.split(",")
+             for order in options.orders.split(",") for tier in tiers]
+    got = {cell: [] for cell in cells}
+    for _ in range(options.rounds):
+        resident = {}
+        for cell in cells:
+            before = disk.bytes_per_second() if cell[2] != "resident" else 0
+            figures = run(options, *cell)
+            if cell[2] == "resident":
+                resident[cell[:2]] = figures["decode"]
+            else:
+                figures["disk"] = (before + disk.bytes_per_second()) / 2
+                # Rounds with a prefill fetch as well, beside the prefill's own compute.
+                prefills = 1 if cell[1] == "zigzag" else cell[0]
+                moved = figures["weights"] * (1 - prefills / figures["rounds"]) + figures["kv"]
+                figures["bound"] = max(resident[cell[:2]], moved / figures["disk"])
+                figures["share"] = 100 * figures["bound"] / figures["decode"]
+            got[cell].append(figures)
+            print(*cell, f"{figures['total rate']:.1f} tokens/s", file=sys.stderr, flush=True)
+
+    streams = disk is not None
+    print(f"| {options.model}: GPU batches of {options.batch_size} | schedule |" +
+          (" tiers |" if streams else "") +
+          " prefill tokens/s | decode tokens/s | total tokens/s | peak memory GB (off by at most) |" +
+          (" rounds | moved GB | disk GB/s | waited for weights s | of the bound % |" if streams else ""))
+    print("|---|---|" + ("---|" if streams else "") + "---|---|---|---|" +
+          ("---|---|---|---|---|" if streams else ""))
+    for cell, figures in got.items():
+        def column(name, digits, scale=1.0):
+            return spread([f[name] / scale for f in figures], digits) if name in figures[0] else ""
+        line = [str(cell[0]), cell[1]] + ([cell[2]] if streams else [])
+        line += [column("prefill rate", 0), column("decode rate", 0), column("total rate", 1),
+                 f"{figures[0]['memory']:.3f} ({max(f['error'] for f in figures):.1f} %)"]
+        if streams:
+            line += [f"{figures[0]['rounds']:.0f}",
+                     f"{(figures[0]['weights'] + figures[0]['kv']) / 1e9:.2f}",
+                     column("disk", 2, 1e9), column("waited", 2), column("share", 0)]
+        print("| " + " | ".join(line) + " |")
+
+
+if __name__ == "__main__":
+    main()
