@@ -3,6 +3,8 @@
 // Few rows: weights are decoded on the way. Many rows: a block is decoded once into a panel.
 #pragma once
 
+#include <type_traits>
+
 #include "gpu/host/tile_common.hpp"
 
 namespace twill::gpu::host {
@@ -17,8 +19,10 @@ struct dense_f32 {
       : at(reinterpret_cast<const float*>(w.codes + block * w.codes_stride)) {}
   explicit dense_f32(const void* panel) : at(static_cast<const float*>(panel)) {}
   void next(typename S::f32 (&out)[8]) {
-    for (int i = 0; i < 8; ++i)
+    for (int i = 0; i < 8; ++i) {
+      ask_for(at + i * 16 + codes_ahead / 4);
       out[i] = S::load(at + i * 16);
+    }
     at += 8 * 16;
   }
 };
@@ -29,8 +33,10 @@ struct dense_f16 {
   dense_f16(const packed_view& w, std::int64_t block)
       : at(reinterpret_cast<const std::uint16_t*>(w.codes + block * w.codes_stride)) {}
   void next(typename S::f32 (&out)[8]) {
-    for (int i = 0; i < 8; ++i)
+    for (int i = 0; i < 8; ++i) {
+      if (i % 2 == 0) ask_for(at + i * 16 + codes_ahead / 2);
       out[i] = S::load_f16(at + i * 16);
+    }
     at += 8 * 16;
   }
 };
@@ -43,6 +49,7 @@ struct dense_bf16 {
   explicit dense_bf16(const void* panel) : at(static_cast<const std::uint16_t*>(panel)) {}
   void next(typename S::f32 (&out)[8]) {
     for (int i = 0; i < 4; ++i) {
+      ask_for(at + i * 32 + codes_ahead / 2);
       const typename S::pairs p = S::load_pairs(at + i * 32);
       out[2 * i] = S::first_of(p);
       out[2 * i + 1] = S::second_of(p);
@@ -50,8 +57,10 @@ struct dense_bf16 {
     at += 8 * 16;
   }
   void next_pairs(typename S::pairs (&out)[4]) {
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
+      ask_for(at + i * 32 + codes_ahead / 2);
       out[i] = S::load_pairs(at + i * 32);
+    }
     at += 8 * 16;
   }
 };
@@ -72,6 +81,7 @@ struct grouped {
   void next(typename S::f32 (&out)[8]) {
     if (left == 0) next_group();
     left -= 8;
+    ask_for(at + codes_ahead);
     if constexpr (U8) {
       S::bytes_to_f32(S::load_codes(at), out);
       S::bytes_to_f32(S::load_codes(at + 64), out + 4);
@@ -225,7 +235,10 @@ inline void bf16_block(const tile& t, const bf16_rows& x, std::int64_t block, st
 
 template <class S, class Decoder>
 void tile_bf16_direct(const tile& t, const bf16_rows& x) {
-  row_panels<direct_rows>(t.m, [&](auto r, std::int64_t row) {
+  // Where decoding costs nothing, as many rows as hide a sum's latency, so that weights are read
+  // once for them.
+  constexpr bool as_stored = std::is_same_v<Decoder, dense_bf16<S>> && S::bf16_rows >= 8;
+  row_panels<as_stored ? 8 : direct_rows>(t.m, [&](auto r, std::int64_t row) {
     constexpr int rows = decltype(r)::value;
     std::int64_t b = t.first_block;
     if constexpr (rows == 1) {
@@ -234,7 +247,7 @@ void tile_bf16_direct(const tile& t, const bf16_rows& x) {
             {*t.weights, b}, {*t.weights, b + 1}, {*t.weights, b + 2}, {*t.weights, b + 3}};
         bf16_block<S, rows, 4>(t, x, b, row, four);
       }
-    } else {
+    } else if constexpr (rows <= direct_rows) {
       for (; b + 2 <= t.end_block; b += 2) {
         Decoder two[2] = {{*t.weights, b}, {*t.weights, b + 1}};
         bf16_block<S, rows, 2>(t, x, b, row, two);

@@ -43,6 +43,8 @@ struct weight_source {
   std::int64_t rows = 0;  ///< output features
   std::int64_t cols = 0;  ///< input features
   std::int32_t group = 0; ///< columns per scale (grouped kinds): multiple of 8, divides cols
+  /// f16: packed as bf16, for matrices of bf16 compute alone, which would round at every use.
+  bool round_to_bf16 = false;
   /// Dense kinds: address of row r in the element type of `kind`. // (cols)
   std::function<const void*(std::int64_t row)> dense_row;
   /// Grouped kinds: fills row r.

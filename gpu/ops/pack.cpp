@@ -49,7 +49,8 @@ std::uint32_t exponent_bits(weight_kind dense) {
 template <class T>
 bool pack_dense(const weight_source& source, const packed_view& w, std::int64_t block,
                 unsigned char* to) {
-  const auto exponent = static_cast<T>(exponent_bits(w.kind));
+  const auto exponent = static_cast<T>(exponent_bits(source.kind));
+  const bool rounds = source.kind != w.kind;
   bool finite = true;
   auto* out = reinterpret_cast<T*>(to);
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
@@ -61,8 +62,10 @@ bool pack_dense(const weight_source& source, const packed_view& w, std::int64_t 
       std::memcpy(&value, from + k * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
       const std::int64_t at =
           w.kind == weight_kind::bf16 ? (k / 2 * lanes + lane) * 2 + k % 2 : k * lanes + lane;
-      out[at] = value;
       finite &= (value & exponent) != exponent;
+      if constexpr (sizeof(T) == sizeof(std::uint16_t))
+        if (rounds) value = detail::f32_to_bf16(detail::f16_to_f32(value));
+      out[at] = value;
     }
   }
   return finite;
@@ -223,7 +226,8 @@ private:
 
 result<packed_view> describe(const weight_source& source, const char* label) {
   packed_view w;
-  w.kind = source.kind;
+  const bool rounds = source.round_to_bf16 && source.kind == weight_kind::f16;
+  w.kind = rounds ? weight_kind::bf16 : source.kind;
   w.rows = source.rows;
   w.cols = source.cols;
   const auto refuse = [&](const std::string& why) {

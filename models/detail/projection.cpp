@@ -66,11 +66,12 @@ gpu::result<gpu::packed_matrix> pack_at(packing where, gpu::device& dev,
 }
 
 result<projection::part> projection::load_part(gpu::device& dev, const checkpoint& weights,
-                                               const gpu::weight_source& source,
+                                               gpu::weight_source source,
                                                const std::vector<matrix_role>& roles,
                                                gpu::compute_type compute, packing where) {
   part p;
   p.compute = compute_for(source.kind, compute);
+  source.round_to_bf16 = p.compute == gpu::compute_type::bf16;
   auto packed = pack_at(where, dev, source, roles.front().name.c_str());
   if (!packed.ok()) return from_gpu(packed.error());
   p.weights = std::move(packed).value();

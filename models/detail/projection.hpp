@@ -68,9 +68,8 @@ private:
     gpu::compute_type compute = gpu::compute_type::f32;
   };
   static result<part> load_part(gpu::device& dev, const checkpoint& weights,
-                                const gpu::weight_source& source,
-                                const std::vector<matrix_role>& roles, gpu::compute_type compute,
-                                packing where);
+                                gpu::weight_source source, const std::vector<matrix_role>& roles,
+                                gpu::compute_type compute, packing where);
 
   std::vector<part> parts_;
 };

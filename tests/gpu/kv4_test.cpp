@@ -24,8 +24,8 @@ struct shape {
 std::vector<unsigned char> stored(const std::vector<float>& x, dtype type) {
   std::vector<unsigned char> bytes(x.size() * gpu::size_of(type));
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const std::uint16_t half = type == dtype::f16 ? gpu::detail::f32_to_f16(x[i])
-                                                  : gpu::detail::f32_to_bf16(x[i]);
+    const std::uint16_t half =
+        type == dtype::f16 ? gpu::detail::f32_to_f16(x[i]) : gpu::detail::f32_to_bf16(x[i]);
     if (type == dtype::f32)
       std::memcpy(bytes.data() + 4 * i, &x[i], 4);
     else
@@ -55,9 +55,9 @@ TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions
   REQUIRE(device.ok());
   gpu::device& dev = *device.value();
   constexpr std::int32_t n_blocks = 7, first = 2, count = 4;
-  const std::vector<shape> shapes = {
-      {dtype::f16, 3, 64, 16}, {dtype::bf16, 2, 128, 16}, {dtype::f32, 1, 80, 8},
-      {dtype::f16, 1, 96, 32}, {dtype::f32, 5, 2, 16},    {dtype::f16, 2, 256, 256}};
+  const std::vector<shape> shapes = {{dtype::f16, 3, 64, 16}, {dtype::bf16, 2, 128, 16},
+                                     {dtype::f32, 1, 80, 8},  {dtype::f16, 1, 96, 32},
+                                     {dtype::f32, 5, 2, 16},  {dtype::f16, 2, 256, 256}};
   for (const shape& s : shapes) {
     CAPTURE(s.n_kv_heads, s.head_dim, s.block_tokens, static_cast<int>(s.type));
     const std::int64_t block = std::int64_t{s.n_kv_heads} * s.head_dim * s.block_tokens;
@@ -94,9 +94,8 @@ TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions
     for (std::int64_t b = 0; b < n_blocks; ++b) {
       const bool named = b >= first && b < first + count;
       const auto at = packed_bytes.begin() + b * stride;
-      const bool untouched =
-          std::all_of(named ? at + gpu::kv4_block_bytes(kv) : at, at + stride,
-                      [](unsigned char c) { return c == 0x77; });
+      const bool untouched = std::all_of(named ? at + gpu::kv4_block_bytes(kv) : at, at + stride,
+                                         [](unsigned char c) { return c == 0x77; });
       CHECK(untouched);
     }
 
@@ -110,9 +109,9 @@ TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions
               const auto index = [&](std::int32_t d) {
                 const std::int64_t head =
                     b * kv.block_stride + std::int64_t{h} * s.head_dim * s.block_tokens;
-                return static_cast<std::size_t>(
-                    head + (positions_side_by_side ? std::int64_t{d} * s.block_tokens + t
-                                                   : std::int64_t{t} * s.head_dim + d));
+                return static_cast<std::size_t>(head + (positions_side_by_side
+                                                            ? std::int64_t{d} * s.block_tokens + t
+                                                            : std::int64_t{t} * s.head_dim + d));
               };
               const std::int32_t end = std::min(g + 64, s.head_dim);
               float low = INFINITY, high = -INFINITY;
@@ -124,8 +123,8 @@ TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions
               for (std::int32_t d = g; d < end; ++d) {
                 const float difference = std::abs(is[index(d)] - was[index(d)]);
                 const bool named = b >= first && b < first + count;
-                const bool fine = named ? difference <= (high - low) / 30 + top / 250
-                                        : is[index(d)] == -3;
+                const bool fine =
+                    named ? difference <= (high - low) / 30 + top / 250 : is[index(d)] == -3;
                 wrong += fine ? 0 : 1;
               }
             }

@@ -217,6 +217,21 @@ TEST_CASE("the kernel for any execution space agrees with a naive product") {
       }
 }
 
+TEST_CASE("f16 weights rounded to bf16 when packed give the bits of rounding at every use") {
+  for (auto& dev : devices())
+    for (const std::int64_t m : {1, 3, 7, 8, 9, 40}) {
+      CAPTURE(dev->info().isa, m);
+      const matrix w = random_matrix(weight_kind::f16, 53, 100, 0, offsets::stored_f16, 21);
+      const auto x = random_floats(m * w.cols, 22);
+      weight_source rounded = w.source();
+      rounded.round_to_bf16 = true;
+      const auto packed = pack(*dev, rounded, "rounded").value();
+      const auto as_stored = pack(*dev, w.source(), "w").value();
+      CHECK(run_linear(*dev, packed, x, m, compute_type::bf16) ==
+            run_linear(*dev, as_stored, x, m, compute_type::bf16));
+    }
+}
+
 TEST_CASE("no rows is no work") {
   auto dev = open();
   const matrix w = random_matrix(weight_kind::f32, 16, 16, 0, offsets::stored_f16, 13);
