@@ -23,8 +23,8 @@
 namespace twill::models::offload {
 
 struct kv_stream_options {
-  shares kv;           ///< of the layers; every micro-batch alike
-  gpu::kv_layer shape; ///< of one micro-batch and layer; n_blocks its own
+  shares kv;                        ///< of the layers; every micro-batch alike
+  gpu::kv_layer shape;              ///< of one micro-batch and layer; n_blocks its own
   std::int32_t sequence_blocks = 1; ///< of one sequence; n_blocks is a multiple
   std::int32_t n_layers = 0;
   std::int32_t n_batches = 0; ///< micro-batches alive at once

@@ -61,8 +61,8 @@ std::optional<machine_description> remembered_machine(const std::string& key) {
   if (!file) return std::nullopt;
   std::error_code failed;
   const auto written = fs::last_write_time(*file, failed);
-  if (failed || fs::file_time_type::clock::now() - written >
-                    std::chrono::hours(24 * machine_cache_days))
+  if (failed ||
+      fs::file_time_type::clock::now() - written > std::chrono::hours(24 * machine_cache_days))
     return std::nullopt;
   std::ifstream in(*file);
   std::ostringstream text;

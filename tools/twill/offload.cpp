@@ -86,9 +86,7 @@ private:
     run_.mode = mode_of(flags_);
     run_.batch_size = flags_.gpu_batch_size;
     run_.n_batches = flags_.num_gpu_batches;
-    run_.stagger = flags_.stagger > 0
-                       ? flags_.stagger
-                       : actors::even_stagger(flags_.gen_len, flags_.num_gpu_batches);
+    run_.stagger = stagger();
     run_.step_tokens = options_.scheduler.max_step_tokens;
     if (!flags_.ignore_eos && !flags_.prompts.empty()) run_.end_ids = model_->text->end_ids();
     run_.stop = [] { return interrupts() > 0; };
@@ -122,6 +120,13 @@ private:
     decoding_.offload = must(actors::choose_offload(options_, room_)).value();
     if (flags_.overlap == "false") decoding_.offload.ring_slots = 1;
     memory_ = actors::memory_of(model_->spec, decoding_, prompts_, run_, room_);
+  }
+
+  /// Spread evenly, the diagonal holds the least KV. Where weights travel the fewest rounds count.
+  std::int32_t stagger() const {
+    if (flags_.stagger > 0) return flags_.stagger;
+    return flags_.percent[0] < 100 ? 1
+                                   : actors::even_stagger(flags_.gen_len, flags_.num_gpu_batches);
   }
 
   void check_four_bits() const {

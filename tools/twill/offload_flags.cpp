@@ -43,7 +43,8 @@ void add_flags(CLI::App& command, offload_flags& f) {
       ->check(CLI::IsMember({"zigzag", "diagonal", "fused"}))
       ->capture_default_str();
   command.add_option("--stagger", f.stagger,
-                     "diagonal: rounds between two micro-batches' entries; 0: spread evenly");
+                     "diagonal: rounds between two micro-batches' entries; 0: spread evenly, or 1 "
+                     "where weights travel");
   command.add_option("--offload-dir", f.offload_dir, "folder of the disk tier's file");
   command.add_option("--sep-layer", f.sep_layer, "attention and MLP as layers of their own");
   command.add_option("--pin-weight", f.pin_weight, "host weights in pinned memory");

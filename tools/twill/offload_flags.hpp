@@ -24,7 +24,7 @@ struct offload_flags {
   std::int32_t num_gpu_batches = 1;
   std::vector<std::int32_t> percent = {100, 0, 100, 0, 100, 0};
   std::string search_order = "zigzag";
-  std::int32_t stagger = 0; ///< 0: even_stagger
+  std::int32_t stagger = 0; ///< 0: by where the weights are
   std::string offload_dir;
   std::string sep_layer = "false", pin_weight = "true", overlap = "true";
   bool cpu_cache_compute = false, compress_weight = false, compress_cache = false;
