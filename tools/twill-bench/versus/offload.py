@@ -6,52 +6,18 @@
 
 Tiers: `resident` (always run), wN: N % of the weights on the device, the rest on disk; kvN: the same of
 KV. For these the table has the share of its bound that decoding reaches: the larger of the resident
-decode's time and of reading the bytes moved at the disk's speed, which is measured beside each run
-(direct reads of 1 MiB, four at once, of a file written before). What follows `--` goes to every run of
-twill offload. TWILL_BIN says where it is.
+decode's time and of reading the bytes moved at the disk's speed. That is taken from a run beside it that
+waits for the disk alone: one micro-batch, all weights on disk. What follows `--` goes to every run of twill
+offload. TWILL_BIN says where it is.
 """
 import argparse
-import mmap
 import os
 import re
 import statistics
 import subprocess
 import sys
-import tempfile
-import threading
-import time
 
-MIB = 1 << 20
-UNITS = {"B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
-
-
-class Disk:
-    """A file of a GiB in the folder of the disk tier."""
-
-    SIZE = 1 << 30
-
-    def __init__(self, folder):
-        self.fd, path = tempfile.mkstemp(dir=folder)
-        os.unlink(path)
-        chunk = os.urandom(16 * MIB)
-        for _ in range(self.SIZE // len(chunk)):
-            os.write(self.fd, chunk)
-        os.fsync(self.fd)
-        os.set_blocking(self.fd, True)
-        self.direct = os.open(f"/proc/self/fd/{self.fd}", os.O_RDONLY | os.O_DIRECT)
-
-    def bytes_per_second(self):
-        def read(first):
-            memory = mmap.mmap(-1, MIB)
-            for at in range(first * MIB, self.SIZE, 4 * MIB):
-                os.preadv(self.direct, [memory], at)
-        threads = [threading.Thread(target=read, args=(i,)) for i in range(4)]
-        begin = time.monotonic()
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        return self.SIZE / (time.monotonic() - begin)
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 def percent(tier):
@@ -94,6 +60,12 @@ def run(options, batches, order, tier):
     }
 
 
+def disk_speed(options):
+    """Bytes per second where compute has almost nothing to do."""
+    figures = run(options, 1, "zigzag", "w0")
+    return figures["weights"] * (1 - 1 / figures["rounds"]) / figures["decode"]
+
+
 def spread(values, digits):
     middle = f"{statistics.median(values):.{digits}f}"
     return middle if len(values) == 1 else f"{middle} ({min(values):.{digits}f} to {max(values):.{digits}f})"
@@ -118,19 +90,19 @@ def main():
     options = parser.parse_args(arguments)
     options.more = more
     tiers = ["resident"] + [t for t in options.tiers.split(",") if t]
-    disk = Disk(options.offload_dir or tempfile.gettempdir()) if len(tiers) > 1 else None
+    streams = len(tiers) > 1
     cells = [(int(n), order, tier) for n in options.batches.split(",")
              for order in options.orders.split(",") for tier in tiers]
     got = {cell: [] for cell in cells}
     for _ in range(options.rounds):
         resident = {}
+        disk = disk_speed(options) if streams else 0
         for cell in cells:
-            before = disk.bytes_per_second() if cell[2] != "resident" else 0
             figures = run(options, *cell)
             if cell[2] == "resident":
                 resident[cell[:2]] = figures["decode"]
             else:
-                figures["disk"] = (before + disk.bytes_per_second()) / 2
+                figures["disk"] = disk
                 # Rounds with a prefill fetch as well, beside the prefill's own compute.
                 prefills = 1 if cell[1] == "zigzag" else cell[0]
                 moved = figures["weights"] * (1 - prefills / figures["rounds"]) + figures["kv"]
@@ -139,7 +111,6 @@ def main():
             got[cell].append(figures)
             print(*cell, f"{figures['total rate']:.1f} tokens/s", file=sys.stderr, flush=True)
 
-    streams = disk is not None
     print(f"| {options.model}: GPU batches of {options.batch_size} | schedule |" +
           (" tiers |" if streams else "") +
           " prefill tokens/s | decode tokens/s | total tokens/s | peak memory GB (off by at most) |" +
