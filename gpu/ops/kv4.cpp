@@ -196,49 +196,41 @@ KOKKOS_INLINE_FUNCTION void unpack_value(const group_place& p, Element* to, int 
   narrow(to + t * p.by_position, x, p.dims);
 }
 
-template <class Element>
-struct pack_item {
+enum class direction : std::uint8_t { pack, unpack };
+
+/// One group of one head's block, there or back.
+template <class Element, direction Way>
+struct group_item {
   kv4_geometry at;
 
   KOKKOS_INLINE_FUNCTION void operator()(const long i) const {
     bool values = false;
     const group_place p = at.place(i, values);
-    const Element* from = static_cast<const Element*>(values ? at.kv.values : at.kv.keys) + p.first;
+    Element* block = static_cast<Element*>(values ? at.kv.values : at.kv.keys) + p.first;
     if (values) {
       for (int t = 0; t < at.kv.block_tokens; ++t)
-        pack_value(p, from, t);
+        if constexpr (Way == direction::pack)
+          pack_value(p, block, t);
+        else
+          unpack_value(p, block, t);
     } else if (at.kv.block_tokens % 16 == 0) {
-      for (int t = 0; t < at.kv.block_tokens; t += 16)
-        pack_keys<16>(p, from, t);
+      keys<16>(p, block);
     } else {
-      for (int t = 0; t < at.kv.block_tokens; t += 8)
-        pack_keys<8>(p, from, t);
+      keys<8>(p, block);
     }
+  }
+
+  template <int Positions>
+  KOKKOS_INLINE_FUNCTION void keys(const group_place& p, Element* block) const {
+    for (int t = 0; t < at.kv.block_tokens; t += Positions)
+      if constexpr (Way == direction::pack)
+        pack_keys<Positions>(p, block, t);
+      else
+        unpack_keys<Positions>(p, block, t);
   }
 };
 
-template <class Element>
-struct unpack_item {
-  kv4_geometry at;
-
-  KOKKOS_INLINE_FUNCTION void operator()(const long i) const {
-    bool values = false;
-    const group_place p = at.place(i, values);
-    Element* to = static_cast<Element*>(values ? at.kv.values : at.kv.keys) + p.first;
-    if (values) {
-      for (int t = 0; t < at.kv.block_tokens; ++t)
-        unpack_value(p, to, t);
-    } else if (at.kv.block_tokens % 16 == 0) {
-      for (int t = 0; t < at.kv.block_tokens; t += 16)
-        unpack_keys<16>(p, to, t);
-    } else {
-      for (int t = 0; t < at.kv.block_tokens; t += 8)
-        unpack_keys<8>(p, to, t);
-    }
-  }
-};
-
-template <template <class> class Item>
+template <direction Way>
 void launch(device& dev, const char* name, const kv4_geometry& at, std::int32_t count) {
   TWILL_ASSERT(has_kv4(at.kv), "kv4: KV must be f32, f16 or bf16 with even head_dim");
   TWILL_ASSERT(at.kv.block_tokens % 8 == 0, "kv4: block_tokens must be a multiple of 8");
@@ -246,10 +238,11 @@ void launch(device& dev, const char* name, const kv4_geometry& at, std::int32_t 
                "kv4: stride must hold a block, in multiples of 4");
   const long items = long{count} * 2 * at.kv.n_kv_heads * at.groups();
   const long work = 8L * kv4_group * at.kv.block_tokens;
-  if (at.kv.type == dtype::f32) return detail::for_items(dev, name, items, work, Item<float>{at});
+  if (at.kv.type == dtype::f32)
+    return detail::for_items(dev, name, items, work, group_item<float, Way>{at});
   if (at.kv.type == dtype::f16)
-    return detail::for_items(dev, name, items, work, Item<f16_value>{at});
-  detail::for_items(dev, name, items, work, Item<bf16_value>{at});
+    return detail::for_items(dev, name, items, work, group_item<f16_value, Way>{at});
+  detail::for_items(dev, name, items, work, group_item<bf16_value, Way>{at});
 }
 
 } // namespace
@@ -265,14 +258,15 @@ std::int64_t kv4_block_bytes(const kv_layer& kv) {
 void kv4_pack(device& dev, const kv_layer& kv, std::int32_t first, std::int32_t count, void* packed,
               std::int64_t stride) {
   const kv4_geometry at{detail::checked_kv(kv), static_cast<unsigned char*>(packed), stride, first};
-  launch<pack_item>(dev, "kv4_pack", at, count);
+  launch<direction::pack>(dev, "kv4_pack", at, count);
 }
 
 void kv4_unpack(device& dev, const kv_layer& kv, std::int32_t first, std::int32_t count,
                 const void* packed, std::int64_t stride) {
   // The geometry is one for both ways; nothing is written to `packed` here.
   auto* from = static_cast<unsigned char*>(const_cast<void*>(packed));
-  launch<unpack_item>(dev, "kv4_unpack", {detail::checked_kv(kv), from, stride, first}, count);
+  launch<direction::unpack>(dev, "kv4_unpack", {detail::checked_kv(kv), from, stride, first},
+                            count);
 }
 
 } // namespace twill::gpu

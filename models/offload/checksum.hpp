@@ -1,7 +1,6 @@
 // checksum: 64 bits that tell whether bytes came back as they were written. Not cryptographic.
 //
-// Pure. XXH3 (github.com/Cyan4973/xxHash) in the widest form the processor has: at the memory's
-// speed, far above a disk's.
+// Pure. XXH3 (github.com/Cyan4973/xxHash) in the widest form the processor has.
 #pragma once
 
 #include <cstdint>
