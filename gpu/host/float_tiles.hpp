@@ -3,8 +3,6 @@
 // Few rows: weights are decoded on the way. Many rows: a block is decoded once into a panel.
 #pragma once
 
-#include <type_traits>
-
 #include "gpu/host/tile_common.hpp"
 
 namespace twill::gpu::host {
@@ -235,10 +233,7 @@ inline void bf16_block(const tile& t, const bf16_rows& x, std::int64_t block, st
 
 template <class S, class Decoder>
 void tile_bf16_direct(const tile& t, const bf16_rows& x) {
-  // Where decoding costs nothing, as many rows as hide a sum's latency, so that weights are read
-  // once for them.
-  constexpr bool as_stored = std::is_same_v<Decoder, dense_bf16<S>> && S::bf16_rows >= 8;
-  row_panels<as_stored ? 8 : direct_rows>(t.m, [&](auto r, std::int64_t row) {
+  row_panels<direct_rows>(t.m, [&](auto r, std::int64_t row) {
     constexpr int rows = decltype(r)::value;
     std::int64_t b = t.first_block;
     if constexpr (rows == 1) {
@@ -247,7 +242,7 @@ void tile_bf16_direct(const tile& t, const bf16_rows& x) {
             {*t.weights, b}, {*t.weights, b + 1}, {*t.weights, b + 2}, {*t.weights, b + 3}};
         bf16_block<S, rows, 4>(t, x, b, row, four);
       }
-    } else if constexpr (rows <= direct_rows) {
+    } else {
       for (; b + 2 <= t.end_block; b += 2) {
         Decoder two[2] = {{*t.weights, b}, {*t.weights, b + 1}};
         bf16_block<S, rows, 2>(t, x, b, row, two);
