@@ -6,12 +6,21 @@
 namespace twill::models {
 namespace {
 
+bool multiplies_bf16(const gpu::device_info& device) {
+  return device.kind != "host" || device.isa.find("bf16") != std::string::npos;
+}
+
 gpu::compute_type auto_compute(const checkpoint& weights, const gpu::device_info& device) {
   const std::string kind = main_kind(weights);
   if (kind == "F32") return gpu::compute_type::f32;
   if (kind != "F16" && kind != "BF16") return gpu::compute_type::int8;
-  const bool has_bf16 = device.kind != "host" || device.isa.find("bf16") != std::string::npos;
-  return has_bf16 ? gpu::compute_type::bf16 : gpu::compute_type::f32;
+  return multiplies_bf16(device) ? gpu::compute_type::bf16 : gpu::compute_type::f32;
+}
+
+/// bf16 where attention multiplies it as it is; f16, which keeps more digits, where it is widened.
+gpu::dtype auto_kv_type(gpu::compute_type compute, const gpu::device_info& device) {
+  if (compute == gpu::compute_type::f32) return gpu::dtype::f32;
+  return device.kind == "host" && multiplies_bf16(device) ? gpu::dtype::bf16 : gpu::dtype::f16;
 }
 
 failure unknown(const char* field, const char* words, const std::string& given) {
@@ -44,7 +53,7 @@ result<compute_choice> resolve_compute(const std::string& compute, const std::st
     return unknown("model.compute", "auto, f32, bf16 or int8", compute);
 
   if (kv_type == "auto")
-    choice.kv_type = choice.compute == gpu::compute_type::f32 ? gpu::dtype::f32 : gpu::dtype::f16;
+    choice.kv_type = auto_kv_type(choice.compute, device);
   else if (kv_type == "f16")
     choice.kv_type = gpu::dtype::f16;
   else if (kv_type == "bf16")

@@ -4,7 +4,7 @@
 namespace twill::gpu::host {
 
 attention_kernels attention_avx2() {
-  return {attention_whole, attention_partial, attention_merge};
+  return make_attention<f32_products>();
 }
 
 } // namespace twill::gpu::host

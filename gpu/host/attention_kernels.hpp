@@ -58,11 +58,14 @@ struct attention_kernels {
                 std::int32_t head_dim, float* out);
 };
 
-attention_kernels attention_kernels_for(isa level);
+/// `bf16_products`: products of values rounded to bf16, where the level has instructions for them
+/// and the KV is not f32; else of f32, as without.
+attention_kernels attention_kernels_for(isa level, bool bf16_products);
 
 /// One per source file; those of the x86 files exist where TWILL_X86 is defined.
 attention_kernels attention_plain();
 attention_kernels attention_avx2();
 attention_kernels attention_avx512();
+attention_kernels attention_avx512_bf16();
 
 } // namespace twill::gpu::host

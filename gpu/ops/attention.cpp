@@ -94,8 +94,14 @@ void attention_on_host(device& dev, const ragged_batch& batch, const attention_a
   const int group = args.n_heads / args.kv.n_kv_heads;
   const int splits = (group + host::attention_max_rows - 1) / host::attention_max_rows;
   const int heads_per_item = (group + splits - 1) / splits;
-  host_items items{batch,  args,           host::attention_kernels_for(dev.isa()),    group,
-                   splits, heads_per_item, host::attention_max_rows / heads_per_item, 1,
+  host_items items{batch,
+                   args,
+                   host::attention_kernels_for(dev.isa(), args.bf16_products),
+                   group,
+                   splits,
+                   heads_per_item,
+                   host::attention_max_rows / heads_per_item,
+                   1,
                    nullptr};
   const long rows = long{batch.n_tokens} * args.kv.n_kv_heads * splits;
   long reach = 0;

@@ -81,6 +81,7 @@ void decoder::impl::attend(activations& a, std::int32_t index) {
       spec.windowed.empty() || spec.windowed[static_cast<std::size_t>(index)] ? spec.window : 0;
   attention.alibi_slopes = spec.alibi_slopes.empty() ? nullptr : floats(weights.alibi_slopes);
   attention.out = matrix(work.attended, n, q);
+  attention.bf16_products = options.compute != gpu::compute_type::f32;
   gpu::attention(*dev, batch, attention);
 }
 

@@ -87,6 +87,7 @@ kernel_case attention_case(gpu::device& dev, const sequence& s) {
     args.kv = s.kv;
     args.n_heads = s.n_heads;
     args.scale = 0.088F;
+    args.bf16_products = s.type != dtype::f32;
     gpu::attention(dev, s.batch, args);
   };
   return c;
