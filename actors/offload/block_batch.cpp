@@ -29,9 +29,8 @@ staged_ranges ranges_of(std::span<const block_sequence> sequences, std::int32_t 
     const std::int32_t first = s.length / block_tokens;
     const auto blocks = [&](std::int32_t n) { return (n + block_tokens - 1) / block_tokens; };
     if (s.length > 0)
-      ranges.used.push_back({s.first_staged, blocks(s.length), s.length % block_tokens != 0});
-    ranges.written.push_back(
-        {s.first_staged + first, blocks(end) - first, end % block_tokens != 0});
+      ranges.used.push_back({s.place, 0, blocks(s.length), s.length % block_tokens != 0});
+    ranges.written.push_back({s.place, first, blocks(end) - first, end % block_tokens != 0});
   }
   return ranges;
 }
@@ -82,9 +81,9 @@ block_step step_builder::finish() {
   for (const block_sequence* s : rows_of_) {
     step_.block_table.insert(step_.block_table.end(), s->blocks.begin(), s->blocks.end());
     step_.block_table.resize(step_.block_table.size() + widest - s->blocks.size(), 0);
-    for (std::size_t b = 0; staged_ && b < widest; ++b)
+    for (std::size_t b = 0; staged_ > 0 && b < widest; ++b)
       step_.staged_table.push_back(
-          b < s->blocks.size() ? s->first_staged + static_cast<std::int32_t>(b) : 0);
+          b < s->blocks.size() ? static_cast<std::int32_t>(b) * staged_ + s->place : 0);
   }
   rows_of_.clear();
   return std::exchange(step_, {});

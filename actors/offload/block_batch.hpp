@@ -30,7 +30,7 @@ struct block_sequence {
   block_output* output = nullptr;
   std::int32_t length = 0; ///< positions in KV
   std::vector<std::int32_t> blocks;
-  std::int32_t first_staged = 0; ///< its blocks in staged layers begin there
+  std::int32_t place = 0; ///< in its micro-batch, for the numbers of its blocks in staged layers
   bool done = false;
 
   std::int32_t prompt_length() const { return static_cast<std::int32_t>(prompt->ids.size()); }
@@ -56,8 +56,8 @@ struct block_step {
 /// Collects sequences' next rows into one step.
 class step_builder {
 public:
-  /// `staged`: some layers' KV is numbered within the micro-batch.
-  step_builder(block_list& blocks, std::int32_t block_tokens, bool staged)
+  /// `staged`: above 0, some layers' KV is numbered within the micro-batch, of that many sequences.
+  step_builder(block_list& blocks, std::int32_t block_tokens, std::int32_t staged)
       : blocks_(blocks), block_tokens_(block_tokens), staged_(staged) {}
 
   std::int32_t rows() const { return static_cast<std::int32_t>(step_.tokens.size()); }
@@ -69,7 +69,7 @@ public:
 private:
   block_list& blocks_;
   std::int32_t block_tokens_;
-  bool staged_;
+  std::int32_t staged_;
   block_step step_;
   std::vector<block_sequence*> rows_of_;
 };

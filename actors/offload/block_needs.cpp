@@ -133,8 +133,8 @@ models::offload::kv_stream_options kv_options_of(const models::model_spec& spec,
   kv.shape.n_kv_heads = spec.n_kv_heads;
   kv.shape.block_tokens = options.block_tokens;
   kv.shape.head_dim = spec.head_dim;
-  kv.sequence_blocks = parts(options.max_context_tokens, options.block_tokens);
-  kv.shape.n_blocks = run.batch_size * kv.sequence_blocks;
+  kv.sequences = run.batch_size;
+  kv.shape.n_blocks = kv.sequences * parts(options.max_context_tokens, options.block_tokens);
   return kv;
 }
 

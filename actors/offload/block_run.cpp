@@ -31,6 +31,8 @@ struct member {
   std::vector<piece> pieces; ///< of the round under way
   std::unique_ptr<models::micro_batch> decode_rows;
   bool prefill = true;     ///< the round under way computes its prompt
+  std::int64_t round = 0;  ///< the last one it took part in
+  std::int32_t passed = 0; ///< layers of that round that it is through
   std::int32_t place = -1; ///< among those alive, for KV that travels
   staged_ranges staged;    ///< of the round under way
 };
@@ -116,14 +118,22 @@ result<nothing> square_walk::prepare(const block_needs& needs) {
   return make(kv.n_batches, options_.batch_size, decode_rows_);
 }
 
-/// Loads what the squares after this one of the round need, as far as buffers are free.
+/// Loads what the squares after this one need, as far as buffers are free. A square of the next
+/// round can be loaded once its layer is passed in this one, and wrote what the next one reads.
 void square_walk::load_ahead() {
   schedule_cursor ahead = cursor_;
   for (std::int32_t n = 1; n < kv_buffers_; ++n) {
     const auto next = ahead.next();
-    if (!next || ahead.rounds() != cursor_.rounds()) return;
-    if (next->token == 0 && next->layer == 0) continue; // it enters: there is nothing yet
-    member& m = members_[next->batch];
+    if (!next) return;
+    const auto found = members_.find(next->batch);
+    if (found == members_.end()) continue; // it enters: there is nothing yet
+    member& m = found->second;
+    if (ahead.rounds() != cursor_.rounds()) {
+      if (m.round != cursor_.rounds() || next->layer >= m.passed) return;
+      if (kv_->staged(next->layer))
+        kv_->load_ahead(next->layer, m.place, ranges_of(m.sequences, loaded_.block_tokens).used);
+      continue;
+    }
     if (next->layer == 0) m.staged = ranges_of(m.sequences, loaded_.block_tokens);
     if (kv_->staged(next->layer)) kv_->load_ahead(next->layer, m.place, m.staged.used);
   }
@@ -154,7 +164,7 @@ void square_walk::book(bool prefill) {
 
 result<nothing> square_walk::build_pieces(member& m) {
   if (kv_ != nullptr) m.staged = ranges_of(m.sequences, loaded_.block_tokens);
-  step_builder step(blocks_, loaded_.block_tokens, kv_ != nullptr);
+  step_builder step(blocks_, loaded_.block_tokens, kv_ != nullptr ? options_.batch_size : 0);
   const auto close = [&] {
     piece p;
     p.step = step.finish();
@@ -183,20 +193,20 @@ result<nothing> square_walk::build_pieces(member& m) {
 
 result<nothing> square_walk::begin(member& m, std::int32_t batch, std::int32_t token) {
   m.prefill = token == 0;
+  m.round = cursor_.rounds();
+  m.passed = 0;
   if (m.prefill) {
     m.decode_rows = std::move(decode_rows_.back());
     decode_rows_.pop_back();
     m.place = free_places_.back();
     free_places_.pop_back();
-    const std::int32_t blocks_each =
-        (loaded_.max_context_tokens + loaded_.block_tokens - 1) / loaded_.block_tokens;
     const auto prompts = batch_of(prompts_, batch, options_.batch_size);
     const auto first = static_cast<std::size_t>(prompts.data() - prompts_.data());
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       block_sequence s;
       s.prompt = &prompts[i];
       s.output = &report_.outputs[first + i];
-      s.first_staged = static_cast<std::int32_t>(i) * blocks_each;
+      s.place = static_cast<std::int32_t>(i);
       m.sequences.push_back(std::move(s));
     }
   }
@@ -232,6 +242,7 @@ result<nothing> square_walk::run_square(const square& at) {
   if (auto ran = run_pieces(m, at.layer); !ran.ok()) return ran;
   began.end(models::offload::lane::compute, at.layer, at.batch);
   book(m.prefill);
+  m.passed = at.layer + 1;
   if (at.layer + 1 == decoder_.spec().n_layers) ++finished_layers_;
   return nothing{};
 }
@@ -317,6 +328,7 @@ void square_walk::end_member(std::int32_t batch) {
                    [](const block_sequence& s) { return s.done; }))
     return;
   cursor_.leave(batch);
+  if (kv_ != nullptr) kv_->forget(m.place);
   decode_rows_.push_back(std::move(m.decode_rows));
   free_places_.push_back(m.place);
   members_.erase(batch);

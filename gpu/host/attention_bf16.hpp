@@ -16,8 +16,8 @@ namespace {
 
 /// sum + a pair of products in each lane.
 inline vf dot_pairs(vf sum, vi a, vi b) {
-  return reinterpret_cast<vf>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), (__m512bh)(__m512i)a,
-                                               (__m512bh)(__m512i)b));
+  return reinterpret_cast<vf>(
+      _mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), (__m512bh)(__m512i)a, (__m512bh)(__m512i)b));
 }
 inline vi load_words(const std::uint32_t* p) {
   vi v;
@@ -34,9 +34,8 @@ inline vi splat_pair(const std::uint16_t* p) {
 }
 /// The lower half of `v` beside its upper half, 16 bits of each in a lane.
 inline vi interleave(__m512i v) {
-  const __m512i order =
-      _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
-                       21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
+                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   return reinterpret_cast<vi>(_mm512_permutexvar_epi16(order, v));
 }
 inline vi round_pairs(vf first, vf second) {
@@ -132,7 +131,8 @@ inline void pairs_rows(const std::uint16_t* a, int a_stride, int begin, int end,
         to_stride, ahead);
   for (; v < vectors; ++v)
     pairs_block<Rows, 1>(
-        a, a_stride, begin, end, [&](int p, int) { return b(p, v); }, to + v * lanes, to_stride, ahead);
+        a, a_stride, begin, end, [&](int p, int) { return b(p, v); }, to + v * lanes, to_stride,
+        ahead);
 }
 
 class bf16_products {
@@ -251,10 +251,10 @@ private:
   }
 
   row_state& rows_;
-  alignas(64) std::uint16_t q_[max_rows * max_dim];           // (row, max_dim), scaled
-  alignas(64) std::uint16_t weights_[max_rows * tile_len];    // (row, tile_len)
-  alignas(64) std::uint32_t keys_[max_dim / 2 * tile_len];    // (head_dim / 2, tile_len)
-  alignas(64) std::uint32_t values_[tile_len / 2 * max_dim];  // (tile_len / 2, width)
+  alignas(64) std::uint16_t q_[max_rows * max_dim];          // (row, max_dim), scaled
+  alignas(64) std::uint16_t weights_[max_rows * tile_len];   // (row, tile_len)
+  alignas(64) std::uint32_t keys_[max_dim / 2 * tile_len];   // (head_dim / 2, tile_len)
+  alignas(64) std::uint32_t values_[tile_len / 2 * max_dim]; // (tile_len / 2, width)
 };
 
 } // namespace

@@ -97,8 +97,8 @@ private:
       add_seen(values, row, rows - row < rows_at_once ? rows - row : rows_at_once, width);
   }
 
-  /// Weighted values of up to rows_at_once rows; each row's positions in ascending order, none it does not
-  /// see.
+  /// Weighted values of up to rows_at_once rows; each row's positions in ascending order, none it
+  /// does not see.
   template <class Element>
   void add_seen(const Element* const* values, int row, int rows, int width) {
     int begin = rows_.begin[row], end = rows_.end[row];

@@ -40,6 +40,14 @@ void io_pool::post(task t) {
   changed_.notify_one();
 }
 
+void io_pool::post_first(task t) {
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_front(std::move(t));
+  }
+  changed_.notify_one();
+}
+
 void io_pool::run_all(std::vector<task> tasks) {
   struct countdown {
     std::mutex mutex;

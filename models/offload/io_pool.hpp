@@ -37,6 +37,8 @@ public:
   ~io_pool();
 
   void post(task t);
+  /// Before what waits.
+  void post_first(task t);
   /// Runs all of them, before what waits, and returns when they are done.
   void run_all(std::vector<task> tasks);
 

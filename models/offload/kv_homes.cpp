@@ -68,7 +68,7 @@ result<std::unique_ptr<kv_homes>> kv_homes::create(const kv_stream_options& kv,
 result<nothing> kv_homes::allocate(const offload_options& where) {
   const std::int64_t host = on_host_ * options_.n_batches * home_parts_.bytes;
   const std::int64_t open = (on_disk_ + (options_.four_bits ? on_host_ : 0)) * options_.n_batches *
-                            (options_.shape.n_blocks / options_.sequence_blocks) * block_bytes_;
+                            options_.sequences * block_bytes_;
   const std::int64_t most = where.host_bytes > 0 ? where.host_bytes : gpu::host::available_bytes();
   if (host + open > most)
     return failure{errc::out_of_memory, "the host tier must hold " + format_bytes(host + open) +
@@ -98,55 +98,65 @@ unsigned char* kv_homes::host_image(std::int32_t layer, std::int32_t batch) cons
   return host_.data() + image_number(layer, batch) * home_parts_.bytes;
 }
 
-std::vector<block_range> kv_homes::closed(std::int32_t layer,
-                                          const std::vector<block_range>& blocks) const {
-  std::vector<block_range> all = blocks;
-  if (keeps_open(layer))
-    for (block_range& r : all)
-      if (r.open) --r.count;
-  std::erase_if(all, [](const block_range& r) { return r.count == 0; });
-  return all;
+std::vector<block_span> kv_homes::closed(std::int32_t layer,
+                                         const std::vector<block_range>& blocks) const {
+  std::vector<std::int32_t> numbers;
+  for (const block_range& r : blocks) {
+    const std::int32_t end = r.first + r.count - (r.open && keeps_open(layer) ? 1 : 0);
+    for (std::int32_t i = r.first; i < end; ++i)
+      numbers.push_back(i * options_.sequences + r.sequence);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  std::vector<block_span> spans;
+  for (const std::int32_t n : numbers) {
+    if (spans.empty() || spans.back().first + spans.back().count != n) spans.push_back({n, 0});
+    ++spans.back().count;
+  }
+  return spans;
 }
 
-/// Where the blocks lie, neighbours joined; for a disk in whole pages. What a page holds beside
-/// them is either loaded too or read by nobody.
-std::vector<kv_homes::extent> kv_homes::extents(const std::vector<block_range>& blocks,
-                                                bool on_disk) const {
+/// Where the blocks lie, for a disk in whole pages. Pieces up to `gap` bytes apart are joined.
+std::vector<kv_homes::extent> kv_homes::extents(const std::vector<block_span>& blocks, bool on_disk,
+                                                std::int64_t gap) const {
   std::vector<extent> all;
-  for (std::size_t part = 0; part < home_parts_.at.size(); ++part)
-    for (const block_range& r : blocks) {
-      std::int64_t begin = home_parts_.at[part] + r.first * home_parts_.block_bytes[part];
-      std::int64_t end = begin + r.count * home_parts_.block_bytes[part];
+  for (std::size_t part = 0; part < home_parts_.at.size(); ++part) {
+    const std::size_t first_of_part = all.size();
+    for (const block_span& s : blocks) {
+      std::int64_t begin = home_parts_.at[part] + s.first * home_parts_.block_bytes[part];
+      std::int64_t end = begin + s.count * home_parts_.block_bytes[part];
       if (on_disk) {
         begin = begin / store_alignment * store_alignment;
         end = store_aligned(end);
       }
-      if (!all.empty() && begin <= all.back().offset + all.back().bytes) {
-        begin = all.back().offset;
-        end = std::max(end, begin + all.back().bytes);
-        all.pop_back();
-      }
-      for (; begin < end; begin += transfer_bytes)
-        all.push_back({begin, std::min(transfer_bytes, end - begin)});
+      if (all.size() > first_of_part && begin <= all.back().offset + all.back().bytes + gap)
+        all.back().bytes = std::max(end - all.back().offset, all.back().bytes);
+      else
+        all.push_back({begin, end - begin});
     }
+  }
   return all;
 }
 
 /// Many small copies are one task, since each task costs a lock and perhaps a wake-up; reads and
-/// writes of a disk wait, and are tasks of their own.
+/// writes of a disk wait, and are tasks of their own. Reads of a disk take small gaps along: what
+/// lies there is copied over later, if it is an open block, or is nobody's.
 std::vector<std::vector<kv_homes::extent>>
-kv_homes::tasks_of(std::int32_t layer, const std::vector<block_range>& closed) const {
+kv_homes::tasks_of(std::int32_t layer, const std::vector<block_span>& closed, way direction) const {
+  constexpr std::int64_t worth_a_read = 64 << 10;
   const bool on_disk = home_of(layer) == tier::disk;
+  const std::int64_t gap = on_disk && direction == way::to_device ? worth_a_read : 0;
   std::vector<std::vector<extent>> tasks;
   std::int64_t in_task = transfer_bytes;
-  for (const extent& e : extents(closed, on_disk)) {
-    if (in_task + e.bytes > transfer_bytes || on_disk) {
-      tasks.emplace_back();
-      in_task = 0;
+  for (const extent& e : extents(closed, on_disk, gap))
+    for (std::int64_t done = 0; done < e.bytes; done += transfer_bytes) {
+      const std::int64_t bytes = std::min(transfer_bytes, e.bytes - done);
+      if (in_task + bytes > transfer_bytes || on_disk) {
+        tasks.emplace_back();
+        in_task = 0;
+      }
+      tasks.back().push_back({e.offset + done, bytes});
+      in_task += bytes;
     }
-    tasks.back().push_back(e);
-    in_task += e.bytes;
-  }
   return tasks;
 }
 
@@ -181,14 +191,13 @@ void kv_homes::copy_open(std::int32_t layer, std::int32_t batch, const kv_image&
                          const std::vector<block_range>& blocks, way direction,
                          io_worker& worker) const {
   if (!keeps_open(layer)) return;
-  const std::int64_t sequences = options_.shape.n_blocks / options_.sequence_blocks;
   const std::int64_t before = home_of(layer) == tier::host ? on_disk_ * options_.n_batches : 0;
   const std::int64_t image = before + image_number(layer, batch);
   for (const block_range& r : blocks) {
     if (!r.open) continue;
-    const std::int64_t block = r.first + r.count - 1;
-    unsigned char* home =
-        open_.data() + (image * sequences + block / options_.sequence_blocks) * block_bytes_;
+    const std::int64_t block =
+        std::int64_t{r.first + r.count - 1} * options_.sequences + r.sequence;
+    unsigned char* home = open_.data() + (image * options_.sequences + r.sequence) * block_bytes_;
     for (std::size_t part = 0; part < device_parts_.at.size(); ++part) {
       const std::int64_t bytes = device_parts_.block_bytes[part];
       unsigned char* there = device.plain + device_parts_.at[part] + block * bytes;

@@ -1,10 +1,12 @@
 // kv_homes: where KV of block runs lives when it is not on the device, and how its bytes get there
 // and back.
 //
-// KV of one layer and one micro-batch is an image: keys, values and scales of its blocks, numbered
-// from 0 within the micro-batch; at home as they are, or packed to 4 bits. A sequence's last block
-// is written anew by every token until it is full. With a home on disk, or in 4 bits, such open
-// blocks wait in host memory: a block goes to the disk once, and is rounded once.
+// KV of one layer and one micro-batch is an image: keys, values and scales of its blocks; at home
+// as they are, or packed to 4 bits. Block i of sequence s is number i * sequences + s, so that
+// sequences of like lengths fill an image from its beginning: its bytes travel in few large pieces.
+// A sequence's last block is written anew by every token until it is full. With a home on disk, or
+// in 4 bits, such open blocks wait in host memory: a block goes to the disk once, and is rounded
+// once.
 //
 // Thread safety: copies of different images, or of different bytes of one, at the same time.
 // Owns host memory and the disk's file.
@@ -23,9 +25,9 @@
 namespace twill::models::offload {
 
 struct kv_stream_options {
-  shares kv;                        ///< of the layers; every micro-batch alike
-  gpu::kv_layer shape;              ///< of one micro-batch and layer; n_blocks its own
-  std::int32_t sequence_blocks = 1; ///< of one sequence; n_blocks is a multiple
+  shares kv;                  ///< of the layers; every micro-batch alike
+  gpu::kv_layer shape;        ///< of one micro-batch and layer; n_blocks its own
+  std::int32_t sequences = 1; ///< of a micro-batch; n_blocks is a multiple
   std::int32_t n_layers = 0;
   std::int32_t n_batches = 0; ///< micro-batches alive at once
   std::int32_t buffers = 4;   ///< one in use, the others on their way
@@ -35,11 +37,18 @@ struct kv_stream_options {
   bool attend_at_home = false;
 };
 
-/// Blocks [first, first + count) of a micro-batch, all of one sequence.
+/// Blocks [first, first + count) of one sequence.
 struct block_range {
+  std::int32_t sequence = 0; ///< of the micro-batch
   std::int32_t first = 0;
   std::int32_t count = 0;
   bool open = false; ///< the last of them is not full yet
+};
+
+/// Neighbours in an image, by their numbers.
+struct block_span {
+  std::int32_t first = 0;
+  std::int32_t count = 0;
 };
 
 /// An image's parts one after another, each (n_blocks, block_bytes) from a whole page on.
@@ -73,16 +82,16 @@ public:
   }
   unsigned char* host_image(std::int32_t layer, std::int32_t batch) const;
 
-  /// Without those that are kept open.
-  std::vector<block_range> closed(std::int32_t layer, const std::vector<block_range>& blocks) const;
+  /// Without those that are kept open; ascending, neighbours joined.
+  std::vector<block_span> closed(std::int32_t layer, const std::vector<block_range>& blocks) const;
   /// Bytes of an image at home.
   struct extent {
     std::int64_t offset = 0;
     std::int64_t bytes = 0;
   };
   /// How closed blocks are copied: each element is worth a task of its own.
-  std::vector<std::vector<extent>> tasks_of(std::int32_t layer,
-                                            const std::vector<block_range>& closed) const;
+  std::vector<std::vector<extent>>
+  tasks_of(std::int32_t layer, const std::vector<block_span>& closed, way direction) const;
   result<nothing> copy(std::int32_t layer, std::int32_t batch, const kv_image& device,
                        const extent& e, way direction, io_worker& worker) const;
   /// Those among `blocks` that are kept open; after all other copies to the device.
@@ -97,7 +106,8 @@ private:
   }
   /// Among those of its tier.
   std::int64_t image_number(std::int32_t layer, std::int32_t batch) const;
-  std::vector<extent> extents(const std::vector<block_range>& blocks, bool on_disk) const;
+  std::vector<extent> extents(const std::vector<block_span>& blocks, bool on_disk,
+                              std::int64_t gap) const;
 
   kv_stream_options options_;
   mutable link_pacer link_;

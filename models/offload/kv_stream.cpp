@@ -39,19 +39,19 @@ result<std::unique_ptr<kv_stream>> kv_stream::create(gpu::device& dev, const kv_
   auto homes = kv_homes::create(kv, where);
   if (!homes.ok()) return homes.error();
   made->homes_ = std::move(homes).value();
-  const auto take = [&](gpu::buffer& to, std::int64_t bytes) -> result<nothing> {
-    auto memory = dev.allocate(static_cast<std::size_t>(bytes), "KV on its way");
+  const std::int64_t bytes = buffer_bytes(kv);
+  if (bytes > 0) {
+    auto memory =
+        dev.allocate(static_cast<std::size_t>(bytes), "KV on its way", gpu::filling::bit_by_bit);
     if (!memory.ok()) return from_gpu(memory.error());
-    to = std::move(memory).value();
-    return nothing{};
-  };
-  const std::int32_t n = buffer_bytes(kv) > 0 ? kv.buffers : 0;
-  for (std::int32_t i = 0; i < n; ++i) {
-    auto b = std::make_unique<buffer>();
-    if (auto got = take(b->plain, made->parts_.bytes); !got.ok()) return got.error();
-    if (kv.four_bits)
-      if (auto got = take(b->packed, kv_parts::at_home(kv).bytes); !got.ok()) return got.error();
-    made->buffers_.push_back(std::move(b));
+    made->memory_ = std::move(memory).value();
+    auto* at = static_cast<unsigned char*>(made->memory_.data());
+    for (std::int32_t i = 0; i < kv.buffers; ++i) {
+      auto b = std::make_unique<buffer>();
+      b->image.plain = std::exchange(at, at + made->parts_.bytes);
+      if (kv.four_bits) b->image.packed = std::exchange(at, at + kv_parts::at_home(kv).bytes);
+      made->buffers_.push_back(std::move(b));
+    }
   }
   auto pool = io_pool::start(where.io_threads);
   if (!pool.ok()) return pool.error();
@@ -81,7 +81,7 @@ kv_stream::buffer* kv_stream::idle_buffer(bool even_awaited) {
 void kv_stream::move(buffer& b, const std::vector<block_range>& blocks, way direction) {
   const bool loads = direction == way::to_device;
   const state after = !loads && options_.four_bits ? state::free : state::ready;
-  auto tasks = homes_->tasks_of(b.layer, homes_->closed(b.layer, blocks));
+  auto tasks = homes_->tasks_of(b.layer, homes_->closed(b.layer, blocks), direction);
   if (tasks.empty() && !blocks.empty()) tasks.emplace_back(); // open blocks alone
   for (const auto& task : tasks)
     for (const kv_homes::extent& e : task)
@@ -91,26 +91,28 @@ void kv_stream::move(buffer& b, const std::vector<block_range>& blocks, way dire
   const bool on_disk = homes_->home_of(b.layer) == tier::disk;
   const lane where = on_disk ? (loads ? lane::disk_read : lane::disk_write)
                              : (loads ? lane::host_to_device : lane::device_to_host);
-  for (auto& extents : tasks)
-    pool_->post(
-        [this, &b, direction, where, after, blocks, mine = std::move(extents)](io_worker& worker) {
-          b.last_use.wait();
-          const span_clock began(timeline_);
-          result<nothing> outcome = nothing{};
-          for (const kv_homes::extent& e : mine)
-            if (outcome.ok())
-              outcome = homes_->copy(b.layer, b.batch, b.image(), e, direction, worker);
-          began.end(where, b.layer, b.batch);
-          std::unique_lock lock(mutex_);
-          if (!outcome.ok() && !why_) why_ = outcome.error();
-          if (--b.left > 0) return;
-          lock.unlock();
-          // Now: a page that was read from the disk may have covered them.
-          homes_->copy_open(b.layer, b.batch, b.image(), blocks, direction, worker);
-          lock.lock();
-          b.now = after;
-          changed_.notify_all();
-        });
+  for (auto& extents : tasks) {
+    auto copy = [this, &b, direction, where, after, blocks,
+                 mine = std::move(extents)](io_worker& worker) {
+      b.last_use.wait();
+      const span_clock began(timeline_);
+      result<nothing> outcome = nothing{};
+      for (const kv_homes::extent& e : mine)
+        if (outcome.ok()) outcome = homes_->copy(b.layer, b.batch, b.image, e, direction, worker);
+      began.end(where, b.layer, b.batch);
+      std::unique_lock lock(mutex_);
+      if (!outcome.ok() && !why_) why_ = outcome.error();
+      if (--b.left > 0) return;
+      lock.unlock();
+      // Now: a page that was read from the disk may have covered them.
+      homes_->copy_open(b.layer, b.batch, b.image, blocks, direction, worker);
+      lock.lock();
+      b.now = after;
+      changed_.notify_all();
+    };
+    // Stores are few and make buffers free; behind the loads they would keep the disk idle.
+    loads ? pool_->post(std::move(copy)) : pool_->post_first(std::move(copy));
+  }
 }
 
 void kv_stream::fill(buffer& b, std::int32_t layer, std::int32_t batch,
@@ -153,10 +155,10 @@ result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
   b->now = state::in_use;
   b->awaited = false;
   lock.unlock();
-  const gpu::kv_layer there = layer_at(b->image().plain);
+  const gpu::kv_layer there = layer_at(b->image.plain);
   if (options_.four_bits)
-    for (const block_range& r : homes_->closed(layer, used))
-      gpu::kv4_unpack(dev_, there, r.first, r.count, b->image().packed, packed_block_);
+    for (const block_span& s : homes_->closed(layer, used))
+      gpu::kv4_unpack(dev_, there, s.first, s.count, b->image.packed, packed_block_);
   return there;
 }
 
@@ -167,11 +169,17 @@ void kv_stream::release(std::int32_t layer, std::int32_t batch,
   buffer* b = find(layer, batch);
   TWILL_ASSERT(b != nullptr && b->now == state::in_use, "release: the KV is not in use");
   if (options_.four_bits)
-    for (const block_range& r : homes_->closed(layer, written))
-      gpu::kv4_pack(dev_, layer_at(b->image().plain), r.first, r.count, b->image().packed,
+    for (const block_span& s : homes_->closed(layer, written))
+      gpu::kv4_pack(dev_, layer_at(b->image.plain), s.first, s.count, b->image.packed,
                     packed_block_);
   b->last_use.record();
   move(*b, written, way::to_home);
+}
+
+void kv_stream::forget(std::int32_t batch) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& b : buffers_)
+    if (b->now != state::free && b->batch == batch) b->awaited = false;
 }
 
 gpu::kv_layer kv_stream::layer_at(unsigned char* image) const {

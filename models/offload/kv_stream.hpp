@@ -52,22 +52,21 @@ public:
   /// The square is launched: its new blocks go home when the device is done with it.
   void release(std::int32_t layer, std::int32_t batch, const std::vector<block_range>& written);
 
+  /// Nobody will ask for this micro-batch any more.
+  void forget(std::int32_t batch);
+
   kv_stats stats() const;
   void record_to(timeline* t) { timeline_ = t; }
 
 private:
   enum class state : std::uint8_t { free, filling, ready, in_use, storing };
   struct buffer {
-    gpu::buffer plain, packed;
+    kv_image image;
     gpu::marker last_use;
     state now = state::free;
     std::int32_t layer = -1, batch = -1;
     bool awaited = false;  ///< loaded ahead, not yet acquired
     std::int32_t left = 0; ///< copies under way
-    kv_image image() const {
-      return {static_cast<unsigned char*>(plain.data()),
-              static_cast<unsigned char*>(packed.data())};
-    }
   };
 
   kv_stream(gpu::device& dev, const kv_stream_options& kv);
@@ -84,6 +83,7 @@ private:
   std::int64_t packed_block_ = 0; ///< bytes from one block to the next
   timeline* timeline_ = nullptr;
   std::unique_ptr<kv_homes> homes_;
+  gpu::buffer memory_; ///< of all images here
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<buffer>> buffers_;
