@@ -195,13 +195,15 @@ TEST_CASE("SmolLM2's perplexity equals the reference in every compute type", "[g
   };
   const auto [compute, kv, tolerance] =
       GENERATE(row{gpu::compute_type::f32, gpu::dtype::f32, 1e-3},
+               row{gpu::compute_type::int8, gpu::dtype::bf16, 5e-3},
                row{gpu::compute_type::int8, gpu::dtype::f16, 5e-3},
-               row{gpu::compute_type::bf16, gpu::dtype::f16, 5e-3});
-  CAPTURE(gpu::name_of(compute));
+               row{gpu::compute_type::bf16, gpu::dtype::bf16, 5e-3});
+  CAPTURE(gpu::name_of(compute), kv);
   test::decoder_runner runner(m->spec, *m->weights, options_for(compute, kv));
   const double whole = std::exp(mean(token_nll(runner, text)));
   const double chunked = std::exp(chunked_nll(runner, text));
-  WARN(gpu::name_of(compute) << ": perplexity " << whole << " whole, " << chunked << " in chunks");
+  WARN(gpu::name_of(compute) << " / " << gpu::name_of(kv) << ": perplexity " << whole << " whole, "
+                             << chunked << " in chunks");
   CHECK(whole == Approx(test::number_of(*expected.find("hf_full_context_ppl"))).epsilon(tolerance));
   CHECK(chunked ==
         Approx(test::number_of(*expected.find("hf_chunk512_second_half_ppl"))).epsilon(tolerance));
@@ -212,7 +214,7 @@ TEST_CASE("SmolLM2 in int8 and bf16 keeps close to the reference's greedy tokens
   const auto& prompts = test::list_of(*hf.find("prompts"));
   const auto m = opened();
   const auto compute = GENERATE(gpu::compute_type::int8, gpu::compute_type::bf16);
-  test::decoder_runner runner(m->spec, *m->weights, options_for(compute, gpu::dtype::f16));
+  test::decoder_runner runner(m->spec, *m->weights, options_for(compute, gpu::dtype::bf16));
   const greedy_run run = run_greedy(runner, prompts, m->text->end_ids());
   double same = 0; // tokens before the first difference
   for (std::size_t p = 0; p < prompts.size(); ++p) {

@@ -24,7 +24,7 @@ struct accuracy_arguments {
   std::vector<std::string> models;
   std::vector<std::string> goldens;
   std::string text_path;
-  std::vector<std::string> types = {"f32/f32", "bf16/f16", "int8/f16", "int8/int8"};
+  std::vector<std::string> types = {"f32/f32", "bf16/bf16", "int8/bf16", "int8/int8"};
   bool markdown = false;
 };
 

@@ -1,0 +1,91 @@
+// square_walk: walks the squares of a schedule on the device: one micro-batch through one layer after
+// another, and all that passed the last layer through the head.
+//
+// One thread, the device's; one use. Owns the micro-batches' activations and the KV that travels.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "actors/offload/block_batch.hpp"
+#include "actors/offload/block_walk.hpp"
+#include "actors/offload/greedy_draw.hpp"
+
+namespace twill::actors {
+
+class square_walk {
+public:
+  square_walk(gpu::device& dev, models::decoder& decoder, const models::decoder_options& loaded,
+              const std::vector<block_prompt>& prompts, const block_options& options)
+      : dev_(dev), decoder_(decoder), loaded_(loaded), prompts_(prompts), options_(options),
+        blocks_(loaded.n_blocks), cursor_(shape_of(prompts, options, decoder.spec().n_layers)) {
+    report_.outputs.resize(prompts.size());
+    for (const block_prompt& p : prompts)
+      total_tokens_ += static_cast<std::int64_t>(p.ids.size()) + p.max_new;
+  }
+
+  result<nothing> prepare(const block_needs& needs);
+  block_report run();
+
+private:
+  /// A forward step of some of a micro-batch's rows, with activations of its own.
+  struct piece {
+    block_step step;
+    models::micro_batch* at = nullptr;
+  };
+
+  struct member {
+    std::vector<block_sequence> sequences;
+    std::vector<piece> pieces; ///< of the round under way
+    std::unique_ptr<models::micro_batch> decode_rows;
+    bool prefill = true;     ///< the round under way computes its prompt
+    std::int64_t round = 0;  ///< the last one it took part in
+    std::int32_t passed = 0; ///< layers of that round that it is through
+    std::int32_t place = -1; ///< among those alive, for KV that travels
+    staged_ranges staged;    ///< of the round under way
+  };
+
+  result<nothing> begin(member& m, std::int32_t batch, std::int32_t token);
+  result<nothing> build_pieces(member& m);
+  result<nothing> run_pieces(member& m, std::int32_t layer);
+  void load_ahead();
+  result<nothing> enter(std::int32_t layer);
+  void leave();
+  result<nothing> run_square(const square& at);
+  result<nothing> end_round();
+  result<nothing> score_group(std::span<const piece* const> group);
+  void end_member(std::int32_t batch);
+  void book(bool prefill);
+  bool asked_to_stop() const { return options_.stop && options_.stop(); }
+
+  gpu::device& dev_;
+  models::decoder& decoder_;
+  const models::decoder_options& loaded_;
+  const std::vector<block_prompt>& prompts_;
+  const block_options& options_;
+  block_list blocks_;
+  schedule_cursor cursor_;
+  block_report report_;
+  std::optional<greedy_draw> draw_;
+  std::map<std::int32_t, member> members_;
+  std::vector<std::unique_ptr<models::micro_batch>> prefill_rows_; ///< free ones
+  std::vector<std::unique_ptr<models::micro_batch>> prefill_rows_used_;
+  std::vector<std::unique_ptr<models::micro_batch>> decode_rows_; ///< free ones
+  std::vector<std::int32_t> round_; ///< micro-batches of the round, in order
+  std::size_t finished_layers_ = 0; ///< of them, how many passed the last layer
+  std::int32_t layer_ = -1;         ///< entered
+  std::vector<std::int32_t> free_places_;
+  std::unique_ptr<models::offload::kv_stream> kv_; ///< null: all KV is in the arena
+  std::int32_t kv_buffers_ = 0;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  double booked_ = 0, booked_decode_ = 0; ///< before the round under way
+  std::int64_t total_tokens_ = 0;
+};
+
+} // namespace twill::actors
