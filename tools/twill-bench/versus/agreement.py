@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Do other load generators see the same server as twill-bench? One Markdown table.
+
+    agreement.py --tokenizer FOLDER [--vllm PROGRAM] [--aiperf PROGRAM] [--guidellm PROGRAM] [--rounds 3]
+
+All generators send the same closed-loop load, by turns, to one server: twill-bench's own paced null server, or any
+that answers /v1/completions (--base-url, --model). FOLDER holds a Hugging Face tokenizer; the others use it to make
+and count prompts. Cells are medians over the rounds and, beside them, the difference to twill-bench.
+
+Names differ between them. "Per output token" here is (request latency - first token) / (tokens - 1) of a request:
+vLLM's TPOT, aiperf's inter_token_latency, guidellm's inter_token_latency_ms (its time_per_output_token_ms divides the
+whole latency by all tokens).
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+ROWS = ("output tokens/s", "requests/s", "first token p50 ms", "first token p99 ms", "per output token p50 ms",
+        "per output token p99 ms", "request p50 ms", "request p99 ms")
+
+
+def run(command, folder):
+    with open(folder / "log.txt", "wb") as log:
+        if subprocess.run([str(word) for word in command], cwd=folder, stdout=log, stderr=log).returncode != 0:
+            sys.exit(f"failed: {' '.join(map(str, command))}\n{(folder / 'log.txt').read_text()[-2000:]}")
+
+
+def bench_figures(file):
+    """Of twill-bench's and vLLM's result files, whose keys are the same."""
+    r = json.loads(file.read_text())
+    return (r["output_throughput"], r["request_throughput"], r["p50_ttft_ms"], r["p99_ttft_ms"], r["p50_tpot_ms"],
+            r["p99_tpot_ms"], r["p50_e2el_ms"], r["p99_e2el_ms"])
+
+
+BENCH_FLAGS = ["--percentile-metrics", "ttft,tpot,e2el", "--metric-percentiles", "50,99", "--ignore-eos", "--save-result",
+               "--result-filename", "result.json"]
+
+
+def twill(load, program, folder):
+    run([program, "--backend", "openai", "--base-url", load.base_url, "--model", load.model, "--num-warmups", load.warmups,
+         "--random-input-len", load.input_len, "--random-output-len", load.output_len, "--num-prompts", load.requests,
+         "--max-concurrency", load.concurrency, "--no-progress", *BENCH_FLAGS], folder)
+    return bench_figures(folder / "result.json")
+
+
+def vllm(load, program, folder):
+    run([program, "bench", "serve", "--backend", "openai", "--base-url", load.base_url, "--model", load.model, "--tokenizer",
+         load.tokenizer, "--dataset-name", "random", "--num-warmups", load.warmups, "--random-input-len", load.input_len,
+         "--random-output-len", load.output_len, "--num-prompts", load.requests, "--max-concurrency", load.concurrency,
+         "--disable-tqdm", *BENCH_FLAGS], folder)
+    return bench_figures(folder / "result.json")
+
+
+def aiperf(load, program, folder):
+    # It takes a relative folder for a local tokenizer and an absolute one for a name on a hub.
+    os.symlink(load.tokenizer, folder / "tokenizer")
+    run([program, "profile", "-m", load.model, "--endpoint-type", "completions", "--streaming", "--url", load.base_url,
+         "--tokenizer", "./tokenizer", "--synthetic-input-tokens-mean", load.input_len, "--synthetic-input-tokens-stddev", 0,
+         "--output-tokens-mean", load.output_len, "--output-tokens-stddev", 0, "--extra-inputs", "ignore_eos:true",
+         "--concurrency", load.concurrency, "--request-count", load.requests, "--warmup-request-count", load.warmups, "--ui",
+         "none", "--artifact-dir", folder], folder)
+    r = json.loads((folder / "profile_export_aiperf.json").read_text())
+
+    def pair(key):
+        return r[key]["p50"], r[key]["p99"]
+
+    return (r["output_token_throughput"]["avg"], r["request_throughput"]["avg"], *pair("time_to_first_token"),
+            *pair("inter_token_latency"), *pair("request_latency"))
+
+
+def guidellm(load, program, folder):
+    # Its first requests are load as well: it has no count of warm-up requests, only of seconds or shares.
+    run([program, "run", "--backend", f"kind=openai_http,target={load.base_url},request_format=/v1/completions", "--profile",
+         f"kind=concurrent,streams={load.concurrency}", "--constraint", f"kind=max_requests,count={load.requests}",
+         "--tokenizer", f"kind=huggingface_auto,model={load.tokenizer}", "--data",
+         f"kind=synthetic_text,prompt_tokens={load.input_len},output_tokens={load.output_len}", "--output",
+         "kind=json,path=result.json", "--disable-progress"], folder)
+    m = json.loads((folder / "result.json").read_text())["benchmarks"][0]["metrics"]
+
+    def pair(key, scale=1):
+        percentiles = m[key]["successful"]["percentiles"]
+        return percentiles["p50"] * scale, percentiles["p99"] * scale
+
+    return (m["output_tokens_per_second"]["successful"]["mean"], m["requests_per_second"]["successful"]["mean"],
+            *pair("time_to_first_token_ms"), *pair("inter_token_latency_ms"), *pair("request_latency", 1000))
+
+
+@contextlib.contextmanager
+def null_server(program, load):
+    server = subprocess.Popen([program, "null", "--listen", load.base_url.removeprefix("http://"), "--first-token-ms",
+                               str(load.first_token_ms), "--token-interval-ms", str(load.token_interval_ms)],
+                              stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            with contextlib.suppress(urllib.error.URLError):
+                urllib.request.urlopen(load.base_url + "/v1/models").close()
+                break
+            time.sleep(0.05)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def table(figures):
+    print("| |", " | ".join(figures), "|\n|---|" + "---|" * len(figures))
+    medians = {name: [statistics.median(column) for column in zip(*rounds)] for name, rounds in figures.items()}
+    for i, row in enumerate(ROWS):
+        cells = [f"{m[i]:.2f}" if name == "twill-bench" else f"{m[i]:.2f} ({m[i] / medians['twill-bench'][i] - 1:+.1%})"
+                 for name, m in medians.items()]
+        print(f"| {row} |", " | ".join(cells), "|")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tokenizer", type=pathlib.Path, required=True)
+    for name in ("vllm", "aiperf", "guidellm"):
+        parser.add_argument("--" + name, metavar="PROGRAM")
+    parser.add_argument("--base-url", help="a server that runs; without it, the null server")
+    parser.add_argument("--model", default="null")
+    for name, value in (("rounds", 3), ("requests", 160), ("warmups", 16), ("concurrency", 16), ("input-len", 16),
+                        ("output-len", 64), ("first-token-ms", 200), ("token-interval-ms", 20)):
+        parser.add_argument("--" + name, type=int, default=value)
+    load = parser.parse_args()
+    load.tokenizer = load.tokenizer.resolve()
+    bench = str(pathlib.Path(os.environ.get("TWILL_BIN", "build/release/bin"), "twill-bench").resolve())
+    generators = {"twill-bench": (twill, bench), "vllm bench serve": (vllm, load.vllm), "aiperf": (aiperf, load.aiperf),
+                  "guidellm": (guidellm, load.guidellm)}
+    figures = {name: [] for name, (_, program) in generators.items() if program}
+    server = contextlib.nullcontext()
+    if not load.base_url:
+        load.base_url = "http://127.0.0.1:18590"
+        server = null_server(bench, load)
+    with server:
+        for _ in range(load.rounds):
+            for name in figures:
+                generate, program = generators[name]
+                with tempfile.TemporaryDirectory() as folder:
+                    figures[name].append(generate(load, program, pathlib.Path(folder)))
+                print(name, ", ".join(f"{x:.2f}" for x in figures[name][-1]), file=sys.stderr, flush=True)
+    table(figures)
+
+
+if __name__ == "__main__":
+    main()
