@@ -1,5 +1,5 @@
-// square_walk: walks the squares of a schedule on the device: one micro-batch through one layer after
-// another, and all that passed the last layer through the head.
+// square_walk: walks the squares of a schedule on the device: one micro-batch through one layer
+// after another, and all that passed the last layer through the head.
 //
 // One thread, the device's; one use. Owns the micro-batches' activations and the KV that travels.
 #pragma once
