@@ -1,4 +1,4 @@
-// square_walk's rounds: after the squares of all micro-batches, their head, tokens and ends.
+// square_walk's rounds: the loop over squares, and after a round's the head, tokens and ends.
 #include <algorithm>
 #include <utility>
 
