@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include "tools/common/cache_folder.hpp"
+#include "config/base/cache_folder.hpp"
 #include "tools/common/subprocess.hpp"
 #include "tools/common/terminal.hpp"
 

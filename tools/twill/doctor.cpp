@@ -14,6 +14,8 @@
 #include "config/base/units.hpp"
 #include "config/load.hpp"
 #include "gpu/device.hpp"
+#include "gpu/host/machine.hpp"
+#include "gpu/host/read_bandwidth.hpp"
 #include "models/compute.hpp"
 #include "models/model.hpp"
 #include "tools/common/default_model.hpp"
@@ -78,13 +80,13 @@ void print_device(const gpu::device_info& device) {
 
 void print_tiers(gpu::device& dev, const std::string& model_path) {
   const int threads = dev.info().threads;
-  const double one = memory_read_bandwidth(1);
-  const double all = threads > 1 ? memory_read_bandwidth(threads) : one;
+  const double one = gpu::host::read_bandwidth(1);
+  const double all = threads > 1 ? gpu::host::read_bandwidth(threads) : one;
   const auto link = measure_link(dev);
   const auto disk = measure_disk(model_path);
 
   heading("tiers, measured");
-  row("host memory", format_bytes(available_memory()) + " available, read " + rate(one) +
+  row("host memory", format_bytes(gpu::host::available_bytes()) + " available, read " + rate(one) +
                          " with 1 thread, " + rate(all) + " with " + std::to_string(threads));
   row("host <-> device",
       link.has_value() ? "copy " + rate(link->upload) + " up, " + rate(link->download) + " down"
@@ -109,8 +111,9 @@ void print_model(const std::string& path, const config::options& options,
       models::resolve_compute(options.model.compute, options.kv.type, *model.weights, device);
   if (!types.ok()) throw client_error(types.detail());
   const auto need = footprint_of(model, types.value(), options);
-  const auto budget = device.kind == "host" ? std::min(device.memory_bytes, available_memory())
-                                            : device.memory_bytes;
+  const auto budget = device.kind == "host"
+                          ? std::min(device.memory_bytes, gpu::host::available_bytes())
+                          : device.memory_bytes;
   const auto left = budget - need.weight_bytes;
 
   heading("model " + printable(path));

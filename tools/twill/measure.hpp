@@ -2,17 +2,12 @@
 // blocks.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "gpu/device.hpp"
 
 namespace twill::tools {
-
-/// Bytes per second that `threads` threads read together from memory, each its own part of a buffer
-/// far larger than the caches.
-double memory_read_bandwidth(int threads);
 
 /// Bytes per second between host memory and the device's.
 struct link_bandwidth {
@@ -28,8 +23,5 @@ struct disk_bandwidth {
   double cached = 0; ///< again, from the page cache
 };
 std::optional<disk_bandwidth> measure_disk(const std::string& path);
-
-/// Memory that new allocations may use now, bytes.
-std::int64_t available_memory();
 
 } // namespace twill::tools

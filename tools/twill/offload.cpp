@@ -13,6 +13,7 @@
 #include "actors/offload/block_memory.hpp"
 #include "actors/offload/block_run.hpp"
 #include "actors/offload/choose_offload.hpp"
+#include "actors/offload/model_shape.hpp"
 #include "actors/policy/offload_sizes.hpp"
 #include "actors/policy/timeline.hpp"
 #include "config/base/log.hpp"
@@ -143,8 +144,8 @@ private:
   void print_plan() {
     const auto prompt_len = static_cast<std::int32_t>(prompts_.front().ids.size());
     sizes_ =
-        actors::sizes_of(offload_shape(model_->spec, decoding_.kv_type, room_.weights), prompt_len,
-                         flags_.gen_len, static_cast<std::int64_t>(prompts_.size()));
+        actors::sizes_of(actors::model_shape(model_->spec, decoding_.kv_type, room_.weights),
+                         prompt_len, flags_.gen_len, static_cast<std::int64_t>(prompts_.size()));
     std::printf("%s\n", actors::text_of(sizes_).c_str());
     if (flags_.verbose < 1) return;
     std::printf("%s, %s compute, %s KV, %d threads, %zu prompts as %d x %d, %s\n",

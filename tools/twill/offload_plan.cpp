@@ -1,15 +1,15 @@
 #include "tools/twill/offload_plan.hpp"
 
-#include <cmath>
 #include <cstdio>
 #include <utility>
 
+#include "actors/offload/measured_machine.hpp"
+#include "actors/offload/model_shape.hpp"
 #include "actors/policy/offload_planner.hpp"
 #include "actors/policy/offload_sizes.hpp"
 #include "models/compute.hpp"
 #include "models/offload/kv_stream.hpp"
 #include "tools/twill/must.hpp"
-#include "tools/twill/offload_machine.hpp"
 
 namespace twill::tools {
 
@@ -42,26 +42,6 @@ void print(const actors::plan_request& request, const actors::offload_plan& foun
 
 } // namespace
 
-actors::offload_model offload_shape(const models::model_spec& s, gpu::dtype kv_type,
-                                    const actors::packed_sizes& packed) {
-  actors::offload_model m;
-  m.n_layers = s.n_layers;
-  m.hidden_size = s.hidden_size;
-  m.q_size = static_cast<std::int32_t>(s.q_size());
-  m.kv_size = static_cast<std::int32_t>(s.kv_size());
-  m.mlp_size = s.mlp_size;
-  m.vocab_size = s.vocab_size;
-  m.gated_mlp = s.gated_mlp;
-  m.biases = s.mlp_bias != models::bias_rule::none;
-  m.kv_bytes_per_value = static_cast<double>(gpu::size_of(kv_type));
-  const double shaped = actors::layer_weight_bytes(m) * s.n_layers;
-  if (std::abs(static_cast<double>(packed.layers) / shaped - 1) > 0.02) {
-    m.layer_bytes = static_cast<double>(packed.layers) / s.n_layers;
-    m.outer_bytes = static_cast<double>(packed.tables + packed.small);
-  }
-  return m;
-}
-
 offload_flags planned(offload_flags flags, gpu::device& dev, const models::model_spec& spec,
                       const models::checkpoint& weights, const config::options& options) {
   const auto types =
@@ -69,8 +49,9 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
           .value();
   const auto packed = actors::packed_sizes_of(spec, weights);
   actors::plan_request request;
-  request.model = offload_shape(spec, types.kv_type, packed);
-  const measured_machine measured = measure_machine(dev, spec, types, options, flags.remeasure);
+  request.model = actors::model_shape(spec, types.kv_type, packed);
+  const auto measured =
+      must(actors::measure_machine(dev, spec, types, options, flags.remeasure)).value();
   request.machine = measured.on;
   request.work.prompt_len = flags.prompt_len;
   request.work.gen_len = flags.gen_len;

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <optional>
 
-namespace twill::tools {
+namespace twill {
 
 /// ${XDG_CACHE_HOME:-$HOME/.cache}/twill, whether or not it exists; nothing when neither is set.
 std::optional<std::filesystem::path> cache_folder();
 
-} // namespace twill::tools
+} // namespace twill

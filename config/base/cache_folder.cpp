@@ -1,8 +1,8 @@
-#include "tools/common/cache_folder.hpp"
+#include "config/base/cache_folder.hpp"
 
 #include <cstdlib>
 
-namespace twill::tools {
+namespace twill {
 
 std::optional<std::filesystem::path> cache_folder() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -12,4 +12,4 @@ std::optional<std::filesystem::path> cache_folder() {
   return std::nullopt;
 }
 
-} // namespace twill::tools
+} // namespace twill

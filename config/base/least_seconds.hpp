@@ -1,0 +1,28 @@
+// least_seconds: how long a piece of work takes when nothing disturbs it.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+namespace twill {
+
+/// Seconds of one run, above 0.
+template <class Work>
+double seconds_of(const Work& work) {
+  const auto began = std::chrono::steady_clock::now();
+  work();
+  return std::max(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(),
+                  1e-9);
+}
+
+/// The least of `runs` runs, after one that is not counted: it touches every page.
+template <class Work>
+double least_seconds(int runs, const Work& work) {
+  work();
+  double least = seconds_of(work);
+  for (int i = 1; i < runs; ++i)
+    least = std::min(least, seconds_of(work));
+  return least;
+}
+
+} // namespace twill
