@@ -1,6 +1,7 @@
 #include "actors/decoder_runner.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,6 +9,8 @@
 #include "actors/detail/executor_failure.hpp"
 #include "actors/device_sampler.hpp"
 #include "actors/offload/choose_offload.hpp"
+#include "actors/offload/plan_for_serving.hpp"
+#include "actors/offload/step_memory.hpp"
 #include "actors/policy/kv_size.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
@@ -23,11 +26,10 @@ namespace {
 
 using shared_model = std::shared_ptr<const models::model>;
 
-/// Activations and logits, and a little for everything small.
-std::int64_t work_bytes(const models::model& m, const models::decoder_options& o) {
-  const std::int64_t row = 4 * (4LL * m.spec.hidden_size + 3LL * m.spec.mlp_size +
-                                3LL * m.spec.n_heads * m.spec.head_dim);
-  return o.max_step_tokens * row + 4LL * o.max_logit_rows * m.spec.vocab_size + 64 * mib;
+/// Steps as they were asked for, and a little for sampling and everything small.
+std::int64_t work_bytes(const models::model_spec& spec, const models::decoder_options& o,
+                        std::int64_t available) {
+  return step_bytes(spec, o) + std::clamp<std::int64_t>(available / 32, 8 * mib, 64 * mib);
 }
 
 /// Weights as packed are a little larger than in the file.
@@ -71,6 +73,7 @@ public:
     if (!sampler.ok()) return executor_failure(sampler.error());
     sampler_.emplace(std::move(sampler).value());
     info.n_blocks = o.value().n_blocks;
+    info.max_step_tokens = o.value().max_step_tokens;
     info.memory_used_bytes = device_->memory_used();
     log::info("compute " + std::string(gpu::name_of(o.value().compute)) + ", KV " +
               gpu::name_of(o.value().kv_type) + ", device memory " +
@@ -147,21 +150,23 @@ private:
     o.kv_type = choice.kv_type;
     o.block_tokens = info.block_tokens;
     o.max_context_tokens = info.max_context_tokens;
-    o.max_step_tokens = options_.scheduler.max_step_tokens;
+    o.max_step_tokens = options_.scheduler.max_step_tokens > 0 ? options_.scheduler.max_step_tokens
+                                                               : default_step_tokens;
     o.max_sequences = o.max_logit_rows =
-        std::min(options_.scheduler.max_running, options_.scheduler.max_step_tokens);
+        std::min(options_.scheduler.max_running, o.max_step_tokens);
+    o.n_blocks = std::numeric_limits<std::int32_t>::max(); // block tables as wide as they may get
     kv_size_input in;
     in.asked_bytes = options_.kv.memory_bytes;
     in.budget_bytes = options_.device.memory_bytes;
-    in.other_bytes = work_bytes(model, o) + resident_bytes(model);
     const std::int64_t budget = device_->info().memory_bytes;
     const std::int64_t host = device_->info().kind == "host" ? gpu::host::available_bytes() : 0;
     in.available_bytes = host > 0 ? std::min(host, budget) : budget;
+    in.other_bytes = work_bytes(model.spec, o, in.available_bytes) + resident_bytes(model);
     in.block_bytes = models::decoder::block_bytes(model.spec, o);
     in.block_tokens = o.block_tokens;
     in.max_running = o.max_sequences;
     in.max_context_tokens = info.max_context_tokens;
-    if (auto chosen = place_weights(model, in, o); !chosen.ok()) return chosen.error();
+    if (auto chosen = place_weights(model, choice, in, o); !chosen.ok()) return chosen.error();
     o.n_blocks = kv_blocks(in);
     if (o.n_blocks < 1)
       return failure{
@@ -175,39 +180,70 @@ private:
   }
 
   /// Decides where weights live; where they are streamed, `in` then counts what they take.
-  result<nothing> place_weights(const models::model& model, kv_size_input& in,
-                                models::decoder_options& o) const {
-    const std::int64_t work = work_bytes(model, o);
+  result<nothing> place_weights(const models::model& model, const models::compute_choice& choice,
+                                kv_size_input& in, models::decoder_options& o) const {
     offload_room room;
     room.weights = packed_sizes_of(model.spec, *model.weights);
     room.n_layers = model.spec.n_layers;
-    // KV gets what was asked, or one context, a quarter at most, and less where weights on their
-    // way leave less; then what weights leave over.
+    room.host_bytes = host_tier_bytes(in.available_bytes);
+    // KV gets what was asked; else one context, a quarter at most, and less where weights on their
+    // way leave less. What weights leave over is its as well.
     const std::int64_t blocks = (in.max_context_tokens + in.block_tokens - 1) / in.block_tokens;
     const std::int64_t wanted = std::min(blocks * in.block_bytes, in.available_bytes / 4);
+    const auto work = [&] { return work_bytes(model.spec, o, in.available_bytes); };
     const std::int64_t beside_ring =
-        in.available_bytes - work - least_device_bytes(room, options_.offload.ring_layers);
-    const std::int64_t kv =
-        in.asked_bytes > 0 ? in.asked_bytes
-                           : std::clamp(beside_ring, std::min(wanted, 8 * in.block_bytes), wanted);
-    room.device_bytes = in.available_bytes - work - kv;
-    room.host_bytes = options_.offload.host_memory_bytes > 0 ? options_.offload.host_memory_bytes
-                                                             : gpu::host::available_bytes() * 3 / 4;
-    // The host's device is its memory too: what the arena takes is not there for the tier.
-    if (device_->info().kind == "host")
-      room.host_bytes =
-          std::min(room.host_bytes, gpu::host::available_bytes() - in.available_bytes);
-    room.host_bytes = std::max<std::int64_t>(room.host_bytes, 0);
+        in.available_bytes - work() - least_device_bytes(room, options_.offload.ring_layers);
+    std::int64_t kv = in.asked_bytes > 0
+                          ? in.asked_bytes
+                          : std::clamp(beside_ring, std::min(wanted, 8 * in.block_bytes), wanted);
+    if (options_.offload.device_percent < 0 &&
+        room.weights.all() > in.available_bytes - work() - kv)
+      kv = in.asked_bytes = planned(model, choice, in, kv, room, o);
+    room.device_bytes = in.available_bytes - work() - kv;
     auto chosen = choose_offload(options_, room);
     if (!chosen.ok()) return chosen.error();
     o.offload = std::move(chosen).value();
     o.offload.open_store = open_store_;
     if (!o.offload.streams_weights()) return nothing{};
-    in.other_bytes = work + least_device_bytes(room, o.offload.ring_slots) +
+    in.other_bytes = work() + least_device_bytes(room, o.offload.ring_slots) +
                      room.weights.weights() * o.offload.weights.device / 100;
     in.budget_bytes = in.available_bytes;
     log::info("streaming " + actors::describe(o.offload, room));
     return nothing{};
+  }
+
+  /// The host's device is its memory too: what the arena takes is not there for the tier.
+  std::int64_t host_tier_bytes(std::int64_t arena_bytes) const {
+    const std::int64_t free = gpu::host::available_bytes();
+    std::int64_t bytes =
+        options_.offload.host_memory_bytes > 0 ? options_.offload.host_memory_bytes : free * 3 / 4;
+    if (device_->info().kind == "host") bytes = std::min(bytes, free - arena_bytes);
+    return std::max<std::int64_t>(bytes, 0);
+  }
+
+  /// Bytes of KV for the sequences that the plan has at once, and the length of its steps; without
+  /// a plan as it was.
+  std::int64_t planned(const models::model& model, const models::compute_choice& choice,
+                       const kv_size_input& in, std::int64_t kv, const offload_room& room,
+                       models::decoder_options& o) const {
+    serving_room all;
+    all.weights = room.weights;
+    all.device_bytes = in.available_bytes;
+    all.host_bytes = room.host_bytes;
+    models::decoder_options longer = o;
+    longer.max_step_tokens = 2 * o.max_step_tokens;
+    const std::int64_t work = work_bytes(model.spec, o, in.available_bytes) + 4 * mib;
+    const std::int64_t more = step_bytes(model.spec, longer) - step_bytes(model.spec, o);
+    all.workspace_bytes = work - more; // steps take memory in proportion
+    all.step_token_bytes = more / o.max_step_tokens;
+    all.least_kv_bytes = kv;
+    const auto plan = plan_for_serving(*device_, model.spec, choice, options_, all);
+    if (!plan.ok()) {
+      log::warn("without a plan: " + plan.detail());
+      return kv;
+    }
+    o.max_step_tokens = plan.value().step_tokens;
+    return static_cast<std::int64_t>(plan.value().kv_bytes);
   }
 
   const config::options& options_;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/policy/serving_plan.hpp"
 #include "actors/port/engine_port.hpp"
 #include "config/sampling.hpp"
 #include "gpu/ops/sample.hpp"
@@ -30,6 +31,7 @@ struct runner_info {
   std::int32_t n_blocks = 0;
   std::int32_t block_tokens = 0;
   std::int32_t max_context_tokens = 0; ///< prompt + output per sequence
+  std::int32_t max_step_tokens = default_step_tokens;
   std::int64_t memory_used_bytes = 0;
   /// Sequences up to this length have KV that depends on their tokens alone; 0: all have.
   std::int32_t shareable_length = 0;

@@ -113,7 +113,9 @@ private:
   void start_batcher() {
     const auto& scheduler = shared_->options.scheduler;
     batcher_limits limits;
-    limits.plan = {scheduler.max_step_tokens, scheduler.max_running, info_.block_tokens,
+    const std::int32_t step =
+        scheduler.max_step_tokens > 0 ? scheduler.max_step_tokens : info_.max_step_tokens;
+    limits.plan = {step, scheduler.max_running, info_.block_tokens,
                    shared_->options.kv.prefix_cache};
     limits.max_queued = scheduler.max_queued;
     limits.total_blocks = info_.n_blocks;

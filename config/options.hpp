@@ -33,7 +33,9 @@ struct kv_options {
 
 /// [scheduler]: what one step may hold.
 struct scheduler_options {
-  std::int32_t max_step_tokens = 512;  ///< tokens of one forward pass (prefill chunks + decodes)
+  /// Tokens of one forward pass (prefill chunks + decodes); 0: 512, or as planned where weights are
+  /// streamed.
+  std::int32_t max_step_tokens = 0;
   std::int32_t max_running = 256;      ///< sequences in the running set
   std::int32_t max_queued = 1024;      ///< requests waiting before new ones are refused (429)
   std::int32_t max_context_tokens = 0; ///< prompt + output per sequence; 0: the model's own limit
@@ -56,7 +58,9 @@ struct offload_options {
   std::string reads = "direct";     ///< direct | cached: past the page cache or through it
   std::int32_t ring_layers = 3;     ///< layers in device memory or on their way
   std::int32_t io_threads = 4;      ///< transfers under way at once
-  std::int64_t host_memory_bytes = 0; ///< cap of the host tier, bytes; 0: what is available
+  std::int64_t host_memory_bytes = 0;       ///< cap of the host tier, bytes; 0: what is available
+  std::int32_t typical_prompt_tokens = 512; ///< requests that a daemon's plan is made for
+  std::int32_t typical_output_tokens = 128;
 };
 
 /// [server]: sockets.

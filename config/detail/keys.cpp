@@ -41,7 +41,9 @@ const std::vector<key>& rows() {
        "keep computed prefixes for prompts that begin with the same tokens"},
 
       {"scheduler.max_step_tokens", TWILL_SLOT(scheduler.max_step_tokens), "tokens",
-       between(1, 65536), "tokens of one forward pass, prefill chunks and decodes together"},
+       between(0, 65536),
+       "tokens of one forward pass, prefill chunks and decodes together; 0: 512, or as planned where "
+       "weights are streamed"},
       {"scheduler.max_running", TWILL_SLOT(scheduler.max_running), "sequences", between(1, 65536),
        "sequences that run at once"},
       {"scheduler.max_queued", TWILL_SLOT(scheduler.max_queued), "requests", between(1, 1'000'000),
@@ -74,6 +76,12 @@ const std::vector<key>& rows() {
        "transfers between tiers under way at once"},
       {"offload.host_memory", TWILL_BYTES(offload.host_memory_bytes), "",
        bytes_between(0, 64 * tib), "cap of what lives in host memory; 0: what is available"},
+      {"offload.typical_prompt_tokens", TWILL_SLOT(offload.typical_prompt_tokens), "tokens",
+       between(1, most_tokens),
+       "prompt that the plan for a model which does not fit is made for: it shares the device among "
+       "weights, KV and steps, where `offload.device_percent` and `kv.memory` leave it open"},
+      {"offload.typical_output_tokens", TWILL_SLOT(offload.typical_output_tokens), "tokens",
+       between(1, most_tokens), "output that it is made for"},
 
       {"server.listen", TWILL_SLOT(server.listen), "", host_and_port(),
        "address of the one listener; port 0 picks a free one"},

@@ -67,6 +67,35 @@ TEST_CASE("an engine that streams its weights gives the tokens of one that holds
   }
 }
 
+TEST_CASE(
+    "a model that does not fit is planned for, within the memory, with a resident one's tokens",
+    "[actors][offload]") {
+  config::options options;
+  options.model.path = "dummy:opt-125m?hidden=256&heads=4&mlp=1024&layers=24";
+  options.model.compute = "f32";
+  options.scheduler.max_running = 8;
+  options.offload.host_percent = 0;
+  options.offload.ring_layers = 2;
+  options.offload.typical_prompt_tokens = 48;
+  options.offload.typical_output_tokens = 16;
+  auto tight = options;
+  tight.device.memory_bytes = 64 << 20; // as much as the weights alone
+  const auto make_runner = actors::make_decoder_runners(tight, {}, {});
+  const auto runner = make_runner();
+  const auto info = runner->load();
+  INFO((info.ok() ? "" : info.detail()));
+  REQUIRE(info.ok());
+  CHECK(runner->memory_used_bytes() <= tight.device.memory_bytes);
+  CHECK(info.value().n_blocks * info.value().block_tokens >= 8 * (48 + 16));
+  CHECK(info.value().max_step_tokens >= 512);
+
+  real_engine resident(options), planned(tight);
+  REQUIRE(resident.ready());
+  REQUIRE(planned.ready());
+  for (std::int32_t first = 5; first < 7; ++first)
+    CHECK(planned.tokens(first) == resident.tokens(first));
+}
+
 TEST_CASE("a disk tier that fails costs one step's requests; the engine restarts and goes on",
           "[actors][offload]") {
   const auto faults = std::make_shared<test::store_faults>();

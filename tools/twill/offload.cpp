@@ -15,6 +15,7 @@
 #include "actors/offload/choose_offload.hpp"
 #include "actors/offload/model_shape.hpp"
 #include "actors/policy/offload_sizes.hpp"
+#include "actors/policy/serving_plan.hpp"
 #include "actors/policy/timeline.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
@@ -88,7 +89,8 @@ private:
     run_.batch_size = flags_.gpu_batch_size;
     run_.n_batches = flags_.num_gpu_batches;
     run_.stagger = stagger();
-    run_.step_tokens = options_.scheduler.max_step_tokens;
+    run_.step_tokens = options_.scheduler.max_step_tokens > 0 ? options_.scheduler.max_step_tokens
+                                                              : actors::default_step_tokens;
     if (!flags_.ignore_eos && !flags_.prompts.empty()) run_.end_ids = model_->text->end_ids();
     run_.stop = [] { return interrupts() > 0; };
     if (!flags_.timeline.empty()) run_.timeline = &timeline_;
