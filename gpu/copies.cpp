@@ -75,40 +75,63 @@ host_buffer::~host_buffer() {
 
 #ifdef KOKKOS_ENABLE_CUDA
 
+namespace {
+
+result<nothing> outcome_of(cudaError_t code, const char* what) {
+  if (code == cudaSuccess) return nothing{};
+  return failure{errc::device_lost, std::string(what) + ": " + cudaGetErrorString(code)};
+}
+
+result<nothing> copy(cudaStream_t stream, cudaError_t made, void* to, const void* from,
+                     std::size_t bytes, cudaMemcpyKind kind, const char* what) {
+  if (made != cudaSuccess) return outcome_of(made, "making a copy stream");
+  const cudaError_t begun = cudaMemcpyAsync(to, from, bytes, kind, stream);
+  return outcome_of(begun != cudaSuccess ? begun : cudaStreamSynchronize(stream), what);
+}
+
+} // namespace
+
 struct copy_stream::impl {
   cudaStream_t stream = nullptr;
+  cudaError_t made = cudaSuccess;
 };
 
 copy_stream::copy_stream() : impl_(std::make_unique<impl>()) {
-  cudaStreamCreateWithFlags(&impl_->stream, cudaStreamNonBlocking);
+  impl_->made = cudaStreamCreateWithFlags(&impl_->stream, cudaStreamNonBlocking);
 }
 copy_stream::~copy_stream() {
-  cudaStreamDestroy(impl_->stream);
+  if (impl_->made == cudaSuccess) cudaStreamDestroy(impl_->stream);
 }
-void copy_stream::to_device(void* device_dst, const void* host_src, std::size_t bytes) {
-  cudaMemcpyAsync(device_dst, host_src, bytes, cudaMemcpyHostToDevice, impl_->stream);
-  cudaStreamSynchronize(impl_->stream);
+result<nothing> copy_stream::to_device(void* device_dst, const void* host_src, std::size_t bytes) {
+  return copy(impl_->stream, impl_->made, device_dst, host_src, bytes, cudaMemcpyHostToDevice,
+              "copying to the device");
 }
-void copy_stream::to_host(void* host_dst, const void* device_src, std::size_t bytes) {
-  cudaMemcpyAsync(host_dst, device_src, bytes, cudaMemcpyDeviceToHost, impl_->stream);
-  cudaStreamSynchronize(impl_->stream);
+result<nothing> copy_stream::to_host(void* host_dst, const void* device_src, std::size_t bytes) {
+  return copy(impl_->stream, impl_->made, host_dst, device_src, bytes, cudaMemcpyDeviceToHost,
+              "copying from the device");
 }
 
 struct marker::impl {
   cudaEvent_t event = nullptr;
+  cudaError_t made = cudaSuccess;
+  cudaError_t recorded = cudaSuccess;
 };
 
 marker::marker() : impl_(std::make_unique<impl>()) {
-  cudaEventCreateWithFlags(&impl_->event, cudaEventDisableTiming | cudaEventBlockingSync);
+  impl_->made =
+      cudaEventCreateWithFlags(&impl_->event, cudaEventDisableTiming | cudaEventBlockingSync);
 }
 marker::~marker() {
-  cudaEventDestroy(impl_->event);
+  if (impl_->made == cudaSuccess) cudaEventDestroy(impl_->event);
 }
 void marker::record() {
-  cudaEventRecord(impl_->event, detail::exec_space().cuda_stream());
+  if (impl_->made == cudaSuccess)
+    impl_->recorded = cudaEventRecord(impl_->event, detail::exec_space().cuda_stream());
 }
-void marker::wait() {
-  cudaEventSynchronize(impl_->event);
+result<nothing> marker::wait() {
+  if (impl_->made != cudaSuccess) return outcome_of(impl_->made, "making an event");
+  if (impl_->recorded != cudaSuccess) return outcome_of(impl_->recorded, "recording an event");
+  return outcome_of(cudaEventSynchronize(impl_->event), "waiting for the device");
 }
 
 #else
@@ -117,18 +140,22 @@ void marker::wait() {
 struct copy_stream::impl {};
 copy_stream::copy_stream() = default;
 copy_stream::~copy_stream() = default;
-void copy_stream::to_device(void* device_dst, const void* host_src, std::size_t bytes) {
+result<nothing> copy_stream::to_device(void* device_dst, const void* host_src, std::size_t bytes) {
   std::memcpy(device_dst, host_src, bytes);
+  return nothing{};
 }
-void copy_stream::to_host(void* host_dst, const void* device_src, std::size_t bytes) {
+result<nothing> copy_stream::to_host(void* host_dst, const void* device_src, std::size_t bytes) {
   std::memcpy(host_dst, device_src, bytes);
+  return nothing{};
 }
 
 struct marker::impl {};
 marker::marker() = default;
 marker::~marker() = default;
 void marker::record() {}
-void marker::wait() {}
+result<nothing> marker::wait() {
+  return nothing{};
+}
 
 #endif
 

@@ -3,7 +3,7 @@
 // Threads: each copy_stream belongs to one thread, not the device's; a copy blocks that thread
 // alone. A marker is recorded by the device's thread and waited for by any other. host_buffer is
 // memory of the host tier: page-aligned, pinned where the device is another chip. Failures: memory
-// that is refused is out_of_memory.
+// that is refused is out_of_memory; a copy or a wait that the device refuses is device_lost.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,9 @@ public:
   copy_stream(const copy_stream&) = delete;
   copy_stream& operator=(const copy_stream&) = delete;
   ~copy_stream();
-  void to_device(void* device_dst, const void* host_src, std::size_t bytes);
-  void to_host(void* host_dst, const void* device_src, std::size_t bytes);
+  [[nodiscard]] result<nothing> to_device(void* device_dst, const void* host_src,
+                                          std::size_t bytes);
+  [[nodiscard]] result<nothing> to_host(void* host_dst, const void* device_src, std::size_t bytes);
 
 private:
   struct impl;
@@ -57,8 +58,9 @@ public:
   ~marker();
   /// On the device's thread.
   void record();
-  /// On any thread, after record() returned; blocks that thread alone.
-  void wait();
+  /// On any thread, after record() returned; blocks that thread alone. Says also when the device
+  /// refused the marker or its recording.
+  [[nodiscard]] result<nothing> wait();
 
 private:
   struct impl;

@@ -68,8 +68,13 @@ result<link_rates> measure_copies(gpu::device& dev) {
   void* const device = there.value().data();
   void* const host = here.value().data();
   const auto size = static_cast<double>(bytes);
-  return link_rates{size / least_seconds(5, [&] { copies.to_device(device, host, bytes); }),
-                    size / least_seconds(5, [&] { copies.to_host(host, device, bytes); })};
+  gpu::result<nothing> up = nothing{}, down = nothing{};
+  const link_rates rates{
+      size / least_seconds(5, [&] { up = copies.to_device(device, host, bytes); }),
+      size / least_seconds(5, [&] { down = copies.to_host(host, device, bytes); })};
+  if (!up.ok()) return executor_failure(up.error());
+  if (!down.ok()) return executor_failure(down.error());
+  return rates;
 }
 
 struct disk_rates {

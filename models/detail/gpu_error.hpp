@@ -20,4 +20,9 @@ inline failure from_gpu(const gpu::failure& error) {
   return {errc::device_failed, error.detail};
 }
 
+inline result<nothing> from_gpu(const gpu::result<nothing>& outcome) {
+  if (!outcome.ok()) return from_gpu(outcome.error());
+  return nothing{};
+}
+
 } // namespace twill::models

@@ -166,31 +166,28 @@ result<nothing> kv_homes::copy(std::int32_t layer, std::int32_t batch, const kv_
   const auto bytes = static_cast<std::size_t>(e.bytes);
   if (home_of(layer) == tier::host) {
     unsigned char* home = host_image(layer, batch) + e.offset;
-    if (direction == way::to_device)
-      worker.copies.to_device(there, home, bytes);
-    else
-      worker.copies.to_host(home, there, bytes);
     link_.pass(e.bytes);
-    return nothing{};
+    return direction == way::to_device ? from_gpu(worker.copies.to_device(there, home, bytes))
+                                       : from_gpu(worker.copies.to_host(home, there, bytes));
   }
   const std::int64_t home = image_number(layer, batch) * home_parts_.bytes + e.offset;
   const bool straight = gpu::device_memory_is_host();
   unsigned char* through = straight ? there : worker.bounce.data();
   if (direction == way::to_device) {
     if (auto got = store_->read(home, through, e.bytes); !got.ok()) return got;
-    if (!straight) worker.copies.to_device(there, through, bytes);
     link_.pass(e.bytes);
-    return nothing{};
+    return straight ? nothing{} : from_gpu(worker.copies.to_device(there, through, bytes));
   }
-  if (!straight) worker.copies.to_host(through, there, bytes);
+  if (!straight)
+    if (auto got = from_gpu(worker.copies.to_host(through, there, bytes)); !got.ok()) return got;
   link_.pass(e.bytes);
   return store_->write(home, through, e.bytes);
 }
 
-void kv_homes::copy_open(std::int32_t layer, std::int32_t batch, const kv_image& device,
-                         const std::vector<block_range>& blocks, way direction,
-                         io_worker& worker) const {
-  if (!keeps_open(layer)) return;
+result<nothing> kv_homes::copy_open(std::int32_t layer, std::int32_t batch, const kv_image& device,
+                                    const std::vector<block_range>& blocks, way direction,
+                                    io_worker& worker) const {
+  if (!keeps_open(layer)) return nothing{};
   const std::int64_t before = home_of(layer) == tier::host ? on_disk_ * options_.n_batches : 0;
   const std::int64_t image = before + image_number(layer, batch);
   for (const block_range& r : blocks) {
@@ -201,14 +198,15 @@ void kv_homes::copy_open(std::int32_t layer, std::int32_t batch, const kv_image&
     for (std::size_t part = 0; part < device_parts_.at.size(); ++part) {
       const std::int64_t bytes = device_parts_.block_bytes[part];
       unsigned char* there = device.plain + device_parts_.at[part] + block * bytes;
-      if (direction == way::to_device)
-        worker.copies.to_device(there, home, static_cast<std::size_t>(bytes));
-      else
-        worker.copies.to_host(home, there, static_cast<std::size_t>(bytes));
+      const auto size = static_cast<std::size_t>(bytes);
+      auto copied = direction == way::to_device ? worker.copies.to_device(there, home, size)
+                                                : worker.copies.to_host(home, there, size);
+      if (!copied.ok()) return from_gpu(copied.error());
       home += bytes;
     }
     link_.pass(block_bytes_);
   }
+  return nothing{};
 }
 
 } // namespace twill::models::offload

@@ -95,8 +95,9 @@ public:
   result<nothing> copy(std::int32_t layer, std::int32_t batch, const kv_image& device,
                        const extent& e, way direction, io_worker& worker) const;
   /// Those among `blocks` that are kept open; after all other copies to the device.
-  void copy_open(std::int32_t layer, std::int32_t batch, const kv_image& device,
-                 const std::vector<block_range>& blocks, way direction, io_worker& worker) const;
+  result<nothing> copy_open(std::int32_t layer, std::int32_t batch, const kv_image& device,
+                            const std::vector<block_range>& blocks, way direction,
+                            io_worker& worker) const;
 
 private:
   kv_homes(const kv_stream_options& kv, const offload_options& where);

@@ -94,9 +94,8 @@ void kv_stream::move(buffer& b, const std::vector<block_range>& blocks, way dire
   for (auto& extents : tasks) {
     auto copy = [this, &b, direction, where, after, blocks,
                  mine = std::move(extents)](io_worker& worker) {
-      b.last_use.wait();
+      result<nothing> outcome = from_gpu(b.last_use.wait());
       const span_clock began(timeline_);
-      result<nothing> outcome = nothing{};
       for (const kv_homes::extent& e : mine)
         if (outcome.ok()) outcome = homes_->copy(b.layer, b.batch, b.image, e, direction, worker);
       began.end(where, b.layer, b.batch);
@@ -105,8 +104,9 @@ void kv_stream::move(buffer& b, const std::vector<block_range>& blocks, way dire
       if (--b.left > 0) return;
       lock.unlock();
       // Now: a page that was read from the disk may have covered them.
-      homes_->copy_open(b.layer, b.batch, b.image, blocks, direction, worker);
+      outcome = homes_->copy_open(b.layer, b.batch, b.image, blocks, direction, worker);
       lock.lock();
+      if (!outcome.ok() && !why_) why_ = outcome.error();
       b.now = after;
       changed_.notify_all();
     };

@@ -29,8 +29,8 @@ result<std::unique_ptr<row_table>> row_table::create(gpu::device& dev, const wei
                                                      io_pool& pool,
                                                      const gpu::packed_matrix& packed,
                                                      std::span<const table_part> parts,
-                                                     std::int64_t most_rows) {
-  std::unique_ptr<row_table> table(new row_table(homes, pool, parts));
+                                                     std::int64_t most_rows, ring_stats& moved) {
+  std::unique_ptr<row_table> table(new row_table(homes, pool, parts, moved));
   table->layout_ = packed.layout();
   const gpu::image_layout& layout = table->layout_;
   std::vector<unsigned char> image(static_cast<std::size_t>(layout.bytes(1)));
@@ -85,7 +85,7 @@ result<nothing> row_table::rows(gpu::device& dev, std::span<const std::int32_t> 
   for (std::size_t at = 0; at < blocks.size(); at += static_cast<std::size_t>(capacity_)) {
     const std::span group = std::span(blocks).subspan(
         at, std::min(blocks.size() - at, static_cast<std::size_t>(capacity_)));
-    last_use_.wait();
+    if (auto passed = from_gpu(last_use_.wait()); !passed.ok()) return passed;
     if (auto got = fetch(group); !got.ok()) return got;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const auto found = std::lower_bound(group.begin(), group.end(), ids[i] / block_rows);
@@ -113,6 +113,9 @@ result<nothing> row_table::fetch(std::span<const std::int64_t> blocks) {
     });
   pool_.run_all(std::move(tasks));
   if (why) return *why;
+  for (const std::int64_t block : blocks)
+    (home_of(part_of(block)).where == tier::host ? moved_.host_bytes : moved_.disk_bytes) +=
+        layout_.code_block_bytes + layout_.scale_block_bytes;
   return nothing{};
 }
 
@@ -126,8 +129,9 @@ result<nothing> row_table::read_some(std::int64_t from, std::int64_t bytes, std:
     const std::int64_t window = store_aligned(from + n - begin);
     if (auto got = homes_.store()->read(begin, worker.bounce.data(), window); !got.ok()) return got;
     const unsigned char* at = worker.bounce.data() + (from - begin);
-    worker.copies.to_device(static_cast<unsigned char*>(small_image_.data()) + to, at,
-                            static_cast<std::size_t>(n));
+    auto copied = worker.copies.to_device(static_cast<unsigned char*>(small_image_.data()) + to, at,
+                                          static_cast<std::size_t>(n));
+    if (!copied.ok()) return from_gpu(copied);
     copy.insert(copy.end(), at, at + n);
     from += n;
     to += n;
@@ -149,12 +153,12 @@ result<nothing> row_table::fetch_block(std::int64_t block, std::int64_t to,
   homes_.link().pass(layout_.code_block_bytes + layout_.scale_block_bytes);
   if (at.where == tier::host) {
     auto* image = static_cast<unsigned char*>(small_image_.data());
-    worker.copies.to_device(image + codes_to, at.host + codes,
-                            static_cast<std::size_t>(layout_.code_block_bytes));
-    if (layout_.scale_block_bytes > 0)
-      worker.copies.to_device(image + scales_to, at.host + scales,
-                              static_cast<std::size_t>(layout_.scale_block_bytes));
-    return nothing{};
+    auto copied = worker.copies.to_device(image + codes_to, at.host + codes,
+                                          static_cast<std::size_t>(layout_.code_block_bytes));
+    if (copied.ok() && layout_.scale_block_bytes > 0)
+      copied = worker.copies.to_device(image + scales_to, at.host + scales,
+                                       static_cast<std::size_t>(layout_.scale_block_bytes));
+    return from_gpu(copied);
   }
   std::vector<unsigned char> got_codes, got_scales;
   if (auto got =

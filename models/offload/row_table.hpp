@@ -14,6 +14,7 @@
 #include "gpu/device.hpp"
 #include "gpu/ops/linear.hpp"
 #include "models/offload/weight_homes.hpp"
+#include "models/offload/weight_ring.hpp"
 
 namespace twill::models::offload {
 
@@ -26,18 +27,20 @@ struct table_part {
 
 class row_table {
 public:
-  /// `packed` is the whole table, its bytes still on the host; `parts` outlive this.
+  /// `packed` is the whole table, its bytes still on the host; `parts` and `moved`, to which the
+  /// bytes of rows are added, outlive this.
   static result<std::unique_ptr<row_table>> create(gpu::device& dev, const weight_homes& homes,
                                                    io_pool& pool, const gpu::packed_matrix& packed,
                                                    std::span<const table_part> parts,
-                                                   std::int64_t most_rows);
+                                                   std::int64_t most_rows, ring_stats& moved);
 
   /// Rows `ids`, each within the table, as f32; at most `most_rows`. // out: (ids, cols)
   result<nothing> rows(gpu::device& dev, std::span<const std::int32_t> ids, gpu::tensor_ref out);
 
 private:
-  row_table(const weight_homes& homes, io_pool& pool, std::span<const table_part> parts)
-      : homes_(homes), pool_(pool), parts_(parts) {}
+  row_table(const weight_homes& homes, io_pool& pool, std::span<const table_part> parts,
+            ring_stats& moved)
+      : homes_(homes), pool_(pool), parts_(parts), moved_(moved) {}
   const table_part& part_of(std::int64_t block) const;
   const home& home_of(const table_part& part) const { return homes_.unit(part.unit).homes.front(); }
   void add_rows(gpu::device& dev, const gpu::packed_matrix& table, gpu::tensor_ref out);
@@ -49,6 +52,7 @@ private:
   const weight_homes& homes_;
   io_pool& pool_;
   std::span<const table_part> parts_;
+  ring_stats& moved_;
   gpu::image_layout layout_;
   std::vector<std::uint64_t> sums_; ///< one per row block
   std::int64_t capacity_ = 0;       ///< blocks of the small table

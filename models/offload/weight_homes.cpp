@@ -114,10 +114,10 @@ result<nothing> weight_homes::transfer(std::int32_t number, std::int32_t n, void
   if (n >= disk_parts) {
     const std::int64_t at = (n - disk_parts) * transfer_bytes;
     const std::int64_t bytes = std::min(transfer_bytes, u.host_bytes - at);
-    worker.copies.to_device(to + u.disk_bytes + at, u.host.data() + at,
-                            static_cast<std::size_t>(bytes));
+    const auto copied = worker.copies.to_device(to + u.disk_bytes + at, u.host.data() + at,
+                                                static_cast<std::size_t>(bytes));
     link_.pass(bytes);
-    return nothing{};
+    return from_gpu(copied);
   }
   const std::int64_t at = n * transfer_bytes;
   const std::int64_t bytes = std::min(transfer_bytes, u.disk_bytes - at);
@@ -129,7 +129,10 @@ result<nothing> weight_homes::transfer(std::int32_t number, std::int32_t n, void
                                          "): " + format_bytes(bytes) + " at " +
                                          std::to_string(u.store_offset + at) +
                                          " are not what was written there (checksum)"};
-  if (!straight) worker.copies.to_device(to + at, read_to, static_cast<std::size_t>(bytes));
+  if (!straight) {
+    const auto copied = worker.copies.to_device(to + at, read_to, static_cast<std::size_t>(bytes));
+    if (!copied.ok()) return from_gpu(copied.error());
+  }
   link_.pass(bytes);
   return nothing{};
 }

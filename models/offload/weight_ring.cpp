@@ -89,8 +89,8 @@ void weight_ring::fill(slot& s, std::int32_t unit) {
   for (std::int32_t n = 0; n < homes_.transfers(unit); ++n)
     pool_.post([this, &s, unit, n](io_worker& worker) {
       const span_clock began(timeline_);
-      s.last_use.wait();
-      const auto outcome = homes_.transfer(unit, n, s.memory.data(), worker);
+      auto outcome = from_gpu(s.last_use.wait());
+      if (outcome.ok()) outcome = homes_.transfer(unit, n, s.memory.data(), worker);
       began.end(homes_.from_disk(unit, n) ? lane::disk_read : lane::host_to_device, unit);
       transferred(s, outcome);
     });

@@ -75,7 +75,7 @@ result<nothing> weight_stream::add_table(const gpu::packed_matrix& table, bool i
 result<std::unique_ptr<row_table>> weight_stream::rows_of(const gpu::packed_matrix& table,
                                                           const std::vector<table_part>& parts,
                                                           std::int64_t most_rows) {
-  return row_table::create(dev_, *homes_, *pool_, table, parts, most_rows);
+  return row_table::create(dev_, *homes_, *pool_, table, parts, most_rows, rows_moved_);
 }
 
 result<nothing> weight_stream::start() {
@@ -85,6 +85,13 @@ result<nothing> weight_stream::start() {
   if (!ring.ok()) return ring.error();
   ring_ = std::move(ring).value();
   return nothing{};
+}
+
+ring_stats weight_stream::stats() const {
+  ring_stats all = ring_ ? ring_->stats() : ring_stats{};
+  all.disk_bytes += rows_moved_.disk_bytes;
+  all.host_bytes += rows_moved_.host_bytes;
+  return all;
 }
 
 void weight_stream::begin_pass(bool whole) {

@@ -48,7 +48,8 @@ public:
 
   tier_bytes homes_bytes() const { return homes_->bytes(); }
   std::int64_t ring_bytes() const { return ring_bytes_; }
-  ring_stats stats() const { return ring_ ? ring_->stats() : ring_stats{}; }
+  /// Of layers, of the head and of embedding rows. On the device's thread.
+  ring_stats stats() const;
   void record_to(timeline* t) {
     if (ring_) ring_->record_to(t);
   }
@@ -69,6 +70,7 @@ private:
   std::int64_t largest_resident_ = 0;
   std::int64_t ring_bytes_ = 0;
   std::unique_ptr<weight_ring> ring_;
+  ring_stats rows_moved_;
   std::unique_ptr<io_pool> pool_; // last: its threads end before what they use
 };
 
