@@ -80,6 +80,12 @@ bool has_control(const tokenizer& vocabulary, std::string_view text) {
   return ids.ok() && ids.value().size() == 1 && vocabulary.is_special(ids.value().front());
 }
 
+/// True when `text` alone is one token, of whatever kind.
+bool has_token(const tokenizer& vocabulary, std::string_view text) {
+  const auto ids = vocabulary.encode(text, {.parse_special = true});
+  return ids.ok() && ids.value().size() == 1;
+}
+
 std::string baichuan_template(const tokenizer& text, const value* generation_config) {
   const auto role = [&](const char* name, std::string_view known) {
     const value* id = generation_config == nullptr ? nullptr : generation_config->find(name);
@@ -102,6 +108,17 @@ std::string known_chat_template(const std::string& family, const value& config,
   if (has_control(text, "<|im_start|>") && has_control(text, "<|im_end|>"))
     return std::string(chatml);
   return family == "mistral" ? with_names(mistral) : std::string();
+}
+
+std::string known_gguf_chat_template(const std::string& family, const tokenizer& text) {
+  if (family == "qwen" && has_control(text, "<|im_start|>")) return with_names(qwen);
+  // Unlike the folder's, a file's tokenizer leaves the prefix to the template.
+  if (family == "chatglm" && has_control(text, "[gMASK]") && has_control(text, "<|user|>"))
+    return with_names("[gMASK]sop" + std::string(chatglm));
+  // Files whose role tokens are ordinary ones can't spell them.
+  if (family == "baichuan" && has_token(text, "<reserved_106>"))
+    return baichuan_template(text, nullptr);
+  return {};
 }
 
 std::string folder_chat_template(const std::string& folder, const value* tokenizer_config) {

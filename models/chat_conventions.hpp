@@ -1,4 +1,4 @@
-// chat_conventions: the chat template of a folder, else the one that its family is known by.
+// chat_conventions: the chat template of a model, else the one that its family is known by.
 //
 // Jinja sources for chat_template::parse(). Known ones print cut marks where the families' own code
 // encodes pieces of a prompt apart, so ids come out equal to theirs. Pure but for reading the
@@ -17,6 +17,10 @@ namespace twill::models {
 /// for vocabularies that have its tokens (OpenOrca), [INST] for Mistral. Empty: there is none.
 std::string known_chat_template(const std::string& family, const value& config,
                                 const tokenizer& text, const value* generation_config = nullptr);
+
+/// The known convention of a GGUF file that brings none: those of Qwen v1, ChatGLM3 and Baichuan2,
+/// where the vocabulary has their tokens. Empty: there is none.
+std::string known_gguf_chat_template(const std::string& family, const tokenizer& text);
 
 /// What the folder brings: chat_template.jinja, else tokenizer_config.json's `chat_template` (of
 /// several the one named "default"). Empty: none, or larger than a template may be.

@@ -2,9 +2,10 @@
 #include <utility>
 
 #include "config/options.hpp"
+#include "models/chat_conventions.hpp"
 #include "models/compute.hpp"
 #include "models/detail/openers.hpp"
-#include "models/families/gguf_llama.hpp"
+#include "models/families/registry.hpp"
 #include "models/gguf/file.hpp"
 #include "models/tokenizer/gguf_tokenizer.hpp"
 
@@ -40,7 +41,10 @@ result<nothing> read_text_side(const gguf::file& file, const std::string& templa
   opened.text = std::move(text).value();
   if (auto fits = check_vocabulary(*opened.text, opened.spec); !fits.ok()) return fits;
   const auto* source = file.meta().find<std::string>("tokenizer.chat_template");
-  auto chat = make_template(*opened.text, source == nullptr ? "" : *source, template_path);
+  auto chat = make_template(
+      *opened.text,
+      source == nullptr ? known_gguf_chat_template(opened.spec.family, *opened.text) : *source,
+      template_path);
   if (!chat.ok()) return chat.error();
   opened.chat = std::move(chat).value();
   auto sampling = read_sampling(file.meta(), opened.spec.vocab_size);
@@ -57,7 +61,7 @@ opened_model open_gguf_model(const std::string& path, const std::string& templat
   const gguf::file& gguf = *file.value();
 
   auto opened = std::make_shared<model>();
-  auto spec = families::gguf_llama_spec(gguf.meta(), gguf);
+  auto spec = families::gguf_spec_of(gguf.meta(), gguf);
   if (!spec.ok()) return in_file(path, spec.error());
   opened->spec = std::move(spec).value();
   const auto* name = gguf.meta().find<std::string>("general.name");

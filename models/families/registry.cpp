@@ -3,6 +3,10 @@
 #include "models/families/baichuan.hpp"
 #include "models/families/chatglm.hpp"
 #include "models/families/config_reader.hpp"
+#include "models/families/gguf_baichuan.hpp"
+#include "models/families/gguf_chatglm.hpp"
+#include "models/families/gguf_llama.hpp"
+#include "models/families/gguf_qwen.hpp"
 #include "models/families/llama.hpp"
 #include "models/families/opt.hpp"
 #include "models/families/qwen.hpp"
@@ -27,6 +31,16 @@ constexpr entry entries[] = {
     {"chatglm", "ChatGLMModel", "chatglm", chatglm_spec},
     {"baichuan", "BaichuanForCausalLM", "baichuan", baichuan_spec},
     {"baichuan", "BaiChuanForCausalLM", "baichuan", baichuan_spec},
+};
+
+struct gguf_entry {
+  const char* architecture;
+  result<model_spec> (*spec)(const gguf::metadata& meta, const checkpoint& weights);
+};
+
+constexpr gguf_entry gguf_entries[] = {
+    {"llama", gguf_llama_spec}, {"qwen", gguf_qwen_spec},       {"qwen2", gguf_llama_spec},
+    {"qwen3", gguf_llama_spec}, {"chatglm", gguf_chatglm_spec}, {"baichuan", gguf_baichuan_spec},
 };
 
 std::string architecture_of(const value& config) {
@@ -67,6 +81,18 @@ result<model_spec> spec_of(const value& config, const checkpoint& weights) {
   auto found = find_entry(config);
   if (!found.ok()) return found.error();
   return found.value()->spec(config, weights);
+}
+
+result<model_spec> gguf_spec_of(const gguf::metadata& meta, const checkpoint& weights) {
+  auto architecture = meta.get_string("general.architecture");
+  if (!architecture.ok()) return architecture.error();
+  std::string known;
+  for (const gguf_entry& e : gguf_entries) {
+    if (architecture.value() == e.architecture) return e.spec(meta, weights);
+    known += (known.empty() ? "" : ", ") + std::string(e.architecture);
+  }
+  return failure{errc::unsupported, "`general.architecture` must be one of " + known + "; got \"" +
+                                        architecture.value().substr(0, 100) + "\""};
 }
 
 } // namespace twill::models::families

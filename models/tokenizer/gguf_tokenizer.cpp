@@ -29,6 +29,11 @@ enum class token_type : std::int64_t {
   byte = 6,
 };
 
+/// Control tokens of letters alone (ChatGLM's "sop") stand within ordinary words too.
+bool is_word(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
 class builder {
 public:
   explicit builder(const gguf::metadata& metadata) : metadata_(metadata) {}
@@ -104,7 +109,8 @@ private:
     case token_type::control:
     case token_type::unknown:
       parts_.special[static_cast<std::size_t>(id)] = true;
-      if (type == token_type::control) parts_.specials.add(text, id, special_control);
+      if (type == token_type::control)
+        parts_.specials.add(text, id, is_word(text) ? special_template : special_control);
       return;
     case token_type::user_defined:
       parts_.specials.add(text, id, looks_like_markup(text) ? special_control : special_plain);
@@ -207,6 +213,7 @@ private:
       if (std::string_view(name) == "eos") parts_.eos = static_cast<token_id>(id.value());
     }
     add_known_ends(parts_);
+    add_hand_overs();
     auto bos = optional_id("bos");
     if (!bos.ok()) return bos.error();
     parts_.bos = static_cast<token_id>(bos.value());
@@ -217,6 +224,18 @@ private:
     if (!add_eos.ok()) return add_eos.error();
     if (add_eos.value() && parts_.eos >= 0) parts_.suffix.push_back(parts_.eos);
     return nothing{};
+  }
+
+  /// ChatGLM's models end by naming who speaks next; their files rarely say so.
+  void add_hand_overs() {
+    const auto find = [this](std::string_view text) {
+      for (std::size_t i = 0; i < parts_.bytes.size(); ++i)
+        if (parts_.special[i] && parts_.bytes[i] == text) return static_cast<token_id>(i);
+      return token_id{-1};
+    };
+    if (find("[gMASK]") < 0) return;
+    for (const char* role : {"<|user|>", "<|observation|>"})
+      if (const token_id id = find(role); id >= 0) add_end(parts_, id);
   }
 
   const gguf::metadata& metadata_;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "models/compute.hpp"
-#include "models/families/gguf_llama.hpp"
+#include "models/families/registry.hpp"
 #include "models/gguf/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/temp_file.hpp"
@@ -29,7 +29,7 @@ twill::result<model_spec, errc> changed(const std::function<void(gguf::metadata&
   const auto file = open_file(test::make_tiny_llama({}));
   gguf::metadata meta = file->meta();
   change(meta);
-  return families::gguf_llama_spec(meta, *file);
+  return families::gguf_spec_of(meta, *file);
 }
 
 void check_refused(errc code, const std::string& words,

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/families/gguf_llama.hpp"
+#include "models/families/registry.hpp"
 #include "models/gguf/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/decoder_runner.hpp"
@@ -53,7 +53,7 @@ bool open_and_run(const std::string& path) {
     if (auto v = file.vector(t.name); v.ok()) sum += static_cast<double>(v.value().size());
   }
   CHECK(std::isfinite(sum));
-  auto spec = families::gguf_llama_spec(file.meta(), file);
+  auto spec = families::gguf_spec_of(file.meta(), file);
   if (!spec.ok()) return false;
   decoder_options options;
   options.n_blocks = 4;

@@ -1,0 +1,44 @@
+// gguf_reader: typed access to what a GGUF file says of its model, remembering the first failure.
+//
+// The counterpart of config_reader: families list the keys they read one after another and ask
+// ok() at the end; after a failure reads yield their fallback. Keys are given without the
+// architecture that begins them in files. One thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "models/gguf/metadata.hpp"
+
+namespace twill::models::families {
+
+class gguf_reader {
+public:
+  gguf_reader(const gguf::metadata& meta, const std::string& architecture)
+      : meta_(&meta), prefix_(architecture + ".") {}
+
+  /// An integer in 1..2^31-1; required.
+  std::int32_t size(const char* key);
+  /// The same, or `fallback` when the key is not there. Zero is taken.
+  std::int32_t size_or(const char* key, std::int32_t fallback);
+  double number(const char* key);
+  double number_or(const char* key, double fallback);
+  std::string word_or(const char* key, const std::string& fallback);
+  bool has(const char* key) const { return meta_->has(prefix_ + key); }
+
+  /// The key as the file spells it, quoted for messages.
+  std::string quoted(const char* key) const { return "`" + prefix_ + key + "`"; }
+  void fail(errc code, const std::string& detail);
+  const result<nothing>& outcome() const { return outcome_; }
+  bool ok() const { return outcome_.ok(); }
+
+private:
+  template <class T>
+  T keep(result<T> read, T fallback);
+
+  const gguf::metadata* meta_;
+  std::string prefix_;
+  result<nothing> outcome_ = nothing{};
+};
+
+} // namespace twill::models::families
