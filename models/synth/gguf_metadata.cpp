@@ -55,22 +55,33 @@ void add_sizes(writer& w, const recipe& r, const std::string& architecture) {
   w.integer(key("block_count"), r.n_layers);
   w.integer(key("context_length"), r.context_length);
   w.integer(key("embedding_length"), r.hidden_size);
-  w.integer(key("feed_forward_length"), r.mlp_size);
+  // Qwen counts both halves of the MLP pair.
+  w.integer(key("feed_forward_length"), std::int64_t{r.family == "qwen" ? 2 : 1} * r.mlp_size);
   w.integer(key("attention.head_count"), r.n_heads);
   w.integer(key("attention.head_count_kv"), r.n_kv_heads);
   w.number(key("attention.layer_norm_rms_epsilon"), r.norm_epsilon);
   w.integer(key("attention.key_length"), r.head_size());
   w.integer(key("attention.value_length"), r.head_size());
-  w.integer(key("rope.dimension_count"), r.head_size());
-  w.number(key("rope.freq_base"), r.rope_theta);
+  w.integer(key("rope.dimension_count"), r.head_size() / (r.family == "chatglm" ? 2 : 1));
+  w.number(key("rope.freq_base"), r.rope_theta * r.rope_ratio);
   w.integer(key("vocab_size"), r.vocab_size);
   if (r.window > 0) w.integer(key("attention.sliding_window"), r.window);
 }
 
 const char* pre_tokenizer(text_kind kind) {
-  return kind == text_kind::llama3_json ? "llama-bpe"
-         : kind == text_kind::qwen_json ? "qwen2"
-                                        : "smollm";
+  switch (kind) {
+  case text_kind::llama3_json:
+    return "llama-bpe";
+  case text_kind::qwen_json:
+  case text_kind::tiktoken:
+    return "qwen2";
+  case text_kind::smollm_json:
+    return "smollm";
+  case text_kind::chatglm:
+    return "chatglm-spm";
+  default:
+    return "default";
+  }
 }
 
 void add_tokens(writer& w, const recipe& r, const vocabulary& v) {
@@ -92,14 +103,13 @@ void add_tokens(writer& w, const recipe& r, const vocabulary& v) {
 }
 
 void add_merges_or_scores(writer& w, const recipe& r, const vocabulary& v) {
+  w.text("tokenizer.ggml.pre", pre_tokenizer(r.text));
   if (is_byte_level(r.text)) {
-    w.text("tokenizer.ggml.pre", pre_tokenizer(r.text));
     w.list("tokenizer.ggml.merges", string, v.merges.size());
     for (const auto& [left, right] : v.merges)
       w.out().text(byte_level_spelling(left) + " " + byte_level_spelling(right));
     return;
   }
-  w.text("tokenizer.ggml.pre", "default");
   w.list("tokenizer.ggml.scores", f32, static_cast<std::size_t>(r.vocab_size));
   float score = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(r.vocab_size); ++i) {
@@ -115,11 +125,15 @@ void add_text_side(writer& w, const recipe& r) {
   w.text("tokenizer.ggml.model", byte_level ? "gpt2" : "llama");
   add_tokens(w, r, v);
   add_merges_or_scores(w, r, v);
-  w.integer("tokenizer.ggml.bos_token_id", v.bos);
+  // Converters name the end where a vocabulary has no beginning; ChatGLM's stays unnamed.
+  if (const std::int32_t bos = v.bos < 0 && byte_level ? v.eos : v.bos; bos >= 0)
+    w.integer("tokenizer.ggml.bos_token_id", bos);
   w.integer("tokenizer.ggml.eos_token_id", v.eos);
   if (v.pad >= 0) w.integer("tokenizer.ggml.padding_token_id", v.pad);
   if (!byte_level) w.integer("tokenizer.ggml.unknown_token_id", 0);
-  w.flag("tokenizer.ggml.add_bos_token", !byte_level || r.text == text_kind::llama3_json);
+  w.flag("tokenizer.ggml.add_bos_token",
+         r.text == text_kind::sentence_piece || r.text == text_kind::llama3_json);
+  if (r.text == text_kind::baichuan) w.flag("tokenizer.ggml.add_space_prefix", false);
   w.flag("tokenizer.ggml.add_eos_token", false);
   const value config = make_tokenizer_config(r);
   if (const value* chat = config.find("chat_template"))

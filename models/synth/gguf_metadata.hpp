@@ -40,7 +40,7 @@ struct gguf_metadata {
   gguf_buffer pairs;
 };
 
-/// `architecture`: llama, qwen2 or qwen3.
+/// `architecture`: as gguf_architecture tells.
 gguf_metadata make_gguf_metadata(const recipe& r, const std::string& architecture);
 
 } // namespace twill::models::synth

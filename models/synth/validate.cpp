@@ -47,11 +47,14 @@ result<nothing> check_family_options(const recipe& r) {
     return nothing{};
   };
   const bool spm = r.text == text_kind::sentence_piece;
+  const bool llama_like =
+      r.family == "llama" || r.family == "mistral" || r.family == "qwen2" || r.family == "qwen3";
   const bool own_head = r.family == "qwen" || r.family == "chatglm" || r.family == "baichuan";
   for (const auto& checked : {only(r.window > 0, "window", r.family == "mistral"),
                               only(r.embed_dim > 0, "embed", r.family == "opt"),
                               only(!r.pre_norm, "pre-norm", r.family == "opt"),
                               only(r.alibi, "alibi", r.family == "baichuan"),
+                              only(r.rope_theta != 10000, "theta", llama_like),
                               only(r.rope_ratio != 1, "rope-ratio", r.family == "chatglm"),
                               only(r.attention_bias, "bias", r.family == "llama"),
                               only(r.chatml, "chatml", spm), only(r.tied_head, "tied", !own_head)})

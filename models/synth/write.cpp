@@ -58,7 +58,7 @@ result<nothing> write_single(const recipe& r, const std::string& path,
   if (!bytes.ok()) return bytes.error();
   auto folder = output_folder::around(path);
   if (!folder.ok()) return folder.error();
-  write_job job{r, plan_tensors(r), folder.value(), options, bytes.value(), 0};
+  write_job job{r, {}, folder.value(), options, bytes.value(), 0};
   if (auto room = check_room(folder.value(), job.total, path); !room.ok()) return room;
   if (auto done = write_gguf(job, std::filesystem::path(path).filename().string()); !done.ok())
     return done;

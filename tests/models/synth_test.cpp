@@ -11,6 +11,7 @@
 #include "models/gguf/file.hpp"
 #include "models/synth/dummy.hpp"
 #include "models/synth/fill.hpp"
+#include "models/synth/gguf_plan.hpp"
 #include "models/synth/random.hpp"
 #include "models/synth/vocabulary.hpp"
 #include "models/synth/write.hpp"
@@ -287,6 +288,7 @@ TEST_CASE("Wrong presets and options are named") {
       {"opt-125m?layers", "name=value"},
       {"opt-125m?heads=5", "multiple of the 5 heads"},
       {"opt-125m?alibi=true", "not for opt"},
+      {"qwen-7b?theta=20000", "`theta` is not for qwen"},
       {"opt-125m?vocab=9000000", "at most"},
       {"opt-125m?dtype=f8", "f32, f16 or bf16"},
       {"baichuan2-13b?hidden=4096&heads=32", "ALiBi"},
@@ -339,32 +341,60 @@ TEST_CASE("What cannot be written leaves nothing behind") {
 }
 
 TEST_CASE("A GGUF file holds the folder's model in every kind") {
-  for (const std::string& text : {small[2], small[6], small[15], small[16]})
+  for (const std::string& text :
+       {small[2], small[6], small[8] + "&layers=32", small[9] + "&layers=40", small[12], small[13],
+        small[15], small[16]})
     for (const char* kind : {"", "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"}) {
       const std::string name = kind;
       const scratch at("file.gguf");
       synth::write_options options;
       options.format = synth::file_format::gguf;
       options.gguf_kind = kind;
-      const auto r = parsed(name.starts_with("Q") ? text + "&hidden=128&heads=4&kv-heads=2&head-dim"
-                                                           "=32&mlp=192"
-                                                  : text);
-      if (!synth::write_checkpoint(r, at.path(), options).ok()) {
-        CHECK(name.starts_with("Q"));
-        continue;
-      }
+      const auto r =
+          parsed(name.starts_with("Q") ? text + "&hidden=128&heads=4&head-dim=32&mlp=192" : text);
+      const auto written = synth::write_checkpoint(r, at.path(), options);
+      INFO(text << " " << name << (written.ok() ? "" : written.detail()));
+      REQUIRE(written.ok());
       auto file = twill::models::gguf::file::open(at.path());
-      INFO(text << " " << name << (file.ok() ? "" : file.detail()));
+      INFO((file.ok() ? "" : file.detail()));
       REQUIRE(file.ok());
-      const auto tensors = synth::plan_tensors(r);
+      const auto tensors = synth::plan_gguf(r);
       CHECK(file.value()->tensors().size() == tensors.size());
-      const auto norm = file.value()->vector("blk.1.attn_norm.weight");
-      const auto& theirs = *std::find_if(tensors.begin(), tensors.end(), [](const auto& t) {
-        return t.name == "model.layers.1.input_layernorm.weight";
-      });
-      CHECK(norm.value() == synth::values_of(theirs, r.seed));
-      CHECK(file.value()->matrix("blk.1.ffn_down.weight").ok());
+      for (const synth::gguf_tensor& t : tensors) {
+        const tensor_info* found = file.value()->find(t.name);
+        INFO(t.name);
+        REQUIRE(found != nullptr);
+        CHECK(found->shape.front() == t.n_rows);
+        if (t.is_vector())
+          CHECK(file.value()->vector(t.name).value() == synth::values_of(t.source, r.seed));
+        else
+          CHECK(file.value()->matrix(t.name).ok());
+      }
+      CHECK(file.value()->find("blk.1.attn_norm.weight") != nullptr);
+      CHECK(file.value()->find("blk.1.ffn_down.weight") != nullptr);
     }
+}
+
+TEST_CASE("GGUF's tensors are all of the folder's but tables of frequencies") {
+  for (const std::string& text :
+       {small[2], small[8] + "&layers=32", small[12], small[13], small[16]}) {
+    const auto r = parsed(text);
+    std::set<std::string> names;
+    std::int64_t values = 0, wanted = 0;
+    for (const synth::gguf_tensor& t : synth::plan_gguf(r)) {
+      CHECK(names.insert(t.name).second);
+      values += t.values();
+      std::set<std::int64_t> rows;
+      for (std::int64_t row = 0; row < t.n_rows; ++row)
+        rows.insert(t.source_row(row));
+      CHECK(static_cast<std::int64_t>(rows.size()) == t.n_rows);
+      CHECK(*rows.begin() == t.first_row);
+      CHECK(*rows.rbegin() == t.first_row + t.n_rows - 1);
+    }
+    for (const synth::planned_tensor& t : synth::plan_tensors(r))
+      if (t.kind != synth::content::frequencies) wanted += t.rows() * t.row_values();
+    CHECK(values == wanted);
+  }
 }
 
 TEST_CASE("GGUF's 4- and 8-bit kinds stay within half a step of the values") {
@@ -424,11 +454,23 @@ TEST_CASE("A dummy model opens with a tokenizer that encodes any text and decode
     CHECK(entry.path().filename().string().find("twill-dummy-") != 0);
 }
 
-TEST_CASE("GGUF refuses families and packings that it has no place for") {
-  for (const std::string& text : {small[0], small[3], small[12], small[13], small[9]}) {
+TEST_CASE("GGUF refuses families, packings and shapes that it has no place for") {
+  const std::map<std::string, std::string> wrong = {
+      {small[0], "not for opt: llama.cpp"},
+      {small[3], "no GPTQ or AWQ"},
+      {small[8], "`layers` must be 32 in a GGUF file of baichuan with rotary positions, got 2"},
+      {small[9], "`layers` must be 40 in a GGUF file of baichuan with ALiBi, got 2"},
+      {small[12] + "&head-dim=64", "`head-dim` must be hidden / heads"},
+      {small[13] + "&head-dim=64", "`head-dim` must be hidden / heads in a GGUF file of qwen"},
+      {small[15] + "&hidden=112", "`token_embd.weight`: rows must be a multiple of 32"}};
+  for (const auto& [text, words] : wrong) {
     synth::write_options options;
     options.format = synth::file_format::gguf;
-    CHECK_FALSE(synth::write_checkpoint(parsed(text), "/tmp/never.gguf", options).ok());
+    if (text.starts_with("qwen2")) options.gguf_kind = "Q4_0";
+    const auto done = synth::write_checkpoint(parsed(text), "/tmp/never.gguf", options);
+    REQUIRE_FALSE(done.ok());
+    INFO(done.detail());
+    CHECK(done.detail().find(words) != std::string::npos);
     CHECK_FALSE(fs::exists("/tmp/never.gguf"));
   }
 }
