@@ -248,9 +248,9 @@ class Campaign(unittest.TestCase):
         with scratch() as folder:
             ports = [free_port(), free_port()]
             plan = pathlib.Path(folder) / "plan.toml"
-            text = ('input_lens = [4]\noutput_lens = [2, 3]\nlatency_prompts = 2\nthroughput_prompts = 3\n'
-                    '[[model]]\nname = "m"\ntitle = "A model"\nenvironment = { GAP = "1" }\n'
-                    f'prepare = "echo $GAP >> {folder}/prepared"\n')
+            text = (f'prepare = "echo $GAP >> {folder}/prepared"\n'
+                    'input_lens = [4]\noutput_lens = [2, 3]\nlatency_prompts = 2\nthroughput_prompts = 3\n'
+                    '[[model]]\nname = "m"\ntitle = "A model"\nenvironment = { GAP = "1" }\n')
             for name, port in zip(("one", "two"), ports):
                 text += (f'[[server]]\nname = "{name}"\nbase_url = "http://127.0.0.1:{port}"\nready_timeout_s = 60\n'
                          f'command = "exec {BIN}/twill-bench null --listen 127.0.0.1:{port} --token-interval-ms $GAP"\n')
@@ -262,6 +262,7 @@ class Campaign(unittest.TestCase):
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("broken ended with status 7", done.stderr)
                 self.assertEqual(done.stderr.count("measured before"), 2 * (turn - 1))
+            self.assertTrue((pathlib.Path(folder) / "prepared").read_text().startswith("1\n"))
             compared = (out / "m" / "compare.md").read_text()
             self.assertIn("/ one", compared)
             self.assertIn("broken", compared)

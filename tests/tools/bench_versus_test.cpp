@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/catch.hpp"
+#include "tools/twill-bench/campaign/plan.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
 #include "tools/twill-bench/versus/child.hpp"
 #include "tools/twill-bench/versus/plan.hpp"
@@ -125,6 +126,21 @@ TEST_CASE("a child ends with its group, killed only when it will not") {
   absent.command = {"/nonexistent/program"};
   absent.log_path = "/dev/null";
   CHECK_THROWS_AS(child(absent), std::runtime_error);
+}
+
+TEST_CASE("a campaign's models take from the plan what they don't say themselves") {
+  const scratch_file file("input_lens = [4]\nprepare = \"make it\"\n"
+                          "[[model]]\nname = \"a\"\n"
+                          "[[model]]\nname = \"b\"\nprepare = \"fetch it\"\ninput_lens = [8]\n"
+                          "[[model]]\nname = \"c\"\nprepare = \"\"\n" +
+                          servers);
+  const campaign_plan plan = read_campaign(file.path);
+  REQUIRE(plan.models.size() == 3);
+  CHECK(plan.models[0].prepare == "make it");
+  CHECK(plan.models[1].prepare == "fetch it");
+  CHECK(plan.models[2].prepare.empty());
+  CHECK(plan.models[0].grid.input_lengths == std::vector<std::int32_t>{4});
+  CHECK(plan.models[1].grid.input_lengths == std::vector<std::int32_t>{8});
 }
 
 TEST_CASE("a verdict tells medians and by how much the first is better") {

@@ -22,9 +22,8 @@ void read_grid(plan_table& from, sweep_order& grid) {
   from.read<std::string>("hardware", grid.setup.hardware);
 }
 
-campaign_model read_model(plan_table from, const sweep_order& grid) {
-  campaign_model out;
-  out.grid = grid;
+/// `out` brings what the plan says for all models.
+campaign_model read_model(plan_table from, campaign_model out) {
   out.name = out.title = from.required("name");
   from.read<std::string>("title", out.title);
   from.read<std::string>("prepare", out.prepare);
@@ -39,16 +38,18 @@ campaign_model read_model(plan_table from, const sweep_order& grid) {
 campaign_plan read_campaign(const std::string& path) {
   const toml::table root = parse_plan(path);
   plan_table from(root, path);
-  sweep_order grid;
+  campaign_model all;
+  sweep_order& grid = all.grid;
   grid.input_lengths = grid.output_lengths = {128, 512, 1024, 2048};
   grid.setup.latency_requests = 3;
   grid.setup.throughput_requests = 64;
   grid.base.n_warmups = 1;
   read_grid(from, grid);
+  from.read<std::string>("prepare", all.prepare);
   campaign_plan out;
   from.texts("references", out.references);
   for (const plan_table& each : from.tables("model"))
-    out.models.push_back(read_model(each, grid));
+    out.models.push_back(read_model(each, all));
   for (plan_table& each : from.tables("server")) {
     campaign_server server;
     server.how = read_server(each);

@@ -14,7 +14,8 @@ namespace twill::bench {
 
 struct campaign_model {
   std::string name, title;
-  std::string prepare; ///< a text for the shell, run before its first server; may be empty
+  /// A text for the shell, run before its first server: the model's, else the plan's. May be empty.
+  std::string prepare;
   std::vector<name_value> environment; ///< for prepare and the servers
   sweep_order grid;
 };
