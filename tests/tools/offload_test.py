@@ -105,6 +105,22 @@ class Offload(unittest.TestCase):
                        "--gpu-batch-size", "4", "--num-gpu-batches", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"plan: .*--gpu-batch-size 4 --num-gpu-batches 2 --percent")
+        self.assertRegex(done.stdout, r"simulated square by square: [\d.]+ token/s")
+
+    def test_a_plan_is_drawn_as_simulated(self):
+        picture = os.path.join(self.folder, "plan.svg")
+        done = offload("--model", MODEL, "--plan-only", "--prompt-len", "8", "--gen-len", "4", "--percent",
+                       *"0 0 0 100 100 0".split(), "--timeline", picture)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("benchmark", done.stdout)
+        with open(picture) as file:
+            drawn = file.read()
+        for word in ("simulated", "disk read", "device to host"):
+            self.assertIn(word, drawn)
+        done = offload("--model", MODEL, "--plan-only", "--prompt-len", "8", "--gen-len", "4", "--timeline",
+                       "/no/such/picture.svg")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--timeline", done.stderr)
 
     def test_a_machine_is_measured_once(self):
         def measured(*flags):
@@ -117,8 +133,13 @@ class Offload(unittest.TestCase):
         self.assertEqual(measured(), first.replace("measured:", "measured by an earlier run (--remeasure):"))
         self.assertRegex(measured("--remeasure"), "^measured: ")
         (name,) = os.listdir(os.path.join(self.folder, "twill/machines"))
-        for damaged in ("", "{", '{"key": 3}', "[]"):
-            with open(os.path.join(self.folder, "twill/machines", name), "w") as file:
+        path = os.path.join(self.folder, "twill/machines", name)
+        with open(path) as file:
+            whole = file.read()
+        lines = whole.split("\n")
+        for damaged in ("", whole[:len(whole) // 2], whole.replace(lines[0], "another machine"),
+                        whole.replace(lines[3], lines[3].split()[0] + " -1"), "\n" + whole):
+            with open(path, "w") as file:
                 file.write(damaged)
             self.assertRegex(measured(), "^measured: ")
 

@@ -16,7 +16,6 @@
 #include "actors/offload/model_shape.hpp"
 #include "actors/policy/offload_sizes.hpp"
 #include "actors/policy/serving_plan.hpp"
-#include "actors/policy/timeline.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "gpu/host/machine.hpp"
@@ -34,7 +33,7 @@
 #include "tools/twill/offload_plan.hpp"
 #include "tools/twill/offload_prompts.hpp"
 #include "tools/twill/offload_report.hpp"
-#include "tools/twill/timeline_svg.hpp"
+#include "tools/twill/offload_timeline.hpp"
 
 namespace twill::tools {
 namespace {
@@ -207,7 +206,11 @@ private:
     bar.finish(ran.error.empty());
     print_outputs(ran);
     if (!flags_.output.empty()) write_outputs(flags_.output, *model_->text, ran.outputs);
-    if (!flags_.timeline.empty()) draw_timeline();
+    if (!flags_.timeline.empty())
+      draw_run(flags_.timeline,
+               model_->name + ", " + name_of(run_.mode) +
+                   (options_.device.link_gbps > 0 ? ", simulated link" : ""),
+               timeline_);
     report(ran, before);
     if (!ran.error.empty()) throw client_error(ran.error);
     return ran.stopped ? status_interrupted : status_ok;
@@ -247,35 +250,6 @@ private:
     log << text;
     if (!log.flush())
       throw client_error("`--log-file` must be a file that can be written, got " + flags_.log_file);
-  }
-
-  void draw_timeline() const {
-    using actors::offload_resource;
-    using models::offload::lane;
-    const auto recorded = timeline_.spans();
-    double first = recorded.empty() ? 0 : recorded.front().begin_seconds; // loading is not drawn
-    for (const models::offload::span& s : recorded)
-      first = std::min(first, s.begin_seconds);
-    std::vector<actors::timeline_span> spans;
-    for (const models::offload::span& s : recorded) {
-      actors::timeline_span to;
-      to.resource = s.where == lane::compute          ? offload_resource::device
-                    : s.where == lane::disk_read      ? offload_resource::disk_read
-                    : s.where == lane::disk_write     ? offload_resource::disk_write
-                    : s.where == lane::host_to_device ? offload_resource::h2d
-                                                      : offload_resource::d2h;
-      to.at = {0, s.unit, s.micro_batch};
-      to.start_s = s.begin_seconds - first;
-      to.end_s = s.end_seconds - first;
-      spans.push_back(to);
-    }
-    timeline_picture picture;
-    picture.title = model_->name + ", " + name_of(run_.mode) +
-                    (options_.device.link_gbps > 0 ? ", simulated link" : "");
-    std::ofstream out(flags_.timeline);
-    out << timeline_svg(spans, picture);
-    if (!out.flush())
-      throw client_error("`--timeline` must be a file that can be written, got " + flags_.timeline);
   }
 
   offload_flags flags_;

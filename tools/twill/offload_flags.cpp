@@ -63,7 +63,8 @@ void add_flags(CLI::App& command, offload_flags& f) {
   command.add_flag("--no-log", f.no_log, "no log file");
   command.add_option("--verbose", f.verbose, "0: totals, 1: and tiers, 2: and outputs")
       ->capture_default_str();
-  command.add_option("--timeline", f.timeline, "SVG picture of what ran when");
+  command.add_option("--timeline", f.timeline,
+                     "SVG picture of what ran when; with --plan-only, of the plan, simulated");
   command.add_flag(
       "--plan", f.plan,
       "measure this machine and choose what is not given: percentages, batches, order");

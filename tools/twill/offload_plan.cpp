@@ -6,17 +6,19 @@
 #include "actors/offload/measured_machine.hpp"
 #include "actors/offload/model_shape.hpp"
 #include "actors/policy/offload_planner.hpp"
+#include "actors/policy/offload_simulation.hpp"
 #include "actors/policy/offload_sizes.hpp"
 #include "models/compute.hpp"
 #include "models/offload/kv_stream.hpp"
 #include "tools/twill/must.hpp"
+#include "tools/twill/offload_timeline.hpp"
 
 namespace twill::tools {
 
 namespace {
 
 void print(const actors::plan_request& request, const actors::offload_plan& found,
-           bool remembered) {
+           const actors::simulation_result& played, bool remembered) {
   const auto& on = request.machine;
   const auto& p = found.policy;
   std::printf(
@@ -33,6 +35,7 @@ void print(const actors::plan_request& request, const actors::offload_plan& foun
   std::printf("projected: %.1f token/s, prefill %.2f s, decode %.2f s, bound by %s\n",
               found.estimate.tokens_per_s, found.estimate.prefill_s, found.estimate.decode_s,
               name_of(found.estimate.busy.busiest()));
+  std::printf("simulated square by square: %.1f token/s\n", played.tokens_per_s);
   const auto peak = found.memory.peak();
   std::printf("projected memory: device %s, host %s, disk %s\n",
               actors::gb_text(peak.device).c_str(), actors::gb_text(peak.host).c_str(),
@@ -69,7 +72,13 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
     request.kv = actors::tier_split{flags.percent[2] / 100.0, flags.percent[3] / 100.0};
   }
   const auto found = must(actors::make_plan(request)).value();
-  print(request, found, measured.remembered);
+  constexpr std::size_t most_spans = 200'000;
+  const bool drawn = flags.plan_only && !flags.timeline.empty();
+  const auto played = actors::simulate(request.model, request.machine, found.policy, request.work,
+                                       drawn ? most_spans : 0);
+  print(request, found, played, measured.remembered);
+  if (drawn)
+    draw_simulation(flags.timeline, flags.model + ", " + name_of(found.policy.order), played.spans);
   const auto percent = [](double share) { return static_cast<std::int32_t>(100 * share + 1e-6); };
   flags.gpu_batch_size = found.policy.batch_size;
   flags.num_gpu_batches = found.policy.n_batches;

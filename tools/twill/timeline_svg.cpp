@@ -14,7 +14,7 @@ namespace {
 using actors::timeline_span;
 
 constexpr int left = 120, top = 56, row_height = 34, bar_height = 26, right = 24;
-constexpr int axis_height = 40, legend_height = 28, legend_step = 64;
+constexpr int axis_height = 40, legend_height = 28, legend_step = 76;
 constexpr std::size_t most_in_legend = 16;
 
 std::string escaped(const std::string& text) {
