@@ -25,6 +25,7 @@ constexpr std::array rates = {
     std::pair{"d2h_bytes_per_s", &machine_description::d2h_bytes_per_s},
     std::pair{"disk_read_bytes_per_s", &machine_description::disk_read_bytes_per_s},
     std::pair{"disk_write_bytes_per_s", &machine_description::disk_write_bytes_per_s},
+    std::pair{"unpacked_values_per_s", &machine_description::unpacked_values_per_s},
     std::pair{"square_overhead_s", &machine_description::square_overhead_s},
 };
 

@@ -15,6 +15,7 @@
 #include "gpu/copies.hpp"
 #include "gpu/host/machine.hpp"
 #include "gpu/host/read_bandwidth.hpp"
+#include "gpu/ops/kv4.hpp"
 #include "gpu/ops/linear.hpp"
 #include "models/offload/block_store.hpp"
 #include "models/offload/io_pool.hpp"
@@ -52,6 +53,34 @@ result<double> product_seconds(gpu::device& dev, gpu::compute_type compute, std:
   });
 }
 
+/// Values per second that 4-bit KV of this model becomes; where KV has no such form nothing would
+/// be waited for.
+result<double> unpacking_rate(gpu::device& dev, const models::model_spec& spec, gpu::dtype type) {
+  gpu::kv_layer kv;
+  kv.type = type;
+  kv.n_blocks = 32;
+  kv.block_tokens = 16;
+  kv.n_kv_heads = spec.n_kv_heads;
+  kv.head_dim = spec.head_dim;
+  if (!gpu::has_kv4(kv)) return 1e18;
+  const std::int64_t values =
+      std::int64_t{kv.n_blocks} * kv.block_tokens * kv.n_kv_heads * kv.head_dim;
+  const std::int64_t stride = offload::store_aligned(gpu::kv4_block_bytes(kv));
+  const auto plain =
+      dev.allocate(static_cast<std::size_t>(2 * values) * gpu::size_of(type), "probe");
+  if (!plain.ok()) return executor_failure(plain.error());
+  const auto packed = dev.allocate(static_cast<std::size_t>(kv.n_blocks * stride), "probe");
+  if (!packed.ok()) return executor_failure(packed.error());
+  kv.keys = plain.value().data();
+  kv.values =
+      static_cast<unsigned char*>(kv.keys) + static_cast<std::size_t>(values) * gpu::size_of(type);
+  const double seconds = least_seconds(5, [&] {
+    gpu::kv4_unpack(dev, kv, 0, kv.n_blocks, packed.value().data(), stride);
+    dev.fence();
+  });
+  return static_cast<double>(2 * values) / seconds;
+}
+
 struct link_rates {
   double to_device = 0, to_host = 0;
 };
@@ -81,29 +110,39 @@ struct disk_rates {
   double read = 0, write = 0;
 };
 
-result<disk_rates> measure_store(const config::offload_options& options) {
+/// Reads go where those of a run go: straight into device memory where that is the host's, else
+/// into the workers' own.
+result<disk_rates> measure_store(gpu::device& dev, const config::offload_options& options) {
   constexpr std::int64_t size = 256 * mib;
+  const std::int64_t room = std::clamp(dev.info().memory_bytes / 8, 2 * mib, 64 * mib) /
+                            offload::transfer_bytes * offload::transfer_bytes;
   const auto store = offload::open_file_store(options.dir, options.reads == "direct");
   if (!store.ok()) return executor_failure(store.error());
   const auto pool = offload::io_pool::start(options.io_threads);
   if (!pool.ok()) return executor_failure(pool.error());
-  const auto buffer = gpu::host_buffer::allocate(static_cast<std::size_t>(size), "probe");
-  if (!buffer.ok()) return executor_failure(buffer.error());
-  unsigned char* const memory = buffer.value().data();
+  const auto target =
+      dev.allocate(static_cast<std::size_t>(room), "probe", gpu::filling::bit_by_bit);
+  if (!target.ok()) return executor_failure(target.error());
+  const auto source = gpu::host_buffer::allocate(static_cast<std::size_t>(size), "probe");
+  if (!source.ok()) return executor_failure(source.error());
   for (std::int64_t at = 0; at < size; at += 4096)
-    memory[at] = static_cast<unsigned char>(at >> 12);
+    source.value().data()[at] = static_cast<unsigned char>(at >> 12);
   models::result<nothing> written = nothing{};
   disk_rates rates;
   rates.write = static_cast<double>(size) /
-                seconds_of([&] { written = store.value()->write(0, memory, size); });
+                seconds_of([&] { written = store.value()->write(0, source.value().data(), size); });
   if (!written.ok()) return executor_failure(written.error());
-  rates.read = static_cast<double>(size) / seconds_of([&] {
+  const bool straight = gpu::device_memory_is_host();
+  const auto read = [&](std::int64_t at, offload::io_worker& worker) {
+    auto* to = straight ? static_cast<unsigned char*>(target.value().data()) + at % room
+                        : worker.bounce.data();
+    const auto got = store.value()->read(at, to, offload::transfer_bytes);
+    static_cast<void>(got.ok()); // a failed read is a fast one; the run will tell
+  };
+  rates.read = static_cast<double>(size) / least_seconds(2, [&] {
                  std::vector<offload::io_pool::task> reads;
                  for (std::int64_t at = 0; at < size; at += offload::transfer_bytes)
-                   reads.push_back([&, at](offload::io_worker&) {
-                     const auto got = store.value()->read(at, memory + at, offload::transfer_bytes);
-                     static_cast<void>(got.ok()); // a failed read is a fast one; the run will tell
-                   });
+                   reads.push_back([&, at](offload::io_worker& worker) { read(at, worker); });
                  pool.value()->run_all(std::move(reads));
                });
   return rates;
@@ -120,9 +159,11 @@ std::string key_of(gpu::device& dev, const models::model_spec& spec,
                    const models::compute_choice& types, const config::options& options) {
   const auto& info = dev.info();
   return info.name + ", " + std::to_string(info.threads) + " threads, " + TWILL_VERSION + ", " +
-         gpu::name_of(types.compute) + " " + std::to_string(spec.mlp_size) + " x " +
-         std::to_string(spec.hidden_size) + ", " + disk_folder(options).string() + " " +
-         options.offload.reads + " " + std::to_string(options.offload.io_threads);
+         gpu::name_of(types.compute) + " " + gpu::name_of(types.kv_type) + " KV " +
+         std::to_string(spec.n_kv_heads) + " x " + std::to_string(spec.head_dim) + ", " +
+         std::to_string(spec.mlp_size) + " x " + std::to_string(spec.hidden_size) + ", " +
+         disk_folder(options).string() + " " + options.offload.reads + " " +
+         std::to_string(options.offload.io_threads);
 }
 
 result<machine_description> measure_rates(gpu::device& dev, const models::model_spec& spec,
@@ -134,14 +175,17 @@ result<machine_description> measure_rates(gpu::device& dev, const models::model_
   if (!product.ok()) return product.error();
   const auto launch = product_seconds(dev, types.compute, 16, 16, 1);
   if (!launch.ok()) return launch.error();
+  const auto unpacking = unpacking_rate(dev, spec, types.kv_type);
+  if (!unpacking.ok()) return unpacking.error();
   const auto link = measure_copies(dev);
   if (!link.ok()) return link.error();
-  const auto disk = measure_store(options.offload);
+  const auto disk = measure_store(dev, options.offload);
   if (!disk.ok()) return disk.error();
   machine_description on;
   on.device_flops = 2.0 * many_rows * spec.mlp_size * spec.hidden_size / product.value();
   // A layer launches about a dozen ops; a product of almost nothing costs what a launch costs.
   on.square_overhead_s = 12 * launch.value();
+  on.unpacked_values_per_s = unpacking.value();
   on.device_bytes_per_s = gpu::host::read_bandwidth(dev.info().threads);
   on.host_flops = on.device_flops;
   on.host_bytes_per_s = on.device_bytes_per_s;

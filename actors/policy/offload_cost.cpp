@@ -38,6 +38,12 @@ public:
     return out;
   }
 
+  /// Packing, or unpacking, what is away of `rows` positions.
+  double packing_s(double rows) const {
+    const bool packs = m.kv_packed_bytes_per_value > 0 && on.unpacked_values_per_s > 0;
+    return packs ? policy.kv.away() * 2 * m.kv_size * rows / on.unpacked_values_per_s : 0;
+  }
+
   double device_s(double flops, double bytes) const {
     return std::max(flops / on.device_flops, bytes / on.device_bytes_per_s);
   }
@@ -54,7 +60,8 @@ public:
     out.device_before_s = all_s * qkv / (qkv + rest);
     const double hidden = m.hidden_bytes_per_value * h * rows;
     out.seconds.add(load(policy.hidden, hidden)).add(store(policy.hidden, hidden));
-    out.seconds.add(store(policy.kv, kv_bytes_per_position(m) * rows));
+    out.seconds.add(store(policy.kv, kv_home_bytes_per_position(m) * rows));
+    out.seconds[device] += packing_s(rows);
     return out;
   }
 
@@ -74,9 +81,11 @@ public:
     out[on.one_processor ? device : host] +=
         on_host * std::max(flops / on.host_flops, bytes / on.host_bytes_per_s);
     if (policy.host_attention)
-      out[disk_read] = policy.kv.disk() * bytes / on.disk_read_bytes_per_s;
+      out[disk_read] = policy.kv.disk() * kv_home_bytes_per_position(m) * policy.batch_size /
+                       on.disk_read_bytes_per_s;
     else
-      out.add(load(policy.kv, bytes));
+      out.add(load(policy.kv, kv_home_bytes_per_position(m) * policy.batch_size));
+    out[device] += packing_s(policy.batch_size);
     return out;
   }
 

@@ -24,6 +24,7 @@ struct offload_model {
   bool biases = true; ///< of every matrix, and norms that have them
   double weight_bytes_per_value = 2;
   double kv_bytes_per_value = 2;
+  double kv_packed_bytes_per_value = 0; ///< of KV off the device where it is packed; 0: it is not
   double hidden_bytes_per_value = 2;
   double layer_bytes = 0; ///< one layer's weights where known; 0: from the shape
   double outer_bytes = 0; ///< embedding, last norm and head where known; 0: from the shape
@@ -43,8 +44,9 @@ struct machine_description {
   double d2h_bytes_per_s = 1;
   double disk_read_bytes_per_s = 1;
   double disk_write_bytes_per_s = 1;
-  double square_overhead_s = 0; ///< launches and bookkeeping of one square
-  bool one_processor = false;   ///< device and host compute are the same cores
+  double unpacked_values_per_s = 0; ///< packed KV made ready for attention, or back; 0: in no time
+  double square_overhead_s = 0;     ///< launches and bookkeeping of one square
+  bool one_processor = false;       ///< device and host compute are the same cores
 };
 
 /// Shares of one kind of bytes by home tier; what is left lives on disk.

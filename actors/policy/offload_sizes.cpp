@@ -35,6 +35,11 @@ double kv_bytes_per_position(const offload_model& m) {
   return 2 * m.kv_bytes_per_value * m.kv_size;
 }
 
+double kv_home_bytes_per_position(const offload_model& m) {
+  const double packed = m.kv_packed_bytes_per_value;
+  return packed > 0 ? 2 * packed * m.kv_size : kv_bytes_per_position(m);
+}
+
 offload_sizes sizes_of(const offload_model& m, std::int32_t prompt_len, std::int32_t gen_len,
                        std::int64_t n_prompts) {
   const double tokens = as_double(n_prompts) * (as_double(prompt_len) + gen_len);
@@ -74,22 +79,25 @@ memory_projection project_memory(const offload_model& m, const offload_workload&
   if (policy.outer_resident) out.weights.device += outer;
 
   const double kv_position = kv_bytes_per_position(m) * policy.batch_size;
-  out.kv = share(policy.kv, m.n_layers * kv_position * load.peak_kv_positions);
+  const double kv_home = kv_home_bytes_per_position(m) * policy.batch_size;
+  out.kv = share(policy.kv, m.n_layers * kv_home * load.peak_kv_positions);
+  out.kv.device *= kv_position / kv_home;
   const double hidden_token = m.hidden_bytes_per_value * m.hidden_size * policy.batch_size;
   out.hidden = share(policy.hidden, hidden_token * load.peak_hidden_tokens);
 
   // What is away passes through the device a layer or a square at a time, and what is on disk
   // through the host as well. Host attention leaves the KV it reads on the host.
   const double longest = work.prompt_len + work.gen_len - 1.0;
-  const double square_kv = kv_position * longest;
+  const double square_kv =
+      (kv_position + (m.kv_packed_bytes_per_value > 0 ? kv_home : 0)) * longest;
   const double square_hidden = hidden_token * work.prompt_len;
   const double kv_to_device = policy.host_attention ? 0 : policy.kv.away();
   out.buffers.device =
       policy.ring_layers * policy.weights.away() * layer +
       policy.ring_squares * (kv_to_device * square_kv + policy.hidden.away() * square_hidden);
-  out.buffers.host =
-      policy.ring_layers * policy.weights.disk() * layer +
-      policy.ring_squares * (policy.kv.disk() * square_kv + policy.hidden.disk() * square_hidden);
+  out.buffers.host = policy.ring_layers * policy.weights.disk() * layer +
+                     policy.ring_squares * (policy.kv.disk() * kv_home * longest +
+                                            policy.hidden.disk() * square_hidden);
   return out;
 }
 

@@ -13,8 +13,9 @@
 namespace twill::actors {
 
 double layer_weight_bytes(const offload_model& model);
-double outer_weight_bytes(const offload_model& model);    ///< embedding, last norm, head
-double kv_bytes_per_position(const offload_model& model); ///< of one layer
+double outer_weight_bytes(const offload_model& model);         ///< embedding, last norm, head
+double kv_bytes_per_position(const offload_model& model);      ///< of one layer, on the device
+double kv_home_bytes_per_position(const offload_model& model); ///< off it, perhaps packed
 
 struct offload_sizes {
   double model_bytes = 0;

@@ -89,6 +89,30 @@ TEST_CASE("host attention moves queries instead of KV") {
   CHECK(there.busy[offload_resource::host] > 0);
 }
 
+TEST_CASE("packed KV moves fewer bytes, and costs the device its unpacking") {
+  auto on = t4_paper();
+  auto m = opt_30b();
+  const auto policy = policy_of(8, 4, {1, 0}, {0.25, 0.25}, {1, 0});
+  const offload_workload work{512, 32, 0};
+  const auto plain = estimate(m, on, policy, work);
+  m.kv_packed_bytes_per_value = 0.5;
+  const auto free = estimate(m, on, policy, work);
+  using enum offload_resource;
+  for (const auto r : {h2d, d2h, disk_read, disk_write})
+    CHECK(free.busy[r] == Approx(plain.busy[r] / 4));
+  CHECK(free.busy[device] == Approx(plain.busy[device]));
+
+  on.unpacked_values_per_s = 1e9;
+  const auto paid = estimate(m, on, policy, work);
+  double unpacked = 0; // positions: those written, then those attended to by each decode
+  for (int step = 0; step < 32; ++step)
+    unpacked += step == 0 ? 512 : 1 + 512 + step;
+  const double values = 2.0 * m.kv_size * m.n_layers * policy.batch_size * policy.n_batches;
+  CHECK(paid.busy[device] - free.busy[device] ==
+        Approx(0.75 * values * unpacked / 1e9).epsilon(0.01));
+  CHECK(paid.busy[h2d] == Approx(free.busy[h2d]));
+}
+
 TEST_CASE("resident runs take the same in closed form and square by square") {
   for (const auto order : {search_order::zigzag, search_order::diagonal})
     for (const auto& on : {small_host(), a6000_pcie4(), t4_paper()}) {

@@ -32,6 +32,24 @@ TEST_CASE("grouped heads, gated MLPs and 4 bits change the sizes as they should"
   CHECK(sizes_of(known, 1, 1, 1).model_bytes == 32 * 5e6 + 7e6);
 }
 
+TEST_CASE("packed KV is small at home and whole where it is attended to") {
+  auto m = opt_1_3b();
+  offload_policy policy;
+  policy.batch_size = 8;
+  policy.n_batches = 4;
+  policy.kv = {0.5, 0.25};
+  const offload_workload work{512, 32, 0};
+  const auto load = load_of(work, policy, 16);
+  const auto plain = project_memory(m, work, policy, load);
+  m.kv_packed_bytes_per_value = 0.5;
+  const auto packed = project_memory(m, work, policy, load);
+  CHECK(packed.kv.device == Approx(plain.kv.device));
+  CHECK(packed.kv.host == Approx(plain.kv.host / 4));
+  CHECK(packed.kv.disk == Approx(plain.kv.disk / 4));
+  CHECK(packed.buffers.device == Approx(plain.buffers.device * 1.25)); // both forms of a square
+  CHECK(packed.buffers.host == Approx(plain.buffers.host / 4));
+}
+
 TEST_CASE("the peak of KV is that of the fullest round, in whole blocks") {
   for (const auto order : {search_order::zigzag, search_order::diagonal})
     for (const int stagger : {1, 3})

@@ -107,6 +107,14 @@ class Offload(unittest.TestCase):
         self.assertRegex(done.stdout, r"plan: .*--gpu-batch-size 4 --num-gpu-batches 2 --percent")
         self.assertRegex(done.stdout, r"simulated square by square: [\d.]+ token/s")
 
+    def test_a_plan_counts_packed_kv(self):
+        def projected_on_disk(*flags):
+            done = offload("--model", MODEL, "--plan-only", "--prompt-len", "64", "--gen-len", "4",
+                           "--gpu-batch-size", "512", "--percent", *"100 0 0 0 100 0".split(), *flags)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return float(re.search(r"projected memory: .*disk ([\d.]+) GB", done.stdout).group(1))
+        self.assertLess(projected_on_disk("--compress-cache"), 0.6 * projected_on_disk())
+
     def test_a_plan_is_drawn_as_simulated(self):
         picture = os.path.join(self.folder, "plan.svg")
         done = offload("--model", MODEL, "--plan-only", "--prompt-len", "8", "--gen-len", "4", "--percent",

@@ -276,12 +276,12 @@ void add_offload(CLI::App& root, int& status) {
   auto flags = std::make_shared<offload_flags>();
   add_flags(*command, *flags);
   command->callback([command, flags, &status] {
-    check_flags(*flags);
     const auto given = [&](const char* flag) { return command->count(flag) > 0; };
     flags->fixed_percent = given("--percent");
     flags->fixed_order = given("--search-order");
     flags->fixed_batch = given("--gpu-batch-size");
     flags->fixed_batches = given("--num-gpu-batches");
+    check_flags(*flags);
     count_interrupts(true);
     status = offload_command(*flags).run();
   });

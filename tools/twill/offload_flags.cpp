@@ -108,11 +108,10 @@ void check_flags(const offload_flags& f) {
        "devices that share its memory");
   need(!f.cpu_cache_compute || !f.compress_cache,
        "`--cpu-cache-compute` must be off with --compress-cache: the device unpacks KV");
-  need(!f.compress_cache || f.percent[2] < 100,
+  const bool planned = (f.plan || f.plan_only) && !f.fixed_percent;
+  need(!f.compress_cache || planned || f.percent[2] < 100,
        "`--compress-cache` needs KV that is not on the device, got --percent with " +
            std::to_string(f.percent[2]) + " % there: `--set kv.type=int8` makes resident KV small");
-  need(!f.compress_cache || !(f.plan || f.plan_only),
-       "`--compress-cache` must be off with --plan: the planner has no figure for unpacking");
 }
 
 config::options options_of(const offload_flags& f) {

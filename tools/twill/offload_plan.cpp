@@ -8,7 +8,9 @@
 #include "actors/policy/offload_planner.hpp"
 #include "actors/policy/offload_simulation.hpp"
 #include "actors/policy/offload_sizes.hpp"
+#include "gpu/ops/kv4.hpp"
 #include "models/compute.hpp"
+#include "models/offload/block_store.hpp"
 #include "models/offload/kv_stream.hpp"
 #include "tools/twill/must.hpp"
 #include "tools/twill/offload_timeline.hpp"
@@ -43,6 +45,20 @@ void print(const actors::plan_request& request, const actors::offload_plan& foun
   std::fflush(stdout);
 }
 
+/// Packed blocks take whole pages at home, see models/offload/kv_homes.
+double packed_kv_bytes(const models::model_spec& spec, gpu::dtype type,
+                       const config::options& options) {
+  gpu::kv_layer block;
+  block.type = type;
+  block.n_blocks = 1;
+  block.block_tokens = options.kv.block_tokens;
+  block.n_kv_heads = spec.n_kv_heads;
+  block.head_dim = spec.head_dim;
+  if (!gpu::has_kv4(block)) return 0; // refused when the run is described
+  return static_cast<double>(models::offload::store_aligned(gpu::kv4_block_bytes(block))) /
+         (2.0 * block.block_tokens * block.n_kv_heads * block.head_dim);
+}
+
 } // namespace
 
 offload_flags planned(offload_flags flags, gpu::device& dev, const models::model_spec& spec,
@@ -53,6 +69,8 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
   const auto packed = actors::packed_sizes_of(spec, weights);
   actors::plan_request request;
   request.model = actors::model_shape(spec, types.kv_type, packed);
+  if (flags.compress_cache)
+    request.model.kv_packed_bytes_per_value = packed_kv_bytes(spec, types.kv_type, options);
   const auto measured =
       must(actors::measure_machine(dev, spec, types, options, flags.remeasure)).value();
   request.machine = measured.on;
@@ -90,6 +108,7 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
                    percent(found.policy.kv.host),
                    100,
                    0};
+  if (flags.percent[2] == 100) flags.compress_cache = false; // nothing is away
   return flags;
 }
 
