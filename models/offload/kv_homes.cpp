@@ -87,6 +87,7 @@ result<nothing> kv_homes::allocate(const offload_options& where) {
       where.open_store ? where.open_store() : open_file_store(where.dir, where.direct_reads);
   if (!store.ok()) return store.error();
   store_ = std::move(store).value();
+  sums_ = page_sums(on_disk_ * options_.n_batches * home_parts_.bytes);
   return nothing{};
 }
 
@@ -175,12 +176,17 @@ result<nothing> kv_homes::copy(std::int32_t layer, std::int32_t batch, const kv_
   unsigned char* through = straight ? there : worker.bounce.data();
   if (direction == way::to_device) {
     if (auto got = store_->read(home, through, e.bytes); !got.ok()) return got;
+    if (const auto wrong = sums_.first_wrong(home, through, e.bytes))
+      return failure{errc::bad_format, "offload file (" + store_->describe() + "): KV of layer " +
+                                           std::to_string(layer) + " at " + std::to_string(*wrong) +
+                                           " is not what was written there (checksum)"};
     link_.pass(e.bytes);
     return straight ? nothing{} : from_gpu(worker.copies.to_device(there, through, bytes));
   }
   if (!straight)
     if (auto got = from_gpu(worker.copies.to_host(through, there, bytes)); !got.ok()) return got;
   link_.pass(e.bytes);
+  sums_.note(home, through, e.bytes);
   return store_->write(home, through, e.bytes);
 }
 

@@ -21,6 +21,7 @@
 #include "models/offload/io_pool.hpp"
 #include "models/offload/link_pacer.hpp"
 #include "models/offload/options.hpp"
+#include "models/offload/page_sums.hpp"
 
 namespace twill::models::offload {
 
@@ -92,6 +93,7 @@ public:
   /// How closed blocks are copied: each element is worth a task of its own.
   std::vector<std::vector<extent>>
   tasks_of(std::int32_t layer, const std::vector<block_span>& closed, way direction) const;
+  /// Pages of the disk are checked against what was written there last.
   result<nothing> copy(std::int32_t layer, std::int32_t batch, const kv_image& device,
                        const extent& e, way direction, io_worker& worker) const;
   /// Those among `blocks` that are kept open; after all other copies to the device.
@@ -120,6 +122,7 @@ private:
   gpu::host_buffer host_;        // (on_host_, n_batches, home_parts_.bytes)
   gpu::host_buffer open_; // (layers that keep open blocks, n_batches, sequences, block_bytes_)
   std::unique_ptr<block_store> store_;
+  mutable page_sums sums_; ///< of what is in the store
 };
 
 } // namespace twill::models::offload

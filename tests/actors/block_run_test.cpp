@@ -230,3 +230,39 @@ TEST_CASE("a transfer that fails in a block ends it with its reason and what it 
   }
   CHECK(n_failed > 3);
 }
+
+TEST_CASE("KV that comes back from the disk with a flipped bit ends the run in words",
+          "[offload]") {
+  const test::golden_folder c("opt-tiny-fp32");
+  const std::vector<actors::block_prompt> prompts(
+      4, {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 6});
+  for (const bool four_bits : {false, true})
+    for (const bool flipped : {false, true}) {
+      CAPTURE(four_bits, flipped);
+      actors::block_options run;
+      run.mode = block_mode::zigzag;
+      run.batch_size = 1;
+      run.n_batches = 4;
+      run.step_tokens = 64;
+      run.kv = {0, 0};
+      run.four_bit_kv = four_bits;
+      const auto faults = std::make_shared<test::store_faults>();
+      models::offload::offload_options homes; // weights stay on the device
+      homes.open_store =
+          [faults]() -> models::result<std::unique_ptr<models::offload::block_store>> {
+        return std::unique_ptr<models::offload::block_store>(
+            std::make_unique<test::faulty_store>(faults));
+      };
+      const loaded l = load_for(c, prompts, run, homes);
+      if (flipped) faults->flip_read = 0;
+      const auto ran =
+          actors::run_block(test::shared_device(), *l.decoder, l.options, prompts, run);
+      REQUIRE(ran.ok());
+      CHECK(faults->reads > 0);
+      if (!flipped)
+        CHECK(ran.value().error.empty());
+      else
+        CHECK(ran.value().error.find("is not what was written there (checksum)") !=
+              std::string::npos);
+    }
+}
