@@ -40,6 +40,22 @@ TEST_CASE("broken JSON yields nothing and never overruns") {
   CHECK_FALSE(js::integer("1.5"));
 }
 
+TEST_CASE("members come one after the other, and none after the text breaks") {
+  const auto walked = [](std::string_view text) {
+    std::string out;
+    for (js::members each(text); each.next();)
+      out += std::string(each.key()) + "=" + std::string(each.value()) + ";";
+    return out;
+  };
+  CHECK(walked(R"( { "a" : 1 , "b":[{"c":2},"}"], "a":"x\"y" } )") ==
+        R"(a=1;b=[{"c":2},"}"];a="x\"y";)");
+  CHECK(walked("{}").empty());
+  CHECK(walked("[1]").empty());
+  CHECK(walked(R"({"a":1,"b":[2)") == "a=1;");
+  CHECK(walked(R"({"a":1 "b":2})") == "a=1;");
+  CHECK(walked(R"({"a":1,b:2})") == "a=1;");
+}
+
 TEST_CASE("strings are decoded with escapes and surrogate pairs") {
   CHECK(js::decode(R"("a\n\t\"\\\/é")") == "a\n\t\"\\/\xC3\xA9");
   CHECK(js::decode(R"("\ud83d\ude00")") == "\xF0\x9F\x98\x80");
@@ -50,8 +66,8 @@ TEST_CASE("strings are decoded with escapes and surrogate pairs") {
 
 TEST_CASE("events are the same however the bytes are cut") {
   const std::string bytes = ": ping\n\ndata: one\n\nevent: x\r\ndata:two\r\ndata:  three\r\n\r\n"
-                            "id: 5\n\ndata\n\ndata: [DONE]\n\n";
-  const std::vector<std::string> expected{"one", "two\n three", "", "[DONE]"};
+                            "id: 5\n\ndata\n\ndata: old\rdata: ends\r\rdata: [DONE]\n\n";
+  const std::vector<std::string> expected{"one", "two\n three", "", "old\nends", "[DONE]"};
   for (std::size_t step = 1; step <= bytes.size(); ++step) {
     sse_parser parser;
     std::vector<std::string> seen;

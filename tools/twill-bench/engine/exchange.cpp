@@ -65,8 +65,11 @@ void exchange::keep(const update& what) {
 }
 
 void exchange::event(std::string_view payload, clock::time_point at) {
+  event(reader_.read_event(payload), payload, at);
+}
+
+void exchange::event(const update& what, std::string_view payload, clock::time_point at) {
   if (finished_ || cancel_due()) return; // what came with the last wanted token is not wanted
-  const update what = reader_.read_event(payload);
   if (what.malformed)
     return fail("protocol", "not an event of this backend: " + std::string(payload.substr(0, 200)));
   take(what, at, true);

@@ -30,6 +30,8 @@ public:
   void started(clock::time_point at) { start_ = last_content_ = at; }
   /// A streamed event. The transport calls finished() after it.
   void event(std::string_view payload, clock::time_point at);
+  /// The same, where the payload has been read already.
+  void event(const update& what, std::string_view payload, clock::time_point at);
   /// A whole reply with status 200.
   void whole(std::string_view body, clock::time_point at);
   /// A reply with another status.

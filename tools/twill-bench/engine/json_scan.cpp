@@ -113,24 +113,32 @@ std::size_t append_unicode(std::string& out, std::string_view body, std::size_t 
 
 } // namespace
 
+members::members(std::string_view object) : object_(object) {
+  at_ = skip_spaces(object, 0);
+  at_ = at_ < object.size() && object[at_] == '{' ? skip_spaces(object, at_ + 1) : object.size();
+}
+
+bool members::next() {
+  std::size_t at = at_;
+  at_ = object_.size();
+  if (at >= object_.size() || object_[at] != '"') return false;
+  const std::size_t key_end = skip_string(object_, at);
+  if (key_end == npos) return false;
+  key_ = object_.substr(at + 1, key_end - at - 2);
+  at = skip_spaces(object_, key_end);
+  if (at >= object_.size() || object_[at] != ':') return false;
+  at = skip_spaces(object_, at + 1);
+  const std::size_t end = skip_value(object_, at);
+  if (end == npos) return false;
+  value_ = object_.substr(at, end - at);
+  at = skip_spaces(object_, end);
+  if (at < object_.size() && object_[at] == ',') at_ = skip_spaces(object_, at + 1);
+  return true;
+}
+
 std::string_view member(std::string_view object, std::string_view key) {
-  std::size_t at = skip_spaces(object, 0);
-  if (at >= object.size() || object[at] != '{') return {};
-  at = skip_spaces(object, at + 1);
-  while (at < object.size() && object[at] == '"') {
-    const std::size_t key_end = skip_string(object, at);
-    if (key_end == npos) return {};
-    const std::string_view name = object.substr(at + 1, key_end - at - 2);
-    at = skip_spaces(object, key_end);
-    if (at >= object.size() || object[at] != ':') return {};
-    at = skip_spaces(object, at + 1);
-    const std::size_t end = skip_value(object, at);
-    if (end == npos) return {};
-    if (name == key) return object.substr(at, end - at);
-    at = skip_spaces(object, end);
-    if (at >= object.size() || object[at] != ',') return {};
-    at = skip_spaces(object, at + 1);
-  }
+  for (members each(object); each.next();)
+    if (each.key() == key) return each.value();
   return {};
 }
 

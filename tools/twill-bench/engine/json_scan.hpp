@@ -15,6 +15,20 @@
 
 namespace twill::bench::json_scan {
 
+/// The members of an object, one after the other, in one pass over its text:
+/// `for (members each(object); each.next();)`. Ends early where the text is not well formed.
+class members {
+public:
+  explicit members(std::string_view object);
+  bool next();
+  std::string_view key() const { return key_; }     ///< as written, without its quotes
+  std::string_view value() const { return value_; } ///< raw
+
+private:
+  std::string_view object_, key_, value_;
+  std::size_t at_ = 0; ///< of the next key; the object's end when there is none
+};
+
 /// The raw value of `key` in an object.
 std::string_view member(std::string_view object, std::string_view key);
 /// The raw value at `index` of an array.

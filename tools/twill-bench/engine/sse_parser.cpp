@@ -1,6 +1,16 @@
 #include "tools/twill-bench/engine/sse_parser.hpp"
 
 namespace twill::bench {
+namespace {
+
+/// The first CR or LF; find_first_of looks at one character at a time.
+std::size_t find_line_end(std::string_view bytes) {
+  const std::size_t lf = bytes.find('\n');
+  const std::size_t cr = bytes.substr(0, lf).find('\r');
+  return cr == std::string_view::npos ? lf : cr;
+}
+
+} // namespace
 
 void sse_parser::take_line(std::string_view line) {
   if (line.substr(0, 4) != "data") return;
@@ -18,7 +28,7 @@ bool sse_parser::feed(std::string_view bytes,
   while (!bytes.empty()) {
     if (after_cr_ && bytes.front() == '\n') bytes.remove_prefix(1);
     after_cr_ = false;
-    const std::size_t end = bytes.find_first_of("\r\n");
+    const std::size_t end = find_line_end(bytes);
     if (end == std::string_view::npos) {
       line_ += bytes;
       break;

@@ -124,20 +124,19 @@ private:
   }
 
   void deliver(std::string_view payload, clock::time_point at) {
-    const auto owner = dialect_.owner(payload);
-    if (!owner) return deliver_unnamed(payload, at);
-    const auto found = waiting_.find(*owner);
+    const update what = dialect_.read_event(payload);
+    if (!what.owner) return deliver_unnamed(what, payload, at);
+    const auto found = waiting_.find(*what.owner);
     if (found == waiting_.end()) return; // the rest of a cancelled request
-    found->second->ex.event(payload, at);
+    found->second->ex.event(what, payload, at);
     wake_if_over(*found->second);
   }
 
   /// A frame of the connection itself (a greeting, a refusal), or of the only request there is.
-  void deliver_unnamed(std::string_view payload, clock::time_point at) {
-    const update what = dialect_.read_event(payload);
+  void deliver_unnamed(const update& what, std::string_view payload, clock::time_point at) {
     if (what.malformed || (shared_ && !what.failed)) return;
     for (auto& [id, who] : waiting_) {
-      who->ex.event(payload, at);
+      who->ex.event(what, payload, at);
       wake_if_over(*who);
     }
   }

@@ -8,28 +8,48 @@ namespace {
 
 namespace js = json_scan;
 
-/// The text value of a choice: completions put it in the choice, chat in `delta` or `message`.
+/// A choice: completions put the text in it, chat in its `delta` or `message`.
 struct piece {
   std::string_view text; ///< raw JSON, may be null or absent
-  bool opens = false;    ///< only names the role
-  bool extra = false;    ///< reasoning or a tool call: output that is not in `text`
+  std::string_view ids;  ///< raw JSON, may be null or absent
+  std::string_view finish;
+  bool opens = false; ///< only names the role
+  bool extra = false; ///< reasoning or a tool call: output that is not in `text`
 };
 
+void read_delta(std::string_view delta, piece& out) {
+  bool role = false;
+  for (js::members each(delta); each.next();) {
+    if (each.key() == "content")
+      out.text = each.value();
+    else if (each.key() == "role")
+      role = js::present(each.value());
+    else if (each.key() == "reasoning_content" || each.key() == "reasoning")
+      out.extra |= !js::string_body(each.value()).empty();
+    else if (each.key() == "tool_calls")
+      out.extra |= js::present(each.value());
+  }
+  out.opens = role && js::string_body(out.text).empty();
+}
+
 piece piece_of(std::string_view choice, bool chat) {
-  if (!chat) return {js::member(choice, "text"), false, false};
-  std::string_view delta = js::member(choice, "delta");
-  if (delta.empty()) delta = js::member(choice, "message");
   piece out;
-  out.text = js::member(delta, "content");
-  out.extra = !js::string_body(js::member(delta, "reasoning_content")).empty() ||
-              !js::string_body(js::member(delta, "reasoning")).empty() ||
-              js::present(js::member(delta, "tool_calls"));
-  out.opens = js::present(js::member(delta, "role")) && js::string_body(out.text).empty();
+  for (js::members each(choice); each.next();) {
+    if (each.key() == "finish_reason")
+      out.finish = js::string_body(each.value());
+    else if (each.key() == "token_ids")
+      out.ids = each.value();
+    else if (chat ? each.key() == "delta" || each.key() == "message" : each.key() == "text") {
+      if (chat)
+        read_delta(each.value(), out);
+      else
+        out.text = each.value();
+    }
+  }
   return out;
 }
 
-void read_usage(std::string_view payload, update& out) {
-  const std::string_view usage = js::member(payload, "usage");
+void read_usage(std::string_view usage, update& out) {
   if (!js::present(usage)) return;
   out.input_tokens = js::integer(js::member(usage, "prompt_tokens"));
   out.output_tokens = js::integer(js::member(usage, "completion_tokens"));
@@ -78,14 +98,12 @@ public:
       out.done = true;
       return out;
     }
-    if (read_common(payload, out)) return out;
-    const std::string_view choice = js::element(js::member(payload, "choices"), 0);
-    if (choice.empty()) return out; // the usage chunk
+    const std::string_view choice = read_common(payload, out);
+    if (choice.empty()) return out; // an error, or the usage chunk
     const piece now = piece_of(choice, chat_);
-    const std::string_view ids = js::member(choice, "token_ids");
-    out.ids_json = js::present(ids) ? ids : std::string_view();
-    if (js::present(ids)) out.tokens = static_cast<std::int32_t>(js::length(ids));
-    out.finish_reason = js::string_body(js::member(choice, "finish_reason"));
+    out.ids_json = js::present(now.ids) ? now.ids : std::string_view();
+    if (js::present(now.ids)) out.tokens = static_cast<std::int32_t>(js::length(now.ids));
+    out.finish_reason = now.finish;
     out.text_json = now.text;
     // An empty text without a finish reason is a token that yielded no character yet (or a special
     // one): it counts. The opening role and a closing event that brings nothing do not.
@@ -97,32 +115,35 @@ public:
 
   update read_whole(std::string_view body) const override {
     update out;
-    if (read_common(body, out)) return out;
-    const std::string_view choice = js::element(js::member(body, "choices"), 0);
+    const std::string_view choice = read_common(body, out);
+    if (out.failed || out.malformed) return out;
     out.done = true;
     out.content = !choice.empty();
     out.malformed = choice.empty();
-    out.text_json = piece_of(choice, chat_).text;
-    out.ids_json = js::member(choice, "token_ids");
-    out.finish_reason = js::string_body(js::member(choice, "finish_reason"));
+    const piece all = piece_of(choice, chat_);
+    out.text_json = all.text;
+    out.ids_json = all.ids;
+    out.finish_reason = all.finish;
     return out;
   }
 
 private:
-  /// Usage and errors; true when the reply is an error or no such object.
-  static bool read_common(std::string_view payload, update& out) {
-    const std::string_view error = js::member(payload, "error");
-    if (js::present(error)) {
-      out.failed = true;
-      out.error_json = error;
-      return true;
+  /// Usage and errors; the first choice, empty when there is none.
+  static std::string_view read_common(std::string_view payload, update& out) {
+    std::string_view choices, usage;
+    for (js::members each(payload); each.next();) {
+      if (each.key() == "choices")
+        choices = each.value();
+      else if (each.key() == "usage")
+        usage = each.value();
+      else if (each.key() == "error")
+        out.error_json = each.value();
     }
-    if (js::member(payload, "choices").empty()) {
-      out.malformed = true;
-      return true;
-    }
-    read_usage(payload, out);
-    return false;
+    out.failed = js::present(out.error_json);
+    out.malformed = !out.failed && choices.empty();
+    if (out.failed || out.malformed) return {};
+    read_usage(usage, out);
+    return js::element(choices, 0);
   }
 
   serve_options options_;

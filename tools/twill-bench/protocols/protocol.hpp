@@ -36,13 +36,14 @@ std::string whole_text(const prompt& what);
 
 /// What one event, or one whole reply, told. Views point into the payload.
 struct update {
-  bool content = false;           ///< brought output: text, ids, or an empty piece of text
-  std::int32_t tokens = -1;       ///< how many ids it brought; -1: it does not say
-  std::string_view text_json;     ///< the text as a JSON string value
-  std::string_view ids_json;      ///< the ids as a JSON array, where the backend sends them
-  bool done = false;              ///< nothing follows
-  bool malformed = false;         ///< not what this backend sends
-  std::string_view finish_reason; ///< stop, length, ...
+  std::optional<std::size_t> owner; ///< WebSocket: the request it belongs to, when it says so
+  bool content = false;             ///< brought output: text, ids, or an empty piece of text
+  std::int32_t tokens = -1;         ///< how many ids it brought; -1: it does not say
+  std::string_view text_json;       ///< the text as a JSON string value
+  std::string_view ids_json;        ///< the ids as a JSON array, where the backend sends them
+  bool done = false;                ///< nothing follows
+  bool malformed = false;           ///< not what this backend sends
+  std::string_view finish_reason;   ///< stop, length, ...
   std::optional<std::int64_t> input_tokens, output_tokens; ///< usage
   bool failed = false;
   std::string_view error_json; ///< the error object, for the report
@@ -65,8 +66,6 @@ public:
   /// Reads a whole (not streamed) reply.
   virtual update read_whole(std::string_view body) const = 0;
 
-  /// WebSocket only: the request an event belongs to; absent when the event does not say.
-  virtual std::optional<std::size_t> owner(std::string_view /*payload*/) const { return {}; }
   /// WebSocket only: the message that cancels a request; empty when there is none.
   virtual std::string cancel(std::size_t /*id*/) const { return {}; }
 };

@@ -37,26 +37,43 @@ public:
 
   update read_event(std::string_view payload) const override {
     update out;
-    const std::string_view type = js::string_body(js::member(payload, "type"));
+    std::string_view type, response, error;
+    for (js::members each(payload); each.next();) {
+      if (each.key() == "type")
+        type = js::string_body(each.value());
+      else if (each.key() == "stream_id")
+        out.owner = owner_of(each.value());
+      else if (each.key() == "delta")
+        out.text_json = each.value();
+      else if (each.key() == "response")
+        response = each.value();
+      else if (each.key() == "error")
+        error = each.value();
+    }
     if (type == "response.output_text.delta") {
       out.content = true;
-      out.text_json = js::member(payload, "delta");
     } else if (type == "response.completed" || type == "response.incomplete") {
-      read_end(js::member(payload, "response"), type == "response.completed", out);
+      read_end(response, type == "response.completed", out);
     } else if (type == "response.failed" || type == "error") {
       out.failed = true;
-      out.error_json =
-          js::member(type == "error" ? payload : js::member(payload, "response"), "error");
+      out.error_json = type == "error" ? error : js::member(response, "error");
       if (out.error_json.empty()) out.error_json = payload;
     }
+    if (!out.content) out.text_json = {}; // other events have a `delta` too
     out.malformed = type.empty();
     return out;
   }
 
   update read_whole(std::string_view body) const override { return read_event(body); }
 
-  std::optional<std::size_t> owner(std::string_view payload) const override {
-    std::string_view lane = js::string_body(js::member(payload, "stream_id"));
+  std::string cancel(std::size_t id) const override {
+    if (options_.connections == 0) return {}; // late events of a socket without lanes have no name
+    return body_writer().text("type", "response.cancel").text("stream_id", lane_of(id)).finish();
+  }
+
+private:
+  static std::optional<std::size_t> owner_of(std::string_view stream_id) {
+    std::string_view lane = js::string_body(stream_id);
     if (lane.substr(0, lane_prefix.size()) != lane_prefix) return std::nullopt;
     lane.remove_prefix(lane_prefix.size());
     std::size_t id = 0;
@@ -65,12 +82,6 @@ public:
     return id;
   }
 
-  std::string cancel(std::size_t id) const override {
-    if (options_.connections == 0) return {}; // late events of a socket without lanes have no name
-    return body_writer().text("type", "response.cancel").text("stream_id", lane_of(id)).finish();
-  }
-
-private:
   static void read_end(std::string_view response, bool completed, update& out) {
     out.done = true;
     const std::string_view usage = js::member(response, "usage");

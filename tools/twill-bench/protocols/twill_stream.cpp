@@ -32,43 +32,52 @@ public:
 
   update read_event(std::string_view payload) const override {
     update out;
-    const std::string_view error = js::member(payload, "error");
-    if (js::present(error)) {
-      out.failed = true;
-      out.error_json = error;
-      return out;
+    std::string_view id;
+    for (js::members each(payload); each.next();) {
+      if (each.key() == "id")
+        id = each.value();
+      else if (each.key() == "tokens")
+        out.ids_json = each.value();
+      else if (each.key() == "text")
+        out.text_json = each.value();
+      else if (each.key() == "finish")
+        out.finish_reason = js::string_body(each.value());
+      else if (each.key() == "usage")
+        read_usage(each.value(), out);
+      else if (each.key() == "done")
+        out.done = each.value() == "true";
+      else if (each.key() == "error")
+        out.error_json = each.value();
     }
-    const std::string_view ids = js::member(payload, "tokens");
-    out.text_json = js::member(payload, "text");
-    out.ids_json = ids;
-    if (!ids.empty()) out.tokens = static_cast<std::int32_t>(js::length(ids));
+    out.owner = owner_of(id);
+    out.failed = js::present(out.error_json);
+    if (out.failed) return out;
+    if (!out.ids_json.empty()) out.tokens = static_cast<std::int32_t>(js::length(out.ids_json));
     out.content = out.tokens > 0 || !js::string_body(out.text_json).empty();
-    out.finish_reason = js::string_body(js::member(payload, "finish"));
-    const std::string_view usage = js::member(payload, "usage");
-    if (js::present(usage)) {
-      out.input_tokens = js::integer(js::member(usage, "prompt_tokens"));
-      out.output_tokens = js::integer(js::member(usage, "completion_tokens"));
-    }
-    out.done = js::member(payload, "done") == "true";
-    out.malformed = js::member(payload, "id").empty();
+    out.malformed = id.empty();
     return out;
   }
 
   update read_whole(std::string_view body) const override { return read_event(body); }
-
-  std::optional<std::size_t> owner(std::string_view payload) const override {
-    const std::string_view digits = js::string_body(js::member(payload, "id"));
-    std::size_t id = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
-    if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-    return id;
-  }
 
   std::string cancel(std::size_t id) const override {
     return body_writer().text("op", "cancel").text("id", std::to_string(id)).finish();
   }
 
 private:
+  static void read_usage(std::string_view usage, update& out) {
+    out.input_tokens = js::integer(js::member(usage, "prompt_tokens"));
+    out.output_tokens = js::integer(js::member(usage, "completion_tokens"));
+  }
+
+  static std::optional<std::size_t> owner_of(std::string_view id) {
+    const std::string_view digits = js::string_body(id);
+    std::size_t owner = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), owner);
+    if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+    return owner;
+  }
+
   serve_options options_;
 };
 
