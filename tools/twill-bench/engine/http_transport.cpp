@@ -1,19 +1,15 @@
 // HTTP/1.1 over Beast: keep-alive connections, most recently used first; SSE or whole replies.
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/connect.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/buffer_body.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
 
 #include <array>
+#include <memory>
 #include <set>
+#include <vector>
 
 #include "tools/twill-bench/engine/deadline.hpp"
+#include "tools/twill-bench/engine/http_connection.hpp"
 #include "tools/twill-bench/engine/sse_parser.hpp"
 #include "tools/twill-bench/engine/transport.hpp"
 
@@ -24,16 +20,8 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using boost::system::error_code;
-using response_parser = http::response_parser<http::buffer_body>;
-
-struct connection {
-  explicit connection(asio::io_context& context) : stream(context) {}
-  beast::tcp_stream stream;
-  beast::flat_buffer buffer;
-  std::array<char, 8 * 1024> block{}; ///< body bytes of the latest read
-  bool used = false;                  ///< it has carried a reply
-};
-using connection_ptr = std::unique_ptr<connection>;
+using connection = http_connection;
+using connection_ptr = std::shared_ptr<connection>;
 
 enum class verdict {
   reusable, ///< the connection can carry another request
@@ -63,7 +51,7 @@ public:
     for (;;) {
       if (interrupted_) co_return what.interrupted();
       if (!link) {
-        link = std::make_unique<connection>(context_);
+        link = std::make_shared<connection>(context_);
         if (!co_await connect(*link, what)) co_return;
       }
       busy_.insert(link.get());
@@ -71,7 +59,7 @@ public:
       busy_.erase(link.get());
       if (end == verdict::reusable) {
         link->used = true;
-        link->stream.expires_never();
+        link->unlimited();
         idle_.push_back(std::move(link));
       }
       if (end != verdict::stale) co_return;
@@ -82,7 +70,7 @@ public:
   void interrupt() override {
     interrupted_ = true;
     for (connection* link : busy_)
-      shut(*link);
+      link->shut();
   }
 
   void close() override { idle_.clear(); }
@@ -93,11 +81,6 @@ private:
     connection_ptr link = std::move(idle_.back());
     idle_.pop_back();
     return link;
-  }
-
-  static void shut(connection& link) {
-    error_code ignored;
-    link.stream.socket().close(ignored);
   }
 
   void report(exchange& what, const error_code& error, const char* kind) const {
@@ -115,6 +98,7 @@ private:
     link.stream.expires_at(deadline_of(what, route_.timeout));
     co_await link.stream.async_connect(route_.addresses,
                                        asio::redirect_error(asio::use_awaitable, error));
+    link.stream.expires_never();
     busy_.erase(&link);
     if (error) {
       report(what, error, "connect");
@@ -128,26 +112,23 @@ private:
   asio::awaitable<verdict> talk(connection& link, exchange& what, const std::string& head,
                                 const std::string& message) {
     error_code error;
-    link.stream.expires_at(deadline_of(what, route_.timeout));
+    link.limit(deadline_of(what, route_.timeout));
     const std::array<asio::const_buffer, 2> parts{asio::buffer(head), asio::buffer(message)};
-    co_await asio::async_write(link.stream, parts,
+    co_await asio::async_write(link.stream.socket(), parts,
                                asio::redirect_error(asio::use_awaitable, error));
     if (!error && what.cancel_due()) co_return drop(link, what);
-    response_parser parser;
-    parser.body_limit(boost::none);
-    if (!error)
-      co_await http::async_read_header(link.stream, link.buffer, parser,
-                                       asio::redirect_error(asio::use_awaitable, error));
+    error = link.cause(error);
+    http_reply reply;
+    while (!error && !reply.has_head())
+      error = co_await link.read(reply);
     if (error) {
-      const bool timed_out = error == beast::error::timeout;
-      if (link.used && !timed_out && !interrupted_ && !parser.got_some()) co_return verdict::stale;
+      if (link.used && error != beast::error::timeout && !interrupted_ && !reply.has_any())
+        co_return verdict::stale;
       report(what, error, "reset");
       co_return verdict::broken;
     }
-    const auto& reply = parser.get();
-    const bool events =
-        reply.result_int() == 200 && is_event_stream(reply[http::field::content_type]);
-    if (events ? co_await read_events(link, parser, what) : co_await read_whole(link, parser, what))
+    const bool events = reply.status() == 200 && is_event_stream(reply.content_type());
+    if (events ? co_await read_events(link, reply, what) : co_await read_whole(link, reply, what))
       co_return route_.keep_alive&& reply.keep_alive() && link.buffer.size() == 0
           ? verdict::reusable
           : verdict::broken;
@@ -161,34 +142,22 @@ private:
 
   /// Abruptly, as a client that goes away does.
   static verdict drop(connection& link, exchange& what) {
-    shut(link);
+    link.shut();
     what.cancelled();
     return verdict::broken;
   }
 
-  /// The next bytes of the body; none when `error` is set or only framing arrived.
-  asio::awaitable<std::string_view> read_body(connection& link, response_parser& parser,
-                                              error_code& error) {
-    parser.get().body().data = link.block.data();
-    parser.get().body().size = link.block.size();
-    parser.get().body().more = true;
-    co_await http::async_read_some(link.stream, link.buffer, parser,
-                                   asio::redirect_error(asio::use_awaitable, error));
-    if (error == http::error::need_buffer) error = {};
-    co_return std::string_view(link.block.data(), link.block.size() - parser.get().body().size);
-  }
-
   /// True when the reply came to its end in good order.
-  asio::awaitable<bool> read_events(connection& link, response_parser& parser, exchange& what) {
+  asio::awaitable<bool> read_events(connection& link, http_reply& reply, exchange& what) {
     sse_parser events;
-    while (!parser.is_done()) {
-      error_code error;
-      std::string_view bytes = co_await read_body(link, parser, error);
-      const clock::time_point now = clock::now();
-      const bool sound = events.feed(bytes, [&](std::string_view data) {
-        what.event(data, now);
-        return true;
-      });
+    bool sound = true;
+    const auto take = [&](std::string_view data) {
+      what.event(data, link.read_at);
+      return true;
+    };
+    reply.on_body([&](std::string_view bytes) { sound = sound && events.feed(bytes, take); });
+    error_code error = link.parse(reply);
+    for (;;) {
       if (!sound) what.fail("protocol", "an event is too long");
       if (what.observed().how == outcome::failed) co_return false;
       if (what.cancel_due()) co_return drop(link, what) == verdict::reusable;
@@ -197,29 +166,29 @@ private:
         report(what, error, "reset");
         co_return false;
       }
+      if (reply.is_done()) break;
+      error = co_await link.read(reply);
     }
     what.ended();
-    co_return parser.is_done();
+    co_return reply.is_done();
   }
 
-  asio::awaitable<bool> read_whole(connection& link, response_parser& parser, exchange& what) {
+  asio::awaitable<bool> read_whole(connection& link, http_reply& reply, exchange& what) {
     std::string body;
-    while (!parser.is_done()) {
-      error_code error;
-      body += co_await read_body(link, parser, error);
-      if (error) {
-        report(what, error, "reset");
-        co_return false;
-      }
+    reply.on_body([&](std::string_view bytes) { body += bytes; });
+    error_code error = link.parse(reply);
+    while (!error && !reply.is_done())
+      error = co_await link.read(reply);
+    if (error) {
+      report(what, error, "reset");
+      co_return false;
     }
-    const clock::time_point now = clock::now();
-    const int status = static_cast<int>(parser.get().result_int());
-    if (status != 200)
-      what.refused(status, body);
+    if (reply.status() != 200)
+      what.refused(reply.status(), body);
     else if (route_.stream)
       what.fail("protocol", "the reply is no event stream: " + body.substr(0, 200));
     else
-      what.whole(body, now);
+      what.whole(body, link.read_at);
     what.ended();
     co_return true;
   }

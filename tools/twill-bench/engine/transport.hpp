@@ -1,8 +1,9 @@
 // transport: carries exchanges over sockets. One object per I/O thread; every call and every
 // completion is on that thread.
 //
-// It keeps idle connections for reuse, takes a time stamp as soon as a read completes, and ends
-// each exchange with exactly one outcome. It throws nothing but std::bad_alloc.
+// It keeps idle connections for reuse, takes a time stamp as soon as a read completes (all events
+// that the read brought share it), and ends each exchange with exactly one outcome. It throws
+// nothing but std::bad_alloc.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

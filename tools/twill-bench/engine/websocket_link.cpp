@@ -1,0 +1,136 @@
+#include "tools/twill-bench/engine/websocket_link.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/websocket/stream.hpp>
+
+#include <utility>
+
+#include "tools/twill-bench/engine/handshake_stream.hpp"
+
+namespace twill::bench {
+namespace {
+
+void wake_if_over(waiter& who) {
+  if (who.ex.finished() || who.ex.cancel_due()) who.wake.cancel();
+}
+
+} // namespace
+
+namespace asio = boost::asio;
+namespace websocket = boost::beast::websocket;
+using boost::system::error_code;
+
+asio::awaitable<error_code> websocket_link::open(const route& where, clock::time_point deadline) {
+  error_code error;
+  tcp_.expires_at(deadline);
+  co_await tcp_.async_connect(where.addresses, asio::redirect_error(asio::use_awaitable, error));
+  if (error) co_return error;
+  tcp_.socket().set_option(asio::ip::tcp::no_delay(true), error);
+  websocket::stream<handshake_stream> socket(tcp_);
+  socket.set_option(websocket::stream_base::decorator([&where](websocket::request_type& request) {
+    request.set(boost::beast::http::field::user_agent, "twill-bench/" TWILL_VERSION);
+    for (const auto& [name, value] : where.headers)
+      request.set(name, value);
+  }));
+  co_await socket.async_handshake(where.server.authority(), where.path,
+                                  asio::redirect_error(asio::use_awaitable, error));
+  if (error) co_return error;
+  tcp_.expires_never();
+  // Not at once: who opens it adds itself only when this returns.
+  asio::post(tcp_.get_executor(), [self = shared_from_this(), early = socket.next_layer().early()] {
+    self->take(early, clock::now());
+  });
+  co_return error;
+}
+
+/// From the socket itself: nothing here has a timer of its own.
+void websocket_link::read() {
+  tcp_.socket().async_read_some(
+      asio::buffer(block_), [self = shared_from_this()](const error_code& error, std::size_t n) {
+        const clock::time_point now = clock::now();
+        if (error) return self->shut(error.message());
+        self->take({self->block_.data(), n}, now);
+      });
+}
+
+void websocket_link::take(std::string_view bytes, clock::time_point at) {
+  if (dead_) return;
+  if (!reader_.feed(
+          bytes, [&](ws_opcode kind, std::string_view payload) { take_frame(kind, payload, at); }))
+    return shut(reader_.why(), "protocol");
+  if (!dead_) read();
+}
+
+void websocket_link::take_frame(ws_opcode kind, std::string_view payload, clock::time_point at) {
+  if (dead_) return;
+  if (kind == ws_opcode::ping) {
+    send_frame(ws_opcode::pong, payload);
+  } else if (kind == ws_opcode::close) {
+    send_frame(ws_opcode::close, payload.substr(0, 2));
+    shut("the server closed the WebSocket (code " + std::to_string(close_code(payload)) + ")");
+  } else if (kind != ws_opcode::pong) {
+    deliver(payload, at);
+  }
+}
+
+void websocket_link::deliver(std::string_view payload, clock::time_point at) {
+  const update what = dialect_.read_event(payload);
+  if (!what.owner) return deliver_unnamed(what, payload, at);
+  const auto found = waiting_.find(*what.owner);
+  if (found == waiting_.end()) return; // the rest of a cancelled request
+  found->second->ex.event(what, payload, at);
+  wake_if_over(*found->second);
+}
+
+/// A frame of the connection itself (a greeting, a refusal), or of the only request there is.
+void websocket_link::deliver_unnamed(const update& what, std::string_view payload,
+                                     clock::time_point at) {
+  if (what.malformed || (shared_ && !what.failed)) return;
+  for (auto& [id, who] : waiting_) {
+    who->ex.event(what, payload, at);
+    wake_if_over(*who);
+  }
+}
+
+void websocket_link::send(std::string_view message) {
+  send_frame(ws_opcode::text, message);
+}
+
+void websocket_link::send_frame(ws_opcode kind, std::string_view payload) {
+  if (dead_) return;
+  append_masked_frame(unsent_, kind, payload, static_cast<std::uint32_t>(masks_()));
+  if (in_write_.empty()) write();
+}
+
+void websocket_link::write() {
+  in_write_.swap(unsent_);
+  asio::async_write(
+      tcp_.socket(), asio::buffer(in_write_),
+      [self = shared_from_this()](const error_code& error, std::size_t) { self->written(error); });
+}
+
+void websocket_link::written(const error_code& error) {
+  in_write_.clear();
+  if (error) return shut(error.message());
+  if (dead_) return;
+  if (!unsent_.empty()) return write();
+  for (auto& [id, who] : waiting_)
+    if (who->ex.cancel_due()) who->wake.cancel();
+}
+
+void websocket_link::shut(std::string why, const char* kind) {
+  if (dead_) return;
+  dead_ = true;
+  why_ = std::move(why);
+  why_kind_ = kind;
+  error_code ignored;
+  tcp_.socket().close(ignored);
+  for (auto& [id, who] : waiting_)
+    who->wake.cancel();
+}
+
+} // namespace twill::bench

@@ -1,0 +1,80 @@
+// websocket_link: one WebSocket with what waits on it. Beast opens it; from then on frames are
+// read and written here: all that a read brings is handed to its requests with one time stamp,
+// taken as soon as the read completes. One thread; its pending operations hold it alive.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "tools/twill-bench/engine/transport.hpp"
+#include "tools/twill-bench/engine/ws_frames.hpp"
+
+namespace twill::bench {
+
+/// An exchange whose coroutine sleeps on `wake` until its outcome, its deadline or its socket's
+/// end.
+struct waiter {
+  waiter(boost::asio::io_context& context, exchange& what) : ex(what), wake(context) {}
+  exchange& ex;
+  boost::asio::steady_timer wake;
+};
+
+class websocket_link : public std::enable_shared_from_this<websocket_link> {
+public:
+  /// `masks` makes the keys that a client's frames are masked with.
+  websocket_link(boost::asio::io_context& context, const protocol& dialect, std::mt19937& masks,
+                 bool shared)
+      : dialect_(dialect), masks_(masks), shared_(shared), tcp_(context) {}
+
+  boost::asio::awaitable<boost::system::error_code> open(const route& where,
+                                                         clock::time_point deadline);
+  void send(std::string_view message);
+
+  void add(waiter& who) { waiting_[who.ex.id()] = &who; }
+  void remove(const waiter& who) { waiting_.erase(who.ex.id()); }
+  std::size_t load() const { return waiting_.size(); }
+  bool sent_all() const { return unsent_.empty() && in_write_.empty(); }
+  bool shared() const { return shared_; }
+
+  bool dead() const { return dead_; }
+  const std::string& why() const { return why_; }
+  const char* why_kind() const { return why_kind_; } ///< as in record::error_kind
+  /// Abruptly, without a close frame.
+  void shut(std::string why, const char* kind = "reset");
+
+private:
+  void read();
+  void take(std::string_view bytes, clock::time_point at);
+  void take_frame(ws_opcode kind, std::string_view payload, clock::time_point at);
+  void deliver(std::string_view payload, clock::time_point at);
+  void deliver_unnamed(const update& what, std::string_view payload, clock::time_point at);
+  void send_frame(ws_opcode kind, std::string_view payload);
+  void write();
+  void written(const boost::system::error_code& error);
+
+  static constexpr std::size_t most_message_bytes = 64u << 20;
+
+  const protocol& dialect_;
+  std::mt19937& masks_;
+  bool shared_;
+  boost::beast::tcp_stream tcp_;
+  ws_reader reader_{false, most_message_bytes};
+  std::array<char, 16 * 1024> block_{}; ///< bytes of the latest read
+  std::string unsent_, in_write_;       ///< frames
+  std::unordered_map<std::size_t, waiter*> waiting_;
+  bool dead_ = false;
+  std::string why_;
+  const char* why_kind_ = "reset";
+};
+
+} // namespace twill::bench
