@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""What the load generator itself costs, on a server that does no work: one Markdown table.
+
+    client_cost.py [--twill-bench PROGRAM] [--vllm PROGRAM --tokenizer FOLDER] [--rounds 5]
+
+Client and `twill-bench null` share this machine; the null server sends one token a write. Each round runs every client
+with few and with many requests: CPU per token (user and system time of the client) is of the difference, so that
+starting an interpreter does not count. "As fast as it can": a client that falls behind finds many tokens in one read,
+which makes each of them cheap. "Paced": a token every 20 ms on each stream, as servers send, and each is a read of its
+own. FOLDER holds a Hugging Face tokenizer, which vLLM's `bench serve` needs.
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+
+TOKENS = 500
+PACED_TOKENS = 200
+
+
+@contextlib.contextmanager
+def null_server(program, interval_ms):
+    with subprocess.Popen([program, "null", "--listen", "127.0.0.1:0", "--token-interval-ms", str(interval_ms)], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            yield server.stdout.readline().split()[-1]
+        finally:
+            server.terminate()
+
+
+def timed(command, folder):
+    """CPU seconds of the command and its children, and its result file."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with open(folder / "log.txt", "wb") as log:
+        if subprocess.run([str(word) for word in command], cwd=folder, stdout=log, stderr=log).returncode != 0:
+            sys.exit(f"failed: {' '.join(map(str, command))}\n{(folder / 'log.txt').read_text()[-2000:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = json.loads((folder / "result.json").read_text())
+    if result["completed"] == 0 or result.get("failed", 0) > 0:
+        sys.exit(f"requests failed: {(folder / 'log.txt').read_text()[-2000:]}")
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, result
+
+
+def one_round(command_for, few, many, folder):
+    short, few_result = timed(command_for(few), folder)
+    long, many_result = timed(command_for(many), folder)
+    tokens = many_result["total_output_tokens"] - few_result["total_output_tokens"]
+    return 1e6 * (long - short) / tokens, many_result["output_throughput"], many_result["request_throughput"]
+
+
+def common(url, at_once, output_len, n):
+    return ["--base-url", url, "--model", "null", "--random-input-len", 8, "--random-output-len", output_len, "--num-prompts",
+            n, "--max-concurrency", at_once, "--num-warmups", 0, "--ignore-eos", "--save-result", "--result-filename",
+            "result.json"]
+
+
+def clients_of(a, fast, paced):
+    """What each row runs: command for n requests, few and many of them."""
+    def twill(url, backend, at_once, output_len):
+        return lambda n: [a.twill_bench, "serve", "--backend", backend, "--no-progress",
+                          *common(url, at_once, output_len, n)]
+
+    def vllm(url, at_once, output_len):
+        return lambda n: [a.vllm, "bench", "serve", "--backend", "openai", "--tokenizer", a.tokenizer, "--dataset-name",
+                          "random", "--disable-tqdm", *common(url, at_once, output_len, n)]
+
+    rows = {}
+    for name, backend in (("SSE", "openai"), ("WebSocket", "twill-stream")):
+        for at_once in (32, 128):
+            rows[f"twill-bench, {name}, {at_once} at once, as fast as it can"] = (
+                twill(fast, backend, at_once, TOKENS), 200, 2200)
+    rows["twill-bench, WebSocket, 64 at once, requests of one token"] = (twill(fast, "twill-stream", 64, 1), 20000, 120000)
+    if a.vllm:
+        rows["vllm bench serve, SSE, 32 at once, as fast as it can"] = (vllm(fast, 32, TOKENS), 64, 664)
+        rows["vllm bench serve, SSE, 128 at once, paced"] = (vllm(paced, 128, PACED_TOKENS), 128, 512)
+    for name, backend in (("SSE", "openai"), ("WebSocket", "twill-stream")):
+        rows[f"twill-bench, {name}, 128 at once, paced"] = (twill(paced, backend, 128, PACED_TOKENS), 128, 512)
+    return rows
+
+
+def spread(values, digits=0):
+    return f"{statistics.median(values):,.{digits}f} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    root = pathlib.Path(__file__).resolve().parents[3]
+    parser.add_argument("--twill-bench", default=root / "build/release/bin/twill-bench")
+    parser.add_argument("--vllm")
+    parser.add_argument("--tokenizer")
+    parser.add_argument("--rounds", type=int, default=5)
+    a = parser.parse_args()
+    if a.vllm and not a.tokenizer:
+        parser.error("--vllm needs --tokenizer")
+    os.environ.update(HF_HUB_OFFLINE="1")
+    rows = {}
+    with (tempfile.TemporaryDirectory() as name, null_server(a.twill_bench, 0) as fast,
+          null_server(a.twill_bench, 20) as paced):
+        folder = pathlib.Path(name)
+        for _ in range(a.rounds):
+            for client, (command_for, few, many) in clients_of(a, fast, paced).items():
+                rows.setdefault(client, []).append(one_round(command_for, few, many, folder))
+    print("| client | tokens/s | requests/s | client CPU per token, us |\n|---|---|---|---|")
+    for client, rounds in rows.items():
+        cpu, tokens, requests = zip(*rounds)
+        print(f"| {client} | {spread(tokens)} | {spread(requests)} | {spread(cpu, 2)} |")
+
+
+if __name__ == "__main__":
+    main()
