@@ -187,7 +187,7 @@ private:
     room.n_layers = model.spec.n_layers;
     room.host_bytes = host_tier_bytes(in.available_bytes);
     // KV gets what was asked; else one context, a quarter at most, and less where weights on their
-    // way leave less. What weights leave over is its as well.
+    // way leave less; where a plan is made, as much as it says, and never less than that.
     const std::int64_t blocks = (in.max_context_tokens + in.block_tokens - 1) / in.block_tokens;
     const std::int64_t wanted = std::min(blocks * in.block_bytes, in.available_bytes / 4);
     const auto work = [&] { return work_bytes(model.spec, o, in.available_bytes); };
