@@ -43,8 +43,8 @@ inline void int8_rows(const tile& t, const quantised_rows& x, std::int64_t block
   const packed_view& w = *t.weights;
   const unsigned char* at = w.codes + block * w.codes_stride;
   const unsigned char* scales = w.scales + block * w.scales_stride;
-  const std::int64_t groups = w.cols / w.group;
-  const std::int64_t segments = w.group / Segment;
+  const std::int32_t segments = w.group / Segment;
+  const std::int64_t terms_stride = w.terms_stride;
   const std::int8_t* values = x.values + row * x.values_stride;
   const float* row_scales = x.scales + row * x.segments;
   const std::uint32_t* terms = x.terms + row * x.segments;
@@ -53,45 +53,50 @@ inline void int8_rows(const tile& t, const quantised_rows& x, std::int64_t block
   for (int r = 0; r < R; ++r)
     sum[r] = S::zero();
 
-  for (std::int64_t g = 0; g < groups; ++g) {
-    const typename S::f32 scale = load_scale<S>(w, scales);
-    typename S::f32 offset;
-    if constexpr (Stored) offset = load_offset<S>(w, scales, scale);
-    scales += w.terms_stride;
-    ask_for(scales + scales_ahead);
-    for (std::int64_t s = 0; s < segments; ++s) {
-      typename S::codes codes[quads];
-      at = load_segment<S, U8>(at, codes);
-      typename S::i32 exact[R];
-      if constexpr (Digits == 2) {
-        for (int r = 0; r < R; ++r)
-          exact[r] = S::set1_i32(0);
-        S::template dot<U8, R>(exact, codes, values, x.values_stride);
-        for (int r = 0; r < R; ++r)
-          exact[r] = S::template shift_left<detail::high_digit_bits>(exact[r]);
-        if (any_fine<R>(fine, x.segments))
-          S::template dot<U8, R>(exact, codes, values + x.low_digits, x.values_stride);
-        ++fine;
-        if constexpr (!Stored)
-          for (int r = 0; r < R; ++r)
-            exact[r] =
-                S::add(exact[r], S::set1_i32(static_cast<std::int32_t>(terms[r * x.segments])));
-      } else {
-        for (int r = 0; r < R; ++r)
-          exact[r] = S::set1_i32(Stored ? 0 : static_cast<std::int32_t>(terms[r * x.segments]));
-        S::template dot<U8, R>(exact, codes, values, x.values_stride);
-      }
-      for (int r = 0; r < R; ++r) {
-        const auto both = S::mul(scale, S::set1(row_scales[r * x.segments]));
-        sum[r] = S::fma(both, S::to_f32(exact[r]), sum[r]);
-        if constexpr (Stored)
-          sum[r] = S::fma(offset, S::set1(detail::bits_to_f32(terms[r * x.segments])), sum[r]);
-      }
-      values += Segment;
-      ++row_scales;
-      ++terms;
+  // One loop over segments, not one within another: the row pointers stay in registers.
+  typename S::f32 scale, offset;
+  std::int32_t left_of_group = 0;
+  std::int64_t left = x.segments;
+  do {
+    if (left_of_group == 0) {
+      left_of_group = segments;
+      scale = load_scale<S>(w, scales);
+      if constexpr (Stored) offset = load_offset<S>(w, scales, scale);
+      scales += terms_stride;
+      ask_for(scales + scales_ahead);
     }
-  }
+    --left_of_group;
+    typename S::codes codes[quads];
+    at = load_segment<S, U8>(at, codes);
+    typename S::i32 exact[R];
+    if constexpr (Digits == 2) {
+      for (int r = 0; r < R; ++r)
+        exact[r] = S::set1_i32(0);
+      S::template dot<U8, R>(exact, codes, values, x.values_stride);
+      for (int r = 0; r < R; ++r)
+        exact[r] = S::template shift_left<detail::high_digit_bits>(exact[r]);
+      if (any_fine<R>(fine, x.segments))
+        S::template dot<U8, R>(exact, codes, values + x.low_digits, x.values_stride);
+      ++fine;
+      if constexpr (!Stored)
+        for (int r = 0; r < R; ++r)
+          exact[r] =
+              S::add(exact[r], S::set1_i32(static_cast<std::int32_t>(terms[r * x.segments])));
+    } else {
+      for (int r = 0; r < R; ++r)
+        exact[r] = S::set1_i32(Stored ? 0 : static_cast<std::int32_t>(terms[r * x.segments]));
+      S::template dot<U8, R>(exact, codes, values, x.values_stride);
+    }
+    for (int r = 0; r < R; ++r) {
+      const auto both = S::mul(scale, S::set1(row_scales[r * x.segments]));
+      sum[r] = S::fma(both, S::to_f32(exact[r]), sum[r]);
+      if constexpr (Stored)
+        sum[r] = S::fma(offset, S::set1(detail::bits_to_f32(terms[r * x.segments])), sum[r]);
+    }
+    values += Segment;
+    ++row_scales;
+    ++terms;
+  } while (--left > 0);
   for (int r = 0; r < R; ++r)
     finish<S>(t, block, row + r, sum[r]);
 }

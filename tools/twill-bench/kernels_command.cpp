@@ -97,9 +97,9 @@ int run(const kernels_arguments& arguments) {
 
 void add_kernels_command(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<kernels_arguments>();
-  CLI::App* command =
-      app.add_subcommand("kernels", "Time every op of gpu/ at the shapes of 7B and 13B models "
-                                    "against this machine's measured limits");
+  CLI::App* command = app.add_subcommand(
+      "kernels", "Time every op of gpu/ at the shapes of 7B, 13B and the default model "
+                 "against this machine's measured limits");
   command->add_option("--threads", arguments->device.threads, "Compute threads; 0: all cores");
   command->add_option(
       "--isa", arguments->device.isa,

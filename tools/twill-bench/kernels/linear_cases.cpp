@@ -17,6 +17,7 @@ using gpu::weight_kind;
 enum class terms {
   factored, ///< offset = -8 * scale: Q4_0
   zeros,    ///< f16 scales and integer zero points: GPTQ, AWQ
+  halves,   ///< f16 scales and f16 offsets: Q4_1
   floats,   ///< products of two floats: k-quants
 };
 
@@ -31,6 +32,7 @@ constexpr weight_form forms[] = {
     {"u4/128 zeros", weight_kind::grouped_u4, 128, terms::zeros},
     {"u4/64 zeros", weight_kind::grouped_u4, 64, terms::zeros},
     {"u4/32 factored", weight_kind::grouped_u4, 32, terms::factored},
+    {"u4/32 halves", weight_kind::grouped_u4, 32, terms::halves},
     {"u4/32 floats", weight_kind::grouped_u4, 32, terms::floats},
     {"u4/16 floats", weight_kind::grouped_u4, 16, terms::floats},
     {"u8/16 floats", weight_kind::grouped_u8, 16, terms::floats},
@@ -42,7 +44,9 @@ constexpr weight_form forms[] = {
 struct layer_shape {
   std::int64_t cols, rows;
 };
-constexpr layer_shape shapes[] = {{4096, 4096}, {4096, 28672}, {14336, 4096}, {5120, 27392}};
+/// Of 7B and 13B models, then of the default model.
+constexpr layer_shape shapes[] = {{4096, 4096}, {4096, 28672}, {14336, 4096}, {5120, 27392},
+                                  {576, 960},   {576, 3072},   {1536, 576}};
 constexpr layer_shape small_shapes[] = {{256, 96}};
 
 /// Enough copies of a matrix that no cache keeps one until its next turn.
@@ -58,12 +62,14 @@ gpu::weight_source make_source(const weight_form& form, const layer_shape& s) {
                                                                    std::uint16_t{0x3c00});
   source.dense_row = [halves](std::int64_t) -> const void* { return halves->data(); };
   source.grouped = [form, s](std::int64_t row, const gpu::grouped_row& out) {
+    const auto f16 = [](float x) { return gpu::detail::f16_to_f32(gpu::detail::f32_to_f16(x)); };
     std::memset(out.codes, static_cast<int>(row % 16), static_cast<std::size_t>(s.cols));
     for (std::int64_t g = 0; g < s.cols / form.group; ++g) {
       const auto wave = static_cast<float>((row * 31 + g * 17) % 1000);
-      out.scales[g] = gpu::detail::f16_to_f32(gpu::detail::f32_to_f16(0.001F + wave * 1.1e-6F));
+      out.scales[g] = f16(0.001F + wave * 1.1e-6F);
       if (form.form == terms::floats) out.scales[g] *= 0.987F;
-      out.offsets[g] = form.form == terms::floats ? -0.01F - wave * 1e-6F
+      out.offsets[g] = form.form == terms::floats   ? -0.01F - wave * 1e-6F
+                       : form.form == terms::halves ? f16(-0.01F - wave * 1e-6F)
                        : form.form == terms::zeros
                            ? -static_cast<float>((row + g) % 16) * out.scales[g]
                            : -8 * out.scales[g];
