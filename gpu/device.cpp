@@ -20,13 +20,10 @@ namespace {
 /// ones where asked for and to be had.
 void* map_memory(std::size_t bytes, [[maybe_unused]] bool huge_pages) {
   if constexpr (detail::on_host) {
+    if (huge_pages) return detail::map_huge_pages(bytes);
     void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (data == MAP_FAILED) return nullptr;
-#ifdef MADV_HUGEPAGE
-    if (huge_pages) madvise(data, bytes, MADV_HUGEPAGE);
-#endif
-    return data;
+    return data == MAP_FAILED ? nullptr : data;
   } else {
     void* data = nullptr;
     try {

@@ -67,8 +67,15 @@ struct offload_policy {
   tier_split hidden;             ///< activations between squares
   bool host_attention = false;   ///< decodes attend on the host over KV that is not on the device
   bool outer_resident = true;    ///< embedding and head stay on the device whatever `weights` says
-  std::int32_t ring_layers = 2;  ///< streamed layers on the device: one in use, the rest ahead
+  std::int32_t ring_layers = 2;  ///< whole layers' memory for streamed ones: in use, or ahead
   std::int32_t ring_squares = 2; ///< as much for streamed KV and activations of squares
+
+  /// Layers whose streamed part that memory holds.
+  std::int32_t layers_in_ring() const {
+    return weights.away() > 0
+               ? static_cast<std::int32_t>(static_cast<double>(ring_layers) / weights.away() + 1e-6)
+               : ring_layers;
+  }
 };
 
 struct offload_workload {

@@ -68,7 +68,7 @@ public:
 
   simulation_result play() {
     // Before the first square: as many layers as fit beside the one in use.
-    for (std::int64_t run = 0; run < std::min<std::int64_t>(policy_.ring_layers - 1, n_runs_);
+    for (std::int64_t run = 0; run < std::min<std::int64_t>(policy_.layers_in_ring() - 1, n_runs_);
          ++run)
       fetch(run, 1);
     std::int32_t layer = -1;
@@ -77,7 +77,7 @@ public:
       const bool new_layer = std::exchange(layer, next->layer) != next->layer;
       const bool new_round = std::exchange(round, cursor_.rounds()) != cursor_.rounds();
       if (new_layer || new_round) ++run_;
-      fetch(run_ + policy_.ring_layers - 1, 1.0 / static_cast<double>(cursor_.alive()));
+      fetch(run_ + policy_.layers_in_ring() - 1, 1.0 / static_cast<double>(cursor_.alive()));
       run_square(*next);
     }
     if (held_) finish(*held_);
@@ -111,13 +111,13 @@ private:
     return start + seconds;
   }
 
-  /// A piece of a layer's weights, into the slot that the run `ring_layers` before it leaves.
+  /// A piece of a layer's weights, into the slot that the run `layers_in_ring` before it leaves.
   void fetch(std::int64_t run, double piece) {
     if (run >= n_runs_) return;
     resource_seconds seconds = cost_.fetch();
     if (last_layer(run)) seconds.add(cost_.outer_fetch());
     const auto at = static_cast<std::size_t>(run);
-    const std::int64_t before = run - policy_.ring_layers;
+    const std::int64_t before = run - policy_.layers_in_ring();
     const double slot_free = before < 0 ? 0 : computed_[static_cast<std::size_t>(before)];
     const square whole{static_cast<std::int32_t>(run / n_layers_),
                        static_cast<std::int32_t>(run % n_layers_), -1};

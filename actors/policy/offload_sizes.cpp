@@ -85,15 +85,16 @@ memory_projection project_memory(const offload_model& m, const offload_workload&
   const double hidden_token = m.hidden_bytes_per_value * m.hidden_size * policy.batch_size;
   out.hidden = share(policy.hidden, hidden_token * load.peak_hidden_tokens);
 
-  // What is away passes through the device a layer or a square at a time, and what is on disk
-  // through the host as well. Host attention leaves the KV it reads on the host.
+  // What is away passes through the device a layer or a square at a time (of layers that are away
+  // in part more fit the ring), and what is on disk through the host as well. Host attention leaves
+  // the KV it reads on the host.
   const double longest = work.prompt_len + work.gen_len - 1.0;
   const double square_kv =
       (kv_position + (m.kv_packed_bytes_per_value > 0 ? kv_home : 0)) * longest;
   const double square_hidden = hidden_token * work.prompt_len;
   const double kv_to_device = policy.host_attention ? 0 : policy.kv.away();
   out.buffers.device =
-      policy.ring_layers * policy.weights.away() * layer +
+      (policy.weights.away() > 0 ? policy.ring_layers * layer : 0) +
       policy.ring_squares * (kv_to_device * square_kv + policy.hidden.away() * square_hidden);
   out.buffers.host = policy.ring_layers * policy.weights.disk() * layer +
                      policy.ring_squares * (policy.kv.disk() * kv_home * longest +

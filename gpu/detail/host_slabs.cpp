@@ -32,6 +32,18 @@ char* map_pages(std::size_t bytes) {
   return first;
 }
 
+} // namespace
+
+void* map_huge_pages(std::size_t bytes) {
+  char* data = map_pages(rounded_up(bytes, 4096));
+#ifdef MADV_HUGEPAGE
+  if (data != nullptr) madvise(data, bytes, MADV_HUGEPAGE);
+#endif
+  return data;
+}
+
+namespace {
+
 /// Best effort: where the system has no huge pages, all stays as it is.
 void move_to_huge_pages(char* memory, std::size_t bytes) {
 #ifdef MADV_HUGEPAGE

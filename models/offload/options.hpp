@@ -24,10 +24,11 @@ struct shares {
 
 struct offload_options {
   shares weights;
-  std::string dir;             ///< of the disk tier's file; empty: the system's temporary folder
-  bool direct_reads = true;    ///< past the page cache; else through it, with read-ahead
-  std::int32_t ring_slots = 3; ///< layers whose weights are in device memory or on their way, >= 2
-  std::int32_t io_threads = 4; ///< transfers under way at once
+  std::string dir;          ///< of the disk tier's file; empty: the system's temporary folder
+  bool direct_reads = true; ///< past the page cache; else through it, with read-ahead
+  /// Whole layers of device memory for weights in use or on their way. 1: nothing comes ahead.
+  std::int32_t ring_slots = 3;
+  std::int32_t io_threads = 4;      ///< transfers under way at once
   double link_bytes_per_second = 0; ///< above 0: copies to the device take at least this long
   std::int64_t host_bytes = 0;      ///< cap of the host tier; 0: what the machine has available
   /// In place of a file in `dir`, for tests.

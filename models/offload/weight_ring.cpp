@@ -30,12 +30,14 @@ result<std::unique_ptr<weight_ring>> weight_ring::create(gpu::device& dev,
                                                          std::vector<std::int32_t> order,
                                                          std::int32_t slots) {
   std::unique_ptr<weight_ring> ring(new weight_ring(homes, pool));
-  const auto bytes = static_cast<std::size_t>(largest_slot(homes, order));
+  const std::int64_t slot_bytes = largest_slot(homes, order);
+  auto memory = dev.allocate(static_cast<std::size_t>(bytes(homes, order, slots)), "weight ring",
+                             gpu::filling::bit_by_bit);
+  if (!memory.ok()) return from_gpu(memory.error());
+  ring->memory_ = std::move(memory).value();
   for (std::int32_t i = 0; i < std::min(slots, static_cast<std::int32_t>(order.size())); ++i) {
     auto made = std::make_unique<slot>();
-    auto memory = dev.allocate(bytes, "weight ring", gpu::filling::bit_by_bit);
-    if (!memory.ok()) return from_gpu(memory.error());
-    made->memory = std::move(memory).value();
+    made->memory = static_cast<unsigned char*>(ring->memory_.data()) + i * slot_bytes;
     ring->slots_.push_back(std::move(made));
   }
   ring->order_ = std::move(order);
@@ -90,7 +92,7 @@ void weight_ring::fill(slot& s, std::int32_t unit) {
     pool_.post([this, &s, unit, n](io_worker& worker) {
       const span_clock began(timeline_);
       auto outcome = from_gpu(s.last_use.wait());
-      if (outcome.ok()) outcome = homes_.transfer(unit, n, s.memory.data(), worker);
+      if (outcome.ok()) outcome = homes_.transfer(unit, n, s.memory, worker);
       began.end(homes_.from_disk(unit, n) ? lane::disk_read : lane::host_to_device, unit);
       transferred(s, outcome);
     });
@@ -124,9 +126,8 @@ result<nothing> weight_ring::acquire(std::int32_t unit) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   if (s->now == state::failed) return *s->why;
   s->now = state::in_use;
-  auto* memory = static_cast<unsigned char*>(s->memory.data());
   for (const home& h : homes_.unit(unit).homes)
-    if (h.where != tier::device) h.target->place(memory + h.slot_offset);
+    if (h.where != tier::device) h.target->place(s->memory + h.slot_offset);
   return nothing{};
 }
 

@@ -54,7 +54,7 @@ public:
 private:
   enum class state : std::uint8_t { empty, filling, ready, in_use, failed };
   struct slot {
-    gpu::buffer memory;
+    unsigned char* memory = nullptr; ///< in the ring's
     gpu::marker last_use;
     std::int32_t unit = -1;
     state now = state::empty;
@@ -75,6 +75,7 @@ private:
   timeline* timeline_ = nullptr;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  gpu::buffer memory_; ///< all slots: huge pages need long stretches
   std::vector<std::unique_ptr<slot>> slots_;
   std::vector<std::int32_t> order_;
   std::size_t pass_size_ = 0;

@@ -80,8 +80,12 @@ result<std::unique_ptr<row_table>> weight_stream::rows_of(const gpu::packed_matr
 
 result<nothing> weight_stream::start() {
   if (order_.empty()) return nothing{};
-  ring_bytes_ = weight_ring::bytes(*homes_, order_, options_.ring_slots);
-  auto ring = weight_ring::create(dev_, *homes_, *pool_, order_, options_.ring_slots);
+  // Where layers are in part on the device, the memory of so many whole ones holds more parts.
+  std::int32_t slots = options_.ring_slots;
+  if (slots > 1 && largest_layer_ > 0)
+    slots = static_cast<std::int32_t>(slots * largest_resident_ / largest_layer_);
+  ring_bytes_ = weight_ring::bytes(*homes_, order_, slots);
+  auto ring = weight_ring::create(dev_, *homes_, *pool_, order_, slots);
   if (!ring.ok()) return ring.error();
   ring_ = std::move(ring).value();
   return nothing{};

@@ -149,11 +149,11 @@ TEST_CASE("a projection says what is where") {
   CHECK(split.weights.disk == Approx(0.5 * layers));
   CHECK(split.kv.device == 0);
   CHECK(split.kv.disk == Approx(0.5 * sizes.cache_bytes));
-  CHECK(split.buffers.device > 2 * 0.75 * layer_weight_bytes(m));
+  CHECK(split.buffers.device > 2 * layer_weight_bytes(m));
   CHECK(split.weights.sum() + split.kv.sum() == Approx(sizes.model_bytes + sizes.cache_bytes));
 
   auto deeper = policy;
   deeper.ring_layers = 4;
   CHECK(project_memory(m, work, deeper, load).buffers.device - split.buffers.device ==
-        Approx(2 * 0.75 * layer_weight_bytes(m)));
+        Approx(2 * layer_weight_bytes(m)));
 }

@@ -60,6 +60,18 @@ TEST_CASE("memory is zero, aligned, counted and given back") {
   CHECK(dev->allocate(0, "empty").ok());
 }
 
+TEST_CASE("memory that is filled bit by bit begins with a huge page on the host") {
+  auto dev = device::open({}).value();
+  for (const std::size_t bytes : {std::size_t{1000}, std::size_t{5} << 20}) {
+    const auto memory = dev->allocate(bytes, "ring", gpu::filling::bit_by_bit).value();
+    if (dev->info().kind == "host")
+      CHECK(reinterpret_cast<std::uintptr_t>(memory.data()) % (2 << 20) == 0);
+    std::vector<unsigned char> last(1, 7);
+    dev->download(last.data(), static_cast<const char*>(memory.data()) + bytes - 1, 1);
+    CHECK(last[0] == 0);
+  }
+}
+
 TEST_CASE("an allocation past the budget is refused with the numbers") {
   auto dev = device::open({.memory_bytes = 1 << 20}).value();
   auto held = dev->allocate(512 << 10, "held").value();

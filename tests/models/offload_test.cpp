@@ -146,6 +146,25 @@ TEST_CASE("the blocks of embedding rows that a step needs count as moved, each o
   }
 }
 
+TEST_CASE("the ring's memory is so many whole layers, however little of each travels",
+          "[offload]") {
+  const auto model = open_model("dummy:opt-125m?layers=12&hidden=192&heads=4&mlp=768&vocab=3000");
+  REQUIRE(model.ok());
+  auto options = golden_options();
+  options.n_blocks = 8;
+  const auto ring_bytes = [&](std::int32_t device_percent, std::int32_t slots) {
+    options.offload.weights = {device_percent, 100 - device_percent};
+    options.offload.ring_slots = slots;
+    decoder_runner streamed(model.value()->spec, *model.value()->weights, options);
+    return streamed.decoder().stream()->ring_bytes();
+  };
+  const std::int64_t layer = ring_bytes(0, 1);
+  CHECK(ring_bytes(0, 3) == 3 * layer);
+  CHECK(ring_bytes(70, 3) > 2 * layer);
+  CHECK(ring_bytes(70, 3) <= 3 * layer);
+  CHECK(ring_bytes(70, 1) < layer); // one slot: nothing ahead
+}
+
 TEST_CASE("a model whose weights exceed the device's memory runs within it", "[offload]") {
   const auto model = open_model("dummy:opt-125m?layers=12&hidden=192&heads=4&mlp=768&vocab=3000");
   REQUIRE(model.ok());
