@@ -144,7 +144,7 @@ private:
 
   result<models::decoder_options> decoder_options(const models::model& model,
                                                   const models::compute_choice& choice,
-                                                  const runner_info& info) const {
+                                                  runner_info& info) const {
     models::decoder_options o;
     o.compute = choice.compute;
     o.kv_type = choice.kv_type;
@@ -166,7 +166,8 @@ private:
     in.block_tokens = o.block_tokens;
     in.max_running = o.max_sequences;
     in.max_context_tokens = info.max_context_tokens;
-    if (auto chosen = place_weights(model, choice, in, o); !chosen.ok()) return chosen.error();
+    if (auto chosen = place_weights(model, choice, in, o, info); !chosen.ok())
+      return chosen.error();
     o.n_blocks = kv_blocks(in);
     if (o.n_blocks < 1)
       return failure{
@@ -181,7 +182,8 @@ private:
 
   /// Decides where weights live; where they are streamed, `in` then counts what they take.
   result<nothing> place_weights(const models::model& model, const models::compute_choice& choice,
-                                kv_size_input& in, models::decoder_options& o) const {
+                                kv_size_input& in, models::decoder_options& o,
+                                runner_info& info) const {
     offload_room room;
     room.weights = packed_sizes_of(model.spec, *model.weights);
     room.n_layers = model.spec.n_layers;
@@ -198,7 +200,7 @@ private:
                           : std::clamp(beside_ring, std::min(wanted, 8 * in.block_bytes), wanted);
     if (options_.offload.device_percent < 0 &&
         room.weights.all() > in.available_bytes - work() - kv)
-      kv = in.asked_bytes = planned(model, choice, in, kv, room, o);
+      kv = in.asked_bytes = planned(model, choice, in, kv, room, o, info);
     room.device_bytes = in.available_bytes - work() - kv;
     auto chosen = choose_offload(options_, room);
     if (!chosen.ok()) return chosen.error();
@@ -221,11 +223,11 @@ private:
     return std::max<std::int64_t>(bytes, 0);
   }
 
-  /// Bytes of KV for the sequences that the plan has at once, and the length of its steps; without
-  /// a plan as it was.
+  /// Bytes of KV for the sequences that the plan has at once, and how long its steps are; without a
+  /// plan as it was.
   std::int64_t planned(const models::model& model, const models::compute_choice& choice,
                        const kv_size_input& in, std::int64_t kv, const offload_room& room,
-                       models::decoder_options& o) const {
+                       models::decoder_options& o, runner_info& info) const {
     serving_room all;
     all.weights = room.weights;
     all.device_bytes = in.available_bytes;
@@ -243,6 +245,7 @@ private:
       return kv;
     }
     o.max_step_tokens = plan.value().step_tokens;
+    info.mixed_prompt_tokens = plan.value().mixed_prompt_tokens;
     return static_cast<std::int64_t>(plan.value().kv_bytes);
   }
 

@@ -116,7 +116,9 @@ private:
     const std::int32_t step =
         scheduler.max_step_tokens > 0 ? scheduler.max_step_tokens : info_.max_step_tokens;
     limits.plan = {step, scheduler.max_running, info_.block_tokens,
-                   shared_->options.kv.prefix_cache};
+                   shared_->options.kv.prefix_cache,
+                   scheduler.mixed_prompt_tokens > 0 ? scheduler.mixed_prompt_tokens
+                                                     : info_.mixed_prompt_tokens};
     limits.max_queued = scheduler.max_queued;
     limits.total_blocks = info_.n_blocks;
     limits.shareable_length = info_.shareable_length;

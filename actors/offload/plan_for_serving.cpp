@@ -16,7 +16,8 @@ std::string text_of(const serving_plan& p, const offload_workload& work, bool re
   return "plan: " + std::to_string(p.n_sequences) + " sequences of " +
          std::to_string(work.prompt_len) + " + " + std::to_string(work.gen_len) +
          " tokens at once, KV " + format_bytes(static_cast<std::int64_t>(p.kv_bytes)) +
-         ", steps of " + std::to_string(p.step_tokens) + " tokens; projected " +
+         ", steps of " + std::to_string(p.step_tokens) + " tokens, " +
+         std::to_string(p.mixed_prompt_tokens) + " of prompts beside decodes; projected " +
          std::to_string(std::lround(p.tokens_per_s)) + " output tokens/s, bound by " +
          name_of(p.bound) + (remembered ? " (speeds measured by an earlier run)" : "");
 }

@@ -92,6 +92,8 @@ void planner::plan(std::int64_t free_blocks, decision& out, std::span<const pref
   out.preempted = 0;
   budget left{limits_.max_step_tokens, free_blocks};
   plan_decodes(left, out);
+  if (!out.rows.empty() && limits_.mixed_prompt_tokens > 0)
+    left.tokens = std::min(left.tokens, limits_.mixed_prompt_tokens);
   plan_prefills(left, out);
   // While a running sequence starves, nobody new may take the blocks that come free.
   if (left.missing_blocks == 0) admit(left, hits, out);

@@ -4,7 +4,8 @@
 // numbers: how many tokens are known, how many are computed, how many blocks are leased.
 //
 // Rules. Decodes first, each one token; then prefills under way, then admissions, in order of
-// arrival, within max_step_tokens (a long prompt is cut into chunks). An admission leases the
+// arrival, within max_step_tokens (a long prompt is cut into chunks, beside decodes into shorter
+// ones, so that these keep their pace). An admission leases the
 // blocks of all its known tokens, so that only decodes grow afterwards. When a decode finds no
 // block, the youngest holder is preempted: it gives up its blocks and is computed again later from
 // its known tokens (paused ones are taken first). The oldest sequence can therefore always go on,
@@ -32,6 +33,8 @@ struct plan_limits {
   std::int32_t max_running = 256; ///< lowered to max_step_tokens where that is less
   std::int32_t block_tokens = 16;
   bool prefix_cache = false; ///< whoever begins without blocks is admitted with a prefix_hit only
+  /// Of prompts, in a step that decodes as well; 0: as many as fit.
+  std::int32_t mixed_prompt_tokens = 0;
 };
 
 struct new_sequence {

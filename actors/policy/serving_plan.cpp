@@ -49,6 +49,18 @@ void cost(const serving_request& r, serving_plan& p) {
   busy.add(costs.decode(prompt + output / 2).seconds, r.model.n_layers * output);
   busy.add(costs.outer(), output);
   busy.add(costs.fetch(), r.model.n_layers * steps).add(costs.outer_fetch(), steps);
+  const double fetch = [&] {
+    resource_seconds one;
+    one.add(costs.fetch(), r.model.n_layers).add(costs.outer_fetch());
+    return one.most();
+  }();
+  const auto device = offload_resource::device;
+  const double decode =
+      r.model.n_layers * costs.decode(prompt + output / 2).seconds[device] + costs.outer()[device];
+  const double row = r.model.n_layers * costs.prefill().seconds[device] / (p.n_sequences * prompt);
+  const double beside = std::max((fetch - decode) / row, p.n_sequences * prompt / output);
+  p.mixed_prompt_tokens = static_cast<std::int32_t>(
+      std::clamp(16 * std::ceil(beside / 16), 16.0, static_cast<double>(p.step_tokens)));
   p.bound = busy.busiest();
   p.tokens_per_s = p.n_sequences * output / std::max(busy.most(), 1e-12);
 }

@@ -34,6 +34,9 @@ struct serving_request {
 struct serving_plan {
   std::int32_t n_sequences = 1; ///< of the typical request, at once
   std::int32_t step_tokens = 0;
+  /// Tokens of prompts beside decodes: as many as the device computes while weights are fetched,
+  /// and no fewer than keep sequences coming.
+  std::int32_t mixed_prompt_tokens = 0;
   double kv_bytes = 0;
   tier_split weights;
   double tokens_per_s = 0; ///< drawn tokens, with as many sequences under way
@@ -42,6 +45,8 @@ struct serving_plan {
 
 /// The step length where neither the user nor a plan says another.
 inline constexpr std::int32_t default_step_tokens = 512;
+/// Tokens of prompts beside decodes, likewise.
+inline constexpr std::int32_t default_mixed_prompt_tokens = 128;
 
 /// The plan with the most tokens per second, of equals (within 2 %) the one with the shorter steps
 /// and fewer sequences. Nothing when not even one sequence fits beside the ring.

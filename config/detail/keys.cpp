@@ -44,6 +44,11 @@ const std::vector<key>& rows() {
        between(0, 65536),
        "tokens of one forward pass, prefill chunks and decodes together; 0: 512, or as planned where "
        "weights are streamed"},
+      {"scheduler.mixed_prompt_tokens", TWILL_SLOT(scheduler.mixed_prompt_tokens), "tokens",
+       between(0, 65536),
+       "tokens of prompts in a forward pass that decodes as well: fewer keep streams at their pace "
+       "while a long prompt is read, more end it sooner; 0: 128, or as planned where weights are "
+       "streamed"},
       {"scheduler.max_running", TWILL_SLOT(scheduler.max_running), "sequences", between(1, 65536),
        "sequences that run at once"},
       {"scheduler.max_queued", TWILL_SLOT(scheduler.max_queued), "requests", between(1, 1'000'000),

@@ -346,7 +346,8 @@ TEST_CASE("random operation sequences keep the planner's invariants and every re
     auto any = [&](int low, int high) {
       return std::uniform_int_distribution<int>(low, high)(shape);
     };
-    const plan_limits limits{any(1, 40), any(1, 12), 1 << any(0, 4), seed % 2 == 0};
+    const plan_limits limits{any(1, 40), any(1, 12), 1 << any(0, 4), seed % 2 == 0,
+                             seed % 3 == 0 ? any(1, 8) : 0};
     simulation sim(seed, limits, any(1, 24));
     for (int op = 0; op < 300; ++op) {
       switch (any(0, 9)) {
@@ -416,6 +417,31 @@ TEST_CASE("a long prompt is cut into chunks and decodes go first", "[actors][pol
   p.plan(100, d);
   CHECK(d.rows[1].n_tokens == 6);
   CHECK(d.rows[1].draws);
+}
+
+TEST_CASE("beside decodes prompts get no more than their share of a step", "[actors][policy]") {
+  plan_limits limits{64, 4, 4};
+  limits.mixed_prompt_tokens = 6;
+  planner p(limits);
+  decision d;
+  p.add({1, 0, 30, 3});
+  p.plan(100, d); // nobody decodes: all of it at once
+  REQUIRE(d.rows.size() == 1);
+  CHECK(d.rows[0].n_tokens == 30);
+  p.add({2, 0, 20, 2});
+  p.add({3, 0, 9, 2});
+  p.plan(100, d);
+  REQUIRE(d.rows.size() == 2);
+  CHECK(d.rows[0].n_tokens == 1);
+  CHECK(d.rows[1].n_tokens == 6);
+  p.plan(100, d); // the first one's last token
+  CHECK(d.rows[1].first_position == 6);
+  CHECK(d.rows[1].n_tokens == 6);
+  p.plan(100, d); // nobody decodes any more
+  REQUIRE(d.rows.size() == 2);
+  CHECK(d.rows[0].n_tokens == 8);
+  CHECK(d.rows[0].draws);
+  CHECK(d.rows[1].n_tokens == 9);
 }
 
 TEST_CASE("an output limit known ahead is planned exactly", "[actors][policy]") {
