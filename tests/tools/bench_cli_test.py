@@ -268,6 +268,10 @@ class Campaign(unittest.TestCase):
             self.assertIn("broken", compared)
             cells = json.loads((out / "m" / "two" / "sweep.json").read_text())["cells"]
             self.assertEqual([cell["throughput"]["completed"] for cell in cells], [3, 3])
+            run("twill-bench", "campaign", str(plan), "--output-dir", str(out), "--servers", "two")
+            compared = (out / "m" / "compare.md").read_text()
+            self.assertIn("- one: ", compared)  # run before, not now
+            self.assertIn("- two: ", compared)
             done = run("twill-bench", "campaign", str(plan), "--output-dir", str(out), "--servers", "three")
             self.assertIn("--servers must name", done.stderr)
 

@@ -18,21 +18,13 @@ struct campaign_arguments {
   bool tiny = false, show_progress = true;
 };
 
-/// Keeps the named ones; all when none is named.
 template <class Item, class NameOf>
-void keep_only(std::vector<Item>& items, const std::vector<std::string>& names, NameOf name_of,
-               const std::string& flag) {
-  if (names.empty()) return;
+void check_names(const std::vector<Item>& items, const std::vector<std::string>& names,
+                 NameOf name_of, const std::string& flag) {
   for (const std::string& name : names)
     if (std::none_of(items.begin(), items.end(),
                      [&](const Item& item) { return name_of(item) == name; }))
       throw std::invalid_argument(flag + " must name one of the plan's, got " + name);
-  items.erase(std::remove_if(items.begin(), items.end(),
-                             [&](const Item& item) {
-                               return std::find(names.begin(), names.end(), name_of(item)) ==
-                                      names.end();
-                             }),
-              items.end());
 }
 
 int run(const campaign_arguments& arguments) {
@@ -40,10 +32,12 @@ int run(const campaign_arguments& arguments) {
   order.plan = read_campaign(arguments.plan_path);
   order.folder = arguments.folder;
   order.show_progress = arguments.show_progress;
-  keep_only(
-      order.plan.models, arguments.models, [](const auto& m) { return m.name; }, "--models");
-  keep_only(
-      order.plan.servers, arguments.servers, [](const auto& s) { return s.how.name; }, "--servers");
+  order.models = arguments.models;
+  order.servers = arguments.servers;
+  check_names(
+      order.plan.models, order.models, [](const auto& m) { return m.name; }, "--models");
+  check_names(
+      order.plan.servers, order.servers, [](const auto& s) { return s.how.name; }, "--servers");
   if (arguments.tiny)
     for (campaign_model& model : order.plan.models) {
       model.grid.input_lengths = {8};

@@ -36,16 +36,21 @@ bool measured(const sweep& before, const sweep_order& grid) {
   return true;
 }
 
+/// Whether `names` are no restriction or hold the name.
+bool among(const std::string& name, const std::vector<std::string>& names) {
+  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+}
+
 class campaign {
 public:
   explicit campaign(const campaign_order& order) : order_(order) {}
 
   campaign_result run() {
     for (const campaign_model& model : order_.plan.models) {
+      if (!among(model.name, order_.models)) continue;
       for (const campaign_server& server : order_.plan.servers) {
         if (out_.interrupted) break;
-        const auto& only = server.models;
-        if (only.empty() || std::find(only.begin(), only.end(), model.name) != only.end())
+        if (among(server.how.name, order_.servers) && among(model.name, server.models))
           attempt(model, server);
       }
       compare(model);

@@ -14,6 +14,8 @@ namespace twill::bench {
 
 struct campaign_order {
   campaign_plan plan;
+  /// Run now, by name; empty: all. What others left in the folder is compared all the same.
+  std::vector<std::string> models, servers;
   std::string folder;
   bool show_progress = true;
 };
