@@ -23,8 +23,10 @@ block_memory memory_of(const models::model_spec& spec, const models::decoder_opt
   const models::offload::shares& shares = options.offload.weights;
   memory.weights = room.weights.small + room.weights.weights() * shares.device / 100;
   if (options.offload.streams_weights())
-    memory.ring = least_device_bytes(room, options.offload.ring_slots) - room.weights.small -
-                  4 * mib + embedding_rows_bytes(spec, room);
+    memory.ring = std::min(least_device_bytes(room, options.offload.ring_slots) -
+                               room.weights.small - 4 * mib,
+                           room.weights.weights() * (100 - shares.device) / 100) +
+                  embedding_rows_bytes(spec, room);
   const auto staged = std::count(options.kv_staged.begin(), options.kv_staged.end(), true);
   memory.kv = models::decoder::block_bytes(spec, options) * options.n_blocks *
               (spec.n_layers - staged) / spec.n_layers;

@@ -16,22 +16,27 @@ const char* name_of(tier t) {
   return "disk";
 }
 
-std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const shares& wanted) {
+std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const shares& wanted,
+                               const tier_bytes& before) {
   const std::int64_t total =
-      std::accumulate(tensor_bytes.begin(), tensor_bytes.end(), std::int64_t{0});
+      std::accumulate(tensor_bytes.begin(), tensor_bytes.end(),
+                      before.device + before.host + before.disk); // with these tensors
   const std::int64_t disk_share = 100 - wanted.device - wanted.host;
+  // Where the disk's and the host's shares end, in hundredths of a byte.
+  const std::int64_t disk_end = disk_share * total - 100 * before.disk;
+  const std::int64_t host_end =
+      (disk_share + wanted.host) * total - 100 * (before.disk + before.host);
   std::vector<tier> homes;
-  std::int64_t before = 0;
+  std::int64_t at = 0;
   for (const std::int64_t bytes : tensor_bytes) {
-    // The middle in percent of the whole, all times 2 to stay in integers.
-    const std::int64_t middle = 100 * (2 * before + bytes);
-    if (middle < 2 * disk_share * total)
+    const std::int64_t middle = 100 * (2 * at + bytes); // all times 2 to stay in integers
+    if (middle < 2 * disk_end)
       homes.push_back(tier::disk);
-    else if (middle < 2 * (disk_share + wanted.host) * total)
+    else if (middle < 2 * host_end)
       homes.push_back(tier::host);
     else
       homes.push_back(tier::device);
-    before += bytes;
+    at += bytes;
   }
   return homes;
 }

@@ -9,8 +9,16 @@
 
 namespace twill::models::offload {
 
+/// Bytes at home in each tier.
+struct tier_bytes {
+  std::int64_t device = 0, host = 0, disk = 0;
+};
+
 /// FlexGen's rule (Sheng et al., arXiv:2303.06865): laid end to end, a tensor goes to the tier in
-/// whose share its middle lies; the shares in the order disk, host, device. Deterministic.
-std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const shares& wanted);
+/// whose share its middle lies; the shares in the order disk, host, device. Deterministic. The
+/// shares are those of all tensors, `before` included: what a layer's few large tensors get too
+/// much of, the next one makes up for, where FlexGen would split every layer alike.
+std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const shares& wanted,
+                               const tier_bytes& before = {});
 
 } // namespace twill::models::offload

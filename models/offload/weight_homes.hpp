@@ -17,6 +17,7 @@
 #include "models/offload/io_pool.hpp"
 #include "models/offload/link_pacer.hpp"
 #include "models/offload/options.hpp"
+#include "models/offload/tiers.hpp"
 
 namespace twill::models::offload {
 
@@ -46,11 +47,6 @@ struct weight_unit {
   gpu::host_buffer host;
 
   std::int64_t slot_bytes() const { return disk_bytes + host_bytes; }
-};
-
-/// Bytes at home in each tier.
-struct tier_bytes {
-  std::int64_t device = 0, host = 0, disk = 0;
 };
 
 class weight_homes {

@@ -33,7 +33,7 @@ result<std::int32_t> weight_stream::add_layer(const std::vector<gpu::packed_matr
     pieces.push_back({m, 0, m});
     sizes.push_back(m->layout().bytes(m->row_blocks()));
   }
-  auto unit = homes_->add(pieces, assign_tiers(sizes, options_.weights));
+  auto unit = homes_->add(pieces, assign_tiers(sizes, options_.weights, homes_->bytes()));
   if (!unit.ok()) return unit;
   std::int64_t all = 0;
   for (const std::int64_t bytes : sizes)
@@ -62,7 +62,7 @@ result<nothing> weight_stream::add_table(const gpu::packed_matrix& table, bool i
     sizes.push_back(table.layout().bytes(part.matrix.row_blocks()));
     parts.push_back(std::move(part));
   }
-  const auto where = assign_tiers(sizes, options_.weights);
+  const auto where = assign_tiers(sizes, options_.weights, homes_->bytes());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     auto unit = homes_->add({{&table, parts[i].first_row / 16, &parts[i].matrix}}, {where[i]});
     if (!unit.ok()) return unit.error();
@@ -80,15 +80,24 @@ result<std::unique_ptr<row_table>> weight_stream::rows_of(const gpu::packed_matr
 
 result<nothing> weight_stream::start() {
   if (order_.empty()) return nothing{};
-  // Where layers are in part on the device, the memory of so many whole ones holds more parts.
-  std::int32_t slots = options_.ring_slots;
-  if (slots > 1 && largest_layer_ > 0)
-    slots = static_cast<std::int32_t>(slots * largest_resident_ / largest_layer_);
+  const std::int32_t slots = affordable_slots();
   ring_bytes_ = weight_ring::bytes(*homes_, order_, slots);
   auto ring = weight_ring::create(dev_, *homes_, *pool_, order_, slots);
   if (!ring.ok()) return ring.error();
   ring_ = std::move(ring).value();
   return nothing{};
+}
+
+/// The device's share of the weights and the memory of `ring_slots` whole layers is what is taken
+/// in all. Layers that are in part on the device leave slots small, and matrices go to their tier
+/// whole: what that saves holds more slots, and what it costs comes off, down to `ring_slots`.
+std::int32_t weight_stream::affordable_slots() const {
+  const std::int64_t least = options_.ring_slots;
+  if (least == 1) return 1;
+  const tier_bytes at = homes_->bytes();
+  const std::int64_t meant = (at.device + at.host + at.disk) * options_.weights.device / 100;
+  const std::int64_t room = meant - at.device + least * largest_resident_;
+  return static_cast<std::int32_t>(std::max(least, room / weight_ring::bytes(*homes_, order_, 1)));
 }
 
 ring_stats weight_stream::stats() const {

@@ -57,6 +57,7 @@ public:
 private:
   weight_stream(gpu::device& dev, const offload_options& options)
       : dev_(dev), options_(options), link_(options.link_bytes_per_second) {}
+  std::int32_t affordable_slots() const;
   bool travels(std::int32_t unit) const { return homes_->unit(unit).slot_bytes() > 0; }
 
   gpu::device& dev_;

@@ -1,6 +1,7 @@
 // Weights that travel between tiers: the same bits as resident ones, for every family and kind, and
 // faults that end in an error.
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <random>
 #include <string>
@@ -57,6 +58,26 @@ TEST_CASE("tensors go to the tier in whose share their middle lies", "[offload]"
   CHECK(offload::assign_tiers(sizes, {10, 75}) ==
         all{tier::host, tier::host, tier::host, tier::device});
   CHECK(offload::assign_tiers({}, {10, 75}).empty());
+}
+
+TEST_CASE("over many layers each tier gets its share, to within a tensor", "[offload]") {
+  const std::vector<std::int64_t> layer = {11, 7, 35, 18};
+  for (const offload::shares wanted :
+       {offload::shares{50, 0}, {25, 0}, {33, 33}, {0, 100}, {90, 5}}) {
+    offload::tier_bytes at;
+    for (int i = 0; i < 30; ++i) {
+      const auto homes = offload::assign_tiers(layer, wanted, at);
+      for (std::size_t t = 0; t < layer.size(); ++t)
+        (homes[t] == tier::device ? at.device
+         : homes[t] == tier::host ? at.host
+                                  : at.disk) += layer[t];
+      const double all = 71.0 * (i + 1);
+      CAPTURE(wanted.device, wanted.host, i);
+      CHECK(std::abs(static_cast<double>(at.device) - wanted.device * all / 100) <= 35);
+      CHECK(std::abs(static_cast<double>(at.disk) -
+                     (100 - wanted.device - wanted.host) * all / 100) <= 35);
+    }
+  }
 }
 
 TEST_CASE("a checksum notices any flipped bit and any other length", "[offload]") {
