@@ -72,9 +72,8 @@ struct offload_policy {
 
   /// Layers whose streamed part that memory holds.
   std::int32_t layers_in_ring() const {
-    return weights.away() > 0
-               ? static_cast<std::int32_t>(static_cast<double>(ring_layers) / weights.away() + 1e-6)
-               : ring_layers;
+    constexpr double least_away = 1e-3; // less is as good as none
+    return static_cast<std::int32_t>(ring_layers / std::max(weights.away(), least_away) + 1e-6);
   }
 };
 

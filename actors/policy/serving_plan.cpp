@@ -60,7 +60,7 @@ void cost(const serving_request& r, serving_plan& p) {
   const double row = r.model.n_layers * costs.prefill().seconds[device] / (p.n_sequences * prompt);
   const double beside = std::max((fetch - decode) / row, p.n_sequences * prompt / output);
   p.mixed_prompt_tokens = static_cast<std::int32_t>(
-      std::clamp(16 * std::ceil(beside / 16), 16.0, static_cast<double>(p.step_tokens)));
+      std::min(16 * std::ceil(std::max(beside, 1.0) / 16), static_cast<double>(p.step_tokens)));
   p.bound = busy.busiest();
   p.tokens_per_s = p.n_sequences * output / std::max(busy.most(), 1e-12);
 }

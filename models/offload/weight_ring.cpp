@@ -6,15 +6,17 @@
 #include <utility>
 
 #include "models/detail/gpu_error.hpp"
+#include "models/offload/block_store.hpp"
 
 namespace twill::models::offload {
 namespace {
 
+/// Aligned, so that direct reads can go into every slot.
 std::int64_t largest_slot(const weight_homes& homes, const std::vector<std::int32_t>& order) {
   std::int64_t largest = 0;
   for (const std::int32_t u : order)
     largest = std::max(largest, homes.unit(u).slot_bytes());
-  return largest;
+  return store_aligned(largest);
 }
 
 } // namespace
