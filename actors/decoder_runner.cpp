@@ -207,7 +207,7 @@ private:
     o.offload = std::move(chosen).value();
     o.offload.open_store = open_store_;
     if (!o.offload.streams_weights()) return nothing{};
-    in.other_bytes = work() + least_device_bytes(room, o.offload.ring_slots) +
+    in.other_bytes = work() + least_device_bytes(room, o.offload.ring_layers) +
                      room.weights.weights() * o.offload.weights.device / 100;
     in.budget_bytes = in.available_bytes;
     log::info("streaming " + actors::describe(o.offload, room));

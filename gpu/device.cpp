@@ -8,6 +8,7 @@
 
 #include "config/base/units.hpp"
 #include "gpu/detail/host_slabs.hpp"
+#include "gpu/detail/huge_pages.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/host/machine.hpp"
 #include "gpu/host/team.hpp"

@@ -23,7 +23,7 @@ block_memory memory_of(const models::model_spec& spec, const models::decoder_opt
   const models::offload::shares& shares = options.offload.weights;
   memory.weights = room.weights.small + room.weights.weights() * shares.device / 100;
   if (options.offload.streams_weights())
-    memory.ring = std::min(least_device_bytes(room, options.offload.ring_slots) -
+    memory.ring = std::min(least_device_bytes(room, options.offload.ring_layers) -
                                room.weights.small - 4 * mib,
                            room.weights.weights() * (100 - shares.device) / 100) +
                   embedding_rows_bytes(spec, room);

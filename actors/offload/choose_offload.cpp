@@ -31,7 +31,7 @@ result<models::offload::offload_options> choose_offload(const config::options& o
   models::offload::offload_options chosen;
   chosen.dir = o.dir;
   chosen.direct_reads = o.reads == "direct";
-  chosen.ring_slots = o.ring_layers;
+  chosen.ring_layers = o.ring_layers;
   chosen.io_threads = o.io_threads;
   chosen.link_bytes_per_second = 1e9 * options.device.link_gbps;
   chosen.host_bytes = o.host_memory_bytes;
@@ -72,8 +72,8 @@ std::string describe(const models::offload::offload_options& chosen, const offlo
     text += " (" + (chosen.dir.empty() ? std::string("temporary folder") : chosen.dir) +
             (chosen.direct_reads ? ", direct reads)" : ", reads through the page cache)");
   if (chosen.weights.device < 100)
-    text += ", ring of " + std::to_string(chosen.ring_slots) + " layers (" +
-            format_bytes(chosen.ring_slots * layer_bytes(room)) + ")";
+    text += ", ring of " + std::to_string(chosen.ring_layers) + " layers (" +
+            format_bytes(chosen.ring_layers * layer_bytes(room)) + ")";
   if (chosen.link_bytes_per_second > 0)
     text += ", simulated link of " +
             std::to_string(static_cast<long>(chosen.link_bytes_per_second / 1e9)) + " GB/s";

@@ -76,7 +76,8 @@ const std::vector<key>& rows() {
       {"offload.reads", TWILL_SLOT(offload.reads), "", one_of({"direct", "cached"}),
        "how the disk tier is read: past the page cache, or through it with read-ahead"},
       {"offload.ring_layers", TWILL_SLOT(offload.ring_layers), "layers", between(2, 1024),
-       "layers of streamed weights in device memory or on their way"},
+       "device memory for streamed weights in use or on their way, in whole layers; where layers are "
+       "away in part it holds more of them"},
       {"offload.io_threads", TWILL_SLOT(offload.io_threads), "threads", between(1, 256),
        "transfers between tiers under way at once"},
       {"offload.host_memory", TWILL_BYTES(offload.host_memory_bytes), "",

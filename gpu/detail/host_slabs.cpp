@@ -1,48 +1,18 @@
 #include "gpu/detail/host_slabs.hpp"
 
 #include <algorithm>
-#include <cstdint>
 
 #include <sys/mman.h>
+
+#include "gpu/detail/huge_pages.hpp"
 
 namespace twill::gpu::detail {
 
 namespace {
 
-constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 constexpr std::size_t slab_bytes = 16 * huge_page_bytes;
 /// Larger pieces get a slab of their own.
 constexpr std::size_t most_shared = 2 * huge_page_bytes;
-
-std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
-/// Whole pages that begin with a huge page, or null.
-char* map_pages(std::size_t bytes) {
-  const std::size_t asked = bytes + huge_page_bytes;
-  void* got = mmap(nullptr, asked, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (got == MAP_FAILED) return nullptr;
-  const auto at = reinterpret_cast<std::uintptr_t>(got);
-  const std::size_t skip = rounded_up(at, huge_page_bytes) - at;
-  char* const first = static_cast<char*>(got) + skip;
-  if (skip > 0) munmap(got, skip);
-  if (skip + bytes < asked) munmap(first + bytes, asked - skip - bytes);
-  return first;
-}
-
-} // namespace
-
-void* map_huge_pages(std::size_t bytes) {
-  char* data = map_pages(rounded_up(bytes, 4096));
-#ifdef MADV_HUGEPAGE
-  if (data != nullptr) madvise(data, bytes, MADV_HUGEPAGE);
-#endif
-  return data;
-}
-
-namespace {
 
 /// Best effort: where the system has no huge pages, all stays as it is.
 void move_to_huge_pages(char* memory, std::size_t bytes) {
@@ -79,7 +49,7 @@ void* host_slabs::take(std::size_t bytes) {
     }
   slab made;
   made.bytes = alone ? rounded_up(size, 4096) : slab_bytes;
-  made.memory = map_pages(made.bytes);
+  made.memory = static_cast<char*>(map_whole_pages(made.bytes));
   if (made.memory == nullptr) return nullptr;
   made.used = size;
   made.pieces = 1;

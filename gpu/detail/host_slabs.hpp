@@ -16,10 +16,6 @@
 
 namespace twill::gpu::detail {
 
-/// Zero-filled memory that begins with a huge page and is committed huge page by huge page, as far
-/// as the system has them; or null. munmap() gives it back.
-void* map_huge_pages(std::size_t bytes);
-
 class host_slabs {
 public:
   host_slabs() = default;

@@ -27,7 +27,7 @@ struct offload_options {
   std::string dir;          ///< of the disk tier's file; empty: the system's temporary folder
   bool direct_reads = true; ///< past the page cache; else through it, with read-ahead
   /// Whole layers of device memory for weights in use or on their way. 1: nothing comes ahead.
-  std::int32_t ring_slots = 3;
+  std::int32_t ring_layers = 3;
   std::int32_t io_threads = 4;      ///< transfers under way at once
   double link_bytes_per_second = 0; ///< above 0: copies to the device take at least this long
   std::int64_t host_bytes = 0;      ///< cap of the host tier; 0: what the machine has available

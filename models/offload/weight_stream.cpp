@@ -88,11 +88,11 @@ result<nothing> weight_stream::start() {
   return nothing{};
 }
 
-/// The device's share of the weights and the memory of `ring_slots` whole layers is what is taken
+/// The device's share of the weights and the memory of `ring_layers` whole layers is what is taken
 /// in all. Layers that are in part on the device leave slots small, and matrices go to their tier
-/// whole: what that saves holds more slots, and what it costs comes off, down to `ring_slots`.
+/// whole: what that saves holds more slots, and what it costs comes off, down to `ring_layers`.
 std::int32_t weight_stream::affordable_slots() const {
-  const std::int64_t least = options_.ring_slots;
+  const std::int64_t least = options_.ring_layers;
   if (least == 1) return 1;
   const tier_bytes at = homes_->bytes();
   const std::int64_t meant = (at.device + at.host + at.disk) * options_.weights.device / 100;

@@ -107,7 +107,7 @@ TEST_CASE("every schedule, tier and split gives each prompt the tokens it has al
       homes.weights.device = random() % 4 == 0 ? 100 : static_cast<std::int32_t>(random() % 100);
       homes.weights.host =
           static_cast<std::int32_t>(random() % static_cast<unsigned>(101 - homes.weights.device));
-      homes.ring_slots = 2 + static_cast<std::int32_t>(random() % 3);
+      homes.ring_layers = 2 + static_cast<std::int32_t>(random() % 3);
       CAPTURE(name_of(run.mode), run.batch_size, run.n_batches, run.step_tokens,
               homes.weights.device, homes.weights.host, run.kv.device, run.kv.host);
       std::vector<id_list> wanted;

@@ -39,7 +39,7 @@ offload::offload_options random_homes(std::mt19937& random) {
   o.weights.host =
       static_cast<std::int32_t>(random() % static_cast<unsigned>(101 - o.weights.device));
   o.direct_reads = random() % 2 == 0;
-  o.ring_slots = 2 + static_cast<std::int32_t>(random() % 5);
+  o.ring_layers = 2 + static_cast<std::int32_t>(random() % 5);
   o.io_threads = 1 + static_cast<std::int32_t>(random() % 4);
   return o;
 }
@@ -175,7 +175,7 @@ TEST_CASE("the ring's memory is so many whole layers, however little of each tra
   options.n_blocks = 8;
   const auto ring_bytes = [&](std::int32_t device_percent, std::int32_t slots) {
     options.offload.weights = {device_percent, 100 - device_percent};
-    options.offload.ring_slots = slots;
+    options.offload.ring_layers = slots;
     decoder_runner streamed(model.value()->spec, *model.value()->weights, options);
     return streamed.decoder().stream()->ring_bytes();
   };
@@ -201,7 +201,7 @@ TEST_CASE("a model whose weights exceed the device's memory runs within it", "[o
     everything = shared_device().memory_used() - before;
   }
   options.offload.weights = {0, 0};
-  options.offload.ring_slots = 2;
+  options.offload.ring_layers = 2;
   decoder_runner streamed(model.value()->spec, *model.value()->weights, options);
   CHECK(streamed.decoder().weight_bytes() < resident / 2);
   CHECK(shared_device().memory_used() - before < everything - resident / 2);
@@ -212,7 +212,7 @@ TEST_CASE("faults of the disk tier are errors of the load or the step", "[offloa
   const golden_folder c("llama-tiny-gptq");
   auto options = golden_options();
   options.offload.weights = {0, 0};
-  options.offload.ring_slots = 2;
+  options.offload.ring_layers = 2;
   const auto faults = std::make_shared<store_faults>();
   options.offload.open_store = [faults]() -> result<std::unique_ptr<offload::block_store>> {
     return std::unique_ptr<offload::block_store>(std::make_unique<faulty_store>(faults));

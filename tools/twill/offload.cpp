@@ -120,7 +120,7 @@ private:
     room_.host_bytes = options_.offload.host_memory_bytes > 0 ? options_.offload.host_memory_bytes
                                                               : gpu::host::available_bytes();
     decoding_.offload = must(actors::choose_offload(options_, room_)).value();
-    if (flags_.overlap == "false") decoding_.offload.ring_slots = 1;
+    if (flags_.overlap == "false") decoding_.offload.ring_layers = 1;
     memory_ = actors::memory_of(model_->spec, decoding_, prompts_, run_, room_);
   }
 
