@@ -61,6 +61,7 @@ struct offload_options {
   std::string reads = "direct";     ///< direct | cached: past the page cache or through it
   std::int32_t ring_layers = 3;     ///< layers in device memory or on their way
   std::int32_t io_threads = 4;      ///< transfers under way at once
+  std::int32_t verify_every = 4;    ///< reads from disk per comparison with a checksum
   std::int64_t host_memory_bytes = 0;       ///< cap of the host tier, bytes; 0: what is available
   std::int32_t typical_prompt_tokens = 512; ///< requests that a daemon's plan is made for
   std::int32_t typical_output_tokens = 128;

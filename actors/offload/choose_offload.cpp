@@ -33,6 +33,7 @@ result<models::offload::offload_options> choose_offload(const config::options& o
   chosen.direct_reads = o.reads == "direct";
   chosen.ring_layers = o.ring_layers;
   chosen.io_threads = o.io_threads;
+  chosen.verify_every = o.verify_every;
   chosen.link_bytes_per_second = 1e9 * options.device.link_gbps;
   chosen.host_bytes = o.host_memory_bytes;
   if (o.device_percent >= 0 && o.host_percent >= 0 && o.device_percent + o.host_percent > 100)

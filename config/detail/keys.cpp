@@ -80,6 +80,9 @@ const std::vector<key>& rows() {
        "away in part it holds more of them"},
       {"offload.io_threads", TWILL_SLOT(offload.io_threads), "threads", between(1, 256),
        "transfers between tiers under way at once"},
+      {"offload.verify_every", TWILL_SLOT(offload.verify_every), "reads", between(1, 200),
+       "what is read from disk is compared with its checksum when it is read first, then in one read "
+       "of so many; 1: always"},
       {"offload.host_memory", TWILL_BYTES(offload.host_memory_bytes), "",
        bytes_between(0, 64 * tib), "cap of what lives in host memory; 0: what is available"},
       {"offload.typical_prompt_tokens", TWILL_SLOT(offload.typical_prompt_tokens), "tokens",

@@ -87,7 +87,7 @@ result<nothing> kv_homes::allocate(const offload_options& where) {
       where.open_store ? where.open_store() : open_file_store(where.dir, where.direct_reads);
   if (!store.ok()) return store.error();
   store_ = std::move(store).value();
-  sums_ = page_sums(on_disk_ * options_.n_batches * home_parts_.bytes);
+  sums_ = page_sums(on_disk_ * options_.n_batches * home_parts_.bytes, where.verify_every);
   return nothing{};
 }
 

@@ -29,6 +29,7 @@ struct offload_options {
   /// Whole layers of device memory for weights in use or on their way. 1: nothing comes ahead.
   std::int32_t ring_layers = 3;
   std::int32_t io_threads = 4;      ///< transfers under way at once
+  std::int32_t verify_every = 4;    ///< reads of a stretch of the disk per comparison with its sum
   double link_bytes_per_second = 0; ///< above 0: copies to the device take at least this long
   std::int64_t host_bytes = 0;      ///< cap of the host tier; 0: what the machine has available
   /// In place of a file in `dir`, for tests.

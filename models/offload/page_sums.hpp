@@ -10,26 +10,34 @@
 
 #include "models/offload/block_store.hpp"
 #include "models/offload/checksum.hpp"
+#include "models/offload/read_checks.hpp"
 
 namespace twill::models::offload {
 
 class page_sums {
 public:
-  /// For a store of `bytes` bytes.
-  explicit page_sums(std::int64_t bytes = 0)
-      : sums_(static_cast<std::size_t>(bytes / store_alignment), unwritten) {}
+  /// For a store of `bytes` bytes; `every`: see read_checks.
+  explicit page_sums(std::int64_t bytes = 0, std::int32_t every = 1)
+      : sums_(page_of(bytes), unwritten), checks_(every, sums_.size()) {}
 
   /// Offsets and sizes are whole pages, here and below.
   void note(std::int64_t offset, const unsigned char* data, std::int64_t bytes) {
-    for (std::int64_t at = 0; at < bytes; at += store_alignment)
-      of(offset + at) = sum_of(data + at);
+    for (std::int64_t at = 0; at < bytes; at += store_alignment) {
+      const std::size_t page = page_of(offset + at);
+      sums_[page] = sum_of(data + at);
+      checks_.written(page);
+    }
   }
 
-  /// Offset of the first page that is not what was noted; pages that never were may hold anything.
+  /// To be called for every read. Offset of the first page that is not what was noted, among those
+  /// whose turn it is; pages that never were may hold anything.
   std::optional<std::int64_t> first_wrong(std::int64_t offset, const unsigned char* data,
                                           std::int64_t bytes) {
-    for (std::int64_t at = 0; at < bytes; at += store_alignment)
-      if (of(offset + at) != unwritten && of(offset + at) != sum_of(data + at)) return offset + at;
+    for (std::int64_t at = 0; at < bytes; at += store_alignment) {
+      const std::size_t page = page_of(offset + at);
+      if (sums_[page] != unwritten && checks_.due(page) && sums_[page] != sum_of(data + at))
+        return offset + at;
+    }
     return std::nullopt;
   }
 
@@ -38,11 +46,12 @@ private:
   static std::uint64_t sum_of(const unsigned char* page) {
     return checksum(page, store_alignment) | 1;
   }
-  std::uint64_t& of(std::int64_t offset) {
-    return sums_[static_cast<std::size_t>(offset / store_alignment)];
+  static std::size_t page_of(std::int64_t offset) {
+    return static_cast<std::size_t>(offset / store_alignment);
   }
 
   std::vector<std::uint64_t> sums_; ///< one per page
+  read_checks checks_;              ///< of the same
 };
 
 } // namespace twill::models::offload

@@ -17,6 +17,7 @@
 #include "models/offload/io_pool.hpp"
 #include "models/offload/link_pacer.hpp"
 #include "models/offload/options.hpp"
+#include "models/offload/read_checks.hpp"
 #include "models/offload/tiers.hpp"
 
 namespace twill::models::offload {
@@ -44,6 +45,7 @@ struct weight_unit {
   std::int64_t host_bytes = 0;
   std::int64_t store_offset = 0;
   std::vector<std::uint64_t> sums; ///< one per transfer_bytes of the disk part
+  mutable read_checks checks;      ///< of the same; a unit is on its way once at a time
   gpu::host_buffer host;
 
   std::int64_t slot_bytes() const { return disk_bytes + host_bytes; }
@@ -51,8 +53,10 @@ struct weight_unit {
 
 class weight_homes {
 public:
-  weight_homes(gpu::device& dev, block_store* store, std::int64_t host_budget, link_pacer& link)
-      : dev_(dev), store_(store), host_budget_(host_budget), link_(link) {}
+  weight_homes(gpu::device& dev, block_store* store, std::int64_t host_budget,
+               std::int32_t verify_every, link_pacer& link)
+      : dev_(dev), store_(store), host_budget_(host_budget), verify_every_(verify_every),
+        link_(link) {}
 
   /// The pieces' sources must have their bytes on the host; those at home on the device are placed
   /// at once. Returns the unit's number.
@@ -82,6 +86,7 @@ private:
   gpu::device& dev_;
   block_store* store_;
   std::int64_t host_budget_;
+  std::int32_t verify_every_; ///< see read_checks
   link_pacer& link_;
   std::int64_t store_end_ = 0;
   tier_bytes bytes_;

@@ -22,7 +22,8 @@ result<std::unique_ptr<weight_stream>> weight_stream::open(gpu::device& dev,
   }
   const std::int64_t host =
       options.host_bytes > 0 ? options.host_bytes : gpu::host::available_bytes();
-  stream->homes_ = std::make_unique<weight_homes>(dev, stream->store_.get(), host, stream->link_);
+  stream->homes_ = std::make_unique<weight_homes>(dev, stream->store_.get(), host,
+                                                  options.verify_every, stream->link_);
   return stream;
 }
 

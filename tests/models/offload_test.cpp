@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "models/model.hpp"
 #include "models/offload/checksum.hpp"
 #include "models/offload/compressed.hpp"
+#include "models/offload/page_sums.hpp"
 #include "models/offload/tiers.hpp"
 #include "models/offload/weight_stream.hpp"
 #include "tests/catch.hpp"
@@ -98,6 +100,50 @@ TEST_CASE("a checksum notices any flipped bit and any other length", "[offload]"
       bytes[at] ^= bit;
     }
   }
+}
+
+TEST_CASE("a stretch is checked when it is read first, then once in so many reads", "[offload]") {
+  constexpr std::size_t stretches = 37;
+  for (const std::int32_t every : {1, 2, 4, 200}) {
+    CAPTURE(every);
+    offload::read_checks checks(every, stretches);
+    std::vector<int> unchecked(stretches, 0);
+    std::size_t due_reads = 0;
+    constexpr int reads = 1000;
+    for (int read = 0; read < reads; ++read)
+      for (std::size_t i = 0; i < stretches; ++i) {
+        const bool due = checks.due(i);
+        due_reads += due ? 1 : 0;
+        unchecked[i] = due ? 0 : unchecked[i] + 1;
+        if (read == 0) CHECK(due);
+        CHECK(unchecked[i] < every);
+      }
+    // The first reads, those after a counter's end, and one of `every`.
+    CHECK(due_reads <= stretches * (reads / static_cast<std::size_t>(every) + 2 + reads / 256));
+    if (every < 2) continue;
+    checks.written(7);
+    CHECK(checks.due(7));
+  }
+}
+
+TEST_CASE("a page that changed is noticed at its first read, or within the next few", "[offload]") {
+  constexpr std::int64_t pages = 5, bytes = pages * offload::store_alignment;
+  std::vector<unsigned char> data(bytes, 3);
+  offload::page_sums sums(bytes, 4);
+  CHECK_FALSE(sums.first_wrong(0, data.data(), bytes)); // never written: anything goes
+  sums.note(0, data.data(), bytes);
+  CHECK_FALSE(sums.first_wrong(0, data.data(), bytes));
+  const std::int64_t at = 3 * offload::store_alignment;
+  data[static_cast<std::size_t>(at) + 100] ^= 1;
+  int reads = 1;
+  std::optional<std::int64_t> wrong;
+  while (!(wrong = sums.first_wrong(0, data.data(), bytes)) && reads < 10)
+    ++reads;
+  CHECK(reads <= 4);
+  CHECK(wrong == at);
+  sums.note(0, data.data(), bytes);
+  data[100] ^= 1;
+  CHECK(sums.first_wrong(0, data.data(), bytes) == 0);
 }
 
 TEST_CASE("weights in any tiers give the bits of resident ones, for every family", "[offload]") {
