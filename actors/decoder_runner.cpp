@@ -239,7 +239,7 @@ private:
     all.workspace_bytes = work - more; // steps take memory in proportion
     all.step_token_bytes = more / o.max_step_tokens;
     all.least_kv_bytes = kv;
-    const auto plan = plan_for_serving(*device_, model.spec, choice, options_, all);
+    const auto plan = plan_for_serving(*device_, model.spec, *model.weights, choice, options_, all);
     if (!plan.ok()) {
       log::warn("without a plan: " + plan.detail());
       return kv;

@@ -26,7 +26,13 @@ constexpr std::array rates = {
     std::pair{"disk_read_bytes_per_s", &machine_description::disk_read_bytes_per_s},
     std::pair{"disk_write_bytes_per_s", &machine_description::disk_write_bytes_per_s},
     std::pair{"unpacked_values_per_s", &machine_description::unpacked_values_per_s},
-    std::pair{"square_overhead_s", &machine_description::square_overhead_s},
+    std::pair{"device_kv_bytes_per_s", &machine_description::device_kv_bytes_per_s},
+};
+
+/// Of 1, perhaps 0.
+constexpr std::array shares = {
+    std::pair{"disk_read_device_share", &machine_description::disk_read_device_share},
+    std::pair{"copy_device_share", &machine_description::copy_device_share},
 };
 
 std::optional<fs::path> file_of(const std::string& key) {
@@ -55,6 +61,14 @@ std::optional<machine_description> remembered_machine(const std::string& key) {
   machine_description on;
   for (const auto& [name, rate] : rates)
     if (!(in >> text >> on.*rate) || text != name || !(on.*rate > 0)) return std::nullopt;
+  for (const auto& [name, share] : shares)
+    if (!(in >> text >> on.*share) || text != name || !(on.*share >= 0)) return std::nullopt;
+  for (measured_rows at; in >> text >> at.rows >> at.seconds;) {
+    const double before = on.layer.empty() ? 0 : on.layer.back().rows;
+    if (text != "layer" || !(at.rows > before && at.seconds > 0)) return std::nullopt;
+    on.layer.push_back(at);
+  }
+  if (on.layer.empty()) return std::nullopt;
   return on;
 }
 
@@ -70,6 +84,10 @@ void remember_machine(const std::string& key, const machine_description& on) {
     out << key << "\n";
     for (const auto& [name, rate] : rates)
       out << name << " " << on.*rate << "\n";
+    for (const auto& [name, share] : shares)
+      out << name << " " << on.*share << "\n";
+    for (const measured_rows& at : on.layer)
+      out << "layer " << at.rows << " " << at.seconds << "\n";
     if (!out.flush()) return;
   }
   fs::rename(beside, *file, ignored);

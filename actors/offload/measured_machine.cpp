@@ -1,6 +1,10 @@
 #include "actors/offload/measured_machine.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -8,50 +12,23 @@
 #include <vector>
 
 #include "actors/detail/executor_failure.hpp"
+#include "actors/offload/layer_probe.hpp"
 #include "actors/offload/machine_cache.hpp"
+#include "actors/policy/offload_sizes.hpp"
 #include "config/base/least_seconds.hpp"
-
 #include "config/base/units.hpp"
 #include "gpu/copies.hpp"
 #include "gpu/host/machine.hpp"
 #include "gpu/host/read_bandwidth.hpp"
 #include "gpu/ops/kv4.hpp"
-#include "gpu/ops/linear.hpp"
 #include "models/offload/block_store.hpp"
+#include "models/offload/checksum.hpp"
 #include "models/offload/io_pool.hpp"
 
 namespace twill::actors {
 namespace {
 
 namespace offload = models::offload;
-
-/// Seconds of one product of `rows` rows with a matrix of ones.
-result<double> product_seconds(gpu::device& dev, gpu::compute_type compute, std::int64_t out_size,
-                               std::int64_t in_size, std::int64_t rows) {
-  const std::vector<std::uint16_t> ones(static_cast<std::size_t>(in_size), 0x3f80);
-  gpu::weight_source source;
-  source.kind = gpu::weight_kind::bf16;
-  source.rows = out_size;
-  source.cols = in_size;
-  source.dense_row = [&](std::int64_t) -> const void* { return ones.data(); };
-  const auto weights = gpu::pack(dev, source, "probe");
-  if (!weights.ok()) return executor_failure(weights.error());
-  const auto floats = [&](std::int64_t n) {
-    return dev.allocate(static_cast<std::size_t>(n) * sizeof(float), "probe");
-  };
-  const auto x = floats(rows * in_size), y = floats(rows * out_size);
-  if (!x.ok()) return executor_failure(x.error());
-  if (!y.ok()) return executor_failure(y.error());
-  gpu::linear_args args;
-  args.x = gpu::view_2d(x.value().data(), gpu::dtype::f32, rows, in_size);
-  args.out = gpu::view_2d(y.value().data(), gpu::dtype::f32, rows, out_size);
-  args.weights = &weights.value();
-  args.compute = compute;
-  return least_seconds(5, [&] {
-    gpu::linear(dev, args);
-    dev.fence();
-  });
-}
 
 /// Values per second that 4-bit KV of this model becomes; where KV has no such form nothing would
 /// be waited for.
@@ -108,10 +85,18 @@ result<link_rates> measure_copies(gpu::device& dev) {
 
 struct disk_rates {
   double read = 0, write = 0;
+  double cores = 0; ///< that reading and checking keep busy
 };
 
+/// Of all threads of this process.
+double processor_seconds() {
+  std::timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 /// Reads go where those of a run go: straight into device memory where that is the host's, else
-/// into the workers' own.
+/// into the workers' own; as many of them are checked as in a run.
 result<disk_rates> measure_store(gpu::device& dev, const config::offload_options& options) {
   constexpr std::int64_t size = 256 * mib;
   const std::int64_t room = std::clamp(dev.info().memory_bytes / 8, 2 * mib, 64 * mib) /
@@ -133,18 +118,26 @@ result<disk_rates> measure_store(gpu::device& dev, const config::offload_options
                 seconds_of([&] { written = store.value()->write(0, source.value().data(), size); });
   if (!written.ok()) return executor_failure(written.error());
   const bool straight = gpu::device_memory_is_host();
+  std::atomic<std::uint64_t> sums{0};
   const auto read = [&](std::int64_t at, offload::io_worker& worker) {
     auto* to = straight ? static_cast<unsigned char*>(target.value().data()) + at % room
                         : worker.bounce.data();
     const auto got = store.value()->read(at, to, offload::transfer_bytes);
     static_cast<void>(got.ok()); // a failed read is a fast one; the run will tell
+    if (at / offload::transfer_bytes % options.verify_every == 0)
+      sums += offload::checksum(to, offload::transfer_bytes);
   };
+  const double busy_before = processor_seconds();
+  const auto began = std::chrono::steady_clock::now();
   rates.read = static_cast<double>(size) / least_seconds(2, [&] {
                  std::vector<offload::io_pool::task> reads;
                  for (std::int64_t at = 0; at < size; at += offload::transfer_bytes)
                    reads.push_back([&, at](offload::io_worker& worker) { read(at, worker); });
                  pool.value()->run_all(std::move(reads));
                });
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  rates.cores = (processor_seconds() - busy_before) / seconds;
   return rates;
 }
 
@@ -156,59 +149,63 @@ std::filesystem::path disk_folder(const config::options& options) {
 
 /// Everything that rates depend on.
 std::string key_of(gpu::device& dev, const models::model_spec& spec,
-                   const models::compute_choice& types, const config::options& options) {
+                   const models::compute_choice& types, const offload_model& shape,
+                   const config::options& options) {
   const auto& info = dev.info();
   return info.name + ", " + std::to_string(info.threads) + " threads, " + TWILL_VERSION + ", " +
-         gpu::name_of(types.compute) + " " + gpu::name_of(types.kv_type) + " KV " +
-         std::to_string(spec.n_kv_heads) + " x " + std::to_string(spec.head_dim) + ", " +
-         std::to_string(spec.mlp_size) + " x " + std::to_string(spec.hidden_size) + ", " +
+         gpu::name_of(types.compute) + " " + gpu::name_of(types.kv_type) + ", " + spec.family +
+         " KV " + std::to_string(spec.n_kv_heads) + " x " + std::to_string(spec.head_dim) + ", " +
+         std::to_string(spec.mlp_size) + " x " + std::to_string(spec.hidden_size) + " in " +
+         std::to_string(std::llround(layer_weight_bytes(shape))) + ", " +
          disk_folder(options).string() + " " + options.offload.reads + " " +
-         std::to_string(options.offload.io_threads);
+         std::to_string(options.offload.io_threads) + " " +
+         std::to_string(options.offload.verify_every);
 }
 
 result<machine_description> measure_rates(gpu::device& dev, const models::model_spec& spec,
+                                          const models::checkpoint& weights,
                                           const models::compute_choice& types,
+                                          const offload_model& shape,
                                           const config::options& options) {
-  constexpr std::int64_t many_rows = 256;
-  const auto product =
-      product_seconds(dev, types.compute, spec.mlp_size, spec.hidden_size, many_rows);
-  if (!product.ok()) return product.error();
-  const auto launch = product_seconds(dev, types.compute, 16, 16, 1);
-  if (!launch.ok()) return launch.error();
+  machine_description on;
+  on.device_bytes_per_s = gpu::host::read_bandwidth(dev.info().threads);
+  if (auto probed = probe_layer(dev, spec, weights, types, shape, probe_budget_s, on); !probed.ok())
+    return probed.error();
   const auto unpacking = unpacking_rate(dev, spec, types.kv_type);
   if (!unpacking.ok()) return unpacking.error();
   const auto link = measure_copies(dev);
   if (!link.ok()) return link.error();
   const auto disk = measure_store(dev, options.offload);
   if (!disk.ok()) return disk.error();
-  machine_description on;
-  on.device_flops = 2.0 * many_rows * spec.mlp_size * spec.hidden_size / product.value();
-  // A layer launches about a dozen ops; a product of almost nothing costs what a launch costs.
-  on.square_overhead_s = 12 * launch.value();
   on.unpacked_values_per_s = unpacking.value();
-  on.device_bytes_per_s = gpu::host::read_bandwidth(dev.info().threads);
   on.host_flops = on.device_flops;
   on.host_bytes_per_s = on.device_bytes_per_s;
   on.h2d_bytes_per_s = link.value().to_device;
   on.d2h_bytes_per_s = link.value().to_host;
   on.disk_read_bytes_per_s = disk.value().read;
   on.disk_write_bytes_per_s = disk.value().write;
+  if (gpu::device_memory_is_host()) { // transfers take turns with the compute
+    on.disk_read_device_share = std::min(disk.value().cores / dev.info().threads, 1.0);
+    on.copy_device_share = 1.0 / dev.info().threads;
+  }
   return on;
 }
 
 } // namespace
 
 result<measured_machine> measure_machine(gpu::device& dev, const models::model_spec& spec,
+                                         const models::checkpoint& weights,
                                          const models::compute_choice& types,
-                                         const config::options& options, bool anew) {
+                                         const offload_model& shape, const config::options& options,
+                                         bool anew) {
   measured_machine m;
-  const std::string key = key_of(dev, spec, types, options);
+  const std::string key = key_of(dev, spec, types, shape, options);
   const auto known = anew ? std::nullopt : remembered_machine(key);
   m.remembered = known.has_value();
   if (known) {
     m.on = *known;
   } else {
-    const auto measured = measure_rates(dev, spec, types, options);
+    const auto measured = measure_rates(dev, spec, weights, types, shape, options);
     if (!measured.ok()) return measured.error();
     m.on = measured.value();
     remember_machine(key, m.on);

@@ -25,14 +25,15 @@ std::string text_of(const serving_plan& p, const offload_workload& work, bool re
 } // namespace
 
 result<serving_plan> plan_for_serving(gpu::device& dev, const models::model_spec& spec,
+                                      const models::checkpoint& weights,
                                       const models::compute_choice& types,
                                       const config::options& options, const serving_room& room) {
-  const auto measured = measure_machine(dev, spec, types, options, false);
-  if (!measured.ok()) return measured.error();
   serving_request r;
   r.model = model_shape(spec, types.kv_type, room.weights);
   r.model.layer_bytes = static_cast<double>(room.weights.layers) / std::max(spec.n_layers, 1);
   r.model.outer_bytes = static_cast<double>(room.weights.tables + room.weights.small);
+  const auto measured = measure_machine(dev, spec, weights, types, r.model, options, false);
+  if (!measured.ok()) return measured.error();
   r.machine = measured.value().on;
   r.machine.device_bytes = static_cast<double>(room.device_bytes);
   r.machine.host_bytes = static_cast<double>(room.host_bytes);

@@ -9,6 +9,7 @@
 #include "actors/port/engine_port.hpp"
 #include "config/options.hpp"
 #include "gpu/device.hpp"
+#include "models/checkpoint.hpp"
 #include "models/compute.hpp"
 #include "models/spec.hpp"
 
@@ -28,6 +29,7 @@ struct serving_room {
 /// thread. Tells the plan and its projection in the log. Fails with executor_failed, in words,
 /// where the machine cannot be measured or nothing fits.
 result<serving_plan> plan_for_serving(gpu::device& dev, const models::model_spec& spec,
+                                      const models::checkpoint& weights,
                                       const models::compute_choice& types,
                                       const config::options& options, const serving_room& room);
 

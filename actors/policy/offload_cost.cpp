@@ -28,6 +28,8 @@ public:
     resource_seconds out;
     out[h2d] = home.away() * bytes / on.h2d_bytes_per_s;
     out[disk_read] = home.disk() * bytes / on.disk_read_bytes_per_s;
+    out[device] = on.disk_read_device_share * out[disk_read] +
+                  on.copy_device_share * home.host * bytes / on.h2d_bytes_per_s;
     return out;
   }
 
@@ -48,16 +50,32 @@ public:
     return std::max(flops / on.device_flops, bytes / on.device_bytes_per_s);
   }
 
+  /// A layer's products and activations: between measured numbers of rows on a straight line, past
+  /// them in proportion; never less than its weights take to be read.
+  double layer_s(double rows, double values) const {
+    const double read_s = layer_weight_bytes(m) / on.device_bytes_per_s;
+    if (on.layer.empty())
+      return std::max(2 * rows * values / on.device_flops, read_s) + on.square_overhead_s;
+    measured_rows before;
+    for (const measured_rows& at : on.layer) {
+      if (rows <= at.rows)
+        return std::max(read_s, before.seconds + (at.seconds - before.seconds) *
+                                                     (rows - before.rows) /
+                                                     (at.rows - before.rows));
+      before = at;
+    }
+    return std::max(read_s, before.seconds * rows / before.rows);
+  }
+
   /// All but attention of `tokens` of each sequence: products, activations, new KV.
   square_cost linear(double tokens) const {
     const double rows = tokens * policy.batch_size;
     const double h = m.hidden_size, q = m.q_size, kv = m.kv_size;
     const double qkv = h * (q + 2 * kv);
     const double rest = q * h + (m.gated_mlp ? 3 : 2) * h * m.mlp_size;
-    const double all_s = device_s(2 * rows * (qkv + rest), layer_weight_bytes(m));
     square_cost out;
-    out.seconds[device] = all_s + on.square_overhead_s;
-    out.device_before_s = all_s * qkv / (qkv + rest);
+    out.seconds[device] = layer_s(rows, qkv + rest);
+    out.device_before_s = out.seconds[device] * qkv / (qkv + rest);
     const double hidden = m.hidden_bytes_per_value * h * rows;
     out.seconds.add(load(policy.hidden, hidden)).add(store(policy.hidden, hidden));
     out.seconds.add(store(policy.kv, kv_home_bytes_per_position(m) * rows));
@@ -77,14 +95,18 @@ public:
     const double bytes = kv_bytes_per_position(m) * policy.batch_size;
     const double on_host = policy.host_attention ? policy.kv.away() : 0;
     resource_seconds out;
-    out[device] = (1 - on_host) * device_s(flops, bytes);
+    const double kv_rate =
+        on.device_kv_bytes_per_s > 0 ? on.device_kv_bytes_per_s : on.device_bytes_per_s;
+    out[device] = (1 - on_host) * std::max(flops / on.device_flops, bytes / kv_rate);
     out[on.one_processor ? device : host] +=
         on_host * std::max(flops / on.host_flops, bytes / on.host_bytes_per_s);
-    if (policy.host_attention)
+    if (policy.host_attention) {
       out[disk_read] = policy.kv.disk() * kv_home_bytes_per_position(m) * policy.batch_size /
                        on.disk_read_bytes_per_s;
-    else
+      out[device] += on.disk_read_device_share * out[disk_read];
+    } else {
       out.add(load(policy.kv, kv_home_bytes_per_position(m) * policy.batch_size));
+    }
     out[device] += packing_s(policy.batch_size);
     return out;
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "actors/policy/block_schedule.hpp"
 
@@ -30,15 +31,22 @@ struct offload_model {
   double outer_bytes = 0; ///< embedding, last norm and head where known; 0: from the shape
 };
 
+/// A layer with weights on the device, but for attention to earlier positions.
+struct measured_rows {
+  double rows = 0;
+  double seconds = 0;
+};
+
 /// Rates are what is reached, not what is printed on the box; all must be above 0.
 struct machine_description {
   std::string name;
   double device_bytes = 0; ///< memory that a plan may use of each tier
   double host_bytes = 0;
   double disk_bytes = 0;
-  double device_flops = 1;       ///< matrix products of many rows, per second
-  double device_bytes_per_s = 1; ///< weights and KV as kernels read them
-  double host_flops = 1;         ///< attention on the host
+  double device_flops = 1;          ///< matrix products of many rows, per second
+  double device_bytes_per_s = 1;    ///< weights as kernels read them
+  double device_kv_bytes_per_s = 0; ///< KV as attention does; 0: like weights
+  double host_flops = 1;            ///< attention on the host
   double host_bytes_per_s = 1;
   double h2d_bytes_per_s = 1;
   double d2h_bytes_per_s = 1;
@@ -46,7 +54,13 @@ struct machine_description {
   double disk_write_bytes_per_s = 1;
   double unpacked_values_per_s = 0; ///< packed KV made ready for attention, or back; 0: in no time
   double square_overhead_s = 0;     ///< launches and bookkeeping of one square
-  bool one_processor = false;       ///< device and host compute are the same cores
+  /// Ascending; where there are some, time goes by them instead of device_flops and overhead.
+  std::vector<measured_rows> layer;
+  bool one_processor = false; ///< device and host compute are the same cores
+  /// Where they are: the share of the device's time that a disk read, or a copy between host memory
+  /// and the device's, takes away while it goes at its full speed.
+  double disk_read_device_share = 0;
+  double copy_device_share = 0;
 };
 
 /// Shares of one kind of bytes by home tier; what is left lives on disk.

@@ -122,6 +122,7 @@ private:
     const square whole{static_cast<std::int32_t>(run / n_layers_),
                        static_cast<std::int32_t>(run % n_layers_), -1};
     const double read = use(disk_read, whole, slot_free, seconds[disk_read] * piece);
+    use(device, whole, slot_free, seconds[device] * piece); // where the cores do both
     arrived_[at] = std::max(arrived_[at], use(h2d, whole, read, seconds[h2d] * piece));
   }
 

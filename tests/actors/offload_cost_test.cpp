@@ -113,6 +113,47 @@ TEST_CASE("packed KV moves fewer bytes, and costs the device its unpacking") {
   CHECK(paid.busy[h2d] == Approx(free.busy[h2d]));
 }
 
+TEST_CASE("a layer's time goes by measured rows, straight between them, in proportion past them") {
+  machine_description on = small_host();
+  on.device_bytes_per_s = 1e15;
+  on.device_kv_bytes_per_s = 1e15;
+  on.device_flops = 1e18; // attention for nothing
+  on.layer = {{1, 1e-3}, {8, 2e-3}, {64, 9e-3}};
+  const auto seconds = [&](std::int32_t rows) {
+    const auto policy = policy_of(rows, 1, {1, 0}, {1, 0}, {1, 0});
+    return offload_cost(opt(12, 768), on, policy, {1, 8, 0})
+        .decode(0)
+        .seconds[offload_resource::device];
+  };
+  CHECK(seconds(1) == Approx(1e-3));
+  CHECK(seconds(8) == Approx(2e-3));
+  CHECK(seconds(36) == Approx(5.5e-3));
+  CHECK(seconds(128) == Approx(18e-3));
+  on.device_bytes_per_s = 1e9; // 14 MB of weights
+  CHECK(seconds(1) == Approx(layer_weight_bytes(opt(12, 768)) / 1e9));
+  on.layer.clear(); // the roofline again
+  on.device_bytes_per_s = 1e15;
+  on.device_flops = 1e12;
+  CHECK(seconds(128) > seconds(1));
+}
+
+TEST_CASE("where one processor does both, transfers take their share of the device's time") {
+  machine_description on = small_host();
+  on.disk_read_device_share = on.copy_device_share = 0;
+  const auto policy = policy_of(8, 4, {0.25, 0.25}, {0.5, 0}, {1, 0});
+  const offload_workload work{128, 16, 0};
+  using enum offload_resource;
+  const auto free = estimate(opt(12, 768), on, policy, work).busy;
+  on.disk_read_device_share = 0.1;
+  const auto read = estimate(opt(12, 768), on, policy, work).busy;
+  CHECK(read[device] - free[device] == Approx(0.1 * free[disk_read]));
+  on.copy_device_share = 0.5;
+  const auto both = estimate(opt(12, 768), on, policy, work).busy;
+  CHECK(both[device] > read[device]);
+  CHECK(both[device] - read[device] <= 0.5 * free[h2d]);
+  CHECK(both[disk_read] == Approx(free[disk_read]));
+}
+
 TEST_CASE("resident runs take the same in closed form and square by square") {
   for (const auto order : {search_order::zigzag, search_order::diagonal})
     for (const auto& on : {small_host(), a6000_pcie4(), t4_paper()}) {

@@ -59,6 +59,8 @@ inline actors::machine_description small_host() {
   on.disk_write_bytes_per_s = 0.8 * gb;
   on.square_overhead_s = 30e-6;
   on.one_processor = true;
+  on.disk_read_device_share = 0.1;
+  on.copy_device_share = 0.5;
   return on;
 }
 
