@@ -5,6 +5,7 @@
 // initialised twice, so it is started once per process and never finalised.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <type_traits>
 
@@ -37,8 +38,11 @@ template <class Space>
 using bytes_view = Kokkos::View<unsigned char*, Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
 /// Starts Kokkos on its first call; on later calls makes the calling thread one that may launch.
-/// `threads` counts host threads and matters on the first call only. Returns the pool's size.
+/// `threads` counts host threads and matters on the first call only. Returns the pool's size. Any
+/// thread, at once with others.
 inline int start_kokkos(int threads) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
 #if KOKKOS_VERSION < 30500 && defined(KOKKOS_ENABLE_OPENMP)
   // 3.4 keeps its OpenMP pool in a thread-local of the initialising thread; another thread's
   // launches would run serially. Drop when Kokkos >= 3.5.
