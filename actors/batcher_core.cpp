@@ -15,6 +15,7 @@ batcher_core::batcher_core(const batcher_limits& limits, stats_board& stats, out
     : limits_(limits), stats_(stats), out_(out), planner_(limits.plan),
       free_blocks_(limits.total_blocks) {
   limits_.plan.max_running = std::min(limits.plan.max_running, limits.plan.max_step_tokens);
+  if (limits.mixed_by_pace) pace_.emplace(limits.plan.max_step_tokens);
 }
 
 batcher_core::request_entry* batcher_core::find(request_id request) {
@@ -125,6 +126,7 @@ std::optional<kv_change> batcher_core::plan() {
   hits_.clear();
   for (const prefix_match& m : matches_)
     hits_.push_back({m.id, static_cast<std::int32_t>(m.blocks.size()), m.n_idle});
+  if (pace_) planner_.limit_mixed(pace_->allowance());
   planner_.plan(free_blocks_, decided_, hits_);
   if (decided_.preempted > 0) {
     stats_.update(
@@ -178,9 +180,11 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   outstanding_.erase(outstanding_.begin());
   gaps_seconds_.clear();
   std::uint64_t prompt_tokens = 0, step_tokens = 0;
+  std::int32_t decodes = 0, of_prompts = 0;
   auto drawn = result.drawn.begin(); // in the order of rows, finished ones left out
   for (const planned_row& row : plan->rows) {
     step_tokens += static_cast<std::uint64_t>(row.n_tokens);
+    (row.n_tokens == 1 ? decodes : of_prompts) += row.n_tokens;
     const bool drew = drawn != result.drawn.end() && drawn->id == row.id;
     entry& e = sequences_.at(row.id);
     // A row that should have drawn and did not was skipped.
@@ -191,6 +195,7 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     }
     planner_.row_done(row.id, row.draws, drew);
   }
+  if (pace_) pace_->step_took(decodes, of_prompts, result.seconds);
   stats_.update([&](engine_stats& s) {
     s.steps += 1;
     s.prompt_tokens += prompt_tokens;

@@ -15,12 +15,14 @@
 
 #include "actors/detail/stats_board.hpp"
 #include "actors/messages.hpp"
+#include "actors/policy/mixed_pace.hpp"
 #include "actors/policy/planner.hpp"
 
 namespace twill::actors {
 
 struct batcher_limits {
   plan_limits plan;
+  bool mixed_by_pace = false;     ///< plan.mixed_prompt_tokens by how long steps take
   std::int32_t max_queued = 1024; ///< requests beyond what runs
   std::int64_t total_blocks = 0;
   std::int32_t shareable_length =
@@ -111,6 +113,7 @@ private:
   stats_board& stats_;
   outlet& out_;
   planner planner_;
+  std::optional<mixed_pace> pace_; ///< where the limits ask for it
   std::unordered_map<sequence_id, entry> sequences_;
   std::unordered_map<request_id, request_entry> requests_;
   sequence_id next_id_ = 1;

@@ -44,6 +44,7 @@ public:
       answer->detail = "the executor was restarted";
       return answer;
     }
+    const auto began = steady_clock::now();
     const auto done = guarded<nothing>([&]() -> result<nothing> {
       slots_.prepare(plan, batch_);
       if (!batch_.tokens.empty())
@@ -51,6 +52,7 @@ public:
       slots_.finish(plan, samples_, *answer);
       return nothing{};
     });
+    answer->seconds = std::chrono::duration<double>(steady_clock::now() - began).count();
     if (done.ok()) {
       answer->memory_used_bytes = runner_->memory_used_bytes();
       return answer;

@@ -136,6 +136,7 @@ struct step_result {
   std::uint64_t number = 0;
   bool ok = true;
   std::string detail;             ///< why not ok
+  double seconds = 0;             ///< that the step took
   std::vector<drawn_token> drawn; ///< rows of finished sequences are absent
   std::vector<std::pair<std::int32_t, float>> top;
   std::int64_t memory_used_bytes = 0;

@@ -32,7 +32,7 @@ struct runner_info {
   std::int32_t block_tokens = 0;
   std::int32_t max_context_tokens = 0; ///< prompt + output per sequence
   std::int32_t max_step_tokens = default_step_tokens;
-  std::int32_t mixed_prompt_tokens = default_mixed_prompt_tokens; ///< see plan_limits
+  std::int32_t mixed_prompt_tokens = 0; ///< see plan_limits; 0: nobody planned it
   std::int64_t memory_used_bytes = 0;
   /// Sequences up to this length have KV that depends on their tokens alone; 0: all have.
   std::int32_t shareable_length = 0;

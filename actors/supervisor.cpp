@@ -115,10 +115,11 @@ private:
     batcher_limits limits;
     const std::int32_t step =
         scheduler.max_step_tokens > 0 ? scheduler.max_step_tokens : info_.max_step_tokens;
+    const std::int32_t mixed = scheduler.mixed_prompt_tokens > 0 ? scheduler.mixed_prompt_tokens
+                                                                 : info_.mixed_prompt_tokens;
     limits.plan = {step, scheduler.max_running, info_.block_tokens,
-                   shared_->options.kv.prefix_cache,
-                   scheduler.mixed_prompt_tokens > 0 ? scheduler.mixed_prompt_tokens
-                                                     : info_.mixed_prompt_tokens};
+                   shared_->options.kv.prefix_cache, mixed};
+    limits.mixed_by_pace = mixed == 0;
     limits.max_queued = scheduler.max_queued;
     limits.total_blocks = info_.n_blocks;
     limits.shareable_length = info_.shareable_length;

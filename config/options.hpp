@@ -36,8 +36,8 @@ struct scheduler_options {
   /// Tokens of one forward pass (prefill chunks + decodes); 0: 512, or as planned where weights are
   /// streamed.
   std::int32_t max_step_tokens = 0;
-  /// Of these, tokens of prompts in a step that decodes as well; 0: 128, or as planned where
-  /// weights are streamed.
+  /// Of these, tokens of prompts in a step that decodes as well; 0: by how long steps take, or as
+  /// planned where weights are streamed.
   std::int32_t mixed_prompt_tokens = 0;
   std::int32_t max_running = 256;      ///< sequences in the running set
   std::int32_t max_queued = 1024;      ///< requests waiting before new ones are refused (429)

@@ -33,7 +33,7 @@ struct plan_limits {
   std::int32_t max_running = 256; ///< lowered to max_step_tokens where that is less
   std::int32_t block_tokens = 16;
   bool prefix_cache = false; ///< whoever begins without blocks is admitted with a prefix_hit only
-  /// Of prompts, in a step that decodes as well; 0: as many as fit.
+  /// Of prompts, in a step that decodes as well; 0: as many as fit. See limit_mixed().
   std::int32_t mixed_prompt_tokens = 0;
 };
 
@@ -103,6 +103,8 @@ public:
   /// Decides the next step; `free_blocks` is what the pool can grant now, `hits` its answer for
   /// candidates(), in their order.
   void plan(std::int64_t free_blocks, decision& out, std::span<const prefix_hit> hits = {});
+  /// Changes mixed_prompt_tokens for the plans to come.
+  void limit_mixed(std::int32_t prompt_tokens) { limits_.mixed_prompt_tokens = prompt_tokens; }
   /// A row of an outstanding step came back. `draws` as planned; `drew`: it did bring a token.
   void row_done(sequence_id id, bool draws, bool drew);
   /// The device lost its KV and no outstanding step will come back: everything is to be computed

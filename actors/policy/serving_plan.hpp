@@ -45,8 +45,6 @@ struct serving_plan {
 
 /// The step length where neither the user nor a plan says another.
 inline constexpr std::int32_t default_step_tokens = 512;
-/// Tokens of prompts beside decodes, likewise.
-inline constexpr std::int32_t default_mixed_prompt_tokens = 128;
 
 /// The plan with the most tokens per second, of equals (within 2 %) the one with the shorter steps
 /// and fewer sequences. Nothing when not even one sequence fits beside the ring.

@@ -47,8 +47,8 @@ const std::vector<key>& rows() {
       {"scheduler.mixed_prompt_tokens", TWILL_SLOT(scheduler.mixed_prompt_tokens), "tokens",
        between(0, 65536),
        "tokens of prompts in a forward pass that decodes as well: fewer keep streams at their pace "
-       "while a long prompt is read, more end it sooner; 0: 128, or as planned where weights are "
-       "streamed"},
+       "while a long prompt is read, more end it sooner; 0: as many as lengthen a step by 75 ms, or "
+       "to three times what decodes alone take, at least 16; as planned where weights are streamed"},
       {"scheduler.max_running", TWILL_SLOT(scheduler.max_running), "sequences", between(1, 65536),
        "sequences that run at once"},
       {"scheduler.max_queued", TWILL_SLOT(scheduler.max_queued), "requests", between(1, 1'000'000),
