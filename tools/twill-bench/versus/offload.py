@@ -46,6 +46,8 @@ def run(options, batches, order, tier):
         found = re.search(pattern, text)
         return float(found[1]) * UNITS[found[2]] if found else 0
     rounds = number(r"per round \((\d+) rounds\)")
+    # Of what is stored, the part that decoding made; prompts' KV is stored beside their compute.
+    decoded = (options.gen_len - 1) / (options.prompt_len + options.gen_len - 1)
     return {
         "prefill": number(r"prefill latency: ([\d.]+)"), "decode": number(r"decode latency: ([\d.]+)"),
         "prefill rate": number(r"prefill throughput: ([\d.]+)"),
@@ -55,7 +57,7 @@ def run(options, batches, order, tier):
         "error": abs(number(r"measured \(([-+][\d.]+) %\)")),
         "waited": number(r"compute waited ([\d.]+) s for weights"),
         "weights": rounds * size(r"rounds\): ([\d.]+) (\w+) from disk"),
-        "kv": rounds * (size(r"KV per round: ([\d.]+) (\w+) loaded") +
+        "kv": rounds * (size(r"KV per round: ([\d.]+) (\w+) loaded") + decoded *
                         size(r"KV per round: .*, ([\d.]+) (\w+) stored")),
     }
 
