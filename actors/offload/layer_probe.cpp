@@ -149,7 +149,8 @@ result<nothing> probe_layer(gpu::device& dev, const models::model_spec& spec,
   const double pairs = rows * rows / 2.0;
   const double flops = 2 * rows * values + 4 * q * pairs;
   on.device_flops = flops / prompt_s;
-  on.layer.push_back({static_cast<double>(rows), prompt_s * 2 * rows * values / flops});
+  if (rows > decodes.back())
+    on.layer.push_back({static_cast<double>(rows), prompt_s * 2 * rows * values / flops});
   constexpr double least_s = 1e-6;
   on.device_kv_bytes_per_s = readers * (positions - 1) * kv_bytes_per_position(shape) /
                              std::max(long_s - short_s, least_s);
