@@ -83,7 +83,7 @@ models::model_spec first_layer(models::model_spec spec) {
 class probe_step {
 public:
   probe_step(std::int32_t sequences, std::int32_t rows, std::int32_t length)
-      : sequences_(sequences), blocks_((length + block_tokens - 1) / block_tokens),
+      : blocks_((length + block_tokens - 1) / block_tokens),
         tokens_(static_cast<std::size_t>(sequences * rows), 1),
         lengths_(static_cast<std::size_t>(sequences), length) {
     for (std::int32_t s = 0; s < sequences; ++s) {
@@ -102,7 +102,7 @@ public:
   }
 
 private:
-  std::int32_t sequences_, blocks_;
+  std::int32_t blocks_; ///< of each sequence
   std::vector<std::int32_t> tokens_, positions_, first_, lengths_, rows_, table_;
 };
 

@@ -225,6 +225,6 @@ TEST_CASE("SmolLM2 in int8 and bf16 keeps close to the reference's greedy tokens
   same /= static_cast<double>(prompts.size());
   WARN(gpu::name_of(compute) << ": " << same << " of 64 greedy tokens before the first difference");
   // Margins of 0.01 decide some prompts early, on each processor others: int8 has 31 where bf16 is
-  // multiplied, 24 on one with AVX-512 and VNNI alone. KL and perplexity are the strict tests.
-  CHECK(same > 16);
+  // multiplied, 23.9 on one with AVX-512 and VNNI alone. KL and perplexity are the strict tests.
+  CHECK(same > (test::shared_device().info().isa == "avx512_bf16" ? 24 : 16));
 }
