@@ -93,9 +93,9 @@ inline void quantise_row(const packed_view& w, const float* x, const quantised_r
       const std::int32_t sum =
           w.segment == 32 ? run.sums[g] : segment_sum<Digits>(run, at, w.segment);
       const float scale = run.scales[g];
-      out.scales[segment] = scale;
-      out.terms[segment] = w.offsets_stored ? detail::f32_to_bits(scale * static_cast<float>(sum))
-                                            : static_cast<std::uint32_t>(w.offset_factor * sum);
+      out.terms[segment] = {scale, w.offsets_stored
+                                       ? detail::f32_to_bits(scale * static_cast<float>(sum))
+                                       : static_cast<std::uint32_t>(w.offset_factor * sum)};
       if constexpr (Digits == 2) out.fine[segment] = run.fine[g] ? 1 : 0;
     }
   }

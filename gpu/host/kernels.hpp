@@ -12,12 +12,17 @@
 
 namespace twill::gpu::host {
 
-/// Activations of int8 and int8x2 compute. Terms carry the offset's part of each segment: float sx
-/// * sum(q) where offsets are stored, else int32 offset_factor * sum(q).
+/// One segment of a row of activations. `term` is the offset's part: float scale * sum(q) where
+/// offsets are stored, else int32 offset_factor * sum(q).
+struct segment_terms {
+  float scale;
+  std::uint32_t term;
+};
+
+/// Activations of int8 and int8x2 compute.
 struct quantised_rows {
   std::int8_t* values = nullptr;  // (m, values_stride); int8x2: the high digits
-  float* scales = nullptr;        // (m, segments)
-  std::uint32_t* terms = nullptr; // (m, segments) float or int32
+  segment_terms* terms = nullptr; // (m, segments)
   std::int64_t values_stride = 0;
   std::int64_t segments = 0;
   std::int64_t low_digits = 0;  ///< int8x2: where a row's low digits are, else 0
@@ -39,7 +44,8 @@ struct tile {
   std::int64_t out_stride = 0;
   const float* bias = nullptr; // (rows) or null
   bool accumulate = false;
-  /// padded_cols * 64 bytes, or null. With it (many rows) a block is unpacked once for all rows.
+  /// Many rows: room to unpack weights once for all of them, 64-byte aligned, or null. Floats:
+  /// padded_cols * 64 bytes, a block; int8: int8_panel_bytes.
   void* panel = nullptr;
 };
 
@@ -55,8 +61,18 @@ struct kernels {
   std::int64_t (*spin)(compute_type type, std::int64_t rounds, float* sink);
 };
 
-/// Rows below which unpacking a panel does not pay.
+/// Rows up to which unpacking a panel of floats does not pay; for int8.
 inline constexpr std::int64_t direct_rows = 4;
+inline constexpr std::int64_t int8_direct_rows = 16;
+
+/// An int8 panel: that many columns of two blocks with their terms, and that many rows' sums.
+inline constexpr std::int64_t int8_panel_columns = 576;
+inline constexpr std::int64_t int8_panel_blocks = 2;
+inline constexpr std::int64_t int8_panel_max_rows = 132;
+inline constexpr std::int64_t int8_panel_bytes =
+    int8_panel_columns / 4 * int8_panel_blocks * 64 +
+    int8_panel_columns / 16 * int8_panel_blocks * 3 * 64 +
+    int8_panel_max_rows * int8_panel_blocks * 64;
 
 extern const kernels plain_kernels;
 #ifdef TWILL_X86

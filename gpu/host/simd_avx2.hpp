@@ -19,6 +19,7 @@ struct simd_avx2 : byte_sums {
   };
   using codes = i32;
   using pairs = i32;
+  static constexpr bool int8_panels = false;
   static constexpr int int8_rows = 4;
   static constexpr int f32_rows = 5;
   static constexpr int bf16_rows = 5;

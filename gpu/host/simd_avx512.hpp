@@ -53,7 +53,10 @@ struct simd_avx512 : byte_sums {
   }
   static f32 to_f32(i32 v) { return _mm512_cvtepi32_ps(v); }
 
+  static f32 as_f32(i32 bits) { return _mm512_castsi512_ps(bits); }
+
   static codes load_codes(const unsigned char* p) { return _mm512_loadu_si512(p); }
+  static void store_codes(unsigned char* p, codes v) { _mm512_storeu_si512(p, v); }
   static codes low4(codes v) { return _mm512_and_si512(v, _mm512_set1_epi8(15)); }
   static codes high4(codes v) {
     return _mm512_and_si512(_mm512_srli_epi32(v, 4), _mm512_set1_epi8(15));
@@ -64,6 +67,10 @@ struct simd_avx512 : byte_sums {
     return _mm512_set1_epi32(v);
   }
 #ifdef __AVX512VNNI__
+  static constexpr bool int8_panels = true;
+  static i32 dot_quad(i32 sum, codes c, i32 x) {
+    return _mm512_dpbusd_epi32(sum, c, x);
+  }
   /// sum[r] += the products of 4 * Quads columns, for R rows. Rows innermost, and one row alone in
   /// two sums: neighbouring instructions do not wait for each other.
   template <bool U8, int R, int Quads>
@@ -83,6 +90,7 @@ struct simd_avx512 : byte_sums {
         sum[r] = _mm512_dpbusd_epi32(sum[r], c[q], quad(x + r * stride + 4 * q));
   }
 #else
+  static constexpr bool int8_panels = false;
   /// 8-bit codes would saturate maddubs: 16-bit products.
   template <int Quads>
   static i32 dot_u8(const codes (&c)[Quads], const std::int8_t* x) {

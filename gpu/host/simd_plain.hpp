@@ -19,6 +19,7 @@ struct simd_plain {
   typedef std::uint32_t u32 __attribute__((vector_size(64)));
   using codes = u32;
   using pairs = u32;
+  static constexpr bool int8_panels = false;
   static constexpr int int8_rows = 4;
   static constexpr int f32_rows = 4;
   static constexpr int bf16_rows = 4;

@@ -26,19 +26,24 @@ inline void ask_for(const void* line) {
   __builtin_prefetch(line, 0, 3);
 }
 
+/// Into the second-level cache.
+inline void ask_for_later(const void* line) {
+  __builtin_prefetch(line, 0, 2);
+}
+
 template <int N>
 struct count {
   static constexpr int value = N;
 };
 
-/// Calls f(count<n>) for 1 <= n <= Max.
-template <int Max, class F>
+/// Calls f(count<n>) for Min <= n <= Max.
+template <int Max, int Min = 1, class F>
 inline void with_count(std::int64_t n, F&& f) {
-  if constexpr (Max > 0) {
+  if constexpr (Max >= Min) {
     if (n == Max)
       f(count<Max>{});
     else
-      with_count<Max - 1>(n, f);
+      with_count<Max - 1, Min>(n, f);
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 /// Preparing rows is cheaper than a second launch up to about this many activations.
 constexpr std::int64_t prepare_in_place = 8192;
 /// Rows of a tile, where rows are many: they share an unpacked block.
-constexpr std::int64_t tile_rows = 128;
+constexpr std::int64_t tile_rows = host::int8_panel_max_rows;
 /// Rows up to which a layer is bound by reading its weights.
 constexpr std::int64_t few_rows = 16;
 /// Weights of a tile: about half of a core's second-level cache.
@@ -22,6 +22,10 @@ constexpr std::int64_t tile_bytes = 256 << 10;
 
 std::int64_t align64(std::int64_t bytes) {
   return (bytes + 63) / 64 * 64;
+}
+
+bool is_int8(compute_type compute) {
+  return compute == compute_type::int8 || compute == compute_type::int8x2;
 }
 
 /// A call's activations in the form that its compute type reads, in scratch memory.
@@ -48,19 +52,18 @@ public:
       return m * values_stride_ * 2;
     case compute_type::int8:
     case compute_type::int8x2:
-      return m * values_stride_ + 2 * align64(m * segments_ * 4) + align64(m * segments_);
+      return m * values_stride_ + terms_bytes(m) + align64(m * segments_);
     }
     return 0;
   }
   host::quantised_rows quantised(unsigned char* at, std::int64_t m) const {
-    unsigned char* scales = at + m * values_stride_;
+    unsigned char* terms = at + m * values_stride_;
     return {reinterpret_cast<std::int8_t*>(at),
-            reinterpret_cast<float*>(scales),
-            reinterpret_cast<std::uint32_t*>(scales + align64(m * segments_ * 4)),
+            reinterpret_cast<host::segment_terms*>(terms),
             values_stride_,
             segments_,
             compute_ == compute_type::int8x2 ? digit_bytes_ : 0,
-            scales + 2 * align64(m * segments_ * 4)};
+            terms + terms_bytes(m)};
   }
   host::bf16_rows rounded(unsigned char* at) const {
     return {reinterpret_cast<std::uint16_t*>(at), values_stride_};
@@ -103,14 +106,16 @@ public:
     }
     host::quantised_rows rows = quantised(at, m);
     rows.values += first_row * rows.values_stride;
-    rows.scales += first_row * segments_;
     rows.terms += first_row * segments_;
     rows.fine += first_row * segments_;
     k.tile_int8(t, rows);
   }
 
 private:
-  bool int8() const { return compute_ == compute_type::int8 || compute_ == compute_type::int8x2; }
+  std::int64_t terms_bytes(std::int64_t m) const {
+    return align64(m * segments_ * static_cast<std::int64_t>(sizeof(host::segment_terms)));
+  }
+  bool int8() const { return is_int8(compute_); }
 
   const packed_view& w_;
   const std::int32_t* order_;
@@ -120,10 +125,12 @@ private:
   std::int64_t digit_bytes_ = 0; ///< of one row, one digit each
 };
 
-bool wants_panel(const packed_view& w, compute_type compute, std::int64_t m) {
-  if (m <= host::direct_rows) return false;
-  if (compute == compute_type::int8 || compute == compute_type::int8x2) return false;
-  return w.kind != (compute == compute_type::f32 ? weight_kind::f32 : weight_kind::bf16);
+/// Of a thread's panel; 0: none.
+std::int64_t panel_size(const packed_view& w, compute_type compute, std::int64_t m) {
+  if (is_int8(compute)) return m <= host::int8_direct_rows ? 0 : host::int8_panel_bytes;
+  if (m <= host::direct_rows) return 0;
+  const weight_kind as_is = compute == compute_type::f32 ? weight_kind::f32 : weight_kind::bf16;
+  return w.kind == as_is ? 0 : w.padded_cols * 64;
 }
 
 std::array<host::team::range, 2> ranges_of(const packed_matrix::impl& w) {
@@ -148,7 +155,7 @@ void linear_host(device& dev, const linear_args& args) {
   const std::int64_t rows_bytes = align64(rows.bytes(m));
   const std::int64_t shared_bytes = in_place ? rows_bytes * parts : rows_bytes;
   const std::int64_t fill_bytes = rows.fill_bytes();
-  const std::int64_t panel_bytes = wants_panel(w, compute, m) ? w.padded_cols * 64 : 0;
+  const std::int64_t panel_bytes = panel_size(w, compute, m);
   auto* scratch = static_cast<unsigned char*>(
       dev.scratch(static_cast<std::size_t>(shared_bytes + (fill_bytes + panel_bytes) * parts)));
   unsigned char* fill_space = scratch + shared_bytes;
@@ -168,7 +175,10 @@ void linear_host(device& dev, const linear_args& args) {
   // model's layers 2 to 10 % faster than 4 with 32 and 128 rows (`twill-bench kernels`).
   const std::int64_t rounds = std::max<std::int64_t>(
       (weight_bytes + tile_bytes * parts - 1) / (tile_bytes * parts), m > few_rows ? 16 : 1);
-  const std::int64_t block_tiles = std::min(rounds * parts, w.blocks);
+  // Blocks that a panel holds stay together.
+  const std::int64_t step = panel_bytes > 0 && is_int8(compute) ? host::int8_panel_blocks : 1;
+  const std::int64_t steps = (w.blocks + step - 1) / step;
+  const std::int64_t block_tiles = std::min(rounds * parts, steps);
   const std::int64_t tiles = row_tiles * block_tiles;
   std::atomic<std::int64_t> next{0};
 
@@ -184,8 +194,8 @@ void linear_host(device& dev, const linear_args& args) {
       const std::int64_t first_row = i % row_tiles * tile_rows;
       host::tile t;
       t.weights = &w;
-      t.first_block = w.blocks * blocks_at / block_tiles;
-      t.end_block = w.blocks * (blocks_at + 1) / block_tiles;
+      t.first_block = steps * blocks_at / block_tiles * step;
+      t.end_block = std::min(steps * (blocks_at + 1) / block_tiles * step, w.blocks);
       t.m = std::min(tile_rows, m - first_row);
       t.out = args.out.as<float>() + first_row * args.out.row_stride;
       t.out_stride = args.out.row_stride;

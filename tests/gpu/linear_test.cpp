@@ -122,8 +122,11 @@ TEST_CASE("the largest codes and activations do not saturate") {
         std::fill(w.group_offsets.begin(), w.group_offsets.end(), 0.0F);
         auto packed = pack(*dev, w.source(), "w").value();
         for (compute_type compute : {compute_type::int8, compute_type::int8x2})
-          for (float v : run_linear(*dev, packed, std::vector<float>(64, sign), 1, compute))
-            CHECK(v == Approx(sign * 64.0F * top));
+          for (std::int64_t m : {1, 20}) {
+            const std::vector<float> x(static_cast<std::size_t>(m * 64), sign);
+            for (float v : run_linear(*dev, packed, x, m, compute))
+              CHECK(v == Approx(sign * 64.0F * top));
+          }
       }
   }
 }
@@ -157,6 +160,34 @@ TEST_CASE("a row's bits are the same alone, in any batch and on any number of th
           }
       }
     }
+  }
+}
+
+TEST_CASE("many rows of long columns give the bits of each row alone") {
+  for (const std::string& isa : all_isas()) {
+    auto dev = open(isa, 2);
+    for (weight_kind kind : grouped_kinds)
+      for (std::int32_t group : {16, 32})
+        for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored}) {
+          const matrix w = random_matrix(kind, 40, 1184, group, form, 11);
+          const auto packed = pack(*dev, w.source(), "w").value();
+          const auto x = spiky_floats(135 * w.cols, 12);
+          for (compute_type compute : {compute_type::int8, compute_type::int8x2}) {
+            std::vector<float> alone;
+            for (std::int64_t r = 0; r < 135; ++r) {
+              const auto row = run_linear(
+                  *dev, packed, {x.begin() + r * w.cols, x.begin() + (r + 1) * w.cols}, 1, compute);
+              alone.insert(alone.end(), row.begin(), row.end());
+            }
+            for (std::int64_t m : {17, 23, 135}) {
+              INFO(isa << " " << name_of(kind) << " " << name_of(compute) << " group " << group
+                       << " m " << m);
+              const auto batch =
+                  run_linear(*dev, packed, {x.begin(), x.begin() + m * w.cols}, m, compute);
+              REQUIRE(std::memcmp(batch.data(), alone.data(), batch.size() * 4) == 0);
+            }
+          }
+        }
   }
 }
 
