@@ -19,13 +19,10 @@ inline void load_tile_scales(const attention_work& w, int base, int begin, int e
   load_scales(w, w.value_scales, base, begin, end, s.value_scales);
 }
 
-/// Turns a row's scores of this tile into softmax weights relative to its new maximum.
-/// `distance` is the tile's first position minus the query's.
-template <class Products>
-inline void softmax_row(row_state& s, Products& products, int row, int n, int width, float slope,
-                        float distance) {
+/// Scales, slopes and masks a row's scores of this tile; `distance` is the tile's first position
+/// minus the query's.
+inline void mask_row(row_state& s, int row, int n, float slope, float distance) {
   const int begin = s.begin[row], end = s.end[row];
-  if (begin >= end) return products.no_weights(row);
   float* x = s.scores + row * tile_len;
   if (s.scaled) {
     for (int j = 0; j < n; j += lanes)
@@ -39,12 +36,11 @@ inline void softmax_row(row_state& s, Products& products, int row, int n, int wi
     x[j] = minus_infinity;
   for (int j = end; j < n; ++j)
     x[j] = minus_infinity;
-  vf top = load(x);
-  for (int j = lanes; j < n; j += lanes)
-    top = max_of(load(x + j), top);
-  float max = largest(top);
-  max = max > s.max[row] ? max : s.max[row];
-  if (max != s.max[row] && s.sum[row] > 0) {
+}
+
+/// A row's maximum rises: what was summed before is relative to the old one.
+inline void raise_max(row_state& s, int row, int width, float max) {
+  if (s.sum[row] > 0) {
     const vf shrink = exp_of(splat(s.max[row] - max));
     float* acc = s.acc + row * width;
     for (int d = 0; d < width; d += lanes)
@@ -52,13 +48,61 @@ inline void softmax_row(row_state& s, Products& products, int row, int n, int wi
     s.sum[row] *= shrink[0];
   }
   s.max[row] = max;
-  vf sum = {};
-  for (int j = 0; j < n; j += lanes) {
-    const vf weight = exp_of(load(x + j) - max);
-    products.set_weights(row, j, s.scaled ? weight * load(s.value_scales + j) : weight);
-    sum += weight;
+}
+
+/// Turns the masked scores of R rows into softmax weights relative to their new maxima. Several at
+/// once, since a row alone waits for its own maximum, exponentials and sum one after another.
+template <int R, class Products>
+inline void softmax_rows(row_state& s, Products& products, int row, int n, int width) {
+  const float* x = s.scores + row * tile_len;
+  vf top[R];
+  for (int r = 0; r < R; ++r)
+    top[r] = load(x + r * tile_len);
+  for (int j = lanes; j < n; j += lanes)
+    for (int r = 0; r < R; ++r)
+      top[r] = max_of(load(x + r * tile_len + j), top[r]);
+  float max[R];
+  for (int r = 0; r < R; ++r)
+    max[r] = largest(top[r]);
+  for (int r = 0; r < R; ++r)
+    if (max[r] > s.max[row + r]) raise_max(s, row + r, width, max[r]);
+  vf sum[R];
+  for (int r = 0; r < R; ++r)
+    sum[r] = vf{};
+  for (int j = 0; j < n; j += lanes)
+    for (int r = 0; r < R; ++r) {
+      const vf weight = exp_of(load(x + r * tile_len + j) - s.max[row + r]);
+      products.set_weights(row + r, j, s.scaled ? weight * load(s.value_scales + j) : weight);
+      sum[r] += weight;
+    }
+  for (int r = 0; r < R; ++r)
+    s.sum[row + r] += sum_of(sum[r]);
+}
+
+/// The softmax of all rows of this tile.
+template <class Products>
+inline void softmax_tile(const attention_work& w, int base, int n, int width, row_state& s,
+                         Products& products) {
+  constexpr int together = 4;
+  const int rows = w.n_queries * w.n_heads;
+  int first = 0; // of the rows that wait for others
+  for (int row = 0; row < rows; ++row) {
+    if (s.begin[row] >= s.end[row]) {
+      products.no_weights(row);
+      for (; first < row; ++first)
+        softmax_rows<1>(s, products, first, n, width);
+      ++first;
+      continue;
+    }
+    const int t = row / w.n_heads;
+    const float slope = w.slopes == nullptr ? 0 : w.slopes[row - t * w.n_heads];
+    mask_row(s, row, n, slope, static_cast<float>(base - w.positions[t]));
+    if (row + 1 - first < together) continue;
+    softmax_rows<together>(s, products, first, n, width);
+    first = row + 1;
   }
-  s.sum[row] += sum_of(sum);
+  for (; first < rows; ++first)
+    softmax_rows<1>(s, products, first, n, width);
 }
 
 /// The tile at `base`; the next one is asked for if it begins before `stop`.
@@ -86,11 +130,7 @@ inline void run_tile(const attention_work& w, int base, int stop, int width, row
   if (ahead > 0) s.ahead.start<Element>(w, base + tile_len, ahead < tile_len ? ahead : tile_len);
   load_tile_scales<Element>(w, base, begin, end, s);
   products.template score_tile<Element>(w, base, begin, end, n);
-  for (int row = 0; row < rows; ++row) {
-    const int t = row / w.n_heads;
-    const float slope = w.slopes == nullptr ? 0 : w.slopes[row - t * w.n_heads];
-    softmax_row(s, products, row, n, width, slope, static_cast<float>(base - w.positions[t]));
-  }
+  softmax_tile(w, base, n, width, s, products);
   products.template value_tile<Element>(w, base, begin, end, width);
   s.ahead.finish();
 }
