@@ -33,6 +33,10 @@ inline compute_type effective_compute(const packed_view& w, compute_type asked) 
 /// Micro-kernels of gpu/host/, tiles shared out among the device's threads.
 void linear_host(device& dev, const linear_args& args);
 
+/// The same with silu_mul() in the tiles' write-out; false, and nothing done, where the tiles of
+/// this many rows cannot.
+bool linear_silu_mul_host(device& dev, const linear_args& args, tensor_ref out);
+
 /// One kernel for any execution space, one output element per work item. Bits differ from
 /// linear_host's (other instructions), but are as independent of batch and threads.
 void linear_generic(device& dev, const linear_args& args);

@@ -15,7 +15,8 @@ namespace {
 constexpr int panel_rows = 6;
 constexpr int panel_least_rows = 4; ///< of two groups or more, evenly cut
 constexpr int panel_blocks = 2;
-static_assert(panel_blocks == int8_panel_blocks);
+static_assert(panel_rows == int8_panel_rows && panel_blocks == int8_panel_blocks);
+static_assert(int8_panel_max_rows % panel_rows == 0);
 
 /// 1.5 * 2^23: as a float's bits, adding a small integer to them adds it to the float.
 constexpr std::int32_t float_bias_bits = 0x4b400000;
@@ -47,12 +48,12 @@ struct alignas(64) int8_panel {
 };
 static_assert(sizeof(int8_panel) == int8_panel_bytes);
 
-/// What a group of rows is multiplied with: segments [first, first + count) of the panel's two
-/// blocks, of which `blocks` exist.
+/// What a group of rows is multiplied with: segments [first, first + count) of two blocks, the
+/// second `apart` after the first; `blocks` is 1 where there is no second.
 struct panel_stretch {
   std::int64_t first, count;
   bool begins, ends; ///< the sums; between stretches they stay in the panel
-  std::int64_t block;
+  std::int64_t block, apart;
   int blocks;
 };
 
@@ -170,6 +171,12 @@ template <class S, int Segment, conversion How, int Digits, int R>
     ++row_terms;
   }
 
+  if (at.ends && t.gate_blocks > 0) {
+    float* out = t.out + row * t.out_stride + at.block * detail::lanes;
+    for (int r = 0; r < R; ++r, out += t.out_stride)
+      S::store(out, S::silu_mul(sum[r][0], sum[r][1]));
+    return;
+  }
   // The plain case in registers: finish() of each sum made small groups a tenth slower.
   const std::int64_t column = at.block * detail::lanes;
   const bool whole = column + B * detail::lanes <= t.weights->rows && t.bias == nullptr;
@@ -193,25 +200,34 @@ template <class S, int Segment, conversion How, int Digits, int R>
       finish<S>(t, at.block + b, row + r, S::load(panel.sums[row + r][b]));
 }
 
-/// All rows of the tile times `blocks` blocks: two or, at the tile's end, one. Rows go in groups of
-/// at most panel_rows, as even as can be. While they pass, the next stretch is asked for: filling a
-/// panel would wait for memory.
+/// Of the tile's own blocks, those that one panel takes.
+inline std::int64_t panel_step(const tile& t) {
+  return t.gate_blocks > 0 ? 1 : panel_blocks;
+}
+
+/// All rows of the tile times two blocks, or the tile's last one. Rows go in groups of at most
+/// panel_rows, as even as can be. While they pass, the next stretch is asked for: filling a panel
+/// would wait for memory.
 template <class S, bool U8, int Segment, conversion How, int Digits>
-void panel_pair(const tile& t, const quantised_rows& x, std::int64_t block, int blocks) {
+void panel_pair(const tile& t, const quantised_rows& x, std::int64_t block) {
   constexpr std::int64_t most = int8_panel_columns / Segment;
   constexpr std::int64_t segment_bytes = U8 ? Segment * 16 : Segment * 8;
   const packed_view& w = *t.weights;
+  const bool gated = t.gate_blocks > 0;
+  const std::int64_t apart = gated ? t.gate_blocks : 1;
+  const int blocks = gated || block + 1 < t.end_block ? panel_blocks : 1;
   auto& panel = *static_cast<int8_panel*>(t.panel);
   const std::int64_t stretches = (x.segments + most - 1) / most;
   const std::int64_t groups = (t.m + panel_rows - 1) / panel_rows;
   const std::int64_t least = t.m / groups, larger = t.m % groups;
   for (std::int64_t i = 0; i < stretches; ++i) {
-    panel_stretch at{x.segments * i / stretches, 0, i == 0, i + 1 == stretches, block, blocks};
+    panel_stretch at{
+        x.segments * i / stretches, 0, i == 0, i + 1 == stretches, block, apart, blocks};
     at.count = x.segments * (i + 1) / stretches - at.first;
     for (int b = 0; b < panel_blocks; ++b)
-      fill_panel<S, U8, Segment>(w, block + (b < blocks ? b : 0), b, at, panel);
+      fill_panel<S, U8, Segment>(w, block + (b < blocks ? b * apart : 0), b, at, panel);
     const std::int64_t next_first = at.ends ? 0 : at.first + at.count;
-    const std::int64_t next_block = at.ends ? block + panel_blocks : block;
+    const std::int64_t next_block = at.ends ? block + panel_step(t) : block;
     const unsigned char* next = w.codes + next_block * w.codes_stride + next_first * segment_bytes;
     const unsigned char* next_terms =
         w.scales + next_block * w.scales_stride + next_first * Segment / w.group * w.terms_stride;
@@ -219,9 +235,9 @@ void panel_pair(const tile& t, const quantised_rows& x, std::int64_t block, int 
     constexpr std::int64_t pieces = segment_bytes / (Segment * 8);
     const auto ahead = [&](std::int64_t g) {
       if (g < pieces * panel_blocks)
-        return next + g / pieces * w.codes_stride + g % pieces * at.count * Segment * 8;
+        return next + g / pieces * apart * w.codes_stride + g % pieces * at.count * Segment * 8;
       g -= pieces * panel_blocks;
-      return g < panel_blocks ? next_terms + g * w.scales_stride : panel.codes[0][0];
+      return g < panel_blocks ? next_terms + g * apart * w.scales_stride : panel.codes[0][0];
     };
     std::int64_t row = 0;
     for (std::int64_t g = 0; g < groups; ++g)
@@ -233,13 +249,12 @@ void panel_pair(const tile& t, const quantised_rows& x, std::int64_t block, int 
   }
 }
 
-/// The whole tile, of at least int8_panel_least rows.
+/// The whole tile, of 8 rows or more.
 template <class S, bool U8, int Segment, bool Stored, int Digits>
 void panel_tiles(const tile& t, const quantised_rows& x) {
   const auto with = [&](auto how) {
-    for (std::int64_t b = t.first_block; b < t.end_block; b += panel_blocks)
-      panel_pair<S, U8, Segment, decltype(how)::value, Digits>(t, x, b,
-                                                               t.end_block - b < 2 ? 1 : 2);
+    for (std::int64_t b = t.first_block; b < t.end_block; b += panel_step(t))
+      panel_pair<S, U8, Segment, decltype(how)::value, Digits>(t, x, b);
   };
   if constexpr (!Stored)
     with(conversion_of<conversion::factored>{});

@@ -11,8 +11,7 @@ namespace {
 template <class S, bool U8, int Segment, bool Stored, int Digits>
 void tile_int8_of(const tile& t, const quantised_rows& x) {
   if constexpr (S::int8_panels && Segment >= 16)
-    if (t.panel != nullptr && t.m > int8_direct_rows)
-      return panel_tiles<S, U8, Segment, Stored, Digits>(t, x);
+    if (t.panel != nullptr) return panel_tiles<S, U8, Segment, Stored, Digits>(t, x);
   constexpr int rows = Segment == 8 ? 2 : S::int8_rows;
   row_panels<rows>(t.m, [&](auto r, std::int64_t row) {
     for (std::int64_t b = t.first_block; b < t.end_block; ++b)

@@ -44,6 +44,9 @@ struct tile {
   std::int64_t out_stride = 0;
   const float* bias = nullptr; // (rows) or null
   bool accumulate = false;
+  /// With a panel of int8, where kernels.gates: blocks from a gate's to the one it multiplies, and
+  /// out is silu_mul() of the two. The tile's blocks are gates'. 0: none.
+  std::int64_t gate_blocks = 0;
   /// Many rows: room to unpack weights once for all of them, 64-byte aligned, or null. Floats:
   /// padded_cols * 64 bytes, a block; int8: int8_panel_bytes.
   void* panel = nullptr;
@@ -59,15 +62,18 @@ struct kernels {
   void (*tile_f32)(const tile& t, const float* x, std::int64_t x_stride);
   /// Multiply-adds in registers: see peak_tiles.hpp.
   std::int64_t (*spin)(compute_type type, std::int64_t rounds, float* sink);
+  bool gates; ///< tile_int8 takes gate_blocks
 };
 
-/// Rows up to which unpacking a panel of floats does not pay; for int8.
+/// Rows up to which unpacking a panel of floats does not pay; for int8, whose panels take no tile
+/// of less than 8 rows.
 inline constexpr std::int64_t direct_rows = 4;
 inline constexpr std::int64_t int8_direct_rows = 16;
 
 /// An int8 panel: that many columns of two blocks with their terms, and that many rows' sums.
 inline constexpr std::int64_t int8_panel_columns = 576;
 inline constexpr std::int64_t int8_panel_blocks = 2;
+inline constexpr std::int64_t int8_panel_rows = 6; ///< multiplied at a time
 inline constexpr std::int64_t int8_panel_max_rows = 132;
 inline constexpr std::int64_t int8_panel_bytes =
     int8_panel_columns / 4 * int8_panel_blocks * 64 +

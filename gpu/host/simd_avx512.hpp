@@ -68,6 +68,23 @@ struct simd_avx512 : byte_sums {
   }
 #ifdef __AVX512VNNI__
   static constexpr bool int8_panels = true;
+  /// gate / (1 + exp(-gate)) * up, with the bits of gpu::silu_mul: fast_exp() of kernel_math.hpp.
+  static f32 silu_mul(f32 gate, f32 up) {
+    const auto at = [](float c) { return _mm512_set1_ps(c); };
+    f32 x = _mm512_max_ps(at(-87.3F), _mm512_sub_ps(zero(), gate));
+    x = _mm512_min_ps(at(88.3F), x);
+    const f32 n = _mm512_sub_ps(fma(x, at(1.44269504F), at(12582912.0F)), at(12582912.0F));
+    const f32 r = fma(n, at(2.12194440e-4F), fma(n, at(-0.693359375F), x));
+    f32 p = fma(at(1.9875691500e-4F), r, at(1.3981999507e-3F));
+    p = fma(p, r, at(8.3334519073e-3F));
+    p = fma(p, r, at(4.1665795894e-2F));
+    p = fma(p, r, at(1.6666665459e-1F));
+    p = fma(p, r, at(5.0000001201e-1F));
+    p = add(fma(p, mul(r, r), r), at(1.0F));
+    const i32 exponent =
+        _mm512_slli_epi32(_mm512_add_epi32(_mm512_cvttps_epi32(n), _mm512_set1_epi32(127)), 23);
+    return mul(_mm512_div_ps(gate, add(at(1.0F), mul(p, as_f32(exponent)))), up);
+  }
   static i32 dot_quad(i32 sum, codes c, i32 x) {
     return _mm512_dpbusd_epi32(sum, c, x);
   }

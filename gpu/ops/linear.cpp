@@ -3,6 +3,7 @@
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/launch.hpp"
 #include "gpu/detail/linear_impl.hpp"
+#include "gpu/ops/elementwise.hpp"
 
 namespace twill::gpu {
 
@@ -53,7 +54,9 @@ std::int64_t packed_matrix::bytes() const {
                                    impl_->order.device.bytes());
 }
 
-void linear(device& dev, const linear_args& args) {
+namespace {
+
+void check_linear(const linear_args& args) {
   TWILL_ASSERT(args.weights != nullptr && args.weights->readable(), "linear: no weights");
   const detail::packed_view& w = args.weights->get().view;
   TWILL_ASSERT(args.x.type == dtype::f32 && args.out.type == dtype::f32,
@@ -62,11 +65,31 @@ void linear(device& dev, const linear_args& args) {
   TWILL_ASSERT(args.out.rank == 2 && args.out.shape[1] == w.rows &&
                    args.out.shape[0] == args.x.shape[0],
                "linear: out must be (m, rows)");
+}
+
+} // namespace
+
+void linear(device& dev, const linear_args& args) {
+  check_linear(args);
   if (args.x.rows() == 0) return;
   if constexpr (detail::on_host)
     detail::linear_host(dev, args);
   else
     detail::linear_generic(dev, args);
+}
+
+void linear_silu_mul(device& dev, const linear_args& args, tensor_ref out) {
+  check_linear(args);
+  TWILL_ASSERT(args.bias == nullptr && !args.accumulate,
+               "linear_silu_mul: neither bias nor accumulate");
+  TWILL_ASSERT(out.type == dtype::f32 && out.rank == 2 && out.shape[0] == args.x.shape[0] &&
+                   2 * out.shape[1] == args.out.shape[1],
+               "linear_silu_mul: out must be (m, rows / 2) f32");
+  if (args.x.rows() == 0) return;
+  if constexpr (detail::on_host)
+    if (detail::linear_silu_mul_host(dev, args, out)) return;
+  linear(dev, args);
+  silu_mul(dev, args.out, out);
 }
 
 void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids, tensor_ref out,

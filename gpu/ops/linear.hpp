@@ -139,6 +139,11 @@ struct linear_args {
 
 void linear(device& dev, const linear_args& args);
 
+/// silu_mul() of linear(), for weights whose first half of rows is the gate and whose second half
+/// is multiplied by it: the bits of the two ops. args.out is room for the product of both halves,
+/// which is left with any values; no bias, no accumulate.
+void linear_silu_mul(device& dev, const linear_args& args, tensor_ref out); // (m, rows / 2)
+
 /// Rows of the matrix as f32: out[i] = W[ids[i]] (an embedding that shares the head's memory), or
 /// out[i] += W[ids[i]] (learned positions). An id outside the table counts as a row of zeros. The
 /// table must have no column order.

@@ -139,9 +139,8 @@ std::array<host::team::range, 2> ranges_of(const packed_matrix::impl& w) {
           host::team::range{w.view.scales, w.scales.bytes}};
 }
 
-} // namespace
-
-void linear_host(device& dev, const linear_args& args) {
+/// `out`: args.out, or of half as many columns, the silu_mul() of it.
+void run_linear(device& dev, const linear_args& args, const tensor_ref& out, bool gated) {
   const packed_view& w = args.weights->get().view;
   const host::kernels& k = host::kernels_for(dev.isa());
   const compute_type compute = effective_compute(w, args.compute);
@@ -170,14 +169,21 @@ void linear_host(device& dev, const linear_args& args) {
   // Tiles of rows x blocks, taken as threads fall idle. Few rows: long stretches of weights, which
   // stream best. Many rows: weights that stay in a core's cache while the rows pass.
   const std::int64_t row_tiles = (m + tile_rows - 1) / tile_rows;
+  const auto first_of = [&](std::int64_t row_tile) { // evenly, but in whole groups of rows
+    const std::int64_t even = m * row_tile / row_tiles;
+    return std::min(m, (even + host::int8_panel_rows - 1) / host::int8_panel_rows *
+                           host::int8_panel_rows);
+  };
   const std::int64_t weight_bytes = w.blocks * (w.codes_stride + w.scales_stride);
   // As many tiles for each thread, or some would idle through the last ones: 16 make the default
   // model's layers 2 to 10 % faster than 4 with 32 and 128 rows (`twill-bench kernels`).
   const std::int64_t rounds = std::max<std::int64_t>(
       (weight_bytes + tile_bytes * parts - 1) / (tile_bytes * parts), m > few_rows ? 16 : 1);
   // Blocks that a panel holds stay together.
-  const std::int64_t step = panel_bytes > 0 && is_int8(compute) ? host::int8_panel_blocks : 1;
-  const std::int64_t steps = (w.blocks + step - 1) / step;
+  const bool pairs = panel_bytes > 0 && is_int8(compute) && !gated;
+  const std::int64_t step = pairs ? host::int8_panel_blocks : 1;
+  const std::int64_t blocks = gated ? w.blocks / 2 : w.blocks;
+  const std::int64_t steps = (blocks + step - 1) / step;
   const std::int64_t block_tiles = std::min(rounds * parts, steps);
   const std::int64_t tiles = row_tiles * block_tiles;
   std::atomic<std::int64_t> next{0};
@@ -191,20 +197,37 @@ void linear_host(device& dev, const linear_args& args) {
       if (!filled) rows.fill(k, mine, m, args.x, 0, m, fill_space + part * fill_bytes);
       filled = true;
       const std::int64_t blocks_at = i / row_tiles;
-      const std::int64_t first_row = i % row_tiles * tile_rows;
+      const std::int64_t first_row = first_of(i % row_tiles);
       host::tile t;
       t.weights = &w;
       t.first_block = steps * blocks_at / block_tiles * step;
-      t.end_block = std::min(steps * (blocks_at + 1) / block_tiles * step, w.blocks);
-      t.m = std::min(tile_rows, m - first_row);
-      t.out = args.out.as<float>() + first_row * args.out.row_stride;
-      t.out_stride = args.out.row_stride;
+      t.end_block = std::min(steps * (blocks_at + 1) / block_tiles * step, blocks);
+      t.m = first_of(i % row_tiles + 1) - first_row;
+      t.out = out.as<float>() + first_row * out.row_stride;
+      t.out_stride = out.row_stride;
+      t.gate_blocks = gated ? blocks : 0;
       t.bias = args.bias;
       t.accumulate = args.accumulate;
       t.panel = panel_bytes > 0 ? panels + part * panel_bytes : nullptr;
       rows.run(k, t, mine, m, args.x, first_row);
     }
   });
+}
+
+} // namespace
+
+void linear_host(device& dev, const linear_args& args) {
+  run_linear(dev, args, args.out, false);
+}
+
+bool linear_silu_mul_host(device& dev, const linear_args& args, tensor_ref out) {
+  const packed_view& w = args.weights->get().view;
+  const bool whole_blocks = w.rows % (2 * lanes) == 0;
+  if (!host::kernels_for(dev.isa()).gates || !whole_blocks || w.segment < 16 ||
+      !is_int8(effective_compute(w, args.compute)) || args.x.rows() <= host::int8_direct_rows)
+    return false;
+  run_linear(dev, args, out, true);
+  return true;
 }
 
 } // namespace twill::gpu::detail

@@ -104,8 +104,7 @@ void decoder::impl::finish_layer(std::size_t index, gpu::tensor_ref attended,
   const gpu::tensor_ref activated = matrix(work.activated, m, spec.mlp_size);
   if (spec.gated_mlp) {
     const gpu::tensor_ref gate_up = matrix(work.gate_up, m, 2 * std::int64_t{spec.mlp_size});
-    layer.up.apply(*dev, x, gate_up, false, &layer.down.first_weights());
-    gpu::silu_mul(*dev, gate_up, activated);
+    layer.up.apply_gated(*dev, x, gate_up, activated, &layer.down.first_weights());
   } else {
     layer.up.apply(*dev, x, activated, false, &layer.down.first_weights());
     gpu::activate(*dev, activated, spec.activation);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "gpu/ops/elementwise.hpp"
 #include "models/detail/gpu_error.hpp"
 #include "models/detail/tensor_roles.hpp"
 #include "models/spec.hpp"
@@ -145,20 +146,35 @@ std::int64_t projection::weight_bytes() const {
   return total;
 }
 
+gpu::linear_args projection::args_of(const part& p, gpu::tensor_ref x, gpu::tensor_ref out,
+                                     const gpu::packed_matrix* next) const {
+  gpu::linear_args args;
+  args.x = x;
+  args.weights = &p.weights;
+  args.bias = static_cast<const float*>(p.bias.data());
+  args.out = gpu::view_2d(out.as<float>() + p.first_column, gpu::dtype::f32, out.rows(),
+                          p.weights.rows(), out.row_stride);
+  args.compute = p.compute;
+  args.next = &p == &parts_.back() ? next : &(&p + 1)->weights;
+  return args;
+}
+
 void projection::apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out, bool accumulate,
                        const gpu::packed_matrix* next) const {
   for (const part& p : parts_) {
-    gpu::linear_args args;
-    args.x = x;
-    args.weights = &p.weights;
-    args.bias = static_cast<const float*>(p.bias.data());
-    args.out = gpu::view_2d(out.as<float>() + p.first_column, gpu::dtype::f32, out.rows(),
-                            p.weights.rows(), out.row_stride);
+    gpu::linear_args args = args_of(p, x, out, next);
     args.accumulate = accumulate;
-    args.compute = p.compute;
-    args.next = &p == &parts_.back() ? next : &(&p + 1)->weights;
     gpu::linear(dev, args);
   }
+}
+
+void projection::apply_gated(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref gate_up,
+                             gpu::tensor_ref out, const gpu::packed_matrix* next) const {
+  const part& first = parts_.front();
+  if (parts_.size() == 1 && first.bias.data() == nullptr)
+    return gpu::linear_silu_mul(dev, args_of(first, x, gate_up, next), out);
+  apply(dev, x, gate_up, false, next);
+  gpu::silu_mul(dev, gate_up, out);
 }
 
 } // namespace twill::models

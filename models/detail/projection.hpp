@@ -55,6 +55,10 @@ public:
   void apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out, bool accumulate,
              const gpu::packed_matrix* next = nullptr) const;
 
+  /// out = silu_mul() of the same, for a gate above what it multiplies. `gate_up`: room for both.
+  void apply_gated(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref gate_up,
+                   gpu::tensor_ref out, const gpu::packed_matrix* next) const;
+
   /// The matrices themselves; they stay where they are for as long as this does.
   std::vector<gpu::packed_matrix*> matrices();
 
@@ -70,6 +74,9 @@ private:
   static result<part> load_part(gpu::device& dev, const checkpoint& weights,
                                 gpu::weight_source source, const std::vector<matrix_role>& roles,
                                 gpu::compute_type compute, packing where);
+
+  gpu::linear_args args_of(const part& p, gpu::tensor_ref x, gpu::tensor_ref out,
+                           const gpu::packed_matrix* next) const;
 
   std::vector<part> parts_;
 };

@@ -5,6 +5,7 @@
 
 #include "gpu/detail/linear_impl.hpp"
 #include "gpu/host/isa.hpp"
+#include "gpu/ops/elementwise.hpp"
 #include "tests/gpu/linear_fixture.hpp"
 
 using namespace twill::gpu;
@@ -187,6 +188,41 @@ TEST_CASE("many rows of long columns give the bits of each row alone") {
               REQUIRE(std::memcmp(batch.data(), alone.data(), batch.size() * 4) == 0);
             }
           }
+        }
+  }
+}
+
+TEST_CASE("linear_silu_mul gives the bits of its two ops") {
+  for (const std::string& isa : all_isas()) {
+    auto dev = open(isa, 2);
+    for (weight_kind kind : {weight_kind::f16, weight_kind::grouped_u4, weight_kind::grouped_u8})
+      for (std::int64_t rows : {32, 70, 224})
+        for (std::int32_t group : {8, 32}) {
+          const bool grouped = kind >= weight_kind::grouped_u4;
+          const matrix w = random_matrix(kind, rows, 640, grouped ? group : 0,
+                                         grouped ? offsets::zero_points : offsets::stored_f16, 13);
+          const auto packed = pack(*dev, w.source(), "w").value();
+          for (compute_type compute : computes)
+            for (std::int64_t m : {1, 16, 17, 140}) {
+              const auto x = spiky_floats(m * w.cols, 14);
+              const buffer from = to_device(*dev, x);
+              const buffer both = dev->allocate(std::size_t(m * rows) * 4, "both").value();
+              const buffer apart = dev->allocate(std::size_t(m * rows) * 2, "apart").value();
+              const buffer at_once = dev->allocate(std::size_t(m * rows) * 2, "out").value();
+              linear_args args;
+              args.x = view_2d(from.data(), dtype::f32, m, w.cols);
+              args.out = view_2d(both.data(), dtype::f32, m, rows);
+              args.weights = &packed;
+              args.compute = compute;
+              linear(*dev, args);
+              silu_mul(*dev, args.out, view_2d(apart.data(), dtype::f32, m, rows / 2));
+              linear_silu_mul(*dev, args, view_2d(at_once.data(), dtype::f32, m, rows / 2));
+              INFO(isa << " " << name_of(kind) << " " << name_of(compute) << " rows " << rows
+                       << " group " << group << " m " << m);
+              const auto want = to_host(*dev, apart, m * rows / 2);
+              const auto got = to_host(*dev, at_once, m * rows / 2);
+              REQUIRE(std::memcmp(got.data(), want.data(), want.size() * 4) == 0);
+            }
         }
   }
 }
