@@ -26,12 +26,14 @@ inline std::int64_t spin_rounds(std::int64_t rounds, float* sink, const Step& st
 template <class S>
 std::int64_t spin(compute_type type, std::int64_t rounds, float* sink) {
   constexpr int steps = 16;
-  alignas(64) std::int8_t bytes[S::int8_rows * 64] = {};
+  // More sums than the tiles keep, where they fit: with 8 a core waits for its own products.
+  constexpr int int8_rows = S::int8_panels ? 12 : S::int8_rows;
+  alignas(64) std::int8_t bytes[int8_rows * 64] = {};
   alignas(64) std::uint16_t halves[64] = {};
   bytes[0] = static_cast<std::int8_t>(rounds);
   halves[0] = static_cast<std::uint16_t>(rounds);
   if (type == compute_type::int8) {
-    constexpr int rows = S::int8_rows;
+    constexpr int rows = int8_rows;
     typename S::codes codes[8];
     for (auto& c : codes)
       c = S::low4(S::load_codes(reinterpret_cast<const unsigned char*>(bytes)));

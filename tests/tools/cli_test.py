@@ -109,6 +109,13 @@ class BenchKernels(unittest.TestCase):
         self.assertRegex(done.stdout, r"limits: read [\d.]+ GB/s; multiply-adds f32 \d+, bf16 \d+, int8 \d+")
         self.assertRegex(done.stdout, r"\nlayer_norm +16 x 64 +[\d.]+ +[\d.]+ +[\d.]+ % +[\d.]+ +[\d.]+ %\n")
 
+    def test_every_form_of_weights_runs_at_every_shape_it_fits(self):
+        done = run("twill-bench", "kernels", "--small", "--seconds", "0.001", "--rows", "1", "--only", "linear")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"\nlinear u4/128 zeros int8 +1 x 256 -> 96 ")
+        self.assertRegex(done.stdout, r"\nlinear u4/32 halves int8 +1 x 576 -> 96 ")
+        self.assertNotIn("u4/128 zeros int8      1 x 576", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -47,7 +47,7 @@ struct layer_shape {
 /// Of 7B and 13B models, then of the default model.
 constexpr layer_shape shapes[] = {{4096, 4096}, {4096, 28672}, {14336, 4096}, {5120, 27392},
                                   {576, 960},   {576, 3072},   {1536, 576}};
-constexpr layer_shape small_shapes[] = {{256, 96}};
+constexpr layer_shape small_shapes[] = {{256, 96}, {576, 96}};
 
 /// Enough copies of a matrix that no cache keeps one until its next turn.
 constexpr std::int64_t bytes_in_turn = std::int64_t{192} << 20;
@@ -87,6 +87,7 @@ void for_each_linear_case(gpu::device& dev, const kernel_selection& selection,
     std::vector<layer_shape> list(std::begin(shapes), std::end(shapes));
     if (selection.small) list.assign(std::begin(small_shapes), std::end(small_shapes));
     for (const layer_shape& s : list) {
+      if (form.group != 0 && s.cols % form.group != 0) continue;
       std::vector<gpu::packed_matrix> copies;
       device_floats x, out;
       std::size_t turn = 0;
