@@ -125,7 +125,6 @@ inline void run_tile(const attention_work& w, int base, int stop, int width, row
   }
   if (begin >= end) return;
   const int n = round_up(end, 16);
-  const int rows = w.n_queries * w.n_heads;
   const int ahead = stop - base - tile_len;
   if (ahead > 0) s.ahead.start<Element>(w, base + tile_len, ahead < tile_len ? ahead : tile_len);
   load_tile_scales<Element>(w, base, begin, end, s);
