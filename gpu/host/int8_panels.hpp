@@ -177,7 +177,7 @@ template <class S, int Segment, conversion How, int Digits, int R>
       S::store(out, S::silu_mul(sum[r][0], sum[r][1]));
     return;
   }
-  // The plain case in registers: finish() of each sum made small groups a tenth slower.
+  // The plain case in registers: finish(), sum by sum, took a tenth of 512 x 576 -> 3072.
   const std::int64_t column = at.block * detail::lanes;
   const bool whole = column + B * detail::lanes <= t.weights->rows && t.bias == nullptr;
   if (at.ends && whole) {
