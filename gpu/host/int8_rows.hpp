@@ -1,4 +1,5 @@
 // int8 micro-kernel for few rows, over a SIMD policy: codes are unpacked on their way from memory.
+// int8_panels.hpp unpacks with the same load_segment().
 #pragma once
 
 #include "gpu/host/tile_common.hpp"

@@ -194,14 +194,15 @@ TEST_CASE("linear_silu_mul gives the bits of its two ops") {
   for (const std::string& isa : all_isas()) {
     auto dev = open(isa, 2);
     for (weight_kind kind : {weight_kind::f16, weight_kind::grouped_u4, weight_kind::grouped_u8})
-      for (std::int64_t rows : {32, 70, 96})
+      for (std::int64_t rows : {32, 70})
         for (std::int32_t group : {8, 32}) {
           const bool grouped = kind >= weight_kind::grouped_u4;
-          const matrix w = random_matrix(kind, rows, 96, grouped ? group : 0,
+          if (!grouped && group != 32) continue; // dense weights have none
+          const matrix w = random_matrix(kind, rows, 608, grouped ? group : 0,
                                          grouped ? offsets::zero_points : offsets::stored_f16, 13);
           const auto packed = pack(*dev, w.source(), "w").value();
           for (compute_type compute : computes)
-            for (std::int64_t m : {1, 16, 17, 140}) {
+            for (std::int64_t m : {16, 17, 135}) {
               const auto x = spiky_floats(m * w.cols, 14);
               const buffer from = to_device(*dev, x);
               const buffer both = dev->allocate(std::size_t(m * rows) * 4, "both").value();
