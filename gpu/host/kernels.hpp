@@ -65,10 +65,10 @@ struct kernels {
   bool gates; ///< tile_int8 takes gate_blocks
 };
 
-/// Rows up to which unpacking a panel of floats does not pay; for int8, whose panels take no tile
-/// of less than 8 rows.
+/// Rows up to which unpacking a panel of floats does not pay.
 inline constexpr std::int64_t direct_rows = 4;
-inline constexpr std::int64_t int8_direct_rows = 16;
+/// The same for int8, 16 or more; up to the processor, and no matter for results.
+std::int64_t int8_direct_rows();
 
 /// An int8 panel: that many columns of two blocks with their terms, and that many rows' sums.
 inline constexpr std::int64_t int8_panel_columns = 576;

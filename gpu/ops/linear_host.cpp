@@ -127,7 +127,7 @@ private:
 
 /// Of a thread's panel; 0: none.
 std::int64_t panel_size(const packed_view& w, compute_type compute, std::int64_t m) {
-  if (is_int8(compute)) return m <= host::int8_direct_rows ? 0 : host::int8_panel_bytes;
+  if (is_int8(compute)) return m <= host::int8_direct_rows() ? 0 : host::int8_panel_bytes;
   if (m <= host::direct_rows) return 0;
   const weight_kind as_is = compute == compute_type::f32 ? weight_kind::f32 : weight_kind::bf16;
   return w.kind == as_is ? 0 : w.padded_cols * 64;
@@ -224,7 +224,7 @@ bool linear_silu_mul_host(device& dev, const linear_args& args, tensor_ref out) 
   const packed_view& w = args.weights->get().view;
   const bool whole_blocks = w.rows % (2 * lanes) == 0;
   if (!host::kernels_for(dev.isa()).gates || !whole_blocks || w.segment < 16 ||
-      !is_int8(effective_compute(w, args.compute)) || args.x.rows() <= host::int8_direct_rows)
+      !is_int8(effective_compute(w, args.compute)) || args.x.rows() <= host::int8_direct_rows())
     return false;
   run_linear(dev, args, out, true);
   return true;
