@@ -60,6 +60,7 @@ struct offload_options {
   std::string dir;                  ///< of the disk tier's file; empty: the temporary folder
   std::string reads = "direct";     ///< direct | cached: past the page cache or through it
   std::int32_t ring_layers = 3;     ///< layers in device memory or on their way
+  std::int32_t ring_squares = 8;    ///< KV images in device memory or on their way
   std::int32_t io_threads = 4;      ///< transfers under way at once
   std::int32_t verify_every = 4;    ///< reads from disk per comparison with a checksum
   std::int64_t host_memory_bytes = 0;       ///< cap of the host tier, bytes; 0: what is available

@@ -124,6 +124,7 @@ models::offload::kv_stream_options kv_options_of(const models::model_spec& spec,
                                                  const block_options& run) {
   models::offload::kv_stream_options kv;
   kv.kv = run.kv;
+  kv.buffers = options.offload.ring_squares;
   kv.four_bits = run.four_bit_kv;
   kv.attend_at_home = run.attend_at_home;
   kv.n_layers = spec.n_layers;

@@ -32,6 +32,7 @@ result<models::offload::offload_options> choose_offload(const config::options& o
   chosen.dir = o.dir;
   chosen.direct_reads = o.reads == "direct";
   chosen.ring_layers = o.ring_layers;
+  chosen.ring_squares = o.ring_squares;
   chosen.io_threads = o.io_threads;
   chosen.verify_every = o.verify_every;
   chosen.link_bytes_per_second = 1e9 * options.device.link_gbps;

@@ -78,6 +78,9 @@ const std::vector<key>& rows() {
       {"offload.ring_layers", TWILL_SLOT(offload.ring_layers), "layers", between(2, 1024),
        "device memory for streamed weights in use or on their way, in whole layers; where layers are "
        "away in part it holds more of them"},
+      {"offload.ring_squares", TWILL_SLOT(offload.ring_squares), "images", between(2, 1024),
+       "`twill offload`: device memory for streamed KV in use or on its way, each image one micro-batch's "
+       "of one layer"},
       {"offload.io_threads", TWILL_SLOT(offload.io_threads), "threads", between(1, 256),
        "transfers between tiers under way at once"},
       {"offload.verify_every", TWILL_SLOT(offload.verify_every), "reads", between(1, 200),

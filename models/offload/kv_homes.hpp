@@ -31,7 +31,7 @@ struct kv_stream_options {
   std::int32_t sequences = 1; ///< of a micro-batch; n_blocks is a multiple
   std::int32_t n_layers = 0;
   std::int32_t n_batches = 0; ///< micro-batches alive at once
-  std::int32_t buffers = 4;   ///< one in use, the others on their way
+  std::int32_t buffers = 2;   ///< one in use, the others on their way
   bool four_bits = false;     ///< images at home and on their way; needs gpu::has_kv4
   /// KV of the host tier is used where it is; only where device memory is the host's, and not
   /// with four_bits.

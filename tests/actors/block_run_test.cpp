@@ -108,8 +108,10 @@ TEST_CASE("every schedule, tier and split gives each prompt the tokens it has al
       homes.weights.host =
           static_cast<std::int32_t>(random() % static_cast<unsigned>(101 - homes.weights.device));
       homes.ring_layers = 2 + static_cast<std::int32_t>(random() % 3);
+      homes.ring_squares = 1 + static_cast<std::int32_t>(random() % 6);
       CAPTURE(name_of(run.mode), run.batch_size, run.n_batches, run.step_tokens,
-              homes.weights.device, homes.weights.host, run.kv.device, run.kv.host);
+              homes.weights.device, homes.weights.host, homes.ring_squares, run.kv.device,
+              run.kv.host);
       std::vector<id_list> wanted;
       for (const auto& p : prompts)
         wanted.push_back(alone(solo, p));
@@ -248,6 +250,7 @@ TEST_CASE("KV that comes back from the disk with a flipped bit ends the run in w
       run.four_bit_kv = four_bits;
       const auto faults = std::make_shared<test::store_faults>();
       models::offload::offload_options homes; // weights stay on the device
+      homes.ring_squares = 4;                 // of 8 images: the others are read again
       homes.open_store =
           [faults]() -> models::result<std::unique_ptr<models::offload::block_store>> {
         return std::unique_ptr<models::offload::block_store>(

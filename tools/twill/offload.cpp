@@ -112,6 +112,7 @@ private:
     if (run_.kv.device < 100)
       decoding_.kv_staged = models::offload::kv_stream::staged_layers(
           actors::kv_options_of(model_->spec, decoding_, prompts_, run_));
+    decoding_.offload.ring_squares = options_.offload.ring_squares;
     room_.weights = actors::packed_sizes_of(model_->spec, *weights_);
     room_.n_layers = model_->spec.n_layers;
     const auto rest =
@@ -120,7 +121,8 @@ private:
     room_.host_bytes = options_.offload.host_memory_bytes > 0 ? options_.offload.host_memory_bytes
                                                               : gpu::host::available_bytes();
     decoding_.offload = must(actors::choose_offload(options_, room_)).value();
-    if (flags_.overlap == "false") decoding_.offload.ring_layers = 1;
+    if (flags_.overlap == "false")
+      decoding_.offload.ring_layers = decoding_.offload.ring_squares = 1;
     memory_ = actors::memory_of(model_->spec, decoding_, prompts_, run_, room_);
   }
 

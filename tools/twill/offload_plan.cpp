@@ -11,7 +11,6 @@
 #include "gpu/ops/kv4.hpp"
 #include "models/compute.hpp"
 #include "models/offload/block_store.hpp"
-#include "models/offload/kv_stream.hpp"
 #include "tools/twill/must.hpp"
 #include "tools/twill/offload_timeline.hpp"
 
@@ -79,7 +78,7 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
   request.work.gen_len = flags.gen_len;
   request.block_tokens = options.kv.block_tokens;
   request.ring_layers = options.offload.ring_layers;
-  request.ring_squares = models::offload::kv_stream_options{}.buffers;
+  request.ring_squares = options.offload.ring_squares;
   request.outer_resident = false;
   request.host_attention = flags.cpu_cache_compute;
   request.hidden = actors::tier_split{};
