@@ -110,7 +110,8 @@ class Offload(unittest.TestCase):
     def test_a_plan_counts_packed_kv(self):
         def projected_on_disk(*flags):
             done = offload("--model", MODEL, "--plan-only", "--prompt-len", "64", "--gen-len", "4",
-                           "--gpu-batch-size", "512", "--percent", *"100 0 0 0 100 0".split(), *flags)
+                           "--gpu-batch-size", "512", "--num-gpu-batches", "16", "--search-order", "diagonal",
+                           "--percent", *"100 0 0 0 100 0".split(), *flags)
             self.assertEqual(done.returncode, 0, done.stderr)
             return float(re.search(r"projected memory: .*disk ([\d.]+) GB", done.stdout).group(1))
         self.assertLess(projected_on_disk("--compress-cache"), 0.6 * projected_on_disk())
