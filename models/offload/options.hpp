@@ -30,7 +30,7 @@ struct offload_options {
   std::int32_t ring_layers = 3;
   /// Of a block run: device memory for KV in use or on its way, in images of one micro-batch and
   /// layer. While the head and the tokens of a round are computed, nothing but these keeps the disk
-  /// busy.
+  /// busy. 1: nothing comes ahead.
   std::int32_t ring_squares = 8;
   std::int32_t io_threads = 4;      ///< transfers under way at once
   std::int32_t verify_every = 4;    ///< reads of a stretch of the disk per comparison with its sum

@@ -112,7 +112,7 @@ private:
     if (run_.kv.device < 100)
       decoding_.kv_staged = models::offload::kv_stream::staged_layers(
           actors::kv_options_of(model_->spec, decoding_, prompts_, run_));
-    decoding_.offload.ring_squares = options_.offload.ring_squares;
+    decoding_.offload.ring_squares = options_.offload.ring_squares; // counted in memory_of()
     room_.weights = actors::packed_sizes_of(model_->spec, *weights_);
     room_.n_layers = model_->spec.n_layers;
     const auto rest =
