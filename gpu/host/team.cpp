@@ -51,7 +51,8 @@ std::uint32_t left_of(std::uint64_t job) {
 
 } // namespace
 
-team::team(std::int32_t threads) : progress_(static_cast<std::size_t>(threads)) {
+team::team(std::int32_t threads)
+    : shares_(static_cast<std::size_t>(threads)), progress_(static_cast<std::size_t>(threads)) {
   for (std::int32_t i = 1; i < threads; ++i)
     workers_.emplace_back([this, i] { work(i); });
 }
@@ -92,20 +93,30 @@ void team::fetch_some(std::int32_t index) {
   }
 }
 
+std::uint32_t team::first_part(std::uint32_t parts, std::int32_t index) const {
+  const std::uint64_t all = shares_.size(); // workers_ may still grow
+  return static_cast<std::uint32_t>(
+      (std::uint64_t{parts} * static_cast<std::uint64_t>(index) + all - 1) / all);
+}
+
 void team::run_job(std::uint32_t parts, call c, const void* body) {
-  const std::uint32_t number = number_of(job_.load(std::memory_order_relaxed)) + 1;
+  const std::uint32_t number = job_.load(std::memory_order_relaxed) + 1;
   done_.store(0, std::memory_order_relaxed);
   call_.store(c, std::memory_order_relaxed);
   body_.store(body, std::memory_order_relaxed);
   parts_.store(parts, std::memory_order_relaxed);
+  for (std::int32_t i = 0; i < threads(); ++i)
+    shares_[static_cast<std::size_t>(i)].left.store(
+        std::uint64_t{number} << 32 | (first_part(parts, i + 1) - first_part(parts, i)),
+        std::memory_order_relaxed);
   // Sequentially consistent with await_job(): a worker that is about to sleep either sees this job
   // or is seen in sleepers_.
-  job_.store(static_cast<std::uint64_t>(number) << 32 | parts);
+  job_.store(number);
   if (sleepers_.load() > 0) {
     wake_.fetch_add(1);
     wake_.notify_all();
   }
-  help(number);
+  help(number, 0);
   const auto finished = [&] { return done_.load(std::memory_order_acquire) == parts; };
   if (spin(finished, [&] { fetch_some(0); })) return;
   for (std::uint32_t seen = done_.load(std::memory_order_acquire); seen != parts;
@@ -113,41 +124,45 @@ void team::run_job(std::uint32_t parts, call c, const void* body) {
     done_.wait(seen, std::memory_order_acquire);
 }
 
-void team::help(std::uint32_t number) {
-  std::uint64_t job = job_.load(std::memory_order_acquire);
+void team::help(std::uint32_t number, std::int32_t index) {
   const call c = call_.load(std::memory_order_relaxed);
   const void* body = body_.load(std::memory_order_relaxed);
   const std::uint32_t parts = parts_.load(std::memory_order_relaxed);
-  while (number_of(job) == number && left_of(job) > 0) {
-    // The claim succeeding proves that the fields above were this job's.
-    if (!job_.compare_exchange_weak(job, job - 1, std::memory_order_acq_rel,
-                                    std::memory_order_acquire))
-      continue;
-    c(body, parts - left_of(job));
-    job = job_.load(std::memory_order_acquire);
-    if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == parts) done_.notify_one();
+  const auto all = static_cast<std::int32_t>(shares_.size());
+  for (std::int32_t i = 0; i < all; ++i) {
+    const std::int32_t owner = index + i < all ? index + i : index + i - all;
+    std::atomic<std::uint64_t>& share = shares_[static_cast<std::size_t>(owner)].left;
+    std::uint64_t left = share.load(std::memory_order_acquire);
+    while (number_of(left) == number && left_of(left) > 0) {
+      // The claim succeeding proves that the fields above were this job's.
+      if (!share.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel,
+                                       std::memory_order_acquire))
+        continue;
+      c(body, first_part(parts, owner + 1) - left_of(left), index);
+      if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == parts) done_.notify_one();
+      left = share.load(std::memory_order_acquire);
+    }
   }
 }
 
 void team::work(std::int32_t index) {
   for (std::uint32_t seen = 0; !stop_.load(std::memory_order_relaxed);) {
     seen = await_job(seen, index);
-    help(seen);
+    help(seen, index);
   }
 }
 
 std::uint32_t team::await_job(std::uint32_t seen, std::int32_t index) {
   const auto other = [&] {
-    return number_of(job_.load(std::memory_order_acquire)) != seen ||
-           stop_.load(std::memory_order_relaxed);
+    return job_.load(std::memory_order_acquire) != seen || stop_.load(std::memory_order_relaxed);
   };
   while (!spin(other, [&] { fetch_some(index); })) {
     const std::uint32_t ticket = wake_.load();
     sleepers_.fetch_add(1);
-    if (number_of(job_.load()) == seen && !stop_.load()) wake_.wait(ticket);
+    if (job_.load() == seen && !stop_.load()) wake_.wait(ticket);
     sleepers_.fetch_sub(1);
   }
-  return number_of(job_.load(std::memory_order_acquire));
+  return job_.load(std::memory_order_acquire);
 }
 
 } // namespace twill::gpu::host

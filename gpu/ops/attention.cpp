@@ -29,8 +29,7 @@ struct host_items {
     const int split = static_cast<int>(i % splits);
     i /= splits;
     const int kv_head = static_cast<int>(i % args.kv.n_kv_heads);
-    // From the last row back: the longest contexts start first.
-    const int token = batch.n_tokens - 1 - static_cast<int>(i / args.kv.n_kv_heads);
+    const int token = static_cast<int>(i / args.kv.n_kv_heads);
     const int sequence = batch.sequence_of[token];
     if ((token - batch.first_token[sequence]) % tile_rows != 0) return;
 

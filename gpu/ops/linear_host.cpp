@@ -1,7 +1,7 @@
 // Cuts a linear layer into tiles for the host micro-kernels, in one launch where rows are few.
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <cstring>
 
 #include "gpu/detail/linear_impl.hpp"
 #include "gpu/host/kernels.hpp"
@@ -145,29 +145,33 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
   const host::kernels& k = host::kernels_for(dev.isa());
   const compute_type compute = effective_compute(w, args.compute);
   const std::int64_t m = args.x.rows();
-  const std::int64_t parts = std::min<std::int64_t>(dev.info().threads, w.blocks);
   const prepared_rows rows(w, args.weights->get().column_order(), compute);
 
-  // Scratch: the prepared rows, once or once per part; for each part, room to fill them and a
+  // Scratch: the prepared rows, once or once per thread; for each thread, room to fill them and a
   // panel.
+  const std::int64_t threads = dev.info().threads;
   const bool in_place = m * w.cols <= prepare_in_place;
   const std::int64_t rows_bytes = align64(rows.bytes(m));
-  const std::int64_t shared_bytes = in_place ? rows_bytes * parts : rows_bytes;
+  const std::int64_t shared_bytes = in_place ? rows_bytes * threads : rows_bytes;
   const std::int64_t fill_bytes = rows.fill_bytes();
   const std::int64_t panel_bytes = panel_size(w, compute, m);
-  auto* scratch = static_cast<unsigned char*>(
-      dev.scratch(static_cast<std::size_t>(shared_bytes + (fill_bytes + panel_bytes) * parts)));
+  const std::int64_t flag_bytes = in_place ? 64 : 0; // whether a thread's rows are filled
+  auto* scratch = static_cast<unsigned char*>(dev.scratch(
+      static_cast<std::size_t>(shared_bytes + (fill_bytes + panel_bytes + flag_bytes) * threads)));
   unsigned char* fill_space = scratch + shared_bytes;
-  unsigned char* panels = fill_space + fill_bytes * parts;
+  unsigned char* panels = fill_space + fill_bytes * threads;
+  unsigned char* filled = panels + panel_bytes * threads;
 
-  if (!in_place && rows_bytes > 0)
-    dev.team().run(parts, [&](std::int64_t part) {
-      rows.fill(k, scratch, m, args.x, m * part / parts, m * (part + 1) / parts,
-                fill_space + part * fill_bytes);
+  if (in_place)
+    std::memset(filled, 0, static_cast<std::size_t>(flag_bytes * threads));
+  else if (rows_bytes > 0)
+    dev.team().run(threads, [&](std::int64_t part, std::int32_t thread) {
+      rows.fill(k, scratch, m, args.x, m * part / threads, m * (part + 1) / threads,
+                fill_space + thread * fill_bytes);
     });
 
-  // Tiles of rows x blocks, taken as threads fall idle. Few rows: long stretches of weights, which
-  // stream best. Many rows: weights that stay in a core's cache while the rows pass.
+  // Tiles of rows x blocks, rows first, so that a thread's share are the rows that it prepared and
+  // will read next. Few rows: long stretches of weights, which stream best.
   const std::int64_t row_tiles = (m + tile_rows - 1) / tile_rows;
   const auto first_of = [&](std::int64_t row_tile) { // evenly, but in whole groups of rows
     const std::int64_t even = m * row_tile / row_tiles;
@@ -178,39 +182,36 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
   // As many tiles for each thread, or some would idle through the last ones: 16 make the default
   // model's layers 2 to 10 % faster than 4 with 32 and 128 rows (`twill-bench kernels`).
   const std::int64_t rounds = std::max<std::int64_t>(
-      (weight_bytes + tile_bytes * parts - 1) / (tile_bytes * parts), m > few_rows ? 16 : 1);
+      (weight_bytes + tile_bytes * threads - 1) / (tile_bytes * threads), m > few_rows ? 16 : 1);
   // Blocks that a panel holds stay together.
   const bool pairs = panel_bytes > 0 && is_int8(compute) && !gated;
   const std::int64_t step = pairs ? host::int8_panel_blocks : 1;
   const std::int64_t blocks = gated ? w.blocks / 2 : w.blocks;
   const std::int64_t steps = (blocks + step - 1) / step;
-  const std::int64_t block_tiles = std::min(rounds * parts, steps);
-  const std::int64_t tiles = row_tiles * block_tiles;
-  std::atomic<std::int64_t> next{0};
+  const std::int64_t block_tiles = std::min(rounds * threads, steps);
 
   dev.team().read_ahead(args.next == nullptr ? std::array<host::team::range, 2>{}
                                              : ranges_of(args.next->get()));
-  dev.team().run(parts, [&](std::int64_t part) {
-    unsigned char* mine = in_place ? scratch + part * rows_bytes : scratch;
-    bool filled = !in_place;
-    for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tiles;) {
-      if (!filled) rows.fill(k, mine, m, args.x, 0, m, fill_space + part * fill_bytes);
-      filled = true;
-      const std::int64_t blocks_at = i / row_tiles;
-      const std::int64_t first_row = first_of(i % row_tiles);
-      host::tile t;
-      t.weights = &w;
-      t.first_block = steps * blocks_at / block_tiles * step;
-      t.end_block = std::min(steps * (blocks_at + 1) / block_tiles * step, blocks);
-      t.m = first_of(i % row_tiles + 1) - first_row;
-      t.out = out.as<float>() + first_row * out.row_stride;
-      t.out_stride = out.row_stride;
-      t.gate_blocks = gated ? blocks : 0;
-      t.bias = args.bias;
-      t.accumulate = args.accumulate;
-      t.panel = panel_bytes > 0 ? panels + part * panel_bytes : nullptr;
-      rows.run(k, t, mine, m, args.x, first_row);
+  dev.team().run(row_tiles * block_tiles, [&](std::int64_t i, std::int32_t thread) {
+    unsigned char* mine = in_place ? scratch + thread * rows_bytes : scratch;
+    if (in_place && filled[thread * flag_bytes] == 0) {
+      rows.fill(k, mine, m, args.x, 0, m, fill_space + thread * fill_bytes);
+      filled[thread * flag_bytes] = 1;
     }
+    const std::int64_t blocks_at = i % block_tiles;
+    const std::int64_t first_row = first_of(i / block_tiles);
+    host::tile t;
+    t.weights = &w;
+    t.first_block = steps * blocks_at / block_tiles * step;
+    t.end_block = std::min(steps * (blocks_at + 1) / block_tiles * step, blocks);
+    t.m = first_of(i / block_tiles + 1) - first_row;
+    t.out = out.as<float>() + first_row * out.row_stride;
+    t.out_stride = out.row_stride;
+    t.gate_blocks = gated ? blocks : 0;
+    t.bias = args.bias;
+    t.accumulate = args.accumulate;
+    t.panel = panel_bytes > 0 ? panels + thread * panel_bytes : nullptr;
+    rows.run(k, t, mine, m, args.x, first_row);
   });
 }
 

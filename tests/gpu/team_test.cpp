@@ -22,6 +22,37 @@ TEST_CASE("every part of every job runs exactly once") {
   }
 }
 
+TEST_CASE("no two calls at a time have the same thread") {
+  team t(4);
+  std::vector<std::atomic<int>> inside(4);
+  std::atomic<int> clashes{0};
+  for (int job = 0; job < 200; ++job)
+    t.run(job % 40, [&](std::int64_t, std::int32_t thread) {
+      std::atomic<int>& here = inside[static_cast<std::size_t>(thread)];
+      if (here.fetch_add(1) != 0) ++clashes;
+      for (int i = 0; i < 50; ++i)
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      here.fetch_sub(1);
+    });
+  CHECK(clashes == 0);
+}
+
+TEST_CASE("what a thread does not come to, others do") {
+  team t(2);
+  // The first part waits for all others, its own share's among them.
+  std::atomic<int> rest{0};
+  t.run(8, [&](std::int64_t part) {
+    if (part != 0) {
+      ++rest;
+      return;
+    }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (rest < 7 && std::chrono::steady_clock::now() < end)
+      std::this_thread::yield();
+  });
+  CHECK(rest == 7);
+}
+
 TEST_CASE("workers that fell asleep take part again") {
   team t(4);
   for (int job = 0; job < 20; ++job) {
