@@ -34,7 +34,7 @@ inline compute_type effective_compute(const packed_view& w, compute_type asked) 
 void linear_host(device& dev, const linear_args& args);
 
 /// The same with silu_mul() in the tiles' write-out; false, and nothing done, where the tiles of
-/// this many rows cannot.
+/// this many rows cannot, or would not gain.
 bool linear_silu_mul_host(device& dev, const linear_args& args, tensor_ref out);
 
 /// One kernel for any execution space, one output element per work item. Bits differ from

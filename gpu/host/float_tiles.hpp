@@ -144,7 +144,7 @@ inline void f32_block(const tile& t, const float* x, std::int64_t stride, std::i
     }
   for (int b = 0; b < B; ++b)
     for (int r = 0; r < R; ++r)
-      finish<S>(t, block + b, row + r, sum[b][r]);
+      finish<S>(t, block + b, out_of(t, block + b, row + r), sum[b][r]);
 }
 
 template <class S, class Decoder>
@@ -228,7 +228,7 @@ inline void bf16_block(const tile& t, const bf16_rows& x, std::int64_t block, st
     }
   for (int b = 0; b < B; ++b)
     for (int r = 0; r < R; ++r)
-      finish<S>(t, block + b, row + r, sum[b][r]);
+      finish<S>(t, block + b, out_of(t, block + b, row + r), sum[b][r]);
 }
 
 template <class S, class Decoder>

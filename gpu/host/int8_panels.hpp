@@ -197,7 +197,7 @@ template <class S, int Segment, conversion How, int Digits, int R>
   if (!at.ends) return;
   for (int r = 0; r < R; ++r)
     for (int b = 0; b < at.blocks; ++b)
-      finish<S>(t, at.block + b, row + r, S::load(panel.sums[row + r][b]));
+      finish<S>(t, at.block + b, out_of(t, at.block + b, row + r), S::load(panel.sums[row + r][b]));
 }
 
 /// Of the tile's own blocks, those that one panel takes.

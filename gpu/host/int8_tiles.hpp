@@ -8,14 +8,32 @@
 namespace twill::gpu::host {
 namespace {
 
+/// The gates of R rows times what they multiply.
+template <class S, bool U8, int Segment, bool Stored, int Digits, int R>
+void gated_rows(const tile& t, const quantised_rows& x, std::int64_t block, std::int64_t row) {
+  alignas(64) float gates[R][detail::lanes], values[R][detail::lanes];
+  int8_rows<S, U8, Segment, Stored, Digits, R>(t, x, block, row, gates[0], detail::lanes);
+  int8_rows<S, U8, Segment, Stored, Digits, R>(t, x, block + t.gate_blocks, row, values[0],
+                                               detail::lanes);
+  for (int r = 0; r < R; ++r)
+    S::store(out_of(t, block, row + r), S::silu_mul(S::load(gates[r]), S::load(values[r])));
+}
+
 template <class S, bool U8, int Segment, bool Stored, int Digits>
 void tile_int8_of(const tile& t, const quantised_rows& x) {
   if constexpr (S::int8_panels && Segment >= 16)
     if (t.panel != nullptr) return panel_tiles<S, U8, Segment, Stored, Digits>(t, x);
   constexpr int rows = Segment == 8 ? 2 : S::int8_rows;
   row_panels<rows>(t.m, [&](auto r, std::int64_t row) {
+    constexpr int R = decltype(r)::value;
+    if constexpr (S::int8_panels)
+      if (t.gate_blocks > 0) {
+        for (std::int64_t b = t.first_block; b < t.end_block; ++b)
+          gated_rows<S, U8, Segment, Stored, Digits, R>(t, x, b, row);
+        return;
+      }
     for (std::int64_t b = t.first_block; b < t.end_block; ++b)
-      int8_rows<S, U8, Segment, Stored, Digits, decltype(r)::value>(t, x, b, row);
+      int8_rows<S, U8, Segment, Stored, Digits, R>(t, x, b, row, out_of(t, b, row), t.out_stride);
   });
 }
 

@@ -44,8 +44,8 @@ struct tile {
   std::int64_t out_stride = 0;
   const float* bias = nullptr; // (rows) or null
   bool accumulate = false;
-  /// With a panel of int8, where kernels.gates: blocks from a gate's to the one it multiplies, and
-  /// out is silu_mul() of the two. The tile's blocks are gates'. 0: none.
+  /// int8, where kernels.gates: blocks from a gate's to the one it multiplies, and out is
+  /// silu_mul() of the two. The tile's blocks are gates'; no bias, not accumulated. 0: none.
   std::int64_t gate_blocks = 0;
   /// Many rows: room to unpack weights once for all of them, 64-byte aligned, or null. Floats:
   /// padded_cols * 64 bytes, a block; int8: int8_panel_bytes.

@@ -72,13 +72,17 @@ inline typename S::f32 load_offset(const packed_view& w, const unsigned char* at
   return S::mul(S::mul(S::load_u8(behind), S::set1(-1.0F)), scale);
 }
 
-/// Writes one row's 16 sums: + bias, then + out when accumulating.
+/// Where the tile's 16 outputs of one row and block lie.
+inline float* out_of(const tile& t, std::int64_t block, std::int64_t row) {
+  return t.out + row * t.out_stride + block * detail::lanes;
+}
+
+/// Writes one row's 16 sums to `out`: + bias, then + out when accumulating.
 template <class S>
-inline void finish(const tile& t, std::int64_t block, std::int64_t row, typename S::f32 sum) {
+inline void finish(const tile& t, std::int64_t block, float* out, typename S::f32 sum) {
   const std::int64_t first = block * detail::lanes;
   const std::int64_t left = t.weights->rows - first;
   const int n = left < detail::lanes ? static_cast<int>(left) : static_cast<int>(detail::lanes);
-  float* out = t.out + row * t.out_stride + first;
   if (t.bias != nullptr) sum = S::add(sum, S::load_n(t.bias + first, n));
   if (t.accumulate) sum = S::add(S::load_n(out, n), sum);
   S::store_n(out, sum, n);

@@ -203,8 +203,8 @@ TEST_CASE("linear_silu_mul gives the bits of its two ops") {
                                          grouped ? offsets::zero_points : offsets::stored_f16, 13);
           const auto packed = pack(*dev, w.source(), "w").value();
           for (compute_type compute : computes)
-            for (std::int64_t m :
-                 {host::int8_direct_rows(), host::int8_direct_rows() + 1, std::int64_t{135}}) {
+            for (std::int64_t m : {std::int64_t{16}, std::int64_t{21}, host::int8_direct_rows() + 1,
+                                   std::int64_t{135}}) {
               const auto x = spiky_floats(m * w.cols, 14);
               const buffer from = to_device(*dev, x);
               const buffer both = dev->allocate(std::size_t(m * rows) * 4, "both").value();
