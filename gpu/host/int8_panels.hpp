@@ -85,14 +85,36 @@ void fill_panel(const packed_view& w, std::int64_t block, int side, const panel_
   }
 }
 
+/// Adds the group's scale and offset times its sums to the rows' `totals`, and clears `sum`.
+template <class S, conversion How, int R>
+[[gnu::always_inline]] inline void
+close_group(const panel_terms (&terms)[panel_blocks], const segment_terms* row_terms,
+            std::int64_t terms_stride, float (*totals)[panel_blocks][16],
+            typename S::f32 (&sum)[R][panel_blocks]) {
+  for (int b = 0; b < panel_blocks; ++b) {
+    const typename S::f32 scale = S::load(terms[b].scale);
+    typename S::f32 offset;
+    if constexpr (How != conversion::factored) offset = S::load(terms[b].offset);
+    for (int r = 0; r < R; ++r) {
+      typename S::f32 total = S::fma(scale, sum[r][b], S::load(totals[r][b]));
+      if constexpr (How != conversion::factored)
+        total =
+            S::fma(offset, S::set1(detail::bits_to_f32(row_terms[r * terms_stride].term)), total);
+      S::store(totals[r][b], total);
+      sum[r][b] = S::zero();
+    }
+  }
+}
+
 /// R rows from `row` on times a stretch. Asks for Segment * 8 bytes from `ahead` on in each
-/// segment: in a burst they would hold up the loads.
+/// segment: in a burst they would hold up the loads. ByGroup: as goes_by_group()
+/// says; a stretch has whole groups then, and sums over groups stay in the panel.
 ///
 /// The fused conversion: sums start at the bits of float_bias, so that a sum's bits are those of
 /// float_bias + sum; scale * that - scale * float_bias, in one rounding, is scale * sum rounded
 /// once (both terms are exact for scales of 11 bits and sums below 2^22), which is what converting
 /// and multiplying gives.
-template <class S, int Segment, conversion How, int Digits, int R>
+template <class S, int Segment, conversion How, bool ByGroup, int Digits, int R>
 [[gnu::noinline]] void panel_group(const tile& t, const quantised_rows& x, std::int64_t row,
                                    const panel_stretch& at, const unsigned char* ahead,
                                    int8_panel& panel) {
@@ -106,8 +128,12 @@ template <class S, int Segment, conversion How, int Digits, int R>
   const auto* terms = panel.terms;
   typename S::f32 sum[R][B];
   for (int r = 0; r < R; ++r)
-    for (int b = 0; b < B; ++b)
-      sum[r][b] = at.begins ? S::zero() : S::load(panel.sums[row + r][b]);
+    for (int b = 0; b < B; ++b) {
+      sum[r][b] = at.begins || ByGroup ? S::zero() : S::load(panel.sums[row + r][b]);
+      if (ByGroup && at.begins) S::store(panel.sums[row + r][b], S::zero());
+    }
+  const std::int64_t per_group = t.weights->group / Segment;
+  std::int64_t left_of_group = per_group;
 
   for (std::int64_t left = at.count; left > 0; --left) {
     typename S::i32 exact[R][B];
@@ -148,27 +174,45 @@ template <class S, int Segment, conversion How, int Digits, int R>
                 S::add(exact[r][b],
                        S::set1_i32(static_cast<std::int32_t>(row_terms[r * terms_stride].term)));
     }
-    for (int b = 0; b < B; ++b) {
-      const panel_terms& of = (*terms)[b];
-      const typename S::f32 scale = S::load(of.scale), minus_bias = S::load(of.minus_bias);
-      typename S::f32 offset;
-      if constexpr (How != conversion::factored) offset = S::load(of.offset);
+    if constexpr (ByGroup) {
       for (int r = 0; r < R; ++r) {
-        typename S::f32 scaled;
-        if constexpr (How == conversion::fused)
-          scaled = S::fma(scale, S::as_f32(exact[r][b]), minus_bias);
-        else
-          scaled = S::mul(scale, S::to_f32(exact[r][b]));
-        sum[r][b] = S::fma(scaled, S::set1(row_terms[r * terms_stride].scale), sum[r][b]);
-        if constexpr (How != conversion::factored)
-          sum[r][b] = S::fma(offset, S::set1(detail::bits_to_f32(row_terms[r * terms_stride].term)),
-                             sum[r][b]);
+        const typename S::f32 scale = S::set1(row_terms[r * terms_stride].scale);
+        for (int b = 0; b < B; ++b)
+          sum[r][b] = S::fma(S::to_f32(exact[r][b]), scale, sum[r][b]);
+      }
+      if (--left_of_group == 0) {
+        left_of_group = per_group;
+        close_group<S, How>(*terms, row_terms, terms_stride, &panel.sums[row], sum);
+      }
+    } else {
+      for (int b = 0; b < B; ++b) {
+        const panel_terms& of = (*terms)[b];
+        const typename S::f32 scale = S::load(of.scale), minus_bias = S::load(of.minus_bias);
+        typename S::f32 offset;
+        if constexpr (How != conversion::factored) offset = S::load(of.offset);
+        for (int r = 0; r < R; ++r) {
+          typename S::f32 scaled;
+          if constexpr (How == conversion::fused)
+            scaled = S::fma(scale, S::as_f32(exact[r][b]), minus_bias);
+          else
+            scaled = S::mul(scale, S::to_f32(exact[r][b]));
+          sum[r][b] = S::fma(scaled, S::set1(row_terms[r * terms_stride].scale), sum[r][b]);
+          if constexpr (How != conversion::factored)
+            sum[r][b] = S::fma(
+                offset, S::set1(detail::bits_to_f32(row_terms[r * terms_stride].term)), sum[r][b]);
+        }
       }
     }
     codes += quads;
     ++terms;
     values += Segment;
     ++row_terms;
+  }
+  if constexpr (ByGroup) {
+    if (!at.ends) return;
+    for (int r = 0; r < R; ++r)
+      for (int b = 0; b < B; ++b)
+        sum[r][b] = S::load(panel.sums[row + r][b]);
   }
 
   if (at.ends && t.gate_blocks > 0) {
@@ -208,7 +252,7 @@ inline std::int64_t panel_step(const tile& t) {
 /// All rows of the tile times two blocks, or the tile's last one. Rows go in groups of at most
 /// panel_rows, as even as can be. While they pass, the next stretch is asked for: filling a panel
 /// would wait for memory.
-template <class S, bool U8, int Segment, conversion How, int Digits>
+template <class S, bool U8, int Segment, conversion How, bool ByGroup, int Digits>
 void panel_pair(const tile& t, const quantised_rows& x, std::int64_t block) {
   constexpr std::int64_t most = int8_panel_columns / Segment;
   constexpr std::int64_t segment_bytes = U8 ? Segment * 16 : Segment * 8;
@@ -217,13 +261,15 @@ void panel_pair(const tile& t, const quantised_rows& x, std::int64_t block) {
   const std::int64_t apart = gated ? t.gate_blocks : 1;
   const int blocks = gated || block + 1 < t.end_block ? panel_blocks : 1;
   auto& panel = *static_cast<int8_panel*>(t.panel);
-  const std::int64_t stretches = (x.segments + most - 1) / most;
+  const std::int64_t unit = ByGroup ? w.group / Segment : 1; // segments that stay together
+  const std::int64_t units = x.segments / unit;
+  const std::int64_t stretches = (units + most / unit - 1) / (most / unit);
   const std::int64_t groups = (t.m + panel_rows - 1) / panel_rows;
   const std::int64_t least = t.m / groups, larger = t.m % groups;
   for (std::int64_t i = 0; i < stretches; ++i) {
     panel_stretch at{
-        x.segments * i / stretches, 0, i == 0, i + 1 == stretches, block, apart, blocks};
-    at.count = x.segments * (i + 1) / stretches - at.first;
+        units * i / stretches * unit, 0, i == 0, i + 1 == stretches, block, apart, blocks};
+    at.count = units * (i + 1) / stretches * unit - at.first;
     for (int b = 0; b < panel_blocks; ++b)
       fill_panel<S, U8, Segment>(w, block + (b < blocks ? b * apart : 0), b, at, panel);
     const std::int64_t next_first = at.ends ? 0 : at.first + at.count;
@@ -243,22 +289,22 @@ void panel_pair(const tile& t, const quantised_rows& x, std::int64_t block) {
     for (std::int64_t g = 0; g < groups; ++g)
       with_count<panel_rows, panel_least_rows>(least + (g < larger ? 1 : 0), [&](auto n) {
         constexpr int R = decltype(n)::value;
-        panel_group<S, Segment, How, Digits, R>(t, x, row, at, ahead(g), panel);
+        panel_group<S, Segment, How, ByGroup, Digits, R>(t, x, row, at, ahead(g), panel);
         row += R;
       });
   }
 }
 
 /// The whole tile, of 8 rows or more.
-template <class S, bool U8, int Segment, bool Stored, int Digits>
+template <class S, bool U8, int Segment, bool Stored, bool ByGroup, int Digits>
 void panel_tiles(const tile& t, const quantised_rows& x) {
   const auto with = [&](auto how) {
     for (std::int64_t b = t.first_block; b < t.end_block; b += panel_step(t))
-      panel_pair<S, U8, Segment, decltype(how)::value, Digits>(t, x, b);
+      panel_pair<S, U8, Segment, decltype(how)::value, ByGroup, Digits>(t, x, b);
   };
   if constexpr (!Stored)
     with(conversion_of<conversion::factored>{});
-  else if constexpr (Segment == 32 && Digits == 1)
+  else if constexpr (Segment == 32 && Digits == 1 && !ByGroup)
     t.weights->scales_f16 ? with(conversion_of<conversion::fused>{})
                           : with(conversion_of<conversion::stored>{});
   else

@@ -75,6 +75,9 @@ inline void quantise_row(const packed_view& w, const float* x, const quantised_r
                          std::int64_t row) {
   std::int8_t* q = out.values + row * out.values_stride;
   std::int64_t segment = row * out.segments;
+  const bool by_group =
+      may_go_by_group<S>(false, 32, Digits) && goes_by_group(w) && w.offsets_stored;
+  float of_group = 0;
   for (std::int64_t k = 0; k < w.cols; k += at_once) {
     const int n = w.cols - k < at_once ? static_cast<int>(w.cols - k) : at_once;
     alignas(64) float padded[at_once];
@@ -93,8 +96,13 @@ inline void quantise_row(const packed_view& w, const float* x, const quantised_r
       const std::int32_t sum =
           w.segment == 32 ? run.sums[g] : segment_sum<Digits>(run, at, w.segment);
       const float scale = run.scales[g];
+      float term = scale * static_cast<float>(sum);
+      if (by_group) {
+        if ((k + at) % w.group == 0) of_group = 0;
+        term = of_group += term;
+      }
       out.terms[segment] = {scale, w.offsets_stored
-                                       ? detail::f32_to_bits(scale * static_cast<float>(sum))
+                                       ? detail::f32_to_bits(term)
                                        : static_cast<std::uint32_t>(w.offset_factor * sum)};
       if constexpr (Digits == 2) out.fine[segment] = run.fine[g] ? 1 : 0;
     }

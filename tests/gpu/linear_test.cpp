@@ -169,9 +169,9 @@ TEST_CASE("many rows of long columns give the bits of each row alone") {
   for (const std::string& isa : all_isas()) {
     auto dev = open(isa, 2);
     for (weight_kind kind : grouped_kinds)
-      for (std::int32_t group : {16, 32})
+      for (std::int32_t group : {16, 32, 128})
         for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored}) {
-          const matrix w = random_matrix(kind, 40, 1184, group, form, 11);
+          const matrix w = random_matrix(kind, 40, group == 128 ? 1152 : 1184, group, form, 11);
           const auto packed = pack(*dev, w.source(), "w").value();
           const auto x = spiky_floats(135 * w.cols, 12);
           const auto rows = [&](std::int64_t first, std::int64_t end) {
@@ -196,10 +196,10 @@ TEST_CASE("linear_silu_mul gives the bits of its two ops") {
     auto dev = open(isa, 2);
     for (weight_kind kind : {weight_kind::f16, weight_kind::grouped_u4, weight_kind::grouped_u8})
       for (std::int64_t rows : {32, 70})
-        for (std::int32_t group : {8, 32}) {
+        for (std::int32_t group : {8, 32, 64}) {
           const bool grouped = kind >= weight_kind::grouped_u4;
           if (!grouped && group != 32) continue; // dense weights have none
-          const matrix w = random_matrix(kind, rows, 608, grouped ? group : 0,
+          const matrix w = random_matrix(kind, rows, 640, grouped ? group : 0,
                                          grouped ? offsets::zero_points : offsets::stored_f16, 13);
           const auto packed = pack(*dev, w.source(), "w").value();
           for (compute_type compute : computes)
