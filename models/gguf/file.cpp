@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/detail/element.hpp"
+#include "models/detail/quoted.hpp"
 #include "models/gguf/cursor.hpp"
 #include "models/gguf/read_metadata.hpp"
 
@@ -15,17 +16,12 @@ constexpr std::uint64_t least_pair_bytes = 8 + 4 + 1;
 constexpr std::uint64_t least_tensor_bytes = 8 + 4 + 8 + 4 + 8;
 constexpr std::uint32_t max_dimensions = 4;
 
-std::string quoted(std::string_view name) {
-  std::string text = "`";
-  return text.append(name.substr(0, 200)).append("`");
-}
-
 failure bad_format(std::string detail) {
   return {errc::bad_format, std::move(detail)};
 }
 
 failure bad_tensor_header(std::string_view name, const std::string& why) {
-  return bad_format("tensor " + quoted(name) + ": " + why);
+  return bad_format("tensor " + quoted_name(name) + ": " + why);
 }
 
 /// Sets `info.bytes` and checks that the innermost dimension is whole blocks.
@@ -152,7 +148,7 @@ result<nothing> file::check_overlaps() const {
     const tensor& before = *by_offset[i - 1];
     if (by_offset[i]->offset < before.offset + static_cast<std::uint64_t>(before.info.bytes))
       return bad_tensor_header(by_offset[i]->info.name,
-                               "overlaps tensor " + quoted(before.info.name));
+                               "overlaps tensor " + quoted_name(before.info.name));
   }
   return nothing{};
 }
@@ -182,12 +178,12 @@ void file::release(std::string_view name) const {
 result<const file::tensor*> file::require(std::string_view name) const {
   const auto it = by_name_.find(name);
   if (it == by_name_.end())
-    return failure{errc::missing_tensor, "tensor " + quoted(name) + " is not in the file"};
+    return failure{errc::missing_tensor, "tensor " + quoted_name(name) + " is not in the file"};
   const tensor& t = tensors_[it->second];
   mapping_->read_ahead(bytes_of(t));
   if (t.kind == nullptr || t.kind->block_bytes == 0)
     return failure{errc::unsupported,
-                   "tensor " + quoted(name) + " has kind " + t.info.type +
+                   "tensor " + quoted_name(name) + " has kind " + t.info.type +
                        "; twill reads F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 "
                        "and Q2_K to Q6_K"};
   return &t;
@@ -198,7 +194,8 @@ result<gpu::weight_source> file::matrix(std::string_view name) const {
   if (!found.ok()) return found.error();
   const tensor& t = *found.value();
   if (t.info.shape.size() != 2)
-    return failure{errc::bad_tensor, "tensor " + quoted(name) + " must have 2 dimensions, got " +
+    return failure{errc::bad_tensor, "tensor " + quoted_name(name) +
+                                         " must have 2 dimensions, got " +
                                          std::to_string(t.info.shape.size())};
   const kind_info* kind = t.kind;
   const std::byte* data = data_.data() + t.offset;
@@ -226,7 +223,7 @@ result<std::vector<float>> file::vector(std::string_view name) const {
   if (!found.ok()) return found.error();
   const tensor& t = *found.value();
   if (t.kind->block_values != 1)
-    return failure{errc::unsupported, "tensor " + quoted(name) + " is a vector of kind " +
+    return failure{errc::unsupported, "tensor " + quoted_name(name) + " is a vector of kind " +
                                           t.info.type + "; vectors must be F32, F16 or BF16"};
   std::vector<float> values(static_cast<std::size_t>(t.info.bytes / t.kind->block_bytes));
   widen_values(t.kind->packed, data_.data() + t.offset, static_cast<std::int64_t>(values.size()),

@@ -10,9 +10,9 @@
 namespace twill::models::synth {
 namespace {
 
-class writer {
+class text_writer {
 public:
-  explicit writer(int indent) : indent_(indent) {}
+  explicit text_writer(int indent) : indent_(indent) {}
 
   void write(const value& v, int depth) {
     std::visit([&](const auto& x) { write_one(x, depth); }, v.data());
@@ -94,7 +94,7 @@ private:
 } // namespace
 
 std::string to_json(const value& v, int indent) {
-  writer w(indent);
+  text_writer w(indent);
   w.write(v, 0);
   return w.take();
 }

@@ -11,8 +11,6 @@
 namespace twill::models::json {
 namespace {
 
-constexpr int max_depth = 16;
-
 std::int64_t count(const value& component, std::string_view name) {
   const value* found = component.find(name);
   return found == nullptr || found->as_int() == nullptr ? 0 : *found->as_int();
@@ -44,7 +42,7 @@ result<nothing> add_decoder(const value& component, int depth, decoder_part& par
       return failure{errc::unsupported, "`decoder`, Strip must take at most one space from the "
                                         "start, and nothing from the end"};
     part.drops_space = part.drops_space || start == 1;
-  } else if (type == "Sequence" && depth < max_depth) {
+  } else if (type == "Sequence" && depth < max_sequence_depth) {
     const value* list = component.find("decoders");
     if (list == nullptr || list->as_list() == nullptr)
       return malformed("Sequence, must have a list of decoders");

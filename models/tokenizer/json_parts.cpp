@@ -10,8 +10,6 @@
 namespace twill::models::json {
 namespace {
 
-constexpr int max_depth = 16; // of Sequences within Sequences
-
 result<normalize_step> read_replace(const value& component) {
   const value* pattern = component.find("pattern");
   if (pattern == nullptr) return malformed("Replace, must have a pattern");
@@ -39,7 +37,7 @@ std::optional<normal_form> form_of(std::string_view type) {
 result<nothing> add_normalizer(const value& component, int depth,
                                std::vector<normalize_step>& steps) {
   const std::string_view type = type_of(component);
-  if (type == "Sequence" && depth < max_depth) {
+  if (type == "Sequence" && depth < max_sequence_depth) {
     const value* list = component.find("normalizers");
     if (list == nullptr || list->as_list() == nullptr)
       return malformed("Sequence, must have a list of normalizers");
@@ -114,7 +112,8 @@ result<nothing> add_post_processor(const value& component, int depth, frame_part
     return nothing{};
   }
   const value* list = component.find("processors");
-  if (type != "Sequence" || depth >= max_depth || list == nullptr || list->as_list() == nullptr)
+  if (type != "Sequence" || depth >= max_sequence_depth || list == nullptr ||
+      list->as_list() == nullptr)
     return unknown("post_processor", component);
   for (const value& entry : *list->as_list())
     if (auto added = add_post_processor(entry, depth + 1, frame); !added.ok()) return added;

@@ -14,6 +14,9 @@
 
 namespace twill::models::json {
 
+/// Of Sequences within Sequences.
+inline constexpr int max_sequence_depth = 16;
+
 /// "type" of a component; empty when it has none.
 std::string_view type_of(const value& component);
 bool flag(const value& component, std::string_view name, bool otherwise);

@@ -10,8 +10,6 @@
 namespace twill::models::json {
 namespace {
 
-constexpr int max_depth = 16;
-
 std::optional<match_behavior> behavior_of(const value& component) {
   const std::string name = text(component, "behavior");
   if (name == "Removed") return match_behavior::removed;
@@ -94,7 +92,7 @@ result<nothing> add_pretokenizer(const value& component, int depth, bool& byte_l
   if (byte_level)
     return failure{errc::unsupported, "`pre_tokenizer`, ByteLevel must be the last, given \"" +
                                           std::string(type.substr(0, 80)) + "\" behind it"};
-  if (type == "Sequence" && depth < max_depth) {
+  if (type == "Sequence" && depth < max_sequence_depth) {
     const value* list = component.find("pretokenizers");
     if (list == nullptr || list->as_list() == nullptr)
       return malformed("Sequence, must have a list of pretokenizers");

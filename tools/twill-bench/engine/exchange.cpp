@@ -9,10 +9,6 @@
 namespace twill::bench {
 namespace {
 
-double seconds(clock::duration span) {
-  return std::chrono::duration<double>(span).count();
-}
-
 /// The message of an error object of any of the dialects, or its text itself.
 std::string error_text(std::string_view json) {
   for (const char* key : {"message", "error", "detail"}) {

@@ -12,6 +12,10 @@ namespace twill::bench {
 
 using clock = std::chrono::steady_clock;
 
+inline double seconds(clock::duration span) {
+  return std::chrono::duration<double>(span).count();
+}
+
 enum class outcome {
   unsent,      ///< the run ended before its turn
   completed,   ///< the whole reply arrived

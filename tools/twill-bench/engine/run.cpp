@@ -22,10 +22,6 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-double seconds(clock::duration span) {
-  return std::chrono::duration<double>(span).count();
-}
-
 std::vector<cancel_plan> plan_cancels(const serve_options& options,
                                       const std::vector<prompt>& prompts) {
   std::vector<cancel_plan> plans(prompts.size());

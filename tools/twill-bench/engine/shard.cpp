@@ -22,10 +22,6 @@ namespace asio = boost::asio;
 
 constexpr auto heartbeat = std::chrono::milliseconds(20);
 
-double seconds(clock::duration span) {
-  return std::chrono::duration<double>(span).count();
-}
-
 double thread_cpu_s() {
   std::timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
