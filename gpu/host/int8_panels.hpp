@@ -107,8 +107,8 @@ close_group(const panel_terms (&terms)[panel_blocks], const segment_terms* row_t
 }
 
 /// R rows from `row` on times a stretch. Asks for Segment * 8 bytes from `ahead` on in each
-/// segment: in a burst they would hold up the loads. ByGroup: as goes_by_group()
-/// says; a stretch has whole groups then, and sums over groups stay in the panel.
+/// segment: in a burst they would hold up the loads. ByGroup: as goes_by_group() says; a stretch
+/// has whole groups then, and the sums over groups stay in the panel.
 ///
 /// The fused conversion: sums start at the bits of float_bias, so that a sum's bits are those of
 /// float_bias + sum; scale * that - scale * float_bias, in one rounding, is scale * sum rounded

@@ -64,8 +64,8 @@ private:
   using call = void (*)(const void* body, std::int64_t part, std::int32_t thread);
 
   void run_job(std::uint32_t parts, call c, const void* body);
-  /// The first part of thread `index`'s share of `parts`, threads() for the end; the caller of
-  /// run() has the larger one.
+  /// The first part of thread `index`'s share of `parts`; of threads(): the end. The caller of
+  /// run() has a part wherever there is one.
   std::uint32_t first_part(std::uint32_t parts, std::int32_t index) const;
   /// Takes and runs parts of job `number` while there are any, thread `index`'s own first.
   void help(std::uint32_t number, std::int32_t index);
