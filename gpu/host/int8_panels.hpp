@@ -216,16 +216,15 @@ template <class S, int Segment, conversion How, bool ByGroup, int Digits, int R>
   }
 
   if (at.ends && t.gate_blocks > 0) {
-    float* out = t.out + row * t.out_stride + at.block * detail::lanes;
+    float* out = out_of(t, at.block, row);
     for (int r = 0; r < R; ++r, out += t.out_stride)
       S::store(out, S::silu_mul(sum[r][0], sum[r][1]));
     return;
   }
   // The plain case in registers: finish(), sum by sum, took a tenth of 512 x 576 -> 3072.
-  const std::int64_t column = at.block * detail::lanes;
-  const bool whole = column + B * detail::lanes <= t.weights->rows && t.bias == nullptr;
+  const bool whole = (at.block + B) * detail::lanes <= t.weights->rows && t.bias == nullptr;
   if (at.ends && whole) {
-    float* out = t.out + row * t.out_stride + column;
+    float* out = out_of(t, at.block, row);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r, out += t.out_stride)
 #pragma GCC unroll 2
