@@ -1,9 +1,10 @@
 // int8 micro-kernel for many rows, over a SIMD policy with a byte dot product.
 //
 // Two blocks of weights are unpacked once, a stretch of columns at a time, into a panel that stays
-// in the first-level cache; then groups of rows pass over it. Codes come from the panel ready to
-// multiply and every four activations are loaded once for both blocks, so that nearly all vector
-// instructions are products. The per-output order of sums is that of int8_rows.hpp, bit for bit.
+// in the first-level cache (codes of 8 bits need no unpacking and stay where they are); then groups
+// of rows pass over it. Codes come ready to multiply and every four activations are loaded once for
+// both blocks, so that nearly all vector instructions are products. The per-output order of sums is
+// that of int8_rows.hpp, bit for bit.
 #pragma once
 
 #include "gpu/host/int8_rows.hpp"
@@ -42,7 +43,8 @@ struct alignas(64) panel_terms {
 };
 
 struct alignas(64) int8_panel {
-  unsigned char codes[int8_panel_columns / 4][panel_blocks][64];
+  unsigned char codes[panel_blocks][int8_panel_columns / 4]
+                     [64]; ///< of 4 bits; 8 stay where they are
   panel_terms terms[int8_panel_columns / 16][panel_blocks];
   float sums[int8_panel_max_rows][panel_blocks][16];
 };
@@ -55,24 +57,28 @@ struct panel_stretch {
   bool begins, ends; ///< the sums; between stretches they stay in the panel
   std::int64_t block, apart;
   int blocks;
+  const unsigned char* codes[panel_blocks]; ///< ready to multiply
 };
 
-/// Fills one side of the panel with a stretch of a block.
+/// Fills one side of the panel with a stretch of a block, and says where its codes are.
 template <class S, bool U8, int Segment>
-void fill_panel(const packed_view& w, std::int64_t block, int side, const panel_stretch& stretch,
+void fill_panel(const packed_view& w, std::int64_t block, int side, panel_stretch& stretch,
                 int8_panel& panel) {
   constexpr int quads = Segment / 4;
   const std::int64_t per_group = w.group / Segment;
   const unsigned char* at =
       w.codes + block * w.codes_stride + stretch.first * (U8 ? quads * 64 : quads * 32);
+  stretch.codes[side] = U8 ? at : panel.codes[side][0];
   const unsigned char* terms =
       w.scales + block * w.scales_stride + stretch.first / per_group * w.terms_stride;
   std::int64_t left_of_group = per_group - stretch.first % per_group;
   for (std::int64_t s = 0; s < stretch.count; ++s) {
-    typename S::codes codes[quads];
-    at = load_segment<S, U8>(at, codes);
-    for (int q = 0; q < quads; ++q)
-      S::store_codes(panel.codes[s * quads + q][side], codes[q]);
+    if constexpr (!U8) {
+      typename S::codes codes[quads];
+      at = load_segment<S, U8>(at, codes);
+      for (int q = 0; q < quads; ++q)
+        S::store_codes(panel.codes[side][s * quads + q], codes[q]);
+    }
     panel_terms& out = panel.terms[s][side];
     const typename S::f32 scale = load_scale<S>(w, terms);
     S::store(out.scale, scale);
@@ -124,7 +130,9 @@ template <class S, int Segment, conversion How, bool ByGroup, int Digits, int R>
   const std::int8_t* values = x.values + row * stride + at.first * Segment;
   const segment_terms* row_terms = x.terms + row * terms_stride + at.first;
   const std::uint8_t* fine = Digits == 2 ? x.fine + row * terms_stride + at.first : nullptr;
-  const auto* codes = panel.codes;
+  const unsigned char* codes[B];
+  for (int b = 0; b < B; ++b)
+    codes[b] = at.codes[b];
   const auto* terms = panel.terms;
   typename S::f32 sum[R][B];
   for (int r = 0; r < R; ++r)
@@ -152,7 +160,7 @@ template <class S, int Segment, conversion How, bool ByGroup, int Digits, int R>
       for (int q = 0; q < quads; ++q) {
         typename S::codes c[B];
         for (int b = 0; b < B; ++b)
-          c[b] = S::load_codes(codes[q][b]);
+          c[b] = S::load_codes(codes[b] + q * 64);
         for (int r = 0; r < R; ++r) {
           const typename S::i32 four = S::quad(from + r * stride + 4 * q);
           for (int b = 0; b < B; ++b)
@@ -203,7 +211,8 @@ template <class S, int Segment, conversion How, bool ByGroup, int Digits, int R>
         }
       }
     }
-    codes += quads;
+    for (int b = 0; b < B; ++b)
+      codes[b] += quads * 64;
     ++terms;
     values += Segment;
     ++row_terms;
@@ -267,7 +276,7 @@ void panel_pair(const tile& t, const quantised_rows& x, std::int64_t block) {
   const std::int64_t least = t.m / groups, larger = t.m % groups;
   for (std::int64_t i = 0; i < stretches; ++i) {
     panel_stretch at{
-        units * i / stretches * unit, 0, i == 0, i + 1 == stretches, block, apart, blocks};
+        units * i / stretches * unit, 0, i == 0, i + 1 == stretches, block, apart, blocks, {}};
     at.count = units * (i + 1) / stretches * unit - at.first;
     for (int b = 0; b < panel_blocks; ++b)
       fill_panel<S, U8, Segment>(w, block + (b < blocks ? b * apart : 0), b, at, panel);

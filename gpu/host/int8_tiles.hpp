@@ -10,11 +10,12 @@ namespace {
 
 /// The gates of R rows times what they multiply.
 template <class S, bool U8, int Segment, bool Stored, bool ByGroup, int Digits, int R>
-void gated_rows(const tile& t, const quantised_rows& x, std::int64_t block, std::int64_t row) {
+void gated_rows(const tile& t, const quantised_rows& x, std::int64_t block, std::int64_t row,
+                const share_ahead& share) {
   alignas(64) float gates[R][detail::lanes], values[R][detail::lanes];
   constexpr auto rows = int8_rows<S, U8, Segment, Stored, ByGroup, Digits, R>;
-  rows(t, x, block, row, gates[0], detail::lanes);
-  rows(t, x, block + t.gate_blocks, row, values[0], detail::lanes);
+  rows(t, x, block, row, share, gates[0], detail::lanes);
+  rows(t, x, block + t.gate_blocks, row, share, values[0], detail::lanes);
   for (int r = 0; r < R; ++r)
     S::store(out_of(t, block, row + r), S::silu_mul(S::load(gates[r]), S::load(values[r])));
 }
@@ -26,14 +27,15 @@ void tile_int8_of(const tile& t, const quantised_rows& x) {
   constexpr int rows = Segment == 8 ? 2 : S::int8_rows;
   row_panels<rows>(t.m, [&](auto r, std::int64_t row) {
     constexpr int R = decltype(r)::value;
+    const share_ahead share{t.end_block - t.first_block, row / rows, (t.m + rows - 1) / rows};
     if constexpr (S::int8_panels)
       if (t.gate_blocks > 0) {
         for (std::int64_t b = t.first_block; b < t.end_block; ++b)
-          gated_rows<S, U8, Segment, Stored, ByGroup, Digits, R>(t, x, b, row);
+          gated_rows<S, U8, Segment, Stored, ByGroup, Digits, R>(t, x, b, row, share);
         return;
       }
     for (std::int64_t b = t.first_block; b < t.end_block; ++b)
-      int8_rows<S, U8, Segment, Stored, ByGroup, Digits, R>(t, x, b, row, out_of(t, b, row),
+      int8_rows<S, U8, Segment, Stored, ByGroup, Digits, R>(t, x, b, row, share, out_of(t, b, row),
                                                             t.out_stride);
   });
 }

@@ -75,14 +75,13 @@ inline typename S::f32 load_offset(const packed_view& w, const unsigned char* at
 /// int8 by group: where a group has several segments, those are summed with their activations'
 /// scales first, and the group's scale and offset are applied once: 9.5 multiplications instead of
 /// 11 for 32 columns of a group of 128. The offset's term of a group's last segment is the group's.
-/// Made for few forms, to keep the code small: 4 bits, one digit, groups that a panel holds.
+/// Made for groups that a panel holds, and not for 4 bits in two digits, to keep the code small.
 template <class S>
 constexpr bool may_go_by_group(bool u8, int segment, int digits) {
-  return S::int8_panels && !u8 && segment == 32 && digits == 1;
+  return S::int8_panels && segment == 32 && (u8 || digits == 1);
 }
 inline bool goes_by_group(const packed_view& w) {
-  return w.kind == weight_kind::grouped_u4 && w.segment == 32 && w.group > w.segment &&
-         w.group <= int8_panel_columns;
+  return w.segment == 32 && w.group > w.segment && w.group <= int8_panel_columns;
 }
 
 /// Where the tile's 16 outputs of one row and block lie.
