@@ -53,7 +53,7 @@ public:
       if (!opened.ok()) return executor_failure(opened.error());
       *kept_ = std::move(opened).value();
     }
-    const models::model& model = **kept_;
+    models::model model = **kept_;
     auto device = gpu::device::open(
         {options_.device.kind, options_.device.threads, options_.device.memory_bytes});
     if (!device.ok()) return executor_failure(device.error());
@@ -61,6 +61,7 @@ public:
     auto choice = models::resolve_compute(options_.model.compute, options_.kv.type, *model.weights,
                                           device_->info());
     if (!choice.ok()) return executor_failure(choice.error());
+    model.weights = models::weights_for(choice.value().compute, model.spec, model.weights);
     runner_info info = describe(model);
     const auto o = decoder_options(model, choice.value(), info);
     if (!o.ok()) return o.error();

@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 struct model_options {
   std::string path;             ///< GGUF file, folder or dummy:PRESET; empty: `twill default-model`
   std::string name;             ///< id shown to clients; empty: the model's own name
-  std::string compute = "auto"; ///< auto | f32 | bf16 | int8: how matrix products are computed
+  std::string compute = "auto"; ///< auto | f32 | bf16 | int8 | w8a8: how products are computed
   std::string chat_template;    ///< file with a Jinja template; empty: the model's own
 };
 

@@ -2,6 +2,10 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
+#include <utility>
+
+#include "models/eight_bit.hpp"
 
 namespace twill::models {
 namespace {
@@ -49,8 +53,10 @@ result<compute_choice> resolve_compute(const std::string& compute, const std::st
     choice.compute = gpu::compute_type::bf16;
   else if (compute == "int8")
     choice.compute = gpu::compute_type::int8;
+  else if (compute == "w8a8")
+    choice.compute = gpu::compute_type::w8a8;
   else if (compute != "f32")
-    return unknown("model.compute", "auto, f32, bf16 or int8", compute);
+    return unknown("model.compute", "auto, f32, bf16, int8 or w8a8", compute);
 
   if (kv_type == "auto")
     choice.kv_type = auto_kv_type(choice.compute, device);
@@ -63,6 +69,15 @@ result<compute_choice> resolve_compute(const std::string& compute, const std::st
   else if (kv_type != "f32")
     return unknown("kv.type", "auto, f32, f16, bf16 or int8", kv_type);
   return choice;
+}
+
+std::shared_ptr<const checkpoint> weights_for(gpu::compute_type compute, const model_spec& spec,
+                                              std::shared_ptr<const checkpoint> weights) {
+  if (compute != gpu::compute_type::w8a8) return weights;
+  std::set<std::string> kept{spec.names.positions};
+  const auto table = weights->matrix(spec.names.embedding);
+  if (!spec.tied_head || (table.ok() && table.value().group > 0)) kept.insert(spec.names.embedding);
+  return rounded_to_8_bits(std::move(weights), kept);
 }
 
 } // namespace twill::models

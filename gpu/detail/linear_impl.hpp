@@ -25,6 +25,7 @@ namespace detail {
 
 /// The type that products are really computed in: dense weights have no int8 form.
 inline compute_type effective_compute(const packed_view& w, compute_type asked) {
+  if (asked == compute_type::w8a8) asked = compute_type::int8;
   if (w.grouped()) return asked;
   if (asked == compute_type::int8) return compute_type::bf16;
   return asked == compute_type::int8x2 ? compute_type::f32 : asked;

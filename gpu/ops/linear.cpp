@@ -16,9 +16,11 @@ const char* name_of(compute_type t) {
   case compute_type::int8:
     return "int8";
   case compute_type::int8x2:
+    return "int8x2";
+  case compute_type::w8a8:
     break;
   }
-  return "int8x2";
+  return "w8a8";
 }
 
 const char* name_of(weight_kind k) {

@@ -52,6 +52,7 @@ public:
       return m * values_stride_ * 2;
     case compute_type::int8:
     case compute_type::int8x2:
+    case compute_type::w8a8: // is int8 by now
       return m * values_stride_ + terms_bytes(m) + align64(m * segments_);
     }
     return 0;

@@ -97,7 +97,7 @@ std::string make_pickle(const write_job& job, const shard& s) {
   return p.bytes();
 }
 
-result<nothing> write_shard(write_job& job, const shard& s, const std::string& name) {
+result<nothing> write_pytorch_shard(write_job& job, const shard& s, const std::string& name) {
   auto file = job.out.add(name);
   if (!file.ok()) return file.error();
   zip_writer zip(file.value());
@@ -125,8 +125,8 @@ result<nothing> write_shard(write_job& job, const shard& s, const std::string& n
 result<nothing> write_pytorch(write_job& job) {
   const auto shards = cut_shards(job.tensors, job.options.max_shard_bytes);
   for (std::size_t i = 0; i < shards.size(); ++i)
-    if (auto done =
-            write_shard(job, shards[i], shard_name("pytorch_model", ".bin", i, shards.size()));
+    if (auto done = write_pytorch_shard(job, shards[i],
+                                        shard_name("pytorch_model", ".bin", i, shards.size()));
         !done.ok())
       return done;
   return write_index(job, shards, "pytorch_model", ".bin");

@@ -27,7 +27,7 @@ std::string make_header(const write_job& job, const shard& s) {
   return text;
 }
 
-result<nothing> write_shard(write_job& job, const shard& s, const std::string& name) {
+result<nothing> write_safetensors_shard(write_job& job, const shard& s, const std::string& name) {
   auto file = job.out.add(name);
   if (!file.ok()) return file.error();
   output_file& out = file.value();
@@ -52,8 +52,8 @@ result<nothing> write_shard(write_job& job, const shard& s, const std::string& n
 result<nothing> write_safetensors(write_job& job) {
   const auto shards = cut_shards(job.tensors, job.options.max_shard_bytes);
   for (std::size_t i = 0; i < shards.size(); ++i)
-    if (auto done =
-            write_shard(job, shards[i], shard_name("model", ".safetensors", i, shards.size()));
+    if (auto done = write_safetensors_shard(job, shards[i],
+                                            shard_name("model", ".safetensors", i, shards.size()));
         !done.ok())
       return done;
   return write_index(job, shards, "model", ".safetensors");

@@ -110,7 +110,8 @@ TEST_CASE("impossible values are refused with rule and value", "[config]") {
   CHECK(error_of("[server]\nlisten = \"x\"") ==
         "t.toml:2:10: `server.listen` must be HOST:PORT, got \"x\"");
   CHECK(error_of("[model]\ncompute = \"f8\"") ==
-        "t.toml:2:11: `model.compute` must be \"auto\", \"f32\", \"bf16\" or \"int8\", got \"f8\"");
+        "t.toml:2:11: `model.compute` must be \"auto\", \"f32\", \"bf16\", \"int8\" or \"w8a8\", "
+        "got \"f8\"");
   CHECK(error_of("[kv]\nblock_tokens = 24") ==
         "t.toml:2:16: `kv.block_tokens` must be a power of two between 8 and 256, got 24");
   CHECK(error_of("[kv]\nmemory = -1") ==

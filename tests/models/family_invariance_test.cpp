@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "models/compute.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/golden_folder.hpp"
 
@@ -127,13 +128,15 @@ TEST_CASE("batching, chunks, block sizes and shared prefixes change no bit, for 
   }
 }
 
-TEST_CASE("bf16 compute and eight-bit KV do not depend on the batch either") {
+TEST_CASE("other compute types and eight-bit KV do not depend on the batch either") {
   for (const std::string& name : golden_folders()) {
     CAPTURE(name);
     const golden_folder c(name);
     for (const auto& [compute, kv] : {std::pair(gpu::compute_type::bf16, gpu::dtype::bf16),
-                                      std::pair(gpu::compute_type::int8, gpu::dtype::i8)}) {
-      decoder_runner runner(c.spec, *c.weights, golden_options(compute, kv));
+                                      std::pair(gpu::compute_type::int8, gpu::dtype::i8),
+                                      std::pair(gpu::compute_type::w8a8, gpu::dtype::f16)}) {
+      const auto weights = weights_for(compute, c.spec, c.weights);
+      decoder_runner runner(c.spec, *weights, golden_options(compute, kv));
       std::vector<solo> wanted;
       for (const golden_prompt& p : c.prompts)
         wanted.push_back(run_alone(runner, p.ids));

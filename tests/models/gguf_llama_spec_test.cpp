@@ -108,9 +108,11 @@ TEST_CASE("compute and KV types resolve from option words, weights and device") 
   CHECK(resolve_compute("auto", "auto", *f16, plain).value().compute == gpu::compute_type::f32);
   CHECK(resolve_compute("auto", "auto", *f16, plain).value().kv_type == gpu::dtype::f32);
   CHECK(resolve_compute("auto", "auto", *f16, wide).value().compute == gpu::compute_type::bf16);
+  CHECK(resolve_compute("w8a8", "auto", *f16, wide).value().compute == gpu::compute_type::w8a8);
+  CHECK(resolve_compute("w8a8", "auto", *f16, wide).value().kv_type == gpu::dtype::bf16);
   CHECK(resolve_compute("f32", "bf16", *q4, wide).value().compute == gpu::compute_type::f32);
   CHECK(resolve_compute("f32", "bf16", *q4, wide).value().kv_type == gpu::dtype::bf16);
   CHECK(resolve_compute("fp8", "auto", *q4, wide).detail() ==
-        "`model.compute` must be auto, f32, bf16 or int8, got \"fp8\"");
+        "`model.compute` must be auto, f32, bf16, int8 or w8a8, got \"fp8\"");
   CHECK(resolve_compute("int8", "i4", *q4, wide).code() == errc::unsupported);
 }

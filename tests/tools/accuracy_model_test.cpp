@@ -29,7 +29,8 @@ TEST_CASE("SmolLM2 over the golden text has the reference's tokens and perplexit
   for (std::size_t i = 0; i < ids.size(); ++i)
     REQUIRE(s.value().sequences.front().ids[i] == *ids[i].as_int());
 
-  const auto tallies = compare_types(test::shared_device(), s.value(), {{"int8", "f16"}});
+  const auto tallies =
+      compare_types(test::shared_device(), s.value(), {{"int8", "f16"}, {"w8a8", "f16"}});
   REQUIRE(tallies.ok());
   const tally& t = tallies.value().front();
   CHECK(t.positions() == static_cast<std::int64_t>(ids.size()) - 1);
@@ -38,4 +39,8 @@ TEST_CASE("SmolLM2 over the golden text has the reference's tokens and perplexit
   CHECK(t.perplexity() == Approx(t.reference_perplexity()).epsilon(5e-3));
   CHECK(t.same_argmax() > 0.95);
   CHECK(t.mean_kl() < 0.01);
+  const tally& rounded = tallies.value().back();
+  CHECK(rounded.perplexity() == Approx(rounded.reference_perplexity()).epsilon(0.01));
+  CHECK(rounded.same_argmax() > 0.95);
+  CHECK(rounded.mean_kl() < 0.015);
 }

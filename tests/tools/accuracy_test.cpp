@@ -103,8 +103,13 @@ TEST_CASE("each family in f32 has the perplexity and the tokens of its reference
     CAPTURE(name);
     const auto s = open_golden(golden_path(name), name);
     REQUIRE(s.ok());
-    const auto tallies = compare_types(test::shared_device(), s.value(), {{"bf16", "int8"}});
+    const auto tallies =
+        compare_types(test::shared_device(), s.value(), {{"bf16", "int8"}, {"w8a8", "bf16"}});
     REQUIRE(tallies.ok());
+    const tally& rounded = tallies.value().back();
+    CHECK(rounded.same_argmax() > 0.9);
+    CHECK(rounded.mean_kl() > 1e-3); // of 8 bits: nothing here could be exact
+    CHECK(rounded.mean_kl() < 0.02);
     const tally& t = tallies.value().front();
     CHECK(t.reference_perplexity() == Approx(golden_perplexity(golden_path(name))).epsilon(1e-4));
     CHECK(t.same_argmax() > 0.9);
@@ -176,7 +181,7 @@ TEST_CASE("types are pairs, and unknown words are refused") {
   REQUIRE(s.ok());
   const auto tallies = compare_types(test::shared_device(), s.value(), {{"fp8", "f16"}});
   REQUIRE_FALSE(tallies.ok());
-  CHECK(tallies.detail() == "`model.compute` must be auto, f32, bf16 or int8, got \"fp8\"");
+  CHECK(tallies.detail() == "`model.compute` must be auto, f32, bf16, int8 or w8a8, got \"fp8\"");
 }
 
 TEST_CASE("tables hold one line per pair, or per model in Markdown") {

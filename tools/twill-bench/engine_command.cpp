@@ -48,7 +48,8 @@ public:
     o.n_blocks = a.at_once * blocks_;
     o.max_step_tokens = std::max(a.step_tokens, a.at_once);
     o.max_sequences = o.max_logit_rows = a.at_once;
-    decoder_ = value_of(models::decoder::load(*dev_, model_->spec, *model_->weights, o, {}));
+    const auto weights = models::weights_for(o.compute, model_->spec, model_->weights);
+    decoder_ = value_of(models::decoder::load(*dev_, model_->spec, *weights, o, {}));
     chosen_ = value_of(dev_->allocate(static_cast<std::size_t>(a.at_once) * 4, "bench"));
     std::printf("%s, %d threads, %s; %s, compute %s, KV %s\n", dev_->info().name.c_str(),
                 dev_->info().threads, dev_->info().isa.c_str(), model_->quantization.c_str(),
@@ -163,7 +164,7 @@ void add_engine_command(CLI::App& app, int& exit_code) {
       "engine", "Time a model in this process: prompts of random tokens, then greedy decoding of "
                 "all of them together");
   command->add_option("--model", a->model, "Model file or folder")->required();
-  command->add_option("--compute", a->compute, "auto, f32, bf16, int8");
+  command->add_option("--compute", a->compute, "auto, f32, bf16, int8, w8a8");
   command->add_option("--kv-type", a->kv_type, "auto, f32, f16, bf16, int8");
   command->add_option("--threads", a->device.threads, "Compute threads; 0: all cores");
   command->add_option("--isa", a->device.isa, "Widest instruction set");

@@ -31,6 +31,7 @@ double peak_of(const gpu::peak_rates& limits, gpu::compute_type type) {
   case gpu::compute_type::int8x2:
     return limits.int8_ops_per_s / 2;
   case gpu::compute_type::int8:
+  case gpu::compute_type::w8a8:
     break;
   }
   return limits.int8_ops_per_s;

@@ -106,10 +106,12 @@ void print_model(const std::string& path, const config::options& options,
                  const gpu::device_info& device) {
   const auto opened = models::open_model(path, options.model.chat_template);
   if (!opened.ok()) throw client_error(opened.detail());
-  const auto& model = *opened.value();
+  models::model model = *opened.value();
   const auto types =
       models::resolve_compute(options.model.compute, options.kv.type, *model.weights, device);
   if (!types.ok()) throw client_error(types.detail());
+  const auto compute = types.value().compute;
+  model.weights = models::weights_for(compute, model.spec, model.weights);
   const auto need = footprint_of(model, types.value(), options);
   const auto budget = device.kind == "host"
                           ? std::min(device.memory_bytes, gpu::host::available_bytes())
@@ -119,9 +121,10 @@ void print_model(const std::string& path, const config::options& options,
   heading("model " + printable(path));
   row("name", model.name);
   row("format", model.format + ", " + model.spec.family + ", mostly " + model.quantization);
-  row("weights",
-      format_bytes(need.weight_bytes) + " in the file, all to " + device.kind + " memory");
-  row("compute type", gpu::name_of(types.value().compute));
+  row("weights", format_bytes(need.weight_bytes) +
+                     (compute == gpu::compute_type::w8a8 ? " in 8 bits" : " in the file") +
+                     ", all to " + device.kind + " memory");
+  row("compute type", gpu::name_of(compute));
   row("KV type", gpu::name_of(types.value().kv_type));
   row("KV per token", format_bytes(need.kv_bytes_per_token));
   row("context", std::to_string(need.context_tokens) + " tokens, " +

@@ -54,6 +54,10 @@ public:
     device_ = std::move(must(gpu::device::open({options_.device.kind, options_.device.threads,
                                                 options_.device.memory_bytes}))
                             .value());
+    types_ = must(models::resolve_compute(options_.model.compute, options_.kv.type,
+                                          *model_->weights, device_->info()))
+                 .value();
+    weights_ = models::weights_for(types_.compute, model_->spec, weights_);
     if (flags_.plan || flags_.plan_only) {
       flags_ = planned(flags_, *device_, model_->spec, *weights_, options_);
       options_ = options_of(flags_);
@@ -93,12 +97,9 @@ private:
     if (!flags_.ignore_eos && !flags_.prompts.empty()) run_.end_ids = model_->text->end_ids();
     run_.stop = [] { return interrupts() > 0; };
     if (!flags_.timeline.empty()) run_.timeline = &timeline_;
-    const auto choice = must(models::resolve_compute(options_.model.compute, options_.kv.type,
-                                                     *model_->weights, device_->info()))
-                            .value();
     needs_ = actors::needs_of(prompts_, run_, options_.kv.block_tokens);
-    decoding_.compute = choice.compute;
-    decoding_.kv_type = choice.kv_type;
+    decoding_.compute = types_.compute;
+    decoding_.kv_type = types_.kv_type;
     decoding_.block_tokens = options_.kv.block_tokens;
     decoding_.n_blocks = needs_.n_blocks;
     decoding_.max_context_tokens = needs_.max_context_tokens;
@@ -257,7 +258,9 @@ private:
   offload_flags flags_;
   config::options options_;
   std::shared_ptr<const models::model> model_;
-  std::shared_ptr<const models::checkpoint> weights_; ///< the model's, perhaps compressed
+  models::compute_choice types_;
+  std::shared_ptr<const models::checkpoint>
+      weights_; ///< the model's, perhaps compressed or rounded
   std::unique_ptr<gpu::device> device_;
   std::vector<actors::block_prompt> prompts_;
   actors::block_options run_;

@@ -54,7 +54,8 @@ models::result<std::vector<tally>> compare_types(gpu::device& dev, const subject
   for (const type_pair& pair : pairs) {
     const auto types = models::resolve_compute(pair.compute, pair.kv, *s.weights, dev.info());
     if (!types.ok()) return types.error();
-    auto other = teacher::load(dev, s.spec, *s.weights, types.value(), length);
+    const auto weights = models::weights_for(types.value().compute, s.spec, s.weights);
+    auto other = teacher::load(dev, s.spec, *weights, types.value(), length);
     if (!other.ok()) return other.error();
     tallies.push_back(run_side_by_side(reference.value(), other.value(), s.sequences));
   }

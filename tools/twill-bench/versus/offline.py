@@ -3,7 +3,7 @@
 
     offline.py openvino FOLDER     # openvino-genai, continuous batching
     offline.py onnxruntime FOLDER  # onnxruntime-genai, static batches
-    offline.py twill FILE          # twill-bench engine; TWILL_BIN says where it is
+    offline.py twill FILE [TYPE]   # twill-bench engine; TWILL_BIN says where it is; TYPE: --compute
 
 Run the three by turns and compare medians. Prompts are random tokens; every output has its full
 length. Prefill is 512 tokens, best of three; decode 128 tokens after 128, best of two; then 8 and
@@ -83,13 +83,13 @@ def onnxruntime(folder):
             8 * 128 / run(8, 128, 128)[1], 32 * 128 / run(32, 128, 128)[1])
 
 
-def twill(model):
+def twill(model, compute="auto"):
     program = os.path.join(os.environ.get("TWILL_BIN", "build/release/bin"), "twill-bench")
 
     def run(at_once, n_in, n_out, runs, column):
         out = subprocess.run(
-            [program, "engine", "--model", model, "--at-once", str(at_once), "--input-len", str(n_in),
-             "--output-len", str(n_out), "--runs", str(runs)],
+            [program, "engine", "--model", model, "--compute", compute, "--at-once", str(at_once),
+             "--input-len", str(n_in), "--output-len", str(n_out), "--runs", str(runs)],
             check=True, capture_output=True, text=True).stdout
         lines = [re.findall(r"[0-9.]+", line) for line in out.splitlines()
                  if line.startswith("prefill")]
@@ -101,9 +101,10 @@ def twill(model):
 
 def main():
     engines = {"openvino": openvino, "onnxruntime": onnxruntime, "twill": twill}
-    if len(sys.argv) != 3 or sys.argv[1] not in engines:
+    compute = sys.argv[1:2] == ["twill"] and len(sys.argv) == 4
+    if not (len(sys.argv) == 3 or compute) or sys.argv[1] not in engines:
         sys.exit(__doc__)
-    figures = engines[sys.argv[1]](sys.argv[2])
+    figures = engines[sys.argv[1]](*sys.argv[2:])
     print("prefill %.0f  decode %.1f  8 at once %.0f  32 at once %.0f" % figures)
 
 
