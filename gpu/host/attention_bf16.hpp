@@ -47,6 +47,20 @@ inline void round_16(std::uint16_t* to, vf v) {
                       (__m256i)_mm512_cvtneps_pbh(reinterpret_cast<__m512>(v)));
 }
 
+/// exp(x) within 2e-5 of itself for x in [-87, 88], 1 for 0, 0 far below: 2^r of the rest r of x in
+/// base 2, |r| <= 1/2, by a polynomial with 1 at 0 that was fitted at Chebyshev's points.
+inline vf exp_near(vf x) {
+  const vf low = splat(-200.0f); // whose power of two is 0; minus infinity has no rest
+  const vf t = (x < low ? low : x) * 1.44269504f;
+  const __m512 n = _mm512_roundscale_ps(reinterpret_cast<__m512>(t), 8); // to nearest, quietly
+  const vf r = t - reinterpret_cast<vf>(n);
+  vf p = fma_of(r, splat(0.00966637395f), splat(0.0558383428f));
+  p = fma_of(p, r, splat(0.240223482f));
+  p = fma_of(p, r, splat(0.693136752f));
+  p = fma_of(p, r, splat(1.0f));
+  return reinterpret_cast<vf>(_mm512_scalef_ps(reinterpret_cast<__m512>(p), n));
+}
+
 /// 16 elements from each of two places, in pairs.
 template <class Element>
 inline vi load_pairs(const Element* first, const Element* second) {
@@ -96,14 +110,14 @@ struct value_pairs_packed {
   vi get(int pair, int column) const { return load_words(data + pair * width + column); }
 };
 
-/// to[r][v] += sum over pairs [begin, end) of a[r][pair] * b(pair, v).
-template <int Rows, int Vectors, class B>
+/// to[r][v] = sum over pairs [begin, end) of a[r][pair] * b(pair, v), or += where `onto`.
+template <bool onto, int Rows, int Vectors, class B>
 inline void pairs_block(const std::uint16_t* a, int a_stride, int begin, int end, const B& b,
                         float* to, int to_stride, lines_ahead& ahead) {
   vf sum[Rows][Vectors];
   for (int r = 0; r < Rows; ++r)
     for (int v = 0; v < Vectors; ++v)
-      sum[r][v] = load(to + r * to_stride + v * lanes);
+      sum[r][v] = onto ? load(to + r * to_stride + v * lanes) : vf{};
   for (int p = begin; p < end; ++p) {
     vi right[Vectors];
     for (int v = 0; v < Vectors; ++v)
@@ -121,16 +135,16 @@ inline void pairs_block(const std::uint16_t* a, int a_stride, int begin, int end
 }
 
 /// The same over `vectors` vectors, of which b(pair, vector) gives any.
-template <int Rows, class B>
+template <bool onto, int Rows, class B>
 inline void pairs_rows(const std::uint16_t* a, int a_stride, int begin, int end, const B& b,
                        int vectors, float* to, int to_stride, lines_ahead& ahead) {
   int v = 0;
   for (; v + 4 <= vectors; v += 4)
-    pairs_block<Rows, 4>(
+    pairs_block<onto, Rows, 4>(
         a, a_stride, begin, end, [&](int p, int i) { return b(p, v + i); }, to + v * lanes,
         to_stride, ahead);
   for (; v < vectors; ++v)
-    pairs_block<Rows, 1>(
+    pairs_block<onto, Rows, 1>(
         a, a_stride, begin, end, [&](int p, int) { return b(p, v); }, to + v * lanes, to_stride,
         ahead);
 }
@@ -165,6 +179,8 @@ public:
     scores_of(key_pairs_packed{keys_}, rows, n, w.head_dim);
   }
 
+  /// Near enough for what is rounded to bf16 next: see exp_near().
+  static vf weight_of(vf score) { return exp_near(score); }
   void set_weights(int row, int j, vf weights) { round_16(weights_ + row * tile_len + j, weights); }
   void no_weights(int row) { __builtin_memset(weights_ + row * tile_len, 0, 2 * tile_len); }
 
@@ -227,12 +243,9 @@ private:
 
   template <class Keys>
   void scores_of(const Keys& keys, int rows, int n, int head_dim) {
-    for (int i = 0; i < rows; ++i)
-      for (int j = 0; j < n; j += lanes)
-        store(rows_.scores + i * tile_len + j, vf{});
     for (int row = 0; row < rows; row += rows_at_once)
       with_rows(rows - row, [&](auto r) {
-        pairs_rows<decltype(r)::value>(
+        pairs_rows<false, decltype(r)::value>(
             q_ + row * max_dim, max_dim, 0, (head_dim + 1) / 2,
             [&](int p, int v) { return keys.get(p, v); }, n / lanes, rows_.scores + row * tile_len,
             tile_len, rows_.ahead);
@@ -243,7 +256,7 @@ private:
   void add_all(const Values& values, int rows, int first, int last, int width) {
     for (int row = 0; row < rows; row += rows_at_once)
       with_rows(rows - row, [&](auto r) {
-        pairs_rows<decltype(r)::value>(
+        pairs_rows<true, decltype(r)::value>(
             weights_ + row * tile_len, tile_len, first, last,
             [&](int p, int v) { return values.get(p, v * lanes); }, width / lanes,
             rows_.acc + row * width, width, rows_.ahead);

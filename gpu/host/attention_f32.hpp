@@ -35,6 +35,8 @@ public:
       scores_of(keys_widened{keys_}, row, rows - row, n, w.head_dim);
   }
 
+  /// The softmax weight of a score relative to the maximum.
+  static vf weight_of(vf score) { return exp_of(score); }
   /// The softmax weights of a row's positions [j, j + lanes).
   void set_weights(int row, int j, vf weights) {
     store(rows_.scores + row * tile_len + j, weights);

@@ -71,7 +71,7 @@ inline void softmax_rows(row_state& s, Products& products, int row, int n, int w
     sum[r] = vf{};
   for (int j = 0; j < n; j += lanes)
     for (int r = 0; r < R; ++r) {
-      const vf weight = exp_of(load(x + r * tile_len + j) - s.max[row + r]);
+      const vf weight = Products::weight_of(load(x + r * tile_len + j) - s.max[row + r]);
       products.set_weights(row + r, j, s.scaled ? weight * load(s.value_scales + j) : weight);
       sum[r] += weight;
     }
