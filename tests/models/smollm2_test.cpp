@@ -197,9 +197,11 @@ TEST_CASE("SmolLM2's perplexity equals the reference in every compute type", "[g
       GENERATE(row{gpu::compute_type::f32, gpu::dtype::f32, 1e-3},
                row{gpu::compute_type::int8, gpu::dtype::bf16, 5e-3},
                row{gpu::compute_type::int8, gpu::dtype::f16, 5e-3},
+               row{gpu::compute_type::w8a8, gpu::dtype::bf16, 1e-2},
                row{gpu::compute_type::bf16, gpu::dtype::bf16, 5e-3});
   CAPTURE(gpu::name_of(compute), kv);
-  test::decoder_runner runner(m->spec, *m->weights, options_for(compute, kv));
+  const auto weights = weights_for(compute, m->spec, m->weights);
+  test::decoder_runner runner(m->spec, *weights, options_for(compute, kv));
   const double whole = std::exp(mean(token_nll(runner, text)));
   const double chunked = std::exp(chunked_nll(runner, text));
   WARN(gpu::name_of(compute) << " / " << gpu::name_of(kv) << ": perplexity " << whole << " whole, "
