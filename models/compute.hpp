@@ -19,9 +19,9 @@ struct compute_choice {
 
 /// `compute`: auto | f32 | bf16 | int8 | w8a8; `kv_type`: auto | f32 | f16 | bf16 | int8. Auto
 /// compute is int8 for 4- and 8-bit weights, bf16 for 16-bit ones where the device multiplies bf16,
-/// else f32. Auto KV is f32 with f32 compute; else bf16 on hosts that multiply bf16, where
-/// attention reads it as it lies, and f16 elsewhere (three bits more precise at the same size). An
-/// unknown word is `unsupported`.
+/// else f32; w8a8 is for the weights of weights_for(). Auto KV is f32 with f32 compute; else bf16
+/// on hosts that multiply bf16, where attention reads it as it lies, and f16 elsewhere (three bits
+/// more precise at the same size). An unknown word is `unsupported`.
 result<compute_choice> resolve_compute(const std::string& compute, const std::string& kv_type,
                                        const checkpoint& weights, const gpu::device_info& device);
 

@@ -43,8 +43,7 @@ struct alignas(64) panel_terms {
 };
 
 struct alignas(64) int8_panel {
-  unsigned char codes[panel_blocks][int8_panel_columns / 4]
-                     [64]; ///< of 4 bits; 8 stay where they are
+  unsigned char codes[panel_blocks][int8_panel_columns / 4][64]; ///< of 4 bits, unpacked
   panel_terms terms[int8_panel_columns / 16][panel_blocks];
   float sums[int8_panel_max_rows][panel_blocks][16];
 };
