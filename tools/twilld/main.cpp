@@ -11,6 +11,7 @@
 #include "config/load.hpp"
 #include "tools/twilld/daemon.hpp"
 #include "tools/twilld/signals.hpp"
+#include "tools/twilld/time_slices.hpp"
 
 namespace {
 
@@ -77,6 +78,7 @@ int run(const arguments& args, std::chrono::steady_clock::time_point started) {
     std::fputs(config::print_config(options).c_str(), stdout);
     return EXIT_SUCCESS;
   }
+  ask_for_short_slices(); // before any thread begins
   twill::log::configure(*twill::log::level_named(options.log.level));
   signal_waiter signals; // before any thread
   return run_daemon({options, file, settings, args.address_file, started}, signals);
