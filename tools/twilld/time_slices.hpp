@@ -5,10 +5,10 @@ namespace twill::tools {
 
 /// Asks the scheduler for slices of 1 ms, for this thread and those that it starts from then on.
 /// Threads of a step wait for each other: short slices bring one that waits for its core back
-/// sooner: beside two busy processes 7 to 8 % more tokens, alone no fewer (two twilld by turns
-/// under `twill-bench versus`, 5 rounds). Its share of the time, its nice value and real time
-/// policies stay as they are. Does nothing where the system knows no such request (Linux
-/// before 6.12) or refuses it.
+/// sooner. Beside two busy processes twilld makes 7 to 8 % more tokens by it, alone no fewer
+/// (`twill-bench versus`, two builds by turns). Its share of the time, its nice value and real time
+/// policies stay as they are. Does nothing where the system knows no such request (Linux before
+/// 6.12) or refuses it.
 void ask_for_short_slices();
 
 } // namespace twill::tools
