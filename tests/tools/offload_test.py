@@ -53,6 +53,18 @@ class Offload(unittest.TestCase):
             self.assertEqual(got, wanted)
             self.assertRegex(text, r"moved to the device per round .* from disk")
 
+    def test_weights_rounded_to_8_bits_are_streamed_like_others(self):
+        rounded = "--set", "model.compute=w8a8"
+        wanted, _ = self.outputs(*rounded)
+        for order in ("zigzag", "diagonal"):
+            tiers = ("--search-order", order, "--gpu-batch-size", "2", "--num-gpu-batches", "2",
+                     "--percent", *"20 30 100 0 100 0".split(), "--offload-dir", self.folder)
+            got, text = self.outputs(*tiers, *rounded)
+            self.assertEqual(got, wanted)
+            _, exact = self.outputs(*tiers)
+            moved = r"moved to the device per round .*: ([0-9.]+ [A-Za-z]+) from disk"
+            self.assertNotEqual(re.search(moved, text)[1], re.search(moved, exact)[1])
+
     def test_attention_at_home_changes_no_token_and_moves_no_kv(self):
         wanted, _ = self.outputs()
         got, text = self.outputs("--percent", *"100 0 0 100 100 0".split(), "--cpu-cache-compute")
@@ -92,6 +104,7 @@ class Offload(unittest.TestCase):
                                "kv.type=int8"], "f32, f16 or bf16"),
                              (["--compress-cache", "--cpu-cache-compute", "--percent",
                                *"100 0 0 100 100 0".split()], "unpacks"),
+                             (["--compress-weight", "--set", "model.compute=w8a8"], "w8a8 with"),
                              (["--prompts", "/no/such"], "--prompts"),
                              (["--percent", *"0 0 100 0 100 0".split(), "--offload-dir", "/no/such"],
                               "offload.dir"),
