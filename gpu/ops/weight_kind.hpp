@@ -15,8 +15,8 @@ enum class compute_type : std::uint8_t {
           ///< groups; dense weights are computed as bf16 instead
   int8x2, ///< the same with activations in two digits, 128 times finer, at less than twice the
           ///< cost; dense weights are computed as f32 instead
-  w8a8,   ///< int8 for models whose weights were rounded to 8 bits before (models/eight_bit.hpp)
-          ///< and which take a second digit nowhere
+  w8a8,   ///< int8, the name of it where all weights were rounded to 8 bits before they were
+          ///< packed and no layer takes a second digit
 };
 
 const char* name_of(compute_type t);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
+#include <vector>
 
-#include "models/detail/half.hpp"
+#include "models/detail/element.hpp"
 
 namespace twill::models::offload {
 namespace {
@@ -13,34 +13,25 @@ namespace {
 constexpr std::int32_t group_columns = 64;
 constexpr float most = 15;
 
-float value_at(const void* row, gpu::weight_kind kind, std::int64_t column) {
-  if (kind == gpu::weight_kind::f32) {
-    float value;
-    std::memcpy(&value, static_cast<const unsigned char*>(row) + 4 * column, sizeof value);
-    return value;
-  }
-  std::uint16_t bits;
-  std::memcpy(&bits, static_cast<const unsigned char*>(row) + 2 * column, sizeof bits);
-  return kind == gpu::weight_kind::f16 ? widen_f16(bits) : widen_bf16(bits);
-}
-
 void compress_row(const gpu::weight_source& dense, std::int64_t row, const gpu::grouped_row& out) {
-  const void* from = dense.dense_row(row);
+  std::vector<float> values(static_cast<std::size_t>(dense.cols));
+  widen_values(dense.kind, static_cast<const std::byte*>(dense.dense_row(row)), dense.cols,
+               values.data());
   for (std::int64_t g = 0; g < dense.cols / group_columns; ++g) {
-    const std::int64_t first = g * group_columns;
-    float low = value_at(from, dense.kind, first), high = low;
-    for (std::int64_t c = first; c < first + group_columns; ++c) {
-      const float v = value_at(from, dense.kind, c);
+    const float* v = values.data() + g * group_columns;
+    float low = v[0], high = low;
+    for (std::int32_t c = 0; c < group_columns; ++c) {
       // Not min and max: what is not finite must reach the scales, where packing refuses it.
-      low = v < low || !std::isfinite(v) ? v : low;
-      high = v > high || !std::isfinite(v) ? v : high;
+      low = v[c] < low || !std::isfinite(v[c]) ? v[c] : low;
+      high = v[c] > high || !std::isfinite(v[c]) ? v[c] : high;
     }
     const float scale = (high - low) / most;
     out.scales[g] = scale;
     out.offsets[g] = low;
-    for (std::int64_t c = first; c < first + group_columns; ++c) {
-      const float step = scale > 0 ? (value_at(from, dense.kind, c) - low) / scale : 0;
-      out.codes[c] = static_cast<std::uint8_t>(std::clamp(std::nearbyint(step), 0.0F, most));
+    for (std::int32_t c = 0; c < group_columns; ++c) {
+      const float step = scale > 0 ? (v[c] - low) / scale : 0;
+      out.codes[g * group_columns + c] =
+          static_cast<std::uint8_t>(std::clamp(std::nearbyint(step), 0.0F, most));
     }
   }
 }

@@ -259,8 +259,7 @@ private:
   config::options options_;
   std::shared_ptr<const models::model> model_;
   models::compute_choice types_;
-  std::shared_ptr<const models::checkpoint>
-      weights_; ///< the model's, perhaps compressed or rounded
+  std::shared_ptr<const models::checkpoint> weights_; ///< the model's, perhaps rounded anew
   std::unique_ptr<gpu::device> device_;
   std::vector<actors::block_prompt> prompts_;
   actors::block_options run_;

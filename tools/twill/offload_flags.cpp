@@ -131,9 +131,8 @@ config::options options_of(const offload_flags& f) {
   auto loaded = config::load("", settings);
   if (!loaded.ok()) throw client_error(loaded.detail());
   need(!f.compress_weight || loaded.value().model.compute != "w8a8",
-       "`model.compute` must not be w8a8 with --compress-weight, got \"w8a8\": one makes 8 bits of "
-       "a "
-       "weight, the other 4");
+       "`model.compute` must not be w8a8 with --compress-weight, got \"w8a8\": that makes "
+       "8 bits of a weight, not 4");
   return loaded.value();
 }
 
