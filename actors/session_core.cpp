@@ -12,7 +12,7 @@ namespace twill::actors {
 
 namespace {
 
-double seconds(steady_clock::duration d) {
+double seconds_of(steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
@@ -200,7 +200,7 @@ void session_core::note_times(const token_ready& what, steady_clock::time_point 
     first_token_ = now;
     scheduled_ = what.scheduled;
     stats_.update([&](engine_stats& s) {
-      observe(s.time_to_first_token_seconds, seconds(now - args_.submitted));
+      observe(s.time_to_first_token_seconds, seconds_of(now - args_.submitted));
     });
   }
   last_token_ = now;
@@ -257,10 +257,10 @@ void session_core::close(bool aborted, bool error) {
     else
       (any_length_ ? s.finished_length : s.finished_stop) += 1;
     if (aborted || error || first_token_ == steady_clock::time_point{}) return;
-    observe(s.e2e_request_latency_seconds, seconds(last_token_ - args_.submitted));
-    observe(s.request_queue_time_seconds, seconds(scheduled_ - args_.submitted));
-    observe(s.request_prefill_time_seconds, seconds(first_token_ - scheduled_));
-    observe(s.request_decode_time_seconds, seconds(last_token_ - first_token_));
+    observe(s.e2e_request_latency_seconds, seconds_of(last_token_ - args_.submitted));
+    observe(s.request_queue_time_seconds, seconds_of(scheduled_ - args_.submitted));
+    observe(s.request_prefill_time_seconds, seconds_of(first_token_ - scheduled_));
+    observe(s.request_decode_time_seconds, seconds_of(last_token_ - first_token_));
     observe(s.request_prompt_tokens, use_.prompt_tokens);
     observe(s.request_generation_tokens, use_.completion_tokens);
   });

@@ -6,7 +6,7 @@
 namespace twill::models::families {
 namespace {
 
-constexpr std::int64_t int32_max = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t most_int32 = std::numeric_limits<std::int32_t>::max();
 
 } // namespace
 
@@ -19,12 +19,12 @@ T gguf_reader::keep(result<T> read, T fallback) {
 
 std::int32_t gguf_reader::size(const char* key) {
   return static_cast<std::int32_t>(
-      keep(meta_->get_int(prefix_ + key, 1, int32_max), std::int64_t{1}));
+      keep(meta_->get_int(prefix_ + key, 1, most_int32), std::int64_t{1}));
 }
 
 std::int32_t gguf_reader::size_or(const char* key, std::int32_t fallback) {
   return static_cast<std::int32_t>(
-      keep(meta_->get_int_or(prefix_ + key, 0, int32_max, fallback), std::int64_t{fallback}));
+      keep(meta_->get_int_or(prefix_ + key, 0, most_int32, fallback), std::int64_t{fallback}));
 }
 
 double gguf_reader::number(const char* key) {

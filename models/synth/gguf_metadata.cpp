@@ -68,7 +68,7 @@ void add_sizes(writer& w, const recipe& r, const std::string& architecture) {
   if (r.window > 0) w.integer(key("attention.sliding_window"), r.window);
 }
 
-const char* pre_tokenizer(text_kind kind) {
+const char* pre_tokenizer_name(text_kind kind) {
   switch (kind) {
   case text_kind::llama3_json:
     return "llama-bpe";
@@ -103,7 +103,7 @@ void add_tokens(writer& w, const recipe& r, const vocabulary& v) {
 }
 
 void add_merges_or_scores(writer& w, const recipe& r, const vocabulary& v) {
-  w.text("tokenizer.ggml.pre", pre_tokenizer(r.text));
+  w.text("tokenizer.ggml.pre", pre_tokenizer_name(r.text));
   if (is_byte_level(r.text)) {
     w.list("tokenizer.ggml.merges", string, v.merges.size());
     for (const auto& [left, right] : v.merges)

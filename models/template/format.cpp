@@ -19,9 +19,9 @@ struct conversion {
   char type = 0;
 };
 
-class formatter {
+class percent_formatter {
 public:
-  formatter(runtime& rt, const text& format, const val& args)
+  percent_formatter(runtime& rt, const text& format, const val& args)
       : rt_(rt), format_(format), s_(format.bytes), args_(args) {}
 
   text run() {
@@ -183,7 +183,7 @@ private:
 } // namespace
 
 val format_percent(runtime& rt, const text& format, const val& args) {
-  return rt.make_text(formatter(rt, format, args).run());
+  return rt.make_text(percent_formatter(rt, format, args).run());
 }
 
 } // namespace twill::models::jinja

@@ -12,9 +12,9 @@
 namespace twill::models::jinja {
 namespace {
 
-class formatter {
+class brace_formatter {
 public:
-  formatter(runtime& rt, const text& format, const call_args& args)
+  brace_formatter(runtime& rt, const text& format, const call_args& args)
       : rt_(rt), format_(format), s_(format.bytes), args_(args) {}
 
   text run() {
@@ -145,7 +145,7 @@ private:
 } // namespace
 
 text str_format(runtime& rt, const text& format, const call_args& args) {
-  return formatter(rt, format, args).run();
+  return brace_formatter(rt, format, args).run();
 }
 
 } // namespace twill::models::jinja

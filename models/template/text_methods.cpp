@@ -145,7 +145,7 @@ val find_text_position(runtime& rt, const val& self, const call_args& args) {
   return val(start + character_position(*in, at));
 }
 
-val count_method(runtime& rt, const val& self, const call_args& args) {
+val count_text_method(runtime& rt, const val& self, const call_args& args) {
   const arguments a(rt, "count", args, {"sub", "start", "end"}, 1);
   const text* sub = a.string(0);
   if (sub == nullptr) rt.fail("count() takes a string");
@@ -185,7 +185,7 @@ bool is_letter(char32_t c) { // beyond ASCII: everything that is neither space n
          (c >= 0xC0 && c != 0xD7 && c != 0xF7 && !is_space(c) && !(c >= 0x2000 && c <= 0x2BFF) &&
           !(c >= 0x3000 && c <= 0x3004) && !(c >= 0xFF00 && c <= 0xFF20) && c < 0x1F000);
 }
-bool is_number(char32_t c) {
+bool is_ascii_digit(char32_t c) {
   return c >= '0' && c <= '9';
 }
 
@@ -193,13 +193,14 @@ val isspace_method(runtime&, const val& self, const call_args&) {
   return all_characters(self_text(self), is_space);
 }
 val isdigit_method(runtime&, const val& self, const call_args&) {
-  return all_characters(self_text(self), is_number);
+  return all_characters(self_text(self), is_ascii_digit);
 }
 val isalpha_method(runtime&, const val& self, const call_args&) {
   return all_characters(self_text(self), is_letter);
 }
 val isalnum_method(runtime&, const val& self, const call_args&) {
-  return all_characters(self_text(self), [](char32_t c) { return is_letter(c) || is_number(c); });
+  return all_characters(self_text(self),
+                        [](char32_t c) { return is_letter(c) || is_ascii_digit(c); });
 }
 template <bool Upper>
 val iscase_method(runtime&, const val& self, const call_args&) {
@@ -229,12 +230,12 @@ val format_method(runtime& rt, const val& self, const call_args& args) {
   return rt.make_text(str_format(rt, self_text(self), args));
 }
 
-struct named_method {
+struct text_method {
   std::string_view name;
   method_fn method;
 };
 
-constexpr named_method methods[] = {
+constexpr text_method methods[] = {
     {"strip", strip_method<sides::both>},
     {"lstrip", strip_method<sides::left>},
     {"rstrip", strip_method<sides::right>},
@@ -257,7 +258,7 @@ constexpr named_method methods[] = {
     {"rfind", find_text_position<true, false>},
     {"index", find_text_position<false, true>},
     {"rindex", find_text_position<true, true>},
-    {"count", count_method},
+    {"count", count_text_method},
     {"join", join_method},
     {"isspace", isspace_method},
     {"isdigit", isdigit_method},
@@ -277,7 +278,7 @@ constexpr named_method methods[] = {
 } // namespace
 
 method_fn find_text_method(std::string_view name) {
-  for (const named_method& m : methods)
+  for (const text_method& m : methods)
     if (m.name == name) return m.method;
   return nullptr;
 }

@@ -30,17 +30,17 @@ enum class token_type : std::int64_t {
 };
 
 /// Control tokens of letters alone (ChatGLM's "sop") stand within ordinary words too.
-bool is_word(std::string_view text) {
+bool is_one_word(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-class builder {
+class gguf_builder {
 public:
-  explicit builder(const gguf::metadata& metadata) : metadata_(metadata) {}
+  explicit gguf_builder(const gguf::metadata& metadata) : metadata_(metadata) {}
 
   result<std::shared_ptr<const tokenizer>> build() {
-    for (const auto step : {&builder::read_kind, &builder::read_tokens, &builder::make_model,
-                            &builder::read_special_ids})
+    for (const auto step : {&gguf_builder::read_kind, &gguf_builder::read_tokens,
+                            &gguf_builder::make_model, &gguf_builder::read_special_ids})
       if (auto done = (this->*step)(); !done.ok()) return done.error();
     return make_pipeline_tokenizer(std::move(parts_));
   }
@@ -110,7 +110,7 @@ private:
     case token_type::unknown:
       parts_.special[static_cast<std::size_t>(id)] = true;
       if (type == token_type::control)
-        parts_.specials.add(text, id, is_word(text) ? special_template : special_control);
+        parts_.specials.add(text, id, is_one_word(text) ? special_template : special_control);
       return;
     case token_type::user_defined:
       parts_.specials.add(text, id, looks_like_markup(text) ? special_control : special_plain);
@@ -253,7 +253,7 @@ private:
 } // namespace
 
 result<std::shared_ptr<const tokenizer>> make_gguf_tokenizer(const gguf::metadata& metadata) {
-  return builder(metadata).build();
+  return gguf_builder(metadata).build();
 }
 
 } // namespace twill::models

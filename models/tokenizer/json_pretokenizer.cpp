@@ -21,7 +21,7 @@ std::optional<match_behavior> behavior_of(const value& component) {
 }
 
 /// `what` as an expression that matches just it.
-std::string quoted(std::string_view what) {
+std::string quoted_pattern(std::string_view what) {
   std::string out;
   for (const char c : what) {
     if (static_cast<unsigned char>(c) < 0x80 &&
@@ -47,7 +47,7 @@ result<nothing> add_pattern_split(const value& component, std::vector<split_step
     return malformed("Split, must have a pattern and a known behavior");
   const std::string expression = pattern->find("Regex") != nullptr
                                      ? text(*pattern, "Regex")
-                                     : quoted(text(*pattern, "String"));
+                                     : quoted_pattern(text(*pattern, "String"));
   return add_split(expression, *behavior, flag(component, "invert", false), steps);
 }
 
@@ -76,7 +76,8 @@ result<nothing> add_fixed(const value& component, std::vector<split_step>& steps
     return add_split(R"(\w+|[^\w\s]+)", match_behavior::removed, true, steps);
   if (type == "WhitespaceSplit") return add_split(R"(\s)", match_behavior::removed, false, steps);
   if (type == "CharDelimiterSplit")
-    return add_split(quoted(text(component, "delimiter")), match_behavior::removed, false, steps);
+    return add_split(quoted_pattern(text(component, "delimiter")), match_behavior::removed, false,
+                     steps);
   if (type == "Punctuation") {
     const auto behavior = behavior_of(component);
     if (!behavior) return malformed("Punctuation, must have a known behavior");

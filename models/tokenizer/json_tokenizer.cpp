@@ -14,13 +14,14 @@
 namespace twill::models {
 namespace {
 
-class builder {
+class json_builder {
 public:
-  builder(const folder_files& files, const value& file) : files_(files), file_(file) {}
+  json_builder(const folder_files& files, const value& file) : files_(files), file_(file) {}
 
   result<std::shared_ptr<const tokenizer>> build() {
-    for (const auto step : {&builder::read_parts, &builder::add_vocabulary, &builder::add_tokens,
-                            &builder::name_ids, &builder::frame_text})
+    for (const auto step :
+         {&json_builder::read_parts, &json_builder::add_vocabulary, &json_builder::add_tokens,
+          &json_builder::name_ids, &json_builder::frame_text})
       if (auto done = (this->*step)(); !done.ok()) return done.error();
     return make_pipeline_tokenizer(std::move(parts_));
   }
@@ -137,7 +138,7 @@ result<std::shared_ptr<const tokenizer>> read_tokenizer_json(const folder_files&
   const std::string path = files.path + "/tokenizer.json";
   const auto file = read_json_file(path, max_bytes);
   if (!file.ok()) return file.error();
-  auto made = builder(files, file.value()).build();
+  auto made = json_builder(files, file.value()).build();
   if (!made.ok()) return in_file(path, made.error());
   return made;
 }

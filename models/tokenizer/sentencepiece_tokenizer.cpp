@@ -23,13 +23,15 @@ constexpr std::string_view chatglm_tokens[] = {"[MASK]",   "[gMASK]",       "[sM
                                                "<|user|>", "<|assistant|>", "<|observation|>"};
 constexpr std::size_t chatglm_first_role = 5;
 
-class builder {
+class sentencepiece_builder {
 public:
-  explicit builder(const folder_files& files) : files_(files) {}
+  explicit sentencepiece_builder(const folder_files& files) : files_(files) {}
 
   result<std::shared_ptr<const tokenizer>> build() {
-    for (const auto step : {&builder::read_file, &builder::add_pieces, &builder::add_family_tokens,
-                            &builder::add_listed_tokens, &builder::make_steps, &builder::name_ids})
+    for (const auto step :
+         {&sentencepiece_builder::read_file, &sentencepiece_builder::add_pieces,
+          &sentencepiece_builder::add_family_tokens, &sentencepiece_builder::add_listed_tokens,
+          &sentencepiece_builder::make_steps, &sentencepiece_builder::name_ids})
       if (auto done = (this->*step)(); !done.ok()) return done.error();
     return make_pipeline_tokenizer(std::move(parts_));
   }
@@ -184,7 +186,7 @@ private:
 } // namespace
 
 result<std::shared_ptr<const tokenizer>> read_sentencepiece(const folder_files& files) {
-  return builder(files).build();
+  return sentencepiece_builder(files).build();
 }
 
 } // namespace twill::models

@@ -90,7 +90,7 @@ std::vector<token> tokenize_with_daemon(const tokenize_options& options) {
 }
 
 /// Bytes that are no printable ASCII as \xNN; a piece may be half a character.
-std::string escaped(const std::string& piece) {
+std::string escaped_piece(const std::string& piece) {
   std::string out;
   for (const char c : piece) {
     const auto byte = static_cast<unsigned char>(c);
@@ -107,7 +107,7 @@ int run_tokenize(const tokenize_options& options) {
       options.file.empty() ? tokenize_with_daemon(options) : tokenize_with_file(options);
   if (options.pieces) {
     for (const auto& t : tokens)
-      std::printf("%8lld  \"%s\"\n", static_cast<long long>(t.id), escaped(t.piece).c_str());
+      std::printf("%8lld  \"%s\"\n", static_cast<long long>(t.id), escaped_piece(t.piece).c_str());
     return status_ok;
   }
   for (std::size_t i = 0; i < tokens.size(); ++i)

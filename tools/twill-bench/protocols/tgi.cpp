@@ -11,7 +11,7 @@ namespace {
 
 namespace js = json_scan;
 
-std::string_view finish_of(std::string_view details) {
+std::string_view finish_of_details(std::string_view details) {
   const std::string_view reason = js::string_body(js::member(details, "finish_reason"));
   return reason == "eos_token" || reason == "stop_sequence" ? "stop" : reason;
 }
@@ -71,7 +71,7 @@ private:
 
   static void read_end(std::string_view details, update& out) {
     out.done = true;
-    out.finish_reason = finish_of(details);
+    out.finish_reason = finish_of_details(details);
     out.output_tokens = js::integer(js::member(details, "generated_tokens"));
     out.input_tokens = js::integer(js::member(details, "input_length"));
   }
