@@ -114,6 +114,10 @@ void decoder::begin_pass(bool whole) {
   if (impl_->weights.stream) impl_->weights.stream->begin_pass(whole);
 }
 
+void decoder::expect(std::span<const std::int32_t> tokens) {
+  if (impl_->weights.embedding_rows) impl_->weights.embedding_rows->expect(tokens);
+}
+
 result<nothing> decoder::begin(micro_batch& batch, const step_input& step) {
   return impl_->begin(batch.impl_->state, step);
 }

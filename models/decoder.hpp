@@ -98,6 +98,9 @@ public:
   result<std::unique_ptr<micro_batch>> make_micro_batch(std::int32_t max_tokens,
                                                         std::int32_t max_sequences);
   void begin_pass(bool whole);
+  /// The tokens that the next begin()s take, in order, once known: where rows of the embedding
+  /// travel, these set out.
+  void expect(std::span<const std::int32_t> tokens);
   result<nothing> begin(micro_batch& batch, const step_input& step);
   result<nothing> enter_layer(std::int32_t layer);
   /// `staged`: the KV of a layer that is not in the arena, numbered as staged_table says.

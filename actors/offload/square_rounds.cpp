@@ -73,6 +73,7 @@ result<nothing> square_walk::end_round() {
 
   for (const std::int32_t batch : round_)
     end_member(batch);
+  expect_tokens();
   for (auto& rows_back : prefill_rows_used_)
     prefill_rows_.push_back(std::move(rows_back));
   prefill_rows_used_.clear();
@@ -86,6 +87,18 @@ result<nothing> square_walk::end_round() {
   if (options_.progress)
     options_.progress(report_.prompt_tokens + report_.output_tokens, total_tokens_);
   return nothing{};
+}
+
+/// What the next round embeds, but for the prompts that enter in it.
+void square_walk::expect_tokens() {
+  std::vector<std::int32_t> tokens;
+  for (const std::int32_t batch : round_) {
+    const auto stays = members_.find(batch);
+    if (stays == members_.end()) continue;
+    for (const block_sequence& s : stays->second.sequences)
+      if (!s.done) tokens.push_back(s.output->ids.back());
+  }
+  decoder_.expect(tokens);
 }
 
 /// After a round: a micro-batch whose sequences are all done makes room.

@@ -61,6 +61,7 @@ private:
   result<nothing> end_round();
   result<nothing> score_group(std::span<const piece* const> group);
   void end_member(std::int32_t batch);
+  void expect_tokens();
   void book(bool prefill);
   bool asked_to_stop() const { return options_.stop && options_.stop(); }
 

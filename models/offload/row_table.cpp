@@ -1,26 +1,20 @@
 #include "models/offload/row_table.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <mutex>
-#include <optional>
-#include <string>
+#include <chrono>
 #include <utility>
 
 #include "models/detail/gpu_error.hpp"
-#include "models/offload/checksum.hpp"
 
 namespace twill::models::offload {
 namespace {
 
-constexpr std::int64_t block_rows = 16;
-/// Row blocks that are brought at once, at most: more tokens take several turns.
+/// Row blocks of the small table, at most: tokens that need more take several turns.
 constexpr std::int64_t most_blocks = 64;
+constexpr std::int64_t block_rows = row_reader::block_rows;
 
-std::uint64_t block_sum(const unsigned char* codes, const unsigned char* scales,
-                        const gpu::image_layout& layout) {
-  return checksum(codes, layout.code_block_bytes) ^
-         std::rotl(checksum(scales, layout.scale_block_bytes), 1);
+bool holds(std::span<const std::int64_t> blocks, std::int64_t block) {
+  return std::find(blocks.begin(), blocks.end(), block) != blocks.end();
 }
 
 } // namespace
@@ -30,17 +24,11 @@ result<std::unique_ptr<row_table>> row_table::create(gpu::device& dev, const wei
                                                      const gpu::packed_matrix& packed,
                                                      std::span<const table_part> parts,
                                                      std::int64_t most_rows, ring_stats& moved) {
-  std::unique_ptr<row_table> table(new row_table(homes, pool, parts, moved));
-  table->layout_ = packed.layout();
-  const gpu::image_layout& layout = table->layout_;
-  std::vector<unsigned char> image(static_cast<std::size_t>(layout.bytes(1)));
-  for (std::int64_t b = 0; b < packed.row_blocks(); ++b) {
-    packed.save_image(b, 1, image.data());
-    table->sums_.push_back(block_sum(image.data(), image.data() + layout.scales_at(1), layout));
-  }
-  table->capacity_ = std::min({most_blocks, packed.row_blocks(), most_rows});
-  table->small_ = packed.like(table->capacity_ * block_rows);
-  auto memory = dev.allocate(static_cast<std::size_t>(layout.bytes(table->capacity_)),
+  std::unique_ptr<row_table> table(new row_table(row_reader(homes, parts, packed), pool, moved));
+  const std::int64_t capacity = std::min({most_blocks, packed.row_blocks(), most_rows});
+  table->slots_.resize(static_cast<std::size_t>(capacity));
+  table->small_ = packed.like(capacity * block_rows);
+  auto memory = dev.allocate(static_cast<std::size_t>(packed.layout().bytes(capacity)),
                              "embedding rows on their way");
   if (!memory.ok()) return from_gpu(memory.error());
   table->small_image_ = std::move(memory).value();
@@ -51,11 +39,20 @@ result<std::unique_ptr<row_table>> row_table::create(gpu::device& dev, const wei
   return table;
 }
 
-const table_part& row_table::part_of(std::int64_t block) const {
-  const auto after = std::upper_bound(
-      parts_.begin(), parts_.end(), block * block_rows,
-      [](std::int64_t row, const table_part& part) { return row < part.first_row; });
-  return *(after - 1);
+row_table::~row_table() {
+  std::unique_lock lock(mutex_);
+  filled_.wait(lock, [this] {
+    return std::none_of(slots_.begin(), slots_.end(), [](const slot& s) { return s.filling; });
+  });
+}
+
+std::vector<std::int64_t> row_table::travelling_blocks(std::span<const std::int32_t> ids) const {
+  std::vector<std::int64_t> blocks;
+  for (const std::int32_t id : ids) {
+    const std::int64_t block = id / block_rows;
+    if (reader_.home_of(block) != tier::device && !holds(blocks, block)) blocks.push_back(block);
+  }
+  return blocks;
 }
 
 /// Adds what `wanted_` names of `table`: rows that are not in it count as zeros.
@@ -65,117 +62,158 @@ void row_table::add_rows(gpu::device& dev, const gpu::packed_matrix& table, gpu:
   first_ = false;
 }
 
+void row_table::expect(std::span<const std::int32_t> ids) {
+  const std::vector<std::int64_t> blocks = travelling_blocks(ids);
+  {
+    const std::lock_guard lock(mutex_);
+    coming_.clear();
+    for (slot& s : slots_)
+      s.expected = s.block >= 0 && holds(blocks, s.block);
+    for (const std::int64_t block : blocks)
+      if (slot_with(block) < 0) coming_.push_back(block);
+  }
+  fetch_ahead();
+}
+
 result<nothing> row_table::rows(gpu::device& dev, std::span<const std::int32_t> ids,
                                 gpu::tensor_ref out) {
   first_ = true;
   wanted_.resize(ids.size());
-  for (const table_part& part : parts_) {
-    if (home_of(part).where != tier::device) continue;
+  for (const table_part& part : reader_.parts()) {
+    if (reader_.home_of(part) != tier::device) continue;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const std::int64_t row = ids[i] - part.first_row;
       wanted_[i] = row >= 0 && row < part.matrix.rows() ? static_cast<std::int32_t>(row) : -1;
     }
     add_rows(dev, part.matrix, out);
   }
-  std::vector<std::int64_t> blocks;
-  for (const std::int32_t id : ids)
-    if (home_of(part_of(id / block_rows)).where != tier::device) blocks.push_back(id / block_rows);
-  std::sort(blocks.begin(), blocks.end());
-  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-  for (std::size_t at = 0; at < blocks.size(); at += static_cast<std::size_t>(capacity_)) {
-    const std::span group = std::span(blocks).subspan(
-        at, std::min(blocks.size() - at, static_cast<std::size_t>(capacity_)));
-    if (auto passed = from_gpu(last_use_.wait()); !passed.ok()) return passed;
-    if (auto got = fetch(group); !got.ok()) return got;
+  const std::vector<std::int64_t> blocks = travelling_blocks(ids);
+  for (std::size_t at = 0; at < blocks.size(); at += slots_.size()) {
+    const std::span group =
+        std::span(blocks).subspan(at, std::min(blocks.size() - at, slots_.size()));
+    if (auto got = bring(group); !got.ok()) return got;
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      const auto found = std::lower_bound(group.begin(), group.end(), ids[i] / block_rows);
-      wanted_[i] = found == group.end() || *found != ids[i] / block_rows
-                       ? -1
-                       : static_cast<std::int32_t>((found - group.begin()) * block_rows +
-                                                   ids[i] % block_rows);
+      const std::int64_t block = ids[i] / block_rows;
+      wanted_[i] =
+          holds(group, block)
+              ? static_cast<std::int32_t>(slot_with(block) * block_rows + ids[i] % block_rows)
+              : -1;
     }
     add_rows(dev, small_, out);
     last_use_.record();
   }
+  fetch_ahead();
   return nothing{};
 }
 
-result<nothing> row_table::fetch(std::span<const std::int64_t> blocks) {
-  std::mutex mutex;
-  std::optional<failure> why;
-  std::vector<io_pool::task> tasks;
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    tasks.push_back([&, i](io_worker& worker) {
-      const auto got = fetch_block(blocks[i], static_cast<std::int64_t>(i), worker);
-      if (got.ok()) return;
-      const std::lock_guard lock(mutex);
-      if (!why) why = got.error();
-    });
-  pool_.run_all(std::move(tasks));
-  if (why) return *why;
-  for (const std::int64_t block : blocks)
-    (home_of(part_of(block)).where == tier::host ? moved_.host_bytes : moved_.disk_bytes) +=
-        layout_.code_block_bytes + layout_.scale_block_bytes;
-  return nothing{};
+std::int64_t row_table::slot_with(std::int64_t block) const {
+  const auto found =
+      std::find_if(slots_.begin(), slots_.end(), [&](const slot& s) { return s.block == block; });
+  return found == slots_.end() ? -1 : found - slots_.begin();
 }
 
-/// Bytes of the store from any offset to `to` of the small image, and to `copy`.
-result<nothing> row_table::read_some(std::int64_t from, std::int64_t bytes, std::int64_t to,
-                                     std::vector<unsigned char>& copy, io_worker& worker) const {
-  copy.clear();
-  while (bytes > 0) {
-    const std::int64_t begin = from / store_alignment * store_alignment;
-    const std::int64_t n = std::min(bytes, transfer_bytes);
-    const std::int64_t window = store_aligned(from + n - begin);
-    if (auto got = homes_.store()->read(begin, worker.bounce.data(), window); !got.ok()) return got;
-    const unsigned char* at = worker.bounce.data() + (from - begin);
-    auto copied = worker.copies.to_device(static_cast<unsigned char*>(small_image_.data()) + to, at,
-                                          static_cast<std::size_t>(n));
-    if (!copied.ok()) return from_gpu(copied);
-    copy.insert(copy.end(), at, at + n);
-    from += n;
-    to += n;
-    bytes -= n;
+/// The slot whose block was wanted longest ago, not one of `keep`; -1: none is idle.
+std::int64_t row_table::idle_slot(std::span<const std::int64_t> keep, bool expected_too) const {
+  std::int64_t best = -1;
+  const auto before = [](const slot& a, const slot& b) {
+    return a.expected != b.expected ? b.expected : a.last < b.last;
+  };
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const slot& s = slots_[i];
+    if (s.filling || (s.expected && !expected_too) || holds(keep, s.block)) continue;
+    if (best < 0 || before(s, slots_[static_cast<std::size_t>(best)]))
+      best = static_cast<std::int64_t>(i);
+  }
+  return best;
+}
+
+/// Has all of `blocks`, no more than slots, in the small table.
+result<nothing> row_table::bring(std::span<const std::int64_t> blocks) {
+  if (auto passed = from_gpu(last_use_.wait()); !passed.ok()) return passed;
+  std::vector<std::int64_t> claimed;
+  std::unique_lock lock(mutex_);
+  const auto began = std::chrono::steady_clock::now();
+  for (const std::int64_t block : blocks) {
+    if (slot_with(block) >= 0) continue;
+    filled_.wait(lock, [&] { return idle_slot(blocks, true) >= 0; });
+    claimed.push_back(idle_slot(blocks, true));
+    claim(claimed.back(), block);
+  }
+  lock.unlock();
+  post(claimed);
+  lock.lock();
+  const auto slot_of = [this](std::int64_t block) -> slot& {
+    return slots_[static_cast<std::size_t>(slot_with(block))];
+  };
+  filled_.wait(lock, [&] {
+    return std::none_of(blocks.begin(), blocks.end(),
+                        [&](std::int64_t block) { return slot_of(block).filling; });
+  });
+  moved_.waited_seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  ++now_;
+  for (const std::int64_t block : blocks) {
+    slot& s = slot_of(block);
+    if (s.why) {
+      s.block = -1; // another try reads it anew
+      return *s.why;
+    }
+    s.expected = false;
+    s.last = now_;
   }
   return nothing{};
 }
 
-result<nothing> row_table::fetch_block(std::int64_t block, std::int64_t to,
-                                       io_worker& worker) const {
-  const table_part& part = part_of(block);
-  const home& at = home_of(part);
-  const std::int64_t within = block - part.first_row / block_rows;
-  const std::int64_t codes = within * layout_.code_block_bytes;
-  const std::int64_t scales =
-      layout_.scales_at(part.matrix.row_blocks()) + within * layout_.scale_block_bytes;
-  const std::int64_t codes_to = to * layout_.code_block_bytes;
-  const std::int64_t scales_to = layout_.scales_at(capacity_) + to * layout_.scale_block_bytes;
-  homes_.link().pass(layout_.code_block_bytes + layout_.scale_block_bytes);
-  if (at.where == tier::host) {
-    auto* image = static_cast<unsigned char*>(small_image_.data());
-    auto copied = worker.copies.to_device(image + codes_to, at.host + codes,
-                                          static_cast<std::size_t>(layout_.code_block_bytes));
-    if (copied.ok() && layout_.scale_block_bytes > 0)
-      copied = worker.copies.to_device(image + scales_to, at.host + scales,
-                                       static_cast<std::size_t>(layout_.scale_block_bytes));
-    return from_gpu(copied);
+/// Sends for expected blocks, as far as slots hold nothing that is expected.
+void row_table::fetch_ahead() {
+  if (coming_.empty() || !last_use_.wait().ok()) return; // a lost device shows in rows()
+  std::vector<std::int64_t> claimed;
+  {
+    const std::lock_guard lock(mutex_);
+    while (!coming_.empty()) {
+      const std::int64_t block = coming_.front();
+      if (const std::int64_t there = slot_with(block); there >= 0) {
+        slots_[static_cast<std::size_t>(there)].expected = true;
+      } else {
+        const std::int64_t at = idle_slot({}, false);
+        if (at < 0) break;
+        claim(at, block);
+        slots_[static_cast<std::size_t>(at)].expected = true;
+        claimed.push_back(at);
+      }
+      coming_.pop_front();
+    }
   }
-  std::vector<unsigned char> got_codes, got_scales;
-  if (auto got =
-          read_some(at.store_offset + codes, layout_.code_block_bytes, codes_to, got_codes, worker);
-      !got.ok())
-    return got;
-  if (auto got = read_some(at.store_offset + scales, layout_.scale_block_bytes, scales_to,
-                           got_scales, worker);
-      !got.ok())
-    return got;
-  if (block_sum(got_codes.data(), got_scales.data(), layout_) !=
-      sums_[static_cast<std::size_t>(block)])
-    return failure{errc::bad_format,
-                   "offload file (" + homes_.store()->describe() + "): rows from " +
-                       std::to_string(block * block_rows) +
-                       " of the embedding are not what was written there (checksum)"};
-  return nothing{};
+  post(claimed);
+}
+
+void row_table::claim(std::int64_t at, std::int64_t block) {
+  slot& s = slots_[static_cast<std::size_t>(at)];
+  s.block = block;
+  s.filling = true;
+  s.why.reset();
+  (reader_.home_of(block) == tier::host ? moved_.host_bytes : moved_.disk_bytes) +=
+      reader_.block_bytes();
+}
+
+/// Before the weights that wait for a worker: the next op needs them.
+void row_table::post(const std::vector<std::int64_t>& claimed) {
+  for (auto at = claimed.rbegin(); at != claimed.rend(); ++at)
+    pool_.post_first([this, at = *at](io_worker& worker) { fetch(at, worker); });
+}
+
+void row_table::fetch(std::int64_t at, io_worker& worker) {
+  slot& s = slots_[static_cast<std::size_t>(at)];
+  const gpu::image_layout layout = small_.layout();
+  auto* image = static_cast<unsigned char*>(small_image_.data());
+  const auto got = reader_.read(s.block, image + at * layout.code_block_bytes,
+                                image + layout.scales_at(static_cast<std::int64_t>(slots_.size())) +
+                                    at * layout.scale_block_bytes,
+                                worker);
+  const std::lock_guard lock(mutex_);
+  if (!got.ok()) s.why = got.error();
+  s.filling = false;
+  filled_.notify_all();
 }
 
 } // namespace twill::models::offload

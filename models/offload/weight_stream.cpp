@@ -105,6 +105,7 @@ ring_stats weight_stream::stats() const {
   ring_stats all = ring_ ? ring_->stats() : ring_stats{};
   all.disk_bytes += rows_moved_.disk_bytes;
   all.host_bytes += rows_moved_.host_bytes;
+  all.waited_seconds += rows_moved_.waited_seconds;
   return all;
 }
 

@@ -176,43 +176,6 @@ TEST_CASE("weights in any tiers give the bits of resident ones, for every family
   }
 }
 
-TEST_CASE("the blocks of embedding rows that a step needs count as moved, each once", "[offload]") {
-  constexpr std::int64_t rows = 100, cols = 64;
-  const std::vector<float> ones(cols, 1.0f);
-  gpu::weight_source source;
-  source.kind = gpu::weight_kind::f32;
-  source.rows = rows;
-  source.cols = cols;
-  source.dense_row = [&](std::int64_t) -> const void* { return ones.data(); };
-  gpu::device& dev = shared_device();
-  const auto table = gpu::pack_on_host(dev, source, "table");
-  REQUIRE(table.ok());
-  const auto out = dev.allocate(8 * cols * sizeof(float), "rows");
-  REQUIRE(out.ok());
-  const std::int64_t block = table.value().layout().bytes(1);
-  for (const bool on_disk : {true, false}) {
-    offload::offload_options options;
-    options.weights = {0, on_disk ? 0 : 100};
-    const auto stream = offload::weight_stream::open(dev, options);
-    REQUIRE(stream.ok());
-    std::vector<offload::table_part> parts;
-    REQUIRE(stream.value()->add_table(table.value(), false, parts).ok());
-    const auto fetched = stream.value()->rows_of(table.value(), parts, 8);
-    REQUIRE(fetched.ok());
-    const auto moved = [&] {
-      const auto stats = stream.value()->stats();
-      CHECK((on_disk ? stats.host_bytes : stats.disk_bytes) == 0);
-      return on_disk ? stats.disk_bytes : stats.host_bytes;
-    };
-    const std::vector<std::int32_t> near = {1, 2, 15, 1}, apart = {1, 17, 33, 99};
-    const auto to = gpu::view_2d(out.value().data(), gpu::dtype::f32, 4, cols);
-    REQUIRE(fetched.value()->rows(dev, near, to).ok());
-    CHECK(moved() == block);
-    REQUIRE(fetched.value()->rows(dev, apart, to).ok());
-    CHECK(moved() == 5 * block);
-  }
-}
-
 TEST_CASE("the ring's memory is so many whole layers, however little of each travels",
           "[offload]") {
   const auto model = open_model("dummy:opt-125m?layers=12&hidden=192&heads=4&mlp=768&vocab=3000");

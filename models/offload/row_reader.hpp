@@ -1,0 +1,55 @@
+// row_reader: the bytes of one row block of a table whose parts live in host memory or on disk.
+//
+// Thread safety: read() from any thread. Owns a sum per block; what comes from the disk is compared
+// with it. The homes and the parts outlive this.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpu/ops/linear.hpp"
+#include "models/offload/weight_homes.hpp"
+
+namespace twill::models::offload {
+
+/// Some row blocks of a table, one unit of the homes.
+struct table_part {
+  std::int32_t unit = -1;
+  std::int64_t first_row = 0;
+  gpu::packed_matrix matrix; ///< readable while its unit is on the device
+};
+
+class row_reader {
+public:
+  static constexpr std::int64_t block_rows = 16;
+
+  /// `packed` is the whole table, its bytes still on the host.
+  row_reader(const weight_homes& homes, std::span<const table_part> parts,
+             const gpu::packed_matrix& packed);
+
+  std::span<const table_part> parts() const { return parts_; }
+  tier home_of(const table_part& part) const { return only_home(part).where; }
+  tier home_of(std::int64_t block) const { return home_of(part_of(block)); }
+  /// Of a block: codes and scales.
+  std::int64_t block_bytes() const { return layout_.code_block_bytes + layout_.scale_block_bytes; }
+
+  /// A block's codes and scales into device memory. Not for blocks that live there.
+  result<nothing> read(std::int64_t block, unsigned char* codes, unsigned char* scales,
+                       io_worker& worker) const;
+
+private:
+  const table_part& part_of(std::int64_t block) const;
+  const home& only_home(const table_part& part) const {
+    return homes_.unit(part.unit).homes.front();
+  }
+  result<nothing> read_some(std::int64_t from, std::int64_t bytes, unsigned char* to,
+                            std::vector<unsigned char>& copy, io_worker& worker) const;
+
+  const weight_homes& homes_;
+  std::span<const table_part> parts_;
+  gpu::image_layout layout_;
+  std::vector<std::uint64_t> sums_; ///< one per row block
+};
+
+} // namespace twill::models::offload
