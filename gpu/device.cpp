@@ -111,6 +111,18 @@ void device::settle() {
   slabs_->settle();
 }
 
+void device::touch(const buffer& memory) {
+  if constexpr (detail::on_host) {
+    constexpr std::int64_t page = 4096, piece = 512 * page; // a huge page by one thread
+    auto* data = static_cast<volatile unsigned char*>(memory.data());
+    const auto bytes = static_cast<std::int64_t>(memory.bytes());
+    team_->run((bytes + piece - 1) / piece, [=](std::int64_t part) {
+      for (std::int64_t at = part * piece; at < std::min(bytes, (part + 1) * piece); at += page)
+        data[at] = data[at];
+    });
+  }
+}
+
 void device::count(std::size_t bytes) {
   const auto added = static_cast<std::int64_t>(bytes);
   const std::int64_t now = used_.fetch_add(added, std::memory_order_relaxed) + added;

@@ -68,6 +68,9 @@ public:
   /// What is to be filled at once is filled: on a host it may move to larger pages now, in the
   /// background. Addresses stay.
   void settle();
+  /// Memory that is about to be used whole: a host backs it now, by all threads, instead of page by
+  /// page while ops write. On the device's thread.
+  void touch(const buffer& memory);
   std::int64_t memory_used() const { return used_.load(std::memory_order_relaxed); }
   /// The most that was in use at once.
   std::int64_t memory_peak() const { return peak_.load(std::memory_order_relaxed); }

@@ -41,6 +41,7 @@ struct decoder_options {
   offload::offload_options offload;  ///< where weights live
   /// Layers whose KV is no part of the arena: run_layer() is given it. // (n_layers), or empty
   std::vector<bool> kv_staged;
+  bool touch_kv = false; ///< the KV arena is backed with memory by load(): for a job that fills it
 };
 
 /// Host-side description of one step. Spans are read during forward() only.

@@ -49,6 +49,7 @@ result<kv_arena> kv_arena::create(gpu::device& dev, const model_spec& spec,
   if (!memory.ok()) return from_gpu(memory.error());
   kv_arena arena;
   arena.memory = std::move(memory).value();
+  if (options.touch_kv) dev.touch(arena.memory);
   auto* at = static_cast<unsigned char*>(arena.memory.data());
   for (std::int32_t l = 0; l < spec.n_layers; ++l) {
     if (staged(options, l)) {
