@@ -2,6 +2,7 @@
 """twill offload from the outside: the same outputs by every schedule and tier, its report, what it
 refuses, and an interrupt that keeps what there is."""
 
+import csv
 import json
 import os
 import re
@@ -94,6 +95,23 @@ class Offload(unittest.TestCase):
             self.assertIn("total throughput", file.read())
         with open(os.path.join(self.folder, "picture.svg")) as file:
             self.assertIn("simulated", file.read())
+
+    def test_rounds_add_up_to_the_report(self):
+        path = os.path.join(self.folder, "rounds.csv")
+        done = offload("--model", MODEL, "--prompt-len", "8", "--gen-len", "6", "--gpu-batch-size", "2",
+                       "--num-gpu-batches", "3", "--search-order", "diagonal", "--stagger", "1", "--rounds", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path) as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), 8)  # the last of three enters in the third round and takes six steps
+        for name, column in (("total", "seconds"), ("decode", "decode_seconds")):
+            told = float(re.search(name + r" latency: ([\d.]+) s", done.stdout)[1])
+            self.assertAlmostEqual(sum(float(row[column]) for row in rows), told, delta=0.002)
+        self.assertTrue(all(float(row["decode_seconds"]) == float(row["seconds"]) for row in rows[3:]))
+        self.assertEqual(float(rows[0]["decode_seconds"]), 0)
+        done = offload("--model", MODEL, "--prompt-len", "8", "--gen-len", "2", "--rounds", "/no/such/file")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--rounds", done.stderr)
 
     def test_what_is_refused_says_why(self):
         for flags, words in ((["--percent", *"60 60 100 0 100 0".split()], "at most 100"),

@@ -106,6 +106,7 @@ private:
     decoding_.max_step_tokens = needs_.max_step_tokens;
     decoding_.max_sequences = needs_.max_sequences;
     decoding_.max_logit_rows = needs_.max_logit_rows;
+    decoding_.touch_kv = true; // the schedule's peak is all of it
     run_.kv = {flags_.percent[2], flags_.percent[3]};
     run_.four_bit_kv = flags_.compress_cache;
     run_.attend_at_home = flags_.cpu_cache_compute;
@@ -214,6 +215,7 @@ private:
                model_->name + ", " + name_of(run_.mode) +
                    (options_.device.link_gbps > 0 ? ", simulated link" : ""),
                timeline_);
+    if (!flags_.rounds.empty()) write_rounds(flags_.rounds, ran);
     report(ran, before);
     if (!ran.error.empty()) throw client_error(ran.error);
     return ran.stopped ? status_interrupted : status_ok;

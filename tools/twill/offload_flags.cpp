@@ -65,6 +65,8 @@ void add_flags(CLI::App& command, offload_flags& f) {
       ->capture_default_str();
   command.add_option("--timeline", f.timeline,
                      "SVG picture of what ran when; with --plan-only, of the plan, simulated");
+  command.add_option("--rounds", f.rounds,
+                     "CSV of how long each round took, and how much of it was decoding");
   command.add_flag(
       "--plan", f.plan,
       "measure this machine and choose what is not given: percentages, batches, order");

@@ -28,7 +28,7 @@ struct offload_flags {
   std::string offload_dir;
   std::string sep_layer = "false", pin_weight = "true", overlap = "true";
   bool cpu_cache_compute = false, compress_weight = false, compress_cache = false;
-  std::string prompts, output, log_file, timeline;
+  std::string prompts, output, log_file, timeline, rounds;
   bool ignore_eos = false, no_log = false;
   bool plan = false, plan_only = false, remeasure = false;
   /// Given by the user: the planner leaves them alone.

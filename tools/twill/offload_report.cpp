@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <numeric>
 
 #include "config/base/units.hpp"
+#include "tools/common/http_client.hpp"
 
 namespace twill::tools {
 namespace {
@@ -82,6 +84,15 @@ std::string report_text(const offload_measured& m) {
                format_bytes(m.kv_moved.stored_bytes / rounds).c_str(), m.kv_moved.waited_seconds);
   if (!m.simulated.empty()) text += "simulated: " + m.simulated + "\n";
   return text;
+}
+
+void write_rounds(const std::string& file, const actors::block_report& report) {
+  std::ofstream out(file);
+  out << "round,seconds,decode_seconds\n";
+  for (std::size_t i = 0; i < report.round_seconds.size(); ++i)
+    out << format("%zu,%.6f,%.6f\n", i, report.round_seconds[i], report.round_decode_seconds[i]);
+  if (!out.flush())
+    throw client_error("`--rounds` must be a file that can be written, got " + file);
 }
 
 } // namespace twill::tools
