@@ -70,6 +70,8 @@ struct block_report {
   models::offload::kv_stats kv_moved;
   std::vector<double> round_seconds; ///< of each, and below how much of it was decoding
   std::vector<double> round_decode_seconds;
+  /// In each, with a transfer of weights under way, and of KV, added up.
+  std::vector<double> round_moving_seconds;
   bool stopped = false;
   std::string error; ///< what ended the run early; the decoder is to be destroyed then
   double total_seconds() const { return prefill_seconds + decode_seconds; }

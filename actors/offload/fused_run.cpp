@@ -9,6 +9,7 @@
 #include "actors/detail/executor_failure.hpp"
 #include "actors/offload/block_batch.hpp"
 #include "actors/offload/greedy_draw.hpp"
+#include "models/offload/weight_stream.hpp"
 
 namespace twill::actors {
 namespace {
@@ -33,6 +34,8 @@ public:
   result<block_report> run(gpu::device& dev, models::decoder& decoder) {
     auto draw = greedy_draw::create(dev, loaded_.max_logit_rows);
     if (!draw.ok()) return executor_failure(draw.error());
+    stream_ = decoder.stream();
+    booked_moving_ = stream_ != nullptr ? stream_->stats().moving_seconds : 0;
     while (!waiting_.empty() || !running_.empty()) {
       if (report_.stopped = options_.stop && options_.stop(); report_.stopped) break;
       const auto began = clock::now();
@@ -98,6 +101,9 @@ private:
     ++report_.rounds;
     report_.round_seconds.push_back(seconds);
     report_.round_decode_seconds.push_back(seconds * (1 - share));
+    const double moving = stream_ != nullptr ? stream_->stats().moving_seconds : 0;
+    report_.round_moving_seconds.push_back(moving - booked_moving_);
+    booked_moving_ = moving;
     if (options_.progress)
       options_.progress(report_.prompt_tokens + report_.output_tokens, total_tokens_);
   }
@@ -109,6 +115,8 @@ private:
   std::deque<block_sequence> waiting_;
   std::list<block_sequence> running_; ///< steps point into it
   std::int64_t prompt_rows_ = 0;
+  const models::offload::weight_stream* stream_ = nullptr; ///< the decoder's, while it runs
+  double booked_moving_ = 0;
   std::int64_t total_tokens_ = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include "actors/detail/executor_failure.hpp"
 #include "actors/offload/square_walk.hpp"
+#include "models/offload/weight_stream.hpp"
 
 namespace twill::actors {
 
@@ -82,11 +83,19 @@ result<nothing> square_walk::end_round() {
   ++report_.rounds;
   report_.round_seconds.push_back(report_.total_seconds() - booked_);
   report_.round_decode_seconds.push_back(report_.decode_seconds - booked_decode_);
+  const double moving = moving_seconds();
+  report_.round_moving_seconds.push_back(moving - booked_moving_);
   booked_ = report_.total_seconds();
   booked_decode_ = report_.decode_seconds;
+  booked_moving_ = moving;
   if (options_.progress)
     options_.progress(report_.prompt_tokens + report_.output_tokens, total_tokens_);
   return nothing{};
+}
+
+double square_walk::moving_seconds() const {
+  return (decoder_.stream() != nullptr ? decoder_.stream()->stats().moving_seconds : 0) +
+         (kv_ ? kv_->stats().moving_seconds : 0);
 }
 
 /// What the next round embeds, but for the prompts that enter in it.
@@ -117,6 +126,7 @@ void square_walk::end_member(std::int32_t batch) {
 
 block_report square_walk::run() {
   last_ = std::chrono::steady_clock::now();
+  booked_moving_ = moving_seconds();
   while (!report_.stopped && report_.error.empty()) {
     const auto next = cursor_.next();
     if (!next) break;

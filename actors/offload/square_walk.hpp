@@ -63,6 +63,7 @@ private:
   void end_member(std::int32_t batch);
   void expect_tokens();
   void book(bool prefill);
+  double moving_seconds() const;
   bool asked_to_stop() const { return options_.stop && options_.stop(); }
 
   gpu::device& dev_;
@@ -85,7 +86,7 @@ private:
   std::unique_ptr<models::offload::kv_stream> kv_; ///< null: all KV is in the arena
   std::int32_t kv_buffers_ = 0;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-  double booked_ = 0, booked_decode_ = 0; ///< before the round under way
+  double booked_ = 0, booked_decode_ = 0, booked_moving_ = 0; ///< before the round under way
   std::int64_t total_tokens_ = 0;
 };
 

@@ -76,11 +76,20 @@ void io_pool::work(io_worker& mine) {
     if (stop_) return;
     task next = std::move(tasks_.front());
     tasks_.pop_front();
+    if (at_work_++ == 0) busy_since_ = std::chrono::steady_clock::now();
     lock.unlock();
     next(mine);
     next = nullptr; // what it holds goes before the lock is taken
     lock.lock();
+    if (--at_work_ == 0) busy_ += std::chrono::steady_clock::now() - busy_since_;
   }
+}
+
+double io_pool::busy_seconds() const {
+  const std::lock_guard lock(mutex_);
+  const auto now = at_work_ > 0 ? std::chrono::steady_clock::now() - busy_since_
+                                : std::chrono::steady_clock::duration{};
+  return std::chrono::duration<double>(busy_ + now).count();
 }
 
 } // namespace twill::models::offload

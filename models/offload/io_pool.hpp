@@ -5,6 +5,7 @@
 // that have. Each worker brings a copy stream and a bounce buffer, page-aligned.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -41,14 +42,19 @@ public:
   void post_first(task t);
   /// Runs all of them, before what waits, and returns when they are done.
   void run_all(std::vector<task> tasks);
+  /// So far, with at least one task at work.
+  double busy_seconds() const;
 
 private:
   io_pool() = default;
   void work(io_worker& mine);
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<task> tasks_;
+  std::int32_t at_work_ = 0;
+  std::chrono::steady_clock::time_point busy_since_; ///< while any is at work
+  std::chrono::steady_clock::duration busy_{};       ///< before that
   bool stop_ = false;
   std::vector<std::unique_ptr<io_worker>> workers_;
   std::vector<std::thread> threads_;

@@ -195,7 +195,9 @@ gpu::kv_layer kv_stream::layer_at(unsigned char* image) const {
 
 kv_stats kv_stream::stats() const {
   const std::lock_guard lock(mutex_);
-  return stats_;
+  kv_stats all = stats_;
+  all.moving_seconds = pool_->busy_seconds();
+  return all;
 }
 
 } // namespace twill::models::offload

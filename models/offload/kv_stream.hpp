@@ -30,6 +30,7 @@ namespace twill::models::offload {
 struct kv_stats {
   std::int64_t loaded_bytes = 0, stored_bytes = 0;
   double waited_seconds = 0;
+  double moving_seconds = 0; ///< with a transfer under way
 };
 
 class kv_stream {

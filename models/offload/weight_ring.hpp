@@ -28,6 +28,7 @@ struct ring_stats {
   std::int64_t disk_bytes = 0; ///< moved to the device
   std::int64_t host_bytes = 0;
   double waited_seconds = 0; ///< that the compute stood still for weights
+  double moving_seconds = 0; ///< with a transfer under way
 };
 
 class weight_ring {

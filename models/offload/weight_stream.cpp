@@ -106,6 +106,7 @@ ring_stats weight_stream::stats() const {
   all.disk_bytes += rows_moved_.disk_bytes;
   all.host_bytes += rows_moved_.host_bytes;
   all.waited_seconds += rows_moved_.waited_seconds;
+  all.moving_seconds = pool_->busy_seconds();
   return all;
 }
 

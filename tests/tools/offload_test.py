@@ -109,6 +109,17 @@ class Offload(unittest.TestCase):
             self.assertAlmostEqual(sum(float(row[column]) for row in rows), told, delta=0.002)
         self.assertTrue(all(float(row["decode_seconds"]) == float(row["seconds"]) for row in rows[3:]))
         self.assertEqual(float(rows[0]["decode_seconds"]), 0)
+        self.assertTrue(all(float(row["moving_seconds"]) == 0 for row in rows))  # all weights are there
+        for order in ("zigzag", "fused"):
+            done = offload("--model", "dummy:opt-125m?layers=2&vocab=2000", "--prompt-len", "8", "--gen-len", "6",
+                           "--percent", *"0 0 100 0 100 0".split(), "--search-order", order, "--rounds", path,
+                           "--set", "device.link_gbps=1")  # slow: something is always on its way
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(path) as file:
+                rows = list(csv.DictReader(file))
+            took, moving = (sum(float(row[name]) for row in rows) for name in ("seconds", "moving_seconds"))
+            self.assertGreater(moving, 0.5 * took)
+            self.assertLess(moving, 1.1 * took)
         done = offload("--model", MODEL, "--prompt-len", "8", "--gen-len", "2", "--rounds", "/no/such/file")
         self.assertEqual(done.returncode, 1)
         self.assertIn("--rounds", done.stderr)

@@ -88,9 +88,10 @@ std::string report_text(const offload_measured& m) {
 
 void write_rounds(const std::string& file, const actors::block_report& report) {
   std::ofstream out(file);
-  out << "round,seconds,decode_seconds\n";
+  out << "round,seconds,decode_seconds,moving_seconds\n";
   for (std::size_t i = 0; i < report.round_seconds.size(); ++i)
-    out << format("%zu,%.6f,%.6f\n", i, report.round_seconds[i], report.round_decode_seconds[i]);
+    out << format("%zu,%.6f,%.6f,%.6f\n", i, report.round_seconds[i],
+                  report.round_decode_seconds[i], report.round_moving_seconds[i]);
   if (!out.flush())
     throw client_error("`--rounds` must be a file that can be written, got " + file);
 }

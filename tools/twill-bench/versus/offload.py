@@ -5,17 +5,20 @@
     offload.py --model dummy:opt-125m --prompt-len 128 --batches 1,4,8 --tiers w25,w0,kv0 --rounds 3
 
 Tiers: `resident` (always run), wN: N % of the weights on the device, the rest on disk; kvN: the same of
-KV. For these the table has the share of its bound that decoding reaches: the larger of the resident
-decode's time and of reading the bytes moved at the disk's speed. That is taken from a run beside it that
-waits for the disk alone: one micro-batch, all weights on disk. What follows `--` goes to every run of twill
-offload. TWILL_BIN says where it is.
+KV. For these the table has the share of its bound that decoding reaches. The bound of a round is the larger
+of two times: what the resident run took for it, and reading the bytes moved at the disk's speed; rounds that
+compute prompts too are left out. The disk's speed is that of a run beside it which waits for the disk alone:
+one micro-batch, all weights on disk. With tiers, `diagonal` is diagonal/1, the same rounds in every tier.
+What follows `--` goes to every run of twill offload. TWILL_BIN says where it is.
 """
 import argparse
+import csv
 import os
 import re
 import statistics
 import subprocess
 import sys
+import tempfile
 
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -37,7 +40,10 @@ def run(options, batches, order, tier):
         command += ["--stagger", order.split("/")[1]]
     if options.offload_dir:
         command += ["--offload-dir", options.offload_dir]
-    text = subprocess.run(command + options.more, check=True, capture_output=True, text=True).stdout
+    with tempfile.NamedTemporaryFile("r", suffix=".csv") as rounds_file:
+        text = subprocess.run(command + ["--rounds", rounds_file.name] + options.more, check=True,
+                              capture_output=True, text=True).stdout
+        each = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(rounds_file)]
 
     def number(pattern):
         return float(re.search(pattern, text)[1])
@@ -45,10 +51,14 @@ def run(options, batches, order, tier):
     def size(pattern):
         found = re.search(pattern, text)
         return float(found[1]) * UNITS[found[2]] if found else 0
+    # Of rounds that decode and do nothing else.
+    decodes = [n for n, row in enumerate(each) if row["seconds"] - row["decode_seconds"] < 1e-6]
     rounds = number(r"per round \((\d+) rounds\)")
     # Of what is stored, the part that decoding made; prompts' KV is stored beside their compute.
     decoded = (options.gen_len - 1) / (options.prompt_len + options.gen_len - 1)
     return {
+        "decode rounds": {n: each[n]["seconds"] for n in decodes},
+        "moving": 100 * sum(each[n]["moving_seconds"] for n in decodes) / sum(each[n]["seconds"] for n in decodes),
         "prefill": number(r"prefill latency: ([\d.]+)"), "decode": number(r"decode latency: ([\d.]+)"),
         "prefill rate": number(r"prefill throughput: ([\d.]+)"),
         "decode rate": number(r"decode throughput: ([\d.]+)"),
@@ -66,6 +76,14 @@ def disk_speed(options):
     """Bytes per second where compute has almost nothing to do."""
     figures = run(options, 1, "zigzag", "w0")
     return figures["weights"] * (1 - 1 / figures["rounds"]) / figures["decode"]
+
+
+def share_of_bound(figures, computed, disk):
+    """Percent: how near the rounds come to the larger of `computed` and of reading at `disk` bytes/s."""
+    mine = figures["decode rounds"]
+    read = figures["weights"] / figures["rounds"] + figures["kv"] / len(mine)
+    bound = sum(max(computed["decode rounds"][n], read / disk) for n in mine)
+    return 100 * bound / sum(mine.values())
 
 
 def spread(values, digits):
@@ -93,32 +111,27 @@ def main():
     options.more = more
     tiers = ["resident"] + [t for t in options.tiers.split(",") if t]
     streams = len(tiers) > 1
-    cells = [(int(n), order, tier) for n in options.batches.split(",")
-             for order in options.orders.split(",") for tier in tiers]
+    orders = ["diagonal/1" if streams and order == "diagonal" else order for order in options.orders.split(",")]
+    cells = [(int(n), order, tier) for n in options.batches.split(",") for order in orders for tier in tiers]
     got = {cell: [] for cell in cells}
     for _ in range(options.rounds):
-        resident = {}
         disk = disk_speed(options) if streams else 0
         for cell in cells:
             figures = run(options, *cell)
             if cell[2] == "resident":
-                resident[cell[:2]] = figures["decode"]
+                resident = figures
             else:
                 figures["disk"] = disk
-                # Rounds with a prefill fetch as well, beside the prefill's own compute.
-                prefills = 1 if cell[1] == "zigzag" else cell[0]
-                moved = figures["weights"] * (1 - prefills / figures["rounds"]) + figures["kv"]
-                figures["bound"] = max(resident[cell[:2]], moved / figures["disk"])
-                figures["share"] = 100 * figures["bound"] / figures["decode"]
+                figures["share"] = share_of_bound(figures, resident, disk)
             got[cell].append(figures)
             print(*cell, f"{figures['total rate']:.1f} tokens/s", file=sys.stderr, flush=True)
 
     print(f"| {options.model}: GPU batches of {options.batch_size} | schedule |" +
           (" tiers |" if streams else "") +
           " prefill tokens/s | decode tokens/s | total tokens/s | peak memory GB (off by at most) |" +
-          (" rounds | moved GB | disk GB/s | waited for weights s | of the bound % |" if streams else ""))
+          (" rounds | moved GB | disk GB/s | waited for weights s | transfers under way % | of the bound % |" if streams else ""))
     print("|---|---|" + ("---|" if streams else "") + "---|---|---|---|" +
-          ("---|---|---|---|---|" if streams else ""))
+          ("---|---|---|---|---|---|" if streams else ""))
     for cell, figures in got.items():
         def column(name, digits, scale=1.0):
             return spread([f[name] / scale for f in figures], digits) if name in figures[0] else ""
@@ -128,7 +141,8 @@ def main():
         if streams:
             line += [f"{figures[0]['rounds']:.0f}",
                      f"{(figures[0]['weights'] + figures[0]['kv']) / 1e9:.2f}",
-                     column("disk", 2, 1e9), column("waited", 2), column("share", 0)]
+                     column("disk", 2, 1e9), column("waited", 2), column("moving", 0),
+                     column("share", 0)]
         print("| " + " | ".join(line) + " |")
 
 
