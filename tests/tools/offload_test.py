@@ -111,7 +111,7 @@ class Offload(unittest.TestCase):
         self.assertEqual(float(rows[0]["decode_seconds"]), 0)
         self.assertTrue(all(float(row["moving_seconds"]) == 0 for row in rows))  # all weights are there
         for order in ("zigzag", "fused"):
-            done = offload("--model", "dummy:opt-125m?layers=2&vocab=2000", "--prompt-len", "8", "--gen-len", "6",
+            done = offload("--model", "dummy:opt-125m?layers=8&vocab=2000", "--prompt-len", "8", "--gen-len", "6",
                            "--percent", *"0 0 100 0 100 0".split(), "--search-order", order, "--rounds", path,
                            "--set", "device.link_gbps=1")  # slow: something is always on its way
             self.assertEqual(done.returncode, 0, done.stderr)
