@@ -34,8 +34,7 @@ offload_measured measure(const actors::block_report& report, std::int32_t cut,
 std::string report_text(const offload_measured& m);
 
 /// CSV: each round's seconds, the part of them that was decoding, and those with transfers under
-/// way. client_error when it cannot
-/// be written.
+/// way. client_error when it cannot be written.
 void write_rounds(const std::string& file, const actors::block_report& report);
 
 } // namespace twill::tools
