@@ -98,13 +98,13 @@ result<gpu::tensor_ref> decoder::forward(const step_input& step) {
   return impl_->forward(step);
 }
 
-result<std::unique_ptr<micro_batch>> decoder::make_micro_batch(std::int32_t max_tokens,
-                                                               std::int32_t max_sequences) {
+result<std::unique_ptr<micro_batch>>
+decoder::make_micro_batch(std::int32_t max_tokens, std::int32_t max_sequences, bool own_hidden) {
   std::unique_ptr<micro_batch> made(new micro_batch);
   made->impl_ = std::make_unique<micro_batch::impl>();
   step_limits limits = impl_->limits_for(max_tokens, max_sequences);
   limits.logit_rows = max_sequences;
-  auto state = activations::create(*impl_->dev, impl_->spec, limits);
+  auto state = activations::create(*impl_->dev, impl_->spec, limits, own_hidden);
   if (!state.ok()) return state.error();
   made->impl_->state = std::move(state).value();
   return made;
@@ -116,6 +116,10 @@ void decoder::begin_pass(bool whole) {
 
 void decoder::expect(std::span<const std::int32_t> tokens) {
   if (impl_->weights.embedding_rows) impl_->weights.embedding_rows->expect(tokens);
+}
+
+void decoder::place_hidden(micro_batch& batch, float* hidden) {
+  batch.impl_->state.hidden = hidden;
 }
 
 result<nothing> decoder::begin(micro_batch& batch, const step_input& step) {

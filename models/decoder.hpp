@@ -96,12 +96,16 @@ public:
   /// The same cut into pieces, for schedules: begin_pass(), then for each layer enter_layer(),
   /// run_layer() of any micro-batches that have been begun and have passed the layers before, and
   /// leave_layer(); score() after the last. `whole`: the pass goes on to score().
-  result<std::unique_ptr<micro_batch>> make_micro_batch(std::int32_t max_tokens,
-                                                        std::int32_t max_sequences);
+  /// Without `own_hidden` it has no memory for hidden states: place_hidden() before begin() and
+  /// before each run_layer().
+  result<std::unique_ptr<micro_batch>>
+  make_micro_batch(std::int32_t max_tokens, std::int32_t max_sequences, bool own_hidden = true);
   void begin_pass(bool whole);
   /// The tokens that the next begin()s take, in order, once known: where rows of the embedding
   /// travel, these set out.
   void expect(std::span<const std::int32_t> tokens);
+  /// Where its hidden states are from now on. // (max_tokens, hidden_size) f32, device
+  void place_hidden(micro_batch& batch, float* hidden);
   result<nothing> begin(micro_batch& batch, const step_input& step);
   result<nothing> enter_layer(std::int32_t layer);
   /// `staged`: the KV of a layer that is not in the arena, numbered as staged_table says.

@@ -41,6 +41,12 @@ block_memory memory_of(const models::model_spec& spec, const models::decoder_opt
             activation_bytes(spec, run.step_tokens, run.batch_size, run.batch_size, max_blocks) +
         run.n_batches *
             activation_bytes(spec, run.batch_size, run.batch_size, run.batch_size, max_blocks);
+    if (run.hidden.device < 100)
+      memory.activations += models::offload::hidden_stream::device_bytes(
+                                hidden_options_of(spec, prompts, run, needs)) -
+                            4 * spec.hidden_size *
+                                (std::int64_t{needs.prefill_pieces} * run.step_tokens +
+                                 std::int64_t{run.n_batches} * run.batch_size);
   }
   return memory;
 }

@@ -108,6 +108,7 @@ block_needs needs_of(const std::vector<block_prompt>& prompts, const block_optio
     now.pieces += load.pieces;
     most_at_once = std::max(most_at_once, now.blocks);
     longest_prompts = std::max(longest_prompts, now.pieces);
+    needs.pieces_of_one = std::max(needs.pieces_of_one, load.pieces);
   }
   needs.n_blocks = most_at_once;
   needs.prefill_pieces = longest_prompts;
@@ -137,6 +138,20 @@ models::offload::kv_stream_options kv_options_of(const models::model_spec& spec,
   kv.sequences = run.batch_size;
   kv.shape.n_blocks = kv.sequences * parts(options.max_context_tokens, options.block_tokens);
   return kv;
+}
+
+models::offload::hidden_options hidden_options_of(const models::model_spec& spec,
+                                                  const std::vector<block_prompt>& prompts,
+                                                  const block_options& run,
+                                                  const block_needs& needs) {
+  models::offload::hidden_options hidden;
+  hidden.hidden = run.hidden;
+  hidden.n_batches =
+      std::min(run.n_batches, parts(static_cast<std::int64_t>(prompts.size()), run.batch_size));
+  hidden.pieces = needs.pieces_of_one;
+  hidden.state_bytes = std::int64_t{std::max(run.step_tokens, run.batch_size)} * spec.hidden_size *
+                       static_cast<std::int64_t>(sizeof(float));
+  return hidden;
 }
 
 } // namespace twill::actors

@@ -15,6 +15,9 @@ result<block_report> run_block(gpu::device& dev, models::decoder& decoder,
   if (options.mode == block_mode::fused && options.kv.device < 100)
     return failure{errc::executor_failed,
                    std::string("a fused run must have all KV on the device")};
+  if (options.mode == block_mode::fused && options.hidden.device < 100)
+    return failure{errc::executor_failed,
+                   std::string("a fused run must have all hidden states on the device")};
   if (options.mode == block_mode::fused) return run_fused(dev, decoder, loaded, prompts, options);
   square_walk walk(dev, decoder, loaded, prompts, options);
   if (auto ready = walk.prepare(needs_of(prompts, options, loaded.block_tokens)); !ready.ok())

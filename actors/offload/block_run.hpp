@@ -17,6 +17,7 @@
 #include "actors/port/engine_port.hpp"
 #include "gpu/device.hpp"
 #include "models/decoder.hpp"
+#include "models/offload/hidden_stream.hpp"
 #include "models/offload/kv_stream.hpp"
 #include "models/offload/timeline.hpp"
 
@@ -55,6 +56,8 @@ struct block_options {
   models::offload::timeline* timeline = nullptr;
   /// Not all on the device: KV of these layers passes through it. Not for fused runs.
   models::offload::shares kv;
+  /// Of micro-batches: where hidden states rest between squares. Not for fused runs.
+  models::offload::shares hidden;
   bool four_bit_kv = false;    ///< of those layers, on their way and at home; loses precision
   bool attend_at_home = false; ///< KV in host memory is used there, see kv_stream_options
 };
@@ -67,10 +70,10 @@ struct block_report {
   std::int64_t output_tokens = 0; ///< drawn
   std::int64_t prefill_drawn = 0; ///< of these, by prefills
   std::int64_t rounds = 0;        ///< sweeps over the layers
-  models::offload::kv_stats kv_moved;
+  models::offload::transfer_stats kv_moved, hidden_moved;
   std::vector<double> round_seconds; ///< of each, and below how much of it was decoding
   std::vector<double> round_decode_seconds;
-  /// In each, with a transfer of weights under way, and of KV, added up.
+  /// In each, with a transfer of weights under way, of KV and of hidden states, added up.
   std::vector<double> round_moving_seconds;
   bool stopped = false;
   std::string error; ///< what ended the run early; the decoder is to be destroyed then
@@ -85,6 +88,7 @@ struct block_needs {
   std::int32_t max_logit_rows = 0;
   std::int32_t max_context_tokens = 0;
   std::int32_t prefill_pieces = 0; ///< at once, of max_step_tokens rows each
+  std::int32_t pieces_of_one = 1;  ///< micro-batch, at most
 };
 
 block_needs needs_of(const std::vector<block_prompt>& prompts, const block_options& options,
@@ -95,6 +99,11 @@ models::offload::kv_stream_options kv_options_of(const models::model_spec& spec,
                                                  const models::decoder_options& options,
                                                  const std::vector<block_prompt>& prompts,
                                                  const block_options& run);
+
+models::offload::hidden_options hidden_options_of(const models::model_spec& spec,
+                                                  const std::vector<block_prompt>& prompts,
+                                                  const block_options& run,
+                                                  const block_needs& needs);
 
 /// Runs all prompts to their end, or to the first failure of a step, which the report then names.
 /// `decoder` was loaded with at least what needs_of() says. Fails when the device has no room for

@@ -95,7 +95,7 @@ result<nothing> square_walk::end_round() {
 
 double square_walk::moving_seconds() const {
   return (decoder_.stream() != nullptr ? decoder_.stream()->stats().moving_seconds : 0) +
-         (kv_ ? kv_->stats().moving_seconds : 0);
+         (kv_ ? kv_->stats().moving_seconds : 0) + (hidden_ ? hidden_->stats().moving_seconds : 0);
 }
 
 /// What the next round embeds, but for the prompts that enter in it.
@@ -139,6 +139,7 @@ block_report square_walk::run() {
   }
   leave();
   if (kv_) report_.kv_moved = kv_->stats();
+  if (hidden_) report_.hidden_moved = hidden_->stats();
   return std::move(report_);
 }
 

@@ -15,7 +15,8 @@ result<nothing> square_walk::prepare(const block_needs& needs) {
   const auto make = [&](std::int32_t n, std::int32_t rows,
                         std::vector<std::unique_ptr<models::micro_batch>>& to) -> result<nothing> {
     for (std::int32_t i = 0; i < n; ++i) {
-      auto made = decoder_.make_micro_batch(rows, options_.batch_size);
+      auto made =
+          decoder_.make_micro_batch(rows, options_.batch_size, options_.hidden.device == 100);
       if (!made.ok()) return executor_failure(made.error());
       to.push_back(std::move(made).value());
     }
@@ -33,7 +34,20 @@ result<nothing> square_walk::prepare(const block_needs& needs) {
     kv_->record_to(options_.timeline);
     kv_buffers_ = kv.buffers;
   }
+  if (options_.hidden.device < 100) {
+    const auto hidden = hidden_options_of(decoder_.spec(), prompts_, options_, needs);
+    auto stream = models::offload::hidden_stream::create(dev_, hidden, loaded_.offload);
+    if (!stream.ok()) return executor_failure(stream.error());
+    hidden_ = std::move(stream).value();
+    hidden_->record_to(options_.timeline);
+    hidden_buffers_ = hidden.buffers;
+  }
   return make(kv.n_batches, options_.batch_size, decode_rows_);
+}
+
+std::int64_t square_walk::hidden_bytes(const piece& p) const {
+  return static_cast<std::int64_t>(p.step.tokens.size() * sizeof(float)) *
+         decoder_.spec().hidden_size;
 }
 
 /// Loads what the squares after this one need, as far as buffers are free. A square of the next
@@ -57,18 +71,53 @@ void square_walk::load_ahead() {
   }
 }
 
-result<nothing> square_walk::run_pieces(member& m, std::int32_t layer) {
-  if (kv_ == nullptr || !kv_->staged(layer)) {
-    for (piece& p : m.pieces)
-      decoder_.run_layer(*p.at, layer);
-    return nothing{};
+/// The same for hidden states: of squares that go on from the layer before, in this round.
+void square_walk::load_hidden_ahead() {
+  schedule_cursor ahead = cursor_;
+  for (std::int32_t n = 1; n < hidden_buffers_;) {
+    const auto next = ahead.next();
+    if (!next || ahead.rounds() != cursor_.rounds()) return;
+    const auto found = members_.find(next->batch);
+    if (next->layer == 0 || found == members_.end()) continue;
+    const member& m = found->second;
+    for (std::size_t i = 0; i < m.pieces.size() && n < hidden_buffers_; ++i, ++n)
+      hidden_->load_ahead({m.place, static_cast<std::int32_t>(i)}, hidden_bytes(m.pieces[i]));
   }
-  auto staged = kv_->acquire(layer, m.place, m.staged.used);
-  if (!staged.ok()) return executor_failure(staged.error());
-  load_ahead();
-  for (piece& p : m.pieces)
-    decoder_.run_layer(*p.at, layer, &staged.value());
-  kv_->release(layer, m.place, m.staged.written);
+}
+
+/// A piece's hidden states are on the device from here to rest_hidden().
+result<nothing> square_walk::bring_hidden(member& m, std::size_t piece, bool anew) {
+  if (hidden_ == nullptr) return nothing{};
+  const auto& p = m.pieces[piece];
+  auto there = hidden_->acquire({m.place, static_cast<std::int32_t>(piece)}, hidden_bytes(p), anew);
+  if (!there.ok()) return executor_failure(there.error());
+  decoder_.place_hidden(*p.at, there.value());
+  return nothing{};
+}
+
+void square_walk::rest_hidden(member& m, std::size_t piece, bool dropped) {
+  if (hidden_ == nullptr) return;
+  hidden_->release({m.place, static_cast<std::int32_t>(piece)}, hidden_bytes(m.pieces[piece]),
+                   dropped);
+}
+
+result<nothing> square_walk::run_pieces(member& m, std::int32_t layer) {
+  gpu::kv_layer there;
+  const bool staged = kv_ != nullptr && kv_->staged(layer);
+  if (staged) {
+    auto got = kv_->acquire(layer, m.place, m.staged.used);
+    if (!got.ok()) return executor_failure(got.error());
+    there = got.value();
+    load_ahead();
+  }
+  if (hidden_ != nullptr) hidden_->at_layer(layer);
+  for (std::size_t i = 0; i < m.pieces.size(); ++i) {
+    if (auto got = bring_hidden(m, i, false); !got.ok()) return got;
+    if (hidden_ != nullptr && i + 1 == m.pieces.size()) load_hidden_ahead();
+    decoder_.run_layer(*m.pieces[i].at, layer, staged ? &there : nullptr);
+    rest_hidden(m, i, layer + 1 == decoder_.spec().n_layers);
+  }
+  if (staged) kv_->release(layer, m.place, m.staged.written);
   return nothing{};
 }
 
@@ -121,9 +170,12 @@ result<nothing> square_walk::begin(member& m, std::int32_t batch, std::int32_t t
     }
   }
   if (auto built = build_pieces(m); !built.ok()) return built;
-  for (piece& p : m.pieces)
-    if (auto begun = decoder_.begin(*p.at, p.step.input()); !begun.ok())
+  for (std::size_t i = 0; i < m.pieces.size(); ++i) {
+    if (auto got = bring_hidden(m, i, true); !got.ok()) return got;
+    if (auto begun = decoder_.begin(*m.pieces[i].at, m.pieces[i].step.input()); !begun.ok())
       return executor_failure(begun.error());
+    rest_hidden(m, i, false);
+  }
   return nothing{};
 }
 

@@ -54,7 +54,11 @@ private:
   result<nothing> begin(member& m, std::int32_t batch, std::int32_t token);
   result<nothing> build_pieces(member& m);
   result<nothing> run_pieces(member& m, std::int32_t layer);
+  result<nothing> bring_hidden(member& m, std::size_t piece, bool anew);
+  void rest_hidden(member& m, std::size_t piece, bool dropped);
   void load_ahead();
+  void load_hidden_ahead();
+  std::int64_t hidden_bytes(const piece& p) const;
   result<nothing> enter(std::int32_t layer);
   void leave();
   result<nothing> run_square(const square& at);
@@ -85,6 +89,9 @@ private:
   std::vector<std::int32_t> free_places_;
   std::unique_ptr<models::offload::kv_stream> kv_; ///< null: all KV is in the arena
   std::int32_t kv_buffers_ = 0;
+  std::unique_ptr<models::offload::hidden_stream>
+      hidden_; ///< null: pieces have memory of their own
+  std::int32_t hidden_buffers_ = 0;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
   double booked_ = 0, booked_decode_ = 0, booked_moving_ = 0; ///< before the round under way
   std::int64_t total_tokens_ = 0;

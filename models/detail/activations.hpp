@@ -29,7 +29,7 @@ struct activations {
   std::vector<gpu::buffer> memory;
 
   static result<activations> create(gpu::device& dev, const model_spec& spec,
-                                    const step_limits& limits);
+                                    const step_limits& limits, bool own_hidden = true);
 };
 
 } // namespace twill::models

@@ -193,9 +193,9 @@ gpu::kv_layer kv_stream::layer_at(unsigned char* image) const {
   return layer;
 }
 
-kv_stats kv_stream::stats() const {
+transfer_stats kv_stream::stats() const {
   const std::lock_guard lock(mutex_);
-  kv_stats all = stats_;
+  transfer_stats all = stats_;
   all.moving_seconds = pool_->busy_seconds();
   return all;
 }

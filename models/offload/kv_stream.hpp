@@ -24,14 +24,9 @@
 #include "models/offload/kv_homes.hpp"
 #include "models/offload/options.hpp"
 #include "models/offload/timeline.hpp"
+#include "models/offload/transfer_stats.hpp"
 
 namespace twill::models::offload {
-
-struct kv_stats {
-  std::int64_t loaded_bytes = 0, stored_bytes = 0;
-  double waited_seconds = 0;
-  double moving_seconds = 0; ///< with a transfer under way
-};
 
 class kv_stream {
 public:
@@ -56,7 +51,7 @@ public:
   /// Nobody will ask for this micro-batch any more.
   void forget(std::int32_t batch);
 
-  kv_stats stats() const;
+  transfer_stats stats() const;
   void record_to(timeline* t) { timeline_ = t; }
 
 private:
@@ -89,7 +84,7 @@ private:
   std::condition_variable changed_;
   std::vector<std::unique_ptr<buffer>> buffers_;
   std::optional<failure> why_;
-  kv_stats stats_;
+  transfer_stats stats_;
   std::unique_ptr<io_pool> pool_; // last: its threads end before what they use
 };
 

@@ -52,6 +52,11 @@ actors::block_options random_run(std::mt19937& random) {
     o.kv.host = static_cast<std::int32_t>(random() % static_cast<unsigned>(101 - o.kv.device));
     o.attend_at_home = random() % 2 == 0;
   }
+  if (random() % 2 == 0) {
+    o.hidden.device = static_cast<std::int32_t>(random() % 100);
+    o.hidden.host =
+        static_cast<std::int32_t>(random() % static_cast<unsigned>(101 - o.hidden.device));
+  }
   return o;
 }
 
@@ -102,7 +107,7 @@ TEST_CASE("every schedule, tier and split gives each prompt the tokens it has al
       const auto prompts = random_prompts(random, c.spec.vocab_size);
       auto run = random_run(random);
       run.mode = static_cast<block_mode>(round % 3);
-      if (run.mode == block_mode::fused) run.kv = {};
+      if (run.mode == block_mode::fused) run.kv = run.hidden = {};
       models::offload::offload_options homes;
       homes.weights.device = random() % 4 == 0 ? 100 : static_cast<std::int32_t>(random() % 100);
       homes.weights.host =
@@ -111,7 +116,7 @@ TEST_CASE("every schedule, tier and split gives each prompt the tokens it has al
       homes.ring_squares = 1 + static_cast<std::int32_t>(random() % 6);
       CAPTURE(name_of(run.mode), run.batch_size, run.n_batches, run.step_tokens,
               homes.weights.device, homes.weights.host, homes.ring_squares, run.kv.device,
-              run.kv.host);
+              run.kv.host, run.hidden.device, run.hidden.host);
       std::vector<id_list> wanted;
       for (const auto& p : prompts)
         wanted.push_back(alone(solo, p));
@@ -186,7 +191,7 @@ TEST_CASE("a block that is stopped keeps what it has, and says so", "[offload]")
     std::vector<actors::block_prompt> prompts(6, {{1, 2, 3, 4}, 8});
     auto run = random_run(random);
     run.mode = mode;
-    if (mode == block_mode::fused) run.kv = {};
+    if (mode == block_mode::fused) run.kv = run.hidden = {};
     int asked = 0;
     run.stop = [&] { return ++asked > 9; };
     models::offload::offload_options homes;
@@ -209,10 +214,11 @@ TEST_CASE("a transfer that fails in a block ends it with its reason and what it 
     const std::vector<actors::block_prompt> prompts(6, {{1, 2, 3, 4}, 8});
     auto run = random_run(random);
     run.mode = static_cast<block_mode>(round % 3);
-    if (run.mode == block_mode::fused) run.kv = {};
+    if (run.mode == block_mode::fused) run.kv = run.hidden = {};
     const auto faults = std::make_shared<test::store_faults>();
     models::offload::offload_options homes;
     homes.weights = {0, 0};
+    homes.ring_layers = 1; // every round reads
     homes.open_store = [faults]() -> models::result<std::unique_ptr<models::offload::block_store>> {
       return std::unique_ptr<models::offload::block_store>(
           std::make_unique<test::faulty_store>(faults));
@@ -231,6 +237,39 @@ TEST_CASE("a transfer that fails in a block ends it with its reason and what it 
     }
   }
   CHECK(n_failed > 3);
+}
+
+TEST_CASE("hidden states of the disk travel between squares; a flipped bit ends the run in words",
+          "[offload]") {
+  const test::golden_folder c("opt-tiny-fp32");
+  const std::vector<actors::block_prompt> prompts(7, {std::vector<std::int32_t>(40, 9), 4});
+  for (const bool flipped : {false, true}) {
+    actors::block_options run;
+    run.batch_size = 1;
+    run.n_batches = 7;
+    run.step_tokens = 16; // a prompt has three pieces
+    run.hidden = {0, 0};
+    const auto faults = std::make_shared<test::store_faults>();
+    models::offload::offload_options homes; // weights stay on the device
+    homes.open_store = [faults]() -> models::result<std::unique_ptr<models::offload::block_store>> {
+      return std::unique_ptr<models::offload::block_store>(
+          std::make_unique<test::faulty_store>(faults));
+    };
+    const loaded l = load_for(c, prompts, run, homes);
+    if (flipped) faults->flip_read = 5;
+    const auto ran = actors::run_block(test::shared_device(), *l.decoder, l.options, prompts, run);
+    REQUIRE(ran.ok());
+    CHECK(faults->reads > 5);
+    const auto& moved = ran.value().hidden_moved;
+    // Each of 43 rows of 7 prompts goes home before each layer.
+    CHECK(moved.loaded_bytes > 0);
+    CHECK(moved.loaded_bytes <= moved.stored_bytes);
+    if (!flipped) {
+      CHECK(moved.stored_bytes == std::int64_t{43} * 7 * c.spec.n_layers * c.spec.hidden_size * 4);
+      CHECK(ran.value().error.empty());
+    } else
+      CHECK(ran.value().error.find("hidden states at") != std::string::npos);
+  }
 }
 
 TEST_CASE("KV that comes back from the disk with a flipped bit ends the run in words",

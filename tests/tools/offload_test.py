@@ -47,12 +47,13 @@ class Offload(unittest.TestCase):
                      "prefill throughput", "decode throughput", "total throughput"):
             self.assertIn(word, text)
         for order in ("zigzag", "diagonal", "fused"):
-            kv = "100 0" if order == "fused" else "30 40"
+            kv, hidden = ("100 0", "100 0") if order == "fused" else ("30 40", "0 50")
             got, text = self.outputs("--search-order", order, "--gpu-batch-size", "2", "--num-gpu-batches",
-                                     "2", "--percent", *f"0 30 {kv} 100 0".split(), "--offload-dir",
+                                     "2", "--percent", *f"0 30 {kv} {hidden}".split(), "--offload-dir",
                                      self.folder)
             self.assertEqual(got, wanted)
             self.assertRegex(text, r"moved to the device per round .* from disk")
+            self.assertEqual("activations per round" in text, order != "fused")
 
     def test_weights_rounded_to_8_bits_are_streamed_like_others(self):
         rounded = "--set", "model.compute=w8a8"
@@ -126,7 +127,8 @@ class Offload(unittest.TestCase):
 
     def test_what_is_refused_says_why(self):
         for flags, words in ((["--percent", *"60 60 100 0 100 0".split()], "at most 100"),
-                             (["--percent", *"0 0 100 0 50 0".split()], "activations"),
+                             (["--percent", *"0 0 100 0 50 0".split(), "--search-order", "fused"], "activations"),
+                             (["--percent", *"0 0 100 0 50 60".split()], "at most 100"),
                              (["--sep-layer", "true"], "sep-layer"),
                              (["--compress-cache"], "kv.type=int8"),
                              (["--compress-cache", "--percent", *"100 0 0 100 100 0".split(), "--set",

@@ -108,6 +108,7 @@ private:
     decoding_.max_logit_rows = needs_.max_logit_rows;
     decoding_.touch_kv = true; // the schedule's peak is all of it
     run_.kv = {flags_.percent[2], flags_.percent[3]};
+    run_.hidden = {flags_.percent[4], flags_.percent[5]};
     run_.four_bit_kv = flags_.compress_cache;
     run_.attend_at_home = flags_.cpu_cache_compute;
     if (run_.four_bit_kv) check_four_bits();
@@ -164,6 +165,10 @@ private:
                   run_.kv.host, run_.attend_at_home ? " (attended there)" : "",
                   100 - run_.kv.device - run_.kv.host,
                   run_.four_bit_kv ? ", in 4 bits off the device" : "");
+    if (run_.hidden.device < 100)
+      std::printf(
+          "activations of micro-batches between squares: %d %% device, %d %% host, %d %% disk\n",
+          run_.hidden.device, run_.hidden.host, 100 - run_.hidden.device - run_.hidden.host);
     std::printf("device memory: %s weights, %s ring, %s KV, %s activations: %s projected\n",
                 format_bytes(memory_.weights).c_str(), format_bytes(memory_.ring).c_str(),
                 format_bytes(memory_.kv).c_str(), format_bytes(memory_.activations).c_str(),
@@ -240,6 +245,7 @@ private:
     m.memory_projected = memory_.all();
     m.memory_measured = device_->memory_peak();
     m.kv_moved = ran.kv_moved;
+    m.hidden_moved = ran.hidden_moved;
     m.moved = moved();
     m.moved.disk_bytes -= before.disk_bytes;
     m.moved.host_bytes -= before.host_bytes;

@@ -99,9 +99,9 @@ void check_flags(const offload_flags& f) {
   need(f.percent[2] == 100 || f.search_order != "fused",
        "`--percent` must have all KV on the device in a fused run, got " +
            std::to_string(f.percent[2]));
-  need(f.percent[4] == 100, "`--percent` must have all activations on the device, got " +
-                                std::to_string(f.percent[4]) +
-                                ": a micro-batch's are a few rows, and twill keeps them there");
+  need(f.percent[4] == 100 || f.search_order != "fused",
+       "`--percent` must have all activations on the device in a fused run, got " +
+           std::to_string(f.percent[4]));
   need_word("--sep-layer", f.sep_layer, "false", "a layer's weights travel together");
   need_word("--pin-weight", f.pin_weight, "true",
             "host weights are pinned wherever the device is another chip");

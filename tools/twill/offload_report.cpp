@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fstream>
 #include <numeric>
+#include <utility>
 
 #include "config/base/units.hpp"
 #include "tools/common/http_client.hpp"
@@ -77,11 +78,11 @@ std::string report_text(const offload_measured& m) {
                  static_cast<long>(m.rounds), format_bytes(m.moved.disk_bytes / rounds).c_str(),
                  format_bytes(m.moved.host_bytes / rounds).c_str());
   text += format("compute waited %.3f s for weights\n", m.moved.waited_seconds);
-  if (m.kv_moved.loaded_bytes + m.kv_moved.stored_bytes > 0)
-    text +=
-        format("KV per round: %s loaded, %s stored; compute waited %.3f s for it\n",
-               format_bytes(m.kv_moved.loaded_bytes / rounds).c_str(),
-               format_bytes(m.kv_moved.stored_bytes / rounds).c_str(), m.kv_moved.waited_seconds);
+  for (const auto& [what, moved] : {std::pair{"KV", &m.kv_moved}, {"activations", &m.hidden_moved}})
+    if (moved->loaded_bytes + moved->stored_bytes > 0)
+      text += format("%s per round: %s loaded, %s stored; compute waited %.3f s for it\n", what,
+                     format_bytes(moved->loaded_bytes / rounds).c_str(),
+                     format_bytes(moved->stored_bytes / rounds).c_str(), moved->waited_seconds);
   if (!m.simulated.empty()) text += "simulated: " + m.simulated + "\n";
   return text;
 }

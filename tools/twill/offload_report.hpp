@@ -23,7 +23,7 @@ struct offload_measured {
   std::int64_t memory_projected = 0;
   std::int64_t memory_measured = 0;
   models::offload::ring_stats moved; ///< in the run alone
-  models::offload::kv_stats kv_moved;
+  models::offload::transfer_stats kv_moved, hidden_moved;
   std::string simulated; ///< what was acted out; empty: nothing
 };
 
