@@ -151,6 +151,14 @@ class Offload(unittest.TestCase):
         self.assertRegex(done.stdout, r"plan: .*--gpu-batch-size 4 --num-gpu-batches 2 --percent")
         self.assertRegex(done.stdout, r"simulated square by square: [\d.]+ token/s")
 
+    def test_a_plan_keeps_to_given_shares_of_all_three(self):
+        done = offload("--model", MODEL, "--plan", "--prompt-len", "8", "--gen-len", "4", "--gpu-batch-size", "4",
+                       "--num-gpu-batches", "2", "--percent", *"0 100 0 100 50 0".split())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"plan: .* --percent 0 100 0 100 50 0 ")
+        self.assertIn("between squares: 50 % device, 0 % host, 50 % disk", done.stdout)
+        self.assertIn("activations per round", done.stdout)
+
     def test_a_plan_counts_packed_kv(self):
         def projected_on_disk(*flags):
             done = offload("--model", MODEL, "--plan-only", "--prompt-len", "64", "--gen-len", "4",

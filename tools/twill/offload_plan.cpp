@@ -29,10 +29,10 @@ void print(const actors::plan_request& request, const actors::offload_plan& foun
       on.device_bytes_per_s / 1e9, on.h2d_bytes_per_s / 1e9, on.disk_read_bytes_per_s / 1e9,
       on.disk_write_bytes_per_s / 1e9);
   std::printf("plan: --search-order %s --gpu-batch-size %d --num-gpu-batches %d --percent %.0f "
-              "%.0f %.0f %.0f 100 0 (%ld policies tried)\n",
+              "%.0f %.0f %.0f %.0f %.0f (%ld policies tried)\n",
               name_of(p.order), p.batch_size, p.n_batches, 100 * p.weights.device,
-              100 * p.weights.host, 100 * p.kv.device, 100 * p.kv.host,
-              static_cast<long>(found.n_tried));
+              100 * p.weights.host, 100 * p.kv.device, 100 * p.kv.host, 100 * p.hidden.device,
+              100 * p.hidden.host, static_cast<long>(found.n_tried));
   std::printf("projected: %.1f token/s, prefill %.2f s, decode %.2f s, bound by %s\n",
               found.estimate.tokens_per_s, found.estimate.prefill_s, found.estimate.decode_s,
               name_of(found.estimate.busy.busiest()));
@@ -81,13 +81,15 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
   request.ring_squares = options.offload.ring_squares;
   request.outer_resident = false;
   request.host_attention = flags.cpu_cache_compute;
-  request.hidden = actors::tier_split{};
+  request.hidden = actors::tier_split{}; // small: worth no transfers unless asked for
+  request.model.hidden_bytes_per_value = sizeof(float);
   if (flags.fixed_batch) request.batch_size = flags.gpu_batch_size;
   if (flags.fixed_batches) request.n_batches = flags.num_gpu_batches;
   if (flags.fixed_order) request.order = actors::search_order_named(flags.search_order);
   if (flags.fixed_percent) {
     request.weights = actors::tier_split{flags.percent[0] / 100.0, flags.percent[1] / 100.0};
     request.kv = actors::tier_split{flags.percent[2] / 100.0, flags.percent[3] / 100.0};
+    request.hidden = actors::tier_split{flags.percent[4] / 100.0, flags.percent[5] / 100.0};
   }
   const auto found = must(actors::make_plan(request)).value();
   constexpr std::size_t most_spans = 200'000;
@@ -102,12 +104,9 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
   flags.num_gpu_batches = found.policy.n_batches;
   flags.search_order = name_of(found.policy.order);
   flags.stagger = found.policy.stagger;
-  flags.percent = {percent(found.policy.weights.device),
-                   percent(found.policy.weights.host),
-                   percent(found.policy.kv.device),
-                   percent(found.policy.kv.host),
-                   100,
-                   0};
+  flags.percent = {percent(found.policy.weights.device), percent(found.policy.weights.host),
+                   percent(found.policy.kv.device),      percent(found.policy.kv.host),
+                   percent(found.policy.hidden.device),  percent(found.policy.hidden.host)};
   if (flags.percent[2] == 100) flags.compress_cache = false; // nothing is away
   return flags;
 }
