@@ -69,6 +69,19 @@ schedule_shape shape_of(const std::vector<block_prompt>& prompts, const block_op
   return shape;
 }
 
+std::int32_t step_tokens_for(const std::vector<block_prompt>& prompts,
+                             const block_options& options) {
+  const bool fused = options.mode == block_mode::fused;
+  std::int64_t most = 0, rows = 0, of_batch = 0;
+  for (const block_prompt& p : prompts) {
+    rows += static_cast<std::int64_t>(p.ids.size()) + (fused ? 1 : 0); // others decode beside it
+    most = std::max(most, rows);
+    if (fused || ++of_batch < options.batch_size) continue;
+    rows = of_batch = 0;
+  }
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(most, 1, options.step_tokens));
+}
+
 block_needs needs_of(const std::vector<block_prompt>& prompts, const block_options& options,
                      std::int32_t block_tokens) {
   block_needs needs;

@@ -91,6 +91,10 @@ struct block_needs {
   std::int32_t pieces_of_one = 1;  ///< micro-batch, at most
 };
 
+/// `options.step_tokens`, or fewer where no step of these prompts has as many rows.
+std::int32_t step_tokens_for(const std::vector<block_prompt>& prompts,
+                             const block_options& options);
+
 block_needs needs_of(const std::vector<block_prompt>& prompts, const block_options& options,
                      std::int32_t block_tokens);
 

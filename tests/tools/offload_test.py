@@ -97,6 +97,16 @@ class Offload(unittest.TestCase):
         with open(os.path.join(self.folder, "picture.svg")) as file:
             self.assertIn("simulated", file.read())
 
+    def test_memory_is_as_projected_for_few_rows_too(self):
+        for order in ("zigzag", "diagonal", "fused"):
+            for percent in ("100 0 100 0 100 0", "0 50 100 0 100 0"):
+                done = offload("--model", "dummy:opt-125m?layers=8&vocab=2000", "--prompt-len", "8", "--gen-len", "4",
+                               "--gpu-batch-size", "4", "--num-gpu-batches", "3", "--search-order", order,
+                               "--percent", *percent.split())
+                self.assertEqual(done.returncode, 0, done.stderr)
+                off = float(re.search(r"measured \(([-+][\d.]+) %\)", done.stdout)[1])
+                self.assertLess(abs(off), 3, done.stdout)
+
     def test_rounds_add_up_to_the_report(self):
         path = os.path.join(self.folder, "rounds.csv")
         done = offload("--model", MODEL, "--prompt-len", "8", "--gen-len", "6", "--gpu-batch-size", "2",

@@ -94,6 +94,7 @@ private:
     run_.stagger = stagger();
     run_.step_tokens = options_.scheduler.max_step_tokens > 0 ? options_.scheduler.max_step_tokens
                                                               : actors::default_step_tokens;
+    run_.step_tokens = actors::step_tokens_for(prompts_, run_);
     if (!flags_.ignore_eos && !flags_.prompts.empty()) run_.end_ids = model_->text->end_ids();
     run_.stop = [] { return interrupts() > 0; };
     if (!flags_.timeline.empty()) run_.timeline = &timeline_;
