@@ -6,7 +6,7 @@
 namespace twill::actors {
 
 namespace {
-double gap_seconds(steady_clock::duration d) {
+double in_seconds(steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
 } // namespace
@@ -210,7 +210,7 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
 void batcher_core::deliver(sequence_id id, entry& e, const drawn_token& drawn,
                            const step_result& result, steady_clock::time_point now) {
   e.output.push_back(drawn.token);
-  if (e.output.size() > 1) gaps_seconds_.push_back(gap_seconds(now - e.last_token));
+  if (e.output.size() > 1) gaps_seconds_.push_back(in_seconds(now - e.last_token));
   e.last_token = now;
   // A token drawn by a step that was prepared before the end was known is dropped.
   const request_entry* owner = find(e.request);

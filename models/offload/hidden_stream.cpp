@@ -88,19 +88,8 @@ std::int64_t hidden_stream::number_of(hidden_state of) const {
 
 hidden_stream::buffer* hidden_stream::find(hidden_state of) {
   for (const auto& b : buffers_)
-    if (b->now != step::free && b->of == of) return b.get();
+    if (b->now != buffer_state::free && b->of == of) return b.get();
   return nullptr;
-}
-
-/// A free one, else one that nobody waits for, if that can be.
-hidden_stream::buffer* hidden_stream::idle_buffer(bool even_awaited) {
-  buffer* awaited = nullptr;
-  buffer* idle = nullptr;
-  for (const auto& b : buffers_) {
-    if (b->now == step::free) return b.get();
-    if (b->now == step::ready) (b->awaited ? awaited : idle) = b.get();
-  }
-  return idle != nullptr || !even_awaited ? idle : awaited;
 }
 
 void hidden_stream::load_ahead(hidden_state of, std::int64_t bytes) {
@@ -110,7 +99,7 @@ void hidden_stream::load_ahead(hidden_state of, std::int64_t bytes) {
     there->awaited = true;
     return;
   }
-  buffer* b = idle_buffer(false);
+  buffer* b = idle_buffer(buffers_, false);
   if (b == nullptr) return;
   b->of = of;
   b->awaited = true;
@@ -131,20 +120,20 @@ result<float*> hidden_stream::acquire(hidden_state of, std::int64_t bytes, bool 
     if (why_) return true;
     b = find(of);
     if (b == nullptr) {
-      b = idle_buffer(true);
+      b = idle_buffer(buffers_, true);
       if (b == nullptr) return false;
       b->of = of;
       if (anew)
-        b->now = step::ready;
+        b->now = buffer_state::ready;
       else
         move(*b, bytes, true);
     }
-    return b->now == step::ready;
+    return b->now == buffer_state::ready;
   });
   stats_.waited_seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   if (why_) return *why_;
-  b->now = step::in_use;
+  b->now = buffer_state::in_use;
   b->awaited = false;
   return reinterpret_cast<float*>(b->memory);
 }
@@ -153,17 +142,17 @@ void hidden_stream::release(hidden_state of, std::int64_t bytes, bool dropped) {
   if (home_of(of) == tier::device) return;
   const std::lock_guard lock(mutex_);
   buffer* b = find(of);
-  TWILL_ASSERT(b != nullptr && b->now == step::in_use, "release: the state is not in use");
+  TWILL_ASSERT(b != nullptr && b->now == buffer_state::in_use, "release: the state is not in use");
   b->last_use.record();
   if (!dropped) return move(*b, bytes, false);
-  b->now = step::free;
+  b->now = buffer_state::free;
   changed_.notify_all();
 }
 
 /// Posts the copies; with the last of them the buffer is ready.
 void hidden_stream::move(buffer& b, std::int64_t bytes, bool to_device) {
   (to_device ? stats_.loaded_bytes : stats_.stored_bytes) += bytes;
-  b.now = to_device ? step::filling : step::storing;
+  b.now = to_device ? buffer_state::filling : buffer_state::storing;
   b.left = static_cast<std::int32_t>(chunks_of(bytes));
   const bool on_disk = home_of(b.of) == tier::disk;
   const lane where = on_disk ? (to_device ? lane::disk_read : lane::disk_write)
@@ -177,7 +166,7 @@ void hidden_stream::move(buffer& b, std::int64_t bytes, bool to_device) {
       began.end(where, layer, b.of.batch);
       const std::lock_guard lock(mutex_);
       if (!outcome.ok() && !why_) why_ = outcome.error();
-      if (--b.left == 0) b.now = step::ready;
+      if (--b.left == 0) b.now = buffer_state::ready;
       changed_.notify_all();
     };
     // Stores make buffers free.

@@ -20,6 +20,7 @@
 #include "gpu/copies.hpp"
 #include "gpu/device.hpp"
 #include "models/offload/block_store.hpp"
+#include "models/offload/idle_buffer.hpp"
 #include "models/offload/io_pool.hpp"
 #include "models/offload/link_pacer.hpp"
 #include "models/offload/options.hpp"
@@ -65,11 +66,10 @@ public:
   void at_layer(std::int32_t layer) { layer_ = layer; }
 
 private:
-  enum class step : std::uint8_t { free, filling, ready, in_use, storing };
   struct buffer {
     unsigned char* memory = nullptr;
     gpu::marker last_use;
-    step now = step::free;
+    buffer_state now = buffer_state::free;
     hidden_state of;
     bool awaited = false;  ///< loaded ahead, not yet acquired
     std::int32_t left = 0; ///< copies under way
@@ -81,7 +81,6 @@ private:
   /// Among the states of its tier.
   std::int64_t number_of(hidden_state of) const;
   buffer* find(hidden_state of);
-  buffer* idle_buffer(bool even_awaited);
   void move(buffer& b, std::int64_t bytes, bool to_device);
   result<nothing> copy(const buffer& b, std::int64_t at, std::int64_t bytes, bool to_device,
                        io_worker& worker);

@@ -61,32 +61,22 @@ result<std::unique_ptr<kv_stream>> kv_stream::create(gpu::device& dev, const kv_
 
 kv_stream::buffer* kv_stream::find(std::int32_t layer, std::int32_t batch) {
   for (const auto& b : buffers_)
-    if (b->now != state::free && b->layer == layer && b->batch == batch) return b.get();
+    if (b->now != buffer_state::free && b->layer == layer && b->batch == batch) return b.get();
   return nullptr;
-}
-
-/// A free one, else one whose image is at home as well: nobody waits for it, if that can be.
-kv_stream::buffer* kv_stream::idle_buffer(bool even_awaited) {
-  buffer* awaited = nullptr;
-  buffer* idle = nullptr;
-  for (const auto& b : buffers_) {
-    if (b->now == state::free) return b.get();
-    if (b->now == state::ready) (b->awaited ? awaited : idle) = b.get();
-  }
-  return idle != nullptr || !even_awaited ? idle : awaited;
 }
 
 /// Posts the copies of some blocks. With the last of them the buffer is ready; once its 4 bits are
 /// at home it is free, since what it holds was not rounded.
 void kv_stream::move(buffer& b, const std::vector<block_range>& blocks, way direction) {
   const bool loads = direction == way::to_device;
-  const state after = !loads && options_.four_bits ? state::free : state::ready;
+  const buffer_state after =
+      !loads && options_.four_bits ? buffer_state::free : buffer_state::ready;
   auto tasks = homes_->tasks_of(b.layer, homes_->closed(b.layer, blocks), direction);
   if (tasks.empty() && !blocks.empty()) tasks.emplace_back(); // open blocks alone
   for (const auto& task : tasks)
     for (const kv_homes::extent& e : task)
       (loads ? stats_.loaded_bytes : stats_.stored_bytes) += e.bytes;
-  b.now = tasks.empty() ? after : loads ? state::filling : state::storing;
+  b.now = tasks.empty() ? after : loads ? buffer_state::filling : buffer_state::storing;
   b.left = static_cast<std::int32_t>(tasks.size());
   const bool on_disk = homes_->home_of(b.layer) == tier::disk;
   const lane where = on_disk ? (loads ? lane::disk_read : lane::disk_write)
@@ -131,7 +121,7 @@ void kv_stream::load_ahead(std::int32_t layer, std::int32_t batch,
     there->awaited = true;
     return;
   }
-  if (buffer* b = idle_buffer(false); b != nullptr) fill(*b, layer, batch, used);
+  if (buffer* b = idle_buffer(buffers_, false); b != nullptr) fill(*b, layer, batch, used);
 }
 
 result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
@@ -144,15 +134,15 @@ result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
     if (why_) return true;
     b = find(layer, batch);
     if (b == nullptr) {
-      b = idle_buffer(true);
+      b = idle_buffer(buffers_, true);
       if (b != nullptr) fill(*b, layer, batch, used);
     }
-    return b != nullptr && b->now == state::ready;
+    return b != nullptr && b->now == buffer_state::ready;
   });
   stats_.waited_seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   if (why_) return *why_;
-  b->now = state::in_use;
+  b->now = buffer_state::in_use;
   b->awaited = false;
   lock.unlock();
   const gpu::kv_layer there = layer_at(b->image.plain);
@@ -167,7 +157,7 @@ void kv_stream::release(std::int32_t layer, std::int32_t batch,
   if (homes_->in_place(layer)) return;
   const std::lock_guard lock(mutex_);
   buffer* b = find(layer, batch);
-  TWILL_ASSERT(b != nullptr && b->now == state::in_use, "release: the KV is not in use");
+  TWILL_ASSERT(b != nullptr && b->now == buffer_state::in_use, "release: the KV is not in use");
   if (options_.four_bits)
     for (const block_span& s : homes_->closed(layer, written))
       gpu::kv4_pack(dev_, layer_at(b->image.plain), s.first, s.count, b->image.packed,
@@ -179,7 +169,7 @@ void kv_stream::release(std::int32_t layer, std::int32_t batch,
 void kv_stream::forget(std::int32_t batch) {
   const std::lock_guard lock(mutex_);
   for (const auto& b : buffers_)
-    if (b->now != state::free && b->batch == batch) b->awaited = false;
+    if (b->now != buffer_state::free && b->batch == batch) b->awaited = false;
 }
 
 gpu::kv_layer kv_stream::layer_at(unsigned char* image) const {

@@ -20,6 +20,7 @@
 #include "gpu/copies.hpp"
 #include "gpu/device.hpp"
 #include "gpu/ops/attention.hpp"
+#include "models/offload/idle_buffer.hpp"
 #include "models/offload/io_pool.hpp"
 #include "models/offload/kv_homes.hpp"
 #include "models/offload/options.hpp"
@@ -55,11 +56,10 @@ public:
   void record_to(timeline* t) { timeline_ = t; }
 
 private:
-  enum class state : std::uint8_t { free, filling, ready, in_use, storing };
   struct buffer {
     kv_image image;
     gpu::marker last_use;
-    state now = state::free;
+    buffer_state now = buffer_state::free;
     std::int32_t layer = -1, batch = -1;
     bool awaited = false;  ///< loaded ahead, not yet acquired
     std::int32_t left = 0; ///< copies under way
@@ -67,7 +67,6 @@ private:
 
   kv_stream(gpu::device& dev, const kv_stream_options& kv);
   buffer* find(std::int32_t layer, std::int32_t batch);
-  buffer* idle_buffer(bool even_awaited);
   void fill(buffer& b, std::int32_t layer, std::int32_t batch,
             const std::vector<block_range>& used);
   void move(buffer& b, const std::vector<block_range>& blocks, way direction);
