@@ -188,6 +188,7 @@ private:
     offload_room room;
     room.weights = packed_sizes_of(model.spec, *model.weights);
     room.n_layers = model.spec.n_layers;
+    room.sep_layer = options_.offload.sep_layer;
     room.host_bytes = host_tier_bytes(in.available_bytes);
     // KV gets what was asked; else one context, a quarter at most, and less where weights on their
     // way leave less; where a plan is made, as much as it says, and never less than that.

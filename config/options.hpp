@@ -60,6 +60,8 @@ struct offload_options {
   std::string dir;                  ///< of the disk tier's file; empty: the temporary folder
   std::string reads = "direct";     ///< direct | cached: past the page cache or through it
   std::int32_t ring_layers = 3;     ///< layers in device memory or on their way
+  bool sep_layer = false;           ///< attention and MLP of a layer travel apart
+  bool pin_weight = true;           ///< of the host tier, where the device is another chip
   std::int32_t ring_squares = 8;    ///< KV images in device memory or on their way
   std::int32_t io_threads = 4;      ///< transfers under way at once
   std::int32_t verify_every = 4;    ///< reads from disk per comparison with a checksum

@@ -16,29 +16,22 @@ namespace {
 #ifdef KOKKOS_ENABLE_CUDA
 using pinned_space = Kokkos::CudaHostPinnedSpace;
 #else
-using pinned_space = Kokkos::HostSpace; // never used: host memory comes from mmap
+using pinned_space = Kokkos::HostSpace; // never used: the device's memory is the host's
 #endif
 
+/// Reserved, unlike a device arena: a tier that cannot be had is an error now, not a killed process
+/// later.
 void* map_host(std::size_t bytes) {
-  if constexpr (detail::on_host) {
-    // Reserved, unlike a device arena: a tier that cannot be had is an error now, not a killed
-    // process later.
-    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return data == MAP_FAILED ? nullptr : data;
-  } else {
-    try {
-      return Kokkos::kokkos_malloc<pinned_space>("twill host tier", bytes);
-    } catch (const std::exception&) {
-      return nullptr;
-    }
-  }
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return data == MAP_FAILED ? nullptr : data;
 }
 
-void unmap_host(void* data, std::size_t bytes) noexcept {
-  if constexpr (detail::on_host)
-    munmap(data, bytes);
-  else
-    Kokkos::kokkos_free<pinned_space>(data);
+void* pin_host(std::size_t bytes) {
+  try {
+    return Kokkos::kokkos_malloc<pinned_space>("twill host tier", bytes);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
 }
 
 } // namespace
@@ -47,9 +40,10 @@ bool device_memory_is_host() {
   return detail::on_host;
 }
 
-result<host_buffer> host_buffer::allocate(std::size_t bytes, const char* label) {
+result<host_buffer> host_buffer::allocate(std::size_t bytes, const char* label, bool pinned) {
   bytes = bytes == 0 ? 1 : bytes;
-  void* data = map_host(bytes);
+  const bool mapped = detail::on_host || !pinned;
+  void* data = mapped ? map_host(bytes) : pin_host(bytes);
   if (data == nullptr)
     return failure{errc::out_of_memory, std::string(label) + ": the machine refused " +
                                             format_bytes(static_cast<std::int64_t>(bytes)) +
@@ -57,20 +51,27 @@ result<host_buffer> host_buffer::allocate(std::size_t bytes, const char* label) 
   host_buffer made;
   made.data_ = static_cast<unsigned char*>(data);
   made.bytes_ = bytes;
+  made.mapped_ = mapped;
   return result<host_buffer>(std::move(made));
 }
 
 host_buffer::host_buffer(host_buffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)),
+      mapped_(other.mapped_) {}
 
 host_buffer& host_buffer::operator=(host_buffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(mapped_, other.mapped_);
   return *this;
 }
 
 host_buffer::~host_buffer() {
-  if (data_ != nullptr) unmap_host(data_, bytes_);
+  if (data_ == nullptr) return;
+  if (mapped_)
+    munmap(data_, bytes_);
+  else
+    Kokkos::kokkos_free<pinned_space>(data_);
 }
 
 #ifdef KOKKOS_ENABLE_CUDA

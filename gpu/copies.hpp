@@ -2,7 +2,8 @@
 //
 // Threads: each copy_stream belongs to one thread, not the device's; a copy blocks that thread
 // alone. A marker is recorded by the device's thread and waited for by any other. host_buffer is
-// memory of the host tier: page-aligned, pinned where the device is another chip. Failures: memory
+// memory of the host tier: page-aligned, where the device is another chip pinned unless told
+// otherwise (copies of what is not pinned are slower; it can be swapped out). Failures: memory
 // that is refused is out_of_memory; a copy or a wait that the device refuses is device_lost.
 #pragma once
 
@@ -19,7 +20,7 @@ bool device_memory_is_host();
 /// Owns host memory, zero-filled. Movable.
 class host_buffer {
 public:
-  static result<host_buffer> allocate(std::size_t bytes, const char* label);
+  static result<host_buffer> allocate(std::size_t bytes, const char* label, bool pinned = true);
   host_buffer() = default;
   host_buffer(host_buffer&& other) noexcept;
   host_buffer& operator=(host_buffer&& other) noexcept;
@@ -31,6 +32,7 @@ public:
 private:
   unsigned char* data_ = nullptr;
   std::size_t bytes_ = 0;
+  bool mapped_ = true; ///< by the system; else by the device's runtime
 };
 
 /// Copies on a stream of their own; each returns when its copy is done.

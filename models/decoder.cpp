@@ -126,18 +126,27 @@ result<nothing> decoder::begin(micro_batch& batch, const step_input& step) {
   return impl_->begin(batch.impl_->state, step);
 }
 
-result<nothing> decoder::enter_layer(std::int32_t layer) {
-  return impl_->enter_layer(layer);
+std::int32_t decoder::n_stages() const {
+  return impl_->n_stages();
 }
 
-void decoder::run_layer(micro_batch& batch, std::int32_t layer, const gpu::kv_layer* staged) {
+std::int32_t decoder::kv_layer_of(std::int32_t stage) const {
+  const decoder::impl::stage at = impl_->stage_at(stage);
+  return at.attention ? static_cast<std::int32_t>(at.layer) : -1;
+}
+
+result<nothing> decoder::enter(std::int32_t stage) {
+  return impl_->enter(stage);
+}
+
+void decoder::run(micro_batch& batch, std::int32_t stage, const gpu::kv_layer* staged) {
   activations& state = batch.impl_->state;
   state.staged_kv = staged == nullptr ? gpu::kv_layer{} : *staged;
-  if (state.n_rows > 0) impl_->run_layer(state, layer);
+  if (state.n_rows > 0) impl_->run(state, stage);
 }
 
-void decoder::leave_layer(std::int32_t layer) {
-  impl_->leave_layer(layer);
+void decoder::leave(std::int32_t stage) {
+  impl_->leave(stage);
 }
 
 result<gpu::tensor_ref> decoder::score(std::span<micro_batch* const> batches) {

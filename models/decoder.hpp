@@ -39,7 +39,7 @@ struct decoder_options {
   std::int32_t max_sequences = 256;  ///< sequences of one step
   std::int32_t max_logit_rows = 256; ///< rows of logits of one step
   offload::offload_options offload;  ///< where weights live
-  /// Layers whose KV is no part of the arena: run_layer() is given it. // (n_layers), or empty
+  /// Layers whose KV is no part of the arena: run() is given it. // (n_layers), or empty
   std::vector<bool> kv_staged;
   bool touch_kv = false; ///< the KV arena is backed with memory by load(): for a job that fills it
 };
@@ -93,11 +93,15 @@ public:
   /// One step. The logits view is device memory. // (n_logit_rows, vocab_size) f32
   result<gpu::tensor_ref> forward(const step_input& step);
 
-  /// The same cut into pieces, for schedules: begin_pass(), then for each layer enter_layer(),
-  /// run_layer() of any micro-batches that have been begun and have passed the layers before, and
-  /// leave_layer(); score() after the last. `whole`: the pass goes on to score().
+  /// The same cut into pieces, for schedules: begin_pass(), then for each stage enter(), run() of
+  /// any micro-batches that have been begun and have passed the stages before, and leave();
+  /// score() after the last. A stage is a layer, or with options.offload.sep_layer half of one: its
+  /// attention, then its MLP. `whole`: the pass goes on to score().
   /// Without `own_hidden` it has no memory for hidden states: place_hidden() before begin() and
-  /// before each run_layer().
+  /// before each run().
+  std::int32_t n_stages() const;
+  /// The layer whose KV a stage needs, or -1.
+  std::int32_t kv_layer_of(std::int32_t stage) const;
   result<std::unique_ptr<micro_batch>>
   make_micro_batch(std::int32_t max_tokens, std::int32_t max_sequences, bool own_hidden = true);
   void begin_pass(bool whole);
@@ -107,11 +111,11 @@ public:
   /// Where its hidden states are from now on. // (max_tokens, hidden_size) f32, device
   void place_hidden(micro_batch& batch, float* hidden);
   result<nothing> begin(micro_batch& batch, const step_input& step);
-  result<nothing> enter_layer(std::int32_t layer);
+  result<nothing> enter(std::int32_t stage);
   /// `staged`: the KV of a layer that is not in the arena, numbered as staged_table says.
-  void run_layer(micro_batch& batch, std::int32_t layer, const gpu::kv_layer* staged = nullptr);
-  void leave_layer(std::int32_t layer);
-  /// Logits of all that have passed the last layer, in order; at most max_logit_rows rows.
+  void run(micro_batch& batch, std::int32_t stage, const gpu::kv_layer* staged = nullptr);
+  void leave(std::int32_t stage);
+  /// Logits of all that have passed the last stage, in order; at most max_logit_rows rows.
   result<gpu::tensor_ref> score(std::span<micro_batch* const> batches);
 
 private:

@@ -7,8 +7,15 @@
 namespace twill::actors {
 namespace {
 
-std::int64_t layer_bytes(const offload_room& room) {
-  return room.weights.layers / std::max(room.n_layers, 1);
+/// What a slot of the ring holds: a layer, or the larger part of one.
+std::int64_t slot_bytes(const offload_room& room) {
+  const packed_sizes& w = room.weights;
+  return (room.sep_layer ? std::max(w.mlps, w.layers - w.mlps) : w.layers) /
+         std::max(room.n_layers, 1);
+}
+
+std::string slots_of(std::int32_t ring_layers, const offload_room& room) {
+  return std::to_string(ring_layers) + (room.sep_layer ? " parts of layers" : " layers");
 }
 
 /// Whole per cent of `whole` that fit `room`.
@@ -21,8 +28,8 @@ std::int32_t percent_of(std::int64_t room, std::int64_t whole) {
 } // namespace
 
 std::int64_t least_device_bytes(const offload_room& room, std::int32_t ring_layers) {
-  // A ring slot holds a layer; rows of the embedding and page rounding come on top.
-  return room.weights.small + ring_layers * layer_bytes(room) + 4 * mib;
+  // Rows of the embedding and page rounding come on top.
+  return room.weights.small + ring_layers * slot_bytes(room) + 4 * mib;
 }
 
 result<models::offload::offload_options> choose_offload(const config::options& options,
@@ -32,6 +39,8 @@ result<models::offload::offload_options> choose_offload(const config::options& o
   chosen.dir = o.dir;
   chosen.direct_reads = o.reads == "direct";
   chosen.ring_layers = o.ring_layers;
+  chosen.sep_layer = o.sep_layer;
+  chosen.pin_host = o.pin_weight;
   chosen.ring_squares = o.ring_squares;
   chosen.io_threads = o.io_threads;
   chosen.verify_every = o.verify_every;
@@ -48,8 +57,8 @@ result<models::offload::offload_options> choose_offload(const config::options& o
     if (least > room.device_bytes)
       return failure{errc::executor_failed,
                      "`device.memory` must leave " + format_bytes(least) +
-                         " for weights on their way (" + std::to_string(o.ring_layers) +
-                         " layers of " + format_bytes(layer_bytes(room)) +
+                         " for weights on their way (" + slots_of(o.ring_layers, room) + " of " +
+                         format_bytes(slot_bytes(room)) +
                          ", `offload.ring_layers`)"
                          " and what always stays, got " +
                          format_bytes(std::max<std::int64_t>(room.device_bytes, 0))};
@@ -74,8 +83,8 @@ std::string describe(const models::offload::offload_options& chosen, const offlo
     text += " (" + (chosen.dir.empty() ? std::string("temporary folder") : chosen.dir) +
             (chosen.direct_reads ? ", direct reads)" : ", reads through the page cache)");
   if (chosen.weights.device < 100)
-    text += ", ring of " + std::to_string(chosen.ring_layers) + " layers (" +
-            format_bytes(chosen.ring_layers * layer_bytes(room)) + ")";
+    text += ", ring of " + slots_of(chosen.ring_layers, room) + " (" +
+            format_bytes(chosen.ring_layers * slot_bytes(room)) + ")";
   if (chosen.link_bytes_per_second > 0)
     text += ", simulated link of " +
             std::to_string(static_cast<long>(chosen.link_bytes_per_second / 1e9)) + " GB/s";

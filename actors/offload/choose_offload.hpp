@@ -15,6 +15,7 @@ namespace twill::actors {
 struct offload_room {
   packed_sizes weights;
   std::int32_t n_layers = 1;
+  bool sep_layer = false;        ///< attention and MLP of a layer travel apart
   std::int64_t device_bytes = 0; ///< what weights may take of the device
   std::int64_t host_bytes = 0;   ///< what they may take of host memory
 };

@@ -1,5 +1,8 @@
 #include "actors/offload/packed_sizes.hpp"
 
+#include <set>
+#include <string>
+
 #include "gpu/ops/linear.hpp"
 
 namespace twill::actors {
@@ -28,10 +31,20 @@ std::int64_t bytes_of(const gpu::weight_source& source) {
   return values + terms + order;
 }
 
+std::set<std::string> mlp_matrices(const models::model_spec& spec) {
+  const models::tensor_names& n = spec.names;
+  std::set<std::string> names;
+  for (const std::string* pattern : {&n.gate_up, &n.gate, &n.up, &n.down})
+    for (std::int32_t layer = 0; layer < spec.n_layers && !pattern->empty(); ++layer)
+      names.insert(models::layer_tensor(*pattern, layer));
+  return names;
+}
+
 } // namespace
 
 packed_sizes packed_sizes_of(const models::model_spec& spec, const models::checkpoint& weights) {
   packed_sizes sizes;
+  const std::set<std::string> mlps = mlp_matrices(spec);
   for (const models::tensor_info& t : weights.tensors()) {
     const models::tensor_names& n = spec.names;
     if (t.name == n.head && spec.tied_head) continue;
@@ -53,6 +66,7 @@ packed_sizes packed_sizes_of(const models::model_spec& spec, const models::check
       sizes.small += bytes;
     else
       sizes.layers += bytes;
+    if (mlps.contains(t.name)) sizes.mlps += bytes;
   }
   return sizes;
 }

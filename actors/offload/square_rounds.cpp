@@ -26,7 +26,7 @@ result<nothing> square_walk::score_group(std::span<const piece* const> group) {
   if (!logits.ok()) return executor_failure(logits.error());
   if (logits.value().rows() == 0) return nothing{};
   const auto& tokens = draw_->tokens(dev_, logits.value());
-  began.end(models::offload::lane::compute, decoder_.spec().n_layers, -1);
+  began.end(models::offload::lane::compute, decoder_.n_stages(), -1);
   std::size_t row = 0;
   for (const piece* p : group)
     for (block_sequence* s : p->step.drawing) {
@@ -79,7 +79,7 @@ result<nothing> square_walk::end_round() {
     prefill_rows_.push_back(std::move(rows_back));
   prefill_rows_used_.clear();
   round_.clear();
-  finished_layers_ = 0;
+  finished_ = 0;
   ++report_.rounds;
   report_.round_seconds.push_back(report_.total_seconds() - booked_);
   report_.round_decode_seconds.push_back(report_.decode_seconds - booked_decode_);
@@ -131,8 +131,7 @@ block_report square_walk::run() {
     const auto next = cursor_.next();
     if (!next) break;
     auto ran = run_square(*next);
-    const bool round_is_over =
-        next->layer + 1 == decoder_.spec().n_layers && finished_layers_ == round_.size();
+    const bool round_is_over = next->layer + 1 == decoder_.n_stages() && finished_ == round_.size();
     if (ran.ok() && round_is_over) ran = end_round();
     if (!ran.ok()) report_.error = ran.detail();
     report_.stopped = asked_to_stop();

@@ -54,20 +54,27 @@ std::int64_t square_walk::hidden_bytes(const piece& p) const {
 /// round can be loaded once its layer is passed in this one, and wrote what the next one reads.
 void square_walk::load_ahead() {
   schedule_cursor ahead = cursor_;
+  const auto next_with_kv = [&] {
+    auto next = ahead.next();
+    while (next && decoder_.kv_layer_of(next->layer) < 0)
+      next = ahead.next();
+    return next;
+  };
   for (std::int32_t n = 1; n < kv_buffers_; ++n) {
-    const auto next = ahead.next();
+    const auto next = next_with_kv();
     if (!next) return;
+    const std::int32_t layer = decoder_.kv_layer_of(next->layer);
     const auto found = members_.find(next->batch);
     if (found == members_.end()) continue; // it enters: there is nothing yet
     member& m = found->second;
     if (ahead.rounds() != cursor_.rounds()) {
       if (m.round != cursor_.rounds() || next->layer >= m.passed) return;
-      if (kv_->staged(next->layer))
-        kv_->load_ahead(next->layer, m.place, ranges_of(m.sequences, loaded_.block_tokens).used);
+      if (kv_->staged(layer))
+        kv_->load_ahead(layer, m.place, ranges_of(m.sequences, loaded_.block_tokens).used);
       continue;
     }
     if (next->layer == 0) m.staged = ranges_of(m.sequences, loaded_.block_tokens);
-    if (kv_->staged(next->layer)) kv_->load_ahead(next->layer, m.place, m.staged.used);
+    if (kv_->staged(layer)) kv_->load_ahead(layer, m.place, m.staged.used);
   }
 }
 
@@ -101,21 +108,22 @@ void square_walk::rest_hidden(member& m, std::size_t piece, bool dropped) {
                    dropped);
 }
 
-result<nothing> square_walk::run_pieces(member& m, std::int32_t layer) {
+result<nothing> square_walk::run_pieces(member& m, std::int32_t stage) {
   gpu::kv_layer there;
-  const bool staged = kv_ != nullptr && kv_->staged(layer);
+  const std::int32_t layer = decoder_.kv_layer_of(stage);
+  const bool staged = kv_ != nullptr && layer >= 0 && kv_->staged(layer);
   if (staged) {
     auto got = kv_->acquire(layer, m.place, m.staged.used);
     if (!got.ok()) return executor_failure(got.error());
     there = got.value();
     load_ahead();
   }
-  if (hidden_ != nullptr) hidden_->at_layer(layer);
+  if (hidden_ != nullptr) hidden_->at_layer(stage);
   for (std::size_t i = 0; i < m.pieces.size(); ++i) {
     if (auto got = bring_hidden(m, i, false); !got.ok()) return got;
     if (hidden_ != nullptr && i + 1 == m.pieces.size()) load_hidden_ahead();
-    decoder_.run_layer(*m.pieces[i].at, layer, staged ? &there : nullptr);
-    rest_hidden(m, i, layer + 1 == decoder_.spec().n_layers);
+    decoder_.run(*m.pieces[i].at, stage, staged ? &there : nullptr);
+    rest_hidden(m, i, stage + 1 == decoder_.n_stages());
   }
   if (staged) kv_->release(layer, m.place, m.staged.written);
   return nothing{};
@@ -179,17 +187,17 @@ result<nothing> square_walk::begin(member& m, std::int32_t batch, std::int32_t t
   return nothing{};
 }
 
-result<nothing> square_walk::enter(std::int32_t layer) {
-  if (layer == layer_) return nothing{};
+result<nothing> square_walk::enter(std::int32_t stage) {
+  if (stage == stage_) return nothing{};
   leave();
-  if (auto there = decoder_.enter_layer(layer); !there.ok()) return executor_failure(there.error());
-  layer_ = layer;
+  if (auto there = decoder_.enter(stage); !there.ok()) return executor_failure(there.error());
+  stage_ = stage;
   return nothing{};
 }
 
 void square_walk::leave() {
-  if (layer_ >= 0) decoder_.leave_layer(layer_);
-  layer_ = -1;
+  if (stage_ >= 0) decoder_.leave(stage_);
+  stage_ = -1;
 }
 
 result<nothing> square_walk::run_square(const square& at) {
@@ -205,7 +213,7 @@ result<nothing> square_walk::run_square(const square& at) {
   began.end(models::offload::lane::compute, at.layer, at.batch);
   book(m.prefill);
   m.passed = at.layer + 1;
-  if (at.layer + 1 == decoder_.spec().n_layers) ++finished_layers_;
+  if (at.layer + 1 == decoder_.n_stages()) ++finished_;
   return nothing{};
 }
 

@@ -1,5 +1,6 @@
 // square_walk: walks the squares of a schedule on the device: one micro-batch through one layer
-// after another, and all that passed the last layer through the head.
+// after another, and all that passed the last layer through the head. A square's `layer` is a stage
+// of the decoder: a layer, or half of one.
 //
 // One thread, the device's; one use. Owns the micro-batches' activations and the KV that travels.
 #pragma once
@@ -24,7 +25,7 @@ public:
   square_walk(gpu::device& dev, models::decoder& decoder, const models::decoder_options& loaded,
               const std::vector<block_prompt>& prompts, const block_options& options)
       : dev_(dev), decoder_(decoder), loaded_(loaded), prompts_(prompts), options_(options),
-        blocks_(loaded.n_blocks), cursor_(shape_of(prompts, options, decoder.spec().n_layers)) {
+        blocks_(loaded.n_blocks), cursor_(shape_of(prompts, options, decoder.n_stages())) {
     report_.outputs.resize(prompts.size());
     for (const block_prompt& p : prompts)
       total_tokens_ += static_cast<std::int64_t>(p.ids.size()) + p.max_new;
@@ -46,20 +47,20 @@ private:
     std::unique_ptr<models::micro_batch> decode_rows;
     bool prefill = true;     ///< the round under way computes its prompt
     std::int64_t round = 0;  ///< the last one it took part in
-    std::int32_t passed = 0; ///< layers of that round that it is through
+    std::int32_t passed = 0; ///< stages of that round that it is through
     std::int32_t place = -1; ///< among those alive, for KV that travels
     staged_ranges staged;    ///< of the round under way
   };
 
   result<nothing> begin(member& m, std::int32_t batch, std::int32_t token);
   result<nothing> build_pieces(member& m);
-  result<nothing> run_pieces(member& m, std::int32_t layer);
+  result<nothing> run_pieces(member& m, std::int32_t stage);
   result<nothing> bring_hidden(member& m, std::size_t piece, bool anew);
   void rest_hidden(member& m, std::size_t piece, bool dropped);
   void load_ahead();
   void load_hidden_ahead();
   std::int64_t hidden_bytes(const piece& p) const;
-  result<nothing> enter(std::int32_t layer);
+  result<nothing> enter(std::int32_t stage);
   void leave();
   result<nothing> run_square(const square& at);
   result<nothing> end_round();
@@ -84,8 +85,8 @@ private:
   std::vector<std::unique_ptr<models::micro_batch>> prefill_rows_used_;
   std::vector<std::unique_ptr<models::micro_batch>> decode_rows_; ///< free ones
   std::vector<std::int32_t> round_; ///< micro-batches of the round, in order
-  std::size_t finished_layers_ = 0; ///< of them, how many passed the last layer
-  std::int32_t layer_ = -1;         ///< entered
+  std::size_t finished_ = 0;        ///< of them, how many passed the last stage
+  std::int32_t stage_ = -1;         ///< entered
   std::vector<std::int32_t> free_places_;
   std::unique_ptr<models::offload::kv_stream> kv_; ///< null: all KV is in the arena
   std::int32_t kv_buffers_ = 0;

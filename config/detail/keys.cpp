@@ -79,6 +79,12 @@ const std::vector<key>& rows() {
       {"offload.ring_layers", TWILL_SLOT(offload.ring_layers), "layers", between(2, 1024),
        "device memory for streamed weights in use or on their way, in whole layers; where layers are "
        "away in part it holds more of them"},
+      {"offload.sep_layer", TWILL_SLOT(offload.sep_layer), "", either(),
+       "attention and MLP of a layer travel apart: `ring_layers` counts the larger of the two then, so "
+       "the ring takes less device memory and holds less on its way"},
+      {"offload.pin_weight", TWILL_SLOT(offload.pin_weight), "", either(),
+       "pinned memory for weights of the host tier, where the device is another chip; false: it can be "
+       "swapped out, and copies are slower"},
       {"offload.ring_squares", TWILL_SLOT(offload.ring_squares), "images", between(2, 1024),
        "`twill offload`: device memory for streamed KV in use or on its way, each image one micro-batch's "
        "of one layer"},

@@ -36,15 +36,26 @@ struct decoder::impl {
 
   /// Takes the step in, up to its embeddings.
   result<nothing> begin(activations& a, const step_input& input);
-  result<nothing> enter_layer(std::int32_t layer);
-  void leave_layer(std::int32_t layer);
-  void run_layer(activations& a, std::int32_t layer);
+  /// What of a layer a stage runs.
+  struct stage {
+    std::size_t layer = 0;
+    bool attention = true, mlp = true;
+  };
+  std::int32_t n_stages() const {
+    return options.offload.sep_layer ? 2 * spec.n_layers : spec.n_layers;
+  }
+  stage stage_at(std::int32_t number) const;
+  result<nothing> enter(std::int32_t stage);
+  void leave(std::int32_t stage);
+  void run(activations& a, std::int32_t stage);
   result<gpu::tensor_ref> score(std::span<activations* const> batches);
 
 private:
   result<nothing> embed(activations& a, const step_input& input);
-  void attend(activations& a, std::int32_t layer);
-  void finish_layer(std::size_t index, gpu::tensor_ref attended, gpu::tensor_ref hidden);
+  void attend(activations& a, std::size_t layer);
+  void close_attention(std::size_t layer, gpu::tensor_ref attended, gpu::tensor_ref hidden);
+  void run_mlp(std::size_t layer, gpu::tensor_ref hidden);
+  std::int32_t unit_of(const stage& at) const;
   struct head_rows;
   /// The head's input: rows of `a`, from row `first` of the pass on.
   gpu::tensor_ref head_input(const activations& a, std::int64_t first);

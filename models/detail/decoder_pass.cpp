@@ -39,8 +39,8 @@ result<nothing> decoder::impl::embed(activations& a, const step_input& input) {
 }
 
 /// Projects this step's queries, keys and values, stores keys and values, and attends.
-void decoder::impl::attend(activations& a, std::int32_t index) {
-  const layer_weights& layer = weights.layers[static_cast<std::size_t>(index)];
+void decoder::impl::attend(activations& a, std::size_t index) {
+  const layer_weights& layer = weights.layers[index];
   const bool staged = a.staged_kv.keys != nullptr;
   gpu::ragged_batch batch = a.step.batch();
   if (staged) batch.block_table = a.step.staged_table();
@@ -64,7 +64,7 @@ void decoder::impl::attend(activations& a, std::int32_t index) {
   store.cos = matrix(a.cos, n, spec.rope.rotary_dim / 2);
   store.sin = matrix(a.sin, n, spec.rope.rotary_dim / 2);
   store.log_n_length = spec.log_n_length;
-  store.kv = staged ? a.staged_kv : kv.layers[static_cast<std::size_t>(index)];
+  store.kv = staged ? a.staged_kv : kv.layers[index];
   TWILL_ASSERT(store.kv.keys != nullptr, "a layer's KV is neither in the arena nor given");
   if (layer.q_norm.data() != nullptr)
     gpu::head_norm(*dev, store.q, spec.n_heads, floats(layer.q_norm), spec.norm_epsilon);
@@ -77,8 +77,7 @@ void decoder::impl::attend(activations& a, std::int32_t index) {
   attention.kv = store.kv;
   attention.n_heads = spec.n_heads;
   attention.scale = spec.attention_scale;
-  attention.window =
-      spec.windowed.empty() || spec.windowed[static_cast<std::size_t>(index)] ? spec.window : 0;
+  attention.window = spec.windowed.empty() || spec.windowed[index] ? spec.window : 0;
   attention.alibi_slopes = spec.alibi_slopes.empty() ? nullptr : floats(weights.alibi_slopes);
   attention.out = matrix(work.attended, n, q);
   attention.bf16_products = options.compute != gpu::compute_type::f32;
@@ -90,17 +89,24 @@ const gpu::packed_matrix* decoder::impl::first_after(std::size_t layer) const {
   return weights.stream ? &weights.parts_of_head().front().matrix : &weights.head_matrix();
 }
 
-/// The rest of a layer, on any subset of the step's rows: each row depends on itself alone.
-void decoder::impl::finish_layer(std::size_t index, gpu::tensor_ref attended,
-                                 gpu::tensor_ref hidden) {
+/// From here on any subset of the step's rows: each row depends on itself alone.
+void decoder::impl::close_attention(std::size_t index, gpu::tensor_ref attended,
+                                    gpu::tensor_ref hidden) {
+  const layer_weights& layer = weights.layers[index];
+  layer.o.apply(*dev, attended, hidden, true, &layer.up.first_weights());
+  if (spec.norms == norm_place::after)
+    layer.attention_norm.apply(*dev, hidden, spec.norm_epsilon, hidden);
+}
+
+void decoder::impl::run_mlp(std::size_t index, gpu::tensor_ref hidden) {
   const layer_weights& layer = weights.layers[index];
   const std::int64_t m = hidden.rows();
   const bool before = spec.norms == norm_place::before;
-  gpu::tensor_ref x = before ? matrix(work.normed, m, spec.hidden_size) : hidden;
-  layer.o.apply(*dev, attended, hidden, true, &layer.up.first_weights());
-  // After: the attention's norm closes its residual sum. Before: the MLP's norm opens it.
-  (before ? layer.mlp_norm : layer.attention_norm).apply(*dev, hidden, spec.norm_epsilon, x);
-
+  gpu::tensor_ref x = hidden;
+  if (before) {
+    x = matrix(work.normed, m, spec.hidden_size);
+    layer.mlp_norm.apply(*dev, hidden, spec.norm_epsilon, x);
+  }
   const gpu::tensor_ref activated = matrix(work.activated, m, spec.mlp_size);
   if (spec.gated_mlp) {
     const gpu::tensor_ref gate_up = matrix(work.gate_up, m, 2 * std::int64_t{spec.mlp_size});
@@ -125,29 +131,46 @@ result<nothing> decoder::impl::begin(activations& a, const step_input& input) {
   return nothing{};
 }
 
-result<nothing> decoder::impl::enter_layer(std::int32_t layer) {
+decoder::impl::stage decoder::impl::stage_at(std::int32_t number) const {
+  const auto n = static_cast<std::size_t>(number);
+  if (!options.offload.sep_layer) return {n, true, true};
+  return {n / 2, n % 2 == 0, n % 2 == 1};
+}
+
+std::int32_t decoder::impl::unit_of(const stage& at) const {
+  const layer_weights& layer = weights.layers[at.layer];
+  return at.attention ? layer.unit : layer.mlp_unit;
+}
+
+result<nothing> decoder::impl::enter(std::int32_t stage) {
   if (!weights.stream) return nothing{};
-  return weights.stream->acquire(weights.layers[static_cast<std::size_t>(layer)].unit);
+  return weights.stream->acquire(unit_of(stage_at(stage)));
 }
 
-void decoder::impl::leave_layer(std::int32_t layer) {
-  if (weights.stream) weights.stream->release(weights.layers[static_cast<std::size_t>(layer)].unit);
+void decoder::impl::leave(std::int32_t stage) {
+  if (weights.stream) weights.stream->release(unit_of(stage_at(stage)));
 }
 
-void decoder::impl::run_layer(activations& a, std::int32_t layer) {
-  attend(a, layer);
-  const gpu::tensor_ref hidden = matrix(a.hidden, a.n_rows, spec.hidden_size);
-  const gpu::tensor_ref attended = matrix(work.attended, a.n_rows, spec.q_size());
-  const auto index = static_cast<std::size_t>(layer);
-  if (index + 1 < weights.layers.size()) return finish_layer(index, attended, hidden);
-  if (a.n_logits == 0) return;
-
+void decoder::impl::run(activations& a, std::int32_t number) {
+  const stage at = stage_at(number);
+  const bool last = at.layer + 1 == weights.layers.size();
+  gpu::tensor_ref hidden = matrix(a.hidden, a.n_rows, spec.hidden_size);
+  gpu::tensor_ref attended = matrix(work.attended, a.n_rows, spec.q_size());
+  if (at.attention) attend(a, at.layer);
   // Past the last attention only rows whose logits are wanted go on.
-  const gpu::tensor_ref last_hidden = matrix(a.last_hidden, a.n_logits, spec.hidden_size);
-  const gpu::tensor_ref last_attended = matrix(work.last_attended, a.n_logits, spec.q_size());
-  gpu::gather_rows(*dev, hidden, a.step.logit_rows(), last_hidden);
-  gpu::gather_rows(*dev, attended, a.step.logit_rows(), last_attended);
-  finish_layer(index, last_attended, last_hidden);
+  if (last && a.n_logits == 0) return;
+  if (last) {
+    const gpu::tensor_ref last_hidden = matrix(a.last_hidden, a.n_logits, spec.hidden_size);
+    const gpu::tensor_ref last_attended = matrix(work.last_attended, a.n_logits, spec.q_size());
+    if (at.attention) {
+      gpu::gather_rows(*dev, hidden, a.step.logit_rows(), last_hidden);
+      gpu::gather_rows(*dev, attended, a.step.logit_rows(), last_attended);
+    }
+    hidden = last_hidden;
+    attended = last_attended;
+  }
+  if (at.attention) close_attention(at.layer, attended, hidden);
+  if (at.mlp) run_mlp(at.layer, hidden);
 }
 
 /// Rows of a pass that the head reads as one matrix.
@@ -220,10 +243,10 @@ result<gpu::tensor_ref> decoder::impl::forward(const step_input& input) {
   if (weights.stream) weights.stream->begin_pass(!input.logit_rows.empty());
   if (auto begun = begin(own, input); !begun.ok()) return begun.error();
   if (own.n_rows == 0) return matrix(work.logits, own.n_logits, spec.vocab_size);
-  for (std::int32_t l = 0; l < spec.n_layers; ++l) {
-    if (auto there = enter_layer(l); !there.ok()) return there.error();
-    run_layer(own, l);
-    leave_layer(l);
+  for (std::int32_t s = 0; s < n_stages(); ++s) {
+    if (auto there = enter(s); !there.ok()) return there.error();
+    run(own, s);
+    leave(s);
   }
   activations* const all[] = {&own};
   return score(all);

@@ -226,12 +226,27 @@ result<nothing> settle_tables(gpu::device& dev, const model_spec& spec, std::int
       .outcome();
 }
 
-std::vector<gpu::packed_matrix*> matrices_of(layer_weights& layer) {
+std::vector<gpu::packed_matrix*> matrices_of(const std::vector<projection*>& projections) {
   std::vector<gpu::packed_matrix*> all;
-  for (projection* p : {&layer.qkv, &layer.o, &layer.up, &layer.down})
+  for (projection* p : projections)
     for (gpu::packed_matrix* m : p->matrices())
       all.push_back(m);
   return all;
+}
+
+/// Gives a layer's matrices, packed on the host, their homes.
+result<nothing> settle_layer(bool halves, offload::weight_stream& stream, layer_weights& layer) {
+  if (!halves)
+    return assign(stream.add_unit(matrices_of({&layer.qkv, &layer.o, &layer.up, &layer.down})),
+                  layer.unit);
+  return sequence()
+      .then([&] {
+        return assign(stream.add_unit(matrices_of({&layer.qkv, &layer.o})), layer.unit);
+      })
+      .then([&] {
+        return assign(stream.add_unit(matrices_of({&layer.up, &layer.down})), layer.mlp_unit);
+      })
+      .outcome();
 }
 
 } // namespace
@@ -286,8 +301,7 @@ result<decoder_weights> load_weights(gpu::device& dev, const model_spec& spec,
     if (auto packed = load_layer(dev, spec, weights, compute, where, i, layer); !packed.ok())
       return packed.error();
     if (loaded.stream)
-      if (auto settled = assign(loaded.stream->add_layer(matrices_of(layer)), layer.unit);
-          !settled.ok())
+      if (auto settled = settle_layer(offload->sep_layer, *loaded.stream, layer); !settled.ok())
         return settled.error();
     loaded.layers.push_back(std::move(layer));
     tell();

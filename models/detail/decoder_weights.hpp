@@ -28,6 +28,7 @@ struct layer_weights {
   projection up;               // (mlp_size, hidden_size), gated: (2 * mlp_size, hidden_size)
   projection down;             // (hidden_size, mlp_size)
   std::int32_t unit = -1;      ///< of the stream: to be acquired before use; -1: always there
+  std::int32_t mlp_unit = -1;  ///< the MLP's, where it travels apart
 };
 
 struct decoder_weights {

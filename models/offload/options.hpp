@@ -28,6 +28,9 @@ struct offload_options {
   bool direct_reads = true; ///< past the page cache; else through it, with read-ahead
   /// Whole layers of device memory for weights in use or on their way. 1: nothing comes ahead.
   std::int32_t ring_layers = 3;
+  /// Attention and MLP of a layer travel apart, as if they were layers: a ring of smaller slots.
+  bool sep_layer = false;
+  bool pin_host = true; ///< weights of the host tier, where the device is another chip
   /// Of a block run: device memory for KV in use or on its way, in images of one micro-batch and
   /// layer. While the head and the tokens of a round are computed, nothing but these keeps the disk
   /// busy. 1: nothing comes ahead.

@@ -74,7 +74,7 @@ result<std::int32_t> weight_homes::add(const std::vector<piece>& pieces,
                    "the host tier must hold " + format_bytes(bytes_.host + host) +
                        " of weights, but may take " + format_bytes(host_budget_)};
   auto host_part =
-      gpu::host_buffer::allocate(static_cast<std::size_t>(host), "weights on the host");
+      gpu::host_buffer::allocate(static_cast<std::size_t>(host), "weights on the host", pin_host_);
   if (!host_part.ok()) return from_gpu(host_part.error());
   unit->host = std::move(host_part).value();
   auto disk_part =

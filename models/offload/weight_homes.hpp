@@ -54,9 +54,9 @@ struct weight_unit {
 class weight_homes {
 public:
   weight_homes(gpu::device& dev, block_store* store, std::int64_t host_budget,
-               std::int32_t verify_every, link_pacer& link)
+               std::int32_t verify_every, link_pacer& link, bool pin_host = true)
       : dev_(dev), store_(store), host_budget_(host_budget), verify_every_(verify_every),
-        link_(link) {}
+        link_(link), pin_host_(pin_host) {}
 
   /// The pieces' sources must have their bytes on the host; those at home on the device are placed
   /// at once. Returns the unit's number.
@@ -88,6 +88,7 @@ private:
   std::int64_t host_budget_;
   std::int32_t verify_every_; ///< see read_checks
   link_pacer& link_;
+  bool pin_host_;
   std::int64_t store_end_ = 0;
   tier_bytes bytes_;
   std::vector<std::unique_ptr<weight_unit>> units_;

@@ -22,12 +22,12 @@ result<std::unique_ptr<weight_stream>> weight_stream::open(gpu::device& dev,
   }
   const std::int64_t host =
       options.host_bytes > 0 ? options.host_bytes : gpu::host::available_bytes();
-  stream->homes_ = std::make_unique<weight_homes>(dev, stream->store_.get(), host,
-                                                  options.verify_every, stream->link_);
+  stream->homes_ = std::make_unique<weight_homes>(
+      dev, stream->store_.get(), host, options.verify_every, stream->link_, options.pin_host);
   return stream;
 }
 
-result<std::int32_t> weight_stream::add_layer(const std::vector<gpu::packed_matrix*>& matrices) {
+result<std::int32_t> weight_stream::add_unit(const std::vector<gpu::packed_matrix*>& matrices) {
   std::vector<piece> pieces;
   std::vector<std::int64_t> sizes;
   for (gpu::packed_matrix* m : matrices) {
@@ -41,9 +41,9 @@ result<std::int32_t> weight_stream::add_layer(const std::vector<gpu::packed_matr
     all += bytes;
   for (gpu::packed_matrix* m : matrices)
     m->drop_host_bytes();
-  largest_resident_ = std::max(largest_resident_, all);
+  largest_whole_ = std::max(largest_whole_, all);
   if (!travels(unit.value())) return -1;
-  largest_layer_ = std::max(largest_layer_, homes_->unit(unit.value()).slot_bytes());
+  largest_away_ = std::max(largest_away_, homes_->unit(unit.value()).slot_bytes());
   order_.push_back(unit.value());
   n_layer_units_ = order_.size();
   return unit;
@@ -51,7 +51,7 @@ result<std::int32_t> weight_stream::add_layer(const std::vector<gpu::packed_matr
 
 result<nothing> weight_stream::add_table(const gpu::packed_matrix& table, bool in_every_pass,
                                          std::vector<table_part>& parts) {
-  const std::int64_t limit = largest_layer_ > 0 ? largest_layer_ : largest_resident_;
+  const std::int64_t limit = largest_away_ > 0 ? largest_away_ : largest_whole_;
   const std::int64_t block = table.layout().bytes(1);
   const std::int64_t blocks_each = std::max<std::int64_t>(1, limit / block);
   const std::int64_t total = table.row_blocks();
@@ -89,15 +89,16 @@ result<nothing> weight_stream::start() {
   return nothing{};
 }
 
-/// The device's share of the weights and the memory of `ring_layers` whole layers is what is taken
-/// in all. Layers that are in part on the device leave slots small, and matrices go to their tier
-/// whole: what that saves holds more slots, and what it costs comes off, down to `ring_layers`.
+/// The device's share of the weights and the memory of `ring_layers` whole layers (or halves) is
+/// what is taken in all. Layers that are in part on the device leave slots small, and matrices go
+/// to their tier whole: what that saves holds more slots, and what it costs comes off, down to
+/// `ring_layers`.
 std::int32_t weight_stream::affordable_slots() const {
   const std::int64_t least = options_.ring_layers;
   if (least == 1) return 1;
   const tier_bytes at = homes_->bytes();
   const std::int64_t meant = (at.device + at.host + at.disk) * options_.weights.device / 100;
-  const std::int64_t room = meant - at.device + least * largest_resident_;
+  const std::int64_t room = meant - at.device + least * largest_whole_;
   return static_cast<std::int32_t>(std::max(least, room / weight_ring::bytes(*homes_, order_, 1)));
 }
 

@@ -1,6 +1,7 @@
 // weight_stream: everything that makes a decoder's weights travel: homes, ring, threads, file.
 //
-// Threads: the device's. Loading: add_layer() for each layer as soon as it is packed, add_table()
+// Threads: the device's. Loading: add_unit() for each layer, or for each half of one (attention,
+// MLP) where these travel apart, as soon as it is packed, add_table()
 // for embedding and head, start(). Stepping: the ring. Owns homes, ring, file and threads; the
 // matrices that it places belong to the decoder. Failures: see block_store, weight_homes and
 // weight_ring.
@@ -26,10 +27,9 @@ public:
   static result<std::unique_ptr<weight_stream>> open(gpu::device& dev,
                                                      const offload_options& options);
 
-  /// Gives each matrix of a layer its home. The layer's unit, or -1 when all of it stays on the
-  /// device.
-  result<std::int32_t> add_layer(const std::vector<gpu::packed_matrix*>& matrices);
-  /// Cuts a table into parts no larger than a layer's slot and gives each its home. With
+  /// Gives each of these matrices its home. Their unit, or -1 when all of them stay on the device.
+  result<std::int32_t> add_unit(const std::vector<gpu::packed_matrix*>& matrices);
+  /// Cuts a table into parts no larger than a slot and gives each its home. With
   /// `in_every_pass` they pass through the ring after the layers (a head). Call it after the
   /// layers.
   result<nothing> add_table(const gpu::packed_matrix& table, bool in_every_pass,
@@ -67,8 +67,8 @@ private:
   std::unique_ptr<weight_homes> homes_;
   std::vector<std::int32_t> order_; ///< units of a whole pass
   std::size_t n_layer_units_ = 0;   ///< of these, layers
-  std::int64_t largest_layer_ = 0;  ///< bytes of a slot, or of a layer when none travels
-  std::int64_t largest_resident_ = 0;
+  std::int64_t largest_away_ = 0;   ///< bytes of what travels of one of these
+  std::int64_t largest_whole_ = 0;  ///< and of all of one
   std::int64_t ring_bytes_ = 0;
   std::unique_ptr<weight_ring> ring_;
   ring_stats rows_moved_;

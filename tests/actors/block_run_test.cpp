@@ -114,9 +114,10 @@ TEST_CASE("every schedule, tier and split gives each prompt the tokens it has al
           static_cast<std::int32_t>(random() % static_cast<unsigned>(101 - homes.weights.device));
       homes.ring_layers = 2 + static_cast<std::int32_t>(random() % 3);
       homes.ring_squares = 1 + static_cast<std::int32_t>(random() % 6);
+      homes.sep_layer = random() % 2 == 0;
       CAPTURE(name_of(run.mode), run.batch_size, run.n_batches, run.step_tokens,
-              homes.weights.device, homes.weights.host, homes.ring_squares, run.kv.device,
-              run.kv.host, run.hidden.device, run.hidden.host);
+              homes.weights.device, homes.weights.host, homes.ring_squares, homes.sep_layer,
+              run.kv.device, run.kv.host, run.hidden.device, run.hidden.host);
       std::vector<id_list> wanted;
       for (const auto& p : prompts)
         wanted.push_back(alone(solo, p));

@@ -26,7 +26,8 @@ detail::key_value other_value(const detail::key& k) {
                                                   std::int64_t{1501},
                                                   std::int64_t{300 * kib},
                                                   std::vector<std::string>{"k\"1", "k2"},
-                                                  false};
+                                                  false,
+                                                  true};
   for (const auto& c : candidates) {
     const auto now = get(k, options{});
     if (c.index() == now.index() && c != now && k.possible.holds(c)) return c;

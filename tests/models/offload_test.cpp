@@ -43,6 +43,8 @@ offload::offload_options random_homes(std::mt19937& random) {
   o.direct_reads = random() % 2 == 0;
   o.ring_layers = 2 + static_cast<std::int32_t>(random() % 5);
   o.io_threads = 1 + static_cast<std::int32_t>(random() % 4);
+  o.sep_layer = random() % 2 == 0;
+  o.pin_host = random() % 2 == 0;
   return o;
 }
 
@@ -166,9 +168,11 @@ TEST_CASE("weights in any tiers give the bits of resident ones, for every family
     for (int round = 0; round < 3; ++round) {
       options.offload = random_homes(random);
       if (round == 0) options.offload.weights = {0, 0}; // all of it on the disk
-      CAPTURE(options.offload.weights.device, options.offload.weights.host);
+      CAPTURE(options.offload.weights.device, options.offload.weights.host,
+              options.offload.sep_layer);
       decoder_runner streamed(c.spec, *c.weights, options);
       REQUIRE(streamed.decoder().stream() != nullptr);
+      CHECK(streamed.decoder().n_stages() == c.spec.n_layers * (options.offload.sep_layer ? 2 : 1));
       CHECK(run_greedy(streamed, prompt) == wanted);
       CHECK(run_greedy(streamed, prompt) == wanted);
       if (round == 0) CHECK(streamed.decoder().stream()->stats().disk_bytes > 0);
@@ -193,6 +197,14 @@ TEST_CASE("the ring's memory is so many whole layers, however little of each tra
   CHECK(ring_bytes(70, 3) > 2 * layer);
   CHECK(ring_bytes(70, 3) <= 3 * layer);
   CHECK(ring_bytes(70, 1) < layer); // one slot: nothing ahead
+
+  // OPT's MLP has twice the weights of its attention.
+  options.offload.sep_layer = true;
+  const std::int64_t part = ring_bytes(0, 1);
+  CHECK(part > 2 * layer / 3 - offload::store_alignment);
+  CHECK(part < 2 * layer / 3 + offload::store_alignment);
+  CHECK(ring_bytes(0, 3) == 3 * part);
+  CHECK(ring_bytes(70, 3) <= 3 * part);
 }
 
 TEST_CASE("a model whose weights exceed the device's memory runs within it", "[offload]") {

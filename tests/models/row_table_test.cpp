@@ -58,7 +58,7 @@ struct streamed_table {
     auto layer = gpu::pack_on_host(dev, source, "layer");
     REQUIRE(layer.ok());
     first_layer = std::move(layer).value();
-    REQUIRE(stream->add_layer({&first_layer}).ok());
+    REQUIRE(stream->add_unit({&first_layer}).ok());
     REQUIRE(stream->add_table(table, false, parts).ok());
     auto made = stream->rows_of(table, parts, room);
     REQUIRE(made.ok());

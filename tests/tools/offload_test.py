@@ -48,12 +48,13 @@ class Offload(unittest.TestCase):
             self.assertIn(word, text)
         for order in ("zigzag", "diagonal", "fused"):
             kv, hidden = ("100 0", "100 0") if order == "fused" else ("30 40", "0 50")
-            got, text = self.outputs("--search-order", order, "--gpu-batch-size", "2", "--num-gpu-batches",
-                                     "2", "--percent", *f"0 30 {kv} {hidden}".split(), "--offload-dir",
-                                     self.folder)
-            self.assertEqual(got, wanted)
-            self.assertRegex(text, r"moved to the device per round .* from disk")
-            self.assertEqual("activations per round" in text, order != "fused")
+            for parts in ("false", "true"):
+                got, text = self.outputs("--search-order", order, "--gpu-batch-size", "2", "--num-gpu-batches",
+                                         "2", "--percent", *f"0 30 {kv} {hidden}".split(), "--offload-dir",
+                                         self.folder, "--sep-layer", parts)
+                self.assertEqual(got, wanted)
+                self.assertRegex(text, r"moved to the device per round .* from disk")
+                self.assertEqual("activations per round" in text, order != "fused")
 
     def test_weights_rounded_to_8_bits_are_streamed_like_others(self):
         rounded = "--set", "model.compute=w8a8"
@@ -100,12 +101,25 @@ class Offload(unittest.TestCase):
     def test_memory_is_as_projected_for_few_rows_too(self):
         for order in ("zigzag", "diagonal", "fused"):
             for percent in ("100 0 100 0 100 0", "0 50 100 0 100 0"):
-                done = offload("--model", "dummy:opt-125m?layers=8&vocab=2000", "--prompt-len", "8", "--gen-len", "4",
-                               "--gpu-batch-size", "4", "--num-gpu-batches", "3", "--search-order", order,
-                               "--percent", *percent.split())
-                self.assertEqual(done.returncode, 0, done.stderr)
-                off = float(re.search(r"measured \(([-+][\d.]+) %\)", done.stdout)[1])
-                self.assertLess(abs(off), 3, done.stdout)
+                for parts in ("false", "true"):
+                    done = offload("--model", "dummy:opt-125m?layers=8&vocab=2000", "--prompt-len", "8", "--gen-len",
+                                   "4", "--gpu-batch-size", "4", "--num-gpu-batches", "3", "--search-order", order,
+                                   "--percent", *percent.split(), "--sep-layer", parts)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    off = float(re.search(r"measured \(([-+][\d.]+) %\)", done.stdout)[1])
+                    self.assertLess(abs(off), 3, done.stdout)
+
+    def test_parts_of_layers_travel_apart_in_less_memory(self):
+        def peak(*flags):
+            done = offload("--model", "dummy:opt-125m?layers=8&vocab=2000", "--prompt-len", "8", "--gen-len", "4",
+                           "--percent", *"0 0 0 50 0 50".split(), "--offload-dir", self.folder, *flags)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return float(re.search(r"peak gpu mem: ([\d.]+) GB", done.stdout)[1]), done.stdout
+        whole, _ = peak()
+        parts, text = peak("--sep-layer", "true", "--pin-weight", "false")
+        self.assertIn("ring of 3 parts of layers", text)
+        # Three layers of 12 h^2 values of 2 bytes, or three MLPs of 8 h^2.
+        self.assertAlmostEqual(whole - parts, 3 * 4 * 768 * 768 * 2 / 2**30, delta=0.002)
 
     def test_rounds_add_up_to_the_report(self):
         path = os.path.join(self.folder, "rounds.csv")
@@ -139,7 +153,6 @@ class Offload(unittest.TestCase):
         for flags, words in ((["--percent", *"60 60 100 0 100 0".split()], "at most 100"),
                              (["--percent", *"0 0 100 0 50 0".split(), "--search-order", "fused"], "activations"),
                              (["--percent", *"0 0 100 0 50 60".split()], "at most 100"),
-                             (["--sep-layer", "true"], "sep-layer"),
                              (["--compress-cache"], "kv.type=int8"),
                              (["--compress-cache", "--percent", *"100 0 0 100 100 0".split(), "--set",
                                "kv.type=int8"], "f32, f16 or bf16"),

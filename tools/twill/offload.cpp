@@ -119,6 +119,7 @@ private:
     decoding_.offload.ring_squares = options_.offload.ring_squares; // counted in memory_of()
     room_.weights = actors::packed_sizes_of(model_->spec, *weights_);
     room_.n_layers = model_->spec.n_layers;
+    room_.sep_layer = options_.offload.sep_layer;
     const auto rest =
         actors::memory_of(model_->spec, decoding_, prompts_, run_, {{}, room_.n_layers, 0, 0});
     room_.device_bytes = device_->info().memory_bytes - rest.kv - rest.activations;
@@ -219,6 +220,7 @@ private:
     if (!flags_.timeline.empty())
       draw_run(flags_.timeline,
                model_->name + ", " + name_of(run_.mode) +
+                   (decoding_.offload.sep_layer ? ", layers are attention and MLP in turn" : "") +
                    (options_.device.link_gbps > 0 ? ", simulated link" : ""),
                timeline_);
     if (!flags_.rounds.empty()) write_rounds(flags_.rounds, ran);

@@ -16,11 +16,6 @@ void need(bool holds, const std::string& rule) {
   if (!holds) throw client_error(rule);
 }
 
-void need_word(const char* flag, const std::string& given, const char* only, const char* why) {
-  need(given == only,
-       std::string("`") + flag + "` must be " + only + ", got " + given + ": " + why);
-}
-
 } // namespace
 
 void add_flags(CLI::App& command, offload_flags& f) {
@@ -46,8 +41,14 @@ void add_flags(CLI::App& command, offload_flags& f) {
                      "diagonal: rounds between two micro-batches' entries; 0: spread evenly, or 1 "
                      "where weights travel");
   command.add_option("--offload-dir", f.offload_dir, "folder of the disk tier's file");
-  command.add_option("--sep-layer", f.sep_layer, "attention and MLP as layers of their own");
-  command.add_option("--pin-weight", f.pin_weight, "host weights in pinned memory");
+  command.add_option("--sep-layer", f.sep_layer, "attention and MLP as layers of their own")
+      ->check(CLI::IsMember({"true", "false"}))
+      ->capture_default_str();
+  command
+      .add_option("--pin-weight", f.pin_weight,
+                  "host weights in pinned memory, where the device is another chip")
+      ->check(CLI::IsMember({"true", "false"}))
+      ->capture_default_str();
   command.add_option("--overlap", f.overlap, "transfers beside the compute")
       ->check(CLI::IsMember({"true", "false"}));
   command.add_flag("--cpu-cache-compute", f.cpu_cache_compute,
@@ -102,9 +103,6 @@ void check_flags(const offload_flags& f) {
   need(f.percent[4] == 100 || f.search_order != "fused",
        "`--percent` must have all activations on the device in a fused run, got " +
            std::to_string(f.percent[4]));
-  need_word("--sep-layer", f.sep_layer, "false", "a layer's weights travel together");
-  need_word("--pin-weight", f.pin_weight, "true",
-            "host weights are pinned wherever the device is another chip");
   need(!f.cpu_cache_compute || gpu::device_memory_is_host(),
        "`--cpu-cache-compute` must be off on this device: attention on the host is built for "
        "devices that share its memory");
@@ -123,6 +121,8 @@ config::options options_of(const offload_flags& f) {
   };
   set("offload.device_percent", std::to_string(f.percent[0]));
   set("offload.host_percent", std::to_string(f.percent[1]));
+  settings.push_back({"--sep-layer", "offload.sep_layer", f.sep_layer, false});
+  settings.push_back({"--pin-weight", "offload.pin_weight", f.pin_weight, false});
   if (!f.offload_dir.empty())
     settings.push_back({"--offload-dir", "offload.dir", f.offload_dir, true});
   for (const std::string& text : f.settings) {
