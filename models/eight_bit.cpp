@@ -84,19 +84,68 @@ void round_row(const gpu::weight_source& from, std::int32_t group, std::int64_t 
   }
 }
 
+/// The same for 4-bit codes that stay: what rounds `scale * code + offset` of a code group.
+void widen_row(const gpu::weight_source& from, std::int32_t group, std::int64_t row,
+               const gpu::grouped_row& out) {
+  const std::int64_t n = from.cols / from.group;
+  std::vector<float> scales(static_cast<std::size_t>(n)), offsets(static_cast<std::size_t>(n));
+  from.grouped(row, {out.codes, scales.data(), offsets.data()});
+  const std::int64_t parts = group / from.group;
+  for (std::int64_t g = 0; g < from.cols / group; ++g) {
+    float top = 0, zero = 0;
+    for (std::int64_t c = g * group; c < (g + 1) * group; ++c) {
+      const auto i = static_cast<std::size_t>(c / from.group);
+      const float value = scales[i] * static_cast<float>(out.codes[c]) + offsets[i];
+      top = std::max(top, std::abs(value));
+      zero += value * 0;
+    }
+    const bool counts = top > least && zero == 0;
+    const double scale = counts ? static_cast<double>(top / most) : 0;
+    // Packing refuses what is not finite.
+    out.scales[g] = zero == 0 ? static_cast<float>(scale) : zero;
+    out.offsets[g] = -middle * out.scales[g];
+    for (std::int64_t p = g * parts; p < (g + 1) * parts; ++p) {
+      const auto i = static_cast<std::size_t>(p);
+      // Modulo 2^16, as the sums are: what matters is where codes that occur end up.
+      const auto in_256ths = [&](float x, double shift) {
+        const double value = 256 * (counts ? x / scale + shift : shift);
+        return static_cast<std::uint16_t>(std::llrint(std::fmod(value, 65536.0)));
+      };
+      out.steps[p] = in_256ths(scales[i], 0);
+      out.bases[p] = in_256ths(offsets[i], middle + 0.5);
+    }
+  }
+}
+
+/// How a matrix is rounded.
+struct rounding {
+  std::int32_t group = 0;
+  bool keeps_codes = false; ///< of 4 bits
+};
+
+/// A group of 0: it stays as it is.
+rounding rounding_of(const gpu::weight_source& from) {
+  if (from.kind == gpu::weight_kind::grouped_u4 && from.group % 32 == 0)
+    for (std::int64_t group = most_columns / from.group * from.group; group >= 64;
+         group -= from.group)
+      if (from.cols % group == 0) return {static_cast<std::int32_t>(group), true};
+  return {group_of(from.cols), false};
+}
+
 class eight_bit_checkpoint final : public checkpoint {
 public:
   eight_bit_checkpoint(std::shared_ptr<const checkpoint> source,
                        const std::set<std::string>& as_they_are)
       : source_(std::move(source)), infos_(source_->tensors()) {
     for (tensor_info& t : infos_) {
-      const std::int32_t group = t.shape.size() == 2 ? group_of(t.shape[1]) : 0;
-      if (group > 0 && as_they_are.count(t.name) == 0) {
-        t.type = "INT8";
-        t.bytes = t.shape[0] * (t.shape[1] + 2 * (t.shape[1] / group));
-        groups_[t.name] = group;
-      }
       by_name_[t.name] = &t;
+      if (t.shape.size() != 2 || as_they_are.count(t.name) > 0) continue;
+      const auto from = source_->matrix(t.name);
+      const rounding how = from.ok() ? rounding_of(from.value()) : rounding{};
+      if (how.group == 0) continue;
+      roundings_[t.name] = how;
+      t.type = "INT8";
+      if (!how.keeps_codes) t.bytes = t.shape[0] * (t.shape[1] + 2 * (t.shape[1] / how.group));
     }
   }
 
@@ -112,17 +161,20 @@ public:
 
   result<gpu::weight_source> matrix(std::string_view name) const override {
     auto from = source_->matrix(name);
-    const auto group = groups_.find(name);
-    if (!from.ok() || group == groups_.end()) return from;
+    const auto at = roundings_.find(name);
+    if (!from.ok() || at == roundings_.end()) return from;
+    const rounding how = at->second;
     gpu::weight_source rounded;
-    rounded.kind = gpu::weight_kind::grouped_u8;
+    rounded.kind =
+        how.keeps_codes ? gpu::weight_kind::grouped_u4_as_u8 : gpu::weight_kind::grouped_u8;
     rounded.rows = from.value().rows;
     rounded.cols = from.value().cols;
-    rounded.group = group->second;
+    rounded.group = how.group;
+    rounded.code_group = how.keeps_codes ? from.value().group : 0;
     rounded.column_order = from.value().column_order;
-    rounded.grouped = [from = std::move(from).value(),
-                       columns = group->second](std::int64_t row, const gpu::grouped_row& out) {
-      round_row(from, columns, row, out);
+    rounded.grouped = [from = std::move(from).value(), how](std::int64_t row,
+                                                            const gpu::grouped_row& out) {
+      how.keeps_codes ? widen_row(from, how.group, row, out) : round_row(from, how.group, row, out);
     };
     return rounded;
   }
@@ -131,7 +183,7 @@ private:
   std::shared_ptr<const checkpoint> source_;
   std::vector<tensor_info> infos_;
   std::map<std::string, const tensor_info*, std::less<>> by_name_;
-  std::map<std::string, std::int32_t, std::less<>> groups_;
+  std::map<std::string, rounding, std::less<>> roundings_;
 };
 
 } // namespace

@@ -25,6 +25,9 @@ std::int64_t bytes_of(const gpu::weight_source& source) {
     return 2 * values;
   case gpu::weight_kind::grouped_u4:
     return values / 2 + terms + order;
+  case gpu::weight_kind::grouped_u4_as_u8:
+    return values / 2 + terms / 2 + up_to(source.rows, 16) * (source.cols / source.code_group) * 4 +
+           order;
   case gpu::weight_kind::grouped_u8:
     break;
   }

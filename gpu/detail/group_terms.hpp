@@ -14,8 +14,10 @@ namespace twill::gpu::detail {
 /// Scales and offsets as read, all rows, before their packed form is chosen.
 struct terms {
   std::int64_t groups;
-  std::unique_ptr<float[]> scales;  // (padded rows, groups)
-  std::unique_ptr<float[]> offsets; // same
+  std::unique_ptr<float[]> scales;               // (padded rows, groups)
+  std::unique_ptr<float[]> offsets;              // same
+  std::int64_t code_groups = 0;                  ///< of grouped_u4_as_u8, per row
+  std::unique_ptr<std::uint16_t[]> steps, bases; // (padded rows, code_groups)
 };
 
 inline bool exact_f16(float x) {
@@ -67,6 +69,25 @@ void store_terms(const packed_view& w, const terms& t, std::int64_t block, unsig
         has_zero_point(t.scales[i], t.offsets[i], to[lanes * sizeof(T) + lane]);
       else if (w.offsets_stored)
         values[lanes + lane] = convert(t.offsets[i]);
+    }
+  }
+}
+
+/// One block's terms of grouped_u4_as_u8.
+inline void store_lines(const packed_view& w, const terms& t, std::int64_t block,
+                        unsigned char* to) {
+  const std::int64_t lines = w.group / w.code_group;
+  for (std::int64_t g = 0; g < t.groups; ++g, to += w.terms_stride) {
+    auto* scales = reinterpret_cast<float*>(to);
+    auto* line = reinterpret_cast<std::uint16_t*>(to + code_line_bytes);
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const std::int64_t row = block * lanes + lane;
+      scales[lane] = t.scales[row * t.groups + g];
+      for (std::int64_t l = 0; l < lines; ++l) {
+        const std::int64_t i = row * t.code_groups + g * lines + l;
+        line[l * 2 * lanes + lane] = t.steps[i];
+        line[l * 2 * lanes + lanes + lane] = t.bases[i];
+      }
     }
   }
 }

@@ -31,6 +31,12 @@ inline compute_type effective_compute(const packed_view& w, compute_type asked) 
   return asked == compute_type::int8x2 ? compute_type::f32 : asked;
 }
 
+/// Codes that are widened have micro-kernels for what they are made for.
+inline bool has_host_kernel(const packed_view& w, compute_type asked) {
+  return w.kind != weight_kind::grouped_u4_as_u8 ||
+         effective_compute(w, asked) == compute_type::int8;
+}
+
 /// Micro-kernels of gpu/host/, tiles shared out among the device's threads.
 void linear_host(device& dev, const linear_args& args);
 

@@ -5,10 +5,12 @@
 //   f32, f16     8 columns x 16 lanes, column after column
 //   bf16         4 column pairs x 16 lanes x 2, so that a lane finds a pair in one 32-bit word
 //   grouped_u8   2 vectors of 64 bytes: 16 lanes x 4 columns
-//   grouped_u4   1 vector of 64 bytes: 16 lanes x 4; low nibbles columns 0-3, high nibbles 4-7
+//   grouped_u4   1 vector of 64 bytes: 16 lanes x 4; low nibbles columns 0-3, high nibbles 4-7;
+//                grouped_u4_as_u8 too
 // Dense columns are padded with zeros to a multiple of 8. Grouped kinds have, apart, for each block
 // and group: 16 scales, then, unless every offset is offset_factor * scale, 16 offsets, or 16 zero
-// points in a byte each where every offset is -zero * scale.
+// points in a byte each where every offset is -zero * scale. grouped_u4_as_u8: 16 scales in f32,
+// then for each code group a line of 16 steps and 16 bases.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +40,7 @@ struct packed_view {
   bool zero_points = false;       ///< what is stored are bytes: offset = -zero * scale
   std::int32_t offset_factor = 0; ///< 0, -8 or -128: exact as an integer
   std::int32_t group = 0;         ///< columns per scale
+  std::int32_t code_group = 0;    ///< grouped_u4_as_u8: columns per line
   /// Columns summed in integers before the float scales apply: 32 or 16 where groups allow it,
   /// else 8.
   std::int32_t segment = 0;
@@ -51,8 +54,11 @@ struct packed_view {
   std::int64_t scales_stride = 0; ///< bytes per block
   std::int64_t terms_stride = 0;  ///< bytes per group: scales, and offsets or zero points
 
-  TWILL_KERNEL_MEMBER bool grouped() const { return kind >= weight_kind::grouped_u4; }
+  TWILL_KERNEL_MEMBER bool grouped() const { return is_grouped(kind); }
 };
+
+/// grouped_u4_as_u8: bytes of a line, and of the scales before the first.
+inline constexpr std::int64_t code_line_bytes = 64;
 
 /// Scale and offset of one group and lane.
 struct scale_offset {
@@ -85,7 +91,12 @@ TWILL_KERNEL_FUNCTION std::int32_t code_at(const packed_view& w, std::int64_t bl
   const unsigned char* base = w.codes + block * w.codes_stride + lane * 4 + col % 4;
   if (w.kind == weight_kind::grouped_u8) return base[col / 4 * 64];
   const unsigned char pair = base[col / 8 * 64];
-  return col % 8 < 4 ? pair & 15 : pair >> 4;
+  const std::int32_t code = col % 8 < 4 ? pair & 15 : pair >> 4;
+  if (w.kind == weight_kind::grouped_u4) return code;
+  const auto* line = reinterpret_cast<const std::uint16_t*>(
+      w.scales + block * w.scales_stride + col / w.group * w.terms_stride +
+      (1 + col % w.group / w.code_group) * code_line_bytes);
+  return static_cast<std::uint16_t>(line[lane] * code + line[lanes + lane]) >> 8;
 }
 
 /// Element of a dense kind.

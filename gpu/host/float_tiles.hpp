@@ -204,6 +204,8 @@ void tile_f32(const tile& t, const float* x, std::int64_t stride) {
     return tile_f32_of<S, grouped<S, false>>(t, x, stride);
   case weight_kind::grouped_u8:
     return tile_f32_of<S, grouped<S, true>>(t, x, stride);
+  case weight_kind::grouped_u4_as_u8:
+    break; // see has_host_kernel()
   }
 }
 
@@ -287,6 +289,8 @@ void tile_bf16(const tile& t, const bf16_rows& x) {
     return tile_bf16_of<S, grouped<S, false>>(t, x);
   case weight_kind::grouped_u8:
     return tile_bf16_of<S, grouped<S, true>>(t, x);
+  case weight_kind::grouped_u4_as_u8:
+    break;
   }
 }
 

@@ -1,10 +1,10 @@
 // int8 micro-kernel for many rows, over a SIMD policy with a byte dot product.
 //
 // Two blocks of weights are unpacked once, a stretch of columns at a time, into a panel that stays
-// in the first-level cache (codes of 8 bits need no unpacking and stay where they are); then groups
-// of rows pass over it. Codes come ready to multiply and every four activations are loaded once for
-// both blocks, so that nearly all vector instructions are products. The per-output order of sums is
-// that of int8_rows.hpp, bit for bit.
+// in the first-level cache (grouped_u8's codes need no unpacking and stay where they are); then
+// groups of rows pass over it. Codes come ready to multiply and every four activations are loaded
+// once for both blocks, so that nearly all vector instructions are products. The per-output order
+// of sums is that of int8_rows.hpp, bit for bit.
 #pragma once
 
 #include "gpu/host/int8_rows.hpp"
@@ -43,7 +43,7 @@ struct alignas(64) panel_terms {
 };
 
 struct alignas(64) int8_panel {
-  unsigned char codes[panel_blocks][int8_panel_columns / 4][64]; ///< of 4 bits, unpacked
+  unsigned char codes[panel_blocks][int8_panel_columns / 4][64]; ///< unpacked
   panel_terms terms[int8_panel_columns / 16][panel_blocks];
   float sums[int8_panel_max_rows][panel_blocks][16];
 };
@@ -60,21 +60,25 @@ struct panel_stretch {
 };
 
 /// Fills one side of the panel with a stretch of a block, and says where its codes are.
-template <class S, bool U8, int Segment>
+template <class S, code_form F, int Segment>
 void fill_panel(const packed_view& w, std::int64_t block, int side, panel_stretch& stretch,
                 int8_panel& panel) {
   constexpr int quads = Segment / 4;
+  constexpr bool as_they_are = F == code_form::u8;
   const std::int64_t per_group = w.group / Segment;
   const unsigned char* at =
-      w.codes + block * w.codes_stride + stretch.first * (U8 ? quads * 64 : quads * 32);
-  stretch.codes[side] = U8 ? at : panel.codes[side][0];
+      w.codes + block * w.codes_stride + stretch.first * (as_they_are ? quads * 64 : quads * 32);
+  stretch.codes[side] = as_they_are ? at : panel.codes[side][0];
   const unsigned char* terms =
       w.scales + block * w.scales_stride + stretch.first / per_group * w.terms_stride;
   std::int64_t left_of_group = per_group - stretch.first % per_group;
+  line_walk lines(w);
+  if constexpr (F == code_form::u4_as_u8) lines.begin_group(terms, stretch.first % per_group);
   for (std::int64_t s = 0; s < stretch.count; ++s) {
-    if constexpr (!U8) {
+    if constexpr (!as_they_are) {
       typename S::codes codes[quads];
-      at = load_segment<S, U8>(at, codes);
+      const unsigned char* line = F == code_form::u4_as_u8 ? lines.next() : nullptr;
+      at = load_segment<S, F>(at, line, codes);
       for (int q = 0; q < quads; ++q)
         S::store_codes(panel.codes[side][s * quads + q], codes[q]);
     }
@@ -87,6 +91,7 @@ void fill_panel(const packed_view& w, std::int64_t block, int side, panel_stretc
     left_of_group = per_group;
     terms += w.terms_stride;
     ask_for(terms + scales_ahead);
+    if constexpr (F == code_form::u4_as_u8) lines.begin_group(terms);
   }
 }
 
@@ -259,10 +264,10 @@ inline std::int64_t panel_step(const tile& t) {
 /// All rows of the tile times two blocks, or the tile's last one. Rows go in groups of at most
 /// panel_rows, as even as can be. While they pass, the next stretch is asked for: filling a panel
 /// would wait for memory.
-template <class S, bool U8, int Segment, conversion How, bool ByGroup, int Digits>
+template <class S, code_form F, int Segment, conversion How, bool ByGroup, int Digits>
 void panel_pair(const tile& t, const quantised_rows& x, std::int64_t block) {
   constexpr std::int64_t most = int8_panel_columns / Segment;
-  constexpr std::int64_t segment_bytes = U8 ? Segment * 16 : Segment * 8;
+  constexpr std::int64_t segment_bytes = F == code_form::u8 ? Segment * 16 : Segment * 8;
   const packed_view& w = *t.weights;
   const bool gated = t.gate_blocks > 0;
   const std::int64_t apart = gated ? t.gate_blocks : 1;
@@ -278,7 +283,7 @@ void panel_pair(const tile& t, const quantised_rows& x, std::int64_t block) {
         units * i / stretches * unit, 0, i == 0, i + 1 == stretches, block, apart, blocks, {}};
     at.count = units * (i + 1) / stretches * unit - at.first;
     for (int b = 0; b < panel_blocks; ++b)
-      fill_panel<S, U8, Segment>(w, block + (b < blocks ? b * apart : 0), b, at, panel);
+      fill_panel<S, F, Segment>(w, block + (b < blocks ? b * apart : 0), b, at, panel);
     const std::int64_t next_first = at.ends ? 0 : at.first + at.count;
     const std::int64_t next_block = at.ends ? block + panel_step(t) : block;
     const unsigned char* next = w.codes + next_block * w.codes_stride + next_first * segment_bytes;
@@ -303,11 +308,11 @@ void panel_pair(const tile& t, const quantised_rows& x, std::int64_t block) {
 }
 
 /// The whole tile, of 8 rows or more.
-template <class S, bool U8, int Segment, bool Stored, bool ByGroup, int Digits>
+template <class S, code_form F, int Segment, bool Stored, bool ByGroup, int Digits>
 void panel_tiles(const tile& t, const quantised_rows& x) {
   const auto with = [&](auto how) {
     for (std::int64_t b = t.first_block; b < t.end_block; b += panel_step(t))
-      panel_pair<S, U8, Segment, decltype(how)::value, ByGroup, Digits>(t, x, b);
+      panel_pair<S, F, Segment, decltype(how)::value, ByGroup, Digits>(t, x, b);
   };
   if constexpr (!Stored)
     with(conversion_of<conversion::factored>{});

@@ -75,8 +75,9 @@ inline void quantise_row(const packed_view& w, const float* x, const quantised_r
                          std::int64_t row) {
   std::int8_t* q = out.values + row * out.values_stride;
   std::int64_t segment = row * out.segments;
-  const bool u8 = w.kind == weight_kind::grouped_u8;
-  const bool by_group = may_go_by_group<S>(u8, 32, Digits) && goes_by_group(w) && w.offsets_stored;
+  const code_form form = w.kind == weight_kind::grouped_u8 ? code_form::u8 : code_form::u4;
+  const bool by_group =
+      may_go_by_group<S>(form, 32, Digits) && goes_by_group(w) && w.offsets_stored;
   float of_group = 0;
   for (std::int64_t k = 0; k < w.cols; k += at_once) {
     const int n = w.cols - k < at_once ? static_cast<int>(w.cols - k) : at_once;

@@ -1,5 +1,5 @@
-// int8 micro-kernel for few rows, over a SIMD policy: codes are unpacked on their way from memory.
-// int8_panels.hpp unpacks with the same load_segment().
+// int8 micro-kernel for few rows, over a SIMD policy: codes are unpacked, and widened, on their way
+// from memory. int8_panels.hpp unpacks with the same load_segment().
 #pragma once
 
 #include "gpu/host/tile_common.hpp"
@@ -7,25 +7,52 @@
 namespace twill::gpu::host {
 namespace {
 
-template <class S, bool U8, int Quads>
-inline const unsigned char* load_segment(const unsigned char* at,
+/// `line`: of u4_as_u8, the segment's.
+template <class S, code_form F, int Quads>
+inline const unsigned char* load_segment(const unsigned char* at, const unsigned char* line,
                                          typename S::codes (&codes)[Quads]) {
-  constexpr int lines = U8 ? Quads : Quads / 2;
+  constexpr int lines = F == code_form::u8 ? Quads : Quads / 2;
   for (int i = 0; i < lines; ++i)
     ask_for(at + i * 64 + codes_ahead);
-  if constexpr (U8) {
+  if constexpr (F == code_form::u8) {
     for (int i = 0; i < Quads; ++i)
       codes[i] = S::load_codes(at + i * 64);
-    return at + Quads * 64;
-  } else {
+  } else if constexpr (F == code_form::u4) {
     for (int i = 0; i < Quads / 2; ++i) {
       const typename S::codes both = S::load_codes(at + i * 64);
       codes[2 * i] = S::low4(both);
       codes[2 * i + 1] = S::high4(both);
     }
-    return at + Quads * 32;
+  } else {
+    const auto widening = S::load_widening(line);
+    for (int i = 0; i < Quads / 2; ++i)
+      S::widen(S::load_codes(at + i * 64), widening, codes[2 * i], codes[2 * i + 1]);
   }
+  return at + lines * 64;
 }
+
+/// The line of each segment of u4_as_u8, one after the other.
+struct line_walk {
+  std::int64_t segments; ///< of a line
+  std::int64_t left = 0;
+  const unsigned char* at = nullptr;
+
+  explicit line_walk(const packed_view& w) : segments(w.code_group / 32) {}
+  /// A group's scales; `first`: its first segment that is walked.
+  void begin_group(const unsigned char* scales, std::int64_t first = 0) {
+    at = scales + (1 + first / segments) * detail::code_line_bytes;
+    left = segments - first % segments;
+  }
+  const unsigned char* next() {
+    const unsigned char* line = at;
+    if (--left == 0) {
+      left = segments;
+      at += detail::code_line_bytes;
+      ask_for(at + scales_ahead);
+    }
+    return line;
+  }
+};
 
 /// Whether the low digits of this segment count in any of R rows.
 template <int R>
@@ -47,7 +74,7 @@ struct share_ahead {
 
 /// R rows from `row` on times a block, to `out`, `out_stride` after each other. A function of its
 /// own: inlined into the loop over rows and blocks it is a fifth slower (GCC 12).
-template <class S, bool U8, int Segment, bool Stored, bool ByGroup, int Digits, int R>
+template <class S, code_form F, int Segment, bool Stored, bool ByGroup, int Digits, int R>
 [[gnu::noinline]] void int8_rows(const tile& t, const quantised_rows& x, std::int64_t block,
                                  std::int64_t row, const share_ahead& share, float* out,
                                  std::int64_t out_stride) {
@@ -75,29 +102,33 @@ template <class S, bool U8, int Segment, bool Stored, bool ByGroup, int Digits, 
   typename S::f32 scale, offset;
   std::int32_t left_of_group = 0;
   std::int64_t left = x.segments;
+  line_walk lines_of(w);
   do {
     if (left_of_group == 0) {
       left_of_group = segments;
       scale = load_scale<S>(w, scales);
       if constexpr (Stored) offset = load_offset<S>(w, scales, scale);
+      if constexpr (F == code_form::u4_as_u8) lines_of.begin_group(scales);
       scales += terms_stride;
       ask_for(scales + scales_ahead);
     }
     --left_of_group;
-    if constexpr (U8)
+    if constexpr (F == code_form::u8)
       for (std::int64_t i = 0; i < lines_ahead; ++i, ahead += 64)
         ask_for_later(ahead);
     typename S::codes codes[quads];
-    at = load_segment<S, U8>(at, codes);
+    const unsigned char* line = F == code_form::u4_as_u8 ? lines_of.next() : nullptr;
+    at = load_segment<S, F>(at, line, codes);
     typename S::i32 exact[R];
     if constexpr (Digits == 2) {
       for (int r = 0; r < R; ++r)
         exact[r] = S::set1_i32(0);
-      S::template dot<U8, R>(exact, codes, values, x.values_stride);
+      S::template dot<F != code_form::u4, R>(exact, codes, values, x.values_stride);
       for (int r = 0; r < R; ++r)
         exact[r] = S::template shift_left<detail::high_digit_bits>(exact[r]);
       if (any_fine<R>(fine, x.segments))
-        S::template dot<U8, R>(exact, codes, values + x.low_digits, x.values_stride);
+        S::template dot<F != code_form::u4, R>(exact, codes, values + x.low_digits,
+                                               x.values_stride);
       ++fine;
       if constexpr (!Stored)
         for (int r = 0; r < R; ++r)
@@ -106,7 +137,7 @@ template <class S, bool U8, int Segment, bool Stored, bool ByGroup, int Digits, 
     } else {
       for (int r = 0; r < R; ++r)
         exact[r] = S::set1_i32(Stored ? 0 : static_cast<std::int32_t>(terms[r * x.segments].term));
-      S::template dot<U8, R>(exact, codes, values, x.values_stride);
+      S::template dot<F != code_form::u4, R>(exact, codes, values, x.values_stride);
     }
     if constexpr (ByGroup) {
       for (int r = 0; r < R; ++r)

@@ -22,7 +22,9 @@ const kernels& kernels_for(isa level) {
   return plain_kernels;
 }
 
-std::int64_t int8_direct_rows() {
+std::int64_t int8_direct_rows(weight_kind kind) {
+  // Widening takes more instructions than the products of four rows.
+  if (kind == weight_kind::grouped_u4_as_u8) return 8;
 #ifdef TWILL_X86
   // Zen 4 halves 512-bit instructions, so that products wait for multipliers, not for codes:
   // without panels the default model is decoded (`twill-bench engine --at-once N`) 10 % faster

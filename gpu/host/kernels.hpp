@@ -68,9 +68,9 @@ struct kernels {
 
 /// Rows up to which unpacking a panel of floats does not pay.
 inline constexpr std::int64_t direct_rows = 4;
-/// The same for int8, as this processor has it; results are the same bits. At least 16, since
-/// panels take no tile of less than 8 rows.
-std::int64_t int8_direct_rows();
+/// The same for int8, as this processor has it; results are the same bits. At least 8, since panels
+/// take no tile of less than 8 rows.
+std::int64_t int8_direct_rows(weight_kind kind);
 
 /// An int8 panel: that many columns of two blocks with their terms, and that many rows' sums.
 inline constexpr std::int64_t int8_panel_columns = 576;

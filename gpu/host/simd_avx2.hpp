@@ -84,6 +84,35 @@ struct simd_avx2 : byte_sums {
   static codes low4(codes v) { return bit_and(v, _mm256_set1_epi8(15)); }
   static codes high4(codes v) { return bit_and(shift_right<4>(v), _mm256_set1_epi8(15)); }
 
+  /// grouped_u4_as_u8: each row's step and base in both halves of its lane.
+  struct widening {
+    i32 step, base;
+  };
+  static __m256i both_halves(const unsigned char* eight) {
+    const __m256i v =
+        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(eight)));
+    return _mm256_or_si256(v, _mm256_slli_epi32(v, 16));
+  }
+  static widening load_widening(const unsigned char* line) {
+    return {{both_halves(line), both_halves(line + 16)},
+            {both_halves(line + 32), both_halves(line + 48)}};
+  }
+  template <int Shift>
+  static __m256i widen_at(__m256i both, __m256i step, __m256i base) {
+    const auto sum = [&](__m256i code) {
+      return _mm256_add_epi16(_mm256_mullo_epi16(code, step), base);
+    };
+    const __m256i nibble = _mm256_set1_epi16(15);
+    const __m256i lower = sum(_mm256_and_si256(_mm256_srli_epi16(both, Shift), nibble));
+    const __m256i upper = sum(_mm256_and_si256(_mm256_srli_epi16(both, Shift + 8), nibble));
+    return _mm256_or_si256(_mm256_srli_epi16(lower, 8),
+                           _mm256_and_si256(upper, _mm256_set1_epi16(static_cast<short>(0xff00))));
+  }
+  static void widen(codes both, const widening& w, codes& low, codes& high) {
+    low = {widen_at<0>(both.lo, w.step.lo, w.base.lo), widen_at<0>(both.hi, w.step.hi, w.base.hi)};
+    high = {widen_at<4>(both.lo, w.step.lo, w.base.lo), widen_at<4>(both.hi, w.step.hi, w.base.hi)};
+  }
+
   /// 4-bit codes: a pair's product is at most 2 * 15 * 128, so 8 quads fit 16 bits.
   template <int Quads>
   static __m256i dot_u4(const codes (&c)[Quads], const std::int8_t* x, __m256i codes::*half) {

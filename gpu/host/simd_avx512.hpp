@@ -61,6 +61,33 @@ struct simd_avx512 : byte_sums {
   static codes high4(codes v) {
     return _mm512_and_si512(_mm512_srli_epi32(v, 4), _mm512_set1_epi8(15));
   }
+  /// grouped_u4_as_u8: each row's step and base in both halves of its lane.
+  struct widening {
+    i32 step, base;
+  };
+  static widening load_widening(const unsigned char* line) {
+    const i32 both = _mm512_loadu_si512(line);
+    const i32 pairs_of =
+        _mm512_set_epi32(0xf000f, 0xe000e, 0xd000d, 0xc000c, 0xb000b, 0xa000a, 0x90009, 0x80008,
+                         0x70007, 0x60006, 0x50005, 0x40004, 0x30003, 0x20002, 0x10001, 0);
+    return {_mm512_permutexvar_epi16(pairs_of, both),
+            _mm512_permutexvar_epi16(_mm512_add_epi16(pairs_of, _mm512_set1_epi16(16)), both)};
+  }
+  /// 16-bit sums: the lower byte of a code pair is shifted into place, the upper one is there.
+  static void widen(codes both, const widening& w, codes& low, codes& high) {
+    const i32 nibble = _mm512_set1_epi16(15);
+    const auto sum = [&w](i32 code) {
+      return _mm512_add_epi16(_mm512_mullo_epi16(code, w.step), w.base);
+    };
+    const auto join = [](i32 lower, i32 upper) { // lower >> 8 | (upper & 0xff00)
+      return _mm512_ternarylogic_epi32(_mm512_srli_epi16(lower, 8), upper,
+                                       _mm512_set1_epi16(static_cast<short>(0xff00)), 0xf8);
+    };
+    low = join(sum(_mm512_and_si512(both, nibble)),
+               sum(_mm512_and_si512(_mm512_srli_epi16(both, 8), nibble)));
+    high = join(sum(_mm512_and_si512(_mm512_srli_epi16(both, 4), nibble)),
+                sum(_mm512_srli_epi16(both, 12)));
+  }
   static i32 quad(const std::int8_t* x) {
     std::int32_t v;
     __builtin_memcpy(&v, x, sizeof v);

@@ -71,6 +71,27 @@ struct simd_plain {
   }
   static codes low4(codes v) { return v & 0x0f0f0f0fU; }
   static codes high4(codes v) { return (v >> 4) & 0x0f0f0f0fU; }
+  /// grouped_u4_as_u8: of each row.
+  struct widening {
+    u32 step, base;
+  };
+  static widening load_widening(const unsigned char* line) {
+    std::uint16_t terms[32];
+    std::memcpy(terms, line, sizeof terms);
+    widening w;
+    for (int i = 0; i < 16; ++i) {
+      w.step[i] = terms[i];
+      w.base[i] = terms[16 + i];
+    }
+    return w;
+  }
+  static void widen(codes both, const widening& w, codes& low, codes& high) {
+    low = high = u32{};
+    for (int i = 0; i < 32; i += 8) {
+      low |= ((w.step * ((both >> i) & 15U) + w.base) >> 8 & 255U) << i;
+      high |= ((w.step * ((both >> (i + 4)) & 15U) + w.base) >> 8 & 255U) << i;
+    }
+  }
   /// sum[r] += the products of 4 * Quads columns, for R rows.
   template <bool U8, int R, int Quads>
   static void dot(i32 (&sum)[R], const codes (&c)[Quads], const std::int8_t* x,

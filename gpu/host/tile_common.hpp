@@ -56,6 +56,13 @@ inline void row_panels(std::int64_t m, F&& f) {
   with_count<Max - 1>(m - row, [&](auto n) { f(n, row); });
 }
 
+/// How codes lie and what is multiplied: int8 kernels' view of the grouped kinds.
+enum class code_form {
+  u4,
+  u8,
+  u4_as_u8, ///< segments of 32, offsets in the integers, by group where S can, one digit
+};
+
 /// 16 scales or offsets.
 template <class S>
 inline typename S::f32 load_scale(const packed_view& w, const unsigned char* at) {
@@ -77,8 +84,8 @@ inline typename S::f32 load_offset(const packed_view& w, const unsigned char* at
 /// 11 for 32 columns of a group of 128. The offset's term of a group's last segment is the group's.
 /// Made for groups that a panel holds, and not for 4 bits in two digits, to keep the code small.
 template <class S>
-constexpr bool may_go_by_group(bool u8, int segment, int digits) {
-  return S::int8_panels && segment == 32 && (u8 || digits == 1);
+constexpr bool may_go_by_group(code_form form, int segment, int digits) {
+  return S::int8_panels && segment == 32 && (form != code_form::u4 || digits == 1);
 }
 inline bool goes_by_group(const packed_view& w) {
   return w.segment == 32 && w.group > w.segment && w.group <= int8_panel_columns;

@@ -34,9 +34,11 @@ const char* name_of(weight_kind k) {
   case weight_kind::grouped_u4:
     return "grouped_u4";
   case weight_kind::grouped_u8:
+    return "grouped_u8";
+  case weight_kind::grouped_u4_as_u8:
     break;
   }
-  return "grouped_u8";
+  return "grouped_u4_as_u8";
 }
 
 packed_matrix::packed_matrix() = default;
@@ -74,7 +76,7 @@ void check_linear(const linear_args& args) {
 void linear(device& dev, const linear_args& args) {
   check_linear(args);
   if (args.x.rows() == 0) return;
-  if constexpr (detail::on_host)
+  if (detail::on_host && detail::has_host_kernel(args.weights->get().view, args.compute))
     detail::linear_host(dev, args);
   else
     detail::linear_generic(dev, args);

@@ -19,9 +19,11 @@ namespace twill::gpu {
 
 /// One row of a grouped matrix, filled by the source.
 struct grouped_row {
-  std::uint8_t* codes; // (cols) one code per byte
-  float* scales;       // (cols / group)
-  float* offsets;      // (cols / group)
+  std::uint8_t* codes;            // (cols) one code per byte
+  float* scales;                  // (cols / group)
+  float* offsets;                 // (cols / group)
+  std::uint16_t* steps = nullptr; // (cols / code_group), of grouped_u4_as_u8
+  std::uint16_t* bases = nullptr; // (cols / code_group), of the same
 };
 
 /// Rows [first_row, first_row + n_rows) of a grouped matrix at once, filled by the source. Codes
@@ -43,21 +45,24 @@ struct weight_source {
   std::int64_t rows = 0;  ///< output features
   std::int64_t cols = 0;  ///< input features
   std::int32_t group = 0; ///< columns per scale (grouped kinds): multiple of 8, divides cols
+  /// grouped_u4_as_u8: columns per step and base, a multiple of 32 that divides group; group is
+  /// then 64..512.
+  std::int32_t code_group = 0;
   /// f16: packed as bf16, for matrices of bf16 compute alone, which would round at every use.
   bool round_to_bf16 = false;
   /// Dense kinds: address of row r in the element type of `kind`. // (cols)
   std::function<const void*(std::int64_t row)> dense_row;
   /// Grouped kinds: fills row r.
   std::function<void(std::int64_t row, const grouped_row& out)> grouped;
-  /// Grouped kinds, optional: fills many rows at once, for codes that are stored by column. Used
-  /// instead of `grouped` when set.
+  /// Grouped kinds but grouped_u4_as_u8, optional: fills many rows at once, for codes that are
+  /// stored by column. Used instead of `grouped` when set.
   std::function<void(const grouped_rows& out)> grouped_block;
   /// Column c multiplies x[(*column_order)[c]] (GPTQ's act-order); null: x[c].
   std::shared_ptr<const std::vector<std::int32_t>> column_order; // (cols)
 };
 
 /// Sources stacked along the output dimension (fused Q|K|V, gate|up). All must share kind, cols,
-/// group and column order; returns nothing when they do not (then pack them apart).
+/// groups and column order; returns nothing when they do not (then pack them apart).
 std::optional<weight_source> stack_rows(std::vector<weight_source> parts);
 
 /// Where the parts of an image lie: codes, scales and the column order of some row blocks, each

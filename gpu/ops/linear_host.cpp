@@ -128,7 +128,7 @@ private:
 
 /// Of a thread's panel; 0: none.
 std::int64_t panel_size(const packed_view& w, compute_type compute, std::int64_t m) {
-  if (is_int8(compute)) return m <= host::int8_direct_rows() ? 0 : host::int8_panel_bytes;
+  if (is_int8(compute)) return m <= host::int8_direct_rows(w.kind) ? 0 : host::int8_panel_bytes;
   if (m <= host::direct_rows) return 0;
   const weight_kind as_is = compute == compute_type::f32 ? weight_kind::f32 : weight_kind::bf16;
   return w.kind == as_is ? 0 : w.padded_cols * 64;

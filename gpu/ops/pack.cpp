@@ -108,12 +108,16 @@ void pack_grouped(const weight_source& source, const packed_view& w, std::int64_
     const std::int64_t row = block * lanes + lane;
     float* scales = t.scales.get() + row * t.groups;
     float* offsets = t.offsets.get() + row * t.groups;
+    std::uint16_t* steps = t.steps ? t.steps.get() + row * t.code_groups : nullptr;
+    std::uint16_t* bases = t.steps ? t.bases.get() + row * t.code_groups : nullptr;
     if (row >= w.rows) {
       std::memset(scales, 0, static_cast<std::size_t>(t.groups) * sizeof(float));
       std::memset(offsets, 0, static_cast<std::size_t>(t.groups) * sizeof(float));
+      std::fill_n(steps, t.code_groups, std::uint16_t{0});
+      std::fill_n(bases, t.code_groups, std::uint16_t{0});
       continue;
     }
-    source.grouped(row, {codes.get(), scales, offsets});
+    source.grouped(row, {codes.get(), scales, offsets, steps, bases});
     pack_codes(w, codes.get(), lane, to);
   }
 }
@@ -149,7 +153,7 @@ void pack_grouped_rows(const weight_source& source, const packed_view& w, std::i
 bool pack_run(const weight_source& source, const packed_view& w, std::int64_t first,
               std::int64_t end, unsigned char* to, const terms& t) {
   bool finite = true;
-  if (w.grouped() && source.grouped_block)
+  if (w.grouped() && w.code_group == 0 && source.grouped_block)
     pack_grouped_rows(source, w, first, end, to, t);
   else
     for (std::int64_t block = first; block < end; ++block, to += w.codes_stride) {
@@ -161,6 +165,13 @@ bool pack_run(const weight_source& source, const packed_view& w, std::int64_t fi
         finite &= pack_dense<std::uint16_t>(source, w, block, to);
     }
   return finite && (!w.grouped() || finite_terms(t, first * lanes, end * lanes));
+}
+
+/// grouped_u4_as_u8 has one form.
+void set_lines_form(packed_view& w, const terms& t) {
+  w.offset_factor = -128;
+  w.terms_stride = (1 + w.group / w.code_group) * detail::code_line_bytes;
+  w.scales_stride = t.groups * w.terms_stride;
 }
 
 /// Chooses the smallest form that keeps every scale and offset exactly.
@@ -241,6 +252,16 @@ result<packed_view> describe(const weight_source& source, const char* label) {
       return refuse("group must be a multiple of 8 that divides cols = " + std::to_string(w.cols) +
                     ", got " + std::to_string(source.group));
     if (!source.grouped) return refuse("a grouped kind needs the source's grouped function");
+    if (w.kind == weight_kind::grouped_u4_as_u8) {
+      if (source.group < 64 || source.group > 512)
+        return refuse("group of grouped_u4_as_u8 must be 64 to 512, got " +
+                      std::to_string(source.group));
+      if (source.code_group <= 0 || source.code_group % 32 != 0 ||
+          source.group % source.code_group != 0)
+        return refuse("code_group must be a multiple of 32 that divides group = " +
+                      std::to_string(source.group) + ", got " + std::to_string(source.code_group));
+      w.code_group = source.code_group;
+    }
     w.group = source.group;
     w.segment = w.group % 32 == 0 ? 32 : w.group % 16 == 0 ? 16 : 8;
   } else if (!source.dense_row) {
@@ -267,6 +288,7 @@ result<packed_view> describe(const weight_source& source, const char* label) {
     w.codes_stride = elements * 2;
     break;
   case weight_kind::grouped_u4:
+  case weight_kind::grouped_u4_as_u8:
     w.codes_stride = elements / 2;
     break;
   case weight_kind::grouped_u8:
@@ -289,6 +311,12 @@ result<nothing> pack_codes_and_terms(device& dev, const weight_source& source, b
     t.scales = std::make_unique_for_overwrite<float[]>(n);
     t.offsets = std::make_unique_for_overwrite<float[]>(n);
   }
+  if (w.code_group > 0) {
+    t.code_groups = w.cols / w.code_group;
+    const auto n = static_cast<std::size_t>(w.blocks * lanes * t.code_groups);
+    t.steps = std::make_unique_for_overwrite<std::uint16_t[]>(n);
+    t.bases = std::make_unique_for_overwrite<std::uint16_t[]>(n);
+  }
   std::atomic<bool> finite{true};
   for_block_runs(dev, w.blocks, [&](std::int64_t first, std::int64_t end) {
     if (!pack_run(source, w, first, end, codes.value().data() + first * w.codes_stride, t))
@@ -303,12 +331,14 @@ result<nothing> pack_codes_and_terms(device& dev, const weight_source& source, b
 result<nothing> pack_scales(device& dev, bool on_device, const char* label, packed_matrix::impl& to,
                             const terms& t) {
   packed_view& w = to.view;
-  choose_form(dev, w, t);
+  w.code_group > 0 ? set_lines_form(w, t) : choose_form(dev, w, t);
   auto scales = staging::make(dev, to.scales, w.blocks * w.scales_stride, on_device, label);
   if (!scales.ok()) return scales.error();
   for_blocks(dev, w.blocks, [&](std::int64_t block) {
     unsigned char* at = scales.value().data() + block * w.scales_stride;
-    if (w.scales_f16)
+    if (w.code_group > 0)
+      detail::store_lines(w, t, block, at);
+    else if (w.scales_f16)
       detail::store_terms<std::uint16_t>(w, t, block, at, detail::f32_to_f16);
     else
       detail::store_terms<float>(w, t, block, at, [](float x) { return x; });

@@ -41,10 +41,12 @@ std::optional<weight_source> stack_rows(std::vector<weight_source> parts) {
   stacked.kind = parts[0].kind;
   stacked.cols = parts[0].cols;
   stacked.group = parts[0].group;
+  stacked.code_group = parts[0].code_group;
   stacked.column_order = parts[0].column_order;
   std::vector<std::int64_t> ends;
   for (const weight_source& part : parts) {
     if (part.kind != stacked.kind || part.cols != stacked.cols || part.group != stacked.group ||
+        part.code_group != stacked.code_group ||
         !same_order(part.column_order, stacked.column_order))
       return std::nullopt;
     stacked.rows += part.rows;

@@ -27,8 +27,17 @@ enum class weight_kind : std::uint8_t {
   bf16,
   grouped_u4, ///< value = scale * code + offset, code 0..15, one scale and offset per group
   grouped_u8, ///< value = scale * code + offset, code 0..255
+  /// grouped_u8 in 4 bits a code c, where its codes are (step * c + base) / 256 rounded down, with
+  /// a step and a base of 16 bits for some columns of a group (sums modulo 2^16), and offset = -128
+  /// * scale. What int8 compute multiplies is then 8 bits, what is read is 4.
+  grouped_u4_as_u8,
 };
 
 const char* name_of(weight_kind k);
+
+/// Codes with scales, which have int8 forms of compute.
+constexpr bool is_grouped(weight_kind k) {
+  return k >= weight_kind::grouped_u4;
+}
 
 } // namespace twill::gpu

@@ -55,9 +55,8 @@ result<gpu::buffer> upload_vector(gpu::device& dev, const checkpoint& weights,
 }
 
 gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted) {
-  const bool grouped = kind == gpu::weight_kind::grouped_u4 || kind == gpu::weight_kind::grouped_u8;
   const bool floats = wanted == gpu::compute_type::f32 || wanted == gpu::compute_type::bf16;
-  if (!grouped && !floats) return gpu::compute_type::f32;
+  if (!gpu::is_grouped(kind) && !floats) return gpu::compute_type::f32;
   return wanted == gpu::compute_type::w8a8 ? gpu::compute_type::int8 : wanted;
 }
 

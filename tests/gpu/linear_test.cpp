@@ -178,7 +178,7 @@ TEST_CASE("many rows of long columns give the bits of each row alone") {
             return std::vector<float>(x.begin() + first * w.cols, x.begin() + end * w.cols);
           };
           for (compute_type compute : {compute_type::int8, compute_type::int8x2})
-            for (std::int64_t m : {host::int8_direct_rows() + 1, std::int64_t{135}}) {
+            for (std::int64_t m : {host::int8_direct_rows(kind) + 1, std::int64_t{135}}) {
               const auto batch = run_linear(*dev, packed, rows(0, m), m, compute);
               for (std::int64_t r = 0; r < m; r += m < 64 ? 1 : 13) {
                 INFO(isa << " " << name_of(kind) << " " << name_of(compute) << " group " << group
@@ -203,8 +203,8 @@ TEST_CASE("linear_silu_mul gives the bits of its two ops") {
                                          grouped ? offsets::zero_points : offsets::stored_f16, 13);
           const auto packed = pack(*dev, w.source(), "w").value();
           for (compute_type compute : computes)
-            for (std::int64_t m : {std::int64_t{16}, std::int64_t{21}, host::int8_direct_rows() + 1,
-                                   std::int64_t{135}}) {
+            for (std::int64_t m : {std::int64_t{16}, std::int64_t{21},
+                                   host::int8_direct_rows(kind) + 1, std::int64_t{135}}) {
               const auto x = spiky_floats(m * w.cols, 14);
               const buffer from = to_device(*dev, x);
               const buffer both = dev->allocate(std::size_t(m * rows) * 4, "both").value();

@@ -32,7 +32,12 @@ public:
   void order(const std::string& name, std::vector<std::int32_t> columns) {
     orders_[name] = std::make_shared<const std::vector<std::int32_t>>(std::move(columns));
   }
-  void make_4_bit(const std::string& name) { four_bit_ = name; }
+  void make_4_bit(const std::string& name, std::int32_t group) {
+    four_bit_ = name;
+    four_bit_group_ = group;
+  }
+  static float four_bit_scale(std::int64_t g) { return g % 3 == 1 ? -0.03F : 0.25F; }
+  static float four_bit_offset(std::int64_t g) { return g % 3 == 2 ? 0 : -3; }
 
   std::vector<tensor_info> tensors() const override { return infos_; }
   const tensor_info* find(std::string_view name) const override {
@@ -56,12 +61,13 @@ public:
       return s;
     }
     s.kind = gpu::weight_kind::grouped_u4;
-    s.group = 32;
-    s.grouped = [&values, cols = s.cols](std::int64_t row, const gpu::grouped_row& out) {
+    s.group = four_bit_group_;
+    s.grouped = [&values, cols = s.cols, n = s.group](std::int64_t row,
+                                                      const gpu::grouped_row& out) {
       for (std::int64_t c = 0; c < cols; ++c) {
         out.codes[c] = static_cast<std::uint8_t>(values[row * cols + c]);
-        out.scales[c / 32] = 0.25F;
-        out.offsets[c / 32] = -3;
+        out.scales[c / n] = four_bit_scale(c / n);
+        out.offsets[c / n] = four_bit_offset(c / n);
       }
     };
     return s;
@@ -75,6 +81,7 @@ private:
   std::map<std::string, std::vector<float>> values_;
   std::map<std::string, std::shared_ptr<const std::vector<std::int32_t>>> orders_;
   std::string four_bit_;
+  std::int32_t four_bit_group_ = 32;
 };
 
 std::vector<float> normal_values(std::int64_t n, unsigned seed) {
@@ -86,14 +93,21 @@ std::vector<float> normal_values(std::int64_t n, unsigned seed) {
   return values;
 }
 
-/// Every value is nearest among the steps of its group, which are as fine as 127 of them allow.
+/// Every value is nearest among the steps of its group, which are as fine as 127 of them allow;
+/// where 4-bit codes stay, to 1/32 of a step.
 void check_rounded(const gpu::weight_source& s, const std::vector<float>& values) {
-  REQUIRE(s.kind == gpu::weight_kind::grouped_u8);
+  const bool keeps_codes = s.kind == gpu::weight_kind::grouped_u4_as_u8;
   const auto group = static_cast<std::size_t>(s.group), cols = static_cast<std::size_t>(s.cols);
   std::vector<std::uint8_t> codes(cols);
   std::vector<float> scales(cols / group), offsets(cols / group);
+  std::vector<std::uint16_t> steps(cols), bases(cols);
+  const auto code_of = [&](std::size_t c) {
+    if (!keeps_codes) return int{codes[c]};
+    const std::size_t line = c / static_cast<std::size_t>(s.code_group);
+    return static_cast<std::uint16_t>(steps[line] * codes[c] + bases[line]) / 256;
+  };
   for (std::int64_t row = 0; row < s.rows; ++row) {
-    s.grouped(row, {codes.data(), scales.data(), offsets.data()});
+    s.grouped(row, {codes.data(), scales.data(), offsets.data(), steps.data(), bases.data()});
     const float* v = values.data() + row * s.cols;
     for (std::size_t g = 0; g < cols / group; ++g) {
       double top = 0;
@@ -102,8 +116,8 @@ void check_rounded(const gpu::weight_source& s, const std::vector<float>& values
       REQUIRE(scales[g] >= top / 127 * (1 - 1e-6));
       REQUIRE(scales[g] <= top / 127 * 1.001);
       for (std::size_t c = g * group; c < (g + 1) * group; ++c) {
-        const double got = double{scales[g]} * codes[c] + offsets[g];
-        REQUIRE(std::abs(got - v[c]) <= scales[g] * 0.5001);
+        const double got = double{scales[g]} * code_of(c) + offsets[g];
+        REQUIRE(std::abs(got - v[c]) <= scales[g] * (keeps_codes ? 0.5 + 1.0 / 32 : 0.5001));
       }
     }
   }
@@ -133,23 +147,37 @@ TEST_CASE("matrices are rounded to 8 bits in the widest groups that divide their
 }
 
 TEST_CASE("4-bit weights are rounded by the values they stand for, in their own column order") {
-  const auto source = std::make_shared<matrices>();
-  std::vector<float> codes(4 * 64), values;
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    codes[i] = static_cast<float>(i * 7 % 16);
-    values.push_back(codes[i] * 0.25F - 3);
+  const struct {
+    std::int64_t cols;
+    std::int32_t group, rounded; ///< `rounded`: columns of a group; codes stay where kept
+    bool kept;
+  } cases[] = {{576, 32, 192, true},    {1536, 128, 256, true}, {256, 64, 256, true},
+               {13696, 128, 128, true}, {192, 96, 192, true},   {64, 16, 64, false},
+               {32, 32, 32, false},     {544, 32, 32, false}};
+  for (const auto& [cols, group, rounded, kept] : cases) {
+    CAPTURE(cols, group);
+    const auto source = std::make_shared<matrices>();
+    std::vector<float> codes(static_cast<std::size_t>(4 * cols)), values;
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+      codes[i] = static_cast<float>(i * 7 % 16);
+      const auto g = static_cast<std::int64_t>(i) % cols / group;
+      values.push_back(codes[i] * matrices::four_bit_scale(g) + matrices::four_bit_offset(g));
+    }
+    source->add("w", 4, cols, codes);
+    source->make_4_bit("w", group);
+    std::vector<std::int32_t> backwards(static_cast<std::size_t>(cols));
+    for (std::size_t c = 0; c < backwards.size(); ++c)
+      backwards[c] = static_cast<std::int32_t>(backwards.size() - 1 - c);
+    source->order("w", backwards);
+    const auto s = rounded_to_8_bits(source, {})->matrix("w");
+    REQUIRE(s.ok());
+    CHECK(s.value().group == rounded);
+    CHECK(s.value().kind ==
+          (kept ? gpu::weight_kind::grouped_u4_as_u8 : gpu::weight_kind::grouped_u8));
+    check_rounded(s.value(), values);
+    REQUIRE(s.value().column_order != nullptr);
+    CHECK(*s.value().column_order == backwards);
   }
-  source->add("w", 4, 64, codes);
-  source->make_4_bit("w");
-  std::vector<std::int32_t> backwards(64);
-  for (std::int32_t c = 0; c < 64; ++c)
-    backwards[static_cast<std::size_t>(c)] = 63 - c;
-  source->order("w", backwards);
-  const auto s = rounded_to_8_bits(source, {})->matrix("w");
-  REQUIRE(s.ok());
-  check_rounded(s.value(), values);
-  REQUIRE(s.value().column_order != nullptr);
-  CHECK(*s.value().column_order == backwards);
 }
 
 TEST_CASE("groups of zeros, tiny and huge values survive; what is not finite is refused by name") {

@@ -26,6 +26,7 @@ struct weight_form {
   weight_kind kind;
   std::int32_t group;
   terms form;
+  std::int32_t code_group = 0; ///< of grouped_u4_as_u8
 };
 
 constexpr weight_form forms[] = {
@@ -37,6 +38,9 @@ constexpr weight_form forms[] = {
     {"u4/16 floats", weight_kind::grouped_u4, 16, terms::floats},
     {"u8/16 floats", weight_kind::grouped_u8, 16, terms::floats},
     {"u8/32 factored", weight_kind::grouped_u8, 32, terms::factored},
+    {"u8/192 factored", weight_kind::grouped_u8, 192, terms::factored},
+    {"u4 as u8/192 of 32", weight_kind::grouped_u4_as_u8, 192, terms::factored, 32},
+    {"u4 as u8/256 of 128", weight_kind::grouped_u4_as_u8, 256, terms::factored, 128},
     {"bf16", weight_kind::bf16, 0, terms::factored},
     {"f16", weight_kind::f16, 0, terms::factored},
 };
@@ -58,12 +62,18 @@ gpu::weight_source make_source(const weight_form& form, const layer_shape& s) {
   source.cols = s.cols;
   source.rows = s.rows;
   source.group = form.group;
+  source.code_group = form.code_group;
   const auto halves = std::make_shared<std::vector<std::uint16_t>>(static_cast<std::size_t>(s.cols),
                                                                    std::uint16_t{0x3c00});
   source.dense_row = [halves](std::int64_t) -> const void* { return halves->data(); };
   source.grouped = [form, s](std::int64_t row, const gpu::grouped_row& out) {
     const auto f16 = [](float x) { return gpu::detail::f16_to_f32(gpu::detail::f32_to_f16(x)); };
     std::memset(out.codes, static_cast<int>(row % 16), static_cast<std::size_t>(s.cols));
+    if (form.code_group > 0) {
+      std::fill_n(out.steps, s.cols / form.code_group,
+                  static_cast<std::uint16_t>(row * 256 % 4096));
+      std::fill_n(out.bases, s.cols / form.code_group, std::uint16_t{1024});
+    }
     for (std::int64_t g = 0; g < s.cols / form.group; ++g) {
       const auto wave = static_cast<float>((row * 31 + g * 17) % 1000);
       out.scales[g] = f16(0.001F + wave * 1.1e-6F);
@@ -93,7 +103,8 @@ void for_each_linear_case(gpu::device& dev, const kernel_selection& selection,
       std::size_t turn = 0;
       for (const compute_type compute :
            {compute_type::int8, compute_type::int8x2, compute_type::bf16, compute_type::f32}) {
-        if (form.group == 0 && compute >= compute_type::int8) continue; // computed in floats
+        if (form.group == 0 && compute >= compute_type::int8) continue;     // computed in floats
+        if (form.code_group > 0 && compute != compute_type::int8) continue; // made for it alone
         for (const std::int64_t m : selection.rows) {
           kernel_case c;
           c.op = std::string("linear ") + form.name + " " + name_of(compute);
