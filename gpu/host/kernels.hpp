@@ -76,7 +76,7 @@ std::int64_t int8_direct_rows(weight_kind kind);
 inline constexpr std::int64_t int8_panel_columns = 576;
 inline constexpr std::int64_t int8_panel_blocks = 2;
 inline constexpr std::int64_t int8_panel_rows = 6; ///< multiplied at a time
-inline constexpr std::int64_t int8_panel_max_rows = 132;
+inline constexpr std::int64_t int8_panel_max_rows = 264;
 inline constexpr std::int64_t int8_panel_bytes =
     int8_panel_columns / 4 * int8_panel_blocks * 64 +
     int8_panel_columns / 16 * int8_panel_blocks * 3 * 64 +

@@ -13,8 +13,9 @@ namespace {
 
 /// Preparing rows is cheaper than a second launch up to about this many activations.
 constexpr std::int64_t prepare_in_place = 8192;
-/// Rows of a tile, where rows are many: they share an unpacked block.
-constexpr std::int64_t tile_rows = host::int8_panel_max_rows;
+/// Rows of a tile at most, where rows are many: they share an unpacked block. More than so many
+/// only where every thread has tiles of its own.
+constexpr std::int64_t most_tile_rows = host::int8_panel_max_rows, tile_rows = most_tile_rows / 2;
 /// Rows up to which a layer is bound by reading its weights.
 constexpr std::int64_t few_rows = 16;
 /// Weights of a tile: about half of a core's second-level cache.
@@ -173,7 +174,8 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
 
   // Tiles of rows x blocks, rows first, so that a thread's share are the rows that it prepared and
   // will read next. Few rows: long stretches of weights, which stream best.
-  const std::int64_t row_tiles = (m + tile_rows - 1) / tile_rows;
+  const std::int64_t row_tiles = std::max((m + most_tile_rows - 1) / most_tile_rows,
+                                          std::min(threads, (m + tile_rows - 1) / tile_rows));
   const auto first_of = [&](std::int64_t row_tile) { // evenly, but in whole groups of rows
     const std::int64_t even = m * row_tile / row_tiles;
     return std::min(m, (even + host::int8_panel_rows - 1) / host::int8_panel_rows *

@@ -173,14 +173,15 @@ TEST_CASE("many rows of long columns give the bits of each row alone") {
         for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored}) {
           const matrix w = random_matrix(kind, 40, group == 128 ? 1152 : 1184, group, form, 11);
           const auto packed = pack(*dev, w.source(), "w").value();
-          const auto x = spiky_floats(135 * w.cols, 12);
+          const auto x = spiky_floats(520 * w.cols, 12);
           const auto rows = [&](std::int64_t first, std::int64_t end) {
             return std::vector<float>(x.begin() + first * w.cols, x.begin() + end * w.cols);
           };
           for (compute_type compute : {compute_type::int8, compute_type::int8x2})
-            for (std::int64_t m : {host::int8_direct_rows(kind) + 1, std::int64_t{135}}) {
+            for (std::int64_t m :
+                 {host::int8_direct_rows(kind) + 1, std::int64_t{135}, std::int64_t{520}}) {
               const auto batch = run_linear(*dev, packed, rows(0, m), m, compute);
-              for (std::int64_t r = 0; r < m; r += m < 64 ? 1 : 13) {
+              for (std::int64_t r = 0; r < m; r += m < 64 ? 1 : m / 10) {
                 INFO(isa << " " << name_of(kind) << " " << name_of(compute) << " group " << group
                          << " m " << m << " row " << r);
                 const auto alone = run_linear(*dev, packed, rows(r, r + 1), 1, compute);

@@ -95,7 +95,7 @@ TEST_CASE("codes that are widened give int8 products the bits of 8-bit codes") {
       const auto narrow = pack(*dev, w.source(narrow_kind), "narrow").value();
       const auto wide = pack(*dev, w.source(wide_kind), "wide").value();
       if (s.code_group >= 96) CHECK(narrow.bytes() < 0.6 * static_cast<double>(wide.bytes()));
-      for (const std::int64_t m : {1, 2, 7, 8, 9, 16, 17, 33, 65, 140}) {
+      for (const std::int64_t m : {1, 2, 7, 8, 9, 16, 17, 33, 65, 140, 520}) {
         INFO(dev->info().isa << " " << m << " x " << s.cols << " -> " << s.rows << ", " << s.group
                              << " / " << s.code_group);
         const auto x = spiky_floats(m * s.cols, 32);
