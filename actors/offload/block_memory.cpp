@@ -25,7 +25,7 @@ block_memory memory_of(const models::model_spec& spec, const models::decoder_opt
   if (options.offload.streams_weights())
     memory.ring = std::min(least_device_bytes(room, options.offload.ring_layers) -
                                room.weights.small - 4 * mib,
-                           room.weights.weights() * (100 - shares.device) / 100) +
+                           whole_ring_bytes(room, spec.tied_head) * (100 - shares.device) / 100) +
                   embedding_rows_bytes(spec, room);
   const auto staged = std::count(options.kv_staged.begin(), options.kv_staged.end(), true);
   memory.kv = models::decoder::block_bytes(spec, options) * options.n_blocks *

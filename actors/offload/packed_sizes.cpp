@@ -8,32 +8,6 @@
 namespace twill::actors {
 namespace {
 
-std::int64_t up_to(std::int64_t n, std::int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
-}
-
-std::int64_t bytes_of(const gpu::weight_source& source) {
-  const std::int64_t values = up_to(source.rows, 16) * up_to(source.cols, 8);
-  std::int64_t order = source.column_order ? 4 * source.cols : 0;
-  const std::int64_t terms =
-      source.group > 0 ? up_to(source.rows, 16) * (source.cols / source.group) * 8 : 0;
-  switch (source.kind) {
-  case gpu::weight_kind::f32:
-    return 4 * values;
-  case gpu::weight_kind::f16:
-  case gpu::weight_kind::bf16:
-    return 2 * values;
-  case gpu::weight_kind::grouped_u4:
-    return values / 2 + terms + order;
-  case gpu::weight_kind::grouped_u4_as_u8:
-    return values / 2 + terms / 2 + up_to(source.rows, 16) * (source.cols / source.code_group) * 4 +
-           order;
-  case gpu::weight_kind::grouped_u8:
-    break;
-  }
-  return values + terms + order;
-}
-
 std::set<std::string> mlp_matrices(const models::model_spec& spec) {
   const models::tensor_names& n = spec.names;
   std::set<std::string> names;
@@ -62,7 +36,7 @@ packed_sizes packed_sizes_of(const models::model_spec& spec, const models::check
       sizes.small += 4 * values;
       continue;
     }
-    const std::int64_t bytes = bytes_of(source.value());
+    const std::int64_t bytes = gpu::packed_bytes(source.value());
     if (t.name == n.embedding || t.name == n.head)
       sizes.tables += bytes;
     else if (t.name == n.positions || t.name == n.project_in || t.name == n.project_out)

@@ -1,5 +1,5 @@
-// packed_sizes: what a checkpoint's weights take once packed, without packing them. Reads shapes
-// only; group scales are counted in f32 with offsets, their largest form.
+// packed_sizes: what a checkpoint's weights take once packed, without packing them: by their shapes
+// and the scales of a few rows.
 #pragma once
 
 #include <cstdint>

@@ -131,6 +131,11 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
 /// The same into ordinary memory outside the device's budget, not readable until it is placed.
 result<packed_matrix> pack_on_host(device& dev, const weight_source& source, const char* label);
 
+/// Bytes that pack() would take. The form of scales and offsets is that of a few rows; of codes
+/// that are stored by column, where one row would cost the whole matrix, f16 scales and zero points
+/// in bytes are taken for granted. 0 for what pack() refuses.
+std::int64_t packed_bytes(const weight_source& source);
+
 struct linear_args {
   tensor_ref x;                 // (m, cols) f32, rows may be strided
   const packed_matrix* weights; // (rows, cols)

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -174,7 +175,18 @@ void set_lines_form(packed_view& w, const terms& t) {
   w.scales_stride = t.groups * w.terms_stride;
 }
 
-/// Chooses the smallest form that keeps every scale and offset exactly.
+/// The smallest form that keeps every scale and offset exactly, where these facts hold.
+void set_form(packed_view& w, const terms_facts& all, std::int64_t groups) {
+  w.offsets_stored = !all.factored;
+  w.zero_points = w.offsets_stored && all.zero_points;
+  const bool float_offsets = w.offsets_stored && !w.zero_points;
+  w.scales_f16 = all.scales_f16 && (all.offsets_f16 || !float_offsets);
+  w.terms_stride =
+      lanes * (w.scales_f16 ? 2 : 4) * (float_offsets ? 2 : 1) + (w.zero_points ? lanes : 0);
+  w.scales_stride = (groups * w.terms_stride + 63) / 64 * 64;
+}
+
+/// Chooses it by all of them.
 void choose_form(device& dev, packed_view& w, const terms& t) {
   w.offset_factor = detail::first_factor(t, w.rows * t.groups);
   std::vector<terms_facts> of_blocks(static_cast<std::size_t>(w.blocks));
@@ -192,13 +204,29 @@ void choose_form(device& dev, packed_view& w, const terms& t) {
     all.factored = all.factored && f.factored;
     all.zero_points = all.zero_points && f.zero_points;
   }
-  w.offsets_stored = !all.factored;
-  w.zero_points = w.offsets_stored && all.zero_points;
-  const bool float_offsets = w.offsets_stored && !w.zero_points;
-  w.scales_f16 = all.scales_f16 && (all.offsets_f16 || !float_offsets);
-  w.terms_stride =
-      lanes * (w.scales_f16 ? 2 : 4) * (float_offsets ? 2 : 1) + (w.zero_points ? lanes : 0);
-  w.scales_stride = (t.groups * w.terms_stride + 63) / 64 * 64;
+  set_form(w, all, t.groups);
+}
+
+/// What holds in a few of the source's rows.
+terms_facts facts_of_some_rows(const weight_source& source) {
+  terms_facts facts;
+  facts.factored = !source.grouped_block;
+  if (source.grouped_block) return facts;
+  const std::int64_t picked[] = {0, source.rows / 2, source.rows - 1};
+  terms t{};
+  t.groups = source.cols / source.group;
+  const std::int64_t n = static_cast<std::int64_t>(std::size(picked)) * t.groups;
+  t.scales = std::make_unique<float[]>(static_cast<std::size_t>(n));
+  t.offsets = std::make_unique<float[]>(static_cast<std::size_t>(n));
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(source.cols));
+  for (std::size_t i = 0; i < std::size(picked); ++i) {
+    const auto at = static_cast<std::int64_t>(i) * t.groups;
+    source.grouped(picked[i], {codes.data(), t.scales.get() + at, t.offsets.get() + at});
+  }
+  const std::int32_t factor = detail::first_factor(t, n);
+  for (std::int64_t i = 0; i < n; ++i)
+    facts.look_at(t.scales[i], t.offsets[i], factor);
+  return facts;
 }
 
 /// Where packing writes: on the host the device's memory itself, elsewhere a copy to upload; or
@@ -370,6 +398,20 @@ result<parts> pack_parts(device& dev, const weight_source& source, bool on_devic
 }
 
 } // namespace
+
+std::int64_t packed_bytes(const weight_source& source) {
+  const auto described = describe(source, "a matrix");
+  if (!described.ok()) return 0;
+  packed_view w = described.value();
+  if (w.grouped()) {
+    terms t{};
+    t.groups = w.cols / w.group;
+    w.code_group > 0 ? set_lines_form(w, t) : set_form(w, facts_of_some_rows(source), t.groups);
+  }
+  const std::int64_t order =
+      source.column_order ? w.cols * static_cast<std::int64_t>(sizeof(std::int32_t)) : 0;
+  return w.blocks * (w.codes_stride + w.scales_stride) + order;
+}
 
 result<packed_matrix> pack(device& dev, const weight_source& source, const char* label) {
   auto packed = pack_parts(dev, source, true, label);

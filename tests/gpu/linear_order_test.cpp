@@ -137,3 +137,19 @@ TEST_CASE("a column order of the wrong length or range is refused with the numbe
   order.pop_back();
   CHECK(detail_of(order).find("cols = 64 entries, got 63") != std::string::npos);
 }
+
+TEST_CASE("what packing takes is known beforehand, whatever form the terms have") {
+  auto dev = device::open({}).value();
+  for (const weight_kind kind : kinds)
+    for (const offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored,
+                               offsets::zero_points, offsets::zero_points_f32})
+      for (const bool in_order : {true, false}) {
+        CAPTURE(name_of(kind), static_cast<int>(form), in_order);
+        const matrix w = random_matrix(kind, 50, 160, 32, form, 41);
+        const weight_source source = in_order ? w.source() : ordered(w, shuffled(160, 42));
+        CHECK(pack(*dev, source, "w").value().bytes() == packed_bytes(source));
+      }
+  matrix refused = random_matrix(weight_kind::grouped_u4, 16, 96, 32, offsets::factored, 43);
+  refused.group = 20;
+  CHECK(packed_bytes(refused.source()) == 0);
+}

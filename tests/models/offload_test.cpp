@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "models/compute.hpp"
 #include "models/detail/half.hpp"
 #include "models/model.hpp"
 #include "models/offload/checksum.hpp"
@@ -156,12 +157,15 @@ TEST_CASE("weights in any tiers give the bits of resident ones, for every family
     CAPTURE(name);
     const golden_folder c(name);
     const id_list& prompt = c.prompts[0].ids;
-    const bool int8 = random() % 2 == 0;
-    auto options =
-        int8 ? golden_options(gpu::compute_type::int8, gpu::dtype::f16) : golden_options();
+    const auto compute = std::vector{gpu::compute_type::f32, gpu::compute_type::int8,
+                                     gpu::compute_type::w8a8}[random() % 3];
+    auto options = compute == gpu::compute_type::f32 ? golden_options()
+                                                     : golden_options(compute, gpu::dtype::f16);
+    const auto weights = weights_for(compute, c.spec, c.weights);
+    CAPTURE(gpu::name_of(compute));
     std::vector<logit_row> wanted;
     {
-      decoder_runner resident(c.spec, *c.weights, options);
+      decoder_runner resident(c.spec, *weights, options);
       CHECK(resident.decoder().stream() == nullptr);
       wanted = run_greedy(resident, prompt);
     }
@@ -170,7 +174,7 @@ TEST_CASE("weights in any tiers give the bits of resident ones, for every family
       if (round == 0) options.offload.weights = {0, 0}; // all of it on the disk
       CAPTURE(options.offload.weights.device, options.offload.weights.host,
               options.offload.sep_layer);
-      decoder_runner streamed(c.spec, *c.weights, options);
+      decoder_runner streamed(c.spec, *weights, options);
       REQUIRE(streamed.decoder().stream() != nullptr);
       CHECK(streamed.decoder().n_stages() == c.spec.n_layers * (options.offload.sep_layer ? 2 : 1));
       CHECK(run_greedy(streamed, prompt) == wanted);

@@ -109,6 +109,17 @@ class Offload(unittest.TestCase):
                     off = float(re.search(r"measured \(([-+][\d.]+) %\)", done.stdout)[1])
                     self.assertLess(abs(off), 3, done.stdout)
 
+    def test_memory_is_as_projected_for_quantised_weights_too(self):
+        for model in ("dummy:mistral-7b-awq?layers=2&vocab=2000", "dummy:baichuan2-13b-gptq?layers=1&vocab=2000"):
+            for compute in ("int8", "w8a8"):
+                for percent in ("100 0 100 0 100 0", "0 50 100 0 100 0"):
+                    done = offload("--model", model, "--prompt-len", "8", "--gen-len", "2", "--gpu-batch-size", "2",
+                                   "--num-gpu-batches", "2", "--percent", *percent.split(),
+                                   "--set", f"model.compute={compute}")
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    off = float(re.search(r"measured \(([-+][\d.]+) %\)", done.stdout)[1])
+                    self.assertLess(abs(off), 3, (model, compute, done.stdout))
+
     def test_parts_of_layers_travel_apart_in_less_memory(self):
         def peak(*flags):
             done = offload("--model", "dummy:opt-125m?layers=8&vocab=2000", "--prompt-len", "8", "--gen-len", "4",
