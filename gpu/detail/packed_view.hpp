@@ -54,7 +54,7 @@ struct packed_view {
   std::int64_t scales_stride = 0; ///< bytes per block
   std::int64_t terms_stride = 0;  ///< bytes per group: scales, and offsets or zero points
 
-  TWILL_KERNEL_MEMBER bool grouped() const { return is_grouped(kind); }
+  TWILL_KERNEL_MEMBER bool grouped() const { return kind >= weight_kind::grouped_u4; }
 };
 
 /// grouped_u4_as_u8: bytes of a line, and of the scales before the first.

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "gpu/detail/group_terms.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/linear_impl.hpp"
+#include "gpu/detail/packed_form.hpp"
 #include "gpu/host/team.hpp"
 
 namespace twill::gpu {
@@ -168,25 +168,7 @@ bool pack_run(const weight_source& source, const packed_view& w, std::int64_t fi
   return finite && (!w.grouped() || finite_terms(t, first * lanes, end * lanes));
 }
 
-/// grouped_u4_as_u8 has one form.
-void set_lines_form(packed_view& w, const terms& t) {
-  w.offset_factor = -128;
-  w.terms_stride = (1 + w.group / w.code_group) * detail::code_line_bytes;
-  w.scales_stride = t.groups * w.terms_stride;
-}
-
-/// The smallest form that keeps every scale and offset exactly, where these facts hold.
-void set_form(packed_view& w, const terms_facts& all, std::int64_t groups) {
-  w.offsets_stored = !all.factored;
-  w.zero_points = w.offsets_stored && all.zero_points;
-  const bool float_offsets = w.offsets_stored && !w.zero_points;
-  w.scales_f16 = all.scales_f16 && (all.offsets_f16 || !float_offsets);
-  w.terms_stride =
-      lanes * (w.scales_f16 ? 2 : 4) * (float_offsets ? 2 : 1) + (w.zero_points ? lanes : 0);
-  w.scales_stride = (groups * w.terms_stride + 63) / 64 * 64;
-}
-
-/// Chooses it by all of them.
+/// Chooses the smallest form that keeps every scale and offset exactly.
 void choose_form(device& dev, packed_view& w, const terms& t) {
   w.offset_factor = detail::first_factor(t, w.rows * t.groups);
   std::vector<terms_facts> of_blocks(static_cast<std::size_t>(w.blocks));
@@ -204,29 +186,7 @@ void choose_form(device& dev, packed_view& w, const terms& t) {
     all.factored = all.factored && f.factored;
     all.zero_points = all.zero_points && f.zero_points;
   }
-  set_form(w, all, t.groups);
-}
-
-/// What holds in a few of the source's rows.
-terms_facts facts_of_some_rows(const weight_source& source) {
-  terms_facts facts;
-  facts.factored = !source.grouped_block;
-  if (source.grouped_block) return facts;
-  const std::int64_t picked[] = {0, source.rows / 2, source.rows - 1};
-  terms t{};
-  t.groups = source.cols / source.group;
-  const std::int64_t n = static_cast<std::int64_t>(std::size(picked)) * t.groups;
-  t.scales = std::make_unique<float[]>(static_cast<std::size_t>(n));
-  t.offsets = std::make_unique<float[]>(static_cast<std::size_t>(n));
-  std::vector<std::uint8_t> codes(static_cast<std::size_t>(source.cols));
-  for (std::size_t i = 0; i < std::size(picked); ++i) {
-    const auto at = static_cast<std::int64_t>(i) * t.groups;
-    source.grouped(picked[i], {codes.data(), t.scales.get() + at, t.offsets.get() + at});
-  }
-  const std::int32_t factor = detail::first_factor(t, n);
-  for (std::int64_t i = 0; i < n; ++i)
-    facts.look_at(t.scales[i], t.offsets[i], factor);
-  return facts;
+  detail::set_form(w, all, t.groups);
 }
 
 /// Where packing writes: on the host the device's memory itself, elsewhere a copy to upload; or
@@ -263,69 +223,6 @@ private:
   packed_matrix::impl::part* target_;
 };
 
-result<packed_view> describe(const weight_source& source, const char* label) {
-  packed_view w;
-  const bool rounds = source.round_to_bf16 && source.kind == weight_kind::f16;
-  w.kind = rounds ? weight_kind::bf16 : source.kind;
-  w.rows = source.rows;
-  w.cols = source.cols;
-  const auto refuse = [&](const std::string& why) {
-    return failure{errc::bad_source, std::string(label) + ": " + why};
-  };
-  if (w.rows <= 0 || w.cols <= 0)
-    return refuse("rows and cols must be positive, got " + std::to_string(w.rows) + " x " +
-                  std::to_string(w.cols));
-  if (w.grouped()) {
-    if (source.group <= 0 || source.group % 8 != 0 || w.cols % source.group != 0)
-      return refuse("group must be a multiple of 8 that divides cols = " + std::to_string(w.cols) +
-                    ", got " + std::to_string(source.group));
-    if (!source.grouped) return refuse("a grouped kind needs the source's grouped function");
-    if (w.kind == weight_kind::grouped_u4_as_u8) {
-      if (source.group < 64 || source.group > 512)
-        return refuse("group of grouped_u4_as_u8 must be 64 to 512, got " +
-                      std::to_string(source.group));
-      if (source.code_group <= 0 || source.code_group % 32 != 0 ||
-          source.group % source.code_group != 0)
-        return refuse("code_group must be a multiple of 32 that divides group = " +
-                      std::to_string(source.group) + ", got " + std::to_string(source.code_group));
-      w.code_group = source.code_group;
-    }
-    w.group = source.group;
-    w.segment = w.group % 32 == 0 ? 32 : w.group % 16 == 0 ? 16 : 8;
-  } else if (!source.dense_row) {
-    return refuse("a dense kind needs the source's dense_row function");
-  }
-  if (source.column_order) {
-    if (static_cast<std::int64_t>(source.column_order->size()) != w.cols)
-      return refuse("column order must have cols = " + std::to_string(w.cols) + " entries, got " +
-                    std::to_string(source.column_order->size()));
-    for (const std::int32_t column : *source.column_order)
-      if (column < 0 || column >= w.cols)
-        return refuse("column order must be within [0, " + std::to_string(w.cols) + "), got " +
-                      std::to_string(column));
-  }
-  w.blocks = (w.rows + lanes - 1) / lanes;
-  w.padded_cols = (w.cols + detail::step_columns - 1) / detail::step_columns * detail::step_columns;
-  const std::int64_t elements = w.padded_cols * lanes;
-  switch (w.kind) {
-  case weight_kind::f32:
-    w.codes_stride = elements * 4;
-    break;
-  case weight_kind::f16:
-  case weight_kind::bf16:
-    w.codes_stride = elements * 2;
-    break;
-  case weight_kind::grouped_u4:
-  case weight_kind::grouped_u4_as_u8:
-    w.codes_stride = elements / 2;
-    break;
-  case weight_kind::grouped_u8:
-    w.codes_stride = elements;
-    break;
-  }
-  return w;
-}
-
 using parts = std::unique_ptr<packed_matrix::impl>;
 
 result<nothing> pack_codes_and_terms(device& dev, const weight_source& source, bool on_device,
@@ -359,7 +256,7 @@ result<nothing> pack_codes_and_terms(device& dev, const weight_source& source, b
 result<nothing> pack_scales(device& dev, bool on_device, const char* label, packed_matrix::impl& to,
                             const terms& t) {
   packed_view& w = to.view;
-  w.code_group > 0 ? set_lines_form(w, t) : choose_form(dev, w, t);
+  w.code_group > 0 ? detail::set_lines_form(w) : choose_form(dev, w, t);
   auto scales = staging::make(dev, to.scales, w.blocks * w.scales_stride, on_device, label);
   if (!scales.ok()) return scales.error();
   for_blocks(dev, w.blocks, [&](std::int64_t block) {
@@ -377,7 +274,7 @@ result<nothing> pack_scales(device& dev, bool on_device, const char* label, pack
 
 result<parts> pack_parts(device& dev, const weight_source& source, bool on_device,
                          const char* label) {
-  auto described = describe(source, label);
+  auto described = detail::describe(source, label);
   if (!described.ok()) return described.error();
   auto impl = std::make_unique<packed_matrix::impl>();
   impl->view = described.value();
@@ -398,20 +295,6 @@ result<parts> pack_parts(device& dev, const weight_source& source, bool on_devic
 }
 
 } // namespace
-
-std::int64_t packed_bytes(const weight_source& source) {
-  const auto described = describe(source, "a matrix");
-  if (!described.ok()) return 0;
-  packed_view w = described.value();
-  if (w.grouped()) {
-    terms t{};
-    t.groups = w.cols / w.group;
-    w.code_group > 0 ? set_lines_form(w, t) : set_form(w, facts_of_some_rows(source), t.groups);
-  }
-  const std::int64_t order =
-      source.column_order ? w.cols * static_cast<std::int64_t>(sizeof(std::int32_t)) : 0;
-  return w.blocks * (w.codes_stride + w.scales_stride) + order;
-}
 
 result<packed_matrix> pack(device& dev, const weight_source& source, const char* label) {
   auto packed = pack_parts(dev, source, true, label);
