@@ -1,5 +1,5 @@
-// packed_form: how a matrix will lie once it is packed, from its source's shape and the facts of its
-// scales and offsets. Pure.
+// packed_form: how a matrix will lie once it is packed, from its source's shape and the facts of
+// its scales and offsets. Pure.
 #pragma once
 
 #include <cstdint>

@@ -160,10 +160,21 @@ class Offload(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("--rounds", done.stderr)
 
+    def test_a_breakdown_adds_up(self):
+        done = offload("--model", MODEL, "--prompt-len", "8", "--gen-len", "6", "--percent", *"0 0 0 0 0 0".split(),
+                       "--offload-dir", self.folder, "--debug-mode", "breakdown", "--attn-sparsity", "1.0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        line = re.search(r"breakdown: .*", done.stdout)[0]
+        prompts, decoding, compute, waiting, weights, kv, states, moving = map(float, re.findall(r"[\d.]+", line))
+        self.assertAlmostEqual(prompts + decoding, compute + waiting, delta=0.003)
+        self.assertAlmostEqual(waiting, weights + kv + states, delta=0.003)
+        self.assertGreater(moving, 0)
+
     def test_what_is_refused_says_why(self):
         for flags, words in ((["--percent", *"60 60 100 0 100 0".split()], "at most 100"),
                              (["--percent", *"0 0 100 0 50 0".split(), "--search-order", "fused"], "activations"),
                              (["--percent", *"0 0 100 0 50 60".split()], "at most 100"),
+                             (["--attn-sparsity", "0.1"], "attn-sparsity"),
                              (["--compress-cache"], "kv.type=int8"),
                              (["--compress-cache", "--percent", *"100 0 0 100 100 0".split(), "--set",
                                "kv.type=int8"], "f32, f16 or bf16"),

@@ -257,6 +257,7 @@ private:
       m.simulated = "a link of " + std::to_string(options_.device.link_gbps) +
                     " GB/s to the device (device.link_gbps)";
     std::string text = report_text(m);
+    if (!flags_.debug_mode.empty()) text += breakdown_text(m, ran);
     if (ran.stopped) text += "interrupted: outputs are partial\n";
     std::fputs(text.c_str(), stdout);
     if (flags_.log_file.empty() || flags_.no_log) return;

@@ -64,6 +64,11 @@ void add_flags(CLI::App& command, offload_flags& f) {
   command.add_flag("--no-log", f.no_log, "no log file");
   command.add_option("--verbose", f.verbose, "0: totals, 1: and tiers, 2: and outputs")
       ->capture_default_str();
+  command
+      .add_option("--debug-mode", f.debug_mode, "breakdown: what the run's seconds were spent on")
+      ->check(CLI::IsMember({"breakdown"}));
+  command.add_option("--attn-sparsity", f.attn_sparsity,
+                     "share of the values that attention reads: all, 1");
   command.add_option("--timeline", f.timeline,
                      "SVG picture of what ran when; with --plan-only, of the plan, simulated");
   command.add_option("--rounds", f.rounds,
@@ -103,6 +108,8 @@ void check_flags(const offload_flags& f) {
   need(f.percent[4] == 100 || f.search_order != "fused",
        "`--percent` must have all activations on the device in a fused run, got " +
            std::to_string(f.percent[4]));
+  need(f.attn_sparsity == 1, "`--attn-sparsity` must be 1, got " + std::to_string(f.attn_sparsity) +
+                                 ": every value is attended to, or tokens would be others");
   need(!f.cpu_cache_compute || gpu::device_memory_is_host(),
        "`--cpu-cache-compute` must be off on this device: attention on the host is built for "
        "devices that share its memory");

@@ -34,6 +34,8 @@ struct offload_flags {
   /// Given by the user: the planner leaves them alone.
   bool fixed_percent = false, fixed_order = false, fixed_batch = false, fixed_batches = false;
   std::int32_t verbose = 2;
+  std::string debug_mode; ///< "breakdown" or nothing
+  double attn_sparsity = 1;
   std::vector<std::string> settings;
 };
 

@@ -87,6 +87,18 @@ std::string report_text(const offload_measured& m) {
   return text;
 }
 
+std::string breakdown_text(const offload_measured& m, const actors::block_report& report) {
+  const double waited =
+      m.moved.waited_seconds + m.kv_moved.waited_seconds + m.hidden_moved.waited_seconds;
+  const auto& moving = report.round_moving_seconds;
+  return format(
+      "breakdown: %.3f s prompts, %.3f s decoding; of these %.3f s compute, %.3f s "
+      "waiting (%.3f weights, %.3f KV, %.3f activations); %.3f s with transfers under way\n",
+      report.prefill_seconds, report.decode_seconds, report.total_seconds() - waited, waited,
+      m.moved.waited_seconds, m.kv_moved.waited_seconds, m.hidden_moved.waited_seconds,
+      std::accumulate(moving.begin(), moving.end(), 0.0));
+}
+
 void write_rounds(const std::string& file, const actors::block_report& report) {
   std::ofstream out(file);
   out << "round,seconds,decode_seconds,moving_seconds\n";

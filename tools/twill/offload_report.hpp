@@ -33,6 +33,10 @@ offload_measured measure(const actors::block_report& report, std::int32_t cut,
 
 std::string report_text(const offload_measured& m);
 
+/// What the seconds of a run were spent on: prompts and decoding, of these waiting for transfers,
+/// and transfers under way beside them.
+std::string breakdown_text(const offload_measured& m, const actors::block_report& report);
+
 /// CSV: each round's seconds, the part of them that was decoding, and those with transfers under
 /// way. client_error when it cannot be written.
 void write_rounds(const std::string& file, const actors::block_report& report);
