@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/compute.hpp"
+#include "models/detail/projection.hpp"
 #include "models/eight_bit.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/decoder_runner.hpp"
@@ -233,4 +234,11 @@ TEST_CASE("w8a8 rounds linear layers and the head, not what is only looked up") 
 
   const test::golden_folder c("llama-tiny-gptq");
   CHECK(weights_for(gpu::compute_type::int8, c.spec, c.weights) == c.weights);
+}
+
+TEST_CASE("codes of every kind are multiplied in int8 under w8a8, also where they are widened") {
+  for (const gpu::weight_kind kind : {gpu::weight_kind::grouped_u4, gpu::weight_kind::grouped_u8,
+                                      gpu::weight_kind::grouped_u4_as_u8})
+    CHECK(compute_for(kind, gpu::compute_type::w8a8) == gpu::compute_type::int8);
+  CHECK(compute_for(gpu::weight_kind::f16, gpu::compute_type::w8a8) == gpu::compute_type::f32);
 }
