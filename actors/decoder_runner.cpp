@@ -26,10 +26,9 @@ namespace {
 
 using shared_model = std::shared_ptr<const models::model>;
 
-/// Steps as they were asked for, and a little for sampling and everything small.
-std::int64_t work_bytes(const models::model_spec& spec, const models::decoder_options& o,
-                        std::int64_t available) {
-  return step_bytes(spec, o) + std::clamp<std::int64_t>(available / 32, 8 * mib, 64 * mib);
+/// A little for sampling and everything small.
+std::int64_t small_bytes(std::int64_t available) {
+  return std::clamp<std::int64_t>(available / 32, 8 * mib, 64 * mib);
 }
 
 /// Weights as packed are a little larger than in the file.
@@ -130,6 +129,14 @@ private:
     return info;
   }
 
+  /// Steps as they were asked for, and what is small.
+  std::int64_t work_bytes(const models::model& model, const models::decoder_options& o,
+                          std::int64_t available) const {
+    return step_bytes(model.spec, o) +
+           models::decoder::scratch_bytes(*device_, model.spec, *model.weights, o) +
+           small_bytes(available);
+  }
+
   /// Asked for, a context may be longer than what the model is meant for, up to its position table.
   std::int32_t context_of(const models::model_spec& spec) const {
     const std::int32_t asked = options_.scheduler.max_context_tokens;
@@ -162,7 +169,7 @@ private:
     const std::int64_t budget = device_->info().memory_bytes;
     const std::int64_t host = device_->info().kind == "host" ? gpu::host::available_bytes() : 0;
     in.available_bytes = host > 0 ? std::min(host, budget) : budget;
-    in.other_bytes = work_bytes(model.spec, o, in.available_bytes) + resident_bytes(model);
+    in.other_bytes = work_bytes(model, o, in.available_bytes) + resident_bytes(model);
     in.block_bytes = models::decoder::block_bytes(model.spec, o);
     in.block_tokens = o.block_tokens;
     in.max_running = o.max_sequences;
@@ -194,7 +201,7 @@ private:
     // way leave less; where a plan is made, as much as it says, and never less than that.
     const std::int64_t blocks = (in.max_context_tokens + in.block_tokens - 1) / in.block_tokens;
     const std::int64_t wanted = std::min(blocks * in.block_bytes, in.available_bytes / 4);
-    const auto work = [&] { return work_bytes(model.spec, o, in.available_bytes); };
+    const auto work = [&] { return work_bytes(model, o, in.available_bytes); };
     const std::int64_t beside_ring =
         in.available_bytes - work() - least_device_bytes(room, options_.offload.ring_layers);
     std::int64_t kv = in.asked_bytes > 0
@@ -236,8 +243,8 @@ private:
     all.host_bytes = room.host_bytes;
     models::decoder_options longer = o;
     longer.max_step_tokens = 2 * o.max_step_tokens;
-    const std::int64_t work = work_bytes(model.spec, o, in.available_bytes) + 4 * mib;
-    const std::int64_t more = step_bytes(model.spec, longer) - step_bytes(model.spec, o);
+    const std::int64_t work = work_bytes(model, o, in.available_bytes) + 4 * mib;
+    const std::int64_t more = work_bytes(model, longer, 0) - work_bytes(model, o, 0);
     all.workspace_bytes = work - more; // steps take memory in proportion
     all.step_token_bytes = more / o.max_step_tokens;
     all.least_kv_bytes = kv;

@@ -130,16 +130,28 @@ void device::count(std::size_t bytes) {
 }
 
 void* device::scratch(std::size_t bytes) {
-  if (bytes <= scratch_bytes_) return scratch_;
+  if (bytes > scratch_bytes_ && !grow_scratch(bytes + bytes / 2)) throw std::bad_alloc();
+  return scratch_;
+}
+
+result<nothing> device::reserve_scratch(std::size_t bytes) {
+  if (bytes <= scratch_bytes_ || grow_scratch(bytes)) return nothing{};
+  return failure{errc::out_of_memory, "scratch memory: the machine refused the memory: needs " +
+                                          format_bytes(static_cast<std::int64_t>(bytes))};
+}
+
+bool device::grow_scratch(std::size_t bytes) {
   fence();
-  const std::size_t grown = (bytes + bytes / 2 + 4095) / 4096 * 4096;
-  void* data = map_memory(grown, false);
-  if (data == nullptr) throw std::bad_alloc();
-  count(grown);
   if (scratch_ != nullptr) release(scratch_, scratch_bytes_);
+  scratch_ = nullptr;
+  scratch_bytes_ = 0;
+  const std::size_t grown = (bytes + 4095) / 4096 * 4096;
+  void* data = map_memory(grown, false);
+  if (data == nullptr) return false;
+  count(grown);
   scratch_ = data;
   scratch_bytes_ = grown;
-  return scratch_;
+  return true;
 }
 
 void device::upload(void* device_dst, const void* host_src, std::size_t bytes) {

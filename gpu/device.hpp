@@ -79,6 +79,8 @@ public:
   /// so a steady stream of steps allocates nothing; the next call may hand out the same memory.
   /// Small next to weights and KV: counted in memory_used(), not held to the budget.
   void* scratch(std::size_t bytes);
+  /// So much of it now and not a page more, so that ops that need no more take none while they run.
+  result<nothing> reserve_scratch(std::size_t bytes);
 
   /// Host -> device and back; blocking on return for the host side's memory.
   void upload(void* device_dst, const void* host_src, std::size_t bytes);
@@ -92,6 +94,7 @@ private:
   device();
   void release(void* data, std::size_t bytes) noexcept;
   void count(std::size_t bytes);
+  bool grow_scratch(std::size_t bytes);
 
   device_info info_;
   host::isa isa_ = host::isa::plain;

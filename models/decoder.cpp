@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "models/detail/decoder_impl.hpp"
+#include "models/detail/gpu_error.hpp"
+#include "models/detail/memory_needs.hpp"
 
 namespace twill::models {
 
@@ -42,10 +44,7 @@ step_limits decoder::impl::limits_for(std::int32_t tokens, std::int32_t sequence
   limits.block_tokens = options.block_tokens;
   limits.vocab_size = spec.vocab_size;
   limits.staged = !options.kv_staged.empty();
-  const std::int32_t context =
-      options.max_context_tokens > 0 ? options.max_context_tokens : spec.context_length;
-  limits.max_blocks =
-      std::min(options.n_blocks, (context + options.block_tokens - 1) / options.block_tokens);
+  limits.max_blocks = most_blocks(spec, options);
   return limits;
 }
 
@@ -65,6 +64,11 @@ result<nothing> decoder::impl::load(const checkpoint& source,
   if (!made_own.ok()) return made_own.error();
   own = std::move(made_own).value();
 
+  const std::int64_t scratch = step_scratch_bytes(*dev, spec, source, options);
+  if (auto reserved = from_gpu(dev->reserve_scratch(static_cast<std::size_t>(scratch)));
+      !reserved.ok())
+    return reserved.error();
+
   auto packed = load_weights(*dev, spec, source, options.compute,
                              options.offload.streams_weights() ? &options.offload : nullptr,
                              options.max_step_tokens, progress);
@@ -80,6 +84,16 @@ const model_spec& decoder::spec() const {
 
 std::int64_t decoder::block_bytes(const model_spec& spec, const decoder_options& options) {
   return kv_arena::block_bytes(spec, options);
+}
+
+std::int64_t decoder::scratch_bytes(const gpu::device& dev, const model_spec& spec,
+                                    const checkpoint& weights, const decoder_options& options) {
+  return step_scratch_bytes(dev, spec, weights, options);
+}
+
+streamed_memory decoder::streamed_bytes(const model_spec& spec, const checkpoint& weights,
+                                        const decoder_options& options) {
+  return streamed_weight_bytes(spec, weights, options);
 }
 
 std::int64_t decoder::weight_bytes() const {

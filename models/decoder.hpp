@@ -44,6 +44,15 @@ struct decoder_options {
   bool touch_kv = false; ///< the KV arena is backed with memory by load(): for a job that fills it
 };
 
+/// Device memory of weights some of which are at home elsewhere.
+struct streamed_memory {
+  std::int64_t homes = 0; ///< at home on the device
+  std::int64_t ring = 0;  ///< in use or on their way
+  std::int64_t rows = 0;  ///< rows of the embedding
+  /// Of the head while its rows are measured, where it is normalised; gone before the ring comes.
+  std::int64_t head_rows = 0;
+};
+
 /// Host-side description of one step. Spans are read during forward() only.
 struct step_input {
   std::span<const std::int32_t> tokens;      // (n_tokens)
@@ -84,6 +93,14 @@ public:
   const model_spec& spec() const;
   /// Device memory of one KV block, all layers.
   static std::int64_t block_bytes(const model_spec& spec, const decoder_options& options);
+  /// Device memory that load() sets aside for what ops prepare in steps as long as the options
+  /// allow.
+  static std::int64_t scratch_bytes(const gpu::device& dev, const model_spec& spec,
+                                    const checkpoint& weights, const decoder_options& options);
+  /// What load() will take for weights, but for norms, biases and the like, where options.offload
+  /// streams them.
+  static streamed_memory streamed_bytes(const model_spec& spec, const checkpoint& weights,
+                                        const decoder_options& options);
   /// Device memory of weights.
   std::int64_t weight_bytes() const;
   /// Where weights live and what moved; null when all of them live on the device.

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "actors/offload/block_run.hpp"
-#include "actors/offload/choose_offload.hpp"
+#include "actors/offload/packed_sizes.hpp"
+#include "gpu/device.hpp"
+#include "models/checkpoint.hpp"
 #include "models/decoder.hpp"
 
 namespace twill::actors {
@@ -15,12 +17,15 @@ struct block_memory {
   std::int64_t weights = 0; ///< at home on the device, and what always is
   std::int64_t ring = 0;
   std::int64_t kv = 0;          ///< the arena, and buffers for what travels
-  std::int64_t activations = 0; ///< of micro-batches, and the workspace they share
-  std::int64_t all() const { return weights + ring + kv + activations; }
+  std::int64_t activations = 0; ///< of micro-batches, and the workspace and scratch they share
+  std::int64_t loading = 0;     ///< more than that, for a while, before the run
+  std::int64_t all() const { return weights + ring + kv + activations + loading; }
 };
 
-block_memory memory_of(const models::model_spec& spec, const models::decoder_options& options,
-                       const std::vector<block_prompt>& prompts, const block_options& run,
-                       const offload_room& room);
+/// `packed`: packed_sizes_of() these weights.
+block_memory memory_of(const gpu::device& dev, const models::model_spec& spec,
+                       const models::checkpoint& weights, const packed_sizes& packed,
+                       const models::decoder_options& options,
+                       const std::vector<block_prompt>& prompts, const block_options& run);
 
 } // namespace twill::actors

@@ -27,12 +27,6 @@ std::int32_t percent_of(std::int64_t room, std::int64_t whole) {
 
 } // namespace
 
-std::int64_t whole_ring_bytes(const offload_room& room, bool tied_head) {
-  const std::int64_t slot = std::max<std::int64_t>(slot_bytes(room), 1);
-  const std::int64_t head = room.weights.tables / (tied_head ? 1 : 2);
-  return slot * (room.n_layers * (room.sep_layer ? 2 : 1) + (head + slot - 1) / slot);
-}
-
 std::int64_t least_device_bytes(const offload_room& room, std::int32_t ring_layers) {
   // Rows of the embedding and page rounding come on top.
   return room.weights.small + ring_layers * slot_bytes(room) + 4 * mib;

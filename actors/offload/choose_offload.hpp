@@ -29,10 +29,6 @@ result<models::offload::offload_options> choose_offload(const config::options& o
 /// "weights 250 MiB: 20 % device, 80 % disk (/tmp, direct reads), ring of 3 layers (42.5 MiB)".
 std::string describe(const models::offload::offload_options& chosen, const offload_room& room);
 
-/// Of a ring with a slot for everything that passes through it in a round: layers, or their parts,
-/// and the head cut to their size.
-std::int64_t whole_ring_bytes(const offload_room& room, bool tied_head);
-
 /// Device memory of the ring and of what always stays there.
 std::int64_t least_device_bytes(const offload_room& room, std::int32_t ring_layers);
 

@@ -13,14 +13,6 @@ std::int64_t workspace_floats(const models::model_spec& s, std::int64_t n, std::
          n * (2 * s.q_size() + 2 * s.kv_size()) + r * (s.q_size() + s.vocab_size);
 }
 
-/// What ops prepare for a step: rows rounded for the widest product (gpu/ops/linear_host), with the
-/// half more that scratch memory grows by.
-std::int64_t scratch_bytes(const models::model_spec& s, const models::decoder_options& o) {
-  const std::int64_t widest =
-      std::max({std::int64_t{s.hidden_size}, std::int64_t{s.mlp_size}, s.q_size()});
-  return o.compute == gpu::compute_type::f32 ? 0 : 3 * o.max_step_tokens * widest;
-}
-
 } // namespace
 
 std::int64_t table_width(const models::decoder_options& options) {
@@ -38,8 +30,7 @@ std::int64_t activation_bytes(const models::model_spec& s, std::int64_t tokens,
 std::int64_t step_bytes(const models::model_spec& spec, const models::decoder_options& o) {
   return 4 * workspace_floats(spec, o.max_step_tokens, o.max_logit_rows) +
          activation_bytes(spec, o.max_step_tokens, o.max_sequences, o.max_logit_rows,
-                          table_width(o)) +
-         scratch_bytes(spec, o);
+                          table_width(o));
 }
 
 } // namespace twill::actors

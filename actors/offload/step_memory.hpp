@@ -10,7 +10,8 @@
 
 namespace twill::actors {
 
-/// Workspace, activations and scratch of steps as long as the options allow.
+/// Workspace and activations of steps as long as the options allow; what ops prepare comes on top
+/// (models::decoder::scratch_bytes()).
 std::int64_t step_bytes(const models::model_spec& spec, const models::decoder_options& options);
 
 /// Of one step's activations and arrays alone; block tables are `max_blocks` wide.

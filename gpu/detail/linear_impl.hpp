@@ -37,6 +37,12 @@ inline bool has_host_kernel(const packed_view& w, compute_type asked) {
          effective_compute(w, asked) == compute_type::int8;
 }
 
+/// Scratch of the drivers below for any number of rows up to `m`; `ordered`: with a column order.
+std::int64_t linear_host_scratch(const packed_view& w, bool ordered, compute_type asked,
+                                 std::int64_t m, std::int64_t threads);
+std::int64_t linear_generic_scratch(const packed_view& w, bool ordered, compute_type asked,
+                                    std::int64_t m);
+
 /// Micro-kernels of gpu/host/, tiles shared out among the device's threads.
 void linear_host(device& dev, const linear_args& args);
 

@@ -89,9 +89,29 @@ struct host_merge_items {
   }
 };
 
+int splits_of(int group) {
+  return (group + host::attention_max_rows - 1) / host::attention_max_rows;
+}
+
+/// Few rows over long contexts leave threads idle: then the chunks are shared out. Rows of few but
+/// long contexts only, so that the partials stay small.
+bool shares_chunks(const device& dev, long items, long reach) {
+  const long threads = dev.info().threads;
+  return reach > host::attention_chunk && items < 8 * threads && threads > 1;
+}
+
+long chunks_of(long reach) {
+  return (reach + host::attention_chunk - 1) / host::attention_chunk;
+}
+
+std::int64_t partial_bytes(long n_tokens, long n_heads, long chunks, std::int32_t head_dim) {
+  return n_tokens * n_heads * chunks * host::attention_partial_floats(head_dim) *
+         static_cast<std::int64_t>(sizeof(float));
+}
+
 void attention_on_host(device& dev, const ragged_batch& batch, const attention_args& args) {
   const int group = args.n_heads / args.kv.n_kv_heads;
-  const int splits = (group + host::attention_max_rows - 1) / host::attention_max_rows;
+  const int splits = splits_of(group);
   const int heads_per_item = (group + splits - 1) / splits;
   host_items items{batch,
                    args,
@@ -107,16 +127,11 @@ void attention_on_host(device& dev, const ragged_batch& batch, const attention_a
   for (int i = 0; i < batch.n_sequences; ++i)
     reach = std::max(reach, long{batch.kv_lengths[i]});
   const long cost = 4 * std::min(reach, long{512}) * args.kv.head_dim * heads_per_item;
-  // Few rows over long contexts leave threads idle: share out the chunks. Rows of few but long
-  // contexts only, so that the partials stay small.
-  const bool share =
-      reach > host::attention_chunk && rows < 8L * dev.info().threads && dev.info().threads > 1;
+  const bool share = shares_chunks(dev, rows, reach);
   if (share) {
-    items.chunks = static_cast<int>((reach + host::attention_chunk - 1) / host::attention_chunk);
-    items.partials = static_cast<float*>(
-        dev.scratch(static_cast<std::size_t>(long{batch.n_tokens} * args.n_heads * items.chunks) *
-                    static_cast<std::size_t>(host::attention_partial_floats(args.kv.head_dim)) *
-                    sizeof(float)));
+    items.chunks = static_cast<int>(chunks_of(reach));
+    items.partials = static_cast<float*>(dev.scratch(static_cast<std::size_t>(
+        partial_bytes(batch.n_tokens, args.n_heads, items.chunks, args.kv.head_dim))));
   }
   detail::for_host_items(dev, "attention", rows * items.chunks, cost, items);
   if (share)
@@ -126,6 +141,16 @@ void attention_on_host(device& dev, const ragged_batch& batch, const attention_a
 }
 
 } // namespace
+
+std::int64_t attention_scratch_bytes(const device& dev, std::int32_t n_heads,
+                                     std::int32_t n_kv_heads, std::int32_t head_dim,
+                                     std::int64_t n_tokens, std::int64_t reach) {
+  if constexpr (!detail::on_host) return 0;
+  const long per_row = long{n_kv_heads} * splits_of(n_heads / n_kv_heads);
+  const long rows = std::min<long>(n_tokens, (8L * dev.info().threads - 1) / per_row);
+  if (rows < 1 || !shares_chunks(dev, rows * per_row, reach)) return 0;
+  return partial_bytes(rows, n_heads, chunks_of(reach), head_dim);
+}
 
 void attention(device& dev, const ragged_batch& batch, const attention_args& given) {
   attention_args args = given;

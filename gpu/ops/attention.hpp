@@ -78,4 +78,10 @@ struct attention_args {
 
 void attention(device& dev, const ragged_batch& batch, const attention_args& args);
 
+/// The most of device::scratch() that attention() takes for up to `n_tokens` rows that see up to
+/// `reach` positions.
+std::int64_t attention_scratch_bytes(const device& dev, std::int32_t n_heads,
+                                     std::int32_t n_kv_heads, std::int32_t head_dim,
+                                     std::int64_t n_tokens, std::int64_t reach);
+
 } // namespace twill::gpu

@@ -3,6 +3,7 @@
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/launch.hpp"
 #include "gpu/detail/linear_impl.hpp"
+#include "gpu/detail/packed_form.hpp"
 #include "gpu/ops/elementwise.hpp"
 
 namespace twill::gpu {
@@ -60,6 +61,10 @@ std::int64_t packed_matrix::bytes() const {
 
 namespace {
 
+bool runs_on_host_kernels(const detail::packed_view& w, compute_type compute) {
+  return detail::on_host && detail::has_host_kernel(w, compute);
+}
+
 void check_linear(const linear_args& args) {
   TWILL_ASSERT(args.weights != nullptr && args.weights->readable(), "linear: no weights");
   const detail::packed_view& w = args.weights->get().view;
@@ -73,10 +78,21 @@ void check_linear(const linear_args& args) {
 
 } // namespace
 
+std::int64_t linear_scratch_bytes(const device& dev, const weight_source& source,
+                                  compute_type compute, std::int64_t m) {
+  const auto described = detail::describe(source, "a matrix");
+  if (!described.ok()) return 0;
+  const detail::packed_view& w = described.value();
+  const bool ordered = source.column_order != nullptr;
+  return runs_on_host_kernels(w, compute)
+             ? detail::linear_host_scratch(w, ordered, compute, m, dev.info().threads)
+             : detail::linear_generic_scratch(w, ordered, compute, m);
+}
+
 void linear(device& dev, const linear_args& args) {
   check_linear(args);
   if (args.x.rows() == 0) return;
-  if (detail::on_host && detail::has_host_kernel(args.weights->get().view, args.compute))
+  if (runs_on_host_kernels(args.weights->get().view, args.compute))
     detail::linear_host(dev, args);
   else
     detail::linear_generic(dev, args);

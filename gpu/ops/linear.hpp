@@ -33,7 +33,7 @@ struct grouped_rows {
   static constexpr std::int64_t most_rows = 128;
   std::int64_t first_row; ///< a multiple of 16
   std::int64_t n_rows;    ///< 1..most_rows
-  std::uint32_t* words;   // (n_rows / 16 rounded up, words per row, 16)
+  std::uint32_t* words;   // (n_rows / 16 rounded up, words per row, 16), or null: not wanted
   float* scales;          // (n_rows, cols / group)
   float* offsets;         // (n_rows, cols / group)
 };
@@ -131,10 +131,17 @@ result<packed_matrix> pack(device& dev, const weight_source& source, const char*
 /// The same into ordinary memory outside the device's budget, not readable until it is placed.
 result<packed_matrix> pack_on_host(device& dev, const weight_source& source, const char* label);
 
-/// Bytes that pack() would take. The form of scales and offsets is that of a few rows; of codes
-/// that are stored by column, where one row would cost the whole matrix, f16 scales and zero points
-/// in bytes are taken for granted. 0 for what pack() refuses.
+/// Bytes that pack() would take, with scales and offsets in the form that fits some of the rows. 0
+/// for what pack() refuses.
 std::int64_t packed_bytes(const weight_source& source);
+
+/// The layout of its image, by the same rule.
+image_layout packed_layout(const weight_source& source);
+
+/// The most of device::scratch() that products of up to `m` rows with a matrix packed from `source`
+/// take; 0 for what pack() refuses.
+std::int64_t linear_scratch_bytes(const device& dev, const weight_source& source,
+                                  compute_type compute, std::int64_t m);
 
 struct linear_args {
   tensor_ref x;                 // (m, cols) f32, rows may be strided

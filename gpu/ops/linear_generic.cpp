@@ -93,31 +93,51 @@ TWILL_KERNEL_FUNCTION float dot_float(const packed_view& w, const float* x, bool
   return sum;
 }
 
+bool is_int8(compute_type compute) {
+  return compute == compute_type::int8 || compute == compute_type::int8x2;
+}
+
+std::int64_t activation_groups(const packed_view& w) {
+  return (w.cols + activation_group - 1) / activation_group;
+}
+
+/// Gathered activations where columns have an order, then their int8 form.
+struct scratch_layout {
+  scratch_layout(const packed_view& w, bool ordered, bool int8, std::int64_t m)
+      : gathered(ordered ? (m * w.cols * 4 + 63) / 64 * 64 : 0),
+        values(int8 ? (m * w.cols * 2 + 63) / 64 * 64 : 0),
+        scales(int8 ? m * activation_groups(w) * 4 : 0) {}
+  std::int64_t bytes() const { return gathered + values + scales; }
+  std::int64_t gathered, values, scales;
+};
+
 } // namespace
+
+std::int64_t linear_generic_scratch(const packed_view& w, bool ordered, compute_type asked,
+                                    std::int64_t m) {
+  return scratch_layout(w, ordered, is_int8(effective_compute(w, asked)), m).bytes();
+}
 
 void linear_generic(device& dev, const linear_args& args) {
   const packed_view w = args.weights->get().view;
   const compute_type compute = effective_compute(w, args.compute);
   const std::int64_t m = args.x.rows();
-  // Scratch: gathered activations where columns have an order, then their int8 form.
   const std::int32_t* order = args.weights->get().column_order();
-  const bool int8 = compute == compute_type::int8 || compute == compute_type::int8x2;
+  const bool int8 = is_int8(compute);
   quantised q{};
   q.steps = compute == compute_type::int8 ? 127.0F : 127.0F * high_digit;
-  q.groups = (w.cols + activation_group - 1) / activation_group;
-  const std::int64_t gathered_bytes = order == nullptr ? 0 : (m * w.cols * 4 + 63) / 64 * 64;
-  const std::int64_t values_bytes = int8 ? (m * w.cols * 2 + 63) / 64 * 64 : 0;
-  const std::int64_t scales_bytes = int8 ? m * q.groups * 4 : 0;
-  auto* scratch = static_cast<unsigned char*>(
-      dev.scratch(static_cast<std::size_t>(gathered_bytes + values_bytes + scales_bytes)));
+  q.groups = activation_groups(w);
+  const scratch_layout layout(w, order != nullptr, int8, m);
+  auto* scratch =
+      static_cast<unsigned char*>(dev.scratch(static_cast<std::size_t>(layout.bytes())));
   tensor_ref from = args.x;
   if (order != nullptr) {
     gather_columns(args.x, order, w.cols, reinterpret_cast<float*>(scratch));
     from = view_2d(scratch, dtype::f32, m, w.cols);
   }
   if (int8) {
-    q.values = reinterpret_cast<short*>(scratch + gathered_bytes);
-    q.scales = reinterpret_cast<float*>(scratch + gathered_bytes + values_bytes);
+    q.values = reinterpret_cast<short*>(scratch + layout.gathered);
+    q.scales = reinterpret_cast<float*>(scratch + layout.gathered + layout.values);
     quantise(w, from, q);
   }
 

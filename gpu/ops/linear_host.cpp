@@ -32,10 +32,10 @@ bool is_int8(compute_type compute) {
 /// A call's activations in the form that its compute type reads, in scratch memory.
 class prepared_rows {
 public:
-  /// `order`: the weights' column order, or null.
-  prepared_rows(const packed_view& w, const std::int32_t* order, compute_type compute)
-      : w_(w), order_(order), compute_(compute) {
-    if (compute == compute_type::f32 && order != nullptr) {
+  /// `ordered`: the weights have a column order.
+  prepared_rows(const packed_view& w, bool ordered, compute_type compute)
+      : w_(w), ordered_(ordered), compute_(compute) {
+    if (compute == compute_type::f32 && ordered) {
       values_stride_ = align64(w.cols * 4) / 4;
     } else if (int8()) {
       digit_bytes_ = align64(w.cols);
@@ -72,20 +72,22 @@ public:
   }
   /// Bytes that one thread needs while it fills rows.
   std::int64_t fill_bytes() const {
-    return order_ != nullptr && compute_ != compute_type::f32 ? align64(w_.cols * 4) : 0;
+    return ordered_ && compute_ != compute_type::f32 ? align64(w_.cols * 4) : 0;
   }
 
-  /// Fills rows [first, end) of the m at `at`; `row_space` has fill_bytes().
-  void fill(const host::kernels& k, unsigned char* at, std::int64_t m, const tensor_ref& x,
-            std::int64_t first, std::int64_t end, unsigned char* row_space) const {
+  /// Fills rows [first, end) of the m at `at`; `row_space` has fill_bytes(). `order`: the weights'
+  /// column order, or null.
+  void fill(const host::kernels& k, const std::int32_t* order, unsigned char* at, std::int64_t m,
+            const tensor_ref& x, std::int64_t first, std::int64_t end,
+            unsigned char* row_space) const {
     for (std::int64_t row = first; row < end; ++row) {
       const float* from = x.as<const float>() + row * x.row_stride;
-      if (order_ != nullptr) {
+      if (order != nullptr) {
         auto* gathered = reinterpret_cast<float*>(row_space);
         if (compute_ == compute_type::f32)
           gathered = reinterpret_cast<float*>(at) + row * values_stride_;
         for (std::int64_t c = 0; c < w_.cols; ++c)
-          gathered[c] = from[order_[c]];
+          gathered[c] = from[order[c]];
         from = gathered;
       }
       if (int8())
@@ -97,8 +99,8 @@ public:
   void run(const host::kernels& k, const host::tile& t, unsigned char* at, std::int64_t m,
            const tensor_ref& x, std::int64_t first_row) const {
     if (compute_ == compute_type::f32) {
-      const float* values = order_ == nullptr ? x.as<const float>() : reinterpret_cast<float*>(at);
-      const std::int64_t stride = order_ == nullptr ? x.row_stride : values_stride_;
+      const float* values = ordered_ ? reinterpret_cast<float*>(at) : x.as<const float>();
+      const std::int64_t stride = ordered_ ? values_stride_ : x.row_stride;
       return k.tile_f32(t, values + first_row * stride, stride);
     }
     if (compute_ == compute_type::bf16) {
@@ -120,7 +122,7 @@ private:
   bool int8() const { return is_int8(compute_); }
 
   const packed_view& w_;
-  const std::int32_t* order_;
+  bool ordered_;
   compute_type compute_;
   std::int64_t values_stride_ = 0;
   std::int64_t segments_ = 0;
@@ -135,6 +137,22 @@ std::int64_t panel_size(const packed_view& w, compute_type compute, std::int64_t
   return w.kind == as_is ? 0 : w.padded_cols * 64;
 }
 
+/// A call's scratch: the prepared rows, once or once per thread; for each thread, room to fill
+/// them, a panel, and where each prepares for itself whether it has.
+struct scratch_layout {
+  scratch_layout(const packed_view& w, const prepared_rows& prepared, compute_type compute,
+                 std::int64_t m, std::int64_t n_threads)
+      : threads(n_threads), in_place(m * w.cols <= prepare_in_place),
+        rows(align64(prepared.bytes(m))), fill(prepared.fill_bytes()),
+        panel(panel_size(w, compute, m)), flag(in_place ? 64 : 0) {}
+  std::int64_t all_rows() const { return in_place ? rows * threads : rows; }
+  std::int64_t bytes() const { return all_rows() + (fill + panel + flag) * threads; }
+
+  std::int64_t threads;
+  bool in_place;
+  std::int64_t rows, fill, panel, flag; ///< bytes
+};
+
 std::array<host::team::range, 2> ranges_of(const packed_matrix::impl& w) {
   if (w.view.codes == nullptr) return {}; // not there yet
   return {host::team::range{w.view.codes, w.codes.bytes},
@@ -147,29 +165,22 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
   const host::kernels& k = host::kernels_for(dev.isa());
   const compute_type compute = effective_compute(w, args.compute);
   const std::int64_t m = args.x.rows();
-  const prepared_rows rows(w, args.weights->get().column_order(), compute);
-
-  // Scratch: the prepared rows, once or once per thread; for each thread, room to fill them and a
-  // panel.
+  const std::int32_t* order = args.weights->get().column_order();
+  const prepared_rows rows(w, order != nullptr, compute);
   const std::int64_t threads = dev.info().threads;
-  const bool in_place = m * w.cols <= prepare_in_place;
-  const std::int64_t rows_bytes = align64(rows.bytes(m));
-  const std::int64_t shared_bytes = in_place ? rows_bytes * threads : rows_bytes;
-  const std::int64_t fill_bytes = rows.fill_bytes();
-  const std::int64_t panel_bytes = panel_size(w, compute, m);
-  const std::int64_t flag_bytes = in_place ? 64 : 0; // whether a thread's rows are filled
-  auto* scratch = static_cast<unsigned char*>(dev.scratch(
-      static_cast<std::size_t>(shared_bytes + (fill_bytes + panel_bytes + flag_bytes) * threads)));
-  unsigned char* fill_space = scratch + shared_bytes;
-  unsigned char* panels = fill_space + fill_bytes * threads;
-  unsigned char* filled = panels + panel_bytes * threads;
+  const scratch_layout layout(w, rows, compute, m, threads);
+  auto* scratch =
+      static_cast<unsigned char*>(dev.scratch(static_cast<std::size_t>(layout.bytes())));
+  unsigned char* fill_space = scratch + layout.all_rows();
+  unsigned char* panels = fill_space + layout.fill * threads;
+  unsigned char* filled = panels + layout.panel * threads;
 
-  if (in_place)
-    std::memset(filled, 0, static_cast<std::size_t>(flag_bytes * threads));
-  else if (rows_bytes > 0)
+  if (layout.in_place)
+    std::memset(filled, 0, static_cast<std::size_t>(layout.flag * threads));
+  else if (layout.rows > 0)
     dev.team().run(threads, [&](std::int64_t part, std::int32_t thread) {
-      rows.fill(k, scratch, m, args.x, m * part / threads, m * (part + 1) / threads,
-                fill_space + thread * fill_bytes);
+      rows.fill(k, order, scratch, m, args.x, m * part / threads, m * (part + 1) / threads,
+                fill_space + thread * layout.fill);
     });
 
   // Tiles of rows x blocks, rows first, so that a thread's share are the rows that it prepared and
@@ -187,7 +198,7 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
   const std::int64_t rounds = std::max<std::int64_t>(
       (weight_bytes + tile_bytes * threads - 1) / (tile_bytes * threads), m > few_rows ? 16 : 1);
   // Blocks that a panel holds stay together.
-  const bool pairs = panel_bytes > 0 && is_int8(compute) && !gated;
+  const bool pairs = layout.panel > 0 && is_int8(compute) && !gated;
   const std::int64_t step = pairs ? host::int8_panel_blocks : 1;
   const std::int64_t blocks = gated ? w.blocks / 2 : w.blocks;
   const std::int64_t steps = (blocks + step - 1) / step;
@@ -196,10 +207,10 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
   dev.team().read_ahead(args.next == nullptr ? std::array<host::team::range, 2>{}
                                              : ranges_of(args.next->get()));
   dev.team().run(row_tiles * block_tiles, [&](std::int64_t i, std::int32_t thread) {
-    unsigned char* mine = in_place ? scratch + thread * rows_bytes : scratch;
-    if (in_place && filled[thread * flag_bytes] == 0) {
-      rows.fill(k, mine, m, args.x, 0, m, fill_space + thread * fill_bytes);
-      filled[thread * flag_bytes] = 1;
+    unsigned char* mine = layout.in_place ? scratch + thread * layout.rows : scratch;
+    if (layout.in_place && filled[thread * layout.flag] == 0) {
+      rows.fill(k, order, mine, m, args.x, 0, m, fill_space + thread * layout.fill);
+      filled[thread * layout.flag] = 1;
     }
     const std::int64_t blocks_at = i % block_tiles;
     const std::int64_t first_row = first_of(i / block_tiles);
@@ -213,12 +224,22 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
     t.gate_blocks = gated ? blocks : 0;
     t.bias = args.bias;
     t.accumulate = args.accumulate;
-    t.panel = panel_bytes > 0 ? panels + thread * panel_bytes : nullptr;
+    t.panel = layout.panel > 0 ? panels + thread * layout.panel : nullptr;
     rows.run(k, t, mine, m, args.x, first_row);
   });
 }
 
 } // namespace
+
+std::int64_t linear_host_scratch(const packed_view& w, bool ordered, compute_type asked,
+                                 std::int64_t m, std::int64_t threads) {
+  const compute_type compute = effective_compute(w, asked);
+  const prepared_rows rows(w, ordered, compute);
+  // It grows with the rows, but falls where they are prepared once instead of by every thread.
+  const std::int64_t most_in_place = std::min(m, prepare_in_place / w.cols);
+  return std::max(scratch_layout(w, rows, compute, m, threads).bytes(),
+                  scratch_layout(w, rows, compute, most_in_place, threads).bytes());
+}
 
 void linear_host(device& dev, const linear_args& args) {
   run_linear(dev, args, args.out, false);

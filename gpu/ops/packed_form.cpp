@@ -1,5 +1,6 @@
 #include "gpu/detail/packed_form.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -91,22 +92,29 @@ void set_lines_form(packed_view& w) {
 
 namespace {
 
-/// What holds in a few of the source's rows.
+/// What holds in a few of the source's rows, or, where codes can be left out, runs of rows.
 detail::terms_facts facts_of_some_rows(const weight_source& source) {
-  detail::terms_facts facts;
-  facts.factored = !source.grouped_block;
-  if (source.grouped_block) return facts;
-  const std::int64_t picked[] = {0, source.rows / 2, source.rows - 1};
+  const bool in_runs = source.grouped_block != nullptr;
+  const std::int64_t run = in_runs ? std::min(grouped_rows::most_rows, source.rows) : 1;
+  const std::int64_t last = (source.rows - run) / detail::lanes * detail::lanes;
+  const std::int64_t firsts[] = {0, last / 2 / detail::lanes * detail::lanes,
+                                 in_runs ? last : source.rows - 1};
   detail::terms t{};
   t.groups = source.cols / source.group;
-  const std::int64_t n = static_cast<std::int64_t>(std::size(picked)) * t.groups;
+  const std::int64_t n = static_cast<std::int64_t>(std::size(firsts)) * run * t.groups;
   t.scales = std::make_unique<float[]>(static_cast<std::size_t>(n));
   t.offsets = std::make_unique<float[]>(static_cast<std::size_t>(n));
-  std::vector<std::uint8_t> codes(static_cast<std::size_t>(source.cols));
-  for (std::size_t i = 0; i < std::size(picked); ++i) {
-    const auto at = static_cast<std::int64_t>(i) * t.groups;
-    source.grouped(picked[i], {codes.data(), t.scales.get() + at, t.offsets.get() + at});
+  std::vector<std::uint8_t> codes(in_runs ? 0 : static_cast<std::size_t>(source.cols));
+  for (std::size_t i = 0; i < std::size(firsts); ++i) {
+    const auto at = static_cast<std::int64_t>(i) * run * t.groups;
+    float* scales = t.scales.get() + at;
+    float* offsets = t.offsets.get() + at;
+    if (in_runs)
+      source.grouped_block({firsts[i], run, nullptr, scales, offsets});
+    else
+      source.grouped(firsts[i], {codes.data(), scales, offsets});
   }
+  detail::terms_facts facts;
   const std::int32_t factor = detail::first_factor(t, n);
   for (std::int64_t i = 0; i < n; ++i)
     facts.look_at(t.scales[i], t.offsets[i], factor);
@@ -115,9 +123,9 @@ detail::terms_facts facts_of_some_rows(const weight_source& source) {
 
 } // namespace
 
-std::int64_t packed_bytes(const weight_source& source) {
+image_layout packed_layout(const weight_source& source) {
   const auto described = detail::describe(source, "a matrix");
-  if (!described.ok()) return 0;
+  if (!described.ok()) return {};
   detail::packed_view w = described.value();
   if (w.code_group > 0)
     detail::set_lines_form(w);
@@ -125,7 +133,13 @@ std::int64_t packed_bytes(const weight_source& source) {
     detail::set_form(w, facts_of_some_rows(source), w.cols / w.group);
   const std::int64_t order =
       source.column_order ? w.cols * static_cast<std::int64_t>(sizeof(std::int32_t)) : 0;
-  return w.blocks * (w.codes_stride + w.scales_stride) + order;
+  return {w.codes_stride, w.scales_stride, order};
+}
+
+std::int64_t packed_bytes(const weight_source& source) {
+  const image_layout image = packed_layout(source);
+  const std::int64_t blocks = (source.rows + detail::lanes - 1) / detail::lanes;
+  return blocks * (image.code_block_bytes + image.scale_block_bytes) + image.order_bytes;
 }
 
 } // namespace twill::gpu

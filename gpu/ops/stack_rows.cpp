@@ -22,8 +22,10 @@ void read_stacked_rows(const std::vector<weight_source>& parts, const grouped_ro
       const std::int64_t before = first - out.first_row;
       const std::int64_t per_word = part.kind == weight_kind::grouped_u4 ? 8 : 4;
       const std::int64_t groups = part.cols / part.group;
-      part.grouped_block({first - part_begin, n, out.words + before * (part.cols / per_word),
-                          out.scales + before * groups, out.offsets + before * groups});
+      std::uint32_t* words =
+          out.words == nullptr ? nullptr : out.words + before * (part.cols / per_word);
+      part.grouped_block({first - part_begin, n, words, out.scales + before * groups,
+                          out.offsets + before * groups});
     }
     part_begin = part_end;
   }

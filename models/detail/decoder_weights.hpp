@@ -59,6 +59,9 @@ struct decoder_weights {
   std::int64_t bytes() const;
 };
 
+/// Rows of the head that are in memory as f32 at once while a normalised one is measured.
+inline constexpr std::int64_t head_rows_at_once = 64;
+
 /// Fails on a tensor that is missing, has another shape, or that the spec gives no role: an
 /// unknown tensor means that the model computes something else than the spec says.
 /// `offload`: how weights travel, or null: all live on the device. `most_rows`: of a step.

@@ -60,10 +60,29 @@ gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted) {
   return wanted == gpu::compute_type::w8a8 ? gpu::compute_type::int8 : wanted;
 }
 
+gpu::compute_type compute_for_qkv(gpu::compute_type wanted) {
+  return wanted == gpu::compute_type::int8 ? gpu::compute_type::int8x2 : wanted;
+}
+
 gpu::result<gpu::packed_matrix> pack_at(packing where, gpu::device& dev,
                                         const gpu::weight_source& source, const char* label) {
   return where == packing::on_device ? gpu::pack(dev, source, label)
                                      : gpu::pack_on_host(dev, source, label);
+}
+
+std::vector<gpu::weight_source> packed_sources(const checkpoint& weights,
+                                               const std::vector<matrix_role>& roles,
+                                               gpu::compute_type compute) {
+  std::vector<gpu::weight_source> sources;
+  for (const matrix_role& role : roles) {
+    if (weights.find(role.name) == nullptr) continue;
+    auto source = weights.matrix(role.name);
+    if (source.ok()) sources.push_back(std::move(source).value());
+  }
+  if (auto fused = gpu::stack_rows(sources)) sources = {std::move(*fused)};
+  for (gpu::weight_source& s : sources)
+    s.round_to_bf16 = compute_for(s.kind, compute) == gpu::compute_type::bf16;
+  return sources;
 }
 
 result<projection::part> projection::load_part(gpu::device& dev, const checkpoint& weights,

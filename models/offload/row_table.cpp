@@ -17,7 +17,17 @@ bool holds(std::span<const std::int64_t> blocks, std::int64_t block) {
   return std::find(blocks.begin(), blocks.end(), block) != blocks.end();
 }
 
+std::int64_t capacity_of(std::int64_t row_blocks, std::int64_t most_rows) {
+  return std::min({most_blocks, row_blocks, most_rows});
+}
+
 } // namespace
+
+std::int64_t row_table::device_bytes(const gpu::image_layout& image, std::int64_t row_blocks,
+                                     std::int64_t most_rows) {
+  return image.bytes(capacity_of(row_blocks, most_rows)) +
+         most_rows * static_cast<std::int64_t>(sizeof(std::int32_t));
+}
 
 result<std::unique_ptr<row_table>> row_table::create(gpu::device& dev, const weight_homes& homes,
                                                      io_pool& pool,
@@ -25,7 +35,7 @@ result<std::unique_ptr<row_table>> row_table::create(gpu::device& dev, const wei
                                                      std::span<const table_part> parts,
                                                      std::int64_t most_rows, ring_stats& moved) {
   std::unique_ptr<row_table> table(new row_table(row_reader(homes, parts, packed), pool, moved));
-  const std::int64_t capacity = std::min({most_blocks, packed.row_blocks(), most_rows});
+  const std::int64_t capacity = capacity_of(packed.row_blocks(), most_rows);
   table->slots_.resize(static_cast<std::size_t>(capacity));
   table->small_ = packed.like(capacity * block_rows);
   auto memory = dev.allocate(static_cast<std::size_t>(packed.layout().bytes(capacity)),

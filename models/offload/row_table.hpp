@@ -30,6 +30,9 @@ public:
                                                    io_pool& pool, const gpu::packed_matrix& packed,
                                                    std::span<const table_part> parts,
                                                    std::int64_t most_rows, ring_stats& moved);
+  /// Device memory that create() takes for a table of so many row blocks.
+  static std::int64_t device_bytes(const gpu::image_layout& image, std::int64_t row_blocks,
+                                   std::int64_t most_rows);
   /// Waits for what is on its way.
   ~row_table();
 

@@ -30,7 +30,6 @@ result<nothing> weight_homes::keep_on_device(const piece& p, home& at) {
   if (!memory.ok()) return from_gpu(memory.error());
   dev_.upload(memory.value().data(), staged.value().data(), bytes);
   at.target->place(memory.value().data());
-  bytes_.device += static_cast<std::int64_t>(bytes);
   device_images_.push_back(std::move(memory).value());
   return nothing{};
 }
@@ -69,10 +68,10 @@ result<std::int32_t> weight_homes::add(const std::vector<piece>& pieces,
   }
   unit->disk_bytes = store_aligned(disk);
   unit->host_bytes = host;
-  if (bytes_.host + host > host_budget_)
-    return failure{errc::out_of_memory,
-                   "the host tier must hold " + format_bytes(bytes_.host + host) +
-                       " of weights, but may take " + format_bytes(host_budget_)};
+  if (on_host_ + host > host_budget_)
+    return failure{errc::out_of_memory, "the host tier must hold " + format_bytes(on_host_ + host) +
+                                            " of weights, but may take " +
+                                            format_bytes(host_budget_)};
   auto host_part =
       gpu::host_buffer::allocate(static_cast<std::size_t>(host), "weights on the host", pin_host_);
   if (!host_part.ok()) return from_gpu(host_part.error());
@@ -94,8 +93,7 @@ result<std::int32_t> weight_homes::add(const std::vector<piece>& pieces,
   if (unit->disk_bytes > 0)
     if (auto written = write_to_disk(*unit, disk_part.value()); !written.ok())
       return written.error();
-  bytes_.host += host;
-  bytes_.disk += unit->disk_bytes;
+  on_host_ += host;
   units_.push_back(std::move(unit));
   return size() - 1;
 }

@@ -19,6 +19,7 @@
 #include "models/offload/options.hpp"
 #include "models/offload/read_checks.hpp"
 #include "models/offload/tiers.hpp"
+#include "models/offload/weight_layout.hpp"
 
 namespace twill::models::offload {
 
@@ -48,7 +49,7 @@ struct weight_unit {
   mutable read_checks checks;      ///< of the same; a unit is on its way once at a time
   gpu::host_buffer host;
 
-  std::int64_t slot_bytes() const { return disk_bytes + host_bytes; }
+  std::int64_t slot_bytes() const { return slot_bytes_of(disk_bytes, host_bytes); }
 };
 
 class weight_homes {
@@ -66,7 +67,6 @@ public:
     return *units_[static_cast<std::size_t>(number)];
   }
   std::int32_t size() const { return static_cast<std::int32_t>(units_.size()); }
-  tier_bytes bytes() const { return bytes_; }
 
   /// How many transfers bring a unit to the device.
   std::int32_t transfers(std::int32_t unit) const;
@@ -90,7 +90,7 @@ private:
   link_pacer& link_;
   bool pin_host_;
   std::int64_t store_end_ = 0;
-  tier_bytes bytes_;
+  std::int64_t on_host_ = 0; ///< bytes
   std::vector<std::unique_ptr<weight_unit>> units_;
   std::vector<gpu::buffer> device_images_;
 };

@@ -21,23 +21,17 @@ std::int64_t largest_slot(const weight_homes& homes, const std::vector<std::int3
 
 } // namespace
 
-std::int64_t weight_ring::bytes(const weight_homes& homes, const std::vector<std::int32_t>& order,
-                                std::int32_t slots) {
-  return largest_slot(homes, order) *
-         std::min<std::int64_t>(slots, static_cast<std::int64_t>(order.size()));
-}
-
 result<std::unique_ptr<weight_ring>> weight_ring::create(gpu::device& dev,
                                                          const weight_homes& homes, io_pool& pool,
                                                          std::vector<std::int32_t> order,
                                                          std::int32_t slots) {
   std::unique_ptr<weight_ring> ring(new weight_ring(homes, pool));
   const std::int64_t slot_bytes = largest_slot(homes, order);
-  auto memory = dev.allocate(static_cast<std::size_t>(bytes(homes, order, slots)), "weight ring",
+  auto memory = dev.allocate(static_cast<std::size_t>(slots * slot_bytes), "weight ring",
                              gpu::filling::bit_by_bit);
   if (!memory.ok()) return from_gpu(memory.error());
   ring->memory_ = std::move(memory).value();
-  for (std::int32_t i = 0; i < std::min(slots, static_cast<std::int32_t>(order.size())); ++i) {
+  for (std::int32_t i = 0; i < slots; ++i) {
     auto made = std::make_unique<slot>();
     made->memory = static_cast<unsigned char*>(ring->memory_.data()) + i * slot_bytes;
     ring->slots_.push_back(std::move(made));

@@ -37,9 +37,6 @@ public:
   static result<std::unique_ptr<weight_ring>> create(gpu::device& dev, const weight_homes& homes,
                                                      io_pool& pool, std::vector<std::int32_t> order,
                                                      std::int32_t slots);
-  /// Memory that create() will take.
-  static std::int64_t bytes(const weight_homes& homes, const std::vector<std::int32_t>& order,
-                            std::int32_t slots);
 
   /// Only the first `n` units of the order are used in this pass; the next one begins with the
   /// first again.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "gpu/host/machine.hpp"
-#include "models/offload/tiers.hpp"
 
 namespace twill::models::offload {
 
@@ -34,16 +33,11 @@ result<std::int32_t> weight_stream::add_unit(const std::vector<gpu::packed_matri
     pieces.push_back({m, 0, m});
     sizes.push_back(m->layout().bytes(m->row_blocks()));
   }
-  auto unit = homes_->add(pieces, assign_tiers(sizes, options_.weights, homes_->bytes()));
+  auto unit = homes_->add(pieces, layout_.add_unit(sizes));
   if (!unit.ok()) return unit;
-  std::int64_t all = 0;
-  for (const std::int64_t bytes : sizes)
-    all += bytes;
   for (gpu::packed_matrix* m : matrices)
     m->drop_host_bytes();
-  largest_whole_ = std::max(largest_whole_, all);
   if (!travels(unit.value())) return -1;
-  largest_away_ = std::max(largest_away_, homes_->unit(unit.value()).slot_bytes());
   order_.push_back(unit.value());
   n_layer_units_ = order_.size();
   return unit;
@@ -51,21 +45,16 @@ result<std::int32_t> weight_stream::add_unit(const std::vector<gpu::packed_matri
 
 result<nothing> weight_stream::add_table(const gpu::packed_matrix& table, bool in_every_pass,
                                          std::vector<table_part>& parts) {
-  const std::int64_t limit = largest_away_ > 0 ? largest_away_ : largest_whole_;
-  const std::int64_t block = table.layout().bytes(1);
-  const std::int64_t blocks_each = std::max<std::int64_t>(1, limit / block);
-  const std::int64_t total = table.row_blocks();
-  std::vector<std::int64_t> sizes;
-  for (std::int64_t first = 0; first < total; first += blocks_each) {
+  const weight_layout::table_cut cut =
+      layout_.add_table(table.layout(), table.row_blocks(), in_every_pass);
+  for (std::size_t i = 0; i < cut.homes.size(); ++i) {
     table_part part;
-    part.first_row = 16 * first;
-    part.matrix = table.like(std::min(table.rows() - part.first_row, 16 * blocks_each));
-    sizes.push_back(table.layout().bytes(part.matrix.row_blocks()));
+    part.first_row = 16 * cut.part_blocks * static_cast<std::int64_t>(i);
+    part.matrix = table.like(std::min(table.rows() - part.first_row, 16 * cut.part_blocks));
     parts.push_back(std::move(part));
   }
-  const auto where = assign_tiers(sizes, options_.weights, homes_->bytes());
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    auto unit = homes_->add({{&table, parts[i].first_row / 16, &parts[i].matrix}}, {where[i]});
+    auto unit = homes_->add({{&table, parts[i].first_row / 16, &parts[i].matrix}}, {cut.homes[i]});
     if (!unit.ok()) return unit.error();
     parts[i].unit = unit.value();
     if (in_every_pass && travels(unit.value())) order_.push_back(unit.value());
@@ -81,25 +70,10 @@ result<std::unique_ptr<row_table>> weight_stream::rows_of(const gpu::packed_matr
 
 result<nothing> weight_stream::start() {
   if (order_.empty()) return nothing{};
-  const std::int32_t slots = affordable_slots();
-  ring_bytes_ = weight_ring::bytes(*homes_, order_, slots);
-  auto ring = weight_ring::create(dev_, *homes_, *pool_, order_, slots);
+  auto ring = weight_ring::create(dev_, *homes_, *pool_, order_, layout_.slots());
   if (!ring.ok()) return ring.error();
   ring_ = std::move(ring).value();
   return nothing{};
-}
-
-/// The device's share of the weights and the memory of `ring_layers` whole layers (or halves) is
-/// what is taken in all. Layers that are in part on the device leave slots small, and matrices go
-/// to their tier whole: what that saves holds more slots, and what it costs comes off, down to
-/// `ring_layers`.
-std::int32_t weight_stream::affordable_slots() const {
-  const std::int64_t least = options_.ring_layers;
-  if (least == 1) return 1;
-  const tier_bytes at = homes_->bytes();
-  const std::int64_t meant = (at.device + at.host + at.disk) * options_.weights.device / 100;
-  const std::int64_t room = meant - at.device + least * largest_whole_;
-  return static_cast<std::int32_t>(std::max(least, room / weight_ring::bytes(*homes_, order_, 1)));
 }
 
 ring_stats weight_stream::stats() const {

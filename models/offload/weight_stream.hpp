@@ -18,6 +18,7 @@
 #include "models/offload/options.hpp"
 #include "models/offload/row_table.hpp"
 #include "models/offload/weight_homes.hpp"
+#include "models/offload/weight_layout.hpp"
 #include "models/offload/weight_ring.hpp"
 
 namespace twill::models::offload {
@@ -46,8 +47,8 @@ public:
   result<nothing> acquire(std::int32_t unit);
   void release(std::int32_t unit);
 
-  tier_bytes homes_bytes() const { return homes_->bytes(); }
-  std::int64_t ring_bytes() const { return ring_bytes_; }
+  tier_bytes homes_bytes() const { return layout_.homes(); }
+  std::int64_t ring_bytes() const { return layout_.ring_bytes(); }
   /// Of layers, of the head and of embedding rows. On the device's thread.
   ring_stats stats() const;
   void record_to(timeline* t) {
@@ -56,20 +57,17 @@ public:
 
 private:
   weight_stream(gpu::device& dev, const offload_options& options)
-      : dev_(dev), options_(options), link_(options.link_bytes_per_second) {}
-  std::int32_t affordable_slots() const;
+      : dev_(dev), options_(options), layout_(options), link_(options.link_bytes_per_second) {}
   bool travels(std::int32_t unit) const { return homes_->unit(unit).slot_bytes() > 0; }
 
   gpu::device& dev_;
   offload_options options_;
+  weight_layout layout_;
   link_pacer link_;
   std::unique_ptr<block_store> store_;
   std::unique_ptr<weight_homes> homes_;
   std::vector<std::int32_t> order_; ///< units of a whole pass
   std::size_t n_layer_units_ = 0;   ///< of these, layers
-  std::int64_t largest_away_ = 0;   ///< bytes of what travels of one of these
-  std::int64_t largest_whole_ = 0;  ///< and of all of one
-  std::int64_t ring_bytes_ = 0;
   std::unique_ptr<weight_ring> ring_;
   ring_stats rows_moved_;
   std::unique_ptr<io_pool> pool_; // last: its threads end before what they use

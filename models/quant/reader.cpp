@@ -147,7 +147,7 @@ void read_row(const stored_codes& from, std::int64_t row, const gpu::grouped_row
 }
 
 void read_gptq_rows(const stored_codes& from, const gpu::grouped_rows& out) {
-  const std::int64_t steps = from.parts.cols / (32 / from.bits);
+  const std::int64_t steps = out.words == nullptr ? 0 : from.parts.cols / (32 / from.bits);
   if (from.layout.order)
     gather_steps(from, out, steps);
   else
@@ -156,7 +156,7 @@ void read_gptq_rows(const stored_codes& from, const gpu::grouped_rows& out) {
 }
 
 void read_awq_rows(const stored_codes& from, const gpu::grouped_rows& out) {
-  const std::int64_t steps = from.parts.cols / 8;
+  const std::int64_t steps = out.words == nullptr ? 0 : from.parts.cols / 8;
   const std::int64_t stored_line = from.parts.rows / 8; // words per column
   const std::int64_t n_words = out.n_rows / 8;
   // Each column's words lie on a page of their own, where the processor does not look ahead.

@@ -25,7 +25,7 @@ void read_terms(const stored_codes& from, std::int64_t first, std::int64_t n, fl
 /// One row, code by code: the definition of the format.
 void read_row(const stored_codes& from, std::int64_t row, const gpu::grouped_row& out);
 
-/// Whole blocks of rows, word by word.
+/// Whole blocks of rows, word by word; terms alone where no words are wanted.
 void read_gptq_rows(const stored_codes& from, const gpu::grouped_rows& out);
 void read_awq_rows(const stored_codes& from, const gpu::grouped_rows& out);
 

@@ -63,18 +63,19 @@ public:
   void block(const gpu::grouped_rows& out) const {
     const packed_module& m = source_.module();
     const std::int64_t words = m.cols * m.bits / 32;
-    std::vector<std::uint8_t> codes(order_ ? static_cast<std::size_t>(m.cols) : 0);
+    const bool wanted = out.words != nullptr;
+    std::vector<std::uint8_t> codes(wanted && order_ ? static_cast<std::size_t>(m.cols) : 0);
     for (std::int64_t i = 0; i < out.n_rows; ++i) {
       const std::int64_t r = out.first_row + i;
-      std::uint32_t* to = out.words + i / 16 * words * 16 + i % 16;
+      std::uint32_t* to = wanted ? out.words + i / 16 * words * 16 + i % 16 : nullptr;
       float* scales = out.scales + i * m.groups();
       float* offsets = out.offsets + i * m.groups();
-      if (order_) {
+      if (wanted && order_) {
         row(r, {codes.data(), scales, offsets});
         put_codes(codes, to);
       } else {
         terms(r, scales, offsets);
-        for (std::int64_t w = 0; w < words; ++w)
+        for (std::int64_t w = 0; wanted && w < words; ++w)
           to[w * 16] = static_cast<std::uint32_t>(source_.code_word(r, w / 2) >> (32 * (w % 2)));
       }
     }

@@ -5,6 +5,7 @@ refuses, and an interrupt that keeps what there is."""
 import csv
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -98,27 +99,48 @@ class Offload(unittest.TestCase):
         with open(os.path.join(self.folder, "picture.svg")) as file:
             self.assertIn("simulated", file.read())
 
+    def assert_memory_as_projected(self, *arguments, within):
+        done = offload(*arguments, "--offload-dir", self.folder)
+        self.assertEqual(done.returncode, 0, (arguments, done.stderr))
+        off = float(re.search(r"measured \(([-+][\d.]+) %\)", done.stdout)[1])
+        self.assertLessEqual(abs(off), within, (arguments, done.stdout))
+
     def test_memory_is_as_projected_for_few_rows_too(self):
         for order in ("zigzag", "diagonal", "fused"):
             for percent in ("100 0 100 0 100 0", "0 50 100 0 100 0"):
                 for parts in ("false", "true"):
-                    done = offload("--model", "dummy:opt-125m?layers=8&vocab=2000", "--prompt-len", "8", "--gen-len",
-                                   "4", "--gpu-batch-size", "4", "--num-gpu-batches", "3", "--search-order", order,
-                                   "--percent", *percent.split(), "--sep-layer", parts)
-                    self.assertEqual(done.returncode, 0, done.stderr)
-                    off = float(re.search(r"measured \(([-+][\d.]+) %\)", done.stdout)[1])
-                    self.assertLess(abs(off), 3, done.stdout)
+                    self.assert_memory_as_projected(
+                        "--model", "dummy:opt-125m?layers=8&vocab=2000", "--prompt-len", "8", "--gen-len", "4",
+                        "--gpu-batch-size", "4", "--num-gpu-batches", "3", "--search-order", order, "--percent",
+                        *percent.split(), "--sep-layer", parts, within=0.5)
 
     def test_memory_is_as_projected_for_quantised_weights_too(self):
         for model in ("dummy:mistral-7b-awq?layers=2&vocab=2000", "dummy:baichuan2-13b-gptq?layers=1&vocab=2000"):
             for compute in ("int8", "w8a8"):
                 for percent in ("100 0 100 0 100 0", "0 50 100 0 100 0"):
-                    done = offload("--model", model, "--prompt-len", "8", "--gen-len", "2", "--gpu-batch-size", "2",
-                                   "--num-gpu-batches", "2", "--percent", *percent.split(),
-                                   "--set", f"model.compute={compute}")
-                    self.assertEqual(done.returncode, 0, done.stderr)
-                    off = float(re.search(r"measured \(([-+][\d.]+) %\)", done.stdout)[1])
-                    self.assertLess(abs(off), 3, (model, compute, done.stdout))
+                    self.assert_memory_as_projected(
+                        "--model", model, "--prompt-len", "8", "--gen-len", "2", "--gpu-batch-size", "2",
+                        "--num-gpu-batches", "2", "--percent", *percent.split(), "--set",
+                        f"model.compute={compute}", within=0.5)
+
+    def test_memory_is_as_projected_whatever_is_asked_for(self):
+        """Tiny models, where the smallest array is a share of the whole."""
+        draw = random.Random(14)
+        models = [name for name in sorted(os.listdir(GOLDEN))
+                  if os.path.exists(os.path.join(GOLDEN, name, "config.json"))]
+        self.assertGreater(len(models), 10)
+        for model in 2 * models:
+            order = draw.choice(("zigzag", "diagonal", "fused"))
+            device = draw.choice((0, 25, 50, 77, 100))
+            percent = [device, draw.choice((0, 100 - device)), 100, 0, 100, 0]
+            if order != "fused":
+                percent[2:] = draw.choice(((100, 0, 100, 0), (50, 50, 100, 0), (0, 0, 0, 100), (50, 0, 0, 0)))
+            self.assert_memory_as_projected(
+                "--model", os.path.join(GOLDEN, model), "--prompt-len", str(draw.choice((1, 16, 60))), "--gen-len",
+                "3", "--gpu-batch-size", str(draw.choice((1, 5, 8))), "--num-gpu-batches", str(draw.choice((1, 3))),
+                "--search-order", order, "--percent", *map(str, percent), "--sep-layer",
+                draw.choice(("true", "false")), "--set", "model.compute=" + draw.choice(("f32", "bf16", "int8", "w8a8")),
+                "--set", "device.threads=" + draw.choice(("1", "2", "3")), within=2)
 
     def test_parts_of_layers_travel_apart_in_less_memory(self):
         def peak(*flags):

@@ -120,15 +120,19 @@ private:
     room_.weights = actors::packed_sizes_of(model_->spec, *weights_);
     room_.n_layers = model_->spec.n_layers;
     room_.sep_layer = options_.offload.sep_layer;
-    const auto rest =
-        actors::memory_of(model_->spec, decoding_, prompts_, run_, {{}, room_.n_layers, 0, 0});
+    const auto rest = memory();
     room_.device_bytes = device_->info().memory_bytes - rest.kv - rest.activations;
     room_.host_bytes = options_.offload.host_memory_bytes > 0 ? options_.offload.host_memory_bytes
                                                               : gpu::host::available_bytes();
     decoding_.offload = must(actors::choose_offload(options_, room_)).value();
     if (flags_.overlap == "false")
       decoding_.offload.ring_layers = decoding_.offload.ring_squares = 1;
-    memory_ = actors::memory_of(model_->spec, decoding_, prompts_, run_, room_);
+    memory_ = memory();
+  }
+
+  actors::block_memory memory() const {
+    return actors::memory_of(*device_, model_->spec, *weights_, room_.weights, decoding_, prompts_,
+                             run_);
   }
 
   /// Spread evenly, the diagonal holds the least KV. Where weights travel the fewest rounds count.
