@@ -82,7 +82,7 @@ double peak_on_host(device& dev, compute_type type) {
 } // namespace
 
 result<read_probe> read_probe::make(device& dev) {
-  auto memory = dev.allocate(read_words * 8, "read_probe");
+  auto memory = dev.allocate(read_words * 8, "read_probe", filling::bit_by_bit);
   if (!memory.ok()) return memory.error();
   auto* words = static_cast<std::uint64_t*>(memory.value().data());
   // Pages that nobody wrote to would all be one page of zeros.

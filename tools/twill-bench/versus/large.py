@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Decoding one sequence of a large model, by turns with llama.cpp's llama-bench: one Markdown line.
+"""Decoding one sequence of a large model, by turns with llama.cpp's llama-bench: Markdown lines.
 
     large.py MODEL GGUF [ROUNDS]   # MODEL: what twill serves, GGUF: the same shape as llama.cpp likes it
 
 TWILL_BIN and LLAMA_BENCH say where the programs are. Figures are tokens per second: medians (least to
-most) and the median of the rounds' ratios.
+most) and the median of the rounds' ratios. Weights are read as fast as the machine's other tenants let
+them be, so reads are measured before, between and after the two runs of a round: one line is for all
+rounds, one each for those whose reads were all in the slower and in the faster half of the range.
 """
 import csv
 import os
@@ -14,15 +16,22 @@ import subprocess
 import sys
 
 THREADS = str(len(os.sched_getaffinity(0)))
+TWILL_BENCH = os.path.join(os.environ.get("TWILL_BIN", "build/release/bin"), "twill-bench")
 
 
 def output(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+def reads():
+    """GB/s."""
+    text = output(TWILL_BENCH, "kernels", "--only", "no op", "--seconds", "0.001")
+    return float(re.search(r"read ([\d.]+) GB/s", text)[1])
+
+
 def twill(model):
-    text = output(os.path.join(os.environ.get("TWILL_BIN", "build/release/bin"), "twill-bench"), "engine", "--model",
-                  model, "--at-once", "1", "--input-len", "16", "--output-len", "33", "--runs", "2")
+    text = output(TWILL_BENCH, "engine", "--model", model, "--at-once", "1", "--input-len", "16", "--output-len", "33",
+                  "--runs", "2")
     return max(float(rate) for rate in re.findall(r"decode\s+([\d.]+) tokens/s", text))
 
 
@@ -36,14 +45,27 @@ def spread(values):
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
+def line(name, rounds):
+    if not rounds:
+        return
+    at = [rate for r in rounds for rate in r["reads"]]
+    print(f"| {name} | {len(rounds)} | {min(at):.0f} to {max(at):.0f} | {spread([r['ours'] for r in rounds])} | "
+          f"{spread([r['theirs'] for r in rounds])} | {spread([r['ours'] / r['theirs'] for r in rounds])} |", flush=True)
+
+
 def main():
     model, gguf = sys.argv[1:3]
-    ours, theirs = [], []
+    rounds = []
     for _ in range(int(sys.argv[3]) if len(sys.argv) > 3 else 5):
-        ours.append(twill(model))
-        theirs.append(llama(gguf))
-    ratios = [a / b for a, b in zip(ours, theirs)]
-    print(f"| {os.path.basename(model)}; {os.path.basename(gguf)} | {spread(ours)} | {spread(theirs)} | {spread(ratios)} |")
+        before, ours, between, theirs = reads(), twill(model), reads(), llama(gguf)
+        rounds.append({"reads": (before, between, reads()), "ours": ours, "theirs": theirs})
+    print("| models | rounds | reads GB/s | twill | llama.cpp | ratio |")
+    print("|---|---|---|---|---|---|")
+    line(f"{os.path.basename(model)}; {os.path.basename(gguf)}", rounds)
+    at = [rate for r in rounds for rate in r["reads"]]
+    middle = (min(at) + max(at)) / 2
+    line("slower reads", [r for r in rounds if max(r["reads"]) < middle])
+    line("faster reads", [r for r in rounds if min(r["reads"]) >= middle])
 
 
 if __name__ == "__main__":
