@@ -69,6 +69,7 @@ std::vector<std::int64_t> image_sizes(const std::vector<product>& products) {
 
 std::int64_t step_scratch_bytes(const gpu::device& dev, const model_spec& spec,
                                 const checkpoint& weights, const decoder_options& o) {
+  if (!validate(spec).ok()) return 0;
   std::int64_t most = gpu::attention_scratch_bytes(
       dev, spec.n_heads, spec.n_kv_heads, spec.head_dim, o.max_step_tokens,
       std::int64_t{most_blocks(spec, o)} * o.block_tokens);
@@ -93,6 +94,7 @@ std::int64_t step_scratch_bytes(const gpu::device& dev, const model_spec& spec,
 
 streamed_memory streamed_weight_bytes(const model_spec& spec, const checkpoint& weights,
                                       const decoder_options& o) {
+  if (!validate(spec).ok()) return {};
   offload::weight_layout layout(o.offload);
   for (std::int32_t layer = 0; layer < spec.n_layers; ++layer) {
     std::vector<std::int64_t> sizes = image_sizes(attention_of(spec, weights, o.compute, layer));

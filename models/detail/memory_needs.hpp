@@ -1,7 +1,8 @@
 // memory_needs: device memory that a decoder will take, computed before anything is allocated, by
 // the shapes and kinds of a checkpoint's matrices. Pure.
 //
-// Tensors that are missing or cannot be read count as nothing: loading them says what is wrong.
+// A spec that is not valid needs nothing; tensors that are missing or cannot be read count as
+// nothing: loading says what is wrong.
 #pragma once
 
 #include <cstdint>

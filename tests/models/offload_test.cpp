@@ -51,6 +51,46 @@ offload::offload_options random_homes(std::mt19937& random) {
 
 } // namespace
 
+TEST_CASE("a decoder takes what was projected, and its steps take nothing more", "[offload]") {
+  std::mt19937 random(23);
+  for (const std::string& name : golden_folders()) {
+    CAPTURE(name);
+    const golden_folder c(name);
+    const auto compute =
+        std::vector{gpu::compute_type::f32, gpu::compute_type::bf16, gpu::compute_type::int8,
+                    gpu::compute_type::w8a8}[random() % 4];
+    CAPTURE(gpu::name_of(compute));
+    const auto weights = weights_for(compute, c.spec, c.weights);
+    auto options = golden_options(compute, gpu::dtype::f32);
+    options.offload = random_homes(random);
+    CAPTURE(options.offload.weights.device, options.offload.weights.host,
+            options.offload.sep_layer);
+    const auto dev =
+        gpu::device::open({}).value(); // whose scratch memory is what the decoder reserves
+    decoder_runner runner(c.spec, *weights, options, *dev);
+    const std::int64_t loaded = dev->memory_used();
+    const auto streamed = decoder::streamed_bytes(c.spec, *weights, options);
+    CHECK(runner.decoder().weight_bytes() >= streamed.homes + streamed.ring);
+    CHECK(runner.decoder().stream()->homes_bytes().device == streamed.homes);
+    CHECK(runner.decoder().stream()->ring_bytes() == streamed.ring);
+    run_greedy(runner, c.prompts[0].ids);
+    CHECK(dev->memory_used() == loaded);
+  }
+}
+
+TEST_CASE("a spec that is not valid needs no memory", "[offload]") {
+  const golden_folder c("llama-tiny-fp16");
+  const auto options = golden_options();
+  const auto dev = gpu::device::open({}).value();
+  CHECK(decoder::scratch_bytes(*dev, c.spec, *c.weights, options) > 0);
+  for (const bool heads : {true, false}) {
+    model_spec spec = c.spec;
+    (heads ? spec.n_kv_heads : spec.n_layers) = 0;
+    CHECK(decoder::scratch_bytes(*dev, spec, *c.weights, options) == 0);
+    CHECK(decoder::streamed_bytes(spec, *c.weights, options).homes == 0);
+  }
+}
+
 TEST_CASE("tensors go to the tier in whose share their middle lies", "[offload]") {
   const std::vector<std::int64_t> sizes = {30, 10, 40, 20};
   using all = std::vector<tier>;

@@ -44,9 +44,9 @@ inline std::int32_t argmax(const logit_row& row) {
 class decoder_runner {
 public:
   decoder_runner(const models::model_spec& spec, const models::checkpoint& weights,
-                 const models::decoder_options& options)
-      : options_(options) {
-    auto loaded = models::decoder::load(shared_device(), spec, weights, options, {});
+                 const models::decoder_options& options, gpu::device& dev = shared_device())
+      : options_(options), dev_(dev) {
+    auto loaded = models::decoder::load(dev, spec, weights, options, {});
     if (!loaded.ok()) throw std::runtime_error(loaded.detail());
     decoder_ = std::move(loaded).value();
     for (std::int32_t b = 0; b < options.n_blocks; ++b)
@@ -143,19 +143,20 @@ private:
     return s.blocks.size();
   }
 
-  static std::vector<logit_row> download(gpu::tensor_ref logits) {
-    shared_device().fence();
+  std::vector<logit_row> download(gpu::tensor_ref logits) {
+    dev_.fence();
     std::vector<logit_row> rows;
     for (std::int64_t r = 0; r < logits.rows(); ++r) {
       logit_row row(static_cast<std::size_t>(logits.row_size()));
-      shared_device().download(row.data(), logits.as<float>() + r * logits.row_stride,
-                               row.size() * sizeof(float));
+      dev_.download(row.data(), logits.as<float>() + r * logits.row_stride,
+                    row.size() * sizeof(float));
       rows.push_back(std::move(row));
     }
     return rows;
   }
 
   models::decoder_options options_;
+  gpu::device& dev_;
   std::unique_ptr<models::decoder> decoder_;
   id_list free_;
   std::map<int, sequence_state> sequences_;
