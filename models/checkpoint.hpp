@@ -32,6 +32,9 @@ public:
   virtual result<gpu::weight_source> matrix(std::string_view name) const = 0;
   /// A small tensor (norm weights, biases) as f32. // (product of shape)
   virtual result<std::vector<float>> vector(std::string_view name) const = 0;
+  /// The tensor will be read soon, and what follows it in its file: both may be fetched ahead, in
+  /// the background. matrix() fetches nothing by itself. Unknown names are ignored.
+  virtual void read_ahead(std::string_view /*name*/) const {}
   /// The tensor will not be read again soon; its memory may leave this process. Sources of it stay
   /// valid. Unknown names are ignored.
   virtual void release(std::string_view /*name*/) const {}

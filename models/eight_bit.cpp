@@ -157,6 +157,7 @@ public:
   result<std::vector<float>> vector(std::string_view name) const override {
     return source_->vector(name);
   }
+  void read_ahead(std::string_view name) const override { source_->read_ahead(name); }
   void release(std::string_view name) const override { source_->release(name); }
 
   result<gpu::weight_source> matrix(std::string_view name) const override {

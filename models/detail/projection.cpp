@@ -44,6 +44,7 @@ result<gpu::buffer> upload_values(gpu::device& dev, const std::vector<float>& va
 result<gpu::weight_source> checked_matrix(const checkpoint& weights, const matrix_role& role) {
   if (auto fits = check_shape(weights, role.name, {role.rows, role.cols}); !fits.ok())
     return fits.error();
+  weights.read_ahead(role.name);
   return weights.matrix(role.name);
 }
 

@@ -69,7 +69,6 @@ result<const stored_tensor*> tensor_table::stored(std::string_view name) const {
   if (t == nullptr)
     return failure{errc::missing_tensor,
                    "tensor " + quoted_name(name) + " is not in the checkpoint"};
-  t->file->read_ahead(t->bytes);
   return t;
 }
 
@@ -96,10 +95,15 @@ result<std::vector<float>> tensor_table::vector(std::string_view name) const {
   if (!found.ok()) return found.error();
   const stored_tensor& t = *found.value();
   if (!t.element->is_weight) return not_numbers(t.info);
+  read_ahead(name);
   std::vector<float> values(t.bytes.size() / static_cast<std::size_t>(t.element->bytes));
   widen_values(t.element->dense, t.bytes.data(), static_cast<std::int64_t>(values.size()),
                values.data());
   return values;
+}
+
+void tensor_table::read_ahead(std::string_view name) const {
+  if (const stored_tensor* t = peek(name)) t->file->read_ahead(t->bytes);
 }
 
 void tensor_table::release(std::string_view name) const {

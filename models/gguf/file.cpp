@@ -170,6 +170,11 @@ std::span<const std::byte> file::bytes_of(const tensor& t) const {
   return data_.subspan(t.offset, static_cast<std::size_t>(t.info.bytes));
 }
 
+void file::read_ahead(std::string_view name) const {
+  const auto it = by_name_.find(name);
+  if (it != by_name_.end()) mapping_->read_ahead(bytes_of(tensors_[it->second]));
+}
+
 void file::release(std::string_view name) const {
   const auto it = by_name_.find(name);
   if (it != by_name_.end()) mapping_->release(bytes_of(tensors_[it->second]));
@@ -180,7 +185,6 @@ result<const file::tensor*> file::require(std::string_view name) const {
   if (it == by_name_.end())
     return failure{errc::missing_tensor, "tensor " + quoted_name(name) + " is not in the file"};
   const tensor& t = tensors_[it->second];
-  mapping_->read_ahead(bytes_of(t));
   if (t.kind == nullptr || t.kind->block_bytes == 0)
     return failure{errc::unsupported,
                    "tensor " + quoted_name(name) + " has kind " + t.info.type +
@@ -225,6 +229,7 @@ result<std::vector<float>> file::vector(std::string_view name) const {
   if (t.kind->block_values != 1)
     return failure{errc::unsupported, "tensor " + quoted_name(name) + " is a vector of kind " +
                                           t.info.type + "; vectors must be F32, F16 or BF16"};
+  read_ahead(name);
   std::vector<float> values(static_cast<std::size_t>(t.info.bytes / t.kind->block_bytes));
   widen_values(t.kind->packed, data_.data() + t.offset, static_cast<std::int64_t>(values.size()),
                values.data());

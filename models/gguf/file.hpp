@@ -34,6 +34,7 @@ public:
   const tensor_info* find(std::string_view name) const override;
   result<gpu::weight_source> matrix(std::string_view name) const override;
   result<std::vector<float>> vector(std::string_view name) const override;
+  void read_ahead(std::string_view name) const override;
   void release(std::string_view name) const override;
 
 private:

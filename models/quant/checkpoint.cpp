@@ -88,6 +88,13 @@ public:
     return table_->vector(name);
   }
 
+  void read_ahead(std::string_view name) const override {
+    const matrix_entry* packed = find_packed(name);
+    if (packed == nullptr) return table_->read_ahead(name);
+    for (const std::string& part : part_names(packed->stem))
+      table_->read_ahead(part);
+  }
+
   void release(std::string_view name) const override {
     const matrix_entry* packed = find_packed(name);
     if (packed == nullptr) return table_->release(name);
