@@ -11,8 +11,8 @@ std::int64_t slot_bytes_of(std::int64_t disk, std::int64_t host) {
   return store_aligned(disk) + host;
 }
 
-void weight_layout::add(std::span<const std::int64_t> image_bytes, std::span<const tier> where,
-                        bool in_ring) {
+std::int64_t weight_layout::add(std::span<const std::int64_t> image_bytes,
+                                std::span<const tier> where, bool in_ring) {
   std::int64_t disk = 0, host = 0;
   for (std::size_t i = 0; i < where.size(); ++i) {
     if (where[i] == tier::device)
@@ -23,20 +23,18 @@ void weight_layout::add(std::span<const std::int64_t> image_bytes, std::span<con
   homes_.disk += store_aligned(disk);
   homes_.host += host;
   const std::int64_t slot = slot_bytes_of(disk, host);
-  if (!in_ring || slot == 0) return;
-  largest_slot_ = std::max(largest_slot_, store_aligned(slot));
-  ++n_in_ring_;
+  if (in_ring && slot > 0) {
+    largest_slot_ = std::max(largest_slot_, store_aligned(slot));
+    ++n_in_ring_;
+  }
+  return slot;
 }
 
 std::vector<tier> weight_layout::add_unit(std::span<const std::int64_t> image_bytes) {
   const std::vector<tier> where = assign_tiers(image_bytes, shares_, homes_);
   const std::int64_t all = std::accumulate(image_bytes.begin(), image_bytes.end(), std::int64_t{0});
-  std::int64_t disk = 0, host = 0;
-  for (std::size_t i = 0; i < where.size(); ++i)
-    if (where[i] != tier::device) (where[i] == tier::disk ? disk : host) += image_bytes[i];
   largest_whole_ = std::max(largest_whole_, all);
-  largest_away_ = std::max(largest_away_, slot_bytes_of(disk, host));
-  add(image_bytes, where, true);
+  largest_away_ = std::max(largest_away_, add(image_bytes, where, true));
   return where;
 }
 

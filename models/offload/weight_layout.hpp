@@ -34,7 +34,9 @@ public:
   std::int64_t ring_bytes() const;
 
 private:
-  void add(std::span<const std::int64_t> image_bytes, std::span<const tier> where, bool in_ring);
+  /// Returns the bytes of its slot.
+  std::int64_t add(std::span<const std::int64_t> image_bytes, std::span<const tier> where,
+                   bool in_ring);
 
   shares shares_;
   std::int32_t ring_layers_;
