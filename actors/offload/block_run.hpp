@@ -7,6 +7,7 @@
 // keep what was generated before a failure or a stop.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -62,6 +63,15 @@ struct block_options {
   bool attend_at_home = false; ///< KV in host memory is used there, see kv_stream_options
 };
 
+/// A sweep over the layers.
+struct block_round {
+  double seconds = 0;
+  double decode_seconds = 0; ///< of these
+  /// With a transfer of weights under way, of KV and of hidden states, added up.
+  double moving_seconds = 0;
+  std::chrono::steady_clock::time_point ended; ///< `seconds` after the round before, or later
+};
+
 struct block_report {
   std::vector<block_output> outputs; // (n_prompts)
   double prefill_seconds = 0;        ///< time of squares that compute prompts
@@ -69,12 +79,8 @@ struct block_report {
   std::int64_t prompt_tokens = 0; ///< computed
   std::int64_t output_tokens = 0; ///< drawn
   std::int64_t prefill_drawn = 0; ///< of these, by prefills
-  std::int64_t rounds = 0;        ///< sweeps over the layers
   models::offload::transfer_stats kv_moved, hidden_moved;
-  std::vector<double> round_seconds; ///< of each, and below how much of it was decoding
-  std::vector<double> round_decode_seconds;
-  /// In each, with a transfer of weights under way, of KV and of hidden states, added up.
-  std::vector<double> round_moving_seconds;
+  std::vector<block_round> rounds;
   bool stopped = false;
   std::string error; ///< what ended the run early; the decoder is to be destroyed then
   double total_seconds() const { return prefill_seconds + decode_seconds; }

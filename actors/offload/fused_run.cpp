@@ -49,7 +49,7 @@ public:
       else
         dev.fence();
       compute.end(models::offload::lane::compute, 0);
-      book(step.value(), std::chrono::duration<double>(clock::now() - began).count());
+      book(step.value(), began, clock::now());
     }
     return std::move(report_);
   }
@@ -92,17 +92,15 @@ private:
   }
 
   /// By rows: a pass serves prompts and decodes alike.
-  void book(const block_step& step, double seconds) {
+  void book(const block_step& step, clock::time_point began, clock::time_point ended) {
+    const double seconds = std::chrono::duration<double>(ended - began).count();
     const double share =
         static_cast<double>(prompt_rows_) / static_cast<double>(step.tokens.size());
     report_.prefill_seconds += seconds * share;
     report_.decode_seconds += seconds * (1 - share);
     report_.prompt_tokens += prompt_rows_;
-    ++report_.rounds;
-    report_.round_seconds.push_back(seconds);
-    report_.round_decode_seconds.push_back(seconds * (1 - share));
     const double moving = stream_ != nullptr ? stream_->stats().moving_seconds : 0;
-    report_.round_moving_seconds.push_back(moving - booked_moving_);
+    report_.rounds.push_back({seconds, seconds * (1 - share), moving - booked_moving_, ended});
     booked_moving_ = moving;
     if (options_.progress)
       options_.progress(report_.prompt_tokens + report_.output_tokens, total_tokens_);

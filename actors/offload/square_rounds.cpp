@@ -80,11 +80,10 @@ result<nothing> square_walk::end_round() {
   prefill_rows_used_.clear();
   round_.clear();
   finished_ = 0;
-  ++report_.rounds;
-  report_.round_seconds.push_back(report_.total_seconds() - booked_);
-  report_.round_decode_seconds.push_back(report_.decode_seconds - booked_decode_);
   const double moving = moving_seconds();
-  report_.round_moving_seconds.push_back(moving - booked_moving_);
+  report_.rounds.push_back({report_.total_seconds() - booked_,
+                            report_.decode_seconds - booked_decode_, moving - booked_moving_,
+                            last_});
   booked_ = report_.total_seconds();
   booked_decode_ = report_.decode_seconds;
   booked_moving_ = moving;

@@ -9,6 +9,7 @@ import random
 import re
 import signal
 import subprocess
+import time
 import unittest
 
 from programs import BIN, SOURCE, run, scratch
@@ -168,6 +169,10 @@ class Offload(unittest.TestCase):
         self.assertTrue(all(float(row["decode_seconds"]) == float(row["seconds"]) for row in rows[3:]))
         self.assertEqual(float(rows[0]["decode_seconds"]), 0)
         self.assertTrue(all(float(row["moving_seconds"]) == 0 for row in rows))  # all weights are there
+        ended = [float(row["ended"]) for row in rows]
+        self.assertTrue(0 < time.monotonic() - ended[-1] < 60)  # this clock
+        for before, after, row in zip(ended, ended[1:], rows[1:]):
+            self.assertGreaterEqual(after - before, float(row["seconds"]) - 0.001)
         for order in ("zigzag", "fused"):
             done = offload("--model", "dummy:opt-125m?layers=8&vocab=2000", "--prompt-len", "8", "--gen-len", "6",
                            "--percent", *"0 0 100 0 100 0".split(), "--search-order", order, "--rounds", path,

@@ -71,8 +71,10 @@ void add_flags(CLI::App& command, offload_flags& f) {
                      "share of the values that attention reads: all, 1");
   command.add_option("--timeline", f.timeline,
                      "SVG picture of what ran when; with --plan-only, of the plan, simulated");
-  command.add_option("--rounds", f.rounds,
-                     "CSV of how long each round took: all, decoding, with transfers under way");
+  command.add_option(
+      "--rounds", f.rounds,
+      "CSV of how long each round took: all, decoding, with transfers under way; and when "
+      "it ended on the monotonic clock");
   command.add_flag(
       "--plan", f.plan,
       "measure this machine and choose what is not given: percentages, batches, order");

@@ -1,6 +1,7 @@
 #include "tools/twill/offload_report.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <numeric>
@@ -39,12 +40,12 @@ offload_measured measure(const actors::block_report& report, std::int32_t cut,
   m.prefill_drawn = report.prefill_drawn;
   m.prefill_seconds = report.prefill_seconds;
   m.decode_seconds = report.decode_seconds;
-  m.rounds = report.rounds;
+  m.rounds = static_cast<std::int64_t>(report.rounds.size());
   if (cut == 0 || cut == gen_len || !report.error.empty() || report.stopped) return m;
   // FlexGen's projection: the first two decode steps as measured, the others as the rest's mean.
   std::vector<double> steps;
-  for (const double s : report.round_decode_seconds)
-    if (s > 0) steps.push_back(s);
+  for (const actors::block_round& round : report.rounds)
+    if (round.decode_seconds > 0) steps.push_back(round.decode_seconds);
   if (steps.size() < 3) return m;
   const auto rest = steps.begin() + 2;
   const double mean =
@@ -90,21 +91,25 @@ std::string report_text(const offload_measured& m) {
 std::string breakdown_text(const offload_measured& m, const actors::block_report& report) {
   const double waited =
       m.moved.waited_seconds + m.kv_moved.waited_seconds + m.hidden_moved.waited_seconds;
-  const auto& moving = report.round_moving_seconds;
+  double moving = 0;
+  for (const actors::block_round& round : report.rounds)
+    moving += round.moving_seconds;
   return format(
       "breakdown: %.3f s prompts, %.3f s decoding; of these %.3f s compute, %.3f s "
       "waiting (%.3f weights, %.3f KV, %.3f activations); %.3f s with transfers under way\n",
       report.prefill_seconds, report.decode_seconds, report.total_seconds() - waited, waited,
-      m.moved.waited_seconds, m.kv_moved.waited_seconds, m.hidden_moved.waited_seconds,
-      std::accumulate(moving.begin(), moving.end(), 0.0));
+      m.moved.waited_seconds, m.kv_moved.waited_seconds, m.hidden_moved.waited_seconds, moving);
 }
 
 void write_rounds(const std::string& file, const actors::block_report& report) {
   std::ofstream out(file);
-  out << "round,seconds,decode_seconds,moving_seconds\n";
-  for (std::size_t i = 0; i < report.round_seconds.size(); ++i)
-    out << format("%zu,%.6f,%.6f,%.6f\n", i, report.round_seconds[i],
-                  report.round_decode_seconds[i], report.round_moving_seconds[i]);
+  out << "round,seconds,decode_seconds,moving_seconds,ended\n";
+  for (std::size_t i = 0; i < report.rounds.size(); ++i) {
+    const actors::block_round& round = report.rounds[i];
+    out << format("%zu,%.6f,%.6f,%.6f,%.6f\n", i, round.seconds, round.decode_seconds,
+                  round.moving_seconds,
+                  std::chrono::duration<double>(round.ended.time_since_epoch()).count());
+  }
   if (!out.flush())
     throw client_error("`--rounds` must be a file that can be written, got " + file);
 }
