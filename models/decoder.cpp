@@ -44,7 +44,7 @@ step_limits decoder::impl::limits_for(std::int32_t tokens, std::int32_t sequence
   limits.block_tokens = options.block_tokens;
   limits.vocab_size = spec.vocab_size;
   limits.staged = !options.kv_staged.empty();
-  limits.max_blocks = most_blocks(spec, options);
+  limits.max_blocks = decoder::block_table_width(spec, options);
   return limits;
 }
 
@@ -84,6 +84,13 @@ const model_spec& decoder::spec() const {
 
 std::int64_t decoder::block_bytes(const model_spec& spec, const decoder_options& options) {
   return kv_arena::block_bytes(spec, options);
+}
+
+std::int32_t decoder::block_table_width(const model_spec& spec, const decoder_options& o) {
+  const std::int64_t context =
+      o.max_context_tokens > 0 ? o.max_context_tokens : spec.context_length;
+  return static_cast<std::int32_t>(
+      std::min<std::int64_t>(o.n_blocks, (context + o.block_tokens - 1) / o.block_tokens));
 }
 
 std::int64_t decoder::scratch_bytes(const gpu::device& dev, const model_spec& spec,

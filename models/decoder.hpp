@@ -93,6 +93,8 @@ public:
   const model_spec& spec() const;
   /// Device memory of one KV block, all layers.
   static std::int64_t block_bytes(const model_spec& spec, const decoder_options& options);
+  /// Columns that a step's block table may have: blocks of the longest sequence.
+  static std::int32_t block_table_width(const model_spec& spec, const decoder_options& options);
   /// Device memory that load() sets aside for what ops prepare in steps as long as the options
   /// allow.
   static std::int64_t scratch_bytes(const gpu::device& dev, const model_spec& spec,

@@ -11,7 +11,7 @@ namespace {
 std::int64_t batches_bytes(const models::model_spec& spec, const models::decoder_options& options,
                            const std::vector<block_prompt>& prompts, const block_options& run,
                            const block_needs& needs) {
-  const std::int64_t max_blocks = table_width(options);
+  const std::int64_t max_blocks = models::decoder::block_table_width(spec, options);
   std::int64_t bytes =
       needs.prefill_pieces *
           activation_bytes(spec, run.step_tokens, run.batch_size, run.batch_size, max_blocks) +

@@ -15,12 +15,6 @@ std::int64_t workspace_floats(const models::model_spec& s, std::int64_t n, std::
 
 } // namespace
 
-std::int64_t table_width(const models::decoder_options& options) {
-  return std::min<std::int64_t>(options.n_blocks,
-                                (options.max_context_tokens + options.block_tokens - 1) /
-                                    options.block_tokens);
-}
-
 std::int64_t activation_bytes(const models::model_spec& s, std::int64_t tokens,
                               std::int64_t sequences, std::int64_t rows, std::int64_t max_blocks) {
   return 4 * (tokens * (s.hidden_size + s.rope.rotary_dim + 4) + rows * (s.hidden_size + 1) +
@@ -30,7 +24,7 @@ std::int64_t activation_bytes(const models::model_spec& s, std::int64_t tokens,
 std::int64_t step_bytes(const models::model_spec& spec, const models::decoder_options& o) {
   return 4 * workspace_floats(spec, o.max_step_tokens, o.max_logit_rows) +
          activation_bytes(spec, o.max_step_tokens, o.max_sequences, o.max_logit_rows,
-                          table_width(o));
+                          models::decoder::block_table_width(spec, o));
 }
 
 } // namespace twill::actors

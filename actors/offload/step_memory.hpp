@@ -18,7 +18,4 @@ std::int64_t step_bytes(const models::model_spec& spec, const models::decoder_op
 std::int64_t activation_bytes(const models::model_spec& spec, std::int64_t tokens,
                               std::int64_t sequences, std::int64_t rows, std::int64_t max_blocks);
 
-/// Blocks of the longest sequence.
-std::int64_t table_width(const models::decoder_options& options);
-
 } // namespace twill::actors

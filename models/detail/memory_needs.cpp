@@ -72,7 +72,7 @@ std::int64_t step_scratch_bytes(const gpu::device& dev, const model_spec& spec,
   if (!validate(spec).ok()) return 0;
   std::int64_t most = gpu::attention_scratch_bytes(
       dev, spec.n_heads, spec.n_kv_heads, spec.head_dim, o.max_step_tokens,
-      std::int64_t{most_blocks(spec, o)} * o.block_tokens);
+      std::int64_t{decoder::block_table_width(spec, o)} * o.block_tokens);
   const auto add = [&](const std::vector<product>& products, std::int64_t rows) {
     for (const product& p : products)
       most = std::max(most, gpu::linear_scratch_bytes(dev, p.source, p.compute, rows));
@@ -127,13 +127,6 @@ streamed_memory streamed_weight_bytes(const model_spec& spec, const checkpoint& 
   memory.homes = layout.homes().device;
   memory.ring = layout.ring_bytes();
   return memory;
-}
-
-std::int32_t most_blocks(const model_spec& spec, const decoder_options& o) {
-  const std::int64_t context =
-      o.max_context_tokens > 0 ? o.max_context_tokens : spec.context_length;
-  return static_cast<std::int32_t>(
-      std::min<std::int64_t>(o.n_blocks, (context + o.block_tokens - 1) / o.block_tokens));
 }
 
 } // namespace twill::models

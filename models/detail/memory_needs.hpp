@@ -22,7 +22,4 @@ std::int64_t step_scratch_bytes(const gpu::device& dev, const model_spec& spec,
 streamed_memory streamed_weight_bytes(const model_spec& spec, const checkpoint& weights,
                                       const decoder_options& options);
 
-/// Columns of a step's block table: blocks of the longest sequence.
-std::int32_t most_blocks(const model_spec& spec, const decoder_options& options);
-
 } // namespace twill::models
