@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """twill-bench from the outside, against small servers of known delays."""
 
+import csv
 import itertools
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -88,6 +90,40 @@ class Serve(unittest.TestCase):
             self.assertIn("cannot reach", done.stderr)
             done = run("twill-bench", flag, "0")
             self.assertIn("must be > 0, got 0", done.stderr)
+
+
+class Disk(unittest.TestCase):
+    def test_reads_until_it_is_told_to_stop(self):
+        with scratch() as folder:
+            samples = os.path.join(folder, "samples.csv")
+            began = time.monotonic()
+            process = subprocess.Popen([os.path.join(BIN, "twill-bench"), "disk", "--dir", folder, "--size", "8",
+                                        "--seconds", "600", "--samples", samples],
+                                       stdout=subprocess.PIPE, text=True)
+            self.assertRegex(process.stdout.readline(),
+                             f"{folder}, (direct reads|reads through the page cache), 4 reads of 1 MiB under way")
+            self.assertEqual(os.listdir(folder), ["samples.csv"])  # what is read has no name
+            time.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+            told = float(re.fullmatch(r"([\d.]+) GB/s\n", process.communicate(timeout=60)[0])[1])
+            self.assertEqual(process.returncode, 0)
+            with open(samples) as file:
+                rows = [(float(row["at"]), int(row["bytes"])) for row in csv.DictReader(file)]
+            self.assertTrue(began < rows[0][0] < rows[-1][0] < time.monotonic())
+            self.assertEqual(rows, sorted(rows))
+            self.assertGreater(rows[-1][1], 8 << 20)  # more than once
+            seconds = rows[-1][0] - rows[0][0]
+            self.assertAlmostEqual(told, 1e-9 * (rows[-1][1] - rows[0][1]) / seconds, delta=0.1 * told + 0.01)
+
+    def test_what_cannot_be_is_refused_by_name(self):
+        done = run("twill-bench", "disk", "--dir", "/no/such/folder")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/no/such/folder", done.stderr)
+        done = run("twill-bench", "disk", "--size", "0")
+        self.assertIn("--size", done.stderr)
+        done = run("twill-bench", "disk", "--size", "1", "--seconds", "0.05", "--samples", "/no/such/file")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--samples", done.stderr)
 
 
 class Null:

@@ -1,5 +1,5 @@
-// twill-bench: load generator, kernel timer and accuracy tables. One file per sub-command; the load
-// engine is the library twill_bench, accuracy the library twill_accuracy.
+// twill-bench: load generator, timers of kernels and disks, accuracy tables. One file per
+// sub-command; the load engine is the library twill_bench, accuracy the library twill_accuracy.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include "tools/twill-bench/accuracy_command.hpp"
 #include "tools/twill-bench/campaign_command.hpp"
 #include "tools/twill-bench/compare_command.hpp"
+#include "tools/twill-bench/disk_command.hpp"
 #include "tools/twill-bench/engine_command.hpp"
 #include "tools/twill-bench/kernels_command.hpp"
 #include "tools/twill-bench/null_command.hpp"
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
   twill::bench::add_null_command(app, exit_code);
   twill::bench::add_sweep_command(app, exit_code);
   twill::bench::add_versus_command(app, exit_code);
+  twill::bench::add_disk_command(app, exit_code);
   twill::bench::add_kernels_command(app, exit_code);
   twill::bench::add_accuracy_command(app, exit_code);
 

@@ -5,22 +5,31 @@
     offload.py --model dummy:opt-125m --prompt-len 128 --batches 1,4,8 --tiers w25,w0,kv0 --rounds 3
 
 Tiers: `resident` (always run), wN: N % of the weights on the device, the rest on disk; kvN: the same of
-KV. For these the table has the share of its bound that decoding reaches. The bound of a round is the larger
-of two times: what the resident run took for it, and reading the bytes moved at the disk's speed; rounds that
-compute prompts too are left out. The disk's speed is that of a run beside it which waits for the disk alone:
-one micro-batch, all weights on disk. With tiers, `diagonal` is diagonal/1, the same rounds in every tier.
+KV. For these the table has the share of two bounds that decoding reaches, over rounds that only decode:
+- each alone: the larger of what the resident run took for the round and of reading the bytes moved at the
+  speed that `twill-bench disk` has alone, before and after each run;
+- side by side: of the same two, at the speeds they have while both run (a resident run beside
+  `twill-bench disk`, round by round), until one is through, and alone from there on. Where the device is the
+  host's processor, they share cores and memory.
+With tiers, `diagonal` is diagonal/1, the same rounds in every tier.
 What follows `--` goes to every run of twill offload. TWILL_BIN says where it is.
 """
 import argparse
+import bisect
 import csv
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+def program(name):
+    return os.path.join(os.environ.get("TWILL_BIN", "build/release/bin"), name)
 
 
 def percent(tier):
@@ -32,7 +41,7 @@ def percent(tier):
 
 def run(options, batches, order, tier):
     """One run's figures by name, seconds and bytes."""
-    command = [os.path.join(os.environ.get("TWILL_BIN", "build/release/bin"), "twill"), "offload",
+    command = [program("twill"), "offload",
                "--model", options.model, "--prompt-len", str(options.prompt_len), "--gen-len",
                str(options.gen_len), "--gpu-batch-size", str(options.batch_size), "--num-gpu-batches",
                str(batches), "--search-order", order.split("/")[0], "--percent", *percent(tier)]
@@ -58,6 +67,7 @@ def run(options, batches, order, tier):
     decoded = (options.gen_len - 1) / (options.prompt_len + options.gen_len - 1)
     return {
         "decode rounds": {n: each[n]["seconds"] for n in decodes},
+        "ended": {n: each[n]["ended"] for n in decodes},
         "moving": 100 * sum(each[n]["moving_seconds"] for n in decodes) / sum(each[n]["seconds"] for n in decodes),
         "prefill": number(r"prefill latency: ([\d.]+)"), "decode": number(r"decode latency: ([\d.]+)"),
         "prefill rate": number(r"prefill throughput: ([\d.]+)"),
@@ -72,18 +82,71 @@ def run(options, batches, order, tier):
     }
 
 
+class disk_reader:
+    """`twill-bench disk` while the block runs; afterwards what it read from one moment to another."""
+
+    def __init__(self, options, seconds=3600.0):
+        self.samples = tempfile.NamedTemporaryFile("r", suffix=".csv")
+        self.command = [program("twill-bench"), "disk", "--samples", self.samples.name, "--seconds", str(seconds)]
+        if options.offload_dir:
+            self.command += ["--dir", options.offload_dir]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True)
+        self.process.stdout.readline()  # it reads
+        return self
+
+    def __exit__(self, *what):
+        self.process.send_signal(signal.SIGTERM)
+        self.result = self.process.communicate()[0]
+        self.at, self.bytes = zip(*((float(row["at"]), float(row["bytes"]))
+                                    for row in csv.DictReader(self.samples)))
+
+    def speed(self, began, ended):
+        """Bytes per second between two moments of the monotonic clock."""
+        def read_until(moment):
+            i = min(max(bisect.bisect(self.at, moment), 1), len(self.at) - 1)
+            share = (moment - self.at[i - 1]) / (self.at[i] - self.at[i - 1])
+            return self.bytes[i - 1] + share * (self.bytes[i] - self.bytes[i - 1])
+        return (read_until(ended) - read_until(began)) / (ended - began)
+
+
 def disk_speed(options):
-    """Bytes per second where compute has almost nothing to do."""
-    figures = run(options, 1, "zigzag", "w0")
-    return figures["weights"] * (1 - 1 / figures["rounds"]) / figures["decode"]
+    """Bytes per second where nothing else runs."""
+    with disk_reader(options, 1.5) as reader:
+        reader.process.wait()
+    return 1e9 * float(re.search(r"([\d.]+) GB/s", reader.result)[1])
 
 
-def share_of_bound(figures, computed, disk):
-    """Percent: how near the rounds come to the larger of `computed` and of reading at `disk` bytes/s."""
+def run_beside_reader(options, batches, order):
+    """A resident run's figures, with what the reader had in each of its rounds."""
+    with disk_reader(options) as reader:
+        figures = run(options, batches, order, "resident")
+    figures["read"] = {n: reader.speed(ended - figures["decode rounds"][n], ended)
+                       for n, ended in figures["ended"].items()}
+    return figures
+
+
+def bound_alone(compute, read, disk):
+    """Seconds of a round: `compute` seconds, and `read` bytes at `disk` bytes/s."""
+    return max(compute, read / disk)
+
+
+def bound_together(compute, read, disk, compute_beside, disk_beside):
+    """The same, where each is slower beside the other: so until one is through, then alone."""
+    both = min(compute_beside, read / disk_beside)
+    return both + max(compute * (1 - both / compute_beside), (read - both * disk_beside) / disk)
+
+
+def shares_of_bounds(figures, alone, beside):
+    """Percent: how near the rounds come to both bounds."""
     mine = figures["decode rounds"]
     read = figures["weights"] / figures["rounds"] + figures["kv"] / len(mine)
-    bound = sum(max(computed["decode rounds"][n], read / disk) for n in mine)
-    return 100 * bound / sum(mine.values())
+    def share(bound):
+        return 100 * sum(bound(n) for n in mine) / sum(mine.values())
+    computed, disk = alone["decode rounds"], figures["disk"]
+    return (share(lambda n: bound_alone(computed[n], read, disk)),
+            share(lambda n: bound_together(computed[n], read, disk, beside["decode rounds"][n], beside["read"][n])))
 
 
 def spread(values, digits):
@@ -115,23 +178,29 @@ def main():
     cells = [(int(n), order, tier) for n in options.batches.split(",") for order in orders for tier in tiers]
     got = {cell: [] for cell in cells}
     for _ in range(options.rounds):
-        disk = disk_speed(options) if streams else 0
         for cell in cells:
-            figures = run(options, *cell)
-            if cell[2] == "resident":
-                resident = figures
+            if cell[2] != "resident":
+                before = disk_speed(options)
+                figures = run(options, *cell)
+                figures["disk"] = (before + disk_speed(options)) / 2
+                figures["share"], figures["share beside"] = shares_of_bounds(figures, resident, beside)
             else:
-                figures["disk"] = disk
-                figures["share"] = share_of_bound(figures, resident, disk)
+                figures = resident = run(options, *cell)
+                if streams:
+                    beside = run_beside_reader(options, *cell[:2])
+                    figures["disk"] = statistics.mean(beside["read"].values())
+                    figures["slower"] = 100 * (sum(beside["decode rounds"].values()) /
+                                               sum(figures["decode rounds"].values()) - 1)
             got[cell].append(figures)
             print(*cell, f"{figures['total rate']:.1f} tokens/s", file=sys.stderr, flush=True)
 
     print(f"| {options.model}: GPU batches of {options.batch_size} | schedule |" +
           (" tiers |" if streams else "") +
           " prefill tokens/s | decode tokens/s | total tokens/s | peak memory GB (off by at most) |" +
-          (" rounds | moved GB | disk GB/s | waited for weights s | transfers under way % | of the bound % |" if streams else ""))
+          (" rounds | moved GB | disk alone GB/s (resident: beside it) | compute beside the disk +% | waited for weights s |"
+           " transfers under way % | of the bound, each alone % | side by side % |" if streams else ""))
     print("|---|---|" + ("---|" if streams else "") + "---|---|---|---|" +
-          ("---|---|---|---|---|---|" if streams else ""))
+          ("---|---|---|---|---|---|---|---|" if streams else ""))
     for cell, figures in got.items():
         def column(name, digits, scale=1.0):
             return spread([f[name] / scale for f in figures], digits) if name in figures[0] else ""
@@ -141,8 +210,8 @@ def main():
         if streams:
             line += [f"{figures[0]['rounds']:.0f}",
                      f"{(figures[0]['weights'] + figures[0]['kv']) / 1e9:.2f}",
-                     column("disk", 2, 1e9), column("waited", 2), column("moving", 0),
-                     column("share", 0)]
+                     column("disk", 2, 1e9), column("slower", 0), column("waited", 2), column("moving", 0),
+                     column("share", 0), column("share beside", 0)]
         print("| " + " | ".join(line) + " |")
 
 

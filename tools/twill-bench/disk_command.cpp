@@ -1,0 +1,81 @@
+#include "tools/twill-bench/disk_command.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "tools/twill-bench/disk/reader.hpp"
+#include "tools/twill-bench/engine/held_signals.hpp"
+
+namespace twill::bench {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+struct disk_arguments {
+  disk_reading what;
+  double seconds = 3;
+  std::string samples;
+};
+
+double seconds_of(clock::duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+
+int measure(const disk_arguments& a) {
+  const held_signals signals;
+  std::ofstream samples;
+  if (!a.samples.empty()) {
+    samples.open(a.samples);
+    samples << "at,bytes\n";
+  }
+  disk_reader reader(a.what);
+  std::printf("%s, %d reads of 1 MiB under way\n", reader.describe().c_str(), a.what.readers);
+  std::fflush(stdout);
+  const auto began = clock::now();
+  const std::int64_t before = reader.bytes();
+  auto now = began;
+  std::int64_t bytes = before;
+  char line[64];
+  do {
+    const bool ended = signals.came_within(std::chrono::milliseconds(5));
+    now = clock::now();
+    bytes = reader.bytes();
+    if (samples.is_open()) {
+      std::snprintf(line, sizeof line, "%.6f,%lld\n", seconds_of(now.time_since_epoch()),
+                    static_cast<long long>(bytes));
+      samples << line;
+    }
+    if (ended) break;
+  } while (seconds_of(now - began) < a.seconds && reader.error().empty());
+  if (!reader.error().empty()) throw std::runtime_error(reader.error());
+  std::printf("%.2f GB/s\n", 1e-9 * static_cast<double>(bytes - before) / seconds_of(now - began));
+  if (!a.samples.empty() && !samples.flush())
+    throw std::runtime_error("`--samples` must be a file that can be written, got " + a.samples);
+  return 0;
+}
+
+} // namespace
+
+void add_disk_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "disk", "Reads a file as weights of the disk tier are read, and does nothing else");
+  auto a = std::make_shared<disk_arguments>();
+  command->add_option("--dir", a->what.dir, "Folder of the file (that of temporary files)");
+  command->add_flag_callback(
+      "--cached", [a] { a->what.direct = false; }, "Through the page cache");
+  command->add_option("--size", a->what.file_mib, "MiB of the file (256)")
+      ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--readers", a->what.readers, "Reads under way (4)")
+      ->check(CLI::Range(1, 64));
+  command->add_option("--seconds", a->seconds, "For so long, or until SIGINT or SIGTERM (3)")
+      ->check(CLI::Range(0.01, 86400.0));
+  command->add_option("--samples", a->samples,
+                      "CSV of seconds on the monotonic clock and bytes read, every 5 ms");
+  command->callback([a, &exit_code] { exit_code = measure(*a); });
+}
+
+} // namespace twill::bench
