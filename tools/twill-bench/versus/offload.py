@@ -65,6 +65,7 @@ def run(options, batches, order, tier):
     rounds = number(r"per round \((\d+) rounds\)")
     # Of what is stored, the part that decoding made; prompts' KV is stored beside their compute.
     decoded = (options.gen_len - 1) / (options.prompt_len + options.gen_len - 1)
+    kv = size(r"KV per round: ([\d.]+) (\w+) loaded") + decoded * size(r"KV per round: .*, ([\d.]+) (\w+) stored")
     return {
         "decode rounds": {n: each[n]["seconds"] for n in decodes},
         "ended": {n: each[n]["ended"] for n in decodes},
@@ -77,9 +78,17 @@ def run(options, batches, order, tier):
         "error": abs(number(r"measured \(([-+][\d.]+) %\)")),
         "waited": number(r"compute waited ([\d.]+) s for weights"),
         "weights": rounds * size(r"rounds\): ([\d.]+) (\w+) from disk"),
-        "kv": rounds * (size(r"KV per round: ([\d.]+) (\w+) loaded") + decoded *
-                        size(r"KV per round: .*, ([\d.]+) (\w+) stored")),
+        "kv": rounds * kv, "kv of decode rounds": rounds * kv * decode_only(options, batches, order),
     }
+
+
+def decode_only(options, batches, order):
+    """Of the steps that decode, the share in rounds that compute no prompt."""
+    stagger = int(order.split("/")[1]) if "/" in order else 0
+    steps = options.gen_len - 1
+    beside_prompts = sum(1 for enters in range(batches) for other in range(enters)
+                         if 0 < stagger * (enters - other) <= steps)
+    return 1 - beside_prompts / (batches * steps)
 
 
 class disk_reader:
@@ -141,7 +150,7 @@ def bound_together(compute, read, disk, compute_beside, disk_beside):
 def shares_of_bounds(figures, alone, beside):
     """Percent: how near the rounds come to both bounds."""
     mine = figures["decode rounds"]
-    read = figures["weights"] / figures["rounds"] + figures["kv"] / len(mine)
+    read = figures["weights"] / figures["rounds"] + figures["kv of decode rounds"] / len(mine)
     def share(bound):
         return 100 * sum(bound(n) for n in mine) / sum(mine.values())
     computed, disk = alone["decode rounds"], figures["disk"]
