@@ -40,7 +40,7 @@ public:
   void read_ahead(std::string_view name) const override;
   void release(std::string_view name) const override;
 
-  /// The tensor itself; missing_tensor when absent. Asks for its bytes to be read ahead.
+  /// The tensor itself; missing_tensor when absent.
   result<const stored_tensor*> stored(std::string_view name) const;
   /// The same without reading ahead; nullptr when absent.
   const stored_tensor* peek(std::string_view name) const;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "models/offload/io_pool.hpp"
 #include "tools/twill-bench/disk/reader.hpp"
 #include "tools/twill-bench/engine/held_signals.hpp"
 
@@ -25,15 +26,20 @@ double seconds_of(clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
+std::runtime_error unwritable(const std::string& file) {
+  return std::runtime_error("`--samples` must be a file that can be written, got " + file);
+}
+
 int measure(const disk_arguments& a) {
   const held_signals signals;
   std::ofstream samples;
   if (!a.samples.empty()) {
     samples.open(a.samples);
-    samples << "at,bytes\n";
+    if (!(samples << "at,bytes\n")) throw unwritable(a.samples);
   }
   disk_reader reader(a.what);
-  std::printf("%s, %d reads of 1 MiB under way\n", reader.describe().c_str(), a.what.readers);
+  std::printf("%s, %d reads of %d MiB under way\n", reader.describe().c_str(), a.what.readers,
+              static_cast<int>(models::offload::transfer_bytes >> 20));
   std::fflush(stdout);
   const auto began = clock::now();
   const std::int64_t before = reader.bytes();
@@ -53,8 +59,7 @@ int measure(const disk_arguments& a) {
   } while (seconds_of(now - began) < a.seconds && reader.error().empty());
   if (!reader.error().empty()) throw std::runtime_error(reader.error());
   std::printf("%.2f GB/s\n", 1e-9 * static_cast<double>(bytes - before) / seconds_of(now - began));
-  if (!a.samples.empty() && !samples.flush())
-    throw std::runtime_error("`--samples` must be a file that can be written, got " + a.samples);
+  if (!a.samples.empty() && !samples.flush()) throw unwritable(a.samples);
   return 0;
 }
 
