@@ -41,8 +41,11 @@ std::int64_t spin(compute_type type, std::int64_t rounds, float* sink) {
       typename S::i32 exact[rows];
       for (auto& e : exact)
         e = S::set1_i32(0);
-      for (int s = 0; s < steps; ++s)
+      for (int s = 0; s < steps; ++s) {
+        // The same products each time: a compiler that knew would compute them once.
+        asm volatile("" : : "r"(bytes) : "memory");
         S::template dot<false, rows>(exact, codes, bytes, 64);
+      }
       for (const auto& e : exact)
         sum[0] = S::add(sum[0], S::to_f32(e));
       return std::int64_t{steps} * rows * 8 * 64 * 2;
@@ -58,7 +61,7 @@ std::int64_t spin(compute_type type, std::int64_t rounds, float* sink) {
       return std::int64_t{steps} * rows * 32 * 2;
     });
   }
-  constexpr int rows = 12;
+  constexpr int rows = S::bf16_rows; // as many sums as fit the registers
   const auto w = S::set1(static_cast<float>(rounds) * 1e-9F);
   return spin_rounds<S, rows>(rounds, sink, [&](typename S::f32(&sum)[rows]) {
     for (int s = 0; s < steps; ++s)

@@ -113,47 +113,77 @@ struct simd_avx2 : byte_sums {
     high = {widen_at<4>(both.lo, w.step.lo, w.base.lo), widen_at<4>(both.hi, w.step.hi, w.base.hi)};
   }
 
-  /// 4-bit codes: a pair's product is at most 2 * 15 * 128, so 8 quads fit 16 bits.
-  template <int Quads>
-  static __m256i dot_u4(const codes (&c)[Quads], const std::int8_t* x, __m256i codes::*half) {
-    __m256i sum = _mm256_setzero_si256();
-    for (int q = 0; q < Quads; ++q)
-      sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(c[q].*half, quad(x + 4 * q)));
-    return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
-  }
-  /// 8-bit codes would saturate maddubs: move the code's offset of 128 out, so that magnitudes are
-  /// at most 128 * 127 a product, and give it back as 128 * sum(x).
-  template <int Quads>
-  static __m256i dot_u8(const codes (&c)[Quads], const std::int8_t* x, __m256i codes::*half) {
-    const __m256i ones = _mm256_set1_epi16(1);
-    const __m256i middle = _mm256_set1_epi8(-128);
-    __m256i sum = _mm256_setzero_si256();
-    __m256i plain = _mm256_setzero_si256();
-    for (int q = 0; q < Quads; ++q) {
-      const __m256i code = _mm256_xor_si256(c[q].*half, middle);
-      const __m256i value = quad(x + 4 * q);
-      const __m256i products =
-          _mm256_maddubs_epi16(_mm256_abs_epi8(code), _mm256_sign_epi8(value, code));
-      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(products, ones));
-      plain = _mm256_add_epi16(plain, _mm256_maddubs_epi16(_mm256_set1_epi8(1), value));
-    }
-    plain = _mm256_madd_epi16(plain, ones);
-    return _mm256_add_epi32(sum, _mm256_slli_epi32(plain, 7));
-  }
   /// sum[r] += the products of 4 * Quads columns, for R rows.
   template <bool U8, int R, int Quads>
   static void dot(i32 (&sum)[R], const codes (&c)[Quads], const std::int8_t* x,
                   std::int64_t stride) {
-    for (int r = 0; r < R; ++r) {
-      const std::int8_t* row = x + r * stride;
-      if constexpr (U8) {
-        sum[r].lo = _mm256_add_epi32(sum[r].lo, dot_u8(c, row, &codes::lo));
-        sum[r].hi = _mm256_add_epi32(sum[r].hi, dot_u8(c, row, &codes::hi));
-      } else {
-        sum[r].lo = _mm256_add_epi32(sum[r].lo, dot_u4(c, row, &codes::lo));
-        sum[r].hi = _mm256_add_epi32(sum[r].hi, dot_u4(c, row, &codes::hi));
+    if constexpr (U8)
+      dot_u8(sum, c, x, stride);
+    else
+      dot_u4(sum, c, x, stride);
+  }
+  /// A pair's product is at most 2 * 15 * 128, so 8 quads fit 16 bits. Rows innermost: a quad of
+  /// codes and one of activations are loaded once for 2 R products.
+  template <int R, int Quads>
+  [[gnu::always_inline]] static void dot_u4(i32 (&sum)[R], const codes (&c)[Quads],
+                                            const std::int8_t* x, std::int64_t stride) {
+    static_assert(Quads <= 8);
+    i32 pairs_of[R];
+    for (int r = 0; r < R; ++r)
+      pairs_of[r] = set1_i32(0);
+    for (int q = 0; q < Quads; ++q)
+      for (int r = 0; r < R; ++r) {
+        const __m256i value = quad(x + r * stride + 4 * q);
+        pairs_of[r].lo = _mm256_add_epi16(pairs_of[r].lo, _mm256_maddubs_epi16(c[q].lo, value));
+        pairs_of[r].hi = _mm256_add_epi16(pairs_of[r].hi, _mm256_maddubs_epi16(c[q].hi, value));
+        now(pairs_of[r]);
+      }
+    for (int r = 0; r < R; ++r)
+      sum[r] = add(sum[r], join_pairs(pairs_of[r]));
+  }
+  /// 8-bit codes would saturate maddubs: move the code's offset of 128 out, so that magnitudes are
+  /// at most 128 * 127 a product, and give it back as 128 * sum(x).
+  template <int R, int Quads>
+  [[gnu::always_inline]] static void dot_u8(i32 (&sum)[R], const codes (&c)[Quads],
+                                            const std::int8_t* x, std::int64_t stride) {
+    const __m256i middle = _mm256_set1_epi8(-128);
+    for (int q = 0; q < Quads; ++q) {
+      const i32 code = {_mm256_xor_si256(c[q].lo, middle), _mm256_xor_si256(c[q].hi, middle)};
+      const i32 magnitude = {_mm256_abs_epi8(code.lo), _mm256_abs_epi8(code.hi)};
+      for (int r = 0; r < R; ++r) {
+        const __m256i value = quad(x + r * stride + 4 * q);
+        sum[r] = add(sum[r], join_pairs({signed_pairs(magnitude.lo, value, code.lo),
+                                         signed_pairs(magnitude.hi, value, code.hi)}));
+        now(sum[r]);
       }
     }
+    for (int r = 0; r < R; ++r)
+      sum[r] = add(sum[r], set1_i32(128 * sum_of<4 * Quads>(x + r * stride)));
+  }
+  /// The sum of N signed bytes, 8 or a multiple of 16.
+  template <int N>
+  static std::int32_t sum_of(const std::int8_t* x) {
+    constexpr int step = N < 16 ? N : 16;
+    __m128i sums = _mm_setzero_si128();
+    for (int i = 0; i < N; i += step) {
+      const auto* from = reinterpret_cast<const __m128i*>(x + i);
+      const __m128i v = step == 8 ? _mm_loadl_epi64(from) : _mm_loadu_si128(from);
+      const __m128i above_zero = _mm_xor_si128(v, _mm_set1_epi8(-128));
+      sums = _mm_add_epi64(sums, _mm_sad_epu8(above_zero, _mm_setzero_si128()));
+    }
+    const std::int32_t of_16 = _mm_cvtsi128_si32(sums) + _mm_extract_epi32(sums, 2);
+    // Of 8 bytes the upper half of the register is zeros, 128 each.
+    return of_16 - 128 * (N < 16 ? 16 : N);
+  }
+  /// The value is computed here: GCC 12 puts additions off until all products are there, and has
+  /// no registers for those.
+  static void now(i32& v) { asm("" : "+x"(v.lo), "+x"(v.hi)); }
+  static __m256i signed_pairs(__m256i magnitude, __m256i value, __m256i sign) {
+    return _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(value, sign));
+  }
+  static i32 join_pairs(i32 v) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    return {_mm256_madd_epi16(v.lo, ones), _mm256_madd_epi16(v.hi, ones)};
   }
   static __m256i quad(const std::int8_t* x) {
     std::int32_t v;
