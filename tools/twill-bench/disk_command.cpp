@@ -41,20 +41,23 @@ int measure(const disk_arguments& a) {
   std::printf("%s, %d reads of %d MiB under way\n", reader.describe().c_str(), a.what.readers,
               static_cast<int>(models::offload::transfer_bytes >> 20));
   std::fflush(stdout);
-  const auto began = clock::now();
-  const std::int64_t before = reader.bytes();
-  auto now = began;
-  std::int64_t bytes = before;
-  char line[64];
+  auto now = clock::now();
+  std::int64_t bytes = reader.bytes();
+  const auto note = [&] {
+    if (!samples.is_open()) return;
+    char line[64];
+    std::snprintf(line, sizeof line, "%.6f,%lld\n", seconds_of(now.time_since_epoch()),
+                  static_cast<long long>(bytes));
+    samples << line;
+  };
+  note();
+  const auto began = now;
+  const std::int64_t before = bytes;
   do {
     const bool ended = signals.came_within(std::chrono::milliseconds(5));
     now = clock::now();
     bytes = reader.bytes();
-    if (samples.is_open()) {
-      std::snprintf(line, sizeof line, "%.6f,%lld\n", seconds_of(now.time_since_epoch()),
-                    static_cast<long long>(bytes));
-      samples << line;
-    }
+    note();
     if (ended) break;
   } while (seconds_of(now - began) < a.seconds && reader.error().empty());
   if (!reader.error().empty()) throw std::runtime_error(reader.error());
