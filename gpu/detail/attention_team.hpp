@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "gpu/detail/kernel_math.hpp"
+#include "gpu/detail/kv_place.hpp"
 #include "gpu/detail/shapes.hpp"
 #include "gpu/ops/attention.hpp"
 
@@ -38,8 +39,8 @@ struct attention_team {
                                         int kv_head) const {
     const int column = position / kv.block_tokens;
     const std::int64_t block = blocks[column];
-    return {block * kv.block_stride + std::int64_t{kv_head} * kv.block_tokens * kv.head_dim,
-            block * kv.scale_stride + std::int64_t{kv_head} * kv.block_tokens,
+    return {block_at(kv, block) + std::int64_t{kv_head} * kv.block_tokens * kv.head_dim,
+            block_scales_at(kv, block) + std::int64_t{kv_head} * kv.block_tokens,
             position - column * kv.block_tokens};
   }
 

@@ -27,7 +27,9 @@ struct attention_work {
   dtype type = dtype::f32;
   std::int32_t kv_head = 0, block_tokens = 0, head_dim = 0;
   std::int64_t block_stride = 0, scale_stride = 0; ///< elements, and scales, from block to block
-  const std::int32_t* blocks = nullptr;            ///< the sequence's row of the block table
+  std::int32_t n_blocks = 0;                       ///< see kv_layer, as for the next two
+  std::int64_t apart = 0, scale_apart = 0;
+  const std::int32_t* blocks = nullptr; ///< the sequence's row of the block table
 
   const float* q = nullptr; // (n_queries, stride q_stride): n_heads * head_dim floats each
   std::int64_t q_stride = 0;

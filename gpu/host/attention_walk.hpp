@@ -46,7 +46,9 @@ inline void load_scales(const attention_work& w, const float* arena, int base, i
   int column = (base + begin) / w.block_tokens;
   int offset = base + begin - column * w.block_tokens;
   for (int j = begin; j < end; ++column, offset = 0) {
-    const float* from = arena + w.blocks[column] * w.scale_stride + w.kv_head * w.block_tokens;
+    const std::int32_t block = w.blocks[column];
+    const float* from = arena + block * w.scale_stride + (block < w.n_blocks ? 0 : w.scale_apart) +
+                        w.kv_head * w.block_tokens;
     for (; j < end && offset < w.block_tokens; ++j, ++offset)
       scales[j] = from[offset];
   }
@@ -62,7 +64,9 @@ inline void for_blocks(const attention_work& w, const void* arena, int base, int
   for (int j = begin; j < end; ++column, offset = 0) {
     const int left = w.block_tokens - offset;
     const int count = left < end - j ? left : end - j;
-    f(static_cast<const Element*>(arena) + w.blocks[column] * w.block_stride +
+    const std::int32_t block = w.blocks[column];
+    f(static_cast<const Element*>(arena) + block * w.block_stride +
+          (block < w.n_blocks ? 0 : w.apart) +
           std::int64_t{w.kv_head} * w.block_tokens * w.head_dim,
       offset, j, count);
     j += count;

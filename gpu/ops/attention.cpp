@@ -44,6 +44,9 @@ struct host_items {
     w.type = kv.type;
     w.block_stride = kv.block_stride;
     w.scale_stride = kv.scale_stride;
+    w.n_blocks = kv.n_blocks;
+    w.apart = kv.apart;
+    w.scale_apart = kv.scale_apart;
     w.kv_head = kv_head;
     w.block_tokens = kv.block_tokens;
     w.head_dim = kv.head_dim;

@@ -30,6 +30,10 @@ struct kv_layer {
   std::int64_t block_stride = 0;
   /// The same for scales.
   std::int64_t scale_stride = 0;
+  /// Blocks numbered n_blocks and on lie so many elements further than their number says, in memory
+  /// that need not be the others'; and their scales.
+  std::int64_t apart = 0;
+  std::int64_t scale_apart = 0;
 };
 
 enum class rope_kind : std::uint8_t {

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "gpu/detail/kv_place.hpp"
 #include "gpu/detail/kv_rows.hpp"
 #include "gpu/detail/launch.hpp"
 #include "gpu/detail/shapes.hpp"
@@ -113,9 +114,9 @@ struct rope_store_item {
     const std::int64_t block = block_table[std::int64_t{sequence_of[row]} * max_blocks + column];
     const int offset = position - column * kv.block_tokens;
     const std::int64_t first =
-        block * kv.block_stride + std::int64_t{head} * kv.block_tokens * kv.head_dim;
+        detail::block_at(kv, block) + std::int64_t{head} * kv.block_tokens * kv.head_dim;
     const std::int64_t scale_at =
-        block * kv.scale_stride + std::int64_t{head} * kv.block_tokens + offset;
+        detail::block_scales_at(kv, block) + std::int64_t{head} * kv.block_tokens + offset;
     store_key(key, first + offset, scale_at);
     store_value(v + row * v_stride + long{head} * kv.head_dim,
                 first + std::int64_t{offset} * kv.head_dim, scale_at);

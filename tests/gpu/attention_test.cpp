@@ -67,11 +67,12 @@ struct setup {
     device_slopes = std::make_unique<device_array<float>>(dev, slopes);
     // NaN everywhere that no position owns: reading it would show.
     const auto bytes =
-        static_cast<std::size_t>(rows.n_blocks * block_stride()) * gpu::size_of(s.type);
+        static_cast<std::size_t>(rows.n_blocks * block_stride() + apart()) * gpu::size_of(s.type);
     const std::vector<unsigned char> garbage(bytes, 0xff);
     keys = std::make_unique<device_array<unsigned char>>(dev, garbage);
     values = std::make_unique<device_array<unsigned char>>(dev, garbage);
-    const std::vector<float> nan(static_cast<std::size_t>(rows.n_blocks * scale_stride()), NAN);
+    const std::vector<float> nan(static_cast<std::size_t>(rows.n_blocks * scale_stride() + apart()),
+                                 NAN);
     key_scales = std::make_unique<device_array<float>>(dev, nan);
     value_scales = std::make_unique<device_array<float>>(dev, nan);
     for (auto* side : {&k, &v})
@@ -91,6 +92,9 @@ struct setup {
     return std::int64_t{s.n_kv_heads} * s.block_tokens * s.head_dim + s.n_kv_heads % 2 * 40;
   }
 
+  /// With an odd number of heads the second half of the blocks lies further on.
+  std::int64_t apart() const { return s.n_kv_heads % 2 * 136; }
+
   gpu::kv_layer layer() const {
     gpu::kv_layer kv = {keys->data(),  values->data(),     s.type,
                         rows.n_blocks, s.n_kv_heads,       s.block_tokens,
@@ -98,6 +102,8 @@ struct setup {
     if (s.n_kv_heads % 2 == 1) {
       kv.block_stride = block_stride();
       kv.scale_stride = scale_stride();
+      kv.n_blocks = rows.n_blocks / 2;
+      kv.apart = kv.scale_apart = apart();
     }
     return kv;
   }
