@@ -64,7 +64,8 @@ struct step_input {
   std::span<const std::int32_t> logit_rows; // (n_logit_rows) rows whose logits are wanted
   /// Tokens of each sequence's prompt, all of it; read only where frequencies grow with it.
   std::span<const std::int32_t> prompt_lengths; // (n_sequences)
-  /// Where staged layers have the same blocks; read only where there are such layers.
+  /// Where staged layers have the same blocks, see models/offload/kv_homes; read only where there
+  /// are such layers.
   std::span<const std::int32_t> staged_table; // (n_sequences, max_blocks)
 };
 

@@ -26,11 +26,11 @@ staged_ranges ranges_of(std::span<const block_sequence> sequences, std::int32_t 
   for (const block_sequence& s : sequences) {
     if (s.done) continue;
     const std::int32_t end = s.in_prefill() ? s.prompt_length() : s.length + 1;
-    const std::int32_t first = s.length / block_tokens;
-    const auto blocks = [&](std::int32_t n) { return (n + block_tokens - 1) / block_tokens; };
+    const std::int32_t full = s.length / block_tokens, now_full = end / block_tokens;
     if (s.length > 0)
-      ranges.used.push_back({s.place, 0, blocks(s.length), s.length % block_tokens != 0});
-    ranges.written.push_back({s.place, first, blocks(end) - first, end % block_tokens != 0});
+      ranges.used.push_back({s.place, 0, full, s.length % block_tokens != 0, false});
+    ranges.written.push_back(
+        {s.place, full, now_full - full, end % block_tokens != 0, s.length > 0 && now_full > full});
   }
   return ranges;
 }
@@ -81,9 +81,12 @@ block_step step_builder::finish() {
   for (const block_sequence* s : rows_of_) {
     step_.block_table.insert(step_.block_table.end(), s->blocks.begin(), s->blocks.end());
     step_.block_table.resize(step_.block_table.size() + widest - s->blocks.size(), 0);
-    for (std::size_t b = 0; staged_ > 0 && b < widest; ++b)
-      step_.staged_table.push_back(
-          b < s->blocks.size() ? static_cast<std::int32_t>(b) * staged_ + s->place : 0);
+    // A token that is drawn goes to the tail, and what of the prompt does not fill a block.
+    const bool prompt = s->length <= s->prompt_length();
+    const std::int32_t tail = (prompt ? s->prompt_length() : s->length - 1) / block_tokens_;
+    for (std::int32_t b = 0; images_.sequences > 0 && b < step_.max_blocks; ++b)
+      step_.staged_table.push_back((b == tail ? images_.n_blocks : b * images_.sequences) +
+                                   s->place);
   }
   rows_of_.clear();
   return std::exchange(step_, {});

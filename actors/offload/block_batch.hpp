@@ -43,6 +43,12 @@ struct staged_ranges {
 };
 staged_ranges ranges_of(std::span<const block_sequence> sequences, std::int32_t block_tokens);
 
+/// How blocks are numbered where KV travels, see models/offload/kv_homes; tails after the image.
+struct image_numbers {
+  std::int32_t sequences = 0; ///< of a micro-batch; 0: no KV travels
+  std::int32_t n_blocks = 0;  ///< of an image
+};
+
 /// The arrays behind a step_input.
 struct block_step {
   std::vector<std::int32_t> tokens, positions, first_token, kv_lengths, prompt_lengths;
@@ -56,9 +62,8 @@ struct block_step {
 /// Collects sequences' next rows into one step.
 class step_builder {
 public:
-  /// `staged`: above 0, some layers' KV is numbered within the micro-batch, of that many sequences.
-  step_builder(block_list& blocks, std::int32_t block_tokens, std::int32_t staged)
-      : blocks_(blocks), block_tokens_(block_tokens), staged_(staged) {}
+  step_builder(block_list& blocks, std::int32_t block_tokens, const image_numbers& images)
+      : blocks_(blocks), block_tokens_(block_tokens), images_(images) {}
 
   std::int32_t rows() const { return static_cast<std::int32_t>(step_.tokens.size()); }
   /// The next `n` tokens of a sequence: part of its prompt, or what it drew last. False: no block
@@ -69,7 +74,7 @@ public:
 private:
   block_list& blocks_;
   std::int32_t block_tokens_;
-  std::int32_t staged_;
+  image_numbers images_;
   block_step step_;
   std::vector<block_sequence*> rows_of_;
 };

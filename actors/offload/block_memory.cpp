@@ -45,7 +45,7 @@ block_memory memory_of(const gpu::device& dev, const models::model_spec& spec,
   // Of the run: what comes when the model has been loaded.
   std::int64_t images = 0, batches = 0;
   if (!options.kv_staged.empty())
-    images = models::offload::kv_stream::buffer_bytes(kv_options_of(spec, options, prompts, run));
+    images = models::offload::kv_stream::device_bytes(kv_options_of(spec, options, prompts, run));
   if (run.mode != block_mode::fused) batches = batches_bytes(spec, options, prompts, run, needs);
   memory.kv = models::decoder::block_bytes(spec, options) * options.n_blocks + images;
   memory.activations = step_bytes(spec, options) +

@@ -141,6 +141,8 @@ models::offload::kv_stream_options kv_options_of(const models::model_spec& spec,
   kv.buffers = options.offload.ring_squares;
   kv.four_bits = run.four_bit_kv;
   kv.attend_at_home = run.attend_at_home;
+  // A slower link is acted out by copies.
+  kv.tails_travel = !gpu::device_memory_is_host() || options.offload.link_bytes_per_second > 0;
   kv.n_layers = spec.n_layers;
   kv.n_batches =
       std::min(run.n_batches, parts(static_cast<std::int64_t>(prompts.size()), run.batch_size));

@@ -62,7 +62,7 @@ private:
 
   /// Decodes, then prompts under way, then new ones.
   result<block_step> next_step() {
-    step_builder step(blocks_, loaded_.block_tokens, 0);
+    step_builder step(blocks_, loaded_.block_tokens, {});
     prompt_rows_ = 0;
     const auto full = failure{errc::executor_failed, std::string("the batch's KV is full")};
     for (block_sequence& s : running_)

@@ -33,6 +33,7 @@ result<nothing> square_walk::prepare(const block_needs& needs) {
     kv_ = std::move(stream).value();
     kv_->record_to(options_.timeline);
     kv_buffers_ = kv.buffers;
+    images_ = {kv.sequences, kv.shape.n_blocks};
   }
   if (options_.hidden.device < 100) {
     const auto hidden = hidden_options_of(decoder_.spec(), prompts_, options_, needs);
@@ -131,7 +132,7 @@ result<nothing> square_walk::run_pieces(member& m, std::int32_t stage) {
 
 result<nothing> square_walk::build_pieces(member& m) {
   if (kv_ != nullptr) m.staged = ranges_of(m.sequences, loaded_.block_tokens);
-  step_builder step(blocks_, loaded_.block_tokens, kv_ != nullptr ? options_.batch_size : 0);
+  step_builder step(blocks_, loaded_.block_tokens, images_);
   const auto close = [&] {
     piece p;
     p.step = step.finish();

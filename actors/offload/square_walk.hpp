@@ -90,6 +90,7 @@ private:
   std::vector<std::int32_t> free_places_;
   std::unique_ptr<models::offload::kv_stream> kv_; ///< null: all KV is in the arena
   std::int32_t kv_buffers_ = 0;
+  image_numbers images_;
   std::unique_ptr<models::offload::hidden_stream>
       hidden_; ///< null: pieces have memory of their own
   std::int32_t hidden_buffers_ = 0;

@@ -1,6 +1,7 @@
 #include "models/offload/kv_homes.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -11,51 +12,38 @@
 #include "models/offload/tiers.hpp"
 
 namespace twill::models::offload {
-namespace {
 
-void add_part(kv_parts& parts, std::int64_t block_bytes, std::int32_t n_blocks) {
-  parts.at.push_back(parts.bytes);
-  parts.block_bytes.push_back(block_bytes);
-  parts.bytes += store_aligned(block_bytes * n_blocks);
+std::vector<block_span> spans_of(const std::vector<block_range>& blocks, bool filled,
+                                 std::int32_t sequences) {
+  std::vector<std::int32_t> numbers;
+  for (const block_range& r : blocks)
+    for (std::int32_t i = r.first; r.filled == filled && i < r.first + r.count; ++i)
+      numbers.push_back(i * sequences + r.sequence);
+  std::sort(numbers.begin(), numbers.end());
+  std::vector<block_span> spans;
+  for (const std::int32_t n : numbers) {
+    if (spans.empty() || spans.back().first + spans.back().count != n) spans.push_back({n, 0});
+    ++spans.back().count;
+  }
+  return spans;
 }
 
-} // namespace
-
-kv_parts kv_parts::on_device(const gpu::kv_layer& shape) {
-  const std::int64_t tokens = std::int64_t{shape.n_kv_heads} * shape.block_tokens;
-  const std::int64_t values =
-      tokens * shape.head_dim * static_cast<std::int64_t>(gpu::size_of(shape.type));
-  kv_parts parts;
-  add_part(parts, values, shape.n_blocks);
-  add_part(parts, values, shape.n_blocks);
-  if (shape.type != gpu::dtype::i8) return parts;
-  add_part(parts, tokens * std::int64_t{sizeof(float)}, shape.n_blocks);
-  add_part(parts, tokens * std::int64_t{sizeof(float)}, shape.n_blocks);
-  return parts;
-}
-
-/// Packed blocks take whole pages, so that a disk's page never holds a neighbour that is missing.
-kv_parts kv_parts::at_home(const kv_stream_options& kv) {
-  if (!kv.four_bits) return on_device(kv.shape);
-  kv_parts parts;
-  add_part(parts, store_aligned(gpu::kv4_block_bytes(kv.shape)), kv.shape.n_blocks);
-  return parts;
-}
+kv_strides::kv_strides(const kv_stream_options& kv)
+    : plain(store_aligned(kv_record(kv.shape).bytes())),
+      home(kv.four_bits ? store_aligned(gpu::kv4_block_bytes(kv.shape)) : plain) {}
 
 std::vector<tier> kv_homes::of_layers(const kv_stream_options& kv) {
   return assign_tiers(std::vector<std::int64_t>(static_cast<std::size_t>(kv.n_layers), 1), kv.kv);
 }
 
 kv_homes::kv_homes(const kv_stream_options& kv, const offload_options& where)
-    : options_(kv), link_(where.link_bytes_per_second), homes_(of_layers(kv)),
-      device_parts_(kv_parts::on_device(kv.shape)), home_parts_(kv_parts::at_home(kv)) {
+    : options_(kv), link_(where.link_bytes_per_second), homes_(of_layers(kv)), strides_(kv),
+      image_bytes_(kv.shape.n_blocks * strides_.home) {
   for (const tier t : homes_) {
     std::int64_t& n = t == tier::host ? on_host_ : on_disk_;
     number_.push_back(static_cast<std::int32_t>(n));
     n += t == tier::device ? 0 : 1;
   }
-  for (const std::int64_t part : device_parts_.block_bytes)
-    block_bytes_ += part;
 }
 
 result<std::unique_ptr<kv_homes>> kv_homes::create(const kv_stream_options& kv,
@@ -66,12 +54,12 @@ result<std::unique_ptr<kv_homes>> kv_homes::create(const kv_stream_options& kv,
 }
 
 result<nothing> kv_homes::allocate(const offload_options& where) {
-  const std::int64_t host = on_host_ * options_.n_batches * home_parts_.bytes;
-  const std::int64_t open = (on_disk_ + (options_.four_bits ? on_host_ : 0)) * options_.n_batches *
-                            options_.sequences * block_bytes_;
+  const std::int64_t host = on_host_ * options_.n_batches * image_bytes_;
+  const std::int64_t tails =
+      (on_disk_ + on_host_) * options_.n_batches * options_.sequences * strides_.plain;
   const std::int64_t most = where.host_bytes > 0 ? where.host_bytes : gpu::host::available_bytes();
-  if (host + open > most)
-    return failure{errc::out_of_memory, "the host tier must hold " + format_bytes(host + open) +
+  if (host + tails > most)
+    return failure{errc::out_of_memory, "the host tier must hold " + format_bytes(host + tails) +
                                             " of KV, but may take " + format_bytes(most)};
   const auto take = [](gpu::host_buffer& to, std::int64_t bytes,
                        const char* label) -> result<nothing> {
@@ -81,13 +69,13 @@ result<nothing> kv_homes::allocate(const offload_options& where) {
     return nothing{};
   };
   if (auto got = take(host_, host, "KV on the host"); !got.ok()) return got;
-  if (auto got = take(open_, open, "open blocks of KV"); !got.ok()) return got;
+  if (auto got = take(tails_, tails, "blocks of KV that are not full"); !got.ok()) return got;
   if (on_disk_ == 0) return nothing{};
   auto store =
       where.open_store ? where.open_store() : open_file_store(where.dir, where.direct_reads);
   if (!store.ok()) return store.error();
   store_ = std::move(store).value();
-  sums_ = page_sums(on_disk_ * options_.n_batches * home_parts_.bytes, where.verify_every);
+  sums_ = page_sums(on_disk_ * options_.n_batches * image_bytes_, where.verify_every);
   return nothing{};
 }
 
@@ -96,59 +84,34 @@ std::int64_t kv_homes::image_number(std::int32_t layer, std::int32_t batch) cons
 }
 
 unsigned char* kv_homes::host_image(std::int32_t layer, std::int32_t batch) const {
-  return host_.data() + image_number(layer, batch) * home_parts_.bytes;
+  return host_.data() + image_number(layer, batch) * image_bytes_;
 }
 
-std::vector<block_span> kv_homes::closed(std::int32_t layer,
-                                         const std::vector<block_range>& blocks) const {
-  std::vector<std::int32_t> numbers;
-  for (const block_range& r : blocks) {
-    const std::int32_t end = r.first + r.count - (r.open && keeps_open(layer) ? 1 : 0);
-    for (std::int32_t i = r.first; i < end; ++i)
-      numbers.push_back(i * options_.sequences + r.sequence);
-  }
-  std::sort(numbers.begin(), numbers.end());
-  std::vector<block_span> spans;
-  for (const std::int32_t n : numbers) {
-    if (spans.empty() || spans.back().first + spans.back().count != n) spans.push_back({n, 0});
-    ++spans.back().count;
-  }
-  return spans;
-}
-
-/// Where the blocks lie, for a disk in whole pages. Pieces up to `gap` bytes apart are joined.
-std::vector<kv_homes::extent> kv_homes::extents(const std::vector<block_span>& blocks, bool on_disk,
-                                                std::int64_t gap) const {
-  std::vector<extent> all;
-  for (std::size_t part = 0; part < home_parts_.at.size(); ++part) {
-    const std::size_t first_of_part = all.size();
-    for (const block_span& s : blocks) {
-      std::int64_t begin = home_parts_.at[part] + s.first * home_parts_.block_bytes[part];
-      std::int64_t end = begin + s.count * home_parts_.block_bytes[part];
-      if (on_disk) {
-        begin = begin / store_alignment * store_alignment;
-        end = store_aligned(end);
-      }
-      if (all.size() > first_of_part && begin <= all.back().offset + all.back().bytes + gap)
-        all.back().bytes = std::max(end - all.back().offset, all.back().bytes);
-      else
-        all.push_back({begin, end - begin});
-    }
-  }
-  return all;
+unsigned char* kv_homes::tails(std::int32_t layer, std::int32_t batch) const {
+  const std::int64_t before = home_of(layer) == tier::host ? on_disk_ * options_.n_batches : 0;
+  return tails_.data() +
+         (before + image_number(layer, batch)) * options_.sequences * strides_.plain;
 }
 
 /// Many small copies are one task, since each task costs a lock and perhaps a wake-up; reads and
 /// writes of a disk wait, and are tasks of their own. Reads of a disk take small gaps along: what
-/// lies there is copied over later, if it is an open block, or is nobody's.
+/// lies there is nobody's.
 std::vector<std::vector<kv_homes::extent>>
-kv_homes::tasks_of(std::int32_t layer, const std::vector<block_span>& closed, way direction) const {
+kv_homes::tasks_of(std::int32_t layer, const std::vector<block_span>& blocks, way direction) const {
   constexpr std::int64_t worth_a_read = 64 << 10;
   const bool on_disk = home_of(layer) == tier::disk;
   const std::int64_t gap = on_disk && direction == way::to_device ? worth_a_read : 0;
+  std::vector<extent> pieces;
+  for (const block_span& s : blocks) {
+    const std::int64_t begin = s.first * strides_.home, end = begin + s.count * strides_.home;
+    if (!pieces.empty() && begin <= pieces.back().offset + pieces.back().bytes + gap)
+      pieces.back().bytes = end - pieces.back().offset;
+    else
+      pieces.push_back({begin, end - begin});
+  }
   std::vector<std::vector<extent>> tasks;
   std::int64_t in_task = transfer_bytes;
-  for (const extent& e : extents(closed, on_disk, gap))
+  for (const extent& e : pieces)
     for (std::int64_t done = 0; done < e.bytes; done += transfer_bytes) {
       const std::int64_t bytes = std::min(transfer_bytes, e.bytes - done);
       if (in_task + bytes > transfer_bytes || on_disk) {
@@ -161,9 +124,15 @@ kv_homes::tasks_of(std::int32_t layer, const std::vector<block_span>& closed, wa
   return tasks;
 }
 
-result<nothing> kv_homes::copy(std::int32_t layer, std::int32_t batch, const kv_image& device,
+result<nothing> kv_homes::write(std::int64_t at, const unsigned char* from,
+                                std::int64_t bytes) const {
+  sums_.note(at, from, bytes);
+  return store_->write(at, from, bytes);
+}
+
+result<nothing> kv_homes::copy(std::int32_t layer, std::int32_t batch, unsigned char* device,
                                const extent& e, way direction, io_worker& worker) const {
-  unsigned char* there = (options_.four_bits ? device.packed : device.plain) + e.offset;
+  unsigned char* there = device + e.offset;
   const auto bytes = static_cast<std::size_t>(e.bytes);
   if (home_of(layer) == tier::host) {
     unsigned char* home = host_image(layer, batch) + e.offset;
@@ -171,7 +140,7 @@ result<nothing> kv_homes::copy(std::int32_t layer, std::int32_t batch, const kv_
     return direction == way::to_device ? from_gpu(worker.copies.to_device(there, home, bytes))
                                        : from_gpu(worker.copies.to_host(home, there, bytes));
   }
-  const std::int64_t home = image_number(layer, batch) * home_parts_.bytes + e.offset;
+  const std::int64_t home = image_number(layer, batch) * image_bytes_ + e.offset;
   const bool straight = gpu::device_memory_is_host();
   unsigned char* through = straight ? there : worker.bounce.data();
   if (direction == way::to_device) {
@@ -186,32 +155,41 @@ result<nothing> kv_homes::copy(std::int32_t layer, std::int32_t batch, const kv_
   if (!straight)
     if (auto got = from_gpu(worker.copies.to_host(through, there, bytes)); !got.ok()) return got;
   link_.pass(e.bytes);
-  sums_.note(home, through, e.bytes);
-  return store_->write(home, through, e.bytes);
+  return write(home, through, e.bytes);
 }
 
-result<nothing> kv_homes::copy_open(std::int32_t layer, std::int32_t batch, const kv_image& device,
-                                    const std::vector<block_range>& blocks, way direction,
-                                    io_worker& worker) const {
-  if (!keeps_open(layer)) return nothing{};
-  const std::int64_t before = home_of(layer) == tier::host ? on_disk_ * options_.n_batches : 0;
-  const std::int64_t image = before + image_number(layer, batch);
+result<nothing> kv_homes::copy_tails(std::int32_t layer, std::int32_t batch, unsigned char* device,
+                                     const std::vector<block_range>& blocks, way direction,
+                                     io_worker& worker) const {
+  const auto size = static_cast<std::size_t>(strides_.plain);
   for (const block_range& r : blocks) {
-    if (!r.open) continue;
-    const std::int64_t block =
-        std::int64_t{r.first + r.count - 1} * options_.sequences + r.sequence;
-    unsigned char* home = open_.data() + (image * options_.sequences + r.sequence) * block_bytes_;
-    for (std::size_t part = 0; part < device_parts_.at.size(); ++part) {
-      const std::int64_t bytes = device_parts_.block_bytes[part];
-      unsigned char* there = device.plain + device_parts_.at[part] + block * bytes;
-      const auto size = static_cast<std::size_t>(bytes);
-      auto copied = direction == way::to_device ? worker.copies.to_device(there, home, size)
-                                                : worker.copies.to_host(home, there, size);
-      if (!copied.ok()) return from_gpu(copied.error());
-      home += bytes;
-    }
-    link_.pass(block_bytes_);
+    if (!r.open && (!r.filled || options_.four_bits)) continue; // packed, it is in the image
+    unsigned char* there = device + r.sequence * strides_.plain;
+    unsigned char* home = tails(layer, batch) + r.sequence * strides_.plain;
+    link_.pass(strides_.plain);
+    auto copied = direction == way::to_device ? worker.copies.to_device(there, home, size)
+                                              : worker.copies.to_host(home, there, size);
+    if (!copied.ok()) return from_gpu(copied.error());
   }
+  return nothing{};
+}
+
+result<nothing> kv_homes::keep_filled(std::int32_t layer, std::int32_t batch,
+                                      const std::vector<block_range>& blocks) const {
+  for (block_span s : spans_of(blocks, true, options_.sequences))
+    while (s.count > 0) {
+      // Neighbours in the image are neighbours among the tails, up to the last sequence.
+      const std::int32_t sequence = s.first % options_.sequences;
+      const std::int32_t n = std::min(s.count, options_.sequences - sequence);
+      const unsigned char* from = tails(layer, batch) + sequence * strides_.plain;
+      const std::int64_t at = s.first * strides_.plain, bytes = n * strides_.plain;
+      if (home_of(layer) == tier::host)
+        std::memcpy(host_image(layer, batch) + at, from, static_cast<std::size_t>(bytes));
+      else if (auto got = write(image_number(layer, batch) * image_bytes_ + at, from, bytes);
+               !got.ok())
+        return got;
+      s = {s.first + n, s.count - n};
+    }
   return nothing{};
 }
 

@@ -1,15 +1,15 @@
 // kv_homes: where KV of block runs lives when it is not on the device, and how its bytes get there
 // and back.
 //
-// KV of one layer and one micro-batch is an image: keys, values and scales of its blocks; at home
-// as they are, or packed to 4 bits. Block i of sequence s is number i * sequences + s, so that
-// sequences of like lengths fill an image from its beginning: its bytes travel in few large pieces.
-// A sequence's last block is written anew by every token until it is full. With a home on disk, or
-// in 4 bits, such open blocks wait in host memory: a block goes to the disk once, and is rounded
-// once.
+// KV of one layer and one micro-batch is an image and tails. The image has the full blocks, block i
+// of sequence s as number i * sequences + s, so that sequences of like lengths fill it from its
+// beginning: its bytes travel in few large pieces, as they are or packed to 4 bits. Each block
+// takes whole pages. A tail, one per sequence, is the block that is not full: written anew by every
+// token, it stays in host memory until it is full, so that a block goes to its home once, and is
+// rounded once. Where device memory is the host's, tails are used where they are.
 //
-// Thread safety: copies of different images, or of different bytes of one, at the same time.
-// Owns host memory and the disk's file.
+// Thread safety: copies of different images and tails, or of different bytes of one, at the same
+// time. Owns host memory and the disk's file.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@
 
 #include "gpu/copies.hpp"
 #include "gpu/ops/attention.hpp"
+#include "models/detail/kv_record.hpp"
 #include "models/offload/io_pool.hpp"
 #include "models/offload/link_pacer.hpp"
 #include "models/offload/options.hpp"
@@ -27,7 +28,7 @@ namespace twill::models::offload {
 
 struct kv_stream_options {
   shares kv;                  ///< of the layers; every micro-batch alike
-  gpu::kv_layer shape;        ///< of one micro-batch and layer; n_blocks its own
+  gpu::kv_layer shape;        ///< of one micro-batch and layer; n_blocks the image's
   std::int32_t sequences = 1; ///< of a micro-batch; n_blocks is a multiple
   std::int32_t n_layers = 0;
   std::int32_t n_batches = 0; ///< micro-batches alive at once
@@ -36,14 +37,16 @@ struct kv_stream_options {
   /// KV of the host tier is used where it is; only where device memory is the host's, and not
   /// with four_bits.
   bool attend_at_home = false;
+  bool tails_travel = true; ///< false only where device memory is the host's
 };
 
-/// Blocks [first, first + count) of one sequence.
+/// Blocks of one sequence.
 struct block_range {
   std::int32_t sequence = 0; ///< of the micro-batch
   std::int32_t first = 0;
-  std::int32_t count = 0;
-  bool open = false; ///< the last of them is not full yet
+  std::int32_t count = 0; ///< full ones
+  bool open = false;      ///< one that is not full follows them: the tail
+  bool filled = false;    ///< the only full one was the tail until now, and lies there
 };
 
 /// Neighbours in an image, by their numbers.
@@ -52,19 +55,17 @@ struct block_span {
   std::int32_t count = 0;
 };
 
-/// An image's parts one after another, each (n_blocks, block_bytes) from a whole page on.
-struct kv_parts {
-  std::vector<std::int64_t> at, block_bytes;
-  std::int64_t bytes = 0;
+/// Those full blocks that lie in the image, or those that lie in tails; ascending, neighbours
+/// joined.
+std::vector<block_span> spans_of(const std::vector<block_range>& blocks, bool filled,
+                                 std::int32_t sequences);
 
-  static kv_parts on_device(const gpu::kv_layer& shape);
-  static kv_parts at_home(const kv_stream_options& kv);
-};
+/// Bytes from one block to the next, in whole pages.
+struct kv_strides {
+  std::int64_t plain = 0; ///< as attention reads it; of tails, too
+  std::int64_t home = 0;  ///< of images at home and on their way
 
-/// Device memory that holds an image.
-struct kv_image {
-  unsigned char* plain = nullptr;  ///< kv_parts::on_device
-  unsigned char* packed = nullptr; ///< kv_parts::at_home, 4 bits only
+  explicit kv_strides(const kv_stream_options& kv);
 };
 
 enum class way : std::uint8_t { to_device, to_home };
@@ -82,45 +83,44 @@ public:
     return options_.attend_at_home && home_of(layer) == tier::host;
   }
   unsigned char* host_image(std::int32_t layer, std::int32_t batch) const;
+  unsigned char* tails(std::int32_t layer, std::int32_t batch) const; // (sequences)
 
-  /// Without those that are kept open; ascending, neighbours joined.
-  std::vector<block_span> closed(std::int32_t layer, const std::vector<block_range>& blocks) const;
   /// Bytes of an image at home.
   struct extent {
     std::int64_t offset = 0;
     std::int64_t bytes = 0;
   };
-  /// How closed blocks are copied: each element is worth a task of its own.
+  /// How blocks of an image are copied: each element is worth a task of its own.
   std::vector<std::vector<extent>>
-  tasks_of(std::int32_t layer, const std::vector<block_span>& closed, way direction) const;
-  /// Pages of the disk are checked against what was written there last.
-  result<nothing> copy(std::int32_t layer, std::int32_t batch, const kv_image& device,
+  tasks_of(std::int32_t layer, const std::vector<block_span>& blocks, way direction) const;
+  /// `device`: an image as it travels. Pages of the disk are checked against what was written there
+  /// last.
+  result<nothing> copy(std::int32_t layer, std::int32_t batch, unsigned char* device,
                        const extent& e, way direction, io_worker& worker) const;
-  /// Those among `blocks` that are kept open; after all other copies to the device.
-  result<nothing> copy_open(std::int32_t layer, std::int32_t batch, const kv_image& device,
-                            const std::vector<block_range>& blocks, way direction,
-                            io_worker& worker) const;
+  /// Tails to device memory and back, those that are open, and back also those that were filled.
+  result<nothing> copy_tails(std::int32_t layer, std::int32_t batch, unsigned char* device,
+                             const std::vector<block_range>& blocks, way direction,
+                             io_worker& worker) const;
+  /// Filled blocks, which lie in tails here, to their place in the image at home; not 4 bits.
+  result<nothing> keep_filled(std::int32_t layer, std::int32_t batch,
+                              const std::vector<block_range>& blocks) const;
 
 private:
   kv_homes(const kv_stream_options& kv, const offload_options& where);
   result<nothing> allocate(const offload_options& where);
-  bool keeps_open(std::int32_t layer) const {
-    return options_.four_bits || home_of(layer) == tier::disk;
-  }
   /// Among those of its tier.
   std::int64_t image_number(std::int32_t layer, std::int32_t batch) const;
-  std::vector<extent> extents(const std::vector<block_span>& blocks, bool on_disk,
-                              std::int64_t gap) const;
+  result<nothing> write(std::int64_t at, const unsigned char* from, std::int64_t bytes) const;
 
   kv_stream_options options_;
   mutable link_pacer link_;
   std::vector<tier> homes_;          ///< of each layer
   std::vector<std::int32_t> number_; ///< of each layer among those of its tier
   std::int64_t on_host_ = 0, on_disk_ = 0;
-  kv_parts device_parts_, home_parts_;
-  std::int64_t block_bytes_ = 0; ///< of one block, all its parts
-  gpu::host_buffer host_;        // (on_host_, n_batches, home_parts_.bytes)
-  gpu::host_buffer open_; // (layers that keep open blocks, n_batches, sequences, block_bytes_)
+  kv_strides strides_;
+  std::int64_t image_bytes_ = 0; ///< at home
+  gpu::host_buffer host_;        // (on_host_, n_batches, image_bytes_)
+  gpu::host_buffer tails_;       // (on_disk_ + on_host_, n_batches, sequences, strides_.plain)
   std::unique_ptr<block_store> store_;
   mutable page_sums sums_; ///< of what is in the store
 };

@@ -10,6 +10,18 @@
 
 namespace twill::models::offload {
 
+namespace {
+
+std::int64_t plain_bytes(const kv_stream_options& kv) {
+  return (kv.shape.n_blocks + (kv.tails_travel ? kv.sequences : 0)) * kv_strides(kv).plain;
+}
+
+std::int64_t buffer_bytes(const kv_stream_options& kv) {
+  return plain_bytes(kv) + (kv.four_bits ? kv.shape.n_blocks * kv_strides(kv).home : 0);
+}
+
+} // namespace
+
 std::vector<bool> kv_stream::staged_layers(const kv_stream_options& kv) {
   std::vector<bool> staged;
   for (const tier t : kv_homes::of_layers(kv))
@@ -17,29 +29,29 @@ std::vector<bool> kv_stream::staged_layers(const kv_stream_options& kv) {
   return staged;
 }
 
-std::int64_t kv_stream::buffer_bytes(const kv_stream_options& kv) {
+std::int64_t kv_stream::device_bytes(const kv_stream_options& kv) {
   const auto homes = kv_homes::of_layers(kv);
   const bool travels = std::any_of(homes.begin(), homes.end(), [&](tier t) {
     return t == tier::disk || (t == tier::host && !kv.attend_at_home);
   });
-  const std::int64_t packed = kv.four_bits ? kv_parts::at_home(kv).bytes : 0;
-  return travels ? kv.buffers * (kv_parts::on_device(kv.shape).bytes + packed) : 0;
+  return travels ? kv.buffers * buffer_bytes(kv) : 0;
 }
 
 kv_stream::kv_stream(gpu::device& dev, const kv_stream_options& kv)
-    : dev_(dev), options_(kv), parts_(kv_parts::on_device(kv.shape)),
-      packed_block_(kv.four_bits ? kv_parts::at_home(kv).block_bytes[0] : 0) {}
+    : dev_(dev), options_(kv), record_(kv.shape), strides_(kv) {}
 
 result<std::unique_ptr<kv_stream>> kv_stream::create(gpu::device& dev, const kv_stream_options& kv,
                                                      const offload_options& where) {
   TWILL_ASSERT(
       !kv.attend_at_home || (gpu::device_memory_is_host() && !kv.four_bits),
       "kv_stream: attention at home needs device memory that is the host's, and no 4 bits");
+  TWILL_ASSERT(kv.tails_travel || gpu::device_memory_is_host(),
+               "kv_stream: tails stay at home only where device memory is the host's");
   std::unique_ptr<kv_stream> made(new kv_stream(dev, kv));
   auto homes = kv_homes::create(kv, where);
   if (!homes.ok()) return homes.error();
   made->homes_ = std::move(homes).value();
-  const std::int64_t bytes = buffer_bytes(kv);
+  const std::int64_t bytes = device_bytes(kv);
   if (bytes > 0) {
     auto memory =
         dev.allocate(static_cast<std::size_t>(bytes), "KV on its way", gpu::filling::bit_by_bit);
@@ -48,8 +60,9 @@ result<std::unique_ptr<kv_stream>> kv_stream::create(gpu::device& dev, const kv_
     auto* at = static_cast<unsigned char*>(made->memory_.data());
     for (std::int32_t i = 0; i < kv.buffers; ++i) {
       auto b = std::make_unique<buffer>();
-      b->image.plain = std::exchange(at, at + made->parts_.bytes);
-      if (kv.four_bits) b->image.packed = std::exchange(at, at + kv_parts::at_home(kv).bytes);
+      b->plain = at;
+      b->travelling = kv.four_bits ? at + plain_bytes(kv) : at;
+      at += buffer_bytes(kv);
       made->buffers_.push_back(std::move(b));
     }
   }
@@ -65,38 +78,56 @@ kv_stream::buffer* kv_stream::find(std::int32_t layer, std::int32_t batch) {
   return nullptr;
 }
 
-/// Posts the copies of some blocks. With the last of them the buffer is ready; once its 4 bits are
-/// at home it is free, since what it holds was not rounded.
+unsigned char* kv_stream::tails_of(const buffer& b) const {
+  return options_.tails_travel ? b.plain + image_bytes() : homes_->tails(b.layer, b.batch);
+}
+
+/// Posts the copies of some blocks. With the last of them the buffer is ready; or free, if it does
+/// not hold the image as it is at home: rounded to 4 bits, or with a block that was a tail.
 void kv_stream::move(buffer& b, const std::vector<block_range>& blocks, way direction) {
   const bool loads = direction == way::to_device;
-  const buffer_state after =
-      !loads && options_.four_bits ? buffer_state::free : buffer_state::ready;
-  auto tasks = homes_->tasks_of(b.layer, homes_->closed(b.layer, blocks), direction);
-  if (tasks.empty() && !blocks.empty()) tasks.emplace_back(); // open blocks alone
+  const auto any = [&](bool block_range::*what) {
+    return std::any_of(blocks.begin(), blocks.end(), [&](const block_range& r) { return r.*what; });
+  };
+  const bool filled = any(&block_range::filled); // so it is a store
+  auto spans = spans_of(blocks, false, options_.sequences);
+  if (options_.four_bits && filled) {
+    const auto packed = spans_of(blocks, true, options_.sequences);
+    spans.insert(spans.end(), packed.begin(), packed.end());
+  }
+  auto tasks = homes_->tasks_of(b.layer, spans, direction);
   for (const auto& task : tasks)
     for (const kv_homes::extent& e : task)
       (loads ? stats_.loaded_bytes : stats_.stored_bytes) += e.bytes;
+  const bool keeps = filled && !options_.four_bits;
+  const bool travels = options_.tails_travel && (any(&block_range::open) || keeps);
+  if (keeps)
+    for (const block_range& r : blocks)
+      stats_.stored_bytes += r.filled ? strides_.home : 0;
+  if (travels || keeps) tasks.emplace_back();
+  const buffer_state after =
+      !loads && (options_.four_bits || filled) ? buffer_state::free : buffer_state::ready;
   b.now = tasks.empty() ? after : loads ? buffer_state::filling : buffer_state::storing;
   b.left = static_cast<std::int32_t>(tasks.size());
   const bool on_disk = homes_->home_of(b.layer) == tier::disk;
   const lane where = on_disk ? (loads ? lane::disk_read : lane::disk_write)
                              : (loads ? lane::host_to_device : lane::device_to_host);
   for (auto& extents : tasks) {
-    auto copy = [this, &b, direction, where, after, blocks,
+    auto copy = [this, &b, direction, where, after, travels, keeps, blocks,
                  mine = std::move(extents)](io_worker& worker) {
       result<nothing> outcome = from_gpu(b.last_use.wait());
       const span_clock began(timeline_);
       for (const kv_homes::extent& e : mine)
-        if (outcome.ok()) outcome = homes_->copy(b.layer, b.batch, b.image, e, direction, worker);
+        if (outcome.ok())
+          outcome = homes_->copy(b.layer, b.batch, b.travelling, e, direction, worker);
+      if (mine.empty() && travels && outcome.ok())
+        outcome = homes_->copy_tails(b.layer, b.batch, tails_of(b), blocks, direction, worker);
+      if (mine.empty() && keeps && outcome.ok())
+        outcome = homes_->keep_filled(b.layer, b.batch, blocks);
       began.end(where, b.layer, b.batch);
-      std::unique_lock lock(mutex_);
+      const std::lock_guard lock(mutex_);
       if (!outcome.ok() && !why_) why_ = outcome.error();
       if (--b.left > 0) return;
-      lock.unlock();
-      // Now: a page that was read from the disk may have covered them.
-      outcome = homes_->copy_open(b.layer, b.batch, b.image, blocks, direction, worker);
-      lock.lock();
-      if (!outcome.ok() && !why_) why_ = outcome.error();
       b.now = after;
       changed_.notify_all();
     };
@@ -126,7 +157,8 @@ void kv_stream::load_ahead(std::int32_t layer, std::int32_t batch,
 
 result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
                                          const std::vector<block_range>& used) {
-  if (homes_->in_place(layer)) return layer_at(homes_->host_image(layer, batch));
+  if (homes_->in_place(layer))
+    return layer_at(homes_->host_image(layer, batch), homes_->tails(layer, batch));
   std::unique_lock lock(mutex_);
   const auto began = std::chrono::steady_clock::now();
   buffer* b = nullptr;
@@ -145,23 +177,38 @@ result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
   b->now = buffer_state::in_use;
   b->awaited = false;
   lock.unlock();
-  const gpu::kv_layer there = layer_at(b->image.plain);
+  const gpu::kv_layer there = layer_at(b->plain, tails_of(*b));
   if (options_.four_bits)
-    for (const block_span& s : homes_->closed(layer, used))
-      gpu::kv4_unpack(dev_, there, s.first, s.count, b->image.packed, packed_block_);
+    for (const block_span& s : spans_of(used, false, options_.sequences))
+      gpu::kv4_unpack(dev_, there, s.first, s.count, b->travelling, strides_.home);
   return there;
 }
 
+/// Full blocks to 4 bits in their place in the image, wherever they lie.
+void kv_stream::pack(const buffer& b, const std::vector<block_range>& written) {
+  const gpu::kv_layer image = record_.layer_at(options_.shape, b.plain, strides_.plain);
+  for (const block_span& s : spans_of(written, false, options_.sequences))
+    gpu::kv4_pack(dev_, image, s.first, s.count, b.travelling, strides_.home);
+  const gpu::kv_layer tails = record_.layer_at(options_.shape, tails_of(b), strides_.plain);
+  for (const block_range& r : written)
+    if (r.filled)
+      gpu::kv4_pack(dev_, tails, r.sequence, 1,
+                    b.travelling + std::int64_t{r.first} * options_.sequences * strides_.home,
+                    strides_.home);
+}
+
+/// At home in place the device is the host, and done.
 void kv_stream::release(std::int32_t layer, std::int32_t batch,
                         const std::vector<block_range>& written) {
-  if (homes_->in_place(layer)) return;
+  if (homes_->in_place(layer)) {
+    const auto kept = homes_->keep_filled(layer, batch, written);
+    TWILL_ASSERT(kept.ok(), "release: a copy within host memory failed");
+    return;
+  }
   const std::lock_guard lock(mutex_);
   buffer* b = find(layer, batch);
   TWILL_ASSERT(b != nullptr && b->now == buffer_state::in_use, "release: the KV is not in use");
-  if (options_.four_bits)
-    for (const block_span& s : homes_->closed(layer, written))
-      gpu::kv4_pack(dev_, layer_at(b->image.plain), s.first, s.count, b->image.packed,
-                    packed_block_);
+  if (options_.four_bits) pack(*b, written);
   b->last_use.record();
   move(*b, written, way::to_home);
 }
@@ -172,14 +219,12 @@ void kv_stream::forget(std::int32_t batch) {
     if (b->now != buffer_state::free && b->batch == batch) b->awaited = false;
 }
 
-gpu::kv_layer kv_stream::layer_at(unsigned char* image) const {
-  gpu::kv_layer layer = options_.shape;
-  layer.keys = image + parts_.at[0];
-  layer.values = image + parts_.at[1];
-  if (parts_.at.size() > 2) {
-    layer.key_scales = reinterpret_cast<float*>(image + parts_.at[2]);
-    layer.value_scales = reinterpret_cast<float*>(image + parts_.at[3]);
-  }
+/// Tails follow the image, or are elsewhere.
+gpu::kv_layer kv_stream::layer_at(unsigned char* image, unsigned char* tails) const {
+  gpu::kv_layer layer = record_.layer_at(options_.shape, image, strides_.plain);
+  const std::int64_t apart = tails - (image + image_bytes());
+  layer.apart = apart / static_cast<std::int64_t>(gpu::size_of(layer.type));
+  layer.scale_apart = apart / static_cast<std::int64_t>(sizeof(float));
   return layer;
 }
 

@@ -35,7 +35,7 @@ public:
   static result<std::unique_ptr<kv_stream>> create(gpu::device& dev, const kv_stream_options& kv,
                                                    const offload_options& where);
   /// Device memory that create() takes.
-  static std::int64_t buffer_bytes(const kv_stream_options& kv);
+  static std::int64_t device_bytes(const kv_stream_options& kv);
 
   /// The layers whose KV travels. // (n_layers)
   static std::vector<bool> staged_layers(const kv_stream_options& kv);
@@ -57,7 +57,8 @@ public:
 
 private:
   struct buffer {
-    kv_image image;
+    unsigned char* plain = nullptr;      ///< the image, then the tails, where they travel
+    unsigned char* travelling = nullptr; ///< the image as it travels: `plain`, or 4 bits
     gpu::marker last_use;
     buffer_state now = buffer_state::free;
     std::int32_t layer = -1, batch = -1;
@@ -70,12 +71,15 @@ private:
   void fill(buffer& b, std::int32_t layer, std::int32_t batch,
             const std::vector<block_range>& used);
   void move(buffer& b, const std::vector<block_range>& blocks, way direction);
-  gpu::kv_layer layer_at(unsigned char* image) const;
+  std::int64_t image_bytes() const { return options_.shape.n_blocks * strides_.plain; }
+  unsigned char* tails_of(const buffer& b) const;
+  gpu::kv_layer layer_at(unsigned char* image, unsigned char* tails) const;
+  void pack(const buffer& b, const std::vector<block_range>& written);
 
   gpu::device& dev_;
   kv_stream_options options_;
-  kv_parts parts_;                ///< as attention reads them: keys, values, their scales
-  std::int64_t packed_block_ = 0; ///< bytes from one block to the next
+  kv_record record_; ///< of a block as attention reads it
+  kv_strides strides_;
   timeline* timeline_ = nullptr;
   std::unique_ptr<kv_homes> homes_;
   gpu::buffer memory_; ///< of all images here
