@@ -34,7 +34,7 @@ struct offload_options {
   /// Of a block run: device memory for KV in use or on its way, in images of one micro-batch and
   /// layer. While the head and the tokens of a round are computed, nothing but these keeps the disk
   /// busy. 1: nothing comes ahead.
-  std::int32_t ring_squares = 8;
+  std::int32_t ring_squares = 12;
   std::int32_t io_threads = 4;      ///< transfers under way at once
   std::int32_t verify_every = 4;    ///< reads of a stretch of the disk per comparison with its sum
   double link_bytes_per_second = 0; ///< above 0: copies to the device take at least this long
