@@ -69,6 +69,7 @@ struct block_round {
   double decode_seconds = 0; ///< of these
   /// With a transfer of weights under way, of KV and of hidden states, added up.
   double moving_seconds = 0;
+  std::int64_t moved_bytes = 0;                ///< transfers between tiers that were asked for
   std::chrono::steady_clock::time_point ended; ///< `seconds` after the round before, or later
 };
 

@@ -35,7 +35,7 @@ public:
     auto draw = greedy_draw::create(dev, loaded_.max_logit_rows);
     if (!draw.ok()) return executor_failure(draw.error());
     stream_ = decoder.stream();
-    booked_moving_ = stream_ != nullptr ? stream_->stats().moving_seconds : 0;
+    booked_ = moved();
     while (!waiting_.empty() || !running_.empty()) {
       if (report_.stopped = options_.stop && options_.stop(); report_.stopped) break;
       const auto began = clock::now();
@@ -91,6 +91,10 @@ private:
     running_.remove_if([](const block_sequence& s) { return s.done; });
   }
 
+  models::offload::ring_stats moved() const {
+    return stream_ != nullptr ? stream_->stats() : models::offload::ring_stats{};
+  }
+
   /// By rows: a pass serves prompts and decodes alike.
   void book(const block_step& step, clock::time_point began, clock::time_point ended) {
     const double seconds = std::chrono::duration<double>(ended - began).count();
@@ -99,9 +103,14 @@ private:
     report_.prefill_seconds += seconds * share;
     report_.decode_seconds += seconds * (1 - share);
     report_.prompt_tokens += prompt_rows_;
-    const double moving = stream_ != nullptr ? stream_->stats().moving_seconds : 0;
-    report_.rounds.push_back({seconds, seconds * (1 - share), moving - booked_moving_, ended});
-    booked_moving_ = moving;
+    const models::offload::ring_stats now = moved();
+    const auto bytes = [](const models::offload::ring_stats& s) {
+      return s.disk_bytes + s.host_bytes;
+    };
+    report_.rounds.push_back({seconds, seconds * (1 - share),
+                              now.moving_seconds - booked_.moving_seconds,
+                              bytes(now) - bytes(booked_), ended});
+    booked_ = now;
     if (options_.progress)
       options_.progress(report_.prompt_tokens + report_.output_tokens, total_tokens_);
   }
@@ -114,7 +123,7 @@ private:
   std::list<block_sequence> running_; ///< steps point into it
   std::int64_t prompt_rows_ = 0;
   const models::offload::weight_stream* stream_ = nullptr; ///< the decoder's, while it runs
-  double booked_moving_ = 0;
+  models::offload::ring_stats booked_;                     ///< before the step under way
   std::int64_t total_tokens_ = 0;
 };
 

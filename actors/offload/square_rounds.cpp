@@ -80,21 +80,31 @@ result<nothing> square_walk::end_round() {
   prefill_rows_used_.clear();
   round_.clear();
   finished_ = 0;
-  const double moving = moving_seconds();
-  report_.rounds.push_back({report_.total_seconds() - booked_,
-                            report_.decode_seconds - booked_decode_, moving - booked_moving_,
-                            last_});
+  const traffic now = moved();
+  report_.rounds.push_back(
+      {report_.total_seconds() - booked_, report_.decode_seconds - booked_decode_,
+       now.seconds - booked_moved_.seconds, now.bytes - booked_moved_.bytes, last_});
   booked_ = report_.total_seconds();
   booked_decode_ = report_.decode_seconds;
-  booked_moving_ = moving;
+  booked_moved_ = now;
   if (options_.progress)
     options_.progress(report_.prompt_tokens + report_.output_tokens, total_tokens_);
   return nothing{};
 }
 
-double square_walk::moving_seconds() const {
-  return (decoder_.stream() != nullptr ? decoder_.stream()->stats().moving_seconds : 0) +
-         (kv_ ? kv_->stats().moving_seconds : 0) + (hidden_ ? hidden_->stats().moving_seconds : 0);
+square_walk::traffic square_walk::moved() const {
+  traffic all;
+  if (decoder_.stream() != nullptr) {
+    const auto weights = decoder_.stream()->stats();
+    all = {weights.moving_seconds, weights.disk_bytes + weights.host_bytes};
+  }
+  const auto add = [&](const models::offload::transfer_stats& stats) {
+    all.seconds += stats.moving_seconds;
+    all.bytes += stats.loaded_bytes + stats.stored_bytes;
+  };
+  if (kv_) add(kv_->stats());
+  if (hidden_) add(hidden_->stats());
+  return all;
 }
 
 /// What the next round embeds, but for the prompts that enter in it.
@@ -125,7 +135,7 @@ void square_walk::end_member(std::int32_t batch) {
 
 block_report square_walk::run() {
   last_ = std::chrono::steady_clock::now();
-  booked_moving_ = moving_seconds();
+  booked_moved_ = moved();
   while (!report_.stopped && report_.error.empty()) {
     const auto next = cursor_.next();
     if (!next) break;

@@ -68,7 +68,11 @@ private:
   void end_member(std::int32_t batch);
   void expect_tokens();
   void book(bool prefill);
-  double moving_seconds() const;
+  struct traffic {
+    double seconds = 0; ///< see block_round::moving_seconds
+    std::int64_t bytes = 0;
+  };
+  traffic moved() const; ///< so far
   bool asked_to_stop() const { return options_.stop && options_.stop(); }
 
   gpu::device& dev_;
@@ -95,7 +99,8 @@ private:
       hidden_; ///< null: pieces have memory of their own
   std::int32_t hidden_buffers_ = 0;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-  double booked_ = 0, booked_decode_ = 0, booked_moving_ = 0; ///< before the round under way
+  double booked_ = 0, booked_decode_ = 0; ///< before the round under way
+  traffic booked_moved_;                  ///< the same
   std::int64_t total_tokens_ = 0;
 };
 

@@ -168,7 +168,7 @@ class Offload(unittest.TestCase):
             self.assertAlmostEqual(sum(float(row[column]) for row in rows), told, delta=0.002)
         self.assertTrue(all(float(row["decode_seconds"]) == float(row["seconds"]) for row in rows[3:]))
         self.assertEqual(float(rows[0]["decode_seconds"]), 0)
-        self.assertTrue(all(float(row["moving_seconds"]) == 0 for row in rows))  # all weights are there
+        self.assertTrue(all(float(row["moving_seconds"]) == float(row["moved_bytes"]) == 0 for row in rows))
         ended = [float(row["ended"]) for row in rows]
         self.assertTrue(0 < time.monotonic() - ended[-1] < 60)  # this clock
         for before, after, row in zip(ended, ended[1:], rows[1:]):
@@ -183,6 +183,10 @@ class Offload(unittest.TestCase):
             took, moving = (sum(float(row[name]) for row in rows) for name in ("seconds", "moving_seconds"))
             self.assertGreater(moving, 0.5 * took)
             self.assertLess(moving, 1.1 * took)
+            told = re.search(r"\((\d+) rounds\): ([\d.]+) MiB from disk", done.stdout)
+            self.assertEqual(int(told[1]), len(rows))
+            self.assertAlmostEqual(sum(int(row["moved_bytes"]) for row in rows) / len(rows) / 2**20, float(told[2]),
+                                   delta=0.02 * float(told[2]))
         done = offload("--model", MODEL, "--prompt-len", "8", "--gen-len", "2", "--rounds", "/no/such/file")
         self.assertEqual(done.returncode, 1)
         self.assertIn("--rounds", done.stderr)

@@ -103,11 +103,11 @@ std::string breakdown_text(const offload_measured& m, const actors::block_report
 
 void write_rounds(const std::string& file, const actors::block_report& report) {
   std::ofstream out(file);
-  out << "round,seconds,decode_seconds,moving_seconds,ended\n";
+  out << "round,seconds,decode_seconds,moving_seconds,moved_bytes,ended\n";
   for (std::size_t i = 0; i < report.rounds.size(); ++i) {
     const actors::block_round& round = report.rounds[i];
-    out << format("%zu,%.6f,%.6f,%.6f,%.6f\n", i, round.seconds, round.decode_seconds,
-                  round.moving_seconds,
+    out << format("%zu,%.6f,%.6f,%.6f,%lld,%.6f\n", i, round.seconds, round.decode_seconds,
+                  round.moving_seconds, static_cast<long long>(round.moved_bytes),
                   std::chrono::duration<double>(round.ended.time_since_epoch()).count());
   }
   if (!out.flush())

@@ -25,8 +25,6 @@ import subprocess
 import sys
 import tempfile
 
-UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-
 
 def program(name):
     return os.path.join(os.environ.get("TWILL_BIN", "build/release/bin"), name)
@@ -57,18 +55,13 @@ def run(options, batches, order, tier):
     def number(pattern):
         return float(re.search(pattern, text)[1])
 
-    def size(pattern):
-        found = re.search(pattern, text)
-        return float(found[1]) * UNITS[found[2]] if found else 0
     # Of rounds that decode and do nothing else.
     decodes = [n for n, row in enumerate(each) if row["seconds"] - row["decode_seconds"] < 1e-6]
     rounds = number(r"per round \((\d+) rounds\)")
-    # Of what is stored, the part that decoding made; prompts' KV is stored beside their compute.
-    decoded = (options.gen_len - 1) / (options.prompt_len + options.gen_len - 1)
-    kv = size(r"KV per round: ([\d.]+) (\w+) loaded") + decoded * size(r"KV per round: .*, ([\d.]+) (\w+) stored")
     return {
         "decode rounds": {n: each[n]["seconds"] for n in decodes},
         "ended": {n: each[n]["ended"] for n in decodes},
+        "read": {n: each[n]["moved_bytes"] for n in decodes},
         "moving": 100 * sum(each[n]["moving_seconds"] for n in decodes) / sum(each[n]["seconds"] for n in decodes),
         "prefill": number(r"prefill latency: ([\d.]+)"), "decode": number(r"decode latency: ([\d.]+)"),
         "prefill rate": number(r"prefill throughput: ([\d.]+)"),
@@ -77,18 +70,8 @@ def run(options, batches, order, tier):
         "memory": number(r"peak gpu mem: ([\d.]+)"), "rounds": rounds,
         "error": abs(number(r"measured \(([-+][\d.]+) %\)")),
         "waited": number(r"compute waited ([\d.]+) s for weights"),
-        "weights": rounds * size(r"rounds\): ([\d.]+) (\w+) from disk"),
-        "kv": rounds * kv, "kv of decode rounds": rounds * kv * decode_only(options, batches, order),
+        "moved": sum(row["moved_bytes"] for row in each),
     }
-
-
-def decode_only(options, batches, order):
-    """Of the steps that decode, the share in rounds that compute no prompt."""
-    stagger = int(order.split("/")[1]) if "/" in order else 0
-    steps = options.gen_len - 1
-    beside_prompts = sum(1 for enters in range(batches) for other in range(enters)
-                         if 0 < stagger * (enters - other) <= steps)
-    return 1 - beside_prompts / (batches * steps)
 
 
 class disk_reader:
@@ -131,7 +114,7 @@ def run_beside_reader(options, batches, order):
     """A resident run's figures, with what the reader had in each of its rounds."""
     with disk_reader(options) as reader:
         figures = run(options, batches, order, "resident")
-    figures["read"] = {n: reader.speed(ended - figures["decode rounds"][n], ended)
+    figures["disk"] = {n: reader.speed(ended - figures["decode rounds"][n], ended)
                        for n, ended in figures["ended"].items()}
     return figures
 
@@ -149,13 +132,12 @@ def bound_together(compute, read, disk, compute_beside, disk_beside):
 
 def shares_of_bounds(figures, alone, beside):
     """Percent: how near the rounds come to both bounds."""
-    mine = figures["decode rounds"]
-    read = figures["weights"] / figures["rounds"] + figures["kv of decode rounds"] / len(mine)
+    mine, moved = figures["decode rounds"], figures["read"]
     def share(bound):
         return 100 * sum(bound(n) for n in mine) / sum(mine.values())
     computed, disk = alone["decode rounds"], figures["disk"]
-    return (share(lambda n: bound_alone(computed[n], read, disk)),
-            share(lambda n: bound_together(computed[n], read, disk, beside["decode rounds"][n], beside["read"][n])))
+    return (share(lambda n: bound_alone(computed[n], moved[n], disk)),
+            share(lambda n: bound_together(computed[n], moved[n], disk, beside["decode rounds"][n], beside["disk"][n])))
 
 
 def spread(values, digits):
@@ -197,7 +179,7 @@ def main():
                 figures = resident = run(options, *cell)
                 if streams:
                     beside = run_beside_reader(options, *cell[:2])
-                    figures["disk"] = statistics.mean(beside["read"].values())
+                    figures["disk"] = statistics.mean(beside["disk"].values())
                     figures["slower"] = 100 * (sum(beside["decode rounds"].values()) /
                                                sum(figures["decode rounds"].values()) - 1)
             got[cell].append(figures)
@@ -218,7 +200,7 @@ def main():
                  f"{figures[0]['memory']:.3f} ({max(f['error'] for f in figures):.1f} %)"]
         if streams:
             line += [f"{figures[0]['rounds']:.0f}",
-                     f"{(figures[0]['weights'] + figures[0]['kv']) / 1e9:.2f}",
+                     f"{figures[0]['moved'] / 1e9:.2f}",
                      column("disk", 2, 1e9), column("slower", 0), column("waited", 2), column("moving", 0),
                      column("share", 0), column("share beside", 0)]
         print("| " + " | ".join(line) + " |")
