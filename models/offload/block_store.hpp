@@ -23,6 +23,10 @@ constexpr std::int64_t store_aligned(std::int64_t bytes) {
 class block_store {
 public:
   virtual ~block_store() = default;
+  /// Takes space for [0, bytes) now, in few stretches, where the store can: a disk that is too
+  /// small is an error here, not at some later write. What is there reads as anything until it is
+  /// written.
+  virtual result<nothing> reserve(std::int64_t /*bytes*/) { return nothing{}; }
   virtual result<nothing> write(std::int64_t offset, const void* from, std::int64_t bytes) = 0;
   virtual result<nothing> read(std::int64_t offset, void* to, std::int64_t bytes) = 0;
   /// What is at [offset, offset + bytes) will be read soon.

@@ -20,6 +20,22 @@ public:
   file_store& operator=(const file_store&) = delete;
   ~file_store() override { ::close(fd_); }
 
+  /// File systems that cannot are not asked twice: writes take the space, as they would anyway.
+  result<nothing> reserve(std::int64_t bytes) override {
+#ifdef __linux__
+    int why = 0;
+    do
+      why = ::fallocate(fd_, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+    while (why == EINTR);
+    if (why != 0 && why != EOPNOTSUPP && why != ENOSYS)
+      return failure{errc::file_unwritable,
+                     where("reserving", 0, bytes) + ": " + std::strerror(why)};
+#else
+    static_cast<void>(bytes);
+#endif
+    return nothing{};
+  }
+
   result<nothing> write(std::int64_t offset, const void* from, std::int64_t bytes) override {
     const auto* at = static_cast<const char*>(from);
     std::int64_t done = 0;

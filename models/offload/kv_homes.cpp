@@ -75,8 +75,9 @@ result<nothing> kv_homes::allocate(const offload_options& where) {
       where.open_store ? where.open_store() : open_file_store(where.dir, where.direct_reads);
   if (!store.ok()) return store.error();
   store_ = std::move(store).value();
-  sums_ = page_sums(on_disk_ * options_.n_batches * image_bytes_, where.verify_every);
-  return nothing{};
+  const std::int64_t on_disk = on_disk_ * options_.n_batches * image_bytes_;
+  sums_ = page_sums(on_disk, where.verify_every);
+  return store_->reserve(on_disk);
 }
 
 std::int64_t kv_homes::image_number(std::int32_t layer, std::int32_t batch) const {

@@ -357,6 +357,19 @@ TEST_CASE("a file that loses its end is an error of the read", "[offload]") {
   }
 }
 
+TEST_CASE("a file's space is had at once, or the disk is too small", "[offload]") {
+  auto store = offload::open_file_store("", true);
+  REQUIRE(store.ok());
+  REQUIRE(store.value()->reserve(1 << 20).ok());
+  auto page = gpu::host_buffer::allocate(4096, "page");
+  REQUIRE(page.ok());
+  CHECK(store.value()->read((1 << 20) - 4096, page.value().data(), 4096).ok());
+  const auto failed = store.value()->reserve(std::int64_t{1} << 60);
+  REQUIRE_FALSE(failed.ok());
+  CHECK(failed.code() == errc::file_unwritable);
+  CHECK(failed.detail().find("reserving") != std::string::npos);
+}
+
 TEST_CASE("compressed matrices are within half a step of their values, and say when one is not "
           "finite",
           "[offload]") {
