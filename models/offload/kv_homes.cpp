@@ -13,12 +13,14 @@
 
 namespace twill::models::offload {
 
-std::vector<block_span> spans_of(const std::vector<block_range>& blocks, bool filled,
+std::vector<block_span> spans_of(const std::vector<block_range>& blocks, lie where,
                                  std::int32_t sequences) {
   std::vector<std::int32_t> numbers;
-  for (const block_range& r : blocks)
-    for (std::int32_t i = r.first; r.filled == filled && i < r.first + r.count; ++i)
+  for (const block_range& r : blocks) {
+    if (where != lie::anywhere && r.filled != (where == lie::in_tails)) continue;
+    for (std::int32_t i = r.first; i < r.first + r.count; ++i)
       numbers.push_back(i * sequences + r.sequence);
+  }
   std::sort(numbers.begin(), numbers.end());
   std::vector<block_span> spans;
   for (const std::int32_t n : numbers) {
@@ -177,7 +179,7 @@ result<nothing> kv_homes::copy_tails(std::int32_t layer, std::int32_t batch, uns
 
 result<nothing> kv_homes::keep_filled(std::int32_t layer, std::int32_t batch,
                                       const std::vector<block_range>& blocks) const {
-  for (block_span s : spans_of(blocks, true, options_.sequences))
+  for (block_span s : spans_of(blocks, lie::in_tails, options_.sequences))
     while (s.count > 0) {
       // Neighbours in the image are neighbours among the tails, up to the last sequence.
       const std::int32_t sequence = s.first % options_.sequences;

@@ -55,9 +55,11 @@ struct block_span {
   std::int32_t count = 0;
 };
 
-/// Those full blocks that lie in the image, or those that lie in tails; ascending, neighbours
-/// joined.
-std::vector<block_span> spans_of(const std::vector<block_range>& blocks, bool filled,
+/// Where full blocks lie until they are at home.
+enum class lie : std::uint8_t { in_image, in_tails, anywhere };
+
+/// The full ones among `blocks` that lie there; ascending, neighbours joined.
+std::vector<block_span> spans_of(const std::vector<block_range>& blocks, lie where,
                                  std::int32_t sequences);
 
 /// Bytes from one block to the next, in whole pages.

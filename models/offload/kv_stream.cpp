@@ -90,12 +90,10 @@ void kv_stream::move(buffer& b, const std::vector<block_range>& blocks, way dire
     return std::any_of(blocks.begin(), blocks.end(), [&](const block_range& r) { return r.*what; });
   };
   const bool filled = any(&block_range::filled); // so it is a store
-  auto spans = spans_of(blocks, false, options_.sequences);
-  if (options_.four_bits && filled) {
-    const auto packed = spans_of(blocks, true, options_.sequences);
-    spans.insert(spans.end(), packed.begin(), packed.end());
-  }
-  auto tasks = homes_->tasks_of(b.layer, spans, direction);
+  const lie where_full =
+      options_.four_bits ? lie::anywhere : lie::in_image; // packed, all are there
+  auto tasks =
+      homes_->tasks_of(b.layer, spans_of(blocks, where_full, options_.sequences), direction);
   for (const auto& task : tasks)
     for (const kv_homes::extent& e : task)
       (loads ? stats_.loaded_bytes : stats_.stored_bytes) += e.bytes;
@@ -179,7 +177,7 @@ result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
   lock.unlock();
   const gpu::kv_layer there = layer_at(b->plain, tails_of(*b));
   if (options_.four_bits)
-    for (const block_span& s : spans_of(used, false, options_.sequences))
+    for (const block_span& s : spans_of(used, lie::in_image, options_.sequences))
       gpu::kv4_unpack(dev_, there, s.first, s.count, b->travelling, strides_.home);
   return there;
 }
@@ -187,7 +185,7 @@ result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
 /// Full blocks to 4 bits in their place in the image, wherever they lie.
 void kv_stream::pack(const buffer& b, const std::vector<block_range>& written) {
   const gpu::kv_layer image = record_.layer_at(options_.shape, b.plain, strides_.plain);
-  for (const block_span& s : spans_of(written, false, options_.sequences))
+  for (const block_span& s : spans_of(written, lie::in_image, options_.sequences))
     gpu::kv4_pack(dev_, image, s.first, s.count, b.travelling, strides_.home);
   const gpu::kv_layer tails = record_.layer_at(options_.shape, tails_of(b), strides_.plain);
   for (const block_range& r : written)
