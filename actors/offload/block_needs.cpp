@@ -4,6 +4,7 @@
 
 #include "actors/offload/block_run.hpp"
 #include "actors/offload/block_walk.hpp"
+#include "models/kv_shape.hpp"
 
 namespace twill::actors {
 namespace {
@@ -146,11 +147,8 @@ models::offload::kv_stream_options kv_options_of(const models::model_spec& spec,
   kv.n_layers = spec.n_layers;
   kv.n_batches =
       std::min(run.n_batches, parts(static_cast<std::int64_t>(prompts.size()), run.batch_size));
-  kv.shape.type = options.kv_type;
-  kv.shape.n_kv_heads = spec.n_kv_heads;
-  kv.shape.block_tokens = options.block_tokens;
-  kv.shape.head_dim = spec.head_dim;
   kv.sequences = run.batch_size;
+  kv.shape = models::kv_shape(spec, options.kv_type, options.block_tokens);
   kv.shape.n_blocks = kv.sequences * parts(options.max_context_tokens, options.block_tokens);
   return kv;
 }

@@ -4,18 +4,15 @@
 
 #include "models/detail/gpu_error.hpp"
 #include "models/detail/kv_record.hpp"
+#include "models/kv_shape.hpp"
 
 namespace twill::models {
 
 namespace {
 
 gpu::kv_layer layer_shape(const model_spec& spec, const decoder_options& options) {
-  gpu::kv_layer layer;
-  layer.type = options.kv_type;
+  gpu::kv_layer layer = kv_shape(spec, options.kv_type, options.block_tokens);
   layer.n_blocks = options.n_blocks;
-  layer.n_kv_heads = spec.n_kv_heads;
-  layer.block_tokens = options.block_tokens;
-  layer.head_dim = spec.head_dim;
   return layer;
 }
 

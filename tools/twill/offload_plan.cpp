@@ -10,6 +10,7 @@
 #include "actors/policy/offload_sizes.hpp"
 #include "gpu/ops/kv4.hpp"
 #include "models/compute.hpp"
+#include "models/kv_shape.hpp"
 #include "models/offload/block_store.hpp"
 #include "tools/twill/must.hpp"
 #include "tools/twill/offload_timeline.hpp"
@@ -47,12 +48,8 @@ void print(const actors::plan_request& request, const actors::offload_plan& foun
 /// Packed blocks take whole pages at home, see models/offload/kv_homes.
 double packed_kv_bytes(const models::model_spec& spec, gpu::dtype type,
                        const config::options& options) {
-  gpu::kv_layer block;
-  block.type = type;
+  gpu::kv_layer block = models::kv_shape(spec, type, options.kv.block_tokens);
   block.n_blocks = 1;
-  block.block_tokens = options.kv.block_tokens;
-  block.n_kv_heads = spec.n_kv_heads;
-  block.head_dim = spec.head_dim;
   if (!gpu::has_kv4(block)) return 0; // refused when the run is described
   return static_cast<double>(models::offload::store_aligned(gpu::kv4_block_bytes(block))) /
          (2.0 * block.block_tokens * block.n_kv_heads * block.head_dim);

@@ -1,0 +1,21 @@
+// kv_shape: what one block of a layer's KV holds, by the model's spec. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/ops/attention.hpp"
+#include "models/spec.hpp"
+
+namespace twill::models {
+
+/// Without memory, and without blocks: who places them says how many.
+inline gpu::kv_layer kv_shape(const model_spec& spec, gpu::dtype type, std::int32_t block_tokens) {
+  gpu::kv_layer shape;
+  shape.type = type;
+  shape.n_kv_heads = spec.n_kv_heads;
+  shape.block_tokens = block_tokens;
+  shape.head_dim = spec.head_dim;
+  return shape;
+}
+
+} // namespace twill::models
