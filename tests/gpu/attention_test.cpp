@@ -1,5 +1,6 @@
 #include "tests/catch.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -94,6 +95,24 @@ struct setup {
 
   /// With an odd number of heads the second half of the blocks lies further on.
   std::int64_t apart() const { return s.n_kv_heads % 2 * 136; }
+
+  /// What lies between the halves is nobody's.
+  bool gap_is_untouched() const {
+    const auto size = static_cast<std::int64_t>(gpu::size_of(s.type));
+    const auto lasts = [](const auto& all, std::int64_t first, std::int64_t n, auto as_before) {
+      return std::all_of(all.begin() + first, all.begin() + first + n, as_before);
+    };
+    const auto garbage = [](unsigned char byte) { return byte == 0xff; };
+    const auto nan = [](float x) { return std::isnan(x); };
+    const std::int64_t half = rows.n_blocks / 2;
+    bool untouched = true;
+    for (const auto* side : {&keys, &values})
+      untouched =
+          untouched && lasts((*side)->get(), half * block_stride() * size, apart() * size, garbage);
+    for (const auto* side : {&key_scales, &value_scales})
+      untouched = untouched && lasts((*side)->get(), half * scale_stride(), apart(), nan);
+    return untouched;
+  }
 
   gpu::kv_layer layer() const {
     gpu::kv_layer kv = {keys->data(),  values->data(),     s.type,
@@ -291,6 +310,7 @@ TEST_CASE("attention agrees with a naive oracle over shapes, KV types, windows a
       const std::vector<std::size_t> later{2, 0, 3}; // a prefill chunk between two decodes
       const std::vector<chunk> second{{100, 30}, {69, 1}, {64, 1}};
       CHECK(a.worst(a.run(*dev, later, second), later, second, 5) < a.tolerance());
+      CHECK(a.gap_is_untouched());
       if (a.rounds) continue; // the team kernel does not
       CHECK(a.worst(a.run(*dev, later, second, true), later, second, 5) < 2e-5);
     }
