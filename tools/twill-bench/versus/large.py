@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Decoding one sequence of a large model, by turns with llama.cpp's llama-bench: Markdown lines.
 
-    large.py MODEL GGUF [ROUNDS]   # MODEL: what twill serves, GGUF: the same shape as llama.cpp likes it
+    large.py MODEL GGUF [ROUNDS [TYPES]]
+    # MODEL: what twill serves, GGUF: the same shape as llama.cpp likes it, TYPES: twill's --compute, with commas
 
 TWILL_BIN and LLAMA_BENCH say where the programs are. Figures are tokens per second: medians (least to
 most) and the median of the rounds' ratios. Weights are read as fast as the machine's other tenants let
-them be, so reads are measured before, between and after the two runs of a round: one line is for all
-rounds, one each for those whose reads were all in the slower and in the faster half of the range.
+them be, so reads are measured before, between and after the runs of a round: for each type one line is for
+all rounds, one each for those whose reads were all in the slower and in the faster half of the range.
 """
 import csv
 import os
@@ -29,8 +30,8 @@ def reads():
     return float(re.search(r"read ([\d.]+) GB/s", text)[1])
 
 
-def twill(model):
-    text = output(TWILL_BENCH, "engine", "--model", model, "--at-once", "1", "--input-len", "16", "--output-len", "33",
+def twill(model, compute):
+    text = output(TWILL_BENCH, "engine", "--model", model, "--compute", compute, "--at-once", "1", "--input-len", "16", "--output-len", "33",
                   "--runs", "2")
     return max(float(rate) for rate in re.findall(r"decode\s+([\d.]+) tokens/s", text))
 
@@ -45,27 +46,34 @@ def spread(values):
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
-def line(name, rounds):
+def line(name, rounds, compute):
     if not rounds:
         return
     at = [rate for r in rounds for rate in r["reads"]]
-    print(f"| {name} | {len(rounds)} | {min(at):.0f} to {max(at):.0f} | {spread([r['ours'] for r in rounds])} | "
-          f"{spread([r['theirs'] for r in rounds])} | {spread([r['ours'] / r['theirs'] for r in rounds])} |", flush=True)
+    ours, theirs = [r[compute] for r in rounds], [r["theirs"] for r in rounds]
+    print(f"| {name} | {compute} | {len(rounds)} | {min(at):.0f} to {max(at):.0f} | {spread(ours)} | "
+          f"{spread(theirs)} | {spread([a / b for a, b in zip(ours, theirs)])} |", flush=True)
 
 
 def main():
     model, gguf = sys.argv[1:3]
+    types = (sys.argv[4] if len(sys.argv) > 4 else "auto").split(",")
     rounds = []
     for _ in range(int(sys.argv[3]) if len(sys.argv) > 3 else 5):
-        before, ours, between, theirs = reads(), twill(model), reads(), llama(gguf)
-        rounds.append({"reads": (before, between, reads()), "ours": ours, "theirs": theirs})
-    print("| models | rounds | reads GB/s | twill | llama.cpp | ratio |")
-    print("|---|---|---|---|---|---|")
-    line(f"{os.path.basename(model)}; {os.path.basename(gguf)}", rounds)
-    at = [rate for r in rounds for rate in r["reads"]]
-    middle = (min(at) + max(at)) / 2
-    line("slower reads", [r for r in rounds if max(r["reads"]) < middle])
-    line("faster reads", [r for r in rounds if min(r["reads"]) >= middle])
+        figures, at = {}, [reads()]
+        for compute in types:
+            figures[compute] = twill(model, compute)
+            at.append(reads())
+        figures["theirs"] = llama(gguf)
+        rounds.append({**figures, "reads": (*at, reads())})
+    print("| models | compute | rounds | reads GB/s | twill | llama.cpp | ratio |")
+    print("|---|---|---|---|---|---|---|")
+    all_reads = [rate for r in rounds for rate in r["reads"]]
+    middle = (min(all_reads) + max(all_reads)) / 2
+    for compute in types:
+        line(f"{os.path.basename(model)}; {os.path.basename(gguf)}", rounds, compute)
+        line("slower reads", [r for r in rounds if max(r["reads"]) < middle], compute)
+        line("faster reads", [r for r in rounds if min(r["reads"]) >= middle], compute)
 
 
 if __name__ == "__main__":
