@@ -55,9 +55,13 @@ std::int64_t square_walk::hidden_bytes(const piece& p) const {
 /// round can be loaded once its layer is passed in this one, and wrote what the next one reads.
 void square_walk::load_ahead() {
   schedule_cursor ahead = cursor_;
+  const auto travels = [&](const square& s) {
+    const std::int32_t layer = decoder_.kv_layer_of(s.layer);
+    return layer >= 0 && kv_->staged(layer);
+  };
   const auto next_with_kv = [&] {
     auto next = ahead.next();
-    while (next && decoder_.kv_layer_of(next->layer) < 0)
+    while (next && !travels(*next))
       next = ahead.next();
     return next;
   };
@@ -67,15 +71,12 @@ void square_walk::load_ahead() {
     const std::int32_t layer = decoder_.kv_layer_of(next->layer);
     const auto found = members_.find(next->batch);
     if (found == members_.end()) continue; // it enters: there is nothing yet
-    member& m = found->second;
-    if (ahead.rounds() != cursor_.rounds()) {
-      if (m.round != cursor_.rounds() || next->layer >= m.passed) return;
-      if (kv_->staged(layer))
-        kv_->load_ahead(layer, m.place, ranges_of(m.sequences, loaded_.block_tokens).used);
-      continue;
-    }
-    if (next->layer == 0) m.staged = ranges_of(m.sequences, loaded_.block_tokens);
-    if (kv_->staged(layer)) kv_->load_ahead(layer, m.place, m.staged.used);
+    const member& m = found->second;
+    const bool in_this_round = ahead.rounds() == cursor_.rounds();
+    const bool begun = m.round == cursor_.rounds();
+    if (!in_this_round && (!begun || next->layer >= m.passed)) return;
+    const auto blocks = [&] { return ranges_of(m.sequences, loaded_.block_tokens).used; };
+    kv_->load_ahead(layer, m.place, in_this_round && begun ? m.staged.used : blocks());
   }
 }
 
@@ -117,8 +118,8 @@ result<nothing> square_walk::run_pieces(member& m, std::int32_t stage) {
     auto got = kv_->acquire(layer, m.place, m.staged.used);
     if (!got.ok()) return executor_failure(got.error());
     there = got.value();
-    load_ahead();
   }
+  if (kv_ != nullptr) load_ahead();
   if (hidden_ != nullptr) hidden_->at_layer(stage);
   for (std::size_t i = 0; i < m.pieces.size(); ++i) {
     if (auto got = bring_hidden(m, i, false); !got.ok()) return got;

@@ -14,13 +14,8 @@
 namespace twill::models::offload {
 namespace {
 
-std::vector<tier> homes_of(const hidden_options& o) {
-  return assign_tiers(std::vector<std::int64_t>(static_cast<std::size_t>(o.n_batches), 1),
-                      o.hidden);
-}
-
 std::int64_t states_in(const hidden_options& o, tier where) {
-  const auto homes = homes_of(o);
+  const auto homes = spread_tiers(o.n_batches, o.hidden);
   return o.pieces * std::count(homes.begin(), homes.end(), where);
 }
 
@@ -37,8 +32,8 @@ std::int64_t hidden_stream::device_bytes(const hidden_options& o) {
 }
 
 hidden_stream::hidden_stream(const hidden_options& hidden, const offload_options& where)
-    : options_(hidden), room_(store_aligned(hidden.state_bytes)), homes_(homes_of(hidden)),
-      link_(where.link_bytes_per_second) {}
+    : options_(hidden), room_(store_aligned(hidden.state_bytes)),
+      homes_(spread_tiers(hidden.n_batches, hidden.hidden)), link_(where.link_bytes_per_second) {}
 
 result<std::unique_ptr<hidden_stream>> hidden_stream::create(gpu::device& dev,
                                                              const hidden_options& hidden,

@@ -35,7 +35,7 @@ kv_strides::kv_strides(const kv_stream_options& kv)
       home(kv.four_bits ? store_aligned(gpu::kv4_block_bytes(kv.shape)) : plain) {}
 
 std::vector<tier> kv_homes::of_layers(const kv_stream_options& kv) {
-  return assign_tiers(std::vector<std::int64_t>(static_cast<std::size_t>(kv.n_layers), 1), kv.kv);
+  return spread_tiers(kv.n_layers, kv.kv);
 }
 
 kv_homes::kv_homes(const kv_stream_options& kv, const offload_options& where)

@@ -41,4 +41,16 @@ std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const
   return homes;
 }
 
+std::vector<tier> spread_tiers(std::int64_t n, const shares& wanted) {
+  constexpr std::int64_t one[] = {1};
+  std::vector<tier> homes;
+  tier_bytes before;
+  while (static_cast<std::int64_t>(homes.size()) < n) {
+    const tier next = assign_tiers(one, wanted, before).front();
+    homes.push_back(next);
+    ++(next == tier::device ? before.device : next == tier::host ? before.host : before.disk);
+  }
+  return homes;
+}
+
 } // namespace twill::models::offload

@@ -21,4 +21,8 @@ struct tier_bytes {
 std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const shares& wanted,
                                const tier_bytes& before = {});
 
+/// The same for n things of one size that are used in turn, each making up for those before: what a
+/// tier has lies evenly among the others, so that none waits in long runs while another is idle.
+std::vector<tier> spread_tiers(std::int64_t n, const shares& wanted);
+
 } // namespace twill::models::offload

@@ -2,6 +2,7 @@
 // faults that end in an error.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -121,6 +122,29 @@ TEST_CASE("over many layers each tier gets its share, to within a tensor", "[off
       CHECK(std::abs(static_cast<double>(at.device) - wanted.device * all / 100) <= 35);
       CHECK(std::abs(static_cast<double>(at.disk) -
                      (100 - wanted.device - wanted.host) * all / 100) <= 35);
+    }
+  }
+}
+
+TEST_CASE("things used in turn are spread evenly over the tiers", "[offload]") {
+  using all = std::vector<tier>;
+  CHECK(offload::spread_tiers(0, {50, 0}).empty());
+  CHECK(offload::spread_tiers(3, {100, 0}) == all(3, tier::device));
+  CHECK(offload::spread_tiers(3, {0, 100}) == all(3, tier::host));
+  CHECK(offload::spread_tiers(3, {0, 0}) == all(3, tier::disk));
+  for (const offload::shares wanted :
+       {offload::shares{50, 0}, {25, 0}, {75, 0}, {34, 33}, {10, 80}}) {
+    const auto homes = offload::spread_tiers(40, wanted);
+    std::map<tier, int> so_far;
+    for (int n = 1; n <= 40; ++n) {
+      ++so_far[homes[static_cast<std::size_t>(n - 1)]];
+      CAPTURE(wanted.device, wanted.host, n);
+      const auto near = [n](int have, int share) {
+        return std::abs(have - share * n / 100.0) <= 1;
+      };
+      CHECK(near(so_far[tier::device], wanted.device));
+      CHECK(near(so_far[tier::host], wanted.host));
+      CHECK(near(so_far[tier::disk], 100 - wanted.device - wanted.host));
     }
   }
 }
