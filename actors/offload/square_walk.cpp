@@ -32,7 +32,9 @@ result<nothing> square_walk::prepare(const block_needs& needs) {
     if (!stream.ok()) return executor_failure(stream.error());
     kv_ = std::move(stream).value();
     kv_->record_to(options_.timeline);
-    kv_buffers_ = kv.buffers;
+    const auto staged = models::offload::kv_stream::staged_layers(kv);
+    const bool any = std::find(staged.begin(), staged.end(), true) != staged.end();
+    kv_buffers_ = any ? kv.buffers : 0; // a share below one layer's: there is nothing to look for
     images_ = {kv.sequences, kv.shape.n_blocks};
   }
   if (options_.hidden.device < 100) {

@@ -31,8 +31,8 @@ def reads():
 
 
 def twill(model, compute):
-    text = output(TWILL_BENCH, "engine", "--model", model, "--compute", compute, "--at-once", "1", "--input-len", "16", "--output-len", "33",
-                  "--runs", "2")
+    text = output(TWILL_BENCH, "engine", "--model", model, "--compute", compute, "--at-once", "1", "--input-len",
+                  "16", "--output-len", "33", "--runs", "2")
     return max(float(rate) for rate in re.findall(r"decode\s+([\d.]+) tokens/s", text))
 
 
