@@ -31,10 +31,10 @@ inline compute_type effective_compute(const packed_view& w, compute_type asked) 
   return asked == compute_type::int8x2 ? compute_type::f32 : asked;
 }
 
-/// Codes that are widened have micro-kernels for what they are made for.
+/// Codes that are widened and integer terms have micro-kernels for what they are made for.
 inline bool has_host_kernel(const packed_view& w, compute_type asked) {
-  return w.kind != weight_kind::grouped_u4_as_u8 ||
-         effective_compute(w, asked) == compute_type::int8;
+  const bool for_int8 = w.kind == weight_kind::grouped_u4_as_u8 || w.integer_terms;
+  return !for_int8 || effective_compute(w, asked) == compute_type::int8;
 }
 
 /// Scratch of the drivers below for any number of rows up to `m`; `ordered`: with a column order.

@@ -9,8 +9,10 @@
 //                grouped_u4_as_u8 too
 // Dense columns are padded with zeros to a multiple of 8. Grouped kinds have, apart, for each block
 // and group: 16 scales, then, unless every offset is offset_factor * scale, 16 offsets, or 16 zero
-// points in a byte each where every offset is -zero * scale. grouped_u4_as_u8: 16 scales in f32,
-// then for each code group a line of 16 steps and 16 bases.
+// points in a byte each where every offset is -zero * scale. With integer_terms: 16 units in f32,
+// then for each group 16 pairs of 16-bit integers, in units of the lane: the scale, and the offset
+// from the middle code on, so that value = unit * (scale * (code - 8) + offset). grouped_u4_as_u8:
+// 16 scales in f32, then for each code group a line of 16 steps and 16 bases.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +31,16 @@ inline constexpr std::int64_t activation_group = 32;
 inline constexpr std::int32_t high_digit_bits = 7;
 inline constexpr std::int32_t high_digit = 1 << high_digit_bits;
 /// int8x2: low digits count in groups of activations that a few values dominate, those whose high
-/// digits' mean magnitude is below 22 of 127: their scale leaves too little of the other values.
+/// digits' mean magnitude is below 18 of 127: their scale leaves too little of the other values.
 /// Elsewhere they are zero, and their products skipped.
-inline constexpr std::int32_t dominated = 22 * activation_group;
+inline constexpr std::int32_t dominated = 18 * activation_group;
 
 struct packed_view {
   weight_kind kind = weight_kind::f32;
   bool scales_f16 = false;        ///< scales and offsets are f16, else f32
   bool offsets_stored = false;    ///< else offset = offset_factor * scale
   bool zero_points = false;       ///< what is stored are bytes: offset = -zero * scale
+  bool integer_terms = false;     ///< of grouped_u4 in groups of 32; then none of the three above
   std::int32_t offset_factor = 0; ///< 0, -8 or -128: exact as an integer
   std::int32_t group = 0;         ///< columns per scale
   std::int32_t code_group = 0;    ///< grouped_u4_as_u8: columns per line
@@ -60,6 +63,12 @@ struct packed_view {
 /// grouped_u4_as_u8: bytes of a line, and of the scales before the first.
 inline constexpr std::int64_t code_line_bytes = 64;
 
+/// integer_terms: bytes of a block's units, and of each group behind them.
+inline constexpr std::int64_t unit_bytes = 64, integer_pair_bytes = 64;
+/// The code that integer terms' offsets begin at. |code - middle_code| <= 8 lets the products of 32
+/// columns fit 16 bits.
+inline constexpr std::int32_t middle_code = 8;
+
 /// Scale and offset of one group and lane.
 struct scale_offset {
   float scale;
@@ -70,6 +79,13 @@ TWILL_KERNEL_FUNCTION scale_offset group_terms(const packed_view& w, std::int64_
                                                std::int64_t lane, std::int64_t g) {
   const unsigned char* base = w.scales + block * w.scales_stride + g * w.terms_stride;
   scale_offset r{0.0F, 0.0F};
+  if (w.integer_terms) {
+    const float unit = reinterpret_cast<const float*>(w.scales + block * w.scales_stride)[lane];
+    const auto* pair = reinterpret_cast<const std::int16_t*>(base + unit_bytes) + 2 * lane;
+    r.scale = unit * static_cast<float>(pair[0]);
+    r.offset = unit * static_cast<float>(pair[1] - middle_code * pair[0]);
+    return r;
+  }
   const bool offset = w.offsets_stored && !w.zero_points;
   if (w.scales_f16) {
     const auto* p = reinterpret_cast<const std::uint16_t*>(base) + lane;

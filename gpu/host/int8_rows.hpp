@@ -1,5 +1,5 @@
 // int8 micro-kernel for few rows, over a SIMD policy: codes are unpacked, and widened, on their way
-// from memory. int8_panels.hpp unpacks with the same load_segment().
+// from memory. int8_panel.hpp unpacks with the same load_segment().
 #pragma once
 
 #include "gpu/host/tile_common.hpp"
@@ -74,14 +74,17 @@ struct share_ahead {
 
 /// R rows from `row` on times a block, to `out`, `out_stride` after each other. A function of its
 /// own: inlined into the loop over rows and blocks it is a fifth slower (GCC 12).
-template <class S, code_form F, int Segment, bool Stored, bool ByGroup, int Digits, int R>
+template <class S, code_form F, int Segment, term_form Terms, bool ByGroup, int Digits, int R>
 [[gnu::noinline]] void int8_rows(const tile& t, const quantised_rows& x, std::int64_t block,
                                  std::int64_t row, const share_ahead& share, float* out,
                                  std::int64_t out_stride) {
   constexpr int quads = Segment / 4;
   const packed_view& w = *t.weights;
   const unsigned char* at = w.codes + block * w.codes_stride;
+  constexpr bool stored = Terms == term_form::stored, integer = Terms == term_form::integer;
   const unsigned char* scales = w.scales + block * w.scales_stride;
+  [[maybe_unused]] const auto* units = reinterpret_cast<const float*>(scales);
+  if constexpr (integer) scales += detail::unit_bytes;
   const std::int32_t segments = w.group / Segment;
   const std::int64_t terms_stride = w.terms_stride;
   const std::int8_t* values = x.values + row * x.values_stride;
@@ -100,14 +103,18 @@ template <class S, code_form F, int Segment, bool Stored, bool ByGroup, int Digi
 
   // One loop over segments, not one within another: 2 % faster (`twill-bench kernels`).
   typename S::f32 scale, offset;
+  typename S::i32 words;
   std::int32_t left_of_group = 0;
   std::int64_t left = x.segments;
   line_walk lines_of(w);
   do {
     if (left_of_group == 0) {
       left_of_group = segments;
-      scale = load_scale<S>(w, scales);
-      if constexpr (Stored) offset = load_offset<S>(w, scales, scale);
+      if constexpr (integer)
+        words = S::load_words(scales);
+      else
+        scale = load_scale<S>(w, scales);
+      if constexpr (stored) offset = load_offset<S>(w, scales, scale);
       if constexpr (F == code_form::u4_as_u8) lines_of.begin_group(scales);
       scales += terms_stride;
       ask_for(scales + scales_ahead);
@@ -130,13 +137,13 @@ template <class S, code_form F, int Segment, bool Stored, bool ByGroup, int Digi
         S::template dot<F != code_form::u4, R>(exact, codes, values + x.low_digits,
                                                x.values_stride);
       ++fine;
-      if constexpr (!Stored)
+      if constexpr (!stored)
         for (int r = 0; r < R; ++r)
           exact[r] =
               S::add(exact[r], S::set1_i32(static_cast<std::int32_t>(terms[r * x.segments].term)));
     } else {
       for (int r = 0; r < R; ++r)
-        exact[r] = S::set1_i32(Stored ? 0 : static_cast<std::int32_t>(terms[r * x.segments].term));
+        exact[r] = S::set1_i32(stored ? 0 : static_cast<std::int32_t>(terms[r * x.segments].term));
       S::template dot<F != code_form::u4, R>(exact, codes, values, x.values_stride);
     }
     if constexpr (ByGroup) {
@@ -145,22 +152,29 @@ template <class S, code_form F, int Segment, bool Stored, bool ByGroup, int Digi
       if (left_of_group == 0)
         for (int r = 0; r < R; ++r) {
           typename S::f32 total = S::fma(scale, sum[r], S::load(totals[r]));
-          if constexpr (Stored)
+          if constexpr (stored)
             total = S::fma(offset, S::set1(detail::bits_to_f32(terms[r * x.segments].term)), total);
           S::store(totals[r], total);
           sum[r] = S::zero();
         }
+    } else if constexpr (integer) {
+      for (int r = 0; r < R; ++r)
+        sum[r] = S::fma(S::to_f32(S::dot_words(exact[r], words)),
+                        S::set1(terms[r * x.segments].scale), sum[r]);
     } else {
       for (int r = 0; r < R; ++r) {
         const auto scaled = S::mul(scale, S::to_f32(exact[r]));
         sum[r] = S::fma(scaled, S::set1(terms[r * x.segments].scale), sum[r]);
-        if constexpr (Stored)
+        if constexpr (stored)
           sum[r] = S::fma(offset, S::set1(detail::bits_to_f32(terms[r * x.segments].term)), sum[r]);
       }
     }
     values += Segment;
     ++terms;
   } while (--left > 0);
+  if constexpr (integer)
+    for (int r = 0; r < R; ++r)
+      sum[r] = S::mul(sum[r], S::load(units));
   for (int r = 0; r < R; ++r)
     finish<S>(t, block, out + r * out_stride, ByGroup ? S::load(totals[r]) : sum[r]);
 }

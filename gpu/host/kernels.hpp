@@ -14,7 +14,7 @@ namespace twill::gpu::host {
 
 /// One segment of a row of activations. `term` is the offset's part: float scale * sum(q) where
 /// offsets are stored (where offsets are applied once a group: summed from the group's first
-/// segment on), else int32 offset_factor * sum(q).
+/// segment on), integer_begin(sum(q)) where terms are integers, else int32 offset_factor * sum(q).
 struct segment_terms {
   float scale;
   std::uint32_t term;

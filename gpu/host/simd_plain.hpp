@@ -63,6 +63,17 @@ struct simd_plain {
     return v * (1 << Bits);
   }
   static f32 to_f32(i32 v) { return __builtin_convertvector(v, f32); }
+  /// As simd_avx512's.
+  static i32 load_words(const unsigned char* p) {
+    i32 v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static i32 dot_words(i32 v, i32 words) {
+    v ^= 0x8000;
+    const auto lower = [](i32 x) { return ((x & 0xffff) ^ 0x8000) - 0x8000; };
+    return lower(v) * lower(words) + (v >> 16) * (words >> 16);
+  }
 
   static u32 load_codes(const unsigned char* p) {
     u32 v;

@@ -63,6 +63,21 @@ enum class code_form {
   u4_as_u8, ///< segments of 32, offsets in the integers, by group where S can, one digit
 };
 
+/// How scales and offsets meet int8's sums of a segment.
+enum class term_form {
+  factored, ///< the offset in the integers, a float for the scale
+  stored,   ///< a float for each
+  integer,  ///< packed_view's integer_terms
+};
+
+/// A segment's sum begins at this where terms are integers: the sum of its activations' codes in
+/// the upper half of a lane, the products that the middle code stands for and 2^15 in the lower
+/// one. With the products added the halves are what S::dot_words() multiplies.
+inline std::uint32_t integer_begin(std::int32_t sum) {
+  const auto n = static_cast<std::uint32_t>(sum);
+  return (n << 16) + 0x8000U - n * detail::middle_code;
+}
+
 /// 16 scales or offsets.
 template <class S>
 inline typename S::f32 load_scale(const packed_view& w, const unsigned char* at) {

@@ -168,7 +168,7 @@ bool pack_run(const weight_source& source, const packed_view& w, std::int64_t fi
   return finite && (!w.grouped() || finite_terms(t, first * lanes, end * lanes));
 }
 
-/// Chooses the smallest form that keeps every scale and offset exactly.
+/// Chooses the smallest form that keeps every scale and offset exactly, or integer terms.
 void choose_form(device& dev, packed_view& w, const terms& t) {
   w.offset_factor = detail::first_factor(t, w.rows * t.groups);
   std::vector<terms_facts> of_blocks(static_cast<std::size_t>(w.blocks));
@@ -263,6 +263,8 @@ result<nothing> pack_scales(device& dev, bool on_device, const char* label, pack
     unsigned char* at = scales.value().data() + block * w.scales_stride;
     if (w.code_group > 0)
       detail::store_lines(w, t, block, at);
+    else if (w.integer_terms)
+      detail::store_integer_terms(w, t, block, at);
     else if (w.scales_f16)
       detail::store_terms<std::uint16_t>(w, t, block, at, detail::f32_to_f16);
     else

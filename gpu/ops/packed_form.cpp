@@ -37,6 +37,8 @@ result<packed_view> describe(const weight_source& source, const char* label) {
       w.code_group = source.code_group;
     }
     w.group = source.group;
+    w.integer_terms =
+        source.integer_terms && w.kind == weight_kind::grouped_u4 && w.group == activation_group;
     w.segment = w.group % 32 == 0 ? 32 : w.group % 16 == 0 ? 16 : 8;
   } else if (!source.dense_row) {
     return refuse("a dense kind needs the source's dense_row function");
@@ -76,6 +78,13 @@ void set_form(packed_view& w, const terms_facts& facts, std::int64_t groups) {
   w.offsets_stored = !facts.factored;
   w.zero_points = w.offsets_stored && facts.zero_points;
   const bool float_offsets = w.offsets_stored && !w.zero_points;
+  w.integer_terms = w.integer_terms && float_offsets;
+  if (w.integer_terms) {
+    w.offsets_stored = false;
+    w.terms_stride = integer_pair_bytes;
+    w.scales_stride = unit_bytes + groups * w.terms_stride;
+    return;
+  }
   w.scales_f16 = facts.scales_f16 && (facts.offsets_f16 || !float_offsets);
   w.terms_stride =
       lanes * (w.scales_f16 ? 2 : 4) * (float_offsets ? 2 : 1) + (w.zero_points ? lanes : 0);

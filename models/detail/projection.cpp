@@ -26,6 +26,12 @@ result<std::vector<float>> checked_vector(const checkpoint& weights, const std::
   return values;
 }
 
+/// A matrix that is multiplied in one way may be packed for it.
+void fit_to(gpu::weight_source& source, gpu::compute_type compute) {
+  source.round_to_bf16 = compute == gpu::compute_type::bf16;
+  source.integer_terms = compute == gpu::compute_type::int8;
+}
+
 bool has_bias(const checkpoint& weights, const matrix_role& role) {
   return role.bias == bias_rule::required ||
          (role.bias == bias_rule::if_present && weights.find(bias_of(role.name)) != nullptr);
@@ -82,7 +88,7 @@ std::vector<gpu::weight_source> packed_sources(const checkpoint& weights,
   }
   if (auto fused = gpu::stack_rows(sources)) sources = {std::move(*fused)};
   for (gpu::weight_source& s : sources)
-    s.round_to_bf16 = compute_for(s.kind, compute) == gpu::compute_type::bf16;
+    fit_to(s, compute_for(s.kind, compute));
   return sources;
 }
 
@@ -92,7 +98,7 @@ result<projection::part> projection::load_part(gpu::device& dev, const checkpoin
                                                gpu::compute_type compute, packing where) {
   part p;
   p.compute = compute_for(source.kind, compute);
-  source.round_to_bf16 = p.compute == gpu::compute_type::bf16;
+  fit_to(source, p.compute);
   auto packed = pack_at(where, dev, source, roles.front().name.c_str());
   if (!packed.ok()) return from_gpu(packed.error());
   p.weights = std::move(packed).value();

@@ -25,6 +25,7 @@ struct matrix {
   std::vector<std::uint8_t> codes;
   std::vector<float> scales, group_offsets; // (rows, cols / group)
   std::vector<std::uint16_t> halves;
+  bool integer_terms = false;
 
   weight_source source() const {
     weight_source s;
@@ -32,6 +33,7 @@ struct matrix {
     s.rows = rows;
     s.cols = cols;
     s.group = group;
+    s.integer_terms = integer_terms;
     s.dense_row = [this](std::int64_t r) -> const void* {
       if (kind == weight_kind::f32) return values.data() + r * cols;
       return halves.data() + r * cols;
@@ -120,6 +122,33 @@ inline std::vector<float> spiky_floats(std::int64_t n, unsigned seed) {
   for (std::size_t i = 7; i < v.size(); i += 64)
     v[i] *= 50;
   return v;
+}
+
+/// The matrix that a grouped_u4 one is packed as with weight_source::integer_terms: scales, and
+/// offsets from code 8 on, are multiples of a row's largest / 32767.
+inline matrix with_integer_terms(matrix w) {
+  w.integer_terms = true;
+  const std::int64_t groups = w.cols / w.group;
+  for (std::int64_t r = 0; r < w.rows; ++r) {
+    double largest = 0;
+    const auto from_middle = [&](std::int64_t g) {
+      return w.group_offsets[static_cast<std::size_t>(g)] +
+             8.0 * w.scales[static_cast<std::size_t>(g)];
+    };
+    for (std::int64_t g = r * groups; g < (r + 1) * groups; ++g)
+      largest = std::max({largest, std::abs(double{w.scales[static_cast<std::size_t>(g)]}),
+                          std::abs(from_middle(g))});
+    const double unit = largest / 32767;
+    for (std::int64_t g = r * groups; g < (r + 1) * groups; ++g) {
+      const double scale = unit * std::round(w.scales[static_cast<std::size_t>(g)] / unit);
+      const double offset = unit * std::round(from_middle(g) / unit);
+      for (std::int64_t k = g * w.group; k < (g + 1) * w.group; ++k) {
+        const auto i = static_cast<std::size_t>(k);
+        w.values[i] = static_cast<float>(scale * (w.codes[i] - 8) + offset);
+      }
+    }
+  }
+  return w;
 }
 
 /// What a call computes, and how far a result may be from the exact product.

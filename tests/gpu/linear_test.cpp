@@ -98,6 +98,50 @@ TEST_CASE("grouped linear layers agree with a naive product on every instruction
         check_matrix(all, random_matrix(kind, s.n, s.k, 32, form, 2), s.m);
 }
 
+TEST_CASE("integer terms agree with a naive product in every compute type") {
+  const auto all = devices();
+  for (const shape& s : grouped_shapes)
+    for (offsets form : {offsets::stored_f16, offsets::stored_f32}) {
+      matrix w = random_matrix(weight_kind::grouped_u4, s.n, s.k, 32, form, 2);
+      for (std::size_t g = 0; g < w.scales.size(); g += 7) { // one row's groups are unlike
+        w.scales[g] *= 20;
+        w.group_offsets[g] *= -30;
+      }
+      check_matrix(all, with_integer_terms(std::move(w)), s.m);
+    }
+}
+
+TEST_CASE("integer terms give a row's bits alone and in any batch, at the largest magnitudes too") {
+  for (const std::string& isa : all_isas()) {
+    auto one = open(isa, 1);
+    auto two = open(isa, 2);
+    matrix w = random_matrix(weight_kind::grouped_u4, 88, 1184, 32, offsets::stored_f16, 6);
+    std::fill_n(w.codes.begin(), 16 * w.cols, std::uint8_t{0});
+    std::fill_n(w.codes.begin() + 16 * w.cols, 16 * w.cols, std::uint8_t{15});
+    w = with_integer_terms(std::move(w));
+    const auto packed = pack(*one, w.source(), "w").value();
+    auto x = spiky_floats(300 * w.cols, 7);
+    std::fill_n(x.begin(), w.cols, 1.0F);
+    std::fill_n(x.begin() + w.cols, w.cols, -1.0F);
+    const auto rows = [&](std::int64_t first, std::int64_t end) {
+      return std::vector<float>(x.begin() + first * w.cols, x.begin() + end * w.cols);
+    };
+    std::vector<float> alone;
+    for (std::int64_t r = 0; r < 300; ++r) {
+      const auto row = run_linear(*one, packed, rows(r, r + 1), 1, compute_type::int8);
+      alone.insert(alone.end(), row.begin(), row.end());
+    }
+    for (std::int64_t m : {2, 7, 16, 17, 40, 65, 135, 300})
+      for (device* dev : {one.get(), two.get()}) {
+        const auto batch = run_linear(*dev, packed, rows(0, m), m, compute_type::int8);
+        INFO(isa << " m " << m);
+        REQUIRE(std::memcmp(batch.data(), alone.data(), batch.size() * 4) == 0);
+      }
+    check_close({alone.begin(), alone.begin() + 2 * w.rows},
+                exact(w, rows(0, 2), 2, compute_type::int8), isa + ", all 1 and all -1");
+  }
+}
+
 TEST_CASE("any group that is a multiple of 8 works") {
   constexpr struct {
     std::int64_t cols;
@@ -321,6 +365,15 @@ TEST_CASE("scales take the smallest form that is exact") {
         codes + 32 * 2 * 3 + 2 * 32); // blocks are padded to 64 bytes
   CHECK(bytes(offsets::zero_points_f32) == codes + 32 * 2 * 5 + 2 * 32);
   CHECK(bytes(offsets::stored_f32) == codes + 32 * 2 * 8);
+  // Integer terms, where they apply: a unit a row, and four bytes a group.
+  for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored}) {
+    matrix w = random_matrix(weight_kind::grouped_u4, 32, 64, 32, form, 14);
+    w.integer_terms = true;
+    const bool apply = form != offsets::factored;
+    CHECK(pack(*dev, w.source(), "w").value().bytes() ==
+          (apply ? codes + 32 * 4 + 32 * 2 * 4 : bytes(form)));
+    CHECK(packed_bytes(w.source()) == pack(*dev, w.source(), "w").value().bytes());
+  }
 }
 
 TEST_CASE("stacked sources are one matrix, unlike ones do not stack") {

@@ -18,6 +18,7 @@ enum class terms {
   factored, ///< offset = -8 * scale: Q4_0
   zeros,    ///< f16 scales and integer zero points: GPTQ, AWQ
   halves,   ///< f16 scales and f16 offsets: Q4_1
+  integers, ///< the same as layers of int8 compute have them: gpu::weight_source::integer_terms
   floats,   ///< products of two floats: k-quants
 };
 
@@ -34,6 +35,7 @@ constexpr weight_form forms[] = {
     {"u4/64 zeros", weight_kind::grouped_u4, 64, terms::zeros},
     {"u4/32 factored", weight_kind::grouped_u4, 32, terms::factored},
     {"u4/32 halves", weight_kind::grouped_u4, 32, terms::halves},
+    {"u4/32 integers", weight_kind::grouped_u4, 32, terms::integers},
     {"u4/32 floats", weight_kind::grouped_u4, 32, terms::floats},
     {"u4/16 floats", weight_kind::grouped_u4, 16, terms::floats},
     {"u8/16 floats", weight_kind::grouped_u8, 16, terms::floats},
@@ -63,6 +65,7 @@ gpu::weight_source make_source(const weight_form& form, const layer_shape& s) {
   source.rows = s.rows;
   source.group = form.group;
   source.code_group = form.code_group;
+  source.integer_terms = form.form == terms::integers;
   const auto halves = std::make_shared<std::vector<std::uint16_t>>(static_cast<std::size_t>(s.cols),
                                                                    std::uint16_t{0x3c00});
   source.dense_row = [halves](std::int64_t) -> const void* { return halves->data(); };
@@ -78,11 +81,11 @@ gpu::weight_source make_source(const weight_form& form, const layer_shape& s) {
       const auto wave = static_cast<float>((row * 31 + g * 17) % 1000);
       out.scales[g] = f16(0.001F + wave * 1.1e-6F);
       if (form.form == terms::floats) out.scales[g] *= 0.987F;
-      out.offsets[g] = form.form == terms::floats   ? -0.01F - wave * 1e-6F
-                       : form.form == terms::halves ? f16(-0.01F - wave * 1e-6F)
+      out.offsets[g] = form.form == terms::floats ? -0.01F - wave * 1e-6F
                        : form.form == terms::zeros
                            ? -static_cast<float>((row + g) % 16) * out.scales[g]
-                           : -8 * out.scales[g];
+                       : form.form == terms::factored ? -8 * out.scales[g]
+                                                      : f16(-0.01F - wave * 1e-6F);
     }
   };
   return source;
@@ -103,8 +106,9 @@ void for_each_linear_case(gpu::device& dev, const kernel_selection& selection,
       std::size_t turn = 0;
       for (const compute_type compute :
            {compute_type::int8, compute_type::int8x2, compute_type::bf16, compute_type::f32}) {
-        if (form.group == 0 && compute >= compute_type::int8) continue;     // computed in floats
-        if (form.code_group > 0 && compute != compute_type::int8) continue; // made for it alone
+        if (form.group == 0 && compute >= compute_type::int8) continue; // computed in floats
+        const bool for_int8 = form.code_group > 0 || form.form == terms::integers;
+        if (for_int8 && compute != compute_type::int8) continue; // made for it alone
         for (const std::int64_t m : selection.rows) {
           kernel_case c;
           c.op = std::string("linear ") + form.name + " " + name_of(compute);
