@@ -149,7 +149,8 @@ template <class S, int R>
     return;
   }
   // The plain case in registers: finish(), sum by sum, took a tenth of 512 x 576 -> 3072.
-  if ((at.block + panel_blocks) * detail::lanes <= t.weights->rows && t.bias == nullptr) {
+  const bool whole = (at.block + at.blocks) * detail::lanes <= t.weights->rows;
+  if (at.blocks == panel_blocks && whole && t.bias == nullptr) {
     float* out = out_of(t, at.block, row);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r, out += t.out_stride)

@@ -18,8 +18,9 @@ typedef std::int32_t four_ints __attribute__((vector_size(16)));
 /// What is known of at_once codes of a row.
 struct quantised_run {
   alignas(16) float scales[groups_at_once];
-  alignas(16) std::int32_t sums[groups_at_once]; ///< of the codes, in units of the scale
-  bool fine[groups_at_once];                     ///< the low digits count
+  alignas(16) std::int32_t sums[groups_at_once];      ///< of the codes, in units of the scale
+  alignas(16) std::int32_t high_sums[groups_at_once]; ///< of the high digits
+  bool fine[groups_at_once];                          ///< the low digits count
 };
 
 /// Each group to codes by its largest magnitude. `x`: at_once values, zeros past the row's end.
@@ -48,16 +49,18 @@ inline quantised_run quantise_run(const float* x, std::int8_t* high, std::int8_t
     else
       S::store_digits(high + i, low + i, v);
   }
-  S::sum_4(high, out.sums);
+  S::sum_4(high, out.high_sums);
   if constexpr (Digits == 2) {
     alignas(16) std::int32_t magnitudes[groups_at_once], rests[groups_at_once];
     S::sum_magnitudes_4(high, magnitudes);
     S::sum_4(low, rests);
     for (int g = 0; g < groups_at_once; ++g) {
       out.fine[g] = magnitudes[g] < detail::dominated;
-      out.sums[g] = out.sums[g] * detail::high_digit + (out.fine[g] ? rests[g] : 0);
+      out.sums[g] = out.high_sums[g] * detail::high_digit + (out.fine[g] ? rests[g] : 0);
       if (!out.fine[g]) __builtin_memset(low + 32 * g, 0, 32);
     }
+  } else {
+    __builtin_memcpy(out.sums, out.high_sums, sizeof out.sums);
   }
   return out;
 }
@@ -84,46 +87,71 @@ inline std::int32_t segment_sum(const std::int8_t* high, const std::int8_t* low,
   return sum;
 }
 
+/// Writes the terms of a row's segments, one after the other.
+class term_writer {
+public:
+  /// `by_group`: offsets' parts are summed from a group's first segment on.
+  term_writer(const packed_view& w, segment_terms* to, bool by_group)
+      : w_(w), to_(to), by_group_(by_group && w.offsets_stored) {}
+
+  /// Of the segment at `column`, whose codes' sum is `sum`.
+  void put(std::int64_t column, float scale, std::int32_t sum) {
+    *to_++ = {scale, by_group_ ? summed(column, scale, sum) : alone(scale, sum)};
+  }
+
+private:
+  std::uint32_t alone(float scale, std::int32_t sum) const {
+    if (w_.integer_terms) return integer_begin(sum);
+    return w_.offsets_stored ? detail::f32_to_bits(scale * static_cast<float>(sum))
+                             : static_cast<std::uint32_t>(w_.offset_factor * sum);
+  }
+  std::uint32_t summed(std::int64_t column, float scale, std::int32_t sum) {
+    if (column % w_.group == 0) of_group_ = 0;
+    return detail::f32_to_bits(of_group_ += scale * static_cast<float>(sum));
+  }
+
+  const packed_view& w_;
+  segment_terms* to_;
+  bool by_group_;
+  float of_group_ = 0;
+};
+
 template <class S, int Digits>
 inline void quantise_row(const packed_view& w, const float* x, const quantised_rows& out,
                          std::int64_t row) {
   std::int8_t* high = out.values + row * out.values_stride;
   std::int8_t* low = high + out.low_digits;
-  segment_terms* terms = out.terms + row * out.segments;
   std::uint8_t* fine = out.fine + row * out.segments;
   const code_form form = w.kind == weight_kind::grouped_u8 ? code_form::u8 : code_form::u4;
-  const bool by_group =
-      may_go_by_group<S>(form, 32, Digits) && goes_by_group(w) && w.offsets_stored;
-  const auto offset_term = [&w](float scale, std::int32_t sum) {
-    if (w.integer_terms) return integer_begin(sum);
-    return w.offsets_stored ? detail::f32_to_bits(scale * static_cast<float>(sum))
-                            : static_cast<std::uint32_t>(w.offset_factor * sum);
+  const auto by_group = [&](int digits) {
+    return may_go_by_group<S>(form, 32, digits) && goes_by_group(w);
   };
-  float of_group = 0;
+  segment_terms* terms = out.terms + row * out.segments;
+  term_writer all(w, terms, by_group(Digits)), high_alone(w, terms + out.high_terms, by_group(1));
   for (std::int64_t k = 0; k < w.cols; k += at_once) {
     const int n = w.cols - k < at_once ? static_cast<int>(w.cols - k) : at_once;
     const quantised_run run = n == at_once ? quantise_run<S, Digits>(x + k, high + k, low + k)
                                            : quantise_rest<S, Digits>(x + k, n, high + k, low + k);
-    if (n == at_once && w.segment == 32 && !by_group) {
-      for (int g = 0; g < groups_at_once; ++g) {
-        *terms++ = {run.scales[g], offset_term(run.scales[g], run.sums[g])};
-        if constexpr (Digits == 2) *fine++ = run.fine[g] ? 1 : 0;
+    const auto put = [&](int at, int g, std::int32_t of_high, std::int32_t of_all) {
+      const float scale = run.scales[g];
+      all.put(k + at, scale, of_all);
+      if constexpr (Digits == 2) {
+        high_alone.put(k + at, scale * detail::high_digit, of_high);
+        *fine++ = run.fine[g] ? 1 : 0;
       }
+    };
+    if (w.segment == 32 && n == at_once) {
+      for (int g = 0; g < groups_at_once; ++g)
+        put(32 * g, g, run.high_sums[g], run.sums[g]);
       continue;
     }
     for (int at = 0; at < n; at += w.segment) {
       const int g = at / 32;
-      const std::int32_t sum = w.segment == 32
-                                   ? run.sums[g]
-                                   : segment_sum<Digits>(high + k + at, low + k + at, w.segment);
-      *terms = {run.scales[g], offset_term(run.scales[g], sum)};
-      if (by_group) {
-        if ((k + at) % w.group == 0) of_group = 0;
-        of_group += detail::bits_to_f32(terms->term);
-        terms->term = detail::f32_to_bits(of_group);
-      }
-      ++terms;
-      if constexpr (Digits == 2) *fine++ = run.fine[g] ? 1 : 0;
+      if (w.segment == 32)
+        put(at, g, run.high_sums[g], run.sums[g]);
+      else
+        put(at, g, segment_sum<1>(high + k + at, low, w.segment),
+            segment_sum<Digits>(high + k + at, low + k + at, w.segment));
     }
   }
 }

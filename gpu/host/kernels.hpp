@@ -26,7 +26,9 @@ struct quantised_rows {
   segment_terms* terms = nullptr; // (m, segments)
   std::int64_t values_stride = 0;
   std::int64_t segments = 0;
-  std::int64_t low_digits = 0;  ///< int8x2: where a row's low digits are, else 0
+  std::int64_t low_digits = 0; ///< int8x2: where a row's low digits are, else 0
+  /// int8x2: from a row's terms to those of its high digits alone, which with these are int8's.
+  std::int64_t high_terms = 0;
   std::uint8_t* fine = nullptr; // int8x2: (m, segments) 1 where low digits count, else they are not
 };
 

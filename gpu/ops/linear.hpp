@@ -154,6 +154,9 @@ struct linear_args {
   tensor_ref out;               // (m, rows) f32, rows may be strided
   bool accumulate = false;      ///< out += instead of out = (the residual add)
   compute_type compute = compute_type::f32;
+  /// int8x2 on the host: rows of the weights before this one (rounded down to a multiple of 16) are
+  /// multiplied with the high digits alone, as in int8.
+  std::int64_t second_digit_from = 0;
   /// Weights that the next linear layer will read, or null: threads that wait fetch them ahead.
   const packed_matrix* next = nullptr;
 };

@@ -39,7 +39,7 @@ public:
       values_stride_ = align64(w.cols * 4) / 4;
     } else if (int8()) {
       digit_bytes_ = align64(w.cols);
-      values_stride_ = digit_bytes_ * (compute == compute_type::int8x2 ? 2 : 1);
+      values_stride_ = digit_bytes_ * (two_digits() ? 2 : 1);
       segments_ = w.cols / w.segment;
     } else if (compute == compute_type::bf16) {
       values_stride_ = align64(w.padded_cols * 2) / 2;
@@ -64,7 +64,8 @@ public:
             reinterpret_cast<host::segment_terms*>(terms),
             values_stride_,
             segments_,
-            compute_ == compute_type::int8x2 ? digit_bytes_ : 0,
+            two_digits() ? digit_bytes_ : 0,
+            two_digits() ? m * segments_ : 0,
             terms + terms_bytes(m)};
   }
   host::bf16_rows rounded(unsigned char* at) const {
@@ -96,8 +97,9 @@ public:
         k.round_bf16(w_, from, rounded(at), row);
     }
   }
-  void run(const host::kernels& k, const host::tile& t, unsigned char* at, std::int64_t m,
-           const tensor_ref& x, std::int64_t first_row) const {
+  /// `second_digit_from`: the first row of weights that is multiplied in two digits.
+  void run(const host::kernels& k, host::tile t, unsigned char* at, std::int64_t m,
+           const tensor_ref& x, std::int64_t first_row, std::int64_t second_digit_from) const {
     if (compute_ == compute_type::f32) {
       const float* values = ordered_ ? reinterpret_cast<float*>(at) : x.as<const float>();
       const std::int64_t stride = ordered_ ? values_stride_ : x.row_stride;
@@ -112,13 +114,25 @@ public:
     rows.values += first_row * rows.values_stride;
     rows.terms += first_row * segments_;
     rows.fine += first_row * segments_;
-    k.tile_int8(t, rows);
+    const std::int64_t from = std::min(t.end_block, second_digit_from / lanes);
+    if (two_digits() && t.first_block < from) {
+      host::tile high_alone = t;
+      high_alone.end_block = from;
+      host::quantised_rows one_digit = rows;
+      one_digit.terms += rows.high_terms;
+      one_digit.low_digits = one_digit.high_terms = 0;
+      k.tile_int8(high_alone, one_digit);
+      t.first_block = from;
+    }
+    if (t.first_block < t.end_block) k.tile_int8(t, rows);
   }
 
 private:
   std::int64_t terms_bytes(std::int64_t m) const {
-    return align64(m * segments_ * static_cast<std::int64_t>(sizeof(host::segment_terms)));
+    const std::int64_t sets = two_digits() ? 2 : 1;
+    return align64(m * segments_ * sets * static_cast<std::int64_t>(sizeof(host::segment_terms)));
   }
+  bool two_digits() const { return compute_ == compute_type::int8x2; }
   bool int8() const { return is_int8(compute_); }
 
   const packed_view& w_;
@@ -225,7 +239,7 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
     t.bias = args.bias;
     t.accumulate = args.accumulate;
     t.panel = layout.panel > 0 ? panels + thread * layout.panel : nullptr;
-    rows.run(k, t, mine, m, args.x, first_row);
+    rows.run(k, t, mine, m, args.x, first_row, args.second_digit_from);
   });
 }
 

@@ -68,12 +68,14 @@ result<nothing> load_layer(gpu::device& dev, const model_spec& spec, const check
     return assign(upload_vector(dev, weights, layer_tensor(name, index), spec.head_dim), to);
   };
   const auto project = [&](const std::vector<matrix_role>& roles, gpu::compute_type type,
-                           projection& to) {
-    return assign(projection::load(dev, weights, roles, type, where), to);
+                           projection& to, std::int64_t second_digit_from = 0) {
+    return assign(projection::load(dev, weights, roles, type, where, second_digit_from), to);
   };
   return sequence()
       .then([&] { return norm(n.attention_norm, out.attention_norm); })
-      .then([&] { return project(qkv_roles(spec, index), compute_for_qkv(compute), out.qkv); })
+      .then([&] {
+        return project(qkv_roles(spec, index), compute_for_qkv(compute), out.qkv, spec.q_size());
+      })
       .then([&] { return head_norm(n.q_norm, out.q_norm); })
       .then([&] { return head_norm(n.k_norm, out.k_norm); })
       .then([&] { return project({o_role(spec, index)}, compute, out.o); })

@@ -127,7 +127,8 @@ result<projection::part> projection::load_part(gpu::device& dev, const checkpoin
 
 result<projection> projection::load(gpu::device& dev, const checkpoint& weights,
                                     const std::vector<matrix_role>& roles,
-                                    gpu::compute_type compute, packing where) {
+                                    gpu::compute_type compute, packing where,
+                                    std::int64_t second_digit_from) {
   std::vector<gpu::weight_source> sources;
   for (const matrix_role& role : roles) {
     auto source = checked_matrix(weights, role);
@@ -135,6 +136,7 @@ result<projection> projection::load(gpu::device& dev, const checkpoint& weights,
     sources.push_back(std::move(source).value());
   }
   projection loaded;
+  loaded.second_digit_from_ = second_digit_from;
   if (const auto fused = gpu::stack_rows(sources)) {
     auto p = load_part(dev, weights, *fused, roles, compute, where);
     if (!p.ok()) {
@@ -181,6 +183,7 @@ gpu::linear_args projection::args_of(const part& p, gpu::tensor_ref x, gpu::tens
   args.out = gpu::view_2d(out.as<float>() + p.first_column, gpu::dtype::f32, out.rows(),
                           p.weights.rows(), out.row_stride);
   args.compute = p.compute;
+  args.second_digit_from = std::max<std::int64_t>(0, second_digit_from_ - p.first_column);
   args.next = &p == &parts_.back() ? next : &(&p + 1)->weights;
   return args;
 }

@@ -215,7 +215,7 @@ inline std::vector<float> to_host(device& dev, const buffer& b, std::size_t n) {
 
 inline std::vector<float> run_linear(device& dev, const packed_matrix& w,
                                      const std::vector<float>& x, std::int64_t m,
-                                     compute_type compute) {
+                                     compute_type compute, std::int64_t second_digit_from = 0) {
   const buffer from = to_device(dev, x);
   const auto n = static_cast<std::size_t>(m * w.rows());
   const buffer to = dev.allocate(std::max<std::size_t>(1, n) * 4, "out").value();
@@ -224,6 +224,7 @@ inline std::vector<float> run_linear(device& dev, const packed_matrix& w,
   args.out = view_2d(to.data(), dtype::f32, m, w.rows());
   args.weights = &w;
   args.compute = compute;
+  args.second_digit_from = second_digit_from;
   linear(dev, args);
   return to_host(dev, to, n);
 }

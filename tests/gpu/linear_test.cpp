@@ -236,6 +236,41 @@ TEST_CASE("many rows of long columns give the bits of each row alone") {
   }
 }
 
+TEST_CASE("a second digit from some row on leaves the rows before it in one digit") {
+  for (const std::string& isa : all_isas()) {
+    auto dev = open(isa, 2);
+    for (weight_kind kind : grouped_kinds)
+      for (std::int32_t group : {16, 32, 128})
+        for (std::int64_t from : {std::int64_t{16}, std::int64_t{48}, std::int64_t{70}}) {
+          const matrix w = random_matrix(kind, 70, 640, group, offsets::stored_f16, 31);
+          const auto packed = pack(*dev, w.source(), "w").value();
+          const auto x = spiky_floats(135 * w.cols, 32);
+          std::vector<float> alone;
+          for (std::int64_t m : {std::int64_t{1}, std::int64_t{9}, std::int64_t{135}}) {
+            INFO(isa << " " << name_of(kind) << " group " << group << " from " << from << " m "
+                     << m);
+            const std::vector<float> rows(x.begin(), x.begin() + m * w.cols);
+            const auto mixed = run_linear(*dev, packed, rows, m, compute_type::int8x2, from);
+            const auto both = run_linear(*dev, packed, rows, m, compute_type::int8x2);
+            const auto one = exact(w, rows, m, compute_type::int8);
+            if (m == 1) alone = mixed;
+            REQUIRE(std::memcmp(mixed.data(), alone.data(), alone.size() * 4) == 0);
+            bool differs = false;
+            for (std::int64_t i = 0; i < m * w.rows; ++i) {
+              const auto at = static_cast<std::size_t>(i);
+              if (i % w.rows >= from / 16 * 16) {
+                REQUIRE(mixed[at] == both[at]);
+              } else {
+                REQUIRE(std::abs(mixed[at] - one.value[at]) <= one.bound[at]);
+                differs = differs || mixed[at] != both[at];
+              }
+            }
+            REQUIRE(differs);
+          }
+        }
+  }
+}
+
 TEST_CASE("linear_silu_mul gives the bits of its two ops") {
   for (const std::string& isa : all_isas()) {
     auto dev = open(isa, 2);
