@@ -4,19 +4,26 @@
     offline.py openvino FOLDER     # openvino-genai, continuous batching
     offline.py onnxruntime FOLDER  # onnxruntime-genai, static batches
     offline.py twill FILE [TYPE]   # twill-bench engine; TWILL_BIN says where it is; TYPE: --compute
+    offline.py turns ROUNDS twill:FILE,int8 twill:FILE,w8a8 openvino:FOLDER ...
 
-Run the three by turns and compare medians. Prompts are random tokens; every output has its full
-length. Prefill is 512 tokens, best of three; decode 128 tokens after 128, best of two; then 8 and
-32 at once, 128 in and 128 out, output tokens over all, one run.
+`turns` runs them by turns, every other round in reverse, and prints a Markdown table: medians (least to
+most), and twill's ratios to the best of the others in each round. ONLY=prefill in the environment measures
+that alone, in short rounds: the machine's speed moves less within one.
+
+Prompts are random tokens; every output has its full length. Prefill is 512 tokens, best of five; decode
+128 tokens after 128, best of two; then 8 and 32 at once, 128 in and 128 out, output tokens over all, one run.
 """
 import os
 import random
 import re
+import statistics
 import subprocess
 import sys
 import time
 
 THREADS = len(os.sched_getaffinity(0))
+LOADS = ("prefill", "decode", "8 at once", "32 at once")
+PREFILL_ONLY = os.environ.get("ONLY") == "prefill"
 
 
 def prompt(n):
@@ -48,7 +55,9 @@ def openvino(folder):
         return time.time() - begin
 
     run(1, 64, 8)
-    prefill = min(run(1, 512, 1) for _ in range(3))
+    prefill = min(run(1, 512, 1) for _ in range(5))
+    if PREFILL_ONLY:
+        return (512 / prefill,)
     first = min(run(1, 128, 1) for _ in range(2))
     whole = min(run(1, 128, 129) for _ in range(2))
     return (512 / prefill, 128 / (whole - first),
@@ -77,7 +86,9 @@ def onnxruntime(folder):
         return first, time.time() - begin
 
     run(1, 64, 8)
-    prefill = min(run(1, 512, 1)[0] for _ in range(3))
+    prefill = min(run(1, 512, 1)[0] for _ in range(5))
+    if PREFILL_ONLY:
+        return (512 / prefill,)
     first, whole = min((run(1, 128, 129) for _ in range(2)), key=lambda t: t[1] - t[0])
     return (512 / prefill, 128 / (whole - first),
             8 * 128 / run(8, 128, 128)[1], 32 * 128 / run(32, 128, 128)[1])
@@ -95,17 +106,52 @@ def twill(model, compute="auto"):
                  if line.startswith("prefill")]
         return max(float(line[column]) for line in lines)
 
-    return (run(1, 512, 1, 3, 0), run(1, 128, 129, 2, 1), run(8, 128, 128, 1, 2),
-            run(32, 128, 128, 1, 2))
+    prefill = run(1, 512, 1, 5, 0)
+    if PREFILL_ONLY:
+        return (prefill,)
+    return prefill, run(1, 128, 129, 2, 1), run(8, 128, 128, 1, 2), run(32, 128, 128, 1, 2)
+
+
+def spread(values, form):
+    middle, least, most = (format(v, form) for v in (statistics.median(values), min(values), max(values)))
+    return f"{middle} ({least} to {most})"
+
+
+def turns(n_rounds, *contestants):
+    """Each in a process of its own, so that none keeps memory or threads while another runs."""
+    rounds = []
+    for i in range(int(n_rounds)):
+        figures = {}
+        for name in contestants if i % 2 == 0 else contestants[::-1]:
+            engine, model = name.split(":", 1)
+            words = model.split(",") if engine == "twill" else [model]
+            line = subprocess.run([sys.executable, __file__, engine, *words], check=True, capture_output=True,
+                                  text=True).stdout.splitlines()[-1]
+            figures[name] = [float(re.search(rf"(?:^|  ){load} ([\d.]+)", line)[1])
+                             for load in LOADS[:1 if PREFILL_ONLY else None]]
+        rounds.append(figures)
+        print(i + 1, figures, file=sys.stderr, flush=True)
+    loads = range(len(rounds[0][contestants[0]]))
+    print("| engine |", " | ".join(LOADS[c] for c in loads), "|")
+    print("|---|" + "---|" * len(loads))
+    for name in contestants:
+        print(f"| {name} |", " | ".join(spread([r[name][c] for r in rounds], ".0f") for c in loads), "|")
+    peers = [name for name in contestants if not name.startswith("twill:")]
+    for name in contestants if peers else ():
+        if name not in peers:
+            ratios = ([r[name][c] / max(r[peer][c] for peer in peers) for r in rounds] for c in loads)
+            print(f"| {name} over the best peer |", " | ".join(spread(list(r), ".2f") for r in ratios), "|")
 
 
 def main():
     engines = {"openvino": openvino, "onnxruntime": onnxruntime, "twill": twill}
+    if sys.argv[1:2] == ["turns"] and len(sys.argv) > 3:
+        return turns(*sys.argv[2:])
     compute = sys.argv[1:2] == ["twill"] and len(sys.argv) == 4
     if not (len(sys.argv) == 3 or compute) or sys.argv[1] not in engines:
         sys.exit(__doc__)
     figures = engines[sys.argv[1]](*sys.argv[2:])
-    print("prefill %.0f  decode %.1f  8 at once %.0f  32 at once %.0f" % figures)
+    print("  ".join(f"{load} {figure:.1f}" for load, figure in zip(LOADS, figures)))
 
 
 if __name__ == "__main__":
