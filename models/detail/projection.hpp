@@ -95,10 +95,9 @@ private:
 gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted);
 
 /// What queries, keys and values are computed in where the other projections are in `wanted`. In
-/// int8 a second digit where few activations dominate counts most for keys, whose errors softmax
-/// amplifies, and values: KL of SmolLM2 is 4.8e-3 without, 3.8e-3 with it for values, 3.3e-3 for
-/// keys and values, which is what decoders ask for, and 2.8e-3 for queries as well, which are most
-/// of the rows.
+/// int8 they take a second digit where few activations dominate: KL of SmolLM2 is 4.8e-3 without,
+/// 3.8e-3 with it for values, 3.2e-3 for keys and values, which is what decoders ask for,
+/// and 2.8e-3 for queries as well, which are most of the rows.
 gpu::compute_type compute_for_qkv(gpu::compute_type wanted);
 
 } // namespace twill::models
