@@ -40,4 +40,7 @@ public:
 /// where the file system can; else through it, with read-ahead.
 result<std::unique_ptr<block_store>> open_file_store(const std::string& dir, bool direct);
 
+/// A file that is there already, to be read and not written.
+result<std::unique_ptr<block_store>> open_stored_file(const std::string& path, bool direct);
+
 } // namespace twill::models::offload

@@ -14,8 +14,9 @@ namespace {
 
 class file_store final : public block_store {
 public:
-  file_store(int fd, std::string dir, bool direct)
-      : fd_(fd), dir_(std::move(dir)), direct_(direct) {}
+  /// `place`: the folder, or the whole path of a file with a name. Takes the descriptor.
+  file_store(int fd, std::string place, bool direct)
+      : fd_(fd), place_(std::move(place)), direct_(direct && past_the_page_cache(fd)) {}
   file_store(const file_store&) = delete;
   file_store& operator=(const file_store&) = delete;
   ~file_store() override { ::close(fd_); }
@@ -76,17 +77,28 @@ public:
   }
 
   std::string describe() const override {
-    return dir_ + (direct_ ? ", direct reads" : ", reads through the page cache");
+    return place_ + (direct_ ? ", direct reads" : ", reads through the page cache");
   }
 
 private:
   std::string where(const char* doing, std::int64_t offset, std::int64_t bytes) const {
-    return "offload file in " + dir_ + ": " + doing + " " + format_bytes(bytes) + " at " +
+    return "offload file (" + place_ + "): " + doing + " " + format_bytes(bytes) + " at " +
            format_bytes(offset);
   }
 
+  /// tmpfs of older kernels cannot.
+  static bool past_the_page_cache(int fd) {
+#ifdef O_DIRECT
+    const int flags = ::fcntl(fd, F_GETFL);
+    return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
+#else
+    static_cast<void>(fd);
+    return false;
+#endif
+  }
+
   int fd_;
-  std::string dir_;
+  std::string place_;
   bool direct_;
 };
 
@@ -103,13 +115,15 @@ result<std::unique_ptr<block_store>> open_file_store(const std::string& dir, boo
                    "`offload.dir` must be a folder that can be written, got " + where.string() +
                        ": " + std::strerror(errno)};
   ::unlink(name.c_str());
-#ifdef O_DIRECT
-  if (direct) direct = ::fcntl(fd, F_SETFL, O_DIRECT) == 0; // tmpfs of older kernels has none
-#else
-  direct = false;
-#endif
   return result<std::unique_ptr<block_store>>(
       std::make_unique<file_store>(fd, where.string(), direct));
+}
+
+result<std::unique_ptr<block_store>> open_stored_file(const std::string& path, bool direct) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return failure{errc::file_unreadable, "opening " + path + ": " + std::strerror(errno)};
+  return result<std::unique_ptr<block_store>>(std::make_unique<file_store>(fd, path, direct));
 }
 
 } // namespace twill::models::offload

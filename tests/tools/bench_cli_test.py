@@ -101,7 +101,8 @@ class Disk(unittest.TestCase):
                                         "--seconds", "600", "--samples", samples],
                                        stdout=subprocess.PIPE, text=True)
             self.assertRegex(process.stdout.readline(),
-                             f"{folder}, (direct reads|reads through the page cache), 4 reads of 1 MiB under way")
+                             f"{folder}, (direct reads|reads through the page cache), 8.00 MiB of data, "
+                             "4 reads of up to 1.00 MiB under way")
             self.assertEqual(os.listdir(folder), ["samples.csv"])  # what is read has no name
             time.sleep(0.3)
             process.send_signal(signal.SIGTERM)
@@ -115,7 +116,28 @@ class Disk(unittest.TestCase):
             seconds = rows[-1][0] - rows[0][0]
             self.assertAlmostEqual(told, 1e-9 * (rows[-1][1] - rows[0][1]) / seconds, delta=0.0051)
 
+    def test_a_file_is_read_where_it_holds_data(self):
+        with scratch() as folder:
+            path = os.path.join(folder, "sparse")
+            with open(path, "wb") as file:
+                file.write(b"d" * (3 << 20))
+                file.seek(64 << 20)
+                file.write(b"d" * (12 << 10))
+                file.flush()
+                os.fsync(file.fileno())
+                knows_holes = os.lseek(file.fileno(), 0, os.SEEK_HOLE) == 3 << 20
+            done = run("twill-bench", "disk", "--file", path, "--seconds", "0.2")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"{'3.01 MiB' if knows_holes else '64.0 MiB'} of data", done.stdout)
+            self.assertRegex(done.stdout, r"\n[\d.]+ GB/s\n$")
+            self.assertEqual(os.path.getsize(path), (64 << 20) + (12 << 10))  # nothing is written
+
     def test_what_cannot_be_is_refused_by_name(self):
+        for path in ("/no/such/file", "/dev/null", "/tmp"):  # a device and a folder hold no data
+            done = run("twill-bench", "disk", "--file", path)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(path, done.stderr)
+        self.assertIn("excludes", run("twill-bench", "disk", "--file", "a", "--dir", "/tmp").stderr)
         done = run("twill-bench", "disk", "--dir", "/no/such/folder")
         self.assertEqual(done.returncode, 1)
         self.assertIn("/no/such/folder", done.stderr)

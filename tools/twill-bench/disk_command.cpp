@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "config/base/units.hpp"
 #include "models/offload/io_pool.hpp"
 #include "tools/twill-bench/disk/reader.hpp"
 #include "tools/twill-bench/engine/held_signals.hpp"
@@ -38,8 +39,12 @@ int measure(const disk_arguments& a) {
     if (!(samples << "at,bytes\n")) throw unwritable(a.samples);
   }
   disk_reader reader(a.what);
-  std::printf("%s, %d reads of %d MiB under way\n", reader.describe().c_str(), a.what.readers,
-              static_cast<int>(models::offload::transfer_bytes >> 20));
+  std::int64_t stored = 0;
+  for (const stored_part& part : reader.parts())
+    stored += part.bytes;
+  std::printf("%s, %s of data, %d reads of up to %s under way\n", reader.describe().c_str(),
+              format_bytes(stored).c_str(), a.what.readers,
+              format_bytes(models::offload::transfer_bytes).c_str());
   std::fflush(stdout);
   auto now = clock::now();
   std::int64_t bytes = reader.bytes();
@@ -69,14 +74,18 @@ int measure(const disk_arguments& a) {
 } // namespace
 
 void add_disk_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "disk", "Reads a file as weights of the disk tier are read, and does nothing else");
+  CLI::App* command =
+      app.add_subcommand("disk", "Reads a file as the disk tier is read, and does nothing else");
   auto a = std::make_shared<disk_arguments>();
-  command->add_option("--dir", a->what.dir, "Folder of the file (that of temporary files)");
+  CLI::Option* file = command->add_option("--file", a->what.file,
+                                          "Read this one, where it holds data, and write none");
+  command->add_option("--dir", a->what.dir, "Folder of the file (that of temporary files)")
+      ->excludes(file);
   command->add_flag_callback(
       "--cached", [a] { a->what.direct = false; }, "Through the page cache");
   command->add_option("--size", a->what.file_mib, "MiB of the file (256)")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(CLI::Range(1, 1 << 20))
+      ->excludes(file);
   command->add_option("--readers", a->what.readers, "Reads under way (4)")
       ->check(CLI::Range(1, 64));
   command->add_option("--seconds", a->seconds, "For so long, or until SIGINT or SIGTERM (3)")

@@ -13,6 +13,7 @@ namespace twill::bench {
 namespace {
 
 constexpr std::int64_t mib = std::int64_t{1} << 20;
+using models::offload::block_store;
 using models::offload::transfer_bytes;
 
 /// In huge pages where the system has them: reads scattered over small ones take twice as long.
@@ -25,27 +26,40 @@ unsigned char* ring_memory(std::int64_t bytes) {
   return static_cast<unsigned char*>(memory);
 }
 
+std::unique_ptr<block_store> opened(models::result<std::unique_ptr<block_store>> store) {
+  if (!store.ok()) throw std::runtime_error(store.detail());
+  return std::move(store).value();
+}
+
 } // namespace
 
 disk_reader::disk_reader(const disk_reading& what)
-    : parts_(what.file_mib * mib / transfer_bytes), slots_(what.ring_mib * mib / transfer_bytes),
+    : slots_(what.ring_mib * mib / transfer_bytes),
       ring_(ring_memory(slots_ * transfer_bytes), std::free) {
-  auto opened = models::offload::open_file_store(what.dir, what.direct);
-  if (!opened.ok()) throw std::runtime_error(opened.detail());
-  store_ = std::move(opened).value();
+  if (what.file.empty()) {
+    write_own(what);
+  } else {
+    store_ = opened(models::offload::open_stored_file(what.file, what.direct));
+    parts_ = stored_parts(what.file);
+  }
+  for (std::int32_t n = 0; n < what.readers; ++n)
+    threads_.emplace_back([this] { read(); });
+}
+
+void disk_reader::write_own(const disk_reading& what) {
+  store_ = opened(models::offload::open_file_store(what.dir, what.direct));
   std::uint64_t state = 1; // not zeros, which some disks do not store
-  for (std::int64_t part = 0; part < parts_; ++part) {
+  for (std::int64_t part = 0; part < what.file_mib * mib / transfer_bytes; ++part) {
     unsigned char* const from = ring_.get() + part % slots_ * transfer_bytes;
     for (std::int64_t at = 0; at < transfer_bytes; at += 8) {
       state = state * 6364136223846793005u + 1442695040888963407u;
       for (int byte = 0; byte < 8; ++byte)
         from[at + byte] = static_cast<unsigned char>(state >> (8 * byte));
     }
-    if (auto written = store_->write(part * transfer_bytes, from, transfer_bytes); !written.ok())
+    parts_.push_back({part * transfer_bytes, transfer_bytes});
+    if (auto written = store_->write(parts_.back().offset, from, transfer_bytes); !written.ok())
       throw std::runtime_error(written.detail());
   }
-  for (std::int32_t n = 0; n < what.readers; ++n)
-    threads_.emplace_back([this] { read(); });
 }
 
 disk_reader::~disk_reader() {
@@ -57,10 +71,11 @@ disk_reader::~disk_reader() {
 void disk_reader::read() {
   while (!stop_) {
     const std::int64_t n = next_++;
-    const auto got = store_->read(n % parts_ * transfer_bytes,
-                                  ring_.get() + n % slots_ * transfer_bytes, transfer_bytes);
+    const stored_part& part = parts_[static_cast<std::size_t>(n) % parts_.size()];
+    const auto got =
+        store_->read(part.offset, ring_.get() + n % slots_ * transfer_bytes, part.bytes);
     if (got.ok()) {
-      bytes_ += transfer_bytes;
+      bytes_ += part.bytes;
     } else if (!stop_.exchange(true)) {
       error_ = got.detail();
       failed_ = true;

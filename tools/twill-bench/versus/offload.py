@@ -7,10 +7,12 @@
 Tiers: `resident` (always run), wN: N % of the weights on the device, the rest on disk; kvN: the same of
 KV. For these the table has the share of two bounds that decoding reaches, over rounds that only decode:
 - each alone: the larger of what the resident run took for the round and of reading the bytes moved at the
-  speed that `twill-bench disk` has alone, before and after each run;
+  speed that `twill-bench disk` has alone;
 - side by side: of the same two, at the speeds they have while both run (a resident run beside
   `twill-bench disk`, round by round), until one is through, and alone from there on. Where the device is the
   host's processor, they share cores and memory.
+What is read for the bounds is the very file that the run had, kept open for that: a disk may be a tenth slower in
+one place than in another, and on Linux alone can a file without a name be had.
 With tiers, `diagonal` is diagonal/1, the same rounds in every tier.
 What follows `--` goes to every run of twill offload. TWILL_BIN says where it is.
 """
@@ -37,8 +39,43 @@ def percent(tier):
     return ["100", "0", share, "0", "100", "0"] if kind == "kv" else [share, "0", "100", "0", "100", "0"]
 
 
+def offload_file(process):
+    """The process's file of the disk tier, opened; None while it has none."""
+    folder = f"/proc/{process.pid}/fd"
+    try:
+        for name in os.listdir(folder):
+            if "/twill-offload-" in os.readlink(f"{folder}/{name}"):
+                return os.open(f"{folder}/{name}", os.O_RDONLY)
+    except FileNotFoundError:  # closed just now, or the process ended
+        pass
+    return None
+
+
+def output_and_store(command):
+    """What it prints, and the last file of the disk tier that it had, opened, or None."""
+    store = None
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, stdout=printed, stderr=errors)
+        while True:
+            newer = offload_file(process)
+            if newer is not None:
+                if store is not None:
+                    os.close(store)
+                store = newer
+            try:
+                process.wait(0.1)
+                break
+            except subprocess.TimeoutExpired:
+                pass
+        printed.seek(0)
+        errors.seek(0)
+        if process.returncode != 0:
+            sys.exit(errors.read() or f"{command[0]} ended with {process.returncode}")
+        return printed.read(), store
+
+
 def run(options, batches, order, tier):
-    """One run's figures by name, seconds and bytes."""
+    """One run's figures by name, seconds and bytes; "store": its file of the disk tier, opened."""
     command = [program("twill"), "offload",
                "--model", options.model, "--prompt-len", str(options.prompt_len), "--gen-len",
                str(options.gen_len), "--gpu-batch-size", str(options.batch_size), "--num-gpu-batches",
@@ -48,8 +85,7 @@ def run(options, batches, order, tier):
     if options.offload_dir:
         command += ["--offload-dir", options.offload_dir]
     with tempfile.NamedTemporaryFile("r", suffix=".csv") as rounds_file:
-        text = subprocess.run(command + ["--rounds", rounds_file.name] + options.more, check=True,
-                              capture_output=True, text=True).stdout
+        text, store = output_and_store(command + ["--rounds", rounds_file.name] + options.more)
         each = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(rounds_file)]
 
     def number(pattern):
@@ -59,6 +95,7 @@ def run(options, batches, order, tier):
     decodes = [n for n, row in enumerate(each) if row["seconds"] - row["decode_seconds"] < 1e-6]
     rounds = number(r"per round \((\d+) rounds\)")
     return {
+        "store": store,
         "decode rounds": {n: each[n]["seconds"] for n in decodes},
         "ended": {n: each[n]["ended"] for n in decodes},
         "read": {n: each[n]["moved_bytes"] for n in decodes},
@@ -75,16 +112,17 @@ def run(options, batches, order, tier):
 
 
 class disk_reader:
-    """`twill-bench disk` while the block runs; afterwards what it read from one moment to another."""
+    """`twill-bench disk` over an open file while the block runs; afterwards what it read from one moment to another."""
 
-    def __init__(self, options, seconds=3600.0):
+    def __init__(self, store, seconds=3600.0):
+        self.store = store
         self.samples = tempfile.NamedTemporaryFile("r", suffix=".csv")
-        self.command = [program("twill-bench"), "disk", "--samples", self.samples.name, "--seconds", str(seconds)]
-        if options.offload_dir:
-            self.command += ["--dir", options.offload_dir]
+        self.command = [program("twill-bench"), "disk", "--file", f"/proc/self/fd/{store}", "--samples",
+                        self.samples.name, "--seconds", str(seconds)]
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True,
+                                        pass_fds=[self.store])
         self.process.stdout.readline()  # it reads
         return self
 
@@ -103,19 +141,35 @@ class disk_reader:
         return (read_until(ended) - read_until(began)) / (ended - began)
 
 
-def disk_speed(options):
+def disk_speed(store):
     """Bytes per second where nothing else runs."""
-    with disk_reader(options, 1.5) as reader:
+    with disk_reader(store, 1.5) as reader:
         reader.process.wait()
     return 1e9 * float(re.search(r"([\d.]+) GB/s", reader.result)[1])
 
 
-def run_beside_reader(options, batches, order):
+def run_beside_reader(options, batches, order, store):
     """A resident run's figures, with what the reader had in each of its rounds."""
-    with disk_reader(options) as reader:
+    with disk_reader(store) as reader:
         figures = run(options, batches, order, "resident")
     figures["disk"] = {n: reader.speed(ended - figures["decode rounds"][n], ended)
                        for n, ended in figures["ended"].items()}
+    return figures
+
+
+def run_and_bounds(options, cell, resident):
+    """A run whose bytes are elsewhere, and how near it comes to what disk and compute allow."""
+    figures = run(options, *cell)
+    store = figures["store"]
+    if store is None:
+        sys.exit(f"{cell}: no file of the disk tier was seen; are its processes' /proc entries readable?")
+    before = disk_speed(store)
+    beside = run_beside_reader(options, *cell[:2], store)
+    figures["disk"] = (before + disk_speed(store)) / 2
+    os.close(store)
+    figures["disk beside"] = statistics.mean(beside["disk"].values())
+    figures["slower"] = 100 * (sum(beside["decode rounds"].values()) / sum(resident["decode rounds"].values()) - 1)
+    figures["share"], figures["share beside"] = shares_of_bounds(figures, resident, beside)
     return figures
 
 
@@ -170,28 +224,20 @@ def main():
     got = {cell: [] for cell in cells}
     for _ in range(options.rounds):
         for cell in cells:
-            if cell[2] != "resident":
-                before = disk_speed(options)
-                figures = run(options, *cell)
-                figures["disk"] = (before + disk_speed(options)) / 2
-                figures["share"], figures["share beside"] = shares_of_bounds(figures, resident, beside)
-            else:
+            if cell[2] == "resident":
                 figures = resident = run(options, *cell)
-                if streams:
-                    beside = run_beside_reader(options, *cell[:2])
-                    figures["disk"] = statistics.mean(beside["disk"].values())
-                    figures["slower"] = 100 * (sum(beside["decode rounds"].values()) /
-                                               sum(figures["decode rounds"].values()) - 1)
+            else:
+                figures = run_and_bounds(options, cell, resident)
             got[cell].append(figures)
             print(*cell, f"{figures['total rate']:.1f} tokens/s", file=sys.stderr, flush=True)
 
     print(f"| {options.model}: GPU batches of {options.batch_size} | schedule |" +
           (" tiers |" if streams else "") +
           " prefill tokens/s | decode tokens/s | total tokens/s | peak memory GB (off by at most) |" +
-          (" rounds | moved GB | disk alone GB/s (resident: beside it) | compute beside the disk +% | waited for weights s |"
+          (" rounds | moved GB | disk alone GB/s | beside compute | compute beside the disk +% | waited for weights s |"
            " transfers under way % | of the bound, each alone % | side by side % |" if streams else ""))
     print("|---|---|" + ("---|" if streams else "") + "---|---|---|---|" +
-          ("---|---|---|---|---|---|---|---|" if streams else ""))
+          ("---|---|---|---|---|---|---|---|---|" if streams else ""))
     for cell, figures in got.items():
         def column(name, digits, scale=1.0):
             return spread([f[name] / scale for f in figures], digits) if name in figures[0] else ""
@@ -201,8 +247,8 @@ def main():
         if streams:
             line += [f"{figures[0]['rounds']:.0f}",
                      f"{figures[0]['moved'] / 1e9:.2f}",
-                     column("disk", 2, 1e9), column("slower", 0), column("waited", 2), column("moving", 0),
-                     column("share", 0), column("share beside", 0)]
+                     column("disk", 2, 1e9), column("disk beside", 2, 1e9), column("slower", 0),
+                     column("waited", 2), column("moving", 0), column("share", 0), column("share beside", 0)]
         print("| " + " | ".join(line) + " |")
 
 
