@@ -4,8 +4,9 @@
     large.py MODEL GGUF [ROUNDS [TYPES]]
     # MODEL: what twill serves, GGUF: the same shape as llama.cpp likes it, TYPES: twill's --compute, with commas
 
-TWILL_BIN and LLAMA_BENCH say where the programs are. Figures are tokens per second: medians (least to
-most) and the median of the rounds' ratios. Weights are read as fast as the machine's other tenants let
+TWILL_BIN and LLAMA_BENCH say where the programs are. Both warm up before they are timed: llama-bench by a run of
+its own, twill by four, since its weights move to huge pages in the first seconds. Figures are tokens per second:
+means of a run's repetitions, medians of rounds (least to most) and the median of the rounds' ratios. Weights are read as fast as the machine's other tenants let
 them be, so reads are measured before, between and after the runs of a round: for each type one line is for
 all rounds, one each for those whose reads were all in the slower and in the faster half of the range.
 """
@@ -17,6 +18,7 @@ import subprocess
 import sys
 
 THREADS = str(len(os.sched_getaffinity(0)))
+WARM_UP = 4
 TWILL_BENCH = os.path.join(os.environ.get("TWILL_BIN", "build/release/bin"), "twill-bench")
 
 
@@ -32,8 +34,8 @@ def reads():
 
 def twill(model, compute):
     text = output(TWILL_BENCH, "engine", "--model", model, "--compute", compute, "--at-once", "1", "--input-len",
-                  "16", "--output-len", "33", "--runs", "2")
-    return max(float(rate) for rate in re.findall(r"decode\s+([\d.]+) tokens/s", text))
+                  "16", "--output-len", "33", "--runs", str(WARM_UP + 2))
+    return statistics.mean(float(rate) for rate in re.findall(r"decode\s+([\d.]+) tokens/s", text)[WARM_UP:])
 
 
 def llama(model):
