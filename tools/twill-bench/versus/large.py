@@ -6,9 +6,10 @@
 
 TWILL_BIN and LLAMA_BENCH say where the programs are. Both warm up before they are timed: llama-bench by a run of
 its own, twill by four, since its weights move to huge pages in the first seconds. Figures are tokens per second:
-means of a run's repetitions, medians of rounds (least to most) and the median of the rounds' ratios. Weights are read as fast as the machine's other tenants let
-them be, so reads are measured before, between and after the runs of a round: for each type one line is for
-all rounds, one each for those whose reads were all in the slower and in the faster half of the range.
+means of a run's repetitions, medians of rounds (least to most) and the median of the rounds' ratios. Weights are
+read as fast as the machine's other tenants let them be, so reads are measured before, between and after the runs
+of a round: for each type one line is for all rounds, one each for those whose reads were all in the slower and in
+the faster half of the range.
 """
 import csv
 import os
