@@ -81,10 +81,12 @@ inline void store_integer_terms(const packed_view& w, const terms& t, std::int64
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
     const std::int64_t row = (block * lanes + lane) * t.groups;
     const float *scales = t.scales.get() + row, *offsets = t.offsets.get() + row;
-    const auto from_middle = [&](std::int64_t g) { return offsets[g] + middle_code * scales[g]; };
+    const auto part = [&](std::int64_t g) {
+      return (offsets[g] + middle_code * scales[g]) / offset_part;
+    };
     float largest = 0;
     for (std::int64_t g = 0; g < t.groups; ++g)
-      largest = std::fmax(largest, std::fmax(std::fabs(scales[g]), std::fabs(from_middle(g))));
+      largest = std::fmax(largest, std::fmax(std::fabs(scales[g]), std::fabs(part(g))));
     // Below this the reciprocal overflows; such a row is zero for every purpose.
     const float inverse = largest > 1e-30F ? top / largest : 0;
     units[lane] = largest > 1e-30F ? largest / top : 0;
@@ -94,7 +96,7 @@ inline void store_integer_terms(const packed_view& w, const terms& t, std::int64
     for (std::int64_t g = 0; g < t.groups; ++g) {
       auto* pair = reinterpret_cast<std::int16_t*>(to + unit_bytes + g * w.terms_stride) + lane * 2;
       pair[0] = rounded(scales[g]);
-      pair[1] = rounded(from_middle(g));
+      pair[1] = rounded(part(g));
     }
   }
 }

@@ -10,9 +10,9 @@
 // Dense columns are padded with zeros to a multiple of 8. Grouped kinds have, apart, for each block
 // and group: 16 scales, then, unless every offset is offset_factor * scale, 16 offsets, or 16 zero
 // points in a byte each where every offset is -zero * scale. With integer_terms: 16 units in f32,
-// then for each group 16 pairs of 16-bit integers, in units of the lane: the scale, and the offset
-// from the middle code on, so that value = unit * (scale * (code - 8) + offset). grouped_u4_as_u8:
-// 16 scales in f32, then for each code group a line of 16 steps and 16 bases.
+// then for each group 16 pairs of 16-bit integers, in units of the lane: the scale, and an eighth
+// of the offset from the middle code on, so that value = unit * (scale * (code - 8) + 8 * eighth).
+// grouped_u4_as_u8: 16 scales in f32, then for each code group a line of 16 steps and 16 bases.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +68,9 @@ inline constexpr std::int64_t unit_bytes = 64, integer_pair_bytes = 64;
 /// The code that integer terms' offsets begin at. |code - middle_code| <= 8 lets the products of 32
 /// columns fit 16 bits.
 inline constexpr std::int32_t middle_code = 8;
+/// Integer terms' offsets are kept, and the sums of activations' codes that they multiply counted,
+/// in parts of that many bits less: see host::integer_begin().
+inline constexpr std::int32_t offset_part_bits = 3, offset_part = 1 << offset_part_bits;
 
 /// Scale and offset of one group and lane.
 struct scale_offset {
@@ -83,7 +86,7 @@ TWILL_KERNEL_FUNCTION scale_offset group_terms(const packed_view& w, std::int64_
     const float unit = reinterpret_cast<const float*>(w.scales + block * w.scales_stride)[lane];
     const auto* pair = reinterpret_cast<const std::int16_t*>(base + unit_bytes) + 2 * lane;
     r.scale = unit * static_cast<float>(pair[0]);
-    r.offset = unit * static_cast<float>(pair[1] - middle_code * pair[0]);
+    r.offset = unit * static_cast<float>(offset_part * pair[1] - middle_code * pair[0]);
     return r;
   }
   const bool offset = w.offsets_stored && !w.zero_points;

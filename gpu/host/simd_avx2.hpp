@@ -72,9 +72,7 @@ struct simd_avx2 : byte_sums {
   /// As simd_avx512's.
   static i32 load_words(const unsigned char* p) { return load_codes(p); }
   static i32 dot_words(i32 v, i32 words) {
-    const __m256i sign = _mm256_set1_epi32(0x8000);
-    return {_mm256_madd_epi16(_mm256_xor_si256(v.lo, sign), words.lo),
-            _mm256_madd_epi16(_mm256_xor_si256(v.hi, sign), words.hi)};
+    return {_mm256_madd_epi16(v.lo, words.lo), _mm256_madd_epi16(v.hi, words.hi)};
   }
 
   static i32 load_codes(const unsigned char* p) {

@@ -54,11 +54,8 @@ struct simd_avx512 : byte_sums {
   static f32 to_f32(i32 v) { return _mm512_cvtepi32_ps(v); }
   /// 16 pairs of 16-bit integers.
   static i32 load_words(const unsigned char* p) { return _mm512_loadu_si512(p); }
-  /// The upper half of each lane times one of a pair, plus the lower half, whose sign is turned,
-  /// times the other.
-  static i32 dot_words(i32 v, i32 words) {
-    return _mm512_madd_epi16(_mm512_xor_si512(v, _mm512_set1_epi32(0x8000)), words);
-  }
+  /// The upper half of each lane times one of a pair, plus the lower half times the other.
+  static i32 dot_words(i32 v, i32 words) { return _mm512_madd_epi16(v, words); }
 
   static f32 as_f32(i32 bits) { return _mm512_castsi512_ps(bits); }
 

@@ -70,7 +70,6 @@ struct simd_plain {
     return v;
   }
   static i32 dot_words(i32 v, i32 words) {
-    v ^= 0x8000;
     const auto lower = [](i32 x) { return ((x & 0xffff) ^ 0x8000) - 0x8000; };
     return lower(v) * lower(words) + (v >> 16) * (words >> 16);
   }

@@ -70,12 +70,15 @@ enum class term_form {
   integer,  ///< packed_view's integer_terms
 };
 
-/// A segment's sum begins at this where terms are integers: the sum of its activations' codes in
-/// the upper half of a lane, the products that the middle code stands for and 2^15 in the lower
-/// one. With the products added the halves are what S::dot_words() multiplies.
+/// A segment's sum begins at this where terms are integers: the sum of its activations' codes, in
+/// parts of one, in the upper half of a lane, the products that the middle code stands for in the
+/// lower one. With the products added the halves are what S::dot_words() multiplies. Where the
+/// lower half is below zero it has borrowed one from the upper: a part of a code, where rounding
+/// has moved each of 32 codes by up to a half. (Keeping the borrow out takes an instruction more,
+/// which made a prompt 1.7 % slower.)
 inline std::uint32_t integer_begin(std::int32_t sum) {
   const auto n = static_cast<std::uint32_t>(sum);
-  return (n << 16) + 0x8000U - n * detail::middle_code;
+  return (n << (16 + detail::offset_part_bits)) - n * detail::middle_code;
 }
 
 /// 16 scales or offsets.

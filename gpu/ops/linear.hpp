@@ -50,9 +50,10 @@ struct weight_source {
   std::int32_t code_group = 0;
   /// f16: packed as bf16, for matrices of bf16 compute alone, which would round at every use.
   bool round_to_bf16 = false;
-  /// grouped_u4 in groups of 32 whose offsets are no multiples of their scales: both are packed as
-  /// 16-bit multiples of a row's unit, within 2^-16 of the row's largest. For matrices of int8
-  /// compute alone, which then applies both at once, in integers; elsewhere without effect.
+  /// grouped_u4 in groups of 32 whose offsets are no multiples of their scales: scales, and eighths
+  /// of the offsets from the middle code on, are packed as 16-bit multiples of a row's unit, within
+  /// 2^-16 of the row's largest. For matrices of int8 compute alone, which then applies both at
+  /// once, in integers; elsewhere without effect.
   bool integer_terms = false;
   /// Dense kinds: address of row r in the element type of `kind`. // (cols)
   std::function<const void*(std::int64_t row)> dense_row;

@@ -124,24 +124,26 @@ inline std::vector<float> spiky_floats(std::int64_t n, unsigned seed) {
   return v;
 }
 
+/// A group's offset from code 8 on.
+inline double from_middle(const matrix& w, std::int64_t g) {
+  const auto i = static_cast<std::size_t>(g);
+  return w.group_offsets[i] + 8.0 * w.scales[i];
+}
+
 /// The matrix that a grouped_u4 one is packed as with weight_source::integer_terms: scales, and
-/// offsets from code 8 on, are multiples of a row's largest / 32767.
+/// eighths of offsets from code 8 on, are multiples of a row's largest / 32767.
 inline matrix with_integer_terms(matrix w) {
   w.integer_terms = true;
   const std::int64_t groups = w.cols / w.group;
   for (std::int64_t r = 0; r < w.rows; ++r) {
     double largest = 0;
-    const auto from_middle = [&](std::int64_t g) {
-      return w.group_offsets[static_cast<std::size_t>(g)] +
-             8.0 * w.scales[static_cast<std::size_t>(g)];
-    };
     for (std::int64_t g = r * groups; g < (r + 1) * groups; ++g)
       largest = std::max({largest, std::abs(double{w.scales[static_cast<std::size_t>(g)]}),
-                          std::abs(from_middle(g))});
+                          std::abs(from_middle(w, g) / 8)});
     const double unit = largest / 32767;
     for (std::int64_t g = r * groups; g < (r + 1) * groups; ++g) {
       const double scale = unit * std::round(w.scales[static_cast<std::size_t>(g)] / unit);
-      const double offset = unit * std::round(from_middle(g) / unit);
+      const double offset = 8 * unit * std::round(from_middle(w, g) / 8 / unit);
       for (std::int64_t k = g * w.group; k < (g + 1) * w.group; ++k) {
         const auto i = static_cast<std::size_t>(k);
         w.values[i] = static_cast<float>(scale * (w.codes[i] - 8) + offset);
@@ -159,7 +161,8 @@ struct oracle {
 
 /// Rounding of each operand and of the sum, worst case: f32 sums err by cols * 2^-24 of the sum of
 /// magnitudes; bf16 by 2^-8 more; int8 activations by half a step of their 32 columns, int8x2 by
-/// half a fine step where few values dominate them.
+/// half a fine step where few values dominate them; integer terms by an eighth of the offset's
+/// step.
 inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m,
                     compute_type compute) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;
@@ -190,6 +193,9 @@ inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m
         const double parts = grouped ? 2 * std::abs(weight) + 0.2 : std::abs(weight);
         magnitude += parts * std::abs(row[k]);
         quantisation += std::abs(weight) * 0.51 * step[static_cast<std::size_t>(k)];
+        if (w.integer_terms && k % 32 == 0)
+          quantisation += std::abs(from_middle(w, (n * w.cols + k) / 32)) / 8 *
+                          step[static_cast<std::size_t>(k)];
       }
       const double relative = static_cast<double>(w.cols + 8) * 0x1p-24 + (bf16 ? 2.1 * 0x1p-9 : 0);
       o.value.push_back(sum);
