@@ -10,7 +10,7 @@
 namespace twill::gpu::host {
 namespace {
 
-/// Some rows' activations of a segment, and their terms.
+/// One digit of some rows' activations of a segment, and its terms.
 struct panel_values {
   const std::int8_t* values;
   std::int64_t stride;
@@ -38,43 +38,28 @@ multiply_segment(const unsigned char* const (&codes)[panel_blocks], const std::i
   }
 }
 
-/// A segment's integers. `Digits`: those that are multiplied; `high_alone`: of two only the high
-/// ones count here, and the integers are in units of them.
-template <class S, int Segment, conversion How, int Digits, int R>
-[[gnu::always_inline]] inline void
-exact_sums(const unsigned char* const (&codes)[panel_blocks], const panel_values& x,
-           std::int64_t low_digits, bool high_alone, typename S::i32 (&exact)[R][panel_blocks]) {
-  constexpr bool term_first = Digits == 1 && How >= conversion::factored;
-  const auto term = [&](int r) {
-    const auto all = static_cast<std::int32_t>(x.term(r));
-    return S::set1_i32(high_alone ? all >> detail::high_digit_bits : all);
-  };
+/// A segment's integers.
+template <class S, int Segment, conversion How, int R>
+[[gnu::always_inline]] inline void exact_sums(const unsigned char* const (&codes)[panel_blocks],
+                                              const panel_values& x,
+                                              typename S::i32 (&exact)[R][panel_blocks]) {
   for (int r = 0; r < R; ++r)
     for (int b = 0; b < panel_blocks; ++b)
-      exact[r][b] =
-          term_first ? term(r) : S::set1_i32(How == conversion::fused ? float_bias_bits : 0);
+      exact[r][b] = S::set1_i32(How >= conversion::factored ? static_cast<std::int32_t>(x.term(r))
+                                : How == conversion::fused  ? float_bias_bits
+                                                            : 0);
   multiply_segment<S, Segment, R>(codes, x.values, x.stride, exact);
-  if constexpr (Digits == 1) return;
-  for (int r = 0; r < R; ++r)
-    for (int b = 0; b < panel_blocks; ++b)
-      exact[r][b] = S::template shift_left<detail::high_digit_bits>(exact[r][b]);
-  multiply_segment<S, Segment, R>(codes, x.values + low_digits, x.stride, exact);
-  if constexpr (How == conversion::factored)
-    for (int r = 0; r < R; ++r)
-      for (int b = 0; b < panel_blocks; ++b)
-        exact[r][b] = S::add(exact[r][b], term(r));
 }
 
-/// Adds a segment's integers, which are `unit` times as large, to the sums, with their scales and
-/// offsets.
+/// Adds a segment's integers to the sums, with their scales and offsets.
 ///
 /// The fused conversion: integers start at the bits of float_bias, so that their bits are those of
 /// float_bias + sum; scale * that - scale * float_bias, in one rounding, is scale * sum rounded
 /// once (both terms are exact for scales of 11 bits and sums below 2^22), which is what converting
-/// and multiplying gives. A unit is a power of two, and changes no bit of that.
+/// and multiplying gives.
 template <class S, conversion How, int R>
 [[gnu::always_inline]] inline void add_segment(const panel_terms (&terms)[panel_blocks],
-                                               const panel_values& x, float unit,
+                                               const panel_values& x,
                                                const typename S::i32 (&exact)[R][panel_blocks],
                                                typename S::f32 (&sum)[R][panel_blocks]) {
   for (int b = 0; b < panel_blocks; ++b) {
@@ -86,11 +71,7 @@ template <class S, conversion How, int R>
             S::fma(S::to_f32(S::dot_words(exact[r][b], words)), S::set1(x.scale(r)), sum[r][b]);
       continue;
     }
-    typename S::f32 scale = S::load(of.scale), minus_bias = S::load(of.minus_bias);
-    if (unit != 1) {
-      scale = S::mul(scale, S::set1(unit));
-      minus_bias = S::mul(minus_bias, S::set1(unit));
-    }
+    const typename S::f32 scale = S::load(of.scale), minus_bias = S::load(of.minus_bias);
     typename S::f32 offset;
     if constexpr (How != conversion::factored) offset = S::load(of.offset);
     for (int r = 0; r < R; ++r) {
@@ -108,21 +89,23 @@ template <class S, conversion How, int R>
 
 /// By group: adds a segment's integers to the group's sums.
 template <class S, int R>
-[[gnu::always_inline]] inline void add_to_group(const panel_values& x, float unit,
+[[gnu::always_inline]] inline void add_to_group(const panel_values& x,
                                                 const typename S::i32 (&exact)[R][panel_blocks],
                                                 typename S::f32 (&sum)[R][panel_blocks]) {
   for (int r = 0; r < R; ++r) {
-    const typename S::f32 scale = S::set1(x.scale(r) * unit);
+    const typename S::f32 scale = S::set1(x.scale(r));
     for (int b = 0; b < panel_blocks; ++b)
       sum[r][b] = S::fma(S::to_f32(exact[r][b]), scale, sum[r][b]);
   }
 }
 
-/// Adds the group's scale and offset times its sums to the rows' `totals`, and clears `sum`.
-template <class S, conversion How, int R>
-[[gnu::always_inline]] inline void
-close_group(const panel_terms (&terms)[panel_blocks], const panel_values& x,
-            float (*totals)[panel_blocks][16], typename S::f32 (&sum)[R][panel_blocks]) {
+/// Adds the group's scale and offset times its sums to the rows' `totals`, and clears `sum`. `low`:
+/// of a second digit.
+template <class S, conversion How, int Digits, int R>
+[[gnu::always_inline]] inline void close_group(const panel_terms (&terms)[panel_blocks],
+                                               const panel_values& x, const panel_values& low,
+                                               float (*totals)[panel_blocks][16],
+                                               typename S::f32 (&sum)[R][panel_blocks]) {
   for (int b = 0; b < panel_blocks; ++b) {
     const typename S::f32 scale = S::load(terms[b].scale);
     typename S::f32 offset;
@@ -131,6 +114,8 @@ close_group(const panel_terms (&terms)[panel_blocks], const panel_values& x,
       typename S::f32 total = S::fma(scale, sum[r][b], S::load(totals[r][b]));
       if constexpr (How != conversion::factored)
         total = S::fma(offset, S::set1(detail::bits_to_f32(x.term(r))), total);
+      if constexpr (How != conversion::factored && Digits == 2)
+        total = S::fma(offset, S::set1(detail::bits_to_f32(low.term(r))), total);
       S::store(totals[r][b], total);
       sum[r][b] = S::zero();
     }
@@ -196,29 +181,22 @@ template <class S, int Segment, conversion How, bool ByGroup, int Digits, int R>
   for (std::int64_t left = at.count; left > 0; --left) {
     for (int i = 0; i < Segment / 8; ++i, ahead += 64)
       ask_for_later(ahead);
-    const auto pass = [&](auto how, auto digits) __attribute__((always_inline)) {
-      constexpr conversion convert = decltype(how)::value;
-      constexpr bool high_alone = decltype(digits)::value < Digits;
-      constexpr float unit = high_alone ? detail::high_digit : 1;
+    const auto add = [&](const panel_values& digits) __attribute__((always_inline)) {
       typename S::i32 exact[R][B];
-      exact_sums<S, Segment, convert, decltype(digits)::value, R>(codes, rows, x.low_digits,
-                                                                  high_alone, exact);
+      exact_sums<S, Segment, How, R>(codes, digits, exact);
       if constexpr (ByGroup)
-        add_to_group<S, R>(rows, unit, exact, sum);
+        add_to_group<S, R>(digits, exact, sum);
       else
-        add_segment<S, convert, R>(*terms, rows, unit, exact, sum);
+        add_segment<S, How, R>(*terms, digits, exact, sum);
     };
-    if constexpr (Digits == 1) {
-      pass(conversion_of<How>{}, count<1>{});
-    } else {
-      // A sum of two digits is past what the fused conversion takes.
-      constexpr conversion both = How == conversion::fused ? conversion::stored : How;
-      any_fine<R>(fine++, x.segments) ? pass(conversion_of<both>{}, count<2>{})
-                                      : pass(conversion_of<How>{}, count<1>{});
-    }
+    add(rows);
+    const panel_values low{rows.values + x.low_digits, rows.stride, rows.terms + x.low_terms,
+                           rows.terms_stride};
+    if constexpr (Digits == 2)
+      if (any_fine<R>(fine++, x.segments)) add(low);
     if (ByGroup && --left_of_group == 0) {
       left_of_group = per_group;
-      close_group<S, How, R>(*terms, rows, &panel.sums[row], sum);
+      close_group<S, How, Digits, R>(*terms, rows, low, &panel.sums[row], sum);
     }
     for (int b = 0; b < B; ++b)
       codes[b] += Segment * 16;

@@ -18,9 +18,9 @@ typedef std::int32_t four_ints __attribute__((vector_size(16)));
 /// What is known of at_once codes of a row.
 struct quantised_run {
   alignas(16) float scales[groups_at_once];
-  alignas(16) std::int32_t sums[groups_at_once];      ///< of the codes, in units of the scale
-  alignas(16) std::int32_t high_sums[groups_at_once]; ///< of the high digits
-  bool fine[groups_at_once];                          ///< the low digits count
+  alignas(16) std::int32_t high_sums[groups_at_once]; ///< of int8's only digit, or the high one
+  alignas(16) std::int32_t low_sums[groups_at_once];
+  bool fine[groups_at_once]; ///< the low digits count
 };
 
 /// Each group to codes by its largest magnitude. `x`: at_once values, zeros past the row's end.
@@ -51,16 +51,15 @@ inline quantised_run quantise_run(const float* x, std::int8_t* high, std::int8_t
   }
   S::sum_4(high, out.high_sums);
   if constexpr (Digits == 2) {
-    alignas(16) std::int32_t magnitudes[groups_at_once], rests[groups_at_once];
+    alignas(16) std::int32_t magnitudes[groups_at_once];
     S::sum_magnitudes_4(high, magnitudes);
-    S::sum_4(low, rests);
+    S::sum_4(low, out.low_sums);
     for (int g = 0; g < groups_at_once; ++g) {
       out.fine[g] = magnitudes[g] < detail::dominated;
-      out.sums[g] = out.high_sums[g] * detail::high_digit + (out.fine[g] ? rests[g] : 0);
-      if (!out.fine[g]) __builtin_memset(low + 32 * g, 0, 32);
+      if (out.fine[g]) continue;
+      out.low_sums[g] = 0;
+      __builtin_memset(low + 32 * g, 0, 32);
     }
-  } else {
-    __builtin_memcpy(out.sums, out.high_sums, sizeof out.sums);
   }
   return out;
 }
@@ -79,15 +78,14 @@ inline quantised_run quantise_rest(const float* x, int n, std::int8_t* high, std
 }
 
 /// The sum of one segment's codes, where a segment is less than a group.
-template <int Digits>
-inline std::int32_t segment_sum(const std::int8_t* high, const std::int8_t* low, int n) {
+inline std::int32_t segment_sum(const std::int8_t* codes, int n) {
   std::int32_t sum = 0;
   for (int i = 0; i < n; ++i)
-    sum += Digits == 1 ? high[i] : high[i] * detail::high_digit + low[i];
+    sum += codes[i];
   return sum;
 }
 
-/// Writes the terms of a row's segments, one after the other.
+/// Writes the terms of one digit of a row's segments, one after the other.
 class term_writer {
 public:
   /// `by_group`: offsets' parts are summed from a group's first segment on.
@@ -122,36 +120,33 @@ inline void quantise_row(const packed_view& w, const float* x, const quantised_r
   std::int8_t* high = out.values + row * out.values_stride;
   std::int8_t* low = high + out.low_digits;
   std::uint8_t* fine = out.fine + row * out.segments;
-  const code_form form = w.kind == weight_kind::grouped_u8 ? code_form::u8 : code_form::u4;
-  const auto by_group = [&](int digits) {
-    return may_go_by_group<S>(form, 32, digits) && goes_by_group(w);
-  };
+  const bool by_group = may_go_by_group<S>(32) && goes_by_group(w);
   segment_terms* terms = out.terms + row * out.segments;
-  term_writer all(w, terms, by_group(Digits)), high_alone(w, terms + out.high_terms, by_group(1));
+  term_writer of_high(w, terms, by_group), of_low(w, terms + out.low_terms, by_group);
   for (std::int64_t k = 0; k < w.cols; k += at_once) {
     const int n = w.cols - k < at_once ? static_cast<int>(w.cols - k) : at_once;
     const quantised_run run = n == at_once ? quantise_run<S, Digits>(x + k, high + k, low + k)
                                            : quantise_rest<S, Digits>(x + k, n, high + k, low + k);
-    const auto put = [&](int at, int g, std::int32_t of_high, std::int32_t of_all) {
+    const auto put = [&](int at, int g, std::int32_t high_sum, std::int32_t low_sum) {
       const float scale = run.scales[g];
-      all.put(k + at, scale, of_all);
+      of_high.put(k + at, Digits == 2 ? scale * detail::high_digit : scale, high_sum);
       if constexpr (Digits == 2) {
-        high_alone.put(k + at, scale * detail::high_digit, of_high);
+        of_low.put(k + at, scale, low_sum);
         *fine++ = run.fine[g] ? 1 : 0;
       }
     };
     if (w.segment == 32 && n == at_once) {
       for (int g = 0; g < groups_at_once; ++g)
-        put(32 * g, g, run.high_sums[g], run.sums[g]);
+        put(32 * g, g, run.high_sums[g], run.low_sums[g]);
       continue;
     }
     for (int at = 0; at < n; at += w.segment) {
       const int g = at / 32;
       if (w.segment == 32)
-        put(at, g, run.high_sums[g], run.sums[g]);
+        put(at, g, run.high_sums[g], run.low_sums[g]);
       else
-        put(at, g, segment_sum<1>(high + k + at, low, w.segment),
-            segment_sum<Digits>(high + k + at, low + k + at, w.segment));
+        put(at, g, segment_sum(high + k + at, w.segment),
+            Digits == 2 ? segment_sum(low + k + at, w.segment) : 0);
     }
   }
 }

@@ -26,10 +26,10 @@ struct quantised_rows {
   segment_terms* terms = nullptr; // (m, segments)
   std::int64_t values_stride = 0;
   std::int64_t segments = 0;
-  std::int64_t low_digits = 0; ///< int8x2: where a row's low digits are, else 0
-  /// int8x2: from a row's terms to those of its high digits alone, which with these are int8's.
-  std::int64_t high_terms = 0;
-  std::uint8_t* fine = nullptr; // int8x2: (m, segments) 1 where low digits count, else they are not
+  /// int8x2: from a row's high digits and their terms, which are int8's, to its low digits and
+  /// theirs, which are the same of what is left; else 0.
+  std::int64_t low_digits = 0, low_terms = 0;
+  std::uint8_t* fine = nullptr; // int8x2: (m, segments) 1 where low digits count, else they are 0
 };
 
 /// Activations of bf16 compute.

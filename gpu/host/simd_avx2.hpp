@@ -64,10 +64,6 @@ struct simd_avx2 : byte_sums {
   static i32 add(i32 a, i32 b) {
     return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
   }
-  template <int Bits>
-  static i32 shift_left(i32 v) {
-    return {_mm256_slli_epi32(v.lo, Bits), _mm256_slli_epi32(v.hi, Bits)};
-  }
   static f32 to_f32(i32 v) { return {_mm256_cvtepi32_ps(v.lo), _mm256_cvtepi32_ps(v.hi)}; }
   /// As simd_avx512's.
   static i32 load_words(const unsigned char* p) { return load_codes(p); }
@@ -272,7 +268,7 @@ struct simd_avx2 : byte_sums {
     const i32 whole = round(v);
     const i32 middle = add(whole, set1_i32(1 << (bits - 1)));
     const i32 top = {_mm256_srai_epi32(middle.lo, bits), _mm256_srai_epi32(middle.hi, bits)};
-    const i32 back = shift_left<bits>(top);
+    const i32 back = {_mm256_slli_epi32(top.lo, bits), _mm256_slli_epi32(top.hi, bits)};
     narrow(high, top);
     narrow(low, {_mm256_sub_epi32(whole.lo, back.lo), _mm256_sub_epi32(whole.hi, back.hi)});
   }

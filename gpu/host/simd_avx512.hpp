@@ -46,11 +46,6 @@ struct simd_avx512 : byte_sums {
   static f32 add(f32 a, f32 b) { return _mm512_add_ps(a, b); }
   static f32 mul(f32 a, f32 b) { return _mm512_mul_ps(a, b); }
   static f32 fma(f32 a, f32 b, f32 c) { return _mm512_fmadd_ps(a, b, c); }
-  static i32 add(i32 a, i32 b) { return _mm512_add_epi32(a, b); }
-  template <int Bits>
-  static i32 shift_left(i32 v) {
-    return _mm512_slli_epi32(v, Bits);
-  }
   static f32 to_f32(i32 v) { return _mm512_cvtepi32_ps(v); }
   /// 16 pairs of 16-bit integers.
   static i32 load_words(const unsigned char* p) { return _mm512_loadu_si512(p); }

@@ -57,11 +57,6 @@ struct simd_plain {
   static f32 mul(f32 a, f32 b) { return a * b; }
   /// Two roundings, unlike the other policies: a fused one may be a library call here.
   static f32 fma(f32 a, f32 b, f32 c) { return a * b + c; }
-  static i32 add(i32 a, i32 b) { return a + b; }
-  template <int Bits>
-  static i32 shift_left(i32 v) {
-    return v * (1 << Bits);
-  }
   static f32 to_f32(i32 v) { return __builtin_convertvector(v, f32); }
   /// As simd_avx512's.
   static i32 load_words(const unsigned char* p) {

@@ -100,10 +100,10 @@ inline typename S::f32 load_offset(const packed_view& w, const unsigned char* at
 /// int8 by group: where a group has several segments, those are summed with their activations'
 /// scales first, and the group's scale and offset are applied once: 9.5 multiplications instead of
 /// 11 for 32 columns of a group of 128. The offset's term of a group's last segment is the group's.
-/// Made for groups that a panel holds, and not for 4 bits in two digits, to keep the code small.
+/// Made for groups that a panel holds.
 template <class S>
-constexpr bool may_go_by_group(code_form form, int segment, int digits) {
-  return S::int8_panels && segment == 32 && (form != code_form::u4 || digits == 1);
+constexpr bool may_go_by_group(int segment) {
+  return S::int8_panels && segment == 32;
 }
 inline bool goes_by_group(const packed_view& w) {
   return w.segment == 32 && w.group > w.segment && w.group <= int8_panel_columns;

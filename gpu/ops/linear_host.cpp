@@ -119,8 +119,7 @@ public:
       host::tile high_alone = t;
       high_alone.end_block = from;
       host::quantised_rows one_digit = rows;
-      one_digit.terms += rows.high_terms;
-      one_digit.low_digits = one_digit.high_terms = 0;
+      one_digit.low_digits = one_digit.low_terms = 0;
       k.tile_int8(high_alone, one_digit);
       t.first_block = from;
     }
