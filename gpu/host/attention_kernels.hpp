@@ -15,7 +15,7 @@ namespace twill::gpu::host {
 
 inline constexpr int attention_tile = 64;     ///< positions per softmax step
 inline constexpr int attention_chunk = 512;   ///< positions per partial result
-inline constexpr int attention_max_rows = 48; ///< queries * heads of one call
+inline constexpr int attention_max_rows = 96; ///< queries * heads of one call
 inline constexpr int attention_max_dim = 256; ///< largest head_dim
 
 /// Some heads that share one KV head, for some neighbouring rows of one sequence.
