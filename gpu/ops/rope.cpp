@@ -27,8 +27,8 @@ struct angle_item {
   }
 };
 
-/// One head of one row: a query head, or a key and value head together.
-struct rope_store_item {
+/// Queries of a step turned in place, its keys and values turned and stored: head by head.
+struct rope_store {
   float *q, *k, *v;
   long q_stride, k_stride, v_stride;
   const float *cos, *sin;
@@ -49,7 +49,8 @@ struct rope_store_item {
       detail::rotate_pairs(x, c, s, half);
   }
 
-  KOKKOS_INLINE_FUNCTION void query(float* x, long row) const {
+  KOKKOS_INLINE_FUNCTION void query(long row, int head) const {
+    float* x = q + row * q_stride + long{head} * kv.head_dim;
     if (rope != rope_kind::none) rotate(x, row);
     const int seen = positions[row] + 1;
     if (log_n_length == 0 || seen <= log_n_length) return;
@@ -101,25 +102,53 @@ struct rope_store_item {
     }
   }
 
-  KOKKOS_INLINE_FUNCTION void operator()(const long i) const {
-    const long slots = n_heads + kv.n_kv_heads;
-    const long row = i / slots;
-    const int slot = static_cast<int>(i - row * slots);
-    if (slot < n_heads) return query(q + row * q_stride + long{slot} * kv.head_dim, row);
-    const int head = slot - n_heads;
-    float* key = k + row * k_stride + long{head} * kv.head_dim;
-    if (rope != rope_kind::none) rotate(key, row);
+  /// Where a row's position is: of the block's first head.
+  struct place {
+    std::int64_t elements, scales;
+    int offset; ///< within the block
+  };
+  KOKKOS_INLINE_FUNCTION place place_of(long row) const {
     const int position = positions[row];
     const int column = position / kv.block_tokens;
     const std::int64_t block = block_table[std::int64_t{sequence_of[row]} * max_blocks + column];
-    const int offset = position - column * kv.block_tokens;
-    const std::int64_t first =
-        detail::block_at(kv, block) + std::int64_t{head} * kv.block_tokens * kv.head_dim;
-    const std::int64_t scale_at =
-        detail::block_scales_at(kv, block) + std::int64_t{head} * kv.block_tokens + offset;
-    store_key(key, first + offset, scale_at);
+    return {detail::block_at(kv, block), detail::block_scales_at(kv, block),
+            position - column * kv.block_tokens};
+  }
+
+  KOKKOS_INLINE_FUNCTION void key_and_value(long row, int head, const place& at) const {
+    float* key = k + row * k_stride + long{head} * kv.head_dim;
+    if (rope != rope_kind::none) rotate(key, row);
+    const std::int64_t first = at.elements + std::int64_t{head} * kv.block_tokens * kv.head_dim;
+    const std::int64_t scale_at = at.scales + std::int64_t{head} * kv.block_tokens + at.offset;
+    store_key(key, first + at.offset, scale_at);
     store_value(v + row * v_stride + long{head} * kv.head_dim,
-                first + std::int64_t{offset} * kv.head_dim, scale_at);
+                first + std::int64_t{at.offset} * kv.head_dim, scale_at);
+  }
+};
+
+/// One head of one row, for devices: a query head, or a key and value head together.
+struct rope_store_head {
+  rope_store all;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const long i) const {
+    const long slots = all.n_heads + all.kv.n_kv_heads;
+    const long row = i / slots;
+    const int slot = static_cast<int>(i - row * slots);
+    if (slot < all.n_heads) return all.query(row, slot);
+    all.key_and_value(row, slot - all.n_heads, all.place_of(row));
+  }
+};
+
+/// One row, for the host: what its heads share is looked up once.
+struct rope_store_row {
+  rope_store all;
+
+  void operator()(const long row) const {
+    for (int head = 0; head < all.n_heads; ++head)
+      all.query(row, head);
+    const rope_store::place at = all.place_of(row);
+    for (int head = 0; head < all.kv.n_kv_heads; ++head)
+      all.key_and_value(row, head, at);
   }
 };
 
@@ -158,27 +187,32 @@ void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_arg
     detail::check_matrix(args.sin, batch.n_tokens, args.rotary_dim / 2,
                          "rope_and_store: sin must be (n_tokens, rotary_dim / 2) f32");
   }
-  const rope_store_item item{args.q.as<float>(),
-                             args.k.as<float>(),
-                             args.v.as<float>(),
-                             args.q.row_stride,
-                             args.k.row_stride,
-                             args.v.row_stride,
-                             args.cos.as<const float>(),
-                             args.sin.as<const float>(),
-                             args.cos.row_stride,
-                             args.sin.row_stride,
-                             args.n_heads,
-                             args.rotary_dim / 2,
-                             args.rope,
-                             args.log_n_length,
-                             kv,
-                             batch.positions,
-                             batch.sequence_of,
-                             batch.block_table,
-                             batch.max_blocks};
-  detail::for_items(dev, "rope_and_store", long{batch.n_tokens} * (args.n_heads + kv.n_kv_heads),
-                    2 * kv.head_dim, item);
+  const rope_store all{args.q.as<float>(),
+                       args.k.as<float>(),
+                       args.v.as<float>(),
+                       args.q.row_stride,
+                       args.k.row_stride,
+                       args.v.row_stride,
+                       args.cos.as<const float>(),
+                       args.sin.as<const float>(),
+                       args.cos.row_stride,
+                       args.sin.row_stride,
+                       args.n_heads,
+                       args.rotary_dim / 2,
+                       args.rope,
+                       args.log_n_length,
+                       kv,
+                       batch.positions,
+                       batch.sequence_of,
+                       batch.block_table,
+                       batch.max_blocks};
+  const long heads = args.n_heads + kv.n_kv_heads;
+  if constexpr (detail::on_host)
+    detail::for_host_items(dev, "rope_and_store", batch.n_tokens, heads * 2 * kv.head_dim,
+                           rope_store_row{all});
+  else
+    detail::for_items(dev, "rope_and_store", batch.n_tokens * heads, 2 * kv.head_dim,
+                      rope_store_head{all});
 }
 
 } // namespace twill::gpu
