@@ -191,21 +191,30 @@ inline void run_whole(const attention_work& w) {
   const int rows = w.n_queries * w.n_heads;
   const visible seen = seen_by_any(w);
   products.load_queries(w);
+  const auto finish = [&](int r, float sum, const float* values) {
+    const int t = r / w.n_heads;
+    finish_row(sum, values, w.head_dim,
+               w.out + t * w.out_stride + std::int64_t{r - t * w.n_heads} * w.head_dim);
+  };
+  const int first_chunk = seen.begin / attention_chunk;
+  if (seen.end <= (first_chunk + 1) * attention_chunk) { // merging one is copying it
+    run_chunk<Element>(w, first_chunk, width, s, products);
+    for (int r = 0; r < rows; ++r)
+      finish(r, s.sum[r], s.acc + r * width);
+    return;
+  }
   for (int r = 0; r < rows; ++r)
     s.merged_max[r] = s.merged_sum[r] = 0;
   for (int i = 0; i < rows * width; ++i)
     s.merged[i] = 0;
-  for (int c = seen.begin / attention_chunk; c * attention_chunk < seen.end; ++c) {
+  for (int c = first_chunk; c * attention_chunk < seen.end; ++c) {
     run_chunk<Element>(w, c, width, s, products);
     for (int r = 0; r < rows; ++r)
       merge_row(s.max[r], s.sum[r], s.acc + r * width, w.head_dim, s.merged_max[r], s.merged_sum[r],
                 s.merged + r * width);
   }
-  for (int r = 0; r < rows; ++r) {
-    const int t = r / w.n_heads;
-    finish_row(s.merged_sum[r], s.merged + r * width, w.head_dim,
-               w.out + t * w.out_stride + std::int64_t{r - t * w.n_heads} * w.head_dim);
-  }
+  for (int r = 0; r < rows; ++r)
+    finish(r, s.merged_sum[r], s.merged + r * width);
 }
 
 template <class Element, class Products>
