@@ -213,20 +213,22 @@ private:
       for (int j = end; j < n; ++j)
         keys_[p * tile_len + j] = 0;
     }
-    for_blocks<Element>(w, w.keys, base, begin, end,
-                        [&](const Element* block, int offset, int j, int count) {
-                          for (int p = 0; p < pairs; ++p) {
-                            const bool whole = 2 * p + 1 < w.head_dim;
-                            const Element* first = block + 2 * p * w.block_tokens + offset;
-                            const Element* second = first + w.block_tokens;
-                            std::uint32_t* to = keys_ + p * tile_len + j;
-                            int i = 0;
-                            for (; whole && i + lanes <= count; i += lanes)
-                              store_words(to + i, load_pairs(first + i, second + i));
-                            for (; i < count; ++i)
-                              to[i] = pair_of(first[i], whole ? second[i] : Element{});
-                          }
-                        });
+    for_blocks<Element>(
+        w, w.keys, base, begin, end, [&](const Element* block, int offset, int j, int count) {
+          int i = 0;
+          for (; w.head_dim % 2 == 0 && i + lanes <= count; i += lanes) {
+            const Element* first = block + offset + i;
+            for (int p = 0; p < pairs; ++p, first += 2 * w.block_tokens)
+              store_words(keys_ + p * tile_len + j + i, load_pairs(first, first + w.block_tokens));
+          }
+          for (; i < count; ++i)
+            for (int p = 0; p < pairs; ++p) {
+              const Element* first = block + 2 * p * w.block_tokens + offset + i;
+              const bool whole = 2 * p + 1 < w.head_dim;
+              keys_[p * tile_len + j + i] =
+                  pair_of(*first, whole ? first[w.block_tokens] : Element{});
+            }
+        });
   }
 
   template <class Element>
