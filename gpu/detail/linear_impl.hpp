@@ -33,10 +33,8 @@ inline compute_type effective_compute(const packed_view& w, compute_type asked) 
 
 /// Codes that are widened and integer terms have micro-kernels for what they are made for.
 inline bool has_host_kernel(const packed_view& w, compute_type asked) {
-  const compute_type compute = effective_compute(w, asked);
-  const bool second_digit = w.integer_terms && compute == compute_type::int8x2;
   const bool for_int8 = w.kind == weight_kind::grouped_u4_as_u8 || w.integer_terms;
-  return !for_int8 || compute == compute_type::int8 || second_digit;
+  return !for_int8 || effective_compute(w, asked) == compute_type::int8;
 }
 
 /// Scratch of the drivers below for any number of rows up to `m`; `ordered`: with a column order.

@@ -62,9 +62,7 @@ void tile_int8(const tile& t, const quantised_rows& x) {
   if (w.kind == weight_kind::grouped_u4_as_u8)
     return tile_int8_of<S, code_form::u4_as_u8, 32, term_form::factored, S::int8_panels, 1>(t, x);
   if (w.integer_terms)
-    return x.low_digits != 0
-               ? tile_int8_of<S, code_form::u4, 32, term_form::integer, false, 2>(t, x)
-               : tile_int8_of<S, code_form::u4, 32, term_form::integer, false, 1>(t, x);
+    return tile_int8_of<S, code_form::u4, 32, term_form::integer, false, 1>(t, x);
   const bool u8 = w.kind == weight_kind::grouped_u8;
   if (w.segment == 32)
     u8 ? pick(count<1>{}, count<32>{}) : pick(count<0>{}, count<32>{});

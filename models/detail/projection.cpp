@@ -29,7 +29,7 @@ result<std::vector<float>> checked_vector(const checkpoint& weights, const std::
 /// A matrix that is multiplied in one way may be packed for it.
 void fit_to(gpu::weight_source& source, gpu::compute_type compute) {
   source.round_to_bf16 = compute == gpu::compute_type::bf16;
-  source.integer_terms = compute == gpu::compute_type::int8 || compute == gpu::compute_type::int8x2;
+  source.integer_terms = compute == gpu::compute_type::int8;
 }
 
 bool has_bias(const checkpoint& weights, const matrix_role& role) {

@@ -171,7 +171,7 @@ inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m
   oracle o;
   for (std::int64_t r = 0; r < m; ++r) {
     const float* row = x.data() + r * w.cols;
-    std::vector<double> step(static_cast<std::size_t>(w.cols)), coarse(step);
+    std::vector<double> step(static_cast<std::size_t>(w.cols));
     for (std::int64_t k = 0; k < w.cols; ++k) {
       double largest = 0, total = 0;
       for (std::int64_t j = k / 32 * 32; j < std::min(w.cols, k / 32 * 32 + 32); ++j) {
@@ -182,7 +182,6 @@ inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m
       // Rounding moves the 32 digits' sum by 16 at most: within that, either step will do.
       const bool fine = compute == compute_type::int8x2 &&
                         total / largest * 127 + 16 < static_cast<double>(detail::dominated);
-      coarse[static_cast<std::size_t>(k)] = largest / 127;
       step[static_cast<std::size_t>(k)] = largest / (fine ? 127 * 128 : 127);
     }
     for (std::int64_t n = 0; n < w.rows; ++n) {
@@ -196,7 +195,7 @@ inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m
         quantisation += std::abs(weight) * 0.51 * step[static_cast<std::size_t>(k)];
         if (w.integer_terms && k % 32 == 0)
           quantisation += std::abs(from_middle(w, (n * w.cols + k) / 32)) / 8 *
-                          coarse[static_cast<std::size_t>(k)];
+                          step[static_cast<std::size_t>(k)];
       }
       const double relative = static_cast<double>(w.cols + 8) * 0x1p-24 + (bf16 ? 2.1 * 0x1p-9 : 0);
       o.value.push_back(sum);

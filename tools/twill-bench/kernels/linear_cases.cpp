@@ -107,9 +107,8 @@ void for_each_linear_case(gpu::device& dev, const kernel_selection& selection,
       for (const compute_type compute :
            {compute_type::int8, compute_type::int8x2, compute_type::bf16, compute_type::f32}) {
         if (form.group == 0 && compute >= compute_type::int8) continue; // computed in floats
-        // Some are made for these alone.
-        if (form.code_group > 0 && compute != compute_type::int8) continue;
-        if (form.form == terms::integers && compute < compute_type::int8) continue;
+        const bool for_int8 = form.code_group > 0 || form.form == terms::integers;
+        if (for_int8 && compute != compute_type::int8) continue; // made for it alone
         for (const std::int64_t m : selection.rows) {
           kernel_case c;
           c.op = std::string("linear ") + form.name + " " + name_of(compute);
