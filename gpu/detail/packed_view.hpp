@@ -68,8 +68,8 @@ inline constexpr std::int64_t unit_bytes = 64, integer_pair_bytes = 64;
 /// The code that integer terms' offsets begin at. |code - middle_code| <= 8 lets the products of 32
 /// columns fit 16 bits.
 inline constexpr std::int32_t middle_code = 8;
-/// Integer terms' offsets are kept, and the sums of activations' codes that they multiply counted,
-/// in parts of that many bits less: see host::integer_begin().
+/// Integer terms keep offsets in units of eight steps of the scale's, and count the sums of
+/// activations' codes that these multiply in eighths: see host::integer_begin().
 inline constexpr std::int32_t offset_part_bits = 3, offset_part = 1 << offset_part_bits;
 
 /// Scale and offset of one group and lane.
