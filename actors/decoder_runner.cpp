@@ -17,7 +17,7 @@
 #include "gpu/device.hpp"
 #include "gpu/host/machine.hpp"
 #include "models/compute.hpp"
-#include "models/decoder.hpp"
+#include "models/decoder/decoder.hpp"
 #include "models/model.hpp"
 
 namespace twill::actors {

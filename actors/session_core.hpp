@@ -17,7 +17,7 @@
 #include "actors/messages.hpp"
 #include "actors/policy/stop_matcher.hpp"
 #include "config/options.hpp"
-#include "models/detokenizer.hpp"
+#include "models/text/detokenizer.hpp"
 
 namespace twill::actors {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "models/eight_bit.hpp"
+#include "models/decoder/w8a8_weights.hpp"
 
 namespace twill::models {
 namespace {

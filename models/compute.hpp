@@ -6,7 +6,7 @@
 
 #include "gpu/device.hpp"
 #include "gpu/ops/linear.hpp"
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 #include "models/errc.hpp"
 #include "models/spec.hpp"
 
@@ -26,7 +26,7 @@ result<compute_choice> resolve_compute(const std::string& compute, const std::st
                                        const checkpoint& weights, const gpu::device_info& device);
 
 /// The weights that `compute` multiplies: for w8a8 those of 8 bits that the linear layers and a
-/// head of their own are rounded to (see eight_bit.hpp), and a tied embedding of 16 or 32 bits;
+/// head of their own are rounded to (see w8a8_weights.hpp), and a tied embedding of 16 or 32 bits;
 /// else as they are.
 std::shared_ptr<const checkpoint> weights_for(gpu::compute_type compute, const model_spec& spec,
                                               std::shared_ptr<const checkpoint> weights);

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "models/detail/openers.hpp"
+#include "models/open/openers.hpp"
 #include "models/synth/dummy.hpp"
 
 namespace twill::models {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "config/sampling.hpp"
-#include "models/chat_template.hpp"
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 #include "models/errc.hpp"
 #include "models/spec.hpp"
-#include "models/tokenizer.hpp"
+#include "models/text/chat_template.hpp"
+#include "models/text/tokenizer.hpp"
 
 namespace twill::models {
 

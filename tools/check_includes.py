@@ -41,7 +41,7 @@ RULES = {
               {"catch", "boost", "caf", "kokkos"}),
 }
 # Third parties that one file alone may include.
-HOME = {"json": "models/detail/json.cpp"}
+HOME = {"json": "models/checkpoint/json.cpp"}
 # Kokkos and x86 intrinsics never show in these headers; version macros live in one file each.
 PUBLIC_GPU = re.compile(r"^gpu/(ops/)?[a-z0-9_]+\.hpp$")
 VERSION_MACROS = {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "actors/offload/block_run.hpp"
-#include "models/decoder.hpp"
+#include "models/decoder/decoder.hpp"
 
 namespace twill::actors {
 

@@ -8,8 +8,8 @@
 #include "actors/offload/block_run.hpp"
 #include "actors/offload/packed_sizes.hpp"
 #include "gpu/device.hpp"
-#include "models/checkpoint.hpp"
-#include "models/decoder.hpp"
+#include "models/checkpoint/checkpoint.hpp"
+#include "models/decoder/decoder.hpp"
 
 namespace twill::actors {
 

@@ -17,7 +17,7 @@
 #include "actors/policy/block_schedule.hpp"
 #include "actors/port/engine_port.hpp"
 #include "gpu/device.hpp"
-#include "models/decoder.hpp"
+#include "models/decoder/decoder.hpp"
 #include "models/offload/hidden_stream.hpp"
 #include "models/offload/kv_stream.hpp"
 #include "models/offload/timeline.hpp"

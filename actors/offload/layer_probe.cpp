@@ -11,7 +11,7 @@
 #include "actors/detail/executor_failure.hpp"
 #include "actors/policy/offload_sizes.hpp"
 #include "config/base/least_seconds.hpp"
-#include "models/decoder.hpp"
+#include "models/decoder/decoder.hpp"
 
 namespace twill::actors {
 namespace {

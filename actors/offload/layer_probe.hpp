@@ -7,7 +7,7 @@
 #include "actors/policy/offload_model.hpp"
 #include "actors/port/engine_port.hpp"
 #include "gpu/device.hpp"
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 #include "models/compute.hpp"
 #include "models/spec.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 #include "models/spec.hpp"
 
 namespace twill::actors {

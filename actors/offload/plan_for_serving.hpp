@@ -9,7 +9,7 @@
 #include "actors/port/engine_port.hpp"
 #include "config/options.hpp"
 #include "gpu/device.hpp"
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 #include "models/compute.hpp"
 #include "models/spec.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "models/decoder.hpp"
+#include "models/decoder/decoder.hpp"
 #include "models/spec.hpp"
 
 namespace twill::actors {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "config/base/value.hpp"
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models::families {

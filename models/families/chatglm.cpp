@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "models/detail/frequencies.hpp"
+#include "models/decoder/frequencies.hpp"
 #include "models/families/common.hpp"
 
 namespace twill::models::families {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 #include "models/families/config_reader.hpp"
 #include "models/spec.hpp"
 

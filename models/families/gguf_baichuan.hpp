@@ -6,8 +6,8 @@
 // for the first Baichuan; from rows that were not, llama.cpp and twill make the same other logits.
 #pragma once
 
-#include "models/checkpoint.hpp"
-#include "models/gguf/metadata.hpp"
+#include "models/checkpoint/checkpoint.hpp"
+#include "models/checkpoint/gguf/metadata.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models::families {

@@ -3,8 +3,8 @@
 // Pure functions of the file. GLM-4's files of before its own architecture are of this kind too.
 #pragma once
 
-#include "models/checkpoint.hpp"
-#include "models/gguf/metadata.hpp"
+#include "models/checkpoint/checkpoint.hpp"
+#include "models/checkpoint/gguf/metadata.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models::families {

@@ -3,7 +3,7 @@
 // Pure functions of the file; failures go to the gguf_reader.
 #pragma once
 
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 #include "models/families/gguf_reader.hpp"
 #include "models/spec.hpp"
 

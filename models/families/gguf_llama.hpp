@@ -3,8 +3,8 @@
 // Pure functions of the file. Keys begin with the architecture's name.
 #pragma once
 
-#include "models/checkpoint.hpp"
-#include "models/gguf/metadata.hpp"
+#include "models/checkpoint/checkpoint.hpp"
+#include "models/checkpoint/gguf/metadata.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models::families {

@@ -5,8 +5,8 @@
 // the file does not tell) answers differ from those of Qwen's own folder.
 #pragma once
 
-#include "models/checkpoint.hpp"
-#include "models/gguf/metadata.hpp"
+#include "models/checkpoint/checkpoint.hpp"
+#include "models/checkpoint/gguf/metadata.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models::families {

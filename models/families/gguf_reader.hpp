@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "models/gguf/metadata.hpp"
+#include "models/checkpoint/gguf/metadata.hpp"
 
 namespace twill::models::families {
 

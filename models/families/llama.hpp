@@ -5,7 +5,7 @@
 #pragma once
 
 #include "config/base/value.hpp"
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models::families {

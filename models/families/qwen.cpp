@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/detail/frequencies.hpp"
+#include "models/decoder/frequencies.hpp"
 #include "models/families/common.hpp"
 
 namespace twill::models::families {

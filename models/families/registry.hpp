@@ -4,8 +4,8 @@
 #include <string>
 
 #include "config/base/value.hpp"
-#include "models/checkpoint.hpp"
-#include "models/gguf/metadata.hpp"
+#include "models/checkpoint/checkpoint.hpp"
+#include "models/checkpoint/gguf/metadata.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models::families {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/detail/frequencies.hpp"
+#include "models/decoder/frequencies.hpp"
 
 namespace twill::models::families {
 namespace {

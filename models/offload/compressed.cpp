@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/detail/element.hpp"
+#include "models/checkpoint/element.hpp"
 
 namespace twill::models::offload {
 namespace {

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 
 namespace twill::models::offload {
 

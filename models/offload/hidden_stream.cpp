@@ -8,7 +8,7 @@
 #include "config/base/assert.hpp"
 #include "config/base/units.hpp"
 #include "gpu/host/machine.hpp"
-#include "models/detail/gpu_error.hpp"
+#include "models/decoder/gpu_error.hpp"
 #include "models/offload/checksum.hpp"
 
 namespace twill::models::offload {

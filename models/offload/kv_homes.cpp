@@ -8,7 +8,7 @@
 #include "config/base/units.hpp"
 #include "gpu/host/machine.hpp"
 #include "gpu/ops/kv4.hpp"
-#include "models/detail/gpu_error.hpp"
+#include "models/decoder/gpu_error.hpp"
 #include "models/offload/tiers.hpp"
 
 namespace twill::models::offload {

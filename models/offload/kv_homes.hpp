@@ -18,7 +18,7 @@
 
 #include "gpu/copies.hpp"
 #include "gpu/ops/attention.hpp"
-#include "models/detail/kv_record.hpp"
+#include "models/decoder/kv_record.hpp"
 #include "models/offload/io_pool.hpp"
 #include "models/offload/link_pacer.hpp"
 #include "models/offload/options.hpp"

@@ -6,7 +6,7 @@
 
 #include "config/base/assert.hpp"
 #include "gpu/ops/kv4.hpp"
-#include "models/detail/gpu_error.hpp"
+#include "models/decoder/gpu_error.hpp"
 
 namespace twill::models::offload {
 

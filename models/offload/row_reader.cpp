@@ -4,7 +4,7 @@
 #include <bit>
 #include <string>
 
-#include "models/detail/gpu_error.hpp"
+#include "models/decoder/gpu_error.hpp"
 #include "models/offload/block_store.hpp"
 #include "models/offload/checksum.hpp"
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "models/detail/gpu_error.hpp"
+#include "models/decoder/gpu_error.hpp"
 
 namespace twill::models::offload {
 namespace {

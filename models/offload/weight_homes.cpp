@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "config/base/units.hpp"
-#include "models/detail/gpu_error.hpp"
+#include "models/decoder/gpu_error.hpp"
 #include "models/offload/checksum.hpp"
 
 namespace twill::models::offload {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "models/detail/gpu_error.hpp"
+#include "models/decoder/gpu_error.hpp"
 #include "models/offload/block_store.hpp"
 
 namespace twill::models::offload {

@@ -9,7 +9,7 @@
 #include "models/synth/configs.hpp"
 #include "models/synth/output_files.hpp"
 #include "models/synth/tokenizer_files.hpp"
-#include "models/tokenizer/folder_tokenizer.hpp"
+#include "models/text/tokenizer/folder_tokenizer.hpp"
 
 namespace twill::models::synth {
 namespace {

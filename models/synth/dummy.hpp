@@ -12,10 +12,10 @@
 #include <string_view>
 
 #include "config/base/value.hpp"
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 #include "models/errc.hpp"
 #include "models/synth/recipe.hpp"
-#include "models/tokenizer.hpp"
+#include "models/text/tokenizer.hpp"
 
 namespace twill::models::synth {
 

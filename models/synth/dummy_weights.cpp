@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "models/detail/half.hpp"
+#include "models/checkpoint/half.hpp"
 #include "models/synth/dummy.hpp"
 #include "models/synth/fill.hpp"
 

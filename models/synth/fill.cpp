@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "models/detail/half.hpp"
+#include "models/checkpoint/half.hpp"
 #include "models/synth/narrow.hpp"
 #include "models/synth/random.hpp"
 

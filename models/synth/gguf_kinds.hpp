@@ -1,4 +1,4 @@
-// Rounding of f32 rows to GGUF element kinds: the block layouts that models/gguf/kinds decodes.
+// Rounding of f32 rows to GGUF element kinds: the block layouts that models/checkpoint/gguf/kinds decodes.
 //
 // Pure functions.
 #pragma once

@@ -6,7 +6,7 @@
 
 #include "models/synth/configs.hpp"
 #include "models/synth/json_text.hpp"
-#include "models/tokenizer/byte_level.hpp"
+#include "models/text/tokenizer/byte_level.hpp"
 
 namespace twill::models::synth {
 namespace {

@@ -17,10 +17,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "models/chat_conventions.hpp"
-#include "models/chat_template.hpp"
-#include "models/detail/json.hpp"
-#include "models/tokenizer/folder_tokenizer.hpp"
+#include "models/checkpoint/json.hpp"
+#include "models/text/chat_conventions.hpp"
+#include "models/text/chat_template.hpp"
+#include "models/text/tokenizer/folder_tokenizer.hpp"
 #include "tests/fuzz/mutate.hpp"
 #include "tests/fuzz/use.hpp"
 

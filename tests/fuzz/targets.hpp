@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "models/checkpoint.hpp"
-#include "models/detail/json.hpp"
-#include "models/folder.hpp"
-#include "models/gguf/file.hpp"
+#include "models/checkpoint/checkpoint.hpp"
+#include "models/checkpoint/folder.hpp"
+#include "models/checkpoint/gguf/file.hpp"
+#include "models/checkpoint/json.hpp"
+#include "models/checkpoint/pytorch/read.hpp"
+#include "models/checkpoint/safetensors/read.hpp"
 #include "models/model.hpp"
-#include "models/pytorch/read.hpp"
-#include "models/safetensors/read.hpp"
 #include "tests/fuzz/use.hpp"
 
 namespace twill::fuzz {

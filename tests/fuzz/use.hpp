@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/chat_template.hpp"
-#include "models/tokenizer.hpp"
+#include "models/text/chat_template.hpp"
+#include "models/text/tokenizer.hpp"
 
 namespace twill::fuzz {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "models/checkpoint/half.hpp"
 #include "models/compute.hpp"
-#include "models/detail/half.hpp"
 #include "models/model.hpp"
 #include "models/offload/checksum.hpp"
 #include "models/offload/compressed.hpp"

@@ -2,7 +2,7 @@
 """Small PyTorch .bin files, good and bad, written by Python's own pickle without torch.
 
 Stub classes stand in for torch's, so that the pickles hold the names torch.save writes. Writes
-tests/golden/pytorch/*.bin; see tests/models/pytorch_test.cpp for what each must do.
+tests/golden/pytorch/*.bin; see tests/models/checkpoint/pytorch_test.cpp for what each must do.
 """
 
 import collections

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "models/tokenizer/folder_tokenizer.hpp"
+#include "models/text/tokenizer/folder_tokenizer.hpp"
 
 int main(int argc, char** argv) {
   using clock = std::chrono::steady_clock;

@@ -11,7 +11,7 @@
 
 #include "gpu/ops/sample.hpp"
 #include "models/compute.hpp"
-#include "models/decoder.hpp"
+#include "models/decoder/decoder.hpp"
 #include "models/model.hpp"
 #include "tools/twill-bench/kernels/device_memory.hpp"
 

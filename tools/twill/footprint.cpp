@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/decoder.hpp"
+#include "models/decoder/decoder.hpp"
 
 namespace twill::tools {
 

@@ -9,12 +9,12 @@
 #include <system_error>
 
 #include "config/base/value.hpp"
-#include "models/checkpoint.hpp"
-#include "models/folder.hpp"
-#include "models/gguf/file.hpp"
+#include "models/checkpoint/checkpoint.hpp"
+#include "models/checkpoint/folder.hpp"
+#include "models/checkpoint/gguf/file.hpp"
 #include "models/synth/dummy.hpp"
-#include "models/tokenizer/folder_tokenizer.hpp"
-#include "models/tokenizer/gguf_tokenizer.hpp"
+#include "models/text/tokenizer/folder_tokenizer.hpp"
+#include "models/text/tokenizer/gguf_tokenizer.hpp"
 
 namespace twill::tools {
 namespace {

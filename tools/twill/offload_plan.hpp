@@ -3,7 +3,7 @@
 
 #include "config/options.hpp"
 #include "gpu/device.hpp"
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 #include "models/spec.hpp"
 #include "tools/twill/offload_flags.hpp"
 

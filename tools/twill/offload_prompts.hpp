@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/offload/block_run.hpp"
-#include "models/tokenizer.hpp"
+#include "models/text/tokenizer.hpp"
 
 namespace twill::tools {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gpu/device.hpp"
-#include "models/decoder.hpp"
+#include "models/decoder/decoder.hpp"
 
 namespace twill::test {
 

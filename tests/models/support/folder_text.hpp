@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/tokenizer/folder_tokenizer.hpp"
+#include "models/text/tokenizer/folder_tokenizer.hpp"
 #include "tests/support/json.hpp"
 
 namespace twill::test {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "models/checkpoint/folder.hpp"
 #include "models/families/registry.hpp"
-#include "models/folder.hpp"
 #include "tests/models/support/decoder_runner.hpp"
 #include "tests/models/support/safetensors.hpp"
 #include "tests/support/json.hpp"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "models/checkpoint.hpp"
-#include "models/detail/half.hpp"
+#include "models/checkpoint/checkpoint.hpp"
+#include "models/checkpoint/half.hpp"
 #include "models/spec.hpp"
 
 namespace twill::test {

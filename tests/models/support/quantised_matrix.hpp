@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/detail/half.hpp"
+#include "models/checkpoint/half.hpp"
 #include "tests/models/support/safetensors_writer.hpp"
 
 namespace twill::test {

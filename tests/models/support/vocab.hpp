@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/gguf/metadata.hpp"
-#include "models/tokenizer.hpp"
+#include "models/checkpoint/gguf/metadata.hpp"
+#include "models/text/tokenizer.hpp"
 #include "tests/support/json.hpp"
 
 namespace twill::test {

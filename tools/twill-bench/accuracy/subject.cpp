@@ -9,8 +9,8 @@
 
 #include <boost/json.hpp>
 
+#include "models/checkpoint/folder.hpp"
 #include "models/families/registry.hpp"
-#include "models/folder.hpp"
 #include "models/model.hpp"
 
 namespace twill::bench {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/checkpoint.hpp"
+#include "models/checkpoint/checkpoint.hpp"
 #include "models/errc.hpp"
 #include "models/spec.hpp"
 #include "tools/twill-bench/accuracy/teacher.hpp"

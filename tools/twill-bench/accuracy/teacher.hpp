@@ -12,7 +12,7 @@
 
 #include "gpu/device.hpp"
 #include "models/compute.hpp"
-#include "models/decoder.hpp"
+#include "models/decoder/decoder.hpp"
 
 namespace twill::bench {
 

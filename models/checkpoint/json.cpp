@@ -1,0 +1,144 @@
+#include "models/checkpoint/json.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "models/checkpoint/mapped_file.hpp"
+
+namespace twill::models {
+namespace {
+
+/// Of members with equal keys keeps the first one's place and the last one's value.
+void drop_repeated_keys(value_object& members) {
+  std::vector<std::size_t> order(members.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return members[a].first < members[b].first;
+  });
+  std::vector<bool> dropped(members.size(), false);
+  bool any = false;
+  std::size_t first = 0;
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    if (members[order[i]].first != members[order[first]].first) {
+      first = i;
+      continue;
+    }
+    members[order[first]].second = std::move(members[order[i]].second);
+    dropped[order[i]] = any = true;
+  }
+  if (!any) return;
+  value_object kept;
+  for (std::size_t i = 0; i < members.size(); ++i)
+    if (!dropped[i]) kept.push_back(std::move(members[i]));
+  members = std::move(kept);
+}
+
+/// Builds the tree from the parser's events; the open containers are an explicit stack.
+class builder final : public nlohmann::json_sax<nlohmann::json> {
+public:
+  value take() { return std::move(root_); }
+  std::size_t error_byte() const { return error_byte_; }
+  const std::string& error() const { return error_; }
+
+  bool null() override { return put(value()); }
+  bool boolean(bool b) override { return put(value(b)); }
+  bool number_integer(number_integer_t i) override { return put(value(std::int64_t{i})); }
+  bool number_unsigned(number_unsigned_t u) override {
+    if (u > static_cast<number_unsigned_t>(INT64_MAX)) return put(value(static_cast<double>(u)));
+    return put(value(static_cast<std::int64_t>(u)));
+  }
+  bool number_float(number_float_t d, const string_t&) override { return put(value(d)); }
+  bool string(string_t& s) override { return put(value(std::move(s))); }
+  bool binary(binary_t&) override { return false; }
+
+  bool start_object(std::size_t) override { return open(true); }
+  bool start_array(std::size_t) override { return open(false); }
+  bool key(string_t& k) override {
+    open_.back().members.emplace_back(std::move(k), value());
+    return true;
+  }
+  bool end_object() override {
+    value_object members = std::move(open_.back().members);
+    open_.pop_back();
+    drop_repeated_keys(members);
+    return put(value(std::move(members)));
+  }
+  bool end_array() override {
+    value_list items = std::move(open_.back().items);
+    open_.pop_back();
+    return put(value(std::move(items)));
+  }
+
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception& e) override {
+    error_byte_ = position;
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...":
+    // the place is told in our own form.
+    const std::string what = e.what();
+    const std::size_t place = what.find(": ");
+    error_ = place == std::string::npos ? what : what.substr(place + 2);
+    return false;
+  }
+
+private:
+  struct container {
+    bool is_object;
+    value_list items;
+    value_object members;
+  };
+
+  bool open(bool is_object) {
+    if (open_.size() >= static_cast<std::size_t>(max_json_depth)) {
+      error_ = "nested deeper than " + std::to_string(max_json_depth) + " levels";
+      return false;
+    }
+    open_.push_back({is_object, {}, {}});
+    return true;
+  }
+
+  bool put(value v) {
+    if (open_.empty())
+      root_ = std::move(v);
+    else if (open_.back().is_object)
+      open_.back().members.back().second = std::move(v);
+    else
+      open_.back().items.push_back(std::move(v));
+    return true;
+  }
+
+  value root_;
+  std::vector<container> open_;
+  std::size_t error_byte_ = 0;
+  std::string error_;
+};
+
+} // namespace
+
+result<value> parse_json(std::string_view text, const std::string& where) {
+  builder events;
+  if (nlohmann::json::sax_parse(text.begin(), text.end(), &events)) return events.take();
+  std::string place = where;
+  if (events.error_byte() > 0) {
+    const auto end =
+        text.begin() + static_cast<std::ptrdiff_t>(std::min(events.error_byte() - 1, text.size()));
+    place += ":" + std::to_string(1 + std::count(text.begin(), end, '\n'));
+  }
+  return failure{errc::bad_format, place + ": " + events.error()};
+}
+
+result<value> read_json_file(const std::string& path, std::int64_t max_bytes) {
+  auto mapping = mapped_file::open(path);
+  if (!mapping.ok()) return mapping.error();
+  const auto bytes = mapping.value()->bytes();
+  if (bytes.size() > static_cast<std::uint64_t>(max_bytes))
+    return failure{errc::bad_format, path + ": must be at most " + std::to_string(max_bytes) +
+                                         " bytes, got " + std::to_string(bytes.size())};
+  return parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+}
+
+} // namespace twill::models

@@ -1,0 +1,77 @@
+#include "models/checkpoint/mapped_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace twill::models {
+namespace {
+
+/// Read-ahead beyond what was asked for. Advice on a whole file of many gigabytes would block until
+/// most of it is read, and push out what is needed first.
+constexpr std::size_t ahead_bytes = std::size_t{128} << 20;
+
+struct descriptor {
+  int fd;
+  ~descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+failure unreadable(const std::string& path, const std::string& why) {
+  return {errc::file_unreadable, path + ": " + why};
+}
+
+} // namespace
+
+result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path) {
+  // O_NONBLOCK: a FIFO or device must be refused below, not waited for.
+  const descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0) return unreadable(path, std::strerror(errno));
+  struct stat status {};
+  if (::fstat(file.fd, &status) != 0) return unreadable(path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) return unreadable(path, "not a regular file");
+  if (status.st_size == 0) return unreadable(path, "the file is empty");
+
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (data == MAP_FAILED) return unreadable(path, std::strerror(errno));
+  std::shared_ptr<mapped_file> mapped(new mapped_file);
+  mapped->path_ = path;
+  mapped->data_ = static_cast<const std::byte*>(data);
+  mapped->size_ = size;
+  mapped->read_ahead(mapped->bytes().first(0));
+  return std::shared_ptr<const mapped_file>(std::move(mapped));
+}
+
+mapped_file::~mapped_file() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void mapped_file::read_ahead(std::span<const std::byte> part) const {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = part.data() == nullptr ? 0 : static_cast<std::size_t>(part.data() - data_);
+  const std::size_t from = begin / page * page;
+  const std::size_t length = std::min(size_ - from, begin - from + part.size() + ahead_bytes);
+  // Advice only: a failure changes nothing but speed.
+  ::madvise(const_cast<std::byte*>(data_) + from, length, MADV_WILLNEED);
+}
+
+void mapped_file::release(std::span<const std::byte> part) const {
+  if (part.empty()) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = static_cast<std::size_t>(part.data() - data_);
+  const std::size_t from = (begin + page - 1) / page * page;
+  // The file's last page is whole: nothing follows it.
+  const std::size_t end = begin + part.size();
+  const std::size_t to = end == size_ ? end : end / page * page;
+  if (from < to) ::madvise(const_cast<std::byte*>(data_) + from, to - from, MADV_DONTNEED);
+}
+
+} // namespace twill::models

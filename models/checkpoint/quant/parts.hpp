@@ -1,0 +1,37 @@
+// The stored parts of one quantised matrix, found and checked. Addresses refer to a tensor_table.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/checkpoint/quant/config.hpp"
+#include "models/checkpoint/tensor_table.hpp"
+
+namespace twill::models::quant {
+
+struct matrix_parts {
+  std::string stem;      ///< "model.layers.0.mlp.up_proj"
+  std::int64_t rows = 0; ///< output features
+  std::int64_t cols = 0; ///< input features
+  std::int64_t groups = 0;
+  const std::byte* codes = nullptr;  // GPTQ (cols / per, rows), AWQ (cols, rows / 8) int32
+  const std::byte* zeros = nullptr;  // (groups, rows / per) int32
+  const std::byte* scales = nullptr; // (groups, rows) f16 or bf16
+  gpu::weight_kind scale_kind = gpu::weight_kind::f16;
+  std::vector<std::int32_t> group_of_column; // (cols)
+};
+
+/// The tensors that make up a matrix: `stem` + ".qweight" and so on, those that exist.
+std::vector<std::string> part_names(const std::string& stem);
+
+/// Shape of the matrix from its ".qweight" alone; bad_tensor when that cannot be one.
+result<matrix_parts> measure(const tensor_table& table, const quant_config& config,
+                             const std::string& stem);
+
+/// All parts: types and shapes against each other, group numbers in range, finite scales.
+result<matrix_parts> find_parts(const tensor_table& table, const quant_config& config,
+                                const std::string& stem);
+
+} // namespace twill::models::quant

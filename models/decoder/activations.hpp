@@ -1,0 +1,35 @@
+// activations: what one micro-batch carries from layer to layer, and the shape of its step. All
+// f32.
+//
+// Owned by the decoder's thread. "n" is rows of the step, "r" rows of logits. A decoder's own
+// forward() has one of these; a block schedule has one per micro-batch.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpu/device.hpp"
+#include "models/decoder/rotary_angles.hpp"
+#include "models/decoder/step_arrays.hpp"
+#include "models/errc.hpp"
+#include "models/spec.hpp"
+
+namespace twill::models {
+
+struct activations {
+  step_arrays step;
+  float* hidden = nullptr;      // (n, hidden_size) the residual stream
+  float* cos = nullptr;         // (n, rotary_dim / 2)
+  float* sin = nullptr;         // (n, rotary_dim / 2)
+  float* last_hidden = nullptr; // (r, hidden_size) rows whose logits are wanted
+  std::int64_t n_rows = 0;      ///< of the step at hand
+  std::int64_t n_logits = 0;
+  /// KV in place of the decoder's own arena, for the layer at hand; null keys: the arena.
+  gpu::kv_layer staged_kv;
+  std::vector<gpu::buffer> memory;
+
+  static result<activations> create(gpu::device& dev, const model_spec& spec,
+                                    const step_limits& limits, bool own_hidden = true);
+};
+
+} // namespace twill::models

@@ -1,0 +1,180 @@
+#include "models/decoder/decoder.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "models/decoder/decoder_impl.hpp"
+#include "models/decoder/gpu_error.hpp"
+#include "models/decoder/memory_needs.hpp"
+
+namespace twill::models {
+
+micro_batch::micro_batch() = default;
+micro_batch::~micro_batch() = default;
+
+decoder::decoder() = default;
+decoder::~decoder() = default;
+
+result<std::unique_ptr<decoder>> decoder::load(gpu::device& dev, const model_spec& spec,
+                                               const checkpoint& weights,
+                                               const decoder_options& options,
+                                               const std::function<void(double)>& progress) {
+  if (auto valid = validate(spec); !valid.ok()) return valid.error();
+  TWILL_ASSERT(options.block_tokens > 0 && options.n_blocks > 0 && options.max_step_tokens > 0 &&
+                   options.max_sequences > 0 && options.max_logit_rows > 0,
+               "decoder_options must be above 0");
+  std::unique_ptr<decoder> loaded(new decoder);
+  loaded->impl_ = std::make_unique<impl>();
+  loaded->impl_->dev = &dev;
+  loaded->impl_->spec = spec;
+  loaded->impl_->options = options;
+  if (auto done = loaded->impl_->load(weights, progress); !done.ok()) return done.error();
+  return loaded;
+}
+
+step_limits decoder::impl::limits_for(std::int32_t tokens, std::int32_t sequences) const {
+  step_limits limits;
+  limits.position_offset = spec.position_offset;
+  limits.most_positions = spec.most_positions;
+  limits.tokens = tokens;
+  limits.sequences = sequences;
+  limits.logit_rows = options.max_logit_rows;
+  limits.n_blocks = options.n_blocks;
+  limits.block_tokens = options.block_tokens;
+  limits.vocab_size = spec.vocab_size;
+  limits.staged = !options.kv_staged.empty();
+  limits.max_blocks = decoder::block_table_width(spec, options);
+  return limits;
+}
+
+result<nothing> decoder::impl::load(const checkpoint& source,
+                                    const std::function<void(double)>& progress) {
+  // Small and certain to be needed comes first, so that a lack of memory shows before the packing.
+  auto made_work = workspace::create(*dev, spec, options.max_step_tokens, options.max_logit_rows);
+  if (!made_work.ok()) return made_work.error();
+  work = std::move(made_work).value();
+
+  auto made_kv = kv_arena::create(*dev, spec, options);
+  if (!made_kv.ok()) return made_kv.error();
+  kv = std::move(made_kv).value();
+
+  auto made_own =
+      activations::create(*dev, spec, limits_for(options.max_step_tokens, options.max_sequences));
+  if (!made_own.ok()) return made_own.error();
+  own = std::move(made_own).value();
+
+  const std::int64_t scratch = step_scratch_bytes(*dev, spec, source, options);
+  if (auto reserved = from_gpu(dev->reserve_scratch(static_cast<std::size_t>(scratch)));
+      !reserved.ok())
+    return reserved.error();
+
+  auto packed = load_weights(*dev, spec, source, options.compute,
+                             options.offload.streams_weights() ? &options.offload : nullptr,
+                             options.max_step_tokens, progress);
+  if (!packed.ok()) return packed.error();
+  weights = std::move(packed).value();
+  dev->settle();
+  return nothing{};
+}
+
+const model_spec& decoder::spec() const {
+  return impl_->spec;
+}
+
+std::int64_t decoder::block_bytes(const model_spec& spec, const decoder_options& options) {
+  return kv_arena::block_bytes(spec, options);
+}
+
+std::int32_t decoder::block_table_width(const model_spec& spec, const decoder_options& o) {
+  const std::int64_t context =
+      o.max_context_tokens > 0 ? o.max_context_tokens : spec.context_length;
+  return static_cast<std::int32_t>(
+      std::min<std::int64_t>(o.n_blocks, (context + o.block_tokens - 1) / o.block_tokens));
+}
+
+std::int64_t decoder::scratch_bytes(const gpu::device& dev, const model_spec& spec,
+                                    const checkpoint& weights, const decoder_options& options) {
+  return step_scratch_bytes(dev, spec, weights, options);
+}
+
+streamed_memory decoder::streamed_bytes(const model_spec& spec, const checkpoint& weights,
+                                        const decoder_options& options) {
+  return streamed_weight_bytes(spec, weights, options);
+}
+
+std::int64_t decoder::weight_bytes() const {
+  return impl_->weights.bytes();
+}
+
+const offload::weight_stream* decoder::stream() const {
+  return impl_->weights.stream.get();
+}
+
+void decoder::record_to(offload::timeline* t) {
+  if (impl_->weights.stream) impl_->weights.stream->record_to(t);
+}
+
+result<gpu::tensor_ref> decoder::forward(const step_input& step) {
+  return impl_->forward(step);
+}
+
+result<std::unique_ptr<micro_batch>>
+decoder::make_micro_batch(std::int32_t max_tokens, std::int32_t max_sequences, bool own_hidden) {
+  std::unique_ptr<micro_batch> made(new micro_batch);
+  made->impl_ = std::make_unique<micro_batch::impl>();
+  step_limits limits = impl_->limits_for(max_tokens, max_sequences);
+  limits.logit_rows = max_sequences;
+  auto state = activations::create(*impl_->dev, impl_->spec, limits, own_hidden);
+  if (!state.ok()) return state.error();
+  made->impl_->state = std::move(state).value();
+  return made;
+}
+
+void decoder::begin_pass(bool whole) {
+  if (impl_->weights.stream) impl_->weights.stream->begin_pass(whole);
+}
+
+void decoder::expect(std::span<const std::int32_t> tokens) {
+  if (impl_->weights.embedding_rows) impl_->weights.embedding_rows->expect(tokens);
+}
+
+void decoder::place_hidden(micro_batch& batch, float* hidden) {
+  batch.impl_->state.hidden = hidden;
+}
+
+result<nothing> decoder::begin(micro_batch& batch, const step_input& step) {
+  return impl_->begin(batch.impl_->state, step);
+}
+
+std::int32_t decoder::n_stages() const {
+  return impl_->n_stages();
+}
+
+std::int32_t decoder::kv_layer_of(std::int32_t stage) const {
+  const decoder::impl::stage at = impl_->stage_at(stage);
+  return at.attention ? static_cast<std::int32_t>(at.layer) : -1;
+}
+
+result<nothing> decoder::enter(std::int32_t stage) {
+  return impl_->enter(stage);
+}
+
+void decoder::run(micro_batch& batch, std::int32_t stage, const gpu::kv_layer* staged) {
+  activations& state = batch.impl_->state;
+  state.staged_kv = staged == nullptr ? gpu::kv_layer{} : *staged;
+  if (state.n_rows > 0) impl_->run(state, stage);
+}
+
+void decoder::leave(std::int32_t stage) {
+  impl_->leave(stage);
+}
+
+result<gpu::tensor_ref> decoder::score(std::span<micro_batch* const> batches) {
+  std::vector<activations*> states;
+  for (micro_batch* b : batches)
+    states.push_back(&b->impl_->state);
+  return impl_->score(states);
+}
+
+} // namespace twill::models

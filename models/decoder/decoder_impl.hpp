@@ -1,0 +1,67 @@
+// decoder::impl: the parts of a decoder and the ops of a pass, layer by layer. decoder.cpp loads,
+// decoder_pass.cpp runs. One thread, the device's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "models/decoder/activations.hpp"
+#include "models/decoder/decoder.hpp"
+#include "models/decoder/decoder_weights.hpp"
+#include "models/decoder/kv_arena.hpp"
+#include "models/decoder/rotary_angles.hpp"
+#include "models/decoder/workspace.hpp"
+
+namespace twill::models {
+
+struct micro_batch::impl {
+  activations state;
+};
+
+struct decoder::impl {
+  gpu::device* dev = nullptr;
+  model_spec spec;
+  decoder_options options;
+  workspace work;
+  activations own; ///< forward()'s
+  rotary_angles angles;
+  kv_arena kv;
+  decoder_weights weights;
+
+  result<nothing> load(const checkpoint& source, const std::function<void(double)>& progress);
+  step_limits limits_for(std::int32_t tokens, std::int32_t sequences) const;
+
+  result<gpu::tensor_ref> forward(const step_input& input);
+
+  /// Takes the step in, up to its embeddings.
+  result<nothing> begin(activations& a, const step_input& input);
+  /// What of a layer a stage runs.
+  struct stage {
+    std::size_t layer = 0;
+    bool attention = true, mlp = true;
+  };
+  std::int32_t n_stages() const {
+    return options.offload.sep_layer ? 2 * spec.n_layers : spec.n_layers;
+  }
+  stage stage_at(std::int32_t number) const;
+  result<nothing> enter(std::int32_t stage);
+  void leave(std::int32_t stage);
+  void run(activations& a, std::int32_t stage);
+  result<gpu::tensor_ref> score(std::span<activations* const> batches);
+
+private:
+  result<nothing> embed(activations& a, const step_input& input);
+  void attend(activations& a, std::size_t layer);
+  void close_attention(std::size_t layer, gpu::tensor_ref attended, gpu::tensor_ref hidden);
+  void run_mlp(std::size_t layer, gpu::tensor_ref hidden);
+  std::int32_t unit_of(const stage& at) const;
+  struct head_rows;
+  /// The head's input: rows of `a`, from row `first` of the pass on.
+  gpu::tensor_ref head_input(const activations& a, std::int64_t first);
+  void multiply_head(const gpu::packed_matrix& head, std::int64_t first_column,
+                     std::span<const head_rows> rows, gpu::tensor_ref logits);
+  const gpu::packed_matrix* first_after(std::size_t layer) const;
+};
+
+} // namespace twill::models

@@ -1,0 +1,255 @@
+// One pass of the decoder: embedding, layers, head.
+#include <utility>
+#include <vector>
+
+#include "gpu/ops/attention.hpp"
+#include "gpu/ops/elementwise.hpp"
+#include "models/decoder/decoder_impl.hpp"
+
+namespace twill::models {
+namespace {
+
+gpu::tensor_ref matrix(float* data, std::int64_t rows, std::int64_t cols,
+                       std::int64_t row_stride = 0) {
+  return gpu::view_2d(data, gpu::dtype::f32, rows, cols, row_stride);
+}
+
+const float* floats(const gpu::buffer& b) {
+  return static_cast<const float*>(b.data());
+}
+
+} // namespace
+
+/// Token embeddings, projected where they are narrower, plus learned positions.
+result<nothing> decoder::impl::embed(activations& a, const step_input& input) {
+  const gpu::tensor_ref hidden = matrix(a.hidden, a.n_rows, spec.hidden_size);
+  const bool projected = spec.embedding_size != spec.hidden_size;
+  const gpu::tensor_ref embedded =
+      projected ? matrix(work.embedded, a.n_rows, spec.embedding_size) : hidden;
+  if (weights.embedding_rows) {
+    if (auto got = weights.embedding_rows->rows(*dev, input.tokens, embedded); !got.ok())
+      return got;
+  } else {
+    gpu::embedding(*dev, weights.embedding, a.step.tokens(), embedded);
+  }
+  if (projected) weights.project_in.apply(*dev, embedded, hidden, false);
+  if (weights.positions)
+    gpu::embedding(*dev, weights.positions, a.step.position_rows(), hidden, true);
+  return nothing{};
+}
+
+/// Projects this step's queries, keys and values, stores keys and values, and attends.
+void decoder::impl::attend(activations& a, std::size_t index) {
+  const layer_weights& layer = weights.layers[index];
+  const bool staged = a.staged_kv.keys != nullptr;
+  gpu::ragged_batch batch = a.step.batch();
+  if (staged) batch.block_table = a.step.staged_table();
+  const std::int64_t n = batch.n_tokens, q = spec.q_size(), kv_size = spec.kv_size(),
+                     row = q + 2 * kv_size;
+  gpu::tensor_ref x = matrix(a.hidden, n, spec.hidden_size);
+  if (spec.norms == norm_place::before) {
+    const gpu::tensor_ref normed = matrix(work.normed, n, spec.hidden_size);
+    layer.attention_norm.apply(*dev, x, spec.norm_epsilon, normed);
+    x = normed;
+  }
+  layer.qkv.apply(*dev, x, matrix(work.qkv, n, row), false, &layer.o.first_weights());
+
+  gpu::rope_store_args store;
+  store.q = matrix(work.qkv, n, q, row);
+  store.k = matrix(work.qkv + q, n, kv_size, row);
+  store.v = matrix(work.qkv + q + kv_size, n, kv_size, row);
+  store.n_heads = spec.n_heads;
+  store.rope = spec.rope.kind;
+  store.rotary_dim = spec.rope.rotary_dim;
+  store.cos = matrix(a.cos, n, spec.rope.rotary_dim / 2);
+  store.sin = matrix(a.sin, n, spec.rope.rotary_dim / 2);
+  store.log_n_length = spec.log_n_length;
+  store.kv = staged ? a.staged_kv : kv.layers[index];
+  TWILL_ASSERT(store.kv.keys != nullptr, "a layer's KV is neither in the arena nor given");
+  if (layer.q_norm.data() != nullptr)
+    gpu::head_norm(*dev, store.q, spec.n_heads, floats(layer.q_norm), spec.norm_epsilon);
+  if (layer.k_norm.data() != nullptr)
+    gpu::head_norm(*dev, store.k, spec.n_kv_heads, floats(layer.k_norm), spec.norm_epsilon);
+  gpu::rope_and_store(*dev, batch, store);
+
+  gpu::attention_args attention;
+  attention.q = store.q;
+  attention.kv = store.kv;
+  attention.n_heads = spec.n_heads;
+  attention.scale = spec.attention_scale;
+  attention.window = spec.windowed.empty() || spec.windowed[index] ? spec.window : 0;
+  attention.alibi_slopes = spec.alibi_slopes.empty() ? nullptr : floats(weights.alibi_slopes);
+  attention.out = matrix(work.attended, n, q);
+  attention.bf16_products = options.compute != gpu::compute_type::f32;
+  gpu::attention(*dev, batch, attention);
+}
+
+const gpu::packed_matrix* decoder::impl::first_after(std::size_t layer) const {
+  if (layer + 1 < weights.layers.size()) return &weights.layers[layer + 1].qkv.first_weights();
+  return weights.stream ? &weights.parts_of_head().front().matrix : &weights.head_matrix();
+}
+
+/// From here on any subset of the step's rows: each row depends on itself alone.
+void decoder::impl::close_attention(std::size_t index, gpu::tensor_ref attended,
+                                    gpu::tensor_ref hidden) {
+  const layer_weights& layer = weights.layers[index];
+  layer.o.apply(*dev, attended, hidden, true, &layer.up.first_weights());
+  if (spec.norms == norm_place::after)
+    layer.attention_norm.apply(*dev, hidden, spec.norm_epsilon, hidden);
+}
+
+void decoder::impl::run_mlp(std::size_t index, gpu::tensor_ref hidden) {
+  const layer_weights& layer = weights.layers[index];
+  const std::int64_t m = hidden.rows();
+  const bool before = spec.norms == norm_place::before;
+  gpu::tensor_ref x = hidden;
+  if (before) {
+    x = matrix(work.normed, m, spec.hidden_size);
+    layer.mlp_norm.apply(*dev, hidden, spec.norm_epsilon, x);
+  }
+  const gpu::tensor_ref activated = matrix(work.activated, m, spec.mlp_size);
+  if (spec.gated_mlp) {
+    const gpu::tensor_ref gate_up = matrix(work.gate_up, m, 2 * std::int64_t{spec.mlp_size});
+    layer.up.apply_gated(*dev, x, gate_up, activated, &layer.down.first_weights());
+  } else {
+    layer.up.apply(*dev, x, activated, false, &layer.down.first_weights());
+    gpu::activate(*dev, activated, spec.activation);
+  }
+  layer.down.apply(*dev, activated, hidden, true, first_after(index));
+  if (!before) layer.mlp_norm.apply(*dev, hidden, spec.norm_epsilon, hidden);
+}
+
+result<nothing> decoder::impl::begin(activations& a, const step_input& input) {
+  a.step.set(*dev, input);
+  a.n_rows = a.step.batch().n_tokens;
+  a.n_logits = static_cast<std::int64_t>(input.logit_rows.size());
+  if (a.n_rows == 0) return nothing{};
+  if (auto embedded = embed(a, input); !embedded.ok()) return embedded;
+  const std::int64_t half = spec.rope.rotary_dim / 2;
+  angles.set(*dev, spec.rope, floats(weights.inv_freq), input, a.step.batch(),
+             matrix(a.cos, a.n_rows, half), matrix(a.sin, a.n_rows, half));
+  return nothing{};
+}
+
+decoder::impl::stage decoder::impl::stage_at(std::int32_t number) const {
+  const auto n = static_cast<std::size_t>(number);
+  if (!options.offload.sep_layer) return {n, true, true};
+  return {n / 2, n % 2 == 0, n % 2 == 1};
+}
+
+std::int32_t decoder::impl::unit_of(const stage& at) const {
+  const layer_weights& layer = weights.layers[at.layer];
+  return at.attention ? layer.unit : layer.mlp_unit;
+}
+
+result<nothing> decoder::impl::enter(std::int32_t stage) {
+  if (!weights.stream) return nothing{};
+  return weights.stream->acquire(unit_of(stage_at(stage)));
+}
+
+void decoder::impl::leave(std::int32_t stage) {
+  if (weights.stream) weights.stream->release(unit_of(stage_at(stage)));
+}
+
+void decoder::impl::run(activations& a, std::int32_t number) {
+  const stage at = stage_at(number);
+  const bool last = at.layer + 1 == weights.layers.size();
+  gpu::tensor_ref hidden = matrix(a.hidden, a.n_rows, spec.hidden_size);
+  gpu::tensor_ref attended = matrix(work.attended, a.n_rows, spec.q_size());
+  if (at.attention) attend(a, at.layer);
+  // Past the last attention only rows whose logits are wanted go on.
+  if (last && a.n_logits == 0) return;
+  if (last) {
+    const gpu::tensor_ref last_hidden = matrix(a.last_hidden, a.n_logits, spec.hidden_size);
+    const gpu::tensor_ref last_attended = matrix(work.last_attended, a.n_logits, spec.q_size());
+    if (at.attention) {
+      gpu::gather_rows(*dev, hidden, a.step.logit_rows(), last_hidden);
+      gpu::gather_rows(*dev, attended, a.step.logit_rows(), last_attended);
+    }
+    hidden = last_hidden;
+    attended = last_attended;
+  }
+  if (at.attention) close_attention(at.layer, attended, hidden);
+  if (at.mlp) run_mlp(at.layer, hidden);
+}
+
+/// Rows of a pass that the head reads as one matrix.
+struct decoder::impl::head_rows {
+  gpu::tensor_ref x;
+  std::int64_t first = 0;
+};
+
+gpu::tensor_ref decoder::impl::head_input(const activations& a, std::int64_t first) {
+  gpu::tensor_ref x = matrix(a.last_hidden, a.n_logits, spec.hidden_size);
+  if (weights.final_norm) {
+    const gpu::tensor_ref normed =
+        matrix(work.normed + first * spec.hidden_size, a.n_logits, spec.hidden_size);
+    weights.final_norm.apply(*dev, x, spec.norm_epsilon, normed);
+    x = normed;
+  }
+  if (spec.embedding_size == spec.hidden_size) return x;
+  const gpu::tensor_ref embedded =
+      matrix(work.embedded + first * spec.embedding_size, a.n_logits, spec.embedding_size);
+  weights.project_out.apply(*dev, x, embedded, false);
+  return embedded;
+}
+
+void decoder::impl::multiply_head(const gpu::packed_matrix& head, std::int64_t first_column,
+                                  std::span<const head_rows> rows, gpu::tensor_ref logits) {
+  for (const head_rows& part : rows) {
+    gpu::linear_args args;
+    args.x = part.x;
+    args.weights = &head;
+    args.out = matrix(logits.as<float>() + part.first * logits.row_stride + first_column,
+                      part.x.rows(), head.rows(), logits.row_stride);
+    args.compute = weights.head_compute;
+    gpu::linear(*dev, args);
+  }
+}
+
+/// Logits of the wanted rows of all batches, one after the other.
+result<gpu::tensor_ref> decoder::impl::score(std::span<activations* const> batches) {
+  std::vector<head_rows> rows;
+  std::int64_t n = 0;
+  for (activations* a : batches) {
+    if (a->n_logits == 0) continue;
+    TWILL_ASSERT(n + a->n_logits <= options.max_logit_rows,
+                 "a pass has more logit rows than max_logit_rows");
+    const gpu::tensor_ref x = head_input(*a, n);
+    // Rows that lie side by side are one multiplication: the head is read once for all of them.
+    if (!rows.empty() && x.as<float>() == rows.back().x.as<float>() +
+                                              rows.back().x.rows() * rows.back().x.row_stride)
+      rows.back().x.shape[0] += x.rows();
+    else
+      rows.push_back({x, n});
+    n += a->n_logits;
+  }
+  const gpu::tensor_ref logits = matrix(work.logits, n, spec.vocab_size);
+  if (n == 0) return logits;
+  if (!weights.stream) {
+    multiply_head(weights.head_matrix(), 0, rows, logits);
+  } else {
+    for (const offload::table_part& part : weights.parts_of_head()) {
+      if (auto there = weights.stream->acquire(part.unit); !there.ok()) return there.error();
+      multiply_head(part.matrix, part.first_row, rows, logits);
+      weights.stream->release(part.unit);
+    }
+  }
+  if (spec.normalised_head) gpu::scale_columns(*dev, logits, floats(weights.head_factors));
+  return logits;
+}
+
+result<gpu::tensor_ref> decoder::impl::forward(const step_input& input) {
+  if (weights.stream) weights.stream->begin_pass(!input.logit_rows.empty());
+  if (auto begun = begin(own, input); !begun.ok()) return begun.error();
+  if (own.n_rows == 0) return matrix(work.logits, own.n_logits, spec.vocab_size);
+  for (std::int32_t s = 0; s < n_stages(); ++s) {
+    if (auto there = enter(s); !there.ok()) return there.error();
+    run(own, s);
+    leave(s);
+  }
+  activations* const all[] = {&own};
+  return score(all);
+}
+
+} // namespace twill::models

@@ -1,0 +1,74 @@
+// decoder_weights: all weights of a decoder, checked against its spec and packed: on the device,
+// or, with a stream, each matrix in its home tier.
+//
+// Owned by the decoder's thread; must not outlive the device.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "gpu/device.hpp"
+#include "gpu/ops/linear.hpp"
+#include "models/checkpoint/checkpoint.hpp"
+#include "models/decoder/norm.hpp"
+#include "models/decoder/projection.hpp"
+#include "models/offload/weight_stream.hpp"
+#include "models/spec.hpp"
+
+namespace twill::models {
+
+struct layer_weights {
+  norm_weights attention_norm; // (hidden_size)
+  projection qkv;              // (q_size + 2 * kv_size, hidden_size)
+  gpu::buffer q_norm, k_norm;  // (head_dim) f32, or empty
+  projection o;                // (hidden_size, q_size)
+  norm_weights mlp_norm;       // (hidden_size)
+  projection up;               // (mlp_size, hidden_size), gated: (2 * mlp_size, hidden_size)
+  projection down;             // (hidden_size, mlp_size)
+  std::int32_t unit = -1;      ///< of the stream: to be acquired before use; -1: always there
+  std::int32_t mlp_unit = -1;  ///< the MLP's, where it travels apart
+};
+
+struct decoder_weights {
+  gpu::packed_matrix embedding; // (vocab_size, embedding_size); empty with a stream
+  gpu::packed_matrix positions; // (positions, hidden_size); empty without learned positions
+  projection project_in;        // (hidden_size, embedding_size); empty unless projected
+  projection project_out;       // (embedding_size, hidden_size); empty unless projected
+  gpu::packed_matrix head;      // (vocab_size, embedding_size); empty when tied
+  gpu::compute_type head_compute = gpu::compute_type::f32;
+  gpu::buffer head_factors; // (vocab_size) f32: 1 / length of the head's rows; or empty
+  norm_weights final_norm;  // (hidden_size); empty where the family has none
+  gpu::buffer inv_freq;     // (rotary_dim / 2) f32
+  gpu::buffer alibi_slopes; // (n_heads) f32, or empty
+  std::vector<layer_weights> layers;
+
+  /// Weights that travel: null when all of them live on the device. Then embedding and head come in
+  /// parts; a tied head's are the embedding's.
+  std::unique_ptr<offload::weight_stream> stream;
+  std::vector<offload::table_part> embedding_parts, head_parts;
+  std::unique_ptr<offload::row_table> embedding_rows;
+
+  bool tied() const { return head_parts.empty(); }
+  const std::vector<offload::table_part>& parts_of_head() const {
+    return tied() ? embedding_parts : head_parts;
+  }
+  const gpu::packed_matrix& head_matrix() const { return head ? head : embedding; }
+  /// Device memory of weights, those on their way included.
+  std::int64_t bytes() const;
+};
+
+/// Rows of the head that are in memory as f32 at once while a normalised one is measured.
+inline constexpr std::int64_t head_rows_at_once = 64;
+
+/// Fails on a tensor that is missing, has another shape, or that the spec gives no role: an
+/// unknown tensor means that the model computes something else than the spec says.
+/// `offload`: how weights travel, or null: all live on the device. `most_rows`: of a step.
+result<decoder_weights> load_weights(gpu::device& dev, const model_spec& spec,
+                                     const checkpoint& weights, gpu::compute_type compute,
+                                     const offload::offload_options* offload,
+                                     std::int64_t most_rows,
+                                     const std::function<void(double)>& progress);
+
+} // namespace twill::models

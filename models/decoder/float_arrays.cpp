@@ -1,0 +1,22 @@
+#include "models/decoder/float_arrays.hpp"
+
+#include <cstddef>
+#include <utility>
+
+#include "models/decoder/gpu_error.hpp"
+
+namespace twill::models {
+
+result<std::vector<gpu::buffer>> allocate_arrays(gpu::device& dev,
+                                                 std::span<const float_array> arrays) {
+  std::vector<gpu::buffer> all;
+  for (const float_array& a : arrays) {
+    auto memory = dev.allocate(static_cast<std::size_t>(a.rows * a.cols) * sizeof(float), a.label);
+    if (!memory.ok()) return from_gpu(memory.error());
+    *a.at = static_cast<float*>(memory.value().data());
+    all.push_back(std::move(memory).value());
+  }
+  return result<std::vector<gpu::buffer>>(std::move(all));
+}
+
+} // namespace twill::models

@@ -1,0 +1,25 @@
+// memory_needs: device memory that a decoder will take, computed before anything is allocated, by
+// the shapes and kinds of a checkpoint's matrices. Pure.
+//
+// A spec that is not valid needs nothing; tensors that are missing or cannot be read count as
+// nothing: loading says what is wrong.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/device.hpp"
+#include "models/checkpoint/checkpoint.hpp"
+#include "models/decoder/decoder.hpp"
+#include "models/spec.hpp"
+
+namespace twill::models {
+
+/// The device's scratch memory in steps as long as the options allow.
+std::int64_t step_scratch_bytes(const gpu::device& dev, const model_spec& spec,
+                                const checkpoint& weights, const decoder_options& options);
+
+/// Weights that are streamed.
+streamed_memory streamed_weight_bytes(const model_spec& spec, const checkpoint& weights,
+                                      const decoder_options& options);
+
+} // namespace twill::models

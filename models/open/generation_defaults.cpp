@@ -1,0 +1,51 @@
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "config/options.hpp"
+#include "models/open/openers.hpp"
+
+namespace twill::models {
+namespace {
+
+failure not_a_number(const char* key) {
+  return {errc::bad_metadata,
+          "generation_config.json: `" + std::string(key) + "` must be a number"};
+}
+
+} // namespace
+
+result<config::sampling_params> generation_defaults(const value* generation_config,
+                                                    std::int32_t vocab_size) {
+  config::sampling_params params;
+  if (generation_config == nullptr) return params;
+  const std::pair<const char*, float*> numbers[] = {
+      {"temperature", &params.temperature},
+      {"top_p", &params.top_p},
+      {"min_p", &params.min_p},
+      {"repetition_penalty", &params.repetition_penalty},
+  };
+  for (const auto& [key, target] : numbers) {
+    const value* v = generation_config->find(key);
+    if (v == nullptr || v->is_null()) continue;
+    if (const auto* d = v->as_double())
+      *target = static_cast<float>(*d);
+    else if (const auto* i = v->as_int())
+      *target = static_cast<float>(*i);
+    else
+      return not_a_number(key);
+  }
+  if (const value* v = generation_config->find("top_k"); v != nullptr && !v->is_null()) {
+    if (v->as_int() == nullptr) return not_a_number("top_k");
+    // Small vocabularies may have fewer tokens than the usual 50.
+    params.top_k = static_cast<std::int32_t>(std::min<std::int64_t>(*v->as_int(), vocab_size));
+  }
+  if (const value* v = generation_config->find("do_sample"); v != nullptr && *v == value(false))
+    params.temperature = 0;
+  const auto valid = config::validate(params, config::limit_options{}, vocab_size);
+  if (!valid.ok()) return failure{errc::bad_metadata, "generation_config.json: " + valid.detail()};
+  return params;
+}
+
+} // namespace twill::models

@@ -1,0 +1,91 @@
+#include <utility>
+
+#include "models/checkpoint/folder.hpp"
+#include "models/compute.hpp"
+#include "models/families/registry.hpp"
+#include "models/open/openers.hpp"
+#include "models/synth/dummy.hpp"
+#include "models/text/chat_conventions.hpp"
+#include "models/text/tokenizer/folder_tokenizer.hpp"
+
+namespace twill::models {
+namespace {
+
+/// What folders and dummies have alike.
+struct parts {
+  const value* config = nullptr;
+  const value* generation_config = nullptr;
+  std::string family;
+  std::string template_source; ///< the folder's own; empty: none
+};
+
+result<nothing> finish(const parts& p, const std::string& template_path, model& opened) {
+  auto spec = families::spec_of(*p.config, *opened.weights);
+  if (!spec.ok()) return spec.error();
+  opened.spec = std::move(spec).value();
+  if (opened.quantization.empty()) opened.quantization = main_kind(*opened.weights);
+  if (auto fits = check_vocabulary(*opened.text, opened.spec); !fits.ok()) return fits;
+  const std::string source =
+      p.template_source.empty()
+          ? known_chat_template(p.family, *p.config, *opened.text, p.generation_config)
+          : p.template_source;
+  auto chat = make_template(*opened.text, source, template_path);
+  if (!chat.ok()) return chat.error();
+  opened.chat = std::move(chat).value();
+  auto sampling = generation_defaults(p.generation_config, opened.spec.vocab_size);
+  if (!sampling.ok()) return sampling.error();
+  opened.default_sampling = std::move(sampling).value();
+  return nothing{};
+}
+
+} // namespace
+
+opened_model open_folder_model(const std::string& path, const std::string& template_path) {
+  auto read = folder::open(path);
+  if (!read.ok()) return read.error();
+  const folder& files = *read.value();
+  parts p;
+  p.config = &files.config();
+  p.generation_config = files.generation_config();
+  auto family = families::family_of(files.config());
+  if (!family.ok()) return in_file(path, family.error());
+  p.family = std::move(family).value();
+  p.template_source = folder_chat_template(files.path(), files.tokenizer_config());
+
+  auto opened = std::make_shared<model>();
+  opened->name = display_name("", files.path());
+  opened->path = path;
+  opened->format = "Hugging Face folder";
+  opened->quantization = files.quantization();
+  opened->weights = files.weights();
+  auto text = make_folder_tokenizer(files.path(), p.family, files.config(),
+                                    files.tokenizer_config(), files.generation_config());
+  if (!text.ok()) return in_file(path, text.error());
+  opened->text = std::move(text).value();
+  if (auto done = finish(p, template_path, *opened); !done.ok()) return in_file(path, done.error());
+  return std::shared_ptr<const model>(std::move(opened));
+}
+
+opened_model open_dummy_model(const std::string& path, const std::string& template_path) {
+  auto made = synth::open_dummy(path);
+  if (!made.ok()) return made.error();
+  const synth::dummy_model& dummy = made.value();
+  parts p;
+  p.config = &dummy.config;
+  p.generation_config = dummy.generation_config.is_null() ? nullptr : &dummy.generation_config;
+  auto family = families::family_of(dummy.config);
+  if (!family.ok()) return in_file(path, family.error());
+  p.family = std::move(family).value();
+
+  auto opened = std::make_shared<model>();
+  opened->name = dummy.name;
+  opened->path = path;
+  opened->format = "random weights, made in memory";
+  opened->quantization = dummy.quantization;
+  opened->weights = dummy.weights;
+  opened->text = dummy.text;
+  if (auto done = finish(p, template_path, *opened); !done.ok()) return in_file(path, done.error());
+  return std::shared_ptr<const model>(std::move(opened));
+}
+
+} // namespace twill::models

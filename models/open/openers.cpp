@@ -1,0 +1,74 @@
+#include "models/open/openers.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "config/base/log.hpp"
+#include "config/base/units.hpp"
+#include "models/text/detokenizer.hpp"
+
+namespace twill::models {
+namespace {
+
+constexpr std::int64_t max_template_bytes = 1 * mib;
+
+bool is_printable(const std::string& name) {
+  for (const char c : name)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
+  return !name.empty() && name.size() <= 200 && is_utf8(name);
+}
+
+result<std::string> read_template_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text;
+  text.resize(static_cast<std::size_t>(max_template_bytes) + 1);
+  if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!in.is_open() || in.bad()) return failure{errc::file_unreadable, path + ": cannot be read"};
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (static_cast<std::int64_t>(text.size()) > max_template_bytes)
+    return failure{errc::bad_template, path + ": a chat template must be at most 1 MiB"};
+  return text;
+}
+
+} // namespace
+
+result<std::shared_ptr<const chat_template>>
+make_template(const tokenizer& text, const std::string& source, const std::string& template_path) {
+  const auto parse = [&](const std::string& from) {
+    return chat_template::parse(from, text.token_bytes(text.bos_id(), true),
+                                text.token_bytes(text.eos_id(), true));
+  };
+  if (!template_path.empty()) {
+    auto named = read_template_file(template_path);
+    if (!named.ok()) return named.error();
+    auto parsed = parse(named.value());
+    if (!parsed.ok()) return in_file(template_path, parsed.error());
+    return parsed;
+  }
+  if (source.empty()) return std::shared_ptr<const chat_template>();
+  auto parsed = parse(source);
+  if (parsed.ok()) return parsed;
+  log::warn("the model's own chat template is not used: " + parsed.detail());
+  return std::shared_ptr<const chat_template>();
+}
+
+result<nothing> check_vocabulary(const tokenizer& text, const model_spec& spec) {
+  if (text.vocab_size() <= spec.vocab_size) return nothing{};
+  return failure{errc::bad_metadata,
+                 "the tokenizer must have at most as many tokens as the embedding has rows (" +
+                     std::to_string(spec.vocab_size) + "), got " +
+                     std::to_string(text.vocab_size())};
+}
+
+std::string display_name(const std::string& name, const std::string& path) {
+  if (is_printable(name)) return name;
+  const auto whole = std::filesystem::path(path).lexically_normal();
+  const auto last = whole.has_filename() ? whole : whole.parent_path();
+  const std::string stem =
+      last.extension() == ".gguf" ? last.stem().string() : last.filename().string();
+  return is_printable(stem) ? stem : "model";
+}
+
+} // namespace twill::models

@@ -1,0 +1,133 @@
+#include "models/text/chat_template.hpp"
+
+#include <cstddef>
+#include <utility>
+
+#include "models/text/detokenizer.hpp"
+#include "models/text/template/evaluator.hpp"
+#include "models/text/template/globals.hpp"
+#include "models/text/template/parser.hpp"
+
+namespace twill::models {
+namespace {
+
+constexpr std::size_t max_source_bytes = 1u << 20;
+
+using jinja::val;
+
+/// Converts what came with the request: every string in it is tainted.
+val convert(jinja::runtime& rt, const value& v) {
+  const jinja::depth_guard guard(rt);
+  if (v.is_null()) return val(jinja::none_t{});
+  if (const auto* b = v.as_bool()) return val(*b);
+  if (const auto* i = v.as_int()) return val(*i);
+  if (const auto* d = v.as_double()) return val(*d);
+  if (const auto* s = v.as_string()) {
+    if (!is_utf8(*s)) rt.fail("text in the request must be valid UTF-8");
+    return rt.make_text(jinja::text(*s, true));
+  }
+  if (const auto* l = v.as_list()) {
+    std::vector<val> items;
+    items.reserve(l->size());
+    for (const value& item : *l)
+      items.push_back(convert(rt, item));
+    return val(rt.make_list(jinja::list_data::list, std::move(items)));
+  }
+  jinja::dict_data* d = rt.make_dict();
+  rt.charge_elements(v.as_object()->size());
+  // Appended without a search for doubles: a JSON reader has already dealt with them.
+  for (const auto& [key, member] : *v.as_object()) {
+    if (!is_utf8(key)) rt.fail("text in the request must be valid UTF-8");
+    d->items.emplace_back(rt.make_text(jinja::text(key, true)), convert(rt, member));
+  }
+  return val(d);
+}
+
+/// Takes the template's own cut marks out of the text; messages keep theirs.
+rendered_prompt take_cut_marks(jinja::text rendered) {
+  rendered_prompt out;
+  auto range = rendered.taint.begin();
+  std::size_t done = 0, removed = 0;
+  const auto pass_ranges = [&](std::size_t limit) {
+    for (; range != rendered.taint.end() && range->second <= limit; ++range)
+      out.literal.emplace_back(range->first - removed, range->second - removed);
+  };
+  const std::string& text = rendered.bytes;
+  for (std::size_t at = text.find(cut_mark); at != std::string::npos;
+       at = text.find(cut_mark, at + cut_mark.size())) {
+    pass_ranges(at);
+    if (range != rendered.taint.end() && range->first <= at) continue; // within a message
+    out.text.append(text, done, at - done);
+    out.literal.emplace_back(out.text.size(), out.text.size());
+    done = at + cut_mark.size();
+    removed += cut_mark.size();
+  }
+  pass_ranges(text.size());
+  out.text.append(text, done);
+  return out;
+}
+
+std::string describe(const jinja::template_error& error) {
+  return "chat template, line " + std::to_string(error.line) + ", " + error.message;
+}
+
+} // namespace
+
+struct chat_template::impl {
+  std::string source;
+  std::string bos_token, eos_token;
+  jinja::body statements;
+
+  jinja::text run(jinja::runtime& rt, const template_input& input) const {
+    jinja::scope root;
+    jinja::add_globals(rt, root);
+    root.set("bos_token", rt.make_text(bos_token));
+    root.set("eos_token", rt.make_text(eos_token));
+    root.set("messages", convert(rt, input.messages));
+    root.set("tools", convert(rt, input.tools));
+    root.set("documents", val(jinja::none_t{}));
+    root.set("add_generation_prompt", val(input.add_generation_prompt));
+    for (const auto& [name, member] : input.extra)
+      root.set(name, convert(rt, member));
+    return jinja::evaluator(rt).run(statements, root);
+  }
+};
+
+chat_template::chat_template() : impl_(std::make_unique<impl>()) {}
+chat_template::~chat_template() = default;
+
+result<std::shared_ptr<const chat_template>>
+chat_template::parse(std::string_view source, std::string bos_token, std::string eos_token) {
+  if (source.size() > max_source_bytes)
+    return failure{errc::bad_template, "chat template, must be at most " +
+                                           std::to_string(max_source_bytes) + " bytes, given " +
+                                           std::to_string(source.size())};
+  if (!is_utf8(source) || !is_utf8(bos_token) || !is_utf8(eos_token))
+    return failure{errc::bad_template, "chat template, must be valid UTF-8"};
+  std::shared_ptr<chat_template> made(new chat_template);
+  made->impl_->source = source;
+  made->impl_->bos_token = std::move(bos_token);
+  made->impl_->eos_token = std::move(eos_token);
+  try {
+    made->impl_->statements = jinja::parse_template(source);
+  } catch (const jinja::template_error& error) {
+    return failure{errc::bad_template, describe(error)};
+  }
+  return std::shared_ptr<const chat_template>(std::move(made));
+}
+
+result<rendered_prompt> chat_template::render(const template_input& input) const {
+  jinja::runtime rt;
+  try {
+    jinja::text out = impl_->run(rt, input);
+    return take_cut_marks(std::move(out));
+  } catch (const jinja::template_error& error) {
+    return failure{errc::template_failed, describe(error)};
+  }
+}
+
+const std::string& chat_template::source() const {
+  return impl_->source;
+}
+
+} // namespace twill::models

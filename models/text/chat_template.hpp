@@ -1,0 +1,50 @@
+// chat_template: a model's Jinja template, parsed once, rendered per request in a sandbox.
+//
+// Immutable after parse(); any thread may render. The sandbox has no I/O and bounds on output size,
+// steps and depth, so a hostile template ends in an error. Text that came from messages (not from
+// the template itself) is reported as literal ranges: the tokenizer takes no control token there.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "config/base/value.hpp"
+#include "models/errc.hpp"
+#include "models/text/tokenizer.hpp"
+
+namespace twill::models {
+
+/// A template that prints this (U+FDD0, a noncharacter) asks the tokenizer to begin afresh there:
+/// it leaves the text and becomes an empty literal range. In a message it is text like any other.
+inline constexpr std::string_view cut_mark = "\xEF\xB7\x90";
+
+struct template_input {
+  value messages; ///< list of {role, content, ...}
+  value tools;    ///< list, or null
+  bool add_generation_prompt = true;
+  value_object extra; ///< chat_template_kwargs: more top-level names
+};
+
+struct rendered_prompt {
+  std::string text;
+  byte_ranges literal; ///< parts that came from the input, and the places of cut marks
+};
+
+class chat_template {
+public:
+  /// `bos_token` and `eos_token` are what the template may print under these names.
+  static result<std::shared_ptr<const chat_template>>
+  parse(std::string_view source, std::string bos_token, std::string eos_token);
+  ~chat_template();
+
+  result<rendered_prompt> render(const template_input& input) const;
+  const std::string& source() const;
+
+private:
+  chat_template();
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace twill::models

@@ -1,0 +1,15 @@
+// tests: Jinja's built-in tests (`x is name`), by name.
+#pragma once
+
+#include <string_view>
+
+#include "models/text/template/evaluator.hpp"
+
+namespace twill::models::jinja {
+
+using test_fn = bool (*)(evaluator& ev, const val& input, const call_args& args);
+
+/// nullptr when there is no such test.
+test_fn find_test(std::string_view name);
+
+} // namespace twill::models::jinja

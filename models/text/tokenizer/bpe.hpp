@@ -1,0 +1,48 @@
+// bpe: byte-pair merging over token ids, by rank.
+//
+// Sennrich et al. 2016 (arXiv:1508.07909): the adjacent pair with the lowest rank merges first, the
+// leftmost on a tie. Build it with add_merge(), then share it: merge() is const and any thread may
+// call it. Time is O(n log n) for n symbols, whatever the text.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "models/text/tokenizer.hpp"
+
+namespace twill::models {
+
+class bpe {
+public:
+  explicit bpe(std::size_t n_merges);
+
+  /// Pair (left, right) becomes `merged`; a pair given twice keeps its first rank.
+  void add_merge(token_id left, token_id right, std::int32_t rank, token_id merged);
+
+  /// Merges `symbols` (one word's initial ids) in place.
+  void merge(std::vector<token_id>& symbols) const;
+
+private:
+  struct rule {
+    std::uint64_t pair = no_pair;
+    std::int32_t rank = 0;
+    token_id merged = 0;
+  };
+  static constexpr std::uint64_t no_pair = ~std::uint64_t{0};
+  static constexpr std::size_t short_word = 48;  ///< symbols up to which scanning beats a heap
+  static constexpr std::size_t huge_word = 8192; ///< symbols from which a heap misses the caches
+
+  const rule* find(token_id left, token_id right) const;
+  std::size_t slot(std::uint64_t pair) const;
+  void merge_short(std::vector<token_id>& symbols) const;
+  void merge_long(std::vector<token_id>& symbols) const;
+  /// Rank after rank, for words so long that a heap misses the caches. False, and nothing done,
+  /// when a merge makes a pair of a rank that is already over (never with trained merges).
+  bool merge_by_rank(std::vector<token_id>& symbols) const;
+
+  std::int32_t n_ranks_ = 0; ///< 1 + the highest
+  std::vector<rule> table_;  ///< open addressing, a power of two, at most half full
+};
+
+} // namespace twill::models

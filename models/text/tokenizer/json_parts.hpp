@@ -1,0 +1,61 @@
+// json_parts: the sections of a tokenizer.json, each read on its own.
+//
+// errc::unsupported names a component that twill does not know; errc::bad_format what contradicts
+// the format (Hugging Face tokenizers, version 1.0 of the file).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/base/value.hpp"
+#include "models/text/tokenizer/byte_bpe.hpp"
+#include "models/text/tokenizer/pipeline_tokenizer.hpp"
+
+namespace twill::models::json {
+
+/// Of Sequences within Sequences.
+inline constexpr int max_sequence_depth = 16;
+
+/// "type" of a component; empty when it has none.
+std::string_view type_of(const value& component);
+bool flag(const value& component, std::string_view name, bool otherwise);
+/// Empty when absent or no string.
+std::string text(const value& component, std::string_view name);
+bool is_absent(const value* component);
+failure unknown(std::string_view section, const value& component);
+failure malformed(std::string_view what);
+
+result<normalizer> read_normalizer(const value* section);
+
+struct pretokenizer_part {
+  pretokenizer words_of;
+  bool byte_level = false; ///< words are bytes in the printable alphabet
+};
+result<pretokenizer_part> read_pretokenizer(const value* section);
+
+/// What a tokenizer.json's decoder does to one token.
+struct decoder_part {
+  bool byte_level = false;
+  bool byte_fallback = false;
+  bool drops_space = false; ///< a text's first space is no part of it
+  std::vector<std::pair<std::string, std::string>> replacements;
+
+  std::string bytes_of(const std::string& token) const;
+};
+result<decoder_part> read_decoder(const value* section);
+
+/// Ids in front of and behind a text.
+struct frame_part {
+  std::vector<token_id> prefix, suffix;
+};
+result<frame_part> read_post_processor(const value* section);
+
+struct model_part {
+  std::string kind;
+  token_map vocabulary; ///< id by text
+  std::unique_ptr<const word_model> model;
+};
+result<model_part> read_model(const value* section, bool byte_level);
+
+} // namespace twill::models::json

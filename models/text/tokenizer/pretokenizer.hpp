@@ -1,0 +1,73 @@
+// pretokenizer: cuts text into the words that a vocabulary model works within, by a row of steps.
+//
+// Each step takes every piece that the one before left. Immutable; any thread may split. Texts must
+// be well-formed UTF-8 (the caller checks).
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/errc.hpp"
+#include "models/text/tokenizer/regex.hpp"
+
+namespace twill::models {
+
+/// Pieces of one text, and the memory of those that steps changed.
+struct word_list {
+  std::vector<std::string_view> words; ///< none empty once cut
+  std::deque<std::string> memory;
+};
+
+/// `at_start`: the text is the beginning of what the user gave, or follows a control token that
+/// starts afresh.
+using split_step = std::function<result<nothing>(word_list& list, bool at_start)>;
+
+/// What becomes of the matches of an expression (the words of a tokenizer.json).
+enum class match_behavior { removed, isolated, contiguous, merged_with_previous, merged_with_next };
+
+/// With `invert`, what the expression does not match counts as a match.
+split_step split_by(std::shared_ptr<const regex> expression, match_behavior behavior, bool invert);
+/// A space in front of each piece that does not begin with one.
+split_step space_in_front();
+
+enum class metaspace_prefix { always, first, never };
+/// Spaces become `mark`; it is put in front where `prefix` says and it is not there yet; with
+/// `split`, each mark begins a piece.
+split_step metaspace(std::string mark, metaspace_prefix prefix, bool split);
+/// `mark` in front of a text at the start, whatever it begins with (SentencePiece's dummy prefix).
+split_step dummy_prefix(std::string mark);
+
+class pretokenizer {
+public:
+  pretokenizer() = default;
+  explicit pretokenizer(std::vector<split_step> steps) : steps_(std::move(steps)) {}
+  /// Each expression isolates its matches. errc::unsupported when one is unknown.
+  static result<pretokenizer> from_expressions(const std::vector<std::string>& expressions);
+
+  /// Replaces `list` by the words of `text`; they refer to its memory or the list's.
+  result<nothing> split(std::string_view text, bool at_start, word_list& list) const;
+
+private:
+  std::vector<split_step> steps_;
+};
+
+/// What the name in `tokenizer.ggml.pre` stands for.
+struct pretokenizer_kind {
+  std::vector<std::string> expressions;
+  bool ignore_merges = false;   ///< a whole word of the vocabulary is taken without merging
+  bool add_bos_default = false; ///< when the file does not say
+};
+
+/// errc::unsupported with the name when it is unknown.
+result<pretokenizer_kind> find_pretokenizer(std::string_view name);
+
+/// Qwen's expression, v1 and later.
+extern const char* const qwen_expression;
+/// GPT-2's expression: what a ByteLevel pre-tokenizer cuts by.
+extern const char* const gpt2_expression;
+
+} // namespace twill::models

@@ -1,0 +1,108 @@
+#include "models/text/tokenizer/sentencepiece_model.hpp"
+
+#include <sentencepiece_processor.h>
+
+#include <cstddef>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/text/tokenizer/char_bpe.hpp"
+#include "models/text/tokenizer/neighbour_set.hpp"
+#include "models/text/tokenizer/unicode.hpp"
+#include "models/text/tokenizer/word_cache.hpp"
+
+namespace twill::models {
+namespace {
+
+std::vector<std::string> texts_of(const sentencepiece_file& file) {
+  std::vector<std::string> texts;
+  for (const auto& piece : file.pieces)
+    texts.push_back(piece.text);
+  return texts;
+}
+
+class sentencepiece_model final : public word_model {
+public:
+  explicit sentencepiece_model(const sentencepiece_file& file)
+      : neighbours_(texts_of(file)),
+        may_cut_(file.kind == sentencepiece_file::model_kind::bpe && file.byte_fallback &&
+                 file.escape_spaces && !file.add_dummy_prefix && !file.remove_extra_spaces &&
+                 !file.space_is_suffix) {}
+
+  /// The library's status type has moved between versions.
+  auto load(const std::string& model) { return processor_.LoadFromSerializedProto(model); }
+
+  result<nothing> encode(const std::vector<std::string_view>& words,
+                         std::vector<token_id>& ids) const override {
+    result<nothing> done{nothing{}};
+    std::vector<std::string_view> parts;
+    for (const std::string_view word : words) {
+      const std::string marked = with_marks(word);
+      cut(marked, parts);
+      word_cache cache(parts.size());
+      for (const std::string_view part : parts)
+        cache.append(part, ids, [&](std::string_view p, std::vector<token_id>& out) {
+          if (auto one = encode_part(p, out); !one.ok()) done = one;
+        });
+      if (!done.ok()) return done;
+    }
+    return done;
+  }
+
+private:
+  std::string with_marks(std::string_view word) const {
+    if (!may_cut_) return std::string(word);
+    std::string marked;
+    marked.reserve(word.size() + word.size() / 4);
+    for (const char c : word)
+      c == ' ' ? marked.append(space_mark) : marked.append(1, c);
+    return marked;
+  }
+
+  /// The library takes a text as one word: parts that no piece joins go one by one, each once.
+  void cut(std::string_view text, std::vector<std::string_view>& parts) const {
+    parts.clear();
+    std::size_t begin = 0, at = 0;
+    while (may_cut_ && at < text.size()) {
+      const std::size_t middle = at + character_length(text[at]);
+      if (middle >= text.size()) break;
+      if (!neighbours_.has(text, at, middle, middle + character_length(text[middle]))) {
+        parts.push_back(text.substr(begin, middle - begin));
+        begin = middle;
+      }
+      at = middle;
+    }
+    parts.push_back(text.substr(begin));
+  }
+
+  result<nothing> encode_part(std::string_view part, std::vector<token_id>& ids) const {
+    std::vector<int> encoded;
+    const auto status = processor_.Encode({part.data(), part.size()}, &encoded);
+    if (!status.ok()) return failure{errc::bad_text, "text, SentencePiece: " + status.ToString()};
+    ids.insert(ids.end(), encoded.begin(), encoded.end());
+    return nothing{};
+  }
+
+  sentencepiece::SentencePieceProcessor processor_;
+  neighbour_set neighbours_;
+  bool may_cut_; ///< only where the library treats every part as it would within the text
+};
+
+} // namespace
+
+result<std::unique_ptr<const word_model>> make_sentencepiece_model(const sentencepiece_file& file) {
+  auto model = std::make_unique<sentencepiece_model>(file);
+  std::string refused;
+  try { // its trie throws
+    if (const auto status = model->load(file.write()); !status.ok()) refused = status.ToString();
+  } catch (const std::exception& error) {
+    refused = error.what();
+  }
+  if (!refused.empty())
+    return failure{errc::bad_format, "SentencePiece model, the library refuses it: " + refused};
+  return std::unique_ptr<const word_model>(std::move(model));
+}
+
+} // namespace twill::models

@@ -1,0 +1,14 @@
+// sentencepiece_model: the SentencePiece library as a word model.
+#pragma once
+
+#include <memory>
+
+#include "models/text/tokenizer/sentencepiece_file.hpp"
+#include "models/text/tokenizer/word_model.hpp"
+
+namespace twill::models {
+
+/// errc::bad_format when the library refuses the vocabulary. Ids are those of `file.pieces`.
+result<std::unique_ptr<const word_model>> make_sentencepiece_model(const sentencepiece_file& file);
+
+} // namespace twill::models

@@ -1,0 +1,192 @@
+// tokenizer.model of a folder: SentencePiece pieces, and the tokens that the family appends.
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/text/tokenizer/char_bpe.hpp"
+#include "models/text/tokenizer/folder_tokenizer.hpp"
+#include "models/text/tokenizer/sentencepiece_file.hpp"
+#include "models/text/tokenizer/sentencepiece_model.hpp"
+
+namespace twill::models {
+namespace {
+
+using piece_type = sentencepiece_file::piece_type;
+
+// ChatGLM3 appends these to its pieces, in this order (tokenization_chatglm.py). A user's text
+// makes role tokens when it asks for parsing; the others are words of prompts alone.
+constexpr std::string_view chatglm_tokens[] = {"[MASK]",   "[gMASK]",       "[sMASK]",
+                                               "sop",      "eop",           "<|system|>",
+                                               "<|user|>", "<|assistant|>", "<|observation|>"};
+constexpr std::size_t chatglm_first_role = 5;
+
+class sentencepiece_builder {
+public:
+  explicit sentencepiece_builder(const folder_files& files) : files_(files) {}
+
+  result<std::shared_ptr<const tokenizer>> build() {
+    for (const auto step :
+         {&sentencepiece_builder::read_file, &sentencepiece_builder::add_pieces,
+          &sentencepiece_builder::add_family_tokens, &sentencepiece_builder::add_listed_tokens,
+          &sentencepiece_builder::make_steps, &sentencepiece_builder::name_ids})
+      if (auto done = (this->*step)(); !done.ok()) return done.error();
+    return make_pipeline_tokenizer(std::move(parts_));
+  }
+
+private:
+  bool is_chatglm() const { return files_.family == "chatglm"; }
+
+  result<nothing> read_file() {
+    const std::string path = files_.path + "/tokenizer.model";
+    auto bytes = read_text_file(path);
+    if (!bytes.ok()) return bytes.error();
+    auto parsed = sentencepiece_file::parse(bytes.value());
+    if (!parsed.ok()) return in_file(path, parsed.error());
+    file_ = std::move(parsed).value();
+    const bool is_bpe = file_.kind == sentencepiece_file::model_kind::bpe;
+    parts_.kind = std::string("sentencepiece ") + (is_bpe ? "bpe" : "unigram");
+    return nothing{};
+  }
+
+  result<nothing> add_pieces() {
+    parts_.bytes.resize(file_.pieces.size());
+    parts_.special.resize(file_.pieces.size());
+    parts_.drops_space.resize(file_.pieces.size());
+    for (std::size_t i = 0; i < file_.pieces.size(); ++i)
+      if (auto done = add_piece(i); !done.ok()) return done;
+    return nothing{};
+  }
+
+  result<nothing> add_piece(std::size_t i) {
+    auto& piece = file_.pieces[i];
+    const auto id = static_cast<token_id>(i);
+    std::string& bytes = parts_.bytes[i];
+    bytes = spaces_for_marks(piece.text);
+    parts_.drops_space[i] =
+        (file_.add_dummy_prefix || file_.remove_extra_spaces) && piece.text.starts_with(space_mark);
+    switch (piece.type) {
+    case piece_type::control:
+      bytes = piece.text;
+      parts_.special[i] = true;
+      parts_.specials.add(piece.text, id, is_chatglm() ? special_template : special_control);
+      break;
+    case piece_type::unknown:
+      parts_.special[i] = true;
+      bytes = file_.unknown_text;
+      break;
+    case piece_type::byte:
+      if (byte_of_token(piece.text) < 0)
+        return failure{errc::bad_format,
+                       "SentencePiece model, a byte piece must read <0x00> to <0xFF>, given " +
+                           piece.text};
+      bytes = std::string(1, static_cast<char>(byte_of_token(piece.text)));
+      break;
+    case piece_type::user_defined:
+      // The library takes such pieces from any text, a user's too: it gets those alone that no
+      // template uses as structure.
+      if (looks_like_markup(piece.text)) add_markup(id);
+      break;
+    default:
+      break;
+    }
+    return nothing{};
+  }
+
+  void add_markup(token_id id) {
+    auto& piece = file_.pieces[static_cast<std::size_t>(id)];
+    parts_.specials.add(piece.text, id, special_control, {.joins = true});
+    if (piece.type == piece_type::user_defined) piece.type = piece_type::control;
+  }
+
+  result<nothing> add_family_tokens() {
+    if (is_chatglm()) add_chatglm_tokens();
+    if (files_.family == "baichuan" && files_.generation_config != nullptr)
+      for (const char* name : {"user_token_id", "assistant_token_id"}) {
+        const value* id = files_.generation_config->find(name);
+        if (id == nullptr || id->as_int() == nullptr) continue;
+        if (*id->as_int() < 0 || *id->as_int() >= static_cast<std::int64_t>(file_.pieces.size()))
+          return failure{errc::bad_metadata, "generation_config.json, `" + std::string(name) +
+                                                 "` must be a piece, given " +
+                                                 std::to_string(*id->as_int())};
+        add_markup(static_cast<token_id>(*id->as_int()));
+      }
+    return nothing{};
+  }
+
+  void add_chatglm_tokens() {
+    const auto first = static_cast<token_id>(parts_.bytes.size());
+    for (std::size_t i = 0; i < std::size(chatglm_tokens); ++i) {
+      const auto id = static_cast<token_id>(parts_.bytes.size());
+      parts_.bytes.emplace_back(chatglm_tokens[i]);
+      parts_.special.push_back(true);
+      parts_.specials.add(chatglm_tokens[i], id,
+                          i < chatglm_first_role ? special_template : special_control);
+    }
+    parts_.prefix = {first + 1, first + 3}; // [gMASK] sop
+    // The model hands over to the user, or to a tool.
+    parts_.end_ids = {first + 6, first + 8};
+  }
+
+  result<nothing> add_listed_tokens() {
+    auto tokens = read_added_tokens(files_);
+    if (!tokens.ok()) return tokens.error();
+    std::erase_if(tokens.value(), [this](const added_token& token) {
+      if (token.id < 0 || static_cast<std::size_t>(token.id) >= file_.pieces.size()) return false;
+      return file_.pieces[static_cast<std::size_t>(token.id)].type == piece_type::control; // known
+    });
+    return place_added_tokens(tokens.value(), parts_);
+  }
+
+  result<nothing> make_steps() {
+    // Where a text begins, the dummy prefix is ours to put: texts after control tokens begin too.
+    if (file_.add_dummy_prefix && file_.escape_spaces && !file_.remove_extra_spaces &&
+        !file_.space_is_suffix) {
+      file_.add_dummy_prefix = false;
+      parts_.words_of = pretokenizer({dummy_prefix(std::string(space_mark))});
+    }
+    parts_.restarts_after_special = is_chatglm() || config_flag(files_, "legacy", true);
+    if (!file_.charsmap.empty()) {
+      auto rules = compiled_rules(file_.charsmap);
+      if (!rules.ok()) return rules.error();
+      parts_.normal = normalizer({std::move(rules).value()});
+    }
+    auto model = make_sentencepiece_model(file_);
+    if (!model.ok()) return model.error();
+    parts_.model = std::move(model).value();
+    return nothing{};
+  }
+
+  result<nothing> name_ids() {
+    const auto id_of = [this](std::string_view text) {
+      for (std::size_t i = 0; i < parts_.bytes.size(); ++i)
+        if (parts_.special[i] && parts_.bytes[i] == text) return static_cast<token_id>(i);
+      return token_id{-1};
+    };
+    set_named_ids(files_, id_of, parts_);
+    if (parts_.bos < 0) parts_.bos = id_of("<s>");
+    if (parts_.eos < 0) parts_.eos = id_of("</s>");
+    if (parts_.eos >= 0) add_end(parts_, parts_.eos);
+    if (is_chatglm()) return nothing{};
+    const bool is_baichuan = files_.family == "baichuan";
+    if (config_flag(files_, "add_bos_token", !is_baichuan) && parts_.bos >= 0)
+      parts_.prefix.push_back(parts_.bos);
+    if (config_flag(files_, "add_eos_token", false) && parts_.eos >= 0)
+      parts_.suffix.push_back(parts_.eos);
+    return nothing{};
+  }
+
+  const folder_files& files_;
+  sentencepiece_file file_;
+  pipeline_parts parts_;
+};
+
+} // namespace
+
+result<std::shared_ptr<const tokenizer>> read_sentencepiece(const folder_files& files) {
+  return sentencepiece_builder(files).build();
+}
+
+} // namespace twill::models

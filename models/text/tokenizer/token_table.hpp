@@ -1,0 +1,70 @@
+// token_table: texts of a folder's tokens by id, with the tokens that its small files add.
+//
+// Reads added_tokens.json, special_tokens_map.json, tokenizer_config.json and the ids that
+// generation_config.json and config.json name. A plain value, filled at load.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/base/value.hpp"
+#include "models/text/tokenizer/byte_bpe.hpp"
+#include "models/text/tokenizer/pipeline_tokenizer.hpp"
+
+namespace twill::models {
+
+/// The JSON files of a folder that tokenizers read; null where absent.
+struct folder_files {
+  std::string path;
+  std::string family;
+  const value* config = nullptr;
+  const value* tokenizer_config = nullptr;
+  const value* generation_config = nullptr;
+};
+
+struct added_token {
+  std::int64_t id = -1;
+  std::string text;
+  bool special = true;
+  bool normalized = false;
+  special_rules rules;
+};
+
+/// Tokens of added_tokens.json and tokenizer_config.json's added_tokens_decoder, by id.
+/// errc::bad_format for what is no such list.
+result<std::vector<added_token>> read_added_tokens(const folder_files& files);
+/// One entry of a list of added tokens (tokenizer.json's too).
+added_token to_added_token(const value& entry, std::int64_t id);
+
+/// The text that `name` ("bos_token") stands for, from tokenizer_config.json or
+/// special_tokens_map.json.
+std::optional<std::string> named_token(const folder_files& files, std::string_view name);
+
+/// Fills bos, eos and end_ids: what the folder's files name, and well-known ends that are control
+/// tokens. `id_of` finds the id of a token's text, -1 when there is none.
+void set_named_ids(const folder_files& files,
+                   const std::function<token_id(std::string_view)>& id_of, pipeline_parts& parts);
+
+/// Makes room for token `id`; errc::bad_format when it lies far beyond the tokens there are, so
+/// that a small file cannot ask for much memory.
+result<nothing> make_room(pipeline_parts& parts, std::int64_t id);
+/// Puts added tokens into the vocabulary and among the special tokens: those that are special, or
+/// look like markup, as control tokens, others as plain ones.
+result<nothing> place_added_tokens(const std::vector<added_token>& tokens, pipeline_parts& parts);
+
+/// Appends `id` when it is new.
+void add_end(pipeline_parts& parts, token_id id);
+/// Adds ids of well-known end tokens that are control tokens of `parts`.
+void add_known_ends(pipeline_parts& parts);
+
+/// `name` of tokenizer_config.json, else `otherwise`.
+bool config_flag(const folder_files& files, std::string_view name, bool otherwise);
+
+/// Whole text of a file of at most 256 MiB; errc::file_unreadable.
+result<std::string> read_text_file(const std::string& path);
+
+} // namespace twill::models

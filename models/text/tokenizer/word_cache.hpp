@@ -1,0 +1,68 @@
+// word_cache: ids of words already seen in the same text, so that a repeated word costs one look.
+//
+// Lives for one call, on one thread; words and ids belong to the caller and must stay where they
+// are (ids may grow). One slot per hash, the latest word wins: memory is bounded, and hostile words
+// cost no more than without it.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "models/text/tokenizer.hpp"
+
+namespace twill::models {
+
+class word_cache {
+public:
+  /// For about `n_words` words; a few are not worth a table.
+  explicit word_cache(std::size_t n_words) {
+    if (n_words < 64) return;
+    slots_.resize(std::bit_ceil(n_words < max_slots ? n_words : max_slots));
+    shift_ = 64 - std::countr_zero(slots_.size());
+  }
+
+  /// Appends the ids of `word` to `ids`: those of an equal word before, else what `encode` appends.
+  template <class Encode>
+  void append(std::string_view word, std::vector<token_id>& ids, Encode&& encode) {
+    if (slots_.empty() || word.size() > max_bytes) return encode(word, ids);
+    slot& s = slots_[hash(word) >> shift_];
+    if (s.size == word.size() && std::memcmp(s.data, word.data(), s.size) == 0) {
+      for (std::size_t i = s.first; i < s.last; ++i)
+        ids.push_back(ids[i]);
+      return;
+    }
+    const std::size_t first = ids.size();
+    encode(word, ids);
+    s = {word.data(), word.size(), first, ids.size()};
+  }
+
+private:
+  struct slot {
+    const char* data = nullptr;
+    std::size_t size = 0; ///< no word is empty, so 0 never matches
+    std::size_t first = 0, last = 0;
+  };
+  static constexpr std::size_t max_slots = 16384; ///< 512 KiB
+  static constexpr std::size_t max_bytes = 64;
+
+  static std::uint64_t hash(std::string_view word) {
+    std::uint64_t h = word.size();
+    while (!word.empty()) {
+      std::uint64_t part = 0;
+      const std::size_t n = word.size() < 8 ? word.size() : 8;
+      std::memcpy(&part, word.data(), n);
+      h = (std::rotl(h, 23) ^ part) * 0x9E3779B97F4A7C15ULL;
+      word.remove_prefix(n);
+    }
+    return h;
+  }
+
+  std::vector<slot> slots_;
+  int shift_ = 0;
+};
+
+} // namespace twill::models

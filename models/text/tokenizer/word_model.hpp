@@ -1,0 +1,23 @@
+// word_model: turns the words of a text into token ids; the part of a tokenizer that is learned.
+//
+// Immutable; any thread may encode. Words must be well-formed UTF-8 and not empty. Time is
+// O(n log n) in the bytes of the text, memory a small multiple of them, whatever the text.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "models/errc.hpp"
+#include "models/text/tokenizer.hpp"
+
+namespace twill::models {
+
+class word_model {
+public:
+  virtual ~word_model() = default;
+  /// Appends the ids of each word, in order.
+  virtual result<nothing> encode(const std::vector<std::string_view>& words,
+                                 std::vector<token_id>& ids) const = 0;
+};
+
+} // namespace twill::models

@@ -1,0 +1,74 @@
+#include <string>
+
+#include "models/checkpoint/json.hpp"
+#include "tests/catch.hpp"
+#include "tests/models/support/temp_file.hpp"
+
+using namespace twill::models;
+using twill::value;
+namespace test = twill::test;
+
+namespace {
+
+value parsed(const std::string& text) {
+  auto v = parse_json(text, "text");
+  if (!v.ok()) FAIL(v.detail());
+  return v.value();
+}
+
+std::string refusal(const std::string& text) {
+  auto v = parse_json(text, "a.json");
+  REQUIRE_FALSE(v.ok());
+  CHECK(v.code() == errc::bad_format);
+  return v.detail();
+}
+
+} // namespace
+
+TEST_CASE("JSON of every type becomes a value with its keys in order") {
+  const value v =
+      parsed(R"({"z": [1, -2, 2.5, 1e3, true, null], "a": {"b": "c\u00e9\n"}, "m": []})");
+  const value expected =
+      twill::value_object{{"z", twill::value_list{1, -2, 2.5, 1000.0, true, nullptr}},
+                          {"a", twill::value_object{{"b", "c\xc3\xa9\n"}}},
+                          {"m", twill::value_list{}}};
+  CHECK(v == expected);
+}
+
+TEST_CASE("whole numbers become int64 where they fit, else double") {
+  CHECK(parsed("9223372036854775807") == value(INT64_MAX));
+  CHECK(parsed("-9223372036854775808") == value(INT64_MIN));
+  CHECK(parsed("9223372036854775808") == value(9223372036854775808.0));
+  CHECK(parsed("1.0") == value(1.0));
+}
+
+TEST_CASE("of equal keys the last wins, at the place of the first") {
+  const value expected = twill::value_object{{"a", 3}, {"b", 2}, {"c", 5}};
+  CHECK(parsed(R"({"a": 1, "b": 2, "a": 3, "c": 4, "c": 5})") == expected);
+}
+
+TEST_CASE("JSON errors name the text and the line") {
+  CHECK(refusal("{\n\"a\": 1,\n\"b\": x}").find("a.json:3: ") == 0);
+  CHECK(refusal("[1, 2").find("a.json:1: ") == 0);
+  CHECK(refusal("").find("a.json") == 0);
+  CHECK(refusal("{} {}").find("a.json:1: ") == 0);
+  CHECK(refusal("\"\xff\"").find("a.json:1: ") == 0);
+  CHECK(refusal("[1e999]").find("a.json:1: ") == 0);
+}
+
+TEST_CASE("JSON that nests without end is refused in constant stack") {
+  const std::string most(static_cast<std::size_t>(max_json_depth), '[');
+  CHECK(parse_json(most + std::string(most.size(), ']'), "x").ok());
+  CHECK(refusal(std::string(1000000, '[')).find("nested deeper than 128") != std::string::npos);
+  std::string objects;
+  for (int i = 0; i < 200000; ++i)
+    objects += "{\"a\":";
+  CHECK(refusal(objects).find("nested deeper") != std::string::npos);
+}
+
+TEST_CASE("a JSON file is read whole, and refused above its limit") {
+  const test::temp_file file("{\"a\": 1}");
+  CHECK(read_json_file(file.path(), 100).value() == value(twill::value_object{{"a", 1}}));
+  CHECK(read_json_file(file.path(), 7).code() == errc::bad_format);
+  CHECK(read_json_file(file.path() + "-absent", 7).code() == errc::file_unreadable);
+}
