@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""Who may include whom: our folders and the third parties. Prints each breach; exit 1 if any."""
+"""Who may include whom: our folders, their private parts and the third parties.
+
+check_includes.py [ROOT]: reads every C++ and CUDA file, prints each breach, and exits with 1 if there is any.
+tests/tools/check_includes_test.py shows that each rule fails where it should.
+"""
 
 import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOPS = ("config", "gpu", "models", "actors", "net", "tools", "tests")
+SUFFIXES = {".hpp", ".cpp", ".cuh", ".cu"}
 
-# folder -> (our folders it may include, third-party prefixes it may include)
-# The longest matching folder wins; tests/<x> follows tests.
-PREFIX = {
+# The names of third parties, and how the paths of their headers begin.
+THIRD_PARTIES = {
     "kokkos": ("Kokkos_", "OpenMP", "omp.h"),
+    "cuda": ("cuda", "cub/", "cublas", "cooperative_groups", "mma.h", "nccl", "nv/"),
     "caf": ("caf/",),
     "boost": ("boost/",),
     "toml": ("toml++/",),
@@ -26,11 +31,15 @@ PREFIX = {
     "catch": ("catch2/",),
     "x86": ("immintrin.h", "x86intrin.h", "cpuid.h"),
 }
+# folder -> (our folders that it may include, third parties that it may include). A '*' stands for one
+# folder of any name; the rule with the most parts wins; files in tests/x follow the rule of tests.
 RULES = {
     "config": ({"config"}, {"toml", "spdlog"}),
     "config/base": ({"config/base"}, {"spdlog"}),
     "gpu": ({"gpu", "config"}, {"kokkos"}),
     "gpu/host": ({"gpu", "config"}, {"x86"}),
+    "gpu/*/host": ({"gpu", "config"}, {"x86"}),
+    "gpu/*/cuda": ({"gpu", "config"}, {"kokkos", "cuda"}),
     "models": ({"models", "gpu", "config"}, {"pcre2", "sentencepiece", "utf8proc", "xxhash"}),
     "actors": ({"actors", "models", "gpu", "config"}, {"caf"}),
     "actors/port": ({"actors/port", "config"}, set()),
@@ -42,62 +51,144 @@ RULES = {
 }
 # Third parties that one file alone may include.
 HOME = {"json": "models/checkpoint/json.cpp"}
-# Kokkos and x86 intrinsics never show in these headers; version macros live in one file each.
-PUBLIC_GPU = re.compile(r"^gpu/(ops/)?[a-z0-9_]+\.hpp$")
+# Version macros may be tested in one file each.
 VERSION_MACROS = {
     "KOKKOS_VERSION": "gpu/detail/kokkos_compat.hpp",
-    "CAF_VERSION": "actors/detail/caf_compat.hpp",
-    "BOOST_VERSION": "net/beast.hpp",
+    "CAF_VERSION": None,  # no file: what we use of CAF is spelled alike in every version that we support
+    "BOOST_VERSION": None,
+}
+# These headers show no Kokkos and no intrinsics to those who include them, also not through another header.
+PUBLIC = re.compile(r"^gpu/(?!(?:detail|host)/)([a-z0-9_]+/)?[a-z0-9_]+\.hpp$")
+HIDDEN = ("kokkos", "cuda", "x86")
+# Folders of pure functions: the same arguments give the same answer, and nothing else happens. They may name
+# points in time that a caller hands in, but never read a clock.
+PURE = ("actors/policy",)
+IMPURE_HEADERS = {
+    "condition_variable", "filesystem", "fstream", "future", "iostream", "mutex", "ostream", "istream", "random",
+    "shared_mutex", "thread", "ctime", "fcntl.h", "unistd.h", "sched.h", "pthread.h", "stdio.h", "time.h",
+}
+IMPURE_CALLS = re.compile(
+    r"_clock::now\b|\brandom_device\b|\bs?rand\s*\(|\b(?:clock_gettime|gettimeofday|getenv|f?printf|f?puts|fopen|"
+    r"system)\s*\(|\bstd::(?:time|clock)\s*\(|\bstd::(?:cout|cerr|clog|cin)\b")
+# Private headers that a file outside their folder includes, each with the reason. tests/x may include the
+# private headers of x without an entry: a part that is private to its folder has tests of its own.
+DETAIL_EXCEPTIONS = {
+    ("tools/twill-bench/kernels/linear_cases.cpp", "gpu/detail/half.hpp"): "measures kernels on f16 weights",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
+def matches(folder: str, pattern: str) -> bool:
+    """Whether the folder is what the pattern names, or lies in it."""
+    parts, wanted = folder.split("/"), pattern.split("/")
+    return len(parts) >= len(wanted) and all(w in ("*", p) for w, p in zip(wanted, parts))
+
+
 def rule_of(path: str):
     folder = str(pathlib.PurePosixPath(path).parent)
-    while folder not in RULES:
-        if folder == ".":
-            return None
-        folder = str(pathlib.PurePosixPath(folder).parent)
-    return RULES[folder]
+    fitting = [pattern for pattern in RULES if matches(folder, pattern)]
+    # With equally many parts, a pattern that names its folders precedes one with a '*'.
+    return RULES[max(fitting, key=lambda p: (p.count("/"), -p.count("*")))] if fitting else None
 
 
-def breaches(path: str):
-    rule = rule_of(path)
-    if rule is None:
-        return
-    ours, theirs = rule
-    for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
-        for macro, home in VERSION_MACROS.items():
-            if macro in line and line.lstrip().startswith("#") and path != home \
-                    and not path.startswith("tools/"):
-                yield f"{path}:{number}: {macro} may be tested in {home} only"
-        found = INCLUDE.match(line)
-        if not found:
-            continue
-        target = found.group(2)
-        if found.group(1) == '"':
-            if not (ROOT / target).exists():
-                yield f'{path}:{number}: "{target}" is not a path from the root'
-            elif not any(target == o or target.startswith(o + "/") for o in ours):
-                yield f'{path}:{number}: may not include "{target}"'
-            continue
-        for name, prefixes in PREFIX.items():
-            if not target.startswith(prefixes):
-                continue
-            if name in HOME and path == HOME[name]:
-                continue
-            if name not in theirs:
-                yield f"{path}:{number}: may not include <{target}> ({name})"
-            elif name == "kokkos" and PUBLIC_GPU.match(path):
-                yield f"{path}:{number}: a public header of gpu/ shows <{target}>"
+def is_inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + "/")
+
+
+def third_party_of(header: str):
+    return next((name for name, starts in THIRD_PARTIES.items() if header.startswith(starts)), None)
+
+
+class tree:
+    """The files below a root, each read once."""
+
+    def __init__(self, root: pathlib.Path):
+        self.root = root
+        self.files = sorted(
+            str(p.relative_to(root)) for top in TOPS for p in (root / top).rglob("*")
+            if p.suffix in SUFFIXES and p.is_file())
+        self.lines = {f: (root / f).read_text(encoding="utf-8").splitlines() for f in self.files}
+        self.includes = {f: [(number, found[1] == '"', found[2]) for number, line in enumerate(lines, 1)
+                             if (found := INCLUDE.match(line))] for f, lines in self.lines.items()}
+        self.used_exceptions = set()
+
+    def hidden_through(self, header: str) -> set:
+        """The third parties of HIDDEN that the header brings in, itself or through others of ours."""
+        brought, seen, left = set(), {header}, [header]
+        while left:
+            for _, ours, target in self.includes.get(left.pop(), ()):
+                if not ours:
+                    brought.add(third_party_of(target))
+                elif target not in seen:
+                    seen.add(target)
+                    left.append(target)
+        return brought & set(HIDDEN)
+
+    def breaches(self, path: str):
+        for number, ours, target in self.includes[path]:
+            place = f"{path}:{number}"
+            if ours:
+                yield from self.breaches_of_ours(place, path, target)
+            else:
+                yield from self.breaches_of_theirs(place, path, target)
+        if PUBLIC.match(path):
+            for name in sorted(self.hidden_through(path)):
+                yield f"{path}: a public header of gpu/ must not show {name}, also not through another header"
+        for number, line in enumerate(self.lines[path], 1):
+            yield from self.breaches_of_line(f"{path}:{number}", path, line)
+
+    def breaches_of_ours(self, place: str, path: str, target: str):
+        if not (self.root / target).is_file():
+            yield f'{place}: "{target}" is not the path of a file from the root'
+            return
+        rule = rule_of(path)
+        if rule and not any(is_inside(target, folder) for folder in rule[0]):
+            yield f'{place}: may not include "{target}"'
+        if "/detail/" in target:
+            parent = target[:target.rindex("/detail/")]
+            if (path, target) in DETAIL_EXCEPTIONS:
+                self.used_exceptions.add((path, target))
+            elif not is_inside(path, parent) and not is_inside(path, "tests/" + parent):
+                yield f'{place}: "{target}" is private to {parent}/'
+
+    def breaches_of_theirs(self, place: str, path: str, target: str):
+        name, rule = third_party_of(target), rule_of(path)
+        if name and rule and name not in rule[1] and HOME.get(name) != path:
+            yield f"{place}: may not include <{target}> ({name})"
+        if any(is_inside(path, folder) for folder in PURE) and (
+                target in IMPURE_HEADERS or target.startswith("sys/")):
+            yield f"{place}: a pure folder may not include <{target}>"
+
+    def breaches_of_line(self, place: str, path: str, line: str):
+        stripped = line.lstrip()
+        if stripped.startswith("#"):
+            for macro, home in VERSION_MACROS.items():
+                if re.search(rf"\b{macro}\b", line) and path != home:
+                    yield f"{place}: {macro} may be tested in {home or 'no file'} only"
+        elif not stripped.startswith("//") and any(is_inside(path, folder) for folder in PURE):
+            if found := IMPURE_CALLS.search(line.split("//")[0]):
+                yield f"{place}: a pure folder may not use {found[0]}"
+
+    def stale_names(self):
+        """Breaches of this script's own tables: each names only files and folders that exist."""
+        for table, name in [("HOME", f) for f in HOME.values()] + \
+                [("VERSION_MACROS", f) for f in VERSION_MACROS.values() if f] + \
+                [("DETAIL_EXCEPTIONS", f) for pair in DETAIL_EXCEPTIONS for f in pair]:
+            if not (self.root / name).is_file():
+                yield f"tools/check_includes.py: {table} names {name}, which does not exist"
+        for table, name in [("RULES", f) for f in RULES if "*" not in f] + [("PURE", f) for f in PURE]:
+            if not (self.root / name).is_dir():
+                yield f"tools/check_includes.py: {table} names the folder {name}, which does not exist"
+        for path, target in sorted(set(DETAIL_EXCEPTIONS) - self.used_exceptions):
+            yield f'tools/check_includes.py: {path} does not include "{target}"; delete its exception'
 
 
 def main() -> int:
-    files = sorted(
-        str(p.relative_to(ROOT)) for top in ("config", "gpu", "models", "actors", "net", "tools", "tests")
-        for p in (ROOT / top).rglob("*") if p.suffix in {".hpp", ".cpp"} and p.is_file())
-    found = [breach for f in files for breach in breaches(f)]
-    print("\n".join(found) if found else f"includes: {len(files)} files, every arrow points the right way")
+    root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent
+    all_files = tree(root)
+    found = [breach for f in all_files.files for breach in all_files.breaches(f)]
+    found += all_files.stale_names()
+    print("\n".join(found) if found else f"includes: {len(all_files.files)} files, every arrow points the right way")
     return 1 if found else 0
 
 
