@@ -3,7 +3,7 @@
 #include <variant>
 
 #include "config/base/assert.hpp"
-#include "net/protocol/json_writer.hpp"
+#include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
 namespace {

@@ -42,10 +42,10 @@ private:
   using families = std::vector<MetricFamily>;
 
   ClientMetric metric(labels extra = {}) const {
-    ClientMetric made;
-    made.label = labels_;
-    made.label.insert(made.label.end(), extra.begin(), extra.end());
-    return made;
+    ClientMetric metric;
+    metric.label = labels_;
+    metric.label.insert(metric.label.end(), extra.begin(), extra.end());
+    return metric;
   }
 
   void gauge(families& to, const char* name, const char* help, double value,

@@ -14,7 +14,7 @@
 #include "config/base/log.hpp"
 #include "net/batch/batch_service.hpp"
 #include "net/beast.hpp"
-#include "net/http_session.hpp"
+#include "net/http/http_session.hpp"
 
 namespace twill::net {
 namespace {
@@ -37,12 +37,12 @@ address split_address(const std::string& text) {
   const auto colon = text.rfind(':');
   address out;
   const auto* end = text.data() + text.size();
-  bool good = colon != std::string::npos && colon + 1 < text.size();
-  if (good) {
+  bool valid = colon != std::string::npos && colon + 1 < text.size();
+  if (valid) {
     const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, out.port);
-    good = error == std::errc{} && stop == end;
+    valid = error == std::errc{} && stop == end;
   }
-  if (!good) throw std::runtime_error("`server.listen` must be HOST:PORT, got \"" + text + "\"");
+  if (!valid) throw std::runtime_error("`server.listen` must be HOST:PORT, got \"" + text + "\"");
   out.host = text.substr(0, colon);
   if (out.host.size() > 1 && out.host.front() == '[' && out.host.back() == ']')
     out.host = out.host.substr(1, out.host.size() - 2);

@@ -3,8 +3,8 @@
 #include <chrono>
 
 #include "net/protocol/codec.hpp"
-#include "net/protocol/json_parse.hpp"
-#include "net/protocol/json_writer.hpp"
+#include "net/protocol/json/json_parse.hpp"
+#include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
 namespace {
@@ -105,10 +105,10 @@ std::variant<batch_line, batch_fault> parse_batch_line(std::string_view text,
   if (line.as_object() == nullptr)
     return batch_fault{"invalid_json_line", "line must be an object, got " + describe(line), "", 0};
   const auto wrong = [&](const char* name, const std::string& rule) {
-    const auto* got = line.find(name);
+    const auto* given = line.find(name);
     return batch_fault{"invalid_value",
                        std::string("`") + name + "` must be " + rule + ", got " +
-                           (got == nullptr ? "nothing" : describe(*got)),
+                           (given == nullptr ? "nothing" : describe(*given)),
                        name, 0};
   };
   const auto text_of = [&](const char* name) {

@@ -20,9 +20,9 @@ public:
   result<nothing> write(file to, std::string_view line) {
     auto& writer = to == file::output ? output_ : errors_;
     if (!writer) {
-      auto made = files_.create();
-      if (!made.ok()) return fail(made.code());
-      writer = std::move(made).value();
+      auto created = files_.create();
+      if (!created.ok()) return fail(created.code());
+      writer = std::move(created).value();
     }
     return writer->append(line);
   }
@@ -31,9 +31,9 @@ public:
   result<std::string> publish(file which, const std::string& tenant, const std::string& filename) {
     const auto writer = std::move(which == file::output ? output_ : errors_);
     if (!writer || writer->bytes() == 0) return std::string();
-    const auto made = writer->publish({"", tenant, filename, "batch_output", 0, 0});
-    if (!made.ok()) return fail(made.code());
-    return made.value().id;
+    const auto created = writer->publish({"", tenant, filename, "batch_output", 0, 0});
+    if (!created.ok()) return fail(created.code());
+    return created.value().id;
   }
 
 private:

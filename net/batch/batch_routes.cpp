@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "net/batch/batch_service.hpp"
-#include "net/http_head.hpp"
-#include "net/protocol/json_parse.hpp"
-#include "net/protocol/json_writer.hpp"
-#include "net/protocol/multipart.hpp"
+#include "net/http/multipart.hpp"
+#include "net/http/reply_head.hpp"
+#include "net/protocol/json/json_parse.hpp"
+#include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
 namespace {
@@ -150,9 +150,9 @@ http_answer file_content(request_scope& scope) {
 http_answer create_batch(request_scope& scope) {
   const auto body = parse_json(scope.request.body);
   if (!body.ok()) return error_reply(body.code());
-  const auto made = scope.context.batches->create(body.value(), scope.tenant);
-  if (!made.ok()) return error_reply(made.code());
-  return http_reply{200, batch_json(made.value())};
+  const auto created = scope.context.batches->create(body.value(), scope.tenant);
+  if (!created.ok()) return error_reply(created.code());
+  return http_reply{200, batch_json(created.value())};
 }
 
 http_answer list_batches(request_scope& scope) {

@@ -4,7 +4,7 @@
 // piece as the client reads.
 #pragma once
 
-#include "net/request_scope.hpp"
+#include "net/http/request_scope.hpp"
 
 namespace twill::net {
 

@@ -7,17 +7,17 @@
 #include "net/batch/batch_input.hpp"
 #include "net/batch/batch_output.hpp"
 #include "net/error_map.hpp"
-#include "net/protocol/chat.hpp"
-#include "net/protocol/completions.hpp"
-#include "net/protocol/responses_reply.hpp"
-#include "net/router.hpp"
+#include "net/http/router.hpp"
+#include "net/protocol/openai/chat.hpp"
+#include "net/protocol/openai/completions.hpp"
+#include "net/protocol/openai/responses_reply.hpp"
 
 namespace twill::net {
 namespace {
 
 constexpr std::chrono::milliseconds retry_time{200};
 
-bool may_pass(const api_error& error) {
+bool is_transient(const api_error& error) {
   const auto* code = std::get_if<actors::errc>(&error.code);
   return code != nullptr &&
          (*code == actors::errc::queue_full || *code == actors::errc::not_ready ||
@@ -32,9 +32,9 @@ bool streams(const value& body) {
 } // namespace
 
 struct batch_runner::active_batch {
-  active_batch(const batch& what, file_store& files)
-      : id(what.id), tenant(what.tenant), endpoint(what.endpoint),
-        in(std::in_place, files, what.input_file_id), out(files) {}
+  active_batch(const batch& queued, file_store& files)
+      : id(queued.id), tenant(queued.tenant), endpoint(queued.endpoint),
+        in(std::in_place, files, queued.input_file_id), out(files) {}
 
   std::string id, tenant, endpoint;
   std::optional<batch_input> in; ///< until the batch ends
@@ -48,7 +48,7 @@ struct batch_runner::active_batch {
 struct batch_runner::running_line {
   std::shared_ptr<active_batch> owner;
   std::string custom_id;
-  call made;
+  call generation;
   std::vector<std::size_t> to_send; ///< requests, last first
   std::size_t remaining = 0;
   std::string body;
@@ -63,8 +63,8 @@ batch_runner::~batch_runner() {
   requests_.close();
 }
 
-void batch_runner::submit(const batch& what) {
-  thread_.post([this, what] { validate(what); });
+void batch_runner::submit(const batch& queued) {
+  thread_.post([this, queued] { validate(queued); });
 }
 
 void batch_runner::cancel(const std::string& id) {
@@ -89,25 +89,25 @@ void batch_runner::stop() {
 
 // --- beginning ---------------------------------------------------------------------------------
 
-void batch_runner::validate(const batch& what) {
+void batch_runner::validate(const batch& queued) {
   if (stopped_) return;
-  auto opened = std::make_shared<active_batch>(what, files_);
-  auto checked = opened->in->check(what.endpoint);
-  const bool good = checked.faults.empty();
-  batches_.update(what.id, [&](batch& b) {
+  auto opened = std::make_shared<active_batch>(queued, files_);
+  auto checked = opened->in->check(queued.endpoint);
+  const bool valid = checked.faults.empty();
+  batches_.update(queued.id, [&](batch& b) {
     b.faults = std::move(checked.faults);
     b.total = checked.total;
     if (b.status == batch_status::validating)
-      b.reach(good ? batch_status::in_progress : batch_status::failed);
-    else if (!good)
+      b.reach(valid ? batch_status::in_progress : batch_status::failed);
+    else if (!valid)
       b.reach(batch_status::cancelled); // it was cancelling
   });
-  if (!good) return;
-  const auto left = std::chrono::system_clock::from_time_t(what.expires_unix_s) -
+  if (!valid) return;
+  const auto left = std::chrono::system_clock::from_time_t(queued.expires_unix_s) -
                     std::chrono::system_clock::now();
   opened->due = clock::now() + std::chrono::duration_cast<clock::duration>(left);
   active_.push_back(opened);
-  if (batches_.status_of(what.id) == batch_status::cancelling) cancel(what.id);
+  if (batches_.status_of(queued.id) == batch_status::cancelling) cancel(queued.id);
   pump();
 }
 
@@ -127,7 +127,7 @@ bool batch_runner::send_next() {
                                     [](const auto& line) { return !line->to_send.empty(); });
   const auto line = waiting != lines_.end() ? *waiting : next_line();
   if (!line) return false;
-  const auto n = line->made.requests[line->to_send.back()].sampling.n;
+  const auto n = line->generation.requests[line->to_send.back()].sampling.n;
   // A request with more choices than may run goes when nothing else does.
   if (sequences_ > 0 && sequences_ + n > context_.options.batches.max_running) return false;
   send(line);
@@ -160,7 +160,7 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
   ++from->lines_running;
   auto parsed = parse_batch_line(text, from->endpoint);
   const auto refuse = [&](const api_error& error) {
-    if (may_pass(error)) {
+    if (is_transient(error)) {
       --from->lines_running;
       from->in->put_back(text);
       wait_a_moment();
@@ -178,16 +178,16 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
     return refuse({errc::invalid_field, "`stream` must be false or absent in a batch", "stream"});
   const auto model = find_model(context_.engine, body);
   if (!model.ok()) return refuse(model.code());
-  const codec_context with{model.value(), context_.options.limits, context_.engine};
-  auto made = from->endpoint == "/v1/completions" ? parse_completions(body, with)
-              : from->endpoint == "/v1/chat/completions"
-                  ? parse_chat(body, with)
-                  : parse_responses(body, with, context_.responses, from->tenant);
-  if (!made.ok()) return refuse(made.code());
-  line->made = std::move(made).value();
-  line->remaining = line->made.requests.size();
+  const codec_context context{model.value(), context_.options.limits, context_.engine};
+  auto generation = from->endpoint == "/v1/completions" ? parse_completions(body, context)
+                    : from->endpoint == "/v1/chat/completions"
+                        ? parse_chat(body, context)
+                        : parse_responses(body, context, context_.responses, from->tenant);
+  if (!generation.ok()) return refuse(generation.code());
+  line->generation = std::move(generation).value();
+  line->remaining = line->generation.requests.size();
   for (std::size_t i = line->remaining; i > 0; --i) {
-    auto& request = line->made.requests[i - 1];
+    auto& request = line->generation.requests[i - 1];
     request.tenant = from->tenant;
     request.client_id = from->id;
     line->to_send.push_back(i - 1);
@@ -199,7 +199,7 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
 void batch_runner::send(const std::shared_ptr<running_line>& line) {
   const auto index = line->to_send.back();
   line->to_send.pop_back();
-  const auto& request = line->made.requests[index];
+  const auto& request = line->generation.requests[index];
   sequences_ += request.sampling.n;
   sent_.emplace(requests_.start(request), sent_request{line, index});
 }
@@ -216,17 +216,17 @@ void batch_runner::on_events() {
   pump();
 }
 
-void batch_runner::on_event(request_table::key key, actors::event&& ev) {
+void batch_runner::on_event(engine_requests::key key, actors::event&& ev) {
   const auto found = sent_.find(key);
   if (found == sent_.end()) return;
   const auto [line, index] = found->second;
   if (ev.last || ev.error) {
-    sequences_ -= line->made.requests[index].sampling.n;
+    sequences_ -= line->generation.requests[index].sampling.n;
     sent_.erase(found);
   }
   if (ev.error) {
     const api_error error = from_engine(std::move(*ev.error));
-    if (may_pass(error)) {
+    if (is_transient(error)) {
       line->to_send.push_back(index);
       return wait_a_moment();
     }
@@ -234,9 +234,9 @@ void batch_runner::on_event(request_table::key key, actors::event&& ev) {
     return end_line(line, map_error(error).http_status, error_body(error));
   }
   const bool last = ev.last;
-  line->made.encoder->on_event(index, std::move(ev), line->body);
+  line->generation.encoder->on_event(index, std::move(ev), line->body);
   if (!last || --line->remaining > 0) return;
-  line->made.encoder->on_end(line->body);
+  line->generation.encoder->on_end(line->body);
   drop_line(line);
   end_line(line, 200, line->body);
 }
@@ -246,7 +246,7 @@ void batch_runner::drop_line(const std::shared_ptr<running_line>& line) {
   std::erase_if(sent_, [&](const auto& entry) {
     if (entry.second.line != line) return false;
     requests_.cancel(entry.first);
-    sequences_ -= line->made.requests[entry.second.index].sampling.n;
+    sequences_ -= line->generation.requests[entry.second.index].sampling.n;
     return true;
   });
   lines_.remove(line);
@@ -257,18 +257,18 @@ void batch_runner::end_line(const std::shared_ptr<running_line>& line, int statu
   const auto owner = line->owner;
   --owner->lines_running;
   if (owner->ended) return;
-  const bool good = status == 200;
-  if (!write(*owner, good, reply_line(line->custom_id, status, body))) return;
-  batches_.update(owner->id, [&](batch& b) { ++(good ? b.completed : b.failed); });
+  const bool succeeded = status == 200;
+  if (!write(*owner, succeeded, reply_line(line->custom_id, status, body))) return;
+  batches_.update(owner->id, [&](batch& b) { ++(succeeded ? b.completed : b.failed); });
   finish_if_done(owner);
 }
 
 // --- ending -------------------------------------------------------------------------------------
 
 /// Writes a line; when that fails the batch has nowhere to go and ends.
-bool batch_runner::write(active_batch& to, bool good, const std::string& text) {
+bool batch_runner::write(active_batch& to, bool succeeded, const std::string& text) {
   using file = batch_output::file;
-  const auto written = to.out.write(good ? file::output : file::errors, text);
+  const auto written = to.out.write(succeeded ? file::output : file::errors, text);
   if (written.ok()) return true;
   const api_error& error = written.code();
   log::warn(to.id + ": " + error.message);
@@ -290,17 +290,17 @@ void batch_runner::end_early(const std::shared_ptr<active_batch>& which, batch_s
     unanswered.push_back(line->custom_id);
     drop_line(line);
   }
-  const auto say = [&](const std::string& custom_id) {
+  const auto report_unanswered = [&](const std::string& custom_id) {
     if (write(*which, false, unanswered_line(custom_id, why.code, why.message)))
       batches_.update(which->id, [](batch& b) { ++b.failed; });
   };
   for (const auto& id : unanswered)
-    if (!which->ended) say(id);
+    if (!which->ended) report_unanswered(id);
   while (!which->ended) {
     const auto text = which->in->next();
     if (!text) break;
     const auto parsed = parse_batch_line(*text, which->endpoint);
-    if (const auto* line = std::get_if<batch_line>(&parsed)) say(line->custom_id);
+    if (const auto* line = std::get_if<batch_line>(&parsed)) report_unanswered(line->custom_id);
   }
   if (how == batch_status::failed)
     batches_.update(which->id, [&](batch& b) { b.faults.push_back(why); });
@@ -317,9 +317,9 @@ void batch_runner::finish_if_done(const std::shared_ptr<active_batch>& which) {
 void batch_runner::close(active_batch& which, batch_status how) {
   which.ended = true;
   const auto publish = [&](batch_output::file file, const char* name) {
-    auto made = which.out.publish(file, which.tenant, which.id + name);
-    if (made.ok()) return std::move(made).value();
-    log::warn(which.id + ": " + made.code().message);
+    auto published = which.out.publish(file, which.tenant, which.id + name);
+    if (published.ok()) return std::move(published).value();
+    log::warn(which.id + ": " + published.code().message);
     return std::string();
   };
   const auto output = publish(batch_output::file::output, "_output.jsonl");

@@ -1,7 +1,7 @@
 // batch_runner: sends the lines of batches through the engine beside interactive requests.
 //
 // Threads: everything runs on one batch thread, reached through `post`; engine events come back to
-// it by a request_table. submit(), cancel() and stop() may be called from any thread.
+// it by a engine_requests. submit(), cancel() and stop() may be called from any thread.
 // At most batches.max_running sequences are under way, over all batches, which take turns line by
 // line; a line is in memory only from its turn to its reply. A full queue or a loading model makes
 // it wait, not fail.
@@ -19,9 +19,9 @@
 
 #include "net/batch/batch_table.hpp"
 #include "net/batch/file_store.hpp"
-#include "net/context.hpp"
+#include "net/connection/engine_requests.hpp"
 #include "net/protocol/codec.hpp"
-#include "net/request_table.hpp"
+#include "net/server_context.hpp"
 
 namespace twill::net {
 
@@ -38,7 +38,7 @@ public:
                thread_seam thread);
   ~batch_runner();
 
-  void submit(const batch& what);
+  void submit(const batch& queued);
   void cancel(const std::string& id);
   /// Ends what runs; finished lines are kept in the output files.
   void stop();
@@ -53,7 +53,7 @@ private:
     std::size_t index = 0;
   };
 
-  void validate(const batch& what);
+  void validate(const batch& queued);
   void pump();
   bool send_next();
   std::shared_ptr<running_line> next_line();
@@ -61,7 +61,7 @@ private:
                                           const std::string& text);
   void send(const std::shared_ptr<running_line>& line);
   void on_events();
-  void on_event(request_table::key key, actors::event&& ev);
+  void on_event(engine_requests::key key, actors::event&& ev);
   void wait_a_moment();
 
   void end_line(const std::shared_ptr<running_line>& line, int status, const std::string& body);
@@ -77,10 +77,10 @@ private:
   file_store& files_;
   batch_table& batches_;
   thread_seam thread_;
-  request_table requests_;
+  engine_requests requests_;
   std::list<std::shared_ptr<active_batch>> active_; ///< whose turn is next comes first
   std::list<std::shared_ptr<running_line>> lines_;
-  std::unordered_map<request_table::key, sent_request> sent_;
+  std::unordered_map<engine_requests::key, sent_request> sent_;
   std::int32_t sequences_ = 0;
   std::optional<clock::time_point> blocked_until_;
   bool stopped_ = false;

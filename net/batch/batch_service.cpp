@@ -5,8 +5,8 @@
 #include <chrono>
 
 #include "config/base/units.hpp"
-#include "net/protocol/fields.hpp"
-#include "net/protocol/json_writer.hpp"
+#include "net/protocol/json/fields.hpp"
+#include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
 namespace {
@@ -33,12 +33,12 @@ void check_metadata(fields& from) {
   const auto* metadata = from.object("metadata");
   if (metadata == nullptr || !from.ok()) return;
   const auto& members = *metadata->as_object();
-  const bool good =
+  const bool valid =
       members.size() <= 16 && std::all_of(members.begin(), members.end(), [](const auto& member) {
         const auto* text = member.second.as_string();
         return text != nullptr && member.first.size() <= 64 && text->size() <= 512;
       });
-  if (!good)
+  if (!valid)
     from.reject("metadata", "at most 16 strings of at most 512 bytes, names of at most 64",
                 *metadata);
 }
@@ -47,39 +47,40 @@ void check_metadata(fields& from) {
 
 result<batch> batch_service::create(const value& body, const std::string& tenant) {
   fields from(body);
-  batch made;
+  batch created;
   for (const auto* name : {"input_file_id", "endpoint", "completion_window"})
     from.require(name);
-  from.read("input_file_id", made.input_file_id);
-  from.read("endpoint", made.endpoint);
-  from.read("completion_window", made.completion_window);
+  from.read("input_file_id", created.input_file_id);
+  from.read("endpoint", created.endpoint);
+  from.read("completion_window", created.completion_window);
   check_metadata(from);
-  if (from.ok() && std::find(endpoints.begin(), endpoints.end(), made.endpoint) == endpoints.end())
+  if (from.ok() &&
+      std::find(endpoints.begin(), endpoints.end(), created.endpoint) == endpoints.end())
     from.reject("endpoint", "/v1/chat/completions, /v1/completions or /v1/responses",
-                value(made.endpoint));
-  const auto window_s = window_seconds(made.completion_window);
+                value(created.endpoint));
+  const auto window_s = window_seconds(created.completion_window);
   if (from.ok() && (window_s < 1 || window_s > longest_window_s))
     from.reject("completion_window", "a time such as 24h, of at most 30d",
-                value(made.completion_window));
+                value(created.completion_window));
   if (!from.ok()) return fail(from.error());
-  const auto input = files_.find(made.input_file_id, tenant);
-  if (!input || !files_.hold(made.input_file_id))
+  const auto input = files_.find(created.input_file_id, tenant);
+  if (!input || !files_.hold(created.input_file_id))
     return fail({errc::unknown_file,
-                 "`input_file_id` must be a file's, got " + describe(value(made.input_file_id)),
+                 "`input_file_id` must be a file's, got " + describe(value(created.input_file_id)),
                  "input_file_id"});
-  if (const auto* metadata = from.find("metadata")) made.metadata = *metadata;
-  made.id = make_id("batch_");
-  made.tenant = tenant;
-  made.reach(batch_status::validating);
-  made.expires_unix_s = made.reached_unix_s.front() + window_s;
-  if (!batches_.add(made)) {
-    files_.release(made.input_file_id);
+  if (const auto* metadata = from.find("metadata")) created.metadata = *metadata;
+  created.id = make_id("batch_");
+  created.tenant = tenant;
+  created.reach(batch_status::validating);
+  created.expires_unix_s = created.reached_unix_s.front() + window_s;
+  if (!batches_.add(created)) {
+    files_.release(created.input_file_id);
     return fail({errc::batch_limit,
-                 "batches under way must be at most " + std::to_string(batch_table::most_alive),
+                 "batches under way must be at most " + std::to_string(batch_table::max_active),
                  ""});
   }
-  runner_.submit(made);
-  return made;
+  runner_.submit(created);
+  return created;
 }
 
 result<batch> batch_service::cancel(const std::string& id, const std::string& tenant) {

@@ -19,32 +19,32 @@ namespace twill::net {
 
 class batch_table {
 public:
-  static constexpr std::size_t most_alive = 100;
-  static constexpr std::size_t most = 1000;
+  static constexpr std::size_t max_active = 100;
+  static constexpr std::size_t max_batches = 1000;
 
   /// False when too many are alive.
-  bool add(batch what) {
+  bool add(batch created) {
     const std::lock_guard lock(mutex_);
-    const auto ended = [](const batch& one) { return is_final(one.status); };
+    const auto ended = [](const batch& entry) { return is_final(entry.status); };
     const auto n_ended = static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), ended));
-    if (all_.size() - n_ended >= most_alive) return false;
-    if (all_.size() >= most) all_.erase(std::find_if(all_.begin(), all_.end(), ended));
-    all_.push_back(std::move(what));
+    if (all_.size() - n_ended >= max_active) return false;
+    if (all_.size() >= max_batches) all_.erase(std::find_if(all_.begin(), all_.end(), ended));
+    all_.push_back(std::move(created));
     return true;
   }
 
   std::optional<batch> find(const std::string& id, const std::string& tenant) const {
     const std::lock_guard lock(mutex_);
-    for (const auto& one : all_)
-      if (one.id == id && one.tenant == tenant) return one;
+    for (const auto& entry : all_)
+      if (entry.id == id && entry.tenant == tenant) return entry;
     return std::nullopt;
   }
 
   /// Of any tenant's; none when it is gone.
   std::optional<batch_status> status_of(const std::string& id) const {
     const std::lock_guard lock(mutex_);
-    for (const auto& one : all_)
-      if (one.id == id) return one.status;
+    for (const auto& entry : all_)
+      if (entry.id == id) return entry.status;
     return std::nullopt;
   }
 
@@ -52,8 +52,8 @@ public:
   std::vector<batch> list(const std::string& tenant) const {
     const std::lock_guard lock(mutex_);
     std::vector<batch> out;
-    for (const auto& one : all_)
-      if (one.tenant == tenant) out.push_back(one);
+    for (const auto& entry : all_)
+      if (entry.tenant == tenant) out.push_back(entry);
     return out;
   }
 
@@ -61,8 +61,8 @@ public:
   template <class Change>
   void update(const std::string& id, Change change) {
     const std::lock_guard lock(mutex_);
-    for (auto& one : all_)
-      if (one.id == id) return change(one);
+    for (auto& entry : all_)
+      if (entry.id == id) return change(entry);
   }
 
 private:

@@ -7,8 +7,8 @@
 #include <system_error>
 
 #include "net/protocol/codec.hpp"
-#include "net/protocol/json_parse.hpp"
-#include "net/protocol/json_writer.hpp"
+#include "net/protocol/json/json_parse.hpp"
+#include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
 namespace fs = std::filesystem;
@@ -22,15 +22,15 @@ std::int64_t now_unix_s() {
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
-fs::path description_of(fs::path file) {
+fs::path description_path(fs::path file) {
   return file += ".json";
 }
 
-std::string description(const stored_file& what) {
+std::string description_json(const stored_file& file) {
   std::string out;
   json_writer json(out);
-  json.begin_object().field("filename", what.filename).field("purpose", what.purpose);
-  json.field("tenant", what.tenant).field("created_at", what.created_unix_s).end_object();
+  json.begin_object().field("filename", file.filename).field("purpose", file.purpose);
+  json.field("tenant", file.tenant).field("created_at", file.created_unix_s).end_object();
   return out;
 }
 
@@ -66,33 +66,33 @@ void file_store::load() {
   for (const auto& found : fs::directory_iterator(folder_, error)) {
     const auto name = found.path().filename().string();
     if (!name.starts_with("file-") || !name.ends_with(".json")) continue;
-    stored_file what;
-    what.id = name.substr(0, name.size() - 5);
-    const auto size = fs::file_size(path_of(what.id), error);
+    stored_file description;
+    description.id = name.substr(0, name.size() - 5);
+    const auto size = fs::file_size(path_of(description.id), error);
     if (error || found.file_size(error) > max_description_bytes) continue;
     std::ifstream in(found.path(), std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     const auto parsed = parse_json(text);
     if (!parsed.ok()) continue;
-    what.filename = text_member(parsed.value(), "filename");
-    what.purpose = text_member(parsed.value(), "purpose");
-    what.tenant = text_member(parsed.value(), "tenant");
+    description.filename = text_member(parsed.value(), "filename");
+    description.purpose = text_member(parsed.value(), "purpose");
+    description.tenant = text_member(parsed.value(), "tenant");
     if (const auto* at = parsed.value().find("created_at");
         at != nullptr && at->as_int() != nullptr)
-      what.created_unix_s = *at->as_int();
-    what.bytes = static_cast<std::int64_t>(size);
-    bytes_ += what.bytes;
-    files_[what.id] = {what, 0};
+      description.created_unix_s = *at->as_int();
+    description.bytes = static_cast<std::int64_t>(size);
+    bytes_ += description.bytes;
+    files_[description.id] = {description, 0};
   }
 }
 
 bool file_store::make_folder() {
   if (!folder_.empty()) return true;
   std::error_code error;
-  const auto made = fs::temp_directory_path(error) / make_id("twill-batches-");
-  if (error || !fs::create_directory(made, error)) return false;
-  fs::permissions(made, fs::perms::owner_all, error);
-  folder_ = made;
+  const auto created = fs::temp_directory_path(error) / make_id("twill-batches-");
+  if (error || !fs::create_directory(created, error)) return false;
+  fs::permissions(created, fs::perms::owner_all, error);
+  folder_ = created;
   return true;
 }
 
@@ -118,12 +118,12 @@ result<std::unique_ptr<file_store::writer>> file_store::create() {
   return std::make_unique<writer>(*this, id, path_of(id));
 }
 
-result<stored_file> file_store::put(stored_file what, std::string_view bytes) {
-  auto made = create();
-  if (!made.ok()) return fail(made.code());
-  const auto written = made.value()->append(bytes);
+result<stored_file> file_store::put(stored_file description, std::string_view bytes) {
+  auto created = create();
+  if (!created.ok()) return fail(created.code());
+  const auto written = created.value()->append(bytes);
   if (!written.ok()) return fail(written.code());
-  return made.value()->publish(std::move(what));
+  return created.value()->publish(std::move(description));
 }
 
 file_store::writer::writer(file_store& store, std::string id, fs::path path)
@@ -135,7 +135,7 @@ file_store::writer::~writer() {
   out_.close();
   std::error_code ignored;
   fs::remove(path_, ignored);
-  fs::remove(description_of(path_), ignored);
+  fs::remove(description_path(path_), ignored);
   store_.give_back(bytes_);
 }
 
@@ -149,29 +149,27 @@ result<nothing> file_store::writer::append(std::string_view bytes) {
   return nothing{};
 }
 
-result<stored_file> file_store::writer::publish(stored_file what) {
+result<stored_file> file_store::writer::publish(stored_file description) {
   out_.close();
-  what.id = id_;
-  what.bytes = bytes_;
-  what.created_unix_s = now_unix_s();
-  std::ofstream beside(description_of(path_), std::ios::binary);
-  if (out_.fail() ||
-      !beside
-           .write(description(what).data(), static_cast<std::streamsize>(description(what).size()))
-           .flush())
+  description.id = id_;
+  description.bytes = bytes_;
+  description.created_unix_s = now_unix_s();
+  const auto json = description_json(description);
+  std::ofstream beside(description_path(path_), std::ios::binary);
+  if (out_.fail() || !beside.write(json.data(), static_cast<std::streamsize>(json.size())).flush())
     return full("the disk of `batches.folder` must take the file, it does not");
   published_ = true;
   const std::lock_guard lock(store_.mutex_);
-  store_.files_[id_] = {what, 0};
-  return what;
+  store_.files_[id_] = {description, 0};
+  return description;
 }
 
 std::optional<stored_file> file_store::find(const std::string& id,
                                             const std::string& tenant) const {
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(id);
-  if (found == files_.end() || found->second.what.tenant != tenant) return std::nullopt;
-  return found->second.what;
+  if (found == files_.end() || found->second.description.tenant != tenant) return std::nullopt;
+  return found->second.description;
 }
 
 std::vector<stored_file> file_store::list(const std::string& tenant) const {
@@ -179,7 +177,7 @@ std::vector<stored_file> file_store::list(const std::string& tenant) const {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, one] : files_)
-      if (one.what.tenant == tenant) out.push_back(one.what);
+      if (one.description.tenant == tenant) out.push_back(one.description);
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
     return a.created_unix_s < b.created_unix_s;
@@ -197,14 +195,14 @@ std::unique_ptr<std::ifstream> file_store::open(const std::string& id) const {
 result<nothing> file_store::erase(const std::string& id, const std::string& tenant) {
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(id);
-  if (found == files_.end() || found->second.what.tenant != tenant)
+  if (found == files_.end() || found->second.description.tenant != tenant)
     return fail({errc::unknown_file, "file must exist, got " + describe(value(id)), ""});
-  if (found->second.holds > 0)
+  if (found->second.n_holds > 0)
     return fail({errc::conflict, "file must not be in use by a batch, got " + id, ""});
   std::error_code ignored;
   fs::remove(path_of(id), ignored);
-  fs::remove(description_of(path_of(id)), ignored);
-  bytes_ -= found->second.what.bytes;
+  fs::remove(description_path(path_of(id)), ignored);
+  bytes_ -= found->second.description.bytes;
   files_.erase(found);
   return nothing{};
 }
@@ -213,14 +211,14 @@ bool file_store::hold(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(id);
   if (found == files_.end()) return false;
-  ++found->second.holds;
+  ++found->second.n_holds;
   return true;
 }
 
 void file_store::release(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(id);
-  if (found != files_.end()) --found->second.holds;
+  if (found != files_.end()) --found->second.n_holds;
 }
 
 std::int64_t file_store::held_bytes() const {

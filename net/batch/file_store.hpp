@@ -50,7 +50,7 @@ public:
     /// errc::storage_full when the budget or the disk is.
     result<nothing> append(std::string_view bytes);
     std::int64_t bytes() const { return bytes_; }
-    result<stored_file> publish(stored_file what);
+    result<stored_file> publish(stored_file description);
 
   private:
     file_store& store_;
@@ -63,7 +63,7 @@ public:
 
   result<std::unique_ptr<writer>> create();
   /// A whole file at once: tenant, filename and purpose of `what` count.
-  result<stored_file> put(stored_file what, std::string_view bytes);
+  result<stored_file> put(stored_file description, std::string_view bytes);
 
   std::optional<stored_file> find(const std::string& id, const std::string& tenant) const;
   /// Oldest first.
@@ -80,8 +80,8 @@ public:
 
 private:
   struct entry {
-    stored_file what;
-    std::int32_t holds = 0;
+    stored_file description;
+    std::int32_t n_holds = 0;
   };
 
   bool reserve(std::int64_t bytes);

@@ -1,6 +1,6 @@
 #include "net/protocol/chat_fields.hpp"
 
-#include "net/protocol/json_parse.hpp"
+#include "net/protocol/json/json_parse.hpp"
 
 namespace twill::net {
 namespace {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "net/protocol/codec.hpp"
-#include "net/protocol/fields.hpp"
+#include "net/protocol/json/fields.hpp"
 
 namespace twill::net {
 

@@ -11,24 +11,24 @@
 
 #include "config/options.hpp"
 #include "net/api_error.hpp"
-#include "net/request_table.hpp"
+#include "net/connection/engine_requests.hpp"
 
 namespace twill::net {
 
 class dialect_host {
 public:
   virtual ~dialect_host() = default;
-  virtual request_table::key start(actors::request what) = 0;
-  virtual void cancel(request_table::key which) = 0;
-  virtual void pause(request_table::key which) = 0; ///< out of credit
-  virtual void resume(request_table::key which) = 0;
+  virtual engine_requests::key start(actors::request request) = 0;
+  virtual void cancel(engine_requests::key which) = 0;
+  virtual void pause(engine_requests::key which) = 0; ///< out of credit
+  virtual void resume(engine_requests::key which) = 0;
 };
 
 class dialect {
 public:
   virtual ~dialect() = default;
   virtual void on_message(std::string_view text) = 0;
-  virtual void on_event(request_table::key from, actors::event&& ev) = 0;
+  virtual void on_event(engine_requests::key from, actors::event&& ev) = 0;
   /// A fault of the socket itself: queues an error frame.
   virtual void on_error(const api_error& error) = 0;
   /// The next frame, if any waits.

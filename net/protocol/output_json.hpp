@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "actors/port/engine_port.hpp"
-#include "net/protocol/json_writer.hpp"
+#include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "net/protocol/json_writer.hpp"
+#include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
 namespace {
@@ -109,11 +109,11 @@ void reject_unsupported(fields& from) {
 }
 
 void check_sampling(fields& from, const config::sampling_params& params,
-                    const codec_context& with) {
+                    const codec_context& context) {
   if (!from.ok()) return;
-  const auto vocab_size =
-      with.model.vocab_size > 0 ? with.model.vocab_size : std::numeric_limits<std::int32_t>::max();
-  const auto checked = config::validate(params, with.limits, vocab_size);
+  const auto vocab_size = context.model.vocab_size > 0 ? context.model.vocab_size
+                                                       : std::numeric_limits<std::int32_t>::max();
+  const auto checked = config::validate(params, context.limits, vocab_size);
   if (checked.ok()) return;
   auto error = from_engine(actors::errc::invalid_argument, checked.detail());
   error.code = errc::invalid_field;

@@ -6,7 +6,7 @@
 
 #include "config/sampling.hpp"
 #include "net/protocol/codec.hpp"
-#include "net/protocol/fields.hpp"
+#include "net/protocol/json/fields.hpp"
 
 namespace twill::net {
 
@@ -24,6 +24,7 @@ void read_chat_logprobs(fields& from, config::sampling_params& to);
 void reject_unsupported(fields& from);
 
 /// Ranges and server limits; the same rules hold whatever the dialect.
-void check_sampling(fields& from, const config::sampling_params& params, const codec_context& with);
+void check_sampling(fields& from, const config::sampling_params& params,
+                    const codec_context& context);
 
 } // namespace twill::net

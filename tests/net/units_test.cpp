@@ -1,13 +1,13 @@
 // The small parts: error map, write queue, request table, response store, keys, heads, metrics.
 #include "net/api_keys.hpp"
+#include "net/connection/engine_requests.hpp"
+#include "net/connection/write_queue.hpp"
 #include "net/error_map.hpp"
-#include "net/http_head.hpp"
+#include "net/http/reply_head.hpp"
 #include "net/metrics.hpp"
-#include "net/request_table.hpp"
-#include "net/response_store.hpp"
-#include "net/write_queue.hpp"
+#include "net/protocol/openai/response_store.hpp"
 #include "tests/catch.hpp"
-#include "tests/net/codec_support.hpp"
+#include "tests/net/support/codec_support.hpp"
 
 #include <set>
 
@@ -79,7 +79,7 @@ TEST_CASE("The flow gate shuts high and opens low") {
 TEST_CASE("The request table hands out events in order and none after a cancel") {
   scripted_engine engine;
   std::atomic<int> wakes{0};
-  request_table table(engine, [&] { ++wakes; });
+  engine_requests table(engine, [&] { ++wakes; });
   const auto a = table.start({});
   const auto b = table.start({});
   REQUIRE(engine.wait_running(0));
@@ -101,14 +101,14 @@ TEST_CASE("A request rests while any reason to pause holds") {
     s.start_delay = 1h;
     return s;
   });
-  request_table table(engine, [] {});
+  engine_requests table(engine, [] {});
   const auto key = table.start({});
-  table.pause(key, request_table::no_credit);
+  table.pause(key, engine_requests::no_credit);
   table.pause_all();
   CHECK(engine.paused_count() == 1);
   table.resume_all();
   CHECK(engine.resumed_count() == 0);
-  table.resume(key, request_table::no_credit);
+  table.resume(key, engine_requests::no_credit);
   CHECK(engine.resumed_count() == 1);
   table.pause_all();
   table.start({}); // started while the socket is slow

@@ -1,0 +1,106 @@
+#include "net/connection/engine_requests.hpp"
+
+#include <mutex>
+
+namespace twill::net {
+
+struct engine_requests::inbox {
+  std::mutex mutex;
+  std::vector<std::pair<key, actors::event>> events;
+  std::function<void()> wake; ///< empty once the session has closed
+
+  void push(key from, actors::event ev) {
+    const std::lock_guard lock(mutex);
+    if (!wake) return;
+    events.emplace_back(from, std::move(ev));
+    if (events.size() == 1) wake();
+  }
+};
+
+engine_requests::engine_requests(actors::engine_port& engine, std::function<void()> wake)
+    : engine_(engine), inbox_(std::make_shared<inbox>()) {
+  inbox_->wake = std::move(wake);
+}
+
+engine_requests::~engine_requests() {
+  close();
+}
+
+engine_requests::key engine_requests::start(actors::request request) {
+  const key new_key = ++last_key_;
+  auto& e = requests_[new_key];
+  e.id = engine_.submit(std::move(request), [to = inbox_, new_key](actors::event ev) {
+    to->push(new_key, std::move(ev));
+  });
+  if (socket_slow_) set_paused(e, slow_socket);
+  return new_key;
+}
+
+void engine_requests::cancel(key which) {
+  const auto found = requests_.find(which);
+  if (found == requests_.end()) return;
+  const auto id = found->second.id;
+  requests_.erase(found);
+  engine_.cancel(id);
+}
+
+void engine_requests::cancel_all() {
+  const auto all = std::exchange(requests_, {});
+  for (const auto& entry : all)
+    engine_.cancel(entry.second.id);
+}
+
+void engine_requests::pause(key which, pause_reason why) {
+  if (const auto found = requests_.find(which); found != requests_.end())
+    set_paused(found->second, found->second.paused | why);
+}
+
+void engine_requests::resume(key which, pause_reason why) {
+  if (const auto found = requests_.find(which); found != requests_.end())
+    set_paused(found->second, found->second.paused & ~static_cast<unsigned>(why));
+}
+
+void engine_requests::pause_all() {
+  socket_slow_ = true;
+  for (auto& entry : requests_)
+    set_paused(entry.second, entry.second.paused | slow_socket);
+}
+
+void engine_requests::resume_all() {
+  socket_slow_ = false;
+  for (auto& entry : requests_)
+    set_paused(entry.second, entry.second.paused & ~static_cast<unsigned>(slow_socket));
+}
+
+void engine_requests::set_paused(entry& e, unsigned paused) {
+  const bool was_paused = e.paused != 0;
+  e.paused = paused;
+  if (was_paused == (paused != 0)) return;
+  if (paused != 0)
+    engine_.pause(e.id);
+  else
+    engine_.resume(e.id);
+}
+
+std::vector<std::pair<engine_requests::key, actors::event>> engine_requests::take_events() {
+  std::vector<std::pair<key, actors::event>> arrived;
+  {
+    const std::lock_guard lock(inbox_->mutex);
+    arrived.swap(inbox_->events);
+  }
+  std::erase_if(arrived, [this](const auto& one) { return !requests_.contains(one.first); });
+  for (const auto& [from, ev] : arrived)
+    if (ev.last) requests_.erase(from);
+  return arrived;
+}
+
+void engine_requests::close() {
+  {
+    const std::lock_guard lock(inbox_->mutex);
+    inbox_->wake = nullptr;
+    inbox_->events.clear();
+  }
+  cancel_all();
+}
+
+} // namespace twill::net

@@ -1,0 +1,65 @@
+// engine_requests: the engine requests of one socket, and the bridge from engine threads to its
+// strand.
+//
+// Threads: everything but the engine's callbacks runs on the session's strand. A callback puts its
+// event into the inbox (one mutex, one move) and, when that was empty, calls `wake`, which posts to
+// the strand. So however many events arrive while the strand is busy, it is woken once. Invariants:
+// after cancel() or `last` no event of that key is handed out. After close() no engine thread
+// touches `wake` any more. The destructor cancels what still runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "actors/port/engine_port.hpp"
+
+namespace twill::net {
+
+class engine_requests {
+public:
+  using key = std::uint64_t;
+  /// A request rests while any reason holds.
+  enum pause_reason : unsigned { slow_socket = 1, no_credit = 2 };
+
+  engine_requests(actors::engine_port& engine, std::function<void()> wake);
+  ~engine_requests();
+  engine_requests(const engine_requests&) = delete;
+  engine_requests& operator=(const engine_requests&) = delete;
+
+  key start(actors::request request);
+  void cancel(key which);
+  void cancel_all();
+  void pause(key which, pause_reason why);
+  void resume(key which, pause_reason why);
+  /// For all requests, those started later included.
+  void pause_all();
+  void resume_all();
+  /// What arrived since, in order per request. A request whose `last` is among it is gone.
+  std::vector<std::pair<key, actors::event>> take_events();
+  bool running(key which) const { return requests_.contains(which); }
+  std::size_t size() const noexcept { return requests_.size(); }
+  /// Cancels everything and lets go of `wake`.
+  void close();
+
+private:
+  struct inbox;
+  struct entry {
+    actors::request_id id = 0;
+    unsigned paused = 0;
+  };
+
+  void set_paused(entry& e, unsigned paused);
+
+  actors::engine_port& engine_;
+  std::shared_ptr<inbox> inbox_;
+  std::unordered_map<key, entry> requests_;
+  key last_key_ = 0;
+  bool socket_slow_ = false;
+};
+
+} // namespace twill::net

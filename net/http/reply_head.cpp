@@ -1,0 +1,137 @@
+#include "net/http/reply_head.hpp"
+
+#include <charconv>
+
+#include "net/error_map.hpp"
+
+namespace twill::net {
+namespace {
+
+std::string_view reason(int status) {
+  switch (status) {
+  case 200:
+    return "OK";
+  case 204:
+    return "No Content";
+  case 400:
+    return "Bad Request";
+  case 401:
+    return "Unauthorized";
+  case 404:
+    return "Not Found";
+  case 405:
+    return "Method Not Allowed";
+  case 408:
+    return "Request Timeout";
+  case 409:
+    return "Conflict";
+  case 413:
+    return "Content Too Large";
+  case 426:
+    return "Upgrade Required";
+  case 429:
+    return "Too Many Requests";
+  case 431:
+    return "Request Header Fields Too Large";
+  case 503:
+    return "Service Unavailable";
+  case 507:
+    return "Insufficient Storage";
+  default:
+    return status < 500 ? "Error" : "Internal Server Error";
+  }
+}
+
+void append_common(std::string& out, int status, const head_options& how) {
+  out += "HTTP/1.1 ";
+  out += std::to_string(status);
+  out += ' ';
+  out += reason(status);
+  out += "\r\nServer: twill\r\nAccess-Control-Allow-Origin: *\r\nX-Request-Id: ";
+  out += how.request_id;
+  out += how.keep_alive ? "\r\nConnection: keep-alive\r\n" : "\r\nConnection: close\r\n";
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+} // namespace
+
+http_reply error_reply(const api_error& error) {
+  const auto wire = map_error(error);
+  http_reply reply;
+  reply.status = wire.http_status;
+  reply.body = error_body(error);
+  if (wire.retry_after_s > 0)
+    reply.headers.emplace_back("Retry-After", std::to_string(wire.retry_after_s));
+  if (wire.http_status == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (wire.http_status == 426) reply.headers.emplace_back("Upgrade", "websocket");
+  return reply;
+}
+
+void append_reply_head(std::string& out, const http_reply& reply, std::int64_t body_bytes,
+                       const head_options& how) {
+  append_common(out, reply.status, how);
+  for (const auto& [name, text] : reply.headers) {
+    out += name;
+    out += ": ";
+    out += text;
+    out += "\r\n";
+  }
+  if (reply.status != 204) {
+    out += "Content-Type: ";
+    out += reply.content_type;
+    out += "\r\nContent-Length: ";
+    out += std::to_string(body_bytes);
+    out += "\r\n";
+  }
+  out += "\r\n";
+}
+
+void append_reply(std::string& out, const http_reply& reply, const head_options& how) {
+  out.reserve(out.size() + reply.body.size() + 320);
+  append_reply_head(out, reply, static_cast<std::int64_t>(reply.body.size()), how);
+  if (!how.head_only && reply.status != 204) out += reply.body;
+}
+
+void append_stream_head(std::string& out, const head_options& how) {
+  append_common(out, 200, how);
+  out += "Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
+         "X-Accel-Buffering: no\r\n";
+  if (!how.http_1_0) out += "Transfer-Encoding: chunked\r\n";
+  out += "\r\n";
+}
+
+void append_chunk(std::string& out, std::string_view data) {
+  if (data.empty()) return; // an empty chunk would end the stream
+  char size[16];
+  const auto end = std::to_chars(size, size + sizeof size, data.size(), 16).ptr;
+  out.append(size, end);
+  out += "\r\n";
+  out += data;
+  out += "\r\n";
+}
+
+std::string percent_decode(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size()) {
+      const int high = hex_digit(text[i + 1]);
+      const int low = hex_digit(text[i + 2]);
+      if (high >= 0 && low >= 0) {
+        out += static_cast<char>(high * 16 + low);
+        i += 2;
+        continue;
+      }
+    }
+    out += text[i];
+  }
+  return out;
+}
+
+} // namespace twill::net

@@ -1,0 +1,36 @@
+// Status lines, headers and chunk framing of HTTP/1.1 (RFC 9112), appended to a string. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "net/http/http_types.hpp"
+
+namespace twill::net {
+
+struct head_options {
+  std::string_view request_id;
+  bool keep_alive = true;
+  bool http_1_0 = false;
+  bool head_only = false; ///< HEAD: headers without the body
+};
+
+/// A whole reply with Content-Length.
+void append_reply(std::string& out, const http_reply& reply, const head_options& how);
+
+/// The head alone of a reply whose body follows.
+void append_reply_head(std::string& out, const http_reply& reply, std::int64_t body_bytes,
+                       const head_options& how);
+
+/// The head of an event stream: chunked, or until close for HTTP/1.0.
+void append_stream_head(std::string& out, const head_options& how);
+
+void append_chunk(std::string& out, std::string_view data);
+inline constexpr std::string_view last_chunk = "0\r\n\r\n";
+
+/// Decodes %XX; malformed escapes stay as they are.
+std::string percent_decode(std::string_view text);
+
+} // namespace twill::net

@@ -1,0 +1,20 @@
+// request_scope: what a route's handler gets. Plain references, valid during the call.
+#pragma once
+
+#include <string>
+
+#include "net/http/http_types.hpp"
+#include "net/server_context.hpp"
+
+namespace twill::net {
+
+struct request_scope {
+  http_request& request;
+  server_context& context;
+  std::string tenant;
+  std::string id; ///< what "*" stands for in the route's path
+};
+
+using route_handler = http_answer (*)(request_scope&);
+
+} // namespace twill::net

@@ -1,0 +1,43 @@
+#include "net/protocol/openai/chat.hpp"
+
+#include "net/protocol/chat_fields.hpp"
+#include "net/protocol/json/fields.hpp"
+#include "net/protocol/openai/chat_reply.hpp"
+#include "net/protocol/sampling_fields.hpp"
+
+namespace twill::net {
+
+result<call> parse_chat(const value& body, const codec_context& context) {
+  fields from(body);
+  actors::request request;
+  request.model = context.model.id;
+  request.sampling = context.model.default_sampling;
+  auto& sampling = request.sampling;
+  sampling.max_tokens =
+      context.limits.default_max_tokens > 0 ? context.limits.default_max_tokens : -1;
+  read_sampling(from, sampling);
+  read_token_limit(from, {"max_completion_tokens", "max_tokens"}, sampling);
+  read_chat_logprobs(from, sampling);
+  reply_options options;
+  read_reply_options(from, options);
+  reject_unsupported(from);
+  check_sampling(from, sampling, context);
+  actors::chat_prompt prompt;
+  read_chat_prompt(from, prompt);
+  if (!from.ok()) return fail(from.error());
+
+  request.prompt = std::move(prompt);
+  request.echo_prompt_ids = options.token_ids;
+  options.identity = make_identity("chatcmpl-", context.model);
+  options.logprobs = sampling.logprobs >= 0;
+  options.choices_per_request = sampling.n;
+  options.stop_token_ids = sampling.stop_token_ids;
+
+  call generation;
+  generation.stream = options.stream;
+  generation.requests.push_back(std::move(request));
+  generation.encoder = std::make_unique<chat_reply>(std::move(options), 1);
+  return generation;
+}
+
+} // namespace twill::net

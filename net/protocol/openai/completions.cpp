@@ -1,0 +1,124 @@
+#include "net/protocol/openai/completions.hpp"
+
+#include "net/protocol/json/fields.hpp"
+#include "net/protocol/openai/completions_reply.hpp"
+#include "net/protocol/sampling_fields.hpp"
+
+namespace twill::net {
+namespace {
+
+using prompt = decltype(actors::request::prompt);
+
+/// A list of integers is one prompt; anything else in a list makes it a list of prompts.
+bool is_id_list(const value_list& list) {
+  return !list.empty() && list.front().as_string() == nullptr && list.front().as_list() == nullptr;
+}
+
+std::vector<std::int32_t> read_ids(fields& from, const std::string& name, const value& ids,
+                                   std::int32_t vocab_size) {
+  value_object holder{{name, ids}};
+  const value wrapped(std::move(holder));
+  fields single(wrapped);
+  std::vector<std::int32_t> read;
+  single.read(name, read);
+  if (!single.ok()) from.reject(single.error());
+  for (std::size_t i = 0; i < read.size() && vocab_size > 0; ++i)
+    if (read[i] >= vocab_size)
+      from.reject(name + "[" + std::to_string(i) + "]",
+                  "a token id below " + std::to_string(vocab_size), value(std::int64_t{read[i]}));
+  return read;
+}
+
+std::vector<prompt> read_prompts(fields& from, bool add_special, std::int32_t vocab_size) {
+  std::vector<prompt> prompts;
+  from.require("prompt");
+  if (!from.ok()) return prompts;
+  const auto& given = *from.find("prompt");
+  if (const auto* text = given.as_string()) {
+    prompts.emplace_back(actors::text_prompt{*text, add_special});
+    return prompts;
+  }
+  const auto* list = given.as_list();
+  if (list == nullptr || list->empty()) {
+    from.reject("prompt", "a string, a list of token ids, or a list of either", given);
+    return prompts;
+  }
+  if (is_id_list(*list)) {
+    prompts.emplace_back(read_ids(from, "prompt", given, vocab_size));
+    return prompts;
+  }
+  if (list->size() > max_prompts_per_call) {
+    from.reject("prompt", "at most " + std::to_string(max_prompts_per_call) + " prompts", given);
+    return prompts;
+  }
+  for (std::size_t i = 0; i < list->size() && from.ok(); ++i) {
+    const auto& entry = (*list)[i];
+    const auto name = "prompt[" + std::to_string(i) + "]";
+    if (const auto* text = entry.as_string())
+      prompts.emplace_back(actors::text_prompt{*text, add_special});
+    else if (entry.as_list() != nullptr)
+      prompts.emplace_back(read_ids(from, name, entry, vocab_size));
+    else
+      from.reject(name, "a string or a list of token ids", entry);
+  }
+  return prompts;
+}
+
+result<std::string> echo_text(const prompt& given, const codec_context& context) {
+  if (const auto* text = std::get_if<actors::text_prompt>(&given)) return text->text;
+  auto text = context.engine.detokenize(context.model.id, std::get<actors::token_prompt>(given));
+  if (!text.ok()) return fail(from_engine(text.code(), text.detail()));
+  return std::move(text).value();
+}
+
+} // namespace
+
+result<call> parse_completions(const value& body, const codec_context& context) {
+  fields from(body);
+  config::sampling_params sampling = context.model.default_sampling;
+  sampling.max_tokens = 16; // the API's default
+  read_sampling(from, sampling);
+  read_token_limit(from, {"max_tokens", "max_completion_tokens"}, sampling);
+  from.read("logprobs", sampling.logprobs, 0);
+  bool echo = false;
+  from.read("echo", echo);
+  bool add_special = true;
+  from.read("add_special_tokens", add_special);
+  reply_options options;
+  read_reply_options(from, options);
+  reject_unsupported(from);
+  check_sampling(from, sampling, context);
+  if (echo && sampling.logprobs >= 0)
+    from.reject("logprobs", "absent when `echo` is true: prompt log-probabilities are not computed",
+                value(std::int64_t{sampling.logprobs}));
+  auto prompts = read_prompts(from, add_special, context.model.vocab_size);
+  if (!from.ok()) return fail(from.error());
+
+  std::vector<std::string> echoes;
+  if (echo)
+    for (const auto& given : prompts) {
+      auto text = echo_text(given, context);
+      if (!text.ok()) return fail(text.code());
+      echoes.push_back(std::move(text).value());
+    }
+  options.identity = make_identity("cmpl-", context.model);
+  options.logprobs = sampling.logprobs >= 0;
+  options.choices_per_request = sampling.n;
+  options.stop_token_ids = sampling.stop_token_ids;
+
+  call generation;
+  generation.stream = options.stream;
+  for (auto& given : prompts) {
+    actors::request request;
+    request.model = context.model.id;
+    request.prompt = std::move(given);
+    request.sampling = sampling;
+    request.echo_prompt_ids = options.token_ids;
+    generation.requests.push_back(std::move(request));
+  }
+  generation.encoder = std::make_unique<completions_reply>(
+      std::move(options), generation.requests.size(), std::move(echoes));
+  return generation;
+}
+
+} // namespace twill::net

@@ -1,0 +1,65 @@
+// response_store: conversations that `previous_response_id` may continue, bounded in bytes and
+// number.
+//
+// Thread safety: every function may be called from any thread (one mutex, short sections).
+// Invariant: held bytes <= max_bytes; the oldest entries leave first. An entry belongs to a tenant,
+// and with a scope > 0 to one WebSocket alone (`store: false`): nobody else finds it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "config/base/value.hpp"
+
+namespace twill::net {
+
+struct remembered_response {
+  value_list messages; ///< input and output so far, without instructions
+  // Set by a warm-up (`generate: false`) only: the next turn takes them when it brings none.
+  std::string instructions;
+  value tools;
+};
+
+using remembered_ptr = std::shared_ptr<const remembered_response>;
+
+class response_store {
+public:
+  explicit response_store(std::size_t max_bytes = 64u << 20, std::size_t max_entries = 4096)
+      : max_bytes_(max_bytes), max_entries_(max_entries) {}
+
+  void put(const std::string& id, const std::string& tenant, std::uint64_t scope,
+           remembered_response response);
+  remembered_ptr find(const std::string& id, const std::string& tenant, std::uint64_t scope) const;
+  /// Forgets an entry of this scope; entries of other scopes stay.
+  void erase(const std::string& id, std::uint64_t scope);
+
+  std::size_t held_bytes() const;
+
+private:
+  struct entry {
+    std::string id;
+    std::string tenant;
+    std::uint64_t scope;
+    std::size_t bytes;
+    remembered_ptr response;
+  };
+  using entries = std::list<entry>;
+
+  void drop(entries::iterator which);
+
+  const std::size_t max_bytes_;
+  const std::size_t max_entries_;
+  mutable std::mutex mutex_;
+  entries by_age_; // oldest first
+  std::unordered_map<std::string, entries::iterator> by_id_;
+  std::size_t bytes_ = 0;
+};
+
+} // namespace twill::net

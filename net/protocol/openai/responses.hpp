@@ -1,0 +1,48 @@
+// /v1/responses: the body of a request, or of a response.create event, to one turn. Pure.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "net/protocol/codec.hpp"
+#include "net/protocol/openai/response_store.hpp"
+
+namespace twill::net {
+
+/// What a response object repeats of its request.
+struct response_echo {
+  reply_identity identity;
+  std::string instructions;
+  std::string previous_response_id;
+  std::string user;
+  value metadata = value_object{};
+  value tools = value_list{};
+  value tool_choice = "auto";
+  value reasoning;
+  std::int32_t max_output_tokens = -1;
+  std::int32_t top_logprobs = 0;
+  float temperature = 1;
+  float top_p = 1;
+  bool parallel_tool_calls = true;
+  bool store = true;
+  bool logprobs = false; ///< include: message.output_text.logprobs
+};
+
+struct response_turn {
+  actors::request request;
+  value_list messages; ///< history and new input, without instructions
+  response_echo echo;
+  bool stream = false;
+  bool generate = true; ///< false: a warm-up, no tokens (WebSocket only)
+};
+
+/// Looks up previous_response_id; nullptr when it is not remembered.
+using find_response = std::function<remembered_ptr(const std::string& id)>;
+
+result<response_turn> parse_response_turn(const value& body, const codec_context& context,
+                                          const find_response& find);
+
+/// What is remembered once the turn has ended with this text.
+remembered_response remember(const response_turn& turn, const std::string& output_text);
+
+} // namespace twill::net

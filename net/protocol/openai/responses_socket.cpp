@@ -1,0 +1,218 @@
+#include "net/protocol/openai/responses_socket.hpp"
+
+#include "net/error_map.hpp"
+#include "net/http/router.hpp"
+#include "net/protocol/json/json_parse.hpp"
+
+namespace twill::net {
+namespace {
+
+constexpr std::size_t max_waiting_turns = 16; ///< per lane
+constexpr std::size_t max_lane_name_bytes = 128;
+
+/// The lane a message names: empty for the unnamed one.
+result<std::string> read_lane(const value& message) {
+  const auto* name = message.find("stream_id");
+  if (name == nullptr || name->is_null()) return std::string();
+  const auto* text = name->as_string();
+  if (text != nullptr && !text->empty() && text->size() <= max_lane_name_bytes) return *text;
+  return fail({errc::invalid_field,
+               "`stream_id` must be a string of 1 to 128 bytes, got " + describe(*name),
+               "stream_id"});
+}
+
+std::string previous_id(const value& message) {
+  const auto* id = message.find("previous_response_id");
+  return id != nullptr && id->as_string() != nullptr ? *id->as_string() : std::string();
+}
+
+} // namespace
+
+responses_socket::~responses_socket() {
+  for (const auto& entry : lanes_)
+    store_.erase(entry.second.newest, scope_id_);
+}
+
+void responses_socket::on_message(std::string_view text) {
+  auto parsed = parse_json(text);
+  if (!parsed.ok()) return refuse({}, parsed.code());
+  const auto* type = parsed.value().find("type");
+  const auto* name = type == nullptr ? nullptr : type->as_string();
+  if (name != nullptr && *name == "response.create") return create(parsed.value(), text);
+  if (name != nullptr && *name == "response.cancel") return cancel(parsed.value());
+  refuse({}, {errc::invalid_field,
+              "`type` must be \"response.create\" or \"response.cancel\", got " +
+                  (type == nullptr ? std::string("nothing") : describe(*type)),
+              "type"});
+}
+
+responses_socket::lane* responses_socket::open_lane(const std::string& name) {
+  const auto most = static_cast<std::size_t>(scope_.options.server.max_streams_per_socket);
+  if (const auto found = lanes_.find(name); found != lanes_.end()) {
+    found->second.last_use = ++uses_;
+    return &found->second;
+  }
+  if (lanes_.size() >= most) { // an idle lane makes room, the one unused for longest
+    auto oldest = lanes_.end();
+    for (auto it = lanes_.begin(); it != lanes_.end(); ++it)
+      if (it->second.running == 0 &&
+          (oldest == lanes_.end() || it->second.last_use < oldest->second.last_use))
+        oldest = it;
+    if (oldest == lanes_.end()) return nullptr;
+    store_.erase(oldest->second.newest, scope_id_);
+    lanes_.erase(oldest);
+  }
+  auto& created = lanes_[name];
+  created.last_use = ++uses_;
+  return &created;
+}
+
+void responses_socket::create(const value& message, std::string_view text) {
+  const auto name = read_lane(message);
+  if (!name.ok()) return refuse({}, name.code());
+  auto* const to = open_lane(name.value());
+  if (to == nullptr)
+    return refuse(name.value(), {errc::stream_limit,
+                                 "a socket must have at most " +
+                                     std::to_string(scope_.options.server.max_streams_per_socket) +
+                                     " lanes at work",
+                                 "stream_id"});
+  if (to->running == 0) return start_turn(name.value(), message);
+  const auto most_bytes = static_cast<std::size_t>(scope_.options.server.max_frame_bytes);
+  if (to->waiting.size() >= max_waiting_turns || waiting_turns_bytes_ + text.size() > most_bytes)
+    return refuse(name.value(),
+                  {errc::stream_limit,
+                   "a lane must have at most " + std::to_string(max_waiting_turns) +
+                       " turns waiting, and all lanes " + std::to_string(most_bytes) + " bytes",
+                   "stream_id"});
+  waiting_turns_bytes_ += text.size();
+  to->waiting.emplace_back(text);
+}
+
+void responses_socket::start_next(const std::string& name) {
+  auto& from = lanes_[name];
+  while (from.running == 0 && !from.waiting.empty()) {
+    const auto text = std::move(from.waiting.front());
+    from.waiting.pop_front();
+    waiting_turns_bytes_ -= text.size();
+    if (const auto message = parse_json(text); message.ok()) start_turn(name, message.value());
+  }
+}
+
+void responses_socket::start_turn(const std::string& name, const value& message) {
+  const auto refuse_turn = [&](const api_error& error) {
+    if (const auto id = previous_id(message); !id.empty()) store_.erase(id, scope_id_);
+    refuse(name, error);
+  };
+  auto model = find_model(scope_.engine, message);
+  if (!model.ok()) return refuse_turn(model.code());
+  const codec_context context{model.value(), scope_.options.limits, scope_.engine};
+  auto parsed = parse_response_turn(message, context, [this](const std::string& id) {
+    return store_.find(id, scope_.tenant, scope_id_);
+  });
+  if (!parsed.ok()) return refuse_turn(parsed.code());
+  turn created;
+  created.lane = name;
+  created.parsed = std::move(parsed).value();
+  created.events = std::make_unique<response_events>(
+      created.parsed.echo, [this](std::string_view, std::string json) { push(std::move(json)); },
+      name);
+  if (!created.parsed.generate) {
+    created.events->complete_empty();
+    return remember_turn(created);
+  }
+  created.parsed.request.tenant = scope_.tenant;
+  created.parsed.request.client_id = scope_.client_id + "/" + created.parsed.echo.identity.id;
+  const auto key = scope_.host.start(std::move(created.parsed.request));
+  lanes_[name].running = key;
+  turns_.emplace(key, std::move(created));
+}
+
+void responses_socket::remember_turn(const turn& t) {
+  auto& at = lanes_[t.lane];
+  store_.erase(at.newest, scope_id_);
+  const bool shared = t.parsed.echo.store;
+  const auto& id = t.parsed.echo.identity.id;
+  store_.put(id, scope_.tenant, shared ? 0 : scope_id_, remember(t.parsed, t.events->text()));
+  at.newest = shared ? std::string() : id;
+}
+
+void responses_socket::on_event(engine_requests::key from, actors::event&& ev) {
+  const auto found = turns_.find(from);
+  if (found == turns_.end()) return;
+  auto& t = found->second;
+  if (ev.error.has_value()) return fail_turn(from, from_engine(std::move(*ev.error)));
+  const bool last = ev.last;
+  const bool finishes = ev.finish.has_value();
+  t.events->on_event(std::move(ev));
+  if (finishes) remember_turn(t);
+  if (last) end_turn(from);
+}
+
+void responses_socket::end_turn(engine_requests::key key) {
+  const auto found = turns_.find(key);
+  const auto name = found->second.lane;
+  turns_.erase(found);
+  lanes_[name].running = 0;
+  start_next(name);
+}
+
+void responses_socket::fail_turn(engine_requests::key key, const api_error& error) {
+  auto& t = turns_.at(key);
+  if (const auto& id = t.parsed.echo.previous_response_id; !id.empty()) store_.erase(id, scope_id_);
+  if (!t.events->fail(error)) refuse(t.lane, error);
+  end_turn(key);
+}
+
+void responses_socket::cancel(const value& message) {
+  const auto name = read_lane(message);
+  if (!name.ok()) return refuse({}, name.code());
+  const auto* wanted = message.find("response_id");
+  const bool by_id = wanted != nullptr && !wanted->is_null();
+  engine_requests::key key = 0;
+  for (const auto& [candidate, t] : turns_) {
+    const bool same = by_id ? value(t.parsed.echo.identity.id) == *wanted : t.lane == name.value();
+    if (same) key = candidate;
+  }
+  if (key == 0)
+    return refuse(name.value(),
+                  {errc::unknown_stream,
+                   by_id ? "`response_id` must name a running response, got " + describe(*wanted)
+                         : std::string("no response runs in this lane"),
+                   by_id ? "response_id" : "stream_id"});
+  scope_.host.cancel(key);
+  turns_.at(key).events->cancel();
+  end_turn(key);
+}
+
+void responses_socket::refuse(const std::string& lane, const api_error& error) {
+  std::string frame = "{\"type\":\"error\",\"status\":";
+  frame += std::to_string(map_error(error).http_status);
+  if (!lane.empty()) {
+    frame += ",\"stream_id\":";
+    append_json_string(frame, lane);
+  }
+  frame += ",\"error\":";
+  append_error_object(frame, error);
+  frame += '}';
+  push(std::move(frame));
+}
+
+void responses_socket::on_error(const api_error& error) {
+  refuse({}, error);
+}
+
+void responses_socket::push(std::string frame) {
+  waiting_bytes_ += frame.size();
+  frames_.push_back(std::move(frame));
+}
+
+bool responses_socket::next_frame(std::string& out) {
+  if (frames_.empty()) return false;
+  out = std::move(frames_.front());
+  frames_.pop_front();
+  waiting_bytes_ -= out.size();
+  return true;
+}
+
+} // namespace twill::net

@@ -1,0 +1,68 @@
+// responses_socket: OpenAI's Responses API over a WebSocket, sans-IO.
+//
+// A lane (`stream_id`) runs its turns in order; lanes run beside each other. Each event is a frame.
+// The newest response of a lane is remembered for the life of the socket, also with `store: false`;
+// a failed turn makes the socket forget the response it continued.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "net/protocol/dialect.hpp"
+#include "net/protocol/openai/response_events.hpp"
+#include "net/protocol/openai/response_store.hpp"
+
+namespace twill::net {
+
+class responses_socket final : public dialect {
+public:
+  /// `scope_id`: this socket's own name in the store.
+  responses_socket(dialect_scope scope, response_store& store, std::uint64_t scope_id)
+      : scope_(std::move(scope)), store_(store), scope_id_(scope_id) {}
+  ~responses_socket() override;
+
+  void on_message(std::string_view text) override;
+  void on_event(engine_requests::key from, actors::event&& ev) override;
+  void on_error(const api_error& error) override;
+  bool next_frame(std::string& out) override;
+  std::size_t waiting_bytes() const override { return waiting_bytes_; }
+  bool idle() const override { return turns_.empty() && frames_.empty(); }
+
+private:
+  struct turn {
+    std::string lane;
+    response_turn parsed;
+    std::unique_ptr<response_events> events;
+  };
+  struct lane {
+    std::deque<std::string> waiting;  ///< messages, parsed when their turn comes
+    engine_requests::key running = 0; ///< 0: nothing runs
+    std::string newest;               ///< private response remembered for this lane
+    std::uint64_t last_use = 0;
+  };
+
+  void create(const value& message, std::string_view text);
+  void cancel(const value& message);
+  lane* open_lane(const std::string& name);
+  void start_next(const std::string& name);
+  void start_turn(const std::string& name, const value& message);
+  void end_turn(engine_requests::key key);
+  void remember_turn(const turn& t);
+  void fail_turn(engine_requests::key key, const api_error& error);
+  void refuse(const std::string& lane, const api_error& error);
+  void push(std::string frame);
+
+  dialect_scope scope_;
+  response_store& store_;
+  std::uint64_t scope_id_;
+  std::map<std::string, lane> lanes_;
+  std::unordered_map<engine_requests::key, turn> turns_;
+  std::deque<std::string> frames_;
+  std::size_t waiting_bytes_ = 0;
+  std::size_t waiting_turns_bytes_ = 0;
+  std::uint64_t uses_ = 0;
+};
+
+} // namespace twill::net

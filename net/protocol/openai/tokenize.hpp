@@ -1,0 +1,20 @@
+// POST /tokenize and /detokenize: vLLM's shape and llama.cpp's, told apart by their members.
+//
+// These call the engine's tokenizer on the caller's thread: long texts take long, so the sessions
+// run them on a worker thread.
+#pragma once
+
+#include <string>
+
+#include "net/protocol/codec.hpp"
+
+namespace twill::net {
+
+/// {prompt | messages, add_special_tokens} -> {count, max_model_len, tokens, token_strs};
+/// {content, add_special, parse_special, with_pieces} -> {tokens}.
+result<std::string> tokenize_body(const value& body, const codec_context& context);
+
+/// {tokens} -> {prompt, content}: the same text under both names.
+result<std::string> detokenize_body(const value& body, const codec_context& context);
+
+} // namespace twill::net

@@ -1,0 +1,323 @@
+#include "net/protocol/stream/stream_dialect.hpp"
+
+#include <limits>
+
+#include "net/error_map.hpp"
+#include "net/http/router.hpp"
+#include "net/protocol/chat_fields.hpp"
+#include "net/protocol/json/json_parse.hpp"
+#include "net/protocol/sampling_fields.hpp"
+
+namespace twill::net {
+namespace {
+
+constexpr std::size_t max_id_bytes = 128;
+constexpr std::size_t merged_bytes = 32 * 1024; ///< a frame takes no further events beyond this
+
+std::size_t cost(const actors::event& ev) {
+  std::size_t bytes = 32 + ev.text.size();
+  for (const auto& token : ev.tokens)
+    bytes += 8 + 48 * token.top.size();
+  return bytes;
+}
+
+/// The id as JSON text, which names the stream in both directions; empty when there is none.
+std::string read_id(fields& from) {
+  const auto* id = from.find("id");
+  if (id == nullptr) {
+    from.require("id");
+    return {};
+  }
+  const bool valid = id->as_int() != nullptr ||
+                     (id->as_string() != nullptr && id->as_string()->size() <= max_id_bytes);
+  if (!valid) {
+    from.reject("id", "an integer or a string of at most 128 bytes", *id);
+    return {};
+  }
+  std::string json;
+  json_writer(json).add(*id);
+  return json;
+}
+
+void read_prompt(fields& from, actors::request& to) {
+  int n_given = 0;
+  if (from.find("prompt") != nullptr) {
+    ++n_given;
+    actors::text_prompt text;
+    from.read("prompt", text.text);
+    from.read("add_special_tokens", text.add_special);
+    to.prompt = std::move(text);
+  }
+  if (from.find("tokens") != nullptr) {
+    ++n_given;
+    actors::token_prompt ids;
+    from.read("tokens", ids);
+    to.prompt = std::move(ids);
+  }
+  if (from.find("messages") != nullptr) {
+    ++n_given;
+    actors::chat_prompt chat;
+    read_chat_prompt(from, chat);
+    to.prompt = std::move(chat);
+  }
+  if (n_given != 1)
+    from.reject({errc::invalid_field,
+                 "exactly one of `prompt`, `tokens`, `messages` must be given, got " +
+                     std::to_string(n_given),
+                 "prompt"});
+}
+
+} // namespace
+
+void stream_dialect::on_message(std::string_view text) {
+  auto parsed = parse_json(text);
+  if (!parsed.ok()) return refuse({}, parsed.code(), false);
+  const auto& message = parsed.value();
+  const auto* op = message.find("op");
+  const auto* name = op == nullptr ? nullptr : op->as_string();
+  if (name != nullptr && *name == "submit") return submit(message);
+  if (name != nullptr && *name == "cancel") return cancel(message);
+  if (name != nullptr && *name == "credit") return grant(message);
+  if (name != nullptr && *name == "ping") {
+    std::string pong;
+    json_writer json(pong);
+    json.begin_object().field("op", "pong");
+    if (const auto* nonce = message.find("nonce")) json.field("nonce", *nonce);
+    json.end_object();
+    return control(std::move(pong));
+  }
+  refuse({},
+         {errc::invalid_field,
+          "`op` must be \"submit\", \"cancel\", \"credit\" or \"ping\", got " +
+              (op == nullptr ? std::string("nothing") : describe(*op)),
+          "op"},
+         false);
+}
+
+result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& message,
+                                                               actors::request& request) {
+  auto model = find_model(scope_.engine, message);
+  if (!model.ok()) return fail(model.code());
+  const codec_context context{model.value(), scope_.options.limits, scope_.engine};
+  fields from(message);
+  auto s = std::make_shared<stream>();
+  s->id = read_id(from);
+  auto& sampling = request.sampling;
+  sampling = context.model.default_sampling;
+  const auto default_max_tokens = context.limits.default_max_tokens;
+  sampling.max_tokens = default_max_tokens > 0 ? default_max_tokens : -1;
+  read_sampling(from, sampling);
+  read_token_limit(from, {"max_tokens"}, sampling);
+  from.read("logprobs", sampling.logprobs, 0);
+  reject_unsupported(from);
+  check_sampling(from, sampling, context);
+  read_prompt(from, request);
+  from.read("return_tokens", s->token_ids);
+  from.read("return_text", s->text);
+  if (from.find("credit") != nullptr) {
+    std::int32_t credit = 0;
+    from.read("credit", credit, 0);
+    s->limited = true;
+    s->credit = credit;
+  }
+  if (!from.ok()) return fail(from.error());
+  s->n = sampling.n;
+  s->logprobs = sampling.logprobs >= 0;
+  s->stop_token_ids = sampling.stop_token_ids;
+  request.model = context.model.id;
+  request.tenant = scope_.tenant;
+  request.client_id = scope_.client_id + "/" + s->id;
+  return s;
+}
+
+void stream_dialect::submit(const value& message) {
+  fields ids(message);
+  const auto id = read_id(ids);
+  if (streams_.contains(id)) // an end under this id would be taken for the running one's
+    return refuse(id, {errc::invalid_field, "`id` must not be in use, got " + id, "id"}, false);
+  actors::request request;
+  auto parsed = read_submit(message, request);
+  if (!parsed.ok()) return refuse(id, parsed.code(), true);
+  const auto most = static_cast<std::size_t>(scope_.options.server.max_streams_per_socket);
+  if (streams_.size() >= most)
+    return refuse(id,
+                  {errc::stream_limit,
+                   "a socket must run at most " + std::to_string(most) + " requests at once", ""},
+                  true);
+  auto s = std::move(parsed).value();
+  s->key = scope_.host.start(std::move(request));
+  if (s->limited && s->credit == 0) scope_.host.pause(s->key);
+  streams_.emplace(s->id, s);
+  by_key_.emplace(s->key, s);
+}
+
+stream_dialect::stream_ptr stream_dialect::find(const value& message, std::string& id) {
+  fields from(message);
+  id = read_id(from);
+  if (!from.ok()) {
+    refuse(id, from.error(), false);
+    return nullptr;
+  }
+  const auto found = streams_.find(id);
+  if (found != streams_.end()) return found->second;
+  refuse(id, {errc::unknown_stream, "`id` must name a running request, got " + id, "id"}, false);
+  return nullptr;
+}
+
+void stream_dialect::cancel(const value& message) {
+  std::string id;
+  const auto s = find(message, id);
+  if (!s) return;
+  scope_.host.cancel(s->key);
+  std::string frame = "{\"id\":" + s->id;
+  frame += ",\"cancelled\":true,\"usage\":";
+  json_writer json(frame);
+  add_usage(json, s->tally.total());
+  frame += ",\"done\":true}";
+  forget(*s);
+  control(std::move(frame));
+}
+
+void stream_dialect::grant(const value& message) {
+  std::string id;
+  const auto s = find(message, id);
+  if (!s) return;
+  fields from(message);
+  std::int32_t n = 0;
+  from.require("n");
+  from.read("n", n, 1);
+  if (!from.ok()) return refuse(id, from.error(), false);
+  if (!s->limited) return; // unlimited already
+  s->credit += n;
+  if (s->credit <= 0) return;
+  scope_.host.resume(s->key);
+  enqueue(s);
+}
+
+void stream_dialect::on_event(engine_requests::key from, actors::event&& ev) {
+  const auto found = by_key_.find(from);
+  if (found == by_key_.end()) return;
+  const auto s = found->second;
+  if (ev.error.has_value()) {
+    refuse(s->id, from_engine(std::move(*ev.error)), true);
+    return forget(*s);
+  }
+  waiting_bytes_ += cost(ev);
+  s->held.push_back(std::move(ev));
+  enqueue(s);
+}
+
+bool stream_dialect::may_send(const stream& s) const {
+  if (s.held.empty()) return false;
+  return !s.limited || s.credit > 0 || s.held.front().tokens.empty();
+}
+
+void stream_dialect::enqueue(const stream_ptr& s) {
+  if (s->queued || !may_send(*s)) return;
+  s->queued = true;
+  ready_.push_back(s);
+}
+
+bool stream_dialect::next_frame(std::string& out) {
+  if (!control_.empty()) {
+    out = std::move(control_.front());
+    control_.pop_front();
+    waiting_bytes_ -= out.size();
+    return true;
+  }
+  while (!ready_.empty()) {
+    const auto s = ready_.front();
+    ready_.pop_front();
+    s->queued = false;
+    if (!may_send(*s)) continue;
+    out.clear();
+    write_frame(*s, out);
+    enqueue(s);
+    return true;
+  }
+  return false;
+}
+
+/// Merges what waits, as far as it is of one choice and credit lasts, into one frame.
+void stream_dialect::write_frame(stream& s, std::string& out) {
+  actors::event merged = std::move(s.held.front());
+  s.held.pop_front();
+  waiting_bytes_ -= cost(merged);
+  s.tally.add(merged);
+  s.credit -= static_cast<std::int64_t>(merged.tokens.size());
+  while (may_send(s) && !merged.finish.has_value() && !merged.started &&
+         s.held.front().choice == merged.choice && merged.text.size() < merged_bytes) {
+    auto& next = s.held.front();
+    waiting_bytes_ -= cost(next);
+    s.tally.add(next);
+    s.credit -= static_cast<std::int64_t>(next.tokens.size());
+    merged.text += next.text;
+    for (auto& token : next.tokens)
+      merged.tokens.push_back(std::move(token));
+    merged.finish = next.finish;
+    merged.stop_string = std::move(next.stop_string);
+    merged.stop_token = next.stop_token;
+    merged.last = next.last;
+    s.held.pop_front();
+  }
+  json_writer json(out);
+  json.begin_object().key("id").raw(s.id);
+  write_output(json, s, merged);
+  if (merged.last) {
+    json.key("usage");
+    add_usage(json, s.tally.total());
+    json.field("done", true);
+  }
+  json.end_object();
+  if (s.limited && s.credit <= 0 && !merged.last) scope_.host.pause(s.key);
+  if (merged.last) forget(s);
+}
+
+void stream_dialect::write_output(json_writer& json, const stream& s,
+                                  const actors::event& ev) const {
+  if (ev.started) json.field("prompt_tokens", ev.use.prompt_tokens);
+  const bool output = !ev.tokens.empty() || !ev.text.empty() || ev.finish.has_value();
+  if (s.n > 1 && output) json.field("choice", ev.choice);
+  if (s.token_ids && !ev.tokens.empty()) {
+    json.key("tokens");
+    add_ids(json, std::span<const actors::token_output>(ev.tokens));
+  }
+  if (s.text && output) json.field("text", ev.text);
+  if (s.logprobs && !ev.tokens.empty()) {
+    json.key("logprobs");
+    add_chat_logprobs(json, ev.tokens, false);
+  }
+  if (!ev.finish.has_value()) return;
+  json.field("finish", finish_name(*ev.finish));
+  add_stop_reason(json, ev.stop_string, ev.stop_token, s.stop_token_ids);
+}
+
+void stream_dialect::forget(const stream& s) {
+  for (const auto& ev : s.held)
+    waiting_bytes_ -= cost(ev);
+  const auto key = s.key; // s may go with the erasures
+  const auto id = s.id;
+  if (const auto found = streams_.find(id); found != streams_.end()) found->second->held.clear();
+  by_key_.erase(key);
+  streams_.erase(id);
+}
+
+void stream_dialect::control(std::string frame) {
+  waiting_bytes_ += frame.size();
+  control_.push_back(std::move(frame));
+}
+
+void stream_dialect::refuse(const std::string& id, const api_error& error, bool over) {
+  std::string frame = "{";
+  if (!id.empty()) frame += "\"id\":" + id + ",";
+  frame += "\"status\":" + std::to_string(map_error(error).http_status) + ",\"error\":";
+  append_error_object(frame, error);
+  frame += over && !id.empty() ? ",\"done\":true}" : "}";
+  control(std::move(frame));
+}
+
+void stream_dialect::on_error(const api_error& error) {
+  refuse({}, error, false);
+}
+
+} // namespace twill::net

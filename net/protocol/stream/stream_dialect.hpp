@@ -1,0 +1,67 @@
+// stream_dialect: /v1/stream, our lean WebSocket protocol (net/STREAM.md). Sans-IO.
+//
+// Events of one request that wait for the writer are merged into one frame. With credit, events are
+// held back once it is used up, and the request is paused until the client grants more.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <unordered_map>
+
+#include "net/protocol/dialect.hpp"
+#include "net/protocol/json/fields.hpp"
+#include "net/protocol/output_json.hpp"
+
+namespace twill::net {
+
+class stream_dialect final : public dialect {
+public:
+  explicit stream_dialect(dialect_scope scope) : scope_(std::move(scope)) {}
+
+  void on_message(std::string_view text) override;
+  void on_event(engine_requests::key from, actors::event&& ev) override;
+  void on_error(const api_error& error) override;
+  bool next_frame(std::string& out) override;
+  std::size_t waiting_bytes() const override { return waiting_bytes_; }
+  bool idle() const override { return streams_.empty() && control_.empty() && ready_.empty(); }
+
+private:
+  struct stream {
+    std::string id; ///< as JSON: "a" or 7
+    engine_requests::key key = 0;
+    std::int32_t n = 1;
+    bool limited = false; ///< the client grants credit
+    std::int64_t credit = 0;
+    bool logprobs = false;
+    bool token_ids = true;
+    bool text = true;
+    bool queued = false; ///< is in ready_
+    std::vector<std::int32_t> stop_token_ids;
+    usage_tally tally;
+    std::deque<actors::event> held;
+  };
+  using stream_ptr = std::shared_ptr<stream>;
+
+  void submit(const value& message);
+  void cancel(const value& message);
+  void grant(const value& message);
+  result<stream_ptr> read_submit(const value& message, actors::request& request);
+  stream_ptr find(const value& message, std::string& id);
+  void enqueue(const stream_ptr& s);
+  bool may_send(const stream& s) const;
+  void write_frame(stream& s, std::string& out);
+  void write_output(json_writer& json, const stream& s, const actors::event& ev) const;
+  void forget(const stream& s);
+  void control(std::string frame);
+  /// `over`: nothing more comes under this id.
+  void refuse(const std::string& id, const api_error& error, bool over);
+
+  dialect_scope scope_;
+  std::unordered_map<std::string, stream_ptr> streams_; ///< by id
+  std::unordered_map<engine_requests::key, stream_ptr> by_key_;
+  std::deque<stream_ptr> ready_; ///< with something to send
+  std::deque<std::string> control_;
+  std::size_t waiting_bytes_ = 0;
+};
+
+} // namespace twill::net

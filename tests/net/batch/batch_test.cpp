@@ -1,0 +1,342 @@
+// Files and batches over loopback sockets, with a scripted engine behind the server.
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "net/batch/batch.hpp"
+#include "net/batch/file_store.hpp"
+#include "net/http/multipart.hpp"
+#include "tests/catch.hpp"
+#include "tests/net/support/codec_support.hpp"
+#include "tests/net/support/running_server.hpp"
+
+using namespace twill;
+using namespace twill::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+config::options options_with(std::int32_t max_running, std::int64_t max_bytes = mib) {
+  config::options o;
+  o.batches.max_running = max_running;
+  o.batches.max_folder_bytes = max_bytes;
+  return o;
+}
+
+std::string line(const std::string& id, const std::string& body = R"({"prompt":"x"})") {
+  return R"({"custom_id":")" + id + R"(","method":"POST","url":"/v1/completions","body":)" + body +
+         "}\n";
+}
+
+std::string lines(int n) {
+  std::string out;
+  for (int i = 0; i < n; ++i)
+    out += line("r" + std::to_string(i));
+  return out;
+}
+
+std::string form(const std::string& content, const std::string& purpose = "batch") {
+  return "--XX\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\n" + purpose +
+         "\r\n--XX\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jsonl\"\r\n"
+         "Content-Type: application/octet-stream\r\n\r\n" +
+         content + "\r\n--XX--\r\n";
+}
+
+constexpr const char* form_type = "Content-Type: multipart/form-data; boundary=XX\r\n";
+
+/// Requests that begin with nothing of their own: they run until they are cancelled.
+script never_answers() {
+  script s;
+  s.start_delay = 1h;
+  return s;
+}
+
+std::string text_of(const value& v) {
+  return v.as_string() != nullptr ? *v.as_string() : "";
+}
+
+std::string upload(client& c, const std::string& content, const std::string& headers = "") {
+  const auto r = c.post("/v1/files", form(content), form_type + headers);
+  REQUIRE(r.status == 200);
+  return text_of(at(json(r.body), "id"));
+}
+
+std::string start(client& c, const std::string& file, const std::string& window = "24h") {
+  const auto r =
+      c.post("/v1/batches", R"({"input_file_id":")" + file +
+                                R"(","endpoint":"/v1/completions","completion_window":")" + window +
+                                "\"}");
+  REQUIRE(r.status == 200);
+  CHECK(at(json(r.body), "status") == value("validating"));
+  return text_of(at(json(r.body), "id"));
+}
+
+value wait_status(client& c, const std::string& id, const std::string& wanted) {
+  for (int i = 0; i < 2000; ++i) {
+    auto now = json(c.get("/v1/batches/" + id).body);
+    if (at(now, "status") == value(wanted)) return now;
+    std::this_thread::sleep_for(10ms);
+  }
+  FAIL("batch never became " << wanted << ": " << c.get("/v1/batches/" + id).body);
+  return {};
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (auto i = text.find(part); i != std::string::npos; i = text.find(part, i + 1))
+    ++n;
+  return n;
+}
+
+std::string content(client& c, const value& id) {
+  return c.get("/v1/files/" + text_of(id) + "/content").body;
+}
+
+struct temporary_folder {
+  fs::path path = fs::temp_directory_path() / net::make_id("twill-test-");
+  temporary_folder() { fs::create_directory(path); }
+  ~temporary_folder() { fs::remove_all(path); }
+};
+
+} // namespace
+
+TEST_CASE("A batch runs all its lines and writes what they were answered") {
+  running_server s({}, options_with(3));
+  client c(s.port());
+  const auto done = wait_status(c, start(c, upload(c, lines(20))), "completed");
+  CHECK(at(done, "request_counts", "completed") == value(20));
+  CHECK(at(done, "request_counts", "failed") == value(0));
+  CHECK(at(done, "error_file_id").is_null());
+  const auto out = content(c, at(done, "output_file_id"));
+  CHECK(count(out, "\n") == 20);
+  CHECK(count(out, "Hello, world") == 20);
+  for (int i = 0; i < 20; ++i)
+    CHECK(count(out, "\"custom_id\":\"r" + std::to_string(i) + "\"") == 1);
+}
+
+TEST_CASE("No more sequences of batches run than configured, however they are asked for") {
+  running_server s({}, options_with(3));
+  s.engine.set_script([](const actors::request& r) {
+    return std::get<actors::text_prompt>(r.prompt).text == "interactive" ? script{}
+                                                                         : never_answers();
+  });
+  client c(s.port());
+  const auto several = line("many", R"({"prompt":["a","b","c","d","e"]})");
+  const auto id = start(c, upload(c, several + lines(10)));
+  REQUIRE(s.engine.wait_running(3));
+  const auto beside = c.post("/v1/completions", R"({"prompt":"interactive"})");
+  CHECK(contains(beside.body, "Hello, world"));
+  CHECK(s.engine.running() == 3);
+  c.post("/v1/batches/" + id + "/cancel", "");
+  const auto done = wait_status(c, id, "cancelled");
+  CHECK(count(content(c, at(done, "error_file_id")), "batch_cancelled") == 11);
+}
+
+TEST_CASE("A request of more choices than may run still runs") {
+  running_server s({}, options_with(1));
+  client c(s.port());
+  const auto content_ = line("two", R"({"prompt":"x","n":2})") + line("one");
+  const auto done = wait_status(c, start(c, upload(c, content_)), "completed");
+  CHECK(at(done, "request_counts", "completed") == value(2));
+}
+
+TEST_CASE("Batches take turns") {
+  running_server s({}, options_with(1));
+  client c(s.port());
+  const auto file = upload(c, lines(400));
+  const auto long_one = start(c, file);
+  const auto short_one = start(c, upload(c, lines(2)));
+  wait_status(c, short_one, "completed");
+  CHECK(at(json(c.get("/v1/batches/" + long_one).body), "status") == value("in_progress"));
+  CHECK(c.post("/v1/files/" + file, "").status == 405);
+  c.send("DELETE /v1/files/" + file + " HTTP/1.1\r\n\r\n");
+  CHECK(c.read_reply().status == 409); // a batch uses it
+  c.post("/v1/batches/" + long_one + "/cancel", "");
+  wait_status(c, long_one, "cancelled");
+  c.send("DELETE /v1/files/" + file + " HTTP/1.1\r\n\r\n");
+  CHECK(c.read_reply().status == 200);
+}
+
+TEST_CASE("A full queue makes lines wait, another failure ends its line alone") {
+  running_server s({}, options_with(2));
+  s.engine.set_script([n = 0](const actors::request& r) mutable {
+    script play;
+    if (++n <= 3) play.refusal = {actors::errc::queue_full, "full", ""};
+    const auto* text = std::get_if<actors::text_prompt>(&r.prompt);
+    if (text != nullptr && text->text == "bad")
+      play.failure = {actors::errc::executor_failed, "the step failed", ""};
+    return play;
+  });
+  client c(s.port());
+  const auto id = start(c, upload(c, lines(3) + line("bad", R"({"prompt":"bad"})")));
+  const auto done = wait_status(c, id, "completed");
+  CHECK(at(done, "request_counts", "completed") == value(3));
+  CHECK(at(done, "request_counts", "failed") == value(1));
+  const auto errors = content(c, at(done, "error_file_id"));
+  CHECK(contains(errors, R"("custom_id":"bad","response":{"status_code":500)"));
+}
+
+TEST_CASE("A batch whose window passes expires and keeps what was answered") {
+  running_server s({}, options_with(1));
+  s.engine.set_script(
+      [n = 0](const actors::request&) mutable { return ++n == 1 ? script{} : never_answers(); });
+  client c(s.port());
+  const auto done = wait_status(c, start(c, upload(c, lines(3)), "1s"), "expired");
+  CHECK(count(content(c, at(done, "output_file_id")), "Hello, world") == 1);
+  CHECK(count(content(c, at(done, "error_file_id")), "batch_expired") == 2);
+  CHECK(s.engine.wait_cancelled(1));
+}
+
+TEST_CASE("An input file at fault fails with its lines") {
+  running_server s({}, options_with(1));
+  client c(s.port());
+  const auto failed =
+      wait_status(c, start(c, upload(c, line("a") + "[1]\n" + line("a"))), "failed");
+  CHECK(at(failed, "errors", "data", 0, "line") == value(2));
+  CHECK(at(failed, "errors", "data", 1, "line") == value(3));
+  CHECK(at(failed, "errors", "data", 1, "code") == value("duplicate_custom_id"));
+  const auto empty = wait_status(c, start(c, upload(c, " \n\r\n")), "failed");
+  CHECK(at(empty, "errors", "data", 0, "code") == value("empty_file"));
+}
+
+TEST_CASE("Files stay within their budget; a batch that writes beyond it fails") {
+  running_server s({}, options_with(1, 3000));
+  client c(s.port());
+  CHECK(c.post("/v1/files", form(std::string(4000, 'x')), form_type).status == 507);
+  const auto input = upload(c, lines(20));
+  const auto failed = wait_status(c, start(c, input), "failed");
+  CHECK(at(failed, "errors", "data", 0, "code") == value("storage_full"));
+  const auto kept = content(c, at(failed, "output_file_id"));
+  CHECK(count(kept, "\n") ==
+        static_cast<std::size_t>(*at(failed, "request_counts", "completed").as_int()));
+}
+
+TEST_CASE("Files and batches belong to their key") {
+  auto o = options_with(1);
+  o.server.api_keys = {"one", "two"};
+  running_server s({}, o);
+  client c(s.port());
+  const std::string one = "Authorization: Bearer one\r\n", two = "Authorization: Bearer two\r\n";
+  const auto file = upload(c, lines(1), one);
+  CHECK(c.get("/v1/files/" + file).status == 401);
+  CHECK(c.get("/v1/files/" + file, two).status == 404);
+  CHECK(c.get("/v1/files/" + file + "/content", two).status == 404);
+  CHECK(c.get("/v1/files/" + file, one).status == 200);
+  CHECK(contains(c.get("/v1/files", two).body, R"("data":[])"));
+}
+
+TEST_CASE("A large file is sent piece by piece, to a slow reader too") {
+  running_server s({}, options_with(1, 64 * mib));
+  client c(s.port());
+  const std::string big(9 * mib, 'y');
+  const auto id = upload(c, big);
+  const auto r = c.get("/v1/files/" + id + "/content");
+  CHECK(r.status == 200);
+  CHECK(r.body == big);
+  CHECK(c.get("/health").status == 200); // the connection lives on
+  c.send("HEAD /v1/files/" + id + "/content HTTP/1.1\r\n\r\n");
+  CHECK(c.read_reply(true).header("content-length") == std::to_string(big.size()));
+  CHECK(c.get("/health").status == 200);
+  client leaver(s.port(), 4096);
+  leaver.send("GET /v1/files/" + id + "/content HTTP/1.1\r\n\r\n");
+  leaver.read_until("yyyy");
+  leaver.reset();
+  CHECK(c.get("/v1/files/" + id).status == 200);
+}
+
+TEST_CASE("A drain ends batches at once and does not wait for their lines") {
+  temporary_folder kept;
+  auto o = options_with(2);
+  o.batches.folder = kept.path.string();
+  {
+    running_server s(never_answers(), o);
+    client c(s.port());
+    start(c, upload(c, lines(5)));
+    REQUIRE(s.engine.wait_running(2));
+    s.server->drain();
+    CHECK(s.engine.wait_cancelled(2, 20s));
+    s.join();
+  }
+  std::string all;
+  for (const auto& entry : fs::directory_iterator(kept.path)) {
+    std::ifstream in(entry.path());
+    all += std::string(std::istreambuf_iterator<char>(in), {});
+  }
+  CHECK(count(all, "server_stopped") == 5);
+}
+
+TEST_CASE("A configured folder is kept and read again, a temporary one goes") {
+  temporary_folder kept;
+  std::string id;
+  {
+    net::file_store store(kept.path.string(), 1000);
+    const auto put = store.put({"", "me", "a \"name\"", "batch", 0, 0}, "hello");
+    REQUIRE(put.ok());
+    id = put.value().id;
+    CHECK(store.held_bytes() == 5);
+    const auto half = store.create(); // never published
+    REQUIRE(half.ok());
+    REQUIRE(half.value()->append("lost").ok());
+  }
+  std::ofstream(kept.path / "file-broken.json") << "{";
+  std::ofstream(kept.path / "notes.txt") << "not ours";
+  net::file_store again(kept.path.string(), 1000);
+  CHECK(again.held_bytes() == 5);
+  REQUIRE(again.find(id, "me"));
+  CHECK(again.find(id, "me")->filename == "a \"name\"");
+  CHECK(!again.find(id, "you"));
+  CHECK(again.erase(id, "me").ok());
+  CHECK(again.held_bytes() == 0);
+  CHECK(!fs::exists(kept.path / id));
+  CHECK_THROWS(net::file_store((kept.path / "notes.txt").string(), 1000));
+
+  fs::path made;
+  {
+    const auto before = fs::temp_directory_path();
+    net::file_store store("", 1000);
+    const auto put = store.put({"", "me", "a", "batch", 0, 0}, "hello");
+    REQUIRE(put.ok());
+    for (const auto& entry : fs::directory_iterator(before))
+      if (fs::exists(entry.path() / put.value().id)) made = entry.path();
+    CHECK(!made.empty());
+  }
+  CHECK(!fs::exists(made));
+}
+
+TEST_CASE("Multipart bodies are taken apart, and broken ones refused") {
+  const std::string body = form("a\r\n--X\r\nb"), empty_body = form(""); // parts refer to them
+  const auto good = net::parse_multipart("multipart/form-data; boundary=\"XX\"", body);
+  REQUIRE(good.ok());
+  REQUIRE(good.value().size() == 2);
+  CHECK(net::find_part(good.value(), "purpose")->data == "batch");
+  CHECK(net::find_part(good.value(), "file")->data == "a\r\n--X\r\nb");
+  CHECK(net::find_part(good.value(), "file")->filename == "a.jsonl");
+  CHECK(net::find_part(good.value(), "other") == nullptr);
+  const auto empty = net::parse_multipart("multipart/form-data; boundary=XX", empty_body);
+  REQUIRE(empty.ok());
+  CHECK(net::find_part(empty.value(), "file")->data.empty());
+
+  CHECK(!net::parse_multipart("application/json", "{}").ok());
+  CHECK(!net::parse_multipart("multipart/form-data", form("a")).ok());
+  const auto whole = form("abc");
+  for (std::size_t n = 0; n + 4 < whole.size(); ++n) // every cut but the last line end
+    CHECK(!net::parse_multipart("multipart/form-data; boundary=XX", whole.substr(0, n)).ok());
+}
+
+TEST_CASE("Lines of a batch are read strictly") {
+  const auto fault = [](const std::string& text) {
+    const auto parsed = net::parse_batch_line(text, "/v1/completions");
+    const auto* found = std::get_if<net::batch_fault>(&parsed);
+    return found == nullptr ? "none" : found->code + ":" + found->param;
+  };
+  CHECK(fault(line("a")) == "none");
+  CHECK(fault("{") == "invalid_json_line:");
+  CHECK(fault("3") == "invalid_json_line:");
+  CHECK(fault(line("")) == "invalid_value:custom_id");
+  CHECK(fault(line(std::string(600, 'a'))) == "invalid_value:custom_id");
+  CHECK(fault(R"({"custom_id":"a","method":"GET","url":"/v1/completions","body":{}})") ==
+        "invalid_value:method");
+  CHECK(fault(R"({"custom_id":"a","method":"POST","url":"/v1/responses","body":{}})") ==
+        "invalid_value:url");
+  CHECK(fault(line("a", "[]")) == "invalid_value:body");
+}

@@ -1,0 +1,409 @@
+// HTTP over real loopback sockets, with a scripted engine behind the server.
+#include "tests/catch.hpp"
+#include "tests/net/support/codec_support.hpp"
+#include "tests/net/support/running_server.hpp"
+
+using namespace twill;
+using namespace twill::testing;
+
+namespace {
+
+const std::string chat_body = R"({"messages":[{"role":"user","content":"hi"}]})";
+const std::string chat_stream = R"({"messages":[{"role":"user","content":"hi"}],"stream":true})";
+const std::string completion = R"({"prompt":"x"})";
+
+script slow_start() {
+  script s;
+  s.start_delay = 1h;
+  return s;
+}
+
+} // namespace
+
+TEST_CASE("The plain routes answer") {
+  running_server s;
+  client c(s.port());
+  CHECK(c.get("/health").body == R"({"status":"ok"})");
+  CHECK(c.get("/ready").status == 200);
+  CHECK(contains(c.get("/").header("content-type"), "text/html"));
+  CHECK(c.get("/version").status == 200);
+  CHECK(contains(c.get("/metrics").body,
+                 "twill:open_sockets{engine=\"0\",model_name=\"test-model\"} 1\n"));
+  CHECK(c.get("/v1/models").status == 200);
+  CHECK(c.get("/v1/models/test-model?x=y").status == 200);
+  CHECK(c.get("/v1/models/other").status == 404);
+  CHECK(c.post("/tokenize", R"({"prompt":"a"})").body ==
+        R"({"count":2,"max_model_len":4096,"tokens":[1,97],"token_strs":null})");
+  CHECK(c.post("/detokenize", R"({"tokens":[97]})").status == 200);
+}
+
+TEST_CASE("Whole and streamed replies hold the same text") {
+  running_server s;
+  client c(s.port());
+  const auto whole = c.post("/v1/chat/completions", chat_body);
+  CHECK(whole.status == 200);
+  CHECK(at(json(whole.body), "choices", 0, "message", "content") == value("Hello, world"));
+  const auto streamed = c.post("/v1/chat/completions", chat_stream);
+  CHECK(streamed.header("content-type") == "text/event-stream; charset=utf-8");
+  CHECK(streamed.header("transfer-encoding") == "chunked");
+  CHECK(streamed.body.ends_with("data: [DONE]\n\n"));
+  const auto text = c.post("/v1/completions", completion);
+  CHECK(at(json(text.body), "choices", 0, "text") == value("Hello, world"));
+  const auto response = c.post("/v1/responses", R"({"input":"hi","stream":true})");
+  CHECK(contains(response.body, "event: response.completed\n"));
+}
+
+TEST_CASE("Unknown paths and methods are refused in JSON, and the connection lives on") {
+  running_server s;
+  client c(s.port());
+  auto r = c.get("/nope");
+  CHECK(r.status == 404);
+  CHECK(at(json(r.body), "error", "code") == value("unknown_route"));
+  r = c.get("/v1/chat/completions");
+  CHECK(r.status == 405);
+  CHECK(r.header("allow") == "POST, OPTIONS");
+  c.send("DELETE /health HTTP/1.1\r\n\r\n");
+  CHECK(c.read_reply().status == 405);
+  c.send("HEAD /health HTTP/1.1\r\n\r\n");
+  r = c.read_reply(true);
+  CHECK(r.status == 200);
+  CHECK(r.header("content-length") == "15");
+  c.send("OPTIONS /v1/chat/completions HTTP/1.1\r\n\r\n");
+  r = c.read_reply();
+  CHECK(r.status == 204);
+  CHECK(r.header("access-control-allow-methods") == "POST, OPTIONS");
+  CHECK(c.get("/v1/stream").status == 426);
+  CHECK(c.get("/health").status == 200);
+}
+
+TEST_CASE("A bad body gets 400 and the next request is served") {
+  running_server s;
+  client c(s.port());
+  for (const std::string body :
+       {"", "{", "[]", "{\"messages\":5}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"temperature\":NaN}"}) {
+    const auto r = c.post("/v1/chat/completions", body);
+    CHECK(r.status == 400);
+    CHECK(at(json(r.body), "error", "type") == value("invalid_request_error"));
+  }
+  CHECK(c.post("/v1/chat/completions", R"({"model":"gpt","messages":[]})").status == 404);
+  CHECK(c.post("/v1/chat/completions", chat_body).status == 200);
+}
+
+TEST_CASE("X-Request-Id is echoed, or made") {
+  running_server s;
+  client c(s.port());
+  CHECK(c.get("/health", "X-Request-Id: mine-1\r\n").header("x-request-id") == "mine-1");
+  CHECK(c.get("/health").header("x-request-id").starts_with("req_"));
+  c.post("/v1/completions", completion, "X-Request-Id: mine-2\r\n");
+  CHECK(s.engine.submitted().back().client_id == "mine-2");
+}
+
+TEST_CASE("With API keys configured, a key is needed where it matters") {
+  config::server_options o;
+  o.api_keys = {"secret"};
+  running_server s(o);
+  client c(s.port());
+  const auto refused = c.get("/v1/models");
+  CHECK(refused.status == 401);
+  CHECK(at(json(refused.body), "error", "code") == value("invalid_api_key"));
+  CHECK(c.post("/v1/chat/completions", chat_body, "Authorization: Bearer wrong\r\n").status == 401);
+  CHECK(c.post("/v1/chat/completions", chat_body, "Authorization: Bearer secret\r\n").status ==
+        200);
+  CHECK(s.engine.submitted().back().tenant == "key-1");
+  CHECK(c.get("/health").status == 200);
+  CHECK(c.get("/ready").status == 200);
+  CHECK(c.get("/metrics").status == 200);
+}
+
+TEST_CASE("A refusal before the first byte has its status, also for streams") {
+  script play;
+  play.refusal = actors::request_error{actors::errc::queue_full, "too many requests wait", ""};
+  running_server s({}, play);
+  client c(s.port());
+  for (const auto& body : {chat_body, chat_stream}) {
+    const auto r = c.post("/v1/chat/completions", body);
+    CHECK(r.status == 429);
+    CHECK(r.header("retry-after") == "1");
+  }
+  CHECK(c.post("/v1/completions", R"({"prompt":["a","b"]})").status == 429);
+}
+
+TEST_CASE("A failure in mid-stream is an event, and the connection lives on") {
+  script play;
+  play.failure = actors::request_error{actors::errc::executor_failed, "boom", ""};
+  running_server s({}, play);
+  client c(s.port());
+  const auto r = c.post("/v1/chat/completions", chat_stream);
+  CHECK(r.status == 200);
+  CHECK(contains(r.body, R"(data: {"error":{"message":"boom")"));
+  CHECK(r.body.ends_with("data: [DONE]\n\n"));
+  CHECK(c.post("/v1/chat/completions", chat_body).status == 500);
+}
+
+TEST_CASE("While loading, /ready is 503 and requests are told to come back") {
+  running_server s;
+  s.engine.set_state(actors::engine_state::loading);
+  client c(s.port());
+  const auto r = c.get("/ready");
+  CHECK(r.status == 503);
+  CHECK(contains(r.body, "loading: as scripted"));
+  CHECK(c.get("/health").status == 200);
+  CHECK(c.post("/v1/chat/completions", chat_body).status == 503);
+}
+
+TEST_CASE("Requests sent ahead are answered in order") {
+  running_server s;
+  client c(s.port());
+  std::string all;
+  for (int i = 0; i < 50; ++i)
+    all += i % 3 == 0 ? post_text("/v1/completions", completion,
+                                  "X-Request-Id: n" + std::to_string(i) + "\r\n")
+                      : "GET /health HTTP/1.1\r\nX-Request-Id: n" + std::to_string(i) + "\r\n\r\n";
+  c.send(all);
+  for (int i = 0; i < 50; ++i) {
+    const auto r = c.read_reply();
+    CHECK(r.status == 200);
+    CHECK(r.header("x-request-id") == "n" + std::to_string(i));
+  }
+}
+
+TEST_CASE("A request may arrive byte by byte") {
+  running_server s;
+  client c(s.port());
+  for (const char byte : post_text("/v1/completions", completion))
+    c.send(std::string(1, byte));
+  CHECK(c.read_reply().status == 200);
+}
+
+TEST_CASE("Chunked bodies and Expect: 100-continue work") {
+  running_server s;
+  client c(s.port());
+  c.send("POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: "
+         "chunked\r\n\r\n6\r\n{\"prom\r\n8\r\npt\":\"x\"}\r\n0\r\n\r\n");
+  CHECK(c.read_reply().status == 200);
+  c.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 14\r\nExpect: 100-continue\r\n\r\n");
+  CHECK(c.read_reply().status == 100);
+  c.send(completion);
+  CHECK(c.read_reply().status == 200);
+}
+
+TEST_CASE("HTTP/1.0 and Connection: close are served and closed") {
+  running_server s;
+  {
+    client c(s.port());
+    c.send("GET /health HTTP/1.0\r\n\r\n");
+    CHECK(c.read_reply().status == 200);
+    CHECK(c.closed_within(3s));
+  }
+  client c(s.port());
+  c.send("POST /v1/chat/completions HTTP/1.0\r\nContent-Length: " +
+         std::to_string(chat_stream.size()) + "\r\n\r\n" + chat_stream);
+  const auto r = c.read_reply();
+  CHECK(r.body.ends_with("data: [DONE]\n\n"));
+  CHECK(!contains(r.body, "\r\n"));
+}
+
+TEST_CASE("A 100 MB body is refused at its header, without being kept") {
+  running_server s;
+  client c(s.port());
+  c.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 104857600\r\n\r\n");
+  const std::string block(1 << 16, 'x');
+  for (int i = 0; i < 64 && c.try_send(block); ++i) { // some of it comes all the same
+  }
+  const auto r = c.read_reply();
+  CHECK(r.status == 413);
+  CHECK(contains(r.body, "body must be at most 16777216 bytes"));
+  client chunked(s.port());
+  chunked.send("POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
+  for (int i = 0; i < 400 && chunked.try_send("10000\r\n" + block + "\r\n"); ++i) {
+  }
+  CHECK(chunked.read_reply().status == 413);
+  client next(s.port());
+  CHECK(next.get("/health").status == 200);
+}
+
+TEST_CASE("Oversized headers get 431, garbage gets 400") {
+  running_server s;
+  client big(s.port());
+  big.send("GET /health HTTP/1.1\r\nX: " + std::string(40000, 'y') + "\r\n\r\n");
+  CHECK(big.read_reply().status == 431);
+  CHECK(big.closed_within(3s));
+  client garbage(s.port());
+  garbage.send("\x16\x03\x01 this is no HTTP\r\n\r\n");
+  CHECK(garbage.read_reply().status == 400);
+  CHECK(garbage.closed_within(3s));
+}
+
+TEST_CASE("Leaving cancels: while queued, while streaming, while waiting for a whole reply") {
+  SECTION("queued") {
+    running_server s({}, slow_start());
+    client c(s.port());
+    c.send(post_text("/v1/chat/completions", chat_body));
+    REQUIRE(s.engine.wait_running(1));
+    c.close();
+    CHECK(s.engine.wait_cancelled(1));
+  }
+  SECTION("streaming") {
+    running_server s({}, endless());
+    client c(s.port());
+    c.send(post_text("/v1/chat/completions", chat_stream));
+    c.read_until("Hello");
+    c.reset();
+    CHECK(s.engine.wait_cancelled(1));
+  }
+  SECTION("whole reply, several prompts") {
+    running_server s({}, endless());
+    client c(s.port());
+    c.send(post_text("/v1/completions", R"({"prompt":["a","b","c"],"max_tokens":100000})"));
+    REQUIRE(s.engine.wait_running(3));
+    c.shutdown_send();
+    CHECK(s.engine.wait_cancelled(3));
+  }
+  SECTION("with pipelined bytes behind") {
+    running_server s({}, endless());
+    client c(s.port());
+    c.send(post_text("/v1/chat/completions", chat_stream) + "GET /health HTTP/1.1\r\n\r\n");
+    c.read_until("Hello");
+    c.close();
+    CHECK(s.engine.wait_cancelled(1));
+  }
+}
+
+TEST_CASE("A slow reader is paused, and resumed when it reads again") {
+  config::server_options o;
+  o.max_write_queue_bytes = 16 * 1024;
+  auto play = endless();
+  play.pieces = {std::string(8000, 'x')};
+  play.step = 200us;
+  running_server s(o, play);
+  client c(s.port(), 4096);
+  c.send(post_text("/v1/chat/completions", chat_stream));
+  REQUIRE(s.engine.wait_paused(1, 10s));
+  REQUIRE(s.engine.wait_stalled()); // the kernel's buffers have filled as well
+  const int resumed = s.engine.resumed_count();
+  for (int i = 0; i < 2000 && s.engine.resumed_count() == resumed; ++i)
+    c.read_until("\n\n");
+  CHECK(s.engine.resumed_count() > resumed);
+}
+
+TEST_CASE("A reader that stays slow is cut off, others are unharmed") {
+  config::server_options o;
+  o.max_write_queue_bytes = 16 * 1024;
+  o.slow_reader_timeout = std::chrono::milliseconds(300);
+  auto play = endless();
+  play.pieces = {std::string(8000, 'x')};
+  play.step = 200us;
+  running_server s(o, play);
+  client c(s.port(), 4096);
+  c.send(post_text("/v1/chat/completions", chat_stream));
+  CHECK(s.engine.wait_cancelled(1, 10s));
+  client other(s.port());
+  CHECK(other.get("/health").status == 200);
+}
+
+TEST_CASE("Half-sent requests and silent sockets are closed in time") {
+  config::server_options o;
+  o.header_timeout = std::chrono::milliseconds(200);
+  o.idle_timeout = std::chrono::milliseconds(400);
+  running_server s(o);
+  client half(s.port());
+  half.send("POST /v1/completions HTTP/1.1\r\nContent-Le");
+  CHECK(half.read_reply().status == 408);
+  CHECK(half.closed_within(3s));
+  client silent(s.port());
+  CHECK(silent.closed_within(3s));
+}
+
+TEST_CASE("Connections over the limit are closed at once") {
+  config::server_options o;
+  o.max_connections = 2;
+  running_server s(o);
+  client a(s.port());
+  client b(s.port());
+  CHECK(a.get("/health").status == 200);
+  CHECK(b.get("/health").status == 200);
+  client c(s.port());
+  CHECK(c.closed_within(3s));
+  CHECK(a.get("/health").status == 200);
+}
+
+TEST_CASE("Draining: not ready, no new requests, running streams end, then run returns") {
+  script play;
+  play.repeat = 100;
+  play.step = 2ms;
+  running_server s({}, play);
+  client c(s.port());
+  c.send(post_text("/v1/chat/completions", chat_stream));
+  c.read_until("Hello");
+  client idle(s.port());
+  CHECK(idle.get("/health").status == 200);
+  s.server->drain();
+  CHECK(idle.closed_within(3s));
+  client probe(s.port());
+  CHECK(probe.get("/ready").status == 503);
+  client late(s.port());
+  CHECK(late.post("/v1/chat/completions", chat_body).status == 503);
+  CHECK(contains(c.read_until("data: [DONE]\n\n", 10s), "\"finish_reason\":\"stop\""));
+  s.join();
+}
+
+TEST_CASE("Draining has a deadline: what is left ends with an error event") {
+  config::server_options o;
+  o.drain_timeout = std::chrono::milliseconds(200);
+  running_server s(o, endless());
+  client c(s.port());
+  c.send(post_text("/v1/chat/completions", chat_stream));
+  c.read_until("Hello");
+  s.server->drain();
+  CHECK(contains(c.read_until("data: [DONE]\n\n", 10s), "shutting_down"));
+  s.join();
+}
+
+TEST_CASE("Stopping closes everything now") {
+  running_server s({}, endless());
+  client c(s.port());
+  c.send(post_text("/v1/chat/completions", chat_stream));
+  c.read_until("Hello");
+  s.server->stop();
+  s.join();
+  CHECK(c.closed_within(3s));
+  CHECK(s.engine.wait_cancelled(1));
+}
+
+TEST_CASE("An address that cannot be bound is named") {
+  running_server s;
+  config::options o;
+  o.server.listen = "127.0.0.1:" + std::to_string(s.port());
+  scripted_engine engine;
+  for (const std::string& listen :
+       {o.server.listen, std::string("nonsense"), std::string("127.0.0.1:99999")}) {
+    o.server.listen = listen;
+    try {
+      net::server::bind(o, engine);
+      FAIL("bound " << listen);
+    } catch (const std::runtime_error& error) {
+      CHECK(contains(error.what(), listen));
+    }
+  }
+}
+
+TEST_CASE("Many clients at once all get their own text") {
+  config::server_options o;
+  o.threads = 2;
+  running_server s(o);
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int t = 0; t < 16; ++t)
+    threads.emplace_back([&] {
+      client c(s.port());
+      for (int i = 0; i < 10; ++i) {
+        const auto r = c.post("/v1/chat/completions", i % 2 == 0 ? chat_stream : chat_body);
+        if (r.status == 200 && contains(r.body, i % 2 == 0 ? "[DONE]" : "Hello, world")) ++good;
+      }
+    });
+  for (auto& t : threads)
+    t.join();
+  CHECK(good == 160);
+}

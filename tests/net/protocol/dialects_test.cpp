@@ -1,0 +1,342 @@
+// The two WebSocket dialects without sockets: a fake host stands in for session and engine.
+#include "net/protocol/openai/responses_socket.hpp"
+#include "net/protocol/stream/stream_dialect.hpp"
+#include "tests/catch.hpp"
+#include "tests/net/support/codec_support.hpp"
+
+#include <set>
+
+using namespace twill;
+using namespace twill::net;
+using namespace twill::testing;
+
+namespace {
+
+struct fake_host : dialect_host {
+  std::vector<actors::request> started;
+  std::vector<engine_requests::key> cancelled;
+  std::set<engine_requests::key> paused;
+
+  engine_requests::key start(actors::request what) override {
+    started.push_back(std::move(what));
+    return started.size();
+  }
+  void cancel(engine_requests::key which) override { cancelled.push_back(which); }
+  void pause(engine_requests::key which) override { paused.insert(which); }
+  void resume(engine_requests::key which) override { paused.erase(which); }
+};
+
+template <class Dialect>
+struct bench : codec_bench {
+  fake_host host;
+  config::options options;
+  response_store store;
+  std::unique_ptr<dialect> spoken;
+
+  explicit bench(int max_streams = 32) {
+    options.server.max_streams_per_socket = max_streams;
+    dialect_scope scope{host, engine, options, "tenant", "socket"};
+    if constexpr (std::is_same_v<Dialect, responses_socket>)
+      spoken = std::make_unique<Dialect>(std::move(scope), store, 77);
+    else
+      spoken = std::make_unique<Dialect>(std::move(scope));
+  }
+  void say(const std::string& text) { spoken->on_message(text); }
+  void event(engine_requests::key key, actors::event ev) { spoken->on_event(key, std::move(ev)); }
+  std::optional<value> frame() {
+    std::string out;
+    if (!spoken->next_frame(out)) return std::nullopt;
+    return json(out);
+  }
+  std::vector<value> frames() {
+    std::vector<value> all;
+    while (auto one = frame())
+      all.push_back(std::move(*one));
+    return all;
+  }
+  /// Plays a whole turn and returns its frames.
+  std::vector<value> turn(const std::string& text) {
+    say(text);
+    const auto key = host.started.size();
+    event(key, started());
+    event(key, piece("Hi"));
+    event(key, finished());
+    return frames();
+  }
+};
+
+using stream_bench = bench<stream_dialect>;
+using responses_bench = bench<responses_socket>;
+
+std::string type_of(const value& frame) {
+  return *at(frame, "type").as_string();
+}
+
+} // namespace
+
+TEST_CASE("/v1/stream merges what waits of one request into one frame") {
+  stream_bench b;
+  b.say(R"({"op":"submit","id":"a","prompt":"x","max_tokens":5})");
+  REQUIRE(b.host.started.size() == 1);
+  CHECK(b.host.started[0].tenant == "tenant");
+  CHECK(b.host.started[0].sampling.max_tokens == 5);
+  b.event(1, started());
+  CHECK(*b.frame() == json(R"({"id":"a","prompt_tokens":3})"));
+  b.event(1, piece("one", 5));
+  b.event(1, piece(" two", 6));
+  CHECK(*b.frame() == json(R"({"id":"a","tokens":[5,6],"text":"one two"})"));
+  b.event(1, piece("!", 7));
+  b.event(1, finished());
+  const auto last = *b.frame();
+  CHECK(at(last, "tokens") == json("[7]"));
+  CHECK(at(last, "finish") == value("stop"));
+  CHECK(at(last, "usage", "completion_tokens") == value(3));
+  CHECK(at(last, "done") == value(true));
+  CHECK(!b.frame().has_value());
+  CHECK(b.spoken->idle());
+}
+
+TEST_CASE("/v1/stream never sends beyond the credit and pauses the engine") {
+  stream_bench b;
+  b.say(R"({"op":"submit","id":1,"tokens":[1,2],"credit":2})");
+  b.event(1, started());
+  for (int i = 0; i < 5; ++i)
+    b.event(1, piece("t", 10 + i));
+  auto all = b.frames();
+  REQUIRE(all.size() == 2);
+  CHECK(at(all[1], "tokens") == json("[10,11]"));
+  CHECK(b.host.paused.count(1) == 1);
+  std::string none;
+  CHECK(!b.spoken->next_frame(none));
+}
+
+TEST_CASE("/v1/stream goes on when credit is granted") {
+  stream_bench b;
+  b.say(R"({"op":"submit","id":1,"prompt":"x","credit":0})");
+  CHECK(b.host.paused.count(1) == 1);
+  b.event(1, started());
+  REQUIRE(b.frame().has_value()); // no tokens: needs no credit
+  b.event(1, piece("a", 1));
+  b.event(1, piece("b", 2));
+  b.event(1, finished());
+  std::string out;
+  CHECK(!b.spoken->next_frame(out));
+  b.say(R"({"op":"credit","id":1,"n":1})");
+  CHECK(b.host.paused.empty());
+  CHECK(b.spoken->next_frame(out));
+  CHECK(b.host.paused.count(1) == 1); // used up again
+  CHECK(at(json(out), "tokens") == json("[1]"));
+  CHECK(!b.spoken->next_frame(out));
+  b.say(R"({"op":"credit","id":1,"n":5})");
+  const auto rest = b.frames();
+  CHECK(b.spoken->waiting_bytes() == 0);
+  REQUIRE(rest.size() == 1);
+  CHECK(at(rest[0], "done") == value(true));
+}
+
+TEST_CASE("/v1/stream: nothing of a cancelled request is sent") {
+  stream_bench b;
+  b.say(R"({"op":"submit","id":"a","prompt":"x"})");
+  b.event(1, started());
+  b.event(1, piece("secret"));
+  b.say(R"({"op":"cancel","id":"a"})");
+  b.event(1, piece("late"));
+  CHECK(b.host.cancelled == std::vector<engine_requests::key>{1});
+  const auto all = b.frames();
+  REQUIRE(all.size() == 1);
+  CHECK(at(all[0], "cancelled") == value(true));
+  CHECK(at(all[0], "done") == value(true));
+  CHECK(b.spoken->idle());
+}
+
+TEST_CASE("/v1/stream names the choice when there are several, and tells their ends apart") {
+  stream_bench b;
+  b.say(R"({"op":"submit","id":"a","prompt":"x","n":2,"return_tokens":false})");
+  b.event(1, piece("p", 1, 0));
+  b.event(1, piece("q", 2, 1));
+  b.event(1, finished(actors::finish_reason::stop, false, 0));
+  b.event(1, finished(actors::finish_reason::length, true, 1));
+  const auto all = b.frames();
+  REQUIRE(all.size() == 4);
+  CHECK(all[0] == json(R"({"id":"a","choice":0,"text":"p"})"));
+  CHECK(at(all[1], "choice") == value(1));
+  CHECK(all[2].find("done") == nullptr);
+  CHECK(at(all[3], "finish") == value("length"));
+  CHECK(at(all[3], "done") == value(true));
+}
+
+TEST_CASE("/v1/stream refuses bad messages and keeps the socket") {
+  stream_bench b(2);
+  const auto error = [&](const std::string& text) {
+    b.say(text);
+    const auto f = b.frame();
+    REQUIRE(f.has_value());
+    return *at(*f, "error", "message").as_string();
+  };
+  CHECK(contains(error("{"), "at byte 1"));
+  CHECK(contains(error("\xff"), "UTF-8"));
+  CHECK(contains(error("[]"), "`op` must be"));
+  CHECK(contains(error(R"({"op":"sub"})"), "`op` must be \"submit\""));
+  CHECK(error(R"({"op":"submit","prompt":"x"})") == "`id` must be given, got nothing");
+  CHECK(contains(error(R"({"op":"submit","id":[],"prompt":"x"})"),
+                 "`id` must be an integer or a string"));
+  CHECK(contains(error(R"({"op":"submit","id":1})"),
+                 "exactly one of `prompt`, `tokens`, `messages`"));
+  CHECK(contains(error(R"({"op":"submit","id":1,"prompt":"x","tokens":[1]})"), "got 2"));
+  CHECK(contains(error(R"({"op":"submit","id":1,"prompt":"x","credit":-1})"),
+                 "`credit` must be >= 0, got -1"));
+  CHECK(
+      contains(error(R"({"op":"submit","id":1,"prompt":"x","model":"none"})"), "`model` must be"));
+  CHECK(contains(error(R"({"op":"submit","id":1,"prompt":"x","top_p":2})"), "`top_p`"));
+  CHECK(contains(error(R"({"op":"cancel","id":9})"), "`id` must name a running request, got 9"));
+  CHECK(contains(error(R"({"op":"credit","id":9,"n":1})"), "must name a running request"));
+  CHECK(b.host.started.empty());
+  b.say(R"({"op":"submit","id":1,"prompt":"x"})");
+  b.say(R"({"op":"submit","id":1,"prompt":"x"})");
+  const auto twice = *b.frame();
+  CHECK(contains(*at(twice, "error", "message").as_string(), "`id` must not be in use, got 1"));
+  CHECK(twice.find("done") == nullptr); // the running one goes on
+  b.say(R"({"op":"submit","id":2,"prompt":"x"})");
+  b.say(R"({"op":"submit","id":3,"prompt":"x"})");
+  CHECK(at(*b.frame(), "status") == value(429));
+  b.say(R"({"op":"ping","nonce":"z"})");
+  CHECK(*b.frame() == json(R"({"op":"pong","nonce":"z"})"));
+  b.event(1, failed(actors::errc::queue_full, "later"));
+  const auto f = *b.frame();
+  CHECK(at(f, "status") == value(429));
+  CHECK(at(f, "done") == value(true));
+}
+
+TEST_CASE("Responses socket: a turn's events, one per frame") {
+  responses_bench b;
+  const auto all = b.turn(R"({"type":"response.create","input":"hi"})");
+  REQUIRE(all.size() == 9);
+  CHECK(type_of(all[0]) == "response.created");
+  CHECK(type_of(all[4]) == "response.output_text.delta");
+  CHECK(type_of(all[8]) == "response.completed");
+  CHECK(all[0].find("stream_id") == nullptr);
+  CHECK(b.spoken->idle());
+}
+
+TEST_CASE("Responses socket: turns of a lane run in order, lanes beside each other") {
+  responses_bench b;
+  b.say(R"({"type":"response.create","input":"1","stream_id":"a"})");
+  b.say(R"({"type":"response.create","input":"2","stream_id":"a"})");
+  b.say(R"({"type":"response.create","input":"3","stream_id":"b"})");
+  REQUIRE(b.host.started.size() == 2); // 1 and 3
+  b.event(1, started());
+  b.event(2, started());
+  for (const auto& f : b.frames())
+    CHECK((at(f, "stream_id") == value("a") || at(f, "stream_id") == value("b")));
+  b.event(1, finished());
+  REQUIRE(b.host.started.size() == 3);
+  const auto& chat = std::get<actors::chat_prompt>(b.host.started[2].prompt);
+  CHECK(at(chat.messages, 0, "content") == value("2"));
+}
+
+TEST_CASE("Responses socket: the newest response of a lane is continued, without being stored") {
+  responses_bench b;
+  const auto first = b.turn(R"({"type":"response.create","input":"hi","store":false})");
+  const auto id = *at(first.back(), "response", "id").as_string();
+  b.turn(R"({"type":"response.create","input":"more","store":false,"previous_response_id":")" + id +
+         "\"}");
+  const auto& chat = std::get<actors::chat_prompt>(b.host.started[1].prompt);
+  CHECK(chat.messages ==
+        json(R"([{"role":"user","content":"hi"},{"role":"assistant","content":"Hi"},
+                                  {"role":"user","content":"more"}])"));
+  CHECK(b.store.find(id, "tenant", 0) == nullptr);
+  b.say(R"({"type":"response.create","input":"x","previous_response_id":")" + id + "\"}");
+  const auto gone = *b.frame(); // only the newest is kept
+  CHECK(at(gone, "error", "code") == value("previous_response_not_found"));
+  CHECK(at(gone, "status") == value(400));
+  b.spoken.reset();
+  CHECK(b.store.held_bytes() == 0);
+}
+
+TEST_CASE("Responses socket: a failed turn evicts what it continued") {
+  responses_bench b;
+  const auto first = b.turn(R"({"type":"response.create","input":"hi","store":false})");
+  const auto id = *at(first.back(), "response", "id").as_string();
+  b.say(R"({"type":"response.create","input":"x","store":false,"previous_response_id":")" + id +
+        "\"}");
+  b.event(2, started());
+  b.event(2, failed(actors::errc::executor_failed, "boom"));
+  const auto all = b.frames();
+  CHECK(type_of(all.back()) == "response.failed");
+  CHECK(b.store.find(id, "tenant", 77) == nullptr);
+}
+
+TEST_CASE("Responses socket: cancelling ends the turn with one event and starts the next") {
+  responses_bench b;
+  b.say(R"({"type":"response.create","input":"1"})");
+  b.say(R"({"type":"response.create","input":"2"})");
+  b.event(1, started());
+  b.event(1, piece("a"));
+  b.frames();
+  b.say(R"({"type":"response.cancel"})");
+  b.event(1, piece("late"));
+  const auto all = b.frames();
+  CHECK(b.host.cancelled == std::vector<engine_requests::key>{1});
+  CHECK(type_of(all.back()) == "response.incomplete");
+  CHECK(at(all.back(), "response", "status") == value("cancelled"));
+  for (const auto& f : all)
+    CHECK(type_of(f) != "response.output_text.delta");
+  CHECK(b.host.started.size() == 2);
+  b.say(R"({"type":"response.cancel","stream_id":"nowhere"})");
+  CHECK(at(*b.frame(), "error", "code") == value("nothing_running"));
+}
+
+TEST_CASE("Responses socket: a warm-up makes no tokens and lends its instructions") {
+  responses_bench b;
+  b.say(
+      R"({"type":"response.create","generate":false,"instructions":"be kind","tools":[{"type":"function","name":"f"}]})");
+  const auto all = b.frames();
+  REQUIRE(all.size() == 3);
+  CHECK(b.host.started.empty());
+  const auto id = *at(all[2], "response", "id").as_string();
+  b.say(R"({"type":"response.create","input":"go","previous_response_id":")" + id + "\"}");
+  REQUIRE(b.host.started.size() == 1);
+  const auto& chat = std::get<actors::chat_prompt>(b.host.started[0].prompt);
+  CHECK(at(chat.messages, 0, "content") == value("be kind"));
+  CHECK(at(chat.tools, 0, "function", "name") == value("f"));
+}
+
+TEST_CASE("Responses socket: lanes and waiting turns are bounded") {
+  responses_bench b(2);
+  b.say(R"({"type":"response.create","input":"1","stream_id":"a"})");
+  b.say(R"({"type":"response.create","input":"1","stream_id":"b"})");
+  b.say(R"({"type":"response.create","input":"1","stream_id":"c"})");
+  auto f = *b.frame();
+  CHECK(at(f, "error", "code") == value("websocket_stream_limit_reached"));
+  CHECK(at(f, "stream_id") == value("c"));
+  for (int i = 0; i < 17; ++i)
+    b.say(R"({"type":"response.create","input":"1","stream_id":"a"})");
+  f = *b.frame();
+  CHECK(at(f, "status") == value(429));
+  b.event(2, failed(actors::errc::queue_full, "later")); // lane b is idle now and makes room
+  CHECK(at(*b.frame(), "status") == value(429));
+  b.say(R"({"type":"response.create","input":"1","stream_id":"c"})");
+  CHECK(b.host.started.size() == 3);
+}
+
+TEST_CASE("Responses socket: bad messages are answered with error frames") {
+  responses_bench b;
+  const std::pair<const char*, const char*> cases[] = {
+      {"{", "at byte"},
+      {"5", "`type` must be \"response.create\" or \"response.cancel\", got nothing"},
+      {R"({"type":"response.steer"})", "got \"response.steer\""},
+      {R"({"type":"response.create"})", "`input` must be given"},
+      {R"({"type":"response.create","input":"x","stream_id":5})",
+       "`stream_id` must be a string of 1 to 128 bytes, got 5"},
+      {R"({"type":"response.create","input":"x","model":"nope"})",
+       "`model` must be a served model"},
+  };
+  for (const auto& [text, expected] : cases) {
+    b.say(text);
+    const auto f = *b.frame();
+    CHECK(type_of(f) == "error");
+    INFO(*at(f, "error", "message").as_string());
+    CHECK(contains(*at(f, "error", "message").as_string(), expected));
+  }
+  CHECK(b.spoken->idle());
+}

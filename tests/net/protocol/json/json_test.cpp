@@ -1,0 +1,97 @@
+#include "net/protocol/json/json_parse.hpp"
+#include "net/protocol/json/json_writer.hpp"
+#include "net/protocol/json/utf8.hpp"
+#include "tests/catch.hpp"
+
+#include <limits>
+
+using namespace twill;
+using namespace twill::net;
+
+namespace {
+
+std::string error_of(std::string_view text) {
+  const auto parsed = parse_json(text);
+  return parsed.ok() ? "" : parsed.code().message;
+}
+
+std::string written(const value& v) {
+  std::string out;
+  json_writer(out).add(v);
+  return out;
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("JSON text becomes the same text again") {
+  const std::string text =
+      R"({"a":[1,-2,3.5,true,false,null],"b":{"c":"x\"\\\n\u0001é😀"},"d":[],"e":{}})";
+  const auto parsed = parse_json(text);
+  REQUIRE(parsed.ok());
+  CHECK(written(parsed.value()) == text);
+}
+
+TEST_CASE("Broken JSON is refused and the position named") {
+  CHECK(contains(error_of("{\"a\":"), "at byte 5 (line 1, column 6)"));
+  CHECK(contains(error_of("{\n  \"a\": x}"), "line 2"));
+  CHECK(contains(error_of("{} {}"), "at byte 3"));
+  for (const auto* text : {"", "{", "[1,]", "{\"a\":NaN}", "[Infinity]", "[-Infinity]", "{'a':1}",
+                           "[1e999]", "// c\n{}", "\"\n\"", "[01]", "nul"})
+    CHECK(!parse_json(text).ok());
+}
+
+TEST_CASE("Ill-formed UTF-8 is refused as such") {
+  for (const auto* text : {"\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"",
+                           "\"abcdefghijk\xe2\x82\""}) {
+    const auto parsed = parse_json(text);
+    REQUIRE(!parsed.ok());
+    CHECK(std::get<errc>(parsed.code().code) == errc::bad_utf8);
+    CHECK(contains(parsed.code().message, "at byte"));
+  }
+}
+
+TEST_CASE("Nesting is bounded") {
+  CHECK(parse_json(std::string(60, '[') + std::string(60, ']')).ok());
+  CHECK(!parse_json(std::string(100000, '[') + std::string(100000, ']')).ok());
+}
+
+TEST_CASE("The number of values is bounded, commas in text are not") {
+  std::string many = "[1";
+  for (int i = 0; i < 2'000'000; ++i)
+    many += ",1";
+  CHECK(error_of(many + "]") == "body must hold at most 2000000 JSON values, got more");
+  CHECK(parse_json("[\"\\\"" + std::string(3'000'000, ',') + "\"]").ok());
+}
+
+TEST_CASE("The last of duplicate keys wins") {
+  const auto parsed = parse_json(R"({"a":1,"a":2})");
+  REQUIRE(parsed.ok());
+  CHECK(*parsed.value().find("a") == value(2));
+}
+
+TEST_CASE("Writing never produces invalid JSON") {
+  std::string out;
+  json_writer json(out);
+  json.begin_array()
+      .add(std::numeric_limits<double>::infinity())
+      .add(std::numeric_limits<float>::quiet_NaN())
+      .add(std::string("a\xff\xe2\x82z\x1f"))
+      .add(1.5)
+      .add(-7)
+      .end_array();
+  CHECK(out == "[null,null,\"a\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDz\\u001f\",1.5,-7]");
+  CHECK(parse_json(out).ok());
+}
+
+TEST_CASE("Long values are described shortly and without cutting a character") {
+  CHECK(describe(value(std::string(500, 'x'))).size() < 80);
+  CHECK(describe(value(value_list(1000, value(1)))) == "a list of 1000 entries");
+  for (std::size_t n = 50; n < 64; ++n) {
+    const auto text = describe(value(std::string(n, 'x') + "ééééééé"));
+    CHECK(find_invalid_utf8(text) == std::string::npos);
+  }
+}

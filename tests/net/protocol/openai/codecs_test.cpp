@@ -1,0 +1,336 @@
+// Every field of every request body: what it becomes, and what is said when it breaks its rule.
+#include "net/protocol/openai/chat.hpp"
+#include "net/protocol/openai/completions.hpp"
+#include "net/protocol/openai/responses.hpp"
+#include "net/protocol/openai/tokenize.hpp"
+#include "tests/catch.hpp"
+#include "tests/net/support/codec_support.hpp"
+
+using namespace twill;
+using namespace twill::net;
+using namespace twill::testing;
+
+namespace {
+
+struct bench : codec_bench {
+  std::string completion_error(const std::string& members) {
+    const auto made = parse_completions(json("{\"prompt\":\"x\"," + members + "}"), context);
+    return made.ok() ? "" : made.code().message;
+  }
+  std::string chat_error(const std::string& members) {
+    const auto made = parse_chat(json("{" + members + "}"), context);
+    return made.ok() ? "" : made.code().message;
+  }
+  std::string response_error(const std::string& members) {
+    const auto made = parse_response_turn(json("{" + members + "}"), context,
+                                          [](const std::string&) { return remembered_ptr(); });
+    return made.ok() ? "" : made.code().message;
+  }
+  actors::request completion(const std::string& body) {
+    auto made = parse_completions(json(body), context);
+    REQUIRE(made.ok());
+    return made.value().requests.at(0);
+  }
+  actors::request chat(const std::string& body) {
+    auto made = parse_chat(json(body), context);
+    REQUIRE(made.ok());
+    return made.value().requests.at(0);
+  }
+};
+
+} // namespace
+
+TEST_CASE("Every sampling field reaches the engine") {
+  bench b;
+  const auto s = b.completion(R"({"prompt":"x","temperature":0.5,"top_k":7,"top_p":0.9,"min_p":0.1,
+    "repetition_penalty":1.1,"presence_penalty":0.2,"frequency_penalty":-0.3,"seed":42,
+    "logit_bias":{"5":-100,"6":1.5},"max_tokens":33,"min_tokens":2,"ignore_eos":true,
+    "stop":["a","b"],"stop_token_ids":[1,2],"include_stop_str_in_output":true,
+    "skip_special_tokens":false,"n":3,"logprobs":4,"unknown_field":{"x":1},"user":"u"})")
+                     .sampling;
+  CHECK(s.temperature == 0.5f);
+  CHECK(s.top_k == 7);
+  CHECK(s.top_p == 0.9f);
+  CHECK(s.min_p == 0.1f);
+  CHECK(s.repetition_penalty == 1.1f);
+  CHECK(s.presence_penalty == 0.2f);
+  CHECK(s.frequency_penalty == -0.3f);
+  CHECK(s.seed == 42u);
+  CHECK(s.logit_bias == std::vector<std::pair<std::int32_t, float>>{{5, -100.0f}, {6, 1.5f}});
+  CHECK(s.max_tokens == 33);
+  CHECK(s.min_tokens == 2);
+  CHECK(s.ignore_eos);
+  CHECK(s.stop == std::vector<std::string>{"a", "b"});
+  CHECK(s.stop_token_ids == std::vector<std::int32_t>{1, 2});
+  CHECK(s.include_stop_str_in_output);
+  CHECK(!s.skip_special_tokens);
+  CHECK(s.n == 3);
+  CHECK(s.logprobs == 4);
+}
+
+TEST_CASE("Defaults are the API's, and null counts as absent") {
+  bench b;
+  auto s = b.completion(R"({"prompt":"x","temperature":null,"stop":null,"n":null,"seed":null})")
+               .sampling;
+  CHECK(s.max_tokens == 16);
+  CHECK(s.temperature == 1.0f);
+  CHECK(s.n == 1);
+  CHECK(!s.seed.has_value());
+  CHECK(s.logprobs == -1);
+  s = b.chat(R"({"messages":[{"role":"user","content":"x"}]})").sampling;
+  CHECK(s.max_tokens == -1);
+  b.limits.default_max_tokens = 9;
+  CHECK(b.chat(R"({"messages":[{"role":"user","content":"x"}]})").sampling.max_tokens == 9);
+  CHECK(b.chat(R"({"messages":[{"role":"user","content":"x"}],"max_tokens":5})")
+            .sampling.max_tokens == 5);
+  CHECK(b.chat(R"({"messages":[{"role":"user","content":"x"}],"max_completion_tokens":6})")
+            .sampling.max_tokens == 6);
+  b.model.default_sampling.temperature = 0.25f;
+  CHECK(b.completion(R"({"prompt":"x"})").sampling.temperature == 0.25f);
+}
+
+TEST_CASE("A broken sampling field is named with its rule and the value given") {
+  bench b;
+  const std::pair<const char*, const char*> cases[] = {
+      {R"("temperature":"hot")", "`temperature` must be a number, got \"hot\""},
+      {R"("temperature":-1)", "`temperature` must be between 0 and 100, got -1"},
+      {R"("temperature":1e300)", "`temperature` must be a number that fits 32 bits"},
+      {R"("top_k":1.5)", "`top_k` must be a whole number in range, got 1.5"},
+      {R"("top_k":-2)", "`top_k` must be -1 or more, got -2"},
+      {R"("top_p":0)", "`top_p` must be above 0 and at most 1, got 0"},
+      {R"("min_p":2)", "`min_p` must be between 0 and 1, got 2"},
+      {R"("repetition_penalty":0)", "`repetition_penalty` must be above 0"},
+      {R"("presence_penalty":3)", "`presence_penalty` must be between -2 and 2, got 3"},
+      {R"("frequency_penalty":-3)", "`frequency_penalty` must be between -2 and 2, got -3"},
+      {R"("seed":1.5)", "`seed` must be an integer"},
+      {R"("seed":"x")", "`seed` must be an integer"},
+      {R"("logit_bias":[1])", "`logit_bias` must be an object, got [1]"},
+      {R"("logit_bias":{"x":1})",
+       "`logit_bias` must be an object whose keys are token ids, got \"x\""},
+      {R"("logit_bias":{"5":"a"})", "`logit_bias.5` must be a number, got \"a\""},
+      {R"("logit_bias":{"5":101})", "`logit_bias.5` must be within [-100, 100], got 101"},
+      {R"("logit_bias":{"5000":1})", "`logit_bias` must be token ids between 0 and 999, got 5000"},
+      {R"("max_tokens":0)", "`max_tokens` must be >= 1, got 0"},
+      {R"("max_tokens":"many")", "`max_tokens` must be an integer, got \"many\""},
+      {R"("max_tokens":99999999999)", "`max_tokens` must be <= 2147483647, got 99999999999"},
+      {R"("max_tokens":true)", "`max_tokens` must be an integer, got true"},
+      {R"("min_tokens":-1)", "`min_tokens` must be >= 0, got -1"},
+      {R"("max_tokens":4,"min_tokens":5)", "`min_tokens` must be at most `max_tokens` (4), got 5"},
+      {R"("ignore_eos":1)", "`ignore_eos` must be true or false, got 1"},
+      {R"("stop":5)", "`stop` must be a string or a list of strings, got 5"},
+      {R"("stop":["a",5])", "`stop[1]` must be a string, got 5"},
+      {R"("stop":"")", "`stop` must have no empty entry"},
+      {R"("stop_token_ids":3)", "`stop_token_ids` must be a list of token ids, got 3"},
+      {R"("stop_token_ids":[1,-3])",
+       "`stop_token_ids[1]` must be a token id, an integer >= 0, got -3"},
+      {R"("n":0)", "`n` must be >= 1, got 0"},
+      {R"("n":17)", "`n` must be at most 16, got 17"},
+      {R"("logprobs":21)", "`logprobs` must be at most 20, got 21"},
+      {R"("logprobs":true)", "`logprobs` must be an integer, got true"},
+      {R"("stream":"yes")", "`stream` must be true or false, got \"yes\""},
+      {R"("stream":true,"stream_options":7)", "`stream_options` must be an object, got 7"},
+      {R"("stream_options":{"include_usage":true})",
+       "`stream_options` must be absent unless `stream` is true"},
+      {R"("stream":true,"stream_options":{"include_usage":1})",
+       "`stream_options.include_usage` must be true or false, got 1"},
+      {R"("echo":"x")", "`echo` must be true or false, got \"x\""},
+      {R"("echo":true,"logprobs":1)", "`logprobs` must be absent when `echo` is true"},
+      {R"("best_of":2)", "`best_of` must be equal to `n`, got 2"},
+      {R"("guided_json":{"a":1})", "`guided_json` must be absent: this server does not support it"},
+      {R"("prompt_logprobs":1)", "`prompt_logprobs` must be absent"},
+      {R"("suffix":"x")", "`suffix` must be absent"},
+      {R"("response_format":{"type":"json_object"})",
+       "`response_format.type` must be \"text\", got \"json_object\""},
+  };
+  for (const auto& [members, expected] : cases) {
+    INFO(members);
+    const auto message = b.completion_error(members);
+    INFO(message);
+    CHECK(contains(message, expected));
+  }
+  for (const auto* harmless :
+       {R"("best_of":1)", R"("response_format":{"type":"text"})", R"("use_beam_search":false)",
+        R"("prompt_logprobs":null)", R"("bad_words":[])", R"("priority":3)", R"("top_k":0)"})
+    CHECK(b.completion_error(harmless) == "");
+}
+
+TEST_CASE("A completion prompt is a string, ids, or a list of either") {
+  bench b;
+  const auto requests = [&](const std::string& prompt) {
+    auto made = parse_completions(json("{\"prompt\":" + prompt + "}"), b.context);
+    REQUIRE(made.ok());
+    return std::move(made.value().requests);
+  };
+  CHECK(std::get<actors::text_prompt>(requests("\"hi\"")[0].prompt).text == "hi");
+  CHECK(std::get<actors::token_prompt>(requests("[1,2]")[0].prompt) == actors::token_prompt{1, 2});
+  CHECK(requests("[\"a\",\"b\"]").size() == 2);
+  const auto lists = requests("[[1],[2,3],\"c\"]");
+  REQUIRE(lists.size() == 3);
+  CHECK(std::get<actors::token_prompt>(lists[1].prompt) == actors::token_prompt{2, 3});
+  CHECK(!std::get<actors::text_prompt>(
+             b.completion(R"({"prompt":"x","add_special_tokens":false})").prompt)
+             .add_special);
+
+  const std::pair<const char*, const char*> cases[] = {
+      {"{}", "`prompt` must be given, got nothing"},
+      {R"({"prompt":null})", "`prompt` must be given"},
+      {R"({"prompt":5})",
+       "`prompt` must be a string, a list of token ids, or a list of either, got 5"},
+      {R"({"prompt":[]})", "`prompt` must be"},
+      {R"({"prompt":[1,"a"]})", "`prompt[1]` must be a token id, an integer >= 0, got \"a\""},
+      {R"({"prompt":[1,-2]})", "`prompt[1]` must be a token id, an integer >= 0, got -2"},
+      {R"({"prompt":[1,2000]})", "`prompt[1]` must be a token id below 1000, got 2000"},
+      {R"({"prompt":["a",5]})", "`prompt[1]` must be a string or a list of token ids, got 5"},
+      {R"({"prompt":[[1.5]]})", "`prompt[0][0]` must be a token id"},
+      {R"([1])", "body must be a JSON object, got [1]"},
+  };
+  for (const auto& [body, expected] : cases) {
+    const auto made = parse_completions(json(body), b.context);
+    REQUIRE(!made.ok());
+    INFO(made.code().message);
+    CHECK(contains(made.code().message, expected));
+  }
+}
+
+TEST_CASE("Chat messages come as strings or text parts, and tools reach the template") {
+  bench b;
+  const auto request = b.chat(R"({"messages":[
+      {"role":"system","content":"s"},
+      {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
+      {"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
+        "function":{"name":"f","arguments":"{\"x\":1}"}}]},
+      {"role":"tool","content":"r","tool_call_id":"1"}],
+      "tools":[{"type":"function","function":{"name":"f"}}],"add_generation_prompt":false,
+      "chat_template_kwargs":{"k":true},"logprobs":true,"top_logprobs":2,"return_token_ids":true})");
+  const auto& chat = std::get<actors::chat_prompt>(request.prompt);
+  CHECK(at(chat.messages, 1, "content") == value("a\nb"));
+  CHECK(at(chat.messages, 2, "tool_calls", 0, "function", "arguments", "x") == value(1));
+  CHECK(at(chat.tools, 0, "function", "name") == value("f"));
+  CHECK(!chat.add_generation_prompt);
+  CHECK(chat.template_arguments.at(0).first == "k");
+  CHECK(request.sampling.logprobs == 2);
+  CHECK(request.echo_prompt_ids);
+  const auto none = b.chat(
+      R"({"messages":[{"role":"user","content":"x"}],"tools":[{"a":1}],"tool_choice":"none"})");
+  CHECK(std::get<actors::chat_prompt>(none.prompt).tools.is_null());
+}
+
+TEST_CASE("A broken chat field is named with its rule and the value given") {
+  bench b;
+  const std::string messages = R"("messages":[{"role":"user","content":"x"}])";
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "`messages` must be given, got nothing"},
+      {R"("messages":"x")", "`messages` must be a list of at least one message, got \"x\""},
+      {R"("messages":[])", "`messages` must be a list of at least one message, got []"},
+      {R"("messages":["x"])", "`messages[0]` must be an object, got \"x\""},
+      {R"("messages":[{"content":"x"}])",
+       "`messages[0].role` must be a role such as \"user\", got null"},
+      {R"("messages":[{"role":"user"}])",
+       "`messages[0].content` must be a string or a list of text parts"},
+      {R"("messages":[{"role":"user","content":5}])",
+       "`messages[0].content` must be a string or a list of text parts, got 5"},
+      {R"("messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}])",
+       "`messages[0].content[0].type` must be \"text\", got \"image_url\""},
+      {R"("messages":[{"role":"user","content":[{"type":"text"}]}])",
+       "`messages[0].content[0].text` must be a string"},
+      {messages + R"(,"tools":5)", "`tools` must be a list of tools, got 5"},
+      {messages + R"(,"tool_choice":"required")",
+       "`tool_choice` must be \"auto\" or \"none\", got \"required\""},
+      {messages + R"(,"top_logprobs":2)",
+       "`top_logprobs` must be absent unless `logprobs` is true, got 2"},
+      {messages + R"(,"logprobs":3)", "`logprobs` must be true or false, got 3"},
+      {messages + R"(,"chat_template_kwargs":1)",
+       "`chat_template_kwargs` must be an object, got 1"},
+      {messages + R"(,"chat_template":"x")", "`chat_template` must be absent"},
+      {messages + R"(,"max_completion_tokens":0)", "`max_completion_tokens` must be >= 1, got 0"},
+  };
+  for (const auto& [members, expected] : cases) {
+    const auto message = b.chat_error(members);
+    INFO(members << " -> " << message);
+    CHECK(contains(message, expected));
+  }
+}
+
+TEST_CASE("Responses input becomes messages, instructions first") {
+  bench b;
+  const auto made =
+      parse_response_turn(json(R"({"instructions":"be brief","max_output_tokens":9,
+      "input":[{"role":"user","content":[{"type":"input_text","text":"hi"}]},
+        {"type":"message","role":"developer","content":"d"},
+        {"type":"reasoning","id":"r"},
+        {"type":"function_call","call_id":"c","name":"f","arguments":"{}"},
+        {"type":"function_call_output","call_id":"c","output":"42"}],
+      "tools":[{"type":"function","name":"f","parameters":{},"strict":true}],
+      "include":["message.output_text.logprobs"],"top_logprobs":3})"),
+                          b.context, [](const std::string&) { return remembered_ptr(); });
+  REQUIRE(made.ok());
+  const auto& turn = made.value();
+  const auto& chat = std::get<actors::chat_prompt>(turn.request.prompt);
+  CHECK(at(chat.messages, 0, "content") == value("be brief"));
+  CHECK(at(chat.messages, 1, "content") == value("hi"));
+  CHECK(at(chat.messages, 2, "role") == value("system"));
+  CHECK(at(chat.messages, 3, "tool_calls", 0, "function", "name") == value("f"));
+  CHECK(at(chat.messages, 4, "role") == value("tool"));
+  CHECK(at(chat.tools, 0, "function", "name") == value("f"));
+  CHECK(turn.messages.size() == 4); // without the instructions
+  CHECK(turn.request.sampling.max_tokens == 9);
+  CHECK(turn.request.sampling.logprobs == 3);
+}
+
+TEST_CASE("A broken Responses field is named with its rule and the value given") {
+  bench b;
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "`input` must be given, got nothing"},
+      {R"("input":5)", "`input` must be a string or a list of items, got 5"},
+      {R"("input":[])", "`input` must be not empty, got []"},
+      {R"("input":[5])", "`input[0]` must be an object, got 5"},
+      {R"("input":[{"content":"x"}])", "`input[0].role` must be a role"},
+      {R"("input":[{"role":"user"}])", "`input[0].content` must be"},
+      {R"("input":[{"type":"input_image"}])", "`input[0].type` must be \"message\""},
+      {R"("input":"x","background":true)", "`background` must be false"},
+      {R"("input":"x","conversation":"c")", "`conversation` must be absent"},
+      {R"("input":"x","truncation":"auto")", "`truncation` must be \"disabled\", got \"auto\""},
+      {R"("input":"x","text":{"format":{"type":"json_schema"}})",
+       "`text.format.type` must be \"text\", got \"json_schema\""},
+      {R"("input":"x","n":2)", "`n` must be <= 1, got 2"},
+      {R"("input":"x","max_output_tokens":0)", "`max_output_tokens` must be >= 1, got 0"},
+      {R"("input":"x","metadata":5)", "`metadata` must be an object, got 5"},
+      {R"("input":"x","tools":"t")", "`tools` must be a list of tools, got \"t\""},
+      {R"("input":"x","tool_choice":"required")", "`tool_choice` must be"},
+      {R"("input":"x","include":"all")", "`include` must be a list of strings, got \"all\""},
+      {R"("input":"x","instructions":5)", "`instructions` must be a string, got 5"},
+      {R"("input":"x","previous_response_id":"resp_1")",
+       "`previous_response_id` must name a response that is remembered, got \"resp_1\""},
+      {R"("input":"x","temperature":500)", "`temperature` must be between 0 and 100, got 500"},
+  };
+  for (const auto& [members, expected] : cases) {
+    const auto message = b.response_error(members);
+    INFO(members << " -> " << message);
+    CHECK(contains(message, expected));
+  }
+}
+
+TEST_CASE("Tokenizing answers in vLLM's or llama.cpp's shape") {
+  bench b;
+  const auto of = [&](const char* body) {
+    auto made = tokenize_body(json(body), b.context);
+    return made.ok() ? made.value() : made.code().message;
+  };
+  CHECK(of(R"({"prompt":"ab"})") ==
+        R"({"count":3,"max_model_len":4096,"tokens":[1,97,98],"token_strs":null})");
+  CHECK(of(R"({"prompt":"ab","add_special_tokens":false,"return_token_strs":true})") ==
+        R"({"count":2,"max_model_len":4096,"tokens":[97,98],"token_strs":["a","b"]})");
+  CHECK(of(R"({"messages":[{"role":"user","content":"x"}]})") ==
+        R"({"count":1,"max_model_len":4096,"tokens":[42],"token_strs":null})");
+  CHECK(of(R"({"content":"ab"})") == R"({"tokens":[97,98]})");
+  CHECK(of(R"({"content":"a","add_special":true,"with_pieces":true})") ==
+        R"({"tokens":[{"id":1,"piece":"\u0001"},{"id":97,"piece":"a"}]})");
+  CHECK(of(R"({})") == "`prompt` must be given, got nothing");
+  CHECK(of(R"({"prompt":7})") == "`prompt` must be a string, got 7");
+  const auto back = detokenize_body(json(R"({"tokens":[104,105]})"), b.context);
+  REQUIRE(back.ok());
+  CHECK(back.value() == R"({"prompt":"hi","content":"hi"})");
+  CHECK(detokenize_body(json(R"({"tokens":[5000]})"), b.context).code().message ==
+        "`tokens[0]` must be a token id below 1000, got 5000");
+  CHECK(!detokenize_body(json(R"({})"), b.context).ok());
+}

@@ -1,0 +1,77 @@
+// Codecs under test: a model, limits and an engine to hand them, and short ways to their answers.
+#pragma once
+
+#include "net/protocol/codec.hpp"
+#include "net/protocol/json/json_parse.hpp"
+#include "tests/net/support/scripted_engine.hpp"
+
+namespace twill::testing {
+
+inline bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+inline value json(std::string_view text) {
+  auto parsed = net::parse_json(text);
+  if (!parsed.ok()) throw std::runtime_error(parsed.code().message + " in " + std::string(text));
+  return std::move(parsed).value();
+}
+
+/// A member by path: at(v, "choices", 0, "text").
+inline const value& at(const value& v) {
+  return v;
+}
+template <class... Rest>
+const value& at(const value& v, const char* key, Rest... rest);
+template <class... Rest>
+const value& at(const value& v, int index, Rest... rest) {
+  if (v.as_list() == nullptr || static_cast<std::size_t>(index) >= v.as_list()->size())
+    throw std::runtime_error("no entry " + std::to_string(index));
+  return at((*v.as_list())[static_cast<std::size_t>(index)], rest...);
+}
+template <class... Rest>
+const value& at(const value& v, const char* key, Rest... rest) {
+  const auto* member = v.find(key);
+  if (member == nullptr) throw std::runtime_error(std::string("no member ") + key);
+  return at(*member, rest...);
+}
+
+struct codec_bench {
+  scripted_engine engine;
+  actors::model_info model = engine.models().front();
+  config::limit_options limits;
+  net::codec_context context{model, limits, engine};
+};
+
+inline actors::event started(std::int32_t prompt_tokens = 3) {
+  actors::event ev;
+  ev.started = true;
+  ev.use.prompt_tokens = prompt_tokens;
+  return ev;
+}
+
+inline actors::event piece(std::string text, std::int32_t id = 100, std::int32_t choice = 0) {
+  actors::event ev;
+  ev.choice = choice;
+  ev.tokens.push_back({{id, text, -0.25f}, {{id, text, -0.25f}, {id + 1, "~", -2.0f}}});
+  ev.text = std::move(text);
+  return ev;
+}
+
+inline actors::event finished(actors::finish_reason why = actors::finish_reason::stop,
+                              bool last = true, std::int32_t choice = 0) {
+  actors::event ev;
+  ev.choice = choice;
+  ev.finish = why;
+  ev.last = last;
+  return ev;
+}
+
+inline actors::event failed(actors::errc code, std::string message) {
+  actors::event ev;
+  ev.error = actors::request_error{code, std::move(message), ""};
+  ev.last = true;
+  return ev;
+}
+
+} // namespace twill::testing

@@ -1,0 +1,51 @@
+// A server on a free loopback port with a scripted engine, running on its own thread.
+#pragma once
+
+#include <thread>
+
+#include "net/server.hpp"
+#include "tests/net/support/client.hpp"
+#include "tests/net/support/scripted_engine.hpp"
+
+namespace twill::testing {
+
+class running_server {
+public:
+  explicit running_server(config::server_options options = {}, script play = {})
+      : running_server(std::move(play), with(std::move(options))) {}
+  running_server(script play, config::options all)
+      : engine([play](const actors::request&) { return play; }) {
+    all.server.listen = "127.0.0.1:0";
+    server = net::server::bind(all, engine);
+    thread_ = std::thread([this] { server->run(); });
+  }
+  ~running_server() {
+    server->stop();
+    join();
+  }
+  std::uint16_t port() const { return server->port(); }
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  scripted_engine engine;
+  std::unique_ptr<net::server> server;
+
+private:
+  static config::options with(config::server_options options) {
+    config::options all;
+    all.server = std::move(options);
+    return all;
+  }
+
+  std::thread thread_;
+};
+
+/// Long enough for a whole test to run beside it.
+inline script endless() {
+  script s;
+  s.repeat = 10'000'000;
+  return s;
+}
+
+} // namespace twill::testing

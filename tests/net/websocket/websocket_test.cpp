@@ -1,0 +1,312 @@
+// WebSocket over real loopback sockets: frames by hand, well formed and not.
+#include "tests/catch.hpp"
+#include "tests/net/support/codec_support.hpp"
+#include "tests/net/support/running_server.hpp"
+
+#include <fstream>
+#include <unistd.h>
+
+using namespace twill;
+using namespace twill::testing;
+
+namespace {
+
+std::string submit(const std::string& id, const std::string& more = "") {
+  return R"({"op":"submit","id":")" + id + R"(","prompt":"x")" + more + "}";
+}
+
+/// Frames of a stream until "done"; the text of them all.
+std::string stream_text(client& c, const std::string& id) {
+  std::string text;
+  for (;;) {
+    const auto frame = json(c.read_text());
+    if (at(frame, "id") != value(id)) continue;
+    if (const auto* part = frame.find("text")) text += *part->as_string();
+    if (frame.find("done") != nullptr) return text;
+  }
+}
+
+/// The next close frame's code; text frames before it are collected.
+int read_close(client& c, std::string* texts = nullptr) {
+  for (;;) {
+    const auto frame = c.read_frame();
+    if (frame.opcode == 1 && texts != nullptr) *texts += frame.payload;
+    if (frame.opcode == 8) {
+      c.send_frame(frame.payload.substr(0, 2), 8);
+      return frame.close_code();
+    }
+  }
+}
+
+std::int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t total = 0;
+  std::int64_t resident = 0;
+  statm >> total >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+} // namespace
+
+TEST_CASE("/v1/stream streams over a socket, several requests at once") {
+  running_server s;
+  client c(s.port());
+  REQUIRE(c.upgrade("/v1/stream") == 101);
+  c.send_frame(submit("a"));
+  CHECK(stream_text(c, "a") == "Hello, world");
+  for (int i = 0; i < 8; ++i)
+    c.send_frame(submit("r" + std::to_string(i)));
+  std::map<std::string, std::string> texts;
+  for (int done = 0; done < 8;) {
+    const auto frame = json(c.read_text());
+    if (const auto* part = frame.find("text"))
+      texts[*at(frame, "id").as_string()] += *part->as_string();
+    if (frame.find("done") != nullptr) ++done;
+  }
+  CHECK(texts.size() == 8);
+  for (const auto& entry : texts)
+    CHECK(entry.second == "Hello, world");
+}
+
+TEST_CASE("Responses mode speaks over a socket") {
+  running_server s;
+  client c(s.port());
+  REQUIRE(c.upgrade("/v1/responses") == 101);
+  c.send_frame(R"({"type":"response.create","input":"hi"})");
+  std::string last;
+  int expected = 0;
+  do {
+    const auto frame = json(c.read_text());
+    last = *at(frame, "type").as_string();
+    CHECK(at(frame, "sequence_number") == value(expected++));
+  } while (last != "response.completed");
+}
+
+TEST_CASE("Bad handshakes are refused in plain HTTP") {
+  config::server_options o;
+  o.api_keys = {"k"};
+  running_server s(o);
+  CHECK(client(s.port()).upgrade("/v1/stream") == 401);
+  CHECK(client(s.port()).upgrade("/v1/stream", "Authorization: Bearer k\r\n") == 101);
+  CHECK(client(s.port()).upgrade("/health", "Authorization: Bearer k\r\n") == 400);
+  {
+    client c(s.port()); // no key, wrong version
+    c.send(
+        "GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer k\r\nConnection: Upgrade\r\n"
+        "Upgrade: websocket\r\nSec-WebSocket-Version: 7\r\n\r\n");
+    CHECK(c.read_reply().status >= 400);
+    CHECK(c.closed_within(3s));
+  }
+  client c(s.port()); // frames before the handshake is answered
+  c.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer k\r\nConnection: Upgrade\r\n"
+         "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n\x81\x80");
+  CHECK(c.read_reply().status == 400);
+}
+
+TEST_CASE("Binary frames are refused with 1003 and a reason") {
+  running_server s;
+  client c(s.port());
+  REQUIRE(c.upgrade("/v1/stream") == 101);
+  c.send_frame("abc", 2);
+  std::string texts;
+  CHECK(read_close(c, &texts) == 1003);
+  CHECK(contains(texts, "frame must be text, got binary"));
+}
+
+TEST_CASE("Broken frames are closed with their code") {
+  running_server s;
+  const auto code_of = [&](auto send) {
+    client c(s.port());
+    REQUIRE(c.upgrade("/v1/stream") == 101);
+    send(c);
+    return read_close(c);
+  };
+  CHECK(code_of([](client& c) { c.send_frame("{\"op\":\"\xff\xfe\"}"); }) == 1007);
+  CHECK(code_of([](client& c) { c.send_frame(std::string(5u << 20, ' ')); }) == 1009);
+  CHECK(code_of([](client& c) { c.send_frame("x", 3); }) == 1002); // reserved opcode
+  CHECK(code_of([](client& c) { c.send_frame("x", 0); }) == 1002); // nothing to continue
+  CHECK(code_of([](client& c) { c.send(std::string("\x81\x01x")); }) == 1002); // not masked
+  client ten(s.port());
+  REQUIRE(ten.upgrade("/v1/stream") == 101);
+  try {
+    ten.send_frame(std::string(10u << 20, ' ')); // the server may close before it is all sent
+  } catch (const std::runtime_error&) {
+  }
+  CHECK(ten.closed_within(5s));
+  client next(s.port());
+  CHECK(next.get("/health").status == 200);
+}
+
+TEST_CASE("Fragmented messages are joined, with pings and other streams between") {
+  running_server s;
+  client c(s.port());
+  REQUIRE(c.upgrade("/v1/stream") == 101);
+  c.send_frame(R"({"op":"submit",)", 1, false);
+  c.send_frame("are you there", 9);
+  c.send_frame(R"("id":"f",)", 0, false);
+  c.send_frame(R"("prompt":"x"})", 0, true);
+  const auto pong = c.read_frame();
+  CHECK(pong.opcode == 10);
+  CHECK(pong.payload == "are you there");
+  CHECK(stream_text(c, "f") == "Hello, world");
+  c.send_frame(R"({"op":"submit",)", 1, false);
+  c.send_frame(R"({"op":"ping"})", 1, true); // a new message inside a message
+  CHECK(read_close(c) == 1002);
+}
+
+TEST_CASE("A message may arrive byte by byte") {
+  running_server s;
+  client c(s.port());
+  REQUIRE(c.upgrade("/v1/stream") == 101);
+  const std::string text = R"({"op":"ping"})";
+  std::string frame = "\x81";
+  frame += static_cast<char>(0x80 | text.size());
+  frame += std::string(4, '\0') + text;
+  for (const char byte : frame)
+    c.send(std::string(1, byte));
+  CHECK(c.read_text() == R"({"op":"pong"})");
+}
+
+TEST_CASE("Leaving a WebSocket cancels all it ran") {
+  for (const bool politely : {false, true}) {
+    running_server s({}, endless());
+    client c(s.port());
+    REQUIRE(c.upgrade("/v1/stream") == 101);
+    for (int i = 0; i < 5; ++i)
+      c.send_frame(submit(std::to_string(i)));
+    REQUIRE(s.engine.wait_running(5));
+    if (politely)
+      c.send_frame("\x03\xe8", 8);
+    else
+      c.reset();
+    CHECK(s.engine.wait_cancelled(5));
+  }
+}
+
+TEST_CASE("After a cancel nothing of the request is sent") {
+  running_server s({}, endless());
+  client c(s.port());
+  REQUIRE(c.upgrade("/v1/stream") == 101);
+  c.send_frame(submit("a"));
+  c.read_text();
+  c.send_frame(R"({"op":"cancel","id":"a"})");
+  for (;;)
+    if (json(c.read_text()).find("cancelled") != nullptr) break;
+  c.send_frame(R"({"op":"ping"})");
+  CHECK(c.read_text() == R"({"op":"pong"})");
+  CHECK(s.engine.running() == 0);
+}
+
+TEST_CASE("Credit holds a stream back over a socket") {
+  running_server s({}, endless());
+  client c(s.port());
+  REQUIRE(c.upgrade("/v1/stream") == 101);
+  c.send_frame(submit("a", R"(,"credit":5)"));
+  std::size_t got = 0;
+  while (got < 5)
+    if (const auto frame = json(c.read_text()); frame.find("tokens") != nullptr)
+      got += at(frame, "tokens").as_list()->size();
+  CHECK(got == 5);
+  REQUIRE(s.engine.wait_paused(1));
+  c.send_frame(R"({"op":"ping"})");
+  CHECK(c.read_text() == R"({"op":"pong"})");
+  c.send_frame(R"({"op":"credit","id":"a","n":3})");
+  got = 0;
+  while (got < 3)
+    got += at(json(c.read_text()), "tokens").as_list()->size();
+  CHECK(got == 3);
+}
+
+TEST_CASE("A slow WebSocket reader is paused, resumed, and at last cut off with an error frame") {
+  config::server_options o;
+  o.max_write_queue_bytes = 64 * 1024;
+  o.slow_reader_timeout = std::chrono::milliseconds(1000);
+  auto play = endless();
+  play.pieces = {std::string(8000, 'x')};
+  play.step = 200us;
+  running_server s(o, play);
+  client c(s.port(), 4096);
+  REQUIRE(c.upgrade("/v1/stream") == 101);
+  c.send_frame(submit("a", R"(,"max_tokens":1000000)"));
+  REQUIRE(s.engine.wait_paused(1, 10s));
+  REQUIRE(s.engine.wait_stalled());
+  const int resumed = s.engine.resumed_count();
+  for (int i = 0; i < 2000 && s.engine.resumed_count() == resumed; ++i)
+    c.read_text();
+  CHECK(s.engine.resumed_count() > resumed);
+  REQUIRE(s.engine.wait_cancelled(1, 10s)); // not reading any more
+  std::string texts;
+  CHECK(read_close(c, &texts) == 1008);
+  CHECK(contains(texts, "\"code\":\"slow_reader\""));
+}
+
+TEST_CASE("An idle WebSocket is pinged; one that does not answer is closed") {
+  config::server_options o;
+  o.idle_timeout = std::chrono::milliseconds(400);
+  running_server s(o);
+  client alive(s.port());
+  REQUIRE(alive.upgrade("/v1/stream") == 101);
+  for (int i = 0; i < 4; ++i) {
+    const auto frame = alive.read_frame();
+    REQUIRE(frame.opcode == 9);
+    alive.send_frame(frame.payload, 10);
+  }
+  client dead(s.port());
+  REQUIRE(dead.upgrade("/v1/stream") == 101);
+  CHECK(dead.closed_within(4s));
+}
+
+TEST_CASE("Draining closes idle WebSockets with 1001 and lets streams end") {
+  script play;
+  play.repeat = 30;
+  running_server s({}, play);
+  client idle(s.port());
+  REQUIRE(idle.upgrade("/v1/stream") == 101);
+  client busy(s.port());
+  REQUIRE(busy.upgrade("/v1/responses") == 101);
+  busy.send_frame(R"({"type":"response.create","input":"hi"})");
+  busy.read_text();
+  s.server->drain();
+  CHECK(read_close(idle) == 1001);
+  std::string texts;
+  CHECK(read_close(busy, &texts) == 1001);
+  CHECK(contains(texts, "\"type\":\"response.completed\""));
+  s.join();
+}
+
+TEST_CASE("Draining ends what is left with an error frame at the deadline") {
+  config::server_options o;
+  o.drain_timeout = std::chrono::milliseconds(200);
+  running_server s(o, endless());
+  client c(s.port());
+  REQUIRE(c.upgrade("/v1/stream") == 101);
+  c.send_frame(submit("a", R"(,"max_tokens":1000000)"));
+  c.read_text();
+  s.server->drain();
+  std::string texts;
+  CHECK(read_close(c, &texts) == 1001);
+  CHECK(contains(texts, "\"code\":\"shutting_down\""));
+  s.join();
+}
+
+TEST_CASE("A thousand idle WebSockets cost less than 32 KiB each") {
+  running_server s;
+  std::vector<std::unique_ptr<client>> sockets;
+  const auto before = resident_bytes();
+  int open = 0;
+  for (int i = 0; i < 400; ++i) { // fewer than a thousand: a test may have 1,024 descriptors
+    sockets.push_back(std::make_unique<client>(s.port()));
+    open += sockets.back()->upgrade("/v1/stream") == 101 ? 1 : 0;
+  }
+  CHECK(open == 400);
+  const auto each = (resident_bytes() - before) / 400;
+  INFO(each << " bytes per socket, both ends");
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  CHECK(each < 32 * 1024);
+#endif
+  client c(s.port());
+  REQUIRE(c.upgrade("/v1/stream") == 101);
+  c.send_frame(submit("a"));
+  CHECK(stream_text(c, "a") == "Hello, world");
+}
