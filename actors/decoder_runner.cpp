@@ -15,7 +15,7 @@
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "gpu/device.hpp"
-#include "gpu/host/machine.hpp"
+#include "gpu/machine.hpp"
 #include "models/compute.hpp"
 #include "models/decoder/decoder.hpp"
 #include "models/model.hpp"
@@ -167,7 +167,7 @@ private:
     in.asked_bytes = options_.kv.memory_bytes;
     in.budget_bytes = options_.device.memory_bytes;
     const std::int64_t budget = device_->info().memory_bytes;
-    const std::int64_t host = device_->info().kind == "host" ? gpu::host::available_bytes() : 0;
+    const std::int64_t host = device_->info().kind == "host" ? gpu::machine::available_bytes() : 0;
     in.available_bytes = host > 0 ? std::min(host, budget) : budget;
     in.other_bytes = work_bytes(model, o, in.available_bytes) + resident_bytes(model);
     in.block_bytes = models::decoder::block_bytes(model.spec, o);
@@ -225,7 +225,7 @@ private:
 
   /// The host's device is its memory too: what the arena takes is not there for the tier.
   std::int64_t host_tier_bytes(std::int64_t arena_bytes) const {
-    const std::int64_t free = gpu::host::available_bytes();
+    const std::int64_t free = gpu::machine::available_bytes();
     std::int64_t bytes =
         options_.offload.host_memory_bytes > 0 ? options_.offload.host_memory_bytes : free * 3 / 4;
     if (device_->info().kind == "host") bytes = std::min(bytes, free - arena_bytes);

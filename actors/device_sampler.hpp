@@ -1,4 +1,4 @@
-// device_sampler: draws a step's tokens on the device, through gpu/ops/sample.hpp.
+// device_sampler: draws a step's tokens on the device, through gpu/sampling/sample.hpp.
 //
 // One thread (the executor's). Owns the device arrays that describe the rows; those for penalties
 // and biases grow to the largest step seen. Must not outlive its device.
@@ -10,7 +10,7 @@
 
 #include "actors/step_runner.hpp"
 #include "gpu/device.hpp"
-#include "gpu/ops/sample.hpp"
+#include "gpu/sampling/sample.hpp"
 
 namespace twill::actors {
 

@@ -16,7 +16,7 @@
 #include "actors/policy/serving_plan.hpp"
 #include "actors/port/engine_port.hpp"
 #include "config/sampling.hpp"
-#include "gpu/ops/sample.hpp"
+#include "gpu/sampling/sample.hpp"
 
 namespace twill::models {
 struct model;

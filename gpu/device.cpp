@@ -10,8 +10,8 @@
 #include "gpu/detail/host_slabs.hpp"
 #include "gpu/detail/huge_pages.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
-#include "gpu/host/machine.hpp"
-#include "gpu/host/team.hpp"
+#include "gpu/host/thread_pool.hpp"
+#include "gpu/machine.hpp"
 
 namespace twill::gpu {
 
@@ -64,18 +64,18 @@ result<std::unique_ptr<device>> device::open(const device_config& config) {
                                         std::string(name_of(widest)) +
                                         " on this processor, got \"" + config.isa + "\""};
 
-  const std::int32_t threads = config.threads > 0 ? config.threads : host::usable_cores();
+  const std::int32_t threads = config.threads > 0 ? config.threads : machine::usable_cores();
   detail::start_kokkos(threads);
 
   std::unique_ptr<device> dev(new device);
   dev->isa_ = *wanted;
-  dev->team_ = std::make_unique<host::team>(threads);
+  dev->pool_ = std::make_unique<host::thread_pool>(threads);
   dev->info_.kind = built;
-  dev->info_.name = detail::on_host ? host::processor_name() : detail::exec_space::name();
+  dev->info_.name = detail::on_host ? machine::processor_name() : detail::exec_space::name();
   dev->info_.backend = detail::backend_name();
   dev->info_.isa = name_of(*wanted);
   dev->info_.threads = threads;
-  dev->info_.memory_bytes = config.memory_bytes > 0 ? config.memory_bytes : host::memory_bytes();
+  dev->info_.memory_bytes = config.memory_bytes > 0 ? config.memory_bytes : machine::memory_bytes();
   return result<std::unique_ptr<device>>(std::move(dev));
 }
 
@@ -116,7 +116,7 @@ void device::touch(const buffer& memory) {
     constexpr std::int64_t page = 4096, piece = 512 * page; // a huge page by one thread
     auto* data = static_cast<volatile unsigned char*>(memory.data());
     const auto bytes = static_cast<std::int64_t>(memory.bytes());
-    team_->run((bytes + piece - 1) / piece, [=](std::int64_t part) {
+    pool_->run((bytes + piece - 1) / piece, [=](std::int64_t part) {
       for (std::int64_t at = part * piece; at < std::min(bytes, (part + 1) * piece); at += page)
         data[at] = data[at];
     });

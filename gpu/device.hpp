@@ -36,7 +36,7 @@ struct device_info {
 };
 
 namespace host {
-class team;
+class thread_pool;
 }
 namespace detail {
 class host_slabs;
@@ -61,7 +61,7 @@ public:
   const device_info& info() const { return info_; }
   host::isa isa() const { return isa_; }
   /// The host's compute threads, for ops.
-  host::team& team() { return *team_; }
+  host::thread_pool& pool() { return *pool_; }
 
   /// Zero-filled, 64-byte aligned. `label` names the allocation in the error.
   result<buffer> allocate(std::size_t bytes, const char* label, filling how = filling::anyhow);
@@ -98,7 +98,7 @@ private:
 
   device_info info_;
   host::isa isa_ = host::isa::plain;
-  std::unique_ptr<host::team> team_;
+  std::unique_ptr<host::thread_pool> pool_;
   std::unique_ptr<detail::host_slabs> slabs_;
   void* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;

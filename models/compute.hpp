@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gpu/device.hpp"
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/checkpoint/checkpoint.hpp"
 #include "models/errc.hpp"
 #include "models/spec.hpp"

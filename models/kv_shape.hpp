@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "gpu/ops/attention.hpp"
+#include "gpu/attention/kv_layer.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "gpu/ops/attention.hpp"
-#include "gpu/ops/elementwise.hpp"
+#include "gpu/rows/elementwise.hpp"
+#include "gpu/rows/rope.hpp"
 #include "models/errc.hpp"
 
 namespace twill::models {

@@ -4,7 +4,7 @@ foreach(folder config gpu models actors net)
   file(GLOB_RECURSE headers RELATIVE "${PROJECT_SOURCE_DIR}"
        "${PROJECT_SOURCE_DIR}/${folder}/*.hpp")
   # Kernel bodies that each instruction set's source compiles with its own width and flags.
-  list(FILTER headers EXCLUDE REGEX "^gpu/host/(simd.*|tile_templates|attention_(rows|tiles|walk|f32|bf16))[.]hpp$")
+  list(FILTER headers EXCLUDE REGEX "^gpu/(host/simd.*|linear/host/tile_templates|attention/host/(online_softmax|paged_kv_view|attention_(matmul|f32|bf16)))[.]hpp$")
   set(sources "")
   foreach(header IN LISTS headers)
     string(REPLACE "/" "." name "${header}")

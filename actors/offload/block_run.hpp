@@ -3,7 +3,7 @@
 //
 // Threads: everything on the caller's thread, which owns the device; weights and KV travel on
 // threads of their own. Greedy. What a sequence's tokens are depends on nothing but its prompt (see
-// gpu/ops/linear.hpp): the schedules differ in time and memory alone. Failures are values; outputs
+// gpu/linear/linear.hpp): the schedules differ in time and memory alone. Failures are values; outputs
 // keep what was generated before a failure or a stop.
 #pragma once
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gpu/device.hpp"
-#include "gpu/ops/sample.hpp"
+#include "gpu/sampling/sample.hpp"
 
 namespace twill::actors {
 

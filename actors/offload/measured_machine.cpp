@@ -17,10 +17,9 @@
 #include "actors/policy/offload_sizes.hpp"
 #include "config/base/least_seconds.hpp"
 #include "config/base/units.hpp"
-#include "gpu/copies.hpp"
-#include "gpu/host/machine.hpp"
-#include "gpu/host/read_bandwidth.hpp"
-#include "gpu/ops/kv4.hpp"
+#include "gpu/attention/kv4.hpp"
+#include "gpu/copy_stream.hpp"
+#include "gpu/machine.hpp"
 #include "models/offload/block_store.hpp"
 #include "models/offload/checksum.hpp"
 #include "models/offload/io_pool.hpp"
@@ -168,7 +167,7 @@ result<machine_description> measure_rates(gpu::device& dev, const models::model_
                                           const offload_model& shape,
                                           const config::options& options) {
   machine_description on;
-  on.device_bytes_per_s = gpu::host::read_bandwidth(dev.info().threads);
+  on.device_bytes_per_s = gpu::machine::read_bandwidth(dev.info().threads);
   if (auto probed = probe_layer(dev, spec, weights, types, shape, probe_budget_s, on); !probed.ok())
     return probed.error();
   const auto unpacking = unpacking_rate(dev, spec, types.kv_type);
@@ -215,7 +214,7 @@ result<measured_machine> measure_machine(gpu::device& dev, const models::model_s
   m.on.device_bytes = static_cast<double>(dev.info().memory_bytes);
   m.on.host_bytes =
       static_cast<double>(options.offload.host_memory_bytes > 0 ? options.offload.host_memory_bytes
-                                                                : gpu::host::available_bytes());
+                                                                : gpu::machine::available_bytes());
   std::error_code failed;
   m.on.disk_bytes =
       static_cast<double>(std::filesystem::space(disk_folder(options), failed).available);

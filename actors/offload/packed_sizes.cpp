@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 
 namespace twill::actors {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "gpu/attention/kv_layer.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
-#include "gpu/ops/attention.hpp"
 
 namespace twill::gpu::detail {
 

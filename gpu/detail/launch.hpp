@@ -10,7 +10,7 @@
 
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/device.hpp"
-#include "gpu/host/team.hpp"
+#include "gpu/host/thread_pool.hpp"
 
 namespace twill::gpu::detail {
 
@@ -27,7 +27,7 @@ void for_host_items(device& dev, const char*, long n, long work, const Functor& 
   };
   if (n <= 1 || n * work < small_work) return run(0, n);
   const long chunk = std::max(1L, small_work / 2 / std::max(1L, work));
-  dev.team().run((n + chunk - 1) / chunk,
+  dev.pool().run((n + chunk - 1) / chunk,
                  [&](std::int64_t part) { run(part * chunk, std::min(n, (part + 1) * chunk)); });
 }
 

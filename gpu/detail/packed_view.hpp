@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "gpu/detail/half.hpp"
-#include "gpu/ops/weight_kind.hpp"
+#include "gpu/linear/weight_kind.hpp"
 
 namespace twill::gpu::detail {
 

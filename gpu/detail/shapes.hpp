@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "config/base/assert.hpp"
-#include "gpu/ops/attention.hpp"
+#include "gpu/attention/kv_layer.hpp"
 
 namespace twill::gpu::detail {
 

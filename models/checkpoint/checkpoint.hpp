@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/errc.hpp"
 
 namespace twill::models {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "gpu/ops/weight_kind.hpp"
+#include "gpu/linear/weight_kind.hpp"
 
 namespace twill::models {
 

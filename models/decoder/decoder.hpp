@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "gpu/device.hpp"
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/checkpoint/checkpoint.hpp"
 #include "models/errc.hpp"
 #include "models/offload/options.hpp"

@@ -2,8 +2,11 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/ops/attention.hpp"
-#include "gpu/ops/elementwise.hpp"
+#include "gpu/attention/attention.hpp"
+#include "gpu/rows/elementwise.hpp"
+#include "gpu/rows/embedding.hpp"
+#include "gpu/rows/norms.hpp"
+#include "gpu/rows/rope.hpp"
 #include "models/decoder/decoder_impl.hpp"
 
 namespace twill::models {

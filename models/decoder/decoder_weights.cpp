@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "gpu/rows/embedding.hpp"
 #include "models/decoder/check_weights.hpp"
 #include "models/decoder/gpu_error.hpp"
 #include "models/decoder/tensor_roles.hpp"

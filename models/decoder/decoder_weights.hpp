@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gpu/device.hpp"
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/checkpoint/checkpoint.hpp"
 #include "models/decoder/norm.hpp"
 #include "models/decoder/projection.hpp"

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "gpu/attention/kv_layer.hpp"
 #include "gpu/device.hpp"
-#include "gpu/ops/attention.hpp"
 #include "models/decoder/decoder.hpp"
 
 namespace twill::models {

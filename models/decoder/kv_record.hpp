@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "gpu/ops/attention.hpp"
+#include "gpu/attention/kv_layer.hpp"
 
 namespace twill::models {
 

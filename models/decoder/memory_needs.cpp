@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "gpu/ops/attention.hpp"
-#include "gpu/ops/linear.hpp"
+#include "gpu/attention/attention.hpp"
+#include "gpu/linear/linear.hpp"
 #include "models/decoder/decoder_weights.hpp"
 #include "models/decoder/projection.hpp"
 #include "models/decoder/tensor_roles.hpp"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "gpu/ops/elementwise.hpp"
+#include "gpu/rows/norms.hpp"
 #include "models/decoder/projection.hpp"
 
 namespace twill::models {

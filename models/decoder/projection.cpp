@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "gpu/ops/elementwise.hpp"
+#include "gpu/rows/elementwise.hpp"
 #include "models/decoder/gpu_error.hpp"
 #include "models/decoder/tensor_roles.hpp"
 #include "models/spec.hpp"

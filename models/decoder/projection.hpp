@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gpu/device.hpp"
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/linear.hpp"
 #include "models/checkpoint/checkpoint.hpp"
 #include "models/errc.hpp"
 #include "models/spec.hpp"

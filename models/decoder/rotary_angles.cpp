@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "config/base/assert.hpp"
-#include "gpu/ops/attention.hpp"
+#include "gpu/rows/rope.hpp"
 #include "models/decoder/frequencies.hpp"
 
 namespace twill::models {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gpu/device.hpp"
-#include "gpu/ops/ragged.hpp"
+#include "gpu/ragged.hpp"
 #include "models/decoder/decoder.hpp"
 #include "models/spec.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "config/base/assert.hpp"
 #include "config/base/units.hpp"
-#include "gpu/host/machine.hpp"
+#include "gpu/machine.hpp"
 #include "models/decoder/gpu_error.hpp"
 #include "models/offload/checksum.hpp"
 
@@ -50,7 +50,8 @@ result<nothing> hidden_stream::allocate(gpu::device& dev, const offload_options&
   memory_ = std::move(memory).value();
   const std::int64_t on_host = states_in(options_, tier::host) * room_;
   const std::int64_t on_disk = states_in(options_, tier::disk);
-  const std::int64_t most = where.host_bytes > 0 ? where.host_bytes : gpu::host::available_bytes();
+  const std::int64_t most =
+      where.host_bytes > 0 ? where.host_bytes : gpu::machine::available_bytes();
   if (on_host > most)
     return failure{errc::out_of_memory, "the host tier must hold " + format_bytes(on_host) +
                                             " of hidden states, but may take " +

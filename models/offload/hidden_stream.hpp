@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-#include "gpu/copies.hpp"
+#include "gpu/copy_stream.hpp"
 #include "gpu/device.hpp"
 #include "models/offload/block_store.hpp"
 #include "models/offload/idle_buffer.hpp"

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "gpu/copies.hpp"
+#include "gpu/copy_stream.hpp"
 #include "models/errc.hpp"
 
 namespace twill::models::offload {

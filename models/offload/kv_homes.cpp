@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "config/base/units.hpp"
-#include "gpu/host/machine.hpp"
-#include "gpu/ops/kv4.hpp"
+#include "gpu/attention/kv4.hpp"
+#include "gpu/machine.hpp"
 #include "models/decoder/gpu_error.hpp"
 #include "models/offload/tiers.hpp"
 
@@ -59,7 +59,8 @@ result<nothing> kv_homes::allocate(const offload_options& where) {
   const std::int64_t host = on_host_ * options_.n_batches * image_bytes_;
   const std::int64_t tails =
       (on_disk_ + on_host_) * options_.n_batches * options_.sequences * strides_.plain;
-  const std::int64_t most = where.host_bytes > 0 ? where.host_bytes : gpu::host::available_bytes();
+  const std::int64_t most =
+      where.host_bytes > 0 ? where.host_bytes : gpu::machine::available_bytes();
   if (host + tails > most)
     return failure{errc::out_of_memory, "the host tier must hold " + format_bytes(host + tails) +
                                             " of KV, but may take " + format_bytes(most)};

@@ -16,8 +16,8 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/copies.hpp"
-#include "gpu/ops/attention.hpp"
+#include "gpu/attention/kv_layer.hpp"
+#include "gpu/copy_stream.hpp"
 #include "models/decoder/kv_record.hpp"
 #include "models/offload/io_pool.hpp"
 #include "models/offload/link_pacer.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "config/base/assert.hpp"
-#include "gpu/ops/kv4.hpp"
+#include "gpu/attention/kv4.hpp"
 #include "models/decoder/gpu_error.hpp"
 
 namespace twill::models::offload {

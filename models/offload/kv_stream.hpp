@@ -2,7 +2,7 @@
 // device buffers around each square: loaded ahead of it, its new blocks stored behind it.
 //
 // Threads: the device's, but for the copies, which io_pool's workers do. In 4 bits images travel
-// packed, and the device's thread packs and unpacks them (gpu/ops/kv4). Attending at home nothing
+// packed, and the device's thread packs and unpacks them (gpu/attention/kv4). Attending at home nothing
 // travels. Owns homes and buffers. Failure: a copy that failed is the failure of the next
 // acquire().
 //
@@ -17,9 +17,9 @@
 #include <optional>
 #include <vector>
 
-#include "gpu/copies.hpp"
+#include "gpu/attention/kv_layer.hpp"
+#include "gpu/copy_stream.hpp"
 #include "gpu/device.hpp"
-#include "gpu/ops/attention.hpp"
 #include "models/offload/idle_buffer.hpp"
 #include "models/offload/io_pool.hpp"
 #include "models/offload/kv_homes.hpp"

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/offload/weight_homes.hpp"
 
 namespace twill::models::offload {

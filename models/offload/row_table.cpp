@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "gpu/rows/embedding.hpp"
 #include "models/decoder/gpu_error.hpp"
 
 namespace twill::models::offload {

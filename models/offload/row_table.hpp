@@ -14,9 +14,9 @@
 #include <span>
 #include <vector>
 
-#include "gpu/copies.hpp"
+#include "gpu/copy_stream.hpp"
 #include "gpu/device.hpp"
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/offload/row_reader.hpp"
 #include "models/offload/weight_ring.hpp"
 

@@ -10,9 +10,9 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/copies.hpp"
+#include "gpu/copy_stream.hpp"
 #include "gpu/device.hpp"
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/errc.hpp"
 #include "models/offload/io_pool.hpp"
 #include "models/offload/link_pacer.hpp"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/offload/options.hpp"
 #include "models/offload/tiers.hpp"
 

@@ -18,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "gpu/copies.hpp"
+#include "gpu/copy_stream.hpp"
 #include "models/offload/timeline.hpp"
 #include "models/offload/weight_homes.hpp"
 

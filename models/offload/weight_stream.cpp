@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gpu/host/machine.hpp"
+#include "gpu/machine.hpp"
 
 namespace twill::models::offload {
 
@@ -20,7 +20,7 @@ result<std::unique_ptr<weight_stream>> weight_stream::open(gpu::device& dev,
     stream->store_ = std::move(store).value();
   }
   const std::int64_t host =
-      options.host_bytes > 0 ? options.host_bytes : gpu::host::available_bytes();
+      options.host_bytes > 0 ? options.host_bytes : gpu::machine::available_bytes();
   stream->homes_ = std::make_unique<weight_homes>(
       dev, stream->store_.get(), host, options.verify_every, stream->link_, options.pin_host);
   return stream;

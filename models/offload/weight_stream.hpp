@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gpu/device.hpp"
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/offload/io_pool.hpp"
 #include "models/offload/link_pacer.hpp"
 #include "models/offload/options.hpp"

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/synth/plan.hpp"
 
 namespace twill::models::synth {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gpu/device.hpp"
-#include "gpu/host/machine.hpp"
+#include "gpu/machine.hpp"
 
 using namespace twill;
 using gpu::device;
@@ -19,7 +19,7 @@ TEST_CASE("a device says what it is") {
   CHECK(!info.name.empty());
   CHECK(info.backend.starts_with("Kokkos "));
   CHECK(info.isa == gpu::host::name_of(gpu::host::widest_isa()));
-  CHECK(info.threads == gpu::host::usable_cores());
+  CHECK(info.threads == gpu::machine::usable_cores());
   CHECK(info.memory_bytes > 0);
 }
 

@@ -1,4 +1,4 @@
-// A ragged batch in device memory with shuffled block tables, for the tests of gpu/ops.
+// A ragged batch in device memory with shuffled block tables, for the tests of gpu/.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpu/device.hpp"
-#include "gpu/ops/ragged.hpp"
+#include "gpu/ragged.hpp"
 
 namespace twill::test {
 

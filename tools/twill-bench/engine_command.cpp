@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/ops/sample.hpp"
+#include "gpu/sampling/sample.hpp"
 #include "models/compute.hpp"
 #include "models/decoder/decoder.hpp"
 #include "models/model.hpp"

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "gpu/ops/limits.hpp"
+#include "gpu/peak_rates.hpp"
 #include "tools/twill-bench/kernels/cases.hpp"
 
 namespace twill::bench {

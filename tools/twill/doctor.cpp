@@ -14,8 +14,7 @@
 #include "config/base/units.hpp"
 #include "config/load.hpp"
 #include "gpu/device.hpp"
-#include "gpu/host/machine.hpp"
-#include "gpu/host/read_bandwidth.hpp"
+#include "gpu/machine.hpp"
 #include "models/compute.hpp"
 #include "models/model.hpp"
 #include "tools/common/default_model.hpp"
@@ -80,14 +79,15 @@ void print_device(const gpu::device_info& device) {
 
 void print_tiers(gpu::device& dev, const std::string& model_path) {
   const int threads = dev.info().threads;
-  const double one = gpu::host::read_bandwidth(1);
-  const double all = threads > 1 ? gpu::host::read_bandwidth(threads) : one;
+  const double one = gpu::machine::read_bandwidth(1);
+  const double all = threads > 1 ? gpu::machine::read_bandwidth(threads) : one;
   const auto link = measure_link(dev);
   const auto disk = measure_disk(model_path);
 
   heading("tiers, measured");
-  row("host memory", format_bytes(gpu::host::available_bytes()) + " available, read " + rate(one) +
-                         " with 1 thread, " + rate(all) + " with " + std::to_string(threads));
+  row("host memory", format_bytes(gpu::machine::available_bytes()) + " available, read " +
+                         rate(one) + " with 1 thread, " + rate(all) + " with " +
+                         std::to_string(threads));
   row("host <-> device",
       link.has_value() ? "copy " + rate(link->upload) + " up, " + rate(link->download) + " down"
                        : "the memory budget has no room for a test");
@@ -114,7 +114,7 @@ void print_model(const std::string& path, const config::options& options,
   model.weights = models::weights_for(compute, model.spec, model.weights);
   const auto need = footprint_of(model, types.value(), options);
   const auto budget = device.kind == "host"
-                          ? std::min(device.memory_bytes, gpu::host::available_bytes())
+                          ? std::min(device.memory_bytes, gpu::machine::available_bytes())
                           : device.memory_bytes;
   const auto left = budget - need.weight_bytes;
 

@@ -13,7 +13,7 @@
 #include "config/base/units.hpp"
 #include "config/options.hpp"
 #include "gpu/device.hpp"
-#include "gpu/host/machine.hpp"
+#include "gpu/machine.hpp"
 #include "models/compute.hpp"
 #include "models/decoder/check_weights.hpp"
 #include "models/model.hpp"
@@ -74,7 +74,7 @@ void print_memory(const models::model& model, const models::compute_choice& type
                   const gpu::device_info& device) {
   const config::options options;
   const footprint need = footprint_of(model, types, options);
-  const std::int64_t free = gpu::host::available_bytes();
+  const std::int64_t free = gpu::machine::available_bytes();
   const std::int64_t budget =
       device.kind == "host" ? std::min(device.memory_bytes, free) : device.memory_bytes;
   heading("memory, " + std::string(gpu::name_of(types.compute)) + " compute, " +

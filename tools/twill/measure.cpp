@@ -9,13 +9,13 @@
 
 #include "config/base/least_seconds.hpp"
 #include "config/base/units.hpp"
-#include "gpu/host/machine.hpp"
+#include "gpu/machine.hpp"
 
 namespace twill::tools {
 namespace {
 
 std::int64_t test_bytes() {
-  return std::clamp(gpu::host::available_bytes() / 4, 16 * mib, 256 * mib);
+  return std::clamp(gpu::machine::available_bytes() / 4, 16 * mib, 256 * mib);
 }
 
 class open_file {

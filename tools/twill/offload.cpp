@@ -18,8 +18,8 @@
 #include "actors/policy/serving_plan.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
-#include "gpu/host/machine.hpp"
-#include "gpu/ops/kv4.hpp"
+#include "gpu/attention/kv4.hpp"
+#include "gpu/machine.hpp"
 #include "models/compute.hpp"
 #include "models/model.hpp"
 #include "models/offload/compressed.hpp"
@@ -123,7 +123,7 @@ private:
     const auto rest = memory();
     room_.device_bytes = device_->info().memory_bytes - rest.kv - rest.activations;
     room_.host_bytes = options_.offload.host_memory_bytes > 0 ? options_.offload.host_memory_bytes
-                                                              : gpu::host::available_bytes();
+                                                              : gpu::machine::available_bytes();
     decoding_.offload = must(actors::choose_offload(options_, room_)).value();
     if (flags_.overlap == "false")
       decoding_.offload.ring_layers = decoding_.offload.ring_squares = 1;

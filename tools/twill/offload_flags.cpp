@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "config/load.hpp"
-#include "gpu/copies.hpp"
+#include "gpu/copy_stream.hpp"
 #include "tools/common/http_client.hpp"
 
 namespace twill::tools {

@@ -8,7 +8,7 @@
 #include "actors/policy/offload_planner.hpp"
 #include "actors/policy/offload_simulation.hpp"
 #include "actors/policy/offload_sizes.hpp"
-#include "gpu/ops/kv4.hpp"
+#include "gpu/attention/kv4.hpp"
 #include "models/compute.hpp"
 #include "models/kv_shape.hpp"
 #include "models/offload/block_store.hpp"

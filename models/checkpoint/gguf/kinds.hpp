@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/checkpoint/gguf/blocks.hpp"
 
 namespace twill::models::gguf {

@@ -6,7 +6,7 @@
 // 2023, https://arxiv.org/abs/2306.00978 (layout: AutoAWQ's GEMM).
 #pragma once
 
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/checkpoint/quant/parts.hpp"
 
 namespace twill::models::quant {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 #include "models/compute.hpp"
 #include "models/model.hpp"
 #include "tests/catch.hpp"

@@ -1,6 +1,7 @@
 #include <numeric>
 
-#include "gpu/ops/attention.hpp"
+#include "gpu/attention/attention.hpp"
+#include "gpu/rows/rope.hpp"
 #include "tools/twill-bench/kernels/device_memory.hpp"
 #include "tools/twill-bench/kernels/row_cases.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/ops/linear.hpp"
+#include "gpu/linear/packed_matrix.hpp"
 
 namespace twill::bench {
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "gpu/detail/half.hpp"
+#include "gpu/linear/linear.hpp"
 #include "tools/twill-bench/kernels/device_memory.hpp"
 
 namespace twill::bench {

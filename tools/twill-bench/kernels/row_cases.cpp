@@ -1,7 +1,8 @@
 #include "tools/twill-bench/kernels/row_cases.hpp"
 
-#include "gpu/ops/elementwise.hpp"
-#include "gpu/ops/sample.hpp"
+#include "gpu/rows/elementwise.hpp"
+#include "gpu/rows/norms.hpp"
+#include "gpu/sampling/sample.hpp"
 #include "tools/twill-bench/kernels/device_memory.hpp"
 
 namespace twill::bench {

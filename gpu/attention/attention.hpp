@@ -1,0 +1,36 @@
+// Attention over paged KV, for ragged batches with grouped heads.
+//
+// Softmax is the online form; a row's result depends on its own sequence alone, never on its
+// neighbours, the chunking or the thread count. Executor thread only.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/attention/kv_layer.hpp"
+#include "gpu/device.hpp"
+#include "gpu/ragged.hpp"
+
+namespace twill::gpu {
+
+struct attention_args {
+  tensor_ref q; // (n_tokens, n_heads * head_dim) f32
+  kv_layer kv;
+  std::int32_t n_heads = 0;
+  float scale = 0;                     ///< usually 1 / sqrt(head_dim)
+  std::int32_t window = 0;             ///< query i sees keys j with i - j < window; 0: all
+  const float* alibi_slopes = nullptr; // (n_heads) device, or null
+  tensor_ref out;                      // (n_tokens, n_heads * head_dim) f32
+  /// Queries, keys, softmax weights and values may be rounded to bf16 before they are multiplied.
+  /// Done on hosts that multiply bf16 faster than f32, unless the KV is f32.
+  bool bf16_products = false;
+};
+
+void attention(device& dev, const ragged_batch& batch, const attention_args& args);
+
+/// The most of device::scratch() that attention() takes for up to `n_tokens` rows that see up to
+/// `reach` positions.
+std::int64_t attention_scratch_bytes(const device& dev, std::int32_t n_heads,
+                                     std::int32_t n_kv_heads, std::int32_t head_dim,
+                                     std::int64_t n_tokens, std::int64_t reach);
+
+} // namespace twill::gpu

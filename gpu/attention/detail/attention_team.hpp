@@ -1,0 +1,155 @@
+// Attention as a team kernel for devices: one team per row and group of heads.
+//
+// Any backend runs it; hosts use the micro-kernels of gpu/host/ instead, which reuse each tile over
+// several rows. The walk is in tiles of 64 positions counted from 0, so a row's result depends on
+// its own sequence alone here too.
+#pragma once
+
+#include <cmath>
+
+#include "gpu/attention/attention.hpp"
+#include "gpu/detail/kernel_math.hpp"
+#include "gpu/detail/kv_place.hpp"
+#include "gpu/detail/shapes.hpp"
+
+namespace twill::gpu::detail {
+
+struct attention_team {
+  static constexpr int tile = 64;
+  static constexpr int heads_per_team = 8; ///< bounds the scratch: 8 * (256 + 64 + 3) floats
+
+  const float* q;
+  float* out;
+  long q_stride, out_stride;
+  kv_layer kv;
+  int group, splits; ///< query heads of a KV head, and the teams that share them
+  float scale;
+  int window;
+  const float* slopes;
+  ragged_batch batch;
+
+  static long scratch_floats(int head_dim) { return long{heads_per_team} * (head_dim + tile + 3); }
+
+  /// Where a position's block and head begin among elements and scales, and its place in the block.
+  struct place {
+    std::int64_t first, first_scale;
+    int offset;
+  };
+  KOKKOS_INLINE_FUNCTION place place_of(const std::int32_t* blocks, int position,
+                                        int kv_head) const {
+    const int column = position / kv.block_tokens;
+    const std::int64_t block = blocks[column];
+    return {block_at(kv, block) + std::int64_t{kv_head} * kv.block_tokens * kv.head_dim,
+            block_scales_at(kv, block) + std::int64_t{kv_head} * kv.block_tokens,
+            position - column * kv.block_tokens};
+  }
+
+  KOKKOS_INLINE_FUNCTION void operator()(const team_member& team) const {
+    const int dim = kv.head_dim;
+    const int item = team.league_rank();
+    const int split = item % splits;
+    const int kv_head = item / splits % kv.n_kv_heads;
+    const long token = item / splits / kv.n_kv_heads;
+    const int first = split * heads_per_team;
+    const int heads = group - first < heads_per_team ? group - first : heads_per_team;
+    const long head = long{kv_head} * group + first;
+
+    float* acc = static_cast<float*>(
+        team.team_shmem().get_shmem(static_cast<int>(scratch_floats(dim) * long{sizeof(float)})));
+    float* weights = acc + heads_per_team * dim;
+    float* max = weights + heads_per_team * tile;
+    float* sum = max + heads_per_team;
+    float* shrink = sum + heads_per_team;
+
+    const int end = batch.positions[token] + 1;
+    const int begin = window > 0 && end > window ? end - window : 0;
+    const std::int32_t* blocks =
+        batch.block_table + std::int64_t{batch.sequence_of[token]} * batch.max_blocks;
+    const float* query = q + token * q_stride + head * dim;
+
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * dim),
+                         [&](const int i) { acc[i] = 0; });
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](const int h) {
+      max[h] = -INFINITY;
+      sum[h] = 0;
+    });
+    for (int base = begin / tile * tile; base < end; base += tile) {
+      const int from = begin > base ? begin - base : 0;
+      const int to = end - base < tile ? end - base : tile;
+      team.team_barrier();
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * tile), [&](const int i) {
+        const int h = i / tile;
+        const int j = i - h * tile;
+        if (j < from || j >= to) return;
+        const place at = place_of(blocks, base + j, kv_head);
+        const std::int64_t first = at.first + at.offset;
+        float dot = 0;
+        for (int d = 0; d < dim; ++d)
+          dot =
+              ::fmaf(query[h * dim + d] * scale,
+                     load_as_f32(kv.keys, kv.type, first + std::int64_t{d} * kv.block_tokens), dot);
+        if (kv.type == dtype::i8) dot *= kv.key_scales[at.first_scale + at.offset];
+        if (slopes != nullptr) dot += slopes[head + h] * static_cast<float>(base + j - (end - 1));
+        weights[i] = dot;
+      });
+      team.team_barrier();
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](const int h) {
+        float top = max[h];
+        for (int j = from; j < to; ++j)
+          top = weights[h * tile + j] > top ? weights[h * tile + j] : top;
+        float part = 0;
+        for (int j = from; j < to; ++j) {
+          weights[h * tile + j] = ::expf(weights[h * tile + j] - top);
+          part += weights[h * tile + j];
+        }
+        shrink[h] = ::expf(max[h] - top);
+        sum[h] = sum[h] * shrink[h] + part;
+        max[h] = top;
+      });
+      team.team_barrier();
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * dim), [&](const int i) {
+        const int h = i / dim;
+        float value = acc[i] * shrink[h];
+        for (int j = from; j < to; ++j) {
+          const place at = place_of(blocks, base + j, kv_head);
+          float weight = weights[h * tile + j];
+          if (kv.type == dtype::i8) weight *= kv.value_scales[at.first_scale + at.offset];
+          value = ::fmaf(weight,
+                         load_as_f32(kv.values, kv.type,
+                                     at.first + std::int64_t{at.offset} * dim + (i - h * dim)),
+                         value);
+        }
+        acc[i] = value;
+      });
+    }
+    team.team_barrier();
+    float* to = out + token * out_stride + head * dim;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * dim),
+                         [&](const int i) { to[i] = acc[i] / sum[i / dim]; });
+  }
+};
+
+inline void launch_attention_team(const ragged_batch& batch, const attention_args& args) {
+  const int group = args.n_heads / args.kv.n_kv_heads;
+  const int splits = (group + attention_team::heads_per_team - 1) / attention_team::heads_per_team;
+  const attention_team kernel{args.q.as<const float>(),
+                              args.out.as<float>(),
+                              args.q.row_stride,
+                              args.out.row_stride,
+                              checked_kv(args.kv),
+                              group,
+                              splits,
+                              args.scale,
+                              args.window,
+                              args.alibi_slopes,
+                              batch};
+  const int teams = batch.n_tokens * args.kv.n_kv_heads * splits;
+  if (teams == 0) return;
+  const auto bytes = attention_team::scratch_floats(args.kv.head_dim) * long{sizeof(float)};
+  Kokkos::parallel_for(
+      "attention",
+      team_range(teams, Kokkos::AUTO).set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(bytes))),
+      kernel);
+}
+
+} // namespace twill::gpu::detail

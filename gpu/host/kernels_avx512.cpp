@@ -1,8 +1,0 @@
-#include "gpu/host/simd_avx512.hpp"
-#include "gpu/host/tile_templates.hpp"
-
-namespace twill::gpu::host {
-
-constinit const kernels avx512_kernels = make_kernels<simd_avx512>();
-
-} // namespace twill::gpu::host

@@ -1,0 +1,105 @@
+// thread_pool: the host's compute threads, for kernels that are launched a hundred times per step.
+//
+// An OpenMP region waits until every thread has arrived, so one thread that another process keeps
+// off its core stalls each launch for a scheduler slice. Here parts are claimed: a thread takes its
+// own share's, one after another, then what is left of the others', and a thread that is not
+// running is not waited for unless it holds a part. Shares are runs of neighbouring parts, the same
+// for every job, so that kernels which cut their rows alike leave them in the caches of the core
+// that the next one reads them on.
+//
+// Thread safety: run() belongs to one thread at a time (the device's); it works too and returns
+// when all parts are done. Idle workers spin for tens of microseconds, then sleep. Invariants: a
+// part of job n is only ever claimed while job n is unfinished, because a share's count of
+// unclaimed parts and the job's number are one atomic word; what a job points at is written before
+// those words and stays until its last part is done.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace twill::gpu::host {
+
+class thread_pool {
+public:
+  /// `threads` >= 1, the caller of run() included.
+  explicit thread_pool(std::int32_t threads);
+  thread_pool(const thread_pool&) = delete;
+  thread_pool& operator=(const thread_pool&) = delete;
+  ~thread_pool();
+
+  /// Memory that the next jobs will read from one end to the other. Threads that wait ask their
+  /// cores' caches for it, each for its share; until the next call. It is never dereferenced.
+  struct range {
+    const void* data = nullptr;
+    std::int64_t bytes = 0;
+  };
+  void read_ahead(const std::array<range, 2>& next);
+
+  std::int32_t threads() const { return static_cast<std::int32_t>(workers_.size()) + 1; }
+
+  /// f(part) for every part in [0, parts), in no order, or f(part, thread), where no two calls at
+  /// a time have the same thread in [0, threads()). f must not throw.
+  template <class F>
+  void run(std::int64_t parts, const F& f) {
+    const auto invoke = [](const void* body, std::int64_t part, std::int32_t thread) {
+      const F& function = *static_cast<const F*>(body);
+      if constexpr (std::is_invocable_v<const F&, std::int64_t, std::int32_t>)
+        function(part, thread);
+      else
+        function(part);
+    };
+    if (parts == 1 || workers_.empty()) {
+      for (std::int64_t part = 0; part < parts; ++part)
+        invoke(&f, part, 0);
+      return;
+    }
+    run_job(static_cast<std::uint32_t>(parts), invoke, &f);
+  }
+
+private:
+  using call = void (*)(const void* body, std::int64_t part, std::int32_t thread);
+
+  void run_job(std::uint32_t parts, call c, const void* body);
+  /// The first part of thread `index`'s share of `parts`; of threads(): the end. The caller of
+  /// run() has a part wherever there is one.
+  std::uint32_t first_part(std::uint32_t parts, std::int32_t index) const;
+  /// Takes and runs parts of job `number` while there are any, thread `index`'s own first.
+  void help(std::uint32_t number, std::int32_t index);
+  void work(std::int32_t index);
+  /// Waits for a job other than `seen`, or the end; the job's number.
+  std::uint32_t await_job(std::uint32_t seen, std::int32_t index);
+  /// Asks for a little more of thread `index`'s share of what read_ahead() named.
+  void fetch_some(std::int32_t index);
+
+  struct alignas(64) share {
+    std::atomic<std::uint64_t> left{0}; ///< job's number << 32 | parts not yet claimed
+  };
+  struct published_range {
+    std::atomic<const char*> data{nullptr};
+    std::atomic<std::int64_t> bytes{0};
+  };
+  struct alignas(64) progress {
+    std::uint32_t seen = 0;       ///< calls of read_ahead()
+    std::int64_t fetched[2] = {}; ///< bytes of each range
+  };
+
+  std::vector<std::thread> workers_;
+  std::vector<share> shares_;                     // (threads)
+  alignas(64) std::atomic<std::uint32_t> job_{0}; ///< its number
+  std::atomic<call> call_{nullptr};
+  std::atomic<const void*> body_{nullptr};
+  std::atomic<std::uint32_t> parts_{0};
+  alignas(64) std::atomic<std::uint32_t> done_{0};
+  alignas(64) std::atomic<std::uint32_t> wake_{0}; ///< counts jobs; sleepers wait on it
+  published_range ahead_[2];
+  std::atomic<std::uint32_t> ahead_calls_{0};
+  std::vector<progress> progress_; // (threads) each thread's own
+  std::atomic<std::int32_t> sleepers_{0};
+  std::atomic<bool> stop_{false};
+};
+
+} // namespace twill::gpu::host

@@ -1,0 +1,272 @@
+// Cuts a linear layer into tiles for the host micro-kernels, in one launch where rows are few.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "gpu/host/thread_pool.hpp"
+#include "gpu/linear/detail/backend.hpp"
+#include "gpu/linear/host/kernels.hpp"
+
+namespace twill::gpu::detail {
+
+namespace {
+
+/// Preparing rows is cheaper than a second launch up to about this many activations.
+constexpr std::int64_t prepare_in_place = 8192;
+/// Rows of a tile at most, where rows are many: they share an unpacked block. More than so many
+/// only where every thread has tiles of its own.
+constexpr std::int64_t most_tile_rows = host::int8_panel_max_rows, tile_rows = most_tile_rows / 2;
+/// Rows up to which a layer is bound by reading its weights.
+constexpr std::int64_t few_rows = 16;
+/// Weights of a tile: about half of a core's second-level cache.
+constexpr std::int64_t tile_bytes = 256 << 10;
+
+std::int64_t align64(std::int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+bool is_int8(compute_type compute) {
+  return compute == compute_type::int8 || compute == compute_type::int8x2;
+}
+
+/// A call's activations in the form that its compute type reads, in scratch memory.
+class prepared_rows {
+public:
+  /// `ordered`: the weights have a column order.
+  prepared_rows(const packed_view& w, bool ordered, compute_type compute)
+      : w_(w), ordered_(ordered), compute_(compute) {
+    if (compute == compute_type::f32 && ordered) {
+      values_stride_ = align64(w.cols * 4) / 4;
+    } else if (int8()) {
+      digit_bytes_ = align64(w.cols);
+      values_stride_ = digit_bytes_ * (two_digits() ? 2 : 1);
+      segments_ = w.cols / w.segment;
+    } else if (compute == compute_type::bf16) {
+      values_stride_ = align64(w.padded_cols * 2) / 2;
+    }
+  }
+  std::int64_t bytes(std::int64_t m) const {
+    switch (compute_) {
+    case compute_type::f32:
+      return m * values_stride_ * 4;
+    case compute_type::bf16:
+      return m * values_stride_ * 2;
+    case compute_type::int8:
+    case compute_type::int8x2:
+    case compute_type::w8a8: // is int8 by now
+      return m * values_stride_ + terms_bytes(m) + align64(m * segments_);
+    }
+    return 0;
+  }
+  host::quantised_rows quantised(unsigned char* at, std::int64_t m) const {
+    unsigned char* terms = at + m * values_stride_;
+    return {reinterpret_cast<std::int8_t*>(at),
+            reinterpret_cast<host::segment_terms*>(terms),
+            values_stride_,
+            segments_,
+            two_digits() ? digit_bytes_ : 0,
+            two_digits() ? m * segments_ : 0,
+            terms + terms_bytes(m)};
+  }
+  host::bf16_rows rounded(unsigned char* at) const {
+    return {reinterpret_cast<std::uint16_t*>(at), values_stride_};
+  }
+  /// Bytes that one thread needs while it fills rows.
+  std::int64_t fill_bytes() const {
+    return ordered_ && compute_ != compute_type::f32 ? align64(w_.cols * 4) : 0;
+  }
+
+  /// Fills rows [first, end) of the m at `at`; `row_space` has fill_bytes(). `order`: the weights'
+  /// column order, or null.
+  void fill(const host::kernels& k, const std::int32_t* order, unsigned char* at, std::int64_t m,
+            const tensor_ref& x, std::int64_t first, std::int64_t end,
+            unsigned char* row_space) const {
+    for (std::int64_t row = first; row < end; ++row) {
+      const float* from = x.as<const float>() + row * x.row_stride;
+      if (order != nullptr) {
+        auto* gathered = reinterpret_cast<float*>(row_space);
+        if (compute_ == compute_type::f32)
+          gathered = reinterpret_cast<float*>(at) + row * values_stride_;
+        for (std::int64_t c = 0; c < w_.cols; ++c)
+          gathered[c] = from[order[c]];
+        from = gathered;
+      }
+      if (int8())
+        k.quantise(w_, from, quantised(at, m), row);
+      else if (compute_ == compute_type::bf16)
+        k.round_bf16(w_, from, rounded(at), row);
+    }
+  }
+  /// `second_digit_from`: the first row of weights that is multiplied in two digits.
+  void run(const host::kernels& k, host::tile t, unsigned char* at, std::int64_t m,
+           const tensor_ref& x, std::int64_t first_row, std::int64_t second_digit_from) const {
+    if (compute_ == compute_type::f32) {
+      const float* values = ordered_ ? reinterpret_cast<float*>(at) : x.as<const float>();
+      const std::int64_t stride = ordered_ ? values_stride_ : x.row_stride;
+      return k.tile_f32(t, values + first_row * stride, stride);
+    }
+    if (compute_ == compute_type::bf16) {
+      host::bf16_rows rows = rounded(at);
+      rows.values += first_row * rows.values_stride;
+      return k.tile_bf16(t, rows);
+    }
+    host::quantised_rows rows = quantised(at, m);
+    rows.values += first_row * rows.values_stride;
+    rows.terms += first_row * segments_;
+    rows.fine += first_row * segments_;
+    const std::int64_t from = std::min(t.end_block, second_digit_from / lanes);
+    if (two_digits() && t.first_block < from) {
+      host::tile high_alone = t;
+      high_alone.end_block = from;
+      host::quantised_rows one_digit = rows;
+      one_digit.low_digits = one_digit.low_terms = 0;
+      k.tile_int8(high_alone, one_digit);
+      t.first_block = from;
+    }
+    if (t.first_block < t.end_block) k.tile_int8(t, rows);
+  }
+
+private:
+  std::int64_t terms_bytes(std::int64_t m) const {
+    const std::int64_t sets = two_digits() ? 2 : 1;
+    return align64(m * segments_ * sets * static_cast<std::int64_t>(sizeof(host::segment_terms)));
+  }
+  bool two_digits() const { return compute_ == compute_type::int8x2; }
+  bool int8() const { return is_int8(compute_); }
+
+  const packed_view& w_;
+  bool ordered_;
+  compute_type compute_;
+  std::int64_t values_stride_ = 0;
+  std::int64_t segments_ = 0;
+  std::int64_t digit_bytes_ = 0; ///< of one row, one digit each
+};
+
+/// Of a thread's panel; 0: none.
+std::int64_t panel_size(const packed_view& w, compute_type compute, std::int64_t m) {
+  if (is_int8(compute)) return m <= host::int8_direct_rows(w.kind) ? 0 : host::int8_panel_bytes;
+  if (m <= host::direct_rows) return 0;
+  const weight_kind as_is = compute == compute_type::f32 ? weight_kind::f32 : weight_kind::bf16;
+  return w.kind == as_is ? 0 : w.padded_cols * 64;
+}
+
+/// A call's scratch: the prepared rows, once or once per thread; for each thread, room to fill
+/// them, a panel, and where each prepares for itself whether it has.
+struct scratch_layout {
+  scratch_layout(const packed_view& w, const prepared_rows& prepared, compute_type compute,
+                 std::int64_t m, std::int64_t n_threads)
+      : threads(n_threads), in_place(m * w.cols <= prepare_in_place),
+        rows(align64(prepared.bytes(m))), fill(prepared.fill_bytes()),
+        panel(panel_size(w, compute, m)), flag(in_place ? 64 : 0) {}
+  std::int64_t all_rows() const { return in_place ? rows * threads : rows; }
+  std::int64_t bytes() const { return all_rows() + (fill + panel + flag) * threads; }
+
+  std::int64_t threads;
+  bool in_place;
+  std::int64_t rows, fill, panel, flag; ///< bytes
+};
+
+std::array<host::thread_pool::range, 2> ranges_of(const packed_matrix::impl& w) {
+  if (w.view.codes == nullptr) return {}; // not there yet
+  return {host::thread_pool::range{w.view.codes, w.codes.bytes},
+          host::thread_pool::range{w.view.scales, w.scales.bytes}};
+}
+
+/// `out`: args.out, or of half as many columns, the silu_mul() of it.
+void run_linear(device& dev, const linear_args& args, const tensor_ref& out, bool gated) {
+  const packed_view& w = args.weights->get().view;
+  const host::kernels& k = host::kernels_for(dev.isa());
+  const compute_type compute = effective_compute(w, args.compute);
+  const std::int64_t m = args.x.rows();
+  const std::int32_t* order = args.weights->get().column_order();
+  const prepared_rows rows(w, order != nullptr, compute);
+  const std::int64_t threads = dev.info().threads;
+  const scratch_layout layout(w, rows, compute, m, threads);
+  auto* scratch =
+      static_cast<unsigned char*>(dev.scratch(static_cast<std::size_t>(layout.bytes())));
+  unsigned char* fill_space = scratch + layout.all_rows();
+  unsigned char* panels = fill_space + layout.fill * threads;
+  unsigned char* filled = panels + layout.panel * threads;
+
+  if (layout.in_place)
+    std::memset(filled, 0, static_cast<std::size_t>(layout.flag * threads));
+  else if (layout.rows > 0)
+    dev.pool().run(threads, [&](std::int64_t part, std::int32_t thread) {
+      rows.fill(k, order, scratch, m, args.x, m * part / threads, m * (part + 1) / threads,
+                fill_space + thread * layout.fill);
+    });
+
+  // Tiles of rows x blocks, rows first, so that a thread's share are the rows that it prepared and
+  // will read next. Few rows: long stretches of weights, which stream best.
+  const std::int64_t row_tiles = std::max((m + most_tile_rows - 1) / most_tile_rows,
+                                          std::min(threads, (m + tile_rows - 1) / tile_rows));
+  const auto first_of = [&](std::int64_t row_tile) { // evenly, but in whole groups of rows
+    const std::int64_t even = m * row_tile / row_tiles;
+    return std::min(m, (even + host::int8_panel_rows - 1) / host::int8_panel_rows *
+                           host::int8_panel_rows);
+  };
+  const std::int64_t weight_bytes = w.blocks * (w.codes_stride + w.scales_stride);
+  // As many tiles for each thread, or some would idle through the last ones: 16 make the default
+  // model's layers 2 to 10 % faster than 4 with 32 and 128 rows (`twill-bench kernels`).
+  const std::int64_t rounds = std::max<std::int64_t>(
+      (weight_bytes + tile_bytes * threads - 1) / (tile_bytes * threads), m > few_rows ? 16 : 1);
+  // Blocks that a panel holds stay together.
+  const bool pairs = layout.panel > 0 && is_int8(compute) && !gated;
+  const std::int64_t step = pairs ? host::int8_panel_blocks : 1;
+  const std::int64_t blocks = gated ? w.blocks / 2 : w.blocks;
+  const std::int64_t steps = (blocks + step - 1) / step;
+  const std::int64_t block_tiles = std::min(rounds * threads, steps);
+
+  dev.pool().read_ahead(args.next == nullptr ? std::array<host::thread_pool::range, 2>{}
+                                             : ranges_of(args.next->get()));
+  dev.pool().run(row_tiles * block_tiles, [&](std::int64_t i, std::int32_t thread) {
+    unsigned char* mine = layout.in_place ? scratch + thread * layout.rows : scratch;
+    if (layout.in_place && filled[thread * layout.flag] == 0) {
+      rows.fill(k, order, mine, m, args.x, 0, m, fill_space + thread * layout.fill);
+      filled[thread * layout.flag] = 1;
+    }
+    const std::int64_t blocks_at = i % block_tiles;
+    const std::int64_t first_row = first_of(i / block_tiles);
+    host::tile t;
+    t.weights = &w;
+    t.first_block = steps * blocks_at / block_tiles * step;
+    t.end_block = std::min(steps * (blocks_at + 1) / block_tiles * step, blocks);
+    t.m = first_of(i / block_tiles + 1) - first_row;
+    t.out = out.as<float>() + first_row * out.row_stride;
+    t.out_stride = out.row_stride;
+    t.gate_blocks = gated ? blocks : 0;
+    t.bias = args.bias;
+    t.accumulate = args.accumulate;
+    t.panel = layout.panel > 0 ? panels + thread * layout.panel : nullptr;
+    rows.run(k, t, mine, m, args.x, first_row, args.second_digit_from);
+  });
+}
+
+} // namespace
+
+std::int64_t linear_host_scratch(const packed_view& w, bool ordered, compute_type asked,
+                                 std::int64_t m, std::int64_t threads) {
+  const compute_type compute = effective_compute(w, asked);
+  const prepared_rows rows(w, ordered, compute);
+  // It grows with the rows, but falls where they are prepared once instead of by every thread.
+  const std::int64_t most_in_place = std::min(m, prepare_in_place / w.cols);
+  return std::max(scratch_layout(w, rows, compute, m, threads).bytes(),
+                  scratch_layout(w, rows, compute, most_in_place, threads).bytes());
+}
+
+void linear_host(device& dev, const linear_args& args) {
+  run_linear(dev, args, args.out, false);
+}
+
+bool linear_silu_mul_host(device& dev, const linear_args& args, tensor_ref out) {
+  const packed_view& w = args.weights->get().view;
+  const bool whole_blocks = w.rows % (2 * lanes) == 0;
+  // Few rows: two streams of weights by turns are slower than one, by 5 % for one row.
+  if (!host::kernels_for(dev.isa()).gates || !whole_blocks || args.x.rows() <= few_rows ||
+      !is_int8(effective_compute(w, args.compute)))
+    return false;
+  run_linear(dev, args, out, true);
+  return true;
+}
+
+} // namespace twill::gpu::detail

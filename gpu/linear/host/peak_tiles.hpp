@@ -1,0 +1,75 @@
+// Multiply-adds in registers, as the micro-kernels issue them: what a core can do when nothing
+// waits for memory. Over a SIMD policy, like the kernels themselves.
+#pragma once
+
+#include "gpu/linear/host/tile_common.hpp"
+
+namespace twill::gpu::host {
+namespace {
+
+template <class S, int R, class Step>
+inline std::int64_t spin_rounds(std::int64_t rounds, float* sink, const Step& step) {
+  typename S::f32 sum[R];
+  for (int r = 0; r < R; ++r)
+    sum[r] = S::zero();
+  std::int64_t operations = 0;
+  for (std::int64_t i = 0; i < rounds; ++i)
+    operations += step(sum);
+  for (int r = 1; r < R; ++r)
+    sum[0] = S::add(sum[0], sum[r]);
+  S::store(sink, sum[0]);
+  return operations;
+}
+
+/// Runs `rounds` rounds; how many operations they were, a multiply and an add counting as two.
+/// `sink` takes 16 floats.
+template <class S>
+std::int64_t spin(compute_type type, std::int64_t rounds, float* sink) {
+  constexpr int steps = 16;
+  // More sums than the tiles keep, where they fit: with 8 a core waits for its own products.
+  constexpr int int8_rows = S::int8_panels ? 12 : S::int8_rows;
+  alignas(64) std::int8_t bytes[int8_rows * 64] = {};
+  alignas(64) std::uint16_t halves[64] = {};
+  bytes[0] = static_cast<std::int8_t>(rounds);
+  halves[0] = static_cast<std::uint16_t>(rounds);
+  if (type == compute_type::int8) {
+    constexpr int rows = int8_rows;
+    typename S::codes codes[8];
+    for (auto& c : codes)
+      c = S::low4(S::load_codes(reinterpret_cast<const unsigned char*>(bytes)));
+    return spin_rounds<S, 1>(rounds, sink, [&](typename S::f32(&sum)[1]) {
+      typename S::i32 exact[rows];
+      for (auto& e : exact)
+        e = S::set1_i32(0);
+      for (int s = 0; s < steps; ++s) {
+        // The same products each time: a compiler that knew would compute them once.
+        asm volatile("" : : "r"(bytes) : "memory");
+        S::template dot<false, rows>(exact, codes, bytes, 64);
+      }
+      for (const auto& e : exact)
+        sum[0] = S::add(sum[0], S::to_f32(e));
+      return std::int64_t{steps} * rows * 8 * 64 * 2;
+    });
+  }
+  if (type == compute_type::bf16) {
+    constexpr int rows = S::bf16_rows;
+    const auto w = S::load_pairs(halves);
+    return spin_rounds<S, rows>(rounds, sink, [&](typename S::f32(&sum)[rows]) {
+      for (int s = 0; s < steps; ++s)
+        for (int r = 0; r < rows; ++r)
+          sum[r] = S::dot_pairs(sum[r], w, halves + 2 * r);
+      return std::int64_t{steps} * rows * 32 * 2;
+    });
+  }
+  constexpr int rows = S::bf16_rows; // as many sums as fit the registers
+  const auto w = S::set1(static_cast<float>(rounds) * 1e-9F);
+  return spin_rounds<S, rows>(rounds, sink, [&](typename S::f32(&sum)[rows]) {
+    for (int s = 0; s < steps; ++s)
+      for (int r = 0; r < rows; ++r)
+        sum[r] = S::fma(w, w, sum[r]);
+    return std::int64_t{steps} * rows * 16 * 2;
+  });
+}
+
+} // namespace
+} // namespace twill::gpu::host

@@ -1,0 +1,154 @@
+#include "gpu/linear/detail/packed_form.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace twill::gpu {
+namespace detail {
+
+result<packed_view> describe(const weight_source& source, const char* label) {
+  packed_view w;
+  const bool rounds = source.round_to_bf16 && source.kind == weight_kind::f16;
+  w.kind = rounds ? weight_kind::bf16 : source.kind;
+  w.rows = source.rows;
+  w.cols = source.cols;
+  const auto refuse = [&](const std::string& why) {
+    return failure{errc::bad_source, std::string(label) + ": " + why};
+  };
+  if (w.rows <= 0 || w.cols <= 0)
+    return refuse("rows and cols must be positive, got " + std::to_string(w.rows) + " x " +
+                  std::to_string(w.cols));
+  if (w.grouped()) {
+    if (source.group <= 0 || source.group % 8 != 0 || w.cols % source.group != 0)
+      return refuse("group must be a multiple of 8 that divides cols = " + std::to_string(w.cols) +
+                    ", got " + std::to_string(source.group));
+    if (!source.grouped) return refuse("a grouped kind needs the source's grouped function");
+    if (w.kind == weight_kind::grouped_u4_as_u8) {
+      if (source.group < 64 || source.group > 512)
+        return refuse("group of grouped_u4_as_u8 must be 64 to 512, got " +
+                      std::to_string(source.group));
+      if (source.code_group <= 0 || source.code_group % 32 != 0 ||
+          source.group % source.code_group != 0)
+        return refuse("code_group must be a multiple of 32 that divides group = " +
+                      std::to_string(source.group) + ", got " + std::to_string(source.code_group));
+      w.code_group = source.code_group;
+    }
+    w.group = source.group;
+    w.integer_terms =
+        source.integer_terms && w.kind == weight_kind::grouped_u4 && w.group == activation_group;
+    w.segment = w.group % 32 == 0 ? 32 : w.group % 16 == 0 ? 16 : 8;
+  } else if (!source.dense_row) {
+    return refuse("a dense kind needs the source's dense_row function");
+  }
+  if (source.column_order) {
+    if (static_cast<std::int64_t>(source.column_order->size()) != w.cols)
+      return refuse("column order must have cols = " + std::to_string(w.cols) + " entries, got " +
+                    std::to_string(source.column_order->size()));
+    for (const std::int32_t column : *source.column_order)
+      if (column < 0 || column >= w.cols)
+        return refuse("column order must be within [0, " + std::to_string(w.cols) + "), got " +
+                      std::to_string(column));
+  }
+  w.blocks = (w.rows + lanes - 1) / lanes;
+  w.padded_cols = (w.cols + step_columns - 1) / step_columns * step_columns;
+  const std::int64_t elements = w.padded_cols * lanes;
+  switch (w.kind) {
+  case weight_kind::f32:
+    w.codes_stride = elements * 4;
+    break;
+  case weight_kind::f16:
+  case weight_kind::bf16:
+    w.codes_stride = elements * 2;
+    break;
+  case weight_kind::grouped_u4:
+  case weight_kind::grouped_u4_as_u8:
+    w.codes_stride = elements / 2;
+    break;
+  case weight_kind::grouped_u8:
+    w.codes_stride = elements;
+    break;
+  }
+  return w;
+}
+
+void set_form(packed_view& w, const terms_facts& facts, std::int64_t groups) {
+  w.offsets_stored = !facts.factored;
+  w.zero_points = w.offsets_stored && facts.zero_points;
+  const bool float_offsets = w.offsets_stored && !w.zero_points;
+  w.integer_terms = w.integer_terms && float_offsets;
+  if (w.integer_terms) {
+    w.offsets_stored = false;
+    w.terms_stride = integer_pair_bytes;
+    w.scales_stride = unit_bytes + groups * w.terms_stride;
+    return;
+  }
+  w.scales_f16 = facts.scales_f16 && (facts.offsets_f16 || !float_offsets);
+  w.terms_stride =
+      lanes * (w.scales_f16 ? 2 : 4) * (float_offsets ? 2 : 1) + (w.zero_points ? lanes : 0);
+  w.scales_stride = (groups * w.terms_stride + 63) / 64 * 64;
+}
+
+void set_lines_form(packed_view& w) {
+  w.offset_factor = -128;
+  w.terms_stride = (1 + w.group / w.code_group) * detail::code_line_bytes;
+  w.scales_stride = w.cols / w.group * w.terms_stride;
+}
+
+} // namespace detail
+
+namespace {
+
+/// What holds in a few of the source's rows, or, where codes can be left out, runs of rows.
+detail::terms_facts facts_of_some_rows(const weight_source& source) {
+  const bool in_runs = source.grouped_block != nullptr;
+  const std::int64_t run = in_runs ? std::min(grouped_rows::most_rows, source.rows) : 1;
+  const std::int64_t last = (source.rows - run) / detail::lanes * detail::lanes;
+  const std::int64_t firsts[] = {0, last / 2 / detail::lanes * detail::lanes,
+                                 in_runs ? last : source.rows - 1};
+  detail::terms t{};
+  t.groups = source.cols / source.group;
+  const std::int64_t n = static_cast<std::int64_t>(std::size(firsts)) * run * t.groups;
+  t.scales = std::make_unique<float[]>(static_cast<std::size_t>(n));
+  t.offsets = std::make_unique<float[]>(static_cast<std::size_t>(n));
+  std::vector<std::uint8_t> codes(in_runs ? 0 : static_cast<std::size_t>(source.cols));
+  for (std::size_t i = 0; i < std::size(firsts); ++i) {
+    const auto at = static_cast<std::int64_t>(i) * run * t.groups;
+    float* scales = t.scales.get() + at;
+    float* offsets = t.offsets.get() + at;
+    if (in_runs)
+      source.grouped_block({firsts[i], run, nullptr, scales, offsets});
+    else
+      source.grouped(firsts[i], {codes.data(), scales, offsets});
+  }
+  detail::terms_facts facts;
+  const std::int32_t factor = detail::first_factor(t, n);
+  for (std::int64_t i = 0; i < n; ++i)
+    facts.look_at(t.scales[i], t.offsets[i], factor);
+  return facts;
+}
+
+} // namespace
+
+image_layout packed_layout(const weight_source& source) {
+  const auto described = detail::describe(source, "a matrix");
+  if (!described.ok()) return {};
+  detail::packed_view w = described.value();
+  if (w.code_group > 0)
+    detail::set_lines_form(w);
+  else if (w.grouped())
+    detail::set_form(w, facts_of_some_rows(source), w.cols / w.group);
+  const std::int64_t order =
+      source.column_order ? w.cols * static_cast<std::int64_t>(sizeof(std::int32_t)) : 0;
+  return {w.codes_stride, w.scales_stride, order};
+}
+
+std::int64_t packed_bytes(const weight_source& source) {
+  const image_layout image = packed_layout(source);
+  const std::int64_t blocks = (source.rows + detail::lanes - 1) / detail::lanes;
+  return blocks * (image.code_block_bytes + image.scale_block_bytes) + image.order_bytes;
+}
+
+} // namespace twill::gpu

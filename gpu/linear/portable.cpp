@@ -1,0 +1,163 @@
+// Linear layers on any execution space, from the same packed layout.
+#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/linear/detail/backend.hpp"
+
+namespace twill::gpu::detail {
+
+namespace {
+
+/// Activations of one row in integers, as compute_type says: int8 or int8x2.
+struct quantised {
+  short* values; // (m, cols)
+  float* scales; // (m, groups of 32)
+  std::int64_t groups;
+  float steps; ///< the largest integer
+};
+
+void quantise(const packed_view& w, const tensor_ref& x, const quantised& q) {
+  const float* from = x.as<const float>();
+  const std::int64_t stride = x.row_stride;
+  const std::int64_t cols = w.cols;
+  const std::int64_t groups = q.groups;
+  Kokkos::parallel_for(
+      "linear_quantise", range(0, x.rows() * groups), KOKKOS_LAMBDA(const long i) {
+        const std::int64_t row = i / groups;
+        const std::int64_t begin = i % groups * activation_group;
+        const std::int64_t end = begin + activation_group < cols ? begin + activation_group : cols;
+        const float* values = from + row * stride;
+        float largest = 0;
+        for (std::int64_t k = begin; k < end; ++k) {
+          const float a = values[k] < 0 ? -values[k] : values[k];
+          largest = a > largest ? a : largest;
+        }
+        const float inverse = largest > 1e-30F ? q.steps / largest : 0.0F;
+        q.scales[i] = largest > 1e-30F ? largest / q.steps : 0.0F;
+        for (std::int64_t k = begin; k < end; ++k) {
+          const float magic = 12582912.0F; // 1.5 * 2^23: adding it rounds to an integer
+          const float rounded = (values[k] * inverse + magic) - magic;
+          q.values[row * cols + k] = static_cast<short>(rounded);
+        }
+      });
+}
+
+/// x's columns in the order of the weights' columns. // to: (m, cols)
+void gather_columns(const tensor_ref& x, const std::int32_t* order, std::int64_t cols, float* to) {
+  const float* from = x.as<const float>();
+  const std::int64_t stride = x.row_stride;
+  Kokkos::parallel_for(
+      "linear_gather", range(0, x.rows() * cols), KOKKOS_LAMBDA(const long i) {
+        const std::int64_t row = i / cols;
+        to[i] = from[row * stride + order[i - row * cols]];
+      });
+}
+
+TWILL_KERNEL_FUNCTION float dot_int8(const packed_view& w, const quantised& q, std::int64_t row,
+                                     std::int64_t block, std::int64_t lane) {
+  const short* values = q.values + row * w.cols;
+  float sum = 0;
+  for (std::int64_t k = 0; k < w.cols;) {
+    const std::int64_t end = k + w.segment;
+    const scale_offset t = group_terms(w, block, lane, k / w.group);
+    const float scale = q.scales[row * q.groups + k / activation_group];
+    std::int32_t products = 0;
+    std::int32_t plain = 0;
+    for (; k < end; ++k) {
+      products += code_at(w, block, lane, k) * values[k];
+      plain += values[k];
+    }
+    sum += t.scale * scale * static_cast<float>(products);
+    sum += t.offset * (scale * static_cast<float>(plain));
+  }
+  return sum;
+}
+
+TWILL_KERNEL_FUNCTION float round_for(bool bf16, float x) {
+  return bf16 ? bf16_to_f32(f32_to_bf16(x)) : x;
+}
+
+TWILL_KERNEL_FUNCTION float dot_float(const packed_view& w, const float* x, bool bf16,
+                                      std::int64_t block, std::int64_t lane) {
+  float sum = 0;
+  if (!w.grouped()) {
+    for (std::int64_t k = 0; k < w.cols; ++k)
+      sum += round_for(bf16, dense_at(w, block, lane, k)) * round_for(bf16, x[k]);
+    return sum;
+  }
+  for (std::int64_t k = 0; k < w.cols;) {
+    const scale_offset t = group_terms(w, block, lane, k / w.group);
+    for (const std::int64_t end = k + w.group; k < end; ++k) {
+      const float value = t.scale * static_cast<float>(code_at(w, block, lane, k)) + t.offset;
+      sum += round_for(bf16, value) * round_for(bf16, x[k]);
+    }
+  }
+  return sum;
+}
+
+bool is_int8(compute_type compute) {
+  return compute == compute_type::int8 || compute == compute_type::int8x2;
+}
+
+std::int64_t activation_groups(const packed_view& w) {
+  return (w.cols + activation_group - 1) / activation_group;
+}
+
+/// Gathered activations where columns have an order, then their int8 form.
+struct scratch_layout {
+  scratch_layout(const packed_view& w, bool ordered, bool int8, std::int64_t m)
+      : gathered(ordered ? (m * w.cols * 4 + 63) / 64 * 64 : 0),
+        values(int8 ? (m * w.cols * 2 + 63) / 64 * 64 : 0),
+        scales(int8 ? m * activation_groups(w) * 4 : 0) {}
+  std::int64_t bytes() const { return gathered + values + scales; }
+  std::int64_t gathered, values, scales;
+};
+
+} // namespace
+
+std::int64_t linear_generic_scratch(const packed_view& w, bool ordered, compute_type asked,
+                                    std::int64_t m) {
+  return scratch_layout(w, ordered, is_int8(effective_compute(w, asked)), m).bytes();
+}
+
+void linear_generic(device& dev, const linear_args& args) {
+  const packed_view w = args.weights->get().view;
+  const compute_type compute = effective_compute(w, args.compute);
+  const std::int64_t m = args.x.rows();
+  const std::int32_t* order = args.weights->get().column_order();
+  const bool int8 = is_int8(compute);
+  quantised q{};
+  q.steps = compute == compute_type::int8 ? 127.0F : 127.0F * high_digit;
+  q.groups = activation_groups(w);
+  const scratch_layout layout(w, order != nullptr, int8, m);
+  auto* scratch =
+      static_cast<unsigned char*>(dev.scratch(static_cast<std::size_t>(layout.bytes())));
+  tensor_ref from = args.x;
+  if (order != nullptr) {
+    gather_columns(args.x, order, w.cols, reinterpret_cast<float*>(scratch));
+    from = view_2d(scratch, dtype::f32, m, w.cols);
+  }
+  if (int8) {
+    q.values = reinterpret_cast<short*>(scratch + layout.gathered);
+    q.scales = reinterpret_cast<float*>(scratch + layout.gathered + layout.values);
+    quantise(w, from, q);
+  }
+
+  const float* x = from.as<const float>();
+  const std::int64_t x_stride = from.row_stride;
+  float* out = args.out.as<float>();
+  const std::int64_t out_stride = args.out.row_stride;
+  const float* bias = args.bias;
+  const bool accumulate = args.accumulate;
+  Kokkos::parallel_for(
+      "linear_generic", range(0, m * w.rows), KOKKOS_LAMBDA(const long i) {
+        const std::int64_t row = i / w.rows;
+        const std::int64_t n = i % w.rows;
+        float sum = int8 ? dot_int8(w, q, row, n / lanes, n % lanes)
+                         : dot_float(w, x + row * x_stride, compute == compute_type::bf16,
+                                     n / lanes, n % lanes);
+        if (bias != nullptr) sum += bias[n];
+        float& to = out[row * out_stride + n];
+        to = accumulate ? to + sum : sum;
+      });
+}
+
+} // namespace twill::gpu::detail

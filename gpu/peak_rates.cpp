@@ -1,0 +1,106 @@
+#include "gpu/peak_rates.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/host/thread_pool.hpp"
+#include "gpu/linear/host/kernels.hpp"
+
+namespace twill::gpu {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double seconds_since(clock::time_point start) {
+  return std::chrono::duration<double>(clock::now() - start).count();
+}
+
+/// The rates of a few runs, ascending.
+template <class F>
+std::array<double, 5> rates_of(const F& amount_of_run) {
+  std::array<double, 5> rates{};
+  for (double& rate : rates) {
+    const auto start = clock::now();
+    const double amount = amount_of_run();
+    rate = amount / seconds_since(start);
+  }
+  std::sort(rates.begin(), rates.end());
+  return rates;
+}
+
+/// Makes a sum count as used, so that no compiler drops the reads.
+void keep(std::uint64_t sum) {
+  [[maybe_unused]] static volatile std::uint64_t kept;
+  kept = sum;
+}
+
+constexpr std::int64_t read_words = std::int64_t{64} << 20; // 512 MiB
+
+double read_on_host(device& dev, const std::uint64_t* words) {
+  constexpr std::int64_t part_words = std::int64_t{1} << 18;
+  std::atomic<std::uint64_t> total{0};
+  dev.pool().run(read_words / part_words, [&](std::int64_t part) {
+    std::uint64_t sum = 0;
+    for (std::int64_t i = part * part_words; i < (part + 1) * part_words; ++i)
+      sum += words[i];
+    total.fetch_add(sum, std::memory_order_relaxed);
+  });
+  keep(total);
+  return static_cast<double>(read_words) * 8;
+}
+
+double read_anywhere(device& dev, const std::uint64_t* words) {
+  std::uint64_t total = 0;
+  Kokkos::parallel_reduce(
+      "read", detail::range(0, read_words),
+      KOKKOS_LAMBDA(const long i, std::uint64_t& sum) { sum += words[i]; }, total);
+  dev.fence();
+  keep(total);
+  return static_cast<double>(read_words) * 8;
+}
+
+double peak_on_host(device& dev, compute_type type) {
+  const host::kernels& kernels = host::kernels_for(dev.isa());
+  constexpr std::int64_t rounds = 100000;
+  // The best: other processes only ever take speed away.
+  return rates_of([&] {
+           std::atomic<std::int64_t> operations{0};
+           dev.pool().run(dev.info().threads, [&](std::int64_t) {
+             alignas(64) float sink[16];
+             operations.fetch_add(kernels.spin(type, rounds, sink), std::memory_order_relaxed);
+           });
+           return static_cast<double>(operations.load());
+         })
+      .back();
+}
+
+} // namespace
+
+result<read_probe> read_probe::make(device& dev) {
+  auto memory = dev.allocate(read_words * 8, "read_probe", filling::bit_by_bit);
+  if (!memory.ok()) return memory.error();
+  auto* words = static_cast<std::uint64_t*>(memory.value().data());
+  // Pages that nobody wrote to would all be one page of zeros.
+  if constexpr (detail::on_host) std::fill_n(words, read_words, std::uint64_t{1});
+  return read_probe(dev, std::move(memory.value()));
+}
+
+double read_probe::bytes_per_s() const {
+  const auto* words = static_cast<const std::uint64_t*>(memory_.data());
+  const auto rates = rates_of(
+      [&] { return detail::on_host ? read_on_host(*dev_, words) : read_anywhere(*dev_, words); });
+  return rates[rates.size() / 2];
+}
+
+peak_rates measure_peaks(device& dev) {
+  if (!detail::on_host) return {};
+  return {peak_on_host(dev, compute_type::f32), peak_on_host(dev, compute_type::bf16),
+          peak_on_host(dev, compute_type::int8)};
+}
+
+} // namespace twill::gpu

@@ -1,0 +1,36 @@
+// Activations, column scales and row gathers of a decoder. All f32, rows may be strided.
+//
+// Executor thread only. A row's result depends on that row alone, bit for bit. Shapes that do not
+// fit stop the process: callers check what files say before.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/device.hpp"
+
+namespace twill::gpu {
+
+/// out[i] = silu(gate_up[i]) * gate_up[i + n]: the gate half, then the up half of each row.
+void silu_mul(device& dev, tensor_ref gate_up, // (m, 2n)
+              tensor_ref out);                 // (m, n)
+
+enum class activation : std::uint8_t {
+  relu,
+  gelu,      ///< x * Phi(x), by the error function
+  gelu_tanh, ///< its approximation by tanh (Hendrycks and Gimpel 2016)
+  silu,      ///< x * sigmoid(x)
+};
+
+/// x = kind(x), in place.
+void activate(device& dev, tensor_ref x, // (m, n)
+              activation kind);
+
+/// x[r][j] *= factors[j], in place: a head whose rows are normalised scales its logits instead.
+void scale_columns(device& dev, tensor_ref x, // (m, n)
+                   const float* factors);     // (n) device
+
+/// out[i] = x[rows[i]].
+void gather_rows(device& dev, tensor_ref x, const std::int32_t* rows, // (k) device
+                 tensor_ref out);                                     // (k, n)
+
+} // namespace twill::gpu

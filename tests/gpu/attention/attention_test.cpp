@@ -1,0 +1,414 @@
+#include "tests/catch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu/attention/attention.hpp"
+#include "gpu/attention/detail/attention_team.hpp"
+#include "gpu/rows/rope.hpp"
+#include "tests/gpu/ragged_case.hpp"
+
+using namespace twill;
+using gpu::dtype;
+using test::chunk;
+using test::device_array;
+using test::ragged_case;
+
+namespace {
+
+struct shape {
+  std::int32_t n_heads = 9, n_kv_heads = 3, head_dim = 64, block_tokens = 16;
+  dtype type = dtype::f32;
+  std::int32_t window = 0;
+  bool alibi = false;
+  bool bf16_products = false;
+};
+
+/// Slopes of Press et al. 2022 (ALiBi), as their code extends them to any number of heads: those of
+/// the next lower power of two, then every other one of twice that number.
+std::vector<float> alibi_slopes(std::int32_t n_heads) {
+  std::int32_t whole = 1;
+  while (whole * 2 <= n_heads)
+    whole *= 2;
+  std::vector<float> slopes;
+  for (std::int32_t h = 1; h <= whole; ++h)
+    slopes.push_back(std::exp2(-8.0f * static_cast<float>(h) / static_cast<float>(whole)));
+  for (std::int32_t h = 1; static_cast<std::int32_t>(slopes.size()) < n_heads; h += 2)
+    slopes.push_back(std::exp2(-4.0f * static_cast<float>(h) / static_cast<float>(whole)));
+  return slopes;
+}
+
+/// Sequences with their whole q, k and v, as if every position had been asked for.
+struct setup {
+  shape s;
+  std::vector<std::int32_t> lengths;
+  ragged_case rows;
+  std::vector<std::vector<float>> q, k, v;            // (length, heads * head_dim) per sequence
+  std::vector<std::vector<float>> stored_k, stored_v; // the same after rounding to the KV type
+  std::vector<float> slopes;
+  bool rounds; ///< the device multiplies bf16
+  std::unique_ptr<device_array<float>> device_slopes;
+  std::unique_ptr<device_array<unsigned char>> keys, values;
+  std::unique_ptr<device_array<float>> key_scales, value_scales;
+
+  setup(gpu::device& dev, const shape& s_, const std::vector<std::int32_t>& lengths_)
+      : s(s_), lengths(lengths_), rows(lengths_, s_.block_tokens, 5) {
+    rounds = s.bf16_products && s.type != dtype::f32 && dev.isa() >= gpu::host::isa::avx512_bf16;
+    unsigned seed = 100;
+    for (const std::int32_t n : lengths) {
+      const auto length = static_cast<std::size_t>(n);
+      q.push_back(test::random_floats(length * width(s.n_heads), seed++));
+      k.push_back(test::random_floats(length * width(s.n_kv_heads), seed++));
+      v.push_back(test::random_floats(length * width(s.n_kv_heads), seed++));
+    }
+    slopes = alibi_slopes(s.n_heads);
+    device_slopes = std::make_unique<device_array<float>>(dev, slopes);
+    // NaN everywhere that no position owns: reading it would show.
+    const auto bytes =
+        static_cast<std::size_t>(rows.n_blocks * block_stride() + apart()) * gpu::size_of(s.type);
+    const std::vector<unsigned char> garbage(bytes, 0xff);
+    keys = std::make_unique<device_array<unsigned char>>(dev, garbage);
+    values = std::make_unique<device_array<unsigned char>>(dev, garbage);
+    const std::vector<float> nan(static_cast<std::size_t>(rows.n_blocks * scale_stride() + apart()),
+                                 NAN);
+    key_scales = std::make_unique<device_array<float>>(dev, nan);
+    value_scales = std::make_unique<device_array<float>>(dev, nan);
+    for (auto* side : {&k, &v})
+      for (const std::vector<float>& rows_of : *side)
+        (side == &k ? stored_k : stored_v).push_back(as_stored(rows_of));
+  }
+
+  std::size_t width(std::int32_t heads) const {
+    return static_cast<std::size_t>(heads * s.head_dim);
+  }
+
+  /// Blocks that follow each other, or, with an odd number of heads, lie apart.
+  std::int64_t scale_stride() const {
+    return std::int64_t{s.n_kv_heads} * s.block_tokens + s.n_kv_heads % 2 * 3;
+  }
+  std::int64_t block_stride() const {
+    return std::int64_t{s.n_kv_heads} * s.block_tokens * s.head_dim + s.n_kv_heads % 2 * 40;
+  }
+
+  /// With an odd number of heads the second half of the blocks lies further on.
+  std::int64_t apart() const { return s.n_kv_heads % 2 * 136; }
+
+  /// What lies between the halves is nobody's.
+  bool gap_is_untouched() const {
+    const auto size = static_cast<std::int64_t>(gpu::size_of(s.type));
+    const auto lasts = [](const auto& all, std::int64_t first, std::int64_t n, auto as_before) {
+      return std::all_of(all.begin() + first, all.begin() + first + n, as_before);
+    };
+    const auto garbage = [](unsigned char byte) { return byte == 0xff; };
+    const auto nan = [](float x) { return std::isnan(x); };
+    const std::int64_t half = rows.n_blocks / 2;
+    bool untouched = true;
+    for (const auto* side : {&keys, &values})
+      untouched =
+          untouched && lasts((*side)->get(), half * block_stride() * size, apart() * size, garbage);
+    for (const auto* side : {&key_scales, &value_scales})
+      untouched = untouched && lasts((*side)->get(), half * scale_stride(), apart(), nan);
+    return untouched;
+  }
+
+  gpu::kv_layer layer() const {
+    gpu::kv_layer kv = {keys->data(),  values->data(),     s.type,
+                        rows.n_blocks, s.n_kv_heads,       s.block_tokens,
+                        s.head_dim,    key_scales->data(), value_scales->data()};
+    if (s.n_kv_heads % 2 == 1) {
+      kv.block_stride = block_stride();
+      kv.scale_stride = scale_stride();
+      kv.n_blocks = rows.n_blocks / 2;
+      kv.apart = kv.scale_apart = apart();
+    }
+    return kv;
+  }
+
+  std::vector<float> gather(const std::vector<std::vector<float>>& from, std::size_t columns,
+                            const std::vector<std::size_t>& sequences,
+                            const std::vector<chunk>& chunks) const {
+    std::vector<float> all;
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      const float* data =
+          from[sequences[i]].data() + static_cast<std::size_t>(chunks[i].past) * columns;
+      all.insert(all.end(), data, data + static_cast<std::size_t>(chunks[i].rows) * columns);
+    }
+    return all;
+  }
+
+  /// One step: stores its keys and values, then attends.
+  std::vector<float> run(gpu::device& dev, const std::vector<std::size_t>& sequences,
+                         const std::vector<chunk>& chunks, bool by_team = false) {
+    rows.step(dev, sequences, chunks);
+    const auto n = rows.batch.n_tokens;
+    device_array<float> dq(dev, gather(q, width(s.n_heads), sequences, chunks));
+    device_array<float> dk(dev, gather(k, width(s.n_kv_heads), sequences, chunks));
+    device_array<float> dv(dev, gather(v, width(s.n_kv_heads), sequences, chunks));
+    device_array<float> out(dev,
+                            std::vector<float>(static_cast<std::size_t>(n) * width(s.n_heads), -7));
+    const auto matrix = [&](device_array<float>& a, std::int32_t heads) {
+      return gpu::view_2d(a.data(), dtype::f32, n, static_cast<std::int64_t>(width(heads)));
+    };
+    gpu::rope_store_args store;
+    store.q = matrix(dq, s.n_heads);
+    store.k = matrix(dk, s.n_kv_heads);
+    store.v = matrix(dv, s.n_kv_heads);
+    store.n_heads = s.n_heads;
+    store.kv = layer();
+    gpu::rope_and_store(dev, rows.batch, store);
+    gpu::attention_args args;
+    args.q = store.q;
+    args.kv = layer();
+    args.n_heads = s.n_heads;
+    args.scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
+    args.window = s.window;
+    args.alibi_slopes = s.alibi ? device_slopes->data() : nullptr;
+    args.out = matrix(out, s.n_heads);
+    args.bf16_products = s.bf16_products;
+    if (by_team)
+      gpu::detail::launch_attention_team(rows.batch, args);
+    else
+      gpu::attention(dev, rows.batch, args);
+    return out.get();
+  }
+
+  /// Keys or values as the KV type keeps them.
+  std::vector<float> as_stored(const std::vector<float>& x) const {
+    std::vector<float> kept;
+    for (std::size_t at = 0; at < x.size(); at += static_cast<std::size_t>(s.head_dim)) {
+      float largest = 0;
+      for (std::size_t d = at; d < at + static_cast<std::size_t>(s.head_dim); ++d)
+        largest = std::max(largest, std::abs(x[d]));
+      for (std::size_t d = at; d < at + static_cast<std::size_t>(s.head_dim); ++d)
+        kept.push_back(rounded(x[d], largest));
+    }
+    return kept;
+  }
+
+  float rounded(float x, float largest) const {
+    if (s.type == dtype::f16)
+      return as_multiplied(gpu::detail::f16_to_f32(gpu::detail::f32_to_f16(x)));
+    if (s.type == dtype::bf16) return gpu::detail::bf16_to_f32(gpu::detail::f32_to_bf16(x));
+    if (s.type == dtype::i8)
+      return largest / 127 * static_cast<float>(std::nearbyint(double{x} * double{127 / largest}));
+    return x;
+  }
+
+  float as_multiplied(float x) const {
+    return rounds ? gpu::detail::bf16_to_f32(gpu::detail::f32_to_bf16(x)) : x;
+  }
+  /// The oracle keeps softmax weights as they are; rounded, each is off by a 256th at most.
+  double tolerance() const {
+    if (!rounds) return 2e-5;
+    float largest = 0;
+    for (const std::vector<float>& rows_of : stored_v)
+      for (const float x : rows_of)
+        largest = std::max(largest, std::abs(x));
+    return double{largest} / 256 + 2e-5;
+  }
+
+  std::vector<double> oracle_row(std::size_t seq, std::int32_t position) const {
+    std::vector<double> out;
+    const std::int32_t group = s.n_heads / s.n_kv_heads;
+    for (std::int32_t h = 0; h < s.n_heads; ++h) {
+      const float* query = q[seq].data() + static_cast<std::size_t>(position) * width(s.n_heads) +
+                           static_cast<std::size_t>(h * s.head_dim);
+      const std::int32_t begin = s.window > 0 ? std::max(0, position - s.window + 1) : 0;
+      const auto kv_row = [&](const std::vector<float>& from, std::int32_t j) {
+        return from.data() + static_cast<std::size_t>(j) * width(s.n_kv_heads) +
+               static_cast<std::size_t>(h / group * s.head_dim);
+      };
+      std::vector<double> score;
+      double max = -INFINITY;
+      for (std::int32_t j = begin; j <= position; ++j) {
+        const float scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
+        double dot = 0;
+        for (std::int32_t d = 0; d < s.head_dim; ++d)
+          dot += double{as_multiplied(query[d] * scale)} * double{kv_row(stored_k[seq], j)[d]};
+        if (s.alibi) dot += double{slopes[static_cast<std::size_t>(h)]} * (j - position);
+        score.push_back(dot);
+        max = std::max(max, dot);
+      }
+      double sum = 0;
+      for (double& x : score)
+        sum += x = std::exp(x - max);
+      for (std::int32_t d = 0; d < s.head_dim; ++d) {
+        double value = 0;
+        for (std::int32_t j = begin; j <= position; ++j)
+          value += score[static_cast<std::size_t>(j - begin)] * double{kv_row(stored_v[seq], j)[d]};
+        out.push_back(value / sum);
+      }
+    }
+    return out;
+  }
+
+  /// Largest error of a step's rows; every `stride`-th row of a chunk is checked.
+  double worst(const std::vector<float>& out, const std::vector<std::size_t>& sequences,
+               const std::vector<chunk>& chunks, std::int32_t stride = 1) const {
+    double error = 0;
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      for (std::int32_t r = 0; r < chunks[i].rows; ++r, ++row) {
+        if (r % stride != 0 && r + 1 != chunks[i].rows) continue;
+        const auto expected = oracle_row(sequences[i], chunks[i].past + r);
+        for (std::size_t c = 0; c < expected.size(); ++c) {
+          const double e = std::abs(double{out[row * expected.size() + c]} - expected[c]);
+          error = e <= error ? error : e; // keeps NaN
+          if (std::isnan(e)) return e;
+        }
+      }
+    }
+    return error;
+  }
+};
+
+std::vector<std::string> isas() {
+  std::vector<std::string> names{"plain"};
+  for (const auto level :
+       {gpu::host::isa::avx2, gpu::host::isa::avx512, gpu::host::isa::avx512_bf16})
+    if (level <= gpu::host::widest_isa()) names.push_back(gpu::host::name_of(level));
+  return names;
+}
+
+std::unique_ptr<gpu::device> open(const std::string& isa = "auto") {
+  return gpu::device::open({.threads = 2, .memory_bytes = std::int64_t{1} << 30, .isa = isa})
+      .value();
+}
+
+} // namespace
+
+TEST_CASE("attention agrees with a naive oracle over shapes, KV types, windows and ALiBi") {
+  const std::vector<shape> shapes{
+      {},
+      {.n_heads = 4, .n_kv_heads = 4, .head_dim = 32, .block_tokens = 1},
+      {.n_heads = 7, .n_kv_heads = 1, .head_dim = 40, .block_tokens = 5},
+      {.n_heads = 10, .n_kv_heads = 2, .head_dim = 80, .block_tokens = 32, .type = dtype::bf16},
+      {.n_heads = 2, .n_kv_heads = 1, .head_dim = 96, .block_tokens = 16, .type = dtype::f16},
+      {.n_heads = 71, .n_kv_heads = 1, .head_dim = 64, .block_tokens = 64},
+      {.n_heads = 8, .n_kv_heads = 2, .head_dim = 128, .block_tokens = 16, .window = 33},
+      {.n_heads = 2, .n_kv_heads = 2, .head_dim = 256, .block_tokens = 7, .alibi = true},
+      {.n_heads = 3, .n_kv_heads = 3, .head_dim = 50, .type = dtype::f16, .window = 1},
+      {.n_heads = 6, .n_kv_heads = 2, .head_dim = 64, .window = 70, .alibi = true},
+      {.n_heads = 5, .n_kv_heads = 5, .head_dim = 3, .block_tokens = 2, .type = dtype::bf16},
+      {.n_heads = 9, .n_kv_heads = 3, .head_dim = 64, .block_tokens = 16, .type = dtype::i8},
+      {.n_heads = 4, .n_kv_heads = 1, .head_dim = 50, .block_tokens = 3, .type = dtype::i8},
+      {.n_heads = 6, .n_kv_heads = 6, .head_dim = 5, .type = dtype::i8, .window = 40},
+  };
+  for (const std::string& isa : isas()) {
+    auto dev = open(isa);
+    for (std::size_t i = 0; i < 2 * shapes.size(); ++i) {
+      shape s = shapes[i / 2];
+      s.bf16_products = i % 2 == 1;
+      CAPTURE(isa, i);
+      setup a(*dev, s, {70, 1, 130, 65});
+      const std::vector<std::size_t> all{0, 1, 2, 3};
+      const std::vector<chunk> first{{0, 69}, {0, 1}, {0, 100}, {0, 64}};
+      CHECK(a.worst(a.run(*dev, all, first), all, first, 7) < a.tolerance());
+      const std::vector<std::size_t> later{2, 0, 3}; // a prefill chunk between two decodes
+      const std::vector<chunk> second{{100, 30}, {69, 1}, {64, 1}};
+      CHECK(a.worst(a.run(*dev, later, second), later, second, 5) < a.tolerance());
+      CHECK(a.gap_is_untouched());
+      if (a.rounds) continue; // the team kernel does not
+      CHECK(a.worst(a.run(*dev, later, second, true), later, second, 5) < 2e-5);
+    }
+  }
+}
+
+TEST_CASE("ALiBi agrees with a naive oracle over head counts, blocks, dims, windows and KV types") {
+  const dtype types[] = {dtype::f32, dtype::f16, dtype::bf16, dtype::i8};
+  const std::int32_t dims[] = {8, 24, 40, 80, 96, 112, 128, 200, 256};
+  const std::int32_t blocks[] = {1, 8, 16, 17, 64};
+  const std::int32_t heads[][2] = {{3, 3}, {6, 6}, {5, 1}, {12, 3}, {40, 40}, {7, 7}, {6, 2}};
+  const std::int32_t windows[] = {0, 20, 64, 1};
+  std::size_t next = 0; // odd strides through each list: every value meets many of the others
+  for (const std::string& isa : isas()) {
+    auto dev = open(isa);
+    for (const std::int32_t dim : dims)
+      for (const std::int32_t block_tokens : blocks) {
+        const auto& head = heads[next % 7];
+        const shape s{.n_heads = head[0],
+                      .n_kv_heads = head[1],
+                      .head_dim = dim,
+                      .block_tokens = block_tokens,
+                      .type = types[(next + next / 4) % 4],
+                      .window = windows[(next / 3) % 4],
+                      .alibi = next % 5 != 4,
+                      .bf16_products = next % 2 == 1};
+        ++next;
+        CAPTURE(isa, s.n_heads, s.n_kv_heads, dim, block_tokens, static_cast<int>(s.type), s.window,
+                s.alibi);
+        setup a(*dev, s, {70, 33, 131});
+        const std::vector<std::size_t> all{0, 1, 2};
+        const std::vector<chunk> first{{0, 69}, {0, 33}, {0, 100}};
+        CHECK(a.worst(a.run(*dev, all, first), all, first, 23) < a.tolerance());
+        const std::vector<std::size_t> later{2, 0};
+        const std::vector<chunk> second{{100, 31}, {69, 1}};
+        CHECK(a.worst(a.run(*dev, later, second), later, second, 10) < a.tolerance());
+        if (a.rounds) continue;
+        CHECK(a.worst(a.run(*dev, later, second, true), later, second, 10) < 2e-5);
+      }
+  }
+}
+
+TEST_CASE("attention over several chunks of KV agrees with a naive oracle") {
+  for (const shape& s :
+       {shape{}, shape{.window = 600}, shape{.type = dtype::i8},
+        shape{.type = dtype::i8, .window = 600}, shape{.type = dtype::bf16, .bf16_products = true},
+        shape{.type = dtype::i8, .window = 601, .bf16_products = true}}) {
+    for (const std::string& isa : isas()) {
+      CAPTURE(isa, s.window, static_cast<int>(s.type), s.bf16_products);
+      auto dev = open(isa);
+      setup a(*dev, s, {1300});
+      CHECK(a.worst(a.run(*dev, {0}, {{0, 1299}}), {0}, {{0, 1299}}, 211) < a.tolerance());
+      CHECK(a.worst(a.run(*dev, {0}, {{1299, 1}}), {0}, {{1299, 1}}) < a.tolerance());
+    }
+  }
+}
+
+TEST_CASE("an attention row has the same bits in any chunking, batch and thread count") {
+  for (const shape& s : {shape{}, shape{.head_dim = 40, .type = dtype::bf16, .window = 600},
+                         shape{.head_dim = 80, .type = dtype::i8, .alibi = true},
+                         shape{.type = dtype::bf16, .bf16_products = true},
+                         shape{.n_heads = 12,
+                         .head_dim = 33,
+                         .block_tokens = 5,
+                         .type = dtype::f16,
+                         .window = 333,
+                         .bf16_products = true},
+                         shape{.head_dim = 128, .type = dtype::i8, .bf16_products = true},
+                         shape{.n_heads = 50, .n_kv_heads = 1, .alibi = true}}) {
+    for (const std::string& isa : isas()) {
+      CAPTURE(isa, s.head_dim, s.n_heads, s.bf16_products);
+      auto dev = open(isa);
+      auto lone = gpu::device::open({.threads = 1, .isa = isa}).value();
+      setup a(*dev, s, {1100, 90});
+      const std::size_t row = a.width(s.n_heads);
+      const std::vector<float> whole = a.run(*dev, {0}, {{0, 1100}});
+      std::vector<float> parts;
+      std::int32_t past = 0;
+      for (const std::int32_t n : {1, 17, 300, 1, 511, 200, 69, 1}) {
+        // The other sequence keeps changing the company.
+        const std::vector<float> out =
+            a.run(past % 2 == 0 ? *dev : *lone, {1, 0}, {{0, past % 90 + 1}, {past, n}});
+        parts.insert(parts.end(), out.end() - static_cast<std::ptrdiff_t>(row) * n, out.end());
+        past += n;
+      }
+      REQUIRE(past == 1100);
+      CHECK(test::same_bits(whole, parts));
+      const std::vector<float> alone = a.run(*lone, {0}, {{1099, 1}});
+      const std::vector<float> shared = a.run(*dev, {0}, {{1099, 1}});
+      CHECK(test::same_bits(alone, shared));
+      CHECK(test::same_bits(alone, {whole.end() - static_cast<std::ptrdiff_t>(row), whole.end()}));
+    }
+  }
+}
+
+TEST_CASE("an empty batch is no work") {
+  auto dev = open();
+  setup a(*dev, {}, {4});
+  CHECK(a.run(*dev, {}, {}).empty());
+}

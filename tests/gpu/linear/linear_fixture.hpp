@@ -1,0 +1,238 @@
+// Random matrices of every kind, with the values they stand for, and a naive product in double.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "gpu/detail/packed_view.hpp"
+#include "gpu/device.hpp"
+#include "gpu/linear/linear.hpp"
+
+namespace twill::gpu::test {
+
+/// How a grouped matrix's offsets relate to its scales.
+enum class offsets { stored_f16, stored_f32, factored, zero_points, zero_points_f32 };
+
+struct matrix {
+  weight_kind kind = weight_kind::f32;
+  std::int64_t rows = 0, cols = 0;
+  std::int32_t group = 0;
+  std::vector<float> values; // (rows, cols) as the format defines them
+  std::vector<std::uint8_t> codes;
+  std::vector<float> scales, group_offsets; // (rows, cols / group)
+  std::vector<std::uint16_t> halves;
+  bool integer_terms = false;
+
+  weight_source source() const {
+    weight_source s;
+    s.kind = kind;
+    s.rows = rows;
+    s.cols = cols;
+    s.group = group;
+    s.integer_terms = integer_terms;
+    s.dense_row = [this](std::int64_t r) -> const void* {
+      if (kind == weight_kind::f32) return values.data() + r * cols;
+      return halves.data() + r * cols;
+    };
+    s.grouped = [this](std::int64_t r, const grouped_row& out) {
+      const std::int64_t groups = cols / group;
+      std::copy_n(codes.data() + r * cols, cols, out.codes);
+      std::copy_n(scales.data() + r * groups, groups, out.scales);
+      std::copy_n(group_offsets.data() + r * groups, groups, out.offsets);
+    };
+    return s;
+  }
+};
+
+inline float via_f16(float x) {
+  return detail::f16_to_f32(detail::f32_to_f16(x));
+}
+
+inline void fill_dense(matrix& w, std::mt19937& random) {
+  std::normal_distribution<float> normal(0, 0.1F);
+  for (float& v : w.values) {
+    v = normal(random);
+    if (w.kind == weight_kind::f16) {
+      w.halves.push_back(detail::f32_to_f16(v));
+      v = detail::f16_to_f32(w.halves.back());
+    } else if (w.kind == weight_kind::bf16) {
+      w.halves.push_back(detail::f32_to_bf16(v));
+      v = detail::bf16_to_f32(w.halves.back());
+    }
+  }
+}
+
+inline void fill_grouped(matrix& w, offsets form, std::mt19937& random) {
+  const int top = w.kind == weight_kind::grouped_u4 ? 15 : 255;
+  std::uniform_int_distribution<int> code(0, top);
+  std::uniform_real_distribution<float> scale(0.001F, 0.01F);
+  std::uniform_real_distribution<float> shift(-0.1F, 0.05F);
+  for (std::int64_t g = 0; g < w.rows * (w.cols / w.group); ++g) {
+    float s = scale(random);
+    float o = shift(random);
+    if (form == offsets::zero_points || form == offsets::zero_points_f32) {
+      if (form == offsets::zero_points) s = via_f16(s);
+      o = -static_cast<float>(code(random)) * s;
+    } else if (form != offsets::stored_f32) {
+      s = via_f16(s);
+      o = form == offsets::factored ? (top == 15 ? -8 : -128) * s : via_f16(o);
+    }
+    w.scales.push_back(s);
+    w.group_offsets.push_back(o);
+    for (std::int64_t k = g * w.group; k < (g + 1) * w.group; ++k) {
+      const int c = code(random);
+      w.codes.push_back(static_cast<std::uint8_t>(c));
+      w.values[static_cast<std::size_t>(k)] = std::fma(s, static_cast<float>(c), o);
+    }
+  }
+}
+
+inline matrix random_matrix(weight_kind kind, std::int64_t rows, std::int64_t cols,
+                            std::int32_t group, offsets form, unsigned seed) {
+  std::mt19937 random(seed);
+  matrix w;
+  w.kind = kind;
+  w.rows = rows;
+  w.cols = cols;
+  w.group = group;
+  w.values.resize(static_cast<std::size_t>(rows * cols));
+  if (kind >= weight_kind::grouped_u4)
+    fill_grouped(w, form, random);
+  else
+    fill_dense(w, random);
+  return w;
+}
+
+inline std::vector<float> random_floats(std::int64_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> v(static_cast<std::size_t>(n));
+  for (float& x : v)
+    x = normal(random);
+  return v;
+}
+
+/// The same with one value in every other 32 far above its neighbours, as in trained models.
+inline std::vector<float> spiky_floats(std::int64_t n, unsigned seed) {
+  std::vector<float> v = random_floats(n, seed);
+  for (std::size_t i = 7; i < v.size(); i += 64)
+    v[i] *= 50;
+  return v;
+}
+
+/// A group's offset from code 8 on.
+inline double from_middle(const matrix& w, std::int64_t g) {
+  const auto i = static_cast<std::size_t>(g);
+  return w.group_offsets[i] + 8.0 * w.scales[i];
+}
+
+/// The matrix that a grouped_u4 one is packed as with weight_source::integer_terms: scales, and
+/// eighths of offsets from code 8 on, are multiples of a row's largest / 32767.
+inline matrix with_integer_terms(matrix w) {
+  w.integer_terms = true;
+  const std::int64_t groups = w.cols / w.group;
+  for (std::int64_t r = 0; r < w.rows; ++r) {
+    double largest = 0;
+    for (std::int64_t g = r * groups; g < (r + 1) * groups; ++g)
+      largest = std::max({largest, std::abs(double{w.scales[static_cast<std::size_t>(g)]}),
+                          std::abs(from_middle(w, g) / 8)});
+    const double unit = largest / 32767;
+    for (std::int64_t g = r * groups; g < (r + 1) * groups; ++g) {
+      const double scale = unit * std::round(w.scales[static_cast<std::size_t>(g)] / unit);
+      const double offset = 8 * unit * std::round(from_middle(w, g) / 8 / unit);
+      for (std::int64_t k = g * w.group; k < (g + 1) * w.group; ++k) {
+        const auto i = static_cast<std::size_t>(k);
+        w.values[i] = static_cast<float>(scale * (w.codes[i] - 8) + offset);
+      }
+    }
+  }
+  return w;
+}
+
+/// What a call computes, and how far a result may be from the exact product.
+struct oracle {
+  std::vector<double> value; // (m, rows)
+  std::vector<double> bound; // same
+};
+
+/// Rounding of each operand and of the sum, worst case: f32 sums err by cols * 2^-24 of the sum of
+/// magnitudes; bf16 by 2^-8 more; int8 activations by half a step of their 32 columns, int8x2 by
+/// half a fine step where few values dominate them; integer terms by an eighth of the offset's
+/// step.
+inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m,
+                    compute_type compute) {
+  const bool grouped = w.kind >= weight_kind::grouped_u4;
+  const bool int8 = compute >= compute_type::int8 && grouped;
+  const bool bf16 = compute == compute_type::bf16 || (compute == compute_type::int8 && !grouped);
+  oracle o;
+  for (std::int64_t r = 0; r < m; ++r) {
+    const float* row = x.data() + r * w.cols;
+    std::vector<double> step(static_cast<std::size_t>(w.cols));
+    for (std::int64_t k = 0; k < w.cols; ++k) {
+      double largest = 0, total = 0;
+      for (std::int64_t j = k / 32 * 32; j < std::min(w.cols, k / 32 * 32 + 32); ++j) {
+        const double value = std::abs(static_cast<double>(row[j]));
+        largest = std::max(largest, value);
+        total += value;
+      }
+      // Rounding moves the 32 digits' sum by 16 at most: within that, either step will do.
+      const bool fine = compute == compute_type::int8x2 &&
+                        total / largest * 127 + 16 < static_cast<double>(detail::dominated);
+      step[static_cast<std::size_t>(k)] = largest / (fine ? 127 * 128 : 127);
+    }
+    for (std::int64_t n = 0; n < w.rows; ++n) {
+      double sum = 0, magnitude = 0, quantisation = 0;
+      for (std::int64_t k = 0; k < w.cols; ++k) {
+        const double weight = w.values[static_cast<std::size_t>(n * w.cols + k)];
+        sum += weight * row[k];
+        // The code's and the offset's parts are summed apart in int8 compute: both may cancel.
+        const double parts = grouped ? 2 * std::abs(weight) + 0.2 : std::abs(weight);
+        magnitude += parts * std::abs(row[k]);
+        quantisation += std::abs(weight) * 0.51 * step[static_cast<std::size_t>(k)];
+        if (w.integer_terms && k % 32 == 0)
+          quantisation += std::abs(from_middle(w, (n * w.cols + k) / 32)) / 8 *
+                          step[static_cast<std::size_t>(k)];
+      }
+      const double relative = static_cast<double>(w.cols + 8) * 0x1p-24 + (bf16 ? 2.1 * 0x1p-9 : 0);
+      o.value.push_back(sum);
+      o.bound.push_back(magnitude * relative + (int8 ? quantisation : 0) + 1e-30);
+    }
+  }
+  return o;
+}
+
+/// Device copies of a vector and back.
+template <class T>
+buffer to_device(device& dev, const std::vector<T>& v) {
+  buffer b = dev.allocate(std::max<std::size_t>(1, v.size()) * sizeof(T), "test").value();
+  dev.upload(b.data(), v.data(), v.size() * sizeof(T));
+  return b;
+}
+inline std::vector<float> to_host(device& dev, const buffer& b, std::size_t n) {
+  std::vector<float> v(n);
+  dev.fence();
+  dev.download(v.data(), b.data(), n * sizeof(float));
+  return v;
+}
+
+inline std::vector<float> run_linear(device& dev, const packed_matrix& w,
+                                     const std::vector<float>& x, std::int64_t m,
+                                     compute_type compute, std::int64_t second_digit_from = 0) {
+  const buffer from = to_device(dev, x);
+  const auto n = static_cast<std::size_t>(m * w.rows());
+  const buffer to = dev.allocate(std::max<std::size_t>(1, n) * 4, "out").value();
+  linear_args args;
+  args.x = view_2d(from.data(), dtype::f32, m, w.cols());
+  args.out = view_2d(to.data(), dtype::f32, m, w.rows());
+  args.weights = &w;
+  args.compute = compute;
+  args.second_digit_from = second_digit_from;
+  linear(dev, args);
+  return to_host(dev, to, n);
+}
+
+} // namespace twill::gpu::test

@@ -1,0 +1,66 @@
+#include "tests/catch.hpp"
+
+#include "gpu/rows/embedding.hpp"
+#include "tests/gpu/linear/linear_fixture.hpp"
+
+using namespace twill::gpu;
+using namespace twill::gpu::test;
+
+TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
+  auto dev = device::open({}).value();
+  for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
+                           weight_kind::grouped_u4, weight_kind::grouped_u8})
+    for (offsets form :
+         {offsets::stored_f16, offsets::stored_f32, offsets::factored, offsets::zero_points}) {
+      const matrix w = random_matrix(kind, 100, 96, 32, form, 1);
+      auto table = pack(*dev, w.source(), "table").value();
+      const std::vector<std::int32_t> ids{0, 99, 17, 16, 15, 17};
+      const buffer on_device = to_device(*dev, ids);
+      const buffer out = dev->allocate(6 * 100 * 4, "out").value();
+      embedding(*dev, table, static_cast<const std::int32_t*>(on_device.data()),
+                view_2d(out.data(), dtype::f32, 6, 96, 100));
+      const auto got = to_host(*dev, out, 600);
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        for (std::size_t k = 0; k < 96; ++k) {
+          const float want = w.values[static_cast<std::size_t>(ids[i]) * 96 + k];
+          // One rounding or two, where the scale has all 24 bits: the product may lose half an ulp
+          // of 2.55.
+          if (form == offsets::stored_f32)
+            REQUIRE(std::abs(got[i * 100 + k] - want) <= 3e-7F);
+          else
+            REQUIRE(got[i * 100 + k] == want);
+        }
+    }
+}
+
+TEST_CASE("an id outside the table gives zeros") {
+  auto dev = device::open({}).value();
+  const matrix w = random_matrix(weight_kind::f32, 10, 8, 0, offsets::stored_f16, 2);
+  auto table = pack(*dev, w.source(), "table").value();
+  const buffer ids = to_device(*dev, std::vector<std::int32_t>{-1, 10});
+  const buffer out = to_device(*dev, std::vector<float>(16, 1.0F));
+  embedding(*dev, table, static_cast<const std::int32_t*>(ids.data()),
+            view_2d(out.data(), dtype::f32, 2, 8));
+  CHECK(to_host(*dev, out, 16) == std::vector<float>(16, 0.0F));
+}
+
+TEST_CASE("an embedding may be added to what is there") {
+  auto dev = device::open({}).value();
+  for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::grouped_u4}) {
+    const matrix w = random_matrix(kind, 20, 64, 32, offsets::stored_f16, 3);
+    auto table = pack(*dev, w.source(), "positions").value();
+    const std::vector<std::int32_t> ids{3, -1, 19};
+    const buffer on_device = to_device(*dev, ids);
+    const auto before = random_floats(3 * 70, 4);
+    const buffer out = to_device(*dev, before);
+    embedding(*dev, table, static_cast<const std::int32_t*>(on_device.data()),
+              view_2d(out.data(), dtype::f32, 3, 64, 70), true);
+    const auto got = to_host(*dev, out, before.size());
+    for (std::size_t i = 0; i < 3; ++i)
+      for (std::size_t k = 0; k < 70; ++k) {
+        const bool added = ids[i] >= 0 && k < 64;
+        const float row = added ? w.values[static_cast<std::size_t>(ids[i]) * 64 + k] : 0.0F;
+        REQUIRE(got[i * 70 + k] == Approx(before[i * 70 + k] + row).margin(1e-6));
+      }
+  }
+}

@@ -1,0 +1,420 @@
+#include "tests/catch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "gpu/sampling/detail/sample_team.hpp"
+#include "gpu/sampling/sample.hpp"
+#include "tests/gpu/ragged_case.hpp"
+
+using namespace twill;
+using gpu::dtype;
+using gpu::sample_row;
+using test::device_array;
+
+namespace {
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+std::unique_ptr<gpu::device> open() {
+  return gpu::device::open({.threads = 2, .memory_bytes = std::int64_t{4} << 30}).value();
+}
+
+/// Parameters of a row with host-side histories and biases.
+struct request {
+  sample_row row;
+  std::vector<gpu::token_count> counts;
+  std::vector<gpu::token_bias> biases;
+};
+
+struct drawn {
+  std::vector<std::int32_t> tokens;
+  std::vector<float> logprobs;
+  std::vector<std::int32_t> top_ids;
+  std::vector<float> top_logprobs;
+};
+
+/// Samples row i of `logits` with requests[i].
+drawn sample(gpu::device& dev, const std::vector<float>& logits,
+             const std::vector<request>& requests, std::int32_t max_top = 0, bool by_team = false) {
+  const std::size_t n = requests.size();
+  std::vector<std::unique_ptr<device_array<gpu::token_count>>> counts;
+  std::vector<std::unique_ptr<device_array<gpu::token_bias>>> biases;
+  std::vector<sample_row> rows;
+  gpu::sample_args args;
+  for (const request& r : requests) {
+    rows.push_back(r.row);
+    if (!r.counts.empty()) {
+      counts.push_back(std::make_unique<device_array<gpu::token_count>>(dev, r.counts));
+      rows.back().counts = counts.back()->data();
+      rows.back().n_counts = static_cast<std::int32_t>(r.counts.size());
+    }
+    if (!r.biases.empty()) {
+      biases.push_back(std::make_unique<device_array<gpu::token_bias>>(dev, r.biases));
+      rows.back().biases = biases.back()->data();
+      rows.back().n_biases = static_cast<std::int32_t>(r.biases.size());
+    }
+    args.any_logprobs = args.any_logprobs || r.row.n_top >= 0;
+  }
+  device_array<float> x(dev, logits);
+  device_array<sample_row> params(dev, rows);
+  device_array<std::int32_t> tokens(dev, std::vector<std::int32_t>(n, -9));
+  device_array<float> logprobs(dev, std::vector<float>(n));
+  const std::size_t tops = n * static_cast<std::size_t>(max_top);
+  device_array<std::int32_t> top_ids(dev, std::vector<std::int32_t>(tops));
+  device_array<float> top_logprobs(dev, std::vector<float>(tops));
+  const auto rows_n = static_cast<std::int64_t>(n);
+  args.logits = gpu::view_2d(x.data(), dtype::f32, rows_n,
+                             n == 0 ? 1 : static_cast<std::int64_t>(logits.size() / n));
+  args.rows = params.data();
+  args.max_top = max_top;
+  args.tokens = tokens.data();
+  args.logprobs = logprobs.data();
+  args.top_ids = top_ids.data();
+  args.top_logprobs = top_logprobs.data();
+  if (by_team) {
+    device_array<float> raw(dev, std::vector<float>(logits.size()));
+    gpu::detail::launch_sample_team(args, rows_n, raw.data());
+    dev.fence();
+  } else {
+    gpu::sample(dev, args);
+  }
+  return {tokens.get(), logprobs.get(), top_ids.get(), top_logprobs.get()};
+}
+
+/// The exact distribution that a request draws from, by sorting, in double.
+std::vector<double> distribution(std::vector<float> logits, const request& r) {
+  for (const auto& b : r.biases)
+    logits[static_cast<std::size_t>(b.id)] += b.bias;
+  for (const auto& c : r.counts) {
+    float& x = logits[static_cast<std::size_t>(c.id)];
+    x = x > 0 ? x / r.row.repetition_penalty : x * r.row.repetition_penalty;
+    if (c.in_output > 0)
+      x -= r.row.presence_penalty + r.row.frequency_penalty * static_cast<float>(c.in_output);
+  }
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    if (logits[i] > -inf) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
+  std::vector<double> p(logits.size(), 0.0);
+  if (r.row.temperature == 0) {
+    p[order[0]] = 1;
+    return p;
+  }
+  std::vector<double> weight;
+  for (const std::size_t i : order)
+    weight.push_back(
+        std::exp((double{logits[i]} - double{logits[order[0]]}) / double{r.row.temperature}));
+  std::size_t keep = 0;
+  while (keep < order.size() && weight[keep] >= double{r.row.min_p})
+    ++keep;
+  if (r.row.top_k > 0) keep = std::min(keep, static_cast<std::size_t>(r.row.top_k));
+  const double mass =
+      std::accumulate(weight.begin(), weight.begin() + static_cast<long>(keep), 0.0);
+  std::size_t nucleus = 0;
+  double sum = 0;
+  while (nucleus < keep && (nucleus == 0 || sum < double{r.row.top_p} * mass - 1e-9 * mass))
+    sum += weight[nucleus++];
+  for (std::size_t i = 0; i < nucleus; ++i)
+    p[order[i]] = weight[i] / sum;
+  return p;
+}
+
+/// Draws `n` times with counters 0..n-1 and compares with the distribution by chi-square.
+void check_distribution(gpu::device& dev, const std::vector<float>& logits, const request& r,
+                        std::size_t n, bool by_team) {
+  const std::vector<double> p = distribution(logits, r);
+  std::vector<request> requests(n, r);
+  std::vector<float> rows;
+  for (std::size_t i = 0; i < n; ++i) {
+    requests[i].row.counter = i;
+    rows.insert(rows.end(), logits.begin(), logits.end());
+  }
+  std::vector<double> seen(logits.size(), 0.0);
+  for (const std::int32_t id : sample(dev, rows, requests, 0, by_team).tokens)
+    seen[static_cast<std::size_t>(id)] += 1;
+  double chi2 = 0, rare_seen = 0, rare_expected = 0;
+  int bins = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    if (p[i] == 0) {
+      CAPTURE(i);
+      REQUIRE(seen[i] == 0);
+      continue;
+    }
+    const double expected = p[i] * static_cast<double>(n);
+    if (expected < 5) {
+      rare_seen += seen[i];
+      rare_expected += expected;
+      continue;
+    }
+    chi2 += (seen[i] - expected) * (seen[i] - expected) / expected;
+    ++bins;
+  }
+  if (rare_expected > 1) {
+    chi2 += (rare_seen - rare_expected) * (rare_seen - rare_expected) / rare_expected;
+    ++bins;
+  }
+  CAPTURE(chi2, bins);
+  CHECK(chi2 < bins + 4 * std::sqrt(2.0 * bins) + 4);
+}
+
+std::vector<request> combinations() {
+  std::vector<request> all(12);
+  all[1].row.temperature = 0.5f;
+  all[2].row.top_k = 7;
+  all[3].row.top_p = 0.8f;
+  all[4].row.min_p = 0.2f;
+  all[5].row.temperature = 1.7f;
+  all[5].row.top_k = 20;
+  all[5].row.top_p = 0.6f;
+  all[5].row.min_p = 0.01f;
+  all[6].biases = {{3, 4.0f}, {0, -inf}, {11, -inf}, {3, 0.5f}};
+  all[7].row.repetition_penalty = 1.8f;
+  all[7].counts = {{1, 2, 0}, {2, 0, 3}, {30, 1, 1}, {5, 0, 1}};
+  all[8].row.presence_penalty = 1.1f;
+  all[8].row.frequency_penalty = -0.4f;
+  all[8].counts = {{1, 2, 0}, {2, 0, 3}, {30, 1, 1}, {5, 4, 1}};
+  all[9] = all[8];
+  all[9].row.repetition_penalty = 0.7f;
+  all[9].row.top_p = 0.9f;
+  all[9].biases = {{7, 1.0f}, {1, -inf}};
+  all[10].row.temperature = 0;
+  all[10].biases = {{7, -100.0f}};
+  all[11].row.temperature = 100;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i].row.seed = 0x123456789abcdefULL * (i + 1);
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("draws follow the exact distribution for combinations of parameters") {
+  auto dev = open();
+  auto logits = test::random_floats(41, 9, 2.0f);
+  logits[13] = not_a_number;
+  logits[14] = -inf;
+  const auto requests = combinations();
+  for (const bool by_team : {false, true})
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      CAPTURE(by_team, i);
+      check_distribution(*dev, logits, requests[i], 8000, by_team);
+    }
+}
+
+TEST_CASE("draws follow the exact distribution over a vocabulary of real size") {
+  auto dev = open();
+  const auto logits = test::random_floats(49157, 10, 3.0f);
+  for (std::size_t i = 0; i < 3; ++i) {
+    request r;
+    r.row.seed = i;
+    r.row.top_k = i == 0 ? 50 : 0;
+    r.row.top_p = i == 1 ? 0.3f : 1.0f;
+    r.row.min_p = i == 2 ? 0.05f : 0.0f;
+    CAPTURE(i);
+    check_distribution(*dev, logits, r, 400, false);
+  }
+}
+
+TEST_CASE("a row's draw is the same alone and in any batch") {
+  auto dev = open();
+  const std::size_t vocab = 3001;
+  const auto requests = combinations();
+  const auto logits = test::random_floats(requests.size() * vocab, 11, 2.0f);
+  const auto together = sample(*dev, logits, requests).tokens;
+  CHECK(sample(*dev, logits, requests).tokens == together);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const auto at = logits.begin() + static_cast<long>(i * vocab);
+    CHECK(sample(*dev, {at, at + static_cast<long>(vocab)}, {requests[i]}).tokens[0] ==
+          together[i]);
+  }
+  CHECK(sample(*dev, {}, {}).tokens.empty());
+}
+
+TEST_CASE("asking for log-probabilities does not change the draw") {
+  auto dev = open();
+  const std::size_t vocab = 501;
+  auto requests = combinations();
+  const auto logits = test::random_floats(requests.size() * vocab, 12, 2.0f);
+  const auto without = sample(*dev, logits, requests).tokens;
+  for (request& r : requests)
+    r.row.n_top = 2;
+  CHECK(sample(*dev, logits, requests, 2).tokens == without);
+}
+
+TEST_CASE("ties at a top_k or top_p boundary go to the lowest ids") {
+  auto dev = open();
+  for (const bool by_team : {false, true}) {
+    std::vector<bool> seen_k(30), seen_p(30), seen_mixed(30);
+    std::vector<float> flat(30, 1.5f), mixed(30, 1.0f), logits;
+    mixed[20] = mixed[25] = 2.0f;
+    std::vector<request> requests;
+    for (std::uint64_t c = 0; c < 400; ++c) {
+      request k, p, m;
+      k.row.counter = p.row.counter = m.row.counter = c;
+      k.row.top_k = 3;
+      p.row.top_p = 0.35f; // of 30 equal ones: 11
+      m.row.top_k = 4;
+      m.row.top_p = 0.9f; // both 2.0f, then ids 0 and 1; 0.9 needs all four
+      for (const request& r : {k, p, m})
+        requests.push_back(r);
+      for (const std::vector<float>* row : {&flat, &flat, &mixed})
+        logits.insert(logits.end(), row->begin(), row->end());
+    }
+    const auto ids = sample(*dev, logits, requests, 0, by_team).tokens;
+    for (std::size_t i = 0; i < ids.size(); i += 3) {
+      seen_k[static_cast<std::size_t>(ids[i])] = true;
+      seen_p[static_cast<std::size_t>(ids[i + 1])] = true;
+      seen_mixed[static_cast<std::size_t>(ids[i + 2])] = true;
+    }
+    for (std::size_t i = 0; i < 30; ++i) {
+      CAPTURE(by_team, i);
+      CHECK(seen_k[i] == (i < 3));
+      CHECK(seen_p[i] == (i < 11));
+      CHECK(seen_mixed[i] == (i < 2 || i == 20 || i == 25));
+    }
+  }
+}
+
+TEST_CASE("argmax takes the lowest id of the largest and never a NaN") {
+  auto dev = open();
+  for (const std::int64_t vocab : {1, 2, 7, 8, 9, 15, 16, 17, 33, 49152}) {
+    const std::int64_t n = 5, stride = vocab + 3;
+    auto x =
+        test::random_floats(static_cast<std::size_t>(n * stride), static_cast<unsigned>(vocab));
+    for (std::int64_t i = 0; i < vocab; ++i) {
+      x[static_cast<std::size_t>(1 * stride + i)] = -inf;
+      x[static_cast<std::size_t>(2 * stride + i)] = i % 3 == 0 ? not_a_number : -2.0f;
+      x[static_cast<std::size_t>(3 * stride + i)] = i == vocab - 1 ? 0.0f : -0.0f;
+    }
+    x[static_cast<std::size_t>(4 * stride + vocab / 2)] = 50;
+    x[static_cast<std::size_t>(4 * stride + vocab - 1)] = 50;
+    device_array<float> logits(*dev, x);
+    device_array<std::int32_t> tokens(*dev, std::vector<std::int32_t>(n, -9));
+    const auto view = gpu::view_2d(logits.data(), dtype::f32, n, vocab, stride);
+    for (const bool by_team : {false, true}) {
+      CAPTURE(vocab, by_team);
+      if (by_team)
+        gpu::detail::launch_argmax_team(view, tokens.data());
+      else
+        gpu::argmax(*dev, view, tokens.data());
+      const auto row = x.begin();
+      const std::vector<std::int32_t> expected{
+          static_cast<std::int32_t>(std::max_element(row, row + vocab) - row), 0, vocab > 1 ? 1 : 0,
+          0, static_cast<std::int32_t>(vocab / 2)};
+      CHECK(tokens.get() == expected);
+    }
+  }
+}
+
+TEST_CASE("when everything is banned the raw argmax is taken") {
+  auto dev = open();
+  for (const float temperature : {0.0f, 1.0f}) {
+    request r;
+    r.row.temperature = temperature;
+    for (std::int32_t i = 0; i < 6; ++i)
+      r.biases.push_back({i, -inf});
+    CHECK(sample(*dev, {1, 3, not_a_number, 7, 2, 7}, {r}).tokens[0] == 3);
+    CHECK(
+        sample(*dev, {-inf, not_a_number, -inf, -inf, not_a_number, not_a_number}, {r}).tokens[0] ==
+        0);
+  }
+  request infinite;
+  CHECK(sample(*dev, {1, 3, inf, 7, inf, 7}, {infinite}).tokens[0] == 2);
+}
+
+TEST_CASE("top_k of one and a tiny temperature are greedy; ids out of range are ignored") {
+  auto dev = open();
+  const auto logits = test::random_floats(777, 13);
+  const auto best =
+      static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  for (std::uint64_t c = 0; c < 50; ++c) {
+    request one, cold, odd;
+    one.row.top_k = 1;
+    cold.row.temperature = 1e-38f;
+    odd.row.temperature = 0;
+    odd.biases = {{-1, 1e9f}, {777, 1e9f}};
+    odd.counts = {{-5, 1, 1}, {1 << 30, 1, 1}};
+    for (request* r : {&one, &cold, &odd}) {
+      r->row.counter = c;
+      CHECK(sample(*dev, logits, {*r}).tokens[0] == best);
+    }
+  }
+}
+
+TEST_CASE("log-probabilities are of the raw logits, within 1e-5 of double") {
+  auto dev = open();
+  const std::size_t vocab = 49152;
+  auto logits = test::random_floats(vocab, 14, 4.0f);
+  logits[100] = logits[40000] = 25; // a tie at the top
+  logits[7] = not_a_number;
+  logits[8] = -inf;
+  double sum = 0;
+  for (const float x : logits)
+    if (x == x) sum += std::exp(double{x} - 25);
+  const auto expected = [&](std::int32_t id) {
+    return double{logits[static_cast<std::size_t>(id)]} - 25 - std::log(sum);
+  };
+  request r;
+  r.row.n_top = 5;
+  r.row.temperature = 3;
+  r.row.repetition_penalty = 2;
+  r.counts = {{100, 1, 0}};
+  r.biases = {{123, 300.0f}, {40000, -inf}};
+  std::vector<std::int32_t> order(vocab);
+  std::iota(order.begin(), order.end(), 0);
+  order.erase(order.begin() + 7);
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+  });
+  order.resize(5);
+  for (const bool by_team : {false, true}) {
+    const drawn got = sample(*dev, logits, {r}, 5, by_team);
+    CHECK(got.tokens[0] == 123);
+    CHECK(std::abs(double{got.logprobs[0]} - expected(123)) < 1e-5);
+    CHECK(got.top_ids == order);
+    for (std::size_t i = 0; i < 5; ++i)
+      CHECK(std::abs(double{got.top_logprobs[i]} - expected(order[i])) < 1e-5);
+  }
+  const std::vector<std::int32_t> ids{40000, 0, 8, 7};
+  std::vector<float> rows;
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    rows.insert(rows.end(), logits.begin(), logits.end());
+  device_array<float> x(*dev, rows), out(*dev, std::vector<float>(ids.size()));
+  device_array<std::int32_t> dids(*dev, ids);
+  gpu::token_logprobs(*dev, gpu::view_2d(x.data(), dtype::f32, 4, static_cast<long>(vocab)),
+                      dids.data(), out.data());
+  CHECK(std::abs(double{out.get()[0]} - expected(40000)) < 1e-5);
+  CHECK(std::abs(double{out.get()[1]} - expected(0)) < 1e-5);
+  CHECK(out.get()[2] == -inf);
+  CHECK(out.get()[3] == -inf);
+}
+
+TEST_CASE("fewer candidates than alternatives leave id -1 and -infinity") {
+  auto dev = open();
+  request r;
+  r.row.n_top = 3;
+  r.row.temperature = 0;
+  const drawn got = sample(*dev, {not_a_number, 2, -inf, 1}, {r}, 3);
+  CHECK(got.top_ids == std::vector<std::int32_t>{1, 3, -1});
+  CHECK(got.top_logprobs[2] == -inf);
+}
+
+TEST_CASE("the generator gives Random123's published vectors") {
+  using gpu::detail::philox4x32;
+  const auto words = [](const gpu::detail::philox_block& b) {
+    return std::vector<std::uint32_t>(b.word, b.word + 4);
+  };
+  CHECK(words(philox4x32({{0, 0, 0, 0}}, 0, 0)) ==
+        std::vector<std::uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(words(philox4x32({{~0u, ~0u, ~0u, ~0u}}, ~0u, ~0u)) ==
+        std::vector<std::uint32_t>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(words(philox4x32({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0xa4093822,
+                         0x299f31d0)) ==
+        std::vector<std::uint32_t>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+}
