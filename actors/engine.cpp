@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "actors/decoder_runner.hpp"
 #include "actors/detail/caf_engine.hpp"
+#include "actors/executor/decoder_runner.hpp"
 
 namespace twill::actors {
 

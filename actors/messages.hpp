@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "actors/policy/block_pool.hpp"
-#include "actors/policy/planner.hpp"
+#include "actors/executor/step_runner.hpp"
+#include "actors/kv/block_pool.hpp"
 #include "actors/port/engine_port.hpp"
-#include "actors/step_runner.hpp"
+#include "actors/scheduling/scheduler.hpp"
 #include "config/sampling.hpp"
 
 namespace twill::actors {
@@ -87,12 +87,12 @@ struct resume_request {
 /// batcher -> kv_allocator: applied in member order, as one change.
 struct kv_change {
   bool reset = false; ///< the device lost its KV: every lease ends, nothing stays cached
-  std::vector<lease_reuse> reuses;   ///< leases that begin with a match of the last answer
-  std::vector<lease_growth> grows;   ///< blocks to add to a lease (begun when unknown)
-  std::vector<lease_fork> forks;     ///< leases that begin by sharing another's first blocks
-  std::vector<prefix_entry> enters;  ///< full blocks that finished steps have computed
-  std::vector<sequence_id> drops;    ///< leases that end
-  std::vector<prefix_query> queries; ///< answered by `matches`
+  std::vector<lease_reuse> reuses; ///< leases that begin with a match of the last answer
+  std::vector<lease_growth> grows; ///< blocks to add to a lease (begun when unknown)
+  std::vector<lease_fork> forks;   ///< leases that begin by sharing another's first blocks
+  std::vector<prefix_insert> prefix_inserts; ///< full blocks that finished steps have computed
+  std::vector<sequence_id> drops;            ///< leases that end
+  std::vector<prefix_query> queries;         ///< answered by `matches`
 };
 /// kv_allocator -> batcher.
 struct kv_grant {
@@ -102,8 +102,8 @@ struct kv_grant {
   std::int64_t used_blocks = 0;
 };
 
-/// batcher -> executor: a sequence enters the running set (again, after a preemption).
-struct slot_open {
+/// batcher -> executor: a sequence prefix_inserts the running set (again, after a preemption).
+struct open_sequence {
   sequence_id id = 0;
   sequence_spec spec;
   std::vector<std::int32_t> output; ///< tokens drawn so far
@@ -115,7 +115,7 @@ struct step_plan {
   std::uint64_t epoch = 0; ///< which life of the executor it was made for
   std::uint64_t number = 0;
   std::vector<sequence_id> closes; ///< applied first
-  std::vector<slot_open> opens;
+  std::vector<open_sequence> opens;
   std::vector<lease_growth> grows;  ///< blocks added to tables
   std::vector<std::int32_t> blocks; ///< ids for `grows`, one after the other
   std::vector<planned_row> rows;    ///< no sequence twice

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "actors/detail/engine_shared.hpp"
-#include "actors/detail/prompt.hpp"
-#include "actors/session.hpp"
-#include "actors/supervisor.hpp"
+#include "actors/session/prompt.hpp"
+#include "actors/session/session_actor.hpp"
+#include "actors/supervisor/supervisor_actor.hpp"
 
 namespace twill::actors {
 
@@ -39,7 +39,7 @@ public:
 
   engine_port& port() override { return *this; }
 
-  request_id submit(request what, event_callback on_event) override {
+  request_id submit(request asked, event_callback on_event) override {
     const request_id id = next_id_.fetch_add(1, std::memory_order_relaxed);
     const auto& options = shared_->options;
     session_args args;
@@ -48,13 +48,13 @@ public:
     args.limits = options.limits;
     args.control = std::make_shared<request_control>();
     args.on_event = std::move(on_event);
-    auto timeout = what.timeout;
+    auto timeout = asked.timeout;
     if (const auto most = options.limits.request_timeout; most.count() > 0)
       timeout = timeout.count() > 0 ? std::min(timeout, most) : most;
-    request_table::entry entry;
+    live_requests::entry entry;
     entry.control = args.control;
     if (timeout.count() > 0) entry.deadline = args.submitted + timeout;
-    args.what = std::move(what);
+    args.request = std::move(asked);
     entry.session = spawn_session(system_, shared_, std::move(args));
     const session_actor session = entry.session;
     const auto most_live = static_cast<std::size_t>(options.scheduler.max_queued) +

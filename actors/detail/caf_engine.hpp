@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "actors/engine.hpp"
-#include "actors/step_runner.hpp"
+#include "actors/executor/step_runner.hpp"
 
 namespace twill::actors {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "actors/detail/request_table.hpp"
+#include "actors/detail/live_requests.hpp"
 #include "actors/detail/served_model.hpp"
 #include "actors/detail/stats_board.hpp"
 #include "actors/interfaces.hpp"
@@ -17,7 +17,7 @@
 namespace twill::actors {
 
 /// Who answers at the door: a refusal, or the model and its batcher.
-struct door {
+struct admission {
   std::optional<request_error> refusal;
   served_model_ptr model;
   batcher_actor batcher;
@@ -29,7 +29,7 @@ public:
 
   const config::options options;
   stats_board stats;
-  request_table requests;
+  live_requests requests;
 
   engine_state state() const {
     if (requests.draining()) return engine_state::draining;
@@ -60,7 +60,7 @@ public:
   /// Lets go of the actor handles.
   void close() { set_batcher(batcher_actor{}); }
 
-  door answer() const {
+  admission admit() const {
     const std::lock_guard lock(mutex_);
     if (state_ != engine_state::ready || !batcher_)
       return {request_error{errc::not_ready, "the model is not ready: " + detail_, ""}, {}, {}};

@@ -174,7 +174,7 @@ public:
   virtual ~engine_port() = default;
 
   /// Starts a request. Refusals, too, arrive as an event with `error` and `last`.
-  virtual request_id submit(request what, event_callback on_event) = 0;
+  virtual request_id submit(request asked, event_callback on_event) = 0;
   /// Ends a request now: its blocks are free within one step; its callback hears nothing more
   /// once this returns, except an event already being delivered.
   virtual void cancel(request_id id) = 0;

@@ -14,9 +14,9 @@ TEST_CASE("a request streams its tokens and ends once", "[actors]") {
   bench b;
   REQUIRE(b.ready());
   recorder r;
-  auto what = text_request("Hello world", 40);
-  what.echo_prompt_ids = true;
-  b.port.submit(what, r.callback());
+  auto asked = text_request("Hello world", 40);
+  asked.echo_prompt_ids = true;
+  b.port.submit(asked, r.callback());
   REQUIRE(r.wait_over());
   CHECK(r.broken() == "");
   const auto expected = solo("Hello world", 40);
@@ -48,10 +48,10 @@ TEST_CASE("requests of all lengths in a pool that is too small have their solo t
   auto length = [](int i) { return 1 + (i * 13) % 70; };
   auto tokens = [](int i) { return 1 + (i * 29) % 80; };
   for (int i = 0; i < 48; ++i) {
-    auto what = text_request(prompt_of(i, length(i)), tokens(i), i % 2 == 0 ? 0.0f : 1.0f);
-    what.sampling.seed = 1000u + static_cast<unsigned>(i);
-    what.sampling.ignore_eos = i % 3 == 0;
-    b.port.submit(what, all[static_cast<std::size_t>(i)].callback());
+    auto asked = text_request(prompt_of(i, length(i)), tokens(i), i % 2 == 0 ? 0.0f : 1.0f);
+    asked.sampling.seed = 1000u + static_cast<unsigned>(i);
+    asked.sampling.ignore_eos = i % 3 == 0;
+    b.port.submit(asked, all[static_cast<std::size_t>(i)].callback());
   }
   for (int i = 0; i < 48; ++i) {
     recorder& r = all[static_cast<std::size_t>(i)];
@@ -77,11 +77,11 @@ TEST_CASE("a stop string ends the text before it, or after it when asked", "[act
   const auto at = whole.find(stop);
   for (bool include : {false, true}) {
     recorder r;
-    auto what = text_request("stop here", 60);
-    what.sampling.ignore_eos = true;
-    what.sampling.stop = {"#none#", stop};
-    what.sampling.include_stop_str_in_output = include;
-    b.port.submit(what, r.callback());
+    auto asked = text_request("stop here", 60);
+    asked.sampling.ignore_eos = true;
+    asked.sampling.stop = {"#none#", stop};
+    asked.sampling.include_stop_str_in_output = include;
+    b.port.submit(asked, r.callback());
     REQUIRE(r.wait_over());
     CHECK(r.broken() == "");
     CHECK(r.text() == whole.substr(0, at + (include ? stop.size() : 0)));
@@ -101,19 +101,19 @@ TEST_CASE("min_tokens, ignore_eos and stop ids", "[actors]") {
   REQUIRE_FALSE(prompt.empty());
   {
     recorder r;
-    auto what = text_request(prompt, 50);
-    what.sampling.min_tokens = 20;
-    b.port.submit(what, r.callback());
+    auto asked = text_request(prompt, 50);
+    asked.sampling.min_tokens = 20;
+    b.port.submit(asked, r.callback());
     REQUIRE(r.wait_over());
     CHECK(r.text() == solo(prompt, 50, 0, 0, 20).text);
     CHECK(r.use().completion_tokens > 20);
   }
   {
     recorder r;
-    auto what = text_request(prompt, 50);
+    auto asked = text_request(prompt, 50);
     const std::string whole = solo(prompt, 50).text;
-    what.sampling.stop_token_ids = {whole[2]};
-    b.port.submit(what, r.callback());
+    asked.sampling.stop_token_ids = {whole[2]};
+    b.port.submit(asked, r.callback());
     REQUIRE(r.wait_over());
     CHECK(r.text() == whole.substr(0, whole.find(whole[2])));
     CHECK(r.result().stop_token == whole[2]);
@@ -127,11 +127,11 @@ TEST_CASE("choices are drawn with consecutive seeds and share their prompt's blo
   REQUIRE(b.ready());
   recorder r;
   const std::string prompt = prompt_of(3, 41); // 10 full blocks of 4 to share
-  auto what = text_request(prompt, 12, 1.0f);
-  what.sampling.n = 4;
-  what.sampling.seed = 77;
-  what.sampling.ignore_eos = true;
-  b.port.submit(what, r.callback());
+  auto asked = text_request(prompt, 12, 1.0f);
+  asked.sampling.n = 4;
+  asked.sampling.seed = 77;
+  asked.sampling.ignore_eos = true;
+  b.port.submit(asked, r.callback());
   plan->allow(2);
   REQUIRE(r.wait_tokens(2));
   REQUIRE(plan->step_waits());
@@ -153,12 +153,12 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
   plan->hold();
   bench b(options, plan);
   REQUIRE(b.ready());
-  auto what = text_request(prompt_of(1, 60), 100);
-  what.sampling.ignore_eos = true;
+  auto asked = text_request(prompt_of(1, 60), 100);
+  asked.sampling.ignore_eos = true;
 
   SECTION("in prefill") {
     recorder r;
-    const auto id = b.port.submit(what, r.callback());
+    const auto id = b.port.submit(asked, r.callback());
     REQUIRE(plan->step_waits());
     REQUIRE(eventually([&] { return b.port.stats().kv_blocks_used > 0; }));
     b.port.cancel(id);
@@ -171,7 +171,7 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
   }
   SECTION("in decode") {
     recorder r;
-    const auto id = b.port.submit(what, r.callback());
+    const auto id = b.port.submit(asked, r.callback());
     plan->allow(10);
     REQUIRE(r.wait_tokens(3));
     REQUIRE(plan->step_waits());
@@ -183,9 +183,9 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
   }
   SECTION("in the queue") {
     recorder first, second;
-    const auto one = b.port.submit(what, first.callback());
+    const auto one = b.port.submit(asked, first.callback());
     REQUIRE(eventually([&] { return b.port.stats().requests_running == 1; }));
-    const auto two = b.port.submit(what, second.callback());
+    const auto two = b.port.submit(asked, second.callback());
     REQUIRE(eventually([&] { return b.port.stats().requests_waiting == 1; }));
     b.port.cancel(two);
     REQUIRE(eventually([&] { return b.port.stats().requests_waiting == 0; }));
@@ -209,18 +209,18 @@ TEST_CASE("a paused request stands still and goes on where it was", "[actors]") 
   bench b({}, plan);
   REQUIRE(b.ready());
   recorder r, other, more;
-  auto what = text_request("pause me", 150);
-  what.sampling.ignore_eos = true;
-  const auto id = b.port.submit(what, r.callback());
+  auto asked = text_request("pause me", 150);
+  asked.sampling.ignore_eos = true;
+  const auto id = b.port.submit(asked, r.callback());
   REQUIRE(r.wait_tokens(5));
   b.port.pause(id);
   b.port.pause(id);
-  what.prompt = actors::text_prompt{"another"};
-  b.port.submit(what, other.callback()); // 150 steps: by its end the pause has taken hold
+  asked.prompt = actors::text_prompt{"another"};
+  b.port.submit(asked, other.callback()); // 150 steps: by its end the pause has taken hold
   REQUIRE(other.wait_over());
   const auto paused_at = r.n_tokens();
   CHECK(paused_at < 150);
-  b.port.submit(what, more.callback());
+  b.port.submit(asked, more.callback());
   REQUIRE(more.wait_over());
   CHECK(r.n_tokens() == paused_at);
   b.port.resume(id);
@@ -236,9 +236,9 @@ TEST_CASE("a paused request does not keep others from running", "[actors]") {
   bench b(options, plan);
   REQUIRE(b.ready());
   recorder slow, other;
-  auto what = text_request("slow reader", 120);
-  what.sampling.ignore_eos = true;
-  const auto id = b.port.submit(what, slow.callback());
+  auto asked = text_request("slow reader", 120);
+  asked.sampling.ignore_eos = true;
+  const auto id = b.port.submit(asked, slow.callback());
   REQUIRE(slow.wait_tokens(3));
   b.port.pause(id);
   b.port.submit(text_request("other", 10), other.callback());
@@ -255,10 +255,10 @@ TEST_CASE("a request past its deadline ends with timed_out", "[actors]") {
   bench b({}, plan);
   REQUIRE(b.ready());
   recorder r;
-  auto what = text_request("too slow", 150);
-  what.sampling.ignore_eos = true;
-  what.timeout = 150ms;
-  b.port.submit(what, r.callback());
+  auto asked = text_request("too slow", 150);
+  asked.sampling.ignore_eos = true;
+  asked.timeout = 150ms;
+  b.port.submit(asked, r.callback());
   REQUIRE(r.wait_over());
   REQUIRE(r.error());
   CHECK(r.error()->code == errc::timed_out);
@@ -301,17 +301,17 @@ TEST_CASE("what cannot be served is refused with field, rule and value", "[actor
   plan->max_context = 100;
   bench b({}, plan);
   REQUIRE(b.ready());
-  auto refusal = [&](const actors::request& what) {
+  auto refusal = [&](const actors::request& asked) {
     recorder r;
-    b.port.submit(what, r.callback());
+    b.port.submit(asked, r.callback());
     REQUIRE(r.wait_over());
     REQUIRE(r.error());
     CHECK(r.n_events() == 1);
     return *r.error();
   };
-  auto what = text_request("hello", 5);
-  what.model = "another";
-  CHECK(refusal(what).code == errc::unknown_model);
+  auto asked = text_request("hello", 5);
+  asked.model = "another";
+  CHECK(refusal(asked).code == errc::unknown_model);
   CHECK(refusal(text_request("", 5)).code == errc::empty_prompt);
   CHECK(refusal(text_request(prompt_of(1, 100), 1)).code == errc::context_too_long);
   CHECK(refusal(text_request(std::string(1000000, 'x'), 1)).message.find("got 1000000 bytes") !=
@@ -321,16 +321,16 @@ TEST_CASE("what cannot be served is refused with field, rule and value", "[actor
   CHECK(long_output.param == "max_tokens");
   CHECK(long_output.message.find("got 96") != std::string::npos);
   CHECK(refusal(text_request("hello", 60)).code == errc::too_large);
-  what = text_request("hello", 5);
-  what.sampling.temperature = -1;
-  const auto temperature = refusal(what);
+  asked = text_request("hello", 5);
+  asked.sampling.temperature = -1;
+  const auto temperature = refusal(asked);
   CHECK(temperature.code == errc::invalid_argument);
   CHECK(temperature.param == "temperature");
-  what = text_request("hello", 5);
-  what.prompt = actors::token_prompt{1, 2, 999};
-  CHECK(refusal(what).message.find("prompt[2]") != std::string::npos);
-  what.prompt = actors::chat_prompt{};
-  CHECK(refusal(what).code == errc::no_chat_template);
+  asked = text_request("hello", 5);
+  asked.prompt = actors::token_prompt{1, 2, 999};
+  CHECK(refusal(asked).message.find("prompt[2]") != std::string::npos);
+  asked.prompt = actors::chat_prompt{};
+  CHECK(refusal(asked).code == errc::no_chat_template);
   recorder fits; // 5 prompt tokens and 36 drawn ones fill the pool exactly
   auto most = text_request("hello", 36);
   most.sampling.ignore_eos = true;

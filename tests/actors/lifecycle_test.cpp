@@ -16,9 +16,9 @@ using actors::errc;
 namespace {
 
 actors::request endless(const std::string& prompt, std::int32_t max_tokens) {
-  auto what = text_request(prompt, max_tokens);
-  what.sampling.ignore_eos = true;
-  return what;
+  auto asked = text_request(prompt, max_tokens);
+  asked.sampling.ignore_eos = true;
+  return asked;
 }
 
 } // namespace

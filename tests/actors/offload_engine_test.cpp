@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "actors/decoder_runner.hpp"
+#include "actors/executor/decoder_runner.hpp"
 #include "actors/offload/machine_cache.hpp"
 #include "tests/actors/scripted_runner.hpp"
 #include "tests/catch.hpp"

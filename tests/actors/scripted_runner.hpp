@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "actors/detail/caf_engine.hpp"
-#include "actors/step_runner.hpp"
+#include "actors/executor/step_runner.hpp"
 #include "models/model.hpp"
 
 namespace scripted {

@@ -1,0 +1,13 @@
+// batcher: the actor that owns the queue and the running set. Logic: actors/batcher_core.hpp.
+#pragma once
+
+#include "actors/batcher/batcher_core.hpp"
+#include "actors/interfaces.hpp"
+
+namespace twill::actors {
+
+/// It plans nothing until it is sent an executor.
+batcher_actor spawn_batcher(caf::actor_system& system, const batcher_limits& limits,
+                            std::shared_ptr<stats_board> stats, kv_allocator_actor kv);
+
+} // namespace twill::actors

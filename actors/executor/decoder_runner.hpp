@@ -1,0 +1,24 @@
+// decoder_runner: the real step_runner: a gpu::device, a models::decoder on it, sampling there.
+//
+// A model whose weights do not fit the device, or whose options say so, is served by streaming them
+// in each step. The model file is opened by the first runner and kept by the factory, so that a
+// restart only packs the weights again.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "actors/engine.hpp"
+#include "actors/executor/step_runner.hpp"
+#include "config/options.hpp"
+#include "models/offload/block_store.hpp"
+
+namespace twill::actors {
+
+/// Opens the disk tier in place of a file, for tests; null: a file.
+using store_opener = std::function<models::result<std::unique_ptr<models::offload::block_store>>()>;
+
+runner_factory make_decoder_runners(const config::options& options, load_progress progress,
+                                    store_opener open_store = {});
+
+} // namespace twill::actors

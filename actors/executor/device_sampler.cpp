@@ -1,0 +1,136 @@
+#include "actors/executor/device_sampler.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace twill::actors {
+
+namespace {
+
+/// True when the choice is the largest logit and nothing else is asked.
+bool is_plain_greedy(const draw_spec& d) {
+  return d.params->temperature == 0.0f && d.params->logprobs < 0 && d.counts.empty() &&
+         d.biases.empty();
+}
+
+gpu::sample_row row_of(const draw_spec& d) {
+  const auto& p = *d.params;
+  gpu::sample_row row;
+  row.temperature = p.temperature;
+  row.top_k = std::max(p.top_k, 0);
+  row.top_p = p.top_p;
+  row.min_p = p.min_p;
+  row.repetition_penalty = p.repetition_penalty;
+  row.presence_penalty = p.presence_penalty;
+  row.frequency_penalty = p.frequency_penalty;
+  row.seed = d.seed;
+  row.counter = d.counter;
+  row.n_counts = static_cast<std::int32_t>(d.counts.size());
+  row.n_biases = static_cast<std::int32_t>(d.biases.size());
+  row.n_top = p.logprobs;
+  return row;
+}
+
+/// Uploads `items`, growing `place` (with room to spare) when they do not fit.
+template <class T>
+gpu::result<nothing> upload(gpu::device& dev, gpu::buffer& place, const std::vector<T>& items,
+                            const char* label) {
+  const std::size_t bytes = items.size() * sizeof(T);
+  if (bytes == 0) return nothing{};
+  if (place.bytes() < bytes) {
+    place = gpu::buffer();
+    auto grown = dev.allocate(bytes * 2, label);
+    if (!grown.ok()) return grown.error();
+    place = std::move(grown).value();
+  }
+  dev.upload(place.data(), items.data(), bytes);
+  return nothing{};
+}
+
+} // namespace
+
+gpu::result<device_sampler> device_sampler::create(gpu::device& dev, std::int32_t max_rows,
+                                                   std::int32_t max_top) {
+  device_sampler s;
+  s.max_top_ = std::max(max_top, 0);
+  const auto rows = static_cast<std::size_t>(max_rows);
+  const auto tops = rows * static_cast<std::size_t>(s.max_top_);
+  const std::pair<gpu::buffer*, std::size_t> wanted[] = {{&s.rows_, rows * sizeof(gpu::sample_row)},
+                                                         {&s.tokens_, rows * sizeof(std::int32_t)},
+                                                         {&s.logprobs_, rows * sizeof(float)},
+                                                         {&s.top_ids_, tops * sizeof(std::int32_t)},
+                                                         {&s.top_logprobs_, tops * sizeof(float)}};
+  for (const auto& [place, bytes] : wanted) {
+    auto memory = dev.allocate(bytes, "sampling");
+    if (!memory.ok()) return memory.error();
+    *place = std::move(memory).value();
+  }
+  return s;
+}
+
+gpu::result<nothing> device_sampler::draw(gpu::device& dev, gpu::tensor_ref logits,
+                                          std::span<const draw_spec> draws, step_samples& out) {
+  const std::size_t n = draws.size();
+  if (std::all_of(draws.begin(), draws.end(), is_plain_greedy)) {
+    gpu::argmax(dev, logits, static_cast<std::int32_t*>(tokens_.data()));
+    download(dev, n, false, out);
+    return nothing{};
+  }
+  if (auto up = upload_rows(dev, draws); !up.ok()) return up;
+  gpu::sample_args args;
+  args.logits = logits;
+  args.rows = static_cast<const gpu::sample_row*>(rows_.data());
+  args.any_logprobs = std::any_of(draws.begin(), draws.end(),
+                                  [](const draw_spec& d) { return d.params->logprobs >= 0; });
+  args.max_top = max_top_;
+  args.tokens = static_cast<std::int32_t*>(tokens_.data());
+  args.logprobs = static_cast<float*>(logprobs_.data());
+  args.top_ids = static_cast<std::int32_t*>(top_ids_.data());
+  args.top_logprobs = static_cast<float*>(top_logprobs_.data());
+  gpu::sample(dev, args);
+  download(dev, n, args.any_logprobs, out);
+  return nothing{};
+}
+
+gpu::result<nothing> device_sampler::upload_rows(gpu::device& dev,
+                                                 std::span<const draw_spec> draws) {
+  host_rows_.clear();
+  host_counts_.clear();
+  host_biases_.clear();
+  for (const draw_spec& d : draws) {
+    host_rows_.push_back(row_of(d));
+    host_counts_.insert(host_counts_.end(), d.counts.begin(), d.counts.end());
+    host_biases_.insert(host_biases_.end(), d.biases.begin(), d.biases.end());
+  }
+  if (auto up = upload(dev, counts_, host_counts_, "sampling counts"); !up.ok()) return up;
+  if (auto up = upload(dev, biases_, host_biases_, "sampling biases"); !up.ok()) return up;
+  const auto* counts = static_cast<const gpu::token_count*>(counts_.data());
+  const auto* biases = static_cast<const gpu::token_bias*>(biases_.data());
+  for (gpu::sample_row& row : host_rows_) {
+    row.counts = counts;
+    row.biases = biases;
+    if (row.n_counts > 0) counts += row.n_counts;
+    if (row.n_biases > 0) biases += row.n_biases;
+  }
+  dev.upload(rows_.data(), host_rows_.data(), host_rows_.size() * sizeof(gpu::sample_row));
+  return nothing{};
+}
+
+void device_sampler::download(gpu::device& dev, std::size_t n, bool logprobs,
+                              step_samples& out) const {
+  dev.fence();
+  out.tokens.resize(n);
+  dev.download(out.tokens.data(), tokens_.data(), n * sizeof(std::int32_t));
+  out.max_top = logprobs ? max_top_ : 0;
+  if (!logprobs) return;
+  const std::size_t tops = n * static_cast<std::size_t>(max_top_);
+  out.logprobs.resize(n);
+  out.top_ids.resize(tops);
+  out.top_logprobs.resize(tops);
+  dev.download(out.logprobs.data(), logprobs_.data(), n * sizeof(float));
+  dev.download(out.top_ids.data(), top_ids_.data(), tops * sizeof(std::int32_t));
+  dev.download(out.top_logprobs.data(), top_logprobs_.data(), tops * sizeof(float));
+}
+
+} // namespace twill::actors

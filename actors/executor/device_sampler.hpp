@@ -1,0 +1,44 @@
+// device_sampler: draws a step's tokens on the device, through gpu/sampling/sample.hpp.
+//
+// One thread (the executor's). Owns the device arrays that describe the rows; those for penalties
+// and biases grow to the largest step seen. Must not outlive its device.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "actors/executor/step_runner.hpp"
+#include "gpu/device.hpp"
+#include "gpu/sampling/sample.hpp"
+
+namespace twill::actors {
+
+class device_sampler {
+public:
+  static gpu::result<device_sampler> create(gpu::device& dev, std::int32_t max_rows,
+                                            std::int32_t max_top);
+
+  /// Waits for the device. // logits: (n_draws, vocab) f32, overwritten
+  gpu::result<nothing> draw(gpu::device& dev, gpu::tensor_ref logits,
+                            std::span<const draw_spec> draws, step_samples& out);
+
+private:
+  device_sampler() = default;
+  gpu::result<nothing> upload_rows(gpu::device& dev, std::span<const draw_spec> draws);
+  void download(gpu::device& dev, std::size_t n, bool logprobs, step_samples& out) const;
+
+  std::int32_t max_top_ = 0;
+  gpu::buffer rows_;                       // (max_rows) sample_row
+  gpu::buffer tokens_;                     // (max_rows) i32
+  gpu::buffer logprobs_;                   // (max_rows) f32
+  gpu::buffer top_ids_;                    // (max_rows, max_top) i32
+  gpu::buffer top_logprobs_;               // (max_rows, max_top) f32
+  gpu::buffer counts_;                     // token_count, of all rows one after the other
+  gpu::buffer biases_;                     // token_bias, likewise
+  std::vector<gpu::sample_row> host_rows_; ///< reused, as are the next two
+  std::vector<gpu::token_count> host_counts_;
+  std::vector<gpu::token_bias> host_biases_;
+};
+
+} // namespace twill::actors

@@ -1,0 +1,112 @@
+#include "actors/executor/executor_actor.hpp"
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "actors/executor/sequence_states.hpp"
+
+namespace twill::actors {
+
+namespace {
+
+class executor_state {
+public:
+  const char* name = "executor";
+
+  void init(executor_actor::pointer self, runner_factory make_runner, supervisor_actor supervisor) {
+    self_ = self;
+    make_runner_ = std::move(make_runner);
+    supervisor_ = std::move(supervisor);
+  }
+
+  void load() {
+    states_.clear();
+    runner_.reset();
+    const auto info = guarded<runner_info>([this] {
+      runner_ = make_runner_();
+      return runner_->load();
+    });
+    if (info.ok()) {
+      self_->send(supervisor_, model_loaded{info.value()});
+    } else {
+      runner_.reset();
+      self_->send(supervisor_, load_failed{info.detail()});
+    }
+  }
+
+  step_result_ptr run(const step_plan& plan) {
+    auto answer = std::make_shared<step_result>();
+    answer->epoch = plan.epoch;
+    answer->number = plan.number;
+    if (!runner_ || plan.epoch == dead_epoch_) {
+      answer->ok = false;
+      answer->detail = "the executor was restarted";
+      return answer;
+    }
+    const auto began = steady_clock::now();
+    const auto done = guarded<nothing>([&]() -> result<nothing> {
+      states_.prepare(plan, batch_);
+      if (!batch_.tokens.empty())
+        if (auto ran = runner_->run(batch_, samples_); !ran.ok()) return ran;
+      states_.finish(plan, samples_, *answer);
+      return nothing{};
+    });
+    answer->seconds = std::chrono::duration<double>(steady_clock::now() - began).count();
+    if (done.ok()) {
+      answer->memory_used_bytes = runner_->memory_used_bytes();
+      return answer;
+    }
+    // The device may be in any state: everything of it goes, on this thread.
+    dead_epoch_ = plan.epoch;
+    states_.clear();
+    runner_.reset();
+    answer->ok = false;
+    answer->detail = done.detail();
+    answer->drawn.clear();
+    self_->send(supervisor_, executor_broken{done.detail()});
+    return answer;
+  }
+
+private:
+  /// The one try/catch around device work.
+  template <class T, class F>
+  static result<T> guarded(F&& work) {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      return failure{errc::executor_failed, std::string(error.what())};
+    } catch (...) {
+      return failure{errc::executor_failed, std::string("an unknown exception")};
+    }
+  }
+
+  executor_actor::pointer self_ = nullptr;
+  runner_factory make_runner_;
+  supervisor_actor supervisor_;
+  std::unique_ptr<step_runner> runner_;
+  sequence_states states_;
+  step_batch batch_;
+  step_samples samples_;
+  std::uint64_t dead_epoch_ = ~std::uint64_t{0}; ///< plans made before the failure was known
+};
+
+executor_actor::behavior_type
+executor_behavior(executor_actor::stateful_pointer<executor_state> self, runner_factory make_runner,
+                  supervisor_actor supervisor) {
+  self->state.init(self, std::move(make_runner), std::move(supervisor));
+  return {
+      [self](load_model) { self->state.load(); },
+      [self](const step_plan_ptr& plan) { return self->state.run(*plan); },
+  };
+}
+
+} // namespace
+
+executor_actor spawn_executor(caf::actor_system& system, runner_factory make_runner,
+                              supervisor_actor supervisor) {
+  return system.spawn<caf::detached>(executor_behavior, std::move(make_runner),
+                                     std::move(supervisor));
+}
+
+} // namespace twill::actors

@@ -1,0 +1,162 @@
+#include "actors/kv/block_pool.hpp"
+
+#include <unordered_set>
+#include <utility>
+
+#include "config/base/assert.hpp"
+
+namespace twill::actors {
+
+block_pool::block_pool(std::int32_t n_blocks, std::int32_t block_tokens,
+                       prefix_tree::hash_function hash)
+    : block_tokens_(block_tokens), references_(static_cast<std::size_t>(n_blocks), 0),
+      released_at_(static_cast<std::size_t>(n_blocks), 0), tree_(n_blocks, hash) {
+  reset();
+}
+
+void block_pool::reset() {
+  leases_.clear();
+  tree_.clear();
+  evictable_.clear();
+  free_.clear();
+  // Low ids first: on a host device pages are committed as they are touched, so an idle daemon
+  // stays small.
+  for (std::size_t i = references_.size(); i-- > 0;) {
+    references_[i] = 0;
+    free_.push_back(static_cast<std::int32_t>(i));
+  }
+}
+
+std::int32_t block_pool::take() {
+  if (free_.empty()) {
+    // A parent is released after its last used child, so the oldest of all is a leaf.
+    const std::int32_t oldest = evictable_.begin()->second;
+    evictable_.erase(evictable_.begin());
+    tree_.erase(oldest);
+    return oldest;
+  }
+  const std::int32_t block = free_.back();
+  free_.pop_back();
+  return block;
+}
+
+void block_pool::refer(std::int32_t block) {
+  while (block != prefix_tree::root) {
+    if (++references_[static_cast<std::size_t>(block)] > 1 || !tree_.holds(block)) return;
+    evictable_.erase(released_at_[static_cast<std::size_t>(block)]);
+    block = tree_.parent(block);
+  }
+}
+
+void block_pool::release(std::int32_t block) {
+  while (block != prefix_tree::root) {
+    if (--references_[static_cast<std::size_t>(block)] > 0) return;
+    if (!tree_.holds(block)) {
+      free_.push_back(block);
+      return;
+    }
+    released_at_[static_cast<std::size_t>(block)] = ++clock_;
+    evictable_.emplace(clock_, block);
+    block = tree_.parent(block);
+  }
+}
+
+void block_pool::move_tip(lease& l, std::int32_t to) {
+  refer(to);
+  release(std::exchange(l.tip, to));
+}
+
+bool block_pool::grow(sequence_id id, std::int32_t n, std::vector<std::int32_t>& out) {
+  if (n > available()) return false;
+  auto& blocks = leases_[id].blocks;
+  for (std::int32_t i = 0; i < n; ++i) {
+    const std::int32_t block = take();
+    refer(block);
+    blocks.push_back(block);
+    out.push_back(block);
+  }
+  return true;
+}
+
+bool block_pool::fork(sequence_id id, sequence_id from, std::int32_t n) {
+  const auto source = leases_.find(from);
+  if (source == leases_.end() || source->second.blocks.size() < static_cast<std::size_t>(n))
+    return false;
+  lease shared;
+  shared.blocks.assign(source->second.blocks.begin(), source->second.blocks.begin() + n);
+  for (std::int32_t block : shared.blocks)
+    refer(block);
+  const bool fresh = leases_.emplace(id, std::move(shared)).second;
+  TWILL_ASSERT(fresh, "a lease is forked before it holds blocks");
+  return true;
+}
+
+void block_pool::drop(sequence_id id) {
+  const auto found = leases_.find(id);
+  if (found == leases_.end()) return;
+  lease& l = found->second;
+  move_tip(l, prefix_tree::root);
+  for (auto block = l.blocks.rbegin(); block != l.blocks.rend(); ++block)
+    release(*block);
+  leases_.erase(found);
+}
+
+std::vector<std::int32_t> block_pool::find(std::span<const std::int32_t> tokens) const {
+  std::vector<std::int32_t> path;
+  const auto width = static_cast<std::size_t>(block_tokens_);
+  std::int32_t at = prefix_tree::root;
+  for (; tokens.size() >= width; tokens = tokens.subspan(width)) {
+    at = tree_.child(at, tokens.first(width));
+    if (at == prefix_tree::none) break;
+    path.push_back(at);
+  }
+  return path;
+}
+
+void block_pool::look_up(std::span<const prefix_query> queries,
+                         std::vector<prefix_match>& out) const {
+  std::unordered_set<std::int32_t> counted;
+  for (const prefix_query& query : queries) {
+    prefix_match match{query.id, find(query.tokens), 0};
+    for (std::int32_t block : match.blocks)
+      if (references(block) == 0 && counted.insert(block).second) ++match.n_evictable;
+    out.push_back(std::move(match));
+  }
+}
+
+bool block_pool::reuse(const lease_reuse& begin) {
+  for (std::int32_t block : begin.blocks)
+    if (!tree_.holds(block)) return false;
+  for (std::int32_t block : begin.blocks)
+    refer(block);
+  const auto [at, fresh] = leases_.emplace(begin.id, lease{begin.blocks, begin.blocks.size()});
+  TWILL_ASSERT(fresh, "a lease begins with what it reuses");
+  if (!begin.blocks.empty()) move_tip(at->second, begin.blocks.back());
+  return true;
+}
+
+void block_pool::insert(const prefix_insert& computed) {
+  lease& l = leases_.at(computed.id);
+  const auto width = static_cast<std::size_t>(block_tokens_);
+  std::span<const std::int32_t> tokens = computed.tokens;
+  for (; tokens.size() >= width; tokens = tokens.subspan(width)) {
+    TWILL_ASSERT(l.n_inserted < l.blocks.size(),
+                 "a lease prefix_inserts only blocks that it holds");
+    const std::int32_t own = l.blocks[l.n_inserted++];
+    std::int32_t node = tree_.child(l.tip, tokens.first(width));
+    if (node == prefix_tree::none) {
+      tree_.insert(l.tip, tokens.first(width), own);
+      refer(l.tip); // of a used child
+      node = own;
+    }
+    move_tip(l, node);
+  }
+}
+
+const std::vector<std::int32_t>& block_pool::blocks(sequence_id id) const {
+  static const std::vector<std::int32_t> none;
+  const auto found = leases_.find(id);
+  return found == leases_.end() ? none : found->second.blocks;
+}
+
+} // namespace twill::actors

@@ -1,0 +1,108 @@
+// block_pool: which KV block belongs to which lease, and which keep a prefix for later. Accounting
+// only, no memory.
+//
+// Pure, one thread at a time (the kv_allocator actor). A lease is an ordered list of blocks, named
+// by its sequence. A full block whose KV is computed may be entered under its tokens; when its last
+// lease ends it stays, cached, until a lease of the same prefix takes it up again or its room is
+// wanted. Invariants: used() + cached() + free() == total(). A block is used when it has
+// references: one of each lease that holds it, one of each lease that goes on from it in the tree,
+// one of each used child in the tree. So a cached block has no used child, and every cached block
+// can be evicted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/kv/prefix_tree.hpp"
+#include "actors/scheduling/scheduler.hpp"
+
+namespace twill::actors {
+
+/// Asks which blocks hold the beginning of `tokens`, whose number is whole blocks.
+struct prefix_query {
+  sequence_id id = 0;
+  std::vector<std::int32_t> tokens;
+};
+
+struct prefix_match {
+  sequence_id id = 0;
+  std::vector<std::int32_t> blocks; ///< the longest prefix that is there
+  std::int32_t n_evictable = 0;     ///< of these, cached and not counted by an earlier match
+};
+
+/// The next full blocks of a lease have been computed from `tokens`.
+struct prefix_insert {
+  sequence_id id = 0;
+  std::vector<std::int32_t> tokens; // (n_blocks * block_tokens)
+};
+
+/// A lease that begins with the blocks of a match.
+struct lease_reuse {
+  sequence_id id = 0;
+  std::vector<std::int32_t> blocks;
+};
+
+class block_pool {
+public:
+  block_pool(std::int32_t n_blocks, std::int32_t block_tokens,
+             prefix_tree::hash_function hash = prefix_tree::mixed_hash);
+
+  /// Appends n blocks to a lease (begun when unknown) and to `out`; all of them, or none and false.
+  /// Free blocks go first, then cached ones: the least recently used, children before parents.
+  bool grow(sequence_id id, std::int32_t n, std::vector<std::int32_t>& out);
+  /// Begins lease `id` with the first n blocks of `from`; false when `from` has not that many.
+  bool fork(sequence_id id, sequence_id from, std::int32_t n);
+  /// Ends a lease; blocks that no other lease holds are cached or free. Unknown ids are ignored.
+  void drop(sequence_id id);
+  void reset();
+
+  /// Leases that begin with matches are to be taken in the order of the queries, before any grows.
+  void look_up(std::span<const prefix_query> queries, std::vector<prefix_match>& out) const;
+  /// Begins a lease with a match's blocks; false when they are no prefix of the tree any more.
+  bool reuse(const lease_reuse& begin);
+  /// Where equal tokens are known already, that block stays and the lease keeps its own copy.
+  void insert(const prefix_insert& computed);
+
+  std::int64_t total() const { return static_cast<std::int64_t>(references_.size()); }
+  std::int64_t free() const { return static_cast<std::int64_t>(free_.size()); }
+  std::int64_t cached() const { return static_cast<std::int64_t>(evictable_.size()); }
+  std::int64_t used() const { return total() - free() - cached(); }
+  /// What grow() can grant.
+  std::int64_t available() const { return free() + cached(); }
+  std::size_t leases() const { return leases_.size(); }
+  /// Blocks of a lease; empty when unknown.
+  const std::vector<std::int32_t>& blocks(sequence_id id) const;
+  std::int32_t references(std::int32_t block) const {
+    return references_[static_cast<std::size_t>(block)];
+  }
+  bool is_cached(std::int32_t block) const { return tree_.holds(block) && references(block) == 0; }
+
+private:
+  struct lease {
+    std::vector<std::int32_t> blocks;
+    std::size_t n_inserted = 0; ///< the first ones, whose tokens the tree knows
+    /// The last of them in the tree: the lease's own block, or another's with equal tokens.
+    std::int32_t tip = prefix_tree::root;
+  };
+
+  std::int32_t take();
+  void refer(std::int32_t block);
+  void release(std::int32_t block);
+  void move_tip(lease& l, std::int32_t to);
+  std::vector<std::int32_t> find(std::span<const std::int32_t> tokens) const;
+
+  std::int32_t block_tokens_;
+  std::vector<std::int32_t> references_;            // (n_blocks)
+  std::vector<std::int32_t> free_;                  ///< the last is taken next
+  std::map<std::uint64_t, std::int32_t> evictable_; ///< cached blocks by the time of their release
+  std::vector<std::uint64_t> released_at_;          // (n_blocks) key in evictable_
+  std::uint64_t clock_ = 0;                         ///< counts releases
+  prefix_tree tree_;
+  std::unordered_map<sequence_id, lease> leases_;
+};
+
+} // namespace twill::actors

@@ -1,0 +1,31 @@
+#include "actors/scheduling/prefill_budget.hpp"
+
+#include <algorithm>
+
+namespace twill::actors {
+namespace {
+
+/// The newest of about eight counts; the first stands for all.
+void follow(double& known, double now) {
+  known = known == 0 ? now : known + (now - known) / 8;
+}
+
+} // namespace
+
+void prefill_budget::step_took(std::int32_t decodes, std::int32_t prompt_tokens, double seconds) {
+  if (prompt_tokens == 0)
+    follow(decodes_s_, seconds);
+  else if (prompt_tokens >= least) // what fewer add is lost in the rest
+    follow(prompt_token_s_,
+           std::max(seconds - (decodes > 0 ? decodes_s_ : 0), 1e-9) / prompt_tokens);
+}
+
+std::int32_t prefill_budget::allowance() const {
+  if (prompt_token_s_ == 0) return std::min(at_first, most_);
+  const double tokens = std::max(unnoticed_s, stretch * decodes_s_) / prompt_token_s_;
+  const auto in_steps = least * static_cast<std::int64_t>(std::min(tokens / least, 1e9));
+  return static_cast<std::int32_t>(
+      std::min<std::int64_t>(std::max<std::int64_t>(in_steps, least), most_));
+}
+
+} // namespace twill::actors

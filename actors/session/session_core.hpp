@@ -1,0 +1,99 @@
+// session_core: the logic of one request without actors: validation, tokenizing, text, stop
+// strings, usage, events in the order that actors/port/engine_port.hpp promises.
+//
+// One thread at a time. It hears of its life through the member functions and asks the batcher
+// through `session_host`. Once over() is true it emits nothing more, whatever still arrives.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/detail/served_model.hpp"
+#include "actors/detail/stats_board.hpp"
+#include "actors/messages.hpp"
+#include "actors/session/stop_matcher.hpp"
+#include "config/options.hpp"
+#include "models/text/detokenizer.hpp"
+
+namespace twill::actors {
+
+/// Shared by the port and the session: set, no further event is delivered.
+struct request_control {
+  std::atomic<bool> silenced{false};
+};
+
+/// Everything a session is born with.
+struct session_args {
+  request_id id = 0;
+  actors::request request;
+  event_callback on_event;
+  std::shared_ptr<request_control> control;
+  config::limit_options limits;
+  steady_clock::time_point submitted;
+};
+
+class session_core {
+public:
+  class session_host {
+  public:
+    virtual ~session_host() = default;
+    virtual void submit(const submit_prompt& prompt) = 0;
+    virtual void finish_choice(std::int32_t choice) = 0;
+    virtual void release() = 0;
+    /// The request is over; the session may end.
+    virtual void over() = 0;
+  };
+
+  session_core(session_args args, stats_board& stats, session_host& host);
+
+  /// `refusal`: the answer at the door, no model is needed then.
+  void start(served_model_ptr model, const std::optional<request_error>& refusal);
+  void queued();
+  void token(const token_ready& drawn, steady_clock::time_point now);
+  void failed(const request_error& why);
+  void cancel();
+  void expire();
+  /// Ends the request with an error and gives everything back.
+  void end_with(const request_error& why);
+  bool over() const { return over_; }
+
+private:
+  struct choice_state {
+    /// `begins`: the output is a text of its own, not the rest of the prompt's.
+    choice_state(const models::tokenizer& text, const config::sampling_params& params, bool begins)
+        : detokenize(text, params.skip_special_tokens, begins),
+          stops(params.stop, params.include_stop_str_in_output) {}
+    models::detokenizer detokenize;
+    stop_matcher stops;
+    std::int32_t n_tokens = 0;
+    bool finished = false;
+  };
+
+  std::optional<request_error> prepare(submit_prompt& out);
+  std::optional<request_error> set_max_new(sequence_spec& spec) const;
+  void append_text(choice_state& c, const token_ready& drawn, event& e);
+  void fill_tokens(const token_ready& drawn, event& e) const;
+  void note_times(const token_ready& drawn, steady_clock::time_point now);
+  void emit(event e);
+  void close(bool aborted, bool error);
+
+  session_args args_;
+  served_model_ptr model_;
+  stats_board& stats_;
+  session_host& host_;
+  token_ids prompt_;
+  std::shared_ptr<const config::sampling_params> sampling_;
+  std::vector<choice_state> choices_;
+  std::int32_t finished_choices_ = 0;
+  usage use_;
+  bool in_batcher_ = false;
+  bool over_ = false;
+  bool any_length_ = false;
+  steady_clock::time_point scheduled_, first_token_, last_token_;
+};
+
+} // namespace twill::actors

@@ -1,0 +1,14 @@
+// supervisor: the actor that owns every lifecycle: it loads the model, starts and restarts the
+// executor, the batcher and the kv_allocator, watches deadlines, ends drains, stops everything.
+#pragma once
+
+#include "actors/detail/engine_shared.hpp"
+#include "actors/executor/step_runner.hpp"
+#include "actors/interfaces.hpp"
+
+namespace twill::actors {
+
+supervisor_actor spawn_supervisor(caf::actor_system& system, engine_shared_ptr shared,
+                                  runner_factory make_runner);
+
+} // namespace twill::actors
