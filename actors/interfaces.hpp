@@ -1,60 +1,88 @@
-// Every typed interface of actors/, one comment line per message. Messages: actors/messages.hpp.
+// Every typed interface of actors/, with one comment line per message: who sends it, and what for.
+// The messages are in actors/messages.hpp.
 //
 // CAF is visible from here on: include this header from .cpp files of actors/ only.
 #pragma once
 
-#include <caf/all.hpp>
-
+#include "actors/detail/caf_compat.hpp"
 #include "actors/messages.hpp"
 #include "actors/type_ids.hpp"
 
 namespace twill::actors {
 
-/// One request's life.
-using session_actor =
-    caf::typed_actor<caf::reacts_to<start_request>, // port: validate, tokenize, queue
-                     caf::reacts_to<prompt_queued>, // batcher: in the queue
-                     caf::reacts_to<token_ready>,   // batcher: a token of a choice, at most one per
-                                                    // step and choice
-                     caf::reacts_to<prompt_failed>, // batcher: refused or lost; the request is over
-                     caf::reacts_to<cancel_request>,  // port: end silently
-                     caf::reacts_to<pause_request>,   // port: the reader is slow
-                     caf::reacts_to<resume_request>,  // port
-                     caf::reacts_to<deadline_passed>, // supervisor: end with timed_out
-                     caf::reacts_to<abort_request>>;  // supervisor: end with the given error
+/// The life of one request.
+using session_actor = caf::typed_actor<
+    // port: validate, tokenize and queue the request.
+    takes<start_request>,
+    // batcher: the request is in the queue.
+    takes<prompt_queued>,
+    // batcher: a choice has a new token; at most one per step and choice.
+    takes<token_ready>,
+    // batcher: the request was refused or lost; it is over.
+    takes<prompt_failed>,
+    // port: end the request without a further event.
+    takes<cancel_request>,
+    // port: the client reads too slowly; stop scheduling the request.
+    takes<pause_request>,
+    // port: the client has caught up; schedule the request again.
+    takes<resume_request>,
+    // supervisor: the deadline has passed; end the request with timed_out.
+    takes<deadline_passed>,
+    // supervisor: end the request with the given error.
+    takes<abort_request>>;
 
-/// Owner of the KV blocks' accounting. An offloader will ask it for blocks to move in the same way.
-using kv_allocator_actor =
-    caf::typed_actor<caf::replies_to<kv_change>::with<kv_grant>>; // batcher: one change, answered
-                                                                  // with block ids
+/// The owner of the accounting of KV blocks.
+using kv_allocator_actor = caf::typed_actor<
+    // batcher: apply one change of leases; the answer has the ids of the granted blocks.
+    answers<kv_grant, kv_change>>;
 
-/// Owner of the device, the weights and the step loop; detached.
-using executor_actor =
-    caf::typed_actor<caf::reacts_to<load_model>, // supervisor: (re)load; told back as model_loaded
-                                                 // or load_failed
-                     caf::replies_to<step_plan_ptr>::with<step_result_ptr>>; // batcher: run a step
+/// The owner of the device, the weights and the step loop; it has a thread of its own.
+using executor_actor = caf::typed_actor<
+    // supervisor: load the model, or load it again; told back as model_loaded or load_failed.
+    takes<load_model>,
+    // batcher: run one step.
+    answers<step_result_ptr, step_plan_ptr>>;
 
-/// Owner of the queue and the running set.
-using batcher_actor =
-    caf::typed_actor<caf::reacts_to<submit_prompt, session_actor>, // session: queue; answered
-                                                                   // prompt_queued or _failed
-                     caf::reacts_to<finish_choice>,   // session: a stop string ended this choice
-                     caf::reacts_to<release_request>, // session: cancelled, timed out
-                     caf::reacts_to<pause_request>,   // session
-                     caf::reacts_to<resume_request>,  // session
-                     caf::reacts_to<executor_actor>, // supervisor: this executor is ready for steps
-                     caf::reacts_to<give_up>>;       // supervisor: no executor will be
+/// supervisor -> batcher: this executor has loaded its model and takes steps from now on. Declared
+/// here because it carries a handle.
+struct executor_ready {
+  executor_actor executor;
+};
 
-/// Owner of every lifecycle: model, executor, deadlines, drain.
-using supervisor_actor =
-    caf::typed_actor<caf::reacts_to<model_loaded>,       // executor: ready for steps
-                     caf::reacts_to<load_failed>,        // executor: cannot
-                     caf::reacts_to<executor_broken>,    // executor: a step failed, the device is
-                                                         // closed
-                     caf::reacts_to<watch_deadlines>,    // port: requests with a deadline exist
-                     caf::reacts_to<check_deadlines>,    // itself
-                     caf::reacts_to<check_drained>,      // port: has a drain ended already?
-                     caf::reacts_to<abort_all_requests>, // port: end every request
-                     caf::reacts_to<stop_engine>>;       // engine: stop every actor
+/// The owner of the queue and the running set.
+using batcher_actor = caf::typed_actor<
+    // session: queue this prompt; answered by prompt_queued or prompt_failed to that session.
+    takes<submit_prompt, session_actor>,
+    // session: a stop string ended this choice.
+    takes<finish_choice>,
+    // session: the request was cancelled, timed out or aborted.
+    takes<release_request>,
+    // session: stop scheduling this request.
+    takes<pause_request>,
+    // session: schedule this request again.
+    takes<resume_request>,
+    // supervisor: an executor is ready for steps.
+    takes<executor_ready>,
+    // supervisor: no executor will come back; end every request.
+    takes<give_up>>;
+
+/// The owner of every lifecycle: model, executor, deadlines, drain.
+using supervisor_actor = caf::typed_actor<
+    // executor: the model is loaded.
+    takes<model_loaded>,
+    // executor: the model could not be loaded.
+    takes<load_failed>,
+    // executor: a step failed, and the device is closed.
+    takes<executor_broken>,
+    // port: requests with a deadline exist; look at the clock from now on.
+    takes<watch_deadlines>,
+    // supervisor itself, every tick: end the requests whose deadline has passed.
+    takes<check_deadlines>,
+    // port: a drain was begun; it may have ended already.
+    takes<check_drained>,
+    // port: end every request.
+    takes<abort_all_requests>,
+    // engine: stop every actor.
+    takes<stop_engine>>;
 
 } // namespace twill::actors

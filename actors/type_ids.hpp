@@ -6,6 +6,10 @@
 
 #include "actors/messages.hpp"
 
+namespace twill::actors {
+struct executor_ready; // in actors/interfaces.hpp, because it carries a handle
+}
+
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::start_request)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::cancel_request)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::deadline_passed)
@@ -32,3 +36,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::check_deadlines)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::check_drained)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::abort_all_requests)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::stop_engine)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::executor_ready)

@@ -66,7 +66,7 @@ private:
 
   template <class F>
   void ask_allocator(kv_change change, F then) {
-    self_->request(kv_, caf::infinite, std::move(change)).await([this, then](kv_grant& grant) {
+    ask(self_, kv_, std::move(change)).await([this, then](kv_grant& grant) {
       core->note_blocks(grant);
       then(grant);
     });
@@ -74,7 +74,7 @@ private:
 
   void send_plan(const kv_grant& grant) {
     const step_plan_ptr plan = core->make_plan(grant, steady_clock::now());
-    self_->request(executor_, caf::infinite, plan)
+    ask(self_, executor_, plan)
         .then([this](const step_result_ptr& result) { on_result(*result); },
               [this, epoch = plan->epoch](const caf::error&) {
                 core->step_failed(epoch, "the executor is gone");
@@ -95,7 +95,7 @@ private:
   template <class T>
   void tell_session(request_id request, T&& message) {
     if (auto i = sessions_.find(request); i != sessions_.end())
-      self_->send(i->second, std::forward<T>(message));
+      tell(self_, i->second, std::forward<T>(message));
   }
   void queued(request_id request) override { tell_session(request, prompt_queued{}); }
   void token(request_id request, token_ready token) override {
@@ -117,7 +117,7 @@ batcher_actor::behavior_type batcher_behavior(batcher_actor::stateful_pointer<ba
                                               batcher_limits limits,
                                               std::shared_ptr<stats_board> stats,
                                               kv_allocator_actor kv) {
-  auto& state = self->state;
+  auto& state = state_of(self);
   state.init(self, limits, std::move(stats), std::move(kv));
   auto then_pump = [&state](auto&& change) {
     change(*state.core);
@@ -139,7 +139,7 @@ batcher_actor::behavior_type batcher_behavior(batcher_actor::stateful_pointer<ba
       [then_pump](resume_request order) {
         then_pump([&](batcher_core& c) { c.resume(order.request); });
       },
-      [&state](const executor_actor& executor) { state.use(executor); },
+      [&state](const executor_ready& ready) { state.use(ready.executor); },
       [then_pump](const give_up& order) {
         then_pump([&](batcher_core& c) { c.give_up(order.why); });
       },

@@ -18,8 +18,8 @@ class system_config final : public caf::actor_system_config {
 public:
   system_config() {
     // Work sharing parks idle workers on a condition variable; the default polls.
-    set("scheduler.policy", caf::atom("sharing"));
-    set("scheduler.max-threads", std::size_t{2});
+    use_work_sharing(*this);
+    set_scheduler_threads(*this, 2);
   }
 };
 
@@ -31,7 +31,7 @@ public:
 
   ~caf_engine() override {
     shared_->requests.silence_all();
-    caf::anon_send(supervisor_, stop_engine{});
+    tell_from_outside(supervisor_, stop_engine{});
     supervisor_ = supervisor_actor{};
     system_.await_all_actors_done();
     shared_->requests.clear(); // handles must not outlive the actor system
@@ -61,7 +61,7 @@ public:
                            static_cast<std::size_t>(options.scheduler.max_running);
     const bool draining = shared_->requests.draining();
     const auto inserted = shared_->requests.insert(id, std::move(entry), most_live);
-    if (inserted.start_watching) caf::anon_send(supervisor_, watch_deadlines{});
+    if (inserted.start_watching) tell_from_outside(supervisor_, watch_deadlines{});
     start_request start;
     if (draining)
       start.refusal = {errc::shutting_down, "the server is shutting down", ""};
@@ -70,21 +70,23 @@ public:
                        "live requests must be <= " + std::to_string(most_live) +
                            " (`scheduler.max_queued` + `scheduler.max_running`); try again later",
                        ""};
-    caf::anon_send(session, std::move(start));
+    tell_from_outside(session, std::move(start));
     return id;
   }
 
   void cancel(request_id id) override {
     if (auto entry = shared_->requests.find(id)) {
       entry->control->silenced = true;
-      caf::anon_send(entry->session, cancel_request{});
+      tell_from_outside(entry->session, cancel_request{});
     }
   }
   void pause(request_id id) override {
-    if (auto entry = shared_->requests.find(id)) caf::anon_send(entry->session, pause_request{id});
+    if (auto entry = shared_->requests.find(id))
+      tell_from_outside(entry->session, pause_request{id});
   }
   void resume(request_id id) override {
-    if (auto entry = shared_->requests.find(id)) caf::anon_send(entry->session, resume_request{id});
+    if (auto entry = shared_->requests.find(id))
+      tell_from_outside(entry->session, resume_request{id});
   }
 
   engine_state state() const override { return shared_->state(); }
@@ -154,11 +156,11 @@ public:
 
   void drain(std::function<void()> drained) override {
     shared_->requests.drain(std::move(drained));
-    caf::anon_send(supervisor_, check_drained{});
+    tell_from_outside(supervisor_, check_drained{});
   }
   void abort_all() override {
-    caf::anon_send(supervisor_,
-                   abort_all_requests{{errc::shutting_down, "the server is shutting down", ""}});
+    tell_from_outside(supervisor_,
+                      abort_all_requests{{errc::shutting_down, "the server is shutting down", ""}});
   }
 
 private:

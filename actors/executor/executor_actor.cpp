@@ -28,10 +28,10 @@ public:
       return runner_->load();
     });
     if (info.ok()) {
-      self_->send(supervisor_, model_loaded{info.value()});
+      tell(self_, supervisor_, model_loaded{info.value()});
     } else {
       runner_.reset();
-      self_->send(supervisor_, load_failed{info.detail()});
+      tell(self_, supervisor_, load_failed{info.detail()});
     }
   }
 
@@ -64,7 +64,7 @@ public:
     answer->ok = false;
     answer->detail = done.detail();
     answer->drawn.clear();
-    self_->send(supervisor_, executor_broken{done.detail()});
+    tell(self_, supervisor_, executor_broken{done.detail()});
     return answer;
   }
 
@@ -94,10 +94,10 @@ private:
 executor_actor::behavior_type
 executor_behavior(executor_actor::stateful_pointer<executor_state> self, runner_factory make_runner,
                   supervisor_actor supervisor) {
-  self->state.init(self, std::move(make_runner), std::move(supervisor));
+  state_of(self).init(self, std::move(make_runner), std::move(supervisor));
   return {
-      [self](load_model) { self->state.load(); },
-      [self](const step_plan_ptr& plan) { return self->state.run(*plan); },
+      [self](load_model) { state_of(self).load(); },
+      [self](const step_plan_ptr& plan) { return state_of(self).run(*plan); },
   };
 }
 

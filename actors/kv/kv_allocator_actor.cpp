@@ -42,8 +42,8 @@ struct kv_allocator_state {
 kv_allocator_actor::behavior_type
 kv_allocator_behavior(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
                       std::int32_t n_blocks, std::int32_t block_tokens) {
-  self->state.pool = std::make_unique<block_pool>(n_blocks, block_tokens);
-  return {[self](const kv_change& change) { return self->state.apply(change); }};
+  state_of(self).pool = std::make_unique<block_pool>(n_blocks, block_tokens);
+  return {[self](const kv_change& change) { return state_of(self).apply(change); }};
 }
 
 } // namespace

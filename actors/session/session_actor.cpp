@@ -25,20 +25,20 @@ public:
     core->start(admitted.model, start.refusal ? start.refusal : admitted.refusal);
   }
   void forward(pause_request) {
-    if (batcher_) self_->send(batcher_, pause_request{id_});
+    if (batcher_) tell(self_, batcher_, pause_request{id_});
   }
   void forward(resume_request) {
-    if (batcher_) self_->send(batcher_, resume_request{id_});
+    if (batcher_) tell(self_, batcher_, resume_request{id_});
   }
 
 private:
   void submit(const submit_prompt& prompt) override {
-    self_->send(batcher_, prompt, session_actor{self_});
+    tell(self_, batcher_, prompt, session_actor{self_});
   }
   void finish_choice(std::int32_t choice) override {
-    self_->send(batcher_, actors::finish_choice{id_, choice});
+    tell(self_, batcher_, actors::finish_choice{id_, choice});
   }
-  void release() override { self_->send(batcher_, release_request{id_}); }
+  void release() override { tell(self_, batcher_, release_request{id_}); }
   void over() override {
     shared_->requests.erase(id_);
     self_->quit();
@@ -53,16 +53,16 @@ private:
 session_actor::behavior_type session_behavior(session_actor::stateful_pointer<session_state> self,
                                               engine_shared_ptr shared,
                                               std::shared_ptr<session_args> args) {
-  self->state.init(self, std::move(shared), std::move(*args));
-  auto* core = self->state.core.get();
+  state_of(self).init(self, std::move(shared), std::move(*args));
+  auto* core = state_of(self).core.get();
   return {
-      [self](const start_request& start) { self->state.start(start); },
+      [self](const start_request& start) { state_of(self).start(start); },
       [core](prompt_queued) { core->queued(); },
       [core](const token_ready& drawn) { core->token(drawn, steady_clock::now()); },
       [core](const prompt_failed& failed) { core->failed(failed.why); },
       [core](cancel_request) { core->cancel(); },
-      [self](pause_request order) { self->state.forward(order); },
-      [self](resume_request order) { self->state.forward(order); },
+      [self](pause_request order) { state_of(self).forward(order); },
+      [self](resume_request order) { state_of(self).forward(order); },
       [core](deadline_passed) { core->expire(); },
       [core](const abort_request& abort) { core->end_with(abort.why); },
   };

@@ -62,7 +62,7 @@ public:
     } else {
       log::info("executor restarted on " + info.device);
     }
-    self_->send(batcher_, executor_);
+    tell(self_, batcher_, executor_ready{executor_});
     shared_->set_state(engine_state::ready, "");
   }
 
@@ -75,19 +75,19 @@ public:
   /// A step failed. The batcher knows from the step's own answer; here it is about a new start.
   void on_broken(const std::string& detail) {
     if (!may_restart("the executor failed: " + detail)) return;
-    self_->send(executor_, load_model{});
+    tell(self_, executor_, load_model{});
   }
 
   void check_deadlines() {
     for (const session_actor& session : shared_->requests.take_expired(steady_clock::now()))
-      self_->send(session, deadline_passed{});
+      tell(self_, session, deadline_passed{});
     if (shared_->requests.keep_watching())
-      self_->delayed_send(self_, deadline_tick, actors::check_deadlines{});
+      tell_later(self_, self_, deadline_tick, actors::check_deadlines{});
   }
 
   void abort_all(const request_error& why) {
     for (const session_actor& session : shared_->requests.all())
-      self_->send(session, abort_request{why});
+      tell(self_, session, abort_request{why});
   }
 
   void check_drained() { shared_->requests.check_drained(); }
@@ -107,7 +107,7 @@ private:
   void start_executor() {
     executor_ = spawn_executor(self_->system(), make_runner_, supervisor_actor{self_});
     self_->monitor(executor_);
-    self_->send(executor_, load_model{});
+    tell(self_, executor_, load_model{});
   }
 
   void start_batcher() {
@@ -138,7 +138,7 @@ private:
       const std::string detail =
           "gave up after " + std::to_string(most_restarts) + " restarts in a minute: " + why;
       shared_->set_state(engine_state::failed, detail);
-      self_->send(batcher_, give_up{{errc::executor_failed, detail, ""}});
+      tell(self_, batcher_, give_up{{errc::executor_failed, detail, ""}});
       return false;
     }
     shared_->stats.update([](engine_stats& s) { s.executor_restarts += 1; });
@@ -147,7 +147,7 @@ private:
 
   /// An actor ended that should not have: an exception reached its edge.
   void on_down(const caf::down_msg& down) {
-    const std::string why = self_->system().render(down.reason);
+    const std::string why = text_of(self_->system(), down.reason);
     if (down.source == executor_) {
       if (may_restart("the executor ended: " + why)) start_executor();
       return;
@@ -162,7 +162,7 @@ private:
     if (!may_restart("the batcher ended: " + why)) return;
     start_batcher(); // before abort_all: a session either meets the new one or is aborted
     abort_all({errc::executor_failed, "the batcher was restarted", ""});
-    self_->send(executor_, load_model{});
+    tell(self_, executor_, load_model{});
   }
 
   supervisor_actor::pointer self_ = nullptr;
@@ -178,7 +178,7 @@ private:
 supervisor_actor::behavior_type
 supervisor_behavior(supervisor_actor::stateful_pointer<supervisor_state> self,
                     engine_shared_ptr shared, runner_factory make_runner) {
-  auto& state = self->state;
+  auto& state = state_of(self);
   state.init(self, std::move(shared), std::move(make_runner));
   return {
       [&state](const model_loaded& loaded) { state.on_loaded(loaded.info); },
