@@ -43,6 +43,7 @@ RULES = {
     "models": ({"models", "gpu", "config"}, {"pcre2", "sentencepiece", "utf8proc", "xxhash"}),
     "actors": ({"actors", "models", "gpu", "config"}, {"caf"}),
     "actors/port": ({"actors/port", "config"}, set()),
+    "actors/scheduling": ({"actors/scheduling", "actors/port", "config"}, set()),
     "actors/policy": ({"actors/policy", "actors/port", "config"}, set()),
     "net": ({"net", "actors/port", "config"}, {"boost", "prometheus", "openssl"}),
     "tools": ({"tools", "net", "actors", "models", "gpu", "config"}, {"cli11", "boost", "toml"}),
@@ -54,15 +55,15 @@ HOME = {"json": "models/checkpoint/json.cpp"}
 # Version macros may be tested in one file each.
 VERSION_MACROS = {
     "KOKKOS_VERSION": "gpu/detail/kokkos_compat.hpp",
-    "CAF_VERSION": None,  # no file: what we use of CAF is spelled alike in every version that we support
-    "BOOST_VERSION": None,
+    "CAF_VERSION": "actors/detail/caf_compat.hpp",
+    "BOOST_VERSION": None,  # no file: what we use of Boost is spelled alike in every version that we support
 }
 # These headers show no Kokkos and no intrinsics to those who include them, also not through another header.
 PUBLIC = re.compile(r"^gpu/(?!(?:detail|host)/)([a-z0-9_]+/)?[a-z0-9_]+\.hpp$")
 HIDDEN = ("kokkos", "cuda", "x86")
 # Folders of pure functions: the same arguments give the same answer, and nothing else happens. They may name
 # points in time that a caller hands in, but never read a clock.
-PURE = ("actors/policy",)
+PURE = ("actors/policy", "actors/scheduling")
 IMPURE_HEADERS = {
     "condition_variable", "filesystem", "fstream", "future", "iostream", "mutex", "ostream", "istream", "random",
     "shared_mutex", "thread", "ctime", "fcntl.h", "unistd.h", "sched.h", "pthread.h", "stdio.h", "time.h",
