@@ -16,7 +16,7 @@
 #include "actors/executor/step_runner.hpp"
 #include "actors/kv/block_pool.hpp"
 #include "actors/port/engine_port.hpp"
-#include "actors/scheduling/scheduler.hpp"
+#include "actors/scheduling/step_decision.hpp"
 #include "config/sampling.hpp"
 
 namespace twill::actors {

@@ -94,7 +94,7 @@ std::optional<kv_change> batcher_core::take_drops() {
   scheduler_.take_released(released_);
   kv_change change;
   change.reset = std::exchange(reset_blocks_, false);
-  for (const released& r : released_) {
+  for (const released_sequence& r : released_) {
     if (r.leased) change.drops.push_back(r.id);
     if (r.opened) closes_.push_back(r.id);
     forget(r);
@@ -104,7 +104,7 @@ std::optional<kv_change> batcher_core::take_drops() {
   return change;
 }
 
-void batcher_core::forget(const released& r) {
+void batcher_core::forget(const released_sequence& r) {
   const auto e = sequences_.find(r.id);
   e->second.blocks.clear();
   e->second.n_inserted = 0;

@@ -106,7 +106,7 @@ private:
   void insert_computed(sequence_id id, entry& e, std::int32_t computed);
   void begin_reused(kv_change& change);
   void note_first_admission(const entry& e);
-  void forget(const released& r);
+  void forget(const released_sequence& r);
   void lose_executor();
 
   batcher_limits limits_;
@@ -121,12 +121,12 @@ private:
   std::uint64_t epoch_ = 0;
   std::uint64_t step_number_ = 0;
   std::vector<step_plan_ptr> outstanding_; ///< at most 2, oldest first
-  decision decided_;
+  step_decision decided_;
   std::vector<sequence_id> candidates_;       ///< reused
   std::vector<prefix_hit> hits_;              ///< reused
   std::vector<prefix_match> matches_;         ///< the answer to look_up()
   std::vector<prefix_insert> prefix_inserts_; ///< for the next kv_change
-  std::vector<released> released_;            ///< reused
+  std::vector<released_sequence> released_;            ///< reused
   std::vector<sequence_id> closes_;           ///< for the next plan
   std::vector<double> gaps_seconds_;          ///< of the step being handled
   std::int64_t free_blocks_ = 0;

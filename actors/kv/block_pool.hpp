@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "actors/kv/prefix_tree.hpp"
-#include "actors/scheduling/scheduler.hpp"
+#include "actors/scheduling/step_decision.hpp"
 
 namespace twill::actors {
 

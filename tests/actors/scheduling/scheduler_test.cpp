@@ -1,404 +1,23 @@
-// scheduler and block_pool together, with and without cached prefixes, driven by random operations
-// as the batcher drives them: two plans outstanding, results that come back later, sequences that
-// end, are cancelled, paused and resumed.
-#include <algorithm>
-#include <deque>
-#include <map>
-#include <random>
-#include <set>
+// The scheduler by itself, and with a block pool under random operations.
 #include <vector>
 
-#include "actors/kv/block_pool.hpp"
-#include "actors/scheduling/scheduler.hpp"
-#include "tests/catch.hpp"
+#include "tests/actors/scheduling/simulation.hpp"
 
-using namespace twill::actors;
-
-namespace {
-
-struct sim_sequence {
-  std::int32_t prompt = 0;
-  std::int32_t max_new = 0;
-  std::int32_t ends_at = 0; ///< output tokens after which an end id is drawn
-  std::int32_t output = 0;
-  bool left = false; ///< told to leave
-  bool paused = false;
-  bool open = false;       ///< the executor's view
-  bool finished = false;   ///< drew its end id or its last token
-  std::int32_t stored = 0; ///< positions in KV, the executor's view
-  std::int32_t n_inserted = 0;
-  std::vector<std::int32_t> blocks;
-  std::vector<std::int32_t> tokens; ///< all that it will ever hold
-};
-
-struct sim_plan {
-  std::vector<planned_row> rows;
-  std::map<sequence_id, std::vector<std::int32_t>> tables;
-};
-
-class simulation {
-public:
-  simulation(std::uint64_t seed, plan_limits limits, std::int32_t n_blocks)
-      : rng_(seed), limits_(limits), scheduler_(limits), pool_(n_blocks, limits.block_tokens),
-        kv_(static_cast<std::size_t>(n_blocks * limits.block_tokens), -1) {}
-
-  std::int32_t pick(std::int32_t low, std::int32_t high) {
-    return std::uniform_int_distribution<std::int32_t>(low, high)(rng_);
-  }
-
-  void arrive() {
-    const std::int32_t capacity = static_cast<std::int32_t>(pool_.total()) * limits_.block_tokens;
-    const std::int32_t prompt = pick(1, std::max(1, capacity * 2 / 3));
-    const std::int32_t max_new = pick(1, capacity - prompt + 1);
-    const std::int32_t n = pick(0, 3) == 0 ? pick(2, 4) : 1;
-    const sequence_id leader = next_id_;
-    const auto tokens = any_tokens(prompt + max_new);
-    for (std::int32_t i = 0; i < n; ++i) {
-      const sequence_id id = next_id_++;
-      sim_sequence s;
-      s.prompt = prompt;
-      s.max_new = max_new;
-      s.ends_at = pick(1, max_new + 5);
-      s.tokens = tokens;
-      for (std::int32_t p = prompt; p < prompt + max_new; ++p)
-        if (pick(0, 9) == 0) s.tokens[static_cast<std::size_t>(p)] += 1;
-      all_[id] = s;
-      group_[leader].push_back(id);
-      scheduler_.add({id, i == 0 ? 0 : leader, prompt, max_new});
-    }
-  }
-
-  void cancel_one() {
-    if (group_.empty()) return;
-    auto g = std::next(group_.begin(), pick(0, static_cast<std::int32_t>(group_.size()) - 1));
-    for (sequence_id id : g->second)
-      leave(id);
-    group_.erase(g);
-    settle();
-  }
-
-  void pause_one(bool pause) {
-    if (all_.empty()) return;
-    auto s = std::next(all_.begin(), pick(0, static_cast<std::int32_t>(all_.size()) - 1));
-    s->second.paused = pause;
-    pause ? scheduler_.pause(s->first) : scheduler_.resume(s->first);
-  }
-
-  void resume_all() {
-    for (auto& [id, s] : all_) {
-      s.paused = false;
-      scheduler_.resume(id);
-    }
-  }
-
-  /// One planning round; true when a step was sent.
-  bool pump() {
-    for (int round = 0; round < 64; ++round) {
-      settle();
-      if (outstanding_.size() >= 2) return false;
-      decision d;
-      const auto matches = look_up();
-      std::vector<prefix_hit> hits;
-      for (const prefix_match& m : matches)
-        hits.push_back({m.id, static_cast<std::int32_t>(m.blocks.size()), m.n_evictable});
-      scheduler_.plan(pool_.available(), d, hits);
-      reuse(d, matches);
-      apply(d);
-      preemptions += static_cast<std::uint64_t>(d.preempted);
-      if (!d.rows.empty()) {
-        send(d);
-        return true;
-      }
-      if (!scheduler_.has_released()) return false;
-    }
-    FAIL("planning does not come to rest");
-    return false;
-  }
-
-  /// The oldest outstanding step comes back.
-  void step_back() {
-    if (outstanding_.empty()) return;
-    const sim_plan plan = outstanding_.front();
-    outstanding_.pop_front();
-    ++steps;
-    for (const planned_row& row : plan.rows) {
-      sim_sequence& s = all_.at(row.id);
-      bool drew = false;
-      if (!s.finished) {
-        REQUIRE(s.open);
-        REQUIRE(row.first_position <= s.stored);
-        compute(row, s, plan.tables.at(row.id));
-        s.stored = std::max(s.stored, row.first_position + row.n_tokens);
-        REQUIRE(static_cast<std::size_t>(s.stored) <=
-                plan.tables.at(row.id).size() * static_cast<std::size_t>(limits_.block_tokens));
-        drew = row.draws;
-        if (drew) {
-          REQUIRE(s.stored == s.prompt + s.output); // never draws before all it knows is computed
-          for (std::int32_t p = 0; p < s.stored; ++p)
-            REQUIRE(at(plan.tables.at(row.id), p) == s.tokens[static_cast<std::size_t>(p)]);
-          ++s.output;
-          s.finished = s.output == s.ends_at || s.output == s.max_new;
-        }
-      }
-      const bool over = s.finished;
-      scheduler_.row_done(row.id, row.draws, drew);
-      if (over) leave(row.id);
-    }
-    settle();
-  }
-
-  void lose_device() {
-    outstanding_.clear();
-    pool_.reset();
-    std::fill(kv_.begin(), kv_.end(), -1);
-    scheduler_.forget_device();
-    for (auto& [id, s] : all_) {
-      s.open = false;
-      s.stored = s.n_inserted = 0;
-      s.blocks.clear();
-    }
-    settle();
-  }
-
-  bool idle() const { return all_.empty(); }
-  std::size_t n_outstanding() const { return outstanding_.size(); }
-  const block_pool& pool() const { return pool_; }
-
-  std::uint64_t steps = 0, preemptions = 0, finished = 0, hits = 0;
-
-private:
-  /// Tokens that often begin as those of others do: a few stems that branch now and then.
-  std::vector<std::int32_t> any_tokens(std::int32_t n) {
-    std::vector<std::int32_t> tokens;
-    std::int32_t stem = pick(0, 2);
-    for (std::int32_t p = 0; p < n; ++p) {
-      if (pick(0, 39) == 0) stem = pick(0, 2);
-      tokens.push_back(100 * stem + p);
-    }
-    return tokens;
-  }
-
-  std::int32_t& at(const std::vector<std::int32_t>& table, std::int32_t position) {
-    const std::int32_t block = table.at(static_cast<std::size_t>(position / limits_.block_tokens));
-    return kv_[static_cast<std::size_t>(block * limits_.block_tokens +
-                                        position % limits_.block_tokens)];
-  }
-
-  /// A finished step's row; full blocks are n_inserted, as the batcher does.
-  void compute(const planned_row& row, sim_sequence& s, const std::vector<std::int32_t>& table) {
-    const std::int32_t width = limits_.block_tokens;
-    const std::int32_t end = row.first_position + row.n_tokens;
-    for (std::int32_t p = row.first_position; p < end; ++p) {
-      REQUIRE_FALSE(pool_.is_cached(table.at(static_cast<std::size_t>(p / width))));
-      at(table, p) = s.tokens[static_cast<std::size_t>(p)];
-    }
-    if (!limits_.prefix_cache || end / width <= s.n_inserted) return;
-    const auto first = s.tokens.begin();
-    pool_.insert({row.id, {first + s.n_inserted * width, first + end / width * width}});
-    s.n_inserted = end / width;
-  }
-
-  std::vector<prefix_match> look_up() {
-    std::vector<sequence_id> ids;
-    scheduler_.candidates(ids);
-    std::vector<prefix_query> queries;
-    for (sequence_id id : ids) {
-      const sim_sequence& s = all_.at(id);
-      REQUIRE(s.blocks.empty());
-      const std::int32_t n = (s.prompt + s.output - 1) / limits_.block_tokens;
-      queries.push_back({id, {s.tokens.begin(), s.tokens.begin() + n * limits_.block_tokens}});
-    }
-    std::vector<prefix_match> matches;
-    pool_.look_up(queries, matches);
-    return matches;
-  }
-
-  void reuse(const decision& d, const std::vector<prefix_match>& matches) {
-    for (const prefix_match& m : matches) {
-      if (std::find(d.reuses.begin(), d.reuses.end(), m.id) == d.reuses.end()) continue;
-      REQUIRE(pool_.reuse({m.id, m.blocks}));
-      sim_sequence& s = all_.at(m.id);
-      s.blocks = m.blocks;
-      s.n_inserted = static_cast<std::int32_t>(m.blocks.size());
-      s.stored = s.n_inserted * limits_.block_tokens;
-      ++hits;
-    }
-  }
-
-  void leave(sequence_id id) {
-    if (auto s = all_.find(id); s != all_.end()) s->second.left = true;
-    scheduler_.leave(id);
-  }
-
-  void settle() {
-    std::vector<released> out;
-    scheduler_.take_released(out);
-    for (const released& r : out) {
-      // Nothing is released while an outstanding step refers to it.
-      for (const sim_plan& plan : outstanding_)
-        for (const planned_row& row : plan.rows)
-          REQUIRE(row.id != r.id);
-      if (r.leased) pool_.drop(r.id);
-      sim_sequence& s = all_.at(r.id);
-      s.blocks.clear();
-      s.open = false;
-      s.stored = s.n_inserted = 0;
-      if (!r.gone) continue;
-      REQUIRE(s.left);
-      if (s.finished) ++finished;
-      all_.erase(r.id);
-      for (auto g = group_.begin(); g != group_.end();) {
-        auto& ids = g->second;
-        ids.erase(std::remove(ids.begin(), ids.end(), r.id), ids.end());
-        g = ids.empty() ? group_.erase(g) : std::next(g);
-      }
-    }
-    check_blocks();
-  }
-
-  /// No block has two owners unless both have the same tokens in it.
-  void check_blocks() {
-    REQUIRE(pool_.used() + pool_.cached() + pool_.free() == pool_.total());
-    std::map<std::int32_t, std::vector<std::int32_t>> prefixes;
-    for (const auto& [id, s] : all_) {
-      for (std::size_t i = 0; i < s.blocks.size(); ++i) {
-        REQUIRE(pool_.references(s.blocks[i]) > 0);
-        const auto end = static_cast<std::ptrdiff_t>(
-            std::min(s.tokens.size(), (i + 1) * static_cast<std::size_t>(limits_.block_tokens)));
-        const std::vector<std::int32_t> prefix(s.tokens.begin(), s.tokens.begin() + end);
-        REQUIRE(prefixes.emplace(s.blocks[i], prefix).first->second == prefix);
-      }
-    }
-  }
-
-  void apply(const decision& d) {
-    // Blocks that an outstanding step writes or reads must not be granted again.
-    std::set<std::int32_t> busy;
-    for (const sim_plan& plan : outstanding_)
-      for (const auto& [id, blocks] : plan.tables)
-        busy.insert(blocks.begin(), blocks.end());
-    for (sequence_id id : d.opened)
-      all_.at(id).open = true;
-    for (const lease_growth& g : d.grows) {
-      std::vector<std::int32_t> fresh;
-      REQUIRE(pool_.grow(g.id, g.n_blocks, fresh));
-      for (std::int32_t b : fresh) {
-        REQUIRE(busy.count(b) == 0);
-        REQUIRE(pool_.references(b) == 1);
-      }
-      auto& blocks = all_.at(g.id).blocks;
-      blocks.insert(blocks.end(), fresh.begin(), fresh.end());
-    }
-    for (const lease_fork& f : d.forks) {
-      REQUIRE(pool_.fork(f.id, f.from, f.n_blocks));
-      sim_sequence& s = all_.at(f.id);
-      s.blocks = pool_.blocks(f.id);
-      s.stored = f.n_blocks * limits_.block_tokens;
-      REQUIRE(s.stored < s.prompt);
-    }
-    for (sequence_id id : d.opened) {
-      for (const auto& [other, s] : all_) // first come first served, but for choices of one request
-        if (other < id && !s.open && !s.paused && !s.left) REQUIRE(is_follower(other));
-    }
-  }
-
-  bool is_follower(sequence_id id) const {
-    for (const auto& [leader, ids] : group_)
-      if (leader != id && std::find(ids.begin(), ids.end(), id) != ids.end()) return true;
-    return false;
-  }
-
-  void send(const decision& d) {
-    sim_plan plan;
-    plan.rows = d.rows;
-    std::int32_t tokens = 0;
-    std::set<sequence_id> seen;
-    for (const planned_row& row : d.rows) {
-      tokens += row.n_tokens;
-      REQUIRE(row.n_tokens > 0);
-      REQUIRE(seen.insert(row.id).second);
-      REQUIRE_FALSE(all_.at(row.id).left);
-      plan.tables[row.id] = all_.at(row.id).blocks;
-    }
-    REQUIRE(tokens <= limits_.max_step_tokens);
-    REQUIRE(scheduler_.running() <= static_cast<std::size_t>(limits_.max_running));
-    outstanding_.push_back(std::move(plan));
-  }
-
-  std::mt19937_64 rng_;
-  plan_limits limits_;
-  scheduler scheduler_;
-  block_pool pool_;
-  std::vector<std::int32_t> kv_; // (n_blocks, block_tokens)
-  sequence_id next_id_ = 1;
-  std::map<sequence_id, sim_sequence> all_;
-  std::map<sequence_id, std::vector<sequence_id>> group_;
-  std::deque<sim_plan> outstanding_;
-};
-
-} // namespace
+using namespace scheduling_tests;
 
 TEST_CASE("random operation sequences keep the scheduler's invariants and every request ends",
           "[actors][policy]") {
-  std::uint64_t preemptions = 0, finished = 0, hits = 0;
-  for (std::uint64_t seed = 1; seed <= 800; ++seed) {
-    std::mt19937_64 shape(seed * 77);
-    auto any = [&](int low, int high) {
-      return std::uniform_int_distribution<int>(low, high)(shape);
-    };
-    const plan_limits limits{any(1, 40), any(1, 12), 1 << any(0, 4), seed % 2 == 0,
-                             seed % 3 == 0 ? any(1, 8) : 0};
-    simulation sim(seed, limits, any(1, 24));
-    for (int op = 0; op < 300; ++op) {
-      switch (any(0, 9)) {
-      case 0:
-        sim.arrive();
-        break;
-      case 1:
-        any(0, 2) == 0 ? sim.cancel_one() : void();
-        break;
-      case 2:
-        sim.pause_one(true);
-        break;
-      case 3:
-        sim.pause_one(false);
-        break;
-      case 4:
-        if (any(0, 30) == 0) sim.lose_device();
-        break;
-      case 5:
-      case 6:
-        sim.step_back();
-        break;
-      default:
-        sim.pump();
-      }
-    }
-    sim.resume_all();
-    for (std::uint64_t guard = 0; !sim.idle(); ++guard) {
-      const bool sent = sim.pump();
-      // Progress: with nothing outstanding, somebody must be schedulable.
-      if (!sent && sim.n_outstanding() == 0) REQUIRE(sim.idle());
-      if (sim.n_outstanding() == 2 || !sent) sim.step_back();
-      REQUIRE(guard < 400000);
-    }
-    while (sim.n_outstanding() > 0)
-      sim.step_back();
-    REQUIRE(sim.pool().used() == 0);
-    REQUIRE(sim.pool().leases() == 0);
-    if (seed % 2 != 0) REQUIRE(sim.pool().cached() == 0);
-    hits += sim.hits;
-    preemptions += sim.preemptions;
-    finished += sim.finished;
-  }
-  CHECK(preemptions > 100); // the small pools did force it
-  CHECK(finished > 6000);
-  CHECK(hits > 1000);
+  totals sums;
+  for (std::uint64_t seed = 1; seed <= 800; ++seed)
+    run_to_the_end(seed, nullptr, sums);
+  CHECK(sums.preemptions > 100); // the small pools did force it
+  CHECK(sums.finished > 6000);
+  CHECK(sums.hits > 1000);
 }
 
 TEST_CASE("a long prompt is cut into chunks and decodes go first", "[actors][policy]") {
   scheduler p({8, 4, 4});
-  decision d;
+  step_decision d;
   p.add({1, 0, 3, 10});
   p.plan(100, d);
   REQUIRE(d.rows.size() == 1);
@@ -423,7 +42,7 @@ TEST_CASE("beside decodes prompts get no more than their share of a step", "[act
   plan_limits limits{64, 4, 4};
   limits.mixed_prompt_tokens = 6;
   scheduler p(limits);
-  decision d;
+  step_decision d;
   p.add({1, 0, 30, 3});
   p.plan(100, d); // nobody decodes: all of it at once
   REQUIRE(d.rows.size() == 1);
@@ -446,7 +65,7 @@ TEST_CASE("beside decodes prompts get no more than their share of a step", "[act
 
 TEST_CASE("an output limit known ahead is planned exactly", "[actors][policy]") {
   scheduler p({8, 4, 4});
-  decision d;
+  step_decision d;
   p.add({1, 0, 2, 2});
   p.plan(10, d);
   CHECK(d.rows.size() == 1);
@@ -459,7 +78,7 @@ TEST_CASE("an output limit known ahead is planned exactly", "[actors][policy]") 
 TEST_CASE("choices share the full blocks of their prompt", "[actors][policy]") {
   scheduler p({64, 8, 4});
   block_pool pool(32, 4);
-  decision d;
+  step_decision d;
   for (sequence_id id : {1, 2, 3})
     p.add({id, id == 1 ? sequence_id{0} : 1, 10, 4});
   p.plan(pool.free(), d);
@@ -488,7 +107,7 @@ TEST_CASE("choices share the full blocks of their prompt", "[actors][policy]") {
 
 TEST_CASE("a paused sequence gives way before an active one", "[actors][policy]") {
   scheduler p({64, 8, 4});
-  decision d;
+  step_decision d;
   p.add({1, 0, 4, 20});
   p.add({2, 0, 4, 20});
   p.plan(4, d);
@@ -499,7 +118,7 @@ TEST_CASE("a paused sequence gives way before an active one", "[actors][policy]"
   p.plan(0, d); // sequence 2 needs a block, none is free
   CHECK(d.rows.empty());
   CHECK(d.preempted == 1);
-  std::vector<released> out;
+  std::vector<released_sequence> out;
   p.take_released(out);
   REQUIRE(out.size() == 1);
   CHECK(out[0].id == 1);
@@ -509,7 +128,7 @@ TEST_CASE("a paused sequence gives way before an active one", "[actors][policy]"
 TEST_CASE("the scheduler begins after a hit and leaves what it costs to nobody else",
           "[actors][policy]") {
   scheduler p({64, 8, 4, true});
-  decision d;
+  step_decision d;
   std::vector<sequence_id> ids_out;
   p.add({1, 0, 10, 4});
   p.add({2, 0, 10, 4});

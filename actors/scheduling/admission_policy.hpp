@@ -1,0 +1,46 @@
+// admission_policy: in which order sequences are served. The scheduler asks for the rank of each
+// sequence once, when it arrives, and keeps to that order whenever it chooses: who is admitted
+// next, whose prompt is computed first, who keeps its blocks when blocks run out.
+//
+// Pure: a policy may remember the sequences that it has ranked, but reads no clock and draws no
+// random numbers. One thread at a time. A policy bounds waiting by how many later arrivals it ranks
+// before an earlier one; first come first served ranks none.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include "actors/scheduling/step_decision.hpp"
+
+namespace twill::actors {
+
+/// A sequence as it arrives.
+struct new_sequence {
+  sequence_id id = 0;
+  sequence_id leader = 0; ///< the first choice of the same request, added before; 0: this one is it
+  std::int32_t prompt_tokens = 0; ///< at least 1
+  std::int32_t max_new = 0;       ///< output tokens at most; at least 1
+};
+
+/// A sequence's place in the order of service; the smallest key is served first. Sequences of equal
+/// rank are served in the order of their arrival.
+struct priority_key {
+  std::int64_t rank = 0;
+  sequence_id id = 0;
+  auto operator<=>(const priority_key&) const = default;
+};
+
+class admission_policy {
+public:
+  virtual ~admission_policy() = default;
+  /// The rank of an arriving sequence; a smaller rank is served earlier.
+  virtual std::int64_t rank_of(const new_sequence& arrived) = 0;
+};
+
+/// First come first served: all ranks are equal, so that arrival decides.
+class fcfs_policy final : public admission_policy {
+public:
+  std::int64_t rank_of(const new_sequence&) override { return 0; }
+};
+
+} // namespace twill::actors

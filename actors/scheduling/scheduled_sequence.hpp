@@ -1,0 +1,41 @@
+// scheduled_sequence: a sequence as the scheduler knows it, in numbers of tokens and blocks alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "actors/scheduling/admission_policy.hpp"
+
+namespace twill::actors {
+
+struct scheduled_sequence {
+  priority_key key;
+  sequence_id leader = 0; ///< the first choice of its request; 0: it is the first choice
+  std::int32_t prompt = 0;
+  std::int32_t max_new = 0;
+  std::int32_t delivered = 0; ///< tokens drawn and returned
+  std::int32_t drawing = 0;   ///< tokens that outstanding steps will draw
+  std::int32_t computed = 0;  ///< positions whose KV is there once outstanding steps are done
+  std::int32_t blocks = 0;    ///< in its lease
+  std::int32_t shared = 0;    ///< blocks of the lease that were shared when it began
+  std::int32_t in_flight = 0; ///< outstanding rows
+  bool paused = false;
+  bool opened = false; ///< the executor holds its state
+
+  /// A follower is a further choice of a request and waits for the first one's prompt.
+  enum class place : std::uint8_t { following, waiting, running } where = place::waiting;
+  enum class exit : std::uint8_t { none, preempted, gone } leaving = exit::none;
+
+  std::int32_t known() const { return prompt + delivered + drawing; }
+  std::int32_t remaining() const { return known() - computed; }
+  bool schedulable() const {
+    return !paused && leaving == exit::none && delivered + drawing < max_new && remaining() > 0;
+  }
+  /// Blocks that its leaving gives back, as far as the scheduler knows.
+  std::int32_t own_blocks() const { return blocks - shared; }
+};
+
+/// Sequences in the order in which they are served.
+using service_order = std::map<priority_key, scheduled_sequence*>;
+
+} // namespace twill::actors

@@ -1,0 +1,59 @@
+// The plain structs in which the scheduler decides about a step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace twill::actors {
+
+/// Names a sequence, and says when it arrived: a smaller id is older.
+using sequence_id = std::uint64_t;
+
+/// One sequence's part of a step: positions [first_position, first_position + n_tokens).
+struct planned_row {
+  sequence_id id = 0;
+  std::int32_t first_position = 0;
+  std::int32_t n_tokens = 0;
+  bool draws = false; ///< the logits of the row's last token yield a new token
+};
+
+/// Blocks to add to a lease.
+struct lease_growth {
+  sequence_id id = 0;
+  std::int32_t n_blocks = 0;
+};
+
+/// A lease that begins by sharing the first n_blocks of the lease `from`.
+struct lease_fork {
+  sequence_id id = 0;
+  sequence_id from = 0;
+  std::int32_t n_blocks = 0;
+};
+
+/// What the pool has cached of a candidate for admission: it may begin with these full blocks.
+struct prefix_hit {
+  sequence_id id = 0;
+  std::int32_t n_blocks = 0; ///< at most those of its known tokens but the last
+  std::int32_t n_evictable =
+      0; ///< those of n_blocks that count as free and that no earlier hit has
+};
+
+/// What scheduler::plan() decided. `rows` may be empty.
+struct step_decision {
+  std::vector<sequence_id> opened; ///< sequences that entered the running set
+  std::vector<planned_row> rows;   ///< no sequence twice
+  std::vector<sequence_id> reuses; ///< leases that begin with a hit's blocks; applied before grows
+  std::vector<lease_growth> grows;
+  std::vector<lease_fork> forks;
+  std::int32_t preempted = 0;
+};
+
+/// A sequence that left the running set or the engine, and to which no outstanding step refers.
+struct released_sequence {
+  sequence_id id = 0;
+  bool leased = false; ///< its lease must be dropped
+  bool opened = false; ///< the executor holds its state
+  bool gone = false;   ///< it left for good; otherwise it waits for its turn again
+};
+
+} // namespace twill::actors
