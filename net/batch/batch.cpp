@@ -2,9 +2,9 @@
 
 #include <chrono>
 
-#include "net/protocol/codec.hpp"
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/json/json_writer.hpp"
+#include "net/random_id.hpp"
 
 namespace twill::net {
 namespace {

@@ -123,27 +123,27 @@ http_answer list_files(request_scope& scope) {
 }
 
 http_answer show_file(request_scope& scope) {
-  const auto found = scope.context.batches->files().find(scope.id, scope.tenant);
-  if (!found) return unknown_file(scope.id);
+  const auto found = scope.context.batches->files().find(scope.wildcard, scope.tenant);
+  if (!found) return unknown_file(scope.wildcard);
   return http_reply{200, file_json(*found)};
 }
 
 http_answer delete_file(request_scope& scope) {
-  const auto erased = scope.context.batches->files().erase(scope.id, scope.tenant);
+  const auto erased = scope.context.batches->files().erase(scope.wildcard, scope.tenant);
   if (!erased.ok()) return error_reply(erased.code());
   std::string out;
   json_writer json(out);
-  json.begin_object().field("id", scope.id).field("object", "file");
+  json.begin_object().field("id", scope.wildcard).field("object", "file");
   json.field("deleted", true).end_object();
   return http_reply{200, std::move(out)};
 }
 
 http_answer file_content(request_scope& scope) {
   const auto& files = scope.context.batches->files();
-  const auto found = files.find(scope.id, scope.tenant);
-  if (!found) return unknown_file(scope.id);
-  auto source = files.open(scope.id);
-  if (!source) return unknown_file(scope.id);
+  const auto found = files.find(scope.wildcard, scope.tenant);
+  if (!found) return unknown_file(scope.wildcard);
+  auto source = files.open(scope.wildcard);
+  if (!source) return unknown_file(scope.wildcard);
   return file_reply{std::move(source), found->bytes, "application/octet-stream"};
 }
 
@@ -161,15 +161,15 @@ http_answer list_batches(request_scope& scope) {
 }
 
 http_answer show_batch(request_scope& scope) {
-  const auto found = scope.context.batches->batches().find(scope.id, scope.tenant);
+  const auto found = scope.context.batches->batches().find(scope.wildcard, scope.tenant);
   if (!found)
     return error_reply(
-        {errc::unknown_batch, "batch must exist, got " + describe(value(scope.id)), ""});
+        {errc::unknown_batch, "batch must exist, got " + describe(value(scope.wildcard)), ""});
   return http_reply{200, batch_json(*found)};
 }
 
 http_answer cancel_batch(request_scope& scope) {
-  const auto cancelled = scope.context.batches->cancel(scope.id, scope.tenant);
+  const auto cancelled = scope.context.batches->cancel(scope.wildcard, scope.tenant);
   if (!cancelled.ok()) return error_reply(cancelled.code());
   return http_reply{200, batch_json(cancelled.value())};
 }

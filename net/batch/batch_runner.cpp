@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/base/assert.hpp"
 #include "config/base/log.hpp"
 #include "net/batch/batch_input.hpp"
 #include "net/batch/batch_output.hpp"
+#include "net/endpoints.hpp"
 #include "net/error_map.hpp"
-#include "net/http/router.hpp"
-#include "net/protocol/openai/chat.hpp"
-#include "net/protocol/openai/completions.hpp"
-#include "net/protocol/openai/responses_reply.hpp"
+#include "net/protocol/model_lookup.hpp"
 
 namespace twill::net {
 namespace {
@@ -178,11 +177,11 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
     return refuse({errc::invalid_field, "`stream` must be false or absent in a batch", "stream"});
   const auto model = find_model(context_.engine, body);
   if (!model.ok()) return refuse(model.code());
-  const codec_context context{model.value(), context_.options.limits, context_.engine};
-  auto generation = from->endpoint == "/v1/completions" ? parse_completions(body, context)
-                    : from->endpoint == "/v1/chat/completions"
-                        ? parse_chat(body, context)
-                        : parse_responses(body, context, context_.responses, from->tenant);
+  const codec_context context{model.value(), context_.options.limits, context_.engine,
+                              context_.responses, from->tenant};
+  const codec parse = find_batch_codec(from->endpoint);
+  TWILL_ASSERT(parse != nullptr, "a batch was made for an endpoint that is not for batches");
+  auto generation = parse(body, context);
   if (!generation.ok()) return refuse(generation.code());
   line->generation = std::move(generation).value();
   line->remaining = line->generation.requests.size();

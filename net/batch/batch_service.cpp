@@ -1,18 +1,16 @@
 #include "net/batch/batch_service.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 #include "config/base/units.hpp"
+#include "net/endpoints.hpp"
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/json/json_writer.hpp"
+#include "net/random_id.hpp"
 
 namespace twill::net {
 namespace {
-
-constexpr std::array<std::string_view, 3> endpoints{"/v1/chat/completions", "/v1/completions",
-                                                    "/v1/responses"};
 
 /// Seconds of "24h", "30m", "7d"; 0 when it is none.
 std::int64_t window_seconds(const std::string& text) {
@@ -54,10 +52,8 @@ result<batch> batch_service::create(const value& body, const std::string& tenant
   from.read("endpoint", created.endpoint);
   from.read("completion_window", created.completion_window);
   check_metadata(from);
-  if (from.ok() &&
-      std::find(endpoints.begin(), endpoints.end(), created.endpoint) == endpoints.end())
-    from.reject("endpoint", "/v1/chat/completions, /v1/completions or /v1/responses",
-                value(created.endpoint));
+  if (from.ok() && find_batch_codec(created.endpoint) == nullptr)
+    from.reject("endpoint", batch_paths(), value(created.endpoint));
   const auto window_s = window_seconds(created.completion_window);
   if (from.ok() && (window_s < 1 || window_s > longest_window_s))
     from.reject("completion_window", "a time such as 24h, of at most 30d",

@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "net/protocol/codec.hpp"
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/json/json_writer.hpp"
+#include "net/random_id.hpp"
 
 namespace twill::net {
 namespace fs = std::filesystem;

@@ -42,7 +42,7 @@ std::string_view reason(int status) {
   }
 }
 
-void append_common(std::string& out, int status, const head_options& how) {
+void append_common(std::string& out, int status, const reply_framing& how) {
   out += "HTTP/1.1 ";
   out += std::to_string(status);
   out += ' ';
@@ -74,7 +74,7 @@ http_reply error_reply(const api_error& error) {
 }
 
 void append_reply_head(std::string& out, const http_reply& reply, std::int64_t body_bytes,
-                       const head_options& how) {
+                       const reply_framing& how) {
   append_common(out, reply.status, how);
   for (const auto& [name, text] : reply.headers) {
     out += name;
@@ -92,13 +92,13 @@ void append_reply_head(std::string& out, const http_reply& reply, std::int64_t b
   out += "\r\n";
 }
 
-void append_reply(std::string& out, const http_reply& reply, const head_options& how) {
+void append_reply(std::string& out, const http_reply& reply, const reply_framing& how) {
   out.reserve(out.size() + reply.body.size() + 320);
   append_reply_head(out, reply, static_cast<std::int64_t>(reply.body.size()), how);
   if (!how.head_only && reply.status != 204) out += reply.body;
 }
 
-void append_stream_head(std::string& out, const head_options& how) {
+void append_stream_head(std::string& out, const reply_framing& how) {
   append_common(out, 200, how);
   out += "Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
          "X-Accel-Buffering: no\r\n";

@@ -10,22 +10,23 @@
 
 namespace twill::net {
 
-struct head_options {
-  std::string_view request_id;
+/// How the reply to one request is framed; the request decides.
+struct reply_framing {
+  std::string request_id;
   bool keep_alive = true;
   bool http_1_0 = false;
   bool head_only = false; ///< HEAD: headers without the body
 };
 
 /// A whole reply with Content-Length.
-void append_reply(std::string& out, const http_reply& reply, const head_options& how);
+void append_reply(std::string& out, const http_reply& reply, const reply_framing& how);
 
 /// The head alone of a reply whose body follows.
 void append_reply_head(std::string& out, const http_reply& reply, std::int64_t body_bytes,
-                       const head_options& how);
+                       const reply_framing& how);
 
 /// The head of an event stream: chunked, or until close for HTTP/1.0.
-void append_stream_head(std::string& out, const head_options& how);
+void append_stream_head(std::string& out, const reply_framing& how);
 
 void append_chunk(std::string& out, std::string_view data);
 inline constexpr std::string_view last_chunk = "0\r\n\r\n";

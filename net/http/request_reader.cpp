@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "net/http/reply_head.hpp"
+#include "net/random_id.hpp"
 
 namespace twill::net {
 namespace {

@@ -1,4 +1,4 @@
-// request_scope: what a route's handler gets. Plain references, valid during the call.
+// request_scope: what the handler of an endpoint is given. Plain references, valid during the call.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct request_scope {
   http_request& request;
   server_context& context;
   std::string tenant;
-  std::string id; ///< what "*" stands for in the route's path
+  std::string wildcard; ///< what "*" stands for in the endpoint's path
 };
 
 using route_handler = http_answer (*)(request_scope&);

@@ -1,22 +1,34 @@
-// router: which path and method is answered how. Sans-IO: a request in, an answer out.
+// router: which endpoint a request asks for, whether it may, and its answer. Without I/O.
 //
-// Called on session strands; touches only the context, which is thread-safe.
+// Called on session strands; touches only the context, which is thread-safe. admit() needs no more
+// than the head of a request, so that a body is read only for a client that may send it.
 #pragma once
 
-#include <string_view>
+#include <cstdint>
+#include <string>
+#include <variant>
 
+#include "net/endpoints.hpp"
 #include "net/http/http_types.hpp"
 #include "net/server_context.hpp"
 
 namespace twill::net {
 
-http_answer route(http_request request, server_context& context);
+/// What the head of a request has decided.
+struct admission {
+  const endpoint* target = nullptr;
+  std::string wildcard;
+  std::string tenant;
+  std::int64_t max_body_bytes = 0;
+};
 
-/// The paths that are WebSocket end points.
-enum class websocket_path { none, responses, stream };
-websocket_path find_websocket_path(std::string_view path);
+/// Takes a request by its head, or answers it: unknown path, wrong method, no key, a preflight.
+std::variant<admission, http_reply> admit(const http_request& head, const server_context& context);
 
-/// The model that a body's `model` names; without one, the only model.
-result<actors::model_info> find_model(const actors::engine_port& engine, const value& body);
+/// Answers a whole request that was admitted.
+http_answer respond(const admission& admitted, http_request request, server_context& context);
+
+/// Takes a WebSocket handshake: its path and its key must be right.
+result<admission> admit_websocket(const http_request& head, const server_context& context);
 
 } // namespace twill::net

@@ -1,8 +1,8 @@
-// What every codec takes and gives: no sockets, no Beast. Plain values; one session's strand at a
-// time.
+// codec: turns a request body into a `call`, without sockets and without Beast.
 //
-// A codec turns a request body into a `call`: the engine requests to submit and the encoder that
-// turns their events into the reply. The session moves bytes and knows no dialect.
+// A call holds the engine requests to submit and the encoder that turns their events into the
+// reply. Sessions and batches move bytes and know no dialect. Calls are plain values; one strand or
+// thread uses a call at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,20 +18,24 @@
 
 namespace twill::net {
 
+class response_store;
+
 /// What a codec may look at while it reads a body.
 struct codec_context {
   const actors::model_info& model;
   const config::limit_options& limits;
-  const actors::engine_port& engine; ///< for detokenizing an echoed prompt
+  const actors::engine_port& engine; ///< detokenizes an echoed prompt
+  response_store& responses;         ///< what `previous_response_id` may name
+  const std::string& tenant;
 };
 
 /// Turns the events of a call's requests into the bytes of its reply.
 class reply_encoder {
 public:
   virtual ~reply_encoder() = default;
-  /// `request`: index into call::requests. Streams append what is to be sent now.
+  /// `request` is an index into call::requests. Streams append what is to be sent now.
   virtual void on_event(std::size_t request, actors::event&& ev, std::string& out) = 0;
-  /// Every request is over: the rest of a stream, or the whole body.
+  /// Every request is over: appends the rest of a stream, or the whole body.
   virtual void on_end(std::string& out) = 0;
   /// A stream that has begun fails: appends its last words.
   virtual void on_error(const api_error& error, std::string& out) = 0;
@@ -40,8 +44,11 @@ public:
 struct call {
   std::vector<actors::request> requests;
   std::unique_ptr<reply_encoder> encoder;
-  bool stream = false; ///< server-sent events; else one JSON body
+  bool stream = false; ///< true: server-sent events; false: one JSON body
 };
+
+/// Reads a body; the endpoint table names one codec per path that generates.
+using codec = result<call> (*)(const value& body, const codec_context& context);
 
 /// Fresh ids and times of a reply; tests set them.
 struct reply_identity {
@@ -50,8 +57,6 @@ struct reply_identity {
   std::int64_t created_unix_s = 0;
 };
 
-/// "PREFIX" and 24 random hex digits.
-std::string make_id(std::string_view prefix);
 reply_identity make_identity(std::string_view id_prefix, const actors::model_info& model);
 
 } // namespace twill::net

@@ -1,11 +1,12 @@
-// dialect: what is spoken over one WebSocket, without the socket. On the session's strand.
+// dialect: the protocol spoken over one WebSocket, without the socket. On the session's strand.
 //
 // The session hands messages and engine events in and takes frames out when its writer is free, so
-// a dialect may merge what has gathered meanwhile. It reaches the engine through its host only.
+// a dialect may merge events that have gathered meanwhile. It reaches the engine through its host.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -15,12 +16,14 @@
 
 namespace twill::net {
 
+class response_store;
+
 class dialect_host {
 public:
   virtual ~dialect_host() = default;
   virtual engine_requests::key start(actors::request request) = 0;
   virtual void cancel(engine_requests::key which) = 0;
-  virtual void pause(engine_requests::key which) = 0; ///< out of credit
+  virtual void pause(engine_requests::key which) = 0; ///< the client's credit is used up
   virtual void resume(engine_requests::key which) = 0;
 };
 
@@ -31,10 +34,10 @@ public:
   virtual void on_event(engine_requests::key from, actors::event&& ev) = 0;
   /// A fault of the socket itself: queues an error frame.
   virtual void on_error(const api_error& error) = 0;
-  /// The next frame, if any waits.
+  /// Takes the next frame; false when none waits.
   virtual bool next_frame(std::string& out) = 0;
   virtual std::size_t waiting_bytes() const = 0;
-  /// Nothing runs and nothing waits to run.
+  /// Nothing runs and nothing waits to run or to be sent.
   virtual bool idle() const = 0;
 };
 
@@ -43,8 +46,13 @@ struct dialect_scope {
   dialect_host& host;
   const actors::engine_port& engine;
   const config::options& options;
+  response_store& responses;
   std::string tenant;
-  std::string client_id; ///< the handshake's X-Request-Id
+  std::string client_id;       ///< the handshake's X-Request-Id
+  std::uint64_t socket_id = 0; ///< names this socket among all that are open
 };
+
+/// Opens a dialect; the endpoint table names one per WebSocket path.
+using dialect_opener = std::unique_ptr<dialect> (*)(dialect_scope scope);
 
 } // namespace twill::net

@@ -7,17 +7,12 @@
 
 #include "config/base/log.hpp"
 #include "net/connection/deadline_timer.hpp"
-#include "net/connection/write_queue.hpp"
-#include "net/error_map.hpp"
-#include "net/protocol/openai/responses_socket.hpp"
-#include "net/protocol/stream/stream_dialect.hpp"
 #include "net/websocket/patient_socket.hpp"
+#include "net/websocket/websocket_connection.hpp"
 
 namespace twill::net {
 namespace {
 
-constexpr std::chrono::seconds close_grace{1};  ///< for the client to close its end
-constexpr std::chrono::seconds answer_grace{5}; ///< for its answer to our close frame
 constexpr std::size_t kept_buffer_bytes = 8 * 1024;
 
 class websocket_session final : public socket_session,
@@ -27,7 +22,6 @@ public:
   websocket_session(tcp::socket socket, server_context& context, websocket_handshake handshake)
       : context_(context), handshake_(std::move(handshake)), ws_(patient_socket(std::move(socket))),
         deadline_(ws_.get_executor()),
-        gate_(static_cast<std::size_t>(context.options.server.max_write_queue_bytes)),
         buffer_(static_cast<std::size_t>(context.options.server.max_frame_bytes) + 1) {}
 
   ~websocket_session() override {
@@ -43,30 +37,35 @@ public:
         if (auto self = weak.lock()) self->on_engine_events();
       });
     });
-    dialect_scope scope{*this, context_.engine, context_.options, std::move(handshake_->tenant),
-                        handshake_->request_id};
-    if (handshake_->path == websocket_path::responses)
-      dialect_ =
-          std::make_unique<responses_socket>(std::move(scope), context_.responses, registry_id_);
-    else
-      dialect_ = std::make_unique<stream_dialect>(std::move(scope));
+    const auto& limits = context_.options.server;
+    dialect_ =
+        handshake_->open({*this, context_.engine, context_.options, context_.responses,
+                          std::move(handshake_->tenant), handshake_->request_id, registry_id_});
+    connection_.emplace(
+        connection_guard::limits{static_cast<std::size_t>(limits.max_write_queue_bytes),
+                                 limits.slow_reader_timeout},
+        *dialect_);
+    set_options(limits);
     accept();
   }
 
   void begin_drain() override {
     asio::post(ws_.get_executor(), [self = shared_from_this()] {
-      self->draining_ = true;
-      self->flush();
+      self->connection_->on_drain();
+      self->act();
     });
   }
 
   void close_now() override {
-    asio::post(ws_.get_executor(), [self = shared_from_this()] { self->end(); });
+    asio::post(ws_.get_executor(), [self = shared_from_this()] {
+      self->connection_->close();
+      self->act();
+    });
   }
 
   // dialect_host
-  engine_requests::key start(actors::request what) override {
-    return requests_->start(std::move(what));
+  engine_requests::key start(actors::request request) override {
+    return requests_->start(std::move(request));
   }
   void cancel(engine_requests::key which) override { requests_->cancel(which); }
   void pause(engine_requests::key which) override {
@@ -78,9 +77,76 @@ public:
 
 private:
   using clock = deadline_timer::clock;
+  using phase = websocket_connection::phase;
 
-  void accept() {
-    const auto& limits = context_.options.server;
+  bool closed() const { return connection_->now_in() == phase::closed; }
+
+  // --- what the connection asks for --------------------------------------------------------------
+
+  void act() {
+    const auto now = clock::now();
+    connection_->check_output(requests_->size() > 0, now);
+    if (!perform(connection_->take_actions())) return;
+    if (const auto* frame = connection_->begin_write(now))
+      write(*frame);
+    else if (const auto close = connection_->take_close(now))
+      send_close(*close);
+    if (connection_->wants_read()) read();
+    arm();
+  }
+
+  /// False once the socket is closed.
+  bool perform(const connection_actions& actions) {
+    if (actions.cancel_requests) requests_->cancel_all();
+    if (actions.pause_requests) requests_->pause_all();
+    if (actions.resume_requests) requests_->resume_all();
+    error_code ignored;
+    if (actions.half_close) {
+      ws_.next_layer().shutdown(tcp::socket::shutdown_send, ignored);
+      discard();
+    }
+    if (actions.close) {
+      requests_->close();
+      deadline_.cancel();
+      ws_.next_layer().close(ignored);
+    }
+    return !closed();
+  }
+
+  void write(const std::string& frame) {
+    ws_.async_write(asio::buffer(frame),
+                    [self = shared_from_this()](error_code error, std::size_t) {
+                      self->connection_->on_written();
+                      const bool over = self->connection_->now_in() >= phase::lingering;
+                      if (error && !over) self->connection_->close();
+                      self->act();
+                    });
+  }
+
+  void send_close(const websocket_connection::close_frame& close) {
+    const websocket::close_reason why(static_cast<websocket::close_code>(close.code),
+                                      beast::string_view(close.reason.data(), close.reason.size()));
+    ws_.async_close(why, [self = shared_from_this()](error_code) {
+      self->connection_->on_close_done(clock::now());
+      self->act();
+    });
+  }
+
+  void arm() {
+    const auto due = connection_->next_deadline();
+    if (due == deadline_timer::time::max()) return;
+    deadline_.at(due, [weak = weak_from_this()](auto fired) {
+      auto self = weak.lock();
+      if (!self) return;
+      fired();
+      self->connection_->on_deadline(clock::now());
+      self->act();
+    });
+  }
+
+  // --- reading -----------------------------------------------------------------------------------
+
+  void set_options(const config::server_options& limits) {
     websocket::stream_base::timeout timeout{};
     timeout.handshake_timeout = limits.header_timeout;
     timeout.idle_timeout = limits.idle_timeout;
@@ -97,17 +163,21 @@ private:
     });
     ws_.auto_fragment(false);
     ws_.text(true);
+  }
+
+  void accept() {
     ws_.async_accept(handshake_->message, [self = shared_from_this()](error_code error) {
       self->handshake_.reset();
-      if (error || self->ended_) return self->end();
-      self->open_ = true;
-      self->read();
-      self->flush();
+      if (error)
+        self->connection_->close();
+      else
+        self->connection_->on_open();
+      self->act();
     });
   }
 
   void read() {
-    if (reading_ || ended_ || lingering_ || close_wanted_.has_value() || !gate_.open()) return;
+    if (reading_) return;
     reading_ = true;
     ws_.async_read(buffer_, [self = shared_from_this()](error_code error, std::size_t) {
       self->reading_ = false;
@@ -116,196 +186,55 @@ private:
   }
 
   void on_read(error_code error) {
-    if (ended_) return;
+    if (closed()) return;
     if (error) {
       if (log::enabled(log::level::debug)) log::debug("websocket: " + error.message());
-      if (!close_started_) linger(); // else our own closing handshake goes on
-      return;
+      connection_->on_read_failed(clock::now());
+      return act();
     }
-    if (ws_.got_binary()) {
-      fail({errc::binary_frame, "frame must be text, got binary", ""});
-    } else if (!close_wanted_.has_value()) {
-      dialect_->on_message({static_cast<const char*>(buffer_.data().data()), buffer_.size()});
-    }
+    if (ws_.got_binary())
+      connection_->fail({errc::binary_frame, "frames must be text, got a binary one", ""});
+    else
+      connection_->on_message({static_cast<const char*>(buffer_.data().data()), buffer_.size()});
     buffer_.consume(buffer_.size());
     if (buffer_.capacity() > kept_buffer_bytes) buffer_.shrink_to_fit();
-    flush();
-    read();
+    act();
   }
 
-  void on_engine_events() {
-    auto events = requests_->take_events();
-    if (ended_ || close_sent_ || close_wanted_.has_value()) return;
-    for (auto& [key, ev] : events)
-      dialect_->on_event(key, std::move(ev));
-    flush();
-  }
-
-  /// Says why, then closes with the error's code.
-  void fail(const api_error& error) {
-    requests_->cancel_all();
-    dialect_->on_error(error);
-    want_close(map_error(error).close_code, error.message);
-  }
-
-  void want_close(std::uint16_t code, std::string_view why) {
-    if (close_wanted_.has_value()) return;
-    constexpr std::size_t max_reason_bytes = 120; // a control frame holds 125
-    close_wanted_.emplace(static_cast<websocket::close_code>(code),
-                          beast::string_view(why.data(), std::min(why.size(), max_reason_bytes)));
-  }
-
-  void flush() {
-    if (!open_ || ended_) return;
-    if (!writing_ && !close_sent_) write_next();
-    check_gate();
-    arm();
-  }
-
-  void write_next() {
-    if (dialect_->next_frame(frame_)) {
-      writing_ = true;
-      write_since_ = clock::now();
-      ws_.async_write(
-          asio::buffer(frame_),
-          [self = shared_from_this()](error_code error, std::size_t) { self->on_written(error); });
-      return;
-    }
-    if (draining_ && dialect_->idle()) want_close(1001, "the server is shutting down");
-    if (close_wanted_.has_value()) send_close();
-  }
-
-  void on_written(error_code error) {
-    writing_ = false;
-    frame_.clear();
-    if (frame_.capacity() > kept_buffer_bytes) frame_ = {};
-    if (ended_ || lingering_) return;
-    if (error) return end();
-    flush();
-    read(); // the gate may have opened
-  }
-
-  void send_close() {
-    close_sent_ = close_started_ = true;
-    give_up_at_ = clock::now() + answer_grace;
-    ws_.async_close(*close_wanted_, [self = shared_from_this()](error_code) { self->linger(); });
-  }
-
-  void check_gate() {
-    switch (gate_.update(waiting_bytes())) {
-    case flow_gate::change::shut:
-      shut_since_ = clock::now();
-      requests_->pause_all();
-      break;
-    case flow_gate::change::opened:
-      requests_->resume_all();
-      read();
-      break;
-    case flow_gate::change::none:
-      break;
-    }
-    const bool heedless =
-        gate_.over_limit(waiting_bytes()) && clock::now() - shut_since_ > pause_grace;
-    if (heedless && requests_->size() > 0) cut_off();
-  }
-
-  std::size_t waiting_bytes() const { return dialect_->waiting_bytes() + frame_.size(); }
-
-  void cut_off() {
-    fail({actors::errc::slow_reader, "output was not read for too long", ""});
-    give_up_at_ = clock::now() + close_grace;
-    arm();
-  }
-
-  deadline_timer::time next_deadline() const {
-    const auto limit = context_.options.server.slow_reader_timeout;
-    if (give_up_at_.has_value()) return *give_up_at_;
-    auto due = deadline_timer::time::max();
-    if (writing_) due = write_since_ + limit;
-    if (!gate_.open()) due = std::min(due, shut_since_ + limit);
-    return due;
-  }
-
-  void arm() {
-    if (ended_) return;
-    const auto due = next_deadline();
-    if (due == deadline_timer::time::max()) return;
-    deadline_.at(due, [weak = weak_from_this()](auto fired) {
-      auto self = weak.lock();
-      if (!self) return;
-      fired();
-      self->on_deadline();
-    });
-  }
-
-  void on_deadline() {
-    if (ended_) return;
-    if (clock::now() < next_deadline()) return arm();
-    if (give_up_at_.has_value()) return end();
-    cut_off();
-  }
-
-  /// The client asked to close: Beast answers, then waits for it to close its end, in bounded time.
+  /// Runs inside a read: the next act() comes with that read's end.
   void on_peer_closing() {
-    requests_->cancel_all();
-    close_sent_ = true;
-    give_up_at_ = clock::now() + close_grace;
+    connection_->on_peer_closing(clock::now());
+    perform(connection_->take_actions());
     arm();
-  }
-
-  /// Reads on for a moment: closing with unread input would reset the connection, and the client
-  /// might never see our close frame.
-  void linger() {
-    if (ended_ || lingering_) return;
-    lingering_ = true;
-    requests_->cancel_all();
-    give_up_at_ = clock::now() + close_grace;
-    arm();
-    error_code ignored;
-    ws_.next_layer().shutdown(tcp::socket::shutdown_send, ignored);
-    discard();
   }
 
   void discard() {
     buffer_.clear();
     ws_.next_layer().async_read_some(buffer_.prepare(kept_buffer_bytes),
                                      [self = shared_from_this()](error_code error, std::size_t) {
-                                       if (error || self->ended_) return self->end();
-                                       self->discard();
+                                       if (self->closed()) return;
+                                       if (!error) return self->discard();
+                                       self->connection_->close();
+                                       self->act();
                                      });
   }
 
-  void end() {
-    if (ended_) return;
-    ended_ = true;
-    requests_->close();
-    deadline_.cancel();
-    error_code ignored;
-    ws_.next_layer().close(ignored);
+  void on_engine_events() {
+    auto events = requests_->take_events();
+    connection_->on_engine_events(std::move(events));
+    act();
   }
 
   server_context& context_;
   std::optional<websocket_handshake> handshake_;
   websocket::stream<patient_socket, false> ws_;
   deadline_timer deadline_;
-  flow_gate gate_;
   beast::flat_buffer buffer_;
-  std::string frame_;
   std::optional<engine_requests> requests_;
   std::unique_ptr<dialect> dialect_;
-  std::optional<websocket::close_reason> close_wanted_;
-  std::optional<deadline_timer::time> give_up_at_;
-  deadline_timer::time write_since_{};
-  deadline_timer::time shut_since_{};
+  std::optional<websocket_connection> connection_;
   std::uint64_t registry_id_ = 0;
-  bool open_ = false;
   bool reading_ = false;
-  bool writing_ = false;
-  bool close_sent_ = false;    ///< by us or, as an answer, by Beast: no frames after it
-  bool close_started_ = false; ///< our own closing handshake
-  bool draining_ = false;
-  bool lingering_ = false;
-  bool ended_ = false;
 };
 
 } // namespace

@@ -1,4 +1,5 @@
-// websocket_session: one WebSocket (RFC 6455), its frames and timers; what is said is a dialect's.
+// websocket_session: the socket of one WebSocket (RFC 6455): reads, writes and timers; what to do
+// is decided by its websocket_connection, what is said by its dialect.
 //
 // Threads: everything on the strand of its socket. Text messages only; permessage-deflate is off.
 // Ping, pong and the idle time-out are Beast's. While the client does not read, no messages are
@@ -9,13 +10,13 @@
 #include <boost/beast/http/string_body.hpp>
 
 #include "net/beast.hpp"
-#include "net/http/router.hpp"
+#include "net/protocol/dialect.hpp"
 #include "net/server_context.hpp"
 
 namespace twill::net {
 
 struct websocket_handshake {
-  websocket_path path = websocket_path::none;
+  dialect_opener open = nullptr;
   std::string tenant;
   std::string request_id;
   http::request<http::string_body> message;

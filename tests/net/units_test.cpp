@@ -1,7 +1,6 @@
-// The small parts: error map, write queue, request table, response store, keys, heads, metrics.
+// The small parts: error map, engine requests, response store, keys, heads, metrics.
 #include "net/api_keys.hpp"
 #include "net/connection/engine_requests.hpp"
-#include "net/connection/write_queue.hpp"
 #include "net/error_map.hpp"
 #include "net/http/reply_head.hpp"
 #include "net/metrics.hpp"
@@ -49,31 +48,6 @@ TEST_CASE("An error body is OpenAI's, and overload says when to come back") {
           R"({"error":{"message":"too many \"waiting\"","type":"rate_limit_error","param":null,"code":"queue_full"}})"));
   const auto param = from_engine(actors::errc::invalid_argument, "`n` must be 1, got 2");
   CHECK(param.param == "n");
-}
-
-TEST_CASE("Everything pushed during a write goes out with the next one") {
-  write_queue q;
-  q.push(std::string_view("a"));
-  CHECK(q.begin_write() == "a");
-  q.push(std::string_view("b"));
-  q.push(std::string("c"));
-  CHECK(q.bytes() == 3);
-  CHECK(q.writing());
-  q.end_write();
-  CHECK(q.begin_write() == "bc");
-  q.end_write();
-  CHECK(q.empty());
-}
-
-TEST_CASE("The flow gate shuts high and opens low") {
-  flow_gate gate(800);
-  CHECK(gate.update(400) == flow_gate::change::none);
-  CHECK(gate.update(401) == flow_gate::change::shut);
-  CHECK(gate.update(500) == flow_gate::change::none);
-  CHECK(gate.update(101) == flow_gate::change::none);
-  CHECK(gate.update(100) == flow_gate::change::opened);
-  CHECK(!gate.over_limit(800));
-  CHECK(gate.over_limit(801));
 }
 
 TEST_CASE("The request table hands out events in order and none after a cancel") {

@@ -1,6 +1,7 @@
 #include "net/protocol/openai/response_events.hpp"
 
 #include "net/error_map.hpp"
+#include "net/random_id.hpp"
 
 namespace twill::net {
 

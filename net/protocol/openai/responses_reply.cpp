@@ -58,10 +58,10 @@ private:
 
 } // namespace
 
-result<call> parse_responses(const value& body, const codec_context& context, response_store& store,
-                             const std::string& tenant) {
-  auto turn = parse_response_turn(body, context,
-                                  [&](const std::string& id) { return store.find(id, tenant, 0); });
+result<call> parse_responses(const value& body, const codec_context& context) {
+  auto turn = parse_response_turn(body, context, [&](const std::string& id) {
+    return context.responses.find(id, context.tenant, 0);
+  });
   if (!turn.ok()) return fail(turn.code());
   if (!turn.value().generate)
     return fail({errc::invalid_field, "`generate` must be true or absent over HTTP, got false",
@@ -69,7 +69,8 @@ result<call> parse_responses(const value& body, const codec_context& context, re
   call generation;
   generation.stream = turn.value().stream;
   generation.requests.push_back(std::move(turn.value().request));
-  generation.encoder = std::make_unique<responses_reply>(std::move(turn).value(), store, tenant);
+  generation.encoder =
+      std::make_unique<responses_reply>(std::move(turn).value(), context.responses, context.tenant);
   return generation;
 }
 

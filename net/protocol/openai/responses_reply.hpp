@@ -5,8 +5,7 @@
 
 namespace twill::net {
 
-/// `find` looks up earlier responses; a finished one goes into `store` unless `store` is false.
-result<call> parse_responses(const value& body, const codec_context& context, response_store& store,
-                             const std::string& tenant);
+/// A finished response goes into the context's store unless the body's `store` is false.
+result<call> parse_responses(const value& body, const codec_context& context);
 
 } // namespace twill::net

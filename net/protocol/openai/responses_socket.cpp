@@ -1,8 +1,8 @@
 #include "net/protocol/openai/responses_socket.hpp"
 
 #include "net/error_map.hpp"
-#include "net/http/router.hpp"
 #include "net/protocol/json/json_parse.hpp"
+#include "net/protocol/model_lookup.hpp"
 
 namespace twill::net {
 namespace {
@@ -106,7 +106,8 @@ void responses_socket::start_turn(const std::string& name, const value& message)
   };
   auto model = find_model(scope_.engine, message);
   if (!model.ok()) return refuse_turn(model.code());
-  const codec_context context{model.value(), scope_.options.limits, scope_.engine};
+  const codec_context context{model.value(), scope_.options.limits, scope_.engine, scope_.responses,
+                              scope_.tenant};
   auto parsed = parse_response_turn(message, context, [this](const std::string& id) {
     return store_.find(id, scope_.tenant, scope_id_);
   });

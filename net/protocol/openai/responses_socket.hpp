@@ -18,9 +18,8 @@ namespace twill::net {
 
 class responses_socket final : public dialect {
 public:
-  /// `scope_id`: this socket's own name in the store.
-  responses_socket(dialect_scope scope, response_store& store, std::uint64_t scope_id)
-      : scope_(std::move(scope)), store_(store), scope_id_(scope_id) {}
+  explicit responses_socket(dialect_scope scope)
+      : scope_(std::move(scope)), store_(scope_.responses), scope_id_(scope_.socket_id) {}
   ~responses_socket() override;
 
   void on_message(std::string_view text) override;
@@ -56,7 +55,7 @@ private:
 
   dialect_scope scope_;
   response_store& store_;
-  std::uint64_t scope_id_;
+  std::uint64_t scope_id_; ///< this socket's own name in the store
   std::map<std::string, lane> lanes_;
   std::unordered_map<engine_requests::key, turn> turns_;
   std::deque<std::string> frames_;

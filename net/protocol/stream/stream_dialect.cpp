@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "net/error_map.hpp"
-#include "net/http/router.hpp"
 #include "net/protocol/chat_fields.hpp"
 #include "net/protocol/json/json_parse.hpp"
+#include "net/protocol/model_lookup.hpp"
 #include "net/protocol/sampling_fields.hpp"
 
 namespace twill::net {
@@ -98,7 +98,8 @@ result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& mess
                                                                actors::request& request) {
   auto model = find_model(scope_.engine, message);
   if (!model.ok()) return fail(model.code());
-  const codec_context context{model.value(), scope_.options.limits, scope_.engine};
+  const codec_context context{model.value(), scope_.options.limits, scope_.engine, scope_.responses,
+                              scope_.tenant};
   fields from(message);
   auto s = std::make_shared<stream>();
   s->id = read_id(from);

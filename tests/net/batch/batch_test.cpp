@@ -6,6 +6,7 @@
 #include "net/batch/batch.hpp"
 #include "net/batch/file_store.hpp"
 #include "net/http/multipart.hpp"
+#include "net/random_id.hpp"
 #include "tests/catch.hpp"
 #include "tests/net/support/codec_support.hpp"
 #include "tests/net/support/running_server.hpp"

@@ -30,16 +30,12 @@ template <class Dialect>
 struct bench : codec_bench {
   fake_host host;
   config::options options;
-  response_store store;
   std::unique_ptr<dialect> spoken;
 
   explicit bench(int max_streams = 32) {
     options.server.max_streams_per_socket = max_streams;
-    dialect_scope scope{host, engine, options, "tenant", "socket"};
-    if constexpr (std::is_same_v<Dialect, responses_socket>)
-      spoken = std::make_unique<Dialect>(std::move(scope), store, 77);
-    else
-      spoken = std::make_unique<Dialect>(std::move(scope));
+    spoken = std::make_unique<Dialect>(
+        dialect_scope{host, engine, options, responses, "tenant", "socket", 77});
   }
   void say(const std::string& text) { spoken->on_message(text); }
   void event(engine_requests::key key, actors::event ev) { spoken->on_event(key, std::move(ev)); }
@@ -244,13 +240,13 @@ TEST_CASE("Responses socket: the newest response of a lane is continued, without
   CHECK(chat.messages ==
         json(R"([{"role":"user","content":"hi"},{"role":"assistant","content":"Hi"},
                                   {"role":"user","content":"more"}])"));
-  CHECK(b.store.find(id, "tenant", 0) == nullptr);
+  CHECK(b.responses.find(id, "tenant", 0) == nullptr);
   b.say(R"({"type":"response.create","input":"x","previous_response_id":")" + id + "\"}");
   const auto gone = *b.frame(); // only the newest is kept
   CHECK(at(gone, "error", "code") == value("previous_response_not_found"));
   CHECK(at(gone, "status") == value(400));
   b.spoken.reset();
-  CHECK(b.store.held_bytes() == 0);
+  CHECK(b.responses.held_bytes() == 0);
 }
 
 TEST_CASE("Responses socket: a failed turn evicts what it continued") {
@@ -263,7 +259,7 @@ TEST_CASE("Responses socket: a failed turn evicts what it continued") {
   b.event(2, failed(actors::errc::executor_failed, "boom"));
   const auto all = b.frames();
   CHECK(type_of(all.back()) == "response.failed");
-  CHECK(b.store.find(id, "tenant", 77) == nullptr);
+  CHECK(b.responses.find(id, "tenant", 77) == nullptr);
 }
 
 TEST_CASE("Responses socket: cancelling ends the turn with one event and starts the next") {

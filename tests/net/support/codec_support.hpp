@@ -3,6 +3,7 @@
 
 #include "net/protocol/codec.hpp"
 #include "net/protocol/json/json_parse.hpp"
+#include "net/protocol/openai/response_store.hpp"
 #include "tests/net/support/scripted_engine.hpp"
 
 namespace twill::testing {
@@ -40,7 +41,9 @@ struct codec_bench {
   scripted_engine engine;
   actors::model_info model = engine.models().front();
   config::limit_options limits;
-  net::codec_context context{model, limits, engine};
+  net::response_store responses;
+  std::string tenant;
+  net::codec_context context{model, limits, engine, responses, tenant};
 };
 
 inline actors::event started(std::int32_t prompt_tokens = 3) {

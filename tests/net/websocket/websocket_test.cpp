@@ -111,7 +111,7 @@ TEST_CASE("Binary frames are refused with 1003 and a reason") {
   c.send_frame("abc", 2);
   std::string texts;
   CHECK(read_close(c, &texts) == 1003);
-  CHECK(contains(texts, "frame must be text, got binary"));
+  CHECK(contains(texts, "frames must be text, got a binary one"));
 }
 
 TEST_CASE("Broken frames are closed with their code") {

@@ -182,9 +182,8 @@ TEST_CASE("A stream that fails says so in an event and ends") {
 
 TEST_CASE("A Responses stream has the typed events in order, numbered from 0") {
   codec_bench b;
-  response_store store;
-  auto c = make(parse_responses(json(R"({"input":"hi","stream":true,"metadata":{"k":"v"}})"),
-                                b.context, store, ""));
+  auto c = make(
+      parse_responses(json(R"({"input":"hi","stream":true,"metadata":{"k":"v"}})"), b.context));
   const auto events = events_of(play(c, {started(), piece("He"), piece("y"), finished()}), false);
   const std::vector<std::string> expected = {
       "response.created",           "response.in_progress",
@@ -209,31 +208,30 @@ TEST_CASE("A Responses stream has the typed events in order, numbered from 0") {
   CHECK(at(done, "metadata", "k") == value("v"));
 
   const auto& id = *at(done, "id").as_string();
-  auto next = make(parse_responses(json(R"({"input":"more","previous_response_id":")" + id + "\"}"),
-                                   b.context, store, ""));
+  auto next = make(
+      parse_responses(json(R"({"input":"more","previous_response_id":")" + id + "\"}"), b.context));
   const auto& chat = std::get<actors::chat_prompt>(next.requests[0].prompt);
   CHECK(chat.messages ==
         json(R"([{"role":"user","content":"hi"},{"role":"assistant","content":"Hey"},
                                   {"role":"user","content":"more"}])"));
-  CHECK(!parse_responses(json(R"({"input":"more","previous_response_id":")" + id + "\"}"),
-                         b.context, store, "other tenant")
+  const std::string other_tenant = "other tenant";
+  const codec_context other{b.model, b.limits, b.engine, b.responses, other_tenant};
+  CHECK(!parse_responses(json(R"({"input":"more","previous_response_id":")" + id + "\"}"), other)
              .ok());
 }
 
 TEST_CASE("A cut Responses reply is incomplete; with store false it is not remembered") {
   codec_bench b;
-  response_store store;
-  auto c = make(parse_responses(json(R"({"input":"hi","store":false})"), b.context, store, ""));
+  auto c = make(parse_responses(json(R"({"input":"hi","store":false})"), b.context));
   const auto body = json(play(c, {started(), piece("a"), finished(actors::finish_reason::length)}));
   CHECK(at(body, "status") == value("incomplete"));
   CHECK(at(body, "incomplete_details", "reason") == value("max_output_tokens"));
-  CHECK(store.held_bytes() == 0);
+  CHECK(b.responses.held_bytes() == 0);
 }
 
 TEST_CASE("A Responses stream that fails ends with response.failed") {
   codec_bench b;
-  response_store store;
-  auto c = make(parse_responses(json(R"({"input":"hi","stream":true})"), b.context, store, ""));
+  auto c = make(parse_responses(json(R"({"input":"hi","stream":true})"), b.context));
   std::string out;
   c.encoder->on_event(0, started(), out);
   c.encoder->on_error({actors::errc::timed_out, "too late", ""}, out);

@@ -1,0 +1,143 @@
+#include "net/endpoints.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "net/batch/batch_routes.hpp"
+#include "net/http/model_routes.hpp"
+#include "net/http/system_routes.hpp"
+#include "net/protocol/openai/chat.hpp"
+#include "net/protocol/openai/completions.hpp"
+#include "net/protocol/openai/responses_reply.hpp"
+#include "net/protocol/openai/responses_socket.hpp"
+#include "net/protocol/stream/stream_dialect.hpp"
+
+namespace twill::net {
+namespace {
+
+constexpr std::int64_t small_body_bytes = 64 * 1024;
+
+template <class Dialect>
+std::unique_ptr<dialect> open(dialect_scope scope) {
+  return std::make_unique<Dialect>(std::move(scope));
+}
+
+constexpr auto get = http_method::get;
+constexpr auto post = http_method::post;
+constexpr auto del = http_method::del;
+constexpr auto open_to_all = key_rule::open;
+constexpr auto with_key = key_rule::required;
+constexpr auto small = body_limit::small;
+constexpr auto full = body_limit::full;
+
+constexpr std::array table = {
+    // clang-format off
+    //       method path                     action                     key          body   batch
+    endpoint{get,  "/",                      landing,                   open_to_all},
+    endpoint{get,  "/health",                health,                    open_to_all},
+    endpoint{get,  "/ready",                 ready,                     open_to_all},
+    endpoint{get,  "/metrics",               metrics,                   open_to_all},
+    endpoint{get,  "/version",               version,                   open_to_all},
+    endpoint{get,  "/v1/models",             list_models},
+    endpoint{get,  "/v1/models/**",          show_model},
+    endpoint{post, "/v1/completions",        parse_completions,         with_key,    full,  true},
+    endpoint{post, "/v1/chat/completions",   parse_chat,                with_key,    full,  true},
+    endpoint{get,  "/v1/responses",          open<responses_socket>},
+    endpoint{post, "/v1/responses",          parse_responses,           with_key,    full,  true},
+    endpoint{get,  "/v1/stream",             open<stream_dialect>},
+    endpoint{post, "/tokenize",              tokenize,                  with_key,    full},
+    endpoint{post, "/detokenize",            detokenize,                with_key,    full},
+    endpoint{post, "/v1/tokenize",           tokenize,                  with_key,    full},
+    endpoint{post, "/v1/detokenize",         detokenize,                with_key,    full},
+    endpoint{get,  "/v1/files",              list_files},
+    endpoint{post, "/v1/files",              upload_file,               with_key,    full},
+    endpoint{get,  "/v1/files/*",            show_file},
+    endpoint{del,  "/v1/files/*",            delete_file},
+    endpoint{get,  "/v1/files/*/content",    file_content},
+    endpoint{get,  "/v1/batches",            list_batches},
+    endpoint{post, "/v1/batches",            create_batch},
+    endpoint{get,  "/v1/batches/*",          show_batch},
+    endpoint{post, "/v1/batches/*/cancel",   cancel_batch},
+    // clang-format on
+};
+
+std::optional<http_method> method_of(std::string_view name) {
+  if (name == "GET" || name == "HEAD") return http_method::get;
+  if (name == "POST") return http_method::post;
+  if (name == "DELETE") return http_method::del;
+  return std::nullopt;
+}
+
+std::string_view names_of(http_method method) {
+  switch (method) {
+  case http_method::get:
+    return "GET, HEAD";
+  case http_method::post:
+    return "POST";
+  case http_method::del:
+    return "DELETE";
+  }
+  return {};
+}
+
+/// Whether a path has this pattern; `wildcard` becomes what the pattern's star stands for.
+bool matches(std::string_view pattern, std::string_view path, std::string& wildcard) {
+  const auto star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == path;
+  const bool many = pattern.ends_with("**");
+  const auto before = pattern.substr(0, star);
+  const auto after = pattern.substr(star + (many ? 2 : 1));
+  if (path.size() <= before.size() + after.size()) return false;
+  if (!path.starts_with(before) || !path.ends_with(after)) return false;
+  const auto part = path.substr(star, path.size() - before.size() - after.size());
+  if (!many && part.find('/') != std::string_view::npos) return false;
+  wildcard = part;
+  return true;
+}
+
+} // namespace
+
+std::span<const endpoint> endpoints() {
+  return table;
+}
+
+endpoint_match match_endpoint(std::string_view method, std::string_view path) {
+  endpoint_match match;
+  const auto wanted = method_of(method);
+  for (const auto& row : table) {
+    if (!matches(row.path, path, match.wildcard)) continue;
+    if (!match.allow.empty()) match.allow += ", ";
+    match.allow += names_of(row.method);
+    if (wanted == row.method) match.target = &row;
+  }
+  if (!match.allow.empty()) match.allow += ", OPTIONS";
+  return match;
+}
+
+codec find_batch_codec(std::string_view path) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const endpoint& row) {
+    return row.batch && row.path == path;
+  });
+  return found == table.end() ? nullptr : std::get<codec>(found->action);
+}
+
+std::string batch_paths() {
+  std::vector<std::string_view> paths;
+  for (const auto& row : table)
+    if (row.batch) paths.push_back(row.path);
+  std::string listed;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (i > 0) listed += i + 1 == paths.size() ? " or " : ", ";
+    listed += paths[i];
+  }
+  return listed;
+}
+
+std::int64_t max_body_bytes(const endpoint& target, const config::server_options& limits) {
+  return target.body == body_limit::full ? limits.max_body_bytes
+                                         : std::min(small_body_bytes, limits.max_body_bytes);
+}
+
+} // namespace twill::net

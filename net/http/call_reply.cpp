@@ -1,0 +1,47 @@
+#include "net/http/call_reply.hpp"
+
+namespace twill::net {
+
+call_reply::state call_reply::on_events(std::vector<std::pair<std::uint64_t, actors::event>> events,
+                                        const reply_framing& how, std::string& out) {
+  if (events.empty()) return state::running;
+  std::string produced;
+  for (auto& [key, ev] : events) {
+    if (ev.error.has_value()) {
+      if (stream_ && !produced.empty()) append_stream(produced, false, how, out);
+      fail(from_engine(std::move(*ev.error)), how, out);
+      return state::failed;
+    }
+    if (ev.last) --remaining_;
+    encoder_->on_event(key - first_key_, std::move(ev), produced);
+  }
+  const bool over = remaining_ == 0;
+  if (over) encoder_->on_end(produced);
+  if (stream_)
+    append_stream(produced, over, how, out);
+  else
+    body_ += produced;
+  if (over && !stream_) append_reply(out, {200, std::move(body_)}, how);
+  return over ? state::over : state::running;
+}
+
+void call_reply::fail(const api_error& error, const reply_framing& how, std::string& out) {
+  if (!stream_ || !head_sent_) return append_reply(out, error_reply(error), how);
+  std::string last_words;
+  encoder_->on_error(error, last_words);
+  append_stream(last_words, true, how, out);
+}
+
+void call_reply::append_stream(std::string_view produced, bool over, const reply_framing& how,
+                               std::string& out) {
+  if (!head_sent_) append_stream_head(out, how);
+  head_sent_ = true;
+  if (how.http_1_0) {
+    out += produced;
+    return;
+  }
+  append_chunk(out, produced);
+  if (over) out += last_chunk;
+}
+
+} // namespace twill::net

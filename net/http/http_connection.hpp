@@ -1,0 +1,101 @@
+// http_connection: one HTTP/1.1 connection as a state machine without I/O: events in, actions out.
+//
+// The session tells it what the socket, the parser, the engine and the clock have done. After each
+// event it does what the connection asks for: take_actions(), begin_write(), next_deadline(). A
+// read is always pending as long as the connection is open, also while a reply is computed: that is
+// how a client's leaving is seen at once. On the session's strand.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/connection/connection_guard.hpp"
+#include "net/connection/write_queue.hpp"
+#include "net/http/call_reply.hpp"
+
+namespace twill::net {
+
+class http_connection {
+public:
+  using time = connection_guard::time;
+
+  struct limits {
+    connection_guard::limits output;
+    std::chrono::milliseconds header_timeout;
+    std::chrono::milliseconds idle_timeout;
+  };
+
+  enum class phase {
+    idle,      ///< between requests
+    receiving, ///< part of a request has arrived
+    answering, ///< a whole request is being answered
+    finishing, ///< no further request; what waits is written, then the socket half-closes
+    lingering, ///< half-closed; the client may close its end for a moment
+    closed,
+  };
+
+  http_connection(limits l, time now) : limits_(l), guard_(l.output), since_(now) {}
+
+  phase now_in() const noexcept { return phase_; }
+  /// What has arrived may be parsed: no reply is being computed and the client reads its replies.
+  bool accepts_input() const noexcept;
+  /// What arrives is to be dropped.
+  bool drops_input() const noexcept { return phase_ >= phase::finishing; }
+
+  // --- requests: receiving, then a whole one or one that is refused -----------------------------
+  void on_request_begun(time now);
+  void on_continue_wanted(time now); ///< the client waits for "100 Continue"
+  void on_request(reply_framing framing, time now);
+  /// A request that is not read to its end: it is answered, then the connection closes.
+  void refuse(const http_reply& reply, reply_framing framing, time now);
+
+  // --- the answer to the request that is being answered -----------------------------------------
+  void on_reply(const http_reply& reply, time now);
+  void on_call(call& answer, std::uint64_t first_key, time now);
+  void on_engine_events(std::vector<std::pair<std::uint64_t, actors::event>> events, time now);
+  /// A body of `bytes` that the session reads piece by piece, whenever wants_file_piece().
+  void on_file(const http_reply& head, std::int64_t bytes, time now);
+  bool wants_file_piece() const noexcept;
+  std::int64_t file_bytes_left() const noexcept { return file_bytes_left_; }
+  void on_file_piece(std::string piece, time now);
+
+  // --- the socket, the clock and the server -----------------------------------------------------
+  void on_written(time now);
+  void on_peer_closed(time now);
+  void on_deadline(time now);
+  void on_drain(time now); ///< no request after the one under way
+  void close();
+  /// The socket now belongs to a WebSocket session.
+  void on_upgraded() { phase_ = phase::closed; }
+
+  connection_actions take_actions() { return std::exchange(actions_, {}); }
+  /// The bytes to write next, valid until on_written(); nullptr: nothing to write now.
+  const std::string* begin_write(time now);
+  /// All output has been handed over and written.
+  bool output_empty() const noexcept { return out_.empty(); }
+  time next_deadline() const;
+
+private:
+  void finish_request(time now);
+  void finish(time now);
+  void linger(time now);
+  void cut_off(time now);
+  void check_output(time now);
+
+  limits limits_;
+  connection_guard guard_;
+  write_queue out_;
+  phase phase_ = phase::idle;
+  time since_; ///< when the phase `idle` or `receiving` began
+  reply_framing framing_;
+  std::optional<call_reply> call_;
+  std::int64_t file_bytes_left_ = 0;
+  connection_actions actions_;
+  bool peer_closed_ = false; ///< the client will send nothing more
+};
+
+} // namespace twill::net

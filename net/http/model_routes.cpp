@@ -1,0 +1,45 @@
+#include "net/http/model_routes.hpp"
+
+#include "net/http/prepared_body.hpp"
+#include "net/protocol/json/json_writer.hpp"
+#include "net/protocol/openai/models.hpp"
+#include "net/protocol/openai/tokenize.hpp"
+
+namespace twill::net {
+namespace {
+
+template <class Answer>
+http_answer on_worker(const request_scope& scope, Answer answer) {
+  auto prepared = prepare_body(scope);
+  if (!prepared.ok()) return error_reply(prepared.code());
+  auto shared = std::make_shared<prepared_body>(std::move(prepared).value());
+  return slow_reply([shared, answer]() -> http_reply {
+    auto body = answer(shared->body, shared->context());
+    if (!body.ok()) return error_reply(body.code());
+    return {200, std::move(body).value()};
+  });
+}
+
+} // namespace
+
+http_answer list_models(request_scope& scope) {
+  return http_reply{200, models_body(scope.context.engine.models())};
+}
+
+http_answer show_model(request_scope& scope) {
+  for (const auto& model : scope.context.engine.models())
+    if (model.id == scope.wildcard) return http_reply{200, model_body(model)};
+  return error_reply({actors::errc::unknown_model,
+                      "`model` must be a served model, got " + describe(value(scope.wildcard)),
+                      "model"});
+}
+
+http_answer tokenize(request_scope& scope) {
+  return on_worker(scope, tokenize_body);
+}
+
+http_answer detokenize(request_scope& scope) {
+  return on_worker(scope, detokenize_body);
+}
+
+} // namespace twill::net

@@ -1,0 +1,17 @@
+#include "net/http/prepared_body.hpp"
+
+#include "net/protocol/json/json_parse.hpp"
+#include "net/protocol/model_lookup.hpp"
+
+namespace twill::net {
+
+result<prepared_body> prepare_body(const request_scope& scope) {
+  auto body = parse_json(scope.request.body);
+  if (!body.ok()) return fail(body.code());
+  auto model = find_model(scope.context.engine, body.value());
+  if (!model.ok()) return fail(model.code());
+  return prepared_body{std::move(body).value(), std::move(model).value(), scope.tenant,
+                       scope.context};
+}
+
+} // namespace twill::net

@@ -1,0 +1,24 @@
+// prepared_body: a parsed JSON body together with the model that it names. Any thread.
+#pragma once
+
+#include <string>
+
+#include "net/http/request_scope.hpp"
+#include "net/protocol/codec.hpp"
+
+namespace twill::net {
+
+struct prepared_body {
+  value body;
+  actors::model_info model;
+  std::string tenant;
+  server_context& server;
+
+  codec_context context() const {
+    return {model, server.options.limits, server.engine, server.responses, tenant};
+  }
+};
+
+result<prepared_body> prepare_body(const request_scope& scope);
+
+} // namespace twill::net

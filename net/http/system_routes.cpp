@@ -1,0 +1,38 @@
+#include "net/http/system_routes.hpp"
+
+#include "net/http/landing_page.hpp"
+#include "net/metrics.hpp"
+
+namespace twill::net {
+
+http_answer landing(request_scope&) {
+  return http_reply{200, std::string(landing_page), "text/html; charset=utf-8"};
+}
+
+http_answer health(request_scope&) {
+  return http_reply{200, R"({"status":"ok"})"};
+}
+
+http_answer ready(request_scope& scope) {
+  using actors::engine_state;
+  const auto state = scope.context.draining ? engine_state::draining : scope.context.engine.state();
+  if (state == engine_state::ready) return http_reply{200, R"({"status":"ready"})"};
+  if (state == engine_state::draining)
+    return error_reply({actors::errc::shutting_down, "the server is shutting down", ""});
+  const auto detail = scope.context.engine.state_detail();
+  const std::string reason =
+      state == engine_state::loading ? "the model is loading" : "the model failed to load";
+  return error_reply(
+      {actors::errc::not_ready, detail.empty() ? reason : reason + ": " + detail, ""});
+}
+
+http_answer metrics(request_scope& scope) {
+  return http_reply{200, metrics_text(scope.context.engine, scope.context.open_sockets),
+                    "text/plain; version=0.0.4; charset=utf-8"};
+}
+
+http_answer version(request_scope&) {
+  return http_reply{200, R"({"version":")" TWILL_VERSION R"("})"};
+}
+
+} // namespace twill::net

@@ -1,0 +1,12 @@
+// make_id: fresh ids for replies, requests, files and batches. Any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace twill::net {
+
+/// "PREFIX" and 24 random hex digits.
+std::string make_id(std::string_view prefix);
+
+} // namespace twill::net
