@@ -42,16 +42,17 @@ std::string unknown_key(std::string_view name) {
     known.push_back(k.name);
   auto meant = nearest(name, known);
   if (meant.empty()) {
-    // The right member in the wrong table, or in none.
+    // The member may be right and its table wrong or missing.
     const auto member = name.substr(name.find('.') == name.npos ? 0 : name.find('.') + 1);
     for (const auto& k : all_keys())
       if (member_of(k) == member && meant.empty()) meant = k.name;
   }
   return "unknown key " + ticked(name) +
-         (meant.empty() ? "" : "; did you mean " + ticked(meant) + "?");
+         (meant.empty() ? "; `twilld --print-reference` lists all keys"
+                        : "; did you mean " + ticked(meant) + "?");
 }
 
-/// Gathers values and errors from every source, then checks what concerns several keys.
+/// Collects values and errors from every source, then checks the rules that concern several keys.
 class loader {
 public:
   void add_table(const toml::table& root, const std::string& file) {
@@ -109,8 +110,8 @@ private:
     origins_[k.name] = origin;
   }
 
-  /// The text as a TOML value under "v". What is no TOML value counts as a bare word, and so does
-  /// anything unquoted that is given to a string key (a model may be named 7).
+  /// The text as a TOML value under "v". A text that is no TOML value counts as a bare word, and so
+  /// does every unquoted text that is given to a string key (a model may be named 7).
   static toml::table parse(const key& k, const std::string& text) {
     try {
       auto parsed = toml::parse("v = " + text);
@@ -175,11 +176,12 @@ result<options, load_errc> load(const std::string& file, const std::vector<setti
   while (stream.read(chunk, sizeof chunk) || stream.gcount() > 0) {
     text.append(chunk, static_cast<std::size_t>(stream.gcount()));
     if (static_cast<std::int64_t>(text.size()) > largest_file)
-      return failure{load_errc::file_unreadable,
-                     file + ": must be at most " + format_bytes(largest_file) + " long"};
+      return failure{load_errc::file_unreadable, file + ": a configuration file must be at most " +
+                                                     format_bytes(largest_file) + " long"};
   }
   if (!stream.eof())
-    return failure{load_errc::file_unreadable, file + ": cannot be read as a file"};
+    return failure{load_errc::file_unreadable,
+                   file + ": cannot be read; it must be a file that this user may read"};
   return load_text(text, file, settings);
 }
 

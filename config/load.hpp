@@ -1,10 +1,10 @@
-// Loading of options: defaults, then one TOML file, then settings of the command line; validation;
-// and the same options written back as commented TOML.
+// Loads options from the defaults, then one TOML file, then settings of the command line, validates
+// them, and writes options as commented TOML.
 //
-// Every key is one row of config/detail/keys.cpp; loading, printing and the reference follow from
-// it. Pure but for reading the file; any thread may call. Failures are values: the detail has one
-// line per error, "FILE:LINE:COL: `key` must be RULE, got VALUE" (or "--set: ..."), and all errors
-// are collected before the load fails.
+// Every key is one row of config/detail/keys.cpp, from which loading, printing and the reference
+// follow. Nothing here has a side effect but reading the file, and any thread may call. A failure
+// is a value. Its detail has one line for each error that was found, of the form "FILE:LINE:COL:
+// `key` must be RULE, got VALUE"; errors of a setting begin with its option instead.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@
 namespace twill::config {
 
 enum class load_errc {
-  file_unreadable, ///< the file cannot be read, or is larger than any configuration
+  file_unreadable, ///< the file cannot be read, or is too large for a configuration
   bad_syntax,      ///< not TOML
-  bad_keys,        ///< unknown keys, wrong types or impossible values: one line each
+  bad_keys,        ///< unknown keys, wrong types or impossible values
 };
 
 /// One `key=value` of the command line.
@@ -32,21 +32,21 @@ struct setting {
 /// Splits "key=value" as given to --set; the value may hold further '='.
 result<setting, load_errc> parse_setting(const std::string& text);
 
-/// `file` may be empty: defaults and settings only. Later settings win over earlier ones.
+/// Loads `file` and then the settings, of which later ones win. An empty `file` reads no file.
 result<options, load_errc> load(const std::string& file, const std::vector<setting>& settings = {});
 
 /// `text` is what a file holds; `file` names it in errors.
 result<options, load_errc> load_text(const std::string& text, const std::string& file,
                                      const std::vector<setting>& settings = {});
 
-/// The options as TOML that loads to the same options: each key under its doc line, defaults
-/// marked.
+/// The options as TOML that loads to the same options. Each key stands under its description, and
+/// its default is marked.
 std::string print_config(const options& effective);
 
 /// Every key with type, unit, default, rule and meaning, as a Markdown page.
 std::string print_reference();
 
-/// Keys whose values differ, in the order of the reference ("log.level", ...).
+/// The keys ("log.level") whose values differ, in the order of the reference.
 std::vector<std::string> changed_keys(const options& before, const options& after);
 
 } // namespace twill::config

@@ -1,7 +1,8 @@
-// Every option of twill as plain structs: name, default, unit, meaning. The TOML table [x] maps to
-// the member x; loading and validation are in config/load.hpp.
+// Every option of twill as plain structs. The TOML table [x] is the member x of `options`, and each
+// key of the table is a member with its default and unit. config/load.hpp loads and validates them;
+// config/reference.md, made from config/detail/keys.cpp, describes each key for users.
 //
-// A plain value: built once in main(), then read only; any thread may read it.
+// Options are built once in main() and only read afterwards, by any thread.
 #pragma once
 
 #include <chrono>
@@ -15,42 +16,41 @@ namespace twill::config {
 
 using std::chrono::milliseconds;
 
-/// [model]: what is served.
+/// [model]: the model that is served.
 struct model_options {
-  std::string path;             ///< GGUF file, folder or dummy:PRESET; empty: `twill default-model`
+  std::string path;             ///< GGUF file, folder or dummy:PRESET; empty: the default model
   std::string name;             ///< id shown to clients; empty: the model's own name
-  std::string compute = "auto"; ///< auto | f32 | bf16 | int8 | w8a8: how products are computed
+  std::string compute = "auto"; ///< auto | f32 | bf16 | int8 | w8a8
   std::string chat_template;    ///< file with a Jinja template; empty: the model's own
 };
 
-/// [kv]: the key-value cache.
+/// [kv]: the cache of keys and values.
 struct kv_options {
-  std::int64_t memory_bytes = 0;  ///< hard cap of all KV blocks, bytes; 0: a share of free memory
-  std::int32_t block_tokens = 16; ///< positions per block, power of two, 8..256
-  std::string type = "auto"; ///< auto | f32 | f16 | bf16 | int8: element type of keys and values
-  bool prefix_cache = true;  ///< keep computed prefixes for prompts that begin with the same tokens
+  std::int64_t memory_bytes = 0;  ///< of all KV blocks together; 0: a share of the free memory
+  std::int32_t block_tokens = 16; ///< positions of a KV block; a power of two, 8..256
+  std::string type = "auto";      ///< auto | f32 | f16 | bf16 | int8
+  bool prefix_cache = true;       ///< keep KV blocks for prompts that begin with the same tokens
 };
 
-/// [scheduler]: what one step may hold.
+/// [scheduler]: how much one step may compute, and how many requests run or wait.
 struct scheduler_options {
-  /// Tokens of one forward pass (prefill chunks + decodes); 0: 512, or as planned where weights are
-  /// streamed.
+  /// Prefill chunks and decodes of one step together; 0: 512, or the plan's choice where weights
+  /// are streamed.
   std::int32_t max_step_tokens = 0;
-  /// Of these, tokens of prompts in a step that decodes as well; 0: by how long steps take, or as
-  /// planned where weights are streamed.
+  /// Prompt tokens of a step that decodes as well; 0: as many as measured step times allow, or the
+  /// plan's choice where weights are streamed.
   std::int32_t mixed_prompt_tokens = 0;
-  std::int32_t max_running = 256;      ///< sequences in the running set
-  std::int32_t max_queued = 1024;      ///< requests waiting before new ones are refused (429)
-  std::int32_t max_context_tokens = 0; ///< prompt + output per sequence; 0: the model's own limit
+  std::int32_t max_running = 256;      ///< sequences that run at once
+  std::int32_t max_queued = 1024;      ///< requests that wait; further ones are refused (429)
+  std::int32_t max_context_tokens = 0; ///< prompt + output of a sequence; 0: the model's limit
 };
 
 /// [device]: where kernels run.
 struct device_options {
-  std::string kind = "auto";     ///< auto | host | cuda
-  std::int64_t memory_bytes = 0; ///< budget for weights, KV and workspace, bytes; 0: no cap of ours
-  std::int32_t threads = 0;      ///< host compute threads; 0: the cores this process may use
-  std::int32_t link_gbps =
-      0; ///< simulated: copies to the device go at this many GB/s; 0: as they go
+  std::string kind = "auto";     ///< auto | host | cuda; auto: what the program was built for
+  std::int64_t memory_bytes = 0; ///< for weights, KV and workspace; 0: no limit
+  std::int32_t threads = 0;      ///< compute threads of the host; 0: one for each usable core
+  std::int32_t link_gbps = 0;    ///< simulated speed of copies to the device; 0: not simulated
 };
 
 /// [offload]: models larger than the device. Weights that do not live there are streamed.
@@ -70,40 +70,39 @@ struct offload_options {
   std::int32_t typical_output_tokens = 128;
 };
 
-/// [server]: sockets.
+/// [server]: the listener and its sockets.
 struct server_options {
-  std::string listen = "127.0.0.1:8080";  ///< HOST:PORT; port 0 picks a free one
-  std::int32_t threads = 1;               ///< socket threads
-  std::int32_t max_connections = 20000;   ///< open sockets; more are closed at accept
-  std::int64_t max_body_bytes = 16 * mib; ///< HTTP request body
-  std::int64_t max_frame_bytes = 4 * mib; ///< one WebSocket message
-  std::int64_t max_write_queue_bytes =
-      1 * mib;                              ///< unsent output of one socket before it is cut off
-  milliseconds idle_timeout{300000};        ///< silence after which a socket is pinged, then closed
-  milliseconds header_timeout{30000};       ///< time to receive a whole request
-  milliseconds slow_reader_timeout{30000};  ///< paused this long: cut off with an error
-  milliseconds drain_timeout{30000};        ///< SIGTERM: streams may finish within this
-  std::vector<std::string> api_keys;        ///< non-empty: a Bearer key is required
+  std::string listen = "127.0.0.1:8080";        ///< HOST:PORT; port 0 picks a free one
+  std::int32_t threads = 1;                     ///< threads that serve sockets
+  std::int32_t max_connections = 20000;         ///< open sockets; further ones are closed at accept
+  std::int64_t max_body_bytes = 16 * mib;       ///< of one HTTP request
+  std::int64_t max_frame_bytes = 4 * mib;       ///< of one WebSocket message
+  std::int64_t max_write_queue_bytes = 1 * mib; ///< unsent output of one socket
+  milliseconds idle_timeout{300000};       ///< a socket silent for this long is pinged, then closed
+  milliseconds header_timeout{30000};      ///< in which a whole request must arrive
+  milliseconds slow_reader_timeout{30000}; ///< paused for this long: cut off with an error
+  milliseconds drain_timeout{30000};       ///< in which streams may finish after SIGTERM
+  std::vector<std::string> api_keys;       ///< when not empty, clients must send one as Bearer
   std::int32_t max_streams_per_socket = 32; ///< lanes (`stream_id`) of one WebSocket
 };
 
-/// [limits]: what one request may ask.
+/// [limits]: what one request may ask for.
 struct limit_options {
-  std::int32_t max_choices = 16;        ///< `n`
-  std::int32_t max_logprobs = 20;       ///< alternatives per token
-  std::int32_t max_stop_strings = 16;   ///< `stop` entries
-  std::int32_t default_max_tokens = 0;  ///< chat without max_tokens; 0: up to the context limit
-  milliseconds request_timeout{600000}; ///< from submit to last token; 0: none
+  std::int32_t max_choices = 16;       ///< `n`
+  std::int32_t max_logprobs = 20;      ///< alternatives reported for a token
+  std::int32_t max_stop_strings = 16;  ///< `stop` entries
+  std::int32_t default_max_tokens = 0; ///< of a chat without max_tokens; 0: up to the context limit
+  milliseconds request_timeout{600000}; ///< from arrival to the last token; 0: no limit
 };
 
-/// [batches]: files of requests that run beside interactive ones (/v1/files, /v1/batches).
+/// [batches]: files of requests that run beside interactive requests (/v1/files, /v1/batches).
 struct batch_options {
-  std::int32_t max_running = 4;            ///< sequences of all batches under way at once
-  std::string folder;                      ///< where files are kept; empty: a temporary one
-  std::int64_t max_folder_bytes = 1 * gib; ///< all files together
+  std::int32_t max_running = 4;            ///< sequences of all batches that run at once
+  std::string folder;                      ///< keeps the files; empty: a temporary folder
+  std::int64_t max_folder_bytes = 1 * gib; ///< of all files together
 };
 
-/// [log]
+/// [log]: which lines are written to standard error.
 struct log_options {
   std::string level = "info"; ///< trace | debug | info | warn | error | off
 };

@@ -93,8 +93,9 @@ checked check_stops(const sampling_params& p, const limit_options& limits,
     if (text.empty())
       return failure{sampling_errc::empty_value, "`stop` must have no empty entry, got \"\""};
     if (text.size() > longest_stop_bytes)
-      return breach("stop", "entries of at most " + std::to_string(longest_stop_bytes) + " bytes",
-                    std::to_string(text.size()));
+      return breach("stop",
+                    "a list of texts of at most " + std::to_string(longest_stop_bytes) + " bytes",
+                    "one of " + std::to_string(text.size()));
   }
   if (auto c = count_at_most("stop_token_ids", p.stop_token_ids.size(), most_stop_ids); !c.ok())
     return c;

@@ -1,8 +1,9 @@
 // sampling_params: how the next token of a sequence is chosen. One definition for every folder.
 //
-// Semantics follow vLLM's SamplingParams where names agree. Order of operations on a row of logits:
-// logit_bias, then min_tokens' ban of end ids, penalties, temperature, min_p, top_k, top_p, draw.
-// Reported log-probabilities are of the raw logits (before all of these), natural log.
+// A field means what the field of the same name means in vLLM's SamplingParams. A row of logits
+// goes through these operations, in this order: logit_bias, then min_tokens' ban of end ids,
+// penalties, temperature, min_p, top_k, top_p, draw. Reported log-probabilities are natural
+// logarithms and are taken from the logits before all of them.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +17,21 @@
 namespace twill::config {
 
 struct sampling_params {
-  float temperature = 1.0f;          ///< 0 is greedy (argmax, lowest id on a tie); range [0, 100]
-  std::int32_t top_k = 0;            ///< keep the k most likely; 0 or -1: off
-  float top_p = 1.0f;                ///< nucleus, range (0, 1]
-  float min_p = 0.0f;                ///< relative to the most likely, range [0, 1]
+  float temperature = 1.0f;          ///< 0 is greedy (argmax, lowest id on a tie); [0, 100]
+  std::int32_t top_k = 0;            ///< keeps the k most likely tokens; 0 or -1: off
+  float top_p = 1.0f;                ///< the nucleus' share of probability, (0, 1]
+  float min_p = 0.0f;                ///< share of the likeliest token's probability, [0, 1]
   float repetition_penalty = 1.0f;   ///< over prompt and output ids, > 0; 1: off
-  float presence_penalty = 0.0f;     ///< over output ids, range [-2, 2]
-  float frequency_penalty = 0.0f;    ///< over output ids, range [-2, 2]
-  std::optional<std::uint64_t> seed; ///< absent: drawn by the server
-  std::vector<std::pair<std::int32_t, float>> logit_bias; ///< id -> added to its logit, [-100, 100]
+  float presence_penalty = 0.0f;     ///< over output ids, [-2, 2]
+  float frequency_penalty = 0.0f;    ///< over output ids, [-2, 2]
+  std::optional<std::uint64_t> seed; ///< when absent, the server draws one
+  std::vector<std::pair<std::int32_t, float>>
+      logit_bias; ///< id and what is added to its logit, [-100, 100]
 
   std::int32_t max_tokens = -1;  ///< output tokens; -1: up to the context limit
   std::int32_t min_tokens = 0;   ///< end ids and stop ids are banned before this many tokens
   bool ignore_eos = false;       ///< the model's end ids do not stop the sequence
-  std::vector<std::string> stop; ///< stop strings; not part of the returned text
+  std::vector<std::string> stop; ///< texts that end the output; they are not returned
   std::vector<std::int32_t> stop_token_ids;
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true; ///< special tokens yield no text
@@ -46,8 +48,8 @@ enum class sampling_errc {
 
 struct limit_options;
 
-/// Checks every field against its range and the server's limits; `vocab_size` bounds token ids.
-/// The detail reads "`field` must be ..., got ...". Pure.
+/// Checks every field against its range and the server's limits; token ids must be below
+/// `vocab_size`. The detail reads "`field` must be ..., got ...". Pure.
 result<nothing, sampling_errc> validate(const sampling_params& params, const limit_options& limits,
                                         std::int32_t vocab_size);
 

@@ -1,4 +1,5 @@
-// cache_folder: where what can be had again is kept: fetched models, measured machines. Any thread.
+// cache_folder: the folder for files that can be fetched or made again, such as the default model
+// and measurements of the machine. Any thread may call.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,5 @@
-// least_seconds: how long a piece of work takes when nothing disturbs it.
+// least_seconds: how long a piece of work takes when nothing else disturbs it, which is the least
+// time of several runs. Any thread may call.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 
 namespace twill {
 
-/// Seconds of one run, above 0.
+/// The seconds that one run of `work` takes; always above 0.
 template <class Work>
 double seconds_of(const Work& work) {
   const auto began = std::chrono::steady_clock::now();
@@ -15,7 +16,8 @@ double seconds_of(const Work& work) {
                   1e-9);
 }
 
-/// The least of `runs` runs, after one that is not counted: it touches every page.
+/// The least time of `runs` runs. One run before them is not counted, because it is the first to
+/// touch the memory's pages.
 template <class Work>
 double least_seconds(int runs, const Work& work) {
   work();
@@ -25,7 +27,8 @@ double least_seconds(int runs, const Work& work) {
   return least;
 }
 
-/// The least of as many runs as fit `budget_s`, two at least, after one that is not counted.
+/// The least time of as many runs as fit in `budget_s` seconds, and of two runs at least. One run
+/// before them is not counted, but takes its share of the budget.
 template <class Work>
 double least_seconds_within(double budget_s, const Work& work) {
   double spent = seconds_of(work), least = spent;

@@ -11,13 +11,13 @@ namespace twill::log {
 
 enum class level { trace, debug, info, warn, error, off };
 
-/// The level of that name ("trace" ... "off").
+/// The level with this name ("trace" to "off"), or nothing when there is none.
 std::optional<level> level_named(std::string_view name);
 
-/// Sets the least level that is written, to standard error. Any thread, any time.
+/// Sets the least level that is written to standard error. Any thread may call at any time.
 void configure(level least);
 
-/// True when a line of this level would be written; guard costly message building with it.
+/// True when a line of this level would be written. Callers ask before they build a costly message.
 bool enabled(level l) noexcept;
 
 void write(level l, std::string_view message);

@@ -1,7 +1,8 @@
 // result<T, E>: a value, or an error code with a detail sentence.
 //
 // E is the folder's own `enum class errc`; the detail follows the form "field, rule, given value".
-// Test with ok(); there is no bool conversion on purpose. Not thread-safe, like any value.
+// Callers test ok(): a conversion to bool would read as the opposite of an error's. A result is a
+// plain value and not thread-safe.
 // value() on a failure and code() on a success are programmer errors (TWILL_ASSERT).
 #pragma once
 
@@ -59,7 +60,7 @@ private:
   std::variant<T, failure<E>> state_;
 };
 
-/// Value of a result that carries nothing but success.
+/// The value of a result that carries no more than success.
 using nothing = std::monostate;
 
 } // namespace twill

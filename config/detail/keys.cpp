@@ -22,50 +22,54 @@ const std::vector<key>& rows() {
   static const std::vector<key> table{
       // clang-format off
       {"model.path", TWILL_SLOT(model.path), "", any_path(),
-       "GGUF file, Hugging Face folder or dummy:PRESET; empty: the default model of `twill "
-       "default-model`"},
+       "The GGUF file, Hugging Face folder or dummy:PRESET that is served. When empty, it is the model "
+       "that `twill default-model` names."},
       {"model.name", TWILL_SLOT(model.name), "", any_name(),
-       "id shown to clients; empty: the model's own name"},
+       "The id that clients see. When empty, it is the model's own name."},
       {"model.compute", TWILL_SLOT(model.compute), "", one_of({"auto", "f32", "bf16", "int8", "w8a8"}),
-       "how matrix products are computed; w8a8: as int8, with weights that are rounded to 8 bits while "
-       "they are loaded: prompts and batches are faster and a little less precise"},
+       "How matrix products are computed. auto is int8 for quantised weights, bf16 for 16-bit weights "
+       "where the device multiplies bf16, else f32. w8a8 is int8 with all weights rounded to 8 bits "
+       "while they are loaded: prompts and batches are faster, and results a little less precise."},
       {"model.chat_template", TWILL_SLOT(model.chat_template), "", any_path(),
-       "file with a Jinja chat template; empty: the model's own"},
+       "A file with a Jinja chat template. When empty, the model's own template is used."},
 
       {"kv.memory", TWILL_BYTES(kv.memory_bytes), "", bytes_between(0, 64 * tib),
-       "hard cap of all KV blocks; 0: a share of free memory"},
+       "The most memory that all KV blocks together may take. 0 takes a share of the free memory."},
       {"kv.block_tokens", TWILL_SLOT(kv.block_tokens), "tokens", power_of_two_between(8, 256),
-       "positions per KV block"},
+       "How many positions of a sequence one KV block holds."},
       {"kv.type", TWILL_SLOT(kv.type), "", one_of({"auto", "f32", "f16", "bf16", "int8"}),
-       "element type of keys and values"},
+       "The element type of keys and values. auto is f32 when products are computed in f32; otherwise "
+       "it is bf16 on a host that multiplies bf16, else f16."},
       {"kv.prefix_cache", TWILL_SLOT(kv.prefix_cache), "", either(),
-       "keep computed prefixes for prompts that begin with the same tokens"},
+       "Whether computed KV blocks are kept for later prompts that begin with the same tokens."},
 
       {"scheduler.max_step_tokens", TWILL_SLOT(scheduler.max_step_tokens), "tokens",
        between(0, 65536),
-       "tokens of one forward pass, prefill chunks and decodes together; 0: 512, or as planned where "
-       "weights are streamed"},
+       "The most tokens of one forward pass, prefill chunks and decodes together. 0 is 512, or what "
+       "the plan chooses where weights are streamed."},
       {"scheduler.mixed_prompt_tokens", TWILL_SLOT(scheduler.mixed_prompt_tokens), "tokens",
        between(0, 65536),
-       "tokens of prompts in a forward pass that decodes as well: fewer keep streams at their pace "
-       "while a long prompt is read, more end it sooner; 0: as many as lengthen a step by 75 ms, or "
-       "to three times what decodes alone take, at least 16; as planned where weights are streamed"},
+       "The most prompt tokens of a forward pass that decodes as well. Fewer keep streams at their "
+       "pace while a long prompt is read, more end the prompt sooner. 0 takes as many as lengthen a "
+       "step by 75 ms, or to three times what decodes alone take, and at least 16; where weights are "
+       "streamed, the plan chooses."},
       {"scheduler.max_running", TWILL_SLOT(scheduler.max_running), "sequences", between(1, 65536),
-       "sequences that run at once"},
+       "The most sequences that run at once."},
       {"scheduler.max_queued", TWILL_SLOT(scheduler.max_queued), "requests", between(1, 1'000'000),
-       "requests that wait before new ones are refused (429)"},
+       "The most requests that wait. Further ones are refused with status 429."},
       {"scheduler.max_context_tokens", TWILL_SLOT(scheduler.max_context_tokens), "tokens",
-       between(0, most_tokens), "prompt + output of one sequence; 0: the model's own limit"},
+       between(0, most_tokens),
+       "The most tokens of one sequence, prompt and output together. 0 is the model's own limit."},
 
       {"device.kind", TWILL_SLOT(device.kind), "", one_of({"auto", "host", "cuda"}),
-       "where kernels run"},
+       "Where kernels run. auto is the kind that the program was built for."},
       {"device.memory", TWILL_BYTES(device.memory_bytes), "", bytes_between(0, 64 * tib),
-       "budget for weights, KV and workspace; 0: no cap of ours"},
+       "The budget for weights, KV and workspace together. 0 sets no limit beyond the machine's own."},
       {"device.threads", TWILL_SLOT(device.threads), "threads", between(0, 1024),
-       "host compute threads; 0: the cores this process may use"},
+       "The number of compute threads on the host. 0 takes one for each core that the process may use."},
       {"device.link_gbps", TWILL_SLOT(device.link_gbps), "GB/s", between(0, 10'000),
-       "simulated link: copies of streamed weights to the device take as long as they would at this "
-       "speed; 0: as long as they take"},
+       "A simulated link: copies of streamed weights to the device take as long as they would at this "
+       "speed. 0 simulates nothing."},
 
       {"offload.device_percent", TWILL_SLOT(offload.device_percent), "percent", between(-1, 100),
        "share of the weights that lives on the device, the rest is streamed; -1: all when they fit "
@@ -103,50 +107,62 @@ const std::vector<key>& rows() {
        between(1, most_tokens), "output that it is made for"},
 
       {"server.listen", TWILL_SLOT(server.listen), "", host_and_port(),
-       "address of the one listener; port 0 picks a free one"},
-      {"server.threads", TWILL_SLOT(server.threads), "threads", between(1, 256), "socket threads"},
+       "The address of the one listener. Port 0 picks a free port."},
+      {"server.threads", TWILL_SLOT(server.threads), "threads", between(1, 256),
+       "The number of threads that serve sockets."},
       {"server.max_connections", TWILL_SLOT(server.max_connections), "sockets",
-       between(1, 1'000'000), "open sockets; more are closed at accept"},
+       between(1, 1'000'000),
+       "The most open sockets. Further ones are closed when they are accepted."},
       {"server.max_body", TWILL_BYTES(server.max_body_bytes), "", bytes_between(kib, gib),
-       "largest HTTP request body"},
+       "The largest body of an HTTP request."},
       {"server.max_frame", TWILL_BYTES(server.max_frame_bytes), "", bytes_between(kib, gib),
-       "largest WebSocket message"},
+       "The largest WebSocket message."},
       {"server.max_write_queue", TWILL_BYTES(server.max_write_queue_bytes), "",
-       bytes_between(4 * kib, gib), "unsent output of one socket before it is cut off"},
+       bytes_between(4 * kib, gib),
+       "The most unsent output of one socket; a client that reads too slowly is paused before that, "
+       "then cut off."},
       {"server.idle_timeout", TWILL_SLOT(server.idle_timeout), "", time_between(100ms, 24h),
-       "silence after which a socket is pinged, then closed"},
+       "A socket that is silent for this long is pinged, and closed when it stays silent."},
       {"server.header_timeout", TWILL_SLOT(server.header_timeout), "", time_between(100ms, 1h),
-       "time in which a whole request must arrive"},
+       "The time in which a whole request must arrive."},
       {"server.slow_reader_timeout", TWILL_SLOT(server.slow_reader_timeout), "",
-       time_between(100ms, 24h), "a reader that stays behind this long is cut off with an error"},
+       time_between(100ms, 24h),
+       "A client that has been paused for this long, because it reads too slowly, is cut off with an "
+       "error."},
       {"server.drain_timeout", TWILL_SLOT(server.drain_timeout), "", time_between(0ms, 24h),
-       "after SIGTERM, streams may finish within this"},
+       "The time in which streams may finish after SIGTERM."},
       {"server.api_keys", TWILL_SLOT(server.api_keys), "", list_of_keys(),
-       "when not empty, clients must send one as `Authorization: Bearer KEY` (secret)"},
+       "When the list is not empty, clients must send one of the keys as `Authorization: Bearer KEY`. "
+       "The keys are secret."},
       {"server.max_streams_per_socket", TWILL_SLOT(server.max_streams_per_socket), "streams",
-       between(1, 1024), "lanes (`stream_id`) of one WebSocket"},
+       between(1, 1024),
+       "The most lanes (`stream_id`) of one WebSocket."},
 
       {"limits.max_choices", TWILL_SLOT(limits.max_choices), "sequences", between(1, 1024),
-       "largest `n` of a request"},
+       "The largest `n` of a request."},
       {"limits.max_logprobs", TWILL_SLOT(limits.max_logprobs), "tokens", between(0, 1000),
-       "alternatives reported per token"},
+       "The most alternatives that are reported for a token."},
       {"limits.max_stop_strings", TWILL_SLOT(limits.max_stop_strings), "strings", between(0, 1000),
-       "`stop` entries of a request"},
+       "The most `stop` entries of a request."},
       {"limits.default_max_tokens", TWILL_SLOT(limits.default_max_tokens), "tokens",
-       between(0, most_tokens), "output of a chat without `max_tokens`; 0: up to the context limit"},
+       between(0, most_tokens),
+       "The output tokens of a chat request without `max_tokens`. 0 lets it run up to the context "
+       "limit."},
       {"limits.request_timeout", TWILL_SLOT(limits.request_timeout), "", time_between(0ms, 168h),
-       "from arrival to the last token; 0: none"},
+       "The time from a request's arrival to its last token. 0 sets no limit."},
 
       {"batches.max_running", TWILL_SLOT(batches.max_running), "sequences", between(1, 4096),
-       "sequences of all batches under way at once, beside interactive requests"},
+       "The most sequences of all batches together that run at once, beside interactive requests."},
       {"batches.folder", TWILL_SLOT(batches.folder), "", any_path(),
-       "folder of uploaded and written files, kept; empty: a temporary one, removed at exit"},
+       "The folder for uploaded and written files, which are kept there. When empty, it is a temporary "
+       "folder that is removed at exit."},
       {"batches.max_folder", TWILL_BYTES(batches.max_folder_bytes), "", bytes_between(0, 64 * tib),
-       "all files together; uploads beyond are refused, batches that write beyond fail"},
+       "The most bytes of all files together. Further uploads are refused, and batches that would "
+       "write more fail."},
 
       {"log.level", TWILL_SLOT(log.level), "",
        one_of({"trace", "debug", "info", "warn", "error", "off"}),
-       "least level that is written, to standard error; SIGHUP reloads it"},
+       "The least level of lines that are written to standard error. SIGHUP reloads it."},
       // clang-format on
   };
   return table;

@@ -20,7 +20,7 @@ struct bytes_slot {
   std::int64_t* bytes;
 };
 
-/// Address of the member that a key stores.
+/// The address of the member in which a key is stored.
 using slot = std::variant<std::string*, std::int32_t*, bytes_slot, milliseconds*,
                           std::vector<std::string>*, bool*>;
 
@@ -29,7 +29,7 @@ using key_value = std::variant<std::string, std::int64_t, std::vector<std::strin
 
 enum class key_kind { text, count, bytes, time, list, flag };
 
-/// Which values are possible: "must be " + words.
+/// Which values a key may have. `words` completes the sentence "must be ...".
 struct rule {
   std::string words;
   std::function<bool(const key_value&)> holds;
@@ -38,7 +38,7 @@ struct rule {
 struct key {
   std::string_view name; ///< "table.member"
   slot (*locate)(options&);
-  std::string_view unit; ///< of a count; empty: none
+  std::string_view unit; ///< of a key that is a count; empty when it has none
   rule possible;
   std::string_view doc;
 };

@@ -1,4 +1,4 @@
-// nearest: which known word a mistyped one was probably meant to be. Pure.
+// nearest: the known word that a mistyped word was probably meant to be. Pure.
 #pragma once
 
 #include <span>
@@ -6,8 +6,8 @@
 
 namespace twill::config::detail {
 
-/// The candidate at the least edit distance (Levenshtein, adjacent swaps count one), or empty when
-/// none is near enough to be meant.
+/// The candidate at the least edit distance (Levenshtein, in which a swap of neighbours counts
+/// one), or an empty text when no candidate is near enough to be meant.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 } // namespace twill::config::detail

@@ -1,4 +1,4 @@
-// Builders of the rules that rows of the key table use.
+// The rules that rows of the key table use, and how values are written in errors and in TOML.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Reading of one TOML value for one key. The only header of config/ that shows toml++.
+// Reads one TOML value for one key. No other header of config/ shows toml++.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct read_outcome {
 
 read_outcome read_value(const key& k, const toml::node& node);
 
-/// A value as a message shows it: short, one line.
+/// The value as an error message shows it: short, and on one line.
 std::string show(const toml::node& node);
 
 } // namespace twill::config::detail

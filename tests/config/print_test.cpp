@@ -70,7 +70,7 @@ TEST_CASE("the printed configuration marks defaults and documents each key", "[c
   CHECK(text.find("listen = \"127.0.0.1:8080\" # default\n") != std::string::npos);
   CHECK(text.find("block_tokens = 32 # default: 16\n") != std::string::npos);
   CHECK(text.find("idle_timeout = \"5m\" # default\n") != std::string::npos);
-  CHECK(text.find("# positions per KV block\n") != std::string::npos);
+  CHECK(text.find("# How many positions of a sequence one KV block holds.\n") != std::string::npos);
 }
 
 TEST_CASE("the reference page is the one the code prints", "[config]") {

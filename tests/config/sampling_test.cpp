@@ -75,7 +75,7 @@ TEST_CASE("lengths and counts obey the limits", "[config]") {
   CHECK(ERROR_OF(p.stop.assign(17, "x")) == "`stop` must have at most 16 entries, got 17");
   CHECK(ERROR_OF(p.stop.push_back("")) == "`stop` must have no empty entry, got \"\"");
   CHECK(ERROR_OF(p.stop.push_back(std::string(4097, 'x'))) ==
-        "`stop` must be entries of at most 4096 bytes, got 4097");
+        "`stop` must be a list of texts of at most 4096 bytes, got one of 4097");
   CHECK(ERROR_OF(p.stop_token_ids.assign(1025, 1)) ==
         "`stop_token_ids` must have at most 1024 entries, got 1025");
 }
