@@ -1,4 +1,5 @@
-// batcher: the actor that owns the queue and the running set. Logic: actors/batcher_core.hpp.
+// batcher: the actor that owns the queue and the running set. Its logic is in
+// actors/batcher/batcher_core.hpp.
 #pragma once
 
 #include "actors/batcher/batcher_core.hpp"
@@ -6,7 +7,7 @@
 
 namespace twill::actors {
 
-/// It plans nothing until it is sent an executor.
+/// The new actor plans nothing until it is sent an executor.
 batcher_actor spawn_batcher(caf::actor_system& system, const batcher_limits& limits,
                             std::shared_ptr<stats_board> stats, kv_allocator_actor kv);
 

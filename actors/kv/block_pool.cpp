@@ -29,7 +29,7 @@ void block_pool::reset() {
 
 std::int32_t block_pool::take() {
   if (free_.empty()) {
-    // A parent is released after its last used child, so the oldest of all is a leaf.
+    // A parent is released after its last used child, so the block released first is a leaf.
     const std::int32_t oldest = evictable_.begin()->second;
     evictable_.erase(evictable_.begin());
     tree_.erase(oldest);
@@ -146,7 +146,7 @@ void block_pool::insert(const prefix_insert& computed) {
     std::int32_t node = tree_.child(l.tip, tokens.first(width));
     if (node == prefix_tree::none) {
       tree_.insert(l.tip, tokens.first(width), own);
-      refer(l.tip); // of a used child
+      refer(l.tip); // the reference of a used child
       node = own;
     }
     move_tip(l, node);

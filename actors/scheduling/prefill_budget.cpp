@@ -5,22 +5,22 @@
 namespace twill::actors {
 namespace {
 
-/// The newest of about eight counts; the first stands for all.
-void follow(double& known, double now) {
-  known = known == 0 ? now : known + (now - known) / 8;
+/// Moves an average an eighth of the way to a new value; the first value is taken as it is.
+void follow(double& average, double value) {
+  average = average == 0 ? value : average + (value - average) / 8;
 }
 
 } // namespace
 
-void prefill_budget::step_took(std::int32_t decodes, std::int32_t prompt_tokens, double seconds) {
+void prefill_budget::note_step(std::int32_t decodes, std::int32_t prompt_tokens, double seconds) {
   if (prompt_tokens == 0)
     follow(decodes_s_, seconds);
-  else if (prompt_tokens >= least) // what fewer add is lost in the rest
+  else if (prompt_tokens >= least) // the time of fewer tokens is lost in the noise of a step
     follow(prompt_token_s_,
            std::max(seconds - (decodes > 0 ? decodes_s_ : 0), 1e-9) / prompt_tokens);
 }
 
-std::int32_t prefill_budget::allowance() const {
+std::int32_t prefill_budget::prompt_tokens() const {
   if (prompt_token_s_ == 0) return std::min(at_first, most_);
   const double tokens = std::max(unnoticed_s, stretch * decodes_s_) / prompt_token_s_;
   const auto in_steps = least * static_cast<std::int64_t>(std::min(tokens / least, 1e9));

@@ -1,9 +1,9 @@
-// prefill_budget: how many tokens of prompts a step that decodes may take, so that streams keep
-// their pace while prompts are read.
+// prefill_budget: how many prompt tokens a step that also decodes may take, so that running streams
+// keep their pace while prompts are read.
 //
-// Goes by how long steps took: a prompt beside decodes may lengthen a step by what a reader does
-// not notice, or, where decodes alone take longer than that, to three times their own time. Pure;
-// one thread at a time.
+// It follows how long steps took. A prompt beside decodes may lengthen a step by unnoticed_s, which
+// a reader does not notice; where decodes alone take long, it may lengthen the step to three times
+// their own time. Pure; one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,26 @@ namespace twill::actors {
 
 class prefill_budget {
 public:
-  /// By which a step may be longer, in any case.
+  /// Prompts may always lengthen a step by this many seconds.
   static constexpr double unnoticed_s = 0.075;
-  /// Of decodes' own time, as much on top.
+  /// Prompts may lengthen a step by this many times the time of its decodes.
   static constexpr double stretch = 2;
-  /// Before anything was measured, and never fewer than.
-  static constexpr std::int32_t at_first = 128, least = 16;
+  /// The budget before anything was measured.
+  static constexpr std::int32_t at_first = 128;
+  /// The budget is a multiple of this and never less.
+  static constexpr std::int32_t least = 16;
 
-  explicit prefill_budget(std::int32_t most) : most_(most) {}
+  explicit prefill_budget(std::int32_t max_step_tokens) : most_(max_step_tokens) {}
 
-  /// A step with as many decodes and tokens of prompts was computed in `seconds`.
-  void step_took(std::int32_t decodes, std::int32_t prompt_tokens, double seconds);
-  std::int32_t allowance() const;
+  /// A step with so many decodes and prompt tokens was computed in `seconds`.
+  void note_step(std::int32_t decodes, std::int32_t prompt_tokens, double seconds);
+  /// Prompt tokens that the next step may take beside decodes.
+  std::int32_t prompt_tokens() const;
 
 private:
   std::int32_t most_;
-  double decodes_s_ = 0;      ///< of late; 0: not known
-  double prompt_token_s_ = 0; ///< what a token of a prompt adds; 0: not known
+  double decodes_s_ = 0;      ///< moving average of steps that only decode; 0: not measured yet
+  double prompt_token_s_ = 0; ///< moving average of what a prompt token adds; 0: not measured yet
 };
 
 } // namespace twill::actors

@@ -1,0 +1,89 @@
+#include "actors/batcher/sequence_groups.hpp"
+
+#include <cstddef>
+
+namespace twill::actors {
+
+std::vector<std::int32_t> sequence_groups::sequence::known_tokens(std::int32_t first,
+                                                                  std::int32_t last) const {
+  const auto& prompt = *spec.prompt;
+  const auto length = static_cast<std::int32_t>(prompt.size());
+  std::vector<std::int32_t> tokens;
+  tokens.reserve(static_cast<std::size_t>(last - first));
+  for (std::int32_t p = first; p < last; ++p)
+    tokens.push_back(p < length ? prompt[static_cast<std::size_t>(p)]
+                                : output[static_cast<std::size_t>(p - length)]);
+  return tokens;
+}
+
+const sequence_groups::group& sequence_groups::add(const submit_prompt& prompt) {
+  group& added = groups_[prompt.request];
+  added.first = next_id_;
+  added.n_choices = added.n_left = prompt.n_choices;
+  for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
+    sequence& s = sequences_[next_id_++];
+    s.request = prompt.request;
+    s.choice = choice;
+    s.spec = prompt.spec;
+    s.spec.seed += static_cast<std::uint64_t>(choice);
+  }
+  return added;
+}
+
+sequence_groups::group* sequence_groups::find(request_id request) {
+  const auto found = groups_.find(request);
+  return found == groups_.end() || found->second.released ? nullptr : &found->second;
+}
+
+sequence_groups::sequence* sequence_groups::find_sequence(sequence_id id) {
+  const auto found = sequences_.find(id);
+  return found == sequences_.end() ? nullptr : &found->second;
+}
+
+std::optional<request_id> sequence_groups::release(const released_sequence& r) {
+  const auto found = sequences_.find(r.id);
+  sequence& s = found->second;
+  s.blocks.clear();
+  s.n_inserted = 0;
+  const request_id request = s.request;
+  group& owner = groups_.at(request);
+  if (r.opened) owner.n_running -= 1;
+  if (!r.gone) return std::nullopt;
+  sequences_.erase(found);
+  if (--owner.n_left > 0) return std::nullopt;
+  groups_.erase(request);
+  return request;
+}
+
+void sequence_groups::forget_device() {
+  for (auto& [id, s] : sequences_) {
+    s.blocks.clear();
+    s.n_inserted = 0;
+  }
+  for (auto& [id, g] : groups_)
+    g.n_running = 0;
+}
+
+std::vector<request_id> sequence_groups::requests() const {
+  std::vector<request_id> all;
+  all.reserve(groups_.size());
+  for (const auto& [id, g] : groups_)
+    all.push_back(id);
+  return all;
+}
+
+std::int32_t sequence_groups::n_waiting() const {
+  std::int32_t n = 0;
+  for (const auto& [id, g] : groups_)
+    n += g.n_running == 0 && !g.released ? 1 : 0;
+  return n;
+}
+
+std::int32_t sequence_groups::n_running() const {
+  std::int32_t n = 0;
+  for (const auto& [id, g] : groups_)
+    n += g.n_running > 0 && !g.released ? 1 : 0;
+  return n;
+}
+
+} // namespace twill::actors

@@ -1,0 +1,73 @@
+// sequence_groups: the requests that the batcher holds, each with its sequences, one per choice.
+//
+// One thread at a time (the batcher's). Drawn tokens are kept here, so that a sequence that was
+// preempted, or whose executor was lost, can be computed again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/messages.hpp"
+
+namespace twill::actors {
+
+class sequence_groups {
+public:
+  struct sequence {
+    request_id request = 0;
+    std::int32_t choice = 0;
+    sequence_spec spec;
+    std::vector<std::int32_t> output;   ///< tokens drawn so far
+    std::vector<std::int32_t> blocks;   ///< its block table
+    std::int32_t n_inserted = 0;        ///< first blocks that the prefix cache has been told of
+    bool finished = false;              ///< its session knows of its end
+    steady_clock::time_point scheduled; ///< when it first entered a step
+    steady_clock::time_point last_token;
+
+    std::int32_t n_known() const {
+      return static_cast<std::int32_t>(spec.prompt->size() + output.size());
+    }
+    /// Tokens [first, last) of prompt and output.
+    std::vector<std::int32_t> known_tokens(std::int32_t first, std::int32_t last) const;
+  };
+  struct group {
+    sequence_id first = 0; ///< of n_choices ids that follow each other
+    std::int32_t n_choices = 0;
+    std::int32_t n_left = 0;        ///< sequences not yet forgotten
+    std::int32_t n_running = 0;     ///< sequences in the running set
+    std::int32_t cached_tokens = 0; ///< of the prompt, when it was first admitted
+    bool released = false;          ///< it is over; its sequences leave as soon as no step has them
+  };
+
+  /// A new request; its sequences get the next ids.
+  const group& add(const submit_prompt& prompt);
+  /// The request, unless it is unknown or released.
+  group* find(request_id request);
+  /// The sequence, unless it is forgotten.
+  sequence* find_sequence(sequence_id id);
+  sequence& at(sequence_id id) { return sequences_.at(id); }
+  const sequence& at(sequence_id id) const { return sequences_.at(id); }
+  group& group_of(const sequence& s) { return groups_.at(s.request); }
+
+  /// Takes back what a sequence held; a sequence that is gone is forgotten. Returns the request
+  /// when that was its last sequence.
+  std::optional<request_id> release(const released_sequence& r);
+  /// No sequence has blocks or runs any more.
+  void forget_device();
+
+  std::size_t size() const { return groups_.size(); }
+  std::vector<request_id> requests() const;
+  /// Requests without a running sequence.
+  std::int32_t n_waiting() const;
+  /// Requests with a running sequence.
+  std::int32_t n_running() const;
+
+private:
+  std::unordered_map<sequence_id, sequence> sequences_;
+  std::unordered_map<request_id, group> groups_;
+  sequence_id next_id_ = 1;
+};
+
+} // namespace twill::actors

@@ -1,0 +1,417 @@
+// The batcher's logic without actors, over a real block pool and an executor that the test plays.
+#include "actors/batcher/batcher_core.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/kv/apply_change.hpp"
+#include "tests/catch.hpp"
+
+using namespace twill::actors;
+using ids = std::vector<std::int32_t>;
+
+namespace {
+
+constexpr std::int32_t end_id = 99;
+
+struct rig final : batcher_core::session_sink {
+  explicit rig(std::int32_t n_blocks = 100, batcher_limits limits = {})
+      : pool(n_blocks, 4), core(with_blocks(limits, n_blocks), stats, *this) {
+    core.executor_ready();
+  }
+  static batcher_limits with_blocks(batcher_limits limits, std::int32_t n_blocks) {
+    limits.plan.block_tokens = 4;
+    limits.total_blocks = n_blocks;
+    return limits;
+  }
+
+  void queued(request_id request) override { queued_ids.push_back(request); }
+  void token(request_id request, token_ready token) override {
+    tokens[request].push_back(std::move(token));
+  }
+  void failed(request_id request, const request_error& why) override { errors[request] = why; }
+  void forgotten(request_id request) override { forgotten_ids.push_back(request); }
+
+  void submit(request_id request, ids prompt, std::int32_t max_new, std::int32_t n_choices = 1) {
+    submit_prompt order;
+    order.request = request;
+    order.spec.prompt = std::make_shared<const ids>(std::move(prompt));
+    order.spec.sampling = std::make_shared<const twill::config::sampling_params>();
+    order.spec.stop_ids = std::make_shared<const ids>(ids{end_id});
+    order.spec.seed = 1000;
+    order.spec.max_new = max_new;
+    order.n_choices = n_choices;
+    core.submit(order);
+  }
+  /// Plays the allocator; plans are collected in `sent`.
+  void pump() {
+    for (;;) {
+      auto action = core.next(twill::actors::steady_clock::now());
+      if (auto* plan = std::get_if<step_plan_ptr>(&action)) {
+        sent.push_back(*plan);
+      } else if (auto* change = std::get_if<kv_change>(&action)) {
+        check_inserts(*change);
+        changes.push_back(*change);
+        core.granted(apply_change(pool, *change));
+      } else {
+        return;
+      }
+    }
+  }
+  /// The oldest plan comes back; `token` is what each row draws.
+  void step(std::int32_t token = 7) {
+    REQUIRE_FALSE(sent.empty());
+    const step_plan_ptr plan = sent.front();
+    sent.pop_front();
+    core.step_done(result_of(*plan, token), twill::actors::steady_clock::now());
+    pump();
+  }
+  step_result result_of(const step_plan& plan, std::int32_t token) {
+    step_result result;
+    result.epoch = plan.epoch;
+    result.number = plan.number;
+    for (sequence_id id : plan.closes)
+      n_output.erase(id);
+    for (const open_sequence& opened : plan.opens) {
+      n_output[opened.id] = static_cast<std::int32_t>(opened.output.size());
+      max_new[opened.id] = opened.spec.max_new;
+    }
+    for (const planned_row& row : plan.rows) {
+      // As the executor does, skip what has ended.
+      if (!row.draws || n_output.at(row.id) >= max_new.at(row.id)) continue;
+      drawn_token drawn;
+      drawn.id = row.id;
+      drawn.token = token;
+      drawn.stopped = token == end_id;
+      n_output.at(row.id) = drawn.stopped ? max_new.at(row.id) : n_output.at(row.id) + 1;
+      result.drawn.push_back(drawn);
+    }
+    return result;
+  }
+  void run_to_the_end() {
+    pump();
+    for (int guard = 0; !sent.empty(); ++guard) {
+      REQUIRE(guard < 10000);
+      step();
+    }
+  }
+  /// Inserts of a lease follow each other from its beginning, or from the blocks it reused.
+  void check_inserts(const kv_change& change) {
+    if (change.reset) n_inserted.clear();
+    for (const lease_reuse& r : change.reuses)
+      n_inserted[r.id] = r.blocks.size();
+    for (const prefix_insert& p : change.prefix_inserts) {
+      n_inserted[p.id] += p.tokens.size() / 4;
+      inserted_tokens.insert(inserted_tokens.end(), p.tokens.begin(), p.tokens.end());
+    }
+    for (sequence_id id : change.drops)
+      n_inserted.erase(id);
+    for (const auto& [id, n] : n_inserted)
+      REQUIRE(n <= pool.blocks(id).size() + grown(change, id));
+  }
+  static std::size_t grown(const kv_change& change, sequence_id id) {
+    std::size_t n = 0;
+    for (const lease_reuse& r : change.reuses)
+      n += r.id == id ? r.blocks.size() : 0;
+    for (const lease_growth& g : change.grows)
+      n += g.id == id ? static_cast<std::size_t>(g.n_blocks) : 0;
+    return n;
+  }
+
+  stats_board stats;
+  block_pool pool;
+  batcher_core core;
+  std::deque<step_plan_ptr> sent;
+  std::vector<kv_change> changes;
+  std::vector<request_id> queued_ids, forgotten_ids;
+  std::map<request_id, std::vector<token_ready>> tokens;
+  std::map<request_id, request_error> errors;
+  std::map<sequence_id, std::int32_t> n_output, max_new;
+  std::map<sequence_id, std::size_t> n_inserted;
+  ids inserted_tokens;
+};
+
+ids prompt_of(std::int32_t n, std::int32_t first = 1) {
+  ids tokens;
+  for (std::int32_t i = 0; i < n; ++i)
+    tokens.push_back(first + i);
+  return tokens;
+}
+
+} // namespace
+
+TEST_CASE("a prompt is queued, gets its blocks and is sent, and the next step is prepared") {
+  rig r;
+  r.submit(5, prompt_of(6), 3);
+  CHECK(r.queued_ids == std::vector<request_id>{5});
+  r.pump();
+  REQUIRE(r.sent.size() == 2); // one runs, one is prepared
+  const step_plan& first = *r.sent[0];
+  REQUIRE(first.opens.size() == 1);
+  CHECK(first.opens[0].spec.seed == 1000);
+  REQUIRE(first.rows.size() == 1);
+  CHECK(first.rows[0].n_tokens == 6);
+  CHECK(first.rows[0].draws);
+  CHECK(first.blocks == r.pool.blocks(first.rows[0].id));
+  const step_plan& second = *r.sent[1];
+  CHECK(second.number == first.number + 1);
+  CHECK(second.opens.empty());
+  CHECK(second.rows[0].first_position == 6);
+  CHECK(second.rows[0].n_tokens == 1);
+}
+
+TEST_CASE("without an executor nothing is planned") {
+  rig r;
+  r.core.give_up({});
+  r.submit(5, prompt_of(6), 3);
+  r.pump();
+  CHECK(r.sent.empty());
+  r.core.executor_ready();
+  r.pump();
+  CHECK(r.sent.size() == 2);
+}
+
+TEST_CASE("each drawn token is told once, and the last one by length says so") {
+  rig r;
+  r.submit(5, prompt_of(6), 3);
+  r.run_to_the_end();
+  REQUIRE(r.tokens[5].size() == 3);
+  CHECK_FALSE(r.tokens[5][1].length);
+  CHECK(r.tokens[5][2].length);
+  CHECK_FALSE(r.tokens[5][2].stopped);
+  CHECK(r.forgotten_ids == std::vector<request_id>{5});
+  CHECK(r.pool.used() == 0);
+  CHECK(r.stats.read().generation_tokens == 3);
+  CHECK(r.stats.read().prompt_tokens == 6);
+}
+
+TEST_CASE("an end id ends a request, and the step prepared meanwhile draws nothing for it") {
+  rig r;
+  r.submit(5, prompt_of(6), 10);
+  r.pump();
+  r.step(7);
+  r.step(end_id);
+  REQUIRE(r.tokens[5].size() == 2);
+  CHECK(r.tokens[5][1].stopped);
+  CHECK(r.forgotten_ids.empty()); // a step in flight has a row of it
+  r.step();
+  CHECK(r.tokens[5].size() == 2);
+  CHECK(r.forgotten_ids == std::vector<request_id>{5});
+  CHECK(r.pool.used() == 0);
+}
+
+TEST_CASE("a stop string ends a choice and its surplus tokens are dropped") {
+  rig r;
+  r.submit(5, prompt_of(6), 10);
+  r.submit(6, prompt_of(3), 10);
+  r.pump();
+  r.step();
+  r.core.finish_choice(5, 0);
+  r.pump();
+  CHECK(r.forgotten_ids.empty());
+  const std::size_t before = r.tokens[5].size();
+  r.step();
+  r.step();
+  CHECK(r.tokens[5].size() == before);
+  CHECK(r.forgotten_ids == std::vector<request_id>{5});
+  bool closed = false; // the executor is told to forget it
+  for (const step_plan_ptr& plan : r.sent)
+    closed = closed || plan->closes == std::vector<sequence_id>{1};
+  CHECK(closed);
+  r.run_to_the_end();
+  CHECK(r.tokens[6].size() == 10);
+}
+
+TEST_CASE("a cancelled request keeps its blocks until no step in flight refers to it") {
+  rig r;
+  r.submit(5, prompt_of(6), 10);
+  r.pump();
+  r.core.release(5);
+  r.pump();
+  CHECK(r.pool.used() == 2);
+  r.step();
+  CHECK(r.pool.used() == 2);
+  r.step();
+  CHECK(r.pool.used() == 0);
+  CHECK(r.tokens.empty());
+  CHECK(r.forgotten_ids == std::vector<request_id>{5});
+  CHECK(r.sent.empty());
+}
+
+TEST_CASE("a request that is cancelled while it waits is forgotten at once") {
+  batcher_limits limits;
+  limits.plan.max_running = 1;
+  rig r(100, limits);
+  r.submit(5, prompt_of(6), 10);
+  r.submit(6, prompt_of(6), 10);
+  r.pump();
+  r.core.release(6);
+  r.pump();
+  CHECK(r.forgotten_ids == std::vector<request_id>{6});
+}
+
+TEST_CASE("beyond the queue's bound a request is refused with what to do") {
+  batcher_limits limits;
+  limits.plan.max_running = 2;
+  limits.max_queued = 1;
+  rig r(100, limits);
+  for (request_id request : {1, 2})
+    r.submit(request, prompt_of(3), 5);
+  r.pump();
+  r.submit(3, prompt_of(3), 5);
+  CHECK(r.errors.empty());
+  r.submit(4, prompt_of(3), 5);
+  REQUIRE(r.errors.count(4) == 1);
+  CHECK(r.errors[4].code == errc::queue_full);
+  CHECK(r.errors[4].message == "the queue is full (1 waiting); retry later");
+  CHECK(r.forgotten_ids == std::vector<request_id>{4});
+  CHECK(r.queued_ids.size() == 3);
+}
+
+TEST_CASE("a paused request gets no rows until it is resumed") {
+  rig r;
+  r.submit(5, prompt_of(6), 10);
+  r.core.pause(5);
+  r.pump();
+  CHECK(r.sent.empty());
+  r.core.resume(5);
+  r.pump();
+  CHECK(r.sent.size() == 2);
+}
+
+TEST_CASE("choices share their prompt's full blocks and draw with seeds of their own") {
+  rig r;
+  r.submit(5, prompt_of(10), 4, 3);
+  r.pump();
+  REQUIRE(r.sent.size() == 2);
+  CHECK(r.sent[0]->rows.size() == 1);
+  REQUIRE(r.sent[1]->rows.size() == 3);
+  REQUIRE(r.sent[1]->opens.size() == 2);
+  CHECK(r.sent[1]->opens[0].spec.seed == 1001);
+  CHECK(r.sent[1]->opens[1].spec.seed == 1002);
+  for (const open_sequence& opened : r.sent[1]->opens) {
+    REQUIRE(opened.blocks.size() == 2);
+    CHECK(std::equal(opened.blocks.begin(), opened.blocks.end(), r.pool.blocks(1).begin()));
+  }
+  r.run_to_the_end();
+  CHECK(r.tokens[5].size() == 12);
+  CHECK(r.forgotten_ids == std::vector<request_id>{5});
+}
+
+TEST_CASE("a preempted sequence is computed again with its tokens, and enters its blocks anew") {
+  batcher_limits limits;
+  limits.plan.prefix_cache = true;
+  rig r(8, limits);
+  r.submit(5, prompt_of(8), 16);
+  r.submit(6, prompt_of(8, 50), 16);
+  r.pump();
+  std::map<sequence_id, int> opened;
+  bool with_output = false;
+  for (int guard = 0; !r.sent.empty(); ++guard) {
+    REQUIRE(guard < 1000);
+    for (const open_sequence& o : r.sent.front()->opens) {
+      with_output = with_output || (opened[o.id] > 0 && !o.output.empty());
+      opened[o.id] += 1;
+    }
+    r.step(); // check_inserts() fails if the count of inserted blocks outlives its lease
+  }
+  CHECK(r.stats.read().preemptions > 0);
+  CHECK(opened[1] == 1); // the older one goes on
+  CHECK(opened[2] > 1);
+  CHECK(with_output);
+  CHECK(r.tokens[5].size() == 16);
+  CHECK(r.tokens[6].size() == 16);
+  CHECK(r.pool.used() == 0);
+}
+
+TEST_CASE("a prompt that is cached is asked for, reused and counted") {
+  batcher_limits limits;
+  limits.plan.prefix_cache = true;
+  rig r(20, limits);
+  r.submit(5, prompt_of(9), 2);
+  r.run_to_the_end();
+  r.submit(6, prompt_of(9), 2);
+  r.pump();
+  REQUIRE_FALSE(r.sent.empty());
+  CHECK(r.sent.front()->rows[0].first_position == 8);
+  CHECK(r.sent.front()->opens[0].blocks.size() == 2);
+  r.run_to_the_end();
+  CHECK(r.tokens[6].front().cached_tokens == 8);
+  CHECK(r.stats.read().prefix_cache_hits == 8);
+  CHECK(r.stats.read().prefix_cache_queries == 18);
+}
+
+TEST_CASE("a sequence beyond the shareable length neither asks for blocks nor enters its own") {
+  batcher_limits limits;
+  limits.plan.prefix_cache = true;
+  limits.shareable_length = 8;
+  rig r(20, limits);
+  r.submit(5, prompt_of(12), 2);
+  r.run_to_the_end();
+  CHECK(r.inserted_tokens.empty());
+  r.submit(6, prompt_of(7), 6); // within the length at first: its first blocks are entered
+  r.run_to_the_end();
+  CHECK(r.inserted_tokens == ids{1, 2, 3, 4, 5, 6, 7, 7});
+}
+
+TEST_CASE("a failed step fails its requests; the others are computed again by the next executor") {
+  batcher_limits limits;
+  limits.plan.max_running = 1;
+  rig r(100, limits);
+  r.submit(5, prompt_of(6), 10);
+  r.submit(6, prompt_of(6), 2);
+  r.pump();
+  const std::uint64_t epoch = r.sent.front()->epoch;
+  r.core.step_failed(epoch, "the device is gone");
+  CHECK(r.errors.at(5).code == errc::executor_failed);
+  CHECK(r.errors.count(6) == 0);
+  auto stale = r.sent;
+  r.sent.clear();
+  r.pump();
+  CHECK(r.sent.empty());
+  CHECK(r.changes.back().reset);
+  CHECK(r.pool.used() == 0);
+  for (const step_plan_ptr& plan : stale) // an answer of the earlier life means nothing
+    r.core.step_done(r.result_of(*plan, 7), twill::actors::steady_clock::now());
+  r.core.step_failed(epoch, "again");
+  r.core.executor_ready();
+  r.pump();
+  REQUIRE_FALSE(r.sent.empty());
+  CHECK(r.sent.front()->epoch == epoch + 1);
+  r.run_to_the_end();
+  CHECK(r.tokens[6].size() == 2);
+  CHECK(r.tokens.count(5) == 0);
+}
+
+TEST_CASE("when no executor will come back every request fails") {
+  rig r;
+  r.submit(5, prompt_of(6), 10);
+  r.submit(6, prompt_of(6), 10);
+  r.pump();
+  r.core.give_up({errc::executor_failed, "gave up", ""});
+  r.sent.clear();
+  r.pump();
+  CHECK(r.errors.size() == 2);
+  CHECK(r.errors[5].message == "gave up");
+  CHECK(r.forgotten_ids.size() == 2);
+  CHECK(r.stats.read().requests_running == 0);
+  CHECK(r.stats.read().requests_waiting == 0);
+}
+
+TEST_CASE("gauges say who runs and who waits") {
+  batcher_limits limits;
+  limits.plan.max_running = 1;
+  rig r(100, limits);
+  r.submit(5, prompt_of(6), 10);
+  r.submit(6, prompt_of(6), 10);
+  r.pump();
+  const engine_stats s = r.stats.read();
+  CHECK(s.requests_running == 1);
+  CHECK(s.requests_waiting == 1);
+  CHECK(s.kv_blocks_used == 2);
+  CHECK(s.kv_blocks_total == 100);
+}

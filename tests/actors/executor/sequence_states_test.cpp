@@ -1,0 +1,205 @@
+// The executor's memory of its sequences: from plans to batches, from samples to results.
+#include "actors/executor/sequence_states.hpp"
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "tests/catch.hpp"
+
+using namespace twill::actors;
+using ids = std::vector<std::int32_t>;
+
+namespace {
+
+constexpr std::int32_t end_id = 99;
+
+twill::config::sampling_params greedy() {
+  twill::config::sampling_params params;
+  params.temperature = 0;
+  return params;
+}
+
+open_sequence opened(sequence_id id, ids prompt, std::int32_t max_new,
+                     const twill::config::sampling_params& params = greedy()) {
+  open_sequence o;
+  o.id = id;
+  o.spec.prompt = std::make_shared<const ids>(std::move(prompt));
+  o.spec.sampling = std::make_shared<const twill::config::sampling_params>(params);
+  o.spec.stop_ids = std::make_shared<const ids>(ids{end_id});
+  o.spec.seed = 40 + id;
+  o.spec.max_new = max_new;
+  return o;
+}
+
+step_samples drawing(ids tokens) {
+  step_samples samples;
+  samples.tokens = std::move(tokens);
+  return samples;
+}
+
+/// One sequence with a prompt of three tokens, whose prefill drew 7.
+struct started {
+  explicit started(const twill::config::sampling_params& params = greedy(),
+                   std::int32_t max_new = 5) {
+    step_plan plan;
+    plan.opens = {opened(1, {10, 11, 12}, max_new, params)};
+    plan.grows = {{1, 1}};
+    plan.blocks = {4};
+    plan.rows = {{1, 0, 3, true}};
+    states.prepare(plan, batch);
+    step_samples samples = drawing({7});
+    samples.logprobs = {-0.25f};
+    states.finish(plan, samples, result);
+  }
+  /// A decode at `position`.
+  void decode(std::int32_t position) {
+    plan = {};
+    plan.rows = {{1, position, 1, true}};
+    states.prepare(plan, batch);
+  }
+
+  sequence_states states;
+  step_plan plan;
+  step_batch batch;
+  step_result result;
+};
+
+} // namespace
+
+TEST_CASE("a plan's rows become the arrays of one ragged batch") {
+  sequence_states states;
+  step_plan plan;
+  plan.opens = {opened(1, {10, 11, 12}, 5), opened(2, {20, 21, 22, 23, 24, 25}, 5)};
+  plan.grows = {{1, 1}, {2, 2}};
+  plan.blocks = {4, 8, 9};
+  plan.rows = {{1, 0, 3, true}, {2, 0, 4, false}};
+  step_batch batch;
+  states.prepare(plan, batch);
+  CHECK(batch.tokens == ids{10, 11, 12, 20, 21, 22, 23});
+  CHECK(batch.positions == ids{0, 1, 2, 0, 1, 2, 3});
+  CHECK(batch.first_token == ids{0, 3, 7});
+  CHECK(batch.kv_lengths == ids{3, 4});
+  CHECK(batch.prompt_lengths == ids{3, 6});
+  CHECK(batch.max_blocks == 2);
+  CHECK(batch.block_table == ids{4, 0, 8, 9});
+  CHECK(batch.logit_rows == ids{2});
+  REQUIRE(batch.draws.size() == 1);
+  CHECK(batch.draws[0].seed == 41);
+  CHECK(batch.draws[0].counter == 3);
+}
+
+TEST_CASE("a decode takes the token that was drawn last, and blocks are added to its table") {
+  started s;
+  REQUIRE(s.result.drawn.size() == 1);
+  CHECK(s.result.drawn[0].token == 7);
+  CHECK_FALSE(s.result.drawn[0].stopped);
+  s.plan = {};
+  s.plan.grows = {{1, 1}};
+  s.plan.blocks = {6};
+  s.plan.rows = {{1, 3, 1, true}};
+  s.states.prepare(s.plan, s.batch);
+  CHECK(s.batch.tokens == ids{7});
+  CHECK(s.batch.positions == ids{3});
+  CHECK(s.batch.block_table == ids{4, 6});
+  CHECK(s.batch.draws[0].counter == 4);
+}
+
+TEST_CASE("a sequence that drew an end id is left out of the step prepared meanwhile") {
+  started s;
+  s.decode(3);
+  s.result = {};
+  s.states.finish(s.plan, drawing({end_id}), s.result);
+  CHECK(s.result.drawn[0].stopped);
+  s.decode(4);
+  CHECK(s.batch.tokens.empty());
+  CHECK(s.batch.draws.empty());
+  s.result = {};
+  s.states.finish(s.plan, drawing({}), s.result);
+  CHECK(s.result.drawn.empty());
+}
+
+TEST_CASE("a sequence with its last token drawn is left out") {
+  started s(greedy(), 2);
+  s.decode(3);
+  s.result = {};
+  s.states.finish(s.plan, drawing({8}), s.result);
+  CHECK_FALSE(s.result.drawn[0].stopped);
+  s.decode(4);
+  CHECK(s.batch.tokens.empty());
+}
+
+TEST_CASE("a sequence that is opened again goes on from its known tokens") {
+  started s;
+  s.plan = {};
+  s.plan.closes = {1};
+  s.plan.opens = {opened(1, {10, 11, 12}, 5)};
+  s.plan.opens[0].output = {7, 8};
+  s.plan.opens[0].blocks = {2};
+  s.plan.grows = {{1, 1}};
+  s.plan.blocks = {3};
+  s.plan.rows = {{1, 0, 5, true}};
+  s.states.prepare(s.plan, s.batch);
+  CHECK(s.batch.tokens == ids{10, 11, 12, 7, 8});
+  CHECK(s.batch.block_table == ids{2, 3});
+  CHECK(s.batch.prompt_lengths == ids{3});
+  CHECK(s.batch.draws[0].counter == 5);
+}
+
+TEST_CASE("before min_tokens the stop ids are banned, and the request's biases stay") {
+  auto params = greedy();
+  params.min_tokens = 2;
+  params.logit_bias = {{5, 1.5f}, {5, 1.0f}};
+  started s(params);
+  s.decode(3); // one token is drawn already: the second is below min_tokens
+  REQUIRE(s.batch.draws[0].biases.size() == 2);
+  CHECK(s.batch.draws[0].biases[0].id == 5);
+  CHECK(s.batch.draws[0].biases[0].bias == 2.5f);
+  CHECK(s.batch.draws[0].biases[1].id == end_id);
+  CHECK(std::isinf(s.batch.draws[0].biases[1].bias));
+  s.states.finish(s.plan, drawing({8}), s.result);
+  s.decode(4);
+  REQUIRE(s.batch.draws[0].biases.size() == 1);
+  CHECK(s.batch.draws[0].biases[0].id == 5);
+}
+
+TEST_CASE("with a penalty the tokens of prompt and output are counted apart") {
+  auto params = greedy();
+  params.presence_penalty = 0.5f;
+  started s(params);
+  s.decode(3);
+  s.states.finish(s.plan, drawing({10}), s.result);
+  s.decode(4);
+  const auto counts = s.batch.draws[0].counts;
+  REQUIRE(counts.size() == 4);
+  CHECK(counts[0].id == 7);
+  CHECK(counts[0].in_output == 1);
+  CHECK(counts[0].in_prompt == 0);
+  CHECK(counts[1].id == 10);
+  CHECK(counts[1].in_output == 1);
+  CHECK(counts[1].in_prompt == 1);
+}
+
+TEST_CASE("without a penalty nothing is counted") {
+  started s;
+  s.decode(3);
+  CHECK(s.batch.draws[0].counts.empty());
+}
+
+TEST_CASE("log-probabilities are reported as many as the request asked for") {
+  auto params = greedy();
+  params.logprobs = 2;
+  started s(params);
+  CHECK(s.result.drawn[0].logprob == -0.25f);
+  s.decode(3);
+  s.result = {};
+  step_samples samples = drawing({8});
+  samples.logprobs = {-0.5f};
+  samples.max_top = 3;
+  samples.top_ids = {8, 9, 10};
+  samples.top_logprobs = {-0.5f, -1.0f, -2.0f};
+  s.states.finish(s.plan, samples, s.result);
+  CHECK(s.result.drawn[0].n_top == 2);
+  REQUIRE(s.result.top.size() == 2);
+  CHECK(s.result.top[1] == std::pair<std::int32_t, float>{9, -1.0f});
+}
