@@ -1,5 +1,5 @@
-// start_engine: the actor system behind an engine_port. The one header of actors/ that main()
-// needs.
+// start_engine: starts the actor system behind an engine_port. It is the one header of actors/ that
+// a program needs.
 //
 // Loading happens in the background: the port exists at once, in state `loading`. Destroying the
 // engine stops every actor and joins their threads; no event is delivered afterwards.
@@ -20,7 +20,8 @@ public:
   virtual engine_port& port() = 0;
 };
 
-/// Bytes of weights packed so far, and all; called on the executor's thread while it loads.
+/// Told while the model loads, on the executor's thread: the bytes of weights packed so far, and
+/// the bytes of all weights.
 using load_progress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
 std::unique_ptr<engine> start_engine(const config::options& options,

@@ -1,8 +1,8 @@
 // Every message that actors exchange, as plain value structs without CAF.
 //
-// Named for the fact or the order they carry. Small, or a shared handle to something immutable: a
-// prompt, a step plan and a step result are built once and never copied. Which actor takes which
-// message is in actors/interfaces.hpp.
+// A message is named for the fact or the order that it carries. It is small, or a shared handle to
+// something immutable: a prompt, a step plan and a step result are built once and never copied.
+// Which actor takes which message is in actors/interfaces.hpp.
 #pragma once
 
 #include <chrono>
@@ -24,21 +24,24 @@ namespace twill::actors {
 using std::chrono::steady_clock;
 using token_ids = std::shared_ptr<const std::vector<std::int32_t>>;
 
-/// What never changes about one sequence; shared by batcher and executor.
+/// The part of a sequence that never changes; batcher and executor share it.
 struct sequence_spec {
   token_ids prompt;
   std::shared_ptr<const config::sampling_params> sampling;
   token_ids stop_ids;       ///< end ids (unless ignored) and the request's stop ids, ascending
-  std::uint64_t seed = 0;   ///< of this choice
+  std::uint64_t seed = 0;   ///< of this choice's random draws
   std::int32_t max_new = 0; ///< output tokens at most
 };
 
-// Session life: from the port, the supervisor and the batcher.
+/// port -> session: begin.
 struct start_request {
-  std::optional<request_error> refusal; ///< the port's answer at the door
+  std::optional<request_error> refusal; ///< why the port does not admit the request
 };
+/// port -> session: end without a further event.
 struct cancel_request {};
+/// supervisor -> session: end with timed_out.
 struct deadline_passed {};
+/// supervisor -> session: end with `why`.
 struct abort_request {
   request_error why;
 };
@@ -50,9 +53,9 @@ struct submit_prompt {
   std::int32_t n_choices = 1;
   steady_clock::time_point submitted;
 };
-/// batcher -> session: in the queue; tokens will follow.
+/// batcher -> session: the request is in the queue; tokens will follow.
 struct prompt_queued {};
-/// batcher -> session: refused, or lost with a failed step.
+/// batcher -> session: the request was refused, or lost with a failed step.
 struct prompt_failed {
   request_error why;
 };
@@ -65,26 +68,27 @@ struct token_ready {
   float logprob = 0;
   std::vector<std::pair<std::int32_t, float>> top; ///< most likely first
   steady_clock::time_point scheduled;              ///< when the choice first entered a step
-  std::int32_t cached_tokens = 0; ///< of the request's prompt, found computed at admission
+  std::int32_t cached_tokens = 0; ///< prompt tokens whose KV was cached at admission
 };
-/// session -> batcher: a stop string was found; the choice's further tokens are not wanted.
+/// session -> batcher: a stop string ended the choice; its further tokens are not wanted.
 struct finish_choice {
   request_id request = 0;
   std::int32_t choice = 0;
 };
-/// session -> batcher: cancelled, timed out or cut off.
+/// session -> batcher: the request was cancelled, timed out or aborted; release what it holds.
 struct release_request {
   request_id request = 0;
 };
-/// port -> session -> batcher.
+/// port -> session -> batcher: stop scheduling the request, because its reader is slow.
 struct pause_request {
   request_id request = 0;
 };
+/// port -> session -> batcher: schedule the request again.
 struct resume_request {
   request_id request = 0;
 };
 
-/// batcher -> kv_allocator: applied in member order, as one change.
+/// batcher -> kv_allocator: one change of leases, applied in the order of its members.
 struct kv_change {
   bool reset = false; ///< the device lost its KV: every lease ends, nothing stays cached
   std::vector<lease_reuse> reuses; ///< leases that begin with a match of the last answer
@@ -94,27 +98,28 @@ struct kv_change {
   std::vector<sequence_id> drops;            ///< leases that end
   std::vector<prefix_query> queries;         ///< answered by `matches`
 };
-/// kv_allocator -> batcher.
+/// kv_allocator -> batcher: the answer to a kv_change.
 struct kv_grant {
-  std::vector<std::int32_t> blocks;  ///< ids for `grows`, one after the other; all or nothing
+  std::vector<std::int32_t> blocks;  ///< ids for all of `grows`, one after the other
   std::vector<prefix_match> matches; ///< for `queries`, in their order
-  std::int64_t free_blocks = 0;      ///< that can be granted, cached ones among them
+  std::int64_t free_blocks = 0;      ///< blocks that can be granted, cached ones included
   std::int64_t used_blocks = 0;
 };
 
-/// batcher -> executor: a sequence prefix_inserts the running set (again, after a preemption).
+/// batcher -> executor: a sequence enters the running set, for the first time or again after a
+/// preemption.
 struct open_sequence {
   sequence_id id = 0;
   sequence_spec spec;
   std::vector<std::int32_t> output; ///< tokens drawn so far
-  std::vector<std::int32_t> blocks; ///< blocks it shares from the start, computed already
+  std::vector<std::int32_t> blocks; ///< blocks that its table begins with, computed already
 };
 /// batcher -> executor: one step, prepared while the one before it runs. A decode row names no
-/// token: it takes the one drawn last for its sequence.
+/// token: it takes the token that was drawn last for its sequence.
 struct step_plan {
-  std::uint64_t epoch = 0; ///< which life of the executor it was made for
+  std::uint64_t epoch = 0; ///< the life of the executor that the plan is for
   std::uint64_t number = 0;
-  std::vector<sequence_id> closes; ///< applied first
+  std::vector<sequence_id> closes; ///< sequences to forget, before anything else
   std::vector<open_sequence> opens;
   std::vector<lease_growth> grows;  ///< blocks added to tables
   std::vector<std::int32_t> blocks; ///< ids for `grows`, one after the other
@@ -125,9 +130,9 @@ using step_plan_ptr = std::shared_ptr<const step_plan>;
 struct drawn_token {
   sequence_id id = 0;
   std::int32_t token = 0;
-  bool stopped = false; ///< an end id or stop id; the executor skips the sequence from now on
+  bool stopped = false; ///< an end id or stop id: the executor skips the sequence from now on
   float logprob = 0;
-  std::int32_t first_top = 0; ///< into step_result::top
+  std::int32_t first_top = 0; ///< index into step_result::top
   std::int32_t n_top = 0;
 };
 /// executor -> batcher: the answer to a step plan.
@@ -135,21 +140,21 @@ struct step_result {
   std::uint64_t epoch = 0;
   std::uint64_t number = 0;
   bool ok = true;
-  std::string detail;             ///< why not ok
-  double seconds = 0;             ///< that the step took
-  std::vector<drawn_token> drawn; ///< rows of finished sequences are absent
+  std::string detail;             ///< why the step failed, when not ok
+  double seconds = 0;             ///< how long the step took
+  std::vector<drawn_token> drawn; ///< in the order of rows; finished sequences are absent
   std::vector<std::pair<std::int32_t, float>> top;
   std::int64_t memory_used_bytes = 0;
 };
 using step_result_ptr = std::shared_ptr<const step_result>;
 
-/// supervisor -> executor.
+/// supervisor -> executor: load the model, or load it again.
 struct load_model {};
-/// executor -> supervisor: ready for steps.
+/// executor -> supervisor: the model is loaded and steps can run.
 struct model_loaded {
   runner_info info;
 };
-/// executor -> supervisor.
+/// executor -> supervisor: the model could not be loaded.
 struct load_failed {
   std::string detail;
 };
@@ -164,7 +169,7 @@ struct give_up {
 
 /// port -> supervisor: deadlines are waiting, look at the clock from now on.
 struct watch_deadlines {};
-/// supervisor -> itself.
+/// supervisor -> itself, every tick: look at the clock.
 struct check_deadlines {};
 /// port -> supervisor: look whether a drain has ended already.
 struct check_drained {};

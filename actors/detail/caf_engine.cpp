@@ -17,7 +17,6 @@ namespace {
 class system_config final : public caf::actor_system_config {
 public:
   system_config() {
-    // Work sharing parks idle workers on a condition variable; the default polls.
     use_work_sharing(*this);
     set_scheduler_threads(*this, 2);
   }
@@ -64,11 +63,11 @@ public:
     if (inserted.start_watching) tell_from_outside(supervisor_, watch_deadlines{});
     start_request start;
     if (draining)
-      start.refusal = {errc::shutting_down, "the server is shutting down", ""};
+      start.refusal = shutting_down();
     else if (inserted.full)
       start.refusal = {errc::queue_full,
-                       "live requests must be <= " + std::to_string(most_live) +
-                           " (`scheduler.max_queued` + `scheduler.max_running`); try again later",
+                       "the queue is full (" + std::to_string(most_live) +
+                           " requests are running or waiting); retry later",
                        ""};
     tell_from_outside(session, std::move(start));
     return id;
@@ -158,17 +157,18 @@ public:
     shared_->requests.drain(std::move(drained));
     tell_from_outside(supervisor_, check_drained{});
   }
-  void abort_all() override {
-    tell_from_outside(supervisor_,
-                      abort_all_requests{{errc::shutting_down, "the server is shutting down", ""}});
-  }
+  void abort_all() override { tell_from_outside(supervisor_, abort_all_requests{shutting_down()}); }
 
 private:
+  static request_error shutting_down() {
+    return {errc::shutting_down, "the server is shutting down; retry later", ""};
+  }
+
   template <class F>
   auto with_model(const std::string& id, F&& use) const
       -> decltype(use(std::declval<const served_model&>())) {
     const served_model_ptr model = shared_->model();
-    if (!model) return failure{errc::not_ready, "the model is not ready: " + shared_->detail()};
+    if (!model) return failure{errc::not_ready, shared_->not_ready_message()};
     if (!id.empty() && id != model->id)
       return failure{errc::unknown_model,
                      "`model` must be \"" + model->id + "\", got \"" + id + "\""};

@@ -1,5 +1,5 @@
-// start_engine_with: the engine over any step runner. Production passes decoder_runner, tests
-// script their own. Same promises as actors/engine.hpp.
+// start_engine_with: the engine over any step runner. start_engine passes decoder_runner, tests
+// pass scripted runners. The promises of actors/engine.hpp hold.
 #pragma once
 
 #include <memory>

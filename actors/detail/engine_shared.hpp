@@ -1,7 +1,7 @@
-// engine_shared: what the port, the sessions and the supervisor have in common.
+// engine_shared: what the port, the sessions and the supervisor share.
 //
-// Thread safety: `stats` and `requests` lock themselves; the rest is read and written through the
-// functions below, under one mutex. Owned jointly; the engine outlives every actor.
+// Thread safety: `options` never change; `stats` and `requests` lock themselves; everything else is
+// read and written through the functions below, under one mutex. Port and actors own it jointly.
 #pragma once
 
 #include <mutex>
@@ -16,7 +16,7 @@
 
 namespace twill::actors {
 
-/// Who answers at the door: a refusal, or the model and its batcher.
+/// How a new request is received: with a refusal, or with the model and its batcher.
 struct admission {
   std::optional<request_error> refusal;
   served_model_ptr model;
@@ -36,9 +36,15 @@ public:
     const std::lock_guard lock(mutex_);
     return state_;
   }
+  /// Why the engine is not ready, or nothing.
   std::string detail() const {
     const std::lock_guard lock(mutex_);
     return detail_;
+  }
+  /// What a client is told while no model can serve it.
+  std::string not_ready_message() const {
+    const std::lock_guard lock(mutex_);
+    return locked_not_ready_message();
   }
   void set_state(engine_state state, std::string detail) {
     const std::lock_guard lock(mutex_);
@@ -63,11 +69,16 @@ public:
   admission admit() const {
     const std::lock_guard lock(mutex_);
     if (state_ != engine_state::ready || !batcher_)
-      return {request_error{errc::not_ready, "the model is not ready: " + detail_, ""}, {}, {}};
+      return {request_error{errc::not_ready, locked_not_ready_message(), ""}, {}, {}};
     return {std::nullopt, model_, batcher_};
   }
 
 private:
+  std::string locked_not_ready_message() const {
+    if (state_ == engine_state::failed) return "the model cannot be served: " + detail_;
+    return "the model is still loading; retry later";
+  }
+
   mutable std::mutex mutex_;
   engine_state state_ = engine_state::loading;
   std::string detail_ = "loading the model";

@@ -1,5 +1,5 @@
-// What another folder's failure is to the engine: one of the executor, in that folder's words.
-// Pure.
+// executor_failure: turns a failure of models/ or gpu/ into one of the engine, with its text
+// unchanged.
 #pragma once
 
 #include "actors/port/engine_port.hpp"

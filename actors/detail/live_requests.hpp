@@ -1,8 +1,9 @@
 // live_requests: the live requests, for the port (cancel, pause) and the supervisor (deadlines,
 // drain, abort).
 //
-// Thread safety: every function takes the one mutex; handles are copied out, messages are sent
-// outside. Invariant: a request is in the table from before its session starts until it is over.
+// Thread safety: every function takes the one mutex. Handles are copied out, so that messages are
+// sent without it. Invariant: a request is in the table from before its session starts until it is
+// over.
 #pragma once
 
 #include <cstddef>
@@ -28,18 +29,19 @@ public:
   };
 
   struct inserted {
-    bool full = false;           ///< more than `limit` live requests: to be refused
-    bool start_watching = false; ///< the first deadline: nobody looks at the clock yet
+    bool full = false; ///< there are `limit` live requests already; refuse this one
+    bool start_watching =
+        false; ///< this is the first deadline; the supervisor must watch the clock
   };
   inserted insert(request_id id, entry added, std::size_t limit);
   void erase(request_id id);
   std::optional<entry> find(request_id id) const;
   std::vector<session_actor> all() const;
-  /// No event of any request is delivered from now on, but for one already under way.
+  /// From now on no event of any request is delivered, except one that is being delivered already.
   void silence_all();
   void clear();
 
-  /// Sessions whose deadline has passed, each reported once.
+  /// The sessions whose deadline has passed; each is reported once.
   std::vector<session_actor> take_expired(steady_clock::time_point now);
   /// True when deadlines are left; otherwise the next insert() asks for watching again.
   bool keep_watching();

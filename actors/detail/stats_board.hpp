@@ -1,8 +1,7 @@
-// stats_board: the counters of the engine, one copy for everyone.
+// stats_board: the counters and gauges of the engine, in one copy that all actors share.
 //
-// Thread safety: every function takes the one mutex. Writers are the batcher (once per step, by
-// update()), sessions (once per request) and the supervisor; readers copy. Invariant: counters only
-// grow.
+// Thread safety: every function takes the one mutex. The batcher writes once per step, sessions
+// once per request, and the supervisor; readers get a copy. Invariant: counters only grow.
 #pragma once
 
 #include <mutex>
@@ -11,7 +10,7 @@
 
 namespace twill::actors {
 
-/// Adds one observation.
+/// Adds one observation to a histogram.
 void observe(histogram& h, double value);
 
 class stats_board {

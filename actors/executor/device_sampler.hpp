@@ -1,7 +1,7 @@
 // device_sampler: draws a step's tokens on the device, through gpu/sampling/sample.hpp.
 //
-// One thread (the executor's). Owns the device arrays that describe the rows; those for penalties
-// and biases grow to the largest step seen. Must not outlive its device.
+// One thread (the executor's). It owns the device arrays that describe the rows; the arrays for
+// penalties and biases grow to the largest step seen. It must not outlive its device.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ public:
   static gpu::result<device_sampler> create(gpu::device& dev, std::int32_t max_rows,
                                             std::int32_t max_top);
 
-  /// Waits for the device. // logits: (n_draws, vocab) f32, overwritten
+  /// Draws one token per row and waits for the device. `logits` is (n_draws, vocab) f32 and is
+  /// overwritten.
   gpu::result<nothing> draw(gpu::device& dev, gpu::tensor_ref logits,
                             std::span<const draw_spec> draws, step_samples& out);
 
@@ -34,9 +35,9 @@ private:
   gpu::buffer logprobs_;                   // (max_rows) f32
   gpu::buffer top_ids_;                    // (max_rows, max_top) i32
   gpu::buffer top_logprobs_;               // (max_rows, max_top) f32
-  gpu::buffer counts_;                     // token_count, of all rows one after the other
-  gpu::buffer biases_;                     // token_bias, likewise
-  std::vector<gpu::sample_row> host_rows_; ///< reused, as are the next two
+  gpu::buffer counts_;                     // token_count of all rows, one row after the other
+  gpu::buffer biases_;                     // token_bias of all rows, one row after the other
+  std::vector<gpu::sample_row> host_rows_; ///< host copies, reused from step to step
   std::vector<gpu::token_count> host_counts_;
   std::vector<gpu::token_bias> host_biases_;
 };

@@ -57,7 +57,7 @@ public:
       answer->memory_used_bytes = runner_->memory_used_bytes();
       return answer;
     }
-    // The device may be in any state: everything of it goes, on this thread.
+    // The device may be in any state, so everything on it is destroyed, on this thread.
     dead_epoch_ = plan.epoch;
     states_.clear();
     runner_.reset();
@@ -88,7 +88,8 @@ private:
   sequence_states states_;
   step_batch batch_;
   step_samples samples_;
-  std::uint64_t dead_epoch_ = ~std::uint64_t{0}; ///< plans made before the failure was known
+  std::uint64_t dead_epoch_ =
+      ~std::uint64_t{0}; ///< plans of this epoch were made before the failure was known
 };
 
 executor_actor::behavior_type

@@ -1,7 +1,7 @@
 // executor: the actor that owns the device, the weights and the step loop, on its own thread.
 //
-// It makes its runner there with `make_runner` when told to load, and destroys it there after a
-// failure, so that device libraries see one thread.
+// It makes its runner with `make_runner` when it is told to load, and destroys it after a failure,
+// both on that thread, so that device libraries see one thread only.
 #pragma once
 
 #include "actors/executor/step_runner.hpp"

@@ -1,9 +1,10 @@
-// sequence_states: the executor's memory of the sequences in the running set, and the way from a
-// step plan to a step batch and from drawn tokens back to a step result.
+// sequence_states: the executor's memory of the sequences in the running set. It turns a step plan
+// into a step batch, and drawn tokens into a step result.
 //
-// One thread (the executor's). A slot holds its sequence's tokens, block table and sampler state,
-// so that a decode planned before its input token was known finds it here. After each step the slot
-// checks for end ids and stop ids itself: a step that was prepared meanwhile skips it.
+// One thread (the executor's). A state holds its sequence's tokens, block table and sampler state.
+// A decode is planned before its input token is known and finds it here. Drawn tokens are compared
+// with the end ids and stop ids here, so that a step that was prepared meanwhile skips the
+// sequence.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ namespace twill::actors {
 class sequence_states {
 public:
   /// Applies the plan's closes, opens and grows, then describes its rows; `draws` may be empty.
-  /// Spans in the batch point into the slots: valid until the next call.
+  /// Spans in the batch point into the states and are valid until the next call.
   void prepare(const step_plan& plan, step_batch& out);
-  /// Takes in what the step drew and reports it.
+  /// Appends the tokens that the step drew to their sequences, and reports them in `out`.
   void finish(const step_plan& plan, const step_samples& drawn, step_result& out);
   void clear() { states_.clear(); }
 
@@ -29,9 +30,10 @@ private:
     sequence_spec spec;
     std::vector<std::int32_t> tokens; ///< prompt and output
     std::vector<std::int32_t> blocks;
-    std::vector<gpu::token_count> counts;      ///< by id; only kept when a penalty is on
-    std::vector<gpu::token_bias> biases;       ///< one entry per id
-    std::vector<gpu::token_bias> early_biases; ///< the same with the end ids banned, for min_tokens
+    std::vector<gpu::token_count> counts; ///< ascending by id; kept only when a penalty is on
+    std::vector<gpu::token_bias> biases;  ///< one entry per id
+    std::vector<gpu::token_bias>
+        early_biases; ///< `biases` with the stop ids banned, before min_tokens
     bool finished = false;
 
     std::size_t n_output() const { return tokens.size() - spec.prompt->size(); }
@@ -45,7 +47,7 @@ private:
   static void fill_tables(const std::vector<const state*>& rows, step_batch& out);
 
   std::unordered_map<sequence_id, state> states_;
-  std::vector<const state*> in_step_;       ///< reused
+  std::vector<const state*> in_step_;       ///< states of the rows in the batch; reused
   std::vector<const planned_row*> drawing_; ///< rows of the step that draw, in order
 };
 

@@ -1,13 +1,13 @@
-// block_pool: which KV block belongs to which lease, and which keep a prefix for later. Accounting
-// only, no memory.
+// block_pool: which KV blocks belong to which lease, and which blocks keep a prefix for later. It
+// is accounting alone; the keys and values are the executor's.
 //
-// Pure, one thread at a time (the kv_allocator actor). A lease is an ordered list of blocks, named
-// by its sequence. A full block whose KV is computed may be entered under its tokens; when its last
-// lease ends it stays, cached, until a lease of the same prefix takes it up again or its room is
-// wanted. Invariants: used() + cached() + free() == total(). A block is used when it has
-// references: one of each lease that holds it, one of each lease that goes on from it in the tree,
-// one of each used child in the tree. So a cached block has no used child, and every cached block
-// can be evicted.
+// Pure; one thread at a time (the kv_allocator actor). A lease is an ordered list of blocks, named
+// by its sequence. A full block whose KV is computed may be inserted into the prefix tree under its
+// tokens. When its last lease ends it stays, cached, until another lease of its prefix reuses it or
+// it is evicted. Invariants: used() + cached() + free() == total(). A block is used when it has
+// references: one from each lease that holds it, one from each lease that goes on behind it in the
+// tree, one from each used child in the tree. So a cached block has no used child, and every cached
+// block can be evicted.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ struct prefix_query {
 
 struct prefix_match {
   sequence_id id = 0;
-  std::vector<std::int32_t> blocks; ///< the longest prefix that is there
-  std::int32_t n_evictable = 0;     ///< of these, cached and not counted by an earlier match
+  std::vector<std::int32_t> blocks; ///< the longest prefix that is in the tree
+  std::int32_t n_evictable = 0;     ///< cached blocks among them that no earlier match counted
 };
 
 /// The next full blocks of a lease have been computed from `tokens`.
@@ -60,18 +60,20 @@ public:
   void drop(sequence_id id);
   void reset();
 
-  /// Leases that begin with matches are to be taken in the order of the queries, before any grows.
+  /// Appends one match per query. Leases that begin with matches must be begun in the order of the
+  /// queries, before any grow().
   void look_up(std::span<const prefix_query> queries, std::vector<prefix_match>& out) const;
-  /// Begins a lease with a match's blocks; false when they are no prefix of the tree any more.
+  /// Begins a lease with the blocks of a match; false when they have left the tree meanwhile.
   bool reuse(const lease_reuse& begin);
-  /// Where equal tokens are known already, that block stays and the lease keeps its own copy.
+  /// Inserts the next full blocks of a lease into the tree. Where the tree has a block with equal
+  /// tokens, that block stays in it and the lease keeps its own copy.
   void insert(const prefix_insert& computed);
 
   std::int64_t total() const { return static_cast<std::int64_t>(references_.size()); }
   std::int64_t free() const { return static_cast<std::int64_t>(free_.size()); }
   std::int64_t cached() const { return static_cast<std::int64_t>(evictable_.size()); }
   std::int64_t used() const { return total() - free() - cached(); }
-  /// What grow() can grant.
+  /// Blocks that grow() can grant.
   std::int64_t available() const { return free() + cached(); }
   std::size_t leases() const { return leases_.size(); }
   /// Blocks of a lease; empty when unknown.
@@ -84,8 +86,8 @@ public:
 private:
   struct lease {
     std::vector<std::int32_t> blocks;
-    std::size_t n_inserted = 0; ///< the first ones, whose tokens the tree knows
-    /// The last of them in the tree: the lease's own block, or another's with equal tokens.
+    std::size_t n_inserted = 0; ///< first blocks whose tokens the tree knows
+    /// The last inserted block in the tree: the lease's own, or another block with equal tokens.
     std::int32_t tip = prefix_tree::root;
   };
 

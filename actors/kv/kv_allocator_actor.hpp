@@ -1,4 +1,5 @@
-// kv_allocator: the actor that owns the accounting of the KV blocks.
+// kv_allocator: the actor that owns the accounting of the KV blocks. Its logic is in
+// actors/kv/apply_change.hpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // prefix_tree: which KV block holds which tokens after which other block. A node is a full block;
-// its path from the root is the prefix that was computed. Accounting only, no memory of keys or
+// its path from the root is the prefix that was computed. The tree holds token ids, no keys or
 // values.
 //
 // Pure, one thread at a time (owned by block_pool). A child is found by hash and then compared
@@ -27,14 +27,14 @@ public:
 
   /// The block that holds `tokens` after `parent` (a block of the tree, or root); else none.
   std::int32_t child(std::int32_t parent, std::span<const std::int32_t> tokens) const;
-  /// Enters a block that is not in the tree; `parent` has no such child yet.
+  /// Inserts a block that is not in the tree; `parent` must have no child with these tokens.
   void insert(std::int32_t parent, std::span<const std::int32_t> tokens, std::int32_t block);
-  /// Takes out a block without children.
+  /// Removes a block that has no children.
   void erase(std::int32_t block);
   void clear();
 
   bool holds(std::int32_t block) const { return at(block).held; }
-  /// Of a block of the tree; root for one that begins a prefix.
+  /// The parent of a block of the tree; root for a block that begins a prefix.
   std::int32_t parent(std::int32_t block) const { return at(block).parent; }
   std::size_t size() const { return index_.size(); }
 

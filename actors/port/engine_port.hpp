@@ -1,6 +1,6 @@
 // engine_port: all that net/ knows of the engine. Plain structs, callbacks, no CAF, no sockets.
 //
-// Threads: any thread may call any function; none of them blocks on the engine unless said so.
+// Threads: any thread may call any function; no function waits for the engine.
 // Events of one request arrive in order, one at a time, on engine threads: a callback must be
 // quick, must not throw and must not call back into the port while it holds its own locks. After an
 // event with a finish or an error that ends the request (`last`), its callback is never called
@@ -30,7 +30,7 @@ enum class errc {
   empty_prompt,     ///< the prompt has no tokens
   no_chat_template, ///< chat was asked of a model without a template
   template_failed,  ///< the template refused these messages
-  queue_full,       ///< too many requests wait; try again later
+  queue_full,       ///< too many requests wait; the client may retry later
   too_large,        ///< the request can never fit the KV cache
   not_ready,        ///< the model is still loading, or failed to load
   shutting_down,    ///< the daemon drains
@@ -45,7 +45,7 @@ using result = twill::result<T, errc>;
 struct request_error {
   errc code = errc::executor_failed;
   std::string message; ///< "`field` must be ..., got ..."
-  std::string param;   ///< field at fault, or empty
+  std::string param;   ///< the field at fault, or empty
 };
 
 using request_id = std::uint64_t;
@@ -66,18 +66,18 @@ struct text_prompt {
 using token_prompt = std::vector<std::int32_t>;
 
 struct request {
-  std::string model; ///< empty: the only one
+  std::string model; ///< empty: the only model
   std::variant<text_prompt, token_prompt, chat_prompt> prompt;
   config::sampling_params sampling;
-  std::string tenant;                   ///< API key's name or empty
-  std::string client_id;                ///< X-Request-Id or the protocol's id: for log lines
+  std::string tenant;                   ///< name of the API key, or empty
+  std::string client_id;                ///< X-Request-Id or the protocol's id; used in log lines
   std::chrono::milliseconds timeout{0}; ///< 0: the server's own limit
   bool echo_prompt_ids = false;         ///< report the prompt's ids in the first event
 };
 
 struct token_logprob {
   std::int32_t id = 0;
-  std::string bytes; ///< the token's own bytes, perhaps no whole character
+  std::string bytes; ///< the token's own bytes; they may be part of a character
   float logprob = 0;
 };
 
@@ -97,10 +97,10 @@ struct usage {
 /// One thing that happened to a request.
 struct event {
   std::int32_t choice = 0;
-  bool started = false;                 ///< first event: admitted; prompt_tokens is known
+  bool started = false; ///< the first event: the request is queued; prompt_tokens is known
   std::vector<std::int32_t> prompt_ids; ///< in the first event when asked for
   std::vector<token_output> tokens;     ///< ids of this step, each with its log-probabilities
-  std::string text; ///< text that became certain: whole characters, stop strings removed
+  std::string text; ///< text that became certain, in whole characters, without stop strings
   std::optional<finish_reason> finish; ///< this choice is over
   std::string stop_string;             ///< which stop string ended it
   std::int32_t stop_token = -1;        ///< which id ended it (end id or stop_token_ids)
@@ -144,7 +144,7 @@ struct engine_stats {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t generation_tokens = 0;
   std::uint64_t prefix_cache_queries = 0; ///< prompt tokens looked up, by the first admissions
-  std::uint64_t prefix_cache_hits = 0;    ///< of these, found computed
+  std::uint64_t prefix_cache_hits = 0;    ///< prompt tokens looked up whose KV was cached
   std::uint64_t preemptions = 0;
   std::uint64_t steps = 0;
   std::uint64_t finished_stop = 0;

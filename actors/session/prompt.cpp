@@ -16,7 +16,7 @@ failure<errc> from_models(const models::failure& error) {
   }
 }
 
-/// Tokenizing takes time in proportion to the text; what cannot fit is not worth it.
+/// Tokenizing takes time in proportion to the text, so text that cannot fit is refused before it.
 result<nothing> check_bytes(const served_model& model, std::size_t bytes) {
   if (bytes <= model.max_prompt_bytes) return nothing{};
   return failure{errc::context_too_long,

@@ -1,7 +1,7 @@
-// From a prompt as a client gives it to token ids. Used by sessions and by the port's tokenizer
-// calls.
+// prompt: turns a prompt, as a client gives it, into token ids, for sessions and for the port's
+// tokenizer calls.
 //
-// Pure functions over immutable models: any thread.
+// Pure functions over immutable models; any thread may call them.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@
 
 namespace twill::actors {
 
-/// Control tokens written in a raw prompt are taken as such: its author owns the whole prompt. In a
-/// chat they are recognised only where the template printed them.
+/// Control tokens that are written in a raw prompt count as such, because its author owns the whole
+/// prompt. In a chat they count only where the template printed them, so that a message cannot
+/// forge them.
 result<std::vector<std::int32_t>> encode_text(const served_model& model, const text_prompt& text,
                                               bool parse_special);
 result<models::rendered_prompt> render_chat(const served_model& model, const chat_prompt& chat);
@@ -24,7 +25,7 @@ result<std::vector<std::int32_t>>
 encode_prompt(const served_model& model,
               const std::variant<text_prompt, token_prompt, chat_prompt>& prompt);
 
-/// All ids within the vocabulary, or an error naming the first that is not.
+/// Fails with the first id that is not in the vocabulary; `field` names the list in the error.
 result<nothing> check_ids(const served_model& model, const std::vector<std::int32_t>& ids,
                           const char* field);
 

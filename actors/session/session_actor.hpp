@@ -1,4 +1,4 @@
-// session: the actor of one request. Logic: actors/session_core.hpp.
+// session: the actor of one request. Its logic is in actors/session/session_core.hpp.
 #pragma once
 
 #include "actors/detail/engine_shared.hpp"
@@ -7,7 +7,8 @@
 
 namespace twill::actors {
 
-/// Waits for start_request; ends by itself when the request is over. Any thread may call.
+/// The new actor waits for start_request and ends by itself when the request is over. Any thread
+/// may call this.
 session_actor spawn_session(caf::actor_system& system, engine_shared_ptr shared, session_args args);
 
 } // namespace twill::actors

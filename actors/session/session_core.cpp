@@ -120,8 +120,8 @@ std::optional<request_error> session_core::set_max_new(sequence_spec& spec) cons
                          "max_tokens"};
   if (prompt >= capacity || (asked && prompt + wanted > capacity))
     return request_error{errc::too_large,
-                         "prompt and `max_tokens` must fit the KV cache of " +
-                             std::to_string(model_->kv_tokens) + " tokens, got " +
+                         "the prompt and `max_tokens` together must be <= " +
+                             std::to_string(capacity) + " tokens (the KV cache), got " +
                              std::to_string(prompt + std::max<std::int64_t>(wanted, 1)),
                          "max_tokens"};
   const std::int64_t most = std::min(context, capacity) - prompt;
@@ -220,8 +220,8 @@ void session_core::cancel() {
 
 void session_core::expire() {
   end_with({errc::timed_out,
-            "the request's deadline passed after " + std::to_string(use_.completion_tokens) +
-                " output tokens",
+            "the deadline of the request passed after " + std::to_string(use_.completion_tokens) +
+                " output tokens; ask for fewer tokens or set a longer timeout",
             ""});
 }
 

@@ -1,8 +1,9 @@
 // session_core: the logic of one request without actors: validation, tokenizing, text, stop
 // strings, usage, events in the order that actors/port/engine_port.hpp promises.
 //
-// One thread at a time. It hears of its life through the member functions and asks the batcher
-// through `session_host`. Once over() is true it emits nothing more, whatever still arrives.
+// One thread at a time. Its member functions are what happens to the request; what it wants of the
+// batcher and of its actor goes through `session_host`. Once over() is true it emits nothing more,
+// whatever still arrives.
 #pragma once
 
 #include <atomic>
@@ -21,12 +22,12 @@
 
 namespace twill::actors {
 
-/// Shared by the port and the session: set, no further event is delivered.
+/// Port and session share this flag; once it is set, no further event is delivered.
 struct request_control {
   std::atomic<bool> silenced{false};
 };
 
-/// Everything a session is born with.
+/// Everything that a session is made with.
 struct session_args {
   request_id id = 0;
   actors::request request;
@@ -38,6 +39,7 @@ struct session_args {
 
 class session_core {
 public:
+  /// What carries the session: its way to the batcher, and its end.
   class session_host {
   public:
     virtual ~session_host() = default;
@@ -50,20 +52,20 @@ public:
 
   session_core(session_args args, stats_board& stats, session_host& host);
 
-  /// `refusal`: the answer at the door, no model is needed then.
+  /// With a refusal the request ends at once, and no model is needed.
   void start(served_model_ptr model, const std::optional<request_error>& refusal);
   void queued();
   void token(const token_ready& drawn, steady_clock::time_point now);
   void failed(const request_error& why);
   void cancel();
   void expire();
-  /// Ends the request with an error and gives everything back.
+  /// Ends the request with an error and releases what it holds.
   void end_with(const request_error& why);
   bool over() const { return over_; }
 
 private:
   struct choice_state {
-    /// `begins`: the output is a text of its own, not the rest of the prompt's.
+    /// `begins`: the output is a text of its own, not the continuation of the prompt's text.
     choice_state(const models::tokenizer& text, const config::sampling_params& params, bool begins)
         : detokenize(text, params.skip_special_tokens, begins),
           stops(params.stop, params.include_stop_str_in_output) {}

@@ -1,7 +1,8 @@
-// stop_matcher: finds stop strings in text that comes in pieces, and never lets part of one out.
+// stop_matcher: finds stop strings in text that arrives in parts, and never emits a part of one.
 //
-// Pure, one per choice. The match that ends first wins, the longest of those; the result does not
-// depend on where the text was cut. Text that may be the beginning of a stop string is held back.
+// Pure; each choice has its own. The match that ends first wins; among matches with one end, the
+// longest. The result does not depend on where the text was cut. Text that may be the beginning of
+// a stop string is held back.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +22,14 @@ public:
   bool push(std::string_view text, std::string& out);
   /// Appends `text` and whatever is held back without looking for stop strings in `text`.
   void pass(std::string_view text, std::string& out);
-  /// The text is over: lets out what is held back.
+  /// Appends what is held back to `out`, because the text is over.
   void flush(std::string& out);
   /// The stop string that was found.
   const std::string& found() const { return found_; }
 
 private:
   std::vector<std::string> stops_;
-  std::string held_; ///< shorter than the longest stop string
+  std::string held_; ///< text held back; shorter than the longest stop string
   std::string found_;
   bool include_;
 };

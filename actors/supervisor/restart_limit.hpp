@@ -1,4 +1,5 @@
-// restart_limit: when to stop restarting something that keeps failing. Pure: time is given.
+// restart_limit: when to stop restarting something that keeps failing. Pure: the caller gives the
+// time.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,7 @@ public:
   restart_limit(std::size_t most, std::chrono::steady_clock::duration window)
       : most_(most), window_(window) {}
 
-  /// Notes a failure; false when it is one too many.
+  /// Notes a failure at `now`; false when it is one too many.
   bool allows(std::chrono::steady_clock::time_point now) {
     while (!failures_.empty() && now - failures_.front() > window_)
       failures_.pop_front();

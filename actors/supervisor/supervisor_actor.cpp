@@ -72,7 +72,7 @@ public:
     shared_->set_state(engine_state::failed, detail);
   }
 
-  /// A step failed. The batcher knows from the step's own answer; here it is about a new start.
+  /// A step failed. The batcher has learnt it from the step's result; this reloads the executor.
   void on_broken(const std::string& detail) {
     if (!may_restart("the executor failed: " + detail)) return;
     tell(self_, executor_, load_model{});
@@ -136,7 +136,8 @@ private:
     if (shared_->state() == engine_state::failed) return false;
     if (!restarts_.allows(steady_clock::now())) {
       const std::string detail =
-          "gave up after " + std::to_string(most_restarts) + " restarts in a minute: " + why;
+          "the executor was restarted " + std::to_string(most_restarts) +
+          " times within a minute and is not restarted again; the last failure: " + why;
       shared_->set_state(engine_state::failed, detail);
       tell(self_, batcher_, give_up{{errc::executor_failed, detail, ""}});
       return false;
@@ -145,7 +146,7 @@ private:
     return true;
   }
 
-  /// An actor ended that should not have: an exception reached its edge.
+  /// An actor ended that should run on, because an exception left one of its handlers.
   void on_down(const caf::down_msg& down) {
     const std::string why = text_of(self_->system(), down.reason);
     if (down.source == executor_) {
@@ -153,15 +154,17 @@ private:
       return;
     }
     if (down.source == kv_) {
-      // The batcher waits for an answer that will not come: its error ends it, too.
+      // The batcher waits for an answer that will not come. Its end, reported next, restarts both.
       self_->send_exit(batcher_, caf::exit_reason::kill);
       return;
     }
     if (down.source != batcher_) return;
     self_->send_exit(kv_, caf::exit_reason::kill);
     if (!may_restart("the batcher ended: " + why)) return;
-    start_batcher(); // before abort_all: a session either meets the new one or is aborted
-    abort_all({errc::executor_failed, "the batcher was restarted", ""});
+    start_batcher(); // before abort_all, so that every session meets the new one or is aborted
+    abort_all({errc::executor_failed,
+               "the server lost this request when its scheduler was restarted; retry the request",
+               ""});
     tell(self_, executor_, load_model{});
   }
 
