@@ -19,8 +19,8 @@ using pinned_space = Kokkos::CudaHostPinnedSpace;
 using pinned_space = Kokkos::HostSpace; // never used: the device's memory is the host's
 #endif
 
-/// Reserved, unlike a device arena: a tier that cannot be had is an error now, not a killed process
-/// later.
+/// Reserves the memory, unlike device::allocate(): memory that the system cannot give is an error
+/// now instead of a killed process later.
 void* map_host(std::size_t bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return data == MAP_FAILED ? nullptr : data;
@@ -42,17 +42,17 @@ bool device_memory_is_host() {
 
 result<host_buffer> host_buffer::allocate(std::size_t bytes, const char* label, bool pinned) {
   bytes = bytes == 0 ? 1 : bytes;
-  const bool mapped = detail::on_host || !pinned;
-  void* data = mapped ? map_host(bytes) : pin_host(bytes);
+  const bool by_system = detail::on_host || !pinned;
+  void* data = by_system ? map_host(bytes) : pin_host(bytes);
   if (data == nullptr)
     return failure{errc::out_of_memory, std::string(label) + ": the machine refused " +
                                             format_bytes(static_cast<std::int64_t>(bytes)) +
                                             " of host memory"};
-  host_buffer made;
-  made.data_ = static_cast<unsigned char*>(data);
-  made.bytes_ = bytes;
-  made.mapped_ = mapped;
-  return result<host_buffer>(std::move(made));
+  host_buffer mapped;
+  mapped.data_ = static_cast<unsigned char*>(data);
+  mapped.bytes_ = bytes;
+  mapped.mapped_ = by_system;
+  return result<host_buffer>(std::move(mapped));
 }
 
 host_buffer::host_buffer(host_buffer&& other) noexcept
@@ -78,66 +78,66 @@ host_buffer::~host_buffer() {
 
 namespace {
 
-result<nothing> outcome_of(cudaError_t code, const char* what) {
+result<nothing> outcome_of(cudaError_t code, const char* action) {
   if (code == cudaSuccess) return nothing{};
-  return failure{errc::device_lost, std::string(what) + ": " + cudaGetErrorString(code)};
+  return failure{errc::device_lost, std::string(action) + ": " + cudaGetErrorString(code)};
 }
 
-result<nothing> copy(cudaStream_t stream, cudaError_t made, void* to, const void* from,
-                     std::size_t bytes, cudaMemcpyKind kind, const char* what) {
-  if (made != cudaSuccess) return outcome_of(made, "making a copy stream");
+result<nothing> copy(cudaStream_t stream, cudaError_t created, void* to, const void* from,
+                     std::size_t bytes, cudaMemcpyKind kind, const char* action) {
+  if (created != cudaSuccess) return outcome_of(created, "making a copy stream");
   const cudaError_t begun = cudaMemcpyAsync(to, from, bytes, kind, stream);
-  return outcome_of(begun != cudaSuccess ? begun : cudaStreamSynchronize(stream), what);
+  return outcome_of(begun != cudaSuccess ? begun : cudaStreamSynchronize(stream), action);
 }
 
 } // namespace
 
 struct copy_stream::impl {
   cudaStream_t stream = nullptr;
-  cudaError_t made = cudaSuccess;
+  cudaError_t created = cudaSuccess;
 };
 
 copy_stream::copy_stream() : impl_(std::make_unique<impl>()) {
-  impl_->made = cudaStreamCreateWithFlags(&impl_->stream, cudaStreamNonBlocking);
+  impl_->created = cudaStreamCreateWithFlags(&impl_->stream, cudaStreamNonBlocking);
 }
 copy_stream::~copy_stream() {
-  if (impl_->made == cudaSuccess) cudaStreamDestroy(impl_->stream);
+  if (impl_->created == cudaSuccess) cudaStreamDestroy(impl_->stream);
 }
 result<nothing> copy_stream::to_device(void* device_dst, const void* host_src, std::size_t bytes) {
-  return copy(impl_->stream, impl_->made, device_dst, host_src, bytes, cudaMemcpyHostToDevice,
+  return copy(impl_->stream, impl_->created, device_dst, host_src, bytes, cudaMemcpyHostToDevice,
               "copying to the device");
 }
 result<nothing> copy_stream::to_host(void* host_dst, const void* device_src, std::size_t bytes) {
-  return copy(impl_->stream, impl_->made, host_dst, device_src, bytes, cudaMemcpyDeviceToHost,
+  return copy(impl_->stream, impl_->created, host_dst, device_src, bytes, cudaMemcpyDeviceToHost,
               "copying from the device");
 }
 
 struct marker::impl {
   cudaEvent_t event = nullptr;
-  cudaError_t made = cudaSuccess;
+  cudaError_t created = cudaSuccess;
   cudaError_t recorded = cudaSuccess;
 };
 
 marker::marker() : impl_(std::make_unique<impl>()) {
-  impl_->made =
+  impl_->created =
       cudaEventCreateWithFlags(&impl_->event, cudaEventDisableTiming | cudaEventBlockingSync);
 }
 marker::~marker() {
-  if (impl_->made == cudaSuccess) cudaEventDestroy(impl_->event);
+  if (impl_->created == cudaSuccess) cudaEventDestroy(impl_->event);
 }
 void marker::record() {
-  if (impl_->made == cudaSuccess)
+  if (impl_->created == cudaSuccess)
     impl_->recorded = cudaEventRecord(impl_->event, detail::exec_space().cuda_stream());
 }
 result<nothing> marker::wait() {
-  if (impl_->made != cudaSuccess) return outcome_of(impl_->made, "making an event");
+  if (impl_->created != cudaSuccess) return outcome_of(impl_->created, "making an event");
   if (impl_->recorded != cudaSuccess) return outcome_of(impl_->recorded, "recording an event");
   return outcome_of(cudaEventSynchronize(impl_->event), "waiting for the device");
 }
 
 #else
 
-// Ops are done when they return: there is nothing to wait for, and a copy is a copy.
+// On the host ops are done when they return, so there is nothing to wait for.
 struct copy_stream::impl {};
 copy_stream::copy_stream() = default;
 copy_stream::~copy_stream() = default;

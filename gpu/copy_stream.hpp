@@ -1,9 +1,9 @@
-// copies: what moving bytes between host and device memory beside the compute needs.
+// copy_stream, marker, host_buffer: transfers between host and device memory beside the compute.
 //
-// Threads: each copy_stream belongs to one thread, not the device's; a copy blocks that thread
-// alone. A marker is recorded by the device's thread and waited for by any other. host_buffer is
-// memory of the host tier: page-aligned, where the device is another chip pinned unless told
-// otherwise (copies of what is not pinned are slower; it can be swapped out). Failures: memory
+// Threads: each copy_stream belongs to one thread, which is not the device's; a copy blocks that
+// thread alone. A marker is recorded by the device's thread and waited for by any other. A
+// host_buffer is page-aligned memory of the host. Where the device is another chip it is pinned
+// unless told otherwise, because copies of memory that is not pinned are slower. Failures: memory
 // that is refused is out_of_memory; a copy or a wait that the device refuses is device_lost.
 #pragma once
 
@@ -32,7 +32,7 @@ public:
 private:
   unsigned char* data_ = nullptr;
   std::size_t bytes_ = 0;
-  bool mapped_ = true; ///< by the system; else by the device's runtime
+  bool mapped_ = true; ///< mapped by the system, else allocated by the device's runtime
 };
 
 /// Copies on a stream of their own; each returns when its copy is done.
@@ -60,7 +60,7 @@ public:
   ~marker();
   /// On the device's thread.
   void record();
-  /// On any thread, after record() returned; blocks that thread alone. Says also when the device
+  /// On any thread, after record() returned; blocks that thread alone. device_lost where the device
   /// refused the marker or its recording.
   [[nodiscard]] result<nothing> wait();
 

@@ -10,6 +10,7 @@
 #include "gpu/detail/host_slabs.hpp"
 #include "gpu/detail/huge_pages.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/detail/op_backends.hpp"
 #include "gpu/host/thread_pool.hpp"
 #include "gpu/machine.hpp"
 
@@ -17,8 +18,8 @@ namespace twill::gpu {
 
 namespace {
 
-/// Zero-filled memory of the execution space, or null. The host's is committed page by page, huge
-/// ones where asked for and to be had.
+/// Zero-filled memory of the execution space, or null. On the host it is committed page by page, in
+/// huge pages where `huge_pages` asks for them and the system has them.
 void* map_memory(std::size_t bytes, [[maybe_unused]] bool huge_pages) {
   if constexpr (detail::on_host) {
     if (huge_pages) return detail::map_huge_pages(bytes);
@@ -69,11 +70,15 @@ result<std::unique_ptr<device>> device::open(const device_config& config) {
 
   std::unique_ptr<device> dev(new device);
   dev->isa_ = *wanted;
+  dev->ops_ = detail::on_host ? &detail::host_backends() : &detail::portable_backends();
   dev->pool_ = std::make_unique<host::thread_pool>(threads);
   dev->info_.kind = built;
   dev->info_.name = detail::on_host ? machine::processor_name() : detail::exec_space::name();
   dev->info_.backend = detail::backend_name();
   dev->info_.isa = name_of(*wanted);
+  const bool host_bf16 = detail::on_host && *wanted >= host::isa::avx512_bf16;
+  dev->info_.multiplies_bf16 = host_bf16 || !detail::on_host;
+  dev->info_.half_kv = host_bf16 ? dtype::bf16 : dtype::f16;
   dev->info_.threads = threads;
   dev->info_.memory_bytes = config.memory_bytes > 0 ? config.memory_bytes : machine::memory_bytes();
   return result<std::unique_ptr<device>>(std::move(dev));
@@ -86,7 +91,7 @@ device::~device() {
   if (scratch_ != nullptr) release(scratch_, scratch_bytes_);
 }
 
-result<buffer> device::allocate(std::size_t bytes, const char* label, filling how) {
+result<buffer> device::allocate(std::size_t bytes, const char* label, page_hint hint) {
   bytes = bytes == 0 ? 1 : bytes;
   const std::int64_t used = memory_used();
   const auto describe = [&](const char* why) {
@@ -98,9 +103,9 @@ result<buffer> device::allocate(std::size_t bytes, const char* label, filling ho
   if (bytes > static_cast<std::uint64_t>(info_.memory_bytes) ||
       used > info_.memory_bytes - static_cast<std::int64_t>(bytes))
     return failure{errc::out_of_memory, describe("the allocation must fit device.memory")};
-  void* data = detail::on_host && how == filling::at_once
+  void* data = detail::on_host && hint == page_hint::filled_at_once
                    ? slabs_->take(bytes)
-                   : map_memory(bytes, how == filling::bit_by_bit);
+                   : map_memory(bytes, hint == page_hint::filled_gradually);
   if (data == nullptr)
     return failure{errc::out_of_memory, describe("the machine refused the memory")};
   count(bytes);
@@ -113,11 +118,11 @@ void device::settle() {
 
 void device::touch(const buffer& memory) {
   if constexpr (detail::on_host) {
-    constexpr std::int64_t page = 4096, piece = 512 * page; // a huge page by one thread
+    constexpr std::int64_t page = 4096, chunk = 512 * page; // one thread commits whole huge pages
     auto* data = static_cast<volatile unsigned char*>(memory.data());
     const auto bytes = static_cast<std::int64_t>(memory.bytes());
-    pool_->run((bytes + piece - 1) / piece, [=](std::int64_t part) {
-      for (std::int64_t at = part * piece; at < std::min(bytes, (part + 1) * piece); at += page)
+    pool_->run((bytes + chunk - 1) / chunk, [=](std::int64_t part) {
+      for (std::int64_t at = part * chunk; at < std::min(bytes, (part + 1) * chunk); at += page)
         data[at] = data[at];
     });
   }

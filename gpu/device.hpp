@@ -2,9 +2,9 @@
 //
 // Threads: open(), every op and the destructor belong to one thread, the one that launches kernels
 // (the executor); Kokkos is initialised there. memory_used() and info() may be called by any
-// thread. On a host build "device memory" is an arena of this process, committed page by page as it
-// is touched, and capped by the budget. Ops are asynchronous where the backend is: call fence()
-// before the host reads their results.
+// thread. On a host build device memory is memory of this process, committed page by page as it is
+// touched and capped by the budget. Ops are asynchronous where the backend is: call fence() before
+// the host reads their results.
 #pragma once
 
 #include <atomic>
@@ -33,6 +33,10 @@ struct device_info {
   std::string isa;               ///< widest instruction set in use: see host/isa.hpp
   std::int32_t threads = 0;      ///< host compute threads
   std::int64_t memory_bytes = 0; ///< the budget in force
+  bool multiplies_bf16 = false;  ///< products of bf16 are faster than those of f32
+  /// The 16-bit type of KV that attention reads best: bf16 where it multiplies bf16 as it lies,
+  /// else f16, which is more precise and is widened.
+  dtype half_kv = dtype::f16;
 };
 
 namespace host {
@@ -40,15 +44,18 @@ class thread_pool;
 }
 namespace detail {
 class host_slabs;
-}
+struct op_backends;
+} // namespace detail
 
-/// How memory is written, which decides on a host's pages.
-enum class filling {
-  at_once, ///< whole, before settle(): weights
-  /// In large pieces over time, perhaps never whole: the KV arena, and what disks are read into: a
-  /// direct read into huge pages is about twice as fast.
-  bit_by_bit,
-  anyhow
+/// How an allocation will be written. On a host it decides which pages back it.
+enum class page_hint {
+  /// Written whole before settle(), as weights are: small pages, which settle() moves to huge ones.
+  filled_at_once,
+  /// Written in large parts over time, perhaps never whole, as the KV arena is and buffers that
+  /// disks
+  /// are read into: huge pages from the start.
+  filled_gradually,
+  any
 };
 
 class device {
@@ -62,27 +69,31 @@ public:
   host::isa isa() const { return isa_; }
   /// The host's compute threads, for ops.
   host::thread_pool& pool() { return *pool_; }
+  /// The backend's functions, for ops.
+  const detail::op_backends& ops() const { return *ops_; }
 
   /// Zero-filled, 64-byte aligned. `label` names the allocation in the error.
-  result<buffer> allocate(std::size_t bytes, const char* label, filling how = filling::anyhow);
-  /// What is to be filled at once is filled: on a host it may move to larger pages now, in the
-  /// background. Addresses stay.
+  result<buffer> allocate(std::size_t bytes, const char* label, page_hint hint = page_hint::any);
+  /// Says that all memory with page_hint::filled_at_once has been written. On a host it may now
+  /// move to huge pages, in the background; addresses stay.
   void settle();
-  /// Memory that is about to be used whole: a host backs it now, by all threads, instead of page by
-  /// page while ops write. On the device's thread.
+  /// Commits memory that is about to be used whole. A host does so with all threads, instead of
+  /// page by page while ops write. On the device's thread.
   void touch(const buffer& memory);
   std::int64_t memory_used() const { return used_.load(std::memory_order_relaxed); }
-  /// The most that was in use at once.
+  /// The largest value that memory_used() has had.
   std::int64_t memory_peak() const { return peak_.load(std::memory_order_relaxed); }
 
-  /// At least `bytes` of uninitialised workspace for one op, 64-byte aligned. It grows and stays,
-  /// so a steady stream of steps allocates nothing; the next call may hand out the same memory.
-  /// Small next to weights and KV: counted in memory_used(), not held to the budget.
+  /// At least `bytes` of uninitialised workspace for one op, 64-byte aligned; the next call may
+  /// hand out the same memory. It only grows, so a steady stream of forward passes allocates
+  /// nothing. It is counted in memory_used(), but not held to the budget, since it is small next to
+  /// weights and KV.
   void* scratch(std::size_t bytes);
-  /// So much of it now and not a page more, so that ops that need no more take none while they run.
+  /// Allocates `bytes` of workspace now, so that ops that need no more allocate nothing while they
+  /// run.
   result<nothing> reserve_scratch(std::size_t bytes);
 
-  /// Host -> device and back; blocking on return for the host side's memory.
+  /// Copy between host and device; the host memory may be reused on return.
   void upload(void* device_dst, const void* host_src, std::size_t bytes);
   void download(void* host_dst, const void* device_src, std::size_t bytes);
 
@@ -99,11 +110,12 @@ private:
   device_info info_;
   host::isa isa_ = host::isa::plain;
   std::unique_ptr<host::thread_pool> pool_;
+  const detail::op_backends* ops_ = nullptr;
   std::unique_ptr<detail::host_slabs> slabs_;
   void* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
   std::atomic<std::int64_t> used_{0};
-  std::atomic<std::int64_t> peak_{0}; ///< written by the device's thread alone
+  std::atomic<std::int64_t> peak_{0}; ///< only the device's thread writes it
 };
 
 } // namespace twill::gpu

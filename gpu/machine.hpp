@@ -14,8 +14,8 @@ std::int32_t usable_cores();
 /// Physical memory, or this control group's limit where that is less.
 std::int64_t memory_bytes();
 
-/// Memory that can be taken now without swapping, within the control group's limit as far as that
-/// is known; memory_bytes() where the system does not say.
+/// Memory that can be taken now without swapping, at most the control group's limit; memory_bytes()
+/// where the system does not say.
 std::int64_t available_bytes();
 
 /// "AMD EPYC 9354", or "unknown processor".

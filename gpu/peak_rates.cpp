@@ -33,7 +33,7 @@ std::array<double, 5> rates_of(const F& amount_of_run) {
   return rates;
 }
 
-/// Makes a sum count as used, so that no compiler drops the reads.
+/// Uses a sum, so that no compiler drops the reads.
 void keep(std::uint64_t sum) {
   [[maybe_unused]] static volatile std::uint64_t kept;
   kept = sum;
@@ -67,7 +67,7 @@ double read_anywhere(device& dev, const std::uint64_t* words) {
 double peak_on_host(device& dev, compute_type type) {
   const host::kernels& kernels = host::kernels_for(dev.isa());
   constexpr std::int64_t rounds = 100000;
-  // The best: other processes only ever take speed away.
+  // The best run counts, since other processes only ever take speed away.
   return rates_of([&] {
            std::atomic<std::int64_t> operations{0};
            dev.pool().run(dev.info().threads, [&](std::int64_t) {
@@ -82,10 +82,10 @@ double peak_on_host(device& dev, compute_type type) {
 } // namespace
 
 result<read_probe> read_probe::make(device& dev) {
-  auto memory = dev.allocate(read_words * 8, "read_probe", filling::bit_by_bit);
+  auto memory = dev.allocate(read_words * 8, "read_probe", page_hint::filled_gradually);
   if (!memory.ok()) return memory.error();
   auto* words = static_cast<std::uint64_t*>(memory.value().data());
-  // Pages that nobody wrote to would all be one page of zeros.
+  // Without a write all pages would be the system's one page of zeros.
   if constexpr (detail::on_host) std::fill_n(words, read_words, std::uint64_t{1});
   return read_probe(dev, std::move(memory.value()));
 }

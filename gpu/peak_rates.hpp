@@ -1,4 +1,4 @@
-// What a device can do at most, measured, to hold kernels against.
+// peak_rates: what a device can do at most, measured, to compare kernels with.
 //
 // Executor thread only. Each measurement takes a fraction of a second; a read_probe holds 512 MiB
 // of device memory and must not outlive its device.
@@ -10,12 +10,12 @@
 
 namespace twill::gpu {
 
-/// Reads memory that no cache holds, with all threads. Machines that share their memory with
-/// others give more in one second than in the next: ask anew beside each thing to compare.
+/// Reads memory that no cache holds, with all threads. A machine that shares its memory with others
+/// gives more in one second than in the next, so measure anew beside each kernel.
 class read_probe {
 public:
   static result<read_probe> make(device& dev);
-  /// Median of a few passes.
+  /// The median of a few passes.
   double bytes_per_s() const;
 
 private:
@@ -25,8 +25,8 @@ private:
   buffer memory_;
 };
 
-/// Multiply-adds in registers, by all threads, each counting as two operations, as the kernels of a
-/// compute type issue them; 0 where this backend has no such measurement.
+/// Rates of multiply-adds in registers by all threads, issued as the kernels of a compute type
+/// issue them; each counts as two operations. 0 where the backend has no such measurement.
 struct peak_rates {
   double f32_ops_per_s = 0, bf16_ops_per_s = 0, int8_ops_per_s = 0;
 };

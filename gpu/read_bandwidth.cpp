@@ -12,7 +12,7 @@
 namespace twill::gpu::machine {
 namespace {
 
-/// Sums 8 independent lanes, so that loads, not additions, set the pace.
+/// Sums 8 independent lanes, so that loads and not additions limit the speed.
 std::uint64_t sum_of(const std::uint64_t* data, std::size_t words) {
   std::uint64_t lanes[8] = {};
   for (std::size_t i = 0; i + 8 <= words; i += 8)

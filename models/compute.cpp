@@ -10,21 +10,16 @@
 namespace twill::models {
 namespace {
 
-bool multiplies_bf16(const gpu::device_info& device) {
-  return device.kind != "host" || device.isa.find("bf16") != std::string::npos;
-}
-
 gpu::compute_type auto_compute(const checkpoint& weights, const gpu::device_info& device) {
   const std::string kind = main_kind(weights);
   if (kind == "F32") return gpu::compute_type::f32;
   if (kind != "F16" && kind != "BF16") return gpu::compute_type::int8;
-  return multiplies_bf16(device) ? gpu::compute_type::bf16 : gpu::compute_type::f32;
+  return device.multiplies_bf16 ? gpu::compute_type::bf16 : gpu::compute_type::f32;
 }
 
-/// bf16 where attention multiplies it as it is; f16, which keeps more digits, where it is widened.
 gpu::dtype auto_kv_type(gpu::compute_type compute, const gpu::device_info& device) {
   if (compute == gpu::compute_type::f32) return gpu::dtype::f32;
-  return device.kind == "host" && multiplies_bf16(device) ? gpu::dtype::bf16 : gpu::dtype::f16;
+  return device.half_kv;
 }
 
 failure unknown(const char* field, const char* words, const std::string& given) {

@@ -20,8 +20,8 @@ struct attention_args {
   std::int32_t window = 0;             ///< query i sees keys j with i - j < window; 0: all
   const float* alibi_slopes = nullptr; // (n_heads) device, or null
   tensor_ref out;                      // (n_tokens, n_heads * head_dim) f32
-  /// Queries, keys, softmax weights and values may be rounded to bf16 before they are multiplied.
-  /// Done on hosts that multiply bf16 faster than f32, unless the KV is f32.
+  /// Allows queries, keys, softmax weights and values to be rounded to bf16 before they are
+  /// multiplied. Hosts with bf16 dot products do so unless the KV is f32.
   bool bf16_products = false;
 };
 

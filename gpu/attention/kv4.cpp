@@ -39,10 +39,10 @@ KOKKOS_INLINE_FUNCTION void narrow(bf16_value* to, const float* x, int n) {
   detail::store_bf16(reinterpret_cast<std::uint16_t*>(to), x, n);
 }
 
-/// Offset and step of a group, as they are kept.
+/// A group's offset and scale, as f16 keeps them.
 struct group_scale {
-  float offset, step;
-  std::uint16_t offset_bits, step_bits;
+  float offset, scale;
+  std::uint16_t offset_bits, scale_bits;
 };
 
 KOKKOS_INLINE_FUNCTION group_scale scale_of(float low, float high) {
@@ -51,25 +51,25 @@ KOKKOS_INLINE_FUNCTION group_scale scale_of(float low, float high) {
   group_scale g;
   g.offset_bits = detail::f32_to_f16(low);
   g.offset = detail::f16_to_f32(g.offset_bits);
-  g.step_bits = detail::f32_to_f16(::fmaxf(high - g.offset, 0.0f) / most_code);
-  g.step = detail::f16_to_f32(g.step_bits);
+  g.scale_bits = detail::f32_to_f16(::fmaxf(high - g.offset, 0.0f) / most_code);
+  g.scale = detail::f16_to_f32(g.scale_bits);
   return g;
 }
 
 KOKKOS_INLINE_FUNCTION int code_of(float x, const group_scale& g) {
-  const float code = g.step > 0 ? (x - g.offset) / g.step : 0.0f;
+  const float code = g.scale > 0 ? (x - g.offset) / g.scale : 0.0f;
   return static_cast<int>(::fmaxf(::fminf(code + 0.5f, most_code), 0.0f)); // a NaN becomes 15
 }
 
-/// Where one group of one head's block lies, packed and not. A byte has the codes of dimensions d
-/// and d + dims / 2 of one position. Keys: (block_tokens / P, dims / 2, P) with P = 16 positions
-/// together, or 8; values: (block_tokens, dims / 2).
+/// Where one group of one head's KV block lies, packed and unpacked. A byte has the codes of
+/// dimensions d and d + dims / 2 of one position. Keys are packed as (block_tokens / P, dims / 2,
+/// P) with P = 16 or 8 positions side by side, values as (block_tokens, dims / 2).
 struct group_place {
   unsigned char* codes;
-  std::uint16_t *offsets, *steps; // (block_tokens)
-  std::int64_t first;             ///< element of dimension 0, position 0
+  std::uint16_t *offsets, *scales; // (block_tokens)
+  std::int64_t first;              ///< element of dimension 0, position 0
   int dims;
-  long by_dim, by_position; ///< elements from one to the next
+  long by_dim, by_position; ///< elements from one dimension, or position, to the next
 };
 
 struct kv4_geometry {
@@ -83,7 +83,7 @@ struct kv4_geometry {
     return std::int64_t{kv.block_tokens} * (kv.head_dim / 2 + 4 * groups());
   }
 
-  /// Item i of (blocks, keys or values, heads, groups).
+  /// The group that work item i of (blocks, keys and values, heads, groups) stands for.
   KOKKOS_INLINE_FUNCTION group_place place(long i, bool& values) const {
     const int group = static_cast<int>(i % groups());
     i /= groups();
@@ -100,7 +100,7 @@ struct kv4_geometry {
     p.offsets = reinterpret_cast<std::uint16_t*>(of_head +
                                                  std::int64_t{kv.head_dim} * kv.block_tokens / 2) +
                 std::int64_t{group} * kv.block_tokens;
-    p.steps = p.offsets + std::int64_t{groups()} * kv.block_tokens;
+    p.scales = p.offsets + std::int64_t{groups()} * kv.block_tokens;
     p.by_dim = values ? 1 : kv.block_tokens;
     p.by_position = values ? kv.head_dim : 1;
     p.first = block * kv.block_stride + std::int64_t{head} * kv.block_tokens * kv.head_dim +
@@ -109,7 +109,8 @@ struct kv4_geometry {
   }
 };
 
-/// Codes of x[0..n) and x[n..2n), two to a byte. Rows of f32 in, so that compilers vectorise.
+/// Packs the codes of low[i] and high[i] into byte i. The inputs are rows of f32, so that compilers
+/// vectorise the loop.
 KOKKOS_INLINE_FUNCTION void pack_row(unsigned char* __restrict codes, const float* __restrict low,
                                      const float* __restrict high,
                                      const group_scale* __restrict scales, int by_scale, int n) {
@@ -118,7 +119,8 @@ KOKKOS_INLINE_FUNCTION void pack_row(unsigned char* __restrict codes, const floa
                                           code_of(high[i], scales[i * by_scale]) << 4);
 }
 
-/// Keys of `Positions` positions: dimensions are rows, each position has a scale of its own.
+/// Packs the keys of `Positions` positions, where a row is a dimension and each position has a
+/// scale.
 template <int Positions, class Element>
 KOKKOS_INLINE_FUNCTION void pack_keys(const group_place& p, const Element* from, int t0) {
   float x[kv4_group][Positions];
@@ -137,7 +139,7 @@ KOKKOS_INLINE_FUNCTION void pack_keys(const group_place& p, const Element* from,
   for (int t = 0; t < Positions; ++t) {
     scales[t] = scale_of(low[t], high[t]);
     p.offsets[t0 + t] = scales[t].offset_bits;
-    p.steps[t0 + t] = scales[t].step_bits;
+    p.scales[t0 + t] = scales[t].scale_bits;
   }
   const int half = p.dims / 2;
   for (int d = 0; d < half; ++d)
@@ -146,25 +148,25 @@ KOKKOS_INLINE_FUNCTION void pack_keys(const group_place& p, const Element* from,
 
 template <int Positions, class Element>
 KOKKOS_INLINE_FUNCTION void unpack_keys(const group_place& p, Element* to, int t0) {
-  float offset[Positions], step[Positions];
+  float offset[Positions], scale[Positions];
   for (int t = 0; t < Positions; ++t) {
     offset[t] = detail::f16_to_f32(p.offsets[t0 + t]);
-    step[t] = detail::f16_to_f32(p.steps[t0 + t]);
+    scale[t] = detail::f16_to_f32(p.scales[t0 + t]);
   }
   const int half = p.dims / 2;
   for (int d = 0; d < half; ++d) {
     const unsigned char* codes = p.codes + t0 * half + d * Positions;
     float low[Positions], high[Positions];
     for (int t = 0; t < Positions; ++t) {
-      low[t] = ::fmaf(static_cast<float>(codes[t] & 15), step[t], offset[t]);
-      high[t] = ::fmaf(static_cast<float>(codes[t] >> 4), step[t], offset[t]);
+      low[t] = ::fmaf(static_cast<float>(codes[t] & 15), scale[t], offset[t]);
+      high[t] = ::fmaf(static_cast<float>(codes[t] >> 4), scale[t], offset[t]);
     }
     narrow(to + d * p.by_dim + t0, low, Positions);
     narrow(to + (d + half) * p.by_dim + t0, high, Positions);
   }
 }
 
-/// Values of one position: a row.
+/// Packs the values of one position, which are a row.
 template <class Element>
 KOKKOS_INLINE_FUNCTION void pack_value(const group_place& p, const Element* from, int t) {
   float x[kv4_group];
@@ -178,28 +180,28 @@ KOKKOS_INLINE_FUNCTION void pack_value(const group_place& p, const Element* from
   }
   const group_scale scale = scale_of(low, high);
   p.offsets[t] = scale.offset_bits;
-  p.steps[t] = scale.step_bits;
+  p.scales[t] = scale.scale_bits;
   const int half = p.dims / 2;
   pack_row(p.codes + t * half, x, x + half, &scale, 0, half);
 }
 
 template <class Element>
 KOKKOS_INLINE_FUNCTION void unpack_value(const group_place& p, Element* to, int t) {
-  const float offset = detail::f16_to_f32(p.offsets[t]), step = detail::f16_to_f32(p.steps[t]);
+  const float offset = detail::f16_to_f32(p.offsets[t]), scale = detail::f16_to_f32(p.scales[t]);
   const int half = p.dims / 2;
   const unsigned char* codes = p.codes + t * half;
   float x[kv4_group];
   for (int d = 0; d < half; ++d) {
-    x[d] = ::fmaf(static_cast<float>(codes[d] & 15), step, offset);
-    x[d + half] = ::fmaf(static_cast<float>(codes[d] >> 4), step, offset);
+    x[d] = ::fmaf(static_cast<float>(codes[d] & 15), scale, offset);
+    x[d + half] = ::fmaf(static_cast<float>(codes[d] >> 4), scale, offset);
   }
   narrow(to + t * p.by_position, x, p.dims);
 }
 
 enum class direction : std::uint8_t { pack, unpack };
 
-/// One group of one head's block, there or back.
-template <class Element, direction Way>
+/// Packs or unpacks one group of one head's KV block.
+template <class Element, direction Direction>
 struct group_item {
   kv4_geometry at;
 
@@ -209,7 +211,7 @@ struct group_item {
     Element* block = static_cast<Element*>(values ? at.kv.values : at.kv.keys) + p.first;
     if (values) {
       for (int t = 0; t < at.kv.block_tokens; ++t)
-        if constexpr (Way == direction::pack)
+        if constexpr (Direction == direction::pack)
           pack_value(p, block, t);
         else
           unpack_value(p, block, t);
@@ -223,14 +225,14 @@ struct group_item {
   template <int Positions>
   KOKKOS_INLINE_FUNCTION void keys(const group_place& p, Element* block) const {
     for (int t = 0; t < at.kv.block_tokens; t += Positions)
-      if constexpr (Way == direction::pack)
+      if constexpr (Direction == direction::pack)
         pack_keys<Positions>(p, block, t);
       else
         unpack_keys<Positions>(p, block, t);
   }
 };
 
-template <direction Way>
+template <direction Direction>
 void launch(device& dev, const char* name, const kv4_geometry& at, std::int32_t count) {
   TWILL_ASSERT(has_kv4(at.kv), "kv4: KV must be f32, f16 or bf16 with even head_dim");
   TWILL_ASSERT(at.kv.block_tokens % 8 == 0, "kv4: block_tokens must be a multiple of 8");
@@ -239,10 +241,10 @@ void launch(device& dev, const char* name, const kv4_geometry& at, std::int32_t 
   const long items = long{count} * 2 * at.kv.n_kv_heads * at.groups();
   const long work = 8L * kv4_group * at.kv.block_tokens;
   if (at.kv.type == dtype::f32)
-    return detail::for_items(dev, name, items, work, group_item<float, Way>{at});
+    return detail::for_items(dev, name, items, work, group_item<float, Direction>{at});
   if (at.kv.type == dtype::f16)
-    return detail::for_items(dev, name, items, work, group_item<f16_value, Way>{at});
-  detail::for_items(dev, name, items, work, group_item<bf16_value, Way>{at});
+    return detail::for_items(dev, name, items, work, group_item<f16_value, Direction>{at});
+  detail::for_items(dev, name, items, work, group_item<bf16_value, Direction>{at});
 }
 
 } // namespace
@@ -263,7 +265,7 @@ void kv4_pack(device& dev, const kv_layer& kv, std::int32_t first, std::int32_t 
 
 void kv4_unpack(device& dev, const kv_layer& kv, std::int32_t first, std::int32_t count,
                 const void* packed, std::int64_t stride) {
-  // The geometry is one for both ways; nothing is written to `packed` here.
+  // kv4_geometry serves both directions; unpacking writes nothing to `packed`.
   auto* from = static_cast<unsigned char*>(const_cast<void*>(packed));
   launch<direction::unpack>(dev, "kv4_unpack", {detail::checked_kv(kv), from, stride, first},
                             count);

@@ -1,7 +1,8 @@
-// Conversions of 16-bit floating point, for kernels of any backend.
+// Conversions of 16-bit floating point, for kernels of any backend, and the macros that mark such
+// kernels' functions.
 //
-// Internal linkage on purpose: files compiled for wider instruction sets use these too, and the
-// linker must not let their copies replace everybody's.
+// The conversions have internal linkage: files compiled for wider instruction sets use them too,
+// and the linker must not let those files' copies replace everybody's.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,8 @@
 #else
 #define TWILL_KERNEL_MEMBER
 #endif
+// For functions that only files of the baseline instruction set include.
+#define TWILL_KERNEL_INLINE inline TWILL_KERNEL_MEMBER
 #define TWILL_KERNEL_FUNCTION static inline TWILL_KERNEL_MEMBER
 
 namespace twill::gpu::detail {

@@ -11,10 +11,10 @@ namespace twill::gpu::detail {
 namespace {
 
 constexpr std::size_t slab_bytes = 16 * huge_page_bytes;
-/// Larger pieces get a slab of their own.
+/// Larger allocations get a slab of their own.
 constexpr std::size_t most_shared = 2 * huge_page_bytes;
 
-/// Best effort: where the system has no huge pages, all stays as it is.
+/// Where the system has no huge pages, the memory stays as it is.
 void move_to_huge_pages(char* memory, std::size_t bytes) {
 #ifdef MADV_HUGEPAGE
 #ifndef MADV_COLLAPSE
@@ -42,19 +42,19 @@ void* host_slabs::take(std::size_t bytes) {
   const bool alone = size > most_shared;
   for (slab& s : slabs_)
     if (!alone && s.used + size <= s.bytes) {
-      void* piece = s.memory + s.used;
+      void* data = s.memory + s.used;
       s.used += size;
-      ++s.pieces;
-      return piece;
+      ++s.allocations;
+      return data;
     }
-  slab made;
-  made.bytes = alone ? rounded_up(size, 4096) : slab_bytes;
-  made.memory = static_cast<char*>(map_whole_pages(made.bytes));
-  if (made.memory == nullptr) return nullptr;
-  made.used = size;
-  made.pieces = 1;
-  slabs_.push_back(made);
-  return made.memory;
+  slab added;
+  added.bytes = alone ? rounded_up(size, 4096) : slab_bytes;
+  added.memory = static_cast<char*>(map_whole_pages(added.bytes));
+  if (added.memory == nullptr) return nullptr;
+  added.used = size;
+  added.allocations = 1;
+  slabs_.push_back(added);
+  return added.memory;
 }
 
 bool host_slabs::give_back(const void* data) noexcept {
@@ -63,7 +63,7 @@ bool host_slabs::give_back(const void* data) noexcept {
     return at >= s.memory && at < s.memory + s.bytes;
   });
   if (owner == slabs_.end()) return false;
-  if (--owner->pieces > 0) return true;
+  if (--owner->allocations > 0) return true;
   munmap(owner->memory, owner->bytes);
   slabs_.erase(owner);
   return true;

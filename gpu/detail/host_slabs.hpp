@@ -1,13 +1,14 @@
-// host_slabs: memory of a host build for data that is filled at once and then streamed: weights.
+// host_slabs: memory of a host build for weights, which are written once and then streamed.
 //
-// They are read once per token, one small matrix after the other: on 4 KiB pages the processor
-// walks page tables, and stops fetching ahead, at every page. So pieces below a few MiB share
-// slabs, and settle() moves slabs to huge pages, in the background: clearing a huge page that the
+// A forward pass reads every weight, one small matrix after the other. On 4 KiB pages the processor
+// walks page tables and stops its prefetchers at every page. So allocations below a few MiB share
+// slabs, and settle() moves slabs to huge pages in the background: clearing a huge page that the
 // system hands out for the first time can take milliseconds, which would otherwise add up before
 // the first token.
 //
-// Threads: one at a time, settle()'s own one apart. Pieces are zero-filled and 64-byte aligned. A
-// slab's memory goes back to the system when its last piece does.
+// Threads: one thread at a time, apart from the one that settle() starts. Allocations are
+// zero-filled and 64-byte aligned. A slab's memory goes back to the system with its last
+// allocation.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +24,19 @@ public:
   host_slabs& operator=(const host_slabs&) = delete;
   ~host_slabs();
 
-  /// Null when the system refuses.
+  /// Null when the system refuses the memory.
   void* take(std::size_t bytes);
-  /// False for memory that is not from here.
+  /// Returns false for memory that take() did not hand out.
   bool give_back(const void* data) noexcept;
-  /// Starts to move what is filled so far to huge pages; data stays where it is.
+  /// Starts to move all memory handed out so far to huge pages; addresses stay.
   void settle();
 
 private:
   struct slab {
     char* memory = nullptr;
     std::size_t bytes = 0;
-    std::size_t used = 0;   ///< bytes handed out, from the begin
-    std::size_t pieces = 0; ///< of them still out
+    std::size_t used = 0;        ///< bytes handed out, from the beginning on
+    std::size_t allocations = 0; ///< not given back yet
   };
   std::vector<slab> slabs_;
   std::thread settling_;

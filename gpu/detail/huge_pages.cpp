@@ -8,13 +8,13 @@ namespace twill::gpu::detail {
 
 void* map_whole_pages(std::size_t bytes) {
   const std::size_t asked = bytes + huge_page_bytes;
-  void* got = mmap(nullptr, asked, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (got == MAP_FAILED) return nullptr;
-  const auto at = reinterpret_cast<std::uintptr_t>(got);
+  void* mapping = mmap(nullptr, asked, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) return nullptr;
+  const auto at = reinterpret_cast<std::uintptr_t>(mapping);
   const std::size_t skip = rounded_up(at, huge_page_bytes) - at;
-  char* const first = static_cast<char*>(got) + skip;
-  if (skip > 0) munmap(got, skip);
+  char* const first = static_cast<char*>(mapping) + skip;
+  if (skip > 0) munmap(mapping, skip);
   if (skip + bytes < asked) munmap(first + bytes, asked - skip - bytes);
   return first;
 }

@@ -8,15 +8,16 @@ namespace twill::gpu::detail {
 
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
-constexpr std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
+constexpr std::size_t rounded_up(std::size_t bytes, std::size_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
 }
 
-/// Zero-filled, committed in small pages until somebody asks for huge ones; or null. `bytes` are
-/// whole pages.
+/// Zero-filled memory that is committed in small pages unless madvise() asks for huge ones; null
+/// where the system refuses. `bytes` must be whole pages.
 void* map_whole_pages(std::size_t bytes);
 
-/// The same, committed huge page by huge page as far as the system has them; any number of bytes.
+/// Zero-filled memory that is committed huge page by huge page as far as the system has them, or
+/// null. `bytes` may be any number.
 void* map_huge_pages(std::size_t bytes);
 
 } // namespace twill::gpu::detail

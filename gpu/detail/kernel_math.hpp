@@ -1,19 +1,18 @@
-// Scalar helpers for kernels, on any backend: exp that compilers vectorise, arrays of any float
-// type.
+// Scalar helpers for kernels on any backend: an exponential that compilers vectorise, and reads
+// from arrays of any float type.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
 #include "gpu/detail/half.hpp"
-#include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/tensor.hpp"
 
 namespace twill::gpu::detail {
 
 /// exp(x), within 2 ulp; clamped to the normal range. Range reduction and polynomial after Cephes'
 /// expf (S. Moshier); branch-free, so that loops over it vectorise.
-KOKKOS_INLINE_FUNCTION float fast_exp(float x) {
+TWILL_KERNEL_INLINE float fast_exp(float x) {
   x = x < -87.3f ? -87.3f : x;
   x = x > 88.3f ? 88.3f : x;
   const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
@@ -30,7 +29,7 @@ KOKKOS_INLINE_FUNCTION float fast_exp(float x) {
 }
 
 /// Element i of an array of f32, f16, bf16 or i8 (the bare code).
-KOKKOS_INLINE_FUNCTION float load_as_f32(const void* data, dtype type, std::int64_t i) {
+TWILL_KERNEL_INLINE float load_as_f32(const void* data, dtype type, std::int64_t i) {
   if (type == dtype::f32) return static_cast<const float*>(data)[i];
   if (type == dtype::i8) return static_cast<float>(static_cast<const std::int8_t*>(data)[i]);
   const std::uint16_t h = static_cast<const std::uint16_t*>(data)[i];

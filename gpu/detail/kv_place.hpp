@@ -1,4 +1,5 @@
-// Where a block of a layer's KV begins. For kernels on any backend; the layer has its strides.
+// Where a KV block of a layer begins, for kernels on any backend. The layer's strides must be
+// spelled out: see checked_kv().
 #pragma once
 
 #include <cstdint>
@@ -8,12 +9,12 @@
 
 namespace twill::gpu::detail {
 
-/// Elements from the first block's keys, and values, on.
+/// The element at which a block's keys, and its values, begin.
 KOKKOS_INLINE_FUNCTION std::int64_t block_at(const kv_layer& kv, std::int64_t block) {
   return block * kv.block_stride + (block < kv.n_blocks ? 0 : kv.apart);
 }
 
-/// The same for scales.
+/// The scale at which a block's scales begin.
 KOKKOS_INLINE_FUNCTION std::int64_t block_scales_at(const kv_layer& kv, std::int64_t block) {
   return block * kv.scale_stride + (block < kv.n_blocks ? 0 : kv.scale_apart);
 }

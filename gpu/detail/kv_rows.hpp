@@ -1,8 +1,8 @@
-// One head of one row: rotary, and the store to KV in each of its types. For kernels on any
+// Rotary embedding of one head of one row, and its store to KV in each KV type. For kernels on any
 // backend.
 //
-// Written so that host compilers vectorise the loops: no branch inside, no overlap. Products are
-// fused by hand: left to a compiler, the vector loop and its remainder could round differently.
+// The loops have no branch and no overlap, so that host compilers vectorise them. Products are
+// fused by hand, because a compiler could fuse differently in the vector loop and in its remainder.
 #pragma once
 
 #include <cmath>
@@ -58,8 +58,9 @@ KOKKOS_INLINE_FUNCTION void store_f16(std::uint16_t* __restrict to, const float*
     to[d] = f32_to_f16(x[d]);
 }
 
-/// Codes of x in steps of the returned scale, its largest magnitude / 127. A row too small for the
-/// reciprocal to be finite counts as zero. A row with a NaN or an infinity gets such a scale.
+/// Stores x as multiples of the returned scale, which is the largest magnitude / 127. A row so
+/// small that the reciprocal is not finite counts as zero. A row with a NaN or an infinity gets a
+/// scale that is not finite.
 KOKKOS_INLINE_FUNCTION float store_i8(std::int8_t* __restrict to, const float* __restrict x,
                                       int n) {
   std::uint32_t top = 0; // magnitudes order like their bits

@@ -1,18 +1,22 @@
 // packed_view: where the parts of a packed matrix lie. Plain data, copied into kernels.
 //
-// Rows go in blocks of 16, one lane each; the last block is padded with zeros. Inside a block,
-// columns go in steps of 8:
+// 16 rows are a row panel, one SIMD lane each; the last panel is padded with zeros. Inside a panel,
+// columns go in octets of 8:
 //   f32, f16     8 columns x 16 lanes, column after column
 //   bf16         4 column pairs x 16 lanes x 2, so that a lane finds a pair in one 32-bit word
 //   grouped_u8   2 vectors of 64 bytes: 16 lanes x 4 columns
-//   grouped_u4   1 vector of 64 bytes: 16 lanes x 4; low nibbles columns 0-3, high nibbles 4-7;
-//                grouped_u4_as_u8 too
-// Dense columns are padded with zeros to a multiple of 8. Grouped kinds have, apart, for each block
-// and group: 16 scales, then, unless every offset is offset_factor * scale, 16 offsets, or 16 zero
-// points in a byte each where every offset is -zero * scale. With integer_terms: 16 units in f32,
-// then for each group 16 pairs of 16-bit integers, in units of the lane: the scale, and an eighth
-// of the offset from the middle code on, so that value = unit * (scale * (code - 8) + 8 * eighth).
-// grouped_u4_as_u8: 16 scales in f32, then for each code group a line of 16 steps and 16 bases.
+//   grouped_u4, grouped_u4_as_u8
+//                1 vector of 64 bytes: 16 lanes x 4; low nibbles columns 0-3, high nibbles 4-7
+// Dense columns are padded with zeros to a multiple of 8.
+//
+// Grouped kinds have quant params apart from the codes, for each panel and group: 16 scales, then
+// 16 offsets. Where every offset is -zero * scale, a zero point in a byte stands for each offset;
+// where every offset is offset_factor * scale, none is stored. With int16_quant_params there are
+// first 16 row scales in f32 and then, for each group, 16 pairs of 16-bit integers, the group's
+// scale and an offset_fraction of its offset from the middle code on, so that
+//   value = row_scale * (scale * (code - middle_code) + offset_fractions * fraction).
+// grouped_u4_as_u8 has 16 scales in f32, then for each code group a line of 16 factors and 16
+// bases.
 #pragma once
 
 #include <cstdint>
@@ -23,54 +27,56 @@
 namespace twill::gpu::detail {
 
 inline constexpr std::int64_t lanes = 16;
-inline constexpr std::int64_t step_columns = 8;
+inline constexpr std::int64_t column_octet = 8;
 /// Columns that share an activation scale in int8 compute.
 inline constexpr std::int64_t activation_group = 32;
-/// int8x2: value = scale * (high_digit * high + low), |low| <= 64, so that |high| <= 127 leaves no
-/// product of digits nearer to saturation than int8's.
-inline constexpr std::int32_t high_digit_bits = 7;
-inline constexpr std::int32_t high_digit = 1 << high_digit_bits;
-/// int8x2: low digits count in groups of activations that a few values dominate, those whose high
-/// digits' mean magnitude is below 18 of 127: their scale leaves too little of the other values.
-/// Elsewhere they are zero, and their products skipped.
-inline constexpr std::int32_t dominated = 18 * activation_group;
+/// int8x2: value = scale * (residual_ratio * code + residual), |residual| <= 64, so that |code| <=
+/// 127 and products are no nearer to saturation than int8's.
+inline constexpr std::int32_t residual_bits = 7;
+inline constexpr std::int32_t residual_ratio = 1 << residual_bits;
+/// int8x2: the residual counts in groups of activations that a few values dominate, which are those
+/// whose codes' mean magnitude is below 18 of 127: their scale is too coarse for the other values.
+/// Elsewhere the residual is zero and its products are skipped.
+inline constexpr std::int32_t residual_threshold = 18 * activation_group;
 
 struct packed_view {
   weight_kind kind = weight_kind::f32;
-  bool scales_f16 = false;        ///< scales and offsets are f16, else f32
-  bool offsets_stored = false;    ///< else offset = offset_factor * scale
-  bool zero_points = false;       ///< what is stored are bytes: offset = -zero * scale
-  bool integer_terms = false;     ///< of grouped_u4 in groups of 32; then none of the three above
-  std::int32_t offset_factor = 0; ///< 0, -8 or -128: exact as an integer
-  std::int32_t group = 0;         ///< columns per scale
-  std::int32_t code_group = 0;    ///< grouped_u4_as_u8: columns per line
+  bool scales_f16 = false;         ///< scales and offsets are f16, else f32
+  bool offsets_stored = false;     ///< else offset = offset_factor * scale
+  bool zero_points = false;        ///< offsets are stored as bytes: offset = -zero * scale
+  bool int16_quant_params = false; ///< then none of the three above
+  std::int32_t offset_factor = 0;  ///< 0, -8 or -128: exact as an integer
+  std::int32_t group = 0;          ///< columns per scale
+  std::int32_t code_group = 0;     ///< grouped_u4_as_u8: columns per line
   /// Columns summed in integers before the float scales apply: 32 or 16 where groups allow it,
   /// else 8.
   std::int32_t segment = 0;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  std::int64_t blocks = 0;
+  std::int64_t panels = 0;
   std::int64_t padded_cols = 0;
   const unsigned char* codes = nullptr;
-  std::int64_t codes_stride = 0; ///< bytes per block
+  std::int64_t codes_stride = 0; ///< bytes per row panel
   const unsigned char* scales = nullptr;
-  std::int64_t scales_stride = 0; ///< bytes per block
-  std::int64_t terms_stride = 0;  ///< bytes per group: scales, and offsets or zero points
+  std::int64_t scales_stride = 0; ///< bytes per row panel
+  std::int64_t params_stride = 0; ///< bytes per group
 
   TWILL_KERNEL_MEMBER bool grouped() const { return kind >= weight_kind::grouped_u4; }
 };
 
-/// grouped_u4_as_u8: bytes of a line, and of the scales before the first.
+/// grouped_u4_as_u8: bytes of a line, and of the scales before the first line.
 inline constexpr std::int64_t code_line_bytes = 64;
 
-/// integer_terms: bytes of a block's units, and of each group behind them.
-inline constexpr std::int64_t unit_bytes = 64, integer_pair_bytes = 64;
-/// The code that integer terms' offsets begin at. |code - middle_code| <= 8 lets the products of 32
-/// columns fit 16 bits.
+/// With int16 quant params: bytes of a panel's row scales, and of each group behind them.
+inline constexpr std::int64_t row_scale_bytes = 64, int16_pair_bytes = 64;
+/// The code that int16 quant params count offsets from. |code - middle_code| <= 8, so the sum of
+/// the products of 32 columns fits 16 bits.
 inline constexpr std::int32_t middle_code = 8;
-/// Integer terms keep offsets in units of eight steps of the scale's, and count the sums of
-/// activations' codes that these multiply in eighths: see host::integer_begin().
-inline constexpr std::int32_t offset_part_bits = 3, offset_part = 1 << offset_part_bits;
+/// int16 quant params store offset / offset_fractions, which keeps the range of offsets near that
+/// of scales, and kernels multiply it with offset_fractions times the sum of the activations'
+/// codes: see host::int16_start().
+inline constexpr std::int32_t offset_fraction_bits = 3;
+inline constexpr std::int32_t offset_fractions = 1 << offset_fraction_bits;
 
 /// Scale and offset of one group and lane.
 struct scale_offset {
@@ -78,15 +84,16 @@ struct scale_offset {
   float offset;
 };
 
-TWILL_KERNEL_FUNCTION scale_offset group_terms(const packed_view& w, std::int64_t block,
-                                               std::int64_t lane, std::int64_t g) {
-  const unsigned char* base = w.scales + block * w.scales_stride + g * w.terms_stride;
+TWILL_KERNEL_FUNCTION scale_offset group_params(const packed_view& w, std::int64_t panel,
+                                                std::int64_t lane, std::int64_t g) {
+  const unsigned char* base = w.scales + panel * w.scales_stride + g * w.params_stride;
   scale_offset r{0.0F, 0.0F};
-  if (w.integer_terms) {
-    const float unit = reinterpret_cast<const float*>(w.scales + block * w.scales_stride)[lane];
-    const auto* pair = reinterpret_cast<const std::int16_t*>(base + unit_bytes) + 2 * lane;
-    r.scale = unit * static_cast<float>(pair[0]);
-    r.offset = unit * static_cast<float>(offset_part * pair[1] - middle_code * pair[0]);
+  if (w.int16_quant_params) {
+    const float row_scale =
+        reinterpret_cast<const float*>(w.scales + panel * w.scales_stride)[lane];
+    const auto* pair = reinterpret_cast<const std::int16_t*>(base + row_scale_bytes) + 2 * lane;
+    r.scale = row_scale * static_cast<float>(pair[0]);
+    r.offset = row_scale * static_cast<float>(offset_fractions * pair[1] - middle_code * pair[0]);
     return r;
   }
   const bool offset = w.offsets_stored && !w.zero_points;
@@ -99,29 +106,29 @@ TWILL_KERNEL_FUNCTION scale_offset group_terms(const packed_view& w, std::int64_
     r.scale = p[0];
     if (offset) r.offset = p[lanes];
   }
-  if (w.zero_points) r.offset = -static_cast<float>(base[w.terms_stride - lanes + lane]) * r.scale;
+  if (w.zero_points) r.offset = -static_cast<float>(base[w.params_stride - lanes + lane]) * r.scale;
   if (!w.offsets_stored) r.offset = static_cast<float>(w.offset_factor) * r.scale;
   return r;
 }
 
 /// Code of a grouped kind.
-TWILL_KERNEL_FUNCTION std::int32_t code_at(const packed_view& w, std::int64_t block,
+TWILL_KERNEL_FUNCTION std::int32_t code_at(const packed_view& w, std::int64_t panel,
                                            std::int64_t lane, std::int64_t col) {
-  const unsigned char* base = w.codes + block * w.codes_stride + lane * 4 + col % 4;
+  const unsigned char* base = w.codes + panel * w.codes_stride + lane * 4 + col % 4;
   if (w.kind == weight_kind::grouped_u8) return base[col / 4 * 64];
   const unsigned char pair = base[col / 8 * 64];
   const std::int32_t code = col % 8 < 4 ? pair & 15 : pair >> 4;
   if (w.kind == weight_kind::grouped_u4) return code;
   const auto* line = reinterpret_cast<const std::uint16_t*>(
-      w.scales + block * w.scales_stride + col / w.group * w.terms_stride +
+      w.scales + panel * w.scales_stride + col / w.group * w.params_stride +
       (1 + col % w.group / w.code_group) * code_line_bytes);
   return static_cast<std::uint16_t>(line[lane] * code + line[lanes + lane]) >> 8;
 }
 
 /// Element of a dense kind.
-TWILL_KERNEL_FUNCTION float dense_at(const packed_view& w, std::int64_t block, std::int64_t lane,
+TWILL_KERNEL_FUNCTION float dense_at(const packed_view& w, std::int64_t panel, std::int64_t lane,
                                      std::int64_t col) {
-  const unsigned char* base = w.codes + block * w.codes_stride;
+  const unsigned char* base = w.codes + panel * w.codes_stride;
   if (w.kind == weight_kind::f32) return reinterpret_cast<const float*>(base)[col * lanes + lane];
   const auto* halves = reinterpret_cast<const std::uint16_t*>(base);
   if (w.kind == weight_kind::f16) return f16_to_f32(halves[col * lanes + lane]);

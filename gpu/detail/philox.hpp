@@ -5,16 +5,16 @@
 
 #include <cstdint>
 
-#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/detail/half.hpp"
 
 namespace twill::gpu::detail {
 
-struct philox_block {
+struct philox_counter {
   std::uint32_t word[4];
 };
 
-KOKKOS_INLINE_FUNCTION philox_block philox4x32(philox_block counter, std::uint32_t key0,
-                                               std::uint32_t key1) {
+TWILL_KERNEL_INLINE philox_counter philox4x32(philox_counter counter, std::uint32_t key0,
+                                              std::uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter.word[0];
     const std::uint64_t b = std::uint64_t{0xCD9E8D57u} * counter.word[2];
@@ -29,8 +29,8 @@ KOKKOS_INLINE_FUNCTION philox_block philox4x32(philox_block counter, std::uint32
 }
 
 /// Uniform in [0, 1), 53 bits.
-KOKKOS_INLINE_FUNCTION double uniform(std::uint64_t seed, std::uint64_t counter) {
-  const philox_block drawn = philox4x32(
+TWILL_KERNEL_INLINE double uniform(std::uint64_t seed, std::uint64_t counter) {
+  const philox_counter drawn = philox4x32(
       {{static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0}},
       static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
   const std::uint64_t bits = (std::uint64_t{drawn.word[0]} << 32) | drawn.word[1];

@@ -18,7 +18,7 @@ inline void check_matrix(const tensor_ref& t, std::int64_t rows, std::int64_t co
   TWILL_ASSERT(t.shape[0] == rows && t.shape[1] == cols, message);
 }
 
-/// The layer with its strides spelled out.
+/// Checks a KV layer and returns it with its strides spelled out.
 inline kv_layer checked_kv(kv_layer kv) {
   TWILL_ASSERT(kv.type == dtype::f32 || kv.type == dtype::f16 || kv.type == dtype::bf16 ||
                    kv.type == dtype::i8,

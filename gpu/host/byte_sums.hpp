@@ -1,4 +1,4 @@
-// Sums of 4 runs of 32 signed bytes, for the x86 policies: the same instructions do for both.
+// Sums of 4 runs of 32 signed bytes, shared by the x86 policies.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace twill::gpu::host {
 namespace {
 
 struct byte_sums {
-  /// out[g]: the sum of bytes [32 g, 32 g + 32). Reads halves, as they were just written: a load
-  /// across two stores would wait for both.
+  /// out[g] is the sum of bytes [32 g, 32 g + 32). Loads 16 bytes at a time, because the bytes were
+  /// just stored so and a load across two stores would wait for both.
   static void sum_4(const std::int8_t* p, std::int32_t* out) {
     add_up(p, out, [](__m128i v) { return v; });
   }
-  /// The same of the bytes' magnitudes.
+  /// out[g] is the sum of the magnitudes of bytes [32 g, 32 g + 32).
   static void sum_magnitudes_4(const std::int8_t* p, std::int32_t* out) {
     add_up(p, out, [](__m128i v) { return _mm_abs_epi8(v); });
   }

@@ -1,5 +1,6 @@
-// Rows of floats to f16 by the processor's own conversion, where the baseline has it. Pure;
-// internal linkage because files compiled for wider instruction sets may use it too.
+// Converts rows of floats to f16 by the processor's own instruction, where the baseline of the
+// build has it. Pure; internal linkage, because files compiled for wider instruction sets may use
+// it too.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace twill::gpu::host {
 
-/// Rounds a leading part of x to nearest even; how many elements that were is returned.
+/// Rounds the leading elements of x to nearest even and returns how many it converted.
 static inline int narrow_to_f16([[maybe_unused]] std::uint16_t* to, [[maybe_unused]] const float* x,
                                 [[maybe_unused]] int n) {
   int d = 0;

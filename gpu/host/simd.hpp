@@ -66,7 +66,7 @@ inline float largest(vf v) {
   return best;
 #endif
 }
-/// Halves added until one is left.
+/// Adds the upper half to the lower one until one float is left.
 inline float sum_of(vf v) {
 #if TWILL_LANES == 16 && defined(__AVX512F__)
   return _mm512_reduce_add_ps(reinterpret_cast<__m512>(v));

@@ -19,8 +19,8 @@ struct simd_avx2 : byte_sums {
   };
   using codes = i32;
   using pairs = i32;
-  static constexpr bool int8_panels = false;
-  static constexpr int int8_rows = 4;
+  static constexpr bool int8_gemm = false;
+  static constexpr int gemv_rows = 4;
   static constexpr int f32_rows = 5;
   static constexpr int bf16_rows = 5;
 
@@ -65,7 +65,7 @@ struct simd_avx2 : byte_sums {
     return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
   }
   static f32 to_f32(i32 v) { return {_mm256_cvtepi32_ps(v.lo), _mm256_cvtepi32_ps(v.hi)}; }
-  /// As simd_avx512's.
+  /// These two do what those of simd_avx512 do.
   static i32 load_words(const unsigned char* p) { return load_codes(p); }
   static i32 dot_words(i32 v, i32 words) {
     return {_mm256_madd_epi16(v.lo, words.lo), _mm256_madd_epi16(v.hi, words.hi)};
@@ -85,9 +85,9 @@ struct simd_avx2 : byte_sums {
   static codes low4(codes v) { return bit_and(v, _mm256_set1_epi8(15)); }
   static codes high4(codes v) { return bit_and(shift_right<4>(v), _mm256_set1_epi8(15)); }
 
-  /// grouped_u4_as_u8: each row's step and base in both halves of its lane.
+  /// grouped_u4_as_u8: each row's factor and base in both halves of its lane.
   struct widening {
-    i32 step, base;
+    i32 factor, base;
   };
   static __m256i both_halves(const unsigned char* eight) {
     const __m256i v =
@@ -99,9 +99,9 @@ struct simd_avx2 : byte_sums {
             {both_halves(line + 32), both_halves(line + 48)}};
   }
   template <int Shift>
-  static __m256i widen_at(__m256i both, __m256i step, __m256i base) {
+  static __m256i widen_at(__m256i both, __m256i factor, __m256i base) {
     const auto sum = [&](__m256i code) {
-      return _mm256_add_epi16(_mm256_mullo_epi16(code, step), base);
+      return _mm256_add_epi16(_mm256_mullo_epi16(code, factor), base);
     };
     const __m256i nibble = _mm256_set1_epi16(15);
     const __m256i lower = sum(_mm256_and_si256(_mm256_srli_epi16(both, Shift), nibble));
@@ -110,11 +110,13 @@ struct simd_avx2 : byte_sums {
                            _mm256_and_si256(upper, _mm256_set1_epi16(static_cast<short>(0xff00))));
   }
   static void widen(codes both, const widening& w, codes& low, codes& high) {
-    low = {widen_at<0>(both.lo, w.step.lo, w.base.lo), widen_at<0>(both.hi, w.step.hi, w.base.hi)};
-    high = {widen_at<4>(both.lo, w.step.lo, w.base.lo), widen_at<4>(both.hi, w.step.hi, w.base.hi)};
+    low = {widen_at<0>(both.lo, w.factor.lo, w.base.lo),
+           widen_at<0>(both.hi, w.factor.hi, w.base.hi)};
+    high = {widen_at<4>(both.lo, w.factor.lo, w.base.lo),
+            widen_at<4>(both.hi, w.factor.hi, w.base.hi)};
   }
 
-  /// sum[r] += the products of 4 * Quads columns, for R rows.
+  /// Adds the products of 4 * Quads columns to sum[r], for R rows.
   template <bool U8, int R, int Quads>
   static void dot(i32 (&sum)[R], const codes (&c)[Quads], const std::int8_t* x,
                   std::int64_t stride) {
@@ -123,8 +125,8 @@ struct simd_avx2 : byte_sums {
     else
       dot_u4(sum, c, x, stride);
   }
-  /// A pair's product is at most 2 * 15 * 128, so 8 quads fit 16 bits. Rows innermost: a quad of
-  /// codes and one of activations are loaded once for 2 R products.
+  /// A pair's product is at most 2 * 15 * 128, so 8 quads fit 16 bits. With the loop over rows
+  /// innermost, a quad of codes and one of activations are loaded once for 2 R products.
   template <int R, int Quads>
   [[gnu::always_inline]] static void dot_u4(i32 (&sum)[R], const codes (&c)[Quads],
                                             const std::int8_t* x, std::int64_t stride) {
@@ -142,8 +144,8 @@ struct simd_avx2 : byte_sums {
     for (int r = 0; r < R; ++r)
       sum[r] = add(sum[r], join_pairs(pairs_of[r]));
   }
-  /// 8-bit codes would saturate maddubs: move the code's offset of 128 out, so that magnitudes are
-  /// at most 128 * 127 a product, and give it back as 128 * sum(x).
+  /// 8-bit codes would saturate maddubs. 128 is subtracted from each code, so that a product's
+  /// magnitude is at most 128 * 127, and 128 * sum(x) is added at the end.
   template <int R, int Quads>
   [[gnu::always_inline]] static void dot_u8(i32 (&sum)[R], const codes (&c)[Quads],
                                             const std::int8_t* x, std::int64_t stride) {
@@ -173,11 +175,11 @@ struct simd_avx2 : byte_sums {
       sums = _mm_add_epi64(sums, _mm_sad_epu8(above_zero, _mm_setzero_si128()));
     }
     const std::int32_t of_16 = _mm_cvtsi128_si32(sums) + _mm_extract_epi32(sums, 2);
-    // Of 8 bytes the upper half of the register is zeros, 128 each.
+    // With 8 bytes the upper half of the register is zeros, which count 128 each.
     return of_16 - 128 * (N < 16 ? 16 : N);
   }
-  /// The value is computed here: GCC 12 puts additions off until all products are there, and has
-  /// no registers for those.
+  /// Forces the value to be computed here. GCC 12 would put the additions off until all products
+  /// are there, for which there are not enough registers.
   static void now(i32& v) { asm("" : "+x"(v.lo), "+x"(v.hi)); }
   static __m256i signed_pairs(__m256i magnitude, __m256i value, __m256i sign) {
     return _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(value, sign));
@@ -249,7 +251,7 @@ struct simd_avx2 : byte_sums {
     return {_mm256_andnot_ps(sign, v.lo), _mm256_andnot_ps(sign, v.hi)};
   }
   static f32 max(f32 a, f32 b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
-  /// out[i]: the largest of v[i].
+  /// out[i] is the largest element of v[i].
   static void largest_4(const f32 (&v)[4], float* out) {
     __m256 m[4];
     for (int i = 0; i < 4; ++i)
@@ -263,14 +265,14 @@ struct simd_avx2 : byte_sums {
     _mm_store_ps(out, _mm_max_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
   }
   static void store_i8(std::int8_t* p, f32 v) { narrow(p, round(v)); }
-  static void store_digits(std::int8_t* high, std::int8_t* low, f32 v) {
-    constexpr int bits = detail::high_digit_bits;
+  static void store_with_residual(std::int8_t* codes, std::int8_t* residual, f32 v) {
+    constexpr int bits = detail::residual_bits;
     const i32 whole = round(v);
     const i32 middle = add(whole, set1_i32(1 << (bits - 1)));
     const i32 top = {_mm256_srai_epi32(middle.lo, bits), _mm256_srai_epi32(middle.hi, bits)};
     const i32 back = {_mm256_slli_epi32(top.lo, bits), _mm256_slli_epi32(top.hi, bits)};
-    narrow(high, top);
-    narrow(low, {_mm256_sub_epi32(whole.lo, back.lo), _mm256_sub_epi32(whole.hi, back.hi)});
+    narrow(codes, top);
+    narrow(residual, {_mm256_sub_epi32(whole.lo, back.lo), _mm256_sub_epi32(whole.hi, back.hi)});
   }
   static i32 round(f32 v) { return {_mm256_cvtps_epi32(v.lo), _mm256_cvtps_epi32(v.hi)}; }
   static void narrow(std::int8_t* p, i32 v) {

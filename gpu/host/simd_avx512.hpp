@@ -8,7 +8,8 @@
 
 #include "gpu/host/byte_sums.hpp"
 
-// GCC notes that 64-byte vectors are passed otherwise without AVX-512; none crosses a file here.
+// GCC warns that 64-byte vectors are passed in another way without AVX-512; none crosses a file
+// here.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace twill::gpu::host {
@@ -19,7 +20,7 @@ struct simd_avx512 : byte_sums {
   using i32 = __m512i;
   using codes = __m512i;
   using pairs = __m512i;
-  static constexpr int int8_rows = 8;
+  static constexpr int gemv_rows = 8;
   static constexpr int f32_rows = 6;
   static constexpr int bf16_rows = 10;
 
@@ -47,9 +48,10 @@ struct simd_avx512 : byte_sums {
   static f32 mul(f32 a, f32 b) { return _mm512_mul_ps(a, b); }
   static f32 fma(f32 a, f32 b, f32 c) { return _mm512_fmadd_ps(a, b, c); }
   static f32 to_f32(i32 v) { return _mm512_cvtepi32_ps(v); }
-  /// 16 pairs of 16-bit integers.
+  /// Loads 16 pairs of 16-bit integers.
   static i32 load_words(const unsigned char* p) { return _mm512_loadu_si512(p); }
-  /// The upper half of each lane times one of a pair, plus the lower half times the other.
+  /// For each lane: its lower 16 bits times the first of a pair, plus its upper 16 bits times the
+  /// second.
   static i32 dot_words(i32 v, i32 words) { return _mm512_madd_epi16(v, words); }
 
   static f32 as_f32(i32 bits) { return _mm512_castsi512_ps(bits); }
@@ -60,9 +62,9 @@ struct simd_avx512 : byte_sums {
   static codes high4(codes v) {
     return _mm512_and_si512(_mm512_srli_epi32(v, 4), _mm512_set1_epi8(15));
   }
-  /// grouped_u4_as_u8: each row's step and base in both halves of its lane.
+  /// grouped_u4_as_u8: each row's factor and base in both halves of its lane.
   struct widening {
-    i32 step, base;
+    i32 factor, base;
   };
   static widening load_widening(const unsigned char* line) {
     const i32 both = _mm512_loadu_si512(line);
@@ -72,11 +74,12 @@ struct simd_avx512 : byte_sums {
     return {_mm512_permutexvar_epi16(pairs_of, both),
             _mm512_permutexvar_epi16(_mm512_add_epi16(pairs_of, _mm512_set1_epi16(16)), both)};
   }
-  /// 16-bit sums: the lower byte of a code pair is shifted into place, the upper one is there.
+  /// Codes are widened in 16-bit sums, whose upper byte is the result: that of the lower code is
+  /// shifted into place, that of the upper code is there already.
   static void widen(codes both, const widening& w, codes& low, codes& high) {
     const i32 nibble = _mm512_set1_epi16(15);
     const auto sum = [&w](i32 code) {
-      return _mm512_add_epi16(_mm512_mullo_epi16(code, w.step), w.base);
+      return _mm512_add_epi16(_mm512_mullo_epi16(code, w.factor), w.base);
     };
     const auto join = [](i32 lower, i32 upper) { // lower >> 8 | (upper & 0xff00)
       return _mm512_ternarylogic_epi32(_mm512_srli_epi16(lower, 8), upper,
@@ -93,7 +96,7 @@ struct simd_avx512 : byte_sums {
     return _mm512_set1_epi32(v);
   }
 #ifdef __AVX512VNNI__
-  static constexpr bool int8_panels = true;
+  static constexpr bool int8_gemm = true;
   /// gate / (1 + exp(-gate)) * up, with the bits of gpu::silu_mul: fast_exp() of kernel_math.hpp.
   static f32 silu_mul(f32 gate, f32 up) {
     const auto at = [](float c) { return _mm512_set1_ps(c); };
@@ -114,8 +117,9 @@ struct simd_avx512 : byte_sums {
   static i32 dot_quad(i32 sum, codes c, i32 x) {
     return _mm512_dpbusd_epi32(sum, c, x);
   }
-  /// sum[r] += the products of 4 * Quads columns, for R rows. Rows innermost, and one row alone in
-  /// two sums: neighbouring instructions do not wait for each other.
+  /// Adds the products of 4 * Quads columns to sum[r], for R rows. The loop over
+  /// rows is innermost, and one row alone has two sums, so that neighbouring instructions do not
+  /// wait for each other.
   template <bool U8, int R, int Quads>
   static void dot(i32 (&sum)[R], const codes (&c)[Quads], const std::int8_t* x,
                   std::int64_t stride) {
@@ -133,8 +137,8 @@ struct simd_avx512 : byte_sums {
         sum[r] = _mm512_dpbusd_epi32(sum[r], c[q], quad(x + r * stride + 4 * q));
   }
 #else
-  static constexpr bool int8_panels = false;
-  /// 8-bit codes would saturate maddubs: 16-bit products.
+  static constexpr bool int8_gemm = false;
+  /// 8-bit codes would saturate maddubs, so products have 16 bits.
   template <int Quads>
   static i32 dot_u8(const codes (&c)[Quads], const std::int8_t* x) {
     i32 sum = _mm512_setzero_si512();
@@ -156,7 +160,7 @@ struct simd_avx512 : byte_sums {
       sum = _mm512_add_epi16(sum, _mm512_maddubs_epi16(c[q], quad(x + 4 * q)));
     return _mm512_madd_epi16(sum, _mm512_set1_epi16(1));
   }
-  /// sum[r] += the products of 4 * Quads columns, for R rows.
+  /// Adds the products of 4 * Quads columns to sum[r], for R rows.
   template <bool U8, int R, int Quads>
   static void dot(i32 (&sum)[R], const codes (&c)[Quads], const std::int8_t* x,
                   std::int64_t stride) {
@@ -238,7 +242,7 @@ struct simd_avx512 : byte_sums {
   static f32 max(f32 a, f32 b) {
     return _mm512_max_ps(a, b);
   }
-  /// out[i]: the largest of v[i].
+  /// out[i] is the largest element of v[i].
   static void largest_4(const f32 (&v)[4], float* out) {
     const f32 v01 = max(_mm512_unpacklo_ps(v[0], v[1]), _mm512_unpackhi_ps(v[0], v[1]));
     const f32 v23 = max(_mm512_unpacklo_ps(v[2], v[3]), _mm512_unpackhi_ps(v[2], v[3]));
@@ -249,14 +253,14 @@ struct simd_avx512 : byte_sums {
   static void store_i8(std::int8_t* p, f32 v) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v)));
   }
-  static void store_digits(std::int8_t* high, std::int8_t* low, f32 v) {
-    constexpr int bits = detail::high_digit_bits;
+  static void store_with_residual(std::int8_t* codes, std::int8_t* residual, f32 v) {
+    constexpr int bits = detail::residual_bits;
     const i32 whole = _mm512_cvtps_epi32(v);
     const i32 top =
         _mm512_srai_epi32(_mm512_add_epi32(whole, _mm512_set1_epi32(1 << (bits - 1))), bits);
     const i32 rest = _mm512_sub_epi32(whole, _mm512_slli_epi32(top, bits));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(high), _mm512_cvtsepi32_epi8(top));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtsepi32_epi8(rest));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtsepi32_epi8(top));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(residual), _mm512_cvtsepi32_epi8(rest));
   }
 };
 

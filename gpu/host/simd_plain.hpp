@@ -7,7 +7,8 @@
 
 #include "gpu/detail/packed_view.hpp"
 
-// GCC notes that 64-byte vectors are passed otherwise without AVX-512; none crosses a file here.
+// GCC warns that 64-byte vectors are passed in another way without AVX-512; none crosses a file
+// here.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace twill::gpu::host {
@@ -19,8 +20,8 @@ struct simd_plain {
   typedef std::uint32_t u32 __attribute__((vector_size(64)));
   using codes = u32;
   using pairs = u32;
-  static constexpr bool int8_panels = false;
-  static constexpr int int8_rows = 4;
+  static constexpr bool int8_gemm = false;
+  static constexpr int gemv_rows = 4;
   static constexpr int f32_rows = 4;
   static constexpr int bf16_rows = 4;
 
@@ -58,7 +59,7 @@ struct simd_plain {
   /// Two roundings, unlike the other policies: a fused one may be a library call here.
   static f32 fma(f32 a, f32 b, f32 c) { return a * b + c; }
   static f32 to_f32(i32 v) { return __builtin_convertvector(v, f32); }
-  /// As simd_avx512's.
+  /// These two do what those of simd_avx512 do.
   static i32 load_words(const unsigned char* p) {
     i32 v;
     std::memcpy(&v, p, sizeof v);
@@ -76,28 +77,28 @@ struct simd_plain {
   }
   static codes low4(codes v) { return v & 0x0f0f0f0fU; }
   static codes high4(codes v) { return (v >> 4) & 0x0f0f0f0fU; }
-  /// grouped_u4_as_u8: of each row.
+  /// grouped_u4_as_u8: each row's factor and base.
   struct widening {
-    u32 step, base;
+    u32 factor, base;
   };
   static widening load_widening(const unsigned char* line) {
-    std::uint16_t terms[32];
-    std::memcpy(terms, line, sizeof terms);
+    std::uint16_t both[32];
+    std::memcpy(both, line, sizeof both);
     widening w;
     for (int i = 0; i < 16; ++i) {
-      w.step[i] = terms[i];
-      w.base[i] = terms[16 + i];
+      w.factor[i] = both[i];
+      w.base[i] = both[16 + i];
     }
     return w;
   }
   static void widen(codes both, const widening& w, codes& low, codes& high) {
     low = high = u32{};
     for (int i = 0; i < 32; i += 8) {
-      low |= ((w.step * ((both >> i) & 15U) + w.base) >> 8 & 255U) << i;
-      high |= ((w.step * ((both >> (i + 4)) & 15U) + w.base) >> 8 & 255U) << i;
+      low |= ((w.factor * ((both >> i) & 15U) + w.base) >> 8 & 255U) << i;
+      high |= ((w.factor * ((both >> (i + 4)) & 15U) + w.base) >> 8 & 255U) << i;
     }
   }
-  /// sum[r] += the products of 4 * Quads columns, for R rows.
+  /// Adds the products of 4 * Quads columns to sum[r], for R rows.
   template <bool U8, int R, int Quads>
   static void dot(i32 (&sum)[R], const codes (&c)[Quads], const std::int8_t* x,
                   std::int64_t stride) {
@@ -158,7 +159,7 @@ struct simd_plain {
       r[i] = a[i] > b[i] ? a[i] : b[i];
     return r;
   }
-  /// out[i]: the largest of v[i].
+  /// out[i] is the largest element of v[i].
   static void largest_4(const f32 (&v)[4], float* out) {
     for (int i = 0; i < 4; ++i) {
       out[i] = v[i][0];
@@ -173,17 +174,17 @@ struct simd_plain {
       p[i] = static_cast<std::int8_t>(inside ? __builtin_rintf(v[i]) : v[i] > 127.0F ? 127 : -128);
     }
   }
-  static void store_digits(std::int8_t* high, std::int8_t* low, f32 v) {
-    constexpr float base = detail::high_digit;
+  static void store_with_residual(std::int8_t* codes, std::int8_t* residual, f32 v) {
+    constexpr float base = detail::residual_ratio;
     for (int i = 0; i < 16; ++i) {
-      // NaN becomes a number, whichever: scales carry it on.
+      // A NaN becomes any number, because the scale is a NaN as well.
       const float whole = v[i] > -128 * base && v[i] < 127.5F * base ? __builtin_rintf(v[i]) : 0.0F;
       const float top = __builtin_floorf((whole + base / 2) / base);
-      high[i] = static_cast<std::int8_t>(top);
-      low[i] = static_cast<std::int8_t>(whole - top * base);
+      codes[i] = static_cast<std::int8_t>(top);
+      residual[i] = static_cast<std::int8_t>(whole - top * base);
     }
   }
-  /// out[g]: the sum of bytes [32 g, 32 g + 32).
+  /// out[g] is the sum of bytes [32 g, 32 g + 32).
   static void sum_4(const std::int8_t* p, std::int32_t* out) {
     for (int g = 0; g < 4; ++g) {
       out[g] = 0;
@@ -191,7 +192,7 @@ struct simd_plain {
         out[g] += p[32 * g + i];
     }
   }
-  /// The same of the bytes' magnitudes.
+  /// out[g] is the sum of the magnitudes of bytes [32 g, 32 g + 32).
   static void sum_magnitudes_4(const std::int8_t* p, std::int32_t* out) {
     for (int g = 0; g < 4; ++g) {
       out[g] = 0;

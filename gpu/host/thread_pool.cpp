@@ -13,7 +13,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Longer than the gap between two launches of a step, shorter than anyone would notice.
+/// Longer than the gap between two launches of a forward pass, too short to cost other processes
+/// much.
 constexpr std::chrono::microseconds spin_time{60};
 
 void relax() {
@@ -24,12 +25,13 @@ void relax() {
 #endif
 }
 
-/// Asked for between two looks at whether a wait is over.
-constexpr std::int64_t fetch_step = 1024;
-/// Of a thread's share: about half of a core's second-level cache.
+/// Bytes prefetched between two checks of whether a wait is over.
+constexpr std::int64_t fetched_at_once = 1024;
+/// The most that a thread prefetches of its share: about half of a core's second-level cache.
 constexpr std::int64_t most_fetched = 512 << 10;
 
-/// Spins until `ready` or the spin time is over; whether it became ready. `idle` passes the time.
+/// Spins until ready() or until the spin time is over, calling idle() meanwhile. Returns whether it
+/// became ready.
 template <class Ready, class Idle>
 bool spin(const Ready& ready, const Idle& idle) {
   for (const auto end = clock::now() + spin_time;;) {
@@ -81,10 +83,10 @@ void thread_pool::fetch_some(std::int32_t index) {
     mine.seen = calls;
     mine.fetched[0] = mine.fetched[1] = 0;
   }
-  // A range that changes while it is read here makes for useless requests, and no harm.
+  // A range that changes while it is read here causes useless prefetches and no harm.
   for (std::size_t r = 0; r < 2; ++r) {
     const std::int64_t share = ahead_[r].bytes.load(std::memory_order_relaxed) / threads;
-    const std::int64_t end = std::min({share, most_fetched, mine.fetched[r] + fetch_step});
+    const std::int64_t end = std::min({share, most_fetched, mine.fetched[r] + fetched_at_once});
     if (mine.fetched[r] >= end) continue;
     const char* data = ahead_[r].data.load(std::memory_order_relaxed) + share * index;
     for (; mine.fetched[r] < end; mine.fetched[r] += 64)

@@ -1,17 +1,18 @@
-// thread_pool: the host's compute threads, for kernels that are launched a hundred times per step.
+// thread_pool: the host's compute threads, for kernels that are launched about a hundred times per
+// forward pass.
 //
 // An OpenMP region waits until every thread has arrived, so one thread that another process keeps
-// off its core stalls each launch for a scheduler slice. Here parts are claimed: a thread takes its
-// own share's, one after another, then what is left of the others', and a thread that is not
-// running is not waited for unless it holds a part. Shares are runs of neighbouring parts, the same
-// for every job, so that kernels which cut their rows alike leave them in the caches of the core
-// that the next one reads them on.
+// off its core stalls each launch for a scheduler slice. Here threads claim parts: first those of
+// their own share, one after another, then what is left of the others' shares. A thread that is not
+// running is not waited for unless it holds a part. A share is a run of neighbouring parts, and the
+// shares are cut alike for every job, so that kernels which cut their rows alike find them in their
+// core's caches.
 //
-// Thread safety: run() belongs to one thread at a time (the device's); it works too and returns
-// when all parts are done. Idle workers spin for tens of microseconds, then sleep. Invariants: a
-// part of job n is only ever claimed while job n is unfinished, because a share's count of
-// unclaimed parts and the job's number are one atomic word; what a job points at is written before
-// those words and stays until its last part is done.
+// Thread safety: run() belongs to one thread at a time (the device's); that thread works too, and
+// run() returns when all parts are done. Idle workers spin for tens of microseconds, then sleep.
+// Invariants: a part of job n is only ever claimed while job n is unfinished, because a share's
+// count of unclaimed parts and the job's number are one atomic word; what a job points at is
+// written before those words and stays until its last part is done.
 #pragma once
 
 #include <array>
@@ -31,8 +32,8 @@ public:
   thread_pool& operator=(const thread_pool&) = delete;
   ~thread_pool();
 
-  /// Memory that the next jobs will read from one end to the other. Threads that wait ask their
-  /// cores' caches for it, each for its share; until the next call. It is never dereferenced.
+  /// Memory that the next jobs will read from one end to the other. Until the next call, threads
+  /// that wait prefetch it into their cores' caches, each its share. It is never dereferenced.
   struct range {
     const void* data = nullptr;
     std::int64_t bytes = 0;
@@ -41,8 +42,8 @@ public:
 
   std::int32_t threads() const { return static_cast<std::int32_t>(workers_.size()) + 1; }
 
-  /// f(part) for every part in [0, parts), in no order, or f(part, thread), where no two calls at
-  /// a time have the same thread in [0, threads()). f must not throw.
+  /// Calls f(part) for every part in [0, parts), in no order, or f(part, thread), where no two
+  /// calls at a time have the same thread in [0, threads()). f must not throw.
   template <class F>
   void run(std::int64_t parts, const F& f) {
     const auto invoke = [](const void* body, std::int64_t part, std::int32_t thread) {
@@ -64,19 +65,20 @@ private:
   using call = void (*)(const void* body, std::int64_t part, std::int32_t thread);
 
   void run_job(std::uint32_t parts, call c, const void* body);
-  /// The first part of thread `index`'s share of `parts`; of threads(): the end. The caller of
-  /// run() has a part wherever there is one.
+  /// The first part of thread `index`'s share; `parts` for an index of threads(). The share of the
+  /// thread that calls run(), index 0, is never empty.
   std::uint32_t first_part(std::uint32_t parts, std::int32_t index) const;
-  /// Takes and runs parts of job `number` while there are any, thread `index`'s own first.
+  /// Claims and runs parts of job `number` while there are any, those of thread `index`'s share
+  /// first.
   void help(std::uint32_t number, std::int32_t index);
   void work(std::int32_t index);
-  /// Waits for a job other than `seen`, or the end; the job's number.
+  /// Waits for a job other than `seen`, or for the end, and returns the job's number.
   std::uint32_t await_job(std::uint32_t seen, std::int32_t index);
-  /// Asks for a little more of thread `index`'s share of what read_ahead() named.
+  /// Prefetches a little more of thread `index`'s share of the ranges of read_ahead().
   void fetch_some(std::int32_t index);
 
   struct alignas(64) share {
-    std::atomic<std::uint64_t> left{0}; ///< job's number << 32 | parts not yet claimed
+    std::atomic<std::uint64_t> left{0}; ///< number of the job << 32 | parts not yet claimed
   };
   struct published_range {
     std::atomic<const char*> data{nullptr};

@@ -1,7 +1,7 @@
 #include "gpu/linear/linear.hpp"
 
-#include "gpu/detail/kokkos_compat.hpp"
-#include "gpu/linear/detail/backend.hpp"
+#include "gpu/detail/linear_backend.hpp"
+#include "gpu/detail/op_backends.hpp"
 #include "gpu/linear/detail/packed_form.hpp"
 #include "gpu/rows/elementwise.hpp"
 
@@ -9,8 +9,10 @@ namespace twill::gpu {
 
 namespace {
 
-bool runs_on_host_kernels(const detail::packed_view& w, compute_type compute) {
-  return detail::on_host && detail::has_host_kernel(w, compute);
+const detail::linear_backend& backend_for(const device& dev, const detail::packed_view& w,
+                                          compute_type compute) {
+  const detail::linear_backend& chosen = dev.ops().linear;
+  return chosen.supports(w, compute) ? chosen : detail::portable_linear;
 }
 
 void check_linear(const linear_args& args) {
@@ -31,19 +33,14 @@ std::int64_t linear_scratch_bytes(const device& dev, const weight_source& source
   const auto described = detail::describe(source, "a matrix");
   if (!described.ok()) return 0;
   const detail::packed_view& w = described.value();
-  const bool ordered = source.column_order != nullptr;
-  return runs_on_host_kernels(w, compute)
-             ? detail::linear_host_scratch(w, ordered, compute, m, dev.info().threads)
-             : detail::linear_generic_scratch(w, ordered, compute, m);
+  return backend_for(dev, w, compute)
+      .scratch_bytes(dev, w, source.column_order != nullptr, compute, m);
 }
 
 void linear(device& dev, const linear_args& args) {
   check_linear(args);
   if (args.x.rows() == 0) return;
-  if (runs_on_host_kernels(args.weights->get().view, args.compute))
-    detail::linear_host(dev, args);
-  else
-    detail::linear_generic(dev, args);
+  backend_for(dev, args.weights->get().view, args.compute).run(dev, args);
 }
 
 void linear_silu_mul(device& dev, const linear_args& args, tensor_ref out) {
@@ -54,8 +51,8 @@ void linear_silu_mul(device& dev, const linear_args& args, tensor_ref out) {
                    2 * out.shape[1] == args.out.shape[1],
                "linear_silu_mul: out must be (m, rows / 2) f32");
   if (args.x.rows() == 0) return;
-  if constexpr (detail::on_host)
-    if (detail::linear_silu_mul_host(dev, args, out)) return;
+  const detail::linear_backend& backend = backend_for(dev, args.weights->get().view, args.compute);
+  if (backend.run_silu_mul != nullptr && backend.run_silu_mul(dev, args, out)) return;
   linear(dev, args);
   silu_mul(dev, args.out, out);
 }

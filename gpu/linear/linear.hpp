@@ -13,8 +13,8 @@
 
 namespace twill::gpu {
 
-/// The most of device::scratch() that products of up to `m` rows with a matrix packed from `source`
-/// take; 0 for what pack() refuses.
+/// The most of device::scratch() that linear() takes for up to `m` rows and a matrix packed from
+/// `source`; 0 for a source that pack() refuses.
 std::int64_t linear_scratch_bytes(const device& dev, const weight_source& source,
                                   compute_type compute, std::int64_t m);
 
@@ -25,18 +25,18 @@ struct linear_args {
   tensor_ref out;               // (m, rows) f32, rows may be strided
   bool accumulate = false;      ///< out += instead of out = (the residual add)
   compute_type compute = compute_type::f32;
-  /// int8x2 on the host: rows of the weights before this one (rounded down to a multiple of 16) are
-  /// multiplied with the high digits alone, as in int8.
-  std::int64_t second_digit_from = 0;
-  /// Weights that the next linear layer will read, or null: threads that wait fetch them ahead.
+  /// int8x2 on the host: rows of the weights before this one, rounded down to a multiple of 16, are
+  /// multiplied without the residual, as in int8.
+  std::int64_t residual_from = 0;
+  /// Weights that the next linear layer will read, or null. Idle compute threads prefetch them.
   const packed_matrix* next = nullptr;
 };
 
 void linear(device& dev, const linear_args& args);
 
-/// silu_mul() of linear(), for weights whose first half of rows is the gate and whose second half
-/// is multiplied by it: the bits of the two ops. args.out is room for the product of both halves,
-/// which is left with any values; no bias, no accumulate.
+/// linear(), then silu_mul() into `out`, for weights whose first half of rows is the gate and whose
+/// second half is multiplied by it; the bits are those of the two ops. args.out is room for the
+/// product of both halves and is left with any values. There is neither bias nor accumulation.
 void linear_silu_mul(device& dev, const linear_args& args, tensor_ref out); // (m, rows / 2)
 
 } // namespace twill::gpu

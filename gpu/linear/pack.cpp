@@ -20,23 +20,23 @@ namespace {
 
 using detail::lanes;
 using detail::packed_view;
-using detail::terms;
-using detail::terms_facts;
+using detail::quant_param_facts;
+using detail::quant_params;
 
-/// f(first, end) for runs of blocks, on the host's threads.
+/// Calls f(first, end) for runs of row panels, on the host's threads.
 template <class F>
-void for_block_runs(device& dev, std::int64_t blocks, const F& f) {
+void for_panel_runs(device& dev, std::int64_t panels, const F& f) {
   constexpr std::int64_t chunk = grouped_rows::most_rows / lanes;
-  dev.pool().run((blocks + chunk - 1) / chunk,
-                 [&](std::int64_t part) { f(part * chunk, std::min(blocks, (part + 1) * chunk)); });
+  dev.pool().run((panels + chunk - 1) / chunk,
+                 [&](std::int64_t part) { f(part * chunk, std::min(panels, (part + 1) * chunk)); });
 }
 
-/// f(block) for every block, on the host's threads.
+/// Calls f(panel) for every row panel, on the host's threads.
 template <class F>
-void for_blocks(device& dev, std::int64_t blocks, const F& f) {
-  for_block_runs(dev, blocks, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t block = first; block < end; ++block)
-      f(block);
+void for_panels(device& dev, std::int64_t panels, const F& f) {
+  for_panel_runs(dev, panels, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t panel = first; panel < end; ++panel)
+      f(panel);
   });
 }
 
@@ -46,16 +46,17 @@ std::uint32_t exponent_bits(weight_kind dense) {
   return dense == weight_kind::f16 ? 0x7c00U : 0x7f80U;
 }
 
-/// T: the unsigned integer of an element's width. True: every value is finite.
+/// Packs one row panel of a dense matrix; T is the unsigned integer of an element's width. Returns
+/// whether every value is finite.
 template <class T>
-bool pack_dense(const weight_source& source, const packed_view& w, std::int64_t block,
+bool pack_dense(const weight_source& source, const packed_view& w, std::int64_t panel,
                 unsigned char* to) {
   const auto exponent = static_cast<T>(exponent_bits(source.kind));
   const bool rounds = source.kind != w.kind;
   bool finite = true;
   auto* out = reinterpret_cast<T*>(to);
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
-    const std::int64_t row = block * lanes + lane;
+    const std::int64_t row = panel * lanes + lane;
     if (row >= w.rows) break;
     const auto* from = static_cast<const unsigned char*>(source.dense_row(row));
     for (std::int64_t k = 0; k < w.cols; ++k) {
@@ -78,7 +79,7 @@ std::uint32_t four_codes(const std::uint8_t* codes) {
   return four;
 }
 
-/// One row's codes into its lane of the block.
+/// Writes one row's codes into its lane of the panel.
 void pack_codes(const packed_view& w, const std::uint8_t* codes, std::int64_t lane,
                 unsigned char* to) {
   to += lane * 4;
@@ -94,37 +95,37 @@ void pack_codes(const packed_view& w, const std::uint8_t* codes, std::int64_t la
   }
 }
 
-bool finite_terms(const terms& t, std::int64_t first_row, std::int64_t end_row) {
+bool finite_params(const quant_params& t, std::int64_t first_row, std::int64_t end_row) {
   bool finite = true;
   for (std::int64_t i = first_row * t.groups; i < end_row * t.groups; ++i)
     finite &= std::isfinite(t.scales[i]) && std::isfinite(t.offsets[i]);
   return finite;
 }
 
-void pack_grouped(const weight_source& source, const packed_view& w, std::int64_t block,
-                  unsigned char* to, const terms& t) {
+void pack_grouped(const weight_source& source, const packed_view& w, std::int64_t panel,
+                  unsigned char* to, const quant_params& t) {
   const auto codes =
       std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(w.cols));
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
-    const std::int64_t row = block * lanes + lane;
+    const std::int64_t row = panel * lanes + lane;
     float* scales = t.scales.get() + row * t.groups;
     float* offsets = t.offsets.get() + row * t.groups;
-    std::uint16_t* steps = t.steps ? t.steps.get() + row * t.code_groups : nullptr;
-    std::uint16_t* bases = t.steps ? t.bases.get() + row * t.code_groups : nullptr;
+    std::uint16_t* factors = t.factors ? t.factors.get() + row * t.code_groups : nullptr;
+    std::uint16_t* bases = t.factors ? t.bases.get() + row * t.code_groups : nullptr;
     if (row >= w.rows) {
       std::memset(scales, 0, static_cast<std::size_t>(t.groups) * sizeof(float));
       std::memset(offsets, 0, static_cast<std::size_t>(t.groups) * sizeof(float));
-      std::fill_n(steps, t.code_groups, std::uint16_t{0});
+      std::fill_n(factors, t.code_groups, std::uint16_t{0});
       std::fill_n(bases, t.code_groups, std::uint16_t{0});
       continue;
     }
-    source.grouped(row, {codes.get(), scales, offsets, steps, bases});
+    source.grouped(row, {codes.get(), scales, offsets, factors, bases});
     pack_codes(w, codes.get(), lane, to);
   }
 }
 
-/// Word of 8 codes, first in the lowest bits, to the packed order: byte i holds columns i and i
-/// + 4.
+/// Reorders a word of 8 codes, the first in the lowest bits, to the packed order, where byte i
+/// holds columns i and i + 4.
 std::uint32_t packed_order(std::uint32_t word) {
   const std::uint32_t half = (word & 0xff0000ffU) | ((word & 0x00ff0000U) >> 8) |
                              ((word & 0x0000ff00U) << 8); // columns 01 45 23 67
@@ -132,55 +133,55 @@ std::uint32_t packed_order(std::uint32_t word) {
   return low | high | ((half & 0x00f000f0U) << 4) | ((half & 0x0f000f00U) >> 4);
 }
 
-/// A run of blocks from a source that fills many rows at once.
-void pack_grouped_rows(const weight_source& source, const packed_view& w, std::int64_t first_block,
-                       std::int64_t end_block, unsigned char* to, const terms& t) {
-  const std::int64_t first_row = first_block * lanes;
-  const std::int64_t end_row = std::min(w.rows, end_block * lanes);
+/// Packs a run of row panels from a source that fills many rows at once.
+void pack_grouped_rows(const weight_source& source, const packed_view& w, std::int64_t first_panel,
+                       std::int64_t end_panel, unsigned char* to, const quant_params& t) {
+  const std::int64_t first_row = first_panel * lanes;
+  const std::int64_t end_row = std::min(w.rows, end_panel * lanes);
   auto* words = reinterpret_cast<std::uint32_t*>(to);
-  source.grouped_block({first_row, end_row - first_row, words,
-                        t.scales.get() + first_row * t.groups,
-                        t.offsets.get() + first_row * t.groups});
-  const auto padding = static_cast<std::size_t>((end_block * lanes - end_row) * t.groups);
+  source.grouped_panels({first_row, end_row - first_row, words,
+                         t.scales.get() + first_row * t.groups,
+                         t.offsets.get() + first_row * t.groups});
+  const auto padding = static_cast<std::size_t>((end_panel * lanes - end_row) * t.groups);
   std::fill_n(t.scales.get() + end_row * t.groups, padding, 0.0F);
   std::fill_n(t.offsets.get() + end_row * t.groups, padding, 0.0F);
   if (w.kind != weight_kind::grouped_u4) return;
-  const std::int64_t n = (end_block - first_block) * w.codes_stride / 4;
+  const std::int64_t n = (end_panel - first_panel) * w.codes_stride / 4;
   for (std::int64_t i = 0; i < n; ++i)
     words[i] = packed_order(words[i]);
 }
 
-/// A run of blocks; false where a value is not finite.
+/// Packs a run of row panels; false where a value is not finite.
 bool pack_run(const weight_source& source, const packed_view& w, std::int64_t first,
-              std::int64_t end, unsigned char* to, const terms& t) {
+              std::int64_t end, unsigned char* to, const quant_params& t) {
   bool finite = true;
-  if (w.grouped() && w.code_group == 0 && source.grouped_block)
+  if (w.grouped() && w.code_group == 0 && source.grouped_panels)
     pack_grouped_rows(source, w, first, end, to, t);
   else
-    for (std::int64_t block = first; block < end; ++block, to += w.codes_stride) {
+    for (std::int64_t panel = first; panel < end; ++panel, to += w.codes_stride) {
       if (w.grouped())
-        pack_grouped(source, w, block, to, t);
+        pack_grouped(source, w, panel, to, t);
       else if (w.kind == weight_kind::f32)
-        finite &= pack_dense<std::uint32_t>(source, w, block, to);
+        finite &= pack_dense<std::uint32_t>(source, w, panel, to);
       else
-        finite &= pack_dense<std::uint16_t>(source, w, block, to);
+        finite &= pack_dense<std::uint16_t>(source, w, panel, to);
     }
-  return finite && (!w.grouped() || finite_terms(t, first * lanes, end * lanes));
+  return finite && (!w.grouped() || finite_params(t, first * lanes, end * lanes));
 }
 
-/// Chooses the smallest form that keeps every scale and offset exactly, or integer terms.
-void choose_form(device& dev, packed_view& w, const terms& t) {
+/// Chooses the smallest form that keeps every scale and offset exactly, or int16 quant params.
+void choose_form(device& dev, packed_view& w, const quant_params& t) {
   w.offset_factor = detail::first_factor(t, w.rows * t.groups);
-  std::vector<terms_facts> of_blocks(static_cast<std::size_t>(w.blocks));
-  for_blocks(dev, w.blocks, [&](std::int64_t block) {
-    const std::int64_t end = (block + 1) * lanes * t.groups;
-    terms_facts facts;
-    for (std::int64_t i = block * lanes * t.groups; i < end; ++i)
+  std::vector<quant_param_facts> of_panels(static_cast<std::size_t>(w.panels));
+  for_panels(dev, w.panels, [&](std::int64_t panel) {
+    const std::int64_t end = (panel + 1) * lanes * t.groups;
+    quant_param_facts facts;
+    for (std::int64_t i = panel * lanes * t.groups; i < end; ++i)
       facts.look_at(t.scales[i], t.offsets[i], w.offset_factor);
-    of_blocks[static_cast<std::size_t>(block)] = facts;
+    of_panels[static_cast<std::size_t>(panel)] = facts;
   });
-  terms_facts all;
-  for (const terms_facts& f : of_blocks) {
+  quant_param_facts all;
+  for (const quant_param_facts& f : of_panels) {
     all.scales_f16 = all.scales_f16 && f.scales_f16;
     all.offsets_f16 = all.offsets_f16 && f.offsets_f16;
     all.factored = all.factored && f.factored;
@@ -189,22 +190,22 @@ void choose_form(device& dev, packed_view& w, const terms& t) {
   detail::set_form(w, all, t.groups);
 }
 
-/// Where packing writes: on the host the device's memory itself, elsewhere a copy to upload; or
-/// memory that stays on the host.
+/// Memory that packing writes into: the device's own where that is the host's, a copy to upload
+/// where the device is another chip, or memory that stays on the host.
 class staging {
 public:
   static result<staging> make(device& dev, packed_matrix::impl::part& target, std::int64_t bytes,
                               bool on_device, const char* label) {
-    staging made(target);
+    staging memory(target);
     target.bytes = bytes;
     const auto n = static_cast<std::size_t>(bytes);
     if (on_device) {
-      auto memory = dev.allocate(n, label, filling::at_once);
-      if (!memory.ok()) return memory.error();
-      target.device = std::move(memory.value());
+      auto allocated = dev.allocate(n, label, page_hint::filled_at_once);
+      if (!allocated.ok()) return allocated.error();
+      target.device = std::move(allocated.value());
     }
     if (!on_device || !detail::on_host) target.host = std::make_unique<unsigned char[]>(n);
-    return made;
+    return memory;
   }
   unsigned char* data() const {
     return target_->host ? target_->host.get()
@@ -225,25 +226,25 @@ private:
 
 using parts = std::unique_ptr<packed_matrix::impl>;
 
-result<nothing> pack_codes_and_terms(device& dev, const weight_source& source, bool on_device,
-                                     const char* label, packed_matrix::impl& to, terms& t) {
+result<nothing> pack_codes_and_params(device& dev, const weight_source& source, bool on_device,
+                                      const char* label, packed_matrix::impl& to, quant_params& t) {
   packed_view& w = to.view;
-  auto codes = staging::make(dev, to.codes, w.blocks * w.codes_stride, on_device, label);
+  auto codes = staging::make(dev, to.codes, w.panels * w.codes_stride, on_device, label);
   if (!codes.ok()) return codes.error();
   if (w.grouped()) {
     t.groups = w.cols / w.group;
-    const auto n = static_cast<std::size_t>(w.blocks * lanes * t.groups);
+    const auto n = static_cast<std::size_t>(w.panels * lanes * t.groups);
     t.scales = std::make_unique_for_overwrite<float[]>(n);
     t.offsets = std::make_unique_for_overwrite<float[]>(n);
   }
   if (w.code_group > 0) {
     t.code_groups = w.cols / w.code_group;
-    const auto n = static_cast<std::size_t>(w.blocks * lanes * t.code_groups);
-    t.steps = std::make_unique_for_overwrite<std::uint16_t[]>(n);
+    const auto n = static_cast<std::size_t>(w.panels * lanes * t.code_groups);
+    t.factors = std::make_unique_for_overwrite<std::uint16_t[]>(n);
     t.bases = std::make_unique_for_overwrite<std::uint16_t[]>(n);
   }
   std::atomic<bool> finite{true};
-  for_block_runs(dev, w.blocks, [&](std::int64_t first, std::int64_t end) {
+  for_panel_runs(dev, w.panels, [&](std::int64_t first, std::int64_t end) {
     if (!pack_run(source, w, first, end, codes.value().data() + first * w.codes_stride, t))
       finite.store(false, std::memory_order_relaxed);
   });
@@ -254,21 +255,21 @@ result<nothing> pack_codes_and_terms(device& dev, const weight_source& source, b
 }
 
 result<nothing> pack_scales(device& dev, bool on_device, const char* label, packed_matrix::impl& to,
-                            const terms& t) {
+                            const quant_params& t) {
   packed_view& w = to.view;
   w.code_group > 0 ? detail::set_lines_form(w) : choose_form(dev, w, t);
-  auto scales = staging::make(dev, to.scales, w.blocks * w.scales_stride, on_device, label);
+  auto scales = staging::make(dev, to.scales, w.panels * w.scales_stride, on_device, label);
   if (!scales.ok()) return scales.error();
-  for_blocks(dev, w.blocks, [&](std::int64_t block) {
-    unsigned char* at = scales.value().data() + block * w.scales_stride;
+  for_panels(dev, w.panels, [&](std::int64_t panel) {
+    unsigned char* at = scales.value().data() + panel * w.scales_stride;
     if (w.code_group > 0)
-      detail::store_lines(w, t, block, at);
-    else if (w.integer_terms)
-      detail::store_integer_terms(w, t, block, at);
+      detail::store_lines(w, t, panel, at);
+    else if (w.int16_quant_params)
+      detail::store_int16_params(w, t, panel, at);
     else if (w.scales_f16)
-      detail::store_terms<std::uint16_t>(w, t, block, at, detail::f32_to_f16);
+      detail::store_params<std::uint16_t>(w, t, panel, at, detail::f32_to_f16);
     else
-      detail::store_terms<float>(w, t, block, at, [](float x) { return x; });
+      detail::store_params<float>(w, t, panel, at, [](float x) { return x; });
   });
   w.scales = scales.value().finish(dev);
   return nothing{};
@@ -280,8 +281,8 @@ result<parts> pack_parts(device& dev, const weight_source& source, bool on_devic
   if (!described.ok()) return described.error();
   auto impl = std::make_unique<packed_matrix::impl>();
   impl->view = described.value();
-  terms t{};
-  if (auto done = pack_codes_and_terms(dev, source, on_device, label, *impl, t); !done.ok())
+  quant_params t{};
+  if (auto done = pack_codes_and_params(dev, source, on_device, label, *impl, t); !done.ok())
     return done.error();
   if (impl->view.grouped())
     if (auto done = pack_scales(dev, on_device, label, *impl, t); !done.ok()) return done.error();

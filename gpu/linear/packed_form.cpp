@@ -6,12 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "gpu/detail/linear_backend.hpp"
+
 namespace twill::gpu {
 namespace detail {
 
+// A matrix that is multiplied in bf16 alone is rounded once, instead of at every use. One that is
+// multiplied in int8 alone may have int16 quant params, which apply scale and offset in one
+// instruction; only the host's kernels gain by them, and the portable form reads them as well.
 result<packed_view> describe(const weight_source& source, const char* label) {
   packed_view w;
-  const bool rounds = source.round_to_bf16 && source.kind == weight_kind::f16;
+  const bool rounds = source.only_compute == compute_type::bf16 && source.kind == weight_kind::f16;
   w.kind = rounds ? weight_kind::bf16 : source.kind;
   w.rows = source.rows;
   w.cols = source.cols;
@@ -37,8 +42,9 @@ result<packed_view> describe(const weight_source& source, const char* label) {
       w.code_group = source.code_group;
     }
     w.group = source.group;
-    w.integer_terms =
-        source.integer_terms && w.kind == weight_kind::grouped_u4 && w.group == activation_group;
+    w.int16_quant_params = source.only_compute &&
+                           effective_compute(w, *source.only_compute) == compute_type::int8 &&
+                           w.kind == weight_kind::grouped_u4 && w.group == activation_group;
     w.segment = w.group % 32 == 0 ? 32 : w.group % 16 == 0 ? 16 : 8;
   } else if (!source.dense_row) {
     return refuse("a dense kind needs the source's dense_row function");
@@ -52,8 +58,8 @@ result<packed_view> describe(const weight_source& source, const char* label) {
         return refuse("column order must be within [0, " + std::to_string(w.cols) + "), got " +
                       std::to_string(column));
   }
-  w.blocks = (w.rows + lanes - 1) / lanes;
-  w.padded_cols = (w.cols + step_columns - 1) / step_columns * step_columns;
+  w.panels = (w.rows + lanes - 1) / lanes;
+  w.padded_cols = (w.cols + column_octet - 1) / column_octet * column_octet;
   const std::int64_t elements = w.padded_cols * lanes;
   switch (w.kind) {
   case weight_kind::f32:
@@ -74,41 +80,41 @@ result<packed_view> describe(const weight_source& source, const char* label) {
   return w;
 }
 
-void set_form(packed_view& w, const terms_facts& facts, std::int64_t groups) {
+void set_form(packed_view& w, const quant_param_facts& facts, std::int64_t groups) {
   w.offsets_stored = !facts.factored;
   w.zero_points = w.offsets_stored && facts.zero_points;
   const bool float_offsets = w.offsets_stored && !w.zero_points;
-  w.integer_terms = w.integer_terms && float_offsets;
-  if (w.integer_terms) {
+  w.int16_quant_params = w.int16_quant_params && float_offsets;
+  if (w.int16_quant_params) {
     w.offsets_stored = false;
-    w.terms_stride = integer_pair_bytes;
-    w.scales_stride = unit_bytes + groups * w.terms_stride;
+    w.params_stride = int16_pair_bytes;
+    w.scales_stride = row_scale_bytes + groups * w.params_stride;
     return;
   }
   w.scales_f16 = facts.scales_f16 && (facts.offsets_f16 || !float_offsets);
-  w.terms_stride =
+  w.params_stride =
       lanes * (w.scales_f16 ? 2 : 4) * (float_offsets ? 2 : 1) + (w.zero_points ? lanes : 0);
-  w.scales_stride = (groups * w.terms_stride + 63) / 64 * 64;
+  w.scales_stride = (groups * w.params_stride + 63) / 64 * 64;
 }
 
 void set_lines_form(packed_view& w) {
   w.offset_factor = -128;
-  w.terms_stride = (1 + w.group / w.code_group) * detail::code_line_bytes;
-  w.scales_stride = w.cols / w.group * w.terms_stride;
+  w.params_stride = (1 + w.group / w.code_group) * detail::code_line_bytes;
+  w.scales_stride = w.cols / w.group * w.params_stride;
 }
 
 } // namespace detail
 
 namespace {
 
-/// What holds in a few of the source's rows, or, where codes can be left out, runs of rows.
-detail::terms_facts facts_of_some_rows(const weight_source& source) {
-  const bool in_runs = source.grouped_block != nullptr;
+/// The facts of a few of the source's rows, or of a few runs of rows where codes can be left out.
+detail::quant_param_facts facts_of_some_rows(const weight_source& source) {
+  const bool in_runs = source.grouped_panels != nullptr;
   const std::int64_t run = in_runs ? std::min(grouped_rows::most_rows, source.rows) : 1;
   const std::int64_t last = (source.rows - run) / detail::lanes * detail::lanes;
   const std::int64_t firsts[] = {0, last / 2 / detail::lanes * detail::lanes,
                                  in_runs ? last : source.rows - 1};
-  detail::terms t{};
+  detail::quant_params t{};
   t.groups = source.cols / source.group;
   const std::int64_t n = static_cast<std::int64_t>(std::size(firsts)) * run * t.groups;
   t.scales = std::make_unique<float[]>(static_cast<std::size_t>(n));
@@ -119,11 +125,11 @@ detail::terms_facts facts_of_some_rows(const weight_source& source) {
     float* scales = t.scales.get() + at;
     float* offsets = t.offsets.get() + at;
     if (in_runs)
-      source.grouped_block({firsts[i], run, nullptr, scales, offsets});
+      source.grouped_panels({firsts[i], run, nullptr, scales, offsets});
     else
       source.grouped(firsts[i], {codes.data(), scales, offsets});
   }
-  detail::terms_facts facts;
+  detail::quant_param_facts facts;
   const std::int32_t factor = detail::first_factor(t, n);
   for (std::int64_t i = 0; i < n; ++i)
     facts.look_at(t.scales[i], t.offsets[i], factor);
@@ -147,8 +153,8 @@ image_layout packed_layout(const weight_source& source) {
 
 std::int64_t packed_bytes(const weight_source& source) {
   const image_layout image = packed_layout(source);
-  const std::int64_t blocks = (source.rows + detail::lanes - 1) / detail::lanes;
-  return blocks * (image.code_block_bytes + image.scale_block_bytes) + image.order_bytes;
+  const std::int64_t panels = (source.rows + detail::lanes - 1) / detail::lanes;
+  return panels * (image.code_panel_bytes + image.scale_panel_bytes) + image.order_bytes;
 }
 
 } // namespace twill::gpu

@@ -23,8 +23,8 @@ std::int64_t packed_matrix::bytes() const {
                                    impl_->order.device.bytes());
 }
 
-std::int64_t packed_matrix::row_blocks() const {
-  return impl_ ? impl_->view.blocks : 0;
+std::int64_t packed_matrix::row_panels() const {
+  return impl_ ? impl_->view.panels : 0;
 }
 
 image_layout packed_matrix::layout() const {
@@ -32,21 +32,21 @@ image_layout packed_matrix::layout() const {
   return {impl_->view.codes_stride, impl_->view.scales_stride, impl_->order.bytes};
 }
 
-void packed_matrix::save_image(std::int64_t first_block, std::int64_t n_blocks, void* host) const {
+void packed_matrix::save_image(std::int64_t first_panel, std::int64_t n_panels, void* host) const {
   TWILL_ASSERT(impl_ != nullptr && impl_->codes.host, "save_image: the bytes are not on the host");
-  TWILL_ASSERT(first_block >= 0 && first_block + n_blocks <= impl_->view.blocks,
-               "save_image: blocks outside the matrix");
+  TWILL_ASSERT(first_panel >= 0 && first_panel + n_panels <= impl_->view.panels,
+               "save_image: panels outside the matrix");
   const image_layout at = layout();
   auto* to = static_cast<unsigned char*>(host);
   const auto copy = [to](std::int64_t offset, const unsigned char* from, std::int64_t bytes) {
     if (bytes > 0) std::memcpy(to + offset, from, static_cast<std::size_t>(bytes));
   };
-  copy(0, impl_->codes.host.get() + first_block * at.code_block_bytes,
-       n_blocks * at.code_block_bytes);
-  if (at.scale_block_bytes > 0)
-    copy(at.scales_at(n_blocks), impl_->scales.host.get() + first_block * at.scale_block_bytes,
-         n_blocks * at.scale_block_bytes);
-  copy(at.order_at(n_blocks), impl_->order.host.get(), at.order_bytes);
+  copy(0, impl_->codes.host.get() + first_panel * at.code_panel_bytes,
+       n_panels * at.code_panel_bytes);
+  if (at.scale_panel_bytes > 0)
+    copy(at.scales_at(n_panels), impl_->scales.host.get() + first_panel * at.scale_panel_bytes,
+         n_panels * at.scale_panel_bytes);
+  copy(at.order_at(n_panels), impl_->order.host.get(), at.order_bytes);
 }
 
 void packed_matrix::drop_host_bytes() {
@@ -57,28 +57,28 @@ void packed_matrix::drop_host_bytes() {
 
 packed_matrix packed_matrix::like(std::int64_t rows) const {
   TWILL_ASSERT(impl_ != nullptr && rows > 0, "like: no matrix, or no rows");
-  packed_matrix made;
-  made.impl_ = std::make_unique<impl>();
-  impl& to = *made.impl_;
+  packed_matrix unplaced;
+  unplaced.impl_ = std::make_unique<impl>();
+  impl& to = *unplaced.impl_;
   to.view = impl_->view;
   to.view.rows = rows;
-  to.view.blocks = (rows + detail::lanes - 1) / detail::lanes;
+  to.view.panels = (rows + detail::lanes - 1) / detail::lanes;
   to.order.bytes = impl_->order.bytes;
-  made.place(nullptr);
-  return made;
+  unplaced.place(nullptr);
+  return unplaced;
 }
 
 void packed_matrix::place(const void* image) {
   const image_layout at = layout();
   detail::packed_view& w = impl_->view;
-  impl_->codes.bytes = w.blocks * at.code_block_bytes;
-  impl_->scales.bytes = w.blocks * at.scale_block_bytes;
+  impl_->codes.bytes = w.panels * at.code_panel_bytes;
+  impl_->scales.bytes = w.panels * at.scale_panel_bytes;
   const auto* from = static_cast<const unsigned char*>(image);
   w.codes = from;
-  w.scales = from == nullptr || !w.grouped() ? nullptr : from + at.scales_at(w.blocks);
+  w.scales = from == nullptr || !w.grouped() ? nullptr : from + at.scales_at(w.panels);
   impl_->order_at = from == nullptr || at.order_bytes == 0
                         ? nullptr
-                        : reinterpret_cast<const std::int32_t*>(from + at.order_at(w.blocks));
+                        : reinterpret_cast<const std::int32_t*>(from + at.order_at(w.panels));
 }
 
 bool packed_matrix::readable() const {

@@ -1,17 +1,18 @@
-// Linear layers on any execution space, from the same packed layout.
+// linear()'s portable form: one Kokkos kernel for any execution space, from the packed layout of
+// all forms. One output element per work item.
 #include "gpu/detail/kokkos_compat.hpp"
-#include "gpu/linear/detail/backend.hpp"
+#include "gpu/detail/linear_backend.hpp"
 
 namespace twill::gpu::detail {
 
 namespace {
 
-/// Activations of one row in integers, as compute_type says: int8 or int8x2.
+/// Activations rounded to the integers of int8 or int8x2; the residual is part of one integer here.
 struct quantised {
   short* values; // (m, cols)
   float* scales; // (m, groups of 32)
   std::int64_t groups;
-  float steps; ///< the largest integer
+  float largest_code;
 };
 
 void quantise(const packed_view& w, const tensor_ref& x, const quantised& q) {
@@ -30,8 +31,8 @@ void quantise(const packed_view& w, const tensor_ref& x, const quantised& q) {
           const float a = values[k] < 0 ? -values[k] : values[k];
           largest = a > largest ? a : largest;
         }
-        const float inverse = largest > 1e-30F ? q.steps / largest : 0.0F;
-        q.scales[i] = largest > 1e-30F ? largest / q.steps : 0.0F;
+        const float inverse = largest > 1e-30F ? q.largest_code / largest : 0.0F;
+        q.scales[i] = largest > 1e-30F ? largest / q.largest_code : 0.0F;
         for (std::int64_t k = begin; k < end; ++k) {
           const float magic = 12582912.0F; // 1.5 * 2^23: adding it rounds to an integer
           const float rounded = (values[k] * inverse + magic) - magic;
@@ -40,7 +41,7 @@ void quantise(const packed_view& w, const tensor_ref& x, const quantised& q) {
       });
 }
 
-/// x's columns in the order of the weights' columns. // to: (m, cols)
+/// Copies x's columns to `to` in the order of the weights' columns. // to: (m, cols)
 void gather_columns(const tensor_ref& x, const std::int32_t* order, std::int64_t cols, float* to) {
   const float* from = x.as<const float>();
   const std::int64_t stride = x.row_stride;
@@ -52,17 +53,17 @@ void gather_columns(const tensor_ref& x, const std::int32_t* order, std::int64_t
 }
 
 TWILL_KERNEL_FUNCTION float dot_int8(const packed_view& w, const quantised& q, std::int64_t row,
-                                     std::int64_t block, std::int64_t lane) {
+                                     std::int64_t panel, std::int64_t lane) {
   const short* values = q.values + row * w.cols;
   float sum = 0;
   for (std::int64_t k = 0; k < w.cols;) {
     const std::int64_t end = k + w.segment;
-    const scale_offset t = group_terms(w, block, lane, k / w.group);
+    const scale_offset t = group_params(w, panel, lane, k / w.group);
     const float scale = q.scales[row * q.groups + k / activation_group];
     std::int32_t products = 0;
     std::int32_t plain = 0;
     for (; k < end; ++k) {
-      products += code_at(w, block, lane, k) * values[k];
+      products += code_at(w, panel, lane, k) * values[k];
       plain += values[k];
     }
     sum += t.scale * scale * static_cast<float>(products);
@@ -76,32 +77,28 @@ TWILL_KERNEL_FUNCTION float round_for(bool bf16, float x) {
 }
 
 TWILL_KERNEL_FUNCTION float dot_float(const packed_view& w, const float* x, bool bf16,
-                                      std::int64_t block, std::int64_t lane) {
+                                      std::int64_t panel, std::int64_t lane) {
   float sum = 0;
   if (!w.grouped()) {
     for (std::int64_t k = 0; k < w.cols; ++k)
-      sum += round_for(bf16, dense_at(w, block, lane, k)) * round_for(bf16, x[k]);
+      sum += round_for(bf16, dense_at(w, panel, lane, k)) * round_for(bf16, x[k]);
     return sum;
   }
   for (std::int64_t k = 0; k < w.cols;) {
-    const scale_offset t = group_terms(w, block, lane, k / w.group);
+    const scale_offset t = group_params(w, panel, lane, k / w.group);
     for (const std::int64_t end = k + w.group; k < end; ++k) {
-      const float value = t.scale * static_cast<float>(code_at(w, block, lane, k)) + t.offset;
+      const float value = t.scale * static_cast<float>(code_at(w, panel, lane, k)) + t.offset;
       sum += round_for(bf16, value) * round_for(bf16, x[k]);
     }
   }
   return sum;
 }
 
-bool is_int8(compute_type compute) {
-  return compute == compute_type::int8 || compute == compute_type::int8x2;
-}
-
 std::int64_t activation_groups(const packed_view& w) {
   return (w.cols + activation_group - 1) / activation_group;
 }
 
-/// Gathered activations where columns have an order, then their int8 form.
+/// Scratch holds the gathered activations, where columns have an order, then their integers.
 struct scratch_layout {
   scratch_layout(const packed_view& w, bool ordered, bool int8, std::int64_t m)
       : gathered(ordered ? (m * w.cols * 4 + 63) / 64 * 64 : 0),
@@ -111,21 +108,23 @@ struct scratch_layout {
   std::int64_t gathered, values, scales;
 };
 
-} // namespace
+bool supports_all(const packed_view&, compute_type) {
+  return true;
+}
 
-std::int64_t linear_generic_scratch(const packed_view& w, bool ordered, compute_type asked,
-                                    std::int64_t m) {
+std::int64_t scratch_bytes(const device&, const packed_view& w, bool ordered, compute_type asked,
+                           std::int64_t m) {
   return scratch_layout(w, ordered, is_int8(effective_compute(w, asked)), m).bytes();
 }
 
-void linear_generic(device& dev, const linear_args& args) {
+void run(device& dev, const linear_args& args) {
   const packed_view w = args.weights->get().view;
   const compute_type compute = effective_compute(w, args.compute);
   const std::int64_t m = args.x.rows();
   const std::int32_t* order = args.weights->get().column_order();
   const bool int8 = is_int8(compute);
   quantised q{};
-  q.steps = compute == compute_type::int8 ? 127.0F : 127.0F * high_digit;
+  q.largest_code = compute == compute_type::int8 ? 127.0F : 127.0F * residual_ratio;
   q.groups = activation_groups(w);
   const scratch_layout layout(w, order != nullptr, int8, m);
   auto* scratch =
@@ -148,7 +147,7 @@ void linear_generic(device& dev, const linear_args& args) {
   const float* bias = args.bias;
   const bool accumulate = args.accumulate;
   Kokkos::parallel_for(
-      "linear_generic", range(0, m * w.rows), KOKKOS_LAMBDA(const long i) {
+      "linear", range(0, m * w.rows), KOKKOS_LAMBDA(const long i) {
         const std::int64_t row = i / w.rows;
         const std::int64_t n = i % w.rows;
         float sum = int8 ? dot_int8(w, q, row, n / lanes, n % lanes)
@@ -159,5 +158,9 @@ void linear_generic(device& dev, const linear_args& args) {
         to = accumulate ? to + sum : sum;
       });
 }
+
+} // namespace
+
+constinit const linear_backend portable_linear{supports_all, scratch_bytes, run, nullptr};
 
 } // namespace twill::gpu::detail

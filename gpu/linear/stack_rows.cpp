@@ -10,7 +10,7 @@ namespace {
 
 using order_ptr = std::shared_ptr<const std::vector<std::int32_t>>;
 
-/// Rows that may cross from one part into the next; parts are whole blocks of 16 rows.
+/// Reads rows that may cross from one part into the next; parts are whole row panels.
 void read_stacked_rows(const std::vector<weight_source>& parts, const grouped_rows& out) {
   std::int64_t part_begin = 0;
   const std::int64_t end = out.first_row + out.n_rows;
@@ -24,8 +24,8 @@ void read_stacked_rows(const std::vector<weight_source>& parts, const grouped_ro
       const std::int64_t groups = part.cols / part.group;
       std::uint32_t* words =
           out.words == nullptr ? nullptr : out.words + before * (part.cols / per_word);
-      part.grouped_block({first - part_begin, n, words, out.scales + before * groups,
-                          out.offsets + before * groups});
+      part.grouped_panels({first - part_begin, n, words, out.scales + before * groups,
+                           out.offsets + before * groups});
     }
     part_begin = part_end;
   }
@@ -67,11 +67,11 @@ std::optional<weight_source> stack_rows(std::vector<weight_source> parts) {
   stacked.grouped = [find](std::int64_t row, const grouped_row& out) {
     find(row).grouped(row, out);
   };
-  const bool in_blocks = std::all_of(shared->begin(), shared->end(), [](const weight_source& part) {
-    return part.grouped_block && part.rows % detail::lanes == 0;
+  const bool in_panels = std::all_of(shared->begin(), shared->end(), [](const weight_source& part) {
+    return part.grouped_panels && part.rows % detail::lanes == 0;
   });
-  if (in_blocks)
-    stacked.grouped_block = [shared](const grouped_rows& out) { read_stacked_rows(*shared, out); };
+  if (in_panels)
+    stacked.grouped_panels = [shared](const grouped_rows& out) { read_stacked_rows(*shared, out); };
   return stacked;
 }
 

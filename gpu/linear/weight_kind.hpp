@@ -9,14 +9,18 @@ namespace twill::gpu {
 
 /// How products are computed; weights stay as packed.
 enum class compute_type : std::uint8_t {
-  f32,    ///< weights widened to f32, f32 products and sums
-  bf16,   ///< both operands rounded to bf16, f32 sums
-  int8,   ///< activations rounded to int8 per 32 columns, exact int32 sums per group, f32 across
-          ///< groups; dense weights are computed as bf16 instead
-  int8x2, ///< the same with activations in two digits, 128 times finer, at less than twice the
-          ///< cost; dense weights are computed as f32 instead
-  w8a8,   ///< int8, the name of it where all weights were rounded to 8 bits before they were
-          ///< packed and no layer takes a second digit
+  f32,  ///< weights widened to f32, f32 products and sums
+  bf16, ///< both operands rounded to bf16, f32 sums
+  /// Activations rounded to int8 per 32 columns, exact int32 sums per group, f32 sums across
+  /// groups. Dense weights are computed as bf16 instead.
+  int8,
+  /// int8 with a second product for the residual: what rounding the activations left over, in codes
+  /// 128 times finer, where a few values dominate their 32 columns. Dense weights are computed as
+  /// f32 instead.
+  int8x2,
+  /// int8 under the name for models whose weights were all rounded to 8 bits before packing, and
+  /// where no layer has a residual.
+  w8a8,
 };
 
 const char* name_of(compute_type t);
@@ -27,9 +31,9 @@ enum class weight_kind : std::uint8_t {
   bf16,
   grouped_u4, ///< value = scale * code + offset, code 0..15, one scale and offset per group
   grouped_u8, ///< value = scale * code + offset, code 0..255
-  /// grouped_u8 in 4 bits a code c, where its codes are (step * c + base) / 256 rounded down, with
-  /// a step and a base of 16 bits for some columns of a group (sums modulo 2^16), and offset = -128
-  /// * scale. What int8 compute multiplies is then 8 bits, what is read is 4.
+  /// 4-bit codes c that stand for the 8-bit codes (factor * c + base) / 256, rounded down, of a
+  /// grouped_u8 matrix. Factor and base have 16 bits, are shared by code_group columns and added
+  /// modulo 2^16; the offset is -128 * scale. int8 compute reads 4 bits and multiplies 8.
   grouped_u4_as_u8,
 };
 

@@ -10,14 +10,14 @@
 
 namespace twill::gpu {
 
-/// out[i] = silu(gate_up[i]) * gate_up[i + n]: the gate half, then the up half of each row.
+/// out[i] = silu(gate_up[i]) * gate_up[i + n]: a row has the gate half first, then the up half.
 void silu_mul(device& dev, tensor_ref gate_up, // (m, 2n)
               tensor_ref out);                 // (m, n)
 
 enum class activation : std::uint8_t {
   relu,
   gelu,      ///< x * Phi(x), by the error function
-  gelu_tanh, ///< its approximation by tanh (Hendrycks and Gimpel 2016)
+  gelu_tanh, ///< gelu approximated by tanh (Hendrycks and Gimpel 2016)
   silu,      ///< x * sigmoid(x)
 };
 
@@ -25,7 +25,7 @@ enum class activation : std::uint8_t {
 void activate(device& dev, tensor_ref x, // (m, n)
               activation kind);
 
-/// x[r][j] *= factors[j], in place: a head whose rows are normalised scales its logits instead.
+/// x[r][j] *= factors[j], in place. A head with normalised rows scales its logits with it.
 void scale_columns(device& dev, tensor_ref x, // (m, n)
                    const float* factors);     // (n) device
 

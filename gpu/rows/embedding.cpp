@@ -20,25 +20,25 @@ void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids,
       KOKKOS_LAMBDA(const long row, const long begin, const long end) {
         const std::int64_t id = ids[row];
         float* values = to + row * stride;
-        if (id < 0 || id >= w.rows) { // no such token: never read outside the table
+        if (id < 0 || id >= w.rows) { // never read outside the table
           for (long k = begin; k < end && !accumulate; ++k)
             values[k] = 0;
           return;
         }
         const auto put = [accumulate](float& to, float v) { to = accumulate ? to + v : v; };
-        const std::int64_t block = id / detail::lanes;
+        const std::int64_t panel = id / detail::lanes;
         const std::int64_t lane = id % detail::lanes;
         if (!w.grouped()) {
           for (long k = begin; k < end; ++k)
-            put(values[k], detail::dense_at(w, block, lane, k));
+            put(values[k], detail::dense_at(w, panel, lane, k));
           return;
         }
         for (long k = begin; k < end;) {
           const long group = k / w.group;
           const long stop = (group + 1) * w.group < end ? (group + 1) * w.group : end;
-          const detail::scale_offset t = detail::group_terms(w, block, lane, group);
+          const detail::scale_offset t = detail::group_params(w, panel, lane, group);
           for (; k < stop; ++k) {
-            const auto code = static_cast<float>(detail::code_at(w, block, lane, k));
+            const auto code = static_cast<float>(detail::code_at(w, panel, lane, k));
             put(values[k], t.scale * code + t.offset);
           }
         }

@@ -1,4 +1,4 @@
-// The norms of elementwise.hpp: one row (or head) per item on the host, one per team on a device.
+// One row or head per item on the host, one per Kokkos team on a device.
 #include <cmath>
 
 #include "gpu/detail/launch.hpp"
@@ -13,8 +13,8 @@ namespace {
 
 constexpr int sum_lanes = 16;
 
-/// The sum of f(sum so far, i) over a row: sixteen running sums, added pairwise, in the same order
-/// on every thread count.
+/// Sums over a row: f(sum so far, i) is the next sum. There are sixteen running sums, which are
+/// added pairwise at the end, so the order does not depend on the number of threads.
 template <class F>
 KOKKOS_INLINE_FUNCTION float lane_sum(long n, const F& f) {
   float lane[sum_lanes] = {};
@@ -38,7 +38,7 @@ KOKKOS_INLINE_FUNCTION float team_sum(const detail::team_member& team, int n, co
   return sum;
 }
 
-/// Squares of a row's distances from a point.
+/// Adds the square of a row's distance from `point`.
 struct squares_from {
   const float* row;
   float point;
@@ -60,7 +60,7 @@ struct rms_norm_rows {
   float* out;
   long n, x_stride, residual_stride, out_stride;
   float epsilon;
-  long heads; ///< parts of a row, each normalised apart
+  long heads; ///< parts of a row that are normalised separately
 
   KOKKOS_INLINE_FUNCTION void operator()(const long item) const {
     const long r = item / heads;
@@ -80,7 +80,7 @@ struct rms_norm_rows {
   }
 };
 
-/// One team per row and head, for devices: lanes read neighbouring columns.
+/// A device's form: one team per row and head, whose lanes read neighbouring columns.
 struct rms_norm_team {
   rms_norm_rows rows;
 
@@ -143,15 +143,6 @@ struct layer_norm_team {
   }
 };
 
-template <class Team, class Rows>
-void launch(device& dev, const char* name, long items, const Rows& rows) {
-  if constexpr (detail::on_host)
-    detail::for_items(dev, name, items, 4 * rows.n, rows);
-  else if (items > 0)
-    Kokkos::parallel_for(name, detail::team_range(static_cast<int>(items), Kokkos::AUTO),
-                         Team{rows});
-}
-
 } // namespace
 
 void rms_norm(device& dev, tensor_ref x, const float* weight, float epsilon, tensor_ref out,
@@ -171,7 +162,7 @@ void rms_norm(device& dev, tensor_ref x, const float* weight, float epsilon, ten
                            out.row_stride,
                            epsilon,
                            1};
-  launch<rms_norm_team>(dev, "rms_norm", x.shape[0], rows);
+  detail::for_rows<rms_norm_team>(dev, "rms_norm", x.shape[0], 4 * rows.n, rows);
 }
 
 void layer_norm(device& dev, tensor_ref x, const float* weight, const float* bias, float epsilon,
@@ -180,7 +171,7 @@ void layer_norm(device& dev, tensor_ref x, const float* weight, const float* bia
   check_matrix(out, x.shape[0], x.shape[1], "layer_norm: out must be f32 with x's shape");
   const layer_norm_rows rows{x.as<const float>(), weight,       bias,           out.as<float>(),
                              x.shape[1],          x.row_stride, out.row_stride, epsilon};
-  launch<layer_norm_team>(dev, "layer_norm", x.shape[0], rows);
+  detail::for_rows<layer_norm_team>(dev, "layer_norm", x.shape[0], 4 * rows.n, rows);
 }
 
 void head_norm(device& dev, tensor_ref x, std::int32_t n_heads, const float* weight,
@@ -191,7 +182,7 @@ void head_norm(device& dev, tensor_ref x, std::int32_t n_heads, const float* wei
   const rms_norm_rows rows{
       x.as<const float>(), nullptr, weight,       x.as<float>(), x.shape[1] / n_heads,
       x.row_stride,        0,       x.row_stride, epsilon,       n_heads};
-  launch<rms_norm_team>(dev, "head_norm", x.shape[0] * n_heads, rows);
+  detail::for_rows<rms_norm_team>(dev, "head_norm", x.shape[0] * n_heads, 4 * rows.n, rows);
 }
 
 } // namespace twill::gpu

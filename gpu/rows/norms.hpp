@@ -23,7 +23,7 @@ void layer_norm(device& dev, tensor_ref x,      // (m, n)
                 const float* bias,              // (n) device, or null
                 float epsilon, tensor_ref out); // (m, n)
 
-/// rms_norm of every head apart, in place: one weight for all heads.
+/// rms_norm of each head by itself, in place; all heads share one weight.
 void head_norm(device& dev, tensor_ref x,                 // (m, n_heads * head_dim)
                std::int32_t n_heads, const float* weight, // (head_dim) device
                float epsilon);

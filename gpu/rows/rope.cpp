@@ -28,7 +28,8 @@ struct angle_item {
   }
 };
 
-/// Queries of a step turned in place, its keys and values turned and stored: head by head.
+/// Rotates the queries of a step in place, and rotates and stores its keys and values, head by
+/// head.
 struct rope_store {
   float *q, *k, *v;
   long q_stride, k_stride, v_stride;
@@ -103,7 +104,7 @@ struct rope_store {
     }
   }
 
-  /// Where a row's position is: of the block's first head.
+  /// Where the KV block of a row's position begins, and the position's offset in it.
   struct place {
     std::int64_t elements, scales;
     int offset; ///< within the block
@@ -127,20 +128,20 @@ struct rope_store {
   }
 };
 
-/// One head of one row, for devices: a query head, or a key and value head together.
+/// A work item on a device: one query head of one row, or its key and value head together.
 struct rope_store_head {
   rope_store all;
 
   KOKKOS_INLINE_FUNCTION void operator()(const long i) const {
-    const long slots = all.n_heads + all.kv.n_kv_heads;
-    const long row = i / slots;
-    const int slot = static_cast<int>(i - row * slots);
-    if (slot < all.n_heads) return all.query(row, slot);
-    all.key_and_value(row, slot - all.n_heads, all.place_of(row));
+    const long heads = all.n_heads + all.kv.n_kv_heads;
+    const long row = i / heads;
+    const int head = static_cast<int>(i - row * heads);
+    if (head < all.n_heads) return all.query(row, head);
+    all.key_and_value(row, head - all.n_heads, all.place_of(row));
   }
 };
 
-/// One row, for the host: what its heads share is looked up once.
+/// A work item on the host: one row, so that the block is looked up once for all heads.
 struct rope_store_row {
   rope_store all;
 
@@ -209,8 +210,7 @@ void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_arg
                        batch.max_blocks};
   const long heads = args.n_heads + kv.n_kv_heads;
   if constexpr (detail::on_host)
-    detail::for_host_items(dev, "rope_and_store", batch.n_tokens, heads * 2 * kv.head_dim,
-                           rope_store_row{all});
+    detail::for_host_items(dev, batch.n_tokens, heads * 2 * kv.head_dim, rope_store_row{all});
   else
     detail::for_items(dev, "rope_and_store", batch.n_tokens * heads, 2 * kv.head_dim,
                       rope_store_head{all});

@@ -17,12 +17,12 @@ enum class rope_kind : std::uint8_t {
   interleaved, ///< pairs (2i, 2i + 1): GGUF's Llama order, ChatGLM
 };
 
-/// magnitude * cos and sin of position * inv_freq for every row of a step, once per step for all
-/// layers.
+/// magnitude * cos and magnitude * sin of position * inv_freq for every row of a step. All layers
+/// share them, so this runs once per step.
 void rope_angles(device& dev, const ragged_batch& batch,
                  const float* inv_freq,                   // (rotary_dim / 2) device
                  std::int32_t rotary_dim, tensor_ref cos, // (n_tokens, rotary_dim / 2) f32
-                 tensor_ref sin,                          // same
+                 tensor_ref sin,                          // (n_tokens, rotary_dim / 2) f32
                  float magnitude = 1);
 
 struct rope_store_args {
@@ -39,7 +39,7 @@ struct rope_store_args {
   std::int32_t log_n_length = 0;
 };
 
-/// Rotates q and k and stores this step's keys and values at their positions' blocks.
+/// Rotates q and k, and stores this step's keys and values in the KV blocks of their positions.
 void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_args& args);
 
 } // namespace twill::gpu

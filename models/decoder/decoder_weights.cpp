@@ -69,8 +69,8 @@ result<nothing> load_layer(gpu::device& dev, const model_spec& spec, const check
     return assign(upload_vector(dev, weights, layer_tensor(name, index), spec.head_dim), to);
   };
   const auto project = [&](const std::vector<matrix_role>& roles, gpu::compute_type type,
-                           projection& to, std::int64_t second_digit_from = 0) {
-    return assign(projection::load(dev, weights, roles, type, where, second_digit_from), to);
+                           projection& to, std::int64_t residual_from = 0) {
+    return assign(projection::load(dev, weights, roles, type, where, residual_from), to);
   };
   return sequence()
       .then([&] { return norm(n.attention_norm, out.attention_norm); })

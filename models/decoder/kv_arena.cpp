@@ -35,7 +35,7 @@ result<kv_arena> kv_arena::create(gpu::device& dev, const model_spec& spec,
   const kv_record record(shape);
   const std::int64_t stride = block_bytes(spec, options);
   auto memory = dev.allocate(static_cast<std::size_t>(options.n_blocks * stride), "KV blocks",
-                             gpu::filling::bit_by_bit);
+                             gpu::page_hint::filled_gradually);
   if (!memory.ok()) return from_gpu(memory.error());
   kv_arena arena;
   arena.memory = std::move(memory).value();

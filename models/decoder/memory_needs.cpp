@@ -50,7 +50,7 @@ std::vector<product> table_of(const checkpoint& weights, const std::string& name
   std::vector<product> all;
   append(all, weights, {matrix_role{name}}, compute);
   for (product& p : all)
-    p.source.round_to_bf16 = p.source.integer_terms = false;
+    p.source.only_compute.reset();
   return all;
 }
 

@@ -26,12 +26,6 @@ result<std::vector<float>> checked_vector(const checkpoint& weights, const std::
   return values;
 }
 
-/// A matrix that is multiplied in one way may be packed for it.
-void fit_to(gpu::weight_source& source, gpu::compute_type compute) {
-  source.round_to_bf16 = compute == gpu::compute_type::bf16;
-  source.integer_terms = compute == gpu::compute_type::int8;
-}
-
 bool has_bias(const checkpoint& weights, const matrix_role& role) {
   return role.bias == bias_rule::required ||
          (role.bias == bias_rule::if_present && weights.find(bias_of(role.name)) != nullptr);
@@ -88,7 +82,7 @@ std::vector<gpu::weight_source> packed_sources(const checkpoint& weights,
   }
   if (auto fused = gpu::stack_rows(sources)) sources = {std::move(*fused)};
   for (gpu::weight_source& s : sources)
-    fit_to(s, compute_for(s.kind, compute));
+    s.only_compute = compute_for(s.kind, compute);
   return sources;
 }
 
@@ -98,7 +92,7 @@ result<projection::part> projection::load_part(gpu::device& dev, const checkpoin
                                                gpu::compute_type compute, packing where) {
   part p;
   p.compute = compute_for(source.kind, compute);
-  fit_to(source, p.compute);
+  source.only_compute = p.compute;
   auto packed = pack_at(where, dev, source, roles.front().name.c_str());
   if (!packed.ok()) return from_gpu(packed.error());
   p.weights = std::move(packed).value();
@@ -128,7 +122,7 @@ result<projection::part> projection::load_part(gpu::device& dev, const checkpoin
 result<projection> projection::load(gpu::device& dev, const checkpoint& weights,
                                     const std::vector<matrix_role>& roles,
                                     gpu::compute_type compute, packing where,
-                                    std::int64_t second_digit_from) {
+                                    std::int64_t residual_from) {
   std::vector<gpu::weight_source> sources;
   for (const matrix_role& role : roles) {
     auto source = checked_matrix(weights, role);
@@ -136,7 +130,7 @@ result<projection> projection::load(gpu::device& dev, const checkpoint& weights,
     sources.push_back(std::move(source).value());
   }
   projection loaded;
-  loaded.second_digit_from_ = second_digit_from;
+  loaded.residual_from_ = residual_from;
   if (const auto fused = gpu::stack_rows(sources)) {
     auto p = load_part(dev, weights, *fused, roles, compute, where);
     if (!p.ok()) {
@@ -183,7 +177,7 @@ gpu::linear_args projection::args_of(const part& p, gpu::tensor_ref x, gpu::tens
   args.out = gpu::view_2d(out.as<float>() + p.first_column, gpu::dtype::f32, out.rows(),
                           p.weights.rows(), out.row_stride);
   args.compute = p.compute;
-  args.second_digit_from = std::max<std::int64_t>(0, second_digit_from_ - p.first_column);
+  args.residual_from = std::max<std::int64_t>(0, residual_from_ - p.first_column);
   args.next = &p == &parts_.back() ? next : &(&p + 1)->weights;
   return args;
 }

@@ -49,12 +49,12 @@ std::vector<gpu::weight_source> packed_sources(const checkpoint& weights,
 
 class projection {
 public:
-  /// `roles` in output order, with biases as their rules say. `second_digit_from`: the output from
-  /// which int8x2 takes a second digit.
+  /// `roles` in output order, with biases as their rules say. int8x2 multiplies outputs
+  /// before `residual_from` without a residual.
   static result<projection> load(gpu::device& dev, const checkpoint& weights,
                                  const std::vector<matrix_role>& roles, gpu::compute_type compute,
                                  packing where = packing::on_device,
-                                 std::int64_t second_digit_from = 0);
+                                 std::int64_t residual_from = 0);
 
   std::int64_t weight_bytes() const;
 
@@ -87,17 +87,17 @@ private:
                            const gpu::packed_matrix* next) const;
 
   std::vector<part> parts_;
-  std::int64_t second_digit_from_ = 0;
+  std::int64_t residual_from_ = 0;
 };
 
 /// The compute type that a matrix of this kind runs in: int8 is for grouped kinds, dense ones take
 /// f32 instead.
 gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted);
 
-/// What queries, keys and values are computed in where the other projections are in `wanted`. In
-/// int8 they take a second digit where few activations dominate: KL of SmolLM2 is 4.8e-3 without,
-/// 3.8e-3 with it for values, 3.2e-3 for keys and values, which is what decoders ask for,
-/// and 2.8e-3 for queries as well, which are most of the rows.
+/// The compute type of queries, keys and values where the other projections are computed in
+/// `wanted`: int8x2 for int8, because attention is more sensitive to the rounding of activations.
+/// Decoders ask for the residual of keys and values only; queries are most of the rows and gain
+/// little by it.
 gpu::compute_type compute_for_qkv(gpu::compute_type wanted);
 
 } // namespace twill::models

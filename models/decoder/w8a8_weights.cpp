@@ -111,7 +111,7 @@ void widen_row(const gpu::weight_source& from, std::int32_t group, std::int64_t 
         const double value = 256 * (counts ? x / scale + shift : shift);
         return static_cast<std::uint16_t>(std::llrint(std::fmod(value, 65536.0)));
       };
-      out.steps[p] = in_256ths(scales[i], 0);
+      out.factors[p] = in_256ths(scales[i], 0);
       out.bases[p] = in_256ths(offsets[i], middle + 0.5);
     }
   }

@@ -45,7 +45,7 @@ result<std::unique_ptr<hidden_stream>> hidden_stream::create(gpu::device& dev,
 
 result<nothing> hidden_stream::allocate(gpu::device& dev, const offload_options& where) {
   auto memory = dev.allocate(static_cast<std::size_t>(device_bytes(options_)), "hidden states",
-                             gpu::filling::bit_by_bit);
+                             gpu::page_hint::filled_gradually);
   if (!memory.ok()) return from_gpu(memory.error());
   memory_ = std::move(memory).value();
   const std::int64_t on_host = states_in(options_, tier::host) * room_;

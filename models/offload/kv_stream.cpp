@@ -53,8 +53,8 @@ result<std::unique_ptr<kv_stream>> kv_stream::create(gpu::device& dev, const kv_
   made->homes_ = std::move(homes).value();
   const std::int64_t bytes = device_bytes(kv);
   if (bytes > 0) {
-    auto memory =
-        dev.allocate(static_cast<std::size_t>(bytes), "KV on its way", gpu::filling::bit_by_bit);
+    auto memory = dev.allocate(static_cast<std::size_t>(bytes), "KV on its way",
+                               gpu::page_hint::filled_gradually);
     if (!memory.ok()) return from_gpu(memory.error());
     made->memory_ = std::move(memory).value();
     auto* at = static_cast<unsigned char*>(made->memory_.data());

@@ -13,8 +13,8 @@ namespace {
 
 std::uint64_t block_sum(const unsigned char* codes, const unsigned char* scales,
                         const gpu::image_layout& layout) {
-  return checksum(codes, layout.code_block_bytes) ^
-         std::rotl(checksum(scales, layout.scale_block_bytes), 1);
+  return checksum(codes, layout.code_panel_bytes) ^
+         std::rotl(checksum(scales, layout.scale_panel_bytes), 1);
 }
 
 } // namespace
@@ -23,7 +23,7 @@ row_reader::row_reader(const weight_homes& homes, std::span<const table_part> pa
                        const gpu::packed_matrix& packed)
     : homes_(homes), parts_(parts), layout_(packed.layout()) {
   std::vector<unsigned char> image(static_cast<std::size_t>(layout_.bytes(1)));
-  for (std::int64_t b = 0; b < packed.row_blocks(); ++b) {
+  for (std::int64_t b = 0; b < packed.row_panels(); ++b) {
     packed.save_image(b, 1, image.data());
     sums_.push_back(block_sum(image.data(), image.data() + layout_.scales_at(1), layout_));
   }
@@ -61,24 +61,24 @@ result<nothing> row_reader::read(std::int64_t block, unsigned char* codes, unsig
   const table_part& part = part_of(block);
   const home& at = only_home(part);
   const std::int64_t within = block - part.first_row / block_rows;
-  const std::int64_t codes_at = within * layout_.code_block_bytes;
+  const std::int64_t codes_at = within * layout_.code_panel_bytes;
   const std::int64_t scales_at =
-      layout_.scales_at(part.matrix.row_blocks()) + within * layout_.scale_block_bytes;
+      layout_.scales_at(part.matrix.row_panels()) + within * layout_.scale_panel_bytes;
   homes_.link().pass(block_bytes());
   if (at.where == tier::host) {
     auto copied = worker.copies.to_device(codes, at.host + codes_at,
-                                          static_cast<std::size_t>(layout_.code_block_bytes));
-    if (copied.ok() && layout_.scale_block_bytes > 0)
+                                          static_cast<std::size_t>(layout_.code_panel_bytes));
+    if (copied.ok() && layout_.scale_panel_bytes > 0)
       copied = worker.copies.to_device(scales, at.host + scales_at,
-                                       static_cast<std::size_t>(layout_.scale_block_bytes));
+                                       static_cast<std::size_t>(layout_.scale_panel_bytes));
     return from_gpu(copied);
   }
   std::vector<unsigned char> got_codes, got_scales;
   if (auto got =
-          read_some(at.store_offset + codes_at, layout_.code_block_bytes, codes, got_codes, worker);
+          read_some(at.store_offset + codes_at, layout_.code_panel_bytes, codes, got_codes, worker);
       !got.ok())
     return got;
-  if (auto got = read_some(at.store_offset + scales_at, layout_.scale_block_bytes, scales,
+  if (auto got = read_some(at.store_offset + scales_at, layout_.scale_panel_bytes, scales,
                            got_scales, worker);
       !got.ok())
     return got;

@@ -32,7 +32,7 @@ public:
   tier home_of(const table_part& part) const { return only_home(part).where; }
   tier home_of(std::int64_t block) const { return home_of(part_of(block)); }
   /// Of a block: codes and scales.
-  std::int64_t block_bytes() const { return layout_.code_block_bytes + layout_.scale_block_bytes; }
+  std::int64_t block_bytes() const { return layout_.code_panel_bytes + layout_.scale_panel_bytes; }
 
   /// A block's codes and scales into device memory. Not for blocks that live there.
   result<nothing> read(std::int64_t block, unsigned char* codes, unsigned char* scales,

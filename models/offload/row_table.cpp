@@ -36,7 +36,7 @@ result<std::unique_ptr<row_table>> row_table::create(gpu::device& dev, const wei
                                                      std::span<const table_part> parts,
                                                      std::int64_t most_rows, ring_stats& moved) {
   std::unique_ptr<row_table> table(new row_table(row_reader(homes, parts, packed), pool, moved));
-  const std::int64_t capacity = capacity_of(packed.row_blocks(), most_rows);
+  const std::int64_t capacity = capacity_of(packed.row_panels(), most_rows);
   table->slots_.resize(static_cast<std::size_t>(capacity));
   table->small_ = packed.like(capacity * block_rows);
   auto memory = dev.allocate(static_cast<std::size_t>(packed.layout().bytes(capacity)),
@@ -217,9 +217,9 @@ void row_table::fetch(std::int64_t at, io_worker& worker) {
   slot& s = slots_[static_cast<std::size_t>(at)];
   const gpu::image_layout layout = small_.layout();
   auto* image = static_cast<unsigned char*>(small_image_.data());
-  const auto got = reader_.read(s.block, image + at * layout.code_block_bytes,
+  const auto got = reader_.read(s.block, image + at * layout.code_panel_bytes,
                                 image + layout.scales_at(static_cast<std::int64_t>(slots_.size())) +
-                                    at * layout.scale_block_bytes,
+                                    at * layout.scale_panel_bytes,
                                 worker);
   const std::lock_guard lock(mutex_);
   if (!got.ok()) s.why = got.error();

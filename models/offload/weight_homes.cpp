@@ -12,7 +12,7 @@ namespace twill::models::offload {
 namespace {
 
 std::int64_t image_bytes(const piece& p) {
-  return p.target->layout().bytes(p.target->row_blocks());
+  return p.target->layout().bytes(p.target->row_panels());
 }
 
 std::int64_t parts_of(std::int64_t bytes) {
@@ -25,8 +25,8 @@ result<nothing> weight_homes::keep_on_device(const piece& p, home& at) {
   const auto bytes = static_cast<std::size_t>(image_bytes(p));
   auto staged = gpu::host_buffer::allocate(bytes, "weights");
   if (!staged.ok()) return from_gpu(staged.error());
-  p.source->save_image(p.first_block, p.target->row_blocks(), staged.value().data());
-  auto memory = dev_.allocate(bytes, "weights kept on the device", gpu::filling::at_once);
+  p.source->save_image(p.first_block, p.target->row_panels(), staged.value().data());
+  auto memory = dev_.allocate(bytes, "weights kept on the device", gpu::page_hint::filled_at_once);
   if (!memory.ok()) return from_gpu(memory.error());
   dev_.upload(memory.value().data(), staged.value().data(), bytes);
   at.target->place(memory.value().data());
@@ -85,7 +85,7 @@ result<std::int32_t> weight_homes::add(const std::vector<piece>& pieces,
     if (at.where == tier::device) continue;
     const bool on_disk = at.where == tier::disk;
     unsigned char* to = (on_disk ? disk_part.value() : unit->host).data() + at.slot_offset;
-    pieces[i].source->save_image(pieces[i].first_block, at.target->row_blocks(), to);
+    pieces[i].source->save_image(pieces[i].first_block, at.target->row_panels(), to);
     at.host = on_disk ? nullptr : to;
     at.store_offset = store_end_ + at.slot_offset;
     if (!on_disk) at.slot_offset += unit->disk_bytes;

@@ -28,7 +28,7 @@ result<std::unique_ptr<weight_ring>> weight_ring::create(gpu::device& dev,
   std::unique_ptr<weight_ring> ring(new weight_ring(homes, pool));
   const std::int64_t slot_bytes = largest_slot(homes, order);
   auto memory = dev.allocate(static_cast<std::size_t>(slots * slot_bytes), "weight ring",
-                             gpu::filling::bit_by_bit);
+                             gpu::page_hint::filled_gradually);
   if (!memory.ok()) return from_gpu(memory.error());
   ring->memory_ = std::move(memory).value();
   for (std::int32_t i = 0; i < slots; ++i) {

@@ -115,7 +115,7 @@ gpu::weight_source grouped_source(const packed_module& m, std::uint64_t seed) {
   source.grouped = [reader](std::int64_t row, const gpu::grouped_row& out) {
     reader->row(row, out);
   };
-  source.grouped_block = [reader](const gpu::grouped_rows& out) { reader->block(out); };
+  source.grouped_panels = [reader](const gpu::grouped_rows& out) { reader->block(out); };
   return source;
 }
 

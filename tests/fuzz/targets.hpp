@@ -47,8 +47,8 @@ inline std::uint64_t read_grouped(const gpu::weight_source& m) {
     m.grouped(r, {codes.data(), scales.data(), offsets.data()});
     sum += sum_bytes(codes.data(), codes.size());
   }
-  for (std::int64_t r = 0; m.grouped_block && r < m.rows; r += most) {
-    m.grouped_block(
+  for (std::int64_t r = 0; m.grouped_panels && r < m.rows; r += most) {
+    m.grouped_panels(
         {r, std::min<std::int64_t>(most, m.rows - r), words.data(), scales.data(), offsets.data()});
     sum += words[0];
   }

@@ -63,7 +63,7 @@ TEST_CASE("memory is zero, aligned, counted and given back") {
 TEST_CASE("memory that is filled bit by bit begins with a huge page on the host") {
   auto dev = device::open({}).value();
   for (const std::size_t bytes : {std::size_t{1000}, std::size_t{5} << 20}) {
-    const auto memory = dev->allocate(bytes, "ring", gpu::filling::bit_by_bit).value();
+    const auto memory = dev->allocate(bytes, "ring", gpu::page_hint::filled_gradually).value();
     if (dev->info().kind == "host")
       CHECK(reinterpret_cast<std::uintptr_t>(memory.data()) % (2 << 20) == 0);
     std::vector<unsigned char> last(1, 7);
@@ -86,13 +86,13 @@ TEST_CASE("an allocation past the budget is refused with the numbers") {
 
 TEST_CASE("uploads and downloads keep every byte") {
   auto dev = device::open({}).value();
-  std::vector<unsigned char> there(100003), back(there.size());
-  for (std::size_t i = 0; i < there.size(); ++i)
-    there[i] = static_cast<unsigned char>(i * 31);
-  auto memory = dev->allocate(there.size(), "copy").value();
-  dev->upload(memory.data(), there.data(), there.size());
+  std::vector<unsigned char> sent(100003), back(sent.size());
+  for (std::size_t i = 0; i < sent.size(); ++i)
+    sent[i] = static_cast<unsigned char>(i * 31);
+  auto memory = dev->allocate(sent.size(), "copy").value();
+  dev->upload(memory.data(), sent.data(), sent.size());
   dev->download(back.data(), memory.data(), back.size());
-  CHECK(there == back);
+  CHECK(sent == back);
 }
 
 TEST_CASE("scratch memory grows once and is kept") {

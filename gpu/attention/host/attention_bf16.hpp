@@ -1,12 +1,12 @@
-// Attention's two products in bf16: queries, keys, softmax weights and values are rounded to it
-// and multiplied in pairs, with sums, maxima and the softmax itself in f32, as FlashAttention does
+// Attention's two products in bf16: queries, keys, softmax weights and values are rounded to bf16
+// and multiplied in pairs, while sums, maxima and the softmax stay in f32, as FlashAttention does
 // on tensor cores (Dao et al. 2022). Codes of i8 KV are exact in bf16.
 //
 // Pairs lie along what is summed: neighbouring dimensions of keys, neighbouring positions of
-// values, from even ones on. A pair that a row sees half of has a weight of zero in the other half,
-// so a row's bits depend on its own sequence alone.
+// values, the first of them even. Where a row sees half of a pair, the other half has a weight of
+// zero, so a row's bits depend on its own sequence alone.
 //
-// Included by attention_avx512_bf16.cpp only; internal linkage, see simd.hpp.
+// Included by attention_avx512_bf16.cpp only; everything has internal linkage, see simd.hpp.
 #pragma once
 
 #include "gpu/attention/host/paged_kv_view.hpp"
@@ -47,12 +47,14 @@ inline void round_16(std::uint16_t* to, vf v) {
                       (__m256i)_mm512_cvtneps_pbh(reinterpret_cast<__m512>(v)));
 }
 
-/// exp(x) within 2e-5 of itself for x in [-87, 88], 1 for 0, 0 far below: 2^r of the rest r of x in
-/// base 2, |r| <= 1/2, by a polynomial with 1 at 0 that was fitted at Chebyshev's points.
+/// exp(x) with a relative error below 2e-5 for x in [-87, 88]; exactly 1 for 0, and 0 far below.
+/// With x / ln 2 = n + r, |r| <= 1/2, it is 2^n times a polynomial for 2^r that was fitted at
+/// Chebyshev's points and is 1 at 0.
 inline vf exp_near(vf x) {
-  const vf low = splat(-200.0f); // whose power of two is 0; minus infinity has no rest
+  const vf low = splat(-200.0f); // its power of two is 0, and minus infinity would have no r
   const vf t = (x < low ? low : x) * 1.44269504f;
-  const __m512 n = _mm512_roundscale_ps(reinterpret_cast<__m512>(t), 8); // to nearest, quietly
+  const __m512 n =
+      _mm512_roundscale_ps(reinterpret_cast<__m512>(t), 8); // to nearest, raising no exception flag
   const vf r = t - reinterpret_cast<vf>(n);
   vf p = fma_of(r, splat(0.00966637395f), splat(0.0558383428f));
   p = fma_of(p, r, splat(0.240223482f));
@@ -61,7 +63,7 @@ inline vf exp_near(vf x) {
   return reinterpret_cast<vf>(_mm512_scalef_ps(reinterpret_cast<__m512>(p), n));
 }
 
-/// 16 elements from each of two places, in pairs.
+/// Pairs of element i at `first` and element i at `second`, for 16 i.
 template <class Element>
 inline vi load_pairs(const Element* first, const Element* second) {
   return round_pairs(load_wide(first), load_wide(second));
@@ -80,7 +82,7 @@ inline std::uint32_t pair_of(Element first, Element second) {
   return static_cast<std::uint32_t>(round_one(widen(second))) << 16 | round_one(widen(first));
 }
 
-/// A tile's pairs of keys where they lie.
+/// A tile's pairs of keys, read where they lie.
 template <class Element>
 struct key_pairs_in_place {
   keys_in_place<Element> keys;
@@ -89,13 +91,13 @@ struct key_pairs_in_place {
     return load_pairs(at, at + keys.stride);
   }
 };
-/// The same, packed before. // (head_dim / 2, tile_len)
+/// A tile's pairs of keys, packed before. // (head_dim / 2, tile_len)
 struct key_pairs_packed {
   const std::uint32_t* data;
   vi get(int pair, int v) const { return load_words(data + pair * tile_len + v * lanes); }
 };
 
-/// Pairs of values of neighbouring positions where they lie.
+/// Pairs of values of neighbouring positions, read where they lie.
 template <class Element>
 struct value_pairs_in_place {
   const Element* const* rows;
@@ -103,17 +105,18 @@ struct value_pairs_in_place {
     return load_pairs(rows[2 * pair] + column, rows[2 * pair + 1] + column);
   }
 };
-/// The same, packed before. // (tile_len / 2, width)
+/// Pairs of values of neighbouring positions, packed before. // (tile_len / 2, width)
 struct value_pairs_packed {
   const std::uint32_t* data;
   int width;
   vi get(int pair, int column) const { return load_words(data + pair * width + column); }
 };
 
-/// to[r][v] = sum over pairs [begin, end) of a[r][pair] * b(pair, v), or += where `onto`.
+/// to[r][v] = sum over pairs [begin, end) of a[r][pair] * b(pair, v); added to `to` where `onto` is
+/// set.
 template <bool onto, int Rows, int Vectors, class B>
-inline void pairs_block(const std::uint16_t* a, int a_stride, int begin, int end, const B& b,
-                        float* to, int to_stride, lines_ahead& ahead) {
+inline void pairs_vectors(const std::uint16_t* a, int a_stride, int begin, int end, const B& b,
+                          float* to, int to_stride, tile_prefetch& ahead) {
   vf sum[Rows][Vectors];
   for (int r = 0; r < Rows; ++r)
     for (int v = 0; v < Vectors; ++v)
@@ -134,17 +137,17 @@ inline void pairs_block(const std::uint16_t* a, int a_stride, int begin, int end
       store(to + r * to_stride + v * lanes, sum[r][v]);
 }
 
-/// The same over `vectors` vectors, of which b(pair, vector) gives any.
+/// pairs_vectors() over `vectors` vectors; b(pair, vector) gives the pairs of any of them.
 template <bool onto, int Rows, class B>
 inline void pairs_rows(const std::uint16_t* a, int a_stride, int begin, int end, const B& b,
-                       int vectors, float* to, int to_stride, lines_ahead& ahead) {
+                       int vectors, float* to, int to_stride, tile_prefetch& ahead) {
   int v = 0;
   for (; v + 4 <= vectors; v += 4)
-    pairs_block<onto, Rows, 4>(
+    pairs_vectors<onto, Rows, 4>(
         a, a_stride, begin, end, [&](int p, int i) { return b(p, v + i); }, to + v * lanes,
         to_stride, ahead);
   for (; v < vectors; ++v)
-    pairs_block<onto, Rows, 1>(
+    pairs_vectors<onto, Rows, 1>(
         a, a_stride, begin, end, [&](int p, int) { return b(p, v); }, to + v * lanes, to_stride,
         ahead);
 }
@@ -167,8 +170,8 @@ public:
     }
   }
 
-  /// Scores of all rows against the tile's first n positions (a multiple of 16). Few rows read
-  /// keys where they lie; more share a packed copy.
+  /// Scores of all rows against the tile's first n positions (a multiple of 16). Few rows read keys
+  /// where they lie, more rows share a packed copy.
   template <class Element>
   void score_tile(const attention_work& w, int base, int begin, int end, int n) {
     const int rows = w.n_queries * w.n_heads;
@@ -179,7 +182,7 @@ public:
     scores_of(key_pairs_packed{keys_}, rows, n, w.head_dim);
   }
 
-  /// Near enough for what is rounded to bf16 next: see exp_near().
+  /// The weight is rounded to bf16 next, so exp_near() is accurate enough.
   static vf weight_of(vf score) { return exp_near(score); }
   void set_weights(int row, int j, vf weights) { round_16(weights_ + row * tile_len + j, weights); }
   void no_weights(int row) { __builtin_memset(weights_ + row * tile_len, 0, 2 * tile_len); }
@@ -203,7 +206,7 @@ public:
   }
 
 private:
-  /// Keys of positions [begin, end) in pairs of dimensions; zeros elsewhere up to n.
+  /// Packs the keys of positions [begin, end) in pairs of dimensions, with zeros elsewhere up to n.
   template <class Element>
   void pack_keys(const attention_work& w, int base, int begin, int end, int n) {
     const int pairs = (w.head_dim + 1) / 2;

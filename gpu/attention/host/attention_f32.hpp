@@ -1,6 +1,6 @@
-// Attention's two products in f32: exact for any KV type.
+// Attention's two products in f32, for any KV type.
 //
-// Included by the attention_*.cpp files only; internal linkage, see simd.hpp.
+// Included by the attention_*.cpp files only; everything has internal linkage, see simd.hpp.
 #pragma once
 
 #include "gpu/attention/host/paged_kv_view.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 class f32_products {
 public:
-  /// `rows`: where scores come from and weights go, in place.
+  /// Scores go to rows.scores, where softmax weights replace them.
   explicit f32_products(row_state& rows) : rows_(rows) {}
 
   void load_queries(const attention_work& w) {
@@ -22,9 +22,8 @@ public:
     }
   }
 
-  /// Scores of all rows against the tile's first n positions (a multiple of 16). Few rows read
-  /// keys where they lie; more share a widened copy. Either way a score is summed in the same
-  /// order.
+  /// Scores of all rows against the tile's first n positions (a multiple of 16). Few rows read keys
+  /// where they lie, more rows share a widened copy; both sum a score in the same order.
   template <class Element>
   void score_tile(const attention_work& w, int base, int begin, int end, int n) {
     const int rows = w.n_queries * w.n_heads;
@@ -37,15 +36,15 @@ public:
 
   /// The softmax weight of a score relative to the maximum.
   static vf weight_of(vf score) { return exp_of(score); }
-  /// The softmax weights of a row's positions [j, j + lanes).
+  /// Stores the softmax weights of a row's positions [j, j + lanes).
   void set_weights(int row, int j, vf weights) {
     store(rows_.scores + row * tile_len + j, weights);
   }
-  /// This row sees nothing of the tile.
+  /// Says that a row sees nothing of the tile.
   void no_weights(int) {}
 
-  /// Adds the weighted values of the tile's positions [begin, end), read in place by few rows and
-  /// widened first for more.
+  /// Adds the weighted values of the tile's positions [begin, end). Few rows read them in place,
+  /// more rows share a widened copy.
   template <class Element>
   void value_tile(const attention_work& w, int base, int begin, int end, int width) {
     const int rows = w.n_queries * w.n_heads;
@@ -62,7 +61,7 @@ public:
   }
 
 private:
-  /// Keys of positions [begin, end), widened; zeros elsewhere up to n.
+  /// Widens the keys of positions [begin, end), with zeros elsewhere up to n.
   template <class Element>
   void widen_keys(const attention_work& w, int base, int begin, int end, int n) {
     for (int d = 0; d < w.head_dim; ++d) {
@@ -99,8 +98,8 @@ private:
       add_seen(values, row, rows - row < rows_at_once ? rows - row : rows_at_once, width);
   }
 
-  /// Weighted values of up to rows_at_once rows; each row's positions in ascending order, none it
-  /// does not see.
+  /// Adds the weighted values of up to rows_at_once rows, for each row in ascending order of
+  /// positions and only those that it sees.
   template <class Element>
   void add_seen(const Element* const* values, int row, int rows, int width) {
     int begin = rows_.begin[row], end = rows_.end[row];
@@ -130,8 +129,8 @@ private:
 
   row_state& rows_;
   alignas(64) float q_[max_rows * max_dim];      // (row, head_dim), scaled
-  alignas(64) float keys_[max_dim * tile_len];   // (head_dim, tile_len), unless read in place
-  alignas(64) float values_[tile_len * max_dim]; // (tile_len, width), unless read in place
+  alignas(64) float keys_[max_dim * tile_len];   // (head_dim, tile_len), where not read in place
+  alignas(64) float values_[tile_len * max_dim]; // (tile_len, width), where not read in place
 };
 
 } // namespace

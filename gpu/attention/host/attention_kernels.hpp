@@ -1,9 +1,10 @@
-// Host micro-kernels of attention, one set per instruction set.
+// The host micro-kernels of attention, one table per instruction set.
 //
-// KV is walked in tiles of 64 positions and chunks of 512, both counted from position 0, whatever
-// rows share the work: each chunk gives (maximum, sum, weighted values) by online softmax (Milakov
-// and Gimelshein 2018; the chunks are Flash-Decoding's), and chunks are merged in order. So a row's
-// bits depend on its own sequence alone. Pure functions on caller's memory; any thread.
+// KV is read in tiles of 64 positions and chunks of 512, both counted from position 0, whatever
+// rows share the work. Each chunk gives (maximum, sum, weighted values) by online softmax (Milakov
+// and Gimelshein 2018), and the chunks, which are Flash-Decoding's, are merged in order. So a row's
+// bits depend on its own sequence alone. The functions are pure, on the caller's memory; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,17 @@ inline constexpr int attention_chunk = 512;   ///< positions per partial result
 inline constexpr int attention_max_rows = 96; ///< queries * heads of one call
 inline constexpr int attention_max_dim = 256; ///< largest head_dim
 
-/// Some heads that share one KV head, for some neighbouring rows of one sequence.
+/// One call: some query heads that share a KV head, for some neighbouring rows of one sequence.
 struct attention_work {
   const void* keys = nullptr;          // (n_blocks, n_kv_heads, head_dim, block_tokens)
   const void* values = nullptr;        // (n_blocks, n_kv_heads, block_tokens, head_dim)
   const float* key_scales = nullptr;   // (n_blocks, n_kv_heads, block_tokens), i8 only
-  const float* value_scales = nullptr; // same
+  const float* value_scales = nullptr; // (n_blocks, n_kv_heads, block_tokens), i8 only
   dtype type = dtype::f32;
   std::int32_t kv_head = 0, block_tokens = 0, head_dim = 0;
-  std::int64_t block_stride = 0, scale_stride = 0; ///< elements, and scales, from block to block
-  std::int32_t n_blocks = 0;                       ///< see kv_layer, as for the next two
+  std::int64_t block_stride = 0,
+               scale_stride = 0; ///< elements, and scales, from one KV block to the next
+  std::int32_t n_blocks = 0;     ///< n_blocks, apart and scale_apart are those of kv_layer
   std::int64_t apart = 0, scale_apart = 0;
   const std::int32_t* blocks = nullptr; ///< the sequence's row of the block table
 
@@ -43,16 +45,17 @@ struct attention_work {
   std::int64_t out_stride = 0;
 };
 
-/// A chunk's result of one row: maximum, sum, then head_dim unnormalised values.
+/// Floats of a chunk's result for one row: maximum, sum, then head_dim values that are not
+/// normalised.
 constexpr std::int64_t attention_partial_floats(std::int32_t head_dim) {
   return 2 + std::int64_t{head_dim};
 }
 
 struct attention_kernels {
-  /// The whole of `work`, into out.
+  /// Computes all of `work`, into work.out.
   void (*whole)(const attention_work& work);
-  /// Chunk `chunk` alone; row (query, head) goes to partials + query * query_stride + head *
-  /// head_stride. Rows that see nothing of the chunk get sum 0.
+  /// Computes one chunk. The result of row (query, head) goes to partials + query * query_stride +
+  /// head * head_stride; rows that see nothing of the chunk get sum 0.
   void (*chunk)(const attention_work& work, std::int32_t chunk, float* partials,
                 std::int64_t query_stride, std::int64_t head_stride);
   /// Merges n partials of one row, in order, and writes head_dim results.
@@ -60,11 +63,11 @@ struct attention_kernels {
                 std::int32_t head_dim, float* out);
 };
 
-/// `bf16_products`: products of values rounded to bf16, where the level has instructions for them
-/// and the KV is not f32; else of f32, as without.
+/// The kernels of a level. `bf16_products` allows values to be rounded to bf16 before they are
+/// multiplied, which happens where the level has instructions for it and the KV is not f32.
 attention_kernels attention_kernels_for(isa level, bool bf16_products);
 
-/// One per source file; those of the x86 files exist where TWILL_X86 is defined.
+/// Each is defined in the source file of its name; those of x86 exist where TWILL_X86 is defined.
 attention_kernels attention_plain();
 attention_kernels attention_avx2();
 attention_kernels attention_avx512();

@@ -1,8 +1,8 @@
-// Loading of K and V tiles, and the two small matrix products of attention.
+// The two matrix products of attention, of a few rows with a tile of keys or values.
 //
-// Included by the attention_*.cpp files only; internal linkage, see simd.hpp. Sums run over
-// head_dim (scores) and over positions (values) one by one in ascending order, in every blocking of
-// rows.
+// Included by the attention_*.cpp files only; everything has internal linkage, see simd.hpp. Sums
+// run over head_dim (scores) and over positions (values) one by one in ascending order, however
+// many rows are multiplied together.
 #pragma once
 
 #include "gpu/attention/host/attention_kernels.hpp"
@@ -14,8 +14,8 @@ namespace {
 
 constexpr int tile_len = attention_tile;
 
-inline int round_up(int n, int step) {
-  return (n + step - 1) / step * step;
+inline int round_up(int n, int multiple) {
+  return (n + multiple - 1) / multiple * multiple;
 }
 
 struct half_f16 {
@@ -24,7 +24,7 @@ struct half_f16 {
 struct half_bf16 {
   std::uint16_t bits;
 };
-/// A code of i8 KV; its token's scale is applied to the score or the softmax weight instead.
+/// A code of i8 KV. Its token's scale is applied to the score or to the softmax weight.
 struct code_i8 {
   std::int8_t bits;
 };
@@ -88,8 +88,8 @@ inline void prefetch_bytes(const void* data, long bytes) {
     __builtin_prefetch(static_cast<const char*>(data) + at, 0, 2);
 }
 
-/// A tile's keys where they lie: vector v of `lanes` positions begins at at[v], and dimension d is
-/// d * stride elements on.
+/// A tile's keys, read where they lie: vector v of `lanes` positions begins at at[v], and dimension
+/// d is d * stride elements further.
 template <class Element>
 struct keys_in_place {
   const Element* at[tile_len / lanes];
@@ -97,13 +97,13 @@ struct keys_in_place {
   vf get(int d, int v) const { return load_wide(at[v] + d * stride); }
 };
 
-/// The same, widened before. // (head_dim, tile_len)
+/// A tile's keys, widened to f32 before. // (head_dim, tile_len)
 struct keys_widened {
   const float* data;
   vf get(int d, int v) const { return load(data + d * tile_len + v * lanes); }
 };
 
-/// Values of positions [begin, end) as f32 rows of `stride` floats, zero past head_dim.
+/// Widens the values of positions [begin, end) to f32 rows of `stride` floats, zero past head_dim.
 template <class Element>
 inline void widen_values(const Element* const* rows, int begin, int end, int head_dim, int stride,
                          float* to) {
@@ -119,11 +119,11 @@ inline void widen_values(const Element* const* rows, int begin, int end, int hea
   }
 }
 
-/// scores[r][j] = sum over d of q[r][d] * keys[d][j], for Rows rows and Vectors vectors of j from
-/// vector `first` on.
+/// scores[r][j] = sum over d of q[r][d] * keys[d][j], for Rows rows and Vectors vectors of
+/// positions j from vector `first` on.
 template <int Rows, int Vectors, class Keys>
-inline void score_block(const float* q, int q_stride, const Keys& keys, int first, int head_dim,
-                        float* scores) {
+inline void score_vectors(const float* q, int q_stride, const Keys& keys, int first, int head_dim,
+                          float* scores) {
   vf sum[Rows][Vectors];
   for (int r = 0; r < Rows; ++r)
     for (int v = 0; v < Vectors; ++v)
@@ -143,8 +143,8 @@ inline void score_block(const float* q, int q_stride, const Keys& keys, int firs
       store(scores + r * tile_len + (first + v) * lanes, sum[r][v]);
 }
 
-/// Vectors side by side: enough independent sums to hide the latency of a multiply-add, no more
-/// than the registers hold.
+/// Vectors that are summed side by side: enough independent sums to hide the latency of a
+/// multiply-add, and no more than the registers hold.
 template <int Rows>
 constexpr int vectors_for = lanes == 16 || Rows <= 3 ? 4 : 2;
 
@@ -156,15 +156,15 @@ inline void score_rows(const float* q, int q_stride, const Keys& keys, int n, in
   const int vectors = n / lanes;
   int v = 0;
   for (; v + wide <= vectors; v += wide)
-    score_block<Rows, wide>(q, q_stride, keys, v, head_dim, scores);
+    score_vectors<Rows, wide>(q, q_stride, keys, v, head_dim, scores);
   for (; v < vectors; ++v)
-    score_block<Rows, 1>(q, q_stride, keys, v, head_dim, scores);
+    score_vectors<Rows, 1>(q, q_stride, keys, v, head_dim, scores);
 }
 
 /// acc[r][:] += sum over j in [begin, end) of weights[r][j] * values[j][:], Vectors vectors wide.
 template <int Rows, int Vectors, class Element>
-inline void value_block(const float* weights, const Element* const* values, int begin, int end,
-                        int column, float* acc, int acc_stride) {
+inline void value_vectors(const float* weights, const Element* const* values, int begin, int end,
+                          int column, float* acc, int acc_stride) {
   vf sum[Rows][Vectors];
   for (int r = 0; r < Rows; ++r)
     for (int v = 0; v < Vectors; ++v)
@@ -192,9 +192,9 @@ inline void value_rows(const float* weights, const Element* const* values, int b
   constexpr int wide = vectors_for<Rows>;
   int d = 0;
   for (; d + wide * lanes <= width; d += wide * lanes)
-    value_block<Rows, wide>(weights, values, begin, end, d, acc, acc_stride);
+    value_vectors<Rows, wide>(weights, values, begin, end, d, acc, acc_stride);
   for (; d < width; d += lanes)
-    value_block<Rows, 1>(weights, values, begin, end, d, acc, acc_stride);
+    value_vectors<Rows, 1>(weights, values, begin, end, d, acc, acc_stride);
 }
 
 } // namespace

@@ -1,8 +1,8 @@
-// Attention of a few rows over paged KV: softmax, masks and the walk over tiles and chunks.
-// Products (attention_f32.hpp, attention_bf16.hpp) multiply: scores from queries and keys, sums of
-// weighted values.
+// Attention of a few rows over paged KV: online softmax and masks, over tiles and chunks of
+// positions. The template parameter Products (attention_f32.hpp, attention_bf16.hpp) computes
+// scores from queries and keys, and sums of weighted values.
 //
-// Included by the attention_*.cpp files only; internal linkage, see simd.hpp.
+// Included by the attention_*.cpp files only; everything has internal linkage, see simd.hpp.
 #pragma once
 
 #include "gpu/attention/host/attention_f32.hpp"
@@ -10,7 +10,7 @@
 namespace twill::gpu::host {
 namespace {
 
-/// Scales of the tile's codes, where the element type has them.
+/// Loads the scales of the tile's codes, where the element type has them.
 template <class Element>
 inline void load_tile_scales(const attention_work& w, int base, int begin, int end, row_state& s) {
   s.scaled = sizeof(Element) == sizeof(code_i8);
@@ -19,8 +19,8 @@ inline void load_tile_scales(const attention_work& w, int base, int begin, int e
   load_scales(w, w.value_scales, base, begin, end, s.value_scales);
 }
 
-/// Scales, slopes and masks a row's scores of this tile; `distance` is the tile's first position
-/// minus the query's.
+/// Applies scales, the ALiBi slope and the mask to a row's scores of this tile. `distance` is the
+/// tile's first position minus the query's.
 inline void mask_row(row_state& s, int row, int n, float slope, float distance) {
   const int begin = s.begin[row], end = s.end[row];
   float* x = s.scores + row * tile_len;
@@ -38,7 +38,7 @@ inline void mask_row(row_state& s, int row, int n, float slope, float distance) 
     x[j] = minus_infinity;
 }
 
-/// A row's maximum rises: what was summed before is relative to the old one.
+/// Raises a row's maximum, and rescales its earlier sums, which are relative to the old one.
 inline void raise_max(row_state& s, int row, int width, float max) {
   if (s.sum[row] > 0) {
     const vf shrink = exp_of(splat(s.max[row] - max));
@@ -50,8 +50,9 @@ inline void raise_max(row_state& s, int row, int width, float max) {
   s.max[row] = max;
 }
 
-/// Turns the masked scores of R rows into softmax weights relative to their new maxima. Several at
-/// once, since a row alone waits for its own maximum, exponentials and sum one after another.
+/// Turns the masked scores of R rows into softmax weights relative to their new maxima. Several
+/// rows are interleaved, because a single one waits for its maximum, its exponentials and its sum
+/// in turn.
 template <int R, class Products>
 inline void softmax_rows(row_state& s, Products& products, int row, int n, int width) {
   const float* x = s.scores + row * tile_len;
@@ -79,13 +80,13 @@ inline void softmax_rows(row_state& s, Products& products, int row, int n, int w
     s.sum[row + r] += sum_of(sum[r]);
 }
 
-/// The softmax of all rows of this tile.
+/// Masks and softmax of all rows for one tile.
 template <class Products>
 inline void softmax_tile(const attention_work& w, int base, int n, int width, row_state& s,
                          Products& products) {
   constexpr int together = 4;
   const int rows = w.n_queries * w.n_heads;
-  int first = 0; // of the rows that wait for others
+  int first = 0; // first of the rows that wait to be interleaved
   for (int row = 0; row < rows; ++row) {
     if (s.begin[row] >= s.end[row]) {
       products.no_weights(row);
@@ -105,7 +106,7 @@ inline void softmax_tile(const attention_work& w, int base, int n, int width, ro
     softmax_rows<1>(s, products, first, n, width);
 }
 
-/// The tile at `base`; the next one is asked for if it begins before `stop`.
+/// Adds the tile at `base`, and prefetches the next one if it begins before `stop`.
 template <class Element, class Products>
 inline void run_tile(const attention_work& w, int base, int stop, int width, row_state& s,
                      Products& products) {
@@ -134,7 +135,7 @@ inline void run_tile(const attention_work& w, int base, int stop, int width, row
   s.ahead.finish();
 }
 
-/// One chunk from scratch: max, sum and acc of every row.
+/// Computes max, sum and acc of every row for one chunk.
 template <class Element, class Products>
 inline void run_chunk(const attention_work& w, int chunk, int width, row_state& s,
                       Products& products) {
@@ -155,7 +156,7 @@ inline void run_chunk(const attention_work& w, int chunk, int width, row_state& 
     run_tile<Element>(w, base, stop, width, s, products);
 }
 
-/// Adds one chunk's result of a row to what was merged before. Not inlined: both callers must
+/// Adds one chunk's result of a row to what was merged before. Not inlined, so that both callers
 /// round alike.
 __attribute__((noinline)) void merge_row(float chunk_max, float chunk_sum, const float* chunk,
                                          int head_dim, float& max, float& sum, float* merged) {
@@ -197,7 +198,7 @@ inline void run_whole(const attention_work& w) {
                w.out + t * w.out_stride + std::int64_t{r - t * w.n_heads} * w.head_dim);
   };
   const int first_chunk = seen.begin / attention_chunk;
-  if (seen.end <= (first_chunk + 1) * attention_chunk) { // merging one is copying it
+  if (seen.end <= (first_chunk + 1) * attention_chunk) { // a single chunk needs no merge
     run_chunk<Element>(w, first_chunk, width, s, products);
     for (int r = 0; r < rows; ++r)
       finish(r, s.sum[r], s.acc + r * width);
@@ -235,7 +236,7 @@ inline void run_partial(const attention_work& w, std::int32_t chunk, float* part
   }
 }
 
-/// f(element of the KV type).
+/// Calls f(element) with an element of the KV type.
 template <class F>
 inline void with_element(dtype type, const F& f) {
   if (type == dtype::f16) return f(half_f16{});
@@ -243,7 +244,7 @@ inline void with_element(dtype type, const F& f) {
   f(half_bf16{});
 }
 
-/// f32 KV is f32 products, whatever Products are.
+/// f32 KV is always multiplied in f32, whatever Products is.
 template <class Products>
 void attention_whole(const attention_work& w) {
   if (w.type == dtype::f32) return run_whole<float, f32_products>(w);

@@ -1,6 +1,7 @@
-// Where a sequence's keys and values lie and which of them a row sees, tile by tile.
+// A sequence's view of paged KV, tile by tile: where keys and values lie, and which of them a row
+// sees.
 //
-// Included by the attention_*.cpp files only; internal linkage, see simd.hpp.
+// Included by the attention_*.cpp files only; everything has internal linkage, see simd.hpp.
 #pragma once
 
 #include "gpu/attention/host/attention_matmul.hpp"
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int max_rows = attention_max_rows;
 constexpr int max_dim = attention_max_dim;
-/// Rows whose products share the registers.
+/// Rows that are multiplied together, with their sums in registers.
 constexpr int rows_at_once = 6;
 
 template <int N>
@@ -38,7 +39,7 @@ inline visible seen_by_any(const attention_work& w) {
   return all;
 }
 
-/// The scales of the tile's positions [begin, end); zeros elsewhere.
+/// Loads the scales of the tile's positions [begin, end), and zeros elsewhere.
 inline void load_scales(const attention_work& w, const float* arena, int base, int begin, int end,
                         float* scales) {
   for (int j = 0; j < tile_len; ++j)
@@ -54,7 +55,7 @@ inline void load_scales(const attention_work& w, const float* arena, int base, i
   }
 }
 
-/// Blocks of the arena that hold positions [begin, end) of the tile at `base`, in order:
+/// Visits the KV blocks that hold positions [begin, end) of the tile at `base`, in order:
 /// f(block's first element, first position within the block, position within the tile, count).
 template <class Element, class F>
 inline void for_blocks(const attention_work& w, const void* arena, int base, int begin, int end,
@@ -73,12 +74,11 @@ inline void for_blocks(const attention_work& w, const void* arena, int base, int
   }
 }
 
-/// The cache lines of the next tile's keys and values, asked for ahead of their use. Blocks lie
-/// anywhere, so the processor's own prefetchers lose track at each one; without this, decoding
-/// waits for every block.
-class lines_ahead {
+/// Prefetches the cache lines of the next tile's keys and values. KV blocks lie anywhere, so the
+/// processor's own prefetchers lose track at each block and decoding would wait for it.
+class tile_prefetch {
 public:
-  /// The tile's first n positions, at `base`.
+  /// Begins with the first n positions of the tile at `base`.
   template <class Element>
   void start(const attention_work& w, int base, int n) {
     constexpr long size = sizeof(Element);
@@ -94,7 +94,7 @@ public:
                           add(block + offset * w.head_dim, size * count * w.head_dim);
                         });
   }
-  /// Asks for a few: many at once would wait for memory themselves.
+  /// Prefetches a few lines; many at once would wait for memory themselves.
   void step() {
     if (next_ == ranges_) return;
     range& at = range_[next_];
@@ -121,7 +121,7 @@ private:
   range range_[2 * tile_len];
 };
 
-/// The softmax of a call's rows so far; lives on the stack of the thread.
+/// The online softmax of a call's rows so far; it lives on the thread's stack.
 struct row_state {
   alignas(64) float scores[max_rows * tile_len]; // (row, tile_len)
   alignas(64) float acc[max_rows * max_dim];     // (row, width), of this chunk
@@ -129,13 +129,14 @@ struct row_state {
   float max[max_rows], sum[max_rows];            // of this chunk
   float merged_max[max_rows], merged_sum[max_rows];
   int begin[max_rows], end[max_rows]; ///< what each row sees of this tile
-  bool scaled; ///< i8 KV: the tile's codes carry scales, zero where nobody looks
+  bool scaled; ///< whether codes have scales (i8 KV); the scales are zero where no row sees a
+               ///< position
   alignas(64) float key_scales[tile_len];
   alignas(64) float value_scales[tile_len];
-  lines_ahead ahead;
+  tile_prefetch ahead;
 };
 
-/// Where the tile's first n keys lie, for few rows: they are read where they are.
+/// Where the tile's first n keys lie, for few rows, which read them in place.
 template <class Element>
 inline keys_in_place<Element> keys_of(const attention_work& w, int base, int n) {
   keys_in_place<Element> keys;
@@ -148,7 +149,7 @@ inline keys_in_place<Element> keys_of(const attention_work& w, int base, int n) 
   return keys;
 }
 
-/// Where the values of positions [begin, end) lie, in values[begin] and on.
+/// Points values[begin, end) at the values of those positions.
 template <class Element>
 inline void values_of(const attention_work& w, int base, int begin, int end,
                       const Element** values) {
@@ -159,7 +160,7 @@ inline void values_of(const attention_work& w, int base, int begin, int end,
                       });
 }
 
-/// f(row_count<n>) for n = rows, or rows_at_once where there are more.
+/// Calls f(row_count<n>) for n = rows, or n = rows_at_once where there are more.
 template <class F>
 inline void with_rows(int rows, const F& f) {
   switch (rows < rows_at_once ? rows : rows_at_once) {

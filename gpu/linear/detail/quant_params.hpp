@@ -11,13 +11,13 @@
 
 namespace twill::gpu::detail {
 
-/// Scales and offsets as read, all rows, before their packed form is chosen.
-struct terms {
+/// Scales and offsets of all rows as they were read, before their packed form is chosen.
+struct quant_params {
   std::int64_t groups;
-  std::unique_ptr<float[]> scales;               // (padded rows, groups)
-  std::unique_ptr<float[]> offsets;              // same
-  std::int64_t code_groups = 0;                  ///< of grouped_u4_as_u8, per row
-  std::unique_ptr<std::uint16_t[]> steps, bases; // (padded rows, code_groups)
+  std::unique_ptr<float[]> scales;                 // (padded rows, groups)
+  std::unique_ptr<float[]> offsets;                // (padded rows, groups)
+  std::int64_t code_groups = 0;                    ///< per row, for grouped_u4_as_u8
+  std::unique_ptr<std::uint16_t[]> factors, bases; // (padded rows, code_groups)
 };
 
 inline bool exact_f16(float x) {
@@ -25,7 +25,7 @@ inline bool exact_f16(float x) {
 }
 
 /// The integer c with offset = c * scale in the first group that has a scale; 0 when none is.
-inline std::int32_t first_factor(const terms& t, std::int64_t n) {
+inline std::int32_t first_factor(const quant_params& t, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     if (t.scales[i] == 0) continue;
     const float ratio = t.offsets[i] / t.scales[i];
@@ -34,8 +34,8 @@ inline std::int32_t first_factor(const terms& t, std::int64_t n) {
   return 0;
 }
 
-/// Whether offset is -zero * scale for a zero point in a byte; it is the rounded product that has
-/// to agree, as kernels compute it.
+/// Whether offset is -zero * scale for a zero point in a byte. The rounded product has to agree,
+/// since that is what kernels compute.
 inline bool has_zero_point(float scale, float offset, std::uint8_t& zero) {
   const float ratio = scale == 0 ? 0.0F : -offset / scale;
   if (!(ratio >= -0.5F && ratio <= 255)) return false;
@@ -43,8 +43,8 @@ inline bool has_zero_point(float scale, float offset, std::uint8_t& zero) {
   return -static_cast<float>(zero) * scale == offset;
 }
 
-/// What holds for every group of some blocks.
-struct terms_facts {
+/// Which forms keep the scales and offsets of every group seen so far exactly.
+struct quant_param_facts {
   bool scales_f16 = true, offsets_f16 = true, factored = true, zero_points = true;
 
   void look_at(float scale, float offset, std::int32_t factor) {
@@ -56,14 +56,14 @@ struct terms_facts {
   }
 };
 
-/// One block's terms; `convert` makes T, f16 or float, of a float.
+/// Stores one row panel's scales and offsets; `convert` makes a T, f16 or float, of a float.
 template <class T>
-void store_terms(const packed_view& w, const terms& t, std::int64_t block, unsigned char* to,
-                 T (*convert)(float)) {
-  for (std::int64_t g = 0; g < t.groups; ++g, to += w.terms_stride) {
+void store_params(const packed_view& w, const quant_params& t, std::int64_t panel,
+                  unsigned char* to, T (*convert)(float)) {
+  for (std::int64_t g = 0; g < t.groups; ++g, to += w.params_stride) {
     auto* values = reinterpret_cast<T*>(to);
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      const std::int64_t i = (block * lanes + lane) * t.groups + g;
+      const std::int64_t i = (panel * lanes + lane) * t.groups + g;
       values[lane] = convert(t.scales[i]);
       if (w.zero_points)
         has_zero_point(t.scales[i], t.offsets[i], to[lanes * sizeof(T) + lane]);
@@ -73,47 +73,48 @@ void store_terms(const packed_view& w, const terms& t, std::int64_t block, unsig
   }
 }
 
-/// One block's units and integer terms.
-inline void store_integer_terms(const packed_view& w, const terms& t, std::int64_t block,
-                                unsigned char* to) {
+/// Stores one row panel's row scales and int16 quant params.
+inline void store_int16_params(const packed_view& w, const quant_params& t, std::int64_t panel,
+                               unsigned char* to) {
   constexpr float top = 32767;
-  auto* units = reinterpret_cast<float*>(to);
+  auto* row_scales = reinterpret_cast<float*>(to);
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
-    const std::int64_t row = (block * lanes + lane) * t.groups;
+    const std::int64_t row = (panel * lanes + lane) * t.groups;
     const float *scales = t.scales.get() + row, *offsets = t.offsets.get() + row;
     const auto part = [&](std::int64_t g) {
-      return (offsets[g] + middle_code * scales[g]) / offset_part;
+      return (offsets[g] + middle_code * scales[g]) / offset_fractions;
     };
     float largest = 0;
     for (std::int64_t g = 0; g < t.groups; ++g)
       largest = std::fmax(largest, std::fmax(std::fabs(scales[g]), std::fabs(part(g))));
     // Below this the reciprocal overflows; such a row is zero for every purpose.
     const float inverse = largest > 1e-30F ? top / largest : 0;
-    units[lane] = largest > 1e-30F ? largest / top : 0;
+    row_scales[lane] = largest > 1e-30F ? largest / top : 0;
     const auto rounded = [inverse](float x) {
       return static_cast<std::int16_t>(std::lrint(x * inverse));
     };
     for (std::int64_t g = 0; g < t.groups; ++g) {
-      auto* pair = reinterpret_cast<std::int16_t*>(to + unit_bytes + g * w.terms_stride) + lane * 2;
+      auto* pair =
+          reinterpret_cast<std::int16_t*>(to + row_scale_bytes + g * w.params_stride) + lane * 2;
       pair[0] = rounded(scales[g]);
       pair[1] = rounded(part(g));
     }
   }
 }
 
-/// One block's terms of grouped_u4_as_u8.
-inline void store_lines(const packed_view& w, const terms& t, std::int64_t block,
+/// Stores one row panel's scales, factors and bases of grouped_u4_as_u8.
+inline void store_lines(const packed_view& w, const quant_params& t, std::int64_t panel,
                         unsigned char* to) {
   const std::int64_t lines = w.group / w.code_group;
-  for (std::int64_t g = 0; g < t.groups; ++g, to += w.terms_stride) {
+  for (std::int64_t g = 0; g < t.groups; ++g, to += w.params_stride) {
     auto* scales = reinterpret_cast<float*>(to);
     auto* line = reinterpret_cast<std::uint16_t*>(to + code_line_bytes);
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      const std::int64_t row = block * lanes + lane;
+      const std::int64_t row = panel * lanes + lane;
       scales[lane] = t.scales[row * t.groups + g];
       for (std::int64_t l = 0; l < lines; ++l) {
         const std::int64_t i = row * t.code_groups + g * lines + l;
-        line[l * 2 * lanes + lane] = t.steps[i];
+        line[l * 2 * lanes + lane] = t.factors[i];
         line[l * 2 * lanes + lanes + lane] = t.bases[i];
       }
     }

@@ -1,6 +1,6 @@
 // f32 and bf16 micro-kernels over a SIMD policy, for every kind of weights.
 //
-// Few rows: weights are decoded on the way. Many rows: a block is decoded once into a panel.
+// Few rows decode weights on the way. For many rows, a row panel is decoded once into tile::pack.
 #pragma once
 
 #include "gpu/linear/host/tile_common.hpp"
@@ -13,9 +13,9 @@ namespace {
 template <class S>
 struct dense_f32 {
   const float* at;
-  dense_f32(const packed_view& w, std::int64_t block)
-      : at(reinterpret_cast<const float*>(w.codes + block * w.codes_stride)) {}
-  explicit dense_f32(const void* panel) : at(static_cast<const float*>(panel)) {}
+  dense_f32(const packed_view& w, std::int64_t panel)
+      : at(reinterpret_cast<const float*>(w.codes + panel * w.codes_stride)) {}
+  explicit dense_f32(const void* decoded) : at(static_cast<const float*>(decoded)) {}
   void next(typename S::f32 (&out)[8]) {
     for (int i = 0; i < 8; ++i) {
       ask_for(at + i * 16 + codes_ahead / 4);
@@ -28,8 +28,8 @@ struct dense_f32 {
 template <class S>
 struct dense_f16 {
   const std::uint16_t* at;
-  dense_f16(const packed_view& w, std::int64_t block)
-      : at(reinterpret_cast<const std::uint16_t*>(w.codes + block * w.codes_stride)) {}
+  dense_f16(const packed_view& w, std::int64_t panel)
+      : at(reinterpret_cast<const std::uint16_t*>(w.codes + panel * w.codes_stride)) {}
   void next(typename S::f32 (&out)[8]) {
     for (int i = 0; i < 8; ++i) {
       if (i % 2 == 0) ask_for(at + i * 16 + codes_ahead / 2);
@@ -42,9 +42,9 @@ struct dense_f16 {
 template <class S>
 struct dense_bf16 {
   const std::uint16_t* at;
-  dense_bf16(const packed_view& w, std::int64_t block)
-      : at(reinterpret_cast<const std::uint16_t*>(w.codes + block * w.codes_stride)) {}
-  explicit dense_bf16(const void* panel) : at(static_cast<const std::uint16_t*>(panel)) {}
+  dense_bf16(const packed_view& w, std::int64_t panel)
+      : at(reinterpret_cast<const std::uint16_t*>(w.codes + panel * w.codes_stride)) {}
+  explicit dense_bf16(const void* decoded) : at(static_cast<const std::uint16_t*>(decoded)) {}
   void next(typename S::f32 (&out)[8]) {
     for (int i = 0; i < 4; ++i) {
       ask_for(at + i * 32 + codes_ahead / 2);
@@ -63,7 +63,7 @@ struct dense_bf16 {
   }
 };
 
-/// scale * code + offset, in f32, for both grouped kinds.
+/// Decodes both grouped kinds to scale * code + offset in f32.
 template <class S, bool U8>
 struct grouped {
   const packed_view* w;
@@ -72,9 +72,9 @@ struct grouped {
   std::int64_t left = 0; ///< columns of this group still to come
   typename S::f32 scale, offset;
 
-  grouped(const packed_view& view, std::int64_t block)
-      : w(&view), at(view.codes + block * view.codes_stride),
-        scales(view.scales + block * view.scales_stride), scale(S::zero()), offset(S::zero()) {}
+  grouped(const packed_view& view, std::int64_t panel)
+      : w(&view), at(view.codes + panel * view.codes_stride),
+        scales(view.scales + panel * view.scales_stride), scale(S::zero()), offset(S::zero()) {}
 
   void next(typename S::f32 (&out)[8]) {
     if (left == 0) next_group();
@@ -97,7 +97,7 @@ struct grouped {
     scale = load_scale<S>(*w, scales);
     offset = w->offsets_stored ? load_offset<S>(*w, scales, scale)
                                : S::mul(S::set1(static_cast<float>(w->offset_factor)), scale);
-    scales += w->terms_stride;
+    scales += w->params_stride;
   }
 };
 
@@ -115,10 +115,10 @@ inline void decode_pairs(Decoder& decoder, typename S::pairs (&out)[4]) {
 
 // --- f32 compute ------------------------------------------------------------------------------
 
-/// R rows times B blocks whose weights come from `decoders`.
+/// R rows times B row panels whose weights come from `decoders`.
 template <class S, int R, int B, class Decoder>
-inline void f32_block(const tile& t, const float* x, std::int64_t stride, std::int64_t block,
-                      std::int64_t row, Decoder (&decoders)[B]) {
+inline void f32_panels(const tile& t, const float* x, std::int64_t stride, std::int64_t panel,
+                       std::int64_t row, Decoder (&decoders)[B]) {
   const std::int64_t cols = t.weights->cols;
   const float* rows = x + row * stride;
   typename S::f32 sum[B][R];
@@ -144,49 +144,49 @@ inline void f32_block(const tile& t, const float* x, std::int64_t stride, std::i
     }
   for (int b = 0; b < B; ++b)
     for (int r = 0; r < R; ++r)
-      finish<S>(t, block + b, out_of(t, block + b, row + r), sum[b][r]);
+      finish<S>(t, panel + b, out_of(t, panel + b, row + r), sum[b][r]);
 }
 
 template <class S, class Decoder>
 void tile_f32_direct(const tile& t, const float* x, std::int64_t stride) {
-  row_panels<direct_rows>(t.m, [&](auto r, std::int64_t row) {
+  for_row_groups<float_gemv_rows>(t.m, [&](auto r, std::int64_t row) {
     constexpr int rows = decltype(r)::value;
-    std::int64_t b = t.first_block;
-    // Few rows make few chains of dependent sums: several blocks at once hide their latency.
+    std::int64_t b = t.first_panel;
+    // Few rows make few chains of dependent sums; several panels at once hide their latency.
     if constexpr (rows == 1) {
-      for (; b + 4 <= t.end_block; b += 4) {
+      for (; b + 4 <= t.end_panel; b += 4) {
         Decoder four[4] = {
             {*t.weights, b}, {*t.weights, b + 1}, {*t.weights, b + 2}, {*t.weights, b + 3}};
-        f32_block<S, rows, 4>(t, x, stride, b, row, four);
+        f32_panels<S, rows, 4>(t, x, stride, b, row, four);
       }
     } else {
-      for (; b + 2 <= t.end_block; b += 2) {
+      for (; b + 2 <= t.end_panel; b += 2) {
         Decoder two[2] = {{*t.weights, b}, {*t.weights, b + 1}};
-        f32_block<S, rows, 2>(t, x, stride, b, row, two);
+        f32_panels<S, rows, 2>(t, x, stride, b, row, two);
       }
     }
-    for (; b < t.end_block; ++b) {
+    for (; b < t.end_panel; ++b) {
       Decoder one[1] = {{*t.weights, b}};
-      f32_block<S, rows, 1>(t, x, stride, b, row, one);
+      f32_panels<S, rows, 1>(t, x, stride, b, row, one);
     }
   });
 }
 
 template <class S, class Decoder>
 void tile_f32_of(const tile& t, const float* x, std::int64_t stride) {
-  if (t.panel == nullptr) return tile_f32_direct<S, Decoder>(t, x, stride);
-  for (std::int64_t b = t.first_block; b < t.end_block; ++b) {
+  if (t.pack == nullptr) return tile_f32_direct<S, Decoder>(t, x, stride);
+  for (std::int64_t b = t.first_panel; b < t.end_panel; ++b) {
     Decoder decoder(*t.weights, b);
-    auto* to = static_cast<float*>(t.panel);
+    auto* to = static_cast<float*>(t.pack);
     for (std::int64_t k = 0; k < t.weights->padded_cols; k += 8, to += 8 * 16) {
       typename S::f32 w[8];
       decoder.next(w);
       for (int i = 0; i < 8; ++i)
         S::store(to + i * 16, w[i]);
     }
-    row_panels<S::f32_rows>(t.m, [&](auto r, std::int64_t row) {
-      dense_f32<S> one[1] = {dense_f32<S>(t.panel)};
-      f32_block<S, decltype(r)::value, 1>(t, x, stride, b, row, one);
+    for_row_groups<S::f32_rows>(t.m, [&](auto r, std::int64_t row) {
+      dense_f32<S> one[1] = {dense_f32<S>(t.pack)};
+      f32_panels<S, decltype(r)::value, 1>(t, x, stride, b, row, one);
     });
   }
 }
@@ -205,15 +205,15 @@ void tile_f32(const tile& t, const float* x, std::int64_t stride) {
   case weight_kind::grouped_u8:
     return tile_f32_of<S, grouped<S, true>>(t, x, stride);
   case weight_kind::grouped_u4_as_u8:
-    break; // see has_host_kernel()
+    break; // see supports() of linear_host.cpp
   }
 }
 
 // --- bf16 compute -----------------------------------------------------------------------------
 
 template <class S, int R, int B, class Decoder>
-inline void bf16_block(const tile& t, const bf16_rows& x, std::int64_t block, std::int64_t row,
-                       Decoder (&decoders)[B]) {
+inline void bf16_panels(const tile& t, const bf16_rows& x, std::int64_t panel, std::int64_t row,
+                        Decoder (&decoders)[B]) {
   const std::int64_t stride = x.values_stride;
   const std::uint16_t* rows = x.values + row * stride;
   typename S::f32 sum[B][R];
@@ -230,48 +230,48 @@ inline void bf16_block(const tile& t, const bf16_rows& x, std::int64_t block, st
     }
   for (int b = 0; b < B; ++b)
     for (int r = 0; r < R; ++r)
-      finish<S>(t, block + b, out_of(t, block + b, row + r), sum[b][r]);
+      finish<S>(t, panel + b, out_of(t, panel + b, row + r), sum[b][r]);
 }
 
 template <class S, class Decoder>
 void tile_bf16_direct(const tile& t, const bf16_rows& x) {
-  row_panels<direct_rows>(t.m, [&](auto r, std::int64_t row) {
+  for_row_groups<float_gemv_rows>(t.m, [&](auto r, std::int64_t row) {
     constexpr int rows = decltype(r)::value;
-    std::int64_t b = t.first_block;
+    std::int64_t b = t.first_panel;
     if constexpr (rows == 1) {
-      for (; b + 4 <= t.end_block; b += 4) {
+      for (; b + 4 <= t.end_panel; b += 4) {
         Decoder four[4] = {
             {*t.weights, b}, {*t.weights, b + 1}, {*t.weights, b + 2}, {*t.weights, b + 3}};
-        bf16_block<S, rows, 4>(t, x, b, row, four);
+        bf16_panels<S, rows, 4>(t, x, b, row, four);
       }
     } else {
-      for (; b + 2 <= t.end_block; b += 2) {
+      for (; b + 2 <= t.end_panel; b += 2) {
         Decoder two[2] = {{*t.weights, b}, {*t.weights, b + 1}};
-        bf16_block<S, rows, 2>(t, x, b, row, two);
+        bf16_panels<S, rows, 2>(t, x, b, row, two);
       }
     }
-    for (; b < t.end_block; ++b) {
+    for (; b < t.end_panel; ++b) {
       Decoder one[1] = {{*t.weights, b}};
-      bf16_block<S, rows, 1>(t, x, b, row, one);
+      bf16_panels<S, rows, 1>(t, x, b, row, one);
     }
   });
 }
 
 template <class S, class Decoder>
 void tile_bf16_of(const tile& t, const bf16_rows& x) {
-  if (t.panel == nullptr) return tile_bf16_direct<S, Decoder>(t, x);
-  for (std::int64_t b = t.first_block; b < t.end_block; ++b) {
+  if (t.pack == nullptr) return tile_bf16_direct<S, Decoder>(t, x);
+  for (std::int64_t b = t.first_panel; b < t.end_panel; ++b) {
     Decoder decoder(*t.weights, b);
-    auto* to = static_cast<std::uint16_t*>(t.panel);
+    auto* to = static_cast<std::uint16_t*>(t.pack);
     for (std::int64_t k = 0; k < t.weights->padded_cols; k += 8, to += 8 * 16) {
       typename S::pairs w[4];
       decode_pairs<S>(decoder, w);
       for (int i = 0; i < 4; ++i)
         S::store_pairs(to + i * 32, w[i]);
     }
-    row_panels<S::bf16_rows>(t.m, [&](auto r, std::int64_t row) {
-      dense_bf16<S> one[1] = {dense_bf16<S>(t.panel)};
-      bf16_block<S, decltype(r)::value, 1>(t, x, b, row, one);
+    for_row_groups<S::bf16_rows>(t.m, [&](auto r, std::int64_t row) {
+      dense_bf16<S> one[1] = {dense_bf16<S>(t.pack)};
+      bf16_panels<S, decltype(r)::value, 1>(t, x, b, row, one);
     });
   }
 }

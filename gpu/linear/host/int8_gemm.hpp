@@ -1,6 +1,6 @@
-// int8 micro-kernel for many rows, over a SIMD policy with a byte dot product: panels
-// (int8_panel.hpp) over the columns and blocks of a tile, and all its rows over each
-// (int8_panel_rows.hpp).
+// int8's GEMM, for tiles of 8 rows or more, over a SIMD policy with a byte dot product. Stretches
+// of columns of two row panels are unpacked (int8_pack.hpp), and all rows of the tile are
+// multiplied with each of them (int8_microkernel.hpp).
 #pragma once
 
 #include "gpu/linear/host/int8_microkernel.hpp"
@@ -8,68 +8,77 @@
 namespace twill::gpu::host {
 namespace {
 
-/// Of the tile's own blocks, those that one panel takes.
-inline std::int64_t panel_step(const tile& t) {
-  return t.gate_blocks > 0 ? 1 : panel_blocks;
+/// Row panels of the tile that one pass multiplies; a gate's partner is not counted.
+inline std::int64_t panels_at_once(const tile& t) {
+  return t.gate_panels > 0 ? 1 : microkernel_panels;
 }
 
-/// All rows of the tile times two blocks, or the tile's last one. Rows go in groups of at most
-/// panel_rows, as even as can be. While they pass, the next stretch is asked for: filling a panel
-/// would wait for memory.
-template <class S, code_form F, int Segment, conversion How, bool ByGroup, int Digits>
-void panel_pair(const tile& t, const quantised_rows& x, std::int64_t block) {
-  constexpr std::int64_t most = int8_panel_columns / Segment;
+/// All rows of the tile times two row panels, or times the tile's last one. Rows are cut into
+/// groups of at most microkernel_rows, as evenly as possible. While one group after the other is
+/// multiplied, the next stretch is prefetched; otherwise unpacking it would wait for memory.
+template <class S, code_form F, int Segment, conversion How, bool ByGroup, bool Residual>
+void gemm_pair(const tile& t, const quantised_rows& x, std::int64_t panel) {
+  constexpr std::int64_t most = int8_gemm_columns / Segment;
   constexpr std::int64_t segment_bytes = F == code_form::u8 ? Segment * 16 : Segment * 8;
   const packed_view& w = *t.weights;
-  const bool gated = t.gate_blocks > 0;
-  const std::int64_t apart = gated ? t.gate_blocks : 1;
-  const int blocks = gated || block + 1 < t.end_block ? panel_blocks : 1;
-  auto& panel = *static_cast<int8_panel*>(t.panel);
-  const std::int64_t unit = ByGroup ? w.group / Segment : 1; // segments that stay together
-  const std::int64_t units = x.segments / unit;
-  const std::int64_t stretches = (units + most / unit - 1) / (most / unit);
-  const std::int64_t groups = (t.m + panel_rows - 1) / panel_rows;
+  const bool gated = t.gate_panels > 0;
+  const std::int64_t apart = gated ? t.gate_panels : 1;
+  const int panels = gated || panel + 1 < t.end_panel ? microkernel_panels : 1;
+  auto& pack = *static_cast<int8_pack*>(t.pack);
+  const std::int64_t whole = ByGroup ? w.group / Segment : 1; // segments that are not cut apart
+  const std::int64_t n_whole = x.segments / whole;
+  const std::int64_t stretches = (n_whole + most / whole - 1) / (most / whole);
+  const std::int64_t groups = (t.m + microkernel_rows - 1) / microkernel_rows;
   const std::int64_t least = t.m / groups, larger = t.m % groups;
   for (std::int64_t i = 0; i < stretches; ++i) {
-    panel_stretch at{
-        units * i / stretches * unit, 0, i == 0, i + 1 == stretches, block, apart, blocks, {}, {}};
-    at.count = units * (i + 1) / stretches * unit - at.first;
-    for (int b = 0; b < panel_blocks; ++b)
-      fill_panel<S, F, Segment>(w, block + (b < blocks ? b * apart : 0), b, at, panel);
+    pack_stretch at{n_whole * i / stretches * whole,
+                    0,
+                    i == 0,
+                    i + 1 == stretches,
+                    panel,
+                    apart,
+                    panels,
+                    {},
+                    {}};
+    at.count = n_whole * (i + 1) / stretches * whole - at.first;
+    for (int b = 0; b < microkernel_panels; ++b)
+      pack_panel<S, F, Segment>(w, panel + (b < panels ? b * apart : 0), b, at, pack);
     const std::int64_t next_first = at.ends ? 0 : at.first + at.count;
-    const std::int64_t next_block = at.ends ? block + panel_step(t) : block;
-    const unsigned char* next = w.codes + next_block * w.codes_stride + next_first * segment_bytes;
-    const unsigned char* next_terms =
-        w.scales + next_block * w.scales_stride + next_first * Segment / w.group * w.terms_stride;
-    // A group asks for one piece: of either block's codes, then of their terms.
-    constexpr std::int64_t pieces = segment_bytes / (Segment * 8);
+    const std::int64_t next_panel = at.ends ? panel + panels_at_once(t) : panel;
+    const unsigned char* next = w.codes + next_panel * w.codes_stride + next_first * segment_bytes;
+    const unsigned char* next_params =
+        w.scales + next_panel * w.scales_stride + next_first * Segment / w.group * w.params_stride;
+    // Each group of rows prefetches one share of the next stretch: first the shares of both panels'
+    // codes, then those of their params.
+    constexpr std::int64_t shares = segment_bytes / (Segment * 8);
     const auto ahead = [&](std::int64_t g) {
-      if (g < pieces * panel_blocks)
-        return next + g / pieces * apart * w.codes_stride + g % pieces * at.count * Segment * 8;
-      g -= pieces * panel_blocks;
-      return g < panel_blocks ? next_terms + g * apart * w.scales_stride : panel.codes[0][0];
+      if (g < shares * microkernel_panels)
+        return next + g / shares * apart * w.codes_stride + g % shares * at.count * Segment * 8;
+      g -= shares * microkernel_panels;
+      return g < microkernel_panels ? next_params + g * apart * w.scales_stride : pack.codes[0][0];
     };
     std::int64_t row = 0;
     for (std::int64_t g = 0; g < groups; ++g)
-      with_count<panel_rows, panel_least_rows>(least + (g < larger ? 1 : 0), [&](auto n) {
-        constexpr int R = decltype(n)::value;
-        panel_group<S, Segment, How, ByGroup, Digits, R>(t, x, row, at, ahead(g), panel);
-        row += R;
-      });
+      with_count<microkernel_rows, microkernel_least_rows>(
+          least + (g < larger ? 1 : 0), [&](auto n) {
+            constexpr int R = decltype(n)::value;
+            microkernel<S, Segment, How, ByGroup, Residual, R>(t, x, row, at, ahead(g), pack);
+            row += R;
+          });
   }
 }
 
-/// The whole tile, of 8 rows or more.
-template <class S, code_form F, int Segment, term_form Terms, bool ByGroup, int Digits>
-void panel_tiles(const tile& t, const quantised_rows& x) {
+/// The whole tile.
+template <class S, code_form F, int Segment, param_form Params, bool ByGroup, bool Residual>
+void int8_gemm(const tile& t, const quantised_rows& x) {
   const auto with = [&](auto how) {
-    for (std::int64_t b = t.first_block; b < t.end_block; b += panel_step(t))
-      panel_pair<S, F, Segment, decltype(how)::value, ByGroup, Digits>(t, x, b);
+    for (std::int64_t b = t.first_panel; b < t.end_panel; b += panels_at_once(t))
+      gemm_pair<S, F, Segment, decltype(how)::value, ByGroup, Residual>(t, x, b);
   };
-  if constexpr (Terms == term_form::factored)
+  if constexpr (Params == param_form::factored)
     with(conversion_of<conversion::factored>{});
-  else if constexpr (Terms == term_form::integer)
-    with(conversion_of<conversion::integer>{});
+  else if constexpr (Params == param_form::int16)
+    with(conversion_of<conversion::int16>{});
   else if constexpr (Segment == 32 && !ByGroup)
     t.weights->scales_f16 ? with(conversion_of<conversion::fused>{})
                           : with(conversion_of<conversion::stored>{});

@@ -1,5 +1,5 @@
-// int8 micro-kernel for few rows, over a SIMD policy: codes are unpacked, and widened, on their way
-// from memory. int8_panel.hpp unpacks with the same load_segment().
+// int8's GEMV, the micro-kernel for few rows, over a SIMD policy: codes are unpacked, and widened,
+// on their way from memory. int8_pack.hpp unpacks with the same load_segment().
 #pragma once
 
 #include "gpu/linear/host/tile_common.hpp"
@@ -7,7 +7,8 @@
 namespace twill::gpu::host {
 namespace {
 
-/// `line`: of u4_as_u8, the segment's.
+/// Loads the codes of one segment and returns the address behind them. `line` holds the factors and
+/// bases of the segment's code group; only u4_as_u8 reads it.
 template <class S, code_form F, int Quads>
 inline const unsigned char* load_segment(const unsigned char* at, const unsigned char* line,
                                          typename S::codes (&codes)[Quads]) {
@@ -31,14 +32,14 @@ inline const unsigned char* load_segment(const unsigned char* at, const unsigned
   return at + lines * 64;
 }
 
-/// The line of each segment of u4_as_u8, one after the other.
+/// Walks over the segments of u4_as_u8 and gives the line of factors and bases of each.
 struct line_walk {
-  std::int64_t segments; ///< of a line
+  std::int64_t segments; ///< that share a line
   std::int64_t left = 0;
   const unsigned char* at = nullptr;
 
   explicit line_walk(const packed_view& w) : segments(w.code_group / 32) {}
-  /// A group's scales; `first`: its first segment that is walked.
+  /// `scales` is where a group's params begin, `first` the first of its segments that is walked.
   void begin_group(const unsigned char* scales, std::int64_t first = 0) {
     at = scales + (1 + first / segments) * detail::code_line_bytes;
     left = segments - first % segments;
@@ -54,58 +55,58 @@ struct line_walk {
   }
 };
 
-/// Whether the low digits of this segment count in any of R rows.
+/// Whether any of R rows has a residual in this segment.
 template <int R>
-inline bool any_fine(const std::uint8_t* fine, std::int64_t stride) {
+inline bool any_residual(const std::uint8_t* flags, std::int64_t stride) {
   unsigned any = 0;
   for (int r = 0; r < R; ++r)
-    any |= fine[r * stride];
+    any |= flags[r * stride];
   return any != 0;
 }
 
-/// What one of several passes over a tile asks for meanwhile: its share of the next tile's codes,
-/// so that memory is read all the time and not in the first pass alone. Weights of 8 bits in memory
-/// are 9 % faster for 32 rows and 20 % for 16 by it, 2 % slower in a near cache; those of 4 bits,
-/// whose first pass need not wait, gain nothing and do without (one core, by turns).
+/// The share of the next tile's codes that one of several passes over a tile prefetches, so that
+/// memory is read during all passes and not in the first alone. Only 8-bit codes need this: the
+/// first pass over 4-bit codes does not wait for memory.
 struct share_ahead {
-  std::int64_t blocks = 0; ///< from a block to the one that lies there in the next tile
+  std::int64_t panels = 0; ///< distance from a row panel to the one in its place in the next tile
   std::int64_t pass = 0, passes = 1;
 };
 
-/// R rows from `row` on times a block, to `out`, `out_stride` after each other. A function of its
-/// own: inlined into the loop over rows and blocks it is a fifth slower (GCC 12).
-template <class S, code_form F, int Segment, term_form Terms, bool ByGroup, int Digits, int R>
-[[gnu::noinline]] void int8_rows(const tile& t, const quantised_rows& x, std::int64_t block,
+/// R rows from `row` on times one row panel, written to `out`, a row each `out_stride` floats. Not
+/// inlined: as part of the loop over rows and panels GCC 12 makes slower code of it.
+template <class S, code_form F, int Segment, param_form Params, bool ByGroup, bool Residual, int R>
+[[gnu::noinline]] void int8_gemv(const tile& t, const quantised_rows& x, std::int64_t panel,
                                  std::int64_t row, const share_ahead& share, float* out,
                                  std::int64_t out_stride) {
   constexpr int quads = Segment / 4;
   const packed_view& w = *t.weights;
-  const unsigned char* at = w.codes + block * w.codes_stride;
-  constexpr bool stored = Terms == term_form::stored, integer = Terms == term_form::integer;
-  const unsigned char* scales = w.scales + block * w.scales_stride;
-  [[maybe_unused]] const auto* units = reinterpret_cast<const float*>(scales);
-  if constexpr (integer) scales += detail::unit_bytes;
+  const unsigned char* at = w.codes + panel * w.codes_stride;
+  constexpr bool stored = Params == param_form::stored, int16 = Params == param_form::int16;
+  const unsigned char* scales = w.scales + panel * w.scales_stride;
+  [[maybe_unused]] const auto* row_scales = reinterpret_cast<const float*>(scales);
+  if constexpr (int16) scales += detail::row_scale_bytes;
   const std::int32_t segments = w.group / Segment;
-  const std::int64_t terms_stride = w.terms_stride;
+  const std::int64_t params_stride = w.params_stride;
   const std::int8_t* values = x.values + row * x.values_stride;
-  const segment_terms* terms = x.terms + row * x.segments;
-  const std::uint8_t* fine = Digits == 2 ? x.fine + row * x.segments : nullptr;
+  const segment_params* params = x.params + row * x.segments;
+  const std::uint8_t* residual_flags = Residual ? x.has_residual + row * x.segments : nullptr;
   const unsigned char* ahead =
-      at + share.blocks * w.codes_stride + w.codes_stride * share.pass / share.passes;
-  constexpr int lines = quads; // of a segment's codes of 8 bits
+      at + share.panels * w.codes_stride + w.codes_stride * share.pass / share.passes;
+  constexpr int lines = quads; // cache lines of a segment's 8-bit codes
   const std::int64_t lines_ahead = share.passes > 1 ? (lines + share.passes - 1) / share.passes : 0;
   typename S::f32 sum[R];
-  alignas(64) float totals[R][detail::lanes]; // ByGroup: over groups; sum is the group's
+  alignas(64) float totals[R][detail::lanes]; // ByGroup: sums over groups; `sum` is of one group
   for (int r = 0; r < R; ++r) {
     sum[r] = S::zero();
     if constexpr (ByGroup) S::store(totals[r], S::zero());
   }
 
-  const auto float_term = [&x](const segment_terms* of, int r) {
-    return S::set1(detail::bits_to_f32(of[r * x.segments].term));
+  const auto float_offset = [&x](const segment_params* of, int r) {
+    return S::set1(detail::bits_to_f32(of[r * x.segments].offset));
   };
 
-  // One loop over segments, not one within another: 2 % faster (`twill-bench kernels`).
+  // One loop over the segments of all groups is faster than a loop over segments within one over
+  // groups.
   typename S::f32 scale, offset;
   typename S::i32 words;
   std::int32_t left_of_group = 0;
@@ -114,13 +115,13 @@ template <class S, code_form F, int Segment, term_form Terms, bool ByGroup, int 
   do {
     if (left_of_group == 0) {
       left_of_group = segments;
-      if constexpr (integer)
+      if constexpr (int16)
         words = S::load_words(scales);
       else
         scale = load_scale<S>(w, scales);
       if constexpr (stored) offset = load_offset<S>(w, scales, scale);
       if constexpr (F == code_form::u4_as_u8) lines_of.begin_group(scales);
-      scales += terms_stride;
+      scales += params_stride;
       ask_for(scales + scales_ahead);
     }
     --left_of_group;
@@ -130,44 +131,45 @@ template <class S, code_form F, int Segment, term_form Terms, bool ByGroup, int 
     typename S::codes codes[quads];
     const unsigned char* line = F == code_form::u4_as_u8 ? lines_of.next() : nullptr;
     at = load_segment<S, F>(at, line, codes);
-    // Adds one digit of the activations.
-    const auto add = [&](const std::int8_t* digits, const segment_terms* of)
+    // Adds the products of the codes, or of the residual codes.
+    const auto add = [&](const std::int8_t* row_codes, const segment_params* of)
         __attribute__((always_inline)) {
       typename S::i32 exact[R];
       for (int r = 0; r < R; ++r)
-        exact[r] = S::set1_i32(stored ? 0 : static_cast<std::int32_t>(of[r * x.segments].term));
-      S::template dot<F != code_form::u4, R>(exact, codes, digits, x.values_stride);
+        exact[r] = S::set1_i32(stored ? 0 : static_cast<std::int32_t>(of[r * x.segments].offset));
+      S::template dot<F != code_form::u4, R>(exact, codes, row_codes, x.values_stride);
       for (int r = 0; r < R; ++r) {
         const typename S::f32 row_scale = S::set1(of[r * x.segments].scale);
         if constexpr (ByGroup)
           sum[r] = S::fma(S::to_f32(exact[r]), row_scale, sum[r]);
-        else if constexpr (integer)
+        else if constexpr (int16)
           sum[r] = S::fma(S::to_f32(S::dot_words(exact[r], words)), row_scale, sum[r]);
         else
           sum[r] = S::fma(S::mul(scale, S::to_f32(exact[r])), row_scale, sum[r]);
-        if constexpr (stored && !ByGroup) sum[r] = S::fma(offset, float_term(of, r), sum[r]);
+        if constexpr (stored && !ByGroup) sum[r] = S::fma(offset, float_offset(of, r), sum[r]);
       }
     };
-    add(values, terms);
-    if constexpr (Digits == 2)
-      if (any_fine<R>(fine++, x.segments)) add(values + x.low_digits, terms + x.low_terms);
+    add(values, params);
+    if constexpr (Residual)
+      if (any_residual<R>(residual_flags++, x.segments))
+        add(values + x.residual_values, params + x.residual_params);
     if (ByGroup && left_of_group == 0)
       for (int r = 0; r < R; ++r) {
         typename S::f32 total = S::fma(scale, sum[r], S::load(totals[r]));
-        if constexpr (stored) total = S::fma(offset, float_term(terms, r), total);
-        if constexpr (stored && Digits == 2)
-          total = S::fma(offset, float_term(terms + x.low_terms, r), total);
+        if constexpr (stored) total = S::fma(offset, float_offset(params, r), total);
+        if constexpr (stored && Residual)
+          total = S::fma(offset, float_offset(params + x.residual_params, r), total);
         S::store(totals[r], total);
         sum[r] = S::zero();
       }
     values += Segment;
-    ++terms;
+    ++params;
   } while (--left > 0);
-  if constexpr (integer)
+  if constexpr (int16)
     for (int r = 0; r < R; ++r)
-      sum[r] = S::mul(sum[r], S::load(units));
+      sum[r] = S::mul(sum[r], S::load(row_scales));
   for (int r = 0; r < R; ++r)
-    finish<S>(t, block, out + r * out_stride, ByGroup ? S::load(totals[r]) : sum[r]);
+    finish<S>(t, panel, out + r * out_stride, ByGroup ? S::load(totals[r]) : sum[r]);
 }
 
 } // namespace

@@ -1,6 +1,6 @@
-// int8's panels: two blocks of weights unpacked once for many rows, a stretch of columns at a time,
-// so that their codes stay in the first-level cache (grouped_u8's codes need no unpacking and stay
-// where they are).
+// Packing for int8's GEMM: a stretch of columns of two row panels is unpacked once for many rows
+// and stays in the first-level cache. The codes of grouped_u8 need no unpacking and stay where they
+// are.
 #pragma once
 
 #include "gpu/linear/host/int8_gemv.hpp"
@@ -8,23 +8,26 @@
 namespace twill::gpu::host {
 namespace {
 
-/// Rows and blocks in registers: at most 12 integer and 12 float sums of the 32 registers.
-constexpr int panel_rows = 6;
-constexpr int panel_least_rows = 4; ///< of two groups or more, evenly cut
-constexpr int panel_blocks = 2;
-static_assert(panel_rows == int8_panel_rows && panel_blocks == int8_panel_blocks);
-static_assert(int8_panel_max_rows % panel_rows == 0);
+/// Rows and row panels of the micro-kernel: at most 12 integer and 12 float sums fill 24 of the 32
+/// vector registers.
+constexpr int microkernel_rows = 6;
+/// Rows that are cut evenly into groups of at most microkernel_rows make no smaller group than
+/// this, because there are at least 8 of them.
+constexpr int microkernel_least_rows = 4;
+constexpr int microkernel_panels = 2;
+static_assert(microkernel_rows == int8_gemm_rows && microkernel_panels == int8_gemm_panels);
+static_assert(int8_gemm_max_rows % microkernel_rows == 0);
 
 /// 1.5 * 2^23: as a float's bits, adding a small integer to them adds it to the float.
 constexpr std::int32_t float_bias_bits = 0x4b400000;
 constexpr float float_bias = 12582912.0F;
 
-/// How a segment's integers become floats: see add_segment().
+/// How a segment's integer sum becomes a float: see add_segment().
 enum class conversion {
-  fused,    ///< offsets stored, f16 scales: by the multiplication with the scale
-  stored,   ///< offsets stored: by an instruction of its own
-  factored, ///< offsets are in the integers
-  integer,  ///< scales and offsets are, but for the rows' units
+  fused,    ///< stored offsets, f16 scales: the multiplication with the scale converts
+  stored,   ///< stored offsets: an instruction of its own converts
+  factored, ///< the offset is part of the integer sum
+  int16,    ///< int16 quant params: the row's scale is applied after the last column
 };
 
 template <conversion How>
@@ -32,8 +35,9 @@ struct conversion_of {
   static constexpr conversion value = How;
 };
 
-/// One block's terms of a segment: floats, or pairs of 16-bit integers.
-struct alignas(64) panel_terms {
+/// Scales and offsets of one segment and row panel: floats, or with int16 quant params `words`, 16
+/// pairs of 16-bit integers.
+struct alignas(64) pack_params {
   union {
     float scale[16];
     unsigned char words[64];
@@ -42,65 +46,67 @@ struct alignas(64) panel_terms {
   float offset[16];
 };
 
-struct alignas(64) int8_panel {
-  unsigned char codes[panel_blocks][int8_panel_columns / 4][64]; ///< unpacked
-  panel_terms terms[int8_panel_columns / 16][panel_blocks];
-  float sums[int8_panel_max_rows][panel_blocks][16];
+/// The buffer that weights are unpacked into; each compute thread has one.
+struct alignas(64) int8_pack {
+  unsigned char codes[microkernel_panels][int8_gemm_columns / 4][64]; ///< unpacked
+  pack_params params[int8_gemm_columns / 16][microkernel_panels];     ///< by segment
+  float sums[int8_gemm_max_rows][microkernel_panels][16]; ///< between stretches of columns
 };
-static_assert(sizeof(int8_panel) == int8_panel_bytes);
+static_assert(sizeof(int8_pack) == int8_pack_bytes);
 
-/// What a group of rows is multiplied with: segments [first, first + count) of two blocks, the
-/// second `apart` after the first; `blocks` is 1 where there is no second.
-struct panel_stretch {
+/// A stretch of columns that is multiplied at a time: segments [first, first + count) of `panels`
+/// row panels (1 or 2), `panel` and the one `apart` panels after it.
+struct pack_stretch {
   std::int64_t first, count;
-  bool begins, ends; ///< the sums; between stretches they stay in the panel
-  std::int64_t block, apart;
-  int blocks;
-  const unsigned char* codes[panel_blocks]; ///< ready to multiply
-  const float* units[panel_blocks];         ///< of integer terms
+  bool begins, ends; ///< whether this is the first stretch of the columns, or the last
+  std::int64_t panel, apart;
+  int panels;
+  const unsigned char* codes[microkernel_panels]; ///< ready to multiply
+  const float* row_scales[microkernel_panels];    ///< with int16 quant params
 };
 
-/// Fills one side of the panel with a stretch of a block, and says where its codes are.
+/// Unpacks a stretch of one row panel into side 0 or 1 of `pack`, and points `stretch` at its
+/// codes.
 template <class S, code_form F, int Segment>
-void fill_panel(const packed_view& w, std::int64_t block, int side, panel_stretch& stretch,
-                int8_panel& panel) {
+void pack_panel(const packed_view& w, std::int64_t panel, int side, pack_stretch& stretch,
+                int8_pack& pack) {
   constexpr int quads = Segment / 4;
   constexpr bool as_they_are = F == code_form::u8;
   const std::int64_t per_group = w.group / Segment;
   const unsigned char* at =
-      w.codes + block * w.codes_stride + stretch.first * (as_they_are ? quads * 64 : quads * 32);
-  stretch.codes[side] = as_they_are ? at : panel.codes[side][0];
-  const unsigned char* of_block = w.scales + block * w.scales_stride;
-  stretch.units[side] = reinterpret_cast<const float*>(of_block);
-  const unsigned char* terms = of_block + (w.integer_terms ? detail::unit_bytes : 0) +
-                               stretch.first / per_group * w.terms_stride;
+      w.codes + panel * w.codes_stride + stretch.first * (as_they_are ? quads * 64 : quads * 32);
+  stretch.codes[side] = as_they_are ? at : pack.codes[side][0];
+  const unsigned char* of_panel = w.scales + panel * w.scales_stride;
+  stretch.row_scales[side] = reinterpret_cast<const float*>(of_panel);
+  const unsigned char* params = of_panel + (w.int16_quant_params ? detail::row_scale_bytes : 0) +
+                                stretch.first / per_group * w.params_stride;
   std::int64_t left_of_group = per_group - stretch.first % per_group;
   line_walk lines(w);
-  if constexpr (F == code_form::u4_as_u8) lines.begin_group(terms, stretch.first % per_group);
+  if constexpr (F == code_form::u4_as_u8) lines.begin_group(params, stretch.first % per_group);
   for (std::int64_t s = 0; s < stretch.count; ++s) {
     if constexpr (!as_they_are) {
       typename S::codes codes[quads];
       const unsigned char* line = F == code_form::u4_as_u8 ? lines.next() : nullptr;
       at = load_segment<S, F>(at, line, codes);
       for (int q = 0; q < quads; ++q)
-        S::store_codes(panel.codes[side][s * quads + q], codes[q]);
+        S::store_codes(pack.codes[side][s * quads + q], codes[q]);
     }
-    panel_terms& out = panel.terms[s][side];
-    if (w.integer_terms) {
-      S::store_codes(out.words, S::load_codes(terms));
-      terms += w.terms_stride;
-      ask_for(terms + scales_ahead);
+    pack_params& out = pack.params[s][side];
+    if (w.int16_quant_params) {
+      S::store_codes(out.words, S::load_codes(params));
+      params += w.params_stride;
+      ask_for(params + scales_ahead);
       continue;
     }
-    const typename S::f32 scale = load_scale<S>(w, terms);
+    const typename S::f32 scale = load_scale<S>(w, params);
     S::store(out.scale, scale);
     S::store(out.minus_bias, S::mul(scale, S::set1(-float_bias)));
-    if (w.offsets_stored) S::store(out.offset, load_offset<S>(w, terms, scale));
+    if (w.offsets_stored) S::store(out.offset, load_offset<S>(w, params, scale));
     if (--left_of_group > 0) continue;
     left_of_group = per_group;
-    terms += w.terms_stride;
-    ask_for(terms + scales_ahead);
-    if constexpr (F == code_form::u4_as_u8) lines.begin_group(terms);
+    params += w.params_stride;
+    ask_for(params + scales_ahead);
+    if constexpr (F == code_form::u4_as_u8) lines.begin_group(params);
   }
 }
 

@@ -1,5 +1,5 @@
-// int8 micro-kernels over a SIMD policy: grouped weights times activations quantised per 32
-// columns, to one digit or two.
+// int8 tiles over a SIMD policy: grouped weights times activations quantised per 32 columns, with
+// or without a residual. Tiles choose between the GEMV and the GEMM form.
 #pragma once
 
 #include "gpu/linear/host/int8_gemm.hpp"
@@ -8,61 +8,64 @@
 namespace twill::gpu::host {
 namespace {
 
-/// The gates of R rows times what they multiply.
-template <class S, code_form F, int Segment, term_form Terms, bool ByGroup, int Digits, int R>
-void gated_rows(const tile& t, const quantised_rows& x, std::int64_t block, std::int64_t row,
+/// silu_mul() of R rows' gates and the panel that they multiply.
+template <class S, code_form F, int Segment, param_form Params, bool ByGroup, bool Residual, int R>
+void gated_rows(const tile& t, const quantised_rows& x, std::int64_t panel, std::int64_t row,
                 const share_ahead& share) {
   alignas(64) float gates[R][detail::lanes], values[R][detail::lanes];
-  constexpr auto rows = int8_rows<S, F, Segment, Terms, ByGroup, Digits, R>;
-  rows(t, x, block, row, share, gates[0], detail::lanes);
-  rows(t, x, block + t.gate_blocks, row, share, values[0], detail::lanes);
+  constexpr auto rows = int8_gemv<S, F, Segment, Params, ByGroup, Residual, R>;
+  rows(t, x, panel, row, share, gates[0], detail::lanes);
+  rows(t, x, panel + t.gate_panels, row, share, values[0], detail::lanes);
   for (int r = 0; r < R; ++r)
-    S::store(out_of(t, block, row + r), S::silu_mul(S::load(gates[r]), S::load(values[r])));
+    S::store(out_of(t, panel, row + r), S::silu_mul(S::load(gates[r]), S::load(values[r])));
 }
 
-template <class S, code_form F, int Segment, term_form Terms, bool ByGroup, int Digits>
+template <class S, code_form F, int Segment, param_form Params, bool ByGroup, bool Residual>
 void tile_int8_of(const tile& t, const quantised_rows& x) {
-  if constexpr (S::int8_panels && Segment >= 16)
-    if (t.panel != nullptr) return panel_tiles<S, F, Segment, Terms, ByGroup, Digits>(t, x);
-  constexpr int rows = Segment == 8 ? 2 : S::int8_rows;
-  row_panels<rows>(t.m, [&](auto r, std::int64_t row) {
+  if constexpr (S::int8_gemm && Segment >= 16)
+    if (t.pack != nullptr) return int8_gemm<S, F, Segment, Params, ByGroup, Residual>(t, x);
+  constexpr int rows = Segment == 8 ? 2 : S::gemv_rows;
+  for_row_groups<rows>(t.m, [&](auto r, std::int64_t row) {
     constexpr int R = decltype(r)::value;
-    const share_ahead share{t.end_block - t.first_block, row / rows, (t.m + rows - 1) / rows};
-    if constexpr (S::int8_panels)
-      if (t.gate_blocks > 0) {
-        for (std::int64_t b = t.first_block; b < t.end_block; ++b)
-          gated_rows<S, F, Segment, Terms, ByGroup, Digits, R>(t, x, b, row, share);
+    const share_ahead share{t.end_panel - t.first_panel, row / rows, (t.m + rows - 1) / rows};
+    if constexpr (S::int8_gemm)
+      if (t.gate_panels > 0) {
+        for (std::int64_t b = t.first_panel; b < t.end_panel; ++b)
+          gated_rows<S, F, Segment, Params, ByGroup, Residual, R>(t, x, b, row, share);
         return;
       }
-    for (std::int64_t b = t.first_block; b < t.end_block; ++b)
-      int8_rows<S, F, Segment, Terms, ByGroup, Digits, R>(t, x, b, row, share, out_of(t, b, row),
-                                                          t.out_stride);
+    for (std::int64_t b = t.first_panel; b < t.end_panel; ++b)
+      int8_gemv<S, F, Segment, Params, ByGroup, Residual, R>(t, x, b, row, share, out_of(t, b, row),
+                                                             t.out_stride);
   });
 }
 
 template <class S>
 void tile_int8(const tile& t, const quantised_rows& x) {
   const packed_view& w = *t.weights;
-  const auto with = [&](auto u8, auto segment, auto digits) {
+  const auto with = [&](auto u8, auto segment, auto residual) {
     constexpr code_form form = decltype(u8)::value != 0 ? code_form::u8 : code_form::u4;
     constexpr int columns = decltype(segment)::value;
-    constexpr int n = decltype(digits)::value;
+    constexpr bool has_residual = decltype(residual)::value != 0;
     if constexpr (may_go_by_group<S>(columns))
       if (goes_by_group(w)) {
-        w.offsets_stored ? tile_int8_of<S, form, columns, term_form::stored, true, n>(t, x)
-                         : tile_int8_of<S, form, columns, term_form::factored, true, n>(t, x);
+        w.offsets_stored
+            ? tile_int8_of<S, form, columns, param_form::stored, true, has_residual>(t, x)
+            : tile_int8_of<S, form, columns, param_form::factored, true, has_residual>(t, x);
         return;
       }
-    w.offsets_stored ? tile_int8_of<S, form, columns, term_form::stored, false, n>(t, x)
-                     : tile_int8_of<S, form, columns, term_form::factored, false, n>(t, x);
+    w.offsets_stored
+        ? tile_int8_of<S, form, columns, param_form::stored, false, has_residual>(t, x)
+        : tile_int8_of<S, form, columns, param_form::factored, false, has_residual>(t, x);
   };
   const auto pick = [&](auto u8, auto segment) {
-    x.low_digits != 0 ? with(u8, segment, count<2>{}) : with(u8, segment, count<1>{});
+    x.residual_values != 0 ? with(u8, segment, count<1>{}) : with(u8, segment, count<0>{});
   };
   if (w.kind == weight_kind::grouped_u4_as_u8)
-    return tile_int8_of<S, code_form::u4_as_u8, 32, term_form::factored, S::int8_panels, 1>(t, x);
-  if (w.integer_terms)
-    return tile_int8_of<S, code_form::u4, 32, term_form::integer, false, 1>(t, x);
+    return tile_int8_of<S, code_form::u4_as_u8, 32, param_form::factored, S::int8_gemm, false>(t,
+                                                                                               x);
+  if (w.int16_quant_params)
+    return tile_int8_of<S, code_form::u4, 32, param_form::int16, false, false>(t, x);
   const bool u8 = w.kind == weight_kind::grouped_u8;
   if (w.segment == 32)
     u8 ? pick(count<1>{}, count<32>{}) : pick(count<0>{}, count<32>{});

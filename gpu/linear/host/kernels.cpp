@@ -22,14 +22,13 @@ const kernels& kernels_for(isa level) {
   return plain_kernels;
 }
 
-std::int64_t int8_direct_rows(weight_kind kind) {
-  // Widening takes nine vector instructions for 64 codes, their products with a row one.
+std::int64_t int8_gemv_rows(weight_kind kind) {
+  // Widening 64 codes takes nine vector instructions and multiplying them with a row takes one, so
+  // unpacking once pays early.
   if (kind == weight_kind::grouped_u4_as_u8) return 8;
 #ifdef TWILL_X86
-  // Zen 4 halves 512-bit instructions, so that products wait for multipliers, not for codes:
-  // without panels the default model is decoded (`twill-bench engine --at-once N`) 10 % faster
-  // with 20 rows, 7 % with 32, 3 % with 48, and 2 % slower with 128. On Cascade Lake panels gain a
-  // quarter with 132 rows.
+  // Zen 4 executes 512-bit instructions in two halves: products wait for the multipliers rather
+  // than for unpacking, which makes the GEMV form the faster one for more rows than elsewhere.
   static const bool halves = __builtin_cpu_is("amdfam19h") != 0;
   if (halves) return 64;
 #endif

@@ -1,8 +1,9 @@
 // kernels: the host micro-kernels of linear layers, one table per instruction set.
 //
-// A tile is a range of 16-row blocks of the weights times some rows of activations; every output is
-// summed by one lane over ascending columns, whatever the tile, so tiles may be cut anywhere. The
-// functions are pure: they touch only what their arguments point at, from any thread.
+// A tile is a range of row panels (16 rows of the weights) times some rows of activations. Every
+// output is summed by one lane over ascending columns, so tiles may be cut anywhere without
+// changing a bit. The functions are pure: they touch only what their arguments point at, from any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +13,27 @@
 
 namespace twill::gpu::host {
 
-/// One segment of a row of activations. `term` is the offset's part: float scale * sum(q) where
-/// offsets are stored (where offsets are applied once a group: summed from the group's first
-/// segment on), integer_begin(sum(q)) where terms are integers, else int32 offset_factor * sum(q).
-struct segment_terms {
+/// The quantisation of one segment of a row of activations with codes q.
+struct segment_params {
   float scale;
-  std::uint32_t term;
+  /// What the weights' offsets multiply. Where offsets are stored: the bits of the float scale *
+  /// sum(q), summed from the group's first segment on where offsets are applied once per group.
+  /// With int16 quant params: int16_start(sum(q)). Else: the integer offset_factor * sum(q).
+  std::uint32_t offset;
 };
 
-/// Activations of int8 and int8x2 compute.
+/// Activations of int8 and int8x2 compute. int8x2 has a second set of codes and params, for the
+/// residual: what rounding to the first codes left over.
 struct quantised_rows {
-  std::int8_t* values = nullptr;  // (m, values_stride); int8x2: the high digits
-  segment_terms* terms = nullptr; // (m, segments)
+  std::int8_t* values = nullptr;    // (m, values_stride) codes
+  segment_params* params = nullptr; // (m, segments)
   std::int64_t values_stride = 0;
   std::int64_t segments = 0;
-  /// int8x2: from a row's high digits and their terms, which are int8's, to its low digits and
-  /// theirs, which are the same of what is left; else 0.
-  std::int64_t low_digits = 0, low_terms = 0;
-  std::uint8_t* fine = nullptr; // int8x2: (m, segments) 1 where low digits count, else they are 0
+  /// int8x2: the distance from a row's codes to its residual codes, and from its params to theirs.
+  /// Zero where there is no residual.
+  std::int64_t residual_values = 0, residual_params = 0;
+  /// int8x2: (m, segments), 1 where the residual counts; elsewhere its codes are zero.
+  std::uint8_t* has_residual = nullptr;
 };
 
 /// Activations of bf16 compute.
@@ -40,19 +44,20 @@ struct bf16_rows {
 
 struct tile {
   const detail::packed_view* weights = nullptr;
-  std::int64_t first_block = 0;
-  std::int64_t end_block = 0;
+  std::int64_t first_panel = 0;
+  std::int64_t end_panel = 0;
   std::int64_t m = 0;
   float* out = nullptr; // (m, rows), the tile's first row
   std::int64_t out_stride = 0;
   const float* bias = nullptr; // (rows) or null
   bool accumulate = false;
-  /// int8, where kernels.gates: blocks from a gate's to the one it multiplies, and out is
-  /// silu_mul() of the two. The tile's blocks are gates'; no bias, not accumulated. 0: none.
-  std::int64_t gate_blocks = 0;
-  /// Many rows: room to unpack weights once for all of them, 64-byte aligned, or null. Floats:
-  /// padded_cols * 64 bytes, a block; int8: int8_panel_bytes.
-  void* panel = nullptr;
+  /// For int8 where kernels.gates is true: the distance in row panels from a gate's panel to the
+  /// one that the gate multiplies. The tile's panels are then the gates', out is silu_mul() of the
+  /// two, and there is neither bias nor accumulation. 0: the layer has no gate.
+  std::int64_t gate_panels = 0;
+  /// Room where the weights are unpacked once for all rows of the tile, 64-byte aligned; null where
+  /// the rows are too few for that. f32 and bf16 need padded_cols * 64 bytes, int8 int8_pack_bytes.
+  void* pack = nullptr;
 };
 
 struct kernels {
@@ -65,24 +70,25 @@ struct kernels {
   void (*tile_f32)(const tile& t, const float* x, std::int64_t x_stride);
   /// Multiply-adds in registers: see peak_tiles.hpp.
   std::int64_t (*spin)(compute_type type, std::int64_t rounds, float* sink);
-  bool gates; ///< tile_int8 takes gate_blocks
+  bool gates; ///< whether tile_int8 understands gate_panels
 };
 
-/// Rows up to which unpacking a panel of floats does not pay.
-inline constexpr std::int64_t direct_rows = 4;
-/// The same for int8, as this processor has it; results are the same bits. At least 8, since panels
-/// take no tile of less than 8 rows.
-std::int64_t int8_direct_rows(weight_kind kind);
+/// The most rows for which f32 and bf16 weights are decoded on the way instead of unpacked first.
+inline constexpr std::int64_t float_gemv_rows = 4;
+/// The most rows for which int8 uses its GEMV form on this processor; the GEMM form gives the same
+/// bits. At least 8, because the GEMM form takes no tile of fewer than 8 rows.
+std::int64_t int8_gemv_rows(weight_kind kind);
 
-/// An int8 panel: that many columns of two blocks with their terms, and that many rows' sums.
-inline constexpr std::int64_t int8_panel_columns = 576;
-inline constexpr std::int64_t int8_panel_blocks = 2;
-inline constexpr std::int64_t int8_panel_rows = 6; ///< multiplied at a time
-inline constexpr std::int64_t int8_panel_max_rows = 264;
-inline constexpr std::int64_t int8_panel_bytes =
-    int8_panel_columns / 4 * int8_panel_blocks * 64 +
-    int8_panel_columns / 16 * int8_panel_blocks * 3 * 64 +
-    int8_panel_max_rows * int8_panel_blocks * 64;
+/// The GEMM form unpacks this many columns of this many row panels at a time,
+inline constexpr std::int64_t int8_gemm_columns = 576;
+inline constexpr std::int64_t int8_gemm_panels = 2;
+/// multiplies this many rows at a time with them, and takes tiles of at most int8_gemm_max_rows.
+inline constexpr std::int64_t int8_gemm_rows = 6;
+inline constexpr std::int64_t int8_gemm_max_rows = 264;
+/// Bytes of an int8_pack: the codes, their params and the rows' sums.
+inline constexpr std::int64_t int8_pack_bytes = int8_gemm_columns / 4 * int8_gemm_panels * 64 +
+                                                int8_gemm_columns / 16 * int8_gemm_panels * 3 * 64 +
+                                                int8_gemm_max_rows * int8_gemm_panels * 64;
 
 extern const kernels plain_kernels;
 #ifdef TWILL_X86

@@ -1,10 +1,11 @@
-// Cuts a linear layer into tiles for the host micro-kernels, in one launch where rows are few.
+// linear()'s host form: cuts a layer into tiles for the micro-kernels, which the device's threads
+// share. Where rows are few, preparing the activations and multiplying is one launch.
 #include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "gpu/detail/linear_backend.hpp"
 #include "gpu/host/thread_pool.hpp"
-#include "gpu/linear/detail/backend.hpp"
 #include "gpu/linear/host/kernels.hpp"
 
 namespace twill::gpu::detail {
@@ -13,33 +14,29 @@ namespace {
 
 /// Preparing rows is cheaper than a second launch up to about this many activations.
 constexpr std::int64_t prepare_in_place = 8192;
-/// Rows of a tile at most, where rows are many: they share an unpacked block. More than so many
-/// only where every thread has tiles of its own.
-constexpr std::int64_t most_tile_rows = host::int8_panel_max_rows, tile_rows = most_tile_rows / 2;
+/// Most rows of a tile, which share an unpacked row panel. Tiles have more than tile_rows only
+/// where every thread has tiles of its own.
+constexpr std::int64_t most_tile_rows = host::int8_gemm_max_rows, tile_rows = most_tile_rows / 2;
 /// Rows up to which a layer is bound by reading its weights.
 constexpr std::int64_t few_rows = 16;
-/// Weights of a tile: about half of a core's second-level cache.
+/// Bytes of weights of a tile: about half of a core's second-level cache.
 constexpr std::int64_t tile_bytes = 256 << 10;
 
 std::int64_t align64(std::int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-bool is_int8(compute_type compute) {
-  return compute == compute_type::int8 || compute == compute_type::int8x2;
-}
-
-/// A call's activations in the form that its compute type reads, in scratch memory.
+/// The layout of a call's activations in the form that its compute type reads, in scratch memory.
 class prepared_rows {
 public:
-  /// `ordered`: the weights have a column order.
+  /// `ordered` says whether the weights have a column order.
   prepared_rows(const packed_view& w, bool ordered, compute_type compute)
       : w_(w), ordered_(ordered), compute_(compute) {
     if (compute == compute_type::f32 && ordered) {
       values_stride_ = align64(w.cols * 4) / 4;
     } else if (int8()) {
-      digit_bytes_ = align64(w.cols);
-      values_stride_ = digit_bytes_ * (two_digits() ? 2 : 1);
+      code_bytes_ = align64(w.cols);
+      values_stride_ = code_bytes_ * (with_residual() ? 2 : 1);
       segments_ = w.cols / w.segment;
     } else if (compute == compute_type::bf16) {
       values_stride_ = align64(w.padded_cols * 2) / 2;
@@ -54,19 +51,19 @@ public:
     case compute_type::int8:
     case compute_type::int8x2:
     case compute_type::w8a8: // is int8 by now
-      return m * values_stride_ + terms_bytes(m) + align64(m * segments_);
+      return m * values_stride_ + params_bytes(m) + align64(m * segments_);
     }
     return 0;
   }
   host::quantised_rows quantised(unsigned char* at, std::int64_t m) const {
-    unsigned char* terms = at + m * values_stride_;
+    unsigned char* params = at + m * values_stride_;
     return {reinterpret_cast<std::int8_t*>(at),
-            reinterpret_cast<host::segment_terms*>(terms),
+            reinterpret_cast<host::segment_params*>(params),
             values_stride_,
             segments_,
-            two_digits() ? digit_bytes_ : 0,
-            two_digits() ? m * segments_ : 0,
-            terms + terms_bytes(m)};
+            with_residual() ? code_bytes_ : 0,
+            with_residual() ? m * segments_ : 0,
+            params + params_bytes(m)};
   }
   host::bf16_rows rounded(unsigned char* at) const {
     return {reinterpret_cast<std::uint16_t*>(at), values_stride_};
@@ -97,9 +94,9 @@ public:
         k.round_bf16(w_, from, rounded(at), row);
     }
   }
-  /// `second_digit_from`: the first row of weights that is multiplied in two digits.
+  /// Runs a tile; rows of the weights before `residual_from` are multiplied without the residual.
   void run(const host::kernels& k, host::tile t, unsigned char* at, std::int64_t m,
-           const tensor_ref& x, std::int64_t first_row, std::int64_t second_digit_from) const {
+           const tensor_ref& x, std::int64_t first_row, std::int64_t residual_from) const {
     if (compute_ == compute_type::f32) {
       const float* values = ordered_ ? reinterpret_cast<float*>(at) : x.as<const float>();
       const std::int64_t stride = ordered_ ? values_stride_ : x.row_stride;
@@ -112,26 +109,26 @@ public:
     }
     host::quantised_rows rows = quantised(at, m);
     rows.values += first_row * rows.values_stride;
-    rows.terms += first_row * segments_;
-    rows.fine += first_row * segments_;
-    const std::int64_t from = std::min(t.end_block, second_digit_from / lanes);
-    if (two_digits() && t.first_block < from) {
-      host::tile high_alone = t;
-      high_alone.end_block = from;
-      host::quantised_rows one_digit = rows;
-      one_digit.low_digits = one_digit.low_terms = 0;
-      k.tile_int8(high_alone, one_digit);
-      t.first_block = from;
+    rows.params += first_row * segments_;
+    rows.has_residual += first_row * segments_;
+    const std::int64_t from = std::min(t.end_panel, residual_from / lanes);
+    if (with_residual() && t.first_panel < from) {
+      host::tile plain = t;
+      plain.end_panel = from;
+      host::quantised_rows codes = rows;
+      codes.residual_values = codes.residual_params = 0;
+      k.tile_int8(plain, codes);
+      t.first_panel = from;
     }
-    if (t.first_block < t.end_block) k.tile_int8(t, rows);
+    if (t.first_panel < t.end_panel) k.tile_int8(t, rows);
   }
 
 private:
-  std::int64_t terms_bytes(std::int64_t m) const {
-    const std::int64_t sets = two_digits() ? 2 : 1;
-    return align64(m * segments_ * sets * static_cast<std::int64_t>(sizeof(host::segment_terms)));
+  std::int64_t params_bytes(std::int64_t m) const {
+    const std::int64_t sets = with_residual() ? 2 : 1;
+    return align64(m * segments_ * sets * static_cast<std::int64_t>(sizeof(host::segment_params)));
   }
-  bool two_digits() const { return compute_ == compute_type::int8x2; }
+  bool with_residual() const { return compute_ == compute_type::int8x2; }
   bool int8() const { return is_int8(compute_); }
 
   const packed_view& w_;
@@ -139,40 +136,41 @@ private:
   compute_type compute_;
   std::int64_t values_stride_ = 0;
   std::int64_t segments_ = 0;
-  std::int64_t digit_bytes_ = 0; ///< of one row, one digit each
+  std::int64_t code_bytes_ = 0; ///< of one row, without its residual
 };
 
-/// Of a thread's panel; 0: none.
-std::int64_t panel_size(const packed_view& w, compute_type compute, std::int64_t m) {
-  if (is_int8(compute)) return m <= host::int8_direct_rows(w.kind) ? 0 : host::int8_panel_bytes;
-  if (m <= host::direct_rows) return 0;
+/// Bytes of a thread's buffer for unpacked weights; 0 where none is needed.
+std::int64_t pack_size(const packed_view& w, compute_type compute, std::int64_t m) {
+  if (is_int8(compute)) return m <= host::int8_gemv_rows(w.kind) ? 0 : host::int8_pack_bytes;
+  if (m <= host::float_gemv_rows) return 0;
   const weight_kind as_is = compute == compute_type::f32 ? weight_kind::f32 : weight_kind::bf16;
   return w.kind == as_is ? 0 : w.padded_cols * 64;
 }
 
-/// A call's scratch: the prepared rows, once or once per thread; for each thread, room to fill
-/// them, a panel, and where each prepares for itself whether it has.
+/// A call's scratch: the prepared rows, shared or once per thread, then for each thread room to
+/// prepare a row, a buffer for unpacked weights, and, where each prepares for itself, a flag that
+/// it has.
 struct scratch_layout {
   scratch_layout(const packed_view& w, const prepared_rows& prepared, compute_type compute,
                  std::int64_t m, std::int64_t n_threads)
       : threads(n_threads), in_place(m * w.cols <= prepare_in_place),
         rows(align64(prepared.bytes(m))), fill(prepared.fill_bytes()),
-        panel(panel_size(w, compute, m)), flag(in_place ? 64 : 0) {}
+        pack(pack_size(w, compute, m)), flag(in_place ? 64 : 0) {}
   std::int64_t all_rows() const { return in_place ? rows * threads : rows; }
-  std::int64_t bytes() const { return all_rows() + (fill + panel + flag) * threads; }
+  std::int64_t bytes() const { return all_rows() + (fill + pack + flag) * threads; }
 
   std::int64_t threads;
   bool in_place;
-  std::int64_t rows, fill, panel, flag; ///< bytes
+  std::int64_t rows, fill, pack, flag; ///< bytes
 };
 
 std::array<host::thread_pool::range, 2> ranges_of(const packed_matrix::impl& w) {
-  if (w.view.codes == nullptr) return {}; // not there yet
+  if (w.view.codes == nullptr) return {}; // a matrix that waits to be placed
   return {host::thread_pool::range{w.view.codes, w.codes.bytes},
           host::thread_pool::range{w.view.scales, w.scales.bytes}};
 }
 
-/// `out`: args.out, or of half as many columns, the silu_mul() of it.
+/// `out` is args.out, or, for gated weights, half as wide: silu_mul() of the product.
 void run_linear(device& dev, const linear_args& args, const tensor_ref& out, bool gated) {
   const packed_view& w = args.weights->get().view;
   const host::kernels& k = host::kernels_for(dev.isa());
@@ -185,8 +183,8 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
   auto* scratch =
       static_cast<unsigned char*>(dev.scratch(static_cast<std::size_t>(layout.bytes())));
   unsigned char* fill_space = scratch + layout.all_rows();
-  unsigned char* panels = fill_space + layout.fill * threads;
-  unsigned char* filled = panels + layout.panel * threads;
+  unsigned char* packs = fill_space + layout.fill * threads;
+  unsigned char* filled = packs + layout.pack * threads;
 
   if (layout.in_place)
     std::memset(filled, 0, static_cast<std::size_t>(layout.flag * threads));
@@ -196,77 +194,87 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
                 fill_space + thread * layout.fill);
     });
 
-  // Tiles of rows x blocks, rows first, so that a thread's share are the rows that it prepared and
-  // will read next. Few rows: long stretches of weights, which stream best.
+  // Tiles are ordered by rows first, so that a thread's share of them are the rows that it prepared
+  // and will read in the next op. Few rows have long stretches of weights, which stream best.
   const std::int64_t row_tiles = std::max((m + most_tile_rows - 1) / most_tile_rows,
                                           std::min(threads, (m + tile_rows - 1) / tile_rows));
-  const auto first_of = [&](std::int64_t row_tile) { // evenly, but in whole groups of rows
-    const std::int64_t even = m * row_tile / row_tiles;
-    return std::min(m, (even + host::int8_panel_rows - 1) / host::int8_panel_rows *
-                           host::int8_panel_rows);
-  };
-  const std::int64_t weight_bytes = w.blocks * (w.codes_stride + w.scales_stride);
-  // As many tiles for each thread, or some would idle through the last ones: 16 make the default
-  // model's layers 2 to 10 % faster than 4 with 32 and 128 rows (`twill-bench kernels`).
+  const auto first_of =
+      [&](std::int64_t row_tile) { // cut evenly, in whole groups of the micro-kernel
+        const std::int64_t even = m * row_tile / row_tiles;
+        return std::min(m, (even + host::int8_gemm_rows - 1) / host::int8_gemm_rows *
+                               host::int8_gemm_rows);
+      };
+  const std::int64_t weight_bytes = w.panels * (w.codes_stride + w.scales_stride);
+  // Every thread gets the same number of tiles, and with many rows several, or some threads would
+  // idle while the last tiles are computed.
   const std::int64_t rounds = std::max<std::int64_t>(
       (weight_bytes + tile_bytes * threads - 1) / (tile_bytes * threads), m > few_rows ? 16 : 1);
-  // Blocks that a panel holds stay together.
-  const bool pairs = layout.panel > 0 && is_int8(compute) && !gated;
-  const std::int64_t step = pairs ? host::int8_panel_blocks : 1;
-  const std::int64_t blocks = gated ? w.blocks / 2 : w.blocks;
-  const std::int64_t steps = (blocks + step - 1) / step;
-  const std::int64_t block_tiles = std::min(rounds * threads, steps);
+  // Row panels that the micro-kernel multiplies together stay in one tile.
+  const bool pairs = layout.pack > 0 && is_int8(compute) && !gated;
+  const std::int64_t together = pairs ? host::int8_gemm_panels : 1;
+  const std::int64_t panels = gated ? w.panels / 2 : w.panels;
+  const std::int64_t cuts = (panels + together - 1) / together;
+  const std::int64_t panel_tiles = std::min(rounds * threads, cuts);
 
   dev.pool().read_ahead(args.next == nullptr ? std::array<host::thread_pool::range, 2>{}
                                              : ranges_of(args.next->get()));
-  dev.pool().run(row_tiles * block_tiles, [&](std::int64_t i, std::int32_t thread) {
+  dev.pool().run(row_tiles * panel_tiles, [&](std::int64_t i, std::int32_t thread) {
     unsigned char* mine = layout.in_place ? scratch + thread * layout.rows : scratch;
     if (layout.in_place && filled[thread * layout.flag] == 0) {
       rows.fill(k, order, mine, m, args.x, 0, m, fill_space + thread * layout.fill);
       filled[thread * layout.flag] = 1;
     }
-    const std::int64_t blocks_at = i % block_tiles;
-    const std::int64_t first_row = first_of(i / block_tiles);
+    const std::int64_t column = i % panel_tiles;
+    const std::int64_t first_row = first_of(i / panel_tiles);
     host::tile t;
     t.weights = &w;
-    t.first_block = steps * blocks_at / block_tiles * step;
-    t.end_block = std::min(steps * (blocks_at + 1) / block_tiles * step, blocks);
-    t.m = first_of(i / block_tiles + 1) - first_row;
+    t.first_panel = cuts * column / panel_tiles * together;
+    t.end_panel = std::min(cuts * (column + 1) / panel_tiles * together, panels);
+    t.m = first_of(i / panel_tiles + 1) - first_row;
     t.out = out.as<float>() + first_row * out.row_stride;
     t.out_stride = out.row_stride;
-    t.gate_blocks = gated ? blocks : 0;
+    t.gate_panels = gated ? panels : 0;
     t.bias = args.bias;
     t.accumulate = args.accumulate;
-    t.panel = layout.panel > 0 ? panels + thread * layout.panel : nullptr;
-    rows.run(k, t, mine, m, args.x, first_row, args.second_digit_from);
+    t.pack = layout.pack > 0 ? packs + thread * layout.pack : nullptr;
+    rows.run(k, t, mine, m, args.x, first_row, args.residual_from);
   });
 }
 
-} // namespace
+/// Widened codes and int16 quant params have micro-kernels for int8 compute only.
+bool supports(const packed_view& w, compute_type asked) {
+  const bool for_int8 = w.kind == weight_kind::grouped_u4_as_u8 || w.int16_quant_params;
+  return !for_int8 || effective_compute(w, asked) == compute_type::int8;
+}
 
-std::int64_t linear_host_scratch(const packed_view& w, bool ordered, compute_type asked,
-                                 std::int64_t m, std::int64_t threads) {
+std::int64_t scratch_bytes(const device& dev, const packed_view& w, bool ordered,
+                           compute_type asked, std::int64_t m) {
   const compute_type compute = effective_compute(w, asked);
+  const std::int64_t threads = dev.info().threads;
   const prepared_rows rows(w, ordered, compute);
-  // It grows with the rows, but falls where they are prepared once instead of by every thread.
+  // Scratch grows with the rows, but falls where they are prepared once instead of by every thread.
   const std::int64_t most_in_place = std::min(m, prepare_in_place / w.cols);
   return std::max(scratch_layout(w, rows, compute, m, threads).bytes(),
                   scratch_layout(w, rows, compute, most_in_place, threads).bytes());
 }
 
-void linear_host(device& dev, const linear_args& args) {
+void run(device& dev, const linear_args& args) {
   run_linear(dev, args, args.out, false);
 }
 
-bool linear_silu_mul_host(device& dev, const linear_args& args, tensor_ref out) {
+bool run_silu_mul(device& dev, const linear_args& args, tensor_ref out) {
   const packed_view& w = args.weights->get().view;
-  const bool whole_blocks = w.rows % (2 * lanes) == 0;
-  // Few rows: two streams of weights by turns are slower than one, by 5 % for one row.
-  if (!host::kernels_for(dev.isa()).gates || !whole_blocks || args.x.rows() <= few_rows ||
+  const bool whole_panels = w.rows % (2 * lanes) == 0;
+  // With few rows, reading gates and values by turns is slower than one stream of weights.
+  if (!host::kernels_for(dev.isa()).gates || !whole_panels || args.x.rows() <= few_rows ||
       !is_int8(effective_compute(w, args.compute)))
     return false;
   run_linear(dev, args, out, true);
   return true;
 }
+
+} // namespace
+
+constinit const linear_backend host_linear{supports, scratch_bytes, run, run_silu_mul};
 
 } // namespace twill::gpu::detail

@@ -1,5 +1,5 @@
-// Multiply-adds in registers, as the micro-kernels issue them: what a core can do when nothing
-// waits for memory. Over a SIMD policy, like the kernels themselves.
+// Multiply-adds in registers over a SIMD policy, issued as the micro-kernels issue them: what a
+// core can do when nothing waits for memory.
 #pragma once
 
 #include "gpu/linear/host/tile_common.hpp"
@@ -7,27 +7,28 @@
 namespace twill::gpu::host {
 namespace {
 
-template <class S, int R, class Step>
-inline std::int64_t spin_rounds(std::int64_t rounds, float* sink, const Step& step) {
+template <class S, int R, class Round>
+inline std::int64_t spin_rounds(std::int64_t rounds, float* sink, const Round& round) {
   typename S::f32 sum[R];
   for (int r = 0; r < R; ++r)
     sum[r] = S::zero();
   std::int64_t operations = 0;
   for (std::int64_t i = 0; i < rounds; ++i)
-    operations += step(sum);
+    operations += round(sum);
   for (int r = 1; r < R; ++r)
     sum[0] = S::add(sum[0], sum[r]);
   S::store(sink, sum[0]);
   return operations;
 }
 
-/// Runs `rounds` rounds; how many operations they were, a multiply and an add counting as two.
-/// `sink` takes 16 floats.
+/// Runs `rounds` rounds and returns how many operations they were, a multiply and an add counting
+/// as two. `sink` takes 16 floats, so that no compiler drops the work.
 template <class S>
 std::int64_t spin(compute_type type, std::int64_t rounds, float* sink) {
-  constexpr int steps = 16;
-  // More sums than the tiles keep, where they fit: with 8 a core waits for its own products.
-  constexpr int int8_rows = S::int8_panels ? 12 : S::int8_rows;
+  constexpr int repeats = 16;
+  // More sums than the tiles keep, where registers allow it, since with 8 a core waits for its own
+  // products.
+  constexpr int int8_rows = S::int8_gemm ? 12 : S::gemv_rows;
   alignas(64) std::int8_t bytes[int8_rows * 64] = {};
   alignas(64) std::uint16_t halves[64] = {};
   bytes[0] = static_cast<std::int8_t>(rounds);
@@ -41,33 +42,33 @@ std::int64_t spin(compute_type type, std::int64_t rounds, float* sink) {
       typename S::i32 exact[rows];
       for (auto& e : exact)
         e = S::set1_i32(0);
-      for (int s = 0; s < steps; ++s) {
-        // The same products each time: a compiler that knew would compute them once.
+      for (int s = 0; s < repeats; ++s) {
+        // The products are the same each time; without this a compiler would compute them once.
         asm volatile("" : : "r"(bytes) : "memory");
         S::template dot<false, rows>(exact, codes, bytes, 64);
       }
       for (const auto& e : exact)
         sum[0] = S::add(sum[0], S::to_f32(e));
-      return std::int64_t{steps} * rows * 8 * 64 * 2;
+      return std::int64_t{repeats} * rows * 8 * 64 * 2;
     });
   }
   if (type == compute_type::bf16) {
     constexpr int rows = S::bf16_rows;
     const auto w = S::load_pairs(halves);
     return spin_rounds<S, rows>(rounds, sink, [&](typename S::f32(&sum)[rows]) {
-      for (int s = 0; s < steps; ++s)
+      for (int s = 0; s < repeats; ++s)
         for (int r = 0; r < rows; ++r)
           sum[r] = S::dot_pairs(sum[r], w, halves + 2 * r);
-      return std::int64_t{steps} * rows * 32 * 2;
+      return std::int64_t{repeats} * rows * 32 * 2;
     });
   }
   constexpr int rows = S::bf16_rows; // as many sums as fit the registers
   const auto w = S::set1(static_cast<float>(rounds) * 1e-9F);
   return spin_rounds<S, rows>(rounds, sink, [&](typename S::f32(&sum)[rows]) {
-    for (int s = 0; s < steps; ++s)
+    for (int s = 0; s < repeats; ++s)
       for (int r = 0; r < rows; ++r)
         sum[r] = S::fma(w, w, sum[r]);
-    return std::int64_t{steps} * rows * 16 * 2;
+    return std::int64_t{repeats} * rows * 16 * 2;
   });
 }
 

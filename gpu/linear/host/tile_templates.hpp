@@ -12,8 +12,7 @@ namespace {
 
 template <class S>
 constexpr kernels make_kernels() {
-  return {quantise<S>, round_bf16, tile_int8<S>,  tile_bf16<S>,
-          tile_f32<S>, spin<S>,    S::int8_panels};
+  return {quantise<S>, round_bf16, tile_int8<S>, tile_bf16<S>, tile_f32<S>, spin<S>, S::int8_gemm};
 }
 
 } // namespace

@@ -1,8 +1,9 @@
-// Sampling of one row, the same on every backend.
+// Sampling of one row, the algorithm that every backend shares.
 //
-// `Passes` walks the row: host_passes on one thread, team_passes with the lanes of a team, all of
-// which call every function here together. Nothing is sorted: top_k and top_p are found by
-// searching the threshold over the bit patterns of the weights, which order like the weights.
+// The template parameter Passes walks the row: host_passes with one thread, team_passes with the
+// lanes of a Kokkos team, which then call every function here together. Nothing is sorted: top_k
+// and top_p search their threshold over the bit patterns of the weights, which have the order of
+// the weights.
 #pragma once
 
 #include <cmath>
@@ -17,27 +18,29 @@ namespace twill::gpu::detail {
 
 inline constexpr std::int32_t every_tie = 0x7fffffff;
 
-/// Step i of 4 from low to high, rounded down.
-KOKKOS_INLINE_FUNCTION std::uint32_t quarter(std::uint32_t low, std::uint32_t high, int i) {
+/// low + i quarters of the distance to high, rounded down.
+TWILL_KERNEL_INLINE std::uint32_t quarter(std::uint32_t low, std::uint32_t high, int i) {
   return low + static_cast<std::uint32_t>(std::uint64_t{high - low} * static_cast<unsigned>(i) / 4);
 }
 
-/// A bracket of bit patterns [low, high): enough is at or above low, too little at or above high.
+/// A bracket of bit patterns [low, high): enough weights are at or above low, too few at or above
+/// high.
 struct bracket {
   std::uint32_t low, high;
   std::int32_t count_low, count_high;
   double mass_low, mass_high;
 
-  KOKKOS_INLINE_FUNCTION void thresholds(float (&t)[3]) const {
+  TWILL_KERNEL_INLINE void thresholds(float (&t)[3]) const {
     for (int i = 0; i < 3; ++i)
       t[i] = bits_to_f32(quarter(low, high, i + 1));
   }
 };
 
-/// Biases and bans, then the penalties. Ids may repeat among the biases, so one lane adds them.
+/// Applies biases and bans, then the penalties. Ids may repeat among the biases, so one lane adds
+/// them.
 template <class Passes>
-KOKKOS_INLINE_FUNCTION void apply_edits(const Passes& passes, float* x, std::int32_t n,
-                                        const sample_row& row) {
+TWILL_KERNEL_INLINE void apply_edits(const Passes& passes, float* x, std::int32_t n,
+                                     const sample_row& row) {
   passes.single([&] {
     for (std::int32_t i = 0; i < row.n_biases; ++i) {
       const token_bias b = row.biases[i];
@@ -56,11 +59,10 @@ KOKKOS_INLINE_FUNCTION void apply_edits(const Passes& passes, float* x, std::int
   });
 }
 
-/// The k largest of the weights at or above `low`, ties by lowest id.
+/// Keeps the k largest of the weights at or above `low`; among equal weights the lowest ids.
 template <class Passes>
-KOKKOS_INLINE_FUNCTION host::weight_cut keep_top_k(const Passes& passes, const float* w,
-                                                   std::int32_t n, std::uint32_t low,
-                                                   std::int32_t k) {
+TWILL_KERNEL_INLINE host::weight_cut keep_top_k(const Passes& passes, const float* w,
+                                                std::int32_t n, std::uint32_t low, std::int32_t k) {
   float t[3] = {bits_to_f32(low), bits_to_f32(low), bits_to_f32(low)};
   host::weight_tally tally = passes.tally(w, n, t, false);
   bracket b{low, f32_to_bits(1.0f) + 1, tally.count[0], 0, 0, 0};
@@ -83,11 +85,12 @@ KOKKOS_INLINE_FUNCTION host::weight_cut keep_top_k(const Passes& passes, const f
   return {value, passes.nth_equal(w, n, value, k - b.count_high)};
 }
 
-/// The smallest set of the largest weights of `cut` whose mass reaches `target`, ties by lowest id.
+/// Keeps the smallest set of the largest weights of `cut` whose sum reaches `target`; among equal
+/// weights the lowest ids.
 template <class Passes>
-KOKKOS_INLINE_FUNCTION host::weight_cut keep_top_p(const Passes& passes, const float* w,
-                                                   std::int32_t n, host::weight_cut cut,
-                                                   double target) {
+TWILL_KERNEL_INLINE host::weight_cut keep_top_p(const Passes& passes, const float* w,
+                                                std::int32_t n, host::weight_cut cut,
+                                                double target) {
   bracket b{f32_to_bits(cut.threshold), f32_to_bits(1.0f) + 1, every_tie, 0, 0, 0};
   std::int32_t last_tie = cut.last_tie;
   while (b.high - b.low > 1 && b.count_low - b.count_high > 1) {
@@ -97,7 +100,8 @@ KOKKOS_INLINE_FUNCTION host::weight_cut keep_top_p(const Passes& passes, const f
     const bracket before = b;
     for (int i = 0; i < 3; ++i) {
       const std::uint32_t at = f32_to_bits(t[i]);
-      if (at <= before.low) continue; // cut's own threshold, whose ties may be partly out
+      if (at <= before.low)
+        continue; // the threshold of `cut` itself, whose ties may be cut off in part
       if (tally.mass[i] >= target && at > b.low) {
         b.low = at;
         b.count_low = tally.count[i];
@@ -120,8 +124,8 @@ KOKKOS_INLINE_FUNCTION host::weight_cut keep_top_p(const Passes& passes, const f
 
 /// The drawn id, or -1 when every logit is -infinity or NaN. Overwrites x.
 template <class Passes>
-KOKKOS_INLINE_FUNCTION std::int32_t choose(const Passes& passes, float* x, std::int32_t n,
-                                           const sample_row& row) {
+TWILL_KERNEL_INLINE std::int32_t choose(const Passes& passes, float* x, std::int32_t n,
+                                        const sample_row& row) {
   if (row.temperature <= 0 || row.top_k == 1) return passes.argmax(x, n);
   const float max = passes.largest(x, n);
   if (!(max > -INFINITY)) return -1;
@@ -140,29 +144,29 @@ KOKKOS_INLINE_FUNCTION std::int32_t choose(const Passes& passes, float* x, std::
   return passes.draw(x, n, cut, uniform(row.seed, row.counter) * mass);
 }
 
-/// x's log-probability: log_softmax with the maximum taken out first.
-KOKKOS_INLINE_FUNCTION float log_probability(float x, float max, double log_sum) {
+/// The log-probability of logit x; the maximum is subtracted first.
+TWILL_KERNEL_INLINE float log_probability(float x, float max, double log_sum) {
   if (!(x > -INFINITY)) return -INFINITY;
   const double above = x == max ? 0.0 : static_cast<double>(x) - static_cast<double>(max);
   return static_cast<float>(above - log_sum);
 }
 
 template <class Passes>
-KOKKOS_INLINE_FUNCTION double log_sum_exp(const Passes& passes, const float* x, std::int32_t n,
-                                          float max) {
+TWILL_KERNEL_INLINE double log_sum_exp(const Passes& passes, const float* x, std::int32_t n,
+                                       float max) {
   const double sum = passes.sum_exp(x, n, max);
   return ::log(sum > 1 ? sum : 1.0);
 }
 
 template <class Passes>
-KOKKOS_INLINE_FUNCTION void token_logprob(const Passes& passes, const float* x, std::int32_t n,
-                                          std::int32_t id, float* logprob) {
+TWILL_KERNEL_INLINE void token_logprob(const Passes& passes, const float* x, std::int32_t n,
+                                       std::int32_t id, float* logprob) {
   const float max = passes.largest(x, n);
   const double log_sum = log_sum_exp(passes, x, n, max);
   passes.single([&] { *logprob = log_probability(x[id], max, log_sum); });
 }
 
-/// sample_args with the logits spelled out, for kernels.
+/// sample_args in a form that kernels copy.
 struct sample_batch {
   float* logits;
   long rows, stride;
@@ -176,10 +180,24 @@ struct sample_batch {
   float* top_logprobs;
 };
 
-/// Row r, whole. `raw` is room for a copy of the row where log-probabilities are asked for.
+inline sample_batch batch_of(const sample_args& args) {
+  return {args.logits.as<float>(),
+          args.logits.shape[0],
+          args.logits.row_stride,
+          static_cast<std::int32_t>(args.logits.shape[1]),
+          args.any_logprobs,
+          args.max_top,
+          args.rows,
+          args.tokens,
+          args.logprobs,
+          args.top_ids,
+          args.top_logprobs};
+}
+
+/// Samples row r. `raw` is room for a copy of the row where log-probabilities are asked for.
 template <class Passes>
-KOKKOS_INLINE_FUNCTION void sample_one(const Passes& passes, const sample_batch& args, long r,
-                                       float* raw) {
+TWILL_KERNEL_INLINE void sample_one(const Passes& passes, const sample_batch& args, long r,
+                                    float* raw) {
   float* x = args.logits + r * args.stride;
   const std::int32_t n = args.vocab;
   const sample_row row = args.params[r];
@@ -202,7 +220,7 @@ KOKKOS_INLINE_FUNCTION void sample_one(const Passes& passes, const sample_batch&
         args.top_ids[r * args.max_top + i] = id;
         args.top_logprobs[r * args.max_top + i] = logprob;
       });
-      if (id < 0) { // none is left, and none shall be found
+      if (id < 0) { // no entry is left, and the next passes must find none
         value = -INFINITY;
         id = every_tie;
       }

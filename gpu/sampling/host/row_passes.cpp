@@ -7,9 +7,9 @@ namespace twill::gpu::host {
 
 namespace {
 
-constexpr std::int32_t block_len = 1024;
+constexpr std::int32_t run_len = 1024;
 
-/// Best value and its id, lane by lane; the lower id wins a tie.
+/// The best value and its id in each lane; the lower id wins a tie.
 struct best_entry {
   vf value = splat(minus_infinity);
   vi id = splat_int(-1);
@@ -35,7 +35,7 @@ inline vi first_ids() {
   return __builtin_convertvector(iota(), vi);
 }
 
-/// f(vector, ids of its lanes) over the row; lanes past the end hold `absent`.
+/// Calls f(vector, ids of its lanes) over the row; lanes past the end hold `absent`.
 template <class F>
 inline void for_vectors(const float* x, std::int32_t n, float absent, const F& f) {
   vi ids = first_ids();
@@ -49,12 +49,12 @@ inline void for_vectors(const float* x, std::int32_t n, float absent, const F& f
   f(rest, ids);
 }
 
-/// Sum of term(vector, ids) over the row, in f64 across blocks.
+/// Sum of term(vector, ids) over the row, in f64 across runs of run_len entries.
 template <class F>
-inline double sum_blocks(const float* x, std::int32_t n, float absent, const F& term) {
+inline double sum_runs(const float* x, std::int32_t n, float absent, const F& term) {
   double total = 0;
-  for (std::int32_t begin = 0; begin < n; begin += block_len) {
-    const std::int32_t len = n - begin < block_len ? n - begin : block_len;
+  for (std::int32_t begin = 0; begin < n; begin += run_len) {
+    const std::int32_t len = n - begin < run_len ? n - begin : run_len;
     vf even = {}, odd = {};
     bool second = false;
     for_vectors(x + begin, len, absent, [&](vf v, vi ids) {
@@ -86,7 +86,7 @@ inline std::int32_t sum_of_ints(vi v) {
 } // namespace
 
 std::int32_t argmax(const float* x, std::int32_t n) {
-  // Two chains: one compare-and-select chain would wait for itself.
+  // Two independent chains of compare and select, since one would wait for itself.
   best_entry even, odd;
   vi ids = first_ids();
   std::int32_t i = 0;
@@ -119,7 +119,7 @@ float largest(const float* x, std::int32_t n) {
 }
 
 double sum_exp(const float* x, std::int32_t n, float max) {
-  return sum_blocks(x, n, minus_infinity, [&](vf v, vi) {
+  return sum_runs(x, n, minus_infinity, [&](vf v, vi) {
     const vf e = exp_of(v - max);
     return e == e ? e : vf{};
   });
@@ -149,9 +149,9 @@ weight_tally tally(const float* weights, std::int32_t n, const float (&threshold
       c2 -= w >= t2;
     });
   }
-  for (std::int32_t begin = 0; with_mass && begin < n; begin += block_len) {
+  for (std::int32_t begin = 0; with_mass && begin < n; begin += run_len) {
     vf m0 = {}, m1 = {}, m2 = {};
-    const std::int32_t len = n - begin < block_len ? n - begin : block_len;
+    const std::int32_t len = n - begin < run_len ? n - begin : run_len;
     for_vectors(weights + begin, len, -1.0f, [&](vf w, vi) {
       const vi in0 = w >= t0, in1 = w >= t1, in2 = w >= t2;
       c0 -= in0;
@@ -172,7 +172,7 @@ weight_tally tally(const float* weights, std::int32_t n, const float (&threshold
 }
 
 double mass_of(const float* weights, std::int32_t n, weight_cut cut) {
-  return sum_blocks(weights, n, 0.0f, [&](vf w, vi ids) { return kept(w, ids, cut); });
+  return sum_runs(weights, n, 0.0f, [&](vf w, vi ids) { return kept(w, ids, cut); });
 }
 
 std::int32_t draw(const float* weights, std::int32_t n, weight_cut cut, double target) {
@@ -180,8 +180,8 @@ std::int32_t draw(const float* weights, std::int32_t n, weight_cut cut, double t
     return weights[i] > cut.threshold || (weights[i] == cut.threshold && i <= cut.last_tie);
   };
   double before = 0;
-  for (std::int32_t begin = 0; begin < n; begin += block_len) {
-    const std::int32_t len = n - begin < block_len ? n - begin : block_len;
+  for (std::int32_t begin = 0; begin < n; begin += run_len) {
+    const std::int32_t len = n - begin < run_len ? n - begin : run_len;
     const double mass = mass_of(weights + begin, len, {cut.threshold, cut.last_tie - begin});
     if (before + mass > target) {
       double running = before;

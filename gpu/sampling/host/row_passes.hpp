@@ -1,14 +1,14 @@
-// Passes over one row of logits or weights: what sampling needs, vectorised for the host.
+// Passes over one row of logits or softmax weights, vectorised for the host: what sampling needs.
 //
-// Sums are f32 within blocks of 1024 entries and f64 across them. NaN counts as absent. Pure
-// functions on caller's memory; any thread.
+// Sums are f32 within runs of 1024 entries and f64 across runs. NaN counts as absent. The functions
+// are pure, on the caller's memory; any thread.
 #pragma once
 
 #include <cstdint>
 
 namespace twill::gpu::host {
 
-/// How many and how much of a row's weights reach each of three thresholds.
+/// How many of a row's weights reach each of three thresholds, and their sums.
 struct weight_tally {
   std::int32_t count[3];
   double mass[3];
@@ -37,8 +37,8 @@ weight_tally tally(const float* weights, std::int32_t n, const float (&threshold
 
 double mass_of(const float* weights, std::int32_t n, weight_cut cut);
 
-/// The id at which the running mass, in id order, passes `target`; the last that takes part if
-/// rounding leaves the target out of reach.
+/// The id at which the running sum of the weights, in the order of ids, passes `target`; the last
+/// id that takes part where rounding leaves the target out of reach.
 std::int32_t draw(const float* weights, std::int32_t n, weight_cut cut, double target);
 
 /// Id of the nth entry (from 1) that equals `value`.

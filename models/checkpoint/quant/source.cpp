@@ -30,9 +30,9 @@ result<gpu::weight_source> make_source(matrix_parts parts, const quant_config& c
     read_row(*from, row, out);
   };
   if (config.method == method::awq)
-    source.grouped_block = [from](const gpu::grouped_rows& out) { read_awq_rows(*from, out); };
+    source.grouped_panels = [from](const gpu::grouped_rows& out) { read_awq_rows(*from, out); };
   else
-    source.grouped_block = [from](const gpu::grouped_rows& out) { read_gptq_rows(*from, out); };
+    source.grouped_panels = [from](const gpu::grouped_rows& out) { read_gptq_rows(*from, out); };
   return source;
 }
 

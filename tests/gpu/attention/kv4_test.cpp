@@ -123,9 +123,9 @@ TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions
               for (std::int32_t d = g; d < end; ++d) {
                 const float difference = std::abs(is[index(d)] - was[index(d)]);
                 const bool named = b >= first && b < first + count;
-                const bool fine =
+                const bool close =
                     named ? difference <= (high - low) / 30 + top / 250 : is[index(d)] == -3;
-                wrong += fine ? 0 : 1;
+                wrong += close ? 0 : 1;
               }
             }
       return wrong;

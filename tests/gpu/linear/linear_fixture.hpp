@@ -25,7 +25,7 @@ struct matrix {
   std::vector<std::uint8_t> codes;
   std::vector<float> scales, group_offsets; // (rows, cols / group)
   std::vector<std::uint16_t> halves;
-  bool integer_terms = false;
+  bool int16_quant_params = false;
 
   weight_source source() const {
     weight_source s;
@@ -33,7 +33,7 @@ struct matrix {
     s.rows = rows;
     s.cols = cols;
     s.group = group;
-    s.integer_terms = integer_terms;
+    if (int16_quant_params) s.only_compute = compute_type::int8;
     s.dense_row = [this](std::int64_t r) -> const void* {
       if (kind == weight_kind::f32) return values.data() + r * cols;
       return halves.data() + r * cols;
@@ -130,20 +130,21 @@ inline double from_middle(const matrix& w, std::int64_t g) {
   return w.group_offsets[i] + 8.0 * w.scales[i];
 }
 
-/// The matrix that a grouped_u4 one is packed as with weight_source::integer_terms: scales, and
-/// eighths of offsets from code 8 on, are multiples of a row's largest / 32767.
-inline matrix with_integer_terms(matrix w) {
-  w.integer_terms = true;
+/// The matrix that a grouped_u4 one is packed as with weight_source::int16_quant_params: scales,
+/// and an offset_fraction of offsets from code 8 on, are multiples of a row's largest / 32767.
+inline matrix with_int16_quant_params(matrix w) {
+  w.int16_quant_params = true;
   const std::int64_t groups = w.cols / w.group;
   for (std::int64_t r = 0; r < w.rows; ++r) {
     double largest = 0;
     for (std::int64_t g = r * groups; g < (r + 1) * groups; ++g)
       largest = std::max({largest, std::abs(double{w.scales[static_cast<std::size_t>(g)]}),
                           std::abs(from_middle(w, g) / 8)});
-    const double unit = largest / 32767;
+    const double row_scale = largest / 32767;
     for (std::int64_t g = r * groups; g < (r + 1) * groups; ++g) {
-      const double scale = unit * std::round(w.scales[static_cast<std::size_t>(g)] / unit);
-      const double offset = 8 * unit * std::round(from_middle(w, g) / 8 / unit);
+      const double scale =
+          row_scale * std::round(w.scales[static_cast<std::size_t>(g)] / row_scale);
+      const double offset = 8 * row_scale * std::round(from_middle(w, g) / 8 / row_scale);
       for (std::int64_t k = g * w.group; k < (g + 1) * w.group; ++k) {
         const auto i = static_cast<std::size_t>(k);
         w.values[i] = static_cast<float>(scale * (w.codes[i] - 8) + offset);
@@ -156,13 +157,13 @@ inline matrix with_integer_terms(matrix w) {
 /// What a call computes, and how far a result may be from the exact product.
 struct oracle {
   std::vector<double> value; // (m, rows)
-  std::vector<double> bound; // same
+  std::vector<double> bound; // (m, rows)
 };
 
 /// Rounding of each operand and of the sum, worst case: f32 sums err by cols * 2^-24 of the sum of
 /// magnitudes; bf16 by 2^-8 more; int8 activations by half a step of their 32 columns, int8x2 by
-/// half a fine step where few values dominate them; integer terms by an eighth of the offset's
-/// step.
+/// half a residual step where few values dominate them; int16 quant params by the rounding of the
+/// offset's fraction.
 inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m,
                     compute_type compute) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;
@@ -179,10 +180,11 @@ inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m
         largest = std::max(largest, value);
         total += value;
       }
-      // Rounding moves the 32 digits' sum by 16 at most: within that, either step will do.
-      const bool fine = compute == compute_type::int8x2 &&
-                        total / largest * 127 + 16 < static_cast<double>(detail::dominated);
-      step[static_cast<std::size_t>(k)] = largest / (fine ? 127 * 128 : 127);
+      // Rounding moves the sum of 32 codes by 16 at most: within that, either step will do.
+      const bool has_residual =
+          compute == compute_type::int8x2 &&
+          total / largest * 127 + 16 < static_cast<double>(detail::residual_threshold);
+      step[static_cast<std::size_t>(k)] = largest / (has_residual ? 127 * 128 : 127);
     }
     for (std::int64_t n = 0; n < w.rows; ++n) {
       double sum = 0, magnitude = 0, quantisation = 0;
@@ -193,7 +195,7 @@ inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m
         const double parts = grouped ? 2 * std::abs(weight) + 0.2 : std::abs(weight);
         magnitude += parts * std::abs(row[k]);
         quantisation += std::abs(weight) * 0.51 * step[static_cast<std::size_t>(k)];
-        if (w.integer_terms && k % 32 == 0)
+        if (w.int16_quant_params && k % 32 == 0)
           quantisation += std::abs(from_middle(w, (n * w.cols + k) / 32)) / 8 *
                           step[static_cast<std::size_t>(k)];
       }
@@ -221,7 +223,7 @@ inline std::vector<float> to_host(device& dev, const buffer& b, std::size_t n) {
 
 inline std::vector<float> run_linear(device& dev, const packed_matrix& w,
                                      const std::vector<float>& x, std::int64_t m,
-                                     compute_type compute, std::int64_t second_digit_from = 0) {
+                                     compute_type compute, std::int64_t residual_from = 0) {
   const buffer from = to_device(dev, x);
   const auto n = static_cast<std::size_t>(m * w.rows());
   const buffer to = dev.allocate(std::max<std::size_t>(1, n) * 4, "out").value();
@@ -230,7 +232,7 @@ inline std::vector<float> run_linear(device& dev, const packed_matrix& w,
   args.out = view_2d(to.data(), dtype::f32, m, w.rows());
   args.weights = &w;
   args.compute = compute;
-  args.second_digit_from = second_digit_from;
+  args.residual_from = residual_from;
   linear(dev, args);
   return to_host(dev, to, n);
 }

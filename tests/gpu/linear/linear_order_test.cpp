@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "gpu/linear/detail/backend.hpp"
+#include "gpu/detail/linear_backend.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
 
 using namespace twill::gpu;
@@ -61,9 +61,9 @@ TEST_CASE("a column order gives the bits of gathered activations, whatever the p
             for (const compute_type compute : computes) {
               INFO(dev->info().isa << " " << name_of(kind) << " " << name_of(compute) << " m " << m
                                    << " cols " << cols);
-              const auto got = run_linear(*dev, packed, x, m, compute);
+              const auto actual = run_linear(*dev, packed, x, m, compute);
               const auto want = run_linear(*dev, straight, gathered(x, *order), m, compute);
-              REQUIRE(std::memcmp(got.data(), want.data(), want.size() * 4) == 0);
+              REQUIRE(std::memcmp(actual.data(), want.data(), want.size() * 4) == 0);
             }
           }
         }
@@ -91,12 +91,12 @@ TEST_CASE("the kernel for any execution space honours a column order, over strid
         args.out = view_2d(to.data(), dtype::f32, 3, 35);
         args.weights = &weights;
         args.compute = compute;
-        detail::linear_generic(*dev, args);
-        auto generic = to_host(*dev, to, 3 * 35);
+        detail::portable_linear.run(*dev, args);
+        auto portable = to_host(*dev, to, 3 * 35);
         linear(*dev, args);
         const auto host = to_host(*dev, to, 3 * 35);
-        generic.insert(generic.end(), host.begin(), host.end());
-        return generic;
+        portable.insert(portable.end(), host.begin(), host.end());
+        return portable;
       };
       CHECK(run(packed, wide, 100) == run(straight, gathered(x, *order), 96));
     }
@@ -138,7 +138,7 @@ TEST_CASE("a column order of the wrong length or range is refused with the numbe
   CHECK(detail_of(order).find("cols = 64 entries, got 63") != std::string::npos);
 }
 
-TEST_CASE("what packing takes is known beforehand, whatever form the terms have") {
+TEST_CASE("what packing takes is known beforehand, whatever form scales and offsets have") {
   auto dev = device::open({}).value();
   for (const weight_kind kind : kinds)
     for (const offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored,

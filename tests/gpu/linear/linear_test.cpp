@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "gpu/detail/linear_backend.hpp"
 #include "gpu/host/isa.hpp"
-#include "gpu/linear/detail/backend.hpp"
 #include "gpu/linear/host/kernels.hpp"
 #include "gpu/rows/elementwise.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
@@ -31,19 +33,19 @@ constexpr weight_kind grouped_kinds[] = {weight_kind::grouped_u4, weight_kind::g
 constexpr compute_type computes[] = {compute_type::f32, compute_type::bf16, compute_type::int8,
                                      compute_type::int8x2};
 
-void check_close(const std::vector<float>& got, const oracle& want, const std::string& what) {
-  REQUIRE(got.size() == want.value.size());
+void check_close(const std::vector<float>& actual, const oracle& want, const std::string& name) {
+  REQUIRE(actual.size() == want.value.size());
   std::size_t worst = 0;
   double excess = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const double e = std::abs(got[i] - want.value[i]) / want.bound[i];
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const double e = std::abs(actual[i] - want.value[i]) / want.bound[i];
     if (!(e <= excess)) {
       excess = e;
       worst = i;
     }
   }
   if (!(excess <= 1)) {
-    INFO(what << ": element " << worst << " is " << got[worst] << ", exact " << want.value[worst]
+    INFO(name << ": element " << worst << " is " << actual[worst] << ", exact " << want.value[worst]
               << " within " << want.bound[worst]);
     CHECK(excess <= 1);
   }
@@ -98,7 +100,7 @@ TEST_CASE("grouped linear layers agree with a naive product on every instruction
         check_matrix(all, random_matrix(kind, s.n, s.k, 32, form, 2), s.m);
 }
 
-TEST_CASE("integer terms agree with a naive product in every compute type") {
+TEST_CASE("int16 quant params agree with a naive product in every compute type") {
   const auto all = devices();
   for (const shape& s : grouped_shapes)
     for (offsets form : {offsets::stored_f16, offsets::stored_f32}) {
@@ -107,18 +109,19 @@ TEST_CASE("integer terms agree with a naive product in every compute type") {
         w.scales[g] *= 20;
         w.group_offsets[g] *= -30;
       }
-      check_matrix(all, with_integer_terms(std::move(w)), s.m);
+      check_matrix(all, with_int16_quant_params(std::move(w)), s.m);
     }
 }
 
-TEST_CASE("integer terms give a row's bits alone and in any batch, at the largest magnitudes too") {
+TEST_CASE(
+    "int16 quant params give a row's bits alone and in any batch, at the largest magnitudes too") {
   for (const std::string& isa : all_isas()) {
     auto one = open(isa, 1);
     auto two = open(isa, 2);
     matrix w = random_matrix(weight_kind::grouped_u4, 88, 1184, 32, offsets::stored_f16, 6);
     std::fill_n(w.codes.begin(), 16 * w.cols, std::uint8_t{0});
     std::fill_n(w.codes.begin() + 16 * w.cols, 16 * w.cols, std::uint8_t{15});
-    w = with_integer_terms(std::move(w));
+    w = with_int16_quant_params(std::move(w));
     const auto packed = pack(*one, w.source(), "w").value();
     auto x = spiky_floats(300 * w.cols, 7);
     std::fill_n(x.begin(), w.cols, 1.0F);
@@ -223,7 +226,7 @@ TEST_CASE("many rows of long columns give the bits of each row alone") {
           };
           for (compute_type compute : {compute_type::int8, compute_type::int8x2})
             for (std::int64_t m :
-                 {host::int8_direct_rows(kind) + 1, std::int64_t{135}, std::int64_t{520}}) {
+                 {host::int8_gemv_rows(kind) + 1, std::int64_t{135}, std::int64_t{520}}) {
               const auto batch = run_linear(*dev, packed, rows(0, m), m, compute);
               for (std::int64_t r = 0; r < m; r += m < 64 ? 1 : m / 10) {
                 INFO(isa << " " << name_of(kind) << " " << name_of(compute) << " group " << group
@@ -236,7 +239,7 @@ TEST_CASE("many rows of long columns give the bits of each row alone") {
   }
 }
 
-TEST_CASE("a second digit from some row on leaves the rows before it in one digit") {
+TEST_CASE("a residual from some row on leaves the rows before it without one") {
   for (const std::string& isa : all_isas()) {
     auto dev = open(isa, 2);
     for (weight_kind kind : grouped_kinds)
@@ -284,7 +287,7 @@ TEST_CASE("linear_silu_mul gives the bits of its two ops") {
           const auto packed = pack(*dev, w.source(), "w").value();
           for (compute_type compute : computes)
             for (std::int64_t m : {std::int64_t{16}, std::int64_t{21},
-                                   host::int8_direct_rows(kind) + 1, std::int64_t{135}}) {
+                                   host::int8_gemv_rows(kind) + 1, std::int64_t{135}}) {
               const auto x = spiky_floats(m * w.cols, 14);
               const buffer from = to_device(*dev, x);
               const buffer both = dev->allocate(std::size_t(m * rows) * 4, "both").value();
@@ -301,8 +304,8 @@ TEST_CASE("linear_silu_mul gives the bits of its two ops") {
               INFO(isa << " " << name_of(kind) << " " << name_of(compute) << " rows " << rows
                        << " group " << group << " m " << m);
               const auto want = to_host(*dev, apart, m * rows / 2);
-              const auto got = to_host(*dev, at_once, m * rows / 2);
-              REQUIRE(std::memcmp(got.data(), want.data(), want.size() * 4) == 0);
+              const auto actual = to_host(*dev, at_once, m * rows / 2);
+              REQUIRE(std::memcmp(actual.data(), want.data(), want.size() * 4) == 0);
             }
         }
   }
@@ -343,8 +346,12 @@ TEST_CASE("rows may be strided, biased and accumulated, and nothing else is writ
   }
 }
 
-TEST_CASE("the kernel for any execution space agrees with a naive product") {
+TEST_CASE("every backend of this build agrees with a naive product") {
   auto dev = open();
+  // A new backend is added to this list.
+  std::vector<std::pair<const char*, const detail::linear_backend*>> backends{
+      {"portable", &detail::portable_linear}};
+  if (dev->info().kind == "host") backends.emplace_back("host", &detail::host_linear);
   for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
                            weight_kind::grouped_u4, weight_kind::grouped_u8})
     for (compute_type compute : computes)
@@ -359,9 +366,12 @@ TEST_CASE("the kernel for any execution space agrees with a naive product") {
         args.out = view_2d(to.data(), dtype::f32, 7, 35);
         args.weights = &packed;
         args.compute = compute;
-        detail::linear_generic(*dev, args);
-        check_close(to_host(*dev, to, 7 * 35), exact(w, x, 7, compute),
-                    std::string("generic ") + name_of(kind) + " " + name_of(compute));
+        for (const auto& [name, backend] : backends) {
+          if (!backend->supports(packed.get().view, compute)) continue;
+          backend->run(*dev, args);
+          check_close(to_host(*dev, to, 7 * 35), exact(w, x, 7, compute),
+                      std::string(name) + " " + name_of(kind) + " " + name_of(compute));
+        }
       }
 }
 
@@ -372,7 +382,7 @@ TEST_CASE("f16 weights rounded to bf16 when packed give the bits of rounding at 
       const matrix w = random_matrix(weight_kind::f16, 53, 100, 0, offsets::stored_f16, 21);
       const auto x = random_floats(m * w.cols, 22);
       weight_source rounded = w.source();
-      rounded.round_to_bf16 = true;
+      rounded.only_compute = compute_type::bf16;
       const auto packed = pack(*dev, rounded, "rounded").value();
       const auto as_stored = pack(*dev, w.source(), "w").value();
       CHECK(run_linear(*dev, packed, x, m, compute_type::bf16) ==
@@ -400,10 +410,10 @@ TEST_CASE("scales take the smallest form that is exact") {
         codes + 32 * 2 * 3 + 2 * 32); // blocks are padded to 64 bytes
   CHECK(bytes(offsets::zero_points_f32) == codes + 32 * 2 * 5 + 2 * 32);
   CHECK(bytes(offsets::stored_f32) == codes + 32 * 2 * 8);
-  // Integer terms, where they apply: a unit a row, and four bytes a group.
+  // Int16 quant params, where they apply: a row scale for each row, and four bytes for each group.
   for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored}) {
     matrix w = random_matrix(weight_kind::grouped_u4, 32, 64, 32, form, 14);
-    w.integer_terms = true;
+    w.int16_quant_params = true;
     const bool apply = form != offsets::factored;
     CHECK(pack(*dev, w.source(), "w").value().bytes() ==
           (apply ? codes + 32 * 4 + 32 * 2 * 4 : bytes(form)));

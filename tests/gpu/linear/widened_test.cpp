@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "gpu/detail/linear_backend.hpp"
 #include "gpu/host/isa.hpp"
-#include "gpu/linear/detail/backend.hpp"
 #include "gpu/rows/embedding.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
 
@@ -15,13 +15,13 @@ using namespace twill::gpu::test;
 
 namespace {
 
-/// One matrix twice: as codes with steps and bases, and as what they are widened to.
+/// One matrix twice: as codes with factors and bases, and as what they are widened to.
 struct widened {
   std::int64_t rows, cols;
   std::int32_t group, code_group;
-  std::vector<std::uint8_t> codes, wide;   // (rows, cols)
-  std::vector<float> scales, minus_middle; // (rows, cols / group)
-  std::vector<std::uint16_t> steps, bases; // (rows, cols / code_group)
+  std::vector<std::uint8_t> codes, wide;     // (rows, cols)
+  std::vector<float> scales, minus_middle;   // (rows, cols / group)
+  std::vector<std::uint16_t> factors, bases; // (rows, cols / code_group)
 
   widened(std::int64_t n_rows, std::int64_t n_cols, std::int32_t columns, std::int32_t of_line,
           unsigned seed)
@@ -35,7 +35,7 @@ struct widened {
     }
     for (std::int64_t line = 0; line < rows * cols / code_group; ++line) {
       const int first = end(random), last = end(random); // rising or falling
-      steps.push_back(static_cast<std::uint16_t>((last - first) / 15));
+      factors.push_back(static_cast<std::uint16_t>((last - first) / 15));
       bases.push_back(static_cast<std::uint16_t>(first));
       for (std::int32_t k = 0; k < code_group; ++k) {
         const int c = code(random);
@@ -58,7 +58,7 @@ struct widened {
       std::copy_n(scales.data() + row * groups, groups, out.scales);
       std::copy_n(minus_middle.data() + row * groups, groups, out.offsets);
       if (!narrow) return;
-      std::copy_n(steps.data() + row * lines, lines, out.steps);
+      std::copy_n(factors.data() + row * lines, lines, out.factors);
       std::copy_n(bases.data() + row * lines, lines, out.bases);
     };
     return s;
@@ -117,17 +117,17 @@ TEST_CASE("the kernel for any execution space widens codes too, in every compute
   for (const compute_type compute :
        {compute_type::f32, compute_type::bf16, compute_type::int8, compute_type::int8x2}) {
     CAPTURE(name_of(compute));
-    const auto generic = [&](const packed_matrix& weights) {
+    const auto portable = [&](const packed_matrix& weights) {
       linear_args args;
       args.x = view_2d(from.data(), dtype::f32, 3, 384);
       args.out = view_2d(to.data(), dtype::f32, 3, 35);
       args.weights = &weights;
       args.compute = compute;
-      detail::linear_generic(*dev, args);
+      detail::portable_linear.run(*dev, args);
       return to_host(*dev, to, 3 * 35);
     };
-    const auto want = generic(wide);
-    CHECK(same_bits(generic(narrow), want));
+    const auto want = portable(wide);
+    CHECK(same_bits(portable(narrow), want));
     // There is no other kernel for these.
     if (compute != compute_type::int8)
       CHECK(same_bits(run_linear(*dev, narrow, x, 3, compute), want));
@@ -143,9 +143,9 @@ TEST_CASE("a gate over widened codes, rows of them, and their image elsewhere ar
     const auto layout = moved.layout();
     std::vector<float> image(static_cast<std::size_t>(layout.bytes(4)) / 4);
     moved.save_image(0, 4, image.data());
-    const buffer there = to_device(*dev, image);
+    const buffer device_image = to_device(*dev, image);
     packed_matrix placed = moved.like(64);
-    placed.place(there.data());
+    placed.place(device_image.data());
     for (const std::int64_t m : {3, 20, 70}) {
       CAPTURE(dev->info().isa, m);
       const auto x = spiky_floats(m * 384, 36);

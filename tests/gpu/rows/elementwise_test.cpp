@@ -35,7 +35,7 @@ TEST_CASE("rms_norm agrees with a naive oracle, with and without a residual, ove
       gpu::tensor_ref sum = gpu::view_2d(dr.data(), dtype::f32, m, n);
       gpu::rms_norm(*dev, gpu::view_2d(dx.data(), dtype::f32, m, n, stride), dw.data(), 1e-5f,
                     gpu::view_2d(out.data(), dtype::f32, m, n), residual ? &sum : nullptr);
-      const auto got = out.get();
+      const auto actual = out.get();
       const auto got_sum = dr.get();
       double worst = 0;
       for (long i = 0; i < m; ++i) {
@@ -52,7 +52,7 @@ TEST_CASE("rms_norm agrees with a naive oracle, with and without a residual, ove
         for (long j = 0; j < n; ++j)
           worst = std::max(worst, std::abs(row[static_cast<std::size_t>(j)] * scale *
                                                double{w[static_cast<std::size_t>(j)]} -
-                                           double{got[static_cast<std::size_t>(i * n + j)]}));
+                                           double{actual[static_cast<std::size_t>(i * n + j)]}));
       }
       CHECK(worst < 2e-5);
     }
@@ -86,16 +86,16 @@ TEST_CASE("silu_mul agrees with a naive oracle, from very negative to very posit
     device_array<float> out(*dev, std::vector<float>(static_cast<std::size_t>(m * n)));
     gpu::silu_mul(*dev, gpu::view_2d(in.data(), dtype::f32, m, 2 * n),
                   gpu::view_2d(out.data(), dtype::f32, m, n));
-    const auto got = out.get();
+    const auto actual = out.get();
     double worst = 0;
     for (long i = 0; i < m; ++i)
       for (long j = 0; j < n; ++j) {
         const double gate = x[static_cast<std::size_t>(i * 2 * n + j)];
         const double up = x[static_cast<std::size_t>(i * 2 * n + n + j)];
         const double expected = gate / (1 + std::exp(-gate)) * up;
-        worst =
-            std::max(worst, std::abs(expected - double{got[static_cast<std::size_t>(i * n + j)]}) /
-                                (1 + std::abs(expected)));
+        worst = std::max(worst,
+                         std::abs(expected - double{actual[static_cast<std::size_t>(i * n + j)]}) /
+                             (1 + std::abs(expected)));
       }
     CHECK(worst < 1e-6);
   }
@@ -111,8 +111,8 @@ TEST_CASE("gather_rows copies the named rows, repeats included") {
   device_array<float> out(*dev, std::vector<float>(ids.size() * n));
   gpu::gather_rows(*dev, gpu::view_2d(in.data(), dtype::f32, m, n), rows.data(),
                    gpu::view_2d(out.data(), dtype::f32, static_cast<long>(ids.size()), n));
-  const auto got = out.get();
+  const auto actual = out.get();
   for (std::size_t i = 0; i < ids.size(); ++i)
-    CHECK(std::equal(got.begin() + static_cast<long>(i) * n,
-                     got.begin() + static_cast<long>(i + 1) * n, x.begin() + ids[i] * n));
+    CHECK(std::equal(actual.begin() + static_cast<long>(i) * n,
+                     actual.begin() + static_cast<long>(i + 1) * n, x.begin() + ids[i] * n));
 }

@@ -19,16 +19,16 @@ TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
       const buffer out = dev->allocate(6 * 100 * 4, "out").value();
       embedding(*dev, table, static_cast<const std::int32_t*>(on_device.data()),
                 view_2d(out.data(), dtype::f32, 6, 96, 100));
-      const auto got = to_host(*dev, out, 600);
+      const auto actual = to_host(*dev, out, 600);
       for (std::size_t i = 0; i < ids.size(); ++i)
         for (std::size_t k = 0; k < 96; ++k) {
           const float want = w.values[static_cast<std::size_t>(ids[i]) * 96 + k];
           // One rounding or two, where the scale has all 24 bits: the product may lose half an ulp
           // of 2.55.
           if (form == offsets::stored_f32)
-            REQUIRE(std::abs(got[i * 100 + k] - want) <= 3e-7F);
+            REQUIRE(std::abs(actual[i * 100 + k] - want) <= 3e-7F);
           else
-            REQUIRE(got[i * 100 + k] == want);
+            REQUIRE(actual[i * 100 + k] == want);
         }
     }
 }
@@ -55,12 +55,12 @@ TEST_CASE("an embedding may be added to what is there") {
     const buffer out = to_device(*dev, before);
     embedding(*dev, table, static_cast<const std::int32_t*>(on_device.data()),
               view_2d(out.data(), dtype::f32, 3, 64, 70), true);
-    const auto got = to_host(*dev, out, before.size());
+    const auto actual = to_host(*dev, out, before.size());
     for (std::size_t i = 0; i < 3; ++i)
       for (std::size_t k = 0; k < 70; ++k) {
         const bool added = ids[i] >= 0 && k < 64;
         const float row = added ? w.values[static_cast<std::size_t>(ids[i]) * 64 + k] : 0.0F;
-        REQUIRE(got[i * 70 + k] == Approx(before[i * 70 + k] + row).margin(1e-6));
+        REQUIRE(actual[i * 70 + k] == Approx(before[i * 70 + k] + row).margin(1e-6));
       }
   }
 }

@@ -54,7 +54,7 @@ TEST_CASE("layer_norm agrees with a naive oracle, with and without bias, in plac
         const auto in = gpu::view_2d(dx.data(), dtype::f32, m, n, stride);
         gpu::layer_norm(*dev, in, dw.data(), biased ? db.data() : nullptr, 1e-5f,
                         in_place ? in : gpu::view_2d(apart.data(), dtype::f32, m, n, stride));
-        const auto got = in_place ? dx.get() : apart.get();
+        const auto actual = in_place ? dx.get() : apart.get();
         double worst = 0;
         for (long i = 0; i < m; ++i) {
           const float* row = x.data() + i * stride;
@@ -68,10 +68,10 @@ TEST_CASE("layer_norm agrees with a naive oracle, with and without bias, in plac
             const double want = (row[j] - mean) / std::sqrt(variance + 1e-5) * double{w[at]} +
                                 (biased ? double{b[at]} : 0.0);
             worst = std::max(
-                worst, std::abs(want - double{got[static_cast<std::size_t>(i * stride + j)]}));
+                worst, std::abs(want - double{actual[static_cast<std::size_t>(i * stride + j)]}));
           }
           for (long j = n; j < stride; ++j) // between rows nothing is written
-            REQUIRE(got[static_cast<std::size_t>(i * stride + j)] == (in_place ? row[j] : 0.0f));
+            REQUIRE(actual[static_cast<std::size_t>(i * stride + j)] == (in_place ? row[j] : 0.0f));
         }
         CHECK(worst < (n == 1 ? 1e-6 : 1e-4));
       }
@@ -104,7 +104,7 @@ TEST_CASE("head_norm normalises every head apart and leaves what lies between ro
       device_array<float> dx(*dev, x), dw(*dev, w);
       gpu::head_norm(*dev, gpu::view_2d(dx.data(), dtype::f32, m, n, stride),
                      static_cast<std::int32_t>(heads), dw.data(), 1e-6f);
-      const auto got = dx.get();
+      const auto actual = dx.get();
       double worst = 0;
       for (long i = 0; i < m; ++i) {
         for (long h = 0; h < heads; ++h) {
@@ -115,11 +115,12 @@ TEST_CASE("head_norm normalises every head apart and leaves what lies between ro
           const double scale = 1 / std::sqrt(squares / static_cast<double>(dim) + 1e-6);
           for (long d = 0; d < dim; ++d)
             worst = std::max(
-                worst, std::abs(head[d] * scale * double{w[static_cast<std::size_t>(d)]} -
-                                double{got[static_cast<std::size_t>(i * stride + h * dim + d)]}));
+                worst,
+                std::abs(head[d] * scale * double{w[static_cast<std::size_t>(d)]} -
+                         double{actual[static_cast<std::size_t>(i * stride + h * dim + d)]}));
         }
         for (long j = n; j < stride; ++j)
-          REQUIRE(got[static_cast<std::size_t>(i * stride + j)] ==
+          REQUIRE(actual[static_cast<std::size_t>(i * stride + j)] ==
                   x[static_cast<std::size_t>(i * stride + j)]);
       }
       CHECK(worst < 2e-5);
@@ -139,13 +140,13 @@ TEST_CASE("activations agree with a naive oracle, from very negative to very pos
       if (m > 1) x[static_cast<std::size_t>(stride)] = -200;
       device_array<float> dx(*dev, x);
       gpu::activate(*dev, gpu::view_2d(dx.data(), dtype::f32, m, n, stride), kind);
-      const auto got = dx.get();
+      const auto actual = dx.get();
       double worst = 0;
       for (long i = 0; i < m; ++i)
         for (long j = 0; j < stride; ++j) {
           const auto at = static_cast<std::size_t>(i * stride + j);
           const double want = j < n ? activated(kind, x[at]) : double{x[at]};
-          worst = std::max(worst, std::abs(want - double{got[at]}) / (1 + std::abs(want)));
+          worst = std::max(worst, std::abs(want - double{actual[at]}) / (1 + std::abs(want)));
         }
       CHECK(worst < 1e-6);
     }
@@ -155,10 +156,10 @@ TEST_CASE("relu keeps a NaN, so that what went wrong stays visible") {
   auto dev = open();
   device_array<float> x(*dev, {std::nanf(""), -1.0f, 2.0f});
   gpu::activate(*dev, gpu::view_2d(x.data(), dtype::f32, 1, 3), activation::relu);
-  const auto got = x.get();
-  CHECK(std::isnan(got[0]));
-  CHECK(got[1] == 0.0f);
-  CHECK(got[2] == 2.0f);
+  const auto actual = x.get();
+  CHECK(std::isnan(actual[0]));
+  CHECK(actual[1] == 0.0f);
+  CHECK(actual[2] == 2.0f);
 }
 
 TEST_CASE("scale_columns multiplies each column by its factor") {
@@ -170,11 +171,11 @@ TEST_CASE("scale_columns multiplies each column by its factor") {
     const auto f = test::random_floats(static_cast<std::size_t>(n), 10);
     device_array<float> dx(*dev, x), df(*dev, f);
     gpu::scale_columns(*dev, gpu::view_2d(dx.data(), dtype::f32, m, n, stride), df.data());
-    const auto got = dx.get();
+    const auto actual = dx.get();
     for (long i = 0; i < m; ++i)
       for (long j = 0; j < stride; ++j) {
         const auto at = static_cast<std::size_t>(i * stride + j);
-        REQUIRE(got[at] == (j < n ? x[at] * f[static_cast<std::size_t>(j)] : x[at]));
+        REQUIRE(actual[at] == (j < n ? x[at] * f[static_cast<std::size_t>(j)] : x[at]));
       }
   }
 }

@@ -161,11 +161,11 @@ TEST_CASE("i8 KV keeps each head of each token in steps of its largest magnitude
     std::fill_n(k.begin(), head_dim, 0.0f);   // a row of zeros
     std::fill_n(v.begin(), head_dim, 1e-38f); // one too small for its reciprocal
     device_array<float> dq(*dev, std::vector<float>(k.size())), dk(*dev, k), dv(*dev, v);
-    const auto slots = static_cast<std::size_t>(rows.n_blocks * n_kv * block_tokens);
-    device_array<std::int8_t> keys(*dev, std::vector<std::int8_t>(slots * head_dim, 77));
-    device_array<std::int8_t> values(*dev, std::vector<std::int8_t>(slots * head_dim, 77));
-    device_array<float> key_scales(*dev, std::vector<float>(slots, -1));
-    device_array<float> value_scales(*dev, std::vector<float>(slots, -1));
+    const auto places = static_cast<std::size_t>(rows.n_blocks * n_kv * block_tokens);
+    device_array<std::int8_t> keys(*dev, std::vector<std::int8_t>(places * head_dim, 77));
+    device_array<std::int8_t> values(*dev, std::vector<std::int8_t>(places * head_dim, 77));
+    device_array<float> key_scales(*dev, std::vector<float>(places, -1));
+    device_array<float> value_scales(*dev, std::vector<float>(places, -1));
     gpu::rope_store_args args;
     args.q = gpu::view_2d(dq.data(), dtype::f32, n, n_kv * head_dim);
     args.k = gpu::view_2d(dk.data(), dtype::f32, n, n_kv * head_dim);
@@ -184,19 +184,19 @@ TEST_CASE("i8 KV keeps each head of each token in steps of its largest magnitude
           const std::int32_t p = rows.positions[static_cast<std::size_t>(t)];
           const std::int32_t block = rows.block_table[static_cast<std::size_t>(
               rows.sequence_of[static_cast<std::size_t>(t)] * rows.max_blocks + p / block_tokens)];
-          const auto slot =
+          const auto place =
               static_cast<std::size_t>((block * n_kv + h) * block_tokens + p % block_tokens);
           float largest = 0;
           for (std::int32_t d = 0; d < head_dim; ++d)
             largest = std::max(largest, std::abs(x[d]));
           const bool zero = largest <= 1e-30f;
-          REQUIRE(scales[slot] == (zero ? 0.0f : largest / 127));
+          REQUIRE(scales[place] == (zero ? 0.0f : largest / 127));
           ++written;
           for (std::int32_t d = 0; d < head_dim; ++d) {
             const double steps = zero ? 0.0 : double{x[d]} * double{127 / largest};
             const auto at = static_cast<std::size_t>(
                 key ? ((block * n_kv + h) * head_dim + d) * block_tokens + p % block_tokens
-                    : static_cast<std::int32_t>(slot) * head_dim + d);
+                    : static_cast<std::int32_t>(place) * head_dim + d);
             REQUIRE(codes[at] == std::nearbyint(steps));
           }
         }
@@ -204,7 +204,7 @@ TEST_CASE("i8 KV keeps each head of each token in steps of its largest magnitude
       std::size_t untouched = 0;
       for (const float s : scales)
         untouched += s == -1;
-      CHECK(untouched + written == slots);
+      CHECK(untouched + written == places);
     }
   }
 }

@@ -7,7 +7,8 @@
 #include <numeric>
 #include <vector>
 
-#include "gpu/sampling/detail/sample_team.hpp"
+#include "gpu/detail/philox.hpp"
+#include "gpu/detail/sampling_backend.hpp"
 #include "gpu/sampling/sample.hpp"
 #include "tests/gpu/ragged_case.hpp"
 
@@ -41,7 +42,8 @@ struct drawn {
 
 /// Samples row i of `logits` with requests[i].
 drawn sample(gpu::device& dev, const std::vector<float>& logits,
-             const std::vector<request>& requests, std::int32_t max_top = 0, bool by_team = false) {
+             const std::vector<request>& requests, std::int32_t max_top = 0,
+             bool portable = false) {
   const std::size_t n = requests.size();
   std::vector<std::unique_ptr<device_array<gpu::token_count>>> counts;
   std::vector<std::unique_ptr<device_array<gpu::token_bias>>> biases;
@@ -77,9 +79,8 @@ drawn sample(gpu::device& dev, const std::vector<float>& logits,
   args.logprobs = logprobs.data();
   args.top_ids = top_ids.data();
   args.top_logprobs = top_logprobs.data();
-  if (by_team) {
-    device_array<float> raw(dev, std::vector<float>(logits.size()));
-    gpu::detail::launch_sample_team(args, rows_n, raw.data());
+  if (portable) {
+    if (n > 0) gpu::detail::portable_sampling.sample(dev, args);
     dev.fence();
   } else {
     gpu::sample(dev, args);
@@ -128,7 +129,7 @@ std::vector<double> distribution(std::vector<float> logits, const request& r) {
 
 /// Draws `n` times with counters 0..n-1 and compares with the distribution by chi-square.
 void check_distribution(gpu::device& dev, const std::vector<float>& logits, const request& r,
-                        std::size_t n, bool by_team) {
+                        std::size_t n, bool portable) {
   const std::vector<double> p = distribution(logits, r);
   std::vector<request> requests(n, r);
   std::vector<float> rows;
@@ -137,7 +138,7 @@ void check_distribution(gpu::device& dev, const std::vector<float>& logits, cons
     rows.insert(rows.end(), logits.begin(), logits.end());
   }
   std::vector<double> seen(logits.size(), 0.0);
-  for (const std::int32_t id : sample(dev, rows, requests, 0, by_team).tokens)
+  for (const std::int32_t id : sample(dev, rows, requests, 0, portable).tokens)
     seen[static_cast<std::size_t>(id)] += 1;
   double chi2 = 0, rare_seen = 0, rare_expected = 0;
   int bins = 0;
@@ -200,10 +201,10 @@ TEST_CASE("draws follow the exact distribution for combinations of parameters") 
   logits[13] = not_a_number;
   logits[14] = -inf;
   const auto requests = combinations();
-  for (const bool by_team : {false, true})
+  for (const bool portable : {false, true})
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      CAPTURE(by_team, i);
-      check_distribution(*dev, logits, requests[i], 8000, by_team);
+      CAPTURE(portable, i);
+      check_distribution(*dev, logits, requests[i], 8000, portable);
     }
 }
 
@@ -249,7 +250,7 @@ TEST_CASE("asking for log-probabilities does not change the draw") {
 
 TEST_CASE("ties at a top_k or top_p boundary go to the lowest ids") {
   auto dev = open();
-  for (const bool by_team : {false, true}) {
+  for (const bool portable : {false, true}) {
     std::vector<bool> seen_k(30), seen_p(30), seen_mixed(30);
     std::vector<float> flat(30, 1.5f), mixed(30, 1.0f), logits;
     mixed[20] = mixed[25] = 2.0f;
@@ -266,14 +267,14 @@ TEST_CASE("ties at a top_k or top_p boundary go to the lowest ids") {
       for (const std::vector<float>* row : {&flat, &flat, &mixed})
         logits.insert(logits.end(), row->begin(), row->end());
     }
-    const auto ids = sample(*dev, logits, requests, 0, by_team).tokens;
+    const auto ids = sample(*dev, logits, requests, 0, portable).tokens;
     for (std::size_t i = 0; i < ids.size(); i += 3) {
       seen_k[static_cast<std::size_t>(ids[i])] = true;
       seen_p[static_cast<std::size_t>(ids[i + 1])] = true;
       seen_mixed[static_cast<std::size_t>(ids[i + 2])] = true;
     }
     for (std::size_t i = 0; i < 30; ++i) {
-      CAPTURE(by_team, i);
+      CAPTURE(portable, i);
       CHECK(seen_k[i] == (i < 3));
       CHECK(seen_p[i] == (i < 11));
       CHECK(seen_mixed[i] == (i < 2 || i == 20 || i == 25));
@@ -297,10 +298,10 @@ TEST_CASE("argmax takes the lowest id of the largest and never a NaN") {
     device_array<float> logits(*dev, x);
     device_array<std::int32_t> tokens(*dev, std::vector<std::int32_t>(n, -9));
     const auto view = gpu::view_2d(logits.data(), dtype::f32, n, vocab, stride);
-    for (const bool by_team : {false, true}) {
-      CAPTURE(vocab, by_team);
-      if (by_team)
-        gpu::detail::launch_argmax_team(view, tokens.data());
+    for (const bool portable : {false, true}) {
+      CAPTURE(vocab, portable);
+      if (portable)
+        gpu::detail::portable_sampling.argmax(*dev, view, tokens.data());
       else
         gpu::argmax(*dev, view, tokens.data());
       const auto row = x.begin();
@@ -373,13 +374,13 @@ TEST_CASE("log-probabilities are of the raw logits, within 1e-5 of double") {
     return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
   });
   order.resize(5);
-  for (const bool by_team : {false, true}) {
-    const drawn got = sample(*dev, logits, {r}, 5, by_team);
-    CHECK(got.tokens[0] == 123);
-    CHECK(std::abs(double{got.logprobs[0]} - expected(123)) < 1e-5);
-    CHECK(got.top_ids == order);
+  for (const bool portable : {false, true}) {
+    const drawn actual = sample(*dev, logits, {r}, 5, portable);
+    CHECK(actual.tokens[0] == 123);
+    CHECK(std::abs(double{actual.logprobs[0]} - expected(123)) < 1e-5);
+    CHECK(actual.top_ids == order);
     for (std::size_t i = 0; i < 5; ++i)
-      CHECK(std::abs(double{got.top_logprobs[i]} - expected(order[i])) < 1e-5);
+      CHECK(std::abs(double{actual.top_logprobs[i]} - expected(order[i])) < 1e-5);
   }
   const std::vector<std::int32_t> ids{40000, 0, 8, 7};
   std::vector<float> rows;
@@ -400,14 +401,14 @@ TEST_CASE("fewer candidates than alternatives leave id -1 and -infinity") {
   request r;
   r.row.n_top = 3;
   r.row.temperature = 0;
-  const drawn got = sample(*dev, {not_a_number, 2, -inf, 1}, {r}, 3);
-  CHECK(got.top_ids == std::vector<std::int32_t>{1, 3, -1});
-  CHECK(got.top_logprobs[2] == -inf);
+  const drawn actual = sample(*dev, {not_a_number, 2, -inf, 1}, {r}, 3);
+  CHECK(actual.top_ids == std::vector<std::int32_t>{1, 3, -1});
+  CHECK(actual.top_logprobs[2] == -inf);
 }
 
 TEST_CASE("the generator gives Random123's published vectors") {
   using gpu::detail::philox4x32;
-  const auto words = [](const gpu::detail::philox_block& b) {
+  const auto words = [](const gpu::detail::philox_counter& b) {
     return std::vector<std::uint32_t>(b.word, b.word + 4);
   };
   CHECK(words(philox4x32({{0, 0, 0, 0}}, 0, 0)) ==

@@ -145,7 +145,7 @@ TEST_CASE("fused quantised matrices are exact across their borders") {
   }
   const auto fused = gpu::stack_rows(sources);
   REQUIRE(fused.has_value());
-  CHECK(static_cast<bool>(fused->grouped_block));
+  CHECK(static_cast<bool>(fused->grouped_panels));
   CHECK(multiply_out(*fused) == expected);
 }
 

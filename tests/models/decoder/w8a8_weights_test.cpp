@@ -101,14 +101,14 @@ void check_rounded(const gpu::weight_source& s, const std::vector<float>& values
   const auto group = static_cast<std::size_t>(s.group), cols = static_cast<std::size_t>(s.cols);
   std::vector<std::uint8_t> codes(cols);
   std::vector<float> scales(cols / group), offsets(cols / group);
-  std::vector<std::uint16_t> steps(cols), bases(cols);
+  std::vector<std::uint16_t> factors(cols), bases(cols);
   const auto code_of = [&](std::size_t c) {
     if (!keeps_codes) return int{codes[c]};
     const std::size_t line = c / static_cast<std::size_t>(s.code_group);
-    return static_cast<std::uint16_t>(steps[line] * codes[c] + bases[line]) / 256;
+    return static_cast<std::uint16_t>(factors[line] * codes[c] + bases[line]) / 256;
   };
   for (std::int64_t row = 0; row < s.rows; ++row) {
-    s.grouped(row, {codes.data(), scales.data(), offsets.data(), steps.data(), bases.data()});
+    s.grouped(row, {codes.data(), scales.data(), offsets.data(), factors.data(), bases.data()});
     const float* v = values.data() + row * s.cols;
     for (std::size_t g = 0; g < cols / group; ++g) {
       double top = 0;

@@ -95,7 +95,10 @@ TEST_CASE("metadata that twill cannot run is refused with key, rule and value") 
 }
 
 TEST_CASE("compute and KV types resolve from option words, weights and device") {
-  gpu::device_info plain{.kind = "host", .isa = "avx2"}, wide{.kind = "host", .isa = "avx512_bf16"};
+  gpu::device_info plain{.kind = "host", .isa = "avx2"}, wide{.kind = "host",
+                                                              .isa = "avx512_bf16",
+                                                              .multiplies_bf16 = true,
+                                                              .half_kv = gpu::dtype::bf16};
   test::tiny_llama sizes;
   const auto q4 = open_file(test::make_tiny_llama(sizes));
   sizes.q_kind = sizes.k_kind = sizes.v_kind = sizes.gate_kind = sizes.up_kind = sizes.other_kind =

@@ -101,12 +101,12 @@ std::string matrix_bytes(const checkpoint& c, const std::string& name) {
   return all;
 }
 
-/// The same through grouped_block, words and terms as they come.
+/// The same through grouped_panels, words and terms as they come.
 std::string block_bytes(const checkpoint& c, const std::string& name) {
   const auto source = c.matrix(name);
   REQUIRE(source.ok());
   const auto& m = source.value();
-  if (!m.grouped_block) return {};
+  if (!m.grouped_panels) return {};
   const std::int64_t bits = m.kind == twill::gpu::weight_kind::grouped_u4 ? 4 : 8;
   const std::int64_t words = m.cols * bits / 32, groups = m.cols / m.group;
   std::string all;
@@ -114,7 +114,7 @@ std::string block_bytes(const checkpoint& c, const std::string& name) {
     const std::int64_t n = std::min<std::int64_t>(48, m.rows - first);
     std::vector<std::uint32_t> codes(static_cast<std::size_t>((n + 15) / 16 * words * 16));
     std::vector<float> scales(static_cast<std::size_t>(n * groups)), offsets(scales.size());
-    m.grouped_block({first, n, codes.data(), scales.data(), offsets.data()});
+    m.grouped_panels({first, n, codes.data(), scales.data(), offsets.data()});
     all.append(reinterpret_cast<const char*>(codes.data()), codes.size() * 4);
     all.append(reinterpret_cast<const char*>(scales.data()), scales.size() * 4);
     all.append(reinterpret_cast<const char*>(offsets.data()), offsets.size() * 4);

@@ -38,12 +38,12 @@ struct sequence {
     for (std::int32_t i = 0; i < n_blocks; ++i) // backwards: neighbours in time, not in memory
       blocks[static_cast<std::size_t>(i)] = n_blocks - 1 - i;
     table = to_device(dev, blocks);
-    const std::int64_t slots = std::int64_t{n_blocks} * n_kv_heads * block_tokens;
-    const auto bytes = static_cast<std::size_t>(slots * head_dim) * gpu::size_of(type);
+    const std::int64_t kv_positions = std::int64_t{n_blocks} * n_kv_heads * block_tokens;
+    const auto bytes = static_cast<std::size_t>(kv_positions * head_dim) * gpu::size_of(type);
     keys = to_device(dev, std::vector<unsigned char>(bytes, 0x11));
     values = to_device(dev, std::vector<unsigned char>(bytes, 0x11));
-    key_scales = device_floats(dev, slots, 0.01F);
-    value_scales = device_floats(dev, slots, 0.01F);
+    key_scales = device_floats(dev, kv_positions, 0.01F);
+    value_scales = device_floats(dev, kv_positions, 0.01F);
     q = device_floats(dev, std::int64_t{rows} * n_heads * head_dim, 0.1F);
     out = device_floats(dev, std::int64_t{rows} * n_heads * head_dim, 0);
     k = device_floats(dev, std::int64_t{rows} * n_kv_heads * head_dim, 0.1F);

@@ -15,11 +15,11 @@ using gpu::compute_type;
 using gpu::weight_kind;
 
 /// How a format's scales and offsets look to the packer.
-enum class terms {
+enum class param_values {
   factored, ///< offset = -8 * scale: Q4_0
   zeros,    ///< f16 scales and integer zero points: GPTQ, AWQ
   halves,   ///< f16 scales and f16 offsets: Q4_1
-  integers, ///< the same as layers of int8 compute have them: gpu::weight_source::integer_terms
+  integers, ///< halves in 16-bit integers, for a matrix of int8 compute alone
   floats,   ///< products of two floats: k-quants
 };
 
@@ -27,25 +27,25 @@ struct weight_form {
   const char* name;
   weight_kind kind;
   std::int32_t group;
-  terms form;
+  param_values form;
   std::int32_t code_group = 0; ///< of grouped_u4_as_u8
 };
 
 constexpr weight_form forms[] = {
-    {"u4/128 zeros", weight_kind::grouped_u4, 128, terms::zeros},
-    {"u4/64 zeros", weight_kind::grouped_u4, 64, terms::zeros},
-    {"u4/32 factored", weight_kind::grouped_u4, 32, terms::factored},
-    {"u4/32 halves", weight_kind::grouped_u4, 32, terms::halves},
-    {"u4/32 integers", weight_kind::grouped_u4, 32, terms::integers},
-    {"u4/32 floats", weight_kind::grouped_u4, 32, terms::floats},
-    {"u4/16 floats", weight_kind::grouped_u4, 16, terms::floats},
-    {"u8/16 floats", weight_kind::grouped_u8, 16, terms::floats},
-    {"u8/32 factored", weight_kind::grouped_u8, 32, terms::factored},
-    {"u8/192 factored", weight_kind::grouped_u8, 192, terms::factored},
-    {"u4 as u8/192 of 32", weight_kind::grouped_u4_as_u8, 192, terms::factored, 32},
-    {"u4 as u8/256 of 128", weight_kind::grouped_u4_as_u8, 256, terms::factored, 128},
-    {"bf16", weight_kind::bf16, 0, terms::factored},
-    {"f16", weight_kind::f16, 0, terms::factored},
+    {"u4/128 zeros", weight_kind::grouped_u4, 128, param_values::zeros},
+    {"u4/64 zeros", weight_kind::grouped_u4, 64, param_values::zeros},
+    {"u4/32 factored", weight_kind::grouped_u4, 32, param_values::factored},
+    {"u4/32 halves", weight_kind::grouped_u4, 32, param_values::halves},
+    {"u4/32 integers", weight_kind::grouped_u4, 32, param_values::integers},
+    {"u4/32 floats", weight_kind::grouped_u4, 32, param_values::floats},
+    {"u4/16 floats", weight_kind::grouped_u4, 16, param_values::floats},
+    {"u8/16 floats", weight_kind::grouped_u8, 16, param_values::floats},
+    {"u8/32 factored", weight_kind::grouped_u8, 32, param_values::factored},
+    {"u8/192 factored", weight_kind::grouped_u8, 192, param_values::factored},
+    {"u4 as u8/192 of 32", weight_kind::grouped_u4_as_u8, 192, param_values::factored, 32},
+    {"u4 as u8/256 of 128", weight_kind::grouped_u4_as_u8, 256, param_values::factored, 128},
+    {"bf16", weight_kind::bf16, 0, param_values::factored},
+    {"f16", weight_kind::f16, 0, param_values::factored},
 };
 
 struct layer_shape {
@@ -66,7 +66,7 @@ gpu::weight_source make_source(const weight_form& form, const layer_shape& s) {
   source.rows = s.rows;
   source.group = form.group;
   source.code_group = form.code_group;
-  source.integer_terms = form.form == terms::integers;
+  if (form.form == param_values::integers) source.only_compute = gpu::compute_type::int8;
   const auto halves = std::make_shared<std::vector<std::uint16_t>>(static_cast<std::size_t>(s.cols),
                                                                    std::uint16_t{0x3c00});
   source.dense_row = [halves](std::int64_t) -> const void* { return halves->data(); };
@@ -74,19 +74,19 @@ gpu::weight_source make_source(const weight_form& form, const layer_shape& s) {
     const auto f16 = [](float x) { return gpu::detail::f16_to_f32(gpu::detail::f32_to_f16(x)); };
     std::memset(out.codes, static_cast<int>(row % 16), static_cast<std::size_t>(s.cols));
     if (form.code_group > 0) {
-      std::fill_n(out.steps, s.cols / form.code_group,
+      std::fill_n(out.factors, s.cols / form.code_group,
                   static_cast<std::uint16_t>(row * 256 % 4096));
       std::fill_n(out.bases, s.cols / form.code_group, std::uint16_t{1024});
     }
     for (std::int64_t g = 0; g < s.cols / form.group; ++g) {
       const auto wave = static_cast<float>((row * 31 + g * 17) % 1000);
       out.scales[g] = f16(0.001F + wave * 1.1e-6F);
-      if (form.form == terms::floats) out.scales[g] *= 0.987F;
-      out.offsets[g] = form.form == terms::floats ? -0.01F - wave * 1e-6F
-                       : form.form == terms::zeros
+      if (form.form == param_values::floats) out.scales[g] *= 0.987F;
+      out.offsets[g] = form.form == param_values::floats ? -0.01F - wave * 1e-6F
+                       : form.form == param_values::zeros
                            ? -static_cast<float>((row + g) % 16) * out.scales[g]
-                       : form.form == terms::factored ? -8 * out.scales[g]
-                                                      : f16(-0.01F - wave * 1e-6F);
+                       : form.form == param_values::factored ? -8 * out.scales[g]
+                                                             : f16(-0.01F - wave * 1e-6F);
     }
   };
   return source;
@@ -108,7 +108,7 @@ void for_each_linear_case(gpu::device& dev, const kernel_selection& selection,
       for (const compute_type compute :
            {compute_type::int8, compute_type::int8x2, compute_type::bf16, compute_type::f32}) {
         if (form.group == 0 && compute >= compute_type::int8) continue; // computed in floats
-        const bool for_int8 = form.code_group > 0 || form.form == terms::integers;
+        const bool for_int8 = form.code_group > 0 || form.form == param_values::integers;
         if (for_int8 && compute != compute_type::int8) continue; // made for it alone
         for (const std::int64_t m : selection.rows) {
           kernel_case c;

@@ -1,50 +1,21 @@
-// The two ways to walk a row when sampling: one host thread, or a team.
-#pragma once
-
+// sampling's portable form: Kokkos kernels with one team per row.
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
-#include "gpu/detail/kernel_math.hpp"
-#include "gpu/sampling/host/row_passes.hpp"
+#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/detail/sampling_backend.hpp"
+#include "gpu/sampling/detail/sample_row.hpp"
 
 namespace twill::gpu::detail {
 
-struct host_passes {
-  template <class F>
-  void single(const F& f) const {
-    f();
-  }
-  template <class F>
-  void each(std::int32_t n, const F& f) const {
-    for (std::int32_t i = 0; i < n; ++i)
-      f(i);
-  }
-  std::int32_t argmax(const float* x, std::int32_t n) const { return host::argmax(x, n); }
-  float largest(const float* x, std::int32_t n) const { return host::largest(x, n); }
-  double sum_exp(const float* x, std::int32_t n, float max) const {
-    return host::sum_exp(x, n, max);
-  }
-  void to_weights(float* x, std::int32_t n, float max, float inverse_temperature) const {
-    host::to_weights(x, n, max, inverse_temperature);
-  }
-  host::weight_tally tally(const float* w, std::int32_t n, const float (&t)[3],
-                           bool with_mass) const {
-    return host::tally(w, n, t, with_mass);
-  }
-  double mass_of(const float* w, std::int32_t n, host::weight_cut cut) const {
-    return host::mass_of(w, n, cut);
-  }
-  std::int32_t draw(const float* w, std::int32_t n, host::weight_cut cut, double target) const {
-    return host::draw(w, n, cut, target);
-  }
-  std::int32_t nth_equal(const float* w, std::int32_t n, float value, std::int32_t nth) const {
-    return host::nth_equal(w, n, value, nth);
-  }
-  std::int32_t next_largest(const float* x, std::int32_t n, float value, std::int32_t id) const {
-    return host::next_largest(x, n, value, id);
-  }
-};
+namespace {
 
-/// Every member is called by all lanes of the team together and gives all of them its result.
+/// Teams that hold a copy of their row at a time; bounds the memory of the copies.
+constexpr long copies_at_once = 128;
+
+/// The passes over a row as a team does them. All lanes call each member together, and all get its
+/// result.
 struct team_passes {
   const team_member& team;
 
@@ -137,14 +108,14 @@ struct team_passes {
   }
   KOKKOS_INLINE_FUNCTION std::int32_t draw(const float* w, std::int32_t n, host::weight_cut cut,
                                            double target) const {
-    constexpr std::int32_t block_len = 1024;
+    constexpr std::int32_t run_len = 1024;
     double before = 0;
     std::int32_t last = -1;
-    for (std::int32_t begin = 0; begin < n; begin += block_len) {
-      const std::int32_t end = n - begin < block_len ? n : begin + block_len;
+    for (std::int32_t begin = 0; begin < n; begin += run_len) {
+      const std::int32_t end = n - begin < run_len ? n : begin + run_len;
       const double mass = mass_between(w, begin, end, cut);
       const bool here = before + mass > target;
-      if (here || mass > 0) { // every lane walks the block alike
+      if (here || mass > 0) { // every lane walks the run alike
         double running = before;
         for (std::int32_t i = begin; i < end; ++i) {
           if (!takes_part(w[i], i, cut)) continue;
@@ -171,5 +142,74 @@ struct team_passes {
     }));
   }
 };
+
+struct sample_team {
+  sample_batch batch;
+  long copies; ///< rows c, c + copies, c + 2 * copies, ... share copy buffer c
+  float* raw;  ///< (copies, vocab), or null
+
+  KOKKOS_INLINE_FUNCTION void operator()(const team_member& team) const {
+    const team_passes passes{team};
+    const long copy = team.league_rank();
+    for (long r = copy; r < batch.rows; r += copies)
+      sample_one(passes, batch, r, raw == nullptr ? nullptr : raw + copy * batch.vocab);
+  }
+};
+
+struct argmax_team {
+  const float* logits;
+  long stride;
+  std::int32_t vocab;
+  std::int32_t* tokens;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const team_member& team) const {
+    const team_passes passes{team};
+    const std::int32_t id = passes.argmax(logits + team.league_rank() * stride, vocab);
+    passes.single([&] { tokens[team.league_rank()] = id < 0 ? 0 : id; });
+  }
+};
+
+struct token_logprobs_team {
+  const float* logits;
+  long stride;
+  std::int32_t vocab;
+  const std::int32_t* ids;
+  float* logprobs;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const team_member& team) const {
+    const long r = team.league_rank();
+    token_logprob(team_passes{team}, logits + r * stride, vocab, ids[r], logprobs + r);
+  }
+};
+
+void sample(device& dev, const sample_args& args) {
+  const sample_batch batch = batch_of(args);
+  const long copies = args.any_logprobs ? std::min(batch.rows, copies_at_once) : batch.rows;
+  float* raw = nullptr;
+  if (args.any_logprobs)
+    raw = static_cast<float*>(
+        dev.scratch(static_cast<std::size_t>(copies * batch.vocab) * sizeof(float)));
+  Kokkos::parallel_for("sample", team_range(static_cast<int>(copies), Kokkos::AUTO),
+                       sample_team{batch, copies, raw});
+}
+
+void argmax(device&, const tensor_ref& logits, std::int32_t* tokens) {
+  if (logits.shape[0] == 0) return;
+  Kokkos::parallel_for("argmax", team_range(static_cast<int>(logits.shape[0]), Kokkos::AUTO),
+                       argmax_team{logits.as<const float>(), static_cast<long>(logits.row_stride),
+                                   static_cast<std::int32_t>(logits.shape[1]), tokens});
+}
+
+void token_logprobs(device&, const tensor_ref& logits, const std::int32_t* ids, float* logprobs) {
+  if (logits.shape[0] == 0) return;
+  Kokkos::parallel_for(
+      "token_logprobs", team_range(static_cast<int>(logits.shape[0]), Kokkos::AUTO),
+      token_logprobs_team{logits.as<const float>(), static_cast<long>(logits.row_stride),
+                          static_cast<std::int32_t>(logits.shape[1]), ids, logprobs});
+}
+
+} // namespace
+
+constinit const sampling_backend portable_sampling{sample, argmax, token_logprobs};
 
 } // namespace twill::gpu::detail

@@ -1,18 +1,18 @@
-// Attention as a team kernel for devices: one team per row and group of heads.
+// attention()'s portable form: a Kokkos kernel with one team per row and group of heads.
 //
-// Any backend runs it; hosts use the micro-kernels of gpu/host/ instead, which reuse each tile over
-// several rows. The walk is in tiles of 64 positions counted from 0, so a row's result depends on
-// its own sequence alone here too.
-#pragma once
+// KV is read in tiles of 64 positions counted from position 0, so a row's result depends on its own
+// sequence alone, as in the host's form.
 
 #include <cmath>
 
-#include "gpu/attention/attention.hpp"
+#include "gpu/detail/attention_backend.hpp"
 #include "gpu/detail/kernel_math.hpp"
 #include "gpu/detail/kv_place.hpp"
 #include "gpu/detail/shapes.hpp"
 
 namespace twill::gpu::detail {
+
+namespace {
 
 struct attention_team {
   static constexpr int tile = 64;
@@ -22,7 +22,7 @@ struct attention_team {
   float* out;
   long q_stride, out_stride;
   kv_layer kv;
-  int group, splits; ///< query heads of a KV head, and the teams that share them
+  int group, splits; ///< query heads of a KV head, and teams that share them
   float scale;
   int window;
   const float* slopes;
@@ -30,7 +30,8 @@ struct attention_team {
 
   static long scratch_floats(int head_dim) { return long{heads_per_team} * (head_dim + tile + 3); }
 
-  /// Where a position's block and head begin among elements and scales, and its place in the block.
+  /// Where the block and head of a position begin among elements and scales, and the position's
+  /// offset in the block.
   struct place {
     std::int64_t first, first_scale;
     int offset;
@@ -129,14 +130,14 @@ struct attention_team {
   }
 };
 
-inline void launch_attention_team(const ragged_batch& batch, const attention_args& args) {
+void run(device&, const ragged_batch& batch, const attention_args& args) {
   const int group = args.n_heads / args.kv.n_kv_heads;
   const int splits = (group + attention_team::heads_per_team - 1) / attention_team::heads_per_team;
   const attention_team kernel{args.q.as<const float>(),
                               args.out.as<float>(),
                               args.q.row_stride,
                               args.out.row_stride,
-                              checked_kv(args.kv),
+                              args.kv,
                               group,
                               splits,
                               args.scale,
@@ -151,5 +152,14 @@ inline void launch_attention_team(const ragged_batch& batch, const attention_arg
       team_range(teams, Kokkos::AUTO).set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(bytes))),
       kernel);
 }
+
+std::int64_t scratch_bytes(const device&, std::int32_t, std::int32_t, std::int32_t, std::int64_t,
+                           std::int64_t) {
+  return 0;
+}
+
+} // namespace
+
+constinit const attention_backend portable_attention{scratch_bytes, run};
 
 } // namespace twill::gpu::detail

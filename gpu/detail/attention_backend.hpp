@@ -1,0 +1,23 @@
+// attention_backend: the functions behind gpu/attention/attention.hpp, one table per backend. The
+// device chooses its table once (gpu/detail/op_backends.hpp). Executor thread only.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/attention/attention.hpp"
+
+namespace twill::gpu::detail {
+
+struct attention_backend {
+  /// The most of device::scratch() that run() takes for up to `n_tokens` rows that see up to
+  /// `reach` positions.
+  std::int64_t (*scratch_bytes)(const device& dev, std::int32_t n_heads, std::int32_t n_kv_heads,
+                                std::int32_t head_dim, std::int64_t n_tokens, std::int64_t reach);
+  /// `args` have been checked, and the strides of their KV are spelled out (detail::checked_kv()).
+  void (*run)(device& dev, const ragged_batch& batch, const attention_args& args);
+};
+
+extern const attention_backend portable_attention; ///< attention/portable.cpp
+extern const attention_backend host_attention;     ///< attention/host/attention_host.cpp
+
+} // namespace twill::gpu::detail

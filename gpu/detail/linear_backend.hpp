@@ -1,0 +1,46 @@
+// linear_backend: the functions behind gpu/linear/linear.hpp, one table per backend.
+//
+// The device chooses its table once (gpu/detail/op_backends.hpp). The portable form runs every kind
+// of weights in every compute type on any execution space; linear() falls back to it for what a
+// backend does not support. Bits differ between backends, but in each of them a row's bits are
+// independent of batch and threads. Executor thread only.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/detail/packed_matrix_impl.hpp"
+#include "gpu/detail/packed_view.hpp"
+#include "gpu/linear/linear.hpp"
+
+namespace twill::gpu::detail {
+
+struct linear_backend {
+  /// Whether run() multiplies these weights in this compute type.
+  bool (*supports)(const packed_view& w, compute_type asked);
+  /// The most of device::scratch() that run() takes for any number of rows up to `m`. `ordered`:
+  /// the weights have a column order.
+  std::int64_t (*scratch_bytes)(const device& dev, const packed_view& w, bool ordered,
+                                compute_type asked, std::int64_t m);
+  void (*run)(device& dev, const linear_args& args);
+  /// run() with silu_mul() in the write-out; null where the backend has no such form. Returns
+  /// false, and has done nothing, for weights or numbers of rows where it cannot or would not gain.
+  bool (*run_silu_mul)(device& dev, const linear_args& args, tensor_ref out);
+};
+
+extern const linear_backend portable_linear; ///< linear/portable.cpp
+extern const linear_backend host_linear;     ///< linear/host/linear_host.cpp
+
+/// The type that products are computed in: dense weights have no int8 form.
+inline compute_type effective_compute(const packed_view& w, compute_type asked) {
+  if (asked == compute_type::w8a8) asked = compute_type::int8;
+  if (w.grouped()) return asked;
+  if (asked == compute_type::int8) return compute_type::bf16;
+  return asked == compute_type::int8x2 ? compute_type::f32 : asked;
+}
+
+/// Whether a compute type quantises activations.
+inline bool is_int8(compute_type compute) {
+  return compute == compute_type::int8 || compute == compute_type::int8x2;
+}
+
+} // namespace twill::gpu::detail
