@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "models/synth/configs.hpp"
-#include "models/synth/output_files.hpp"
 #include "models/synth/tokenizer_files.hpp"
 #include "models/text/tokenizer/folder_tokenizer.hpp"
 
@@ -43,17 +43,21 @@ private:
   std::string path_;
 };
 
+result<nothing> write_file(const std::string& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (out.fail())
+    return failure{errc::file_unwritable, path + ": cannot be written: " + std::strerror(errno)};
+  return nothing{};
+}
+
 result<std::shared_ptr<const tokenizer>> make_text_side(const recipe& r, const dummy_model& m) {
   auto folder = private_folder::create();
   if (!folder.ok()) return folder.error();
   const std::string& path = folder.value().path();
-  {
-    auto out = output_folder::create(path);
-    if (!out.ok()) return out.error();
-    for (const text_file& file : tokenizer_files(r))
-      if (auto done = out.value().add_whole(file.name, file.bytes); !done.ok()) return done.error();
-    out.value().keep();
-  }
+  for (const text_file& file : tokenizer_files(r))
+    if (auto done = write_file(path + "/" + file.name, file.bytes); !done.ok()) return done.error();
   return make_folder_tokenizer(path, r.family, m.config, &m.tokenizer_config, &m.generation_config);
 }
 

@@ -11,12 +11,12 @@
 #include "config/base/units.hpp"
 #include "models/synth/plan.hpp"
 #include "models/synth/recipe.hpp"
-#include "models/synth/write.hpp"
 #include "tools/common/progress_bar.hpp"
+#include "tools/twill-synth/write.hpp"
 
 namespace {
 
-namespace synth = twill::models::synth;
+namespace synth = twill::synth;
 
 volatile std::sig_atomic_t interrupted = 0;
 

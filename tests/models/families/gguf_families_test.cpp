@@ -14,10 +14,10 @@
 #include "models/decoder/check_weights.hpp"
 #include "models/families/registry.hpp"
 #include "models/model.hpp"
-#include "models/synth/write.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/golden_folder.hpp"
 #include "tests/models/support/temp_folder.hpp"
+#include "tools/twill-synth/write.hpp"
 
 using namespace twill::models;
 using namespace twill::test;
@@ -36,13 +36,13 @@ const std::string baichuan_7b =
 const std::string baichuan_13b =
     "baichuan2-13b?hidden=96&layers=40&heads=3&mlp=96&vocab=864&context=64&dtype=f32";
 
-void write(const std::string& recipe, const std::string& path, synth::file_format format) {
-  auto r = synth::parse_recipe(recipe);
+void write(const std::string& recipe, const std::string& path, twill::synth::file_format format) {
+  auto r = twill::synth::parse_recipe(recipe);
   INFO(recipe << (r.ok() ? "" : r.detail()));
   REQUIRE(r.ok());
-  synth::write_options options;
+  twill::synth::write_options options;
   options.format = format;
-  auto written = synth::write_checkpoint(r.value(), path, options);
+  auto written = twill::synth::write_checkpoint(r.value(), path, options);
   INFO((written.ok() ? "" : written.detail()));
   REQUIRE(written.ok());
 }
@@ -60,8 +60,8 @@ struct both {
   std::shared_ptr<const model> folder, file;
 
   explicit both(const std::string& recipe) {
-    write(recipe, at.file("folder"), synth::file_format::safetensors);
-    write(recipe, at.file("model.gguf"), synth::file_format::gguf);
+    write(recipe, at.file("folder"), twill::synth::file_format::safetensors);
+    write(recipe, at.file("model.gguf"), twill::synth::file_format::gguf);
     folder = opened(at.file("folder"));
     file = opened(at.file("model.gguf"));
   }
@@ -82,7 +82,7 @@ struct changeable {
   std::shared_ptr<const gguf::file> file;
 
   explicit changeable(const std::string& recipe) {
-    write(recipe, at.file("model.gguf"), synth::file_format::gguf);
+    write(recipe, at.file("model.gguf"), twill::synth::file_format::gguf);
     file = gguf::file::open(at.file("model.gguf")).value();
   }
   twill::result<model_spec, errc> spec(const std::string& key, gguf::metadata::entry value) const {

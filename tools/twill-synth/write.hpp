@@ -10,12 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "models/errc.hpp"
-#include "models/synth/output_files.hpp"
 #include "models/synth/plan.hpp"
-#include "models/synth/recipe.hpp"
+#include "tools/twill-synth/names.hpp"
+#include "tools/twill-synth/output_files.hpp"
 
-namespace twill::models::synth {
+namespace twill::synth {
 
 enum class file_format : std::uint8_t { safetensors, pytorch, gguf };
 
@@ -80,4 +79,4 @@ result<std::int64_t> gguf_bytes(const recipe& r, const write_options& options);
 result<nothing> write_index(write_job& job, const std::vector<shard>& shards,
                             const std::string& stem, const std::string& extension);
 
-} // namespace twill::models::synth
+} // namespace twill::synth

@@ -1,4 +1,4 @@
-#include "models/synth/gguf_metadata.hpp"
+#include "tools/twill-synth/gguf_metadata.hpp"
 
 #include <bit>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "models/synth/tokenizer_files.hpp"
 #include "models/synth/vocabulary.hpp"
 
-namespace twill::models::synth {
+namespace twill::synth {
 namespace {
 
 // Value types of the specification.
@@ -152,4 +152,4 @@ gguf_metadata make_gguf_metadata(const recipe& r, const std::string& architectur
   return w.take();
 }
 
-} // namespace twill::models::synth
+} // namespace twill::synth

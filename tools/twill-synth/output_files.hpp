@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "models/errc.hpp"
+#include "tools/twill-synth/names.hpp"
 
-namespace twill::models::synth {
+namespace twill::synth {
 
 /// A new file, written from front to back. Movable.
 class output_file {
@@ -65,4 +65,4 @@ private:
   bool kept_ = false;
 };
 
-} // namespace twill::models::synth
+} // namespace twill::synth

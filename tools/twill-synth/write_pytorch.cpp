@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string>
 
-#include "models/synth/write.hpp"
-#include "models/synth/zip_writer.hpp"
+#include "tools/twill-synth/write.hpp"
+#include "tools/twill-synth/zip_writer.hpp"
 
-namespace twill::models::synth {
+namespace twill::synth {
 namespace {
 
 class pickle {
@@ -132,4 +132,4 @@ result<nothing> write_pytorch(write_job& job) {
   return write_index(job, shards, "pytorch_model", ".bin");
 }
 
-} // namespace twill::models::synth
+} // namespace twill::synth

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "models/synth/output_files.hpp"
+#include "tools/twill-synth/output_files.hpp"
 
-namespace twill::models::synth {
+namespace twill::synth {
 
 class zip_writer {
 public:
@@ -39,4 +39,4 @@ private:
   std::vector<entry> entries_;
 };
 
-} // namespace twill::models::synth
+} // namespace twill::synth

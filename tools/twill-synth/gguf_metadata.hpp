@@ -6,10 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "models/errc.hpp"
-#include "models/synth/recipe.hpp"
+#include "tools/twill-synth/names.hpp"
 
-namespace twill::models::synth {
+namespace twill::synth {
 
 /// Little-endian values as GGUF stores them.
 class gguf_buffer {
@@ -43,4 +42,4 @@ struct gguf_metadata {
 /// `architecture`: as gguf_architecture tells.
 gguf_metadata make_gguf_metadata(const recipe& r, const std::string& architecture);
 
-} // namespace twill::models::synth
+} // namespace twill::synth

@@ -1,4 +1,4 @@
-#include "models/synth/output_files.hpp"
+#include "tools/twill-synth/output_files.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace twill::models::synth {
+namespace twill::synth {
 namespace fs = std::filesystem;
 
 output_file::output_file(output_file&& other) noexcept
@@ -118,4 +118,4 @@ std::int64_t output_folder::free_bytes() const {
   return error ? INT64_MAX : static_cast<std::int64_t>(space.available);
 }
 
-} // namespace twill::models::synth
+} // namespace twill::synth

@@ -1,12 +1,13 @@
-#include "models/synth/gguf_kinds.hpp"
+#include "tools/twill-synth/gguf_kinds.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "models/synth/narrow.hpp"
+#include "tools/twill-synth/names.hpp"
 
-namespace twill::models::synth {
+namespace twill::synth {
 namespace {
 
 constexpr gguf_kind kinds[] = {
@@ -91,4 +92,4 @@ void round_values(const gguf_kind& kind, const float* values, std::int64_t n, st
   }
 }
 
-} // namespace twill::models::synth
+} // namespace twill::synth

@@ -1,4 +1,5 @@
-// Rounding of f32 rows to GGUF element kinds: the block layouts that models/checkpoint/gguf/kinds decodes.
+// Rounding of f32 rows to GGUF element kinds: the block layouts that models/checkpoint/gguf/kinds
+// decodes.
 //
 // Pure functions.
 #pragma once
@@ -7,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace twill::models::synth {
+namespace twill::synth {
 
 struct gguf_kind {
   std::uint32_t id;
@@ -22,4 +23,4 @@ const gguf_kind* find_gguf_kind(std::string_view name);
 /// `n` values, a multiple of the kind's block, to `out`.
 void round_values(const gguf_kind& kind, const float* values, std::int64_t n, std::byte* out);
 
-} // namespace twill::models::synth
+} // namespace twill::synth

@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "models/synth/json_text.hpp"
-#include "models/synth/write.hpp"
+#include "tools/twill-synth/write.hpp"
 
-namespace twill::models::synth {
+namespace twill::synth {
 namespace {
 
 std::string make_header(const write_job& job, const shard& s) {
@@ -59,4 +59,4 @@ result<nothing> write_safetensors(write_job& job) {
   return write_index(job, shards, "model", ".safetensors");
 }
 
-} // namespace twill::models::synth
+} // namespace twill::synth

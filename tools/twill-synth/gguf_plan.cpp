@@ -1,10 +1,10 @@
-#include "models/synth/gguf_plan.hpp"
+#include "tools/twill-synth/gguf_plan.hpp"
 
 #include <cstring>
 #include <span>
 #include <utility>
 
-namespace twill::models::synth {
+namespace twill::synth {
 namespace {
 
 using name_pair = std::pair<const char*, const char*>;
@@ -133,4 +133,4 @@ std::vector<gguf_tensor> plan_gguf(const recipe& r) {
   return all;
 }
 
-} // namespace twill::models::synth
+} // namespace twill::synth

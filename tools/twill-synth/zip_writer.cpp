@@ -1,9 +1,9 @@
-#include "models/synth/zip_writer.hpp"
+#include "tools/twill-synth/zip_writer.hpp"
 
 #include <array>
 #include <cstring>
 
-namespace twill::models::synth {
+namespace twill::synth {
 namespace {
 
 constexpr std::uint64_t data_alignment = 64;
@@ -143,4 +143,4 @@ result<nothing> zip_writer::finish() {
   return out_->write(r.bytes());
 }
 
-} // namespace twill::models::synth
+} // namespace twill::synth

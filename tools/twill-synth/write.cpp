@@ -1,4 +1,4 @@
-#include "models/synth/write.hpp"
+#include "tools/twill-synth/write.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -10,7 +10,7 @@
 #include "models/synth/json_text.hpp"
 #include "models/synth/tokenizer_files.hpp"
 
-namespace twill::models::synth {
+namespace twill::synth {
 namespace {
 
 constexpr std::int64_t chunk_bytes = 1 * mib;
@@ -148,4 +148,4 @@ result<nothing> write_checkpoint(const recipe& r, const std::string& path,
                                              : write_folder(r, path, options);
 }
 
-} // namespace twill::models::synth
+} // namespace twill::synth

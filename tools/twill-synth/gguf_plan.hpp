@@ -1,7 +1,7 @@
 // gguf_plan: the tensors of a recipe as llama.cpp's converter would write them.
 //
 // Plain values and pure functions. A tensor of the file is some rows of a planned tensor, under
-// another name and perhaps in another order; models/synth/write_gguf makes the bytes.
+// another name and perhaps in another order; write_gguf makes the bytes.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "models/synth/plan.hpp"
+#include "tools/twill-synth/names.hpp"
 
-namespace twill::models::synth {
+namespace twill::synth {
 
 struct gguf_tensor {
   std::string name;
@@ -35,4 +36,4 @@ result<std::string> gguf_architecture(const recipe& r);
 /// In the order in which the file holds them. The recipe must have an architecture.
 std::vector<gguf_tensor> plan_gguf(const recipe& r);
 
-} // namespace twill::models::synth
+} // namespace twill::synth

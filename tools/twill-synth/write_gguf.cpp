@@ -5,12 +5,12 @@
 #include <numeric>
 
 #include "models/synth/fill.hpp"
-#include "models/synth/gguf_kinds.hpp"
-#include "models/synth/gguf_metadata.hpp"
-#include "models/synth/gguf_plan.hpp"
-#include "models/synth/write.hpp"
+#include "tools/twill-synth/gguf_kinds.hpp"
+#include "tools/twill-synth/gguf_metadata.hpp"
+#include "tools/twill-synth/gguf_plan.hpp"
+#include "tools/twill-synth/write.hpp"
 
-namespace twill::models::synth {
+namespace twill::synth {
 namespace {
 
 constexpr std::int64_t alignment = 32;
@@ -166,4 +166,4 @@ result<nothing> write_gguf(write_job& job, const std::string& name) {
   return out.close();
 }
 
-} // namespace twill::models::synth
+} // namespace twill::synth
