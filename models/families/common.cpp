@@ -43,4 +43,10 @@ void read_vocabulary(config_reader& config, const checkpoint& weights, model_spe
   if (spec.tied_head) spec.names.ignored.push_back(spec.names.head);
 }
 
+result<model_spec> finished(const config_reader& config, model_spec spec) {
+  if (!config.ok()) return config.outcome().error();
+  if (auto valid = validate(spec); !valid.ok()) return valid.error();
+  return spec;
+}
+
 } // namespace twill::models::families

@@ -24,4 +24,7 @@ void set_attention_scale(model_spec& spec);
 void read_vocabulary(config_reader& config, const checkpoint& weights, model_spec& spec,
                      bool tied_default);
 
+/// The spec, checked, or the first failure of the config.
+result<model_spec> finished(const config_reader& config, model_spec spec);
+
 } // namespace twill::models::families

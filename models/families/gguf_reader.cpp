@@ -3,12 +3,20 @@
 #include <limits>
 #include <utility>
 
+#include "config/base/assert.hpp"
+
 namespace twill::models::families {
 namespace {
 
 constexpr std::int64_t most_int32 = std::numeric_limits<std::int32_t>::max();
 
 } // namespace
+
+gguf_reader::gguf_reader(const gguf::metadata& meta) : meta_(&meta) {
+  const auto* architecture = meta.find<std::string>("general.architecture");
+  TWILL_ASSERT(architecture != nullptr, "a GGUF file's family is known by its architecture");
+  prefix_ = *architecture + ".";
+}
 
 template <class T>
 T gguf_reader::keep(result<T> read, T fallback) {

@@ -14,8 +14,8 @@ namespace twill::models::families {
 
 class gguf_reader {
 public:
-  gguf_reader(const gguf::metadata& meta, const std::string& architecture)
-      : meta_(&meta), prefix_(architecture + ".") {}
+  /// Keys begin with the general.architecture of `meta`, which must be there.
+  explicit gguf_reader(const gguf::metadata& meta);
 
   /// An integer in 1..2^31-1; required.
   std::int32_t size(const char* key);

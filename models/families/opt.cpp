@@ -1,8 +1,14 @@
-#include "models/families/opt.hpp"
-
+// OPT (arXiv:2205.01068): learned positions from row 2 on, layer norms, ReLU, tied head.
+//
+// The 350M model norms after each residual sum, has no final norm, and projects from and to a
+// smaller embedding. llama.cpp has no architecture for OPT.
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "models/families/common.hpp"
+#include "models/families/family.hpp"
+#include "models/synth/family_recipe.hpp"
 
 namespace twill::models::families {
 namespace {
@@ -26,9 +32,8 @@ tensor_names opt_names(const std::string& root) {
   return n;
 }
 
-} // namespace
-
 result<model_spec> opt_spec(const value& json, const checkpoint& weights) {
+  // Exports of the bare model (OPTModel) and of wrapped ones name the same tensors differently.
   std::string root = "model.decoder.";
   for (const char* other : {"decoder.", "model.model.decoder."})
     if (weights.find(root + "embed_tokens.weight") == nullptr &&
@@ -37,7 +42,6 @@ result<model_spec> opt_spec(const value& json, const checkpoint& weights) {
 
   config_reader config(json);
   model_spec spec;
-  spec.family = "opt";
   spec.names = opt_names(root);
   spec.n_layers = config.size({"num_hidden_layers"});
   spec.hidden_size = config.size({"hidden_size"});
@@ -64,9 +68,107 @@ result<model_spec> opt_spec(const value& json, const checkpoint& weights) {
   }
   set_attention_scale(spec);
   read_vocabulary(config, weights, spec, true);
-  if (!config.ok()) return config.outcome().error();
-  if (auto valid = validate(spec); !valid.ok()) return valid.error();
-  return spec;
+  return finished(config, std::move(spec));
 }
+
+constexpr std::string_view architectures[] = {"OPTForCausalLM", "OPTModel"};
+constexpr std::string_view model_types[] = {"opt"};
+
+// ---- random models ------------------------------------------------------------------------------
+
+void add_presets(std::vector<synth::recipe>& all, const synth::recipe& blank) {
+  const auto opt = [&](const char* name, std::int32_t hidden, std::int32_t layers,
+                       std::int32_t heads) {
+    all.push_back(synth::make_preset(blank, name, synth::text_kind::gpt2_files,
+                                     synth::storage_type::f16,
+                                     {hidden, layers, heads, heads, 4 * hidden, 50272, 2048}));
+    all.back().tied_head = true;
+  };
+  opt("opt-125m", 768, 12, 12);
+  opt("opt-350m", 1024, 24, 16);
+  all.back().embed_dim = 512;
+  all.back().pre_norm = false;
+  opt("opt-1.3b", 2048, 24, 32);
+  opt("opt-2.7b", 2560, 32, 32);
+  opt("opt-6.7b", 4096, 32, 32);
+  opt("opt-13b", 5120, 40, 40);
+  opt("opt-30b", 7168, 48, 56);
+  opt("opt-66b", 9216, 64, 72);
+  opt("opt-175b", 12288, 96, 96);
+}
+
+void plan_tensors(synth::plan_builder& plan) {
+  const synth::recipe& r = plan.made_from();
+  const std::int64_t h = r.hidden_size, e = r.embedding_size();
+  const std::string base = "model.decoder.";
+  plan.table(base + "embed_tokens.weight", r.vocab_size, e, true);
+  plan.add(base + "embed_positions.weight", {r.context_length + first_position_row, h}, 0, 0.2);
+  if (e != h) {
+    plan.matrix(base + "project_in", h, e);
+    plan.matrix(base + "project_out", e, h);
+  }
+  if (r.pre_norm) plan.layer_norm(base + "final_layer_norm");
+  for (std::int32_t i = 0; i < r.n_layers; ++i) {
+    const std::string at = base + "layers." + std::to_string(i) + ".";
+    for (const char* part : {"q_proj", "k_proj", "v_proj"})
+      plan.biased(at + "self_attn." + part, h, h, at + "qkv");
+    plan.biased(at + "self_attn.out_proj", h, h, at + "o");
+    plan.layer_norm(at + "self_attn_layer_norm");
+    plan.biased(at + "fc1", r.mlp_size, h, at + "up");
+    plan.biased(at + "fc2", h, r.mlp_size, at + "down");
+    plan.layer_norm(at + "final_layer_norm");
+  }
+}
+
+value_object make_config(const synth::recipe& r, const synth::vocabulary& ids) {
+  return {{"_name_or_path", r.preset},
+          {"_remove_final_layer_norm", false},
+          {"activation_dropout", 0.0},
+          {"activation_function", "relu"},
+          {"architectures", synth::list_of("OPTForCausalLM")},
+          {"attention_dropout", 0.0},
+          {"bos_token_id", ids.bos},
+          {"do_layer_norm_before", r.pre_norm},
+          {"dropout", 0.1},
+          {"eos_token_id", ids.eos},
+          {"ffn_dim", r.mlp_size},
+          {"hidden_size", r.hidden_size},
+          {"init_std", 0.02},
+          {"layerdrop", 0.0},
+          {"max_position_embeddings", r.context_length},
+          {"model_type", "opt"},
+          {"num_attention_heads", r.n_heads},
+          {"num_hidden_layers", r.n_layers},
+          {"pad_token_id", ids.pad},
+          {"prefix", "</s>"},
+          {"torch_dtype", synth::torch_name(r.dtype)},
+          {"transformers_version", "4.21.0.dev0"},
+          {"use_cache", true},
+          {"vocab_size", r.vocab_size},
+          {"word_embed_proj_dim", r.embedding_size()}};
+}
+
+result<nothing> check(const synth::recipe& r) {
+  if (!r.tied_head) return synth::wrong_recipe("tied", "true for opt", "false");
+  return nothing{};
+}
+
+constexpr std::string_view options[] = {"embed", "pre-norm", "tied"};
+
+constexpr synth::family_recipe recipe = {.add_presets = add_presets,
+                                         .plan = plan_tensors,
+                                         .config = make_config,
+                                         .grouped_heads = false,
+                                         .options = options,
+                                         .check = check};
+
+} // namespace
+
+extern constinit const family opt = {.name = "opt",
+                                     .architectures = architectures,
+                                     .model_types = model_types,
+                                     .folder_spec = opt_spec,
+                                     .tokenizer = {.adds_bos = true},
+                                     .recipe = &recipe};
 
 } // namespace twill::models::families

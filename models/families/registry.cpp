@@ -1,98 +1,113 @@
 #include "models/families/registry.hpp"
 
-#include "models/families/baichuan.hpp"
-#include "models/families/chatglm.hpp"
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "models/families/config_reader.hpp"
-#include "models/families/gguf_baichuan.hpp"
-#include "models/families/gguf_chatglm.hpp"
-#include "models/families/gguf_llama.hpp"
-#include "models/families/gguf_qwen.hpp"
-#include "models/families/llama.hpp"
-#include "models/families/opt.hpp"
-#include "models/families/qwen.hpp"
 
 namespace twill::models::families {
+
+// Each is defined in the file of its name.
+extern const family baichuan;
+extern const family chatglm;
+extern const family llama;
+extern const family mistral;
+extern const family opt;
+extern const family qwen;
+extern const family qwen2;
+extern const family qwen3;
+
 namespace {
 
-struct entry {
-  const char* model_type;
-  const char* architecture;
-  const char* family;
-  result<model_spec> (*spec)(const value& config, const checkpoint& weights);
-};
+constexpr const family* families[] = {&llama, &mistral, &opt,     &qwen,
+                                      &qwen2, &qwen3,   &chatglm, &baichuan};
 
-constexpr entry entries[] = {
-    {"llama", "LlamaForCausalLM", "llama", llama_spec},
-    {"mistral", "MistralForCausalLM", "mistral", mistral_spec},
-    {"opt", "OPTForCausalLM", "opt", opt_spec},
-    {"qwen", "QWenLMHeadModel", "qwen", qwen_spec},
-    {"qwen2", "Qwen2ForCausalLM", "qwen2", qwen2_spec},
-    {"qwen3", "Qwen3ForCausalLM", "qwen3", qwen3_spec},
-    {"chatglm", "ChatGLMModel", "chatglm", chatglm_spec},
-    {"baichuan", "BaichuanForCausalLM", "baichuan", baichuan_spec},
-    {"baichuan", "BaiChuanForCausalLM", "baichuan", baichuan_spec},
-};
-
-struct gguf_entry {
-  const char* architecture;
-  result<model_spec> (*spec)(const gguf::metadata& meta, const checkpoint& weights);
-};
-
-constexpr gguf_entry gguf_entries[] = {
-    {"llama", gguf_llama_spec}, {"qwen", gguf_qwen_spec},       {"qwen2", gguf_llama_spec},
-    {"qwen3", gguf_llama_spec}, {"chatglm", gguf_chatglm_spec}, {"baichuan", gguf_baichuan_spec},
-};
-
-std::string architecture_of(const value& config) {
-  const value* list = config.find("architectures");
-  if (list == nullptr || list->as_list() == nullptr || list->as_list()->empty()) return {};
-  const std::string* name = list->as_list()->front().as_string();
-  return name == nullptr ? std::string() : *name;
+bool has(name_list names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// The architecture decides, since model_type is what folders copy from one another; without it
-/// the type does.
-result<const entry*> find_entry(const value& config) {
-  const std::string architecture = architecture_of(config);
-  const value* type = config.find("model_type");
-  for (const entry& e : entries)
-    if (architecture == e.architecture) return &e;
-  for (const entry& e : entries)
-    if (architecture.empty() && type != nullptr && *type == value(e.model_type)) return &e;
+/// "llama, qwen2": the names that the families have in `list`.
+std::string known_names(name_list family::*list) {
   std::string known;
-  for (const entry& e : entries)
-    known += (known.empty() ? "" : ", ") + std::string(e.architecture);
-  return failure{errc::unsupported,
-                 "config.json: `architectures` must name one of " + known + "; got " +
-                     (architecture.empty()
-                          ? "none, and `model_type` " + (type == nullptr ? "null" : describe(*type))
-                          : "\"" + architecture.substr(0, 100) + "\"")};
+  for (const family* f : families)
+    for (const std::string_view name : f->*list)
+      known.append(known.empty() ? "" : ", ").append(name);
+  return known;
+}
+
+/// The names in `architectures`; none when the key is absent or malformed.
+std::vector<std::string> architectures_of(const value& config) {
+  std::vector<std::string> names;
+  const value* list = config.find("architectures");
+  if (list == nullptr || list->as_list() == nullptr) return names;
+  for (const value& name : *list->as_list())
+    if (name.as_string() != nullptr) names.push_back(*name.as_string());
+  return names;
+}
+
+failure unknown_config(const std::vector<std::string>& architectures, const value* type) {
+  const std::string given =
+      architectures.empty()
+          ? "none, and `model_type` " + (type == nullptr ? "null" : describe(*type))
+          : "\"" + architectures.front().substr(0, 100) + "\"";
+  return {errc::unsupported, "config.json: `architectures` must name one of " +
+                                 known_names(&family::architectures) + "; got " + given};
 }
 
 } // namespace
 
-result<std::string> family_of(const value& config) {
-  auto found = find_entry(config);
-  if (!found.ok()) return found.error();
-  return std::string(found.value()->family);
+std::span<const family* const> all() {
+  return families;
+}
+
+const family* find(std::string_view name) {
+  for (const family* f : families)
+    if (f->name == name) return f;
+  return nullptr;
+}
+
+result<const family*> family_of(const value& config) {
+  const std::vector<std::string> architectures = architectures_of(config);
+  for (const std::string& name : architectures)
+    for (const family* f : families)
+      if (has(f->architectures, name)) return f;
+  const value* type = config.find("model_type");
+  if (architectures.empty() && type != nullptr && type->as_string() != nullptr)
+    for (const family* f : families)
+      if (has(f->model_types, *type->as_string())) return f;
+  return unknown_config(architectures, type);
+}
+
+result<const family*> gguf_family_of(const gguf::metadata& meta) {
+  auto architecture = meta.get_string("general.architecture");
+  if (!architecture.ok()) return architecture.error();
+  for (const family* f : families)
+    if (has(f->gguf_architectures, architecture.value())) return f;
+  return failure{errc::unsupported, "`general.architecture` must be one of " +
+                                        known_names(&family::gguf_architectures) + "; got \"" +
+                                        architecture.value().substr(0, 100) + "\""};
 }
 
 result<model_spec> spec_of(const value& config, const checkpoint& weights) {
-  auto found = find_entry(config);
+  auto found = family_of(config);
   if (!found.ok()) return found.error();
-  return found.value()->spec(config, weights);
+  auto spec = found.value()->folder_spec(config, weights);
+  if (spec.ok()) spec.value().family = found.value()->name;
+  return spec;
 }
 
 result<model_spec> gguf_spec_of(const gguf::metadata& meta, const checkpoint& weights) {
-  auto architecture = meta.get_string("general.architecture");
-  if (!architecture.ok()) return architecture.error();
-  std::string known;
-  for (const gguf_entry& e : gguf_entries) {
-    if (architecture.value() == e.architecture) return e.spec(meta, weights);
-    known += (known.empty() ? "" : ", ") + std::string(e.architecture);
-  }
-  return failure{errc::unsupported, "`general.architecture` must be one of " + known + "; got \"" +
-                                        architecture.value().substr(0, 100) + "\""};
+  auto found = gguf_family_of(meta);
+  if (!found.ok()) return found.error();
+  auto spec = found.value()->gguf_spec(meta, weights);
+  if (spec.ok()) spec.value().family = found.value()->name;
+  return spec;
+}
+
+tokenizer_hints tokenizer_hints_of(const value& config) {
+  auto found = family_of(config);
+  return found.ok() ? found.value()->tokenizer : tokenizer_hints{};
 }
 
 } // namespace twill::models::families

@@ -1,22 +1,34 @@
-// registry: which family a config.json or a GGUF file belongs to. One line per family.
+// registry: the families that twill runs, and which of them a config.json or a GGUF file names.
+//
+// Pure functions over constant descriptors; any thread may call.
 #pragma once
 
-#include <string>
+#include <span>
+#include <string_view>
 
-#include "config/base/value.hpp"
-#include "models/checkpoint/checkpoint.hpp"
-#include "models/checkpoint/gguf/metadata.hpp"
-#include "models/spec.hpp"
+#include "models/families/family.hpp"
 
 namespace twill::models::families {
 
-/// The name of the family that `model_type` or `architectures` names; `unsupported` otherwise.
-result<std::string> family_of(const value& config);
+/// All families.
+std::span<const family* const> all();
 
-/// The spec of a folder of that family.
+/// The family of that name; null when there is none.
+const family* find(std::string_view name);
+
+/// The family of a folder. `architectures` decides, because folders copy `model_type` from one
+/// another; a config without `architectures` goes by its `model_type`. Fails with `unsupported`.
+result<const family*> family_of(const value& config);
+
+/// The family of a GGUF file, by its general.architecture. Fails with `unsupported`, or
+/// missing_metadata.
+result<const family*> gguf_family_of(const gguf::metadata& meta);
+
+/// The spec of a folder, or of a GGUF file, of whichever family it is.
 result<model_spec> spec_of(const value& config, const checkpoint& weights);
-
-/// The spec of a GGUF file, by its general.architecture; `unsupported` for those twill doesn't run.
 result<model_spec> gguf_spec_of(const gguf::metadata& meta, const checkpoint& weights);
+
+/// What the tokenizer of a folder needs to know; the defaults for a config of no known family.
+tokenizer_hints tokenizer_hints_of(const value& config);
 
 } // namespace twill::models::families

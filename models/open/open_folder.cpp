@@ -15,7 +15,7 @@ namespace {
 struct parts {
   const value* config = nullptr;
   const value* generation_config = nullptr;
-  std::string family;
+  const families::family* family = nullptr;
   std::string template_source; ///< the folder's own; empty: none
 };
 
@@ -27,7 +27,7 @@ result<nothing> finish(const parts& p, const std::string& template_path, model& 
   if (auto fits = check_vocabulary(*opened.text, opened.spec); !fits.ok()) return fits;
   const std::string source =
       p.template_source.empty()
-          ? known_chat_template(p.family, *p.config, *opened.text, p.generation_config)
+          ? known_chat_template(p.family->chat, {*p.config, *opened.text, p.generation_config})
           : p.template_source;
   auto chat = make_template(*opened.text, source, template_path);
   if (!chat.ok()) return chat.error();
@@ -49,7 +49,7 @@ opened_model open_folder_model(const std::string& path, const std::string& templ
   p.generation_config = files.generation_config();
   auto family = families::family_of(files.config());
   if (!family.ok()) return in_file(path, family.error());
-  p.family = std::move(family).value();
+  p.family = family.value();
   p.template_source = folder_chat_template(files.path(), files.tokenizer_config());
 
   auto opened = std::make_shared<model>();
@@ -58,7 +58,7 @@ opened_model open_folder_model(const std::string& path, const std::string& templ
   opened->format = "Hugging Face folder";
   opened->quantization = files.quantization();
   opened->weights = files.weights();
-  auto text = make_folder_tokenizer(files.path(), p.family, files.config(),
+  auto text = make_folder_tokenizer(files.path(), p.family->tokenizer, files.config(),
                                     files.tokenizer_config(), files.generation_config());
   if (!text.ok()) return in_file(path, text.error());
   opened->text = std::move(text).value();
@@ -75,7 +75,7 @@ opened_model open_dummy_model(const std::string& path, const std::string& templa
   p.generation_config = dummy.generation_config.is_null() ? nullptr : &dummy.generation_config;
   auto family = families::family_of(dummy.config);
   if (!family.ok()) return in_file(path, family.error());
-  p.family = std::move(family).value();
+  p.family = family.value();
 
   auto opened = std::make_shared<model>();
   opened->name = dummy.name;

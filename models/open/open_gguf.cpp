@@ -36,6 +36,8 @@ result<config::sampling_params> read_sampling(const gguf::metadata& meta, std::i
 
 result<nothing> read_text_side(const gguf::file& file, const std::string& template_path,
                                model& opened) {
+  const auto family = families::gguf_family_of(file.meta());
+  if (!family.ok()) return family.error();
   auto text = make_gguf_tokenizer(file.meta());
   if (!text.ok()) return text.error();
   opened.text = std::move(text).value();
@@ -43,7 +45,7 @@ result<nothing> read_text_side(const gguf::file& file, const std::string& templa
   const auto* source = file.meta().find<std::string>("tokenizer.chat_template");
   auto chat = make_template(
       *opened.text,
-      source == nullptr ? known_gguf_chat_template(opened.spec.family, *opened.text) : *source,
+      source == nullptr ? known_gguf_chat_template(family.value()->chat, *opened.text) : *source,
       template_path);
   if (!chat.ok()) return chat.error();
   opened.chat = std::move(chat).value();

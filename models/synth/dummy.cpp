@@ -7,6 +7,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "models/families/family.hpp"
 #include "models/synth/configs.hpp"
 #include "models/synth/tokenizer_files.hpp"
 #include "models/text/tokenizer/folder_tokenizer.hpp"
@@ -58,7 +59,8 @@ result<std::shared_ptr<const tokenizer>> make_text_side(const recipe& r, const d
   const std::string& path = folder.value().path();
   for (const text_file& file : tokenizer_files(r))
     if (auto done = write_file(path + "/" + file.name, file.bytes); !done.ok()) return done.error();
-  return make_folder_tokenizer(path, r.family, m.config, &m.tokenizer_config, &m.generation_config);
+  return make_folder_tokenizer(path, r.family->tokenizer, m.config, &m.tokenizer_config,
+                               &m.generation_config);
 }
 
 } // namespace

@@ -11,6 +11,10 @@
 
 #include "models/errc.hpp"
 
+namespace twill::models::families {
+struct family;
+}
+
 namespace twill::models::synth {
 
 enum class storage_type : std::uint8_t { f32, f16, bf16 };
@@ -29,8 +33,8 @@ enum class text_kind : std::uint8_t {
 };
 
 struct recipe {
-  std::string preset; ///< the name it was made from
-  std::string family; ///< opt llama mistral qwen chatglm baichuan qwen2 qwen3
+  std::string preset;                       ///< the name it was made from
+  const families::family* family = nullptr; ///< never null in a preset
   text_kind text = text_kind::sentence_piece;
   std::int32_t vocab_size = 0; ///< rows of the embedding
   std::int32_t hidden_size = 0;

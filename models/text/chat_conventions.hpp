@@ -1,29 +1,54 @@
-// chat_conventions: the chat template of a model, else the one that its family is known by.
+// chat_conventions: where a model's chat template comes from when the model is opened.
 //
-// Jinja sources for chat_template::parse(). Known ones print cut marks where the families' own code
-// encodes pieces of a prompt apart, so ids come out equal to theirs. Pure but for reading the
-// folder; any thread.
+// Templates are Jinja sources for chat_template::parse(). A folder or file may bring one; otherwise
+// the family's descriptor knows one. Known templates print cut marks where the family's own code
+// encodes the parts of a prompt separately, so that token ids equal those of that code. Pure but
+// for reading the folder; any thread may call.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "config/base/value.hpp"
 #include "models/text/tokenizer.hpp"
 
 namespace twill::models {
 
-/// The known convention of `family`: ChatGLM3's roles, Baichuan2's role tokens (ids from
-/// generation_config.json when it names them), ChatML with Qwen v1's default system message, ChatML
-/// for vocabularies that have its tokens (OpenOrca), [INST] for Mistral. Empty: there is none.
-std::string known_chat_template(const std::string& family, const value& config,
-                                const tokenizer& text, const value* generation_config = nullptr);
+/// What a family's known template may depend on.
+struct chat_source {
+  const value& config; ///< config.json
+  const tokenizer& text;
+  const value* generation_config = nullptr; ///< null when the model has none
+};
 
-/// The known convention of a GGUF file that brings none: those of Qwen v1, ChatGLM3 and Baichuan2,
-/// where the vocabulary has their tokens. Empty: there is none.
-std::string known_gguf_chat_template(const std::string& family, const tokenizer& text);
+/// The known templates of a family, part of its descriptor. Each function returns a Jinja source,
+/// or an empty text when the vocabulary lacks the tokens that the template needs.
+struct chat_convention {
+  /// For folders that bring no template. Null: ChatML where the vocabulary has its tokens.
+  std::string (*of_folder)(const chat_source& model) = nullptr;
+  /// For GGUF files that bring no template. Null: none.
+  std::string (*of_gguf)(const tokenizer& text) = nullptr;
+};
 
-/// What the folder brings: chat_template.jinja, else tokenizer_config.json's `chat_template` (of
-/// several the one named "default"). Empty: none, or larger than a template may be.
+std::string known_chat_template(const chat_convention& family, const chat_source& model);
+std::string known_gguf_chat_template(const chat_convention& family, const tokenizer& text);
+
+/// The template that a folder brings: chat_template.jinja, else tokenizer_config.json's
+/// `chat_template` (the one named "default" where there are several). Empty when there is none, or
+/// when it is larger than a template may be.
 std::string folder_chat_template(const std::string& folder, const value* tokenizer_config);
+
+// ---- for the families' templates ----------------------------------------------------------------
+
+/// `source` after definitions: CUT prints a cut mark, `more` sets further names.
+std::string with_cut_marks(std::string_view source, std::string_view more = {});
+/// `text` as a string literal of Jinja.
+std::string jinja_string(std::string_view text);
+/// The plain ChatML template; empty when its tokens are no control tokens of the vocabulary.
+std::string chatml_template(const tokenizer& vocabulary);
+/// True when `text` alone is one token, of whatever kind.
+bool has_token(const tokenizer& vocabulary, std::string_view text);
+/// True when `text` alone is one control token.
+bool has_control_token(const tokenizer& vocabulary, std::string_view text);
 
 } // namespace twill::models

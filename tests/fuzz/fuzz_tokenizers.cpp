@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "models/checkpoint/json.hpp"
+#include "models/families/registry.hpp"
 #include "models/text/chat_conventions.hpp"
 #include "models/text/chat_template.hpp"
 #include "models/text/tokenizer/folder_tokenizer.hpp"
@@ -103,12 +104,16 @@ bool try_folder(const std::string& path, const std::string& family) {
   };
   const value config = json("config.json"), tokens = json("tokenizer_config.json"),
               generation = json("generation_config.json");
-  const auto opened = models::make_folder_tokenizer(path, family, config, &tokens, &generation);
+  const auto* known = models::families::find(family);
+  if (known == nullptr) return false;
+  const auto opened =
+      models::make_folder_tokenizer(path, known->tokenizer, config, &tokens, &generation);
   if (!opened.ok()) return false;
   const models::tokenizer& text = *opened.value();
   use_tokenizer(text);
   std::string source = models::folder_chat_template(path, &tokens);
-  if (source.empty()) source = models::known_chat_template(family, config, text, &generation);
+  if (source.empty())
+    source = models::known_chat_template(known->chat, {config, text, &generation});
   const auto parsed = models::chat_template::parse(source, text.token_bytes(text.bos_id(), true),
                                                    text.token_bytes(text.eos_id(), true));
   if (parsed.ok()) use_template(*parsed.value(), &text);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "models/text/tokenizer/folder_tokenizer.hpp"
+#include "models/open/folder_text.hpp"
 
 int main(int argc, char** argv) {
   using clock = std::chrono::steady_clock;

@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "models/families/family.hpp"
 #include "models/synth/configs.hpp"
+#include "models/synth/family_recipe.hpp"
 #include "models/synth/tokenizer_files.hpp"
 #include "models/synth/vocabulary.hpp"
 
@@ -51,18 +53,18 @@ private:
 };
 
 void add_sizes(writer& w, const recipe& r, const std::string& architecture) {
+  const gguf_layout& layout = *r.family->recipe->gguf;
   const auto key = [&](const char* name) { return architecture + "." + name; };
   w.integer(key("block_count"), r.n_layers);
   w.integer(key("context_length"), r.context_length);
   w.integer(key("embedding_length"), r.hidden_size);
-  // Qwen counts both halves of the MLP pair.
-  w.integer(key("feed_forward_length"), std::int64_t{r.family == "qwen" ? 2 : 1} * r.mlp_size);
+  w.integer(key("feed_forward_length"), std::int64_t{layout.mlp_factor} * r.mlp_size);
   w.integer(key("attention.head_count"), r.n_heads);
   w.integer(key("attention.head_count_kv"), r.n_kv_heads);
   w.number(key("attention.layer_norm_rms_epsilon"), r.norm_epsilon);
   w.integer(key("attention.key_length"), r.head_size());
   w.integer(key("attention.value_length"), r.head_size());
-  w.integer(key("rope.dimension_count"), r.head_size() / (r.family == "chatglm" ? 2 : 1));
+  w.integer(key("rope.dimension_count"), r.head_size() / layout.rotary_share);
   w.number(key("rope.freq_base"), r.rope_theta * r.rope_ratio);
   w.integer(key("vocab_size"), r.vocab_size);
   if (r.window > 0) w.integer(key("attention.sliding_window"), r.window);

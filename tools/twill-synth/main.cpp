@@ -9,6 +9,7 @@
 #include <string>
 
 #include "config/base/units.hpp"
+#include "models/families/family.hpp"
 #include "models/synth/plan.hpp"
 #include "models/synth/recipe.hpp"
 #include "tools/common/progress_bar.hpp"
@@ -47,8 +48,8 @@ int print_presets() {
               "layers", "heads", "kv", "mlp", "vocab", "weights", "size");
   for (const synth::recipe& r : synth::presets())
     std::printf("%-20s %-9s %7d %7d %6d %5d %7d %8d  %-18s %s\n", r.preset.c_str(),
-                r.family.c_str(), r.hidden_size, r.n_layers, r.n_heads, r.n_kv_heads, r.mlp_size,
-                r.vocab_size, synth::describe_weights(r).c_str(),
+                std::string(r.family->name).c_str(), r.hidden_size, r.n_layers, r.n_heads,
+                r.n_kv_heads, r.mlp_size, r.vocab_size, synth::describe_weights(r).c_str(),
                 twill::format_bytes(synth::total_bytes(synth::plan_tensors(r))).c_str());
   return 0;
 }

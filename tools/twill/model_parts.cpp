@@ -12,6 +12,7 @@
 #include "models/checkpoint/checkpoint.hpp"
 #include "models/checkpoint/folder.hpp"
 #include "models/checkpoint/gguf/file.hpp"
+#include "models/families/registry.hpp"
 #include "models/synth/dummy.hpp"
 #include "models/text/tokenizer/folder_tokenizer.hpp"
 #include "models/text/tokenizer/gguf_tokenizer.hpp"
@@ -88,9 +89,9 @@ void read_folder(model_parts& parts) {
   parts.has_own_template =
       (text_config != nullptr && text_config->find("chat_template") != nullptr) ||
       std::filesystem::exists(folder.path() + "/chat_template.jinja", ignored);
-  const auto text =
-      models::make_folder_tokenizer(folder.path(), text_of(folder.config(), "model_type"),
-                                    folder.config(), text_config, folder.generation_config());
+  const auto text = models::make_folder_tokenizer(
+      folder.path(), models::families::tokenizer_hints_of(folder.config()), folder.config(),
+      text_config, folder.generation_config());
   if (!text.ok()) parts.refused.push_back(text.detail());
 }
 

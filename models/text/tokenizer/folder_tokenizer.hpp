@@ -14,14 +14,10 @@
 
 namespace twill::models {
 
-/// `family` is one of "opt", "llama", "mistral", "qwen" (v1), "chatglm", "baichuan", "qwen2",
-/// "qwen3"; `config` is config.json, the others may be null.
+/// `config` is config.json; the other two files may be null. `hints` are the family's.
 result<std::shared_ptr<const tokenizer>>
-make_folder_tokenizer(const std::string& folder, const std::string& family, const value& config,
+make_folder_tokenizer(const std::string& folder, const tokenizer_hints& hints, const value& config,
                       const value* tokenizer_config, const value* generation_config);
-
-/// The same for a folder of which nothing is known yet: the family is config.json's model_type.
-result<std::shared_ptr<const tokenizer>> open_folder_tokenizer(const std::string& folder);
 
 /// One reader per kind of file.
 result<std::shared_ptr<const tokenizer>> read_tokenizer_json(const folder_files& files);

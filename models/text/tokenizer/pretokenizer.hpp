@@ -65,8 +65,6 @@ struct pretokenizer_kind {
 /// errc::unsupported with the name when it is unknown.
 result<pretokenizer_kind> find_pretokenizer(std::string_view name);
 
-/// Qwen's expression, v1 and later.
-extern const char* const qwen_expression;
 /// GPT-2's expression: what a ByteLevel pre-tokenizer cuts by.
 extern const char* const gpt2_expression;
 

@@ -72,7 +72,6 @@ constexpr named kinds[] = {
 
 } // namespace
 
-const char* const qwen_expression = qwen2;
 const char* const gpt2_expression = gpt2;
 
 result<pretokenizer_kind> find_pretokenizer(std::string_view name) {

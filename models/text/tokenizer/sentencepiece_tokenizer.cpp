@@ -16,13 +16,6 @@ namespace {
 
 using piece_type = sentencepiece_file::piece_type;
 
-// ChatGLM3 appends these to its pieces, in this order (tokenization_chatglm.py). A user's text
-// makes role tokens when it asks for parsing; the others are words of prompts alone.
-constexpr std::string_view chatglm_tokens[] = {"[MASK]",   "[gMASK]",       "[sMASK]",
-                                               "sop",      "eop",           "<|system|>",
-                                               "<|user|>", "<|assistant|>", "<|observation|>"};
-constexpr std::size_t chatglm_first_role = 5;
-
 class sentencepiece_builder {
 public:
   explicit sentencepiece_builder(const folder_files& files) : files_(files) {}
@@ -37,8 +30,6 @@ public:
   }
 
 private:
-  bool is_chatglm() const { return files_.family == "chatglm"; }
-
   result<nothing> read_file() {
     const std::string path = files_.path + "/tokenizer.model";
     auto bytes = read_text_file(path);
@@ -71,7 +62,8 @@ private:
     case piece_type::control:
       bytes = piece.text;
       parts_.special[i] = true;
-      parts_.specials.add(piece.text, id, is_chatglm() ? special_template : special_control);
+      parts_.specials.add(piece.text, id,
+                          files_.hints.pieces_for_templates ? special_template : special_control);
       break;
     case piece_type::unknown:
       parts_.special[i] = true;
@@ -102,32 +94,28 @@ private:
   }
 
   result<nothing> add_family_tokens() {
-    if (is_chatglm()) add_chatglm_tokens();
-    if (files_.family == "baichuan" && files_.generation_config != nullptr)
-      for (const char* name : {"user_token_id", "assistant_token_id"}) {
-        const value* id = files_.generation_config->find(name);
-        if (id == nullptr || id->as_int() == nullptr) continue;
-        if (*id->as_int() < 0 || *id->as_int() >= static_cast<std::int64_t>(file_.pieces.size()))
-          return failure{errc::bad_metadata, "generation_config.json, `" + std::string(name) +
-                                                 "` must be a piece, given " +
-                                                 std::to_string(*id->as_int())};
-        add_markup(static_cast<token_id>(*id->as_int()));
-      }
+    for (const appended_token& token : files_.hints.appended)
+      append(token);
+    if (files_.generation_config == nullptr) return nothing{};
+    for (const char* key : files_.hints.role_keys) {
+      const value* id = files_.generation_config->find(key);
+      if (id == nullptr || id->as_int() == nullptr) continue;
+      if (*id->as_int() < 0 || *id->as_int() >= static_cast<std::int64_t>(file_.pieces.size()))
+        return failure{errc::bad_metadata, "generation_config.json, `" + std::string(key) +
+                                               "` must be a piece, given " +
+                                               std::to_string(*id->as_int())};
+      add_markup(static_cast<token_id>(*id->as_int()));
+    }
     return nothing{};
   }
 
-  void add_chatglm_tokens() {
-    const auto first = static_cast<token_id>(parts_.bytes.size());
-    for (std::size_t i = 0; i < std::size(chatglm_tokens); ++i) {
-      const auto id = static_cast<token_id>(parts_.bytes.size());
-      parts_.bytes.emplace_back(chatglm_tokens[i]);
-      parts_.special.push_back(true);
-      parts_.specials.add(chatglm_tokens[i], id,
-                          i < chatglm_first_role ? special_template : special_control);
-    }
-    parts_.prefix = {first + 1, first + 3}; // [gMASK] sop
-    // The model hands over to the user, or to a tool.
-    parts_.end_ids = {first + 6, first + 8};
+  void append(const appended_token& token) {
+    const auto id = static_cast<token_id>(parts_.bytes.size());
+    parts_.bytes.emplace_back(token.text);
+    parts_.special.push_back(true);
+    parts_.specials.add(token.text, id, token.for_templates ? special_template : special_control);
+    if (token.in_prefix) parts_.prefix.push_back(id);
+    if (token.ends_generation) parts_.end_ids.push_back(id);
   }
 
   result<nothing> add_listed_tokens() {
@@ -147,7 +135,8 @@ private:
       file_.add_dummy_prefix = false;
       parts_.words_of = pretokenizer({dummy_prefix(std::string(space_mark))});
     }
-    parts_.restarts_after_special = is_chatglm() || config_flag(files_, "legacy", true);
+    parts_.restarts_after_special =
+        !files_.hints.reads_flags || config_flag(files_, "legacy", true);
     if (!file_.charsmap.empty()) {
       auto rules = compiled_rules(file_.charsmap);
       if (!rules.ok()) return rules.error();
@@ -169,9 +158,9 @@ private:
     if (parts_.bos < 0) parts_.bos = id_of("<s>");
     if (parts_.eos < 0) parts_.eos = id_of("</s>");
     if (parts_.eos >= 0) add_end(parts_, parts_.eos);
-    if (is_chatglm()) return nothing{};
-    const bool is_baichuan = files_.family == "baichuan";
-    if (config_flag(files_, "add_bos_token", !is_baichuan) && parts_.bos >= 0)
+    if (!files_.hints.reads_flags) return nothing{};
+    if (config_flag(files_, "add_bos_token", files_.hints.adds_bos.value_or(true)) &&
+        parts_.bos >= 0)
       parts_.prefix.push_back(parts_.bos);
     if (config_flag(files_, "add_eos_token", false) && parts_.eos >= 0)
       parts_.suffix.push_back(parts_.eos);

@@ -15,7 +15,6 @@ namespace twill::models {
 namespace {
 
 constexpr std::size_t max_token_bytes = 4096;
-constexpr int n_qwen_extras = 205; // after <|endoftext|>, <|im_start|>, <|im_end|>
 
 /// Texts by rank, which must count up from 0.
 result<std::vector<std::string>> read_ranks(std::string_view text, const std::string& path) {
@@ -71,19 +70,18 @@ void add_special(pipeline_parts& parts, std::string text) {
 
 result<std::shared_ptr<const tokenizer>> read_tiktoken(const folder_files& files,
                                                        const std::string& path) {
-  if (files.family != "qwen")
+  const tiktoken_rules* rules = files.hints.tiktoken;
+  if (rules == nullptr)
     return failure{errc::unsupported,
-                   path +
-                       ": ranks alone name no expression and no special tokens; known are those "
-                       "of family qwen, given " +
-                       files.family};
+                   path + ": a file of ranks has no special tokens and no expression that splits a "
+                          "text; twill knows those of some families, of which this is none"};
   auto text = read_text_file(path);
   if (!text.ok()) return text.error();
   auto tokens = read_ranks(text.value(), path);
   if (!tokens.ok()) return tokens.error();
 
   pipeline_parts parts;
-  parts.kind = "tiktoken qwen";
+  parts.kind = "tiktoken " + std::string(rules->name);
   byte_bpe_parts model;
   model.byte_ids.fill(-1);
   model.ignore_merges = true; // tiktoken looks a whole word up first
@@ -99,16 +97,18 @@ result<std::shared_ptr<const tokenizer>> read_tiktoken(const folder_files& files
   parts.model = make_byte_bpe(std::move(model));
   parts.special.resize(tokens.value().size());
   parts.bytes = std::move(tokens).value();
-  for (const char* name : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"})
-    add_special(parts, name);
-  for (int i = 0; i < n_qwen_extras; ++i)
+  parts.eos = static_cast<token_id>(parts.bytes.size());
+  for (const std::string_view name : rules->specials)
+    add_special(parts, std::string(name));
+  for (int i = 0; i < rules->n_extras; ++i)
     add_special(parts, "<|extra_" + std::to_string(i) + "|>");
 
-  auto words = pretokenizer::from_expressions({qwen_expression});
+  auto split = find_pretokenizer(rules->pretokenizer);
+  if (!split.ok()) return split.error();
+  auto words = pretokenizer::from_expressions(split.value().expressions);
   if (!words.ok()) return words.error();
   parts.words_of = std::move(words).value();
   parts.normal = normalizer({to_normal_form(normal_form::nfc)}); // as QWenTokenizer does
-  parts.eos = static_cast<token_id>(parts.bytes.size()) - n_qwen_extras - 3;
   add_end(parts, parts.eos);
   add_known_ends(parts);
   return make_pipeline_tokenizer(std::move(parts));

@@ -14,13 +14,15 @@
 #include "config/base/value.hpp"
 #include "models/text/tokenizer/byte_bpe.hpp"
 #include "models/text/tokenizer/pipeline_tokenizer.hpp"
+#include "models/text/tokenizer/tokenizer_hints.hpp"
 
 namespace twill::models {
 
-/// The JSON files of a folder that tokenizers read; null where absent.
+/// A folder, the JSON files in it that tokenizers read (null where absent), and what its family's
+/// code adds to them.
 struct folder_files {
   std::string path;
-  std::string family;
+  tokenizer_hints hints;
   const value* config = nullptr;
   const value* tokenizer_config = nullptr;
   const value* generation_config = nullptr;

@@ -89,7 +89,7 @@ result<std::shared_ptr<const tokenizer>> read_vocab_and_merges(const folder_file
         return it == ids.value().end() ? token_id{-1} : it->second;
       },
       parts);
-  if (config_flag(files, "add_bos_token", files.family == "opt") && parts.bos >= 0)
+  if (config_flag(files, "add_bos_token", files.hints.adds_bos.value_or(false)) && parts.bos >= 0)
     parts.prefix.push_back(parts.bos);
 
   byte_bpe_parts model;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/checkpoint/gguf/file.hpp"
-#include "models/families/gguf_llama.hpp"
+#include "models/families/registry.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/decoder_runner.hpp"
 #include "tests/models/support/safetensors.hpp"
@@ -29,7 +29,7 @@ struct golden_case {
     auto opened = gguf::file::open(folder + "/model.gguf");
     if (!opened.ok()) throw std::runtime_error(opened.detail());
     file = opened.value();
-    auto read = families::gguf_llama_spec(file->meta(), *file);
+    auto read = families::gguf_spec_of(file->meta(), *file);
     if (!read.ok()) throw std::runtime_error(read.detail());
     spec = read.value();
     golden = test::read_json_file(folder + "/golden.json");

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/checkpoint/gguf/file.hpp"
-#include "models/families/gguf_llama.hpp"
+#include "models/families/registry.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/decoder_runner.hpp"
 #include "tests/models/support/naive_llama.hpp"
@@ -38,7 +38,7 @@ struct opened_model {
     auto opened = gguf::file::open(bytes.path());
     if (!opened.ok()) throw std::runtime_error(opened.detail());
     file = opened.value();
-    auto read = families::gguf_llama_spec(file->meta(), *file);
+    auto read = families::gguf_spec_of(file->meta(), *file);
     if (!read.ok()) throw std::runtime_error(read.detail());
     spec = read.value();
   }

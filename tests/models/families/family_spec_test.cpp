@@ -5,7 +5,7 @@
 #include "models/checkpoint/folder.hpp"
 #include "models/checkpoint/json.hpp"
 #include "models/decoder/frequencies.hpp"
-#include "models/families/baichuan.hpp"
+#include "models/families/alibi.hpp"
 #include "models/families/registry.hpp"
 #include "tests/catch.hpp"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "models/families/registry.hpp"
 #include "models/text/tokenizer/folder_tokenizer.hpp"
 #include "tests/support/json.hpp"
 
@@ -31,7 +32,10 @@ inline models::result<std::shared_ptr<const models::tokenizer>>
 open_folder_text(const std::string& path, const std::string& family) {
   const folder_json files(path);
   const auto or_null = [](const value& v) { return v.is_null() ? nullptr : &v; };
-  return models::make_folder_tokenizer(path, family, files.config, or_null(files.tokenizer_config),
+  const auto* found = models::families::find(family);
+  const models::tokenizer_hints hints =
+      found == nullptr ? models::tokenizer_hints{} : found->tokenizer;
+  return models::make_folder_tokenizer(path, hints, files.config, or_null(files.tokenizer_config),
                                        or_null(files.generation_config));
 }
 

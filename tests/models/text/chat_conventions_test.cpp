@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "models/families/registry.hpp"
 #include "models/text/chat_conventions.hpp"
 #include "models/text/chat_template.hpp"
 #include "tests/catch.hpp"
@@ -33,9 +34,10 @@ struct chat {
     const std::string own = folder_chat_template(folder, &json.tokenizer_config);
     auto parsed = chat_template::parse(
         use_own ? own
-                : known_chat_template(family, json.config, *text,
-                                      json.generation_config.is_null() ? nullptr
-                                                                       : &json.generation_config),
+                : known_chat_template(
+                      families::find(family)->chat,
+                      {json.config, *text,
+                       json.generation_config.is_null() ? nullptr : &json.generation_config}),
         text->token_bytes(text->bos_id(), true), text->token_bytes(text->eos_id(), true));
     INFO((parsed.ok() ? std::string() : parsed.detail()));
     REQUIRE(parsed.ok());
