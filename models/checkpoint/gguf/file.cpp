@@ -186,10 +186,8 @@ result<const file::tensor*> file::require(std::string_view name) const {
     return failure{errc::missing_tensor, "tensor " + quoted_name(name) + " is not in the file"};
   const tensor& t = tensors_[it->second];
   if (t.kind == nullptr || t.kind->block_bytes == 0)
-    return failure{errc::unsupported,
-                   "tensor " + quoted_name(name) + " has kind " + t.info.type +
-                       "; twill reads F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 "
-                       "and Q2_K to Q6_K"};
+    return failure{errc::unsupported, "tensor " + quoted_name(name) + " has kind " + t.info.type +
+                                          "; twill reads " + readable_kinds()};
   return &t;
 }
 
@@ -228,7 +226,8 @@ result<std::vector<float>> file::vector(std::string_view name) const {
   const tensor& t = *found.value();
   if (t.kind->block_values != 1)
     return failure{errc::unsupported, "tensor " + quoted_name(name) + " is a vector of kind " +
-                                          t.info.type + "; vectors must be F32, F16 or BF16"};
+                                          t.info.type + "; twill reads vectors of " +
+                                          readable_kinds(true)};
   read_ahead(name);
   std::vector<float> values(static_cast<std::size_t>(t.info.bytes / t.kind->block_bytes));
   widen_values(t.kind->packed, data_.data() + t.offset, static_cast<std::int64_t>(values.size()),

@@ -54,6 +54,14 @@ const kind_info* find_kind(std::uint32_t id) {
   return nullptr;
 }
 
+std::string readable_kinds(bool dense_only) {
+  std::string names;
+  for (const kind_info& kind : kinds)
+    if (kind.block_bytes > 0 && (kind.block_values == 1 || !dense_only))
+      names += (names.empty() ? "" : ", ") + std::string(kind.name);
+  return names;
+}
+
 void decode_row(const kind_info& kind, const std::byte* row, std::int64_t cols,
                 const gpu::grouped_row& out) {
   const std::int64_t groups = kind.block_values / kind.group;

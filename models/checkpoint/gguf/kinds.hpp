@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "gpu/linear/packed_matrix.hpp"
 #include "models/checkpoint/gguf/blocks.hpp"
@@ -24,6 +25,9 @@ struct kind_info {
 
 /// nullptr for an id that no kind has.
 const kind_info* find_kind(std::uint32_t id);
+
+/// The kinds that twill reads, for messages: "F32, F16, Q4_0, ..."; of vectors, or of matrices too.
+std::string readable_kinds(bool dense_only = false);
 
 /// Decodes one row of a grouped kind into codes, scales and offsets: value = scale * code + offset.
 void decode_row(const kind_info& kind, const std::byte* row, std::int64_t cols,
