@@ -1,6 +1,10 @@
 // What families make of a config.json: numbers taken over, variants refused by key, rule and value.
 #include <cmath>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "models/checkpoint/folder.hpp"
 #include "models/checkpoint/json.hpp"
@@ -76,10 +80,60 @@ TEST_CASE("a config that contradicts itself is refused with key, rule and value"
                 errc::unsupported, "`original_rope` must be true");
 }
 
+TEST_CASE("every architecture name that checkpoints carry is known") {
+  const std::pair<const char*, std::vector<std::string>> folders[] = {
+      {"llama-tiny-fp16", {"LlamaForCausalLM", "LLaMAForCausalLM"}},
+      {"mistral-tiny-bf16", {"MistralForCausalLM"}},
+      {"opt-tiny-fp32", {"OPTForCausalLM", "OPTModel"}},
+      {"qwen-v1-tiny-fp32", {"QWenLMHeadModel"}},
+      {"chatglm3-tiny-fp16", {"ChatGLMModel", "ChatGLMForConditionalGeneration"}},
+      {"baichuan2-7b-tiny-fp16", {"BaichuanForCausalLM", "BaiChuanForCausalLM"}},
+  };
+  for (const auto& [folder, names] : folders) {
+    const auto wanted = changed_folder(folder).spec();
+    REQUIRE(wanted.ok());
+    for (const std::string& name : names) {
+      CAPTURE(folder, name);
+      // Exports of wrappers may name a class of their own first.
+      for (const std::string& list : {"[\"" + name + "\"]", "[\"MyWrapper\", \"" + name + "\"]"}) {
+        const auto spec =
+            changed_folder(folder).set("architectures", list).set("model_type", "absent").spec();
+        REQUIRE(spec.ok());
+        CHECK(spec.value().family == wanted.value().family);
+        CHECK(spec.value().names.qkv == wanted.value().names.qkv);
+      }
+    }
+  }
+  for (const char* name : {"Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
+    const value config = value_object{{"architectures", twill::value_list{value(name)}}};
+    CHECK(families::family_of(config).ok());
+  }
+}
+
 TEST_CASE("a config without architectures goes by its model type") {
-  const auto spec = changed_folder("opt-tiny-fp32").set("architectures", "absent").spec();
-  REQUIRE(spec.ok());
-  CHECK(spec.value().family == "opt");
+  for (const std::string missing : {"absent", "null", "[]"}) {
+    const auto spec = changed_folder("opt-tiny-fp32").set("architectures", missing).spec();
+    REQUIRE(spec.ok());
+    CHECK(spec.value().family == "opt");
+  }
+  for (const families::family* f : families::all())
+    for (const std::string_view type : f->model_types)
+      CHECK(families::family_of(value_object{{"model_type", type}}).value() == f);
+}
+
+TEST_CASE("names of architectures and of model types belong to one family each") {
+  std::set<std::string_view> architectures, types, gguf;
+  for (const families::family* f : families::all()) {
+    CAPTURE(f->name);
+    CHECK(families::find(f->name) == f);
+    for (const std::string_view name : f->architectures)
+      CHECK(architectures.insert(name).second);
+    for (const std::string_view name : f->model_types)
+      CHECK(types.insert(name).second);
+    for (const std::string_view name : f->gguf_architectures)
+      CHECK(gguf.insert(name).second);
+    CHECK((f->gguf_spec != nullptr) == !f->gguf_architectures.empty());
+  }
 }
 
 TEST_CASE("older key names of Qwen v1 are taken") {
