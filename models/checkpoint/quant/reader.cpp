@@ -43,11 +43,11 @@ std::int64_t stored_column(const stored_codes& from, std::int64_t c) {
 }
 
 /// GPTQ, columns as stored: the file's words are the packed words.
-void copy_steps(const stored_codes& from, const gpu::grouped_rows& out, std::int64_t steps) {
-  for (std::int64_t step = 0; step < steps; ++step) {
-    const std::byte* line = from.parts.codes + (step * from.parts.rows + out.first_row) * 4;
+void copy_words(const stored_codes& from, const gpu::grouped_rows& out, std::int64_t row_words) {
+  for (std::int64_t w = 0; w < row_words; ++w) {
+    const std::byte* line = from.parts.codes + (w * from.parts.rows + out.first_row) * 4;
     for (std::int64_t row = 0; row < out.n_rows; row += lanes) {
-      std::uint32_t* to = out.words + row * steps + step * lanes;
+      std::uint32_t* to = out.words + row * row_words + w * lanes;
       const std::int64_t n = std::min(lanes, out.n_rows - row);
       if (n == lanes)
         std::memcpy(to, line + row * 4, lanes * 4);
@@ -58,16 +58,16 @@ void copy_steps(const stored_codes& from, const gpu::grouped_rows& out, std::int
 }
 
 /// GPTQ, columns in another order: each packed word gathers its codes from as many stored words.
-void gather_steps(const stored_codes& from, const gpu::grouped_rows& out, std::int64_t steps) {
+void gather_words(const stored_codes& from, const gpu::grouped_rows& out, std::int64_t row_words) {
   const std::int64_t per = 32 / from.bits;
   const std::uint32_t mask = (1U << from.bits) - 1;
   std::array<std::uint32_t, gpu::grouped_rows::most_rows> gathered;
   std::array<std::uint32_t, gpu::grouped_rows::most_rows> line{};
   const auto n = static_cast<std::size_t>(out.n_rows);
-  for (std::int64_t step = 0; step < steps; ++step) {
+  for (std::int64_t w = 0; w < row_words; ++w) {
     gathered.fill(0);
     for (std::int64_t i = 0; i < per; ++i) {
-      const std::int64_t column = stored_column(from, step * per + i);
+      const std::int64_t column = stored_column(from, w * per + i);
       const auto down = static_cast<std::uint32_t>(column % per * from.bits);
       const auto up = static_cast<std::uint32_t>(i * from.bits);
       std::memcpy(line.data(),
@@ -76,7 +76,7 @@ void gather_steps(const stored_codes& from, const gpu::grouped_rows& out, std::i
         gathered[r] |= ((line[r] >> down) & mask) << up;
     }
     for (std::size_t row = 0; row < n; row += lanes)
-      std::memcpy(out.words + static_cast<std::int64_t>(row) * steps + step * lanes,
+      std::memcpy(out.words + static_cast<std::int64_t>(row) * row_words + w * lanes,
                   gathered.data() + row, std::min<std::size_t>(lanes, n - row) * 4);
   }
 }
@@ -147,16 +147,16 @@ void read_row(const stored_codes& from, std::int64_t row, const gpu::grouped_row
 }
 
 void read_gptq_rows(const stored_codes& from, const gpu::grouped_rows& out) {
-  const std::int64_t steps = out.words == nullptr ? 0 : from.parts.cols / (32 / from.bits);
+  const std::int64_t row_words = out.words == nullptr ? 0 : from.parts.cols / (32 / from.bits);
   if (from.layout.order)
-    gather_steps(from, out, steps);
+    gather_words(from, out, row_words);
   else
-    copy_steps(from, out, steps);
+    copy_words(from, out, row_words);
   read_terms(from, out.first_row, out.n_rows, out.scales, out.offsets);
 }
 
 void read_awq_rows(const stored_codes& from, const gpu::grouped_rows& out) {
-  const std::int64_t steps = out.words == nullptr ? 0 : from.parts.cols / 8;
+  const std::int64_t row_words = out.words == nullptr ? 0 : from.parts.cols / 8;
   const std::int64_t stored_line = from.parts.rows / 8; // words per column
   const std::int64_t n_words = out.n_rows / 8;
   // Each column's words lie on a page of their own, where the processor does not look ahead.
@@ -165,15 +165,15 @@ void read_awq_rows(const stored_codes& from, const gpu::grouped_rows& out) {
   const auto line_at = [&](std::int64_t column) {
     return from.parts.codes + (column * stored_line + out.first_row / 8) * 4;
   };
-  for (std::int64_t step = 0; step < steps; ++step) {
+  for (std::int64_t w = 0; w < row_words; ++w) {
     for (std::int64_t i = 0; i < 8; ++i) {
-      __builtin_prefetch(line_at(std::min(step + ahead, steps - 1) * 8 + i));
-      std::memcpy(lines[static_cast<std::size_t>(i)].data(), line_at(step * 8 + i),
+      __builtin_prefetch(line_at(std::min(w + ahead, row_words - 1) * 8 + i));
+      std::memcpy(lines[static_cast<std::size_t>(i)].data(), line_at(w * 8 + i),
                   static_cast<std::size_t>(n_words) * 4);
     }
     transpose_nibbles(lines);
     for (std::int64_t word = 0; word < n_words; ++word) {
-      std::uint32_t* to = out.words + word / 2 * lanes * steps + step * lanes + word % 2 * 8;
+      std::uint32_t* to = out.words + word / 2 * lanes * row_words + w * lanes + word % 2 * 8;
       for (std::size_t i = 0; i < 8; ++i)
         to[i] = lines[static_cast<std::size_t>(awq_nibble[i])][static_cast<std::size_t>(word)];
     }

@@ -29,7 +29,7 @@ std::vector<std::size_t> slice_positions(runtime& rt, std::int64_t n,
   std::vector<std::size_t> positions;
   for (std::int64_t i = first; step > 0 ? i < last : i > last; i += step)
     positions.push_back(static_cast<std::size_t>(i));
-  rt.step(positions.size());
+  rt.add_work(positions.size());
   return positions;
 }
 
@@ -43,7 +43,7 @@ std::optional<std::size_t> position(std::int64_t i, std::size_t n) {
 
 std::optional<val> find_item(runtime& rt, const val& object, const val& key) {
   if (auto* d = object.as_dict()) {
-    rt.step(d->items.size() / 8);
+    rt.add_work(d->items.size() / 8);
     const val* found = d->find(key);
     return found == nullptr ? std::nullopt : std::optional(*found);
   }
@@ -54,7 +54,7 @@ std::optional<val> find_item(runtime& rt, const val& object, const val& key) {
     return at ? std::optional(l->items[*at]) : std::nullopt;
   }
   if (const text* t = object.as_text()) {
-    rt.step(t->bytes.size() / 64);
+    rt.add_work(t->bytes.size() / 64);
     const auto offsets = character_offsets(t->bytes);
     const auto at = position(*index, offsets.size() - 1);
     if (at) return rt.make_text(slice_bytes(*t, offsets[*at], offsets[*at + 1]));
@@ -76,7 +76,7 @@ val get_attribute(runtime& rt, const val& object, std::string_view name) {
   require_defined(rt, object);
   if (auto found = find_attribute(rt, object, name)) return *found;
   if (auto* d = object.as_dict()) {
-    rt.step(d->items.size() / 8);
+    rt.add_work(d->items.size() / 8);
     if (const val* found = d->find(name)) return *found;
   }
   return runtime::undefined(quoted_type(object) + " has no attribute '" + std::string(name) + "'");
@@ -98,7 +98,7 @@ val get_slice(runtime& rt, const val& object, std::optional<std::int64_t> start,
   const std::int64_t by = step.value_or(1);
   if (by == 0) rt.fail("slice step cannot be zero");
   if (const text* t = object.as_text()) {
-    rt.step(t->bytes.size() / 64);
+    rt.add_work(t->bytes.size() / 64);
     const auto offsets = character_offsets(t->bytes);
     const auto n = static_cast<std::int64_t>(offsets.size()) - 1;
     const auto positions = slice_positions(rt, n, start, stop, by);

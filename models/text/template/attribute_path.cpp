@@ -50,7 +50,7 @@ val ignore_case(runtime& rt, const val& v) {
 std::vector<std::size_t> sorted_order(runtime& rt, const std::vector<val>& keys, bool reverse) {
   std::vector<std::size_t> order(keys.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  rt.step(keys.size() * 8);
+  rt.add_work(keys.size() * 8);
   // A comparison that fails throws out of the sort, which leaves `order` valid and unused.
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return reverse ? apply_compare(rt, "<", keys[b], keys[a])

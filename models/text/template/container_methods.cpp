@@ -54,7 +54,7 @@ val insert_method(runtime& rt, const val& self, const call_args& args) {
   std::int64_t at = a.whole(0, 0);
   if (at < 0) at = std::max<std::int64_t>(at + n, 0);
   rt.charge_elements(1);
-  rt.step(items.size() / 8);
+  rt.add_work(items.size() / 8);
   items.insert(items.begin() + std::min(at, n), *a.get(1));
   return none();
 }
@@ -65,7 +65,7 @@ val list_pop_method(runtime& rt, const val& self, const call_args& args) {
   if (l.items.empty()) rt.fail("pop from empty list");
   const std::size_t at = require_index(rt, l, a.whole(0, -1));
   val taken = l.items[at];
-  rt.step(l.items.size() / 8);
+  rt.add_work(l.items.size() / 8);
   l.items.erase(l.items.begin() + static_cast<std::ptrdiff_t>(at));
   return taken;
 }
@@ -73,7 +73,7 @@ val list_pop_method(runtime& rt, const val& self, const call_args& args) {
 val remove_method(runtime& rt, const val& self, const call_args& args) {
   const arguments a(rt, "remove", args, {"item"}, 1);
   auto& l = *self.as_list();
-  rt.step(l.items.size());
+  rt.add_work(l.items.size());
   const auto at = find_in(l, *a.get(0));
   if (!at) rt.fail("list.remove(x): x not in list");
   l.items.erase(l.items.begin() + static_cast<std::ptrdiff_t>(*at));
@@ -87,7 +87,7 @@ val list_clear_method(runtime&, const val& self, const call_args&) {
 
 val reverse_method(runtime& rt, const val& self, const call_args&) {
   auto& items = self.as_list()->items;
-  rt.step(items.size());
+  rt.add_work(items.size());
   std::reverse(items.begin(), items.end());
   return none();
 }
@@ -98,7 +98,7 @@ val list_copy_method(runtime& rt, const val& self, const call_args&) {
 
 val index_method(runtime& rt, const val& self, const call_args& args) {
   const arguments a(rt, "index", args, {"item"}, 1);
-  rt.step(self.as_list()->items.size());
+  rt.add_work(self.as_list()->items.size());
   const auto at = find_in(*self.as_list(), *a.get(0));
   if (!at) rt.fail("item is not in list");
   return val(static_cast<std::int64_t>(*at));
@@ -107,7 +107,7 @@ val index_method(runtime& rt, const val& self, const call_args& args) {
 val count_method(runtime& rt, const val& self, const call_args& args) {
   const arguments a(rt, "count", args, {"item"}, 1);
   const auto& items = self.as_list()->items;
-  rt.step(items.size());
+  rt.add_work(items.size());
   return val(static_cast<std::int64_t>(std::count_if(
       items.begin(), items.end(), [&](const val& v) { return equal(v, *a.get(0)); })));
 }
@@ -135,7 +135,7 @@ val values_method(runtime& rt, const val& self, const call_args& args) {
 
 val get_method(runtime& rt, const val& self, const call_args& args) {
   const arguments a(rt, "get", args, {"key", "default"}, 1);
-  rt.step(self.as_dict()->items.size() / 8);
+  rt.add_work(self.as_dict()->items.size() / 8);
   if (const val* found = self.as_dict()->find(*a.get(0))) return *found;
   return a.get(1) == nullptr ? none() : *a.get(1);
 }
@@ -143,7 +143,7 @@ val get_method(runtime& rt, const val& self, const call_args& args) {
 val dict_pop_method(runtime& rt, const val& self, const call_args& args) {
   const arguments a(rt, "pop", args, {"key", "default"}, 1);
   auto& items = self.as_dict()->items;
-  rt.step(items.size());
+  rt.add_work(items.size());
   for (auto it = items.begin(); it != items.end(); ++it) {
     if (!equal(it->first, *a.get(0))) continue;
     val taken = it->second;

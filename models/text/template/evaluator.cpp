@@ -33,7 +33,7 @@ scope& evaluator::make_scope(scope* parent) {
 
 val evaluator::eval(const expr& e, scope& s) {
   const depth_guard guard(rt_);
-  rt_.step();
+  rt_.add_work();
   rt_.line = e.line;
   return eval_node(e, s);
 }
@@ -182,7 +182,7 @@ val evaluator::eval_filter(const expr& e, scope& s, const val* input) {
 val evaluator::apply_filter(std::string_view name, const val& input, const call_args& args) {
   const filter_fn filter = find_filter(name);
   if (filter == nullptr) rt_.fail("no filter named '" + std::string(name) + "'");
-  rt_.step();
+  rt_.add_work();
   const depth_guard guard(rt_);
   return filter(*this, input, args);
 }
@@ -190,7 +190,7 @@ val evaluator::apply_filter(std::string_view name, const val& input, const call_
 bool evaluator::apply_test(std::string_view name, const val& input, const call_args& args) {
   const test_fn test = find_test(name);
   if (test == nullptr) rt_.fail("no test named '" + std::string(name) + "'");
-  rt_.step();
+  rt_.add_work();
   return test(*this, input, args);
 }
 

@@ -56,7 +56,7 @@ evaluator::flow evaluator::exec(const body& statements, scope& s) {
 
 evaluator::flow evaluator::exec_one(const stmt& node, scope& s) {
   const depth_guard guard(rt_);
-  rt_.step();
+  rt_.add_work();
   rt_.line = node.line;
   switch (node.kind) {
   case stmt_kind::data:
@@ -127,7 +127,7 @@ evaluator::flow evaluator::exec_loop(const stmt& node, scope& s, const val& item
   }
   scope reused(&s);
   for (std::size_t i = 0; i < loop->size(); ++i) {
-    rt_.step();
+    rt_.add_work();
     rt_.line = node.line;
     loop->move_to(i);
     scope& inner = node.keeps_scope ? make_scope(&s) : reused;

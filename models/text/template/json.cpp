@@ -22,7 +22,7 @@ public:
 
   void write(const val& v, std::size_t level) {
     const depth_guard guard(rt_);
-    rt_.step(1 + (out.size() - charged_) / 64);
+    rt_.add_work(1 + (out.size() - charged_) / 64);
     charged_ = out.size();
     if (out.size() > (16u << 20)) rt_.charge_text(out.size());
     if (v.is_none())

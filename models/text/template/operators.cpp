@@ -140,11 +140,11 @@ bool contains(runtime& rt, const val& container, const val& item) {
     const text* part = item.as_text();
     if (part == nullptr)
       rt.fail("'in <string>' requires string as left operand, not " + type_name(item));
-    rt.step(t->bytes.size() / 64);
+    rt.add_work(t->bytes.size() / 64);
     return t->bytes.find(part->bytes) != std::string::npos;
   }
   if (auto* d = container.as_dict()) {
-    rt.step(d->items.size() / 8);
+    rt.add_work(d->items.size() / 8);
     return d->find(item) != nullptr;
   }
   if (!container.as_list())

@@ -6,7 +6,7 @@ void runtime::charge_text(std::size_t bytes) {
   text_bytes_ += bytes;
   if (bytes > bounds_.text_bytes || text_bytes_ > bounds_.total_text_bytes)
     fail("template makes too much text");
-  step(bytes / 64);
+  add_work(bytes / 64);
 }
 
 void runtime::charge_elements(std::size_t n) {
@@ -35,7 +35,7 @@ void runtime::set(dict_data& dict, val key, val value) {
   if (key.as_list() != nullptr && key.as_list()->kind == list_data::list)
     fail("unhashable type: 'list'");
   if (key.as_dict() != nullptr) fail("unhashable type: 'dict'");
-  step(1 + dict.items.size() / 8);
+  add_work(1 + dict.items.size() / 8);
   charge_elements(1);
   dict.set(std::move(key), std::move(value));
 }
@@ -47,7 +47,7 @@ val runtime::undefined(std::string reason) {
 std::vector<val> runtime::iterate(const val& v) {
   if (v.is_undefined()) return {};
   if (auto* l = v.as_list()) {
-    step(l->items.size());
+    add_work(l->items.size());
     if (l->kind != list_data::generator) return l->items;
     if (l->consumed) return {};
     l->consumed = true;
@@ -55,7 +55,7 @@ std::vector<val> runtime::iterate(const val& v) {
   }
   std::vector<val> items;
   if (const auto* d = v.as_dict()) {
-    step(d->items.size());
+    add_work(d->items.size());
     items.reserve(d->items.size());
     for (const auto& item : d->items)
       items.push_back(item.first);

@@ -26,7 +26,7 @@ struct limits {
   std::size_t text_bytes = 16u << 20;        ///< longest string, the output included
   std::size_t total_text_bytes = 256u << 20; ///< all strings of one render together
   std::size_t elements = 4u << 20;           ///< list and dict entries of one render
-  std::uint64_t steps = 20'000'000;
+  std::uint64_t work = 20'000'000;
   int depth = 600; ///< nested evaluations: bounds the stack
 };
 
@@ -40,9 +40,9 @@ public:
     throw template_error{line, std::move(message)};
   }
 
-  void step(std::uint64_t n = 1) {
-    steps_ += n;
-    if (steps_ > bounds_.steps) fail("template takes too many steps");
+  void add_work(std::uint64_t n = 1) {
+    work_ += n;
+    if (work_ > bounds_.work) fail("the template does too much work");
   }
 
   /// Counts towards the text limits; call before building a string of this size.
@@ -74,7 +74,7 @@ private:
   friend class depth_guard;
 
   limits bounds_;
-  std::uint64_t steps_ = 0;
+  std::uint64_t work_ = 0;
   std::size_t text_bytes_ = 0;
   std::size_t elements_ = 0;
   int depth_ = 0;

@@ -121,7 +121,7 @@ val unique_filter(evaluator& ev, const val& input, const call_args& args) {
   for (const val& item : ev.rt().iterate(input)) {
     val key = path.get(ev.rt(), item);
     if (!a.flag(0, false)) key = ignore_case(ev.rt(), key);
-    ev.rt().step(1 + seen.size() / 4);
+    ev.rt().add_work(1 + seen.size() / 4);
     if (std::any_of(seen.begin(), seen.end(), [&](const val& s) { return equal(s, key); }))
       continue;
     seen.push_back(key);

@@ -103,7 +103,7 @@ text replace(runtime& rt, const text& t, const text& from, const text& to, std::
   const auto put = [&](std::size_t upto) {
     out.append(t, done, upto);
     out.append(to);
-    rt.step(1 + to.bytes.size() / 64);
+    rt.add_work(1 + to.bytes.size() / 64);
     if (out.bytes.size() > (16u << 20)) rt.charge_text(out.bytes.size());
   };
   if (from.bytes.empty()) { // between all characters
@@ -125,7 +125,7 @@ text replace(runtime& rt, const text& t, const text& from, const text& to, std::
 
 std::vector<text> split(runtime& rt, const text& t, const text* separator, std::int64_t most,
                         bool from_right) {
-  rt.step(t.bytes.size() / 16);
+  rt.add_work(t.bytes.size() / 16);
   if (separator == nullptr) return split_space(t, most, from_right);
   if (separator->bytes.empty()) rt.fail("empty separator");
   const std::string& sep = separator->bytes;

@@ -39,9 +39,9 @@ public:
   explicit gguf_builder(const gguf::metadata& metadata) : metadata_(metadata) {}
 
   result<std::shared_ptr<const tokenizer>> build() {
-    for (const auto step : {&gguf_builder::read_kind, &gguf_builder::read_tokens,
-                            &gguf_builder::make_model, &gguf_builder::read_special_ids})
-      if (auto done = (this->*step)(); !done.ok()) return done.error();
+    for (const auto stage : {&gguf_builder::read_kind, &gguf_builder::read_tokens,
+                             &gguf_builder::make_model, &gguf_builder::read_special_ids})
+      if (auto done = (this->*stage)(); !done.ok()) return done.error();
     return make_pipeline_tokenizer(std::move(parts_));
   }
 

@@ -10,7 +10,7 @@
 namespace twill::models::json {
 namespace {
 
-result<normalize_step> read_replace(const value& component) {
+result<normalize_rule> read_replace(const value& component) {
   const value* pattern = component.find("pattern");
   if (pattern == nullptr) return malformed("Replace, must have a pattern");
   const std::string by = text(component, "content");
@@ -20,7 +20,7 @@ result<normalize_step> read_replace(const value& component) {
   return replace_matches(std::move(expression).value(), by);
 }
 
-result<normalize_step> read_compiled(const value& component) {
+result<normalize_rule> read_compiled(const value& component) {
   const auto rules = decode_base64(text(component, "precompiled_charsmap"));
   if (!rules) return malformed("Precompiled, must hold base64");
   return compiled_rules(*rules);
@@ -35,33 +35,33 @@ std::optional<normal_form> form_of(std::string_view type) {
 }
 
 result<nothing> add_normalizer(const value& component, int depth,
-                               std::vector<normalize_step>& steps) {
+                               std::vector<normalize_rule>& rules) {
   const std::string_view type = type_of(component);
   if (type == "Sequence" && depth < max_sequence_depth) {
     const value* list = component.find("normalizers");
     if (list == nullptr || list->as_list() == nullptr)
       return malformed("Sequence, must have a list of normalizers");
     for (const value& entry : *list->as_list())
-      if (auto added = add_normalizer(entry, depth + 1, steps); !added.ok()) return added;
+      if (auto added = add_normalizer(entry, depth + 1, rules); !added.ok()) return added;
     return nothing{};
   }
   if (const auto form = form_of(type)) {
-    steps.push_back(to_normal_form(*form));
+    rules.push_back(to_normal_form(*form));
   } else if (type == "Lowercase") {
-    steps.push_back(to_lowercase());
+    rules.push_back(to_lowercase());
   } else if (type == "Strip") {
-    steps.push_back(
+    rules.push_back(
         strip_space(flag(component, "strip_left", true), flag(component, "strip_right", true)));
   } else if (type == "StripAccents") {
-    steps.push_back(strip_marks());
+    rules.push_back(strip_marks());
   } else if (type == "Nmt") {
-    steps.push_back(nmt_rules());
+    rules.push_back(nmt_rules());
   } else if (type == "Prepend") {
-    steps.push_back(prepend(text(component, "prepend")));
+    rules.push_back(prepend(text(component, "prepend")));
   } else if (type == "Replace" || type == "Precompiled") {
-    auto step = type == "Replace" ? read_replace(component) : read_compiled(component);
-    if (!step.ok()) return step.error();
-    steps.push_back(std::move(step).value());
+    auto rule = type == "Replace" ? read_replace(component) : read_compiled(component);
+    if (!rule.ok()) return rule.error();
+    rules.push_back(std::move(rule).value());
   } else {
     return unknown("normalizer", component);
   }
@@ -152,9 +152,9 @@ failure malformed(std::string_view what) {
 
 result<normalizer> read_normalizer(const value* section) {
   if (is_absent(section)) return normalizer();
-  std::vector<normalize_step> steps;
-  if (auto added = add_normalizer(*section, 0, steps); !added.ok()) return added.error();
-  return normalizer(std::move(steps));
+  std::vector<normalize_rule> rules;
+  if (auto added = add_normalizer(*section, 0, rules); !added.ok()) return added.error();
+  return normalizer(std::move(rules));
 }
 
 result<frame_part> read_post_processor(const value* section) {

@@ -33,14 +33,14 @@ std::string quoted_pattern(std::string_view what) {
 }
 
 result<nothing> add_split(const std::string& expression, match_behavior behavior, bool invert,
-                          std::vector<split_step>& steps) {
+                          std::vector<split_rule>& rules) {
   auto compiled = regex::make(expression);
   if (!compiled.ok()) return compiled.error();
-  steps.push_back(split_by(std::move(compiled).value(), behavior, invert));
+  rules.push_back(split_by(std::move(compiled).value(), behavior, invert));
   return nothing{};
 }
 
-result<nothing> add_pattern_split(const value& component, std::vector<split_step>& steps) {
+result<nothing> add_pattern_split(const value& component, std::vector<split_rule>& rules) {
   const value* pattern = component.find("pattern");
   const auto behavior = behavior_of(component);
   if (pattern == nullptr || !behavior)
@@ -48,10 +48,10 @@ result<nothing> add_pattern_split(const value& component, std::vector<split_step
   const std::string expression = pattern->find("Regex") != nullptr
                                      ? text(*pattern, "Regex")
                                      : quoted_pattern(text(*pattern, "String"));
-  return add_split(expression, *behavior, flag(component, "invert", false), steps);
+  return add_split(expression, *behavior, flag(component, "invert", false), rules);
 }
 
-result<nothing> add_metaspace(const value& component, std::vector<split_step>& steps) {
+result<nothing> add_metaspace(const value& component, std::vector<split_rule>& rules) {
   const std::string scheme = text(component, "prepend_scheme");
   auto prefix = flag(component, "add_prefix_space", true) ? metaspace_prefix::always
                                                           : metaspace_prefix::never;
@@ -61,33 +61,33 @@ result<nothing> add_metaspace(const value& component, std::vector<split_step>& s
   std::string mark = text(component, "replacement");
   if (mark.empty()) mark = space_mark;
   if (mark.size() > 4) return malformed("Metaspace, its replacement must be one character");
-  steps.push_back(metaspace(std::move(mark), prefix, flag(component, "split", true)));
+  rules.push_back(metaspace(std::move(mark), prefix, flag(component, "split", true)));
   return nothing{};
 }
 
 /// The kinds that are one fixed expression.
-result<nothing> add_fixed(const value& component, std::vector<split_step>& steps) {
+result<nothing> add_fixed(const value& component, std::vector<split_rule>& rules) {
   constexpr const char* punctuation = R"([!-/:-@\[-`{-~\p{P}])";
   const std::string_view type = type_of(component);
   if (type == "Digits")
     return add_split(flag(component, "individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)",
-                     match_behavior::isolated, false, steps);
+                     match_behavior::isolated, false, rules);
   if (type == "Whitespace")
-    return add_split(R"(\w+|[^\w\s]+)", match_behavior::removed, true, steps);
-  if (type == "WhitespaceSplit") return add_split(R"(\s)", match_behavior::removed, false, steps);
+    return add_split(R"(\w+|[^\w\s]+)", match_behavior::removed, true, rules);
+  if (type == "WhitespaceSplit") return add_split(R"(\s)", match_behavior::removed, false, rules);
   if (type == "CharDelimiterSplit")
     return add_split(quoted_pattern(text(component, "delimiter")), match_behavior::removed, false,
-                     steps);
+                     rules);
   if (type == "Punctuation") {
     const auto behavior = behavior_of(component);
     if (!behavior) return malformed("Punctuation, must have a known behavior");
-    return add_split(punctuation, *behavior, false, steps);
+    return add_split(punctuation, *behavior, false, rules);
   }
   return unknown("pre_tokenizer", component);
 }
 
 result<nothing> add_pretokenizer(const value& component, int depth, bool& byte_level,
-                                 std::vector<split_step>& steps) {
+                                 std::vector<split_rule>& rules) {
   const std::string_view type = type_of(component);
   // Its words are spelled in another alphabet, which only the model could still read.
   if (byte_level)
@@ -98,17 +98,17 @@ result<nothing> add_pretokenizer(const value& component, int depth, bool& byte_l
     if (list == nullptr || list->as_list() == nullptr)
       return malformed("Sequence, must have a list of pretokenizers");
     for (const value& entry : *list->as_list())
-      if (auto added = add_pretokenizer(entry, depth + 1, byte_level, steps); !added.ok())
+      if (auto added = add_pretokenizer(entry, depth + 1, byte_level, rules); !added.ok())
         return added;
     return nothing{};
   }
-  if (type == "Split") return add_pattern_split(component, steps);
-  if (type == "Metaspace") return add_metaspace(component, steps);
-  if (type != "ByteLevel") return add_fixed(component, steps);
+  if (type == "Split") return add_pattern_split(component, rules);
+  if (type == "Metaspace") return add_metaspace(component, rules);
+  if (type != "ByteLevel") return add_fixed(component, rules);
   byte_level = true;
-  if (flag(component, "add_prefix_space", true)) steps.push_back(space_in_front());
+  if (flag(component, "add_prefix_space", true)) rules.push_back(space_in_front());
   if (!flag(component, "use_regex", true)) return nothing{};
-  return add_split(gpt2_expression, match_behavior::isolated, false, steps);
+  return add_split(gpt2_expression, match_behavior::isolated, false, rules);
 }
 
 } // namespace
@@ -116,10 +116,10 @@ result<nothing> add_pretokenizer(const value& component, int depth, bool& byte_l
 result<pretokenizer_part> read_pretokenizer(const value* section) {
   pretokenizer_part part;
   if (is_absent(section)) return part;
-  std::vector<split_step> steps;
-  if (auto added = add_pretokenizer(*section, 0, part.byte_level, steps); !added.ok())
+  std::vector<split_rule> rules;
+  if (auto added = add_pretokenizer(*section, 0, part.byte_level, rules); !added.ok())
     return added.error();
-  part.words_of = pretokenizer(std::move(steps));
+  part.words_of = pretokenizer(std::move(rules));
   return part;
 }
 

@@ -19,10 +19,10 @@ public:
   json_builder(const folder_files& files, const value& file) : files_(files), file_(file) {}
 
   result<std::shared_ptr<const tokenizer>> build() {
-    for (const auto step :
+    for (const auto stage :
          {&json_builder::read_parts, &json_builder::add_vocabulary, &json_builder::add_tokens,
           &json_builder::name_ids, &json_builder::frame_text})
-      if (auto done = (this->*step)(); !done.ok()) return done.error();
+      if (auto done = (this->*stage)(); !done.ok()) return done.error();
     return make_pipeline_tokenizer(std::move(parts_));
   }
 

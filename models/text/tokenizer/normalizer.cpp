@@ -8,7 +8,7 @@
 namespace twill::models {
 namespace {
 
-/// What steps may make of one byte, at most; plus some for short texts.
+/// What rules may make of one byte, at most; plus some for short texts.
 std::size_t size_limit(std::size_t before) {
   return 32 * before + 65536;
 }
@@ -21,8 +21,8 @@ failure grows_too_much() {
 
 result<std::string> normalizer::apply(std::string_view text) const {
   std::string changed(text);
-  for (const normalize_step& step : steps_) {
-    auto next = step(std::move(changed));
+  for (const normalize_rule& rule : rules_) {
+    auto next = rule(std::move(changed));
     if (!next.ok()) return next;
     changed = std::move(next).value();
     if (changed.size() > size_limit(text.size())) return grows_too_much();
@@ -30,15 +30,15 @@ result<std::string> normalizer::apply(std::string_view text) const {
   return changed;
 }
 
-normalize_step to_normal_form(normal_form form) {
+normalize_rule to_normal_form(normal_form form) {
   return [form](std::string text) -> result<std::string> { return normalize(text, form); };
 }
 
-normalize_step to_lowercase() {
+normalize_rule to_lowercase() {
   return [](std::string text) -> result<std::string> { return lowercase(text); };
 }
 
-normalize_step strip_space(bool left, bool right) {
+normalize_rule strip_space(bool left, bool right) {
   return [left, right](std::string text) -> result<std::string> {
     std::size_t end = text.size();
     for (std::size_t at = end; right && at > 0;) {
@@ -53,7 +53,7 @@ normalize_step strip_space(bool left, bool right) {
   };
 }
 
-normalize_step strip_marks() {
+normalize_rule strip_marks() {
   return [](std::string text) -> result<std::string> {
     std::string out;
     for (std::size_t at = 0, next = 0; at < text.size(); at = next) {
@@ -64,14 +64,14 @@ normalize_step strip_marks() {
   };
 }
 
-normalize_step prepend(std::string mark) {
+normalize_rule prepend(std::string mark) {
   return [mark = std::move(mark)](std::string text) -> result<std::string> {
     if (!text.empty()) text.insert(0, mark);
     return text;
   };
 }
 
-normalize_step replace_text(std::string what, std::string by) {
+normalize_rule replace_text(std::string what, std::string by) {
   return [what = std::move(what), by = std::move(by)](std::string text) -> result<std::string> {
     if (what.empty()) return text;
     const std::size_t limit = size_limit(text.size());
@@ -87,7 +87,7 @@ normalize_step replace_text(std::string what, std::string by) {
   };
 }
 
-normalize_step replace_matches(std::shared_ptr<const regex> what, std::string by) {
+normalize_rule replace_matches(std::shared_ptr<const regex> what, std::string by) {
   return [what = std::move(what), by = std::move(by)](std::string text) -> result<std::string> {
     const std::size_t limit = size_limit(text.size());
     match_list matches;
@@ -104,7 +104,7 @@ normalize_step replace_matches(std::shared_ptr<const regex> what, std::string by
   };
 }
 
-normalize_step nmt_rules() {
+normalize_rule nmt_rules() {
   return [](std::string text) -> result<std::string> {
     std::string out;
     for (std::size_t at = 0, next = 0; at < text.size(); at = next) {
@@ -127,7 +127,8 @@ normalize_step nmt_rules() {
 
 namespace {
 
-/// A double array (Aoe 1989, as darts-clone stores it) that may lie: every step is checked.
+/// A double array (Aoe 1989, as darts-clone stores it) that may lie: each index is checked before
+/// it is used.
 class compiled_map {
 public:
   compiled_map(std::vector<std::uint32_t> units, std::string texts)
@@ -175,7 +176,7 @@ private:
 
 } // namespace
 
-result<normalize_step> compiled_rules(std::string charsmap) {
+result<normalize_rule> compiled_rules(std::string charsmap) {
   std::uint32_t n_bytes = 0;
   if (charsmap.size() >= 4) std::memcpy(&n_bytes, charsmap.data(), 4);
   if (n_bytes < 4 || n_bytes % 4 != 0 || n_bytes > charsmap.size() - 4)
@@ -186,7 +187,7 @@ result<normalize_step> compiled_rules(std::string charsmap) {
   if (!is_utf8(texts))
     return failure{errc::bad_format, "precompiled_charsmap, must hold replacements in UTF-8"};
   auto map = std::make_shared<const compiled_map>(std::move(units), std::move(texts));
-  return normalize_step([map](std::string text) -> result<std::string> {
+  return normalize_rule([map](std::string text) -> result<std::string> {
     const std::size_t limit = size_limit(text.size());
     const std::string_view whole = text;
     std::string out;

@@ -1,4 +1,4 @@
-// normalizer: changes a text before it is cut into words, by a row of steps.
+// normalizer: changes a text before it is cut into words, by a row of rules.
 //
 // Immutable; any thread may apply. Texts must be well-formed UTF-8, and stay so. A text that grows
 // out of hand ends in a failure (bad_text).
@@ -18,32 +18,32 @@
 
 namespace twill::models {
 
-using normalize_step = std::function<result<std::string>(std::string text)>;
+using normalize_rule = std::function<result<std::string>(std::string text)>;
 
 class normalizer {
 public:
   normalizer() = default;
-  explicit normalizer(std::vector<normalize_step> steps) : steps_(std::move(steps)) {}
-  bool empty() const { return steps_.empty(); }
+  explicit normalizer(std::vector<normalize_rule> rules) : rules_(std::move(rules)) {}
+  bool empty() const { return rules_.empty(); }
   result<std::string> apply(std::string_view text) const;
 
 private:
-  std::vector<normalize_step> steps_;
+  std::vector<normalize_rule> rules_;
 };
 
-normalize_step to_normal_form(normal_form form);
-normalize_step to_lowercase();
-normalize_step strip_space(bool left, bool right);
+normalize_rule to_normal_form(normal_form form);
+normalize_rule to_lowercase();
+normalize_rule strip_space(bool left, bool right);
 /// Drops combining marks.
-normalize_step strip_marks();
+normalize_rule strip_marks();
 /// In front of a text that is not empty.
-normalize_step prepend(std::string mark);
-normalize_step replace_text(std::string what, std::string by);
-normalize_step replace_matches(std::shared_ptr<const regex> what, std::string by);
+normalize_rule prepend(std::string mark);
+normalize_rule replace_text(std::string what, std::string by);
+normalize_rule replace_matches(std::shared_ptr<const regex> what, std::string by);
 /// SentencePiece's NMT rules: odd control characters vanish, odd spaces become " ".
-normalize_step nmt_rules();
+normalize_rule nmt_rules();
 /// SentencePiece's compiled rules (a double array of texts and their replacements); they come from
 /// a file and are trusted in nothing. errc::bad_format when they cannot be such rules.
-result<normalize_step> compiled_rules(std::string charsmap);
+result<normalize_rule> compiled_rules(std::string charsmap);
 
 } // namespace twill::models

@@ -94,7 +94,7 @@ std::string replace_spaces(std::string_view word, const std::string& mark, bool 
 
 } // namespace
 
-split_step split_by(std::shared_ptr<const regex> expression, match_behavior behavior, bool invert) {
+split_rule split_by(std::shared_ptr<const regex> expression, match_behavior behavior, bool invert) {
   return [expression = std::move(expression), behavior, invert](word_list& list,
                                                                 bool) -> result<nothing> {
     regex::finder finder(*expression);
@@ -113,7 +113,7 @@ split_step split_by(std::shared_ptr<const regex> expression, match_behavior beha
   };
 }
 
-split_step space_in_front() {
+split_rule space_in_front() {
   return [](word_list& list, bool) -> result<nothing> {
     for (std::string_view& word : list.words)
       if (!word.starts_with(' ')) word = list.memory.emplace_back(std::string(1, ' ').append(word));
@@ -121,7 +121,7 @@ split_step space_in_front() {
   };
 }
 
-split_step metaspace(std::string mark, metaspace_prefix prefix, bool split) {
+split_rule metaspace(std::string mark, metaspace_prefix prefix, bool split) {
   return
       [mark = std::move(mark), prefix, split](word_list& list, bool at_start) -> result<nothing> {
         std::vector<std::string_view> next;
@@ -141,7 +141,7 @@ split_step metaspace(std::string mark, metaspace_prefix prefix, bool split) {
       };
 }
 
-split_step dummy_prefix(std::string mark) {
+split_rule dummy_prefix(std::string mark) {
   return [mark = std::move(mark)](word_list& list, bool at_start) -> result<nothing> {
     if (at_start && !list.words.empty())
       list.words.front() = list.memory.emplace_back(std::string(mark).append(list.words.front()));
@@ -150,13 +150,13 @@ split_step dummy_prefix(std::string mark) {
 }
 
 result<pretokenizer> pretokenizer::from_expressions(const std::vector<std::string>& expressions) {
-  std::vector<split_step> steps;
+  std::vector<split_rule> rules;
   for (const std::string& expression : expressions) {
     auto compiled = regex::make(expression);
     if (!compiled.ok()) return compiled.error();
-    steps.push_back(split_by(std::move(compiled).value(), match_behavior::isolated, false));
+    rules.push_back(split_by(std::move(compiled).value(), match_behavior::isolated, false));
   }
-  return pretokenizer(std::move(steps));
+  return pretokenizer(std::move(rules));
 }
 
 result<nothing> pretokenizer::split(std::string_view text, bool at_start, word_list& list) const {
@@ -164,8 +164,8 @@ result<nothing> pretokenizer::split(std::string_view text, bool at_start, word_l
   list.memory.clear();
   if (text.empty()) return nothing{};
   list.words.push_back(text);
-  for (const split_step& step : steps_)
-    if (auto done = step(list, at_start); !done.ok()) return done;
+  for (const split_rule& rule : rules_)
+    if (auto done = rule(list, at_start); !done.ok()) return done;
   return nothing{};
 }
 

@@ -21,11 +21,11 @@ public:
   explicit sentencepiece_builder(const folder_files& files) : files_(files) {}
 
   result<std::shared_ptr<const tokenizer>> build() {
-    for (const auto step :
+    for (const auto stage :
          {&sentencepiece_builder::read_file, &sentencepiece_builder::add_pieces,
           &sentencepiece_builder::add_family_tokens, &sentencepiece_builder::add_listed_tokens,
-          &sentencepiece_builder::make_steps, &sentencepiece_builder::name_ids})
-      if (auto done = (this->*step)(); !done.ok()) return done.error();
+          &sentencepiece_builder::make_rules, &sentencepiece_builder::name_ids})
+      if (auto done = (this->*stage)(); !done.ok()) return done.error();
     return make_pipeline_tokenizer(std::move(parts_));
   }
 
@@ -128,7 +128,7 @@ private:
     return place_added_tokens(tokens.value(), parts_);
   }
 
-  result<nothing> make_steps() {
+  result<nothing> make_rules() {
     // Where a text begins, the dummy prefix is ours to put: texts after control tokens begin too.
     if (file_.add_dummy_prefix && file_.escape_spaces && !file_.remove_extra_spaces &&
         !file_.space_is_suffix) {

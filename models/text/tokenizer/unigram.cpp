@@ -35,7 +35,7 @@ public:
   }
 
   /// 0: no such edge.
-  std::uint32_t step(std::uint32_t node, char c) const { return edges_[slot(node, c)].to; }
+  std::uint32_t next(std::uint32_t node, char c) const { return edges_[slot(node, c)].to; }
   token_id id(std::uint32_t node) const { return ids_[node]; }
 
 private:
@@ -88,7 +88,7 @@ public:
   }
 
 private:
-  struct step { ///< the best way to reach a position
+  struct arrival { ///< the best way to reach a position
     double score = -std::numeric_limits<double>::infinity();
     std::size_t from = 0;
     token_id id = none; ///< none: an unknown character
@@ -102,14 +102,14 @@ private:
   }
 
   void encode_word(std::string_view word, std::vector<token_id>& ids) const {
-    std::vector<step> best(word.size() + 1);
+    std::vector<arrival> best(word.size() + 1);
     best[0].score = 0;
     for (std::size_t at = 0; at < word.size(); at += character_length(word[at])) {
       const std::size_t next = at + character_length(word[at]);
       bool has_single = false;
       std::uint32_t node = 0;
       for (std::size_t end = at; end < word.size();) {
-        node = pieces_.step(node, word[end++]);
+        node = pieces_.next(node, word[end++]);
         if (node == 0) break;
         const token_id id = pieces_.id(node);
         if (id == none) continue;
@@ -135,7 +135,7 @@ private:
     }
   }
 
-  static void offer(step& to, double score, std::size_t from, token_id id) {
+  static void offer(arrival& to, double score, std::size_t from, token_id id) {
     if (score > to.score) to = {score, from, id};
   }
 

@@ -99,12 +99,12 @@ result<std::shared_ptr<const tokenizer>> read_vocab_and_merges(const folder_file
     if (const auto it = ids.value().find(*unknown); it != ids.value().end())
       model.unknown = it->second;
   parts.model = make_byte_bpe(std::move(model));
-  std::vector<split_step> steps;
-  if (config_flag(files, "add_prefix_space", false)) steps.push_back(space_in_front());
+  std::vector<split_rule> rules;
+  if (config_flag(files, "add_prefix_space", false)) rules.push_back(space_in_front());
   auto expression = regex::make(gpt2_expression);
   if (!expression.ok()) return expression.error();
-  steps.push_back(split_by(std::move(expression).value(), match_behavior::isolated, false));
-  parts.words_of = pretokenizer(std::move(steps));
+  rules.push_back(split_by(std::move(expression).value(), match_behavior::isolated, false));
+  parts.words_of = pretokenizer(std::move(rules));
   return make_pipeline_tokenizer(std::move(parts));
 }
 
