@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/linear/linear.hpp"
 #include "models/checkpoint/folder.hpp"
 #include "models/checkpoint/half.hpp"
 #include "models/checkpoint/safetensors/read.hpp"
