@@ -1,4 +1,5 @@
-// Resolves the configured compute and KV types against a checkpoint and a device. Pure.
+// compute: the types in which a checkpoint is computed on a device, from the configured words.
+// Pure.
 #pragma once
 
 #include <memory>
@@ -17,17 +18,19 @@ struct compute_choice {
   gpu::dtype kv_type = gpu::dtype::f32;
 };
 
-/// `compute`: auto | f32 | bf16 | int8 | w8a8; `kv_type`: auto | f32 | f16 | bf16 | int8. Auto
-/// compute is int8 for 4- and 8-bit weights, bf16 for 16-bit ones where the device multiplies bf16,
-/// else f32; w8a8 is for the weights of weights_for(). Auto KV is f32 with f32 compute; else bf16
-/// on hosts that multiply bf16, where attention reads it as it lies, and f16 elsewhere (three bits
-/// more precise at the same size). An unknown word is `unsupported`.
+/// `compute` is one of auto, f32, bf16, int8 and w8a8; `kv_type` one of auto, f32, f16, bf16, int8.
+///
+/// Compute auto is int8 for weights of 4 and 8 bits, bf16 for weights of 16 bits where the device
+/// multiplies bf16, and f32 elsewhere. With w8a8 the caller loads the weights of weights_for().
+/// KV auto is f32 with f32 compute. Otherwise it is bf16 on hosts that multiply bf16, where
+/// attention needs no conversion, and f16 elsewhere, which is three bits more precise at the same
+/// size. A word that is none of these fails with `unsupported`.
 result<compute_choice> resolve_compute(const std::string& compute, const std::string& kv_type,
                                        const checkpoint& weights, const gpu::device_info& device);
 
-/// The weights that `compute` multiplies: for w8a8 those of 8 bits that the linear layers and a
-/// head of their own are rounded to (see w8a8_weights.hpp), and a tied embedding of 16 or 32 bits;
-/// else as they are.
+/// The checkpoint that a decoder is to load. For w8a8 the matrices of linear layers, a separate
+/// head and a tied embedding of 16 or 32 bits are rounded to 8 bits (see w8a8_weights.hpp); for all
+/// other compute types it is `weights` itself.
 std::shared_ptr<const checkpoint> weights_for(gpu::compute_type compute, const model_spec& spec,
                                               std::shared_ptr<const checkpoint> weights);
 

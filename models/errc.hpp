@@ -1,5 +1,5 @@
-// Errors of models/: each a value; the detail names file, field or tensor, the rule and what was
-// found.
+// errc: the errors of models/. The detail of each failure names the file, field or tensor, the rule
+// that it broke, and what was found.
 #pragma once
 
 #include <string>
@@ -29,7 +29,7 @@ template <class T>
 using result = twill::result<T, errc>;
 using failure = twill::failure<errc>;
 
-/// The failure with the path in front, once.
+/// The failure with `path` in front of its detail, unless the detail begins with it already.
 inline failure in_file(const std::string& path, const failure& f) {
   return f.detail.starts_with(path) ? f : failure{f.code, path + ": " + f.detail};
 }

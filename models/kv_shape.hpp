@@ -1,4 +1,4 @@
-// kv_shape: what one block of a layer's KV holds, by the model's spec. Pure.
+// kv_shape: the shape of one KV block of a layer, from the model's spec. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace twill::models {
 
-/// Without memory, and without blocks: who places them says how many.
+/// A layer of zero blocks without memory: whoever places the KV sets addresses and count.
 inline gpu::kv_layer kv_shape(const model_spec& spec, gpu::dtype type, std::int32_t block_tokens) {
   gpu::kv_layer shape;
   shape.type = type;

@@ -23,7 +23,7 @@ bool is_gguf(const std::string& path) {
 result<std::shared_ptr<const model>> open_model(const std::string& path,
                                                 const std::string& template_path) {
   if (synth::is_dummy(path)) return open_dummy_model(path, template_path);
-  std::error_code unreadable; // the openers say what is wrong with such a path
+  std::error_code unreadable; // the openers report what is wrong with such a path
   const std::filesystem::path where(path);
   if (std::filesystem::is_directory(where, unreadable))
     return open_folder_model(path, template_path);

@@ -20,11 +20,11 @@ struct model {
   std::string name; ///< the file's own name for the model, else the file name
   std::string path;
   std::string format;       ///< "GGUF v3", ...
-  std::string quantization; ///< "Q4_1", ... the kind most weights have
+  std::string quantization; ///< "Q4_1", ...: the kind that most weights have
   model_spec spec;
   std::shared_ptr<const checkpoint> weights;
   std::shared_ptr<const tokenizer> text;
-  std::shared_ptr<const chat_template> chat; ///< null: the model has none
+  std::shared_ptr<const chat_template> chat; ///< null when the model has none
   config::sampling_params default_sampling;  ///< the file's generation defaults
 };
 

@@ -1,6 +1,6 @@
 // model_spec: everything about a decoder that differs between families, as data.
 //
-// A family is a spec plus a table of tensor names; models/decoder runs any spec. Plain value.
+// A plain value. A family's reader fills it in, and models/decoder runs any spec.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 namespace twill::models {
 
 /// What a family's checkpoint calls its tensors. "{}" stands for the layer number. A bias is named
-/// like its matrix or norm with ".bias" in place of ".weight". An empty name: no such tensor.
+/// like its matrix or norm with ".bias" in place of ".weight". An empty name means that
+/// the family has no such tensor.
 struct tensor_names {
   std::string embedding;      // (vocab_size, embedding_size)
   std::string rope_factors;   // (rotary_dim / 2), read by the family, not by the decoder
@@ -36,7 +37,8 @@ struct tensor_names {
   std::string gate;           // (mlp_size, hidden_size), gated MLPs
   std::string up;             // (mlp_size, hidden_size)
   std::string down;           // (hidden_size, mlp_size)
-  /// Tensors that checkpoints carry and no computation needs (tables that the spec holds already).
+  /// Tensors that checkpoints carry although no computation needs them, such as tables of values
+  /// that the spec holds.
   std::vector<std::string> ignored;
 };
 
@@ -46,14 +48,14 @@ enum class norm_kind : std::uint8_t {
 };
 
 enum class norm_place : std::uint8_t {
-  before, ///< of attention and MLP; the residual stream is never normed
-  after,  ///< of each residual sum, as in the original Transformer
+  before, ///< norms stand before attention and MLP; the residual stream itself is not normed
+  after,  ///< norms stand after each residual sum, as in the original Transformer
 };
 
 enum class bias_rule : std::uint8_t {
-  none,       ///< a bias is a tensor without a role
+  none,       ///< there is no bias; a tensor of its name is refused
   required,   ///< a missing bias is an error
-  if_present, ///< the checkpoint decides (GGUF does not say)
+  if_present, ///< the checkpoint decides, since a GGUF file's metadata do not say
 };
 
 /// How rotary frequencies follow the length of a sequence. L is the prompt's length, p a position;
@@ -73,40 +75,40 @@ struct rope_rule {
   std::vector<float> inv_freq; // (rotary_dim / 2), fixed scaling applied
   float magnitude = 1;         ///< cos and sin are multiplied by it (YaRN)
   rope_growth growth = rope_growth::none;
-  double base = 0;                 ///< for growth
-  double factor = 1;               ///< for length_ntk
-  std::int32_t trained_length = 0; ///< for growth: positions from which on it acts
+  double base = 0;                 ///< base of the frequencies; read where they grow
+  double factor = 1;               ///< factor of length_ntk
+  std::int32_t trained_length = 0; ///< frequencies grow past so many tokens
 };
 
 struct model_spec {
-  std::string family; ///< "llama", ...
+  std::string family; ///< the family's name, for messages
   std::int32_t vocab_size = 0;
   std::int32_t hidden_size = 0;
-  std::int32_t embedding_size = 0; ///< width of embedding and head; hidden_size unless projected
+  std::int32_t embedding_size = 0; ///< width of embedding and head; often hidden_size
   std::int32_t n_layers = 0;
   std::int32_t n_heads = 0;
   std::int32_t n_kv_heads = 0;
   std::int32_t head_dim = 0;
   std::int32_t mlp_size = 0;
-  std::int32_t context_length = 0; ///< positions the model is meant for
-  std::int32_t most_positions = 0; ///< positions that exist (a table's rows); 0: any number
+  std::int32_t context_length = 0; ///< the model was made for so many positions
+  std::int32_t most_positions = 0; ///< rows of the table of positions; 0 when any number will do
 
   norm_kind norm = norm_kind::rms;
   norm_place norms = norm_place::before;
   float norm_epsilon = 1e-5f;
   gpu::activation activation = gpu::activation::silu;
-  bool gated_mlp = true; ///< act(gate) * up; else act(up)
+  bool gated_mlp = true; ///< the MLP computes act(gate) * up, otherwise act(up)
   bias_rule qkv_bias = bias_rule::none;
   bias_rule o_bias = bias_rule::none;
   bias_rule mlp_bias = bias_rule::none;
 
   rope_rule rope;
-  std::int32_t position_offset = 0; ///< learned positions: row of position 0
+  std::int32_t position_offset = 0; ///< the row of position 0 in a table of learned positions
   std::vector<float> alibi_slopes;  // (n_heads), empty: no ALiBi
   float attention_scale = 0;        ///< 1 / sqrt(head_dim) unless the family says otherwise
   std::int32_t window = 0;          ///< sliding window in tokens; 0: none
   std::vector<bool> windowed;       // (n_layers), layers with the window; empty: all
-  std::int32_t log_n_length = 0;    ///< queries past it are scaled by ln(p + 1) / ln(it); 0: never
+  std::int32_t log_n_length = 0;    ///< queries at p >= n are scaled by ln(p + 1) / ln(n); 0: never
 
   bool tied_head = false;       ///< the head is the embedding matrix
   bool normalised_head = false; ///< each row of the head has length 1
@@ -114,8 +116,8 @@ struct model_spec {
 
   std::int64_t q_size() const { return std::int64_t{n_heads} * head_dim; }
   std::int64_t kv_size() const { return std::int64_t{n_kv_heads} * head_dim; }
-  /// True when keys depend on the whole prompt's length: such a prefix must not be shared between
-  /// prompts of which one is longer than this. 0: always shareable.
+  /// Prompts up to this length may share a prefix's keys; longer ones may not, because their keys
+  /// depend on the whole prompt's length. 0 means that prefixes may always be shared.
   std::int32_t shareable_length() const {
     return rope.growth == rope_growth::none ? 0 : rope.trained_length;
   }

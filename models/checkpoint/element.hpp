@@ -1,4 +1,4 @@
-// Element types of dense tensors, by their safetensors names. Pure data and functions.
+// element: the element types of dense tensors, by their safetensors names. Pure data and functions.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace twill::models {
 struct element_info {
   const char* name; ///< "F16", ...
   std::int32_t bytes;
-  bool is_weight;         ///< F32, F16, BF16: can be handed out as numbers
-  gpu::weight_kind dense; ///< how, when is_weight
+  bool is_weight;         ///< true for F32, F16 and BF16, which can be handed out as numbers
+  gpu::weight_kind dense; ///< the kind of a weight; read when is_weight is true
 };
 
-/// nullptr for a name that no element type has.
+/// The type of that name; nullptr when there is none.
 const element_info* find_element(std::string_view name);
 
 /// Widens `n` values of a weight element; `values` may have any alignment.

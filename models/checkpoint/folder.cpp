@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t max_config_bytes = std::int64_t{16} << 20;
 
-/// The folder itself and the file in it that `path` names, if it names one.
+/// A folder, and the file in it that `path` names, if it names one.
 struct place {
   std::string folder;
   std::string file;
@@ -40,7 +40,7 @@ result<place> find_place(const std::string& path) {
   return place{whole.has_parent_path() ? whole.parent_path().string() : ".", name};
 }
 
-/// The object of a file that the folder may lack.
+/// Reads an optional file that must hold an object.
 result<std::optional<value>> read_optional(const std::string& folder, const char* name) {
   const std::string path = (fs::path(folder) / name).string();
   std::error_code ignored;

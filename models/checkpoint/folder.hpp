@@ -1,8 +1,8 @@
 // folder: a Hugging Face model folder, its configuration read and its weights mapped and checked.
 //
-// Immutable after open(); any thread may read. Weights: model.safetensors or shards with their
-// index, else pytorch_model.bin or shards with their index, else the folder's only .safetensors
-// file. GPTQ and AWQ parts appear as ordinary matrices. Fails with file_unreadable, bad_format,
+// Immutable after open(); any thread may read. Weights are read from model.safetensors or its
+// shards, else from pytorch_model.bin or its shards, else from the folder's only .safetensors file.
+// GPTQ and AWQ parts appear as ordinary matrices. Fails with file_unreadable, bad_format,
 // missing_tensor, bad_metadata or unsupported; the detail names the file.
 #pragma once
 
@@ -17,19 +17,19 @@ namespace twill::models {
 
 class folder {
 public:
-  /// `path`: the folder, or a file in it. A weight file that no index lists is then read alone.
+  /// `path` names the folder or a file in it; a weight file that no index lists is then read alone.
   static result<std::shared_ptr<const folder>> open(const std::string& path);
   ~folder();
 
-  const std::string& path() const; ///< of the folder itself
-  const value& config() const;     ///< config.json: an object
-  /// The file's object; nullptr when the folder has no such file.
+  const std::string& path() const; ///< the folder's path
+  const value& config() const;     ///< config.json, which is an object
+  /// The object of the file of that name; nullptr when the folder has no such file.
   const value* generation_config() const;
   const value* tokenizer_config() const;
 
   /// All shards as one checkpoint; quantised matrices are named `x.weight`. // (out, in)
   std::shared_ptr<const checkpoint> weights() const;
-  /// "GPTQ-4", "GPTQ-8" or "AWQ-4"; empty: dense.
+  /// "GPTQ-4", "GPTQ-8" or "AWQ-4"; empty for dense weights.
   std::string quantization() const;
 
 private:

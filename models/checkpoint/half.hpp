@@ -1,4 +1,4 @@
-// Widening of 16-bit floats to f32, exact for every bit pattern. Pure functions.
+// half: widening of 16-bit floats to f32, exact for every bit pattern. Pure functions.
 #pragma once
 
 #include <bit>
@@ -6,7 +6,7 @@
 
 namespace twill::models {
 
-/// IEEE 754 binary16. Scaling by 2^112 rebiases the exponent and normalises subnormals in one step.
+/// IEEE 754 binary16. Scaling by 2^112 rebiases the exponent and normalises subnormals at once.
 inline float widen_f16(std::uint16_t h) {
   const std::uint32_t sign = static_cast<std::uint32_t>(h & 0x8000U) << 16;
   std::uint32_t bits = static_cast<std::uint32_t>(h & 0x7fffU) << 13;

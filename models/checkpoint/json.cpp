@@ -13,7 +13,7 @@
 namespace twill::models {
 namespace {
 
-/// Of members with equal keys keeps the first one's place and the last one's value.
+/// Merges members of equal keys: the place is the first one's, the value the last one's.
 void drop_repeated_keys(value_object& members) {
   std::vector<std::size_t> order(members.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -78,7 +78,7 @@ public:
                    const nlohmann::detail::exception& e) override {
     error_byte_ = position;
     // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...":
-    // the place is told in our own form.
+    // parse_json() writes the place in twill's own form.
     const std::string what = e.what();
     const std::size_t place = what.find(": ");
     error_ = place == std::string::npos ? what : what.substr(place + 2);

@@ -1,9 +1,9 @@
-// JSON text to twill::value: config files, index files, headers, vocabularies.
+// json: JSON texts (config files, index files, headers, vocabularies) as values.
 //
-// Pure; any thread. Objects keep their key order, of equal keys the last wins (at the place of the
-// first, as in Python). Whole numbers become int64 where they fit, others double. Nesting deeper
-// than max_json_depth is refused and nothing here recurses, so hostile text costs memory in
-// proportion to its size and no stack. Fails with bad_format as "where:line: what".
+// Pure; any thread. Objects keep the order of their keys; of equal keys the last value wins, at the
+// place of the first, as in Python. Whole numbers become int64 where they fit, all others double.
+// Nesting deeper than max_json_depth is refused and nothing here recurses, so hostile text costs
+// memory in proportion to its size and no stack. Fails with bad_format as "where:line: what".
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@ namespace twill::models {
 
 inline constexpr int max_json_depth = 128;
 
-/// `where` names the text in messages: a path, or what it is part of.
+/// Parses `text`. `where` names it in messages.
 result<value> parse_json(std::string_view text, const std::string& where);
 
-/// Reads and parses a regular file of at most `max_bytes` (file_unreadable, bad_format).
+/// Reads and parses a regular file of at most `max_bytes`; fails with file_unreadable or
+/// bad_format.
 result<value> read_json_file(const std::string& path, std::int64_t max_bytes);
 
 } // namespace twill::models

@@ -15,7 +15,7 @@ namespace twill::models {
 
 class mapped_file {
 public:
-  /// Refuses what is not a regular, non-empty file (file_unreadable).
+  /// Fails with file_unreadable for all but regular, non-empty files.
   static result<std::shared_ptr<const mapped_file>> open(const std::string& path);
   mapped_file(const mapped_file&) = delete;
   mapped_file& operator=(const mapped_file&) = delete;
@@ -24,10 +24,10 @@ public:
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  /// Asks for `part` of bytes() and what follows it to be read ahead, in the background.
+  /// Asks the system to read `part` of bytes(), and what follows it, in the background.
   void read_ahead(std::span<const std::byte> part) const;
-  /// `part` of bytes() will not be read again soon: its whole pages leave this process's memory.
-  /// They are read anew, from the system's cache or the disk, when they are touched after all.
+  /// Removes the whole pages of `part` of bytes() from this process's memory. They are read again,
+  /// from the system's cache or from the disk, when they are touched.
   void release(std::span<const std::byte> part) const;
 
 private:

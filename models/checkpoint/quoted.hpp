@@ -1,4 +1,4 @@
-// Names from files in messages: cut to a length, with what a terminal would act on made visible.
+// quoted_name: names from files, made safe for messages. Pure.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace twill::models {
 
-/// "`name`"; at most 200 bytes of it, control characters as '?'.
+/// "`name`", cut to 200 bytes, with '?' for control characters, on which a terminal would act.
 inline std::string quoted_name(std::string_view name) {
   std::string text = "`";
   for (const char c : name.substr(0, 200))

@@ -19,7 +19,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 }
 
 std::int64_t value_count(const std::vector<std::int64_t>& shape) {
-  constexpr std::int64_t most = std::int64_t{1} << 56; // times 8 bytes
+  constexpr std::int64_t most = std::int64_t{1} << 56; // a value takes at most 8 bytes
   std::int64_t n = 1;
   bool empty = false;
   for (const std::int64_t extent : shape) {

@@ -1,9 +1,10 @@
 // tensor_table: named tensors inside mapped files, as a checkpoint.
 //
-// What the safetensors and PyTorch readers fill, one table for all shards of a model. Immutable
+// The safetensors and PyTorch readers fill one table for all shards of a model. It is immutable
 // once filled; any thread may read. A reader checks a tensor's bytes against its file and shape
-// before it adds it; the table keeps the files mapped. Dense kinds only: integers are listed, and
-// handed out as bytes() to those who know what they mean (models/checkpoint/quant).
+// before it adds the tensor, and the table keeps the files mapped. Only dense types are handed out
+// as weights. Integers are listed too; models/checkpoint/quant, which knows what they mean, reads
+// their bytes.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,7 @@ struct stored_tensor {
 
 class tensor_table final : public checkpoint {
 public:
-  /// Adds a tensor; a name that is there already is bad_format.
+  /// Adds a tensor; fails with bad_format when the table has one of its name.
   result<nothing> add(stored_tensor tensor);
 
   std::vector<tensor_info> tensors() const override;
@@ -40,9 +41,9 @@ public:
   void read_ahead(std::string_view name) const override;
   void release(std::string_view name) const override;
 
-  /// The tensor itself; missing_tensor when absent.
+  /// The stored tensor of that name, which is also read ahead; fails with missing_tensor.
   result<const stored_tensor*> stored(std::string_view name) const;
-  /// The same without reading ahead; nullptr when absent.
+  /// The stored tensor of that name, not read ahead; nullptr when there is none.
   const stored_tensor* peek(std::string_view name) const;
 
 private:
@@ -50,13 +51,13 @@ private:
   std::map<std::string, std::size_t, std::less<>> by_name_;
 };
 
-/// "(5120, 13824)".
+/// The shape as messages write it: "(5120, 13824)".
 std::string shape_text(const std::vector<std::int64_t>& shape);
 
 /// The failure of a tensor whose elements cannot be weights.
 failure not_numbers(const tensor_info& tensor);
 
-/// Number of values of a shape; -1 when an extent is negative or the bytes pass 2^60.
+/// The number of values of a shape; -1 when an extent is negative or the bytes would exceed 2^60.
 std::int64_t value_count(const std::vector<std::int64_t>& shape);
 
 } // namespace twill::models

@@ -38,7 +38,7 @@ result<nothing> read_file(tensor_table& table, const std::string& path) {
                                          : pytorch::read_into(table, path);
 }
 
-/// An index file: the shard of each tensor.
+/// An index file, which says the shard of each tensor.
 struct shard_index {
   std::string path;
   std::map<std::string, std::string> shard_of; ///< tensor -> file name
@@ -96,7 +96,7 @@ result<nothing> read_shards(tensor_table& table, const std::string& folder,
   return nothing{};
 }
 
-/// The name of the folder's only .safetensors file (quantised checkpoints have names of their own).
+/// The name of the folder's only .safetensors file, which quantisers name in ways of their own.
 result<std::string> only_weight_file(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code failed;

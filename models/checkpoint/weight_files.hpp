@@ -1,4 +1,5 @@
-// weight_files: which files of a model folder hold its weights, and reading them into one table.
+// weight_files: finds the files of a model folder that hold its weights, and reads them into one
+// table.
 #pragma once
 
 #include <memory>
@@ -9,8 +10,8 @@
 
 namespace twill::models {
 
-/// Reads the weights of `folder`. `file`: the name of one file in it that the caller asked for;
-/// empty, or a file that an index lists: what the folder as a whole holds.
+/// Reads the weights of `folder`. `file` is the name of a single file in it to be read alone. When
+/// it is empty, or an index lists it, all of the folder's weights are read.
 result<std::shared_ptr<const tensor_table>> read_weights(const std::string& folder,
                                                          const std::string& file);
 

@@ -1,8 +1,7 @@
-// activations: what one micro-batch carries from layer to layer, and the shape of its step. All
-// f32.
+// activations: the f32 arrays that one micro-batch carries from layer to layer, and its step.
 //
-// Owned by the decoder's thread. "n" is rows of the step, "r" rows of logits. A decoder's own
-// forward() has one of these; a block schedule has one per micro-batch.
+// Owned by the decoder's thread. In shapes, n is the number of rows of the step and r the number of
+// rows of logits. decoder::forward() uses one set; a block schedule has one per micro-batch.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +21,9 @@ struct activations {
   float* cos = nullptr;         // (n, rotary_dim / 2)
   float* sin = nullptr;         // (n, rotary_dim / 2)
   float* last_hidden = nullptr; // (r, hidden_size) rows whose logits are wanted
-  std::int64_t n_rows = 0;      ///< of the step at hand
+  std::int64_t n_rows = 0;      ///< rows of the current step
   std::int64_t n_logits = 0;
-  /// KV in place of the decoder's own arena, for the layer at hand; null keys: the arena.
+  /// KV of the current layer where it is not in the decoder's arena; null keys mean the arena.
   gpu::kv_layer staged_kv;
   std::vector<gpu::buffer> memory;
 

@@ -1,8 +1,8 @@
-// check_weights: what keeps a checkpoint from running as its spec says, from names, shapes and
+// check_weights: whether a checkpoint has the tensors that its spec wants, by names, shapes and
 // types.
 //
-// Reads no weights, so it is quick at any size; values that are not finite, and packings that the
-// kernels do not take, show when decoder::load packs them. Pure; any thread.
+// No weights are read, so that the check is quick at any size. Values that are not finite, and
+// packings that the kernels do not take, show when decoder::load packs them. Pure; any thread.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,9 @@
 
 namespace twill::models {
 
-/// Tensors without a role first (such a model computes something else), then missing ones, wrong
-/// shapes and element types in the order of the layers. Empty: nothing found.
+/// One failure per tensor that is wrong; none when the checkpoint fits. Tensors without a role come
+/// first (such a model computes something else), then missing ones, wrong shapes and wrong element
+/// types in the order of the layers.
 std::vector<failure> check_weights(const model_spec& spec, const checkpoint& weights);
 
 } // namespace twill::models

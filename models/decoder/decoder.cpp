@@ -50,7 +50,8 @@ step_limits decoder::impl::limits_for(std::int32_t tokens, std::int32_t sequence
 
 result<nothing> decoder::impl::load(const checkpoint& source,
                                     const std::function<void(double)>& progress) {
-  // Small and certain to be needed comes first, so that a lack of memory shows before the packing.
+  // Memory that is surely needed is allocated first, so that a lack of it shows before the packing,
+  // which takes long.
   auto made_work = workspace::create(*dev, spec, options.max_step_tokens, options.max_logit_rows);
   if (!made_work.ok()) return made_work.error();
   work = std::move(made_work).value();

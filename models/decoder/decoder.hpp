@@ -1,10 +1,10 @@
-// decoder: runs any model_spec: one ragged forward pass over paged KV.
+// decoder: ragged forward passes of any model_spec over paged KV.
 //
-// Threads: built, used and destroyed on the thread that owns the device. Owns the packed weights,
-// the KV arenas and the workspace; all device memory is allocated before the first step. Weights
-// that do not live on the device (options.offload) are brought ahead of use by threads of its own;
-// a step then fails when a transfer did, and the decoder is to be destroyed. Returned views are
-// valid until the next step.
+// A decoder is built, used and destroyed on the thread that owns the device. It owns the packed
+// weights, the KV arena and the workspace, and allocates all device memory before the first step.
+// With options.offload, threads of its own bring weights to the device before they are used; a step
+// whose transfer failed fails, and the decoder must then be destroyed. Returned views are valid
+// until the next step.
 #pragma once
 
 #include <cstdint>
@@ -28,28 +28,28 @@ class weight_stream;
 } // namespace offload
 
 struct decoder_options {
-  /// int8 is for grouped weights: dense ones are computed in f32, queries, keys and values in
-  /// int8x2.
+  /// With int8, grouped weights are multiplied in int8, queries, keys and values in int8x2, and
+  /// dense weights in f32.
   gpu::compute_type compute = gpu::compute_type::f32;
   gpu::dtype kv_type = gpu::dtype::f32; ///< f32, f16, bf16 or i8
   std::int32_t block_tokens = 16;
   std::int32_t n_blocks = 0;           ///< KV blocks to allocate
-  std::int32_t max_context_tokens = 0; ///< of one sequence; 0: the spec's context_length
+  std::int32_t max_context_tokens = 0; ///< longest sequence; 0: the spec's context_length
   std::int32_t max_step_tokens = 512;
-  std::int32_t max_sequences = 256;  ///< sequences of one step
-  std::int32_t max_logit_rows = 256; ///< rows of logits of one step
+  std::int32_t max_sequences = 256;  ///< most sequences in one step
+  std::int32_t max_logit_rows = 256; ///< most rows of logits in one step
   offload::offload_options offload;  ///< where weights live
-  /// Layers whose KV is no part of the arena: run() is given it. // (n_layers), or empty
+  /// Layers whose KV is not in the arena; run() gets it instead. // (n_layers), or empty
   std::vector<bool> kv_staged;
-  bool touch_kv = false; ///< the KV arena is backed with memory by load(): for a job that fills it
+  bool touch_kv = false; ///< load() touches the KV arena's pages, for a job that will fill it
 };
 
-/// Device memory of weights some of which are at home elsewhere.
+/// Device memory of weights when some of them live elsewhere, in bytes.
 struct streamed_memory {
-  std::int64_t homes = 0; ///< at home on the device
-  std::int64_t ring = 0;  ///< in use or on their way
-  std::int64_t rows = 0;  ///< rows of the embedding
-  /// Of the head while its rows are measured, where it is normalised; gone before the ring comes.
+  std::int64_t homes = 0; ///< weights that stay on the device
+  std::int64_t ring = 0;  ///< buffers of weights in use or on their way
+  std::int64_t rows = 0;  ///< cached rows of the embedding
+  /// Rows of a normalised head while their lengths are measured; freed before `ring` is allocated.
   std::int64_t head_rows = 0;
 };
 
@@ -58,11 +58,11 @@ struct step_input {
   std::span<const std::int32_t> tokens;      // (n_tokens)
   std::span<const std::int32_t> positions;   // (n_tokens) 0-based
   std::span<const std::int32_t> first_token; // (n_sequences + 1) first row of each sequence
-  std::span<const std::int32_t> kv_lengths;  // (n_sequences) positions in KV after this step
+  std::span<const std::int32_t> kv_lengths;  // (n_sequences) positions in KV once this step is done
   std::span<const std::int32_t> block_table; // (n_sequences, max_blocks)
   std::int32_t max_blocks = 0;
   std::span<const std::int32_t> logit_rows; // (n_logit_rows) rows whose logits are wanted
-  /// Tokens of each sequence's prompt, all of it; read only where frequencies grow with it.
+  /// Length of each sequence's whole prompt; read only where frequencies grow with it.
   std::span<const std::int32_t> prompt_lengths; // (n_sequences)
   /// Where staged layers have the same blocks, see models/offload/kv_homes; read only where there
   /// are such layers.
@@ -92,50 +92,52 @@ public:
   ~decoder();
 
   const model_spec& spec() const;
-  /// Device memory of one KV block, all layers.
+  /// Bytes of one KV block in all layers of the arena.
   static std::int64_t block_bytes(const model_spec& spec, const decoder_options& options);
-  /// Columns that a step's block table may have: blocks of the longest sequence.
+  /// Most columns of a step's block table: the blocks of the longest sequence.
   static std::int32_t block_table_width(const model_spec& spec, const decoder_options& options);
-  /// Device memory that load() sets aside for what ops prepare in steps as long as the options
+  /// Bytes of scratch memory that load() reserves for the ops of a step as long as the options
   /// allow.
   static std::int64_t scratch_bytes(const gpu::device& dev, const model_spec& spec,
                                     const checkpoint& weights, const decoder_options& options);
-  /// What load() will take for weights, but for norms, biases and the like, where options.offload
-  /// streams them.
+  /// Bytes of weights that load() will allocate when options.offload streams them, without norms,
+  /// biases and other small tensors.
   static streamed_memory streamed_bytes(const model_spec& spec, const checkpoint& weights,
                                         const decoder_options& options);
-  /// Device memory of weights.
+  /// Bytes of weights on the device.
   std::int64_t weight_bytes() const;
-  /// Where weights live and what moved; null when all of them live on the device.
+  /// Where weights live and what was transferred; null when all of them live on the device.
   const offload::weight_stream* stream() const;
   void record_to(offload::timeline* t);
 
   /// One step. The logits view is device memory. // (n_logit_rows, vocab_size) f32
   result<gpu::tensor_ref> forward(const step_input& step);
 
-  /// The same cut into pieces, for schedules: begin_pass(), then for each stage enter(), run() of
-  /// any micro-batches that have been begun and have passed the stages before, and leave();
-  /// score() after the last. A stage is a layer, or with options.offload.sep_layer half of one: its
-  /// attention, then its MLP. `whole`: the pass goes on to score().
-  /// Without `own_hidden` it has no memory for hidden states: place_hidden() before begin() and
-  /// before each run().
+  // A pass stage by stage, for block schedules: begin_pass(), then for each stage enter(), run() of
+  // any micro-batches that have begun and have passed the earlier stages, and leave(); score()
+  // after the last stage. A stage is a layer, or with options.offload.sep_layer half of a layer:
+  // its attention, then its MLP.
+
+  /// A micro-batch without `own_hidden` has no memory for hidden states: place_hidden() must be
+  /// called before begin() and before each run().
   std::int32_t n_stages() const;
   /// The layer whose KV a stage needs, or -1.
   std::int32_t kv_layer_of(std::int32_t stage) const;
   result<std::unique_ptr<micro_batch>>
   make_micro_batch(std::int32_t max_tokens, std::int32_t max_sequences, bool own_hidden = true);
   void begin_pass(bool whole);
-  /// The tokens that the next begin()s take, in order, once known: where rows of the embedding
-  /// travel, these set out.
+  /// Announces the tokens of the next calls of begin(), in order. Rows of the embedding that live
+  /// elsewhere are then fetched ahead.
   void expect(std::span<const std::int32_t> tokens);
-  /// Where its hidden states are from now on. // (max_tokens, hidden_size) f32, device
+  /// Sets where the hidden states of `batch` are from now on. // (max_tokens, hidden_size) f32,
+  /// device
   void place_hidden(micro_batch& batch, float* hidden);
   result<nothing> begin(micro_batch& batch, const step_input& step);
   result<nothing> enter(std::int32_t stage);
-  /// `staged`: the KV of a layer that is not in the arena, numbered as staged_table says.
+  /// `staged` is the KV of a layer that is not in the arena; staged_table has its block ids.
   void run(micro_batch& batch, std::int32_t stage, const gpu::kv_layer* staged = nullptr);
   void leave(std::int32_t stage);
-  /// Logits of all that have passed the last stage, in order; at most max_logit_rows rows.
+  /// Logits of the micro-batches that have passed the last stage, in order; at most max_logit_rows.
   result<gpu::tensor_ref> score(std::span<micro_batch* const> batches);
 
 private:

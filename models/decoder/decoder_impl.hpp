@@ -1,5 +1,6 @@
-// decoder::impl: the parts of a decoder and the ops of a pass, layer by layer. decoder.cpp loads,
-// decoder_pass.cpp runs. One thread, the device's.
+// decoder::impl: the parts of a decoder and the ops of a pass, layer by layer.
+//
+// decoder.cpp loads it and decoder_pass.cpp runs it, on the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct decoder::impl {
   model_spec spec;
   decoder_options options;
   workspace work;
-  activations own; ///< forward()'s
+  activations own; ///< those of forward()
   rotary_angles angles;
   kv_arena kv;
   decoder_weights weights;
@@ -34,9 +35,9 @@ struct decoder::impl {
 
   result<gpu::tensor_ref> forward(const step_input& input);
 
-  /// Takes the step in, up to its embeddings.
+  /// Uploads the step and computes its embeddings.
   result<nothing> begin(activations& a, const step_input& input);
-  /// What of a layer a stage runs.
+  /// The part of a layer that a stage runs.
   struct stage {
     std::size_t layer = 0;
     bool attention = true, mlp = true;
@@ -57,7 +58,7 @@ private:
   void run_mlp(std::size_t layer, gpu::tensor_ref hidden);
   std::int32_t unit_of(const stage& at) const;
   struct head_rows;
-  /// The head's input: rows of `a`, from row `first` of the pass on.
+  /// Writes the wanted rows of `a` as the head's input, from row `first` of the pass on.
   gpu::tensor_ref head_input(const activations& a, std::int64_t first);
   void multiply_head(const gpu::packed_matrix& head, std::int64_t first_column,
                      std::span<const head_rows> rows, gpu::tensor_ref logits);

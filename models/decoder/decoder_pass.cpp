@@ -92,7 +92,7 @@ const gpu::packed_matrix* decoder::impl::first_after(std::size_t layer) const {
   return weights.stream ? &weights.parts_of_head().front().matrix : &weights.head_matrix();
 }
 
-/// From here on any subset of the step's rows: each row depends on itself alone.
+/// The rest of a layer may run on any subset of the rows, because each row depends on itself alone.
 void decoder::impl::close_attention(std::size_t index, gpu::tensor_ref attended,
                                     gpu::tensor_ref hidden) {
   const layer_weights& layer = weights.layers[index];
@@ -160,7 +160,7 @@ void decoder::impl::run(activations& a, std::int32_t number) {
   gpu::tensor_ref hidden = matrix(a.hidden, a.n_rows, spec.hidden_size);
   gpu::tensor_ref attended = matrix(work.attended, a.n_rows, spec.q_size());
   if (at.attention) attend(a, at.layer);
-  // Past the last attention only rows whose logits are wanted go on.
+  // After the last attention only the rows whose logits are wanted are computed further.
   if (last && a.n_logits == 0) return;
   if (last) {
     const gpu::tensor_ref last_hidden = matrix(a.last_hidden, a.n_logits, spec.hidden_size);
@@ -176,7 +176,7 @@ void decoder::impl::run(activations& a, std::int32_t number) {
   if (at.mlp) run_mlp(at.layer, hidden);
 }
 
-/// Rows of a pass that the head reads as one matrix.
+/// Rows of a pass that the head multiplies as one matrix.
 struct decoder::impl::head_rows {
   gpu::tensor_ref x;
   std::int64_t first = 0;
@@ -219,7 +219,7 @@ result<gpu::tensor_ref> decoder::impl::score(std::span<activations* const> batch
     TWILL_ASSERT(n + a->n_logits <= options.max_logit_rows,
                  "a pass has more logit rows than max_logit_rows");
     const gpu::tensor_ref x = head_input(*a, n);
-    // Rows that lie side by side are one multiplication: the head is read once for all of them.
+    // Adjacent rows are multiplied together, so that the head is read once for all of them.
     if (!rows.empty() && x.as<float>() == rows.back().x.as<float>() +
                                               rows.back().x.rows() * rows.back().x.row_stride)
       rows.back().x.shape[0] += x.rows();

@@ -33,7 +33,7 @@ result<packed_table> load_table(gpu::device& dev, const checkpoint& weights,
   return packed_table{std::move(packed).value(), source.value().kind};
 }
 
-/// Puts the value of `from` into `to`, or returns the failure.
+/// Moves the value of `from` into `to`, or returns the failure.
 template <class T>
 result<nothing> assign(result<T> from, T& to) {
   if (!from.ok()) return from.error();
@@ -41,12 +41,12 @@ result<nothing> assign(result<T> from, T& to) {
   return nothing{};
 }
 
-/// Runs steps until one fails.
+/// Runs functions in order until one fails.
 class sequence {
 public:
-  template <class Step>
-  sequence& then(Step step) {
-    if (outcome_.ok()) outcome_ = step();
+  template <class Load>
+  sequence& then(Load load) {
+    if (outcome_.ok()) outcome_ = load();
     return *this;
   }
   const result<nothing>& outcome() const { return outcome_; }
@@ -86,10 +86,10 @@ result<nothing> load_layer(gpu::device& dev, const model_spec& spec, const check
       .outcome();
 }
 
-/// 1 / length of each row of the head: logits are scaled by it, which is what a head with
-/// normalised rows gives, without a copy of the matrix.
+/// Computes 1 / length of each row of the head. Logits scaled by it are those of a head with
+/// normalised rows, without a copy of the matrix.
 ///
-/// `read_rows(ids, out)` brings rows of the head as f32.
+/// `read_rows(ids, out)` reads rows of the head as f32.
 template <class ReadRows>
 result<gpu::buffer> head_factors(gpu::device& dev, std::int64_t rows, std::int64_t cols,
                                  const ReadRows& read_rows) {
@@ -169,7 +169,7 @@ result<nothing> load_projections(gpu::device& dev, const model_spec& spec,
       .outcome();
 }
 
-/// What comes before the first layer and after the last, but for the two large tables.
+/// Loads what comes before the first layer and after the last, except embedding and head.
 result<nothing> load_ends(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
                           gpu::compute_type compute, decoder_weights& out) {
   return sequence()
@@ -190,7 +190,7 @@ result<nothing> load_ends(gpu::device& dev, const model_spec& spec, const checkp
       .outcome();
 }
 
-/// Gives embedding and head, packed on the host, their homes.
+/// Moves embedding and head, packed on the host, to where they live.
 result<nothing> settle_tables(gpu::device& dev, const model_spec& spec, std::int64_t most_rows,
                               decoder_weights& out) {
   offload::weight_stream& stream = *out.stream;
@@ -235,7 +235,7 @@ std::vector<gpu::packed_matrix*> matrices_of(const std::vector<projection*>& pro
   return all;
 }
 
-/// Gives a layer's matrices, packed on the host, their homes.
+/// Moves the matrices of a layer, packed on the host, to where they live.
 result<nothing> settle_layer(bool halves, offload::weight_stream& stream, layer_weights& layer) {
   if (!halves)
     return assign(stream.add_unit(matrices_of({&layer.qkv, &layer.o, &layer.up, &layer.down})),
@@ -266,7 +266,7 @@ result<decoder_weights> load_weights(gpu::device& dev, const model_spec& spec,
                                      const offload::offload_options* offload,
                                      std::int64_t most_rows,
                                      const std::function<void(double)>& progress) {
-  // Before the packing, which takes long: a checkpoint that does not fit is refused at once.
+  // Packing takes long; a checkpoint that does not fit its spec is refused before it.
   if (const auto found = check_weights(spec, weights); !found.empty()) return found.front();
   decoder_weights loaded;
   const packing where = offload == nullptr ? packing::on_device : packing::on_host;
@@ -274,14 +274,14 @@ result<decoder_weights> load_weights(gpu::device& dev, const model_spec& spec,
     if (auto opened = assign(offload::weight_stream::open(dev, *offload), loaded.stream);
         !opened.ok())
       return opened.error();
-  // One share per layer and one for embedding and head: even enough for a progress bar.
+  // Progress counts one share per layer and one for embedding and head.
   double done = 0;
   const auto tell = [&] {
     done += 1;
     if (progress) progress(done / (spec.n_layers + 1.0));
   };
-  // Large tables first, where they stay: a lack of memory shows early. Parts of them travel in
-  // slots that layers size: then last.
+  // Tables that stay on the device are loaded first, so that a lack of memory shows early. Tables
+  // that are streamed are loaded last, because layers determine the size of the transfer buffers.
   const auto tables = [&] { return load_tables(dev, spec, weights, compute, where, loaded); };
   auto ends =
       sequence()

@@ -1,5 +1,5 @@
-// decoder_weights: all weights of a decoder, checked against its spec and packed: on the device,
-// or, with a stream, each matrix in its home tier.
+// decoder_weights: all weights of a decoder, checked against its spec and packed. They are on the
+// device, or, with a stream, each matrix is in the tier where it lives.
 //
 // Owned by the decoder's thread; must not outlive the device.
 #pragma once
@@ -44,8 +44,8 @@ struct decoder_weights {
   gpu::buffer alibi_slopes; // (n_heads) f32, or empty
   std::vector<layer_weights> layers;
 
-  /// Weights that travel: null when all of them live on the device. Then embedding and head come in
-  /// parts; a tied head's are the embedding's.
+  /// The stream of weights that live elsewhere; null when all of them live on the device. With a
+  /// stream, embedding and head come in parts, and a tied head shares the embedding's.
   std::unique_ptr<offload::weight_stream> stream;
   std::vector<offload::table_part> embedding_parts, head_parts;
   std::unique_ptr<offload::row_table> embedding_rows;
@@ -55,16 +55,16 @@ struct decoder_weights {
     return tied() ? embedding_parts : head_parts;
   }
   const gpu::packed_matrix& head_matrix() const { return head ? head : embedding; }
-  /// Device memory of weights, those on their way included.
+  /// Bytes of weights on the device, buffers of transfers included.
   std::int64_t bytes() const;
 };
 
-/// Rows of the head that are in memory as f32 at once while a normalised one is measured.
+/// Rows of a normalised head that are in memory as f32 at once while their lengths are measured.
 inline constexpr std::int64_t head_rows_at_once = 64;
 
 /// Fails on a tensor that is missing, has another shape, or that the spec gives no role: an
 /// unknown tensor means that the model computes something else than the spec says.
-/// `offload`: how weights travel, or null: all live on the device. `most_rows`: of a step.
+/// `offload` says where weights live; null means on the device. `most_rows` is the largest step's.
 result<decoder_weights> load_weights(gpu::device& dev, const model_spec& spec,
                                      const checkpoint& weights, gpu::compute_type compute,
                                      const offload::offload_options* offload,

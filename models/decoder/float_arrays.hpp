@@ -1,5 +1,6 @@
-// float_arrays: several device arrays of f32 at once, for the structs that name them. Owned by the
-// decoder's thread.
+// float_arrays: allocates several device arrays of f32 at once, for the structs that name them.
+//
+// Called on the decoder's thread.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,13 @@
 namespace twill::models {
 
 struct float_array {
-  float** at; ///< gets the address
+  float** at; ///< receives the address
   std::int64_t rows;
   std::int64_t cols;
-  const char* label; ///< in the error when there is no room
+  const char* label; ///< names the array in an error
 };
 
-/// The memory of all of them.
+/// Allocates all of `arrays`; the buffers own their memory. Fails with out_of_memory.
 result<std::vector<gpu::buffer>> allocate_arrays(gpu::device& dev,
                                                  std::span<const float_array> arrays);
 

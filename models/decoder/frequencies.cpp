@@ -6,7 +6,7 @@
 namespace twill::models {
 namespace {
 
-/// What the base is multiplied by, before the exponent.
+/// The factor on the base, before it is raised to d / (d - 2).
 double growth_of(const rope_rule& rope, std::int32_t prompt_length, std::int32_t position) {
   const double trained = rope.trained_length;
   if (rope.growth == rope_growth::prompt_ntk)

@@ -1,6 +1,7 @@
-// frequencies: rotary frequencies, fixed and growing with the sequence. Pure, in double.
+// frequencies: rotary frequencies, both fixed ones and those that grow with the sequence. Pure.
 //
-// RoFormer (arXiv:2104.09864); see rope_growth for the growing kinds.
+// Computed in double. Rotary positions: RoFormer (arXiv:2104.09864); see rope_growth for the kinds
+// of growth.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ std::vector<double> plain_frequencies(double base, std::int32_t rotary_dim);
 /// True when the row at `position` of a sequence with this prompt has frequencies of its own.
 bool grows(const rope_rule& rope, std::int32_t prompt_length, std::int32_t position);
 
-/// The frequencies of that row. // (rotary_dim / 2)
+/// The frequencies of a row for which grows() is true. // (rotary_dim / 2)
 std::vector<double> grown_frequencies(const rope_rule& rope, std::int32_t prompt_length,
                                       std::int32_t position);
 

@@ -1,4 +1,4 @@
-// Turns gpu/'s failures into this folder's. Pure.
+// from_gpu: turns a failure of gpu/ into one of models/. Pure.
 #pragma once
 
 #include "gpu/errc.hpp"

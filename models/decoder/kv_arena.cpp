@@ -43,7 +43,7 @@ result<kv_arena> kv_arena::create(gpu::device& dev, const model_spec& spec,
   auto* at = static_cast<unsigned char*>(arena.memory.data());
   for (std::int32_t l = 0; l < spec.n_layers; ++l) {
     if (staged(options, l)) {
-      arena.layers.emplace_back(); // its KV comes and goes
+      arena.layers.emplace_back(); // run() gets the KV of such a layer
       continue;
     }
     arena.layers.push_back(record.layer_at(shape, at, stride));

@@ -1,8 +1,8 @@
-// kv_arena: the KV memory of all layers, block ids shared by every layer.
+// kv_arena: the KV memory of all layers, with block ids that all layers share.
 //
-// A block is one record: keys and values of each layer in turn, 64-byte aligned, so that a sequence
-// touches as few pages as its length needs. Owned by the decoder's thread. Which block belongs to
-// whom is decided elsewhere.
+// The keys and values of all layers of one block lie in one record, aligned to 64 bytes, so that a
+// sequence touches as few pages as its length needs. Owned by the decoder's thread. The caller
+// decides which block belongs to which sequence.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct kv_arena {
   std::vector<gpu::kv_layer> layers; // (n_layers)
   gpu::buffer memory;
 
-  /// Bytes of one block's record.
+  /// Bytes of the record of one block.
   static std::int64_t block_bytes(const model_spec& spec, const decoder_options& options);
   static result<kv_arena> create(gpu::device& dev, const model_spec& spec,
                                  const decoder_options& options);

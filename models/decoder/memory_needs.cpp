@@ -44,7 +44,7 @@ std::vector<product> mlp_of(const model_spec& spec, const checkpoint& weights,
   return all;
 }
 
-/// Embedding or head: packed as it is, since rows of it may be read too.
+/// The embedding or the head is packed in its own kind, because single rows of it are read too.
 std::vector<product> table_of(const checkpoint& weights, const std::string& name,
                               gpu::compute_type compute) {
   std::vector<product> all;

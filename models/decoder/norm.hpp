@@ -1,4 +1,4 @@
-// norm_weights: one norm of a decoder, RMS or layer norm. Owned by the decoder's thread.
+// norm_weights: the weights of one RMS or layer norm. Owned by the decoder's thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace twill::models {
 
 class norm_weights {
 public:
-  /// `name`: the weight's; a layer norm has a bias beside it.
+  /// `name` is the weight's name; the bias of a layer norm stands beside it.
   static result<norm_weights> load(gpu::device& dev, const checkpoint& weights,
                                    const std::string& name, std::int64_t size, norm_kind kind);
 

@@ -12,7 +12,7 @@
 namespace twill::models {
 namespace {
 
-/// A vector of the checkpoint whose size and values have been checked.
+/// Reads a vector of the checkpoint and checks its size and that its values are finite.
 result<std::vector<float>> checked_vector(const checkpoint& weights, const std::string& name,
                                           std::int64_t size) {
   if (auto fits = check_shape(weights, name, {size}); !fits.ok()) return fits.error();
@@ -134,7 +134,7 @@ result<projection> projection::load(gpu::device& dev, const checkpoint& weights,
   if (const auto fused = gpu::stack_rows(sources)) {
     auto p = load_part(dev, weights, *fused, roles, compute, where);
     if (!p.ok()) {
-      // Which of the stacked tensors is at fault shows when each is packed alone.
+      // Packing each tensor alone shows which of the stacked ones is at fault.
       for (std::size_t i = 0; i < roles.size(); ++i)
         if (auto alone = pack_at(where, dev, sources[i], roles[i].name.c_str()); !alone.ok())
           return from_gpu(alone.error());

@@ -1,8 +1,8 @@
 // projection: one linear layer of a decoder, whose weights may come as several tensors.
 //
-// Tensors of one kind are packed as one matrix (one pass over x); of mixed kinds apart, each
-// writing its own columns of the output. Either way the result is the same. Owned by the decoder's
-// thread.
+// Tensors of one kind are packed as one matrix, which takes one pass over x. Tensors of several
+// kinds are packed separately, and each writes its own columns of the output; the result is the
+// same. Owned by the decoder's thread.
 #pragma once
 
 #include <cstdint>
@@ -25,24 +25,24 @@ struct matrix_role {
   bias_rule bias = bias_rule::none;
 };
 
-/// The matrix, after its shape has been checked against its role.
+/// Reads a matrix whose shape has been checked against its role.
 result<gpu::weight_source> checked_matrix(const checkpoint& weights, const matrix_role& role);
 
 result<gpu::buffer> upload_values(gpu::device& dev, const std::vector<float>& values,
                                   const std::string& label);
 
-/// A small tensor of `size` finite values, uploaded. // (size) f32
+/// Uploads a small tensor of `size` finite values. // (size) f32
 result<gpu::buffer> upload_vector(gpu::device& dev, const checkpoint& weights,
                                   const std::string& name, std::int64_t size);
 
-/// Where matrices are packed: on the device for good, or on the host, to be given a home later.
+/// Where matrices are packed: on the device, where they stay, or on the host, to be moved later.
 enum class packing : std::uint8_t { on_device, on_host };
 
 gpu::result<gpu::packed_matrix> pack_at(packing where, gpu::device& dev,
                                         const gpu::weight_source& source, const char* label);
 
-/// What a projection of these roles packs: one matrix, or several. Those that are missing or cannot
-/// be read are left out: loading them says what is wrong.
+/// The matrices that a projection of these roles packs, one or several. Tensors that are missing or
+/// cannot be read are left out, because loading reports what is wrong with them.
 std::vector<gpu::weight_source> packed_sources(const checkpoint& weights,
                                                const std::vector<matrix_role>& roles,
                                                gpu::compute_type compute);
@@ -58,16 +58,17 @@ public:
 
   std::int64_t weight_bytes() const;
 
-  /// out = x * W^T + bias, or out += with `accumulate`. `next`: the weights that come after, or
-  /// null.
+  /// Computes out = x * W^T + bias, or adds it to `out` with `accumulate`. `next` are the weights
+  /// that are multiplied after these, or null.
   void apply(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref out, bool accumulate,
              const gpu::packed_matrix* next = nullptr) const;
 
-  /// out = silu_mul() of the same, for a gate above what it multiplies. `gate_up`: room for both.
+  /// Computes out = silu(gate) * up, where x * W^T + bias has the gate's columns before those of
+  /// up. `gate_up` is memory for both.
   void apply_gated(gpu::device& dev, gpu::tensor_ref x, gpu::tensor_ref gate_up,
                    gpu::tensor_ref out, const gpu::packed_matrix* next) const;
 
-  /// The matrices themselves; they stay where they are for as long as this does.
+  /// The packed matrices; their addresses are valid as long as this projection lives.
   std::vector<gpu::packed_matrix*> matrices();
 
   const gpu::packed_matrix& first_weights() const { return parts_.front().weights; }
@@ -90,8 +91,8 @@ private:
   std::int64_t residual_from_ = 0;
 };
 
-/// The compute type that a matrix of this kind runs in: int8 is for grouped kinds, dense ones take
-/// f32 instead.
+/// The compute type of a matrix of this kind. int8 is for grouped kinds; dense ones take f32
+/// instead.
 gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted);
 
 /// The compute type of queries, keys and values where the other projections are computed in

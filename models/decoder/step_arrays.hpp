@@ -1,4 +1,4 @@
-// step_arrays: a step's description on the device, uploaded in one copy.
+// step_arrays: the description of a step on the device, uploaded in one copy.
 //
 // Owned by the decoder's thread. Sized once for the largest step; set() allocates nothing.
 #pragma once
@@ -13,16 +13,16 @@
 
 namespace twill::models {
 
-/// Most entries of each array of a step.
+/// The most entries that each array of a step may have.
 struct step_limits {
   std::int32_t tokens = 0;
   std::int32_t sequences = 0;
   std::int32_t logit_rows = 0;
-  std::int32_t max_blocks = 0; ///< per sequence
+  std::int32_t max_blocks = 0; ///< blocks of one sequence
   std::int32_t n_blocks = 0;   ///< block ids are below this
   std::int32_t block_tokens = 0;
   std::int32_t vocab_size = 0;
-  std::int32_t position_offset = 0; ///< above 0: rows of learned positions are staged
+  std::int32_t position_offset = 0; ///< above 0: the rows of learned positions are uploaded too
   std::int32_t most_positions = 0;  ///< 0: any number
   bool staged = false;              ///< a step may have a second block table
 };

@@ -111,7 +111,7 @@ result<nothing> check_role(const checkpoint& weights, const tensor_role& role) {
   const tensor_info* info = weights.find(role.name);
   if (info == nullptr && !role.required) return nothing{};
   if (auto fits = check_shape(weights, role.name, role.shape); !fits.ok()) return fits;
-  // Names that are no dense type's are quantised kinds, which their reader has checked.
+  // All other names are quantised kinds, which their reader has checked.
   const element_info* element = find_element(info->type);
   return element == nullptr || element->is_weight ? nothing{} : result<nothing>(not_numbers(*info));
 }

@@ -13,14 +13,15 @@
 namespace twill::models {
 namespace {
 
-constexpr std::int64_t most_columns = 256; ///< of a group
+constexpr std::int64_t most_columns = 256; ///< of one group
 constexpr float most = 127;
-constexpr float middle = 128; ///< the code of zero
+constexpr float middle = 128; ///< the code that stands for zero
 
-/// Below this a group is zero for every purpose, and the reciprocal of its scale may overflow.
+/// A group whose magnitudes are below this is taken for zero: the reciprocal of its scale may
+/// overflow.
 constexpr float least = 1e-30F;
 
-/// 0: there is none.
+/// The size of the groups of a row; 0 when the columns have no such size.
 std::int32_t group_of(std::int64_t columns) {
   for (const std::int64_t step : {32, 8})
     for (std::int64_t group = most_columns; group > 0; group -= step)
@@ -28,14 +29,14 @@ std::int32_t group_of(std::int64_t columns) {
   return 0;
 }
 
-/// Not below x and at most 2^-10 above: in 11 bits, so that packed scales are f16 where they are
-/// in its range, and no code exceeds `most`.
+/// Rounds x up to 11 bits, by at most 2^-10 of it, so that packed scales are exact in f16 where
+/// they are in its range, and no code exceeds `most`.
 float rounded_up(float x) {
   constexpr std::uint32_t below = (1U << 13) - 1;
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + below) & ~below);
 }
 
-/// The largest magnitude, or NaN where a value is not finite.
+/// The largest magnitude; NaN when a value is not finite.
 float largest(const float* values, std::int32_t n) {
   float top = 0, zero = 0;
   for (std::int32_t i = 0; i < n; ++i) {
@@ -45,7 +46,7 @@ float largest(const float* values, std::int32_t n) {
   return zero == 0 ? top : std::numeric_limits<float>::quiet_NaN();
 }
 
-/// Row `row` as f32: exact for dense kinds, scale * code + offset for grouped ones.
+/// Reads row `row` as f32, exactly for dense kinds and as scale * code + offset for grouped ones.
 std::vector<float> row_values(const gpu::weight_source& from, std::int64_t row) {
   const auto cols = static_cast<std::size_t>(from.cols);
   std::vector<float> values(cols);
@@ -84,7 +85,8 @@ void round_row(const gpu::weight_source& from, std::int32_t group, std::int64_t 
   }
 }
 
-/// The same for 4-bit codes that stay: what rounds `scale * code + offset` of a code group.
+/// For weights that keep their 4-bit codes: the terms that round scale * code + offset of a group
+/// of codes.
 void widen_row(const gpu::weight_source& from, std::int32_t group, std::int64_t row,
                const gpu::grouped_row& out) {
   const std::int64_t n = from.cols / from.group;
@@ -117,13 +119,13 @@ void widen_row(const gpu::weight_source& from, std::int32_t group, std::int64_t 
   }
 }
 
-/// How a matrix is rounded.
+/// How one matrix is rounded.
 struct rounding {
   std::int32_t group = 0;
-  bool keeps_codes = false; ///< of 4 bits
+  bool keeps_codes = false; ///< the 4-bit codes of the source stay
 };
 
-/// A group of 0: it stays as it is.
+/// A group of 0 means that the matrix is not rounded.
 rounding rounding_of(const gpu::weight_source& from) {
   if (from.kind == gpu::weight_kind::grouped_u4 && from.group % 32 == 0)
     for (std::int64_t group = most_columns / from.group * from.group; group >= 64;

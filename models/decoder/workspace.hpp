@@ -1,6 +1,7 @@
-// workspace: activations that no layer hands to the next, sized once for the largest step. All f32.
+// workspace: f32 activations within a layer, sized once for the largest step.
 //
-// Owned by the decoder's thread. "n" is rows of a step, "r" rows of logits.
+// Owned by the decoder's thread. In shapes, n is the number of rows of the step and r the number of
+// rows of logits.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,7 @@ result<config::sampling_params> generation_defaults(const value* generation_conf
   }
   if (const value* v = generation_config->find("top_k"); v != nullptr && !v->is_null()) {
     if (v->as_int() == nullptr) return not_a_number("top_k");
-    // Small vocabularies may have fewer tokens than the usual 50.
+    // The usual top_k of 50 may exceed a small vocabulary.
     params.top_k = static_cast<std::int32_t>(std::min<std::int64_t>(*v->as_int(), vocab_size));
   }
   if (const value* v = generation_config->find("do_sample"); v != nullptr && *v == value(false))

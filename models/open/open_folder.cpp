@@ -11,12 +11,12 @@
 namespace twill::models {
 namespace {
 
-/// What folders and dummies have alike.
+/// The parts of a model that folders and random models have in common.
 struct parts {
   const value* config = nullptr;
   const value* generation_config = nullptr;
   const families::family* family = nullptr;
-  std::string template_source; ///< the folder's own; empty: none
+  std::string template_source; ///< the template that the folder brings; empty when there is none
 };
 
 result<nothing> finish(const parts& p, const std::string& template_path, model& opened) {

@@ -1,4 +1,5 @@
-// openers: one function per kind of path that open_model() takes. Internal to models/.
+// openers: one function per kind of path that open_model() takes, and what they share. Internal to
+// models/.
 #pragma once
 
 #include <memory>
@@ -15,20 +16,21 @@ opened_model open_gguf_model(const std::string& path, const std::string& templat
 opened_model open_folder_model(const std::string& path, const std::string& template_path);
 opened_model open_dummy_model(const std::string& path, const std::string& template_path);
 
-/// The template file at `template_path` when not empty, else `source`, parsed; null when there is
-/// neither. A broken template of the model itself only warns: plain completions are still served.
+/// Parses the template file at `template_path`, or `source` when that path is empty; null when both
+/// are empty. A broken `source` is the model's own: it is logged and ignored, so that completions
+/// without a template are still served.
 result<std::shared_ptr<const chat_template>>
 make_template(const tokenizer& text, const std::string& source, const std::string& template_path);
 
-/// The tokenizer must not have ids beyond the embedding.
+/// Fails with bad_metadata when the tokenizer has ids beyond the embedding.
 result<nothing> check_vocabulary(const tokenizer& text, const model_spec& spec);
 
-/// `name` when it is short, printable UTF-8 (names reach clients as JSON), else the file's or
-/// folder's name of `path`.
+/// The name that clients see: `name` when it is short and printable UTF-8, else the last part of
+/// `path`.
 std::string display_name(const std::string& name, const std::string& path);
 
-/// What generation_config.json says about sampling; `config` may be null. Explicitly no sampling
-/// (`do_sample` false) is greedy.
+/// The sampling parameters of generation_config.json, which may be null. `do_sample` false means a
+/// temperature of 0.
 result<config::sampling_params> generation_defaults(const value* generation_config,
                                                     std::int32_t vocab_size);
 

@@ -17,7 +17,7 @@ unsigned at(const std::byte* p, int i) {
   return std::to_integer<unsigned>(p[i]);
 }
 
-/// 16 bytes hold 32 codes: low nibbles are values 0..15, high nibbles 16..31.
+/// 16 bytes hold 32 codes: the low nibbles are values 0..15, the high nibbles 16..31.
 void split_nibbles(const std::byte* packed, std::uint8_t* codes) {
   for (int i = 0; i < 16; ++i) {
     codes[i] = static_cast<std::uint8_t>(at(packed, i) & 0x0fU);
@@ -25,14 +25,14 @@ void split_nibbles(const std::byte* packed, std::uint8_t* codes) {
   }
 }
 
-/// The same with a fifth bit of each value in `high`.
+/// 16 bytes hold the low four bits of 32 codes, and `high` holds the fifth bit of each.
 void split_five_bits(const std::byte* high, const std::byte* packed, std::uint8_t* codes) {
   split_nibbles(packed, codes);
   for (int i = 0; i < 32; ++i)
     codes[i] |= static_cast<std::uint8_t>((at(high, i / 8) >> (i % 8) & 1U) << 4);
 }
 
-/// Scale and minimum of group j of Q4_K and Q5_K: 8 pairs of 6 bits in 12 bytes.
+/// Scale and minimum of group j of a Q4_K or Q5_K block, which has 8 pairs of 6 bits in 12 bytes.
 struct scale_min {
   unsigned scale;
   unsigned min;
@@ -43,7 +43,8 @@ scale_min six_bit_pair(const std::byte* packed, int j) {
           at(packed, j + 4) >> 4 | at(packed, j) >> 6 << 4};
 }
 
-/// The 8 groups of 32 of a Q4_K or Q5_K block: d, dmin, then the packed pairs.
+/// Scales and offsets of the 8 groups of a Q4_K or Q5_K block, which begins with d, dmin and the
+/// packed pairs.
 void decode_six_bit_terms(const std::byte* block, const decoded_block& out) {
   const float d = load_f16(block), dmin = load_f16(block + 2);
   for (int g = 0; g < 8; ++g) {
@@ -53,7 +54,7 @@ void decode_six_bit_terms(const std::byte* block, const decoded_block& out) {
   }
 }
 
-/// 128 bytes hold 256 codes: of each 32 bytes the low nibbles, then the high ones.
+/// 128 bytes hold 256 codes: for each 32 bytes first the low nibbles, then the high ones.
 void decode_four_bits(const std::byte* packed, std::uint8_t* codes) {
   for (int chunk = 0; chunk < 4; ++chunk)
     for (int l = 0; l < 32; ++l) {
@@ -62,7 +63,7 @@ void decode_four_bits(const std::byte* packed, std::uint8_t* codes) {
     }
 }
 
-/// 64 bytes hold 256 codes of 2 bits: of each 32 bytes bits 0-1, then 2-3, 4-5 and 6-7.
+/// 64 bytes hold 256 codes of 2 bits: for each 32 bytes bits 0-1, then 2-3, 4-5 and 6-7.
 void decode_two_bits(const std::byte* packed, std::uint8_t* codes) {
   for (int i = 0; i < 256; ++i)
     codes[i] =
@@ -71,35 +72,35 @@ void decode_two_bits(const std::byte* packed, std::uint8_t* codes) {
 
 } // namespace
 
-// d, nibbles: w = d * (q - 8)
+// Layout: d, nibbles. w = d * (q - 8)
 void decode_q4_0(const std::byte* block, const decoded_block& out) {
   *out.scales = load_f16(block);
   *out.offsets = -8.0f * *out.scales;
   split_nibbles(block + 2, out.codes);
 }
 
-// d, m, nibbles: w = d * q + m
+// Layout: d, m, nibbles. w = d * q + m
 void decode_q4_1(const std::byte* block, const decoded_block& out) {
   *out.scales = load_f16(block);
   *out.offsets = load_f16(block + 2);
   split_nibbles(block + 4, out.codes);
 }
 
-// d, fifth bits, nibbles: w = d * (q - 16)
+// Layout: d, fifth bits, nibbles. w = d * (q - 16)
 void decode_q5_0(const std::byte* block, const decoded_block& out) {
   *out.scales = load_f16(block);
   *out.offsets = -16.0f * *out.scales;
   split_five_bits(block + 2, block + 6, out.codes);
 }
 
-// d, m, fifth bits, nibbles: w = d * q + m
+// Layout: d, m, fifth bits, nibbles. w = d * q + m
 void decode_q5_1(const std::byte* block, const decoded_block& out) {
   *out.scales = load_f16(block);
   *out.offsets = load_f16(block + 2);
   split_five_bits(block + 4, block + 8, out.codes);
 }
 
-// d, int8: w = d * q
+// Layout: d, int8 values. w = d * q
 void decode_q8_0(const std::byte* block, const decoded_block& out) {
   *out.scales = load_f16(block);
   *out.offsets = -128.0f * *out.scales;
@@ -107,7 +108,7 @@ void decode_q8_0(const std::byte* block, const decoded_block& out) {
     out.codes[i] = static_cast<std::uint8_t>(at(block, 2 + i) ^ 0x80U);
 }
 
-// 16 bytes of scale | min << 4, 2-bit codes, d, dmin: w = d * scale * q - dmin * min
+// Layout: 16 bytes of scale | min << 4, 2-bit codes, d, dmin. w = d * scale * q - dmin * min
 void decode_q2_k(const std::byte* block, const decoded_block& out) {
   const float d = load_f16(block + 80), dmin = load_f16(block + 82);
   for (int g = 0; g < 16; ++g) {
@@ -117,7 +118,7 @@ void decode_q2_k(const std::byte* block, const decoded_block& out) {
   decode_two_bits(block + 16, out.codes);
 }
 
-// third bits, 2-bit codes, 16 scales of 6 bits, d: w = d * (scale - 32) * (q - 4)
+// Layout: third bits, 2-bit codes, 16 scales of 6 bits, d. w = d * (scale - 32) * (q - 4)
 void decode_q3_k(const std::byte* block, const decoded_block& out) {
   const std::byte* scales = block + 96;
   const float d = load_f16(block + 108);
@@ -132,13 +133,13 @@ void decode_q3_k(const std::byte* block, const decoded_block& out) {
     out.codes[i] |= static_cast<std::uint8_t>((at(block, i % 32) >> (i / 32) & 1U) << 2);
 }
 
-// d, dmin, scales and mins, nibbles: w = d * scale * q - dmin * min
+// Layout: d, dmin, scales and mins, nibbles. w = d * scale * q - dmin * min
 void decode_q4_k(const std::byte* block, const decoded_block& out) {
   decode_six_bit_terms(block, out);
   decode_four_bits(block + 16, out.codes);
 }
 
-// the same with fifth bits before the nibbles
+// Layout: d, dmin, scales and mins, fifth bits, nibbles. w = d * scale * q - dmin * min
 void decode_q5_k(const std::byte* block, const decoded_block& out) {
   decode_six_bit_terms(block, out);
   decode_four_bits(block + 48, out.codes);
@@ -146,7 +147,7 @@ void decode_q5_k(const std::byte* block, const decoded_block& out) {
     out.codes[i] |= static_cast<std::uint8_t>((at(block, 16 + i % 32) >> (i / 32) & 1U) << 4);
 }
 
-// nibbles, upper 2 bits, 16 int8 scales, d: w = d * scale * (q - 32)
+// Layout: nibbles, upper 2 bits, 16 int8 scales, d. w = d * scale * (q - 32)
 void decode_q6_k(const std::byte* block, const decoded_block& out) {
   const float d = load_f16(block + 208);
   for (int g = 0; g < 16; ++g) {

@@ -1,7 +1,7 @@
-// Decoding of ggml's quantised blocks into codes, scales and offsets, exactly.
+// blocks: exact decoding of ggml's quantised blocks into codes, scales and offsets.
 //
 // value = scale * code + offset. Scales of K-kinds are the product of an f16 and a small integer,
-// which f32 holds exactly. Layouts: ggml's block_q* structures. Pure functions.
+// which f32 holds exactly. The layouts are those of ggml's block_q* structures. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace twill::models::gguf {
 
-/// Where one block's parts go: codes of the block's values, terms of its groups.
+/// Where the parts of one quantised block go: codes of its values, scales and offsets of its
+/// groups.
 struct decoded_block {
   std::uint8_t* codes;
   float* scales;

@@ -30,7 +30,7 @@ public:
     return value;
   }
 
-  /// A u64 length, then that many bytes; refers to the range.
+  /// Reads a u64 length and then that many bytes; the text refers to the range.
   std::string_view read_string() {
     const auto length = read<std::uint64_t>();
     const std::byte* at = take(length);

@@ -94,8 +94,8 @@ result<nothing> file::parse_tensors(cursor& in, std::uint64_t count) {
         return bad_tensor_header(t.info.name,
                                  "a dimension of " + std::to_string(extent) + " is impossible");
       n_values *= std::max<std::int64_t>(1, static_cast<std::int64_t>(extent));
-      t.info.shape.insert(t.info.shape.begin(),
-                          static_cast<std::int64_t>(extent)); // file: innermost first
+      // The file has the innermost dimension first.
+      t.info.shape.insert(t.info.shape.begin(), static_cast<std::int64_t>(extent));
     }
     const auto kind_id = in.read<std::uint32_t>();
     t.offset = in.read<std::uint64_t>();

@@ -40,7 +40,7 @@ public:
 private:
   struct tensor {
     tensor_info info;
-    const kind_info* kind = nullptr; ///< nullptr: an id that no kind has
+    const kind_info* kind = nullptr; ///< nullptr when the id is unknown
     std::uint64_t offset = 0;        ///< from the start of the data section
   };
 

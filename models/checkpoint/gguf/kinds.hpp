@@ -1,7 +1,7 @@
-// Element kinds of GGUF tensors and how their blocks decode.
+// kinds: the element kinds of GGUF tensors, and how their blocks are decoded.
 //
-// Every known kind has a name for messages; only those with block_bytes > 0 are read by twill.
-// Block layouts are those of ggml's quantised types. Pure data and functions.
+// Every known kind has a name for messages; twill reads those whose block_bytes are above 0. The
+// layouts are those of ggml's quantised types. Pure data and functions.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,11 @@ struct kind_info {
   block_decoder decode;      ///< nullptr for dense kinds
 };
 
-/// nullptr for an id that no kind has.
+/// The kind of that id; nullptr when there is none.
 const kind_info* find_kind(std::uint32_t id);
 
-/// The kinds that twill reads, for messages: "F32, F16, Q4_0, ..."; of vectors, or of matrices too.
+/// The names of the kinds that twill reads, for messages: "F32, F16, Q4_0, ...". Vectors must be of
+/// the dense ones.
 std::string readable_kinds(bool dense_only = false);
 
 /// Decodes one row of a grouped kind into codes, scales and offsets: value = scale * code + offset.

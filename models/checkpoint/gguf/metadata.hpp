@@ -29,14 +29,14 @@ struct metadata {
 
   bool has(std::string_view key) const { return entries.find(key) != entries.end(); }
 
-  /// The value when the key exists with exactly this type, else nullptr. T: a type of `entry`.
+  /// The value when the key exists with exactly this type, else nullptr. T is a type of `entry`.
   template <class T>
   const T* find(std::string_view key) const {
     const auto it = entries.find(key);
     return it == entries.end() ? nullptr : std::get_if<T>(&it->second);
   }
 
-  // Required keys: missing_metadata when absent, bad_metadata on another type.
+  // Required keys fail with missing_metadata when absent, and with bad_metadata on another type.
   result<std::string> get_string(std::string_view key) const;
   /// An integer in [least, most].
   result<std::int64_t> get_int(std::string_view key, std::int64_t least, std::int64_t most) const;
@@ -44,17 +44,17 @@ struct metadata {
   result<double> get_float(std::string_view key) const;
   result<bool> get_bool(std::string_view key) const;
 
-  // Optional keys: the fallback when absent, bad_metadata on another type.
+  // Optional keys yield the fallback when absent, and fail with bad_metadata on another type.
   result<std::string> get_string_or(std::string_view key, std::string fallback) const;
   result<std::int64_t> get_int_or(std::string_view key, std::int64_t least, std::int64_t most,
                                   std::int64_t fallback) const;
   result<double> get_float_or(std::string_view key, double fallback) const;
   result<bool> get_bool_or(std::string_view key, bool fallback) const;
 
-  /// Arrays by reference into this metadata; the failure is as above.
+  /// Arrays, as references into this metadata; they fail as required keys do.
   result<const string_array*> get_strings(std::string_view key) const;
   result<const int_array*> get_ints(std::string_view key) const;
-  /// Float arrays only; see get_ints for integer ones.
+  /// Arrays of floats; get_ints reads those of integers.
   result<const float_array*> get_floats(std::string_view key) const;
 };
 

@@ -122,7 +122,7 @@ result<metadata::entry> read_array(cursor& in, std::string_view key) {
   if (type == value_type::array)
     return failure{errc::unsupported, "metadata key `" + std::string(key.substr(0, 200)) +
                                           "`: arrays of arrays are not supported"};
-  // Division, not multiplication: a huge count must not wrap around.
+  // A product could wrap around at a huge count; the quotient cannot.
   if (count > in.remaining() / least_bytes(type))
     return bad(key, "an array of " + std::to_string(count) + " values passes the end of the file",
                at);

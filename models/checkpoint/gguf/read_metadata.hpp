@@ -1,4 +1,5 @@
-// Reads the key-value section of a GGUF file. Memory used is a small multiple of the bytes read.
+// read_metadata: reads the key-value section of a GGUF file. The memory used is a small multiple of
+// the bytes read.
 #pragma once
 
 #include <cstdint>

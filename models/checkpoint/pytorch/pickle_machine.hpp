@@ -1,4 +1,4 @@
-// The objects and the stack of the pickle machine. One use, one thread.
+// pickle_machine: the objects and the stack of a machine that reads one pickle. One thread.
 //
 // Invariants: ids on the stack, in the memo and inside objects are indices into objects_. Every
 // member function that can fail sets failed() once and leaves the machine usable.
@@ -55,18 +55,18 @@ public:
   void push_boolean(bool b) { push_id(b ? 2 : 1); }
   void mark() { marks_.push_back(stack_.size()); }
 
-  /// Removes the top; fails, with none for an answer, where there is nothing above the last mark.
+  /// Removes and returns the top; fails and returns none when nothing is above the last mark.
   object_id pop();
-  /// Removes what lies above the last mark, and the mark.
+  /// Removes the last mark and returns what lay above it.
   std::vector<object_id> pop_marked();
-  /// The top, left in place, if it is of that kind; else fails.
+  /// The top, which stays in place; fails when it is of another kind.
   object_id top(object_kind kind);
 
   void remember(std::uint32_t index);
   void recall(std::uint32_t index);
   void remember_next() { remember(static_cast<std::uint32_t>(memo_.size())); }
 
-  /// The only object left, at the end.
+  /// The only object that is left at the end.
   object_id result();
 
 private:

@@ -15,7 +15,7 @@ namespace {
 
 using bytes = std::span<const std::byte>;
 
-/// A thousand tensors take about 200 kB.
+/// Most bytes of a pickle; a thousand tensors take about 200 kB.
 constexpr std::size_t max_pickle_bytes = std::size_t{32} << 20;
 
 bool begins_with(bytes all, std::string_view magic) {
@@ -31,7 +31,7 @@ bool is_row_major(const pickled_tensor& t) {
   return true;
 }
 
-/// The archive's entries below its one top folder ("archive/data.pkl" is "data.pkl").
+/// The archive's entries by their names below its one top folder: "archive/data.pkl" is "data.pkl".
 result<std::map<std::string_view, bytes>> entries_of(bytes all) {
   auto read = read_zip(all);
   if (!read.ok()) return read.error();

@@ -1,8 +1,9 @@
-// Reads PyTorch's .bin files (torch.save since 1.6: a zip with a pickle) into a tensor table.
+// read_into: reads a PyTorch .bin file (a zip with a pickle, as torch.save writes it since 1.6)
+// into a tensor table.
 //
-// The pickle is read by a machine that knows tensors alone; storages stay mapped. Refused: older
-// files that are no zip, compressed entries, any name or opcode that tensors do not need, tensors
-// that pass their storage, and such as are not row-major and contiguous.
+// The pickle is read by a machine that knows tensors alone, and storages stay mapped. Refused are
+// older files that are not zips, compressed entries, any name or opcode that tensors do not need,
+// tensors that exceed their storage, and tensors that are not row-major and contiguous.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ namespace {
 struct known_global {
   std::string_view module;
   std::string_view name;
-  const char* element; ///< of a storage type; nullptr for the functions
+  const char* element; ///< element type of a storage; nullptr for functions
 };
 
 constexpr std::array globals = {
@@ -34,14 +34,14 @@ constexpr std::array globals = {
 };
 constexpr std::int64_t ordered_dict = 0, rebuild_tensor = 1, rebuild_parameter = 2;
 
-/// One run over a pickle.
+/// Reads one pickle.
 class unpickler {
 public:
   explicit unpickler(std::span<const std::byte> pickle) : pickle_(pickle) {}
 
   result<std::vector<pickled_tensor>> run() {
     while (!machine_.failed() && !stopped_)
-      step(static_cast<unsigned char>(take<char>()));
+      run_opcode(static_cast<unsigned char>(take<char>()));
     if (!machine_.failed()) collect(machine_.result());
     if (machine_.failed()) return machine_.take_failure();
     return std::move(tensors_);
@@ -91,7 +91,7 @@ private:
     machine_.push({kind, 0, {}, std::move(items)});
   }
 
-  void step(unsigned char opcode);
+  void run_opcode(unsigned char opcode);
   bool step_value(unsigned char opcode);
   bool step_container(unsigned char opcode);
   void push_long(std::uint64_t n);
@@ -113,14 +113,14 @@ private:
   std::vector<pickled_tensor> tensors_;
 };
 
-void unpickler::step(unsigned char opcode) {
+void unpickler::run_opcode(unsigned char opcode) {
   if (machine_.failed() || step_value(opcode) || step_container(opcode)) return;
   switch (opcode) {
   case 0x80: // PROTO
     if (const int version = take<unsigned char>(); version < 2 || version > 5)
       unsupported("protocol must be 2 to 5, got " + std::to_string(version));
     return;
-  case 0x95: // FRAME: its length is of no use here
+  case 0x95: // FRAME: its length is not needed
     take<std::uint64_t>();
     return;
   case 'c': { // GLOBAL
@@ -148,7 +148,7 @@ void unpickler::step(unsigned char opcode) {
     return load_storage();
   case 'R': // REDUCE
     return reduce();
-  case 'b': // BUILD: attributes of the dictionary (its _metadata) mean nothing here
+  case 'b': // BUILD: attributes of the dictionary (its _metadata) are not needed
     machine_.pop();
     machine_.top(object_kind::dictionary);
     return;
@@ -182,7 +182,7 @@ bool unpickler::step_value(unsigned char opcode) {
   case 0x8a: // LONG1
     push_long(take<unsigned char>());
     return true;
-  case 'G': // BINFLOAT: no tensor needs its value
+  case 'G': // BINFLOAT: tensors do not need its value
     take<double>();
     machine_.push({object_kind::real, 0, {}, {}});
     return true;

@@ -75,7 +75,7 @@ struct placement {
   std::uint64_t local;
 };
 
-/// Replaces the numbers that are 0xffffffff by those of the zip64 extra field.
+/// Replaces each number that is 0xffffffff by that of the zip64 extra field.
 bool apply_zip64(bytes extra, placement& p) {
   constexpr std::uint64_t marked = 0xffffffff;
   if (p.stored != marked && p.unpacked != marked && p.local != marked) return true;

@@ -1,6 +1,8 @@
-// Reads the directory of a zip archive whose entries are stored, not compressed (as torch.save
-// writes them; zip64 included). Pure; entries refer to the archive's bytes and lie inside them.
-// Format: PKWARE APPNOTE 6.3.10, sections 4.3 to 4.5.
+// zip: reads the directory of a zip archive whose entries are stored and not compressed, as
+// torch.save writes them (zip64 included).
+//
+// Pure. Entries refer to the archive's bytes and lie inside them. The format is that of PKWARE
+// APPNOTE 6.3.10, sections 4.3 to 4.5.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +19,9 @@ struct zip_entry {
   std::span<const std::byte> bytes;
 };
 
-/// bad_format for what is no zip or passes its end, `unsupported` for compressed or encrypted
-/// entries. Memory is proportional to the archive's directory.
+/// Fails with bad_format when the bytes are not a zip or an entry exceeds them, and with
+/// `unsupported` for compressed or encrypted entries. Memory is proportional to the archive's
+/// directory.
 result<std::vector<zip_entry>> read_zip(std::span<const std::byte> archive);
 
 } // namespace twill::models::pytorch

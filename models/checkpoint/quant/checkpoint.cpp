@@ -105,7 +105,7 @@ public:
 private:
   struct matrix_entry {
     std::string stem;
-    std::size_t shown; ///< index into shown_
+    std::size_t shown; ///< an index into shown_
   };
 
   const matrix_entry* find_packed(std::string_view name) const {

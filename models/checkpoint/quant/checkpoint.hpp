@@ -1,7 +1,7 @@
-// A checkpoint that shows quantised matrices as ordinary ones.
+// A checkpoint that shows GPTQ and AWQ matrices as ordinary ones.
 //
-// `x.qweight`, `x.qzeros`, `x.scales` and `x.g_idx` appear as one matrix `x.weight`; a bias of
-// nothing but zeros beside them (AutoGPTQ writes these) is not shown. All else is as in the table.
+// `x.qweight`, `x.qzeros`, `x.scales` and `x.g_idx` appear as one matrix `x.weight`. A bias beside
+// them that is all zeros, as AutoGPTQ writes it, is not shown. Other tensors are as in the table.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,9 @@
 
 namespace twill::models::quant {
 
-/// The table itself when there is nothing packed. bad_metadata when tensors and configuration
-/// contradict each other, bad_tensor when a packed tensor cannot be a matrix.
+/// The checkpoint over `table`, which is `table` itself when no matrix is quantised. Fails with
+/// bad_metadata when tensors and configuration contradict each other, and with bad_tensor when a
+/// packed tensor cannot be a matrix.
 result<std::shared_ptr<const checkpoint>>
 show_as_matrices(std::shared_ptr<const tensor_table> table,
                  const std::optional<quant_config>& config);

@@ -14,7 +14,7 @@ failure wrong(const std::string& name, const std::string& expected, const tensor
                                 found.type + " " + shape_text(found.shape)};
 }
 
-/// A stored tensor of that type and shape.
+/// Finds a stored tensor and checks its type and shape.
 result<const stored_tensor*> expect(const tensor_table& table, const std::string& name,
                                     const char* type, const std::vector<std::int64_t>& shape) {
   auto found = table.stored(name);

@@ -1,4 +1,5 @@
-// The stored parts of one quantised matrix, found and checked. Addresses refer to a tensor_table.
+// parts: the stored parts of one quantised matrix, found and checked. Addresses refer to a
+// tensor_table.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +24,15 @@ struct matrix_parts {
   std::vector<std::int32_t> group_of_column; // (cols)
 };
 
-/// The tensors that make up a matrix: `stem` + ".qweight" and so on, those that exist.
+/// Those of the tensors `stem`.qweight, .qzeros, .scales and .g_idx that exist.
 std::vector<std::string> part_names(const std::string& stem);
 
-/// Shape of the matrix from its ".qweight" alone; bad_tensor when that cannot be one.
+/// The matrix's shape, from its .qweight alone; fails with bad_tensor when that cannot be a matrix.
 result<matrix_parts> measure(const tensor_table& table, const quant_config& config,
                              const std::string& stem);
 
-/// All parts: types and shapes against each other, group numbers in range, finite scales.
+/// All parts, checked: types and shapes fit each other, group numbers are in range, scales are
+/// finite.
 result<matrix_parts> find_parts(const tensor_table& table, const quant_config& config,
                                 const std::string& stem);
 

@@ -1,4 +1,4 @@
-// Readers of stored codes into the forms that packing asks for. Immutable; any thread may call.
+// reader: reads stored codes in the forms that packing asks for. Immutable; any thread may call.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ struct stored_codes {
   column_layout layout;
   std::int32_t bits = 4;
   std::int32_t zero_added = 0;   ///< GPTQ v1 stores zero points minus one, modulo 2^bits
-  bool rows_interleaved = false; ///< AWQ: words run along rows, in the order 0 2 4 6 1 3 5 7
+  bool rows_interleaved = false; ///< AWQ's words run along rows, in the order 0 2 4 6 1 3 5 7
 };
 
-/// Scales and offsets of rows [first, first + n). // (n, packed groups) each
+/// Reads scales and offsets of rows [first, first + n). // (n, packed groups) each
 void read_terms(const stored_codes& from, std::int64_t first, std::int64_t n, float* scales,
                 float* offsets);
 
-/// One row, code by code: the definition of the format.
+/// Reads one row, code by code; this defines the format.
 void read_row(const stored_codes& from, std::int64_t row, const gpu::grouped_row& out);
 
-/// Whole blocks of rows, word by word; terms alone where no words are wanted.
+/// Reads whole panels of rows, word by word; only scales and offsets when `out.words` is null.
 void read_gptq_rows(const stored_codes& from, const gpu::grouped_rows& out);
 void read_awq_rows(const stored_codes& from, const gpu::grouped_rows& out);
 

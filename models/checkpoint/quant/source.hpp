@@ -1,4 +1,4 @@
-// Quantised matrices as grouped weight sources, exactly: value = scale * (code - zero).
+// source: quantised matrices as grouped weight sources, exactly: value = scale * (code - zero).
 //
 // A scale of 11 bits times a code or zero of 8 has at most 19 bits, so scale, offset = -zero *
 // scale and every value are exact in f32. Sources refer to the parts' memory.
@@ -11,8 +11,8 @@
 
 namespace twill::models::quant {
 
-/// Columns in another order than their groups' (act-order) make the source's column_order.
-/// `unsupported` when groups are not whole multiples of 8 columns.
+/// Columns that are not in the order of their groups (act-order) set the source's column_order.
+/// Fails with `unsupported` when groups are not multiples of 8 columns.
 result<gpu::weight_source> make_source(matrix_parts parts, const quant_config& config);
 
 } // namespace twill::models::quant

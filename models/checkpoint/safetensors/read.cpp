@@ -23,7 +23,7 @@ failure bad_tensor(std::string_view name, const std::string& why) {
   return bad_format("tensor " + quoted_name(name) + ": " + why);
 }
 
-/// A list of whole numbers >= 0, or nothing.
+/// The list of whole numbers >= 0 that `v` is, or nothing.
 bool read_numbers(const value* list, std::vector<std::int64_t>& out) {
   if (list == nullptr || list->as_list() == nullptr) return false;
   for (const value& item : *list->as_list()) {

@@ -1,8 +1,8 @@
-// Reads safetensors files: header checked whole, tensors added to a table without copying.
+// read_into: checks a safetensors file's header and adds its tensors to a table without copying.
 //
-// Refused with bad_format: a header that passes the file's end or the format's size limit, is no
-// JSON, or whose tensors do not cover the data section exactly (gaps and overlaps are against the
-// format), or whose bytes differ from shape times element size. Memory while reading is a small
+// Fails with bad_format when the header exceeds the file or the format's size limit, is not JSON,
+// or has tensors whose bytes differ from shape times element size or that do not cover the data
+// section exactly (the format allows neither gaps nor overlaps). Memory while reading is a small
 // multiple of the header. Format: https://github.com/huggingface/safetensors#format
 #pragma once
 
