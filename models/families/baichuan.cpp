@@ -70,7 +70,7 @@ result<model_spec> baichuan_spec(const value& json, const checkpoint& weights) {
 
 constexpr std::int32_t layers_of_7b = 32;
 constexpr std::int32_t layers_of_13b = 40;
-constexpr std::int32_t most_heads = 1 << 12; // as validate() has it
+constexpr std::int32_t most_heads = 1 << 12; // the bound of validate()
 
 void read_gguf_positions(gguf_reader& file, const checkpoint& weights, model_spec& spec) {
   if (spec.n_layers == layers_of_7b) {

@@ -1,4 +1,4 @@
-// common: what the readers of config.json share: vocabulary, activation, attention scale.
+// common: readers of the keys of config.json that most families have.
 //
 // Pure functions; failures go to the config_reader.
 #pragma once
@@ -11,16 +11,16 @@
 
 namespace twill::models::families {
 
-/// The activation under `key`.
+/// The activation that `key` names, or `fallback`.
 gpu::activation read_activation(config_reader& config, const char* key,
                                 const std::string& fallback);
 
-/// 1 / sqrt(head_dim).
+/// Sets the attention's scale to 1 / sqrt(head_dim).
 void set_attention_scale(model_spec& spec);
 
-/// vocab_size from the embedding's rows (files pad them beyond `vocab_size`), and whether the head
-/// is tied: as `tie_word_embeddings` says, `tied_default` when it does not; a head that is absent
-/// is tied. A tied checkpoint may carry a copy of the head all the same.
+/// Sets vocab_size from the rows of the embedding, since files pad them beyond `vocab_size`, and
+/// tied_head from `tie_word_embeddings`, which is `tied_default` when absent. A head that is absent
+/// is tied, and a tied checkpoint may carry a copy of the head all the same.
 void read_vocabulary(config_reader& config, const checkpoint& weights, model_spec& spec,
                      bool tied_default);
 

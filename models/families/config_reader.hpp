@@ -1,7 +1,7 @@
 // config_reader: typed access to a model folder's config.json, remembering the first failure.
 //
-// Families list the keys they read one after another and ask ok() at the end; after a failure
-// reads yield their fallback. Messages read "config.json: `key` must be ..., got ...". One thread.
+// A family reads its keys one after another and asks ok() at the end. After a failure, reads yield
+// their fallback. Messages read "config.json: `key` must be ..., got ...". One thread.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ namespace twill::models::families {
 
 class config_reader {
 public:
-  /// `where` opens every message.
+  /// Every message begins with `where`.
   explicit config_reader(const value& config, std::string where = "config.json")
       : config_(&config), where_(std::move(where)) {}
 
-  /// An integer in 1..2^31-1 under the first of `keys` that is there; required.
+  /// A required integer in 1..2^31-1, under the first of `keys` that is there.
   std::int32_t size(std::initializer_list<const char*> keys);
-  /// The same, or `fallback` when no key is there or its value is null. Zero is taken.
+  /// An integer in 0..2^31-1, or `fallback` when none of `keys` is there or its value is null.
   std::int32_t size_or(std::initializer_list<const char*> keys, std::int32_t fallback);
   double number_or(std::initializer_list<const char*> keys, double fallback);
   bool flag_or(const char* key, bool fallback);
   std::string word_or(const char* key, const std::string& fallback);
 
-  /// Fails unless `key` is absent, null or equal to `wanted`: a variant that twill does not run.
+  /// Fails with unsupported unless `key` is absent, null or equal to `wanted`.
   void require_flag(const char* key, bool wanted);
 
   /// The member; nullptr when absent or null.
@@ -48,7 +48,7 @@ private:
   result<nothing> outcome_ = nothing{};
 };
 
-/// A JSON value in few words, for messages.
+/// A JSON value in a few words, for messages.
 std::string describe(const value& v);
 
 } // namespace twill::models::families

@@ -11,12 +11,12 @@
 namespace twill::models::families {
 namespace {
 
-constexpr std::int32_t most_head_values = 4096; // as validate() has it
+constexpr std::int32_t most_head_values = 4096; // the bound of validate()
 
 /// The factor that linear position scaling divides frequencies by; 1 without scaling.
 double linear_scaling(gguf_reader& file) {
   const std::string type = file.word_or("rope.scaling.type", "none");
-  // Files from before `scaling.type` have the factor under its older name alone.
+  // Files that are older than `scaling.type` have the factor under its older name alone.
   const char* key = file.has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
   if (type == "none" && !file.has("rope.scale_linear")) return 1;
   if (type != "linear" && type != "none") {
@@ -32,7 +32,7 @@ double linear_scaling(gguf_reader& file) {
   return 1;
 }
 
-/// Llama 3.1's factor per frequency, a tensor of the file; empty: none.
+/// Llama 3.1's factors, one per frequency, which are a tensor of the file; empty when it has none.
 std::vector<float> read_rope_factors(gguf_reader& file, const checkpoint& weights,
                                      const model_spec& spec) {
   const std::string& name = spec.names.rope_factors;
@@ -110,7 +110,7 @@ void read_gguf_vocabulary(gguf_reader& file, const checkpoint& weights, bool may
 void read_gguf_rotary(gguf_reader& file, const checkpoint& weights, gpu::rope_kind kind,
                       model_spec& spec) {
   const std::int32_t n = spec.rope.rotary_dim;
-  // Bounded before the frequencies are listed: the number comes from the file.
+  // The number comes from the file, so it is bounded before the frequencies are listed.
   if (n > spec.head_dim || spec.head_dim > most_head_values)
     return file.fail(errc::bad_metadata,
                      file.quoted("rope.dimension_count") + " must be at most the head size, got " +

@@ -1,8 +1,8 @@
 // gguf_reader: typed access to what a GGUF file says of its model, remembering the first failure.
 //
-// The counterpart of config_reader: families list the keys they read one after another and ask
-// ok() at the end; after a failure reads yield their fallback. Keys are given without the
-// architecture that begins them in files. One thread.
+// The counterpart of config_reader. A family reads its keys one after another and asks ok() at the
+// end; after a failure, reads yield their fallback. Keys are given without the architecture with
+// which they begin in files. One thread.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ public:
   /// Keys begin with the general.architecture of `meta`, which must be there.
   explicit gguf_reader(const gguf::metadata& meta);
 
-  /// An integer in 1..2^31-1; required.
+  /// A required integer in 1..2^31-1.
   std::int32_t size(const char* key);
-  /// The same, or `fallback` when the key is not there. Zero is taken.
+  /// An integer in 0..2^31-1, or `fallback` when the key is absent.
   std::int32_t size_or(const char* key, std::int32_t fallback);
   double number(const char* key);
   double number_or(const char* key, double fallback);

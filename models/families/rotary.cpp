@@ -15,7 +15,8 @@ std::vector<float> rounded(const std::vector<double>& values) {
   return {values.begin(), values.end()};
 }
 
-/// Llama 3.1: long wavelengths are divided by the factor, short ones kept, those between blended.
+/// Llama 3.1 divides frequencies of long wavelengths by the factor, keeps those of short ones, and
+/// blends those between.
 void scale_llama3(config_reader& scaling, std::vector<double>& freq) {
   const double factor = scaling.number_or({"factor"}, 8);
   const double low = scaling.number_or({"low_freq_factor"}, 1);
@@ -38,7 +39,7 @@ double yarn_magnitude(double factor, double mscale) {
   return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
 }
 
-/// YaRN: fast dimensions are kept, slow ones divided by the factor, with a linear ramp between.
+/// YaRN keeps fast dimensions and divides slow ones by the factor, with a linear ramp between.
 void scale_yarn(config_reader& scaling, double base, double trained, rope_rule& rope,
                 std::vector<double>& freq) {
   const double factor = scaling.number_or({"factor"}, 1);

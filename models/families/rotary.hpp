@@ -1,7 +1,7 @@
 // rotary: frequencies of rotary position embeddings from a config, scaling kinds included.
 //
-// linear: positions divided; dynamic: see rope_growth; llama3: per wavelength (Llama 3.1); yarn:
-// arXiv:2309.00071 with Hugging Face's rules for the magnitude. Pure functions, computed in double.
+// Linear scaling divides positions; for dynamic see rope_growth; llama3 scales by wavelength (Llama
+// 3.1); yarn is arXiv:2309.00071 with Hugging Face's rules for the magnitude. Pure; in double.
 #pragma once
 
 #include "models/families/config_reader.hpp"

@@ -17,7 +17,8 @@ value make_config(const recipe& r);            ///< config.json
 value make_generation_config(const recipe& r); ///< generation_config.json
 value make_tokenizer_config(const recipe& r);  ///< tokenizer_config.json
 
-/// quantize_config.json (GPTQ) or quant_config.json (AWQ): name and body; nothing when dense.
+/// Name and body of quantize_config.json (GPTQ) or quant_config.json (AWQ); nothing for dense
+/// weights.
 std::optional<std::pair<std::string, value>> make_quantization_file(const recipe& r);
 
 } // namespace twill::models::synth

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view prefix = "dummy:";
 
-/// A folder of this process alone, gone with the object.
+/// A temporary folder that only this process reads; the destructor removes it.
 class private_folder {
 public:
   static result<private_folder> create() {

@@ -21,15 +21,15 @@ namespace twill::models::synth {
 
 struct dummy_model {
   std::string name;         ///< "opt-1.3b?layers=2"
-  std::string quantization; ///< "GPTQ-4", "AWQ-4", ...; empty: dense
-  value config;             ///< as config.json would say it
+  std::string quantization; ///< "GPTQ-4", "AWQ-4", ...; empty for dense weights
+  value config;             ///< the contents of its config.json
   value generation_config;
   value tokenizer_config;
   std::shared_ptr<const checkpoint> weights;
   std::shared_ptr<const tokenizer> text;
 };
 
-/// True for "dummy:...".
+/// True for paths that begin with "dummy:".
 bool is_dummy(std::string_view path);
 
 /// The part after "dummy:" as a recipe.
@@ -37,7 +37,7 @@ result<recipe> parse_dummy(std::string_view path);
 
 result<dummy_model> open_dummy(const std::string& path);
 
-/// The weights alone.
+/// Makes the weights alone.
 std::shared_ptr<const checkpoint> make_dummy_weights(const recipe& r);
 
 } // namespace twill::models::synth

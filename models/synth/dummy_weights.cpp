@@ -1,4 +1,4 @@
-// A checkpoint whose rows are made when they are read.
+// dummy_weights: a checkpoint whose rows are made when they are read.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -11,8 +11,8 @@
 namespace twill::models::synth {
 namespace {
 
-/// Rows of this thread that are still valid: a caller that looks at a few at a time sees none
-/// change under its hands.
+/// Memory for a row of this thread. The last 16 rows stay valid, so that a caller may look at
+/// several at a time.
 std::byte* next_row_buffer(std::size_t bytes) {
   thread_local std::array<std::vector<std::byte>, 16> ring;
   thread_local std::size_t turn = 0;
@@ -38,7 +38,7 @@ gpu::weight_source dense_source(const planned_tensor& t, std::uint64_t seed) {
   return source;
 }
 
-/// A packed module behind the readers that packing wants.
+/// Reads a packed module in the forms that packing asks for.
 class grouped_reader {
 public:
   grouped_reader(const packed_module& m, std::uint64_t seed)

@@ -20,20 +20,20 @@ namespace twill::models::synth {
 /// How llama.cpp's converter lays the family's folder out as a GGUF file. Names are those of the
 /// folder's tensors.
 struct gguf_layout {
-  std::string_view architecture; ///< general.architecture
+  std::string_view architecture; ///< the file's general.architecture
   std::string_view embedding;
   std::string_view final_norm;
   std::string_view head;
   std::string_view layers; ///< stands before the layer's number: "model.layers."
   /// Pairs of a name in the folder and in the file, without layer and suffix.
   std::span<const std::pair<std::string_view, std::string_view>> parts;
-  std::string_view fused_qkv = {}; ///< a matrix that becomes three, as a part of its name
+  std::string_view fused_qkv = {}; ///< a part of the name of a matrix that becomes three
   bool pairs_rotary_rows = false;  ///< rows of Q and K are reordered so that rotary pairs adjoin
   bool unit_head_rows = false;     ///< rows of the head are brought to length 1
   bool any_head_size = false;      ///< heads * head_size may differ from the hidden size
   std::int32_t mlp_factor = 1;     ///< feed_forward_length counts the MLP's width this many times
   std::int32_t rotary_share = 1;   ///< one of so many dimensions of a head rotates
-  result<nothing> (*check)(const recipe& r) = nullptr; ///< further rules; null: none
+  result<nothing> (*check)(const recipe& r) = nullptr; ///< further rules; may be null
 };
 
 struct family_recipe {
@@ -43,7 +43,7 @@ struct family_recipe {
   void (*plan)(plan_builder& plan);
   /// config.json without `quantization_config`.
   value_object (*config)(const recipe& r, const vocabulary& ids);
-  /// generation_config.json; null: ids of special tokens alone.
+  /// generation_config.json. When this is null it has the ids of special tokens alone.
   value_object (*generation_config)(const recipe& r, const vocabulary& ids) = nullptr;
 
   // Which sizes and options a recipe of the family may have.
@@ -53,9 +53,9 @@ struct family_recipe {
   /// Options that not every family has, of: window, embed, pre-norm, alibi, theta, rope-ratio,
   /// bias, tied.
   std::span<const std::string_view> options = {};
-  result<nothing> (*check)(const recipe& r) = nullptr; ///< further rules; null: none
+  result<nothing> (*check)(const recipe& r) = nullptr; ///< further rules; may be null
 
-  /// Null: llama.cpp has no architecture for the family.
+  /// Null when llama.cpp has no architecture for the family.
   const gguf_layout* gguf = nullptr;
 };
 

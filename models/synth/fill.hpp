@@ -1,7 +1,7 @@
-// fill: the bytes of a planned tensor, any rows of it, from (seed, name, index) alone.
+// fill: makes any rows of a planned tensor from its seed, its name and the index of each value.
 //
-// Immutable; any thread may call. Bytes are those of the tensor in a file; module_source gives the
-// same numbers row by row of the matrix, as weight sources want them.
+// Immutable; any thread may call. tensor_filler makes the bytes that the tensor has in a file;
+// module_source gives the same numbers row by row of the matrix, as weight sources want them.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@
 
 namespace twill::models::synth {
 
-/// Rows of a dense or packed tensor.
+/// Makes rows of a dense or packed tensor.
 class tensor_filler {
 public:
   tensor_filler(const planned_tensor& tensor, std::uint64_t seed);
-  /// Bytes of rows [first, first + n). A one-dimensional tensor has one value per row.
+  /// Writes the bytes of rows [first, first + n). A one-dimensional tensor has one value per row.
   void fill(std::int64_t first, std::int64_t n, std::byte* out) const;
 
 private:
@@ -68,10 +68,10 @@ private:
   std::array<std::uint16_t, 256> scale_table_;
 };
 
-/// Output of nibble k of an AWQ word (GEMM order).
+/// The output that nibble k of an AWQ word belongs to (GEMM order).
 inline constexpr std::array<int, 8> awq_order = {0, 2, 4, 6, 1, 3, 5, 7};
 
-/// A whole small tensor of a float type as f32.
+/// All values of a small tensor of a float type, as f32.
 std::vector<float> values_of(const planned_tensor& tensor, std::uint64_t seed);
 
 /// Widens `n` values of a float type.

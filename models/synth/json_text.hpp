@@ -1,4 +1,4 @@
-// value to JSON text, UTF-8 kept, keys in their order. Pure.
+// json_text: writes a value as JSON text, with its keys in their order and UTF-8 unescaped. Pure.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace twill::models::synth {
 
-/// `indent` spaces per level; 0: one line.
+/// The text has `indent` spaces per level, or is one line when `indent` is 0.
 std::string to_json(const value& v, int indent = 0);
 
 } // namespace twill::models::synth

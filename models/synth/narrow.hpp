@@ -1,5 +1,5 @@
-// Narrowing of f32 to 16-bit floats, to nearest even. Pure functions; values are finite and in
-// range.
+// narrow: rounds f32 to 16-bit floats, to nearest even. Pure functions; values must be finite and
+// in range.
 #pragma once
 
 #include <bit>

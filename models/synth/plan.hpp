@@ -1,6 +1,6 @@
 // plan: the tensors of a recipe, with the names, types and shapes of the family's real folders.
 //
-// Plain values. What a tensor holds is told by its `content`; models/synth/fill makes the bytes.
+// Plain values. `content` says what a tensor holds; models/synth/fill makes its bytes.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct packed_module {
   std::int64_t group = 128; ///< columns per scale
   bool act_order = false;
   bool symmetric = true;
-  double scale = 0;         ///< what scales are near to
-  std::string order_stream; ///< modules that share it share their column order
+  double scale = 0;         ///< the value around which scales lie
+  std::string order_stream; ///< modules with the same name here share their column order
 
   std::int64_t groups() const { return cols / group; }
 };
@@ -51,7 +51,7 @@ struct planned_tensor {
   std::vector<std::int64_t> shape; ///< outermost first
   double mean = 0;
   double deviation = 0;
-  std::shared_ptr<const packed_module> module; ///< packed contents only
+  std::shared_ptr<const packed_module> module; ///< null for dense contents
 
   std::int64_t rows() const { return shape.front(); }
   std::int64_t row_values() const;
@@ -59,7 +59,7 @@ struct planned_tensor {
   std::int64_t bytes() const { return rows() * row_bytes(); }
 };
 
-/// In the order in which files hold them. The recipe must be valid.
+/// The tensors of a valid recipe, in the order in which files hold them.
 std::vector<planned_tensor> plan_tensors(const recipe& r);
 
 std::int64_t total_bytes(const std::vector<planned_tensor>& tensors);

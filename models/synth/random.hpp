@@ -1,4 +1,4 @@
-// Counter-based random numbers: any word of any stream, in any order, without state.
+// random: counter-based random numbers, which give any word of any stream without state.
 //
 // Pure functions. Words are the SplitMix64 sequence (Steele, Lea, Flood 2014) of the stream's key,
 // whose n-th member costs no more than the first.

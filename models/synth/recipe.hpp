@@ -1,4 +1,4 @@
-// recipe: what a random checkpoint looks like, told apart from any file format.
+// recipe: what a random checkpoint looks like, whatever its file format.
 //
 // A plain value. A recipe and its seed name every byte of the checkpoint: files written from it and
 // weights made from it in memory are the same. Sizes are those of the published models' configs.
@@ -41,23 +41,23 @@ struct recipe {
   std::int32_t n_layers = 0;
   std::int32_t n_heads = 0;
   std::int32_t n_kv_heads = 0;
-  std::int32_t head_dim = 0; ///< 0: hidden_size / n_heads
+  std::int32_t head_dim = 0; ///< 0 means hidden_size / n_heads
   std::int32_t mlp_size = 0; ///< width of the MLP's inner layer
   std::int32_t context_length = 0;
-  std::int32_t window = 0; ///< Mistral's sliding window; 0: none
+  std::int32_t window = 0; ///< Mistral's sliding window; 0 for none
   double norm_epsilon = 1e-5;
   double rope_theta = 10000;
   double rope_ratio = 1;       ///< ChatGLM: theta is 10000 times this
-  std::int32_t embed_dim = 0;  ///< OPT's word_embed_proj_dim; 0: hidden_size
+  std::int32_t embed_dim = 0;  ///< OPT's word_embed_proj_dim; 0 means hidden_size
   bool pre_norm = true;        ///< OPT: norms before the sub-layers
   bool alibi = false;          ///< Baichuan: ALiBi instead of rotary
-  bool tied_head = false;      ///< no head of its own
+  bool tied_head = false;      ///< the head is the embedding
   bool attention_bias = false; ///< Llama: biases on q, k, v and o
   bool chatml = false;         ///< <|im_end|> and <|im_start|> after a SentencePiece vocabulary
   storage_type dtype = storage_type::f16;
   packing packed = packing::none;
   std::int32_t bits = 4;
-  std::int32_t group = 128; ///< input columns per scale; -1: all of them
+  std::int32_t group = 128; ///< input columns per scale; -1 for all of them
   bool act_order = false;   ///< GPTQ: columns belong to groups out of order
   bool symmetric = true;    ///< GPTQ: zero points in the middle
   std::uint64_t seed = 1;
@@ -78,14 +78,15 @@ struct option_help {
 };
 const std::vector<option_help>& options();
 
-/// "opt-125m" or "opt-125m?layers=2&seed=3": a preset, options set, sizes checked.
+/// The recipe that a text such as "opt-125m" or "opt-125m?layers=2&seed=3" names: a preset with
+/// options, its sizes checked.
 result<recipe> parse_recipe(std::string_view text);
 
-/// Sizes that fit together (bad_metadata otherwise).
+/// Fails with bad_metadata when sizes do not fit together or an option is not for the family.
 result<nothing> validate(const recipe& r);
 
 const char* name_of(storage_type t);
-/// "f16", "GPTQ-4 group 128", ...
+/// The weights in words: "f16", "GPTQ-4 group 128", ...
 std::string describe_weights(const recipe& r);
 
 } // namespace twill::models::synth

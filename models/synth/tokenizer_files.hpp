@@ -1,4 +1,4 @@
-// tokenizer_files: a made-up vocabulary in the files of the family's kind.
+// tokenizer_files: writes a made-up vocabulary as the files of a recipe's kind of tokenizer.
 //
 // Pure functions of a valid recipe. The files of a vocabulary of 150000 pieces take about 10 MB.
 #pragma once
@@ -16,7 +16,7 @@ struct text_file {
   std::string bytes;
 };
 
-/// Every file about text, tokenizer_config.json included.
+/// Every file of the tokenizer, tokenizer_config.json included.
 std::vector<text_file> tokenizer_files(const recipe& r);
 
 /// A piece of a byte-level vocabulary as files spell it.

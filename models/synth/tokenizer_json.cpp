@@ -1,4 +1,4 @@
-// tokenizer.json as the tokenizers library writes it: byte-level BPE of three published kinds.
+// Writes tokenizer.json as the tokenizers library does: byte-level BPE of three published kinds.
 #include "config/base/value.hpp"
 #include "models/synth/json_text.hpp"
 #include "models/synth/tokenizer_files.hpp"

@@ -1,4 +1,5 @@
-// Which sizes fit together, and which options mean something for a family.
+// Checks that the sizes of a recipe fit together, and that its options mean something for its
+// family.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -21,7 +21,7 @@ bool diagonal(int n, const Visit& visit) {
   return true;
 }
 
-/// The first `count` merges; `space` is how a space is spelled.
+/// The first `count` merges; `space` spells a space.
 std::vector<std::pair<std::string, std::string>> make_merges(std::size_t count,
                                                              const std::string& space) {
   std::vector<std::pair<std::string, std::string>> merges;

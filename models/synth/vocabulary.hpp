@@ -1,4 +1,4 @@
-// vocabulary: a made-up vocabulary of a family's kind that encodes any text.
+// vocabulary: a made-up vocabulary that encodes any text, for each kind of tokenizer.
 //
 // Plain values, made from the recipe alone. Pieces are letters, then pairs of frequent letters,
 // then pairs of pairs, each with and without a space before: every piece is a merge of two others,
@@ -30,12 +30,12 @@ struct vocabulary {
   std::int32_t pad = -1;
 };
 
-/// True when tokens are bytes, spelled in the byte-level alphabet by files.
+/// True when tokens are bytes, which files spell in the byte-level alphabet.
 bool is_byte_level(text_kind kind);
 
 vocabulary make_vocabulary(const recipe& r);
 
-/// bos, eos and pad only; cheap.
+/// The ids of bos, eos and pad and n_base, without making the vocabulary.
 vocabulary special_ids(const recipe& r);
 
 } // namespace twill::models::synth

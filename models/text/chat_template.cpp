@@ -15,7 +15,7 @@ constexpr std::size_t max_source_bytes = 1u << 20;
 
 using jinja::val;
 
-/// Converts what came with the request: every string in it is tainted.
+/// Converts a value of the request; every string in it is tainted.
 val convert(jinja::runtime& rt, const value& v) {
   const jinja::depth_guard guard(rt);
   if (v.is_null()) return val(jinja::none_t{});
@@ -35,7 +35,7 @@ val convert(jinja::runtime& rt, const value& v) {
   }
   jinja::dict_data* d = rt.make_dict();
   rt.charge_elements(v.as_object()->size());
-  // Appended without a search for doubles: a JSON reader has already dealt with them.
+  // The keys are unique, because the JSON reader merges equal ones.
   for (const auto& [key, member] : *v.as_object()) {
     if (!is_utf8(key)) rt.fail("text in the request must be valid UTF-8");
     d->items.emplace_back(rt.make_text(jinja::text(key, true)), convert(rt, member));
@@ -43,7 +43,7 @@ val convert(jinja::runtime& rt, const value& v) {
   return val(d);
 }
 
-/// Takes the template's own cut marks out of the text; messages keep theirs.
+/// Removes the cut marks that the template printed; those in messages stay.
 rendered_prompt take_cut_marks(jinja::text rendered) {
   rendered_prompt out;
   auto range = rendered.taint.begin();
@@ -56,7 +56,8 @@ rendered_prompt take_cut_marks(jinja::text rendered) {
   for (std::size_t at = text.find(cut_mark); at != std::string::npos;
        at = text.find(cut_mark, at + cut_mark.size())) {
     pass_ranges(at);
-    if (range != rendered.taint.end() && range->first <= at) continue; // within a message
+    if (range != rendered.taint.end() && range->first <= at)
+      continue; // the mark is part of a message
     out.text.append(text, done, at - done);
     out.literal.emplace_back(out.text.size(), out.text.size());
     done = at + cut_mark.size();

@@ -1,8 +1,9 @@
 // chat_template: a model's Jinja template, parsed once, rendered per request in a sandbox.
 //
-// Immutable after parse(); any thread may render. The sandbox has no I/O and bounds on output size,
-// steps and depth, so a hostile template ends in an error. Text that came from messages (not from
-// the template itself) is reported as literal ranges: the tokenizer takes no control token there.
+// Immutable after parse(); any thread may render. The sandbox has no I/O and bounds output size,
+// work and depth, so that a hostile template ends in an error. Text that came from messages (not
+// from the template itself) is reported as literal ranges: the tokenizer takes no control token
+// there.
 #pragma once
 
 #include <memory>
@@ -15,20 +16,21 @@
 
 namespace twill::models {
 
-/// A template that prints this (U+FDD0, a noncharacter) asks the tokenizer to begin afresh there:
-/// it leaves the text and becomes an empty literal range. In a message it is text like any other.
+/// The cut mark (U+FDD0, a noncharacter). Where a template prints it, the tokenizer begins afresh:
+/// the mark is removed from the text and becomes an empty literal range. In a message it is plain
+/// text.
 inline constexpr std::string_view cut_mark = "\xEF\xB7\x90";
 
 struct template_input {
   value messages; ///< list of {role, content, ...}
-  value tools;    ///< list, or null
+  value tools;    ///< a list, or null
   bool add_generation_prompt = true;
   value_object extra; ///< chat_template_kwargs: more top-level names
 };
 
 struct rendered_prompt {
   std::string text;
-  byte_ranges literal; ///< parts that came from the input, and the places of cut marks
+  byte_ranges literal; ///< parts that came from the request, and the places of cut marks
 };
 
 class chat_template {

@@ -9,18 +9,18 @@ namespace {
 constexpr const char* replacement = "\xEF\xBF\xBD"; // U+FFFD
 
 struct scan {
-  std::size_t length; ///< bytes of the character, of the maximal subpart, or seen so far
+  std::size_t length; ///< bytes of the character, of the maximal subpart, or of what has been seen
   enum { whole, invalid, unfinished } state;
 };
 
-/// One character at the front of `s` (not empty), by table 3-7 of the Unicode standard.
+/// Reads one character at the front of `s` (not empty), by table 3-7 of the Unicode standard.
 scan scan_character(std::string_view s) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(s[i]); };
   const unsigned lead = byte(0);
   if (lead < 0x80) return {1, scan::whole};
   if (lead < 0xC2 || lead > 0xF4) return {1, scan::invalid};
   const std::size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // Only the second byte has a range of its own: no overlong forms, surrogates or > U+10FFFF.
+  // The range of the second byte excludes overlong forms, surrogates and code points > U+10FFFF.
   unsigned least = 0x80, most = 0xBF;
   if (lead == 0xE0) least = 0xA0;
   if (lead == 0xED) most = 0x9F;
@@ -77,7 +77,7 @@ std::string detokenizer::push(token_id id) {
 
 std::string detokenizer::flush() {
   if (pending_.empty()) return {};
-  pending_.clear(); // at most one unfinished character: one maximal subpart
+  pending_.clear(); // what is pending is one maximal subpart
   return replacement;
 }
 

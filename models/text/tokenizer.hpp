@@ -1,7 +1,8 @@
-// tokenizer: text <-> token ids of one model, the same ids as its reference implementation.
+// tokenizer: converts between text and the token ids of one model, as its reference implementation
+// does.
 //
-// Immutable after loading: any number of threads may call it. Text is UTF-8; encode() refuses
-// anything else. No prefix (BOS) is added unless asked for.
+// Immutable after loading; any number of threads may call it. Text is UTF-8, and encode() refuses
+// anything else. A prefix (BOS) is added only where it is asked for.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,8 @@ public:
 
   /// Encodes a rendered chat prompt: control tokens are recognised except where they touch one of
   /// the `literal` ranges (text that came from a user). Text between control tokens is encoded
-  /// whole. The model's prefix ids (BOS ...) come first, once: a prompt that writes them itself
-  /// gets no second ones.
+  /// whole. The model's prefix ids (BOS ...) come first; a prompt that writes them itself does not
+  /// get them twice.
   virtual result<std::vector<token_id>> encode_prompt(std::string_view text,
                                                       const byte_ranges& literal) const = 0;
 
@@ -45,19 +46,19 @@ public:
   /// nothing.
   virtual std::string token_bytes(token_id id, bool special) const = 0;
 
-  /// True when the space that token_bytes(id) begins with is no part of the text if the token is
-  /// the first that shows (SentencePiece's dummy prefix).
+  /// True when token_bytes(id) begins with SentencePiece's dummy prefix, a space that is not part
+  /// of the text when the token is the first that shows.
   virtual bool drops_leading_space(token_id /*id*/) const { return false; }
 
-  /// Decodes whole: token_bytes joined, invalid UTF-8 replaced as Python's errors="replace" does.
+  /// Decodes all ids; invalid UTF-8 is replaced as Python's errors="replace" does.
   std::string decode(std::span<const token_id> ids, bool skip_special) const;
 
   virtual std::int32_t vocab_size() const = 0;
   virtual bool is_special(token_id id) const = 0;
   /// Ids that end a generation (EOS, end of turn), in no order.
   virtual const std::vector<token_id>& end_ids() const = 0;
-  virtual token_id bos_id() const = 0;  ///< -1: none
-  virtual token_id eos_id() const = 0;  ///< -1: none
+  virtual token_id bos_id() const = 0;  ///< -1 when there is none
+  virtual token_id eos_id() const = 0;  ///< -1 when there is none
   virtual std::string kind() const = 0; ///< "gguf gpt2 / smollm", ... for people
 };
 

@@ -20,7 +20,7 @@ void store_u16(std::byte* out, std::uint16_t bits) {
   std::memcpy(out, &bits, sizeof bits);
 }
 
-/// Codes 0..15 of (x - low) * inverse, values i and i + 16 in one byte.
+/// Writes the codes 0..15 of (x - low) * inverse, with values i and i + 16 in one byte.
 void store_nibbles(const float* x, float low, float inverse, std::byte* out) {
   const auto code = [&](int i) {
     return static_cast<unsigned>(std::clamp((x[i] - low) * inverse + 0.5f, 0.0f, 15.0f));

@@ -13,7 +13,7 @@
 namespace twill::synth {
 namespace {
 
-// Value types of the specification.
+// The value types of the GGUF specification.
 enum type : std::uint32_t { u32 = 4, i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9 };
 
 class writer {
@@ -91,7 +91,7 @@ void add_tokens(writer& w, const recipe& r, const vocabulary& v) {
   const bool spelled = is_byte_level(r.text);
   w.list("tokenizer.ggml.tokens", string, n);
   for (std::size_t i = 0; i < n; ++i) {
-    if (i >= v.pieces.size()) // rows of the embedding that no token has
+    if (i >= v.pieces.size()) // a row of the embedding without a token
       w.out().text("[PAD" + std::to_string(i) + "]");
     else if (spelled && v.pieces[i].type == piece_type::normal)
       w.out().text(byte_level_spelling(v.pieces[i].text));
@@ -127,7 +127,7 @@ void add_text_side(writer& w, const recipe& r) {
   w.text("tokenizer.ggml.model", byte_level ? "gpt2" : "llama");
   add_tokens(w, r, v);
   add_merges_or_scores(w, r, v);
-  // Converters name the end where a vocabulary has no beginning; ChatGLM's stays unnamed.
+  // Converters name EOS as BOS where a vocabulary has no BOS; ChatGLM's is not named.
   if (const std::int32_t bos = v.bos < 0 && byte_level ? v.eos : v.bos; bos >= 0)
     w.integer("tokenizer.ggml.bos_token_id", bos);
   w.integer("tokenizer.ggml.eos_token_id", v.eos);

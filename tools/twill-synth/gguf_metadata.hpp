@@ -35,11 +35,11 @@ private:
 };
 
 struct gguf_metadata {
-  std::uint64_t count = 0; ///< of pairs
+  std::uint64_t count = 0; ///< number of pairs
   gguf_buffer pairs;
 };
 
-/// `architecture`: as gguf_architecture tells.
+/// `architecture` is that of gguf_architecture().
 gguf_metadata make_gguf_metadata(const recipe& r, const std::string& architecture);
 
 } // namespace twill::synth

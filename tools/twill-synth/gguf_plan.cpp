@@ -8,14 +8,14 @@
 namespace twill::synth {
 namespace {
 
-/// "model.layers.3.mlp.up_proj.weight": "3" and "mlp.up_proj.weight".
+/// "model.layers.3.mlp.up_proj.weight" becomes "3" and "mlp.up_proj.weight".
 std::pair<std::string, std::string> split_layer(const gguf_layout& layout,
                                                 const std::string& name) {
   const std::size_t at = layout.layers.size(), dot = name.find('.', at);
   return {name.substr(at, dot - at), name.substr(dot + 1)};
 }
 
-/// Empty for a tensor that GGUF files lack (a table of frequencies).
+/// The name in the file; empty for a tensor that GGUF files lack, such as a table of frequencies.
 std::string gguf_name(const gguf_layout& layout, const std::string& name) {
   if (name == layout.embedding) return "token_embd.weight";
   if (name == layout.final_norm) return "output_norm.weight";

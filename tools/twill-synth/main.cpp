@@ -34,10 +34,10 @@ struct arguments {
   bool list = false;
   bool dry_run = false;
   bool quiet = false;
-  std::map<std::string, std::string> options; ///< of the recipe, by name
+  std::map<std::string, std::string> options; ///< options of the recipe by name
 };
 
-/// Messages are one line each, to standard error; exit status 1.
+/// Prints one line to standard error and returns the exit status 1.
 int fail(const std::string& what) {
   std::fprintf(stderr, "twill-synth: %s\n", what.c_str());
   return 1;

@@ -1,7 +1,7 @@
-// output_folder, output_file: files that exist whole or not at all.
+// output_files: files and folders that exist whole or not at all.
 //
 // One thread. A folder's files stay only after keep(); until then the destructor removes what was
-// made, the folder too if it was made here. Failures name the file and the system's reason.
+// made, and the folder too if create() made it. Failures name the file and the system's reason.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace twill::synth {
 
-/// A new file, written from front to back. Movable.
+/// A new file, which is written from front to back.
 class output_file {
 public:
   output_file() = default;
@@ -49,9 +49,9 @@ public:
 
   /// Makes the folder; one that exists must be empty.
   static result<output_folder> create(const std::string& path);
-  /// The folder of a single new file; it must exist.
+  /// The folder of a single new file, which must exist.
   static result<output_folder> around(const std::string& file);
-  /// A file of this folder, removed again unless keep() is called.
+  /// Adds a file to this folder, which is removed again unless keep() is called.
   result<output_file> add(const std::string& name);
   result<nothing> add_whole(const std::string& name, std::string_view bytes);
   /// Bytes that its file system has left for this user.

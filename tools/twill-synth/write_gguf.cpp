@@ -1,4 +1,5 @@
-// GGUF version 3: the same model as the recipe's folder, as gguf_plan lays it out.
+// Writes a GGUF file (version 3) with the same model as the recipe's folder, as gguf_plan lays it
+// out.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -32,7 +33,7 @@ result<const gguf_kind*> kind_of(const recipe& r, const write_options& options) 
   return kind;
 }
 
-/// What a recipe becomes: its architecture, tensors and their kind.
+/// The contents of a recipe's file.
 struct contents {
   std::string architecture;
   std::vector<gguf_tensor> tensors;
@@ -68,7 +69,7 @@ void bring_to_unit_length(float* row, std::int64_t n) {
     row[i] = static_cast<float>(row[i] * factor);
 }
 
-/// The bytes of one tensor, in pieces.
+/// Makes the bytes of one tensor, chunk by chunk.
 class tensor_stream {
 public:
   tensor_stream(const gguf_tensor& t, const gguf_kind& kind, std::uint64_t seed)

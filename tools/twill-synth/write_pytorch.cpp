@@ -1,4 +1,4 @@
-// PyTorch's zip files: a pickle (protocol 2) that names tensors, and one entry per storage.
+// Writes PyTorch's zip files: a pickle (protocol 2) that names tensors, and one entry per storage.
 //
 // The pickle says what torch.save says of a state dict: an OrderedDict whose values are calls of
 // torch._utils._rebuild_tensor_v2 on persistent ids ("storage", type, key, device, values).

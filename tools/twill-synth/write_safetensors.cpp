@@ -1,4 +1,4 @@
-// safetensors: u64 length of a JSON header, the header, the tensors' bytes
+// Writes safetensors files: the u64 length of a JSON header, the header, the bytes of the tensors
 // (https://github.com/huggingface/safetensors, "Format").
 #include <cstring>
 

@@ -25,7 +25,8 @@ std::vector<std::size_t> slice_positions(runtime& rt, std::int64_t n,
   };
   const std::int64_t first = clamp(start, step > 0 ? low : high);
   const std::int64_t last = clamp(stop, step > 0 ? high : low);
-  step = std::clamp<std::int64_t>(step, -n - 1, n + 1); // further than that leaves at once anyway
+  // A longer step leaves the range at once too.
+  step = std::clamp<std::int64_t>(step, -n - 1, n + 1);
   std::vector<std::size_t> positions;
   for (std::int64_t i = first; step > 0 ? i < last : i > last; i += step)
     positions.push_back(static_cast<std::size_t>(i));
@@ -33,7 +34,7 @@ std::vector<std::size_t> slice_positions(runtime& rt, std::int64_t n,
   return positions;
 }
 
-/// Position of index `i` among `n`, from the end when negative.
+/// The position of index `i` among `n` items; negative indices count from the end.
 std::optional<std::size_t> position(std::int64_t i, std::size_t n) {
   const auto size = static_cast<std::int64_t>(n);
   if (i < 0) i += size;

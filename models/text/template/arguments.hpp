@@ -13,18 +13,18 @@
 
 namespace twill::models::jinja {
 
-/// Bound arguments by position in `names`; refers to the call_args, which must outlive it.
+/// Arguments by their position in `names`. They refer to the call_args, which must outlive this.
 class arguments {
 public:
-  /// Fails on too many arguments, unknown names and doubles.
+  /// Fails on too many arguments, unknown names and names given twice.
   arguments(runtime& rt, std::string_view function, const call_args& args,
             std::initializer_list<const char*> names, std::size_t required = 0);
 
-  const val* get(std::size_t i) const { return bound_[i]; } ///< nullptr: not given
+  const val* get(std::size_t i) const { return bound_[i]; } ///< nullptr when not given
   /// The defaults apply when the argument is not given.
   std::int64_t whole(std::size_t i, std::int64_t otherwise) const;
   bool flag(std::size_t i, bool otherwise) const;
-  /// nullptr when not given or None; fails when it is no string.
+  /// nullptr when it is not given or None; fails when it is not a string.
   const text* string(std::size_t i) const;
 
 private:

@@ -72,13 +72,13 @@ enum class stmt_kind {
 
 struct parameter {
   std::string name;
-  expr_ptr value; ///< the default; null: none
+  expr_ptr value; ///< the default; null when there is none
 };
 
 /// Where an assignment goes: a name, an attribute of a namespace, or a tuple of targets.
 struct target {
   std::string name;
-  std::string attribute; ///< not empty: `name` must be a namespace
+  std::string attribute; ///< when not empty, `name` must be a namespace
   bool is_tuple = false;
   std::vector<target> items;
 };
@@ -94,7 +94,7 @@ struct stmt {
   std::vector<body> bodies;
   std::vector<parameter> parameters;
   bool flag = false;
-  bool takes_varargs = false, takes_kwargs = false, takes_caller = false; ///< macro: it names them
+  bool takes_varargs = false, takes_kwargs = false, takes_caller = false; ///< the macro names them
   bool keeps_scope = false; ///< a macro inside may outlive one round of the loop
 };
 

@@ -16,7 +16,7 @@
 
 namespace twill::models::jinja {
 
-/// Names of one block; an inner scope hides and never changes an outer one.
+/// The names of one scope; an inner scope hides names of an outer one and never changes them.
 struct scope {
   explicit scope(scope* outer = nullptr) : parent(outer) {}
 

@@ -36,7 +36,7 @@ text evaluator::run(const body& statements, scope& root) {
 text evaluator::capture(const body& statements, scope& s, flow* left_by) {
   text out;
   text* outer = std::exchange(out_, &out);
-  const flow how = exec(statements, s); // an exception ends the render: no need to restore
+  const flow how = exec(statements, s); // an exception ends the render, so nothing is restored
   out_ = outer;
   if (left_by != nullptr) *left_by = how;
   return out;

@@ -11,8 +11,9 @@
 namespace twill::models::jinja {
 namespace {
 
-constexpr int max_nesting = 100; ///< of brackets and operators in the source
-constexpr int max_height = 400;  ///< of the tree: chains like a + b + c are deep without nesting
+constexpr int max_nesting = 100; ///< most nested brackets and operators in the source
+// The greatest height of the tree: chains like a + b + c are high without nesting.
+constexpr int max_height = 400;
 
 } // namespace
 

@@ -21,14 +21,14 @@ public:
   explicit expression_parser(token_stream& tokens) : t_(tokens) {}
 
   expr_ptr parse_expression() { return parse_conditional(); }
-  /// A tuple without parentheses, or one expression. Conditionals only when asked for.
+  /// Parses a tuple without parentheses, or one expression; conditionals only when asked for.
   expr_ptr parse_tuple(bool with_conditional = true, bool in_parentheses = false);
-  /// One operand with its postfixes and filters.
+  /// Parses one operand with its postfixes and filters.
   expr_ptr parse_unary(bool with_filter = true);
   /// `name(args) | name ...`; the innermost filter has no operand.
   expr_ptr parse_filter_chain();
 
-  macro_names seen; ///< since the caller last reset it
+  macro_names seen; ///< names that occurred since the caller last reset it
 
 private:
   class nesting;

@@ -9,7 +9,7 @@ namespace twill::models::jinja {
 
 using filter_fn = val (*)(evaluator& ev, const val& input, const call_args& args);
 
-/// nullptr when there is no such filter.
+/// The filter of that name; nullptr when there is none.
 filter_fn find_filter(std::string_view name);
 filter_fn find_text_filter(std::string_view name);
 filter_fn find_sequence_filter(std::string_view name);

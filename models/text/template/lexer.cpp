@@ -22,7 +22,7 @@ bool is_name_char(char c) {
          static_cast<std::uint8_t>(c) >= 0x80;
 }
 
-/// Every line end becomes \n; one at the very end goes.
+/// Every line end becomes \n, and one at the very end is dropped.
 std::string normalize(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -73,7 +73,7 @@ private:
     return std::min(i, s_.size());
   }
 
-  /// First of {{, {% or {# from `from`.
+  /// The first of {{, {% and {# at or after `from`.
   std::size_t find_tag(std::size_t from) const {
     for (;; ++from) {
       from = s_.find('{', from);
@@ -83,7 +83,7 @@ private:
     }
   }
 
-  /// What stays of text before a tag: `sign` is the character after the tag's opening.
+  /// The part of the text before a tag that stays; `sign` is the character after the tag's opening.
   std::string_view strip_before(std::string_view data, char sign, bool is_variable) const {
     if (sign == '-') {
       while (!data.empty()) {
@@ -136,7 +136,7 @@ private:
     after_tag(sign, true);
   }
 
-  /// Whitespace after a closing tag, and whether the next text begins a line.
+  /// Skips whitespace after a closing tag, and notes whether the next text begins a line.
   void after_tag(char sign, bool trims) {
     const std::size_t from = at_;
     if (sign == '-')
@@ -146,7 +146,7 @@ private:
     line_starting_ = at_ > from && s_[at_ - 1] == '\n';
   }
 
-  /// {% raw %}: everything up to {% endraw %} is data.
+  /// Reads {% raw %}: everything up to {% endraw %} is data.
   bool take_raw(std::size_t inside) {
     std::size_t i = skip_space(inside);
     if (s_.substr(i, 3) != "raw") return false;
@@ -173,7 +173,7 @@ private:
 
   void read_expression(bool is_variable) {
     const std::string_view close = is_variable ? "}}" : "%}";
-    std::string brackets; // open ones; a closing tag counts only outside
+    std::string brackets; // the open ones; a closing tag counts only outside of them
     for (;;) {
       advance(skip_space(at_));
       if (at_ >= s_.size()) fail("unexpected end of template inside a tag");

@@ -1,5 +1,5 @@
-// lexer: template source into tokens, with Jinja2's whitespace rules as Hugging Face sets them
-// (trim_blocks and lstrip_blocks on, one trailing newline dropped).
+// lexer: cuts a template's source into tokens, with Jinja2's whitespace rules as Hugging Face sets
+// them (trim_blocks and lstrip_blocks on, one trailing newline dropped).
 //
 // Pure function; throws template_error with the line.
 #pragma once
@@ -33,7 +33,7 @@ struct token {
   bool is_name(std::string_view s) const { return kind == token_kind::name && text == s; }
 };
 
-/// Ends with one `end` token.
+/// The tokens of `source`; the last is an `end` token.
 std::vector<token> tokenize(std::string_view source);
 
 } // namespace twill::models::jinja

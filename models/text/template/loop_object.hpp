@@ -1,4 +1,4 @@
-// loop_object: the `loop` variable of one running for loop.
+// loop_object: the `loop` variable of a running for loop.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ private:
   std::optional<std::vector<val>> last_changed_;
   std::size_t index_ = 0;
   int depth_;
-  bool ended_ = false; ///< its scopes may be gone
+  bool ended_ = false; ///< true once its scopes may be gone
 };
 
 } // namespace twill::models::jinja

@@ -12,13 +12,13 @@ namespace twill::models::jinja {
 
 using method_fn = val (*)(runtime& rt, const val& self, const call_args& args);
 
-/// nullptr: values of this type have no such method.
+/// The method of that name; nullptr when values of this type have none.
 method_fn find_method(const val& self, std::string_view name);
 method_fn find_text_method(std::string_view name);
 method_fn find_list_method(std::string_view name, bool is_tuple);
 method_fn find_dict_method(std::string_view name);
 
-/// A method taken from its object: `set f = s.upper`.
+/// A method as a value, as in `set f = s.upper`.
 struct bound_method final : object {
   bound_method(val s, method_fn f, std::string n)
       : self(std::move(s)), method(f), name(std::move(n)) {}

@@ -10,9 +10,9 @@
 
 namespace twill::models::jinja {
 
-/// op: + - * / // % **
+/// Computes an arithmetic operator: + - * / // % **
 val apply_binary(runtime& rt, std::string_view op, const val& a, const val& b);
-/// op: == != < <= > >= in, not in
+/// Computes a comparison: == != < <= > >= in, not in
 bool apply_compare(runtime& rt, std::string_view op, const val& a, const val& b);
 bool contains(runtime& rt, const val& container, const val& item);
 val negate(runtime& rt, const val& a);
@@ -28,7 +28,7 @@ val get_item(runtime& rt, const val& object, const val& key);
 val get_slice(runtime& rt, const val& object, std::optional<std::int64_t> start,
               std::optional<std::int64_t> stop, std::optional<std::int64_t> step);
 
-/// Uses of an undefined value other than printing and testing end here.
+/// Fails for an undefined value, which may only be printed and tested.
 [[noreturn]] void fail_undefined(runtime& rt, const val& v);
 inline void require_defined(runtime& rt, const val& v) {
   if (v.is_undefined()) fail_undefined(rt, v);

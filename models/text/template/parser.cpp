@@ -38,7 +38,8 @@ private:
 
   void end_tag() { tokens_.expect(token_kind::block_end, "'%}'"); }
 
-  /// Statements up to a tag whose first word is in `ends`; that word is the current token then.
+  /// Parses statements up to a tag whose first word is in `ends`; that word is then the current
+  /// token.
   body parse_body(words ends) {
     if (++nesting_ > max_block_nesting) tokens_.fail("blocks nest too deep");
     body out;
@@ -76,7 +77,7 @@ private:
     return node;
   }
 
-  /// One statement; the current token is behind its last tag's words.
+  /// Parses one statement; the current token is then behind the words of its last tag.
   stmt_ptr parse_statement() {
     const std::string word = tokens_.take_any_name();
     if (word == "if") return parse_if();
@@ -197,7 +198,7 @@ private:
     tokens_.expect_op(")");
   }
 
-  /// The body of a macro: break and continue do not reach loops around it.
+  /// Parses the body of a macro, in which break and continue do not reach the loops around it.
   void parse_macro_body(stmt& node, const char* end) {
     const int outer_loops = std::exchange(loops_, 0);
     const macro_names outer_seen = std::exchange(expressions_.seen, {});
@@ -247,7 +248,7 @@ private:
     return node;
   }
 
-  /// Hugging Face marks assistant text with it for training; rendering ignores the mark.
+  /// Parses a generation tag, which marks assistant text for training; rendering ignores it.
   stmt_ptr parse_generation() {
     stmt_ptr node = make(stmt_kind::scoped);
     parse_rest(*node, "endgeneration");

@@ -1,6 +1,7 @@
-// parser: tokens into a tree, by Jinja2's grammar. Pure function; throws template_error.
+// parser: makes a tree of tokens, by Jinja2's grammar. Pure; throws template_error.
 //
-// Not taken: extends, include, import, block (a chat template is one file), dynamic call arguments
+// It refuses extends, include, import and block (a chat template is one file), dynamic call
+// arguments
 // (*args), async and translation tags.
 #pragma once
 

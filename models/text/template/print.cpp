@@ -8,7 +8,7 @@
 namespace twill::models::jinja {
 namespace {
 
-// The characters that str.isprintable refuses, in the blocks that texts really contain.
+// The characters that str.isprintable refuses, as far as texts really contain them.
 bool is_printable(char32_t c) {
   if (c < 0x20 || (c >= 0x7F && c <= 0xA0) || c == 0xAD) return false;
   if (c == 0x1680 || (c >= 0x2000 && c <= 0x200F) || (c >= 0x2028 && c <= 0x202F)) return false;
@@ -116,7 +116,7 @@ std::string float_repr(double d) {
   if (std::isnan(d)) return "nan";
   if (std::isinf(d)) return d < 0 ? "-inf" : "inf";
   char buffer[32];
-  // Shortest digits as d.ddde±xx, then laid out as Python does: plain for exponents -4 to 15.
+  // The shortest digits come as d.ddde±xx; Python writes exponents from -4 to 15 without e.
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, d, std::chars_format::scientific);
   const std::string_view all(buffer, static_cast<std::size_t>(end.ptr - buffer));
   const std::size_t e = all.find('e');

@@ -10,7 +10,8 @@
 
 namespace twill::models::jinja {
 
-/// str(v); a string keeps its exact taint, anything else is tainted whole when a part is.
+/// str(v). A string keeps its exact taint; the text of another value is wholly tainted when a part
+/// is.
 text to_text(runtime& rt, const val& v);
 /// repr(v).
 text to_repr(runtime& rt, const val& v);
@@ -20,7 +21,7 @@ std::string float_repr(double d);
 struct json_style {
   bool ensure_ascii = false;
   bool sort_keys = false;
-  std::optional<std::string> indent; ///< one level's indentation
+  std::optional<std::string> indent; ///< indentation of one level
   std::string item_separator = ", ";
   std::string key_separator = ": ";
 };

@@ -1,7 +1,7 @@
-// runtime: what one render owns: memory of its values, the sandbox's budgets, the current line.
+// runtime: the memory of one render's values, the budgets of the sandbox, and the current line.
 //
-// One per render, one thread. Breaking a limit or a rule of the language throws template_error,
-// which never leaves models/text/template and models/text/chat_template.cpp.
+// Each render has one, on one thread. Breaking a limit or a rule of the language throws
+// template_error, which never leaves models/text/template and models/text/chat_template.cpp.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +23,11 @@ struct template_error {
 };
 
 struct limits {
-  std::size_t text_bytes = 16u << 20;        ///< longest string, the output included
-  std::size_t total_text_bytes = 256u << 20; ///< all strings of one render together
-  std::size_t elements = 4u << 20;           ///< list and dict entries of one render
-  std::uint64_t work = 20'000'000;
-  int depth = 600; ///< nested evaluations: bounds the stack
+  std::size_t text_bytes = 16u << 20;        ///< bytes of the longest string, the output included
+  std::size_t total_text_bytes = 256u << 20; ///< bytes of all strings of one render together
+  std::size_t elements = 4u << 20;           ///< entries of all lists and dicts of one render
+  std::uint64_t work = 20'000'000;           ///< units of add_work(), about one per operation
+  int depth = 600;                           ///< nested evaluations, which bounds the stack
 };
 
 class runtime {

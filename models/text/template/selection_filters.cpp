@@ -6,8 +6,8 @@
 #include "models/text/template/attribute_path.hpp"
 #include "models/text/template/filters.hpp"
 
-// map, select, reject, selectattr, rejectattr: filters that apply other filters and tests. Like
-// Python generators their results are always true and can be gone through once.
+// The filters map, select, reject, selectattr and rejectattr, which apply other filters and tests.
+// Their results are always true and can be read once, as Python's generators.
 
 namespace twill::models::jinja {
 namespace {
@@ -55,7 +55,7 @@ val map_filter(evaluator& ev, const val& input, const call_args& args) {
 
 template <bool Keep, bool ByAttribute>
 val select_filter(evaluator& ev, const val& input, const call_args& args) {
-  const std::size_t at = ByAttribute ? 1 : 0; // of the test's name
+  const std::size_t at = ByAttribute ? 1 : 0; // position of the test's name
   if (ByAttribute && args.positional.empty()) ev.rt().fail("missing parameter for attribute name");
   const attribute_path path(ev.rt(), ByAttribute ? &args.positional[0] : nullptr);
   const bool has_test = args.positional.size() > at;

@@ -84,7 +84,7 @@ val dictsort_filter(evaluator& ev, const val& input, const call_args& args) {
   return new_list(ev, pick(pairs, sorted_order(ev.rt(), keys, a.flag(2, false))));
 }
 
-/// "a,b" sorts by several attributes: the key is a list.
+/// A path "a,b" sorts by several attributes; the key is then a list.
 val sort_key(evaluator& ev, const std::vector<attribute_path>& paths, const val& item,
              bool case_sensitive) {
   std::vector<val> parts;

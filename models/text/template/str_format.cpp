@@ -81,7 +81,7 @@ private:
     out.append(format_value(v, spec));
   }
 
-  /// [[fill]align][sign][0][width][.precision][type]
+  /// Parses [[fill]align][sign][0][width][.precision][type].
   text format_value(const val& v, std::string_view spec) {
     if (spec.empty()) return to_text(rt_, v);
     std::string fill = " ";

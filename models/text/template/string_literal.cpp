@@ -52,14 +52,15 @@ std::optional<std::string> decode_string_literal(std::string_view inside) {
       if (!c) return std::nullopt;
       append_character(out, *c);
     } else if (e == 'N') {
-      return std::nullopt; // characters by name: nobody needs the table
+      return std::nullopt; // \N{name} would need the table of names
     } else if (e >= '0' && e <= '7') {
       append_character(out, read_octal(inside, i));
     } else if (const std::size_t known = letters.find(e); known != std::string_view::npos) {
       out.push_back(meanings[known]);
       ++i;
     } else {
-      if (e != '\n') (out += '\\') += e; // an escaped line end is nothing, others stay as they are
+      if (e != '\n')
+        (out += '\\') += e; // an escaped line end is dropped, other escapes stay as they are
       ++i;
     }
   }

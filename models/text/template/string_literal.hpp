@@ -1,4 +1,4 @@
-// Escapes of string literals, as Python decodes them.
+// string_literal: decodes the escapes of string literals as Python does. Pure.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace twill::models::jinja {
 
-/// Nothing when an escape is malformed or names a surrogate.
+/// The decoded text; nothing when an escape is malformed or names a surrogate.
 std::optional<std::string> decode_string_literal(std::string_view inside);
 
 } // namespace twill::models::jinja

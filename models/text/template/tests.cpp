@@ -54,7 +54,7 @@ bool is_iterable(evaluator&, const val& v, const call_args&) {
   return v.is_undefined() || v.as_text() || v.as_list() || v.as_dict();
 }
 bool is_sequence(evaluator&, const val& v, const call_args&) {
-  // Python's undefined has a length but no items it gives without raising: no sequence.
+  // Jinja's undefined value has a length but raises when its items are read; it is not a sequence.
   return v.as_text() || v.as_dict() || (v.as_list() && v.as_list()->kind != list_data::generator);
 }
 bool is_callable(evaluator&, const val& v, const call_args&) {

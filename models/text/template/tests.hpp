@@ -9,7 +9,7 @@ namespace twill::models::jinja {
 
 using test_fn = bool (*)(evaluator& ev, const val& input, const call_args& args);
 
-/// nullptr when there is no such test.
+/// The test of that name; nullptr when there is none.
 test_fn find_test(std::string_view name);
 
 } // namespace twill::models::jinja

@@ -36,17 +36,17 @@ using text_ptr = std::shared_ptr<const text>;
 
 text slice_bytes(const text& source, std::size_t begin, std::size_t end);
 
-/// Code points of valid UTF-8.
+/// The number of code points of valid UTF-8.
 std::size_t count_characters(std::string_view s);
-/// Byte offset of each character, and the end: count + 1 entries.
+/// The byte offset of each character and of the end. // (count + 1)
 std::vector<std::size_t> character_offsets(std::string_view s);
 /// The code point at byte `at`; `length` receives its bytes.
 char32_t character_at(std::string_view s, std::size_t at, std::size_t& length);
 void append_character(std::string& out, char32_t c);
 
-/// What Python's str.isspace says of one character.
+/// Python's str.isspace of one character.
 bool is_space(char32_t c);
-/// Simple (one to one) case mapping of every character.
+/// `s` with the simple (one to one) case mapping of every character.
 std::string change_case(std::string_view s, bool upper);
 
 } // namespace twill::models::jinja

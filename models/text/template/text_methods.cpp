@@ -171,7 +171,7 @@ val join_method(runtime& rt, const val& self, const call_args& args) {
   return rt.make_text(join(rt, self_text(self), parts));
 }
 
-/// What a character class test asks of every character.
+/// The condition that a test such as isalpha() sets for every character.
 template <class Test>
 val all_characters(const text& t, Test test) {
   if (t.bytes.empty()) return val(false);

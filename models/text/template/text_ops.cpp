@@ -14,7 +14,7 @@ bool is_stripped(std::string_view c, const text* chars) {
   return is_space(character_at(c, 0, length));
 }
 
-/// Conservative: text that was transformed is tainted whole when a part was.
+/// A transformed text is wholly tainted when a part was tainted.
 text transformed(const text& source, std::string bytes) {
   return text(std::move(bytes), source.tainted());
 }

@@ -1,8 +1,8 @@
 // value: what a template computes with, Python's types as Jinja sees them.
 //
 // Strings and undefined reasons are shared and immutable. Lists, dicts and objects belong to the
-// runtime's arena (runtime.hpp) and are referred to by pointer: cycles cannot leak, nothing
-// outlives the render. One render uses one thread.
+// runtime's arena (runtime.hpp) and are referred to by pointers, so that cycles cannot leak and
+// nothing outlives the render. One render uses one thread.
 #pragma once
 
 #include <concepts>
@@ -31,11 +31,11 @@ struct undefined_t {
 struct list_data;
 struct dict_data;
 
-/// Namespaces, loops, macros, methods: everything with behaviour of its own.
+/// A value with behaviour of its own: a namespace, loop, macro or method.
 struct object {
   virtual ~object() = default;
   virtual std::string type_name() const = 0;
-  /// Nothing: no such attribute.
+  /// The attribute of that name; nothing when there is none.
   virtual std::optional<val> attribute(std::string_view name) const;
   virtual bool callable() const { return false; }
   virtual val call(runtime& rt, call_args& args);
@@ -118,9 +118,9 @@ struct call_args {
 /// Python's name of the type, for messages.
 std::string type_name(const val& v);
 bool truthy(const val& v);
-/// Python's ==; nested too deep compares unequal.
+/// Python's ==; values that nest too deep are unequal.
 bool equal(const val& a, const val& b, int depth = 0);
-/// Negative, zero or positive; nothing when Python would raise TypeError.
+/// Compares: negative, zero or positive; nothing when Python would raise TypeError.
 std::optional<int> compare(const val& a, const val& b, int depth = 0);
 
 } // namespace twill::models::jinja

@@ -1,4 +1,4 @@
-// base64: RFC 4648 text to bytes.
+// base64: decodes RFC 4648 text. Pure.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace twill::models {
 
-/// Nothing when `text` is no base64; padding may be there.
+/// The bytes; nothing when `text` is not base64. Padding is optional.
 std::optional<std::string> decode_base64(std::string_view text);
 
 } // namespace twill::models

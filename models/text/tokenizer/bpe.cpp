@@ -59,7 +59,7 @@ bool bpe::merge_by_rank(std::vector<token_id>& symbols) const {
   const auto n = static_cast<std::int32_t>(symbols.size());
   std::vector<token_id> ids = symbols;
   std::vector<std::int32_t> previous(symbols.size()), next(symbols.size());
-  std::vector<std::int32_t> ranks(symbols.size()); // of the pair that begins here
+  std::vector<std::int32_t> ranks(symbols.size()); // rank of the pair that begins at this symbol
   std::vector<std::vector<std::int32_t>> places(static_cast<std::size_t>(n_ranks_));
   std::int32_t current = none;
   const auto queue_pair = [&](std::int32_t at) {
@@ -95,7 +95,7 @@ bool bpe::merge_by_rank(std::vector<token_id>& symbols) const {
 }
 
 void bpe::merge_short(std::vector<token_id>& symbols) const {
-  std::array<const rule*, short_word> rules; // of symbols i and i + 1
+  std::array<const rule*, short_word> rules; // rule of symbols i and i + 1
   std::size_t n = symbols.size();
   for (std::size_t i = 0; i + 1 < n; ++i)
     rules[i] = find(symbols[i], symbols[i + 1]);

@@ -1,7 +1,7 @@
 // bpe: byte-pair merging over token ids, by rank.
 //
-// Sennrich et al. 2016 (arXiv:1508.07909): the adjacent pair with the lowest rank merges first, the
-// leftmost on a tie. Build it with add_merge(), then share it: merge() is const and any thread may
+// The adjacent pair with the lowest rank merges first, the leftmost on a tie (Sennrich et al. 2016,
+// arXiv:1508.07909). Build it with add_merge(), then share it: merge() is const and any thread may
 // call it. Time is O(n log n) for n symbols, whatever the text.
 #pragma once
 
@@ -37,12 +37,13 @@ private:
   std::size_t slot(std::uint64_t pair) const;
   void merge_short(std::vector<token_id>& symbols) const;
   void merge_long(std::vector<token_id>& symbols) const;
-  /// Rank after rank, for words so long that a heap misses the caches. False, and nothing done,
-  /// when a merge makes a pair of a rank that is already over (never with trained merges).
+  /// Merges rank after rank, for words so long that a heap misses the caches. Returns false and
+  /// leaves `symbols` as they are when a merge makes a pair of a rank that has already been merged,
+  /// which trained merges never do.
   bool merge_by_rank(std::vector<token_id>& symbols) const;
 
-  std::int32_t n_ranks_ = 0; ///< 1 + the highest
-  std::vector<rule> table_;  ///< open addressing, a power of two, at most half full
+  std::int32_t n_ranks_ = 0; ///< one more than the highest rank
+  std::vector<rule> table_;  ///< open addressing; the size is a power of two, at most half is used
 };
 
 } // namespace twill::models

@@ -21,10 +21,10 @@ struct string_hash {
 using token_map = std::unordered_map<std::string, token_id, string_hash, std::equal_to<>>;
 
 struct byte_bpe_parts {
-  std::array<token_id, 256> byte_ids{}; ///< -1: the vocabulary lacks this byte
+  std::array<token_id, 256> byte_ids{}; ///< -1 for a byte that the vocabulary lacks
   bpe merges{0};
   bool ignore_merges = false;
-  token_map words;       ///< whole words by bytes; for ignore_merges only
+  token_map words;       ///< whole words by their bytes; read with ignore_merges only
   token_id unknown = -1; ///< stands for bytes that the vocabulary lacks
 };
 

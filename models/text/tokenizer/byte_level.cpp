@@ -6,7 +6,7 @@
 namespace twill::models {
 namespace {
 
-// Printable Latin-1 stands for itself; the other 68 bytes are U+0100 onwards, in byte order.
+// Printable Latin-1 stands for itself; the other 68 bytes are U+0100 and following, in byte order.
 constexpr bool stands_for_itself(unsigned b) {
   return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || (b >= 0xAE && b <= 0xFF);
 }

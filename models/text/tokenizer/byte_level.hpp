@@ -19,7 +19,7 @@ namespace twill::models {
 /// The character of `byte`, as UTF-8.
 std::string byte_level_char(std::uint8_t byte);
 
-/// Bytes that a vocabulary entry stands for; nothing when a character is outside the alphabet.
+/// The bytes that a vocabulary entry stands for; nothing when a character is outside the alphabet.
 std::optional<std::string> byte_level_decode(std::string_view entry);
 
 /// The ids of single bytes in a vocabulary spelled in the alphabet; -1 where absent.
@@ -27,11 +27,12 @@ std::array<token_id, 256> byte_level_ids(const token_map& vocabulary);
 
 using merge_list = std::vector<std::pair<std::string_view, std::string_view>>;
 
-/// A line "left right" of a merge list; nothing when it is none. The left token may be a space.
+/// Splits a line "left right" of a merge list, whose left token may be a space; nothing when the
+/// line is not of this form.
 std::optional<std::pair<std::string_view, std::string_view>> split_merge(std::string_view line);
 
-/// Merges by their order. errc::bad_metadata, naming `where` and the place, when a token or a union
-/// is not in the vocabulary.
+/// Merges, ranked by their order. Fails with bad_metadata, naming `where` and the place, when a
+/// token or a union of two is not in the vocabulary.
 result<bpe> make_merges(const token_map& vocabulary, const merge_list& merges,
                         const std::string& where);
 

@@ -151,7 +151,7 @@ std::unique_ptr<const word_model> make_char_bpe(char_bpe_parts parts) {
 
 void add_score_merges(const std::vector<std::string>& texts, const std::vector<float>& scores,
                       const std::vector<bool>& usable, char_bpe_parts& parts) {
-  constexpr std::size_t max_bytes = 4096; // of a token that merging makes
+  constexpr std::size_t max_bytes = 4096; // the longest token that merging makes
   std::vector<float> order(scores);
   std::sort(order.begin(), order.end(), std::greater<>());
   order.erase(std::unique(order.begin(), order.end()), order.end());

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The first *.tiktoken file by name; empty when there is none.
+/// The path of the first *.tiktoken file by name; empty when there is none.
 std::string find_tiktoken(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code failed;

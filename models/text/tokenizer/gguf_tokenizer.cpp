@@ -29,7 +29,7 @@ enum class token_type : std::int64_t {
   byte = 6,
 };
 
-/// Control tokens of letters alone (ChatGLM's "sop") stand within ordinary words too.
+/// Control tokens of letters alone, such as ChatGLM's "sop", occur within ordinary words too.
 bool is_one_word(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
@@ -199,7 +199,7 @@ private:
     return nothing{};
   }
 
-  /// An id that may be absent (-1).
+  /// The id under an optional key; -1 when it is absent.
   result<std::int64_t> optional_id(std::string_view name) const {
     return metadata_.get_int_or("tokenizer.ggml." + std::string(name) + "_token_id", 0,
                                 static_cast<std::int64_t>(tokens_->size()) - 1, -1);
@@ -226,7 +226,7 @@ private:
     return nothing{};
   }
 
-  /// ChatGLM's models end by naming who speaks next; their files rarely say so.
+  /// ChatGLM ends an answer with the role that speaks next, which its files rarely say.
   void add_hand_overs() {
     const auto find = [this](std::string_view text) {
       for (std::size_t i = 0; i < parts_.bytes.size(); ++i)
@@ -240,13 +240,13 @@ private:
 
   const gguf::metadata& metadata_;
   const gguf::string_array* tokens_ = nullptr;
-  token_map ids_; ///< by the file's spelling
+  token_map ids_; ///< ids by the spelling of the file
   bool is_byte_level_ = true;
   bool add_bos_ = false;
   token_id unknown_ = -1;
   byte_bpe_parts byte_level_;
   char_bpe_parts spaced_;
-  std::vector<bool> usable_; ///< per id, merging may make it
+  std::vector<bool> usable_; ///< whether merging may make the token of this id
   pipeline_parts parts_;
 };
 

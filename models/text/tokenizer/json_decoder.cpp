@@ -23,11 +23,11 @@ result<nothing> add_decoder(const value& component, int depth, decoder_part& par
   } else if (type == "ByteFallback") {
     part.byte_fallback = true;
   } else if (type == "Fuse") {
-    // Tokens are joined anyway.
+    // Tokens are always joined, so Fuse changes nothing.
   } else if (type == "Replace") {
     const value* pattern = component.find("pattern");
     if (pattern == nullptr || text(*pattern, "String").empty())
-      return unknown("decoder", component); // expressions could reach over tokens
+      return unknown("decoder", component); // an expression could match across tokens
     part.replacements.emplace_back(text(*pattern, "String"), text(component, "content"));
   } else if (type == "Metaspace") {
     std::string mark = text(component, "replacement");

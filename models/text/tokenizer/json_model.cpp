@@ -39,7 +39,7 @@ result<nothing> read_vocabulary(const value& model, token_map& vocabulary) {
   return nothing{};
 }
 
-/// Lines "left right", or pairs.
+/// Merges, which are lines "left right" or pairs.
 result<merge_list> read_merges(const value& model) {
   merge_list merges;
   const value* list = model.find("merges");
@@ -164,7 +164,7 @@ result<model_part> read_unigram(const value& model) {
 result<model_part> read_model(const value* section, bool byte_level) {
   if (is_absent(section)) return malformed("`model`, must be given");
   std::string_view type = type_of(*section);
-  if (type.empty() && section->find("merges") != nullptr) type = "BPE"; // files of old
+  if (type.empty() && section->find("merges") != nullptr) type = "BPE"; // older files have no type
   if (type == "BPE") return read_bpe(*section, byte_level);
   if (type == "Unigram" && !byte_level) return read_unigram(*section);
   return unknown("model", *section);

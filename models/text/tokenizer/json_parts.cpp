@@ -74,7 +74,7 @@ token_id id_in(const value& list) {
   return fits ? static_cast<token_id>(*id) : -1;
 }
 
-/// TemplateProcessing: what stands before and after the text of a single sequence.
+/// Reads TemplateProcessing: the ids before and after the text of a single sequence.
 result<nothing> add_template(const value& component, frame_part& frame) {
   const value* single = component.find("single");
   const value* tokens = component.find("special_tokens");
@@ -100,7 +100,7 @@ result<nothing> add_template(const value& component, frame_part& frame) {
 
 result<nothing> add_post_processor(const value& component, int depth, frame_part& frame) {
   const std::string_view type = type_of(component);
-  if (type == "ByteLevel") return nothing{}; // offsets only
+  if (type == "ByteLevel") return nothing{}; // it changes offsets only
   if (type == "TemplateProcessing") return add_template(component, frame);
   if (type == "RobertaProcessing" || type == "BertProcessing") {
     for (const char* name : {"cls", "sep"}) {

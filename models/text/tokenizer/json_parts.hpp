@@ -1,7 +1,7 @@
 // json_parts: the sections of a tokenizer.json, each read on its own.
 //
-// errc::unsupported names a component that twill does not know; errc::bad_format what contradicts
-// the format (Hugging Face tokenizers, version 1.0 of the file).
+// Fails with unsupported for a component that twill does not know, naming it, and with bad_format
+// for what contradicts the format (Hugging Face tokenizers, version 1.0 of the file).
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@
 
 namespace twill::models::json {
 
-/// Of Sequences within Sequences.
+/// Most levels of Sequences within Sequences.
 inline constexpr int max_sequence_depth = 16;
 
-/// "type" of a component; empty when it has none.
+/// The "type" of a component; empty when it has none.
 std::string_view type_of(const value& component);
 bool flag(const value& component, std::string_view name, bool otherwise);
-/// Empty when absent or no string.
+/// The text of a member; empty when it is absent or not a string.
 std::string text(const value& component, std::string_view name);
 bool is_absent(const value* component);
 failure unknown(std::string_view section, const value& component);
@@ -38,14 +38,14 @@ result<pretokenizer_part> read_pretokenizer(const value* section);
 struct decoder_part {
   bool byte_level = false;
   bool byte_fallback = false;
-  bool drops_space = false; ///< a text's first space is no part of it
+  bool drops_space = false; ///< the first space of a decoded text is dropped
   std::vector<std::pair<std::string, std::string>> replacements;
 
   std::string bytes_of(const std::string& token) const;
 };
 result<decoder_part> read_decoder(const value* section);
 
-/// Ids in front of and behind a text.
+/// Ids before and after a text.
 struct frame_part {
   std::vector<token_id> prefix, suffix;
 };
@@ -53,7 +53,7 @@ result<frame_part> read_post_processor(const value* section);
 
 struct model_part {
   std::string kind;
-  token_map vocabulary; ///< id by text
+  token_map vocabulary; ///< ids by text
   std::unique_ptr<const word_model> model;
 };
 result<model_part> read_model(const value* section, bool byte_level);

@@ -8,7 +8,7 @@
 namespace twill::models {
 namespace {
 
-/// What rules may make of one byte, at most; plus some for short texts.
+/// How many bytes rules may make of one byte, and how many more of a short text.
 std::size_t size_limit(std::size_t before) {
   return 32 * before + 65536;
 }
@@ -127,15 +127,15 @@ normalize_rule nmt_rules() {
 
 namespace {
 
-/// A double array (Aoe 1989, as darts-clone stores it) that may lie: each index is checked before
-/// it is used.
+/// A double array (Aoe 1989) as darts-clone stores it. It comes from a file, so each index is
+/// checked before it is used.
 class compiled_map {
 public:
   compiled_map(std::vector<std::uint32_t> units, std::string texts)
       : units_(std::move(units)), texts_(std::move(texts)) {}
 
   struct found {
-    std::size_t length = 0; ///< bytes of the key, 0: none
+    std::size_t length = 0; ///< bytes of the key; 0 when none matches
     std::uint32_t value = 0;
   };
 
@@ -159,7 +159,7 @@ public:
     return best;
   }
 
-  /// The replacement at `value`: up to a NUL.
+  /// The replacement at `value`, which ends with a NUL.
   std::string_view text_at(std::uint32_t value) const {
     if (value >= texts_.size()) return {};
     return std::string_view(texts_).substr(value, std::strlen(texts_.c_str() + value));

@@ -1,7 +1,7 @@
-// normalizer: changes a text before it is cut into words, by a row of rules.
+// normalizer: changes a text by a list of rules before it is cut into words.
 //
-// Immutable; any thread may apply. Texts must be well-formed UTF-8, and stay so. A text that grows
-// out of hand ends in a failure (bad_text).
+// Immutable; any thread may apply it. Texts must be well-formed UTF-8 and remain so. A text that
+// grows too much fails with bad_text.
 #pragma once
 
 #include <cstddef>
@@ -36,14 +36,14 @@ normalize_rule to_lowercase();
 normalize_rule strip_space(bool left, bool right);
 /// Drops combining marks.
 normalize_rule strip_marks();
-/// In front of a text that is not empty.
+/// Puts `mark` in front of a text that is not empty.
 normalize_rule prepend(std::string mark);
 normalize_rule replace_text(std::string what, std::string by);
 normalize_rule replace_matches(std::shared_ptr<const regex> what, std::string by);
-/// SentencePiece's NMT rules: odd control characters vanish, odd spaces become " ".
+/// SentencePiece's NMT rules: unusual control characters are dropped, unusual spaces become " ".
 normalize_rule nmt_rules();
 /// SentencePiece's compiled rules (a double array of texts and their replacements); they come from
-/// a file and are trusted in nothing. errc::bad_format when they cannot be such rules.
+/// a file and are not trusted. Fails with bad_format when they cannot be such rules.
 result<normalize_rule> compiled_rules(std::string charsmap);
 
 } // namespace twill::models

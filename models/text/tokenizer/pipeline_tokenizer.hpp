@@ -18,17 +18,17 @@ namespace twill::models {
 
 struct pipeline_parts {
   std::string kind;
-  std::vector<std::string> bytes; ///< per id, what decoding appends
-  std::vector<bool> special;      ///< per id, control or unknown token
-  std::vector<bool> drops_space;  ///< per id, see tokenizer::drops_leading_space; or empty: none
-  special_matcher specials;       ///< found before normalizing
-  special_matcher normalized;     ///< plain tokens that are found after it
+  std::vector<std::string> bytes; ///< what decoding appends, by id
+  std::vector<bool> special;      ///< whether it is a control or unknown token, by id
+  std::vector<bool> drops_space;  ///< tokenizer::drops_leading_space, by id; may be empty
+  special_matcher specials;       ///< tokens that are found before normalizing
+  special_matcher normalized;     ///< plain tokens that are found after normalizing
   normalizer normal;
   pretokenizer words_of;
   std::unique_ptr<const word_model> model;
   /// Text after a special token counts as a start (SentencePiece's dummy prefix, "legacy").
   bool restarts_after_special = false;
-  std::vector<token_id> prefix, suffix; ///< what add_special adds
+  std::vector<token_id> prefix, suffix; ///< the ids that add_special adds
   std::vector<token_id> end_ids;
   token_id bos = -1, eos = -1;
 };

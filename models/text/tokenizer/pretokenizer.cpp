@@ -12,7 +12,7 @@ struct part {
   bool matched;
 };
 
-/// Matches and what lies between, in order, covering `size` bytes.
+/// The matches and the ranges between them, in order; together they cover `size` bytes.
 void cover(const match_list& matches, std::size_t size, bool invert, std::vector<part>& parts) {
   parts.clear();
   std::size_t done = 0;
@@ -24,7 +24,7 @@ void cover(const match_list& matches, std::size_t size, bool invert, std::vector
   if (done < size) parts.push_back({done, size, invert});
 }
 
-/// Joins neighbours as `behavior` says; a match joins one neighbour only.
+/// Joins matches with a neighbour as `behavior` says; each match joins one neighbour only.
 void join(std::vector<part>& parts, match_behavior behavior) {
   std::vector<part> kept;
   kept.reserve(parts.size());
@@ -69,7 +69,7 @@ void join(std::vector<part>& parts, match_behavior behavior) {
   parts.swap(kept);
 }
 
-/// `mark` begins a piece wherever it stands, but for the end of `word`'s front.
+/// Cuts `word` before each `mark` except one at its very beginning.
 void split_before(std::string_view word, std::string_view mark,
                   std::vector<std::string_view>& out) {
   std::size_t begin = 0;

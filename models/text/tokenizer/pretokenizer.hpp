@@ -1,7 +1,7 @@
-// pretokenizer: cuts text into the words that a vocabulary model works within, by a row of rules.
+// pretokenizer: cuts text by a list of rules into the words that a vocabulary model works within.
 //
-// Each rule takes every piece that the one before left. Immutable; any thread may split. Texts must
-// be well-formed UTF-8 (the caller checks).
+// Each rule is applied to the words that the rule before it left. Immutable; any thread may split.
+// Texts must be well-formed UTF-8 (the caller checks).
 #pragma once
 
 #include <deque>
@@ -16,14 +16,14 @@
 
 namespace twill::models {
 
-/// Pieces of one text, and the memory of those that rules changed.
+/// The words of one text, and the memory of those that rules changed.
 struct word_list {
-  std::vector<std::string_view> words; ///< none empty once cut
+  std::vector<std::string_view> words; ///< none is empty after a rule
   std::deque<std::string> memory;
 };
 
-/// `at_start`: the text is the beginning of what the user gave, or follows a control token that
-/// starts afresh.
+/// `at_start` is true when the list is the beginning of a text, or follows a control token after
+/// which encoding begins afresh.
 using split_rule = std::function<result<nothing>(word_list& list, bool at_start)>;
 
 /// What becomes of the matches of an expression (the words of a tokenizer.json).
@@ -31,21 +31,23 @@ enum class match_behavior { removed, isolated, contiguous, merged_with_previous,
 
 /// With `invert`, what the expression does not match counts as a match.
 split_rule split_by(std::shared_ptr<const regex> expression, match_behavior behavior, bool invert);
-/// A space in front of each piece that does not begin with one.
+/// Puts a space in front of each word that does not begin with one.
 split_rule space_in_front();
 
 enum class metaspace_prefix { always, first, never };
-/// Spaces become `mark`; it is put in front where `prefix` says and it is not there yet; with
-/// `split`, each mark begins a piece.
+/// Replaces spaces by `mark`, and puts one in front where `prefix` says so and none is there yet.
+/// With `split`, each mark begins a word.
 split_rule metaspace(std::string mark, metaspace_prefix prefix, bool split);
-/// `mark` in front of a text at the start, whatever it begins with (SentencePiece's dummy prefix).
+/// Puts `mark` (SentencePiece's dummy prefix) in front of a text at its start, whatever it begins
+/// with.
 split_rule dummy_prefix(std::string mark);
 
 class pretokenizer {
 public:
   pretokenizer() = default;
   explicit pretokenizer(std::vector<split_rule> rules) : rules_(std::move(rules)) {}
-  /// Each expression isolates its matches. errc::unsupported when one is unknown.
+  /// Rules by which each expression isolates its matches. Fails with unsupported for an expression
+  /// that PCRE2 does not know.
   static result<pretokenizer> from_expressions(const std::vector<std::string>& expressions);
 
   /// Replaces `list` by the words of `text`; they refer to its memory or the list's.
@@ -55,17 +57,17 @@ private:
   std::vector<split_rule> rules_;
 };
 
-/// What the name in `tokenizer.ggml.pre` stands for.
+/// The rules that a name in `tokenizer.ggml.pre` stands for.
 struct pretokenizer_kind {
   std::vector<std::string> expressions;
   bool ignore_merges = false;   ///< a whole word of the vocabulary is taken without merging
-  bool add_bos_default = false; ///< when the file does not say
+  bool add_bos_default = false; ///< whether BOS is added when the file does not say
 };
 
-/// errc::unsupported with the name when it is unknown.
+/// The kind of that name; fails with unsupported, naming it.
 result<pretokenizer_kind> find_pretokenizer(std::string_view name);
 
-/// GPT-2's expression: what a ByteLevel pre-tokenizer cuts by.
+/// GPT-2's expression, by which a ByteLevel pre-tokenizer cuts.
 extern const char* const gpt2_expression;
 
 } // namespace twill::models

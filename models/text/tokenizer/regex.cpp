@@ -18,13 +18,13 @@ struct data_deleter {
   void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
 };
 
-// PCRE2's \s takes U+180E too and its \w depends on the version: spell both out.
+// PCRE2's \s matches U+180E too, and its \w depends on the version, so both are spelled out.
 constexpr std::string_view white_space =
     R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 constexpr std::string_view word = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D})";
 
-/// Writes what `\c` stands for; false when it stays as it is. A negated class inside another one
-/// cannot be spelled out.
+/// Writes the class that `\c` stands for; false when the escape stays as it is, as a negated class
+/// inside another one must.
 bool expand_class(char c, bool in_class, std::string& out) {
   const bool negated = c == 'S' || c == 'W';
   if ((c != 's' && c != 'w' && !negated) || (in_class && negated)) return false;
@@ -63,7 +63,7 @@ std::string error_text(int code) {
 
 struct regex::impl {
   std::unique_ptr<pcre2_code, code_deleter> code;
-  std::unique_ptr<pcre2_match_context, context_deleter> context; ///< limits only, never written
+  std::unique_ptr<pcre2_match_context, context_deleter> context; ///< the limits; constant
 };
 
 struct regex::finder::impl {
@@ -89,10 +89,10 @@ result<std::shared_ptr<const regex>> regex::make(const std::string& expression) 
   if (!made->impl_->code)
     return failure{errc::unsupported, "expression, offset " + std::to_string(at) + ", " +
                                           error_text(error) + ": " + expression};
-  // Without a JIT the interpreter matches the same, only slower.
+  // Without a JIT the interpreter finds the same matches more slowly.
   pcre2_jit_compile(made->impl_->code.get(), PCRE2_JIT_COMPLETE);
   made->impl_->context.reset(pcre2_match_context_create(nullptr));
-  // Any single match of known expressions stays far below; a hostile text cannot buy more.
+  // A match of a known expression needs far less; the limit bounds hostile texts.
   pcre2_set_match_limit(made->impl_->context.get(), 64u << 20);
   pcre2_set_heap_limit(made->impl_->context.get(), 256u << 10); // KiB
   return std::shared_ptr<const regex>(std::move(made));

@@ -2,7 +2,7 @@
 //
 // PCRE2 with UTF and UCP; `\s`, `\S` and `\w` mean what the reference implementations mean by them:
 // Unicode White_Space, and letters, marks, digits and connectors. Immutable; any thread may search.
-// Matching that goes out of hand ends in a failure, never in a hang.
+// A match that exceeds its limits ends in a failure.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ using match_list = std::vector<std::pair<std::size_t, std::size_t>>;
 
 class regex {
 public:
-  /// errc::unsupported when PCRE2 does not know the expression.
+  /// Compiles an expression; fails with unsupported when PCRE2 does not know it.
   static result<std::shared_ptr<const regex>> make(const std::string& expression);
   ~regex();
 
-  /// Reusable memory of searches with one expression; one thread at a time.
+  /// Reusable memory of searches with one expression, which one thread uses at a time.
   class finder {
   public:
     explicit finder(const regex& what);

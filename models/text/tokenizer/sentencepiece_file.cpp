@@ -22,11 +22,11 @@ failure bad(const std::string& what) {
 /// One field of a protocol buffer message.
 struct field {
   std::uint32_t number = 0;
-  std::uint64_t value = 0;  ///< of varint and fixed kinds
-  std::string_view content; ///< of the length-delimited kind
+  std::uint64_t value = 0;  ///< value of varint and fixed kinds
+  std::string_view content; ///< bytes of the length-delimited kind
 };
 
-/// Walks the fields of one message; every length is checked against the bytes left.
+/// Reads the fields of one message; every length is checked against the bytes that are left.
 class message_reader {
 public:
   explicit message_reader(std::string_view bytes) : rest_(bytes) {}
@@ -82,7 +82,7 @@ private:
   std::string_view rest_;
 };
 
-/// Calls `use` with each field; false when the bytes are no message.
+/// Calls `use` with each field; false when the bytes are not a message.
 template <class Use>
 bool each_field(std::string_view bytes, Use&& use) {
   message_reader reader(bytes);

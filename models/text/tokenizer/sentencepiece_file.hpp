@@ -1,7 +1,7 @@
-// sentencepiece_file: what a SentencePiece tokenizer.model says, checked, and written again.
+// sentencepiece_file: the contents of a SentencePiece tokenizer.model, checked, and written again.
 //
 // The file is a protocol buffer (sentencepiece_model.proto); only the fields that encoding needs
-// are read. The file is trusted in nothing: the library gets what write() makes of checked fields.
+// are read. The file is not trusted: the library gets what write() makes of the checked fields.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,13 @@ struct sentencepiece_file {
   bool add_dummy_prefix = true;
   bool remove_extra_spaces = true;
   bool escape_spaces = true;
-  std::string charsmap;                        ///< compiled normalization rules, may be empty
+  std::string charsmap;                        ///< compiled normalization rules; may be empty
   std::string unknown_text = " \xE2\x81\x87 "; ///< what decoding prints for an unknown token
 
-  /// errc::bad_format for what contradicts the format, unsupported for word and character models.
+  /// Fails with bad_format for what contradicts the format, and with unsupported for word and
+  /// character models.
   static result<sentencepiece_file> parse(std::string_view bytes);
-  /// As a model file, without the compiled rules.
+  /// A model file with the same fields, without the compiled rules.
   std::string write() const;
 };
 

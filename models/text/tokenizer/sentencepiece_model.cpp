@@ -61,7 +61,8 @@ private:
     return marked;
   }
 
-  /// The library takes a text as one word: parts that no piece joins go one by one, each once.
+  /// The library takes a text as one word. Parts that no piece joins are encoded separately, equal
+  /// parts once.
   void cut(std::string_view text, std::vector<std::string_view>& parts) const {
     parts.clear();
     std::size_t begin = 0, at = 0;
@@ -87,7 +88,7 @@ private:
 
   sentencepiece::SentencePieceProcessor processor_;
   neighbour_set neighbours_;
-  bool may_cut_; ///< only where the library treats every part as it would within the text
+  bool may_cut_; ///< the library encodes each part as it would within the text
 };
 
 } // namespace
@@ -95,7 +96,7 @@ private:
 result<std::unique_ptr<const word_model>> make_sentencepiece_model(const sentencepiece_file& file) {
   auto model = std::make_unique<sentencepiece_model>(file);
   std::string refused;
-  try { // its trie throws
+  try { // the library's trie throws
     if (const auto status = model->load(file.write()); !status.ok()) refused = status.ToString();
   } catch (const std::exception& error) {
     refused = error.what();

@@ -8,7 +8,8 @@
 
 namespace twill::models {
 
-/// errc::bad_format when the library refuses the vocabulary. Ids are those of `file.pieces`.
+/// The word model of `file`, whose ids are those of `file.pieces`. Fails with bad_format when the
+/// library refuses the vocabulary.
 result<std::unique_ptr<const word_model>> make_sentencepiece_model(const sentencepiece_file& file);
 
 } // namespace twill::models

@@ -1,4 +1,4 @@
-// tokenizer.model of a folder: SentencePiece pieces, and the tokens that the family appends.
+// Reads tokenizer.model of a folder: SentencePiece pieces, and the tokens that the family appends.
 #include <cstddef>
 #include <iterator>
 #include <string>
@@ -77,8 +77,8 @@ private:
       bytes = std::string(1, static_cast<char>(byte_of_token(piece.text)));
       break;
     case piece_type::user_defined:
-      // The library takes such pieces from any text, a user's too: it gets those alone that no
-      // template uses as structure.
+      // The library finds user-defined pieces in any text, a user's too. Those that a template
+      // could use as structure are special tokens instead.
       if (looks_like_markup(piece.text)) add_markup(id);
       break;
     default:
@@ -129,7 +129,8 @@ private:
   }
 
   result<nothing> make_rules() {
-    // Where a text begins, the dummy prefix is ours to put: texts after control tokens begin too.
+    // The pre-tokenizer puts the dummy prefix where a text begins, also after control tokens; the
+    // library would put it at the start of every word.
     if (file_.add_dummy_prefix && file_.escape_spaces && !file_.remove_extra_spaces &&
         !file_.space_is_suffix) {
       file_.add_dummy_prefix = false;

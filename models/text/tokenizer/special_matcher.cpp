@@ -83,7 +83,7 @@ special_matcher::candidate special_matcher::longest_at(std::string_view text, st
 std::optional<special_matcher::match> special_matcher::find(std::string_view text, std::size_t from,
                                                             unsigned classes,
                                                             const byte_ranges& literal) const {
-  // The first literal range that ends after the position; binary search keeps many calls cheap.
+  // A binary search finds the first literal range that ends after the position.
   auto range = static_cast<std::size_t>(
       std::partition_point(literal.begin(), literal.end(),
                            [from](const auto& r) { return r.second <= from; }) -

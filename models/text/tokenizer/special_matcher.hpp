@@ -1,7 +1,7 @@
 // special_matcher: finds the texts of special tokens in a text, leftmost and longest.
 //
-// A trie walked from each position; its depth is bounded by the longest entry. Fill it with add(),
-// then share it: find() is const and any thread may call it.
+// A trie is walked from each position; its depth is that of the longest entry. It is filled with
+// add() and then shared: find() is const, and any thread may call it.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace twill::models {
 
-/// Which entries a caller wants; values combine as bits.
+/// The classes of entries that a caller wants; values combine as bits.
 enum special_class : std::uint8_t {
   special_control = 1,  ///< control tokens, and user-defined ones that look like markup
   special_plain = 2,    ///< user-defined tokens of ordinary text: runs of spaces, words
@@ -27,7 +27,7 @@ struct special_rules {
   bool single_word = false; ///< no word character on either side
   bool lstrip = false;      ///< takes white space before it along
   bool rstrip = false;      ///< takes white space after it along
-  bool joins = false;       ///< what follows goes on without a dummy prefix of its own
+  bool joins = false;       ///< the text after it gets no dummy prefix
 };
 
 class special_matcher {
@@ -43,8 +43,8 @@ public:
   void add(std::string_view text, token_id id, special_class kind, special_rules rules = {});
   bool empty() const { return n_nodes_ == 1; }
 
-  /// First match at or after `from` among `classes`. Only plain entries may overlap one of
-  /// `literal`.
+  /// The first match at or after `from` of an entry of `classes`. Only plain entries may overlap
+  /// one of the ranges `literal`.
   std::optional<match> find(std::string_view text, std::size_t from, unsigned classes,
                             const byte_ranges& literal) const;
 

@@ -1,4 +1,4 @@
-// *.tiktoken of a folder: lines of a token's bytes in base64 and its rank.
+// Reads *.tiktoken of a folder: each line has the bytes of a token in base64, and its rank.
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t max_token_bytes = 4096;
 
-/// Texts by rank, which must count up from 0.
+/// The texts of the tokens by rank; ranks must count up from 0.
 result<std::vector<std::string>> read_ranks(std::string_view text, const std::string& path) {
   std::vector<std::string> tokens;
   for (std::size_t line = 1; !text.empty(); ++line) {
@@ -38,7 +38,7 @@ result<std::vector<std::string>> read_ranks(std::string_view text, const std::st
   return tokens;
 }
 
-/// tiktoken merges any two neighbours whose union is a token, the lowest rank first.
+/// Merges as tiktoken does them: any two neighbours whose union is a token, the lowest rank first.
 bpe merges_of(const std::vector<std::string>& tokens, const token_map& ids) {
   struct rule {
     token_id left, right, merged;

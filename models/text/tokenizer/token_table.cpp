@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t max_small_file_bytes = 64 << 20;
 
-// Tokens that end a generation in published models, whatever the file calls its EOS.
+// Tokens that end a generation in published models, whichever token a file calls its EOS.
 constexpr std::string_view known_ends[] = {
     "<|im_end|>", "<|endoftext|>",   "<|eot_id|>",         "<|eom_id|>",
     "<|end|>",    "<|end_of_text|>", "<end_of_turn>",      "<|endofturn|>",
@@ -144,7 +144,7 @@ result<nothing> place_added_tokens(const std::vector<added_token>& tokens, pipel
     parts.bytes[at] = token.text;
     parts.special[at] = token.special;
     const bool is_control = token.special || looks_like_markup(token.text);
-    // What normalizing changes is found in normalized text, where control tokens never are.
+    // A plain token that is marked `normalized` is found in the normalized text.
     const bool before = is_control || !token.normalized || parts.normal.empty();
     std::string text = token.text;
     if (!before) {

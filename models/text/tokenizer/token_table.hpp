@@ -37,36 +37,36 @@ struct added_token {
 };
 
 /// Tokens of added_tokens.json and tokenizer_config.json's added_tokens_decoder, by id.
-/// errc::bad_format for what is no such list.
+/// Fails with bad_format when a file has no such list.
 result<std::vector<added_token>> read_added_tokens(const folder_files& files);
-/// One entry of a list of added tokens (tokenizer.json's too).
+/// Reads one entry of a list of added tokens, also of tokenizer.json.
 added_token to_added_token(const value& entry, std::int64_t id);
 
 /// The text that `name` ("bos_token") stands for, from tokenizer_config.json or
 /// special_tokens_map.json.
 std::optional<std::string> named_token(const folder_files& files, std::string_view name);
 
-/// Fills bos, eos and end_ids: what the folder's files name, and well-known ends that are control
-/// tokens. `id_of` finds the id of a token's text, -1 when there is none.
+/// Fills bos, eos and end_ids from the folder's files, and adds well-known ends that are control
+/// tokens. `id_of` returns the id of a token's text, or -1.
 void set_named_ids(const folder_files& files,
                    const std::function<token_id(std::string_view)>& id_of, pipeline_parts& parts);
 
-/// Makes room for token `id`; errc::bad_format when it lies far beyond the tokens there are, so
+/// Makes room for token `id`. Fails with bad_format when it lies far beyond the known tokens, so
 /// that a small file cannot ask for much memory.
 result<nothing> make_room(pipeline_parts& parts, std::int64_t id);
-/// Puts added tokens into the vocabulary and among the special tokens: those that are special, or
-/// look like markup, as control tokens, others as plain ones.
+/// Adds tokens to the vocabulary and to the special tokens. Those that are marked special or look
+/// like markup become control tokens, all others plain ones.
 result<nothing> place_added_tokens(const std::vector<added_token>& tokens, pipeline_parts& parts);
 
-/// Appends `id` when it is new.
+/// Appends `id` to the end ids when it is new.
 void add_end(pipeline_parts& parts, token_id id);
 /// Adds ids of well-known end tokens that are control tokens of `parts`.
 void add_known_ends(pipeline_parts& parts);
 
-/// `name` of tokenizer_config.json, else `otherwise`.
+/// The flag `name` of tokenizer_config.json, or `otherwise` when it is absent.
 bool config_flag(const folder_files& files, std::string_view name, bool otherwise);
 
-/// Whole text of a file of at most 256 MiB; errc::file_unreadable.
+/// Reads a file of at most 256 MiB; fails with file_unreadable.
 result<std::string> read_text_file(const std::string& path);
 
 } // namespace twill::models

@@ -1,4 +1,4 @@
-// unicode: what tokenizers need to know of Unicode: characters, classes, normal forms.
+// unicode: characters, character classes and normal forms, as tokenizers need them.
 //
 // Pure functions, any thread. Texts must be well-formed UTF-8 (callers check once). Time is linear,
 // but for sorting runs of combining marks (n log n), whatever the text.
@@ -10,15 +10,15 @@
 
 namespace twill::models {
 
-/// Bytes of the character that `lead` begins.
+/// The number of bytes of a character whose first byte is `lead`.
 constexpr std::size_t character_length(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-/// The character at byte `at`, which moves behind it.
+/// Reads the character at byte `at` and moves `at` behind it.
 char32_t next_character(std::string_view text, std::size_t& at);
-/// Byte offset of the character that ends at byte `end` (> 0).
+/// The byte offset of the character that ends at byte `end` (> 0).
 std::size_t previous_character(std::string_view text, std::size_t end);
 void append_utf8(std::string& out, char32_t c);
 
@@ -27,7 +27,7 @@ bool is_word(char32_t c);        ///< letters, marks, decimal digits, connector 
 bool is_mark(char32_t c);        ///< nonspacing, spacing and enclosing marks
 
 enum class normal_form { nfc, nfd, nfkc, nfkd };
-/// Unicode Standard Annex 15.
+/// The normal form of a text (Unicode Standard Annex 15).
 std::string normalize(std::string_view text, normal_form form);
 std::string lowercase(std::string_view text);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr token_id none = -1;
 
-/// Texts by their bytes: edges in one open-addressing table.
+/// A trie of texts by their bytes; all edges are in one open-addressing table.
 class trie {
 public:
   explicit trie(std::size_t n_bytes) : edges_(std::bit_ceil(2 * n_bytes + 16)) {}
@@ -34,7 +34,7 @@ public:
     if (ids_[node] == none) ids_[node] = id;
   }
 
-  /// 0: no such edge.
+  /// The node behind the edge `c` of `node`; 0 when there is none.
   std::uint32_t next(std::uint32_t node, char c) const { return edges_[slot(node, c)].to; }
   token_id id(std::uint32_t node) const { return ids_[node]; }
 
@@ -91,7 +91,7 @@ private:
   struct arrival { ///< the best way to reach a position
     double score = -std::numeric_limits<double>::infinity();
     std::size_t from = 0;
-    token_id id = none; ///< none: an unknown character
+    token_id id = none; ///< none for an unknown character
   };
 
   static std::size_t count_bytes(const unigram_parts& parts) {

@@ -1,4 +1,4 @@
-// unigram: the most probable cut of a word into pieces (Kudo 2018, arXiv:1804.10959).
+// unigram: the most probable segmentation of a word into pieces (Kudo 2018, arXiv:1804.10959).
 #pragma once
 
 #include <array>
@@ -13,11 +13,12 @@ namespace twill::models {
 
 struct unigram_parts {
   std::vector<std::pair<std::string, double>> pieces; ///< text and log probability, by id
-  token_id unknown = -1;                              ///< -1: unknown characters vanish
+  token_id unknown = -1;                              ///< -1 when unknown characters are dropped
   bool byte_fallback = false;
 };
 
-/// Runs of unknown characters become one unknown token, or byte tokens ("<0x..>").
+/// A word model in which a run of unknown characters becomes one unknown token, or byte tokens
+/// ("<0x..>").
 std::unique_ptr<const word_model> make_unigram(const unigram_parts& parts);
 
 } // namespace twill::models

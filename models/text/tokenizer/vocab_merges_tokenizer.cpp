@@ -1,4 +1,4 @@
-// vocab.json and merges.txt of a folder: GPT-2's byte-level BPE (OPT).
+// Reads vocab.json and merges.txt of a folder: GPT-2's byte-level BPE, which OPT uses.
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -49,7 +49,7 @@ result<token_map> read_vocabulary(const std::string& path, pipeline_parts& parts
   return ids;
 }
 
-/// The named tokens are special, and so are those that the folder's files add.
+/// Adds the special tokens: those that have names, and those that the folder's files add.
 result<nothing> add_specials(const folder_files& files, const token_map& ids,
                              pipeline_parts& parts) {
   std::vector<added_token> tokens;

@@ -1,8 +1,8 @@
-// word_cache: ids of words already seen in the same text, so that a repeated word costs one look.
+// word_cache: the ids of words that were already seen in the same text.
 //
-// Lives for one call, on one thread; words and ids belong to the caller and must stay where they
-// are (ids may grow). One slot per hash, the latest word wins: memory is bounded, and hostile words
-// cost no more than without it.
+// A cache lives for one call, on one thread. Words and ids belong to the caller and must stay where
+// they are (ids may grow). Each hash has one entry, which the latest word replaces, so that memory
+// is bounded and hostile words cost no more than without a cache.
 #pragma once
 
 #include <bit>
@@ -18,14 +18,15 @@ namespace twill::models {
 
 class word_cache {
 public:
-  /// For about `n_words` words; a few are not worth a table.
+  /// Makes a table for about `n_words` words, and none for a few.
   explicit word_cache(std::size_t n_words) {
     if (n_words < 64) return;
     slots_.resize(std::bit_ceil(n_words < max_slots ? n_words : max_slots));
     shift_ = 64 - std::countr_zero(slots_.size());
   }
 
-  /// Appends the ids of `word` to `ids`: those of an equal word before, else what `encode` appends.
+  /// Appends the ids of `word` to `ids`: those of an equal earlier word, else what `encode`
+  /// appends.
   template <class Encode>
   void append(std::string_view word, std::vector<token_id>& ids, Encode&& encode) {
     if (slots_.empty() || word.size() > max_bytes) return encode(word, ids);
@@ -43,7 +44,7 @@ public:
 private:
   struct slot {
     const char* data = nullptr;
-    std::size_t size = 0; ///< no word is empty, so 0 never matches
+    std::size_t size = 0; ///< 0, the size of no word, marks a free entry
     std::size_t first = 0, last = 0;
   };
   static constexpr std::size_t max_slots = 16384; ///< 512 KiB

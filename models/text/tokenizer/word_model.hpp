@@ -1,7 +1,7 @@
-// word_model: turns the words of a text into token ids; the part of a tokenizer that is learned.
+// word_model: the learned part of a tokenizer, which turns the words of a text into token ids.
 //
 // Immutable; any thread may encode. Words must be well-formed UTF-8 and not empty. Time is
-// O(n log n) in the bytes of the text, memory a small multiple of them, whatever the text.
+// O(n log n) in the bytes of the text and memory a small multiple of them, whatever the text.
 #pragma once
 
 #include <string_view>

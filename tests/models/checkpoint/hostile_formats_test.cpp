@@ -1,5 +1,5 @@
-// Damaged safetensors, PyTorch and JSON files and folders: each must end in an error or a correct
-// load, never in a crash. Meant to run under AddressSanitizer.
+// Damaged safetensors, PyTorch and JSON files and folders must end in an error or a correct load,
+// never in a crash. The test is meant for AddressSanitizer.
 #include <cstdint>
 #include <fstream>
 #include <iterator>

@@ -1,5 +1,5 @@
-// Damaged files: each must end in an error or a correct load, never in a crash. Meant to run under
-// AddressSanitizer, where reading past the mapping's tensors or the heap is caught.
+// Damaged GGUF files must end in an error or a correct load, never in a crash. The test is meant
+// for AddressSanitizer, which catches reads past the heap.
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -39,7 +39,7 @@ double read_all(const gpu::weight_source& m) {
   return sum;
 }
 
-/// Opens the file, reads all tensors, and if it still is a model runs it. True: it ran.
+/// Opens the file, reads all tensors, and runs it if it still is a model; true when it ran.
 bool open_and_run(const std::string& path) {
   auto opened = gguf::file::open(path);
   if (!opened.ok()) {

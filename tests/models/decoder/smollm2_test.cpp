@@ -56,7 +56,7 @@ decoder_options options_for(gpu::compute_type compute, gpu::dtype kv) {
   return o;
 }
 
-/// log softmax of one entry, in double.
+/// The log softmax of one entry, in double.
 double log_probability(const logit_row& row, std::int32_t id) {
   const float largest = *std::max_element(row.begin(), row.end());
   double total = 0;
@@ -89,7 +89,8 @@ double mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-/// llama.cpp's convention: chunks of 512 on their own, the second half of each scored.
+/// Perplexity by llama.cpp's convention: chunks of 512 tokens are run separately, and the second
+/// half of each is scored.
 double chunked_nll(test::decoder_runner& runner, const id_list& text) {
   std::vector<double> scored;
   for (std::size_t at = 0; at + 512 <= text.size(); at += 512) {
@@ -100,7 +101,7 @@ double chunked_nll(test::decoder_runner& runner, const id_list& text) {
   return mean(scored);
 }
 
-/// All golden prompts at once; 64 tokens each, never an end id, as in the references.
+/// Runs all golden prompts at once, for 64 tokens each and never ending, as the references do.
 struct greedy_run {
   std::vector<id_list> tokens;
   std::vector<std::vector<logit_row>> first_logits; ///< of the first 8 steps

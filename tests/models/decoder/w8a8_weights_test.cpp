@@ -94,8 +94,8 @@ std::vector<float> normal_values(std::int64_t n, unsigned seed) {
   return values;
 }
 
-/// Every value is nearest among the steps of its group, which are as fine as 127 of them allow;
-/// where 4-bit codes stay, to 1/32 of a step.
+/// Every value is rounded to the nearest multiple of its group's largest magnitude / 127; where
+/// 4-bit codes stay, to 1/32 of that unit.
 void check_rounded(const gpu::weight_source& s, const std::vector<float>& values) {
   const bool keeps_codes = s.kind == gpu::weight_kind::grouped_u4_as_u8;
   const auto group = static_cast<std::size_t>(s.group), cols = static_cast<std::size_t>(s.cols);
@@ -129,7 +129,7 @@ void check_rounded(const gpu::weight_source& s, const std::vector<float>& values
 TEST_CASE("matrices are rounded to 8 bits in the widest groups that divide their columns") {
   const struct {
     std::int64_t cols;
-    std::int32_t group; ///< 0: stays as it is
+    std::int32_t group; ///< 0 for a matrix that is not rounded
   } cases[] = {{576, 192}, {1536, 256}, {256, 256}, {13696, 128}, {40, 40}, {264, 88}, {7, 0}};
   for (const auto& [cols, group] : cases) {
     CAPTURE(cols);

@@ -1,5 +1,5 @@
-// Drives a decoder in tests: gives sequences KV blocks from a shuffled free list, assembles steps,
-// and brings logits back.
+// Drives a decoder in tests: it gives sequences KV blocks from a shuffled free list, assembles
+// steps and copies logits back.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ using logit_row = std::vector<float>;
 struct chunk {
   int sequence = 0;
   id_list ids;
-  bool all_rows = false; ///< logits of every row, else of the last one
-  int prompt = 0;        ///< tokens of the whole prompt; 0: as said before, else this chunk is it
+  bool all_rows = false; ///< wants logits of every row instead of the last one
+  int prompt = 0;        ///< tokens of the whole prompt; 0 when it is known or is this chunk
 };
 
 inline gpu::device& shared_device() {

@@ -1,4 +1,4 @@
-// Where the default model lies; tests that need it fail when it is absent.
+// The path of the default model; tests that need it fail when it is absent.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Builds safetensors files in memory, for tests: valid ones, and ones that lie.
+// Builds safetensors files in memory for tests, both valid and contradictory ones.
 #pragma once
 
 #include <cstdint>
