@@ -23,8 +23,8 @@ constexpr float least = 1e-30F;
 
 /// The size of the groups of a row; 0 when the columns have no such size.
 std::int32_t group_of(std::int64_t columns) {
-  for (const std::int64_t step : {32, 8})
-    for (std::int64_t group = most_columns; group > 0; group -= step)
+  for (const std::int64_t multiple : {32, 8})
+    for (std::int64_t group = most_columns; group > 0; group -= multiple)
       if (columns % group == 0) return static_cast<std::int32_t>(group);
   return 0;
 }
@@ -77,11 +77,11 @@ void round_row(const gpu::weight_source& from, std::int32_t group, std::int64_t 
       out.scales[g] = out.offsets[g] = top < 1 ? 0 : top; // packing refuses what is not finite
       continue;
     }
-    const float scale = rounded_up(top / most), steps = 1 / scale;
+    const float scale = rounded_up(top / most), inverse = 1 / scale;
     out.scales[g] = scale;
     out.offsets[g] = -middle * scale;
     for (std::int32_t c = 0; c < group; ++c)
-      codes[c] = static_cast<std::uint8_t>(steps * v[c] + (middle + 0.5F));
+      codes[c] = static_cast<std::uint8_t>(inverse * v[c] + (middle + 0.5F));
   }
 }
 
@@ -108,7 +108,7 @@ void widen_row(const gpu::weight_source& from, std::int32_t group, std::int64_t 
     out.offsets[g] = -middle * out.scales[g];
     for (std::int64_t p = g * parts; p < (g + 1) * parts; ++p) {
       const auto i = static_cast<std::size_t>(p);
-      // Modulo 2^16, as the sums are: what matters is where codes that occur end up.
+      // The sums wrap around modulo 2^16, so the terms may as well.
       const auto in_256ths = [&](float x, double shift) {
         const double value = 256 * (counts ? x / scale + shift : shift);
         return static_cast<std::uint16_t>(std::llrint(std::fmod(value, 65536.0)));
