@@ -229,7 +229,7 @@ private:
                                         position % limits_.block_tokens)];
   }
 
-  /// A finished step's row; full blocks are n_inserted, as the batcher does.
+  /// A finished step's row; its full blocks are inserted into the tree, as the batcher does.
   void compute(const planned_row& row, sim_sequence& s, const std::vector<std::int32_t>& table) {
     const std::int32_t width = limits_.block_tokens;
     const std::int32_t end = row.first_position + row.n_tokens;
