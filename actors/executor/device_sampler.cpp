@@ -8,7 +8,7 @@ namespace twill::actors {
 
 namespace {
 
-/// True when the choice is the largest logit and nothing else is asked.
+/// True when the token is the one with the largest logit, and nothing else is asked for.
 bool is_plain_greedy(const draw_spec& d) {
   return d.params->temperature == 0.0f && d.params->logprobs < 0 && d.counts.empty() &&
          d.biases.empty();
@@ -32,7 +32,7 @@ gpu::sample_row row_of(const draw_spec& d) {
   return row;
 }
 
-/// Uploads `items`, growing `place` (with room to spare) when they do not fit.
+/// Uploads `items`; when they do not fit, `place` is allocated anew with twice their size.
 template <class T>
 gpu::result<nothing> upload(gpu::device& dev, gpu::buffer& place, const std::vector<T>& items,
                             const char* label) {

@@ -242,7 +242,8 @@ void session_core::emit(event e) {
     args_.on_event(std::move(e));
   } catch (const std::exception& error) {
     // The contract forbids it; the other requests must not pay for it.
-    log::error("request " + std::to_string(args_.id) + ": its callback threw: " + error.what());
+    log::error("the callback of request " + std::to_string(args_.id) + " threw an exception (" +
+               error.what() + "); the request is cancelled");
     args_.control->silenced = true;
   }
 }
@@ -268,7 +269,7 @@ void session_core::close(bool aborted, bool error) {
   if (log::enabled(log::level::debug))
     log::debug("request " + std::to_string(args_.id) +
                (args_.request.client_id.empty() ? "" : " (" + args_.request.client_id + ")") +
-               (aborted ? " cancelled"
+               (aborted ? " was cancelled"
                 : error ? " failed"
                         : " finished") +
                " after " + std::to_string(use_.prompt_tokens) + " prompt and " +

@@ -56,11 +56,11 @@ public:
     if (!shared_->model()) {
       shared_->set_model(make_served(shared_->options, info));
       start_batcher();
-      log::info("model " + shared_->model()->id + " ready on " + info.device + ", " +
+      log::info("model " + shared_->model()->id + " is ready on " + info.device + " with " +
                 std::to_string(info.n_blocks) + " KV blocks of " +
-                std::to_string(info.block_tokens) + " tokens");
+                std::to_string(info.block_tokens) + " tokens each");
     } else {
-      log::info("executor restarted on " + info.device);
+      log::info("the executor was restarted on " + info.device);
     }
     tell(self_, batcher_, executor_ready{executor_});
     shared_->set_state(engine_state::ready, "");
@@ -68,7 +68,7 @@ public:
 
   void on_load_failed(const std::string& detail) {
     if (shared_->model()) return on_broken("reloading failed: " + detail);
-    log::error("the model was not loaded: " + detail);
+    log::error("the model could not be loaded: " + detail);
     shared_->set_state(engine_state::failed, detail);
   }
 

@@ -15,12 +15,12 @@ struct outcome {
   bool operator==(const outcome&) const = default;
 };
 
-outcome feed(const std::vector<std::string>& stops, const std::vector<std::string>& pieces,
+outcome feed(const std::vector<std::string>& stops, const std::vector<std::string>& parts,
              bool include = false) {
   stop_matcher matcher(stops, include);
   outcome o;
-  for (const auto& piece : pieces) {
-    if (matcher.push(piece, o.text)) {
+  for (const auto& part : parts) {
+    if (matcher.push(part, o.text)) {
       o.found = matcher.found();
       return o;
     }
@@ -45,7 +45,7 @@ outcome oracle(const std::vector<std::string>& stops, const std::string& text, b
 
 } // namespace
 
-TEST_CASE("a stop string is found across pieces and no part of it gets out", "[actors][stop]") {
+TEST_CASE("a stop string is found across parts and no part of it gets out", "[actors][stop]") {
   CHECK(feed({"STOP"}, {"ab S", "TO", "P cd"}) == outcome{"ab ", "STOP"});
   CHECK(feed({"STOP"}, {"ab S", "TO", "P cd"}, true) == outcome{"ab STOP", "STOP"});
   CHECK(feed({"STOP"}, {"ab S", "TO", "X"}) == outcome{"ab STOX", ""});
@@ -76,13 +76,13 @@ TEST_CASE("the result does not depend on where the text is cut", "[actors][stop]
     for (int n = any(1, 4); n > 0; --n)
       stops.push_back(text_of(1, 5));
     const std::string text = text_of(0, 24);
-    std::vector<std::string> pieces;
+    std::vector<std::string> parts;
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t n = static_cast<std::size_t>(any(1, 4));
-      pieces.push_back(text.substr(at, n));
+      parts.push_back(text.substr(at, n));
       at += n;
     }
     const bool include = any(0, 1) == 1;
-    REQUIRE(feed(stops, pieces, include) == oracle(stops, text, include));
+    REQUIRE(feed(stops, parts, include) == oracle(stops, text, include));
   }
 }
