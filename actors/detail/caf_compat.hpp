@@ -1,17 +1,19 @@
-// The spellings of CAF that differ between its releases 0.17, 0.18, 0.19 and 1.0. No other file
-// tests CAF's version; the branches for older releases leave with those releases.
+// caf_compat: the spellings of CAF that differ between its releases 0.17, 0.18, 0.19 and 1.0. No
+// other file tests CAF's version; a branch for an older release leaves with that release.
 //
-// What is the same in all of them (typed_actor, spawn, stateful pointers, monitor, quit) is used
-// directly.
+// What all of them spell alike (typed_actor, spawn, stateful pointers, monitor, quit) is used
+// directly. twill is built and tested with 0.17; from 0.18 on, actors/type_ids.hpp needs a type-ID
+// block besides.
 #pragma once
 
 #include <caf/all.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <utility>
 
-// 0.17 numbers its releases as major * 10000 + minor * 100 + patch, as later ones do.
+// CAF numbers its releases as major * 10000 + minor * 100 + patch.
 #define TWILL_CAF_0_18 (CAF_VERSION >= 1800)
 #define TWILL_CAF_1_0 (CAF_VERSION >= 10000)
 
@@ -62,8 +64,8 @@ void tell_from_outside(const Handle& receiver, Message&& message) {
 #endif
 }
 
-/// Sends a message from actor `self` and returns what `.then` and `.await` wait for the answer
-/// with.
+/// Sends a message from actor `self`; the result has `.then` and `.await`, which wait for the
+/// answer.
 template <class Self, class Handle, class Message>
 auto ask(Self* self, const Handle& receiver, Message&& message) {
 #if TWILL_CAF_1_0
@@ -83,6 +85,7 @@ auto& state_of(Self* self) {
 #endif
 }
 
+/// An error as a text for log lines.
 inline std::string text_of(const caf::actor_system& system, const caf::error& error) {
 #if TWILL_CAF_0_18
   (void)system;
