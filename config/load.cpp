@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "config/detail/keys.hpp"
 #include "config/detail/nearest.hpp"
@@ -61,8 +62,8 @@ public:
   }
 
   void add_setting(const setting& given) {
-    const auto* k = find_key(given.key);
-    if (k == nullptr) return complain(given.origin, unknown_key(given.key));
+    const auto* k = key_named(given.key, given.origin);
+    if (k == nullptr) return;
     const auto parsed = given.literal ? toml::table{{"v", given.value}} : parse(*k, given.value);
     store(*k, *parsed.get("v"), given.origin);
   }
@@ -97,10 +98,26 @@ private:
 
   void add_key(const std::string& name, const toml::key& where, const toml::node& node,
                const std::string& file) {
-    if (const auto* k = find_key(name))
+    if (const auto* k = key_named(name, at(file, where.source())))
       store(*k, node, at(file, node.source()));
-    else
-      complain(at(file, where.source()), unknown_key(name));
+  }
+
+  /// The key of that name, which may be its old one. Null after a complaint.
+  const key* key_named(const std::string& name, const std::string& origin) {
+    const auto* k = find_key(name);
+    const auto now = current_name(name);
+    if (k == nullptr && !now.empty()) {
+      k = find_key(now);
+      if (origins_.count(k->name) > 0) {
+        complain(origin, ticked(name) + " is the old name of " + ticked(now) +
+                             ", which is given as well; remove " + ticked(name));
+        return nullptr;
+      }
+      log::warn(origin + ": " + ticked(name) + " is now named " + ticked(now) +
+                "; the next release will refuse the old name");
+    }
+    if (k == nullptr) complain(origin, unknown_key(name));
+    return k;
   }
 
   void store(const key& k, const toml::node& node, const std::string& origin) {

@@ -62,7 +62,7 @@ struct offload_options {
   std::int32_t ring_layers = 3;     ///< layers in device memory or on their way
   bool sep_layer = false;           ///< attention and MLP of a layer travel apart
   bool pin_weight = true;           ///< of the host tier, where the device is another chip
-  std::int32_t ring_squares = 12;   ///< KV images in device memory or on their way
+  std::int32_t kv_buffers = 12;     ///< device buffers for streamed KV
   std::int32_t io_threads = 4;      ///< transfers under way at once
   std::int32_t verify_every = 4;    ///< reads from disk per comparison with a checksum
   std::int64_t host_memory_bytes = 0;       ///< cap of the host tier, bytes; 0: what is available

@@ -21,6 +21,7 @@ enum class errc {
   template_failed,  ///< a chat template raised an error or broke a sandbox limit
   bad_token,        ///< a token id outside the vocabulary
   bad_text,         ///< text that is not valid UTF-8
+  bad_option,       ///< an option, or two options together, break their rule
   out_of_memory,    ///< weights, KV or workspace do not fit the device budget
   device_failed,    ///< the device reported a failure while a model was loaded
 };

@@ -41,10 +41,10 @@ RULES = {
     "gpu/*/host": ({"gpu", "config"}, {"x86"}),
     "gpu/*/cuda": ({"gpu", "config"}, {"kokkos", "cuda"}),
     "models": ({"models", "gpu", "config"}, {"pcre2", "sentencepiece", "utf8proc", "xxhash"}),
+    "models/offload/plan": ({"models/offload/plan", "config"}, set()),
     "actors": ({"actors", "models", "gpu", "config"}, {"caf"}),
     "actors/port": ({"actors/port", "config"}, set()),
     "actors/scheduling": ({"actors/scheduling", "actors/port", "config"}, set()),
-    "actors/policy": ({"actors/policy", "actors/port", "config"}, set()),
     "net": ({"net", "actors/port", "config"}, {"boost", "prometheus", "openssl"}),
     "tools": ({"tools", "net", "actors", "models", "gpu", "config"}, {"cli11", "boost", "toml"}),
     "tests": ({"tests", "tools", "net", "actors", "models", "gpu", "config"},
@@ -63,7 +63,7 @@ PUBLIC = re.compile(r"^gpu/(?!(?:detail|host)/)([a-z0-9_]+/)?[a-z0-9_]+\.hpp$")
 HIDDEN = ("kokkos", "cuda", "x86")
 # Folders of pure functions: the same arguments give the same answer, and nothing else happens. They may name
 # points in time that a caller hands in, but never read a clock.
-PURE = ("actors/policy", "actors/scheduling")
+PURE = ("actors/scheduling", "models/offload/plan")
 IMPURE_HEADERS = {
     "condition_variable", "filesystem", "fstream", "future", "iostream", "mutex", "ostream", "istream", "random",
     "shared_mutex", "thread", "ctime", "fcntl.h", "unistd.h", "sched.h", "pthread.h", "stdio.h", "time.h",

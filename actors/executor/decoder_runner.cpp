@@ -8,10 +8,6 @@
 
 #include "actors/detail/executor_failure.hpp"
 #include "actors/executor/device_sampler.hpp"
-#include "actors/offload/choose_offload.hpp"
-#include "actors/offload/plan_for_serving.hpp"
-#include "actors/offload/step_memory.hpp"
-#include "actors/policy/kv_size.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "gpu/device.hpp"
@@ -19,10 +15,16 @@
 #include "models/compute.hpp"
 #include "models/decoder/decoder.hpp"
 #include "models/model.hpp"
+#include "models/offload/choose_placement.hpp"
+#include "models/offload/kv_size.hpp"
+#include "models/offload/plan_for_serving.hpp"
+#include "models/offload/step_memory.hpp"
 
 namespace twill::actors {
 
 namespace {
+
+namespace offload = models::offload;
 
 using shared_model = std::shared_ptr<const models::model>;
 
@@ -132,7 +134,7 @@ private:
   /// Steps as they were asked for, and what is small.
   std::int64_t work_bytes(const models::model& model, const models::decoder_options& o,
                           std::int64_t available) const {
-    return step_bytes(model.spec, o) +
+    return offload::step_bytes(model.spec, o) +
            models::decoder::scratch_bytes(*device_, model.spec, *model.weights, o) +
            small_bytes(available);
   }
@@ -159,11 +161,11 @@ private:
     o.block_tokens = info.block_tokens;
     o.max_context_tokens = info.max_context_tokens;
     o.max_step_tokens = options_.scheduler.max_step_tokens > 0 ? options_.scheduler.max_step_tokens
-                                                               : default_step_tokens;
+                                                               : offload::default_step_tokens;
     o.max_sequences = o.max_logit_rows =
         std::min(options_.scheduler.max_running, o.max_step_tokens);
     o.n_blocks = std::numeric_limits<std::int32_t>::max(); // block tables as wide as they may get
-    kv_size_input in;
+    offload::kv_size_input in;
     in.asked_bytes = options_.kv.memory_bytes;
     in.budget_bytes = options_.device.memory_bytes;
     const std::int64_t budget = device_->info().memory_bytes;
@@ -176,7 +178,7 @@ private:
     in.max_context_tokens = info.max_context_tokens;
     if (auto chosen = place_weights(model, choice, in, o, info); !chosen.ok())
       return chosen.error();
-    o.n_blocks = kv_blocks(in);
+    o.n_blocks = offload::kv_blocks(in);
     if (o.n_blocks < 1)
       return failure{
           errc::executor_failed,
@@ -190,10 +192,10 @@ private:
 
   /// Decides where weights live; where they are streamed, `in` then counts what they take.
   result<nothing> place_weights(const models::model& model, const models::compute_choice& choice,
-                                kv_size_input& in, models::decoder_options& o,
+                                offload::kv_size_input& in, models::decoder_options& o,
                                 runner_info& info) const {
-    offload_room room;
-    room.weights = packed_sizes_of(model.spec, *model.weights);
+    offload::placement_room room;
+    room.weights = offload::packed_sizes_of(model.spec, *model.weights);
     room.n_layers = model.spec.n_layers;
     room.sep_layer = options_.offload.sep_layer;
     room.host_bytes = host_tier_bytes(in.available_bytes);
@@ -203,7 +205,8 @@ private:
     const std::int64_t wanted = std::min(blocks * in.block_bytes, in.available_bytes / 4);
     const auto work = [&] { return work_bytes(model, o, in.available_bytes); };
     const std::int64_t beside_ring =
-        in.available_bytes - work() - least_device_bytes(room, options_.offload.ring_layers);
+        in.available_bytes - work() -
+        offload::least_device_bytes(room, options_.offload.ring_layers);
     std::int64_t kv = in.asked_bytes > 0
                           ? in.asked_bytes
                           : std::clamp(beside_ring, std::min(wanted, 8 * in.block_bytes), wanted);
@@ -211,15 +214,15 @@ private:
         room.weights.all() > in.available_bytes - work() - kv)
       kv = in.asked_bytes = planned(model, choice, in, kv, room, o, info);
     room.device_bytes = in.available_bytes - work() - kv;
-    auto chosen = choose_offload(options_, room);
-    if (!chosen.ok()) return chosen.error();
+    auto chosen = offload::choose_placement(options_, room);
+    if (!chosen.ok()) return executor_failure(chosen.error());
     o.offload = std::move(chosen).value();
     o.offload.open_store = open_store_;
     if (!o.offload.streams_weights()) return nothing{};
-    in.other_bytes = work() + least_device_bytes(room, o.offload.ring_layers) +
+    in.other_bytes = work() + offload::least_device_bytes(room, o.offload.ring_layers) +
                      room.weights.weights() * o.offload.weights.device / 100;
     in.budget_bytes = in.available_bytes;
-    log::info("streaming " + actors::describe(o.offload, room));
+    log::info("streaming " + offload::describe(o.offload, room));
     return nothing{};
   }
 
@@ -235,9 +238,10 @@ private:
   /// Bytes of KV for the sequences that the plan has at once, and how long its steps are; without a
   /// plan as it was.
   std::int64_t planned(const models::model& model, const models::compute_choice& choice,
-                       const kv_size_input& in, std::int64_t kv, const offload_room& room,
-                       models::decoder_options& o, runner_info& info) const {
-    serving_room all;
+                       const offload::kv_size_input& in, std::int64_t kv,
+                       const offload::placement_room& room, models::decoder_options& o,
+                       runner_info& info) const {
+    offload::serving_room all;
     all.weights = room.weights;
     all.device_bytes = in.available_bytes;
     all.host_bytes = room.host_bytes;
@@ -248,7 +252,8 @@ private:
     all.workspace_bytes = work - more; // steps take memory in proportion
     all.step_token_bytes = more / o.max_step_tokens;
     all.least_kv_bytes = kv;
-    const auto plan = plan_for_serving(*device_, model.spec, *model.weights, choice, options_, all);
+    const auto plan =
+        offload::plan_for_serving(*device_, model.spec, *model.weights, choice, options_, all);
     if (!plan.ok()) {
       log::warn("without a plan: " + plan.detail());
       return kv;

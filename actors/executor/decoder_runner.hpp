@@ -11,12 +11,12 @@
 #include "actors/engine.hpp"
 #include "actors/executor/step_runner.hpp"
 #include "config/options.hpp"
-#include "models/offload/block_store.hpp"
+#include "models/offload/streams/disk_store.hpp"
 
 namespace twill::actors {
 
 /// Opens the disk tier in place of a file, for tests; null: a file.
-using store_opener = std::function<models::result<std::unique_ptr<models::offload::block_store>>()>;
+using store_opener = std::function<models::result<std::unique_ptr<models::offload::disk_store>>()>;
 
 runner_factory make_decoder_runners(const config::options& options, load_progress progress,
                                     store_opener open_store = {});

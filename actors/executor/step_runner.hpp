@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "actors/policy/serving_plan.hpp"
 #include "actors/port/engine_port.hpp"
 #include "config/sampling.hpp"
 #include "gpu/sampling/sample.hpp"
+#include "models/offload/plan/serving_plan.hpp"
 
 namespace twill::models {
 struct model;
@@ -31,7 +31,7 @@ struct runner_info {
   std::int32_t n_blocks = 0;
   std::int32_t block_tokens = 0;
   std::int32_t max_context_tokens = 0; ///< prompt + output per sequence
-  std::int32_t max_step_tokens = default_step_tokens;
+  std::int32_t max_step_tokens = models::offload::default_step_tokens;
   std::int32_t mixed_prompt_tokens = 0; ///< see plan_limits; 0: nobody planned it
   std::int64_t memory_used_bytes = 0;
   /// Sequences up to this length have KV that depends on their tokens alone; 0: all have.

@@ -89,9 +89,9 @@ const std::vector<key>& rows() {
       {"offload.pin_weight", TWILL_SLOT(offload.pin_weight), "", either(),
        "pinned memory for weights of the host tier, where the device is another chip; false: it can be "
        "swapped out, and copies are slower"},
-      {"offload.ring_squares", TWILL_SLOT(offload.ring_squares), "images", between(2, 1024),
-       "`twill offload`: device memory for streamed KV in use or on its way, each image one micro-batch's "
-       "of one layer"},
+      {"offload.kv_buffers", TWILL_SLOT(offload.kv_buffers), "buffers", between(2, 1024),
+       "`twill offload`: device buffers for streamed KV that is in use or on its way; each holds the KV of one "
+       "micro-batch in one layer"},
       {"offload.io_threads", TWILL_SLOT(offload.io_threads), "threads", between(1, 256),
        "transfers between tiers under way at once"},
       {"offload.verify_every", TWILL_SLOT(offload.verify_every), "reads", between(1, 200),
@@ -182,6 +182,10 @@ const key* find_key(std::string_view name) {
   const auto found =
       std::find_if(keys.begin(), keys.end(), [&](const key& k) { return k.name == name; });
   return found == keys.end() ? nullptr : &*found;
+}
+
+std::string_view current_name(std::string_view old_name) {
+  return old_name == "offload.ring_squares" ? "offload.kv_buffers" : "";
 }
 
 std::string_view table_of(const key& k) {

@@ -49,6 +49,10 @@ std::span<const key> all_keys();
 /// nullptr when there is no such key.
 const key* find_key(std::string_view name);
 
+/// The name that a renamed key has now, or empty when no key had `old_name`. An old name is
+/// accepted for one release.
+std::string_view current_name(std::string_view old_name);
+
 std::string_view table_of(const key& k);
 std::string_view member_of(const key& k);
 key_kind kind_of(const key& k);

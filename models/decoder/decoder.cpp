@@ -112,7 +112,7 @@ const offload::weight_stream* decoder::stream() const {
   return impl_->weights.stream.get();
 }
 
-void decoder::record_to(offload::timeline* t) {
+void decoder::record_to(offload::span_recorder* t) {
   if (impl_->weights.stream) impl_->weights.stream->record_to(t);
 }
 

@@ -23,7 +23,7 @@
 namespace twill::models {
 
 namespace offload {
-class timeline;
+class span_recorder;
 class weight_stream;
 } // namespace offload
 
@@ -64,7 +64,7 @@ struct step_input {
   std::span<const std::int32_t> logit_rows; // (n_logit_rows) rows whose logits are wanted
   /// Length of each sequence's whole prompt; read only where frequencies grow with it.
   std::span<const std::int32_t> prompt_lengths; // (n_sequences)
-  /// Where staged layers have the same blocks, see models/offload/kv_homes; read only where there
+  /// Where staged layers have the same blocks, see models/offload/kv_backing; read only where there
   /// are such layers.
   std::span<const std::int32_t> staged_table; // (n_sequences, max_blocks)
 };
@@ -108,7 +108,7 @@ public:
   std::int64_t weight_bytes() const;
   /// Where weights live and what was transferred; null when all of them live on the device.
   const offload::weight_stream* stream() const;
-  void record_to(offload::timeline* t);
+  void record_to(offload::span_recorder* t);
 
   /// One step. The logits view is device memory. // (n_logit_rows, vocab_size) f32
   result<gpu::tensor_ref> forward(const step_input& step);

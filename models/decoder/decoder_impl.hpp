@@ -56,7 +56,7 @@ private:
   void attend(activations& a, std::size_t layer);
   void close_attention(std::size_t layer, gpu::tensor_ref attended, gpu::tensor_ref hidden);
   void run_mlp(std::size_t layer, gpu::tensor_ref hidden);
-  std::int32_t unit_of(const stage& at) const;
+  std::int32_t group_of(const stage& at) const;
   struct head_rows;
   /// Writes the wanted rows of `a` as the head's input, from row `first` of the pass on.
   gpu::tensor_ref head_input(const activations& a, std::int64_t first);

@@ -140,18 +140,18 @@ decoder::impl::stage decoder::impl::stage_at(std::int32_t number) const {
   return {n / 2, n % 2 == 0, n % 2 == 1};
 }
 
-std::int32_t decoder::impl::unit_of(const stage& at) const {
+std::int32_t decoder::impl::group_of(const stage& at) const {
   const layer_weights& layer = weights.layers[at.layer];
-  return at.attention ? layer.unit : layer.mlp_unit;
+  return at.attention ? layer.group : layer.mlp_group;
 }
 
 result<nothing> decoder::impl::enter(std::int32_t stage) {
   if (!weights.stream) return nothing{};
-  return weights.stream->acquire(unit_of(stage_at(stage)));
+  return weights.stream->acquire(group_of(stage_at(stage)));
 }
 
 void decoder::impl::leave(std::int32_t stage) {
-  if (weights.stream) weights.stream->release(unit_of(stage_at(stage)));
+  if (weights.stream) weights.stream->release(group_of(stage_at(stage)));
 }
 
 void decoder::impl::run(activations& a, std::int32_t number) {
@@ -233,9 +233,9 @@ result<gpu::tensor_ref> decoder::impl::score(std::span<activations* const> batch
     multiply_head(weights.head_matrix(), 0, rows, logits);
   } else {
     for (const offload::table_part& part : weights.parts_of_head()) {
-      if (auto there = weights.stream->acquire(part.unit); !there.ok()) return there.error();
+      if (auto there = weights.stream->acquire(part.group); !there.ok()) return there.error();
       multiply_head(part.matrix, part.first_row, rows, logits);
-      weights.stream->release(part.unit);
+      weights.stream->release(part.group);
     }
   }
   if (spec.normalised_head) gpu::scale_columns(*dev, logits, floats(weights.head_factors));

@@ -108,9 +108,9 @@ result<gpu::buffer> head_factors(gpu::device& dev, std::int64_t rows, std::int64
                  static_cast<std::size_t>(n * cols) * sizeof(float));
     for (std::int64_t r = 0; r < n; ++r) {
       const float* row = values.data() + r * cols;
-      const double squares = std::transform_reduce(row, row + cols, 0.0, std::plus<>(),
-                                                   [](float x) { return double{x} * double{x}; });
-      factors.push_back(static_cast<float>(1 / std::max(std::sqrt(squares), 1e-12)));
+      const double tasks = std::transform_reduce(row, row + cols, 0.0, std::plus<>(),
+                                                 [](float x) { return double{x} * double{x}; });
+      factors.push_back(static_cast<float>(1 / std::max(std::sqrt(tasks), 1e-12)));
     }
   }
   return upload_values(dev, factors, "head factors");
@@ -194,7 +194,7 @@ result<nothing> load_ends(gpu::device& dev, const model_spec& spec, const checkp
 result<nothing> settle_tables(gpu::device& dev, const model_spec& spec, std::int64_t most_rows,
                               decoder_weights& out) {
   offload::weight_stream& stream = *out.stream;
-  std::unique_ptr<offload::row_table> head_rows;
+  std::unique_ptr<offload::embedding_cache> head_rows;
   return sequence()
       .then([&] { return stream.add_table(out.embedding, spec.tied_head, out.embedding_parts); })
       .then([&] {
@@ -238,14 +238,14 @@ std::vector<gpu::packed_matrix*> matrices_of(const std::vector<projection*>& pro
 /// Moves the matrices of a layer, packed on the host, to where they live.
 result<nothing> settle_layer(bool halves, offload::weight_stream& stream, layer_weights& layer) {
   if (!halves)
-    return assign(stream.add_unit(matrices_of({&layer.qkv, &layer.o, &layer.up, &layer.down})),
-                  layer.unit);
+    return assign(stream.add_group(matrices_of({&layer.qkv, &layer.o, &layer.up, &layer.down})),
+                  layer.group);
   return sequence()
       .then([&] {
-        return assign(stream.add_unit(matrices_of({&layer.qkv, &layer.o})), layer.unit);
+        return assign(stream.add_group(matrices_of({&layer.qkv, &layer.o})), layer.group);
       })
       .then([&] {
-        return assign(stream.add_unit(matrices_of({&layer.up, &layer.down})), layer.mlp_unit);
+        return assign(stream.add_group(matrices_of({&layer.up, &layer.down})), layer.mlp_group);
       })
       .outcome();
 }

@@ -14,7 +14,7 @@
 #include "models/checkpoint/checkpoint.hpp"
 #include "models/decoder/norm.hpp"
 #include "models/decoder/projection.hpp"
-#include "models/offload/weight_stream.hpp"
+#include "models/offload/streams/weight_stream.hpp"
 #include "models/spec.hpp"
 
 namespace twill::models {
@@ -27,8 +27,8 @@ struct layer_weights {
   norm_weights mlp_norm;       // (hidden_size)
   projection up;               // (mlp_size, hidden_size), gated: (2 * mlp_size, hidden_size)
   projection down;             // (hidden_size, mlp_size)
-  std::int32_t unit = -1;      ///< of the stream: to be acquired before use; -1: always there
-  std::int32_t mlp_unit = -1;  ///< the MLP's, where it travels apart
+  std::int32_t group = -1;     ///< of the stream: to be acquired before use; -1: always there
+  std::int32_t mlp_group = -1; ///< the MLP's, where it travels apart
 };
 
 struct decoder_weights {
@@ -48,7 +48,7 @@ struct decoder_weights {
   /// stream, embedding and head come in parts, and a tied head shares the embedding's.
   std::unique_ptr<offload::weight_stream> stream;
   std::vector<offload::table_part> embedding_parts, head_parts;
-  std::unique_ptr<offload::row_table> embedding_rows;
+  std::unique_ptr<offload::embedding_cache> embedding_rows;
 
   bool tied() const { return head_parts.empty(); }
   const std::vector<offload::table_part>& parts_of_head() const {

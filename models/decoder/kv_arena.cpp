@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "models/decoder/gpu_error.hpp"
-#include "models/decoder/kv_record.hpp"
 #include "models/kv_shape.hpp"
+#include "models/offload/streams/kv_block_layout.hpp"
 
 namespace twill::models {
 
@@ -26,13 +26,13 @@ std::int64_t kv_arena::block_bytes(const model_spec& spec, const decoder_options
   std::int64_t layers = 0;
   for (std::int32_t l = 0; l < spec.n_layers; ++l)
     layers += staged(options, l) ? 0 : 1;
-  return layers * kv_record(layer_shape(spec, options)).bytes();
+  return layers * offload::kv_block_layout(layer_shape(spec, options)).bytes();
 }
 
 result<kv_arena> kv_arena::create(gpu::device& dev, const model_spec& spec,
                                   const decoder_options& options) {
   const gpu::kv_layer shape = layer_shape(spec, options);
-  const kv_record record(shape);
+  const offload::kv_block_layout record(shape);
   const std::int64_t stride = block_bytes(spec, options);
   auto memory = dev.allocate(static_cast<std::size_t>(options.n_blocks * stride), "KV blocks",
                              gpu::page_hint::filled_gradually);

@@ -9,8 +9,8 @@
 #include "models/decoder/decoder_weights.hpp"
 #include "models/decoder/projection.hpp"
 #include "models/decoder/tensor_roles.hpp"
-#include "models/offload/row_table.hpp"
-#include "models/offload/weight_layout.hpp"
+#include "models/offload/streams/embedding_cache.hpp"
+#include "models/offload/streams/weight_layout.hpp"
 
 namespace twill::models {
 namespace {
@@ -100,11 +100,11 @@ streamed_memory streamed_weight_bytes(const model_spec& spec, const checkpoint& 
     std::vector<std::int64_t> sizes = image_sizes(attention_of(spec, weights, o.compute, layer));
     const std::vector<std::int64_t> mlp = image_sizes(mlp_of(spec, weights, o.compute, layer));
     if (o.offload.sep_layer) {
-      layout.add_unit(sizes);
-      layout.add_unit(mlp);
+      layout.add_group(sizes);
+      layout.add_group(mlp);
     } else {
       sizes.insert(sizes.end(), mlp.begin(), mlp.end());
-      layout.add_unit(sizes);
+      layout.add_group(sizes);
     }
   }
   streamed_memory memory;
@@ -112,7 +112,7 @@ streamed_memory streamed_weight_bytes(const model_spec& spec, const checkpoint& 
     const gpu::image_layout image = gpu::packed_layout(p.source);
     layout.add_table(image, row_blocks_of(p.source), spec.tied_head);
     memory.rows =
-        offload::row_table::device_bytes(image, row_blocks_of(p.source), o.max_step_tokens);
+        offload::embedding_cache::device_bytes(image, row_blocks_of(p.source), o.max_step_tokens);
   }
   if (!spec.tied_head)
     for (const product& p : table_of(weights, spec.names.head, o.compute))
@@ -121,10 +121,10 @@ streamed_memory streamed_weight_bytes(const model_spec& spec, const checkpoint& 
     for (const product& p :
          table_of(weights, spec.tied_head ? spec.names.embedding : spec.names.head, o.compute))
       memory.head_rows =
-          offload::row_table::device_bytes(gpu::packed_layout(p.source), row_blocks_of(p.source),
-                                           head_rows_at_once) +
+          offload::embedding_cache::device_bytes(gpu::packed_layout(p.source),
+                                                 row_blocks_of(p.source), head_rows_at_once) +
           4 * head_rows_at_once * p.source.cols;
-  memory.homes = layout.homes().device;
+  memory.homes = layout.locations().device;
   memory.ring = layout.ring_bytes();
   return memory;
 }

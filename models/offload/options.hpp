@@ -8,7 +8,7 @@
 #include <string>
 
 #include "models/errc.hpp"
-#include "models/offload/block_store.hpp"
+#include "models/offload/streams/disk_store.hpp"
 
 namespace twill::models::offload {
 
@@ -34,13 +34,13 @@ struct offload_options {
   /// Of a block run: device memory for KV in use or on its way, in images of one micro-batch and
   /// layer. While the head and the tokens of a round are computed, nothing but these keeps the disk
   /// busy. 1: nothing comes ahead.
-  std::int32_t ring_squares = 12;
+  std::int32_t kv_buffers = 12;
   std::int32_t io_threads = 4;      ///< transfers under way at once
   std::int32_t verify_every = 4;    ///< reads of a stretch of the disk per comparison with its sum
   double link_bytes_per_second = 0; ///< above 0: copies to the device take at least this long
   std::int64_t host_bytes = 0;      ///< cap of the host tier; 0: what the machine has available
   /// In place of a file in `dir`, for tests.
-  std::function<result<std::unique_ptr<block_store>>()> open_store;
+  std::function<result<std::unique_ptr<disk_store>>()> open_store;
 
   bool streams_weights() const { return weights.device < 100; }
 };

@@ -17,7 +17,7 @@ const char* name_of(tier t) {
 }
 
 std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const shares& wanted,
-                               const tier_bytes& before) {
+                               const placed_bytes& before) {
   const std::int64_t total =
       std::accumulate(tensor_bytes.begin(), tensor_bytes.end(),
                       before.device + before.host + before.disk); // with these tensors
@@ -44,7 +44,7 @@ std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const
 std::vector<tier> spread_tiers(std::int64_t n, const shares& wanted) {
   constexpr std::int64_t one[] = {1};
   std::vector<tier> homes;
-  tier_bytes before;
+  placed_bytes before;
   while (static_cast<std::int64_t>(homes.size()) < n) {
     const tier next = assign_tiers(one, wanted, before).front();
     homes.push_back(next);

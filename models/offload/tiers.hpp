@@ -10,7 +10,7 @@
 namespace twill::models::offload {
 
 /// Bytes at home in each tier.
-struct tier_bytes {
+struct placed_bytes {
   std::int64_t device = 0, host = 0, disk = 0;
 };
 
@@ -19,7 +19,7 @@ struct tier_bytes {
 /// shares are those of all tensors, `before` included: what a layer's few large tensors get too
 /// much of, the next one makes up for, where FlexGen would split every layer alike.
 std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const shares& wanted,
-                               const tier_bytes& before = {});
+                               const placed_bytes& before = {});
 
 /// The same for n things of one size that are used in turn, each making up for those before: what a
 /// tier has lies evenly among the others, so that none waits in long runs while another is idle.

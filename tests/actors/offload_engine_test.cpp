@@ -7,7 +7,7 @@
 #include <string>
 
 #include "actors/executor/decoder_runner.hpp"
-#include "actors/offload/machine_cache.hpp"
+#include "models/offload/machine/machine_cache.hpp"
 #include "tests/actors/scripted_runner.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/faulty_store.hpp"
@@ -63,7 +63,7 @@ void remember_a_slow_disk(const std::string& cache) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(cache))
     if (entry.is_regular_file()) std::getline(std::ifstream(entry.path()), key);
   REQUIRE(!key.empty());
-  actors::machine_description on;
+  models::offload::machine_description on;
   on.device_flops = on.host_flops = 1e11;
   on.device_bytes_per_s = on.host_bytes_per_s = 2.5e10;
   on.h2d_bytes_per_s = on.d2h_bytes_per_s = 1e10;
@@ -72,7 +72,7 @@ void remember_a_slow_disk(const std::string& cache) {
   on.device_kv_bytes_per_s = 5e10;
   on.copy_device_share = 0.5;
   on.layer = {{1, 5e-5}, {8, 1.4e-4}, {32, 4.5e-4}, {64, 8.5e-4}, {256, 3.3e-3}};
-  actors::remember_machine(key, on);
+  models::offload::remember_machine(key, on);
 }
 
 } // namespace
@@ -130,8 +130,8 @@ TEST_CASE("a disk tier that fails costs one step's requests; the engine restarts
           "[actors][offload]") {
   const auto faults = std::make_shared<test::store_faults>();
   real_engine e(options_for(0),
-                [faults]() -> models::result<std::unique_ptr<models::offload::block_store>> {
-                  return std::unique_ptr<models::offload::block_store>(
+                [faults]() -> models::result<std::unique_ptr<models::offload::disk_store>> {
+                  return std::unique_ptr<models::offload::disk_store>(
                       std::make_unique<test::faulty_store>(faults));
                 });
   REQUIRE(e.ready());

@@ -41,6 +41,17 @@ TEST_CASE("an empty file yields the defaults", "[config]") {
   CHECK(changed_keys(options{}, o).empty());
 }
 
+TEST_CASE("a renamed key is read under its old name, but not under both", "[config]") {
+  CHECK(must_load("[offload]\nring_squares = 6").offload.kv_buffers == 6);
+  CHECK(with_set("offload.ring_squares=7").offload.kv_buffers == 7);
+  CHECK(
+      error_of("[offload]\nkv_buffers = 5\nring_squares = 6") ==
+      "t.toml:3:1: `offload.ring_squares` is the old name of `offload.kv_buffers`, which is given "
+      "as well; remove `offload.ring_squares`");
+  CHECK(set_error("offload.ring_squares=1").find("`offload.kv_buffers` must be") !=
+        std::string::npos);
+}
+
 TEST_CASE("every kind of value is read from its table", "[config]") {
   const auto o = must_load(R"(
 [model]

@@ -3,11 +3,11 @@
 #include <vector>
 
 #include "tests/catch.hpp"
-#include "tools/twill/timeline_svg.hpp"
+#include "tools/twill/offload/timeline_svg.hpp"
 
 using namespace twill;
-using actors::offload_resource;
-using actors::timeline_span;
+using models::offload::offload_resource;
+using models::offload::timeline_span;
 
 namespace {
 
@@ -77,7 +77,7 @@ TEST_CASE("a timeline names its rows, bars and micro-batches") {
   CHECK(count(svg, "weights of layer 3, round 0") == 2);
 }
 
-TEST_CASE("thousands of squares become at most a bar per pixel and row") {
+TEST_CASE("thousands of tasks become at most a bar per pixel and row") {
   const auto svg = tools::timeline_svg(many(200000), {"many", 800});
   CHECK(well_formed(svg));
   CHECK(count(svg, "<title>") <= 2 * 801);
@@ -85,7 +85,7 @@ TEST_CASE("thousands of squares become at most a bar per pixel and row") {
   CHECK(svg.size() < 600000);
 }
 
-TEST_CASE("a long square among short ones keeps its own bar") {
+TEST_CASE("a long schedule_task among short ones keeps its own bar") {
   auto spans = many(10000); // ten seconds
   spans.push_back({offload_resource::device, {5, 6, 42}, 10.0, 11.0});
   const auto svg = tools::timeline_svg(spans, {"one long"});

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/offload/block_store.hpp"
+#include "models/offload/streams/disk_store.hpp"
 
 namespace twill::test {
 
@@ -21,7 +21,7 @@ struct store_faults {
   std::atomic<std::int64_t> flip_read{-1};       ///< one bit of that read, and of all after it
 };
 
-class faulty_store final : public models::offload::block_store {
+class faulty_store final : public models::offload::disk_store {
 public:
   explicit faulty_store(std::shared_ptr<store_faults> faults) : faults_(std::move(faults)) {}
 

@@ -7,13 +7,13 @@
 #include <stdexcept>
 #include <utility>
 
-#include "models/offload/io_pool.hpp"
+#include "models/offload/streams/io_pool.hpp"
 
 namespace twill::bench {
 namespace {
 
 constexpr std::int64_t mib = std::int64_t{1} << 20;
-using models::offload::block_store;
+using models::offload::disk_store;
 using models::offload::transfer_bytes;
 
 /// In huge pages where the system has them: reads scattered over small ones take twice as long.
@@ -26,7 +26,7 @@ unsigned char* ring_memory(std::int64_t bytes) {
   return static_cast<unsigned char*>(memory);
 }
 
-std::unique_ptr<block_store> opened(models::result<std::unique_ptr<block_store>> store) {
+std::unique_ptr<disk_store> opened(models::result<std::unique_ptr<disk_store>> store) {
   if (!store.ok()) throw std::runtime_error(store.detail());
   return std::move(store).value();
 }

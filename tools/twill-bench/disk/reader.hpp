@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "models/offload/block_store.hpp"
+#include "models/offload/streams/disk_store.hpp"
 #include "tools/twill-bench/disk/stored_parts.hpp"
 
 namespace twill::bench {
@@ -49,7 +49,7 @@ private:
 
   std::int64_t slots_ = 0;
   std::vector<stored_part> parts_;
-  std::unique_ptr<models::offload::block_store> store_;
+  std::unique_ptr<models::offload::disk_store> store_;
   std::unique_ptr<unsigned char, void (*)(void*)> ring_;
   std::atomic<std::int64_t> next_{0}, bytes_{0};
   std::atomic<bool> stop_{false}, failed_{false};

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "models/offload/block_store.hpp"
-#include "models/offload/io_pool.hpp"
+#include "models/offload/streams/disk_store.hpp"
+#include "models/offload/streams/io_pool.hpp"
 
 namespace twill::bench {
 namespace {

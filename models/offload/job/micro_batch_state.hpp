@@ -1,0 +1,87 @@
+// block_batch: the sequences of one micro-batch: what each has, and the next step of them all.
+//
+// Plain bookkeeping, one thread; owns nothing but vectors. KV blocks come from a pool that all
+// micro-batches share.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/decoder/decoder.hpp"
+#include "models/offload/job/offload_job.hpp"
+
+namespace twill::models::offload {
+
+/// Free KV blocks.
+class free_kv_blocks {
+public:
+  explicit free_kv_blocks(std::int32_t n_blocks);
+  bool empty() const { return free_.empty(); }
+  std::int32_t take();
+  void give(std::vector<std::int32_t>& blocks);
+
+private:
+  std::vector<std::int32_t> free_;
+};
+
+struct job_sequence {
+  const job_prompt* prompt = nullptr;
+  job_output* output = nullptr;
+  std::int32_t length = 0; ///< positions in KV
+  std::vector<std::int32_t> blocks;
+  std::int32_t index = 0; ///< in its micro-batch, for the numbers of its blocks in staged layers
+  bool done = false;
+
+  std::int32_t prompt_length() const { return static_cast<std::int32_t>(prompt->ids.size()); }
+  bool in_prefill() const { return length < prompt_length(); }
+};
+
+/// Which staged blocks the sequences' next step reads, and which it writes.
+struct staged_ranges {
+  std::vector<block_range> used, written;
+};
+staged_ranges ranges_of(std::span<const job_sequence> sequences, std::int32_t block_tokens);
+
+/// How blocks are numbered where KV travels, see models/offload/kv_backing; partial blocks after
+/// the segment.
+struct staged_numbering {
+  std::int32_t sequences = 0; ///< of a micro-batch; 0: no KV travels
+  std::int32_t n_blocks = 0;  ///< of an segment
+};
+
+/// The arrays behind a step_input.
+struct block_step {
+  std::vector<std::int32_t> tokens, positions, first_token, kv_lengths, prompt_lengths;
+  std::vector<std::int32_t> block_table, staged_table, logit_rows;
+  std::int32_t max_blocks = 0;
+  std::vector<job_sequence*> drawing; ///< whose logits they are, in order
+
+  step_input input() const;
+};
+
+/// Collects sequences' next rows into one step.
+class step_builder {
+public:
+  step_builder(free_kv_blocks& blocks, std::int32_t block_tokens, const staged_numbering& images)
+      : blocks_(blocks), block_tokens_(block_tokens), numbering_(images) {}
+
+  std::int32_t rows() const { return static_cast<std::int32_t>(step_.tokens.size()); }
+  /// The next `n` tokens of a sequence: part of its prompt, or what it drew last. False: no block
+  /// is free.
+  bool add(job_sequence& s, std::int32_t n);
+  block_step finish();
+
+private:
+  free_kv_blocks& blocks_;
+  std::int32_t block_tokens_;
+  staged_numbering numbering_;
+  block_step step_;
+  std::vector<job_sequence*> rows_of_;
+};
+
+/// Takes in a drawn token; the sequence may be done then, and has given its blocks back.
+void take_token(job_sequence& s, std::int32_t id, const job_options& options,
+                free_kv_blocks& blocks);
+
+} // namespace twill::models::offload

@@ -1,0 +1,100 @@
+// What an offloading plan needs to know: the model's shape, the machine, the work, the policy.
+// Plain values without logic beyond sums; bytes and seconds are doubles because plans are about
+// rates.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/offload/plan/block_schedule.hpp"
+
+namespace twill::models::offload {
+
+/// A decoder's shape. Bytes per value hold group scales, e.g. 0.5625 for 4 bits in groups of 64
+/// with an f16 scale and minimum each.
+struct offload_model {
+  std::int32_t n_layers = 0;
+  std::int32_t hidden_size = 0;
+  std::int32_t q_size = 0;  ///< n_heads * head_dim
+  std::int32_t kv_size = 0; ///< n_kv_heads * head_dim
+  std::int32_t mlp_size = 0;
+  std::int32_t vocab_size = 0;
+  bool gated_mlp = false;
+  bool biases = true; ///< of every matrix, and norms that have them
+  double weight_bytes_per_value = 2;
+  double kv_bytes_per_value = 2;
+  double kv_packed_bytes_per_value = 0; ///< of KV off the device where it is packed; 0: it is not
+  double hidden_bytes_per_value = 2;
+  double layer_bytes = 0; ///< one layer's weights where known; 0: from the shape
+  double outer_bytes = 0; ///< embedding, last norm and head where known; 0: from the shape
+};
+
+/// A layer with weights on the device, but for attention to earlier positions.
+struct measured_rows {
+  double rows = 0;
+  double seconds = 0;
+};
+
+/// Rates are what is reached, not what is printed on the box; all must be above 0.
+struct machine_description {
+  std::string name;
+  double device_bytes = 0; ///< memory that a plan may use of each tier
+  double host_bytes = 0;
+  double disk_bytes = 0;
+  double device_flops = 1;          ///< matrix products of many rows, per second
+  double device_bytes_per_s = 1;    ///< weights as kernels read them
+  double device_kv_bytes_per_s = 0; ///< KV as attention does; 0: like weights
+  double host_flops = 1;            ///< attention on the host
+  double host_bytes_per_s = 1;
+  double h2d_bytes_per_s = 1;
+  double d2h_bytes_per_s = 1;
+  double disk_read_bytes_per_s = 1;
+  double disk_write_bytes_per_s = 1;
+  double unpacked_values_per_s = 0; ///< packed KV made ready for attention, or back; 0: in no time
+  double task_overhead_s = 0;       ///< launches and bookkeeping of one task
+  /// Ascending; where there are some, time goes by them instead of device_flops and overhead.
+  std::vector<measured_rows> layer;
+  bool one_processor = false; ///< device and host compute are the same cores
+  /// Where they are: the share of the device's time that a disk read, or a copy between host memory
+  /// and the device's, takes away while it goes at its full speed.
+  double disk_read_device_share = 0;
+  double copy_device_share = 0;
+};
+
+/// Shares of one kind of bytes by home tier; what is left lives on disk.
+struct tier_split {
+  double device = 1;
+  double host = 0;
+  double disk() const { return std::max(1 - device - host, 0.0); }
+  double away() const { return 1 - device; }
+};
+
+struct offload_policy {
+  search_order order = search_order::zigzag;
+  std::int32_t batch_size = 1; ///< sequences of a micro-batch
+  std::int32_t n_batches = 1;  ///< micro-batches alive at once
+  std::int32_t stagger = 1;    ///< diagonal only, see schedule_shape
+  tier_split weights;
+  tier_split kv;
+  tier_split hidden;            ///< activations between tasks
+  bool host_attention = false;  ///< decodes attend on the host over KV that is not on the device
+  bool outer_resident = true;   ///< embedding and head stay on the device whatever `weights` says
+  std::int32_t ring_layers = 2; ///< whole layers' memory for streamed ones: in use, or ahead
+  std::int32_t kv_buffers = 2;  ///< as much for streamed KV and activations of tasks
+
+  /// Layers whose streamed part that memory holds.
+  std::int32_t layers_in_ring() const {
+    constexpr double least_away = 1e-3; // less is as good as none
+    return static_cast<std::int32_t>(ring_layers / std::max(weights.away(), least_away) + 1e-6);
+  }
+};
+
+struct offload_workload {
+  std::int32_t prompt_len = 512;
+  std::int32_t gen_len = 32;
+  std::int64_t n_prompts = 0; ///< 0: one block, batch_size * n_batches
+};
+
+} // namespace twill::models::offload

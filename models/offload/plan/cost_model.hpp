@@ -1,0 +1,76 @@
+// offload_cost: how long a plan takes, in closed form. Pure.
+//
+// The model of FlexGen (arXiv 2303.06865, section 4.3 and appendix A.3): six resources work beside
+// each other, and a layer of a round takes as long as the busiest of them. Unlike the paper's, the
+// sum goes over the rounds of either schedule with the context each has, for any decoder shape, and
+// compute is a roofline: the larger of its products and its reads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "models/offload/plan/cost_inputs.hpp"
+#include "models/offload/plan/plan_memory.hpp"
+#include "models/offload/plan/round_loads.hpp"
+#include "models/offload/plan/timeline.hpp"
+
+namespace twill::models::offload {
+
+/// Seconds by resource.
+struct resource_seconds {
+  std::array<double, n_offload_resources> s{};
+
+  double& operator[](offload_resource r) { return s[static_cast<std::size_t>(r)]; }
+  double operator[](offload_resource r) const { return s[static_cast<std::size_t>(r)]; }
+  resource_seconds& add(const resource_seconds& other, double times = 1);
+  offload_resource busiest() const;
+  double most() const { return (*this)[busiest()]; }
+};
+
+/// What one task keeps busy. Device time before attention is that of queries, keys and values.
+struct task_cost {
+  resource_seconds seconds;
+  double device_before_s = 0;
+};
+
+/// Costs of a model on a machine under a policy, a layer at a time.
+class offload_cost {
+public:
+  offload_cost(const offload_model& model, const machine_description& machine,
+               const offload_policy& policy, const offload_workload& work);
+
+  /// Bringing one layer's streamed part to the device, once per round.
+  const resource_seconds& fetch() const { return fetch_; }
+  const task_cost& prefill() const { return prefill_; }
+  /// A decode that attends to `context` positions, its own included.
+  task_cost decode(double context) const;
+  /// Embedding and head: per round, and per micro-batch in it.
+  const resource_seconds& outer_fetch() const { return outer_fetch_; }
+  const resource_seconds& outer() const { return outer_; }
+
+private:
+  task_cost decode_;                ///< without its context
+  resource_seconds decode_context_; ///< per position of it
+  task_cost prefill_;
+  resource_seconds fetch_;
+  resource_seconds outer_fetch_;
+  resource_seconds outer_;
+};
+
+struct offload_estimate {
+  double prefill_s = 0; ///< each micro-batch's prefill booked as such, whatever runs beside it
+  double decode_s = 0;
+  double total_s() const { return prefill_s + decode_s; }
+  double tokens_per_s = 0; ///< drawn tokens over the total
+  resource_seconds busy;
+};
+
+offload_estimate estimate(const offload_cost& cost, std::int32_t n_layers,
+                          const offload_policy& policy, const offload_workload& work,
+                          const schedule_load& load);
+
+/// All of the above in one call.
+offload_estimate estimate(const offload_model& model, const machine_description& machine,
+                          const offload_policy& policy, const offload_workload& work);
+
+} // namespace twill::models::offload

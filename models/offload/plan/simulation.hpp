@@ -1,0 +1,29 @@
+// offload_simulation: a plan played through task by task, with six resources that each do one
+// thing at a time. Pure; takes time and memory in proportion to the tasks.
+//
+// It knows what the closed form (offload_cost) does not: a layer must have arrived before it is
+// used, a ring slot must be free before the next layer may come, KV must be stored before it is
+// loaded, and a pipeline must fill and drain. A layer's fetch is cut into pieces between the loads
+// of the tasks it runs beside. Activations' transfers count, but are not waited for.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "models/offload/plan/cost_model.hpp"
+#include "models/offload/plan/timeline.hpp"
+
+namespace twill::models::offload {
+
+struct simulation_result {
+  double total_s = 0;
+  double tokens_per_s = 0;
+  resource_seconds busy;
+  std::vector<timeline_span> spans; ///< the first `max_spans`, in order of their issue
+};
+
+simulation_result simulate(const offload_model& model, const machine_description& machine,
+                           const offload_policy& policy, const offload_workload& work,
+                           std::size_t max_spans = 0);
+
+} // namespace twill::models::offload

@@ -1,0 +1,30 @@
+// timeline: what was busy with which task, when. Filled by the simulation of a plan and by real
+// runs alike; tools/twill/timeline_svg draws it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "models/offload/plan/block_schedule.hpp"
+
+namespace twill::models::offload {
+
+enum class offload_resource : std::uint8_t { device, host, h2d, d2h, disk_read, disk_write };
+inline constexpr std::size_t n_offload_resources = 6;
+
+constexpr const char* name_of(offload_resource resource) {
+  constexpr std::array<const char*, n_offload_resources> names{
+      "device", "host", "host to device", "device to host", "disk read", "disk write"};
+  return names[static_cast<std::size_t>(resource)];
+}
+
+struct timeline_span {
+  offload_resource resource = offload_resource::device;
+  schedule_task
+      at; ///< batch -1: a layer's weights, for all micro-batches; its token is then the round
+  double start_s = 0;
+  double end_s = 0;
+};
+
+} // namespace twill::models::offload

@@ -1,0 +1,46 @@
+// disk_store: the disk tier's bytes, at aligned offsets.
+//
+// Thread safety: any number of threads at once, on bytes that no other thread is writing. Failures
+// are values that name the file, the place and the system's reason: a full disk is file_unwritable;
+// a short read (a truncated file) is file_unreadable, never a signal.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "models/errc.hpp"
+
+namespace twill::models::offload {
+
+/// Offsets, sizes and addresses are multiples of this, which direct reads ask for.
+inline constexpr std::int64_t store_alignment = 4096;
+
+constexpr std::int64_t store_aligned(std::int64_t bytes) {
+  return (bytes + store_alignment - 1) / store_alignment * store_alignment;
+}
+
+class disk_store {
+public:
+  virtual ~disk_store() = default;
+  /// Takes space for [0, bytes) now, in few stretches, where the store can: a disk that is too
+  /// small is an error here, not at some later write. What is there reads as anything until it is
+  /// written.
+  virtual result<nothing> reserve(std::int64_t /*bytes*/) { return nothing{}; }
+  virtual result<nothing> write(std::int64_t offset, const void* from, std::int64_t bytes) = 0;
+  virtual result<nothing> read(std::int64_t offset, void* to, std::int64_t bytes) = 0;
+  /// What is at [offset, offset + bytes) will be read soon.
+  virtual void expect(std::int64_t /*offset*/, std::int64_t /*bytes*/) {}
+  /// For people: the path and how it is read.
+  virtual std::string describe() const = 0;
+};
+
+/// A file in `dir` that has no name any more once it is open: nothing is left behind however the
+/// process ends, and nobody can remove or shorten it by accident. `direct` past the page cache,
+/// where the file system can; else through it, with read-ahead.
+result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool direct);
+
+/// A file that is there already, to be read and not written.
+result<std::unique_ptr<disk_store>> open_stored_file(const std::string& path, bool direct);
+
+} // namespace twill::models::offload

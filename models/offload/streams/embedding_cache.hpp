@@ -1,0 +1,84 @@
+// embedding_cache: rows of a matrix that does not live in device memory as a whole: token
+// embeddings.
+//
+// Only the row blocks that a step's tokens need are brought, into a small table of their own that
+// keeps them until others need the room; the op that reads them and its results are those of a
+// whole table. Threads: the device's; io_pool's workers fetch.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gpu/copy_stream.hpp"
+#include "gpu/device.hpp"
+#include "gpu/linear/packed_matrix.hpp"
+#include "models/offload/streams/embedding_reader.hpp"
+#include "models/offload/streams/weight_ring.hpp"
+
+namespace twill::models::offload {
+
+class embedding_cache {
+public:
+  /// `packed` is the whole table, its bytes still on the host; `parts` and `moved`, to which bytes
+  /// of rows and waits for them are added, outlive this, as the pool does.
+  static result<std::unique_ptr<embedding_cache>>
+  create(gpu::device& dev, const weight_placement& locations, io_pool& pool,
+         const gpu::packed_matrix& packed, std::span<const table_part> parts,
+         std::int64_t most_rows, ring_stats& moved);
+  /// Device memory that create() takes for a table of so many row blocks.
+  static std::int64_t device_bytes(const gpu::image_layout& image, std::int64_t row_blocks,
+                                   std::int64_t most_rows);
+  /// Waits for what is on its way.
+  ~embedding_cache();
+
+  /// What the next calls of rows() will ask for, in order, instead of what was expected before: its
+  /// blocks set out now as far as there is room, the others when rows() has made some.
+  void expect(std::span<const std::int32_t> ids);
+  /// Rows `ids`, each within the table, as f32; at most `most_rows`. // out: (ids, cols)
+  result<nothing> rows(gpu::device& dev, std::span<const std::int32_t> ids, gpu::tensor_ref out);
+
+private:
+  struct entry {
+    std::int64_t block = -1; ///< -1: none
+    bool filling = false;
+    bool expected = false;
+    std::uint64_t last = 0; ///< when it was wanted last
+    std::optional<failure> why;
+  };
+
+  embedding_cache(embedding_reader reader, io_pool& pool, ring_stats& moved)
+      : reader_(std::move(reader)), pool_(pool), moved_(moved) {}
+  void add_rows(gpu::device& dev, const gpu::packed_matrix& table, gpu::tensor_ref out);
+  std::vector<std::int64_t> travelling_blocks(std::span<const std::int32_t> ids) const;
+  std::int64_t entry_with(std::int64_t block) const;
+  std::int64_t idle_entry(std::span<const std::int64_t> keep, bool expected_too) const;
+  result<nothing> bring(std::span<const std::int64_t> blocks);
+  void fetch_ahead();
+  void claim(std::int64_t at, std::int64_t block);
+  void post(const std::vector<std::int64_t>& claimed);
+  void fetch(std::int64_t at, io_worker& worker);
+
+  embedding_reader reader_;
+  io_pool& pool_;
+  ring_stats& moved_;
+  gpu::packed_matrix small_;
+  gpu::buffer small_image_;
+  gpu::buffer ids_; // (most_rows) i32
+  gpu::marker last_use_;
+  std::vector<std::int32_t> wanted_; ///< ids as the table at hand numbers them, -1: not in it
+  bool first_ = true;
+
+  mutable std::mutex mutex_; ///< guards the entries
+  std::condition_variable filled_;
+  std::vector<entry> entries_; ///< the small table's row blocks
+  std::uint64_t now_ = 0;
+  std::deque<std::int64_t> coming_; ///< expected blocks without a entry
+};
+
+} // namespace twill::models::offload

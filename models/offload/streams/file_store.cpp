@@ -1,0 +1,129 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "config/base/units.hpp"
+#include "models/offload/streams/disk_store.hpp"
+
+namespace twill::models::offload {
+namespace {
+
+class file_store final : public disk_store {
+public:
+  /// `place`: the folder, or the whole path of a file with a name. Takes the descriptor.
+  file_store(int fd, std::string place, bool direct)
+      : fd_(fd), place_(std::move(place)), direct_(direct && past_the_page_cache(fd)) {}
+  file_store(const file_store&) = delete;
+  file_store& operator=(const file_store&) = delete;
+  ~file_store() override { ::close(fd_); }
+
+  /// File systems that cannot are not asked twice: writes take the space, as they would anyway.
+  result<nothing> reserve(std::int64_t bytes) override {
+#ifdef __linux__
+    int why = 0;
+    do
+      why = ::fallocate(fd_, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+    while (why == EINTR);
+    if (why != 0 && why != EOPNOTSUPP && why != ENOSYS)
+      return failure{errc::file_unwritable,
+                     where("reserving", 0, bytes) + ": " + std::strerror(why)};
+#else
+    static_cast<void>(bytes);
+#endif
+    return nothing{};
+  }
+
+  result<nothing> write(std::int64_t offset, const void* from, std::int64_t bytes) override {
+    const auto* at = static_cast<const char*>(from);
+    std::int64_t done = 0;
+    while (done < bytes) {
+      const auto n = ::pwrite(fd_, at + done, static_cast<std::size_t>(bytes - done),
+                              static_cast<off_t>(offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) {
+        const int why = n == 0 ? ENOSPC : errno;
+        return failure{errc::file_unwritable,
+                       where("writing", offset + done, bytes - done) + ": " + std::strerror(why)};
+      }
+      done += n;
+    }
+    return nothing{};
+  }
+
+  result<nothing> read(std::int64_t offset, void* to, std::int64_t bytes) override {
+    auto* at = static_cast<char*>(to);
+    std::int64_t done = 0;
+    while (done < bytes) {
+      const auto n = ::pread(fd_, at + done, static_cast<std::size_t>(bytes - done),
+                             static_cast<off_t>(offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0)
+        return failure{errc::file_unreadable,
+                       where("reading", offset + done, bytes - done) + ": " +
+                           (n == 0 ? "the file ends before that" : std::strerror(errno))};
+      done += n;
+    }
+    return nothing{};
+  }
+
+  void expect(std::int64_t offset, std::int64_t bytes) override {
+    if (!direct_)
+      posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                    POSIX_FADV_WILLNEED);
+  }
+
+  std::string describe() const override {
+    return place_ + (direct_ ? ", direct reads" : ", reads through the page cache");
+  }
+
+private:
+  std::string where(const char* doing, std::int64_t offset, std::int64_t bytes) const {
+    return "offload file (" + place_ + "): " + doing + " " + format_bytes(bytes) + " at " +
+           format_bytes(offset);
+  }
+
+  /// tmpfs of older kernels cannot.
+  static bool past_the_page_cache(int fd) {
+#ifdef O_DIRECT
+    const int flags = ::fcntl(fd, F_GETFL);
+    return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
+#else
+    static_cast<void>(fd);
+    return false;
+#endif
+  }
+
+  int fd_;
+  std::string place_;
+  bool direct_;
+};
+
+} // namespace
+
+result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool direct) {
+  std::error_code failed;
+  const std::filesystem::path where =
+      dir.empty() ? std::filesystem::temp_directory_path(failed) : std::filesystem::path(dir);
+  std::string name = (where / "twill-offload-XXXXXX").string();
+  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0)
+    return failure{errc::file_unwritable,
+                   "`offload.dir` must be a folder that can be written, got " + where.string() +
+                       ": " + std::strerror(errno)};
+  ::unlink(name.c_str());
+  return result<std::unique_ptr<disk_store>>(
+      std::make_unique<file_store>(fd, where.string(), direct));
+}
+
+result<std::unique_ptr<disk_store>> open_stored_file(const std::string& path, bool direct) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return failure{errc::file_unreadable, "opening " + path + ": " + std::strerror(errno)};
+  return result<std::unique_ptr<disk_store>>(std::make_unique<file_store>(fd, path, direct));
+}
+
+} // namespace twill::models::offload

@@ -1,0 +1,95 @@
+// kv_stream: KV of micro-batches that lives in host memory or on disk (kv_backing) and passes
+// through device buffers around each task: loaded ahead of it, its new blocks stored behind it.
+//
+// Threads: the device's, but for the copies, which io_pool's workers do. In 4 bits segments travel
+// packed, and the device's thread packs and unpacks them (gpu/attention/kv4). Attending at home
+// nothing travels. Owns homes and buffers. Failure: a copy that failed is the failure of the next
+// acquire().
+//
+// Invariants (under mutex_): an segment is in at most one buffer; a buffer is free, or being
+// filled, ready, in use, or being stored; what is being stored is not filled again before that is
+// done.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "gpu/attention/kv_layer.hpp"
+#include "gpu/copy_stream.hpp"
+#include "gpu/device.hpp"
+#include "models/offload/options.hpp"
+#include "models/offload/streams/idle_buffer.hpp"
+#include "models/offload/streams/io_pool.hpp"
+#include "models/offload/streams/kv_backing.hpp"
+#include "models/offload/streams/span_recorder.hpp"
+#include "models/offload/streams/transfer_stats.hpp"
+
+namespace twill::models::offload {
+
+class kv_stream {
+public:
+  /// `where`: the weights' options: folder, reads, threads, link and caps are the same.
+  static result<std::unique_ptr<kv_stream>> create(gpu::device& dev, const kv_stream_options& kv,
+                                                   const offload_options& where);
+  /// Device memory that create() takes.
+  static std::int64_t device_bytes(const kv_stream_options& kv);
+
+  /// The layers whose KV travels. // (n_layers)
+  static std::vector<bool> staged_layers(const kv_stream_options& kv);
+  bool staged(std::int32_t layer) const { return backing_->tier_of(layer) != tier::device; }
+
+  /// Begins to load `used` when a buffer is free and the segment is in none.
+  void load_ahead(std::int32_t layer, std::int32_t batch, const std::vector<block_range>& used);
+  /// Waits for the segment with these blocks.
+  result<gpu::kv_layer> acquire(std::int32_t layer, std::int32_t batch,
+                                const std::vector<block_range>& used);
+  /// The task is launched: its new blocks go home when the device is done with it.
+  void release(std::int32_t layer, std::int32_t batch, const std::vector<block_range>& written);
+
+  /// Nobody will ask for this micro-batch any more.
+  void forget(std::int32_t batch);
+
+  transfer_stats stats() const;
+  void record_to(span_recorder* t) { timeline_ = t; }
+
+private:
+  struct buffer {
+    unsigned char* plain = nullptr; ///< the segment, then the partial blocks, where they travel
+    unsigned char* travelling = nullptr; ///< the segment as it travels: `plain`, or 4 bits
+    gpu::marker last_use;
+    buffer_state now = buffer_state::free;
+    std::int32_t layer = -1, batch = -1;
+    bool awaited = false;  ///< loaded ahead, not yet acquired
+    std::int32_t left = 0; ///< copies under way
+  };
+
+  kv_stream(gpu::device& dev, const kv_stream_options& kv);
+  buffer* find(std::int32_t layer, std::int32_t batch);
+  void fill(buffer& b, std::int32_t layer, std::int32_t batch,
+            const std::vector<block_range>& used);
+  void move(buffer& b, const std::vector<block_range>& blocks, transfer_direction direction);
+  std::int64_t segment_bytes() const { return options_.shape.n_blocks * strides_.plain; }
+  unsigned char* partial_blocks_of(const buffer& b) const;
+  gpu::kv_layer layer_at(unsigned char* segment, unsigned char* partial_blocks) const;
+  void pack(const buffer& b, const std::vector<block_range>& written);
+
+  gpu::device& dev_;
+  kv_stream_options options_;
+  kv_block_layout record_; ///< of a block as attention reads it
+  kv_strides strides_;
+  span_recorder* timeline_ = nullptr;
+  std::unique_ptr<kv_backing> backing_;
+  gpu::buffer memory_; ///< of all segments here
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<buffer>> buffers_;
+  std::optional<failure> why_;
+  transfer_stats stats_;
+  std::unique_ptr<io_pool> pool_; // last: its threads end before what they use
+};
+
+} // namespace twill::models::offload

@@ -1,0 +1,100 @@
+// weight_placement: where the images of weights live: device memory for good, or host memory and
+// disk, from where they travel.
+//
+// Filled while a model is loaded, on the device's thread, one group (a layer, a part of the head)
+// at a time, so that no more than one group has to be in memory twice. Read only afterwards; any
+// thread may fetch. Owns the homes. A tier that is full is out_of_memory or file_unwritable.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gpu/copy_stream.hpp"
+#include "gpu/device.hpp"
+#include "gpu/linear/linear.hpp"
+#include "models/errc.hpp"
+#include "models/offload/options.hpp"
+#include "models/offload/streams/io_pool.hpp"
+#include "models/offload/streams/link_pacer.hpp"
+#include "models/offload/streams/read_checks.hpp"
+#include "models/offload/streams/weight_layout.hpp"
+#include "models/offload/tiers.hpp"
+
+namespace twill::models::offload {
+
+/// Row blocks of a matrix that is packed on the host, and the matrix that will read them.
+struct weight_segment {
+  const gpu::packed_matrix* source = nullptr;
+  std::int64_t first_block = 0;
+  gpu::packed_matrix* target = nullptr; ///< outlives the homes; may be the source
+};
+
+/// Where the image of a segment ended up.
+struct weight_location {
+  tier where = tier::device;
+  gpu::packed_matrix* target = nullptr;
+  std::int64_t staging_offset = 0;     ///< host, disk: in the group's device buffer
+  const unsigned char* host = nullptr; ///< host: its bytes
+  std::int64_t store_offset = 0;       ///< disk: its bytes, at any multiple of 64
+};
+
+/// Pieces that travel together. A buffer holds the disk part, then, aligned, the host part.
+struct transfer_group {
+  std::vector<weight_location> locations;
+  std::int64_t disk_bytes = 0; ///< of the buffer, a multiple of store_alignment
+  std::int64_t host_bytes = 0;
+  std::int64_t store_offset = 0;
+  std::vector<std::uint64_t> sums; ///< one per transfer_bytes of the disk part
+  mutable read_checks checks;      ///< of the same; a group is on its way once at a time
+  gpu::host_buffer host;
+
+  std::int64_t staging_bytes() const { return staging_bytes_of(disk_bytes, host_bytes); }
+};
+
+class weight_placement {
+public:
+  weight_placement(gpu::device& dev, disk_store* store, std::int64_t host_budget,
+                   std::int32_t verify_every, link_pacer& link, bool pin_host = true)
+      : dev_(dev), store_(store), host_budget_(host_budget), verify_every_(verify_every),
+        link_(link), pin_host_(pin_host) {}
+
+  /// The segments' sources must have their bytes on the host; those at home on the device are
+  /// placed at once. Returns the group's number.
+  result<std::int32_t> add(const std::vector<weight_segment>& segments,
+                           const std::vector<tier>& where);
+
+  const transfer_group& group(std::int32_t number) const {
+    return *groups_[static_cast<std::size_t>(number)];
+  }
+  std::int32_t size() const { return static_cast<std::int32_t>(groups_.size()); }
+
+  /// How many transfers bring a group to the device.
+  std::int32_t transfers(std::int32_t group) const;
+  bool from_disk(std::int32_t group, std::int32_t n) const;
+  /// The n-th of them, into the buffer. Any thread.
+  result<nothing> transfer(std::int32_t group, std::int32_t n, void* buffer,
+                           io_worker& worker) const;
+  /// Tells the store that a group is next.
+  void expect(std::int32_t group) const;
+
+  disk_store* store() const { return store_; }
+  link_pacer& link() const { return link_; }
+
+private:
+  result<nothing> keep_on_device(const weight_segment& p, weight_location& at);
+  result<nothing> write_to_disk(transfer_group& group, const gpu::host_buffer& image);
+
+  gpu::device& dev_;
+  disk_store* store_;
+  std::int64_t host_budget_;
+  std::int32_t verify_every_; ///< see read_checks
+  link_pacer& link_;
+  bool pin_host_;
+  std::int64_t store_end_ = 0;
+  std::int64_t on_host_ = 0; ///< bytes
+  std::vector<std::unique_ptr<transfer_group>> groups_;
+  std::vector<gpu::buffer> device_images_;
+};
+
+} // namespace twill::models::offload
