@@ -83,17 +83,8 @@ public:
     return info;
   }
 
-  result<nothing> run(const step_batch& batch, step_samples& out) override {
-    models::step_input step;
-    step.tokens = batch.tokens;
-    step.positions = batch.positions;
-    step.first_token = batch.first_token;
-    step.kv_lengths = batch.kv_lengths;
-    step.block_table = batch.block_table;
-    step.max_blocks = batch.max_blocks;
-    step.logit_rows = batch.logit_rows;
-    step.prompt_lengths = batch.prompt_lengths;
-    const auto passed = decoder_->forward(step);
+  result<nothing> run(const executor_step& batch, step_samples& out) override {
+    const auto passed = decoder_->forward(batch);
     if (!passed.ok()) return executor_failure(passed.error());
     const gpu::tensor_ref logits = passed.value();
     if (batch.draws.empty()) {

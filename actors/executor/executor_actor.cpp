@@ -86,7 +86,7 @@ private:
   supervisor_actor supervisor_;
   std::unique_ptr<step_runner> runner_;
   sequence_states states_;
-  step_batch batch_;
+  executor_step batch_;
   step_samples samples_;
   std::uint64_t dead_epoch_ =
       ~std::uint64_t{0}; ///< plans of this epoch were made before the failure was known

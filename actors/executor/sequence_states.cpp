@@ -60,7 +60,7 @@ void sequence_states::open(const open_sequence& opened) {
   }
 }
 
-void sequence_states::prepare(const step_plan& plan, step_batch& out) {
+void sequence_states::prepare(const step_plan& plan, executor_step& out) {
   for (sequence_id id : plan.closes)
     states_.erase(id);
   for (const open_sequence& opened : plan.opens)
@@ -88,7 +88,7 @@ void sequence_states::prepare(const step_plan& plan, step_batch& out) {
   fill_tables(in_step_, out);
 }
 
-void sequence_states::add_row(const planned_row& row, const state& s, step_batch& out) {
+void sequence_states::add_row(const planned_row& row, const state& s, executor_step& out) {
   TWILL_ASSERT(static_cast<std::size_t>(row.first_position + row.n_tokens) <= s.tokens.size(),
                "a row must cover known tokens only");
   const auto first = s.tokens.begin() + row.first_position;
@@ -105,7 +105,7 @@ void sequence_states::add_row(const planned_row& row, const state& s, step_batch
   drawing_.push_back(&row);
 }
 
-void sequence_states::fill_tables(const std::vector<const state*>& rows, step_batch& out) {
+void sequence_states::fill_tables(const std::vector<const state*>& rows, executor_step& out) {
   std::size_t widest = 0;
   for (const state* s : rows)
     widest = std::max(widest, s->blocks.size());

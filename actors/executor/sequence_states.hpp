@@ -19,9 +19,9 @@ namespace twill::actors {
 class sequence_states {
 public:
   /// Applies the plan's closes, opens and grows, then describes its rows; `draws` may be empty.
-  /// Spans in the batch point into the states and are valid until the next call.
-  void prepare(const step_plan& plan, step_batch& out);
-  /// Appends the tokens that the step drew to their sequences, and reports them in `out`.
+  /// Spans in the batch point into the slots: valid until the next call.
+  void prepare(const step_plan& plan, executor_step& out);
+  /// Takes in what the step drew and reports it.
   void finish(const step_plan& plan, const step_samples& drawn, step_result& out);
   void clear() { states_.clear(); }
 
@@ -43,8 +43,8 @@ private:
   };
 
   void open(const open_sequence& opened);
-  void add_row(const planned_row& row, const state& s, step_batch& out);
-  static void fill_tables(const std::vector<const state*>& rows, step_batch& out);
+  void add_row(const planned_row& row, const state& s, executor_step& out);
+  static void fill_tables(const std::vector<const state*>& rows, executor_step& out);
 
   std::unordered_map<sequence_id, state> states_;
   std::vector<const state*> in_step_;       ///< states of the rows in the batch; reused

@@ -16,6 +16,7 @@
 #include "actors/port/engine_port.hpp"
 #include "config/sampling.hpp"
 #include "gpu/sampling/sample.hpp"
+#include "models/decoder/step_batch.hpp"
 #include "models/offload/plan/serving_plan.hpp"
 
 namespace twill::models {
@@ -47,17 +48,9 @@ struct draw_spec {
   std::span<const gpu::token_bias> biases;  ///< one entry per id
 };
 
-/// Host-side description of one step; the vectors are reused from step to step.
-struct step_batch {
-  std::vector<std::int32_t> tokens;         // (n_tokens)
-  std::vector<std::int32_t> positions;      // (n_tokens)
-  std::vector<std::int32_t> first_token;    // (n_sequences + 1)
-  std::vector<std::int32_t> kv_lengths;     // (n_sequences)
-  std::vector<std::int32_t> prompt_lengths; // (n_sequences) tokens of the whole prompt
-  std::vector<std::int32_t> block_table;    // (n_sequences, max_blocks), unused entries 0
-  std::int32_t max_blocks = 0;
-  std::vector<std::int32_t> logit_rows; // (n_draws)
-  std::vector<draw_spec> draws;         // (n_draws)
+/// A step and what is drawn from its logits; the vectors are reused from step to step.
+struct executor_step : models::step_batch {
+  std::vector<draw_spec> draws; // (n_logit_rows)
 };
 
 /// What was drawn; the vectors are reused from step to step.
@@ -73,7 +66,7 @@ class step_runner {
 public:
   virtual ~step_runner() = default;
   virtual result<runner_info> load() = 0;
-  virtual result<nothing> run(const step_batch& batch, step_samples& out) = 0;
+  virtual result<nothing> run(const executor_step& batch, step_samples& out) = 0;
   virtual std::int64_t memory_used_bytes() const = 0;
 };
 

@@ -116,7 +116,7 @@ void decoder::record_to(offload::span_recorder* t) {
   if (impl_->weights.stream) impl_->weights.stream->record_to(t);
 }
 
-result<gpu::tensor_ref> decoder::forward(const step_input& step) {
+result<gpu::tensor_ref> decoder::forward(const step_batch& step) {
   return impl_->forward(step);
 }
 
@@ -144,7 +144,7 @@ void decoder::place_hidden(micro_batch& batch, float* hidden) {
   batch.impl_->state.hidden = hidden;
 }
 
-result<nothing> decoder::begin(micro_batch& batch, const step_input& step) {
+result<nothing> decoder::begin(micro_batch& batch, const step_batch& step) {
   return impl_->begin(batch.impl_->state, step);
 }
 

@@ -16,6 +16,7 @@
 #include "gpu/device.hpp"
 #include "gpu/linear/packed_matrix.hpp"
 #include "models/checkpoint/checkpoint.hpp"
+#include "models/decoder/step_batch.hpp"
 #include "models/errc.hpp"
 #include "models/offload/options.hpp"
 #include "models/spec.hpp"
@@ -51,22 +52,6 @@ struct streamed_memory {
   std::int64_t rows = 0;  ///< cached rows of the embedding
   /// Rows of a normalised head while their lengths are measured; freed before `ring` is allocated.
   std::int64_t head_rows = 0;
-};
-
-/// Host-side description of one step. Spans are read during forward() only.
-struct step_input {
-  std::span<const std::int32_t> tokens;      // (n_tokens)
-  std::span<const std::int32_t> positions;   // (n_tokens) 0-based
-  std::span<const std::int32_t> first_token; // (n_sequences + 1) first row of each sequence
-  std::span<const std::int32_t> kv_lengths;  // (n_sequences) positions in KV once this step is done
-  std::span<const std::int32_t> block_table; // (n_sequences, max_blocks)
-  std::int32_t max_blocks = 0;
-  std::span<const std::int32_t> logit_rows; // (n_logit_rows) rows whose logits are wanted
-  /// Length of each sequence's whole prompt; read only where frequencies grow with it.
-  std::span<const std::int32_t> prompt_lengths; // (n_sequences)
-  /// Where staged layers have the same blocks, see models/offload/kv_backing; read only where there
-  /// are such layers.
-  std::span<const std::int32_t> staged_table; // (n_sequences, max_blocks)
 };
 
 /// A step of some sequences on its way through the layers: activations of its own, so that several
@@ -111,7 +96,7 @@ public:
   void record_to(offload::span_recorder* t);
 
   /// One step. The logits view is device memory. // (n_logit_rows, vocab_size) f32
-  result<gpu::tensor_ref> forward(const step_input& step);
+  result<gpu::tensor_ref> forward(const step_batch& step);
 
   // A pass stage by stage, for block schedules: begin_pass(), then for each stage enter(), run() of
   // any micro-batches that have begun and have passed the earlier stages, and leave(); score()
@@ -132,7 +117,7 @@ public:
   /// Sets where the hidden states of `batch` are from now on. // (max_tokens, hidden_size) f32,
   /// device
   void place_hidden(micro_batch& batch, float* hidden);
-  result<nothing> begin(micro_batch& batch, const step_input& step);
+  result<nothing> begin(micro_batch& batch, const step_batch& step);
   result<nothing> enter(std::int32_t stage);
   /// `staged` is the KV of a layer that is not in the arena; staged_table has its block ids.
   void run(micro_batch& batch, std::int32_t stage, const gpu::kv_layer* staged = nullptr);

@@ -33,10 +33,10 @@ struct decoder::impl {
   result<nothing> load(const checkpoint& source, const std::function<void(double)>& progress);
   step_limits limits_for(std::int32_t tokens, std::int32_t sequences) const;
 
-  result<gpu::tensor_ref> forward(const step_input& input);
+  result<gpu::tensor_ref> forward(const step_batch& input);
 
   /// Uploads the step and computes its embeddings.
-  result<nothing> begin(activations& a, const step_input& input);
+  result<nothing> begin(activations& a, const step_batch& input);
   /// The part of a layer that a stage runs.
   struct stage {
     std::size_t layer = 0;
@@ -52,7 +52,7 @@ struct decoder::impl {
   result<gpu::tensor_ref> score(std::span<activations* const> batches);
 
 private:
-  result<nothing> embed(activations& a, const step_input& input);
+  result<nothing> embed(activations& a, const step_batch& input);
   void attend(activations& a, std::size_t layer);
   void close_attention(std::size_t layer, gpu::tensor_ref attended, gpu::tensor_ref hidden);
   void run_mlp(std::size_t layer, gpu::tensor_ref hidden);

@@ -24,7 +24,7 @@ const float* floats(const gpu::buffer& b) {
 } // namespace
 
 /// Token embeddings, projected where they are narrower, plus learned positions.
-result<nothing> decoder::impl::embed(activations& a, const step_input& input) {
+result<nothing> decoder::impl::embed(activations& a, const step_batch& input) {
   const gpu::tensor_ref hidden = matrix(a.hidden, a.n_rows, spec.hidden_size);
   const bool projected = spec.embedding_size != spec.hidden_size;
   const gpu::tensor_ref embedded =
@@ -122,7 +122,7 @@ void decoder::impl::run_mlp(std::size_t index, gpu::tensor_ref hidden) {
   if (!before) layer.mlp_norm.apply(*dev, hidden, spec.norm_epsilon, hidden);
 }
 
-result<nothing> decoder::impl::begin(activations& a, const step_input& input) {
+result<nothing> decoder::impl::begin(activations& a, const step_batch& input) {
   a.step.set(*dev, input);
   a.n_rows = a.step.batch().n_tokens;
   a.n_logits = static_cast<std::int64_t>(input.logit_rows.size());
@@ -242,7 +242,7 @@ result<gpu::tensor_ref> decoder::impl::score(std::span<activations* const> batch
   return logits;
 }
 
-result<gpu::tensor_ref> decoder::impl::forward(const step_input& input) {
+result<gpu::tensor_ref> decoder::impl::forward(const step_batch& input) {
   if (weights.stream) weights.stream->begin_pass(!input.logit_rows.empty());
   if (auto begun = begin(own, input); !begun.ok()) return begun.error();
   if (own.n_rows == 0) return matrix(work.logits, own.n_logits, spec.vocab_size);

@@ -9,7 +9,7 @@
 namespace twill::models {
 
 void rotary_angles::set(gpu::device& dev, const rope_rule& rope, const float* inv_freq,
-                        const step_input& step, const gpu::ragged_batch& batch, gpu::tensor_ref cos,
+                        const step_batch& step, const gpu::ragged_batch& batch, gpu::tensor_ref cos,
                         gpu::tensor_ref sin) {
   if (rope.kind == gpu::rope_kind::none) return;
   gpu::rope_angles(dev, batch, inv_freq, rope.rotary_dim, cos, sin, rope.magnitude);

@@ -17,7 +17,7 @@ namespace twill::models {
 class rotary_angles {
 public:
   /// Fills cos and sin; does nothing for a spec without rotary positions.
-  void set(gpu::device& dev, const rope_rule& rope, const float* inv_freq, const step_input& step,
+  void set(gpu::device& dev, const rope_rule& rope, const float* inv_freq, const step_batch& step,
            const gpu::ragged_batch& batch, gpu::tensor_ref cos, // (n_tokens, rotary_dim / 2)
            gpu::tensor_ref sin);                                // (n_tokens, rotary_dim / 2)
 

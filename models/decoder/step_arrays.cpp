@@ -28,7 +28,7 @@ const std::int32_t* step_arrays::stage(std::span<const std::int32_t> values) {
   return at;
 }
 
-void step_arrays::set(gpu::device& dev, const step_input& step) {
+void step_arrays::set(gpu::device& dev, const step_batch& step) {
   check(step);
   staged_.clear();
   const std::size_t n_sequences = step.kv_lengths.size();
@@ -56,7 +56,7 @@ void step_arrays::set(gpu::device& dev, const step_input& step) {
 
 // A wrong index would corrupt another sequence's KV silently; checking costs far less than the
 // step.
-void step_arrays::check(const step_input& step) const {
+void step_arrays::check(const step_batch& step) const {
   const auto n_tokens = static_cast<std::int64_t>(step.tokens.size());
   const auto n_sequences = static_cast<std::int64_t>(step.kv_lengths.size());
   TWILL_ASSERT(n_tokens <= limits_.tokens, "a step has more tokens than max_step_tokens");

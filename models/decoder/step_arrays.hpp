@@ -32,7 +32,7 @@ public:
   static result<step_arrays> create(gpu::device& dev, const step_limits& limits);
 
   /// Checks the step (a wrong one is a programmer error) and uploads it.
-  void set(gpu::device& dev, const step_input& step);
+  void set(gpu::device& dev, const step_batch& step);
 
   const gpu::ragged_batch& batch() const { return batch_; }
   const std::int32_t* tokens() const { return tokens_; }         // (n_tokens) device
@@ -43,7 +43,7 @@ public:
   const std::int32_t* position_rows() const { return position_rows_; }
 
 private:
-  void check(const step_input& step) const;
+  void check(const step_batch& step) const;
   const std::int32_t* stage(std::span<const std::int32_t> values);
 
   step_limits limits_;

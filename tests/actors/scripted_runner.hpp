@@ -199,7 +199,8 @@ public:
     return info;
   }
 
-  actors::result<nothing> run(const actors::step_batch& batch, actors::step_samples& out) override {
+  actors::result<nothing> run(const actors::executor_step& batch,
+                              actors::step_samples& out) override {
     if (!script_->enter()) return failure{actors::errc::executor_failed, "the gate stayed shut"};
     const std::int64_t step = script_->steps.fetch_add(1);
     if (const int us = script_->delay_us; us > 0)
@@ -227,19 +228,19 @@ public:
   std::int64_t memory_used_bytes() const override { return 4096; }
 
 private:
-  std::int32_t& at(const actors::step_batch& batch, std::size_t s, std::int32_t position) {
+  std::int32_t& at(const actors::executor_step& batch, std::size_t s, std::int32_t position) {
     const auto column = static_cast<std::size_t>(position / script_->block_tokens);
     const std::int32_t block =
         batch.block_table.at(s * static_cast<std::size_t>(batch.max_blocks) + column);
     return kv_.at(
         static_cast<std::size_t>(block * script_->block_tokens + position % script_->block_tokens));
   }
-  void write(const actors::step_batch& batch, std::size_t s, std::size_t row) {
+  void write(const actors::executor_step& batch, std::size_t s, std::size_t row) {
     const std::int32_t position = batch.positions[row];
     at(batch, s, position) =
         stored(batch.tokens[row], position, batch.prompt_lengths[s], script_->shareable_length);
   }
-  std::int32_t draw(const actors::step_batch& batch, std::size_t s, const actors::draw_spec& d) {
+  std::int32_t draw(const actors::executor_step& batch, std::size_t s, const actors::draw_spec& d) {
     std::uint64_t h = 1;
     for (std::int32_t p = 0; p < batch.kv_lengths[s]; ++p)
       h = mix(h, static_cast<std::uint64_t>(at(batch, s, p)));

@@ -112,7 +112,7 @@ private:
   /// One step, and the most likely token of each wanted row.
   ids step(const ids& tokens, const ids& positions, const ids& first, const ids& lengths,
            const ids& table, const ids& rows) {
-    models::step_input input;
+    models::step_batch input;
     input.tokens = tokens;
     input.positions = positions;
     input.first_token = first;
@@ -120,8 +120,7 @@ private:
     input.block_table = table;
     input.max_blocks = blocks_;
     input.logit_rows = rows;
-    const ids prompts(lengths.size(), a_.input);
-    input.prompt_lengths = prompts;
+    input.prompt_lengths.assign(lengths.size(), a_.input);
     const gpu::tensor_ref logits =
         decoder_->forward(input).value(); // resident weights: cannot fail
     ids chosen(rows.size());

@@ -42,7 +42,7 @@ public:
       auto step = next_step();
       if (!step.ok()) return ended_by(step.error());
       const span_clock compute(options_.timeline);
-      auto logits = decoder.forward(step.value().input());
+      auto logits = decoder.forward(step.value());
       if (!logits.ok()) return ended_by(logits.error());
       if (logits.value().rows() > 0)
         take(step.value(), draw.value().tokens(dev, logits.value()));
@@ -61,7 +61,7 @@ private:
   }
 
   /// Decodes, then prompts under way, then new ones.
-  result<block_step> next_step() {
+  result<job_step> next_step() {
     step_builder step(blocks_, loaded_.block_tokens, {});
     prompt_rows_ = 0;
     const auto full = failure{errc::out_of_memory, std::string("the batch's KV is full")};
@@ -82,7 +82,7 @@ private:
     return step.finish();
   }
 
-  void take(const block_step& step, const std::vector<std::int32_t>& tokens) {
+  void take(const job_step& step, const std::vector<std::int32_t>& tokens) {
     for (std::size_t i = 0; i < step.drawing.size(); ++i) {
       if (step.drawing[i]->output->ids.empty()) ++report_.prefill_drawn;
       take_token(*step.drawing[i], tokens[i], options_, blocks_);
@@ -94,7 +94,7 @@ private:
   ring_stats moved() const { return stream_ != nullptr ? stream_->stats() : ring_stats{}; }
 
   /// By rows: a pass serves prompts and decodes alike.
-  void account(const block_step& step, clock::time_point began, clock::time_point ended) {
+  void account(const job_step& step, clock::time_point began, clock::time_point ended) {
     const double seconds = std::chrono::duration<double>(ended - began).count();
     const double share =
         static_cast<double>(prompt_rows_) / static_cast<double>(step.tokens.size());

@@ -35,20 +35,6 @@ staged_ranges ranges_of(std::span<const job_sequence> sequences, std::int32_t bl
   return ranges;
 }
 
-step_input block_step::input() const {
-  step_input in;
-  in.tokens = tokens;
-  in.positions = positions;
-  in.first_token = first_token;
-  in.kv_lengths = kv_lengths;
-  in.block_table = block_table;
-  in.max_blocks = max_blocks;
-  in.logit_rows = logit_rows;
-  in.prompt_lengths = prompt_lengths;
-  in.staged_table = staged_table;
-  return in;
-}
-
 bool step_builder::add(job_sequence& s, std::int32_t n) {
   const std::int32_t end = s.length + n;
   while (static_cast<std::int32_t>(s.blocks.size()) * block_tokens_ < end) {
@@ -72,7 +58,7 @@ bool step_builder::add(job_sequence& s, std::int32_t n) {
   return true;
 }
 
-block_step step_builder::finish() {
+job_step step_builder::finish() {
   step_.first_token.push_back(rows());
   std::size_t widest = 0;
   for (const job_sequence* s : rows_of_)

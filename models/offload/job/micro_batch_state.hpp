@@ -50,14 +50,10 @@ struct staged_numbering {
   std::int32_t n_blocks = 0;  ///< of an segment
 };
 
-/// The arrays behind a step_input.
-struct block_step {
-  std::vector<std::int32_t> tokens, positions, first_token, kv_lengths, prompt_lengths;
-  std::vector<std::int32_t> block_table, staged_table, logit_rows;
-  std::int32_t max_blocks = 0;
-  std::vector<job_sequence*> drawing; ///< whose logits they are, in order
-
-  step_input input() const;
+/// A step of an offline job, and the sequences that draw a token from its logits, in the order of
+/// their rows.
+struct job_step : step_batch {
+  std::vector<job_sequence*> drawing;
 };
 
 /// Collects sequences' next rows into one step.
@@ -70,13 +66,13 @@ public:
   /// The next `n` tokens of a sequence: part of its prompt, or what it drew last. False: no block
   /// is free.
   bool add(job_sequence& s, std::int32_t n);
-  block_step finish();
+  job_step finish();
 
 private:
   free_kv_blocks& blocks_;
   std::int32_t block_tokens_;
   staged_numbering numbering_;
-  block_step step_;
+  job_step step_;
   std::vector<job_sequence*> rows_of_;
 };
 

@@ -186,7 +186,7 @@ result<nothing> schedule_executor::begin(micro_batch_state& m, std::int32_t batc
   if (auto built = build_chunks(m); !built.ok()) return built;
   for (std::size_t i = 0; i < m.chunks.size(); ++i) {
     if (auto got = bring_hidden(m, i, true); !got.ok()) return got;
-    if (auto begun = decoder_.begin(*m.chunks[i].at, m.chunks[i].step.input()); !begun.ok())
+    if (auto begun = decoder_.begin(*m.chunks[i].at, m.chunks[i].step); !begun.ok())
       return begun.error();
     rest_hidden(m, i, false);
   }

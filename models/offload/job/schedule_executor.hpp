@@ -37,7 +37,7 @@ public:
 private:
   /// A forward step of some of a micro-batch's rows, with activations of its own.
   struct chunk {
-    block_step step;
+    job_step step;
     micro_batch* at = nullptr;
   };
 

@@ -97,7 +97,7 @@ public:
     table_.resize(static_cast<std::size_t>(sequences * blocks_));
     std::iota(table_.begin(), table_.end(), 0);
   }
-  step_input input() const {
+  step_batch input() const {
     return {tokens_, positions_, first_, lengths_, table_, blocks_, rows_, lengths_, {}};
   }
 

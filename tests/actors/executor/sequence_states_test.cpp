@@ -61,7 +61,7 @@ struct started {
 
   sequence_states states;
   step_plan plan;
-  step_batch batch;
+  executor_step batch;
   step_result result;
 };
 
@@ -74,7 +74,7 @@ TEST_CASE("a plan's rows become the arrays of one ragged batch") {
   plan.grows = {{1, 1}, {2, 2}};
   plan.blocks = {4, 8, 9};
   plan.rows = {{1, 0, 3, true}, {2, 0, 4, false}};
-  step_batch batch;
+  executor_step batch;
   states.prepare(plan, batch);
   CHECK(batch.tokens == ids{10, 11, 12, 20, 21, 22, 23});
   CHECK(batch.positions == ids{0, 1, 2, 0, 1, 2, 3});

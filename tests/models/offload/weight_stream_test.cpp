@@ -309,7 +309,7 @@ TEST_CASE("faults of the disk tier are errors of the load or the step", "[offloa
   const auto load = [&] { return decoder::load(shared_device(), c.spec, *c.weights, options, {}); };
   const std::vector<std::int32_t> tokens = {1, 2}, positions = {0, 1}, first = {0, 2},
                                   lengths = {2}, table = {0}, rows = {1};
-  const step_input step = {tokens, positions, first, lengths, table, 1, rows, lengths};
+  const step_batch step = {tokens, positions, first, lengths, table, 1, rows, lengths};
   {
     auto fine = load();
     REQUIRE(fine.ok());

@@ -61,32 +61,25 @@ public:
     std::size_t max_blocks = 0;
     for (const chunk& c : chunks)
       max_blocks = std::max(max_blocks, grow(c));
-    id_list tokens, positions, first = {0}, lengths, table, rows, prompts;
+    models::step_batch input;
+    input.first_token = {0};
     for (const chunk& c : chunks) {
       sequence_state& s = sequences_[c.sequence];
       if (c.prompt > 0 || s.prompt == 0)
         s.prompt = c.prompt > 0 ? c.prompt : static_cast<std::int32_t>(c.ids.size());
       for (std::size_t i = 0; i < c.ids.size(); ++i) {
         if (c.all_rows || i + 1 == c.ids.size())
-          rows.push_back(static_cast<std::int32_t>(tokens.size()));
-        tokens.push_back(c.ids[i]);
-        positions.push_back(s.length++);
+          input.logit_rows.push_back(static_cast<std::int32_t>(input.tokens.size()));
+        input.tokens.push_back(c.ids[i]);
+        input.positions.push_back(s.length++);
       }
-      first.push_back(static_cast<std::int32_t>(tokens.size()));
-      lengths.push_back(s.length);
-      prompts.push_back(s.prompt);
-      table.insert(table.end(), s.blocks.begin(), s.blocks.end());
-      table.resize(lengths.size() * max_blocks, -1); // padding is never read
+      input.first_token.push_back(static_cast<std::int32_t>(input.tokens.size()));
+      input.kv_lengths.push_back(s.length);
+      input.prompt_lengths.push_back(s.prompt);
+      input.block_table.insert(input.block_table.end(), s.blocks.begin(), s.blocks.end());
+      input.block_table.resize(input.kv_lengths.size() * max_blocks, -1); // padding is never read
     }
-    models::step_input input;
-    input.tokens = tokens;
-    input.positions = positions;
-    input.first_token = first;
-    input.kv_lengths = lengths;
-    input.block_table = table;
     input.max_blocks = static_cast<std::int32_t>(max_blocks);
-    input.logit_rows = rows;
-    input.prompt_lengths = prompts;
     auto logits = decoder_->forward(input);
     if (!logits.ok()) throw std::runtime_error(logits.detail());
     return download(logits.value());

@@ -1,7 +1,6 @@
 #include "tools/twill-bench/accuracy/teacher.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <utility>
 
@@ -48,25 +47,22 @@ logit_chunk teacher::next() {
   const auto length = static_cast<std::int32_t>(sequence_->ids.size());
   const std::int32_t n = std::min(length - done_, rows_per_step_);
   if (n <= 0) return {};
-  std::vector<std::int32_t> positions(static_cast<std::size_t>(n)), rows(positions.size());
-  std::iota(positions.begin(), positions.end(), done_);
-  std::iota(rows.begin(), rows.end(), 0);
-  const std::array<std::int32_t, 2> first = {0, n};
   const std::int32_t end = done_ + n;
-  models::step_input step;
-  step.tokens = std::span(sequence_->ids)
-                    .subspan(static_cast<std::size_t>(done_), static_cast<std::size_t>(n));
-  step.positions = positions;
-  step.first_token = first;
-  step.kv_lengths = {&end, 1};
+  models::step_batch step;
+  step.tokens.assign(sequence_->ids.begin() + done_, sequence_->ids.begin() + end);
+  step.positions.resize(step.tokens.size());
+  std::iota(step.positions.begin(), step.positions.end(), done_);
+  step.first_token = {0, n};
+  step.kv_lengths = {end};
   step.max_blocks = (end + block_tokens_ - 1) / block_tokens_;
-  step.block_table = std::span(blocks_).first(static_cast<std::size_t>(step.max_blocks));
-  step.logit_rows = rows;
-  step.prompt_lengths = {&sequence_->prompt_length, 1};
+  step.block_table.assign(blocks_.begin(), blocks_.begin() + step.max_blocks);
+  step.logit_rows.resize(step.tokens.size());
+  std::iota(step.logit_rows.begin(), step.logit_rows.end(), 0);
+  step.prompt_lengths = {sequence_->prompt_length};
 
   const gpu::tensor_ref logits = decoder_->forward(step).value(); // resident weights: cannot fail
   const auto vocab_size = static_cast<std::size_t>(logits.row_size());
-  logits_.resize(rows.size() * vocab_size);
+  logits_.resize(step.logit_rows.size() * vocab_size);
   dev_->fence();
   for (std::int64_t r = 0; r < n; ++r)
     dev_->download(logits_.data() + static_cast<std::size_t>(r) * vocab_size,
