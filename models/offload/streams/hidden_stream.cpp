@@ -1,7 +1,6 @@
 #include "models/offload/streams/hidden_stream.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 
@@ -67,10 +66,7 @@ result<nothing> hidden_stream::allocate(gpu::device& dev, const offload_options&
     sums_.resize(static_cast<std::size_t>(on_disk * transfers_of(room_)));
   }
   if (on_host == 0 && on_disk == 0) return nothing{};
-  for (std::int32_t i = 0; i < options_.buffers; ++i) {
-    buffers_.push_back(std::make_unique<buffer>());
-    buffers_.back()->memory = static_cast<unsigned char*>(memory_.data()) + i * room_;
-  }
+  buffers_.create(static_cast<unsigned char*>(memory_.data()), options_.buffers, room_);
   auto pool = io_pool::start(where.io_threads);
   if (!pool.ok()) return pool.error();
   pool_ = std::move(pool).value();
@@ -82,110 +78,87 @@ std::int64_t hidden_stream::number_of(hidden_state of) const {
   return std::count(tiers_.begin(), end, tier_of(of)) * options_.chunks + of.chunk;
 }
 
-hidden_stream::buffer* hidden_stream::find(hidden_state of) {
-  for (const auto& b : buffers_)
-    if (b->now != buffer_state::free && b->of == of) return b.get();
-  return nullptr;
-}
-
 void hidden_stream::load_ahead(hidden_state of, std::int64_t bytes) {
   if (tier_of(of) == tier::device) return;
-  const std::lock_guard lock(mutex_);
-  if (buffer* there = find(of); there != nullptr) {
-    there->awaited = true;
+  const auto lock = buffers_.lock();
+  if (staging_buffer* held = buffers_.find(content_of(of)); held != nullptr) {
+    held->awaited = true;
     return;
   }
-  buffer* b = idle_buffer(buffers_, false);
+  staging_buffer* b = buffers_.idle(false);
   if (b == nullptr) return;
-  b->of = of;
+  buffers_.assign(*b, content_of(of));
   b->awaited = true;
-  move(*b, bytes, true);
+  move(*b, of, bytes, true);
 }
 
 result<float*> hidden_stream::acquire(hidden_state of, std::int64_t bytes, bool anew) {
   TWILL_ASSERT(bytes <= options_.state_bytes, "hidden_stream: a state is larger than was said");
   if (tier_of(of) == tier::device) {
-    const auto ring = static_cast<std::int64_t>(buffers_.size());
+    const auto ring = static_cast<std::int64_t>(buffers_.all().size());
     return reinterpret_cast<float*>(static_cast<unsigned char*>(memory_.data()) +
                                     (ring + number_of(of)) * room_);
   }
-  std::unique_lock lock(mutex_);
-  const auto began = std::chrono::steady_clock::now();
-  buffer* b = nullptr;
-  changed_.wait(lock, [&] {
-    if (why_) return true;
-    b = find(of);
-    if (b == nullptr) {
-      b = idle_buffer(buffers_, true);
-      if (b == nullptr) return false;
-      b->of = of;
-      if (anew)
-        b->now = buffer_state::ready;
-      else
-        move(*b, bytes, true);
-    }
-    return b->now == buffer_state::ready;
+  auto lock = buffers_.lock();
+  const auto buffer = buffers_.acquire(lock, content_of(of), [&](staging_buffer& b) {
+    buffers_.assign(b, content_of(of));
+    if (!anew) move(b, of, bytes, true);
   });
-  stats_.waited_seconds +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  if (why_) return *why_;
-  b->now = buffer_state::in_use;
-  b->awaited = false;
-  return reinterpret_cast<float*>(b->memory);
+  if (!buffer.ok()) return buffer.error();
+  return reinterpret_cast<float*>(buffer.value()->memory);
 }
 
 void hidden_stream::release(hidden_state of, std::int64_t bytes, bool dropped) {
   if (tier_of(of) == tier::device) return;
-  const std::lock_guard lock(mutex_);
-  buffer* b = find(of);
-  TWILL_ASSERT(b != nullptr && b->now == buffer_state::in_use, "release: the state is not in use");
+  const auto lock = buffers_.lock();
+  staging_buffer* b = buffers_.find(content_of(of));
+  TWILL_ASSERT(b != nullptr && b->state == buffer_state::in_use,
+               "release: the state is not in use");
   b->last_use.record();
-  if (!dropped) return move(*b, bytes, false);
-  b->now = buffer_state::free;
-  changed_.notify_all();
+  if (dropped)
+    buffers_.end_use(*b, buffer_state::free);
+  else
+    move(*b, of, bytes, false);
 }
 
 /// Posts the copies; with the last of them the buffer is ready.
-void hidden_stream::move(buffer& b, std::int64_t bytes, bool to_device) {
+void hidden_stream::move(staging_buffer& b, hidden_state of, std::int64_t bytes, bool to_device) {
   (to_device ? stats_.loaded_bytes : stats_.stored_bytes) += bytes;
-  b.now = to_device ? buffer_state::filling : buffer_state::storing;
-  b.left = static_cast<std::int32_t>(transfers_of(bytes));
-  const bool on_disk = tier_of(b.of) == tier::disk;
+  buffers_.begin_copies(b, to_device ? buffer_state::filling : buffer_state::storing,
+                        static_cast<std::int32_t>(transfers_of(bytes)));
+  const bool on_disk = tier_of(of) == tier::disk;
   const lane where = on_disk ? (to_device ? lane::disk_read : lane::disk_write)
                              : (to_device ? lane::host_to_device : lane::device_to_host);
   for (std::int64_t at = 0; at < bytes; at += transfer_bytes) {
-    auto task = [this, &b, at, n = std::min(transfer_bytes, bytes - at), to_device, where,
+    auto task = [this, &b, of, at, n = std::min(transfer_bytes, bytes - at), to_device, where,
                  layer = layer_](io_worker& worker) {
       auto outcome = from_gpu(b.last_use.wait());
       const span_clock began(timeline_);
-      if (outcome.ok()) outcome = copy(b, at, n, to_device, worker);
-      began.end(where, layer, b.of.batch);
-      const std::lock_guard lock(mutex_);
-      if (!outcome.ok() && !why_) why_ = outcome.error();
-      if (--b.left == 0) b.now = buffer_state::ready;
-      changed_.notify_all();
+      if (outcome.ok()) outcome = copy(of, b.memory, at, n, to_device, worker);
+      began.end(where, layer, of.batch);
+      const auto lock = buffers_.lock();
+      buffers_.end_copy(b, outcome);
     };
     // Stores make buffers free.
     to_device ? pool_->post(std::move(task)) : pool_->post_first(std::move(task));
   }
 }
 
-result<nothing> hidden_stream::copy(const buffer& b, std::int64_t at, std::int64_t bytes,
-                                    bool to_device, io_worker& worker) {
+result<nothing> hidden_stream::copy(hidden_state of, unsigned char* device, std::int64_t at,
+                                    std::int64_t bytes, bool to_device, io_worker& worker) {
   const auto n = static_cast<std::size_t>(bytes);
   link_.pass(bytes);
-  if (tier_of(b.of) == tier::host) {
-    unsigned char* home = host_.data() + number_of(b.of) * room_ + at;
-    return from_gpu(to_device ? worker.copies.to_device(b.memory + at, home, n)
-                              : worker.copies.to_host(home, b.memory + at, n));
+  if (tier_of(of) == tier::host) {
+    unsigned char* home = host_.data() + number_of(of) * room_ + at;
+    return from_gpu(to_device ? worker.copies.to_device(device + at, home, n)
+                              : worker.copies.to_host(home, device + at, n));
   }
-  const std::int64_t home = number_of(b.of) * room_ + at;
+  const std::int64_t home = number_of(of) * room_ + at;
   unsigned char* through = worker.bounce.data();
   std::uint64_t& sum =
-      sums_[static_cast<std::size_t>(number_of(b.of) * transfers_of(room_) + at / transfer_bytes)];
+      sums_[static_cast<std::size_t>(number_of(of) * transfers_of(room_) + at / transfer_bytes)];
   if (!to_device) {
-    if (auto got = from_gpu(worker.copies.to_host(through, b.memory + at, n)); !got.ok())
-      return got;
+    if (auto got = from_gpu(worker.copies.to_host(through, device + at, n)); !got.ok()) return got;
     sum = checksum(through, bytes);
     return store_->write(home, through, store_aligned(bytes));
   }
@@ -194,12 +167,13 @@ result<nothing> hidden_stream::copy(const buffer& b, std::int64_t at, std::int64
     return failure{errc::bad_format, "offload file (" + store_->describe() +
                                          "): hidden states at " + std::to_string(home) +
                                          " are not what was written there (checksum)"};
-  return from_gpu(worker.copies.to_device(b.memory + at, through, n));
+  return from_gpu(worker.copies.to_device(device + at, through, n));
 }
 
 transfer_stats hidden_stream::stats() const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = buffers_.lock();
   transfer_stats all = stats_;
+  all.waited_seconds = buffers_.waited_seconds();
   all.moving_seconds = pool_ ? pool_->busy_seconds() : 0;
   return all;
 }

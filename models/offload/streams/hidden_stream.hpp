@@ -6,25 +6,21 @@
 // io_pool's workers do. Owns homes and buffers. Failure: a copy that failed is the failure of the
 // next acquire(). What is read from the disk is compared with its sum.
 //
-// Invariants (under mutex_): a state is in at most one buffer; a buffer is free, or being filled,
-// ready (and at home as well), in use, or being stored.
+// Device buffers: see staging_buffers.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <vector>
 
 #include "gpu/copy_stream.hpp"
 #include "gpu/device.hpp"
 #include "models/offload/options.hpp"
 #include "models/offload/streams/disk_store.hpp"
-#include "models/offload/streams/idle_buffer.hpp"
 #include "models/offload/streams/io_pool.hpp"
 #include "models/offload/streams/link_pacer.hpp"
 #include "models/offload/streams/span_recorder.hpp"
+#include "models/offload/streams/staging_buffers.hpp"
 #include "models/offload/streams/transfer_stats.hpp"
 #include "models/offload/tiers.hpp"
 
@@ -66,24 +62,17 @@ public:
   void at_layer(std::int32_t layer) { layer_ = layer; }
 
 private:
-  struct buffer {
-    unsigned char* memory = nullptr;
-    gpu::marker last_use;
-    buffer_state now = buffer_state::free;
-    hidden_state of;
-    bool awaited = false;  ///< loaded ahead, not yet acquired
-    std::int32_t left = 0; ///< copies under way
-  };
-
   hidden_stream(const hidden_options& hidden, const offload_options& where);
   result<nothing> allocate(gpu::device& dev, const offload_options& where);
   tier tier_of(hidden_state of) const { return tiers_[static_cast<std::size_t>(of.batch)]; }
   /// Among the states of its tier.
   std::int64_t number_of(hidden_state of) const;
-  buffer* find(hidden_state of);
-  void move(buffer& b, std::int64_t bytes, bool to_device);
-  result<nothing> copy(const buffer& b, std::int64_t at, std::int64_t bytes, bool to_device,
-                       io_worker& worker);
+  std::int64_t content_of(hidden_state of) const {
+    return std::int64_t{of.batch} * options_.chunks + of.chunk;
+  }
+  void move(staging_buffer& b, hidden_state of, std::int64_t bytes, bool to_device);
+  result<nothing> copy(hidden_state of, unsigned char* device, std::int64_t at, std::int64_t bytes,
+                       bool to_device, io_worker& worker);
 
   hidden_options options_;
   std::int64_t room_; ///< of a state, in whole pages
@@ -95,10 +84,7 @@ private:
   gpu::host_buffer host_; ///< those of the host tier
   std::unique_ptr<disk_store> store_;
   std::vector<std::uint64_t> sums_; ///< one per transfer_bytes of each state on disk
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::unique_ptr<buffer>> buffers_;
-  std::optional<failure> why_;
+  staging_buffers buffers_;         ///< its lock guards stats_, too
   transfer_stats stats_;
   std::unique_ptr<io_pool> pool_; // last: its threads end before what they use
 };

@@ -1,7 +1,6 @@
 #include "models/offload/streams/kv_stream.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "config/base/assert.hpp"
@@ -57,14 +56,8 @@ result<std::unique_ptr<kv_stream>> kv_stream::create(gpu::device& dev, const kv_
                                gpu::filling::bit_by_bit);
     if (!memory.ok()) return from_gpu(memory.error());
     made->memory_ = std::move(memory).value();
-    auto* at = static_cast<unsigned char*>(made->memory_.data());
-    for (std::int32_t i = 0; i < kv.buffers; ++i) {
-      auto b = std::make_unique<buffer>();
-      b->plain = at;
-      b->travelling = kv.four_bits ? at + plain_bytes(kv) : at;
-      at += buffer_bytes(kv);
-      made->buffers_.push_back(std::move(b));
-    }
+    made->buffers_.create(static_cast<unsigned char*>(made->memory_.data()), kv.buffers,
+                          buffer_bytes(kv));
   }
   auto pool = io_pool::start(where.io_threads);
   if (!pool.ok()) return pool.error();
@@ -72,22 +65,21 @@ result<std::unique_ptr<kv_stream>> kv_stream::create(gpu::device& dev, const kv_
   return made;
 }
 
-kv_stream::buffer* kv_stream::find(std::int32_t layer, std::int32_t batch) {
-  for (const auto& b : buffers_)
-    if (b->now != buffer_state::free && b->layer == layer && b->batch == batch) return b.get();
-  return nullptr;
+unsigned char* kv_stream::travelling(const staging_buffer& b) const {
+  return options_.four_bits ? b.memory + plain_bytes(options_) : b.memory;
 }
 
-unsigned char* kv_stream::partial_blocks_of(const buffer& b) const {
-  return options_.partial_blocks_travel ? b.plain + segment_bytes()
-                                        : backing_->partial_blocks(b.layer, b.batch);
+unsigned char* kv_stream::partial_blocks_of(const staging_buffer& b) const {
+  return options_.partial_blocks_travel ? b.memory + segment_bytes()
+                                        : backing_->partial_blocks(layer_in(b), batch_in(b));
 }
 
 /// Posts the copies of some blocks. With the last of them the buffer is ready; or free, if it does
 /// not hold the segment as it is at home: rounded to 4 bits, or with a block that was a partial
 /// block.
-void kv_stream::move(buffer& b, const std::vector<block_range>& blocks,
+void kv_stream::move(staging_buffer& b, const std::vector<block_range>& blocks,
                      transfer_direction direction) {
+  const std::int32_t layer = layer_in(b), batch = batch_in(b);
   const bool loads = direction == transfer_direction::to_device;
   const auto any = [&](bool block_range::*what) {
     return std::any_of(blocks.begin(), blocks.end(), [&](const block_range& r) { return r.*what; });
@@ -97,7 +89,7 @@ void kv_stream::move(buffer& b, const std::vector<block_range>& blocks,
                                         ? block_location::anywhere
                                         : block_location::in_segment; // packed, all are there
   auto tasks =
-      backing_->tasks_of(b.layer, spans_of(blocks, where_full, options_.sequences), direction);
+      backing_->tasks_of(layer, spans_of(blocks, where_full, options_.sequences), direction);
   for (const auto& task : tasks)
     for (const kv_backing::extent& e : task)
       (loads ? stats_.loaded_bytes : stats_.stored_bytes) += e.bytes;
@@ -109,40 +101,36 @@ void kv_stream::move(buffer& b, const std::vector<block_range>& blocks,
   if (travels || keeps) tasks.emplace_back();
   const buffer_state after =
       !loads && (options_.four_bits || filled) ? buffer_state::free : buffer_state::ready;
-  b.now = tasks.empty() ? after : loads ? buffer_state::filling : buffer_state::storing;
-  b.left = static_cast<std::int32_t>(tasks.size());
-  const bool on_disk = backing_->tier_of(b.layer) == tier::disk;
+  buffers_.begin_copies(b, loads ? buffer_state::filling : buffer_state::storing,
+                        static_cast<std::int32_t>(tasks.size()), after);
+  const bool on_disk = backing_->tier_of(layer) == tier::disk;
   const lane where = on_disk ? (loads ? lane::disk_read : lane::disk_write)
                              : (loads ? lane::host_to_device : lane::device_to_host);
   for (auto& extents : tasks) {
-    auto copy = [this, &b, direction, where, after, travels, keeps, blocks,
+    auto copy = [this, &b, layer, batch, direction, where, travels, keeps, blocks,
                  mine = std::move(extents)](io_worker& worker) {
       result<nothing> outcome = from_gpu(b.last_use.wait());
       const span_clock began(timeline_);
       for (const kv_backing::extent& e : mine)
         if (outcome.ok())
-          outcome = backing_->copy(b.layer, b.batch, b.travelling, e, direction, worker);
+          outcome = backing_->copy(layer, batch, travelling(b), e, direction, worker);
       if (mine.empty() && travels && outcome.ok())
-        outcome = backing_->copy_partial_blocks(b.layer, b.batch, partial_blocks_of(b), blocks,
+        outcome = backing_->copy_partial_blocks(layer, batch, partial_blocks_of(b), blocks,
                                                 direction, worker);
       if (mine.empty() && keeps && outcome.ok())
-        outcome = backing_->keep_filled(b.layer, b.batch, blocks);
-      began.end(where, b.layer, b.batch);
-      const std::lock_guard lock(mutex_);
-      if (!outcome.ok() && !why_) why_ = outcome.error();
-      if (--b.left > 0) return;
-      b.now = after;
-      changed_.notify_all();
+        outcome = backing_->keep_filled(layer, batch, blocks);
+      began.end(where, layer, batch);
+      const auto lock = buffers_.lock();
+      buffers_.end_copy(b, outcome);
     };
     // Stores are few and make buffers free; behind the loads they would keep the disk idle.
     loads ? pool_->post(std::move(copy)) : pool_->post_first(std::move(copy));
   }
 }
 
-void kv_stream::fill(buffer& b, std::int32_t layer, std::int32_t batch,
+void kv_stream::fill(staging_buffer& b, std::int64_t content,
                      const std::vector<block_range>& used) {
-  b.layer = layer;
-  b.batch = batch;
+  buffers_.assign(b, content);
   b.awaited = true;
   move(b, used, transfer_direction::to_device);
 }
@@ -150,54 +138,44 @@ void kv_stream::fill(buffer& b, std::int32_t layer, std::int32_t batch,
 void kv_stream::load_ahead(std::int32_t layer, std::int32_t batch,
                            const std::vector<block_range>& used) {
   if (backing_->used_on_host(layer)) return;
-  const std::lock_guard lock(mutex_);
-  if (buffer* there = find(layer, batch); there != nullptr) {
-    there->awaited = true;
+  const auto lock = buffers_.lock();
+  const std::int64_t content = content_of(layer, batch);
+  if (staging_buffer* held = buffers_.find(content); held != nullptr) {
+    held->awaited = true;
     return;
   }
-  if (buffer* b = idle_buffer(buffers_, false); b != nullptr) fill(*b, layer, batch, used);
+  if (staging_buffer* b = buffers_.idle(false); b != nullptr) fill(*b, content, used);
 }
 
 result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
                                          const std::vector<block_range>& used) {
   if (backing_->used_on_host(layer))
     return layer_at(backing_->host_segment(layer, batch), backing_->partial_blocks(layer, batch));
-  std::unique_lock lock(mutex_);
-  const auto began = std::chrono::steady_clock::now();
-  buffer* b = nullptr;
-  changed_.wait(lock, [&] {
-    if (why_) return true;
-    b = find(layer, batch);
-    if (b == nullptr) {
-      b = idle_buffer(buffers_, true);
-      if (b != nullptr) fill(*b, layer, batch, used);
-    }
-    return b != nullptr && b->now == buffer_state::ready;
-  });
-  stats_.waited_seconds +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  if (why_) return *why_;
-  b->now = buffer_state::in_use;
-  b->awaited = false;
+  auto lock = buffers_.lock();
+  const std::int64_t content = content_of(layer, batch);
+  const auto acquired =
+      buffers_.acquire(lock, content, [&](staging_buffer& b) { fill(b, content, used); });
+  if (!acquired.ok()) return acquired.error();
+  const staging_buffer* b = acquired.value();
   lock.unlock();
-  const gpu::kv_layer there = layer_at(b->plain, partial_blocks_of(*b));
+  const gpu::kv_layer kv = layer_at(b->memory, partial_blocks_of(*b));
   if (options_.four_bits)
     for (const block_span& s : spans_of(used, block_location::in_segment, options_.sequences))
-      gpu::kv4_unpack(dev_, there, s.first, s.count, b->travelling, strides_.home);
-  return there;
+      gpu::kv4_unpack(dev_, kv, s.first, s.count, travelling(*b), strides_.home);
+  return kv;
 }
 
 /// Full blocks to 4 bits in their place in the segment, wherever they lie.
-void kv_stream::pack(const buffer& b, const std::vector<block_range>& written) {
-  const gpu::kv_layer segment = record_.layer_at(options_.shape, b.plain, strides_.plain);
+void kv_stream::pack(const staging_buffer& b, const std::vector<block_range>& written) {
+  const gpu::kv_layer segment = record_.layer_at(options_.shape, b.memory, strides_.plain);
   for (const block_span& s : spans_of(written, block_location::in_segment, options_.sequences))
-    gpu::kv4_pack(dev_, segment, s.first, s.count, b.travelling, strides_.home);
+    gpu::kv4_pack(dev_, segment, s.first, s.count, travelling(b), strides_.home);
   const gpu::kv_layer partial_blocks =
       record_.layer_at(options_.shape, partial_blocks_of(b), strides_.plain);
   for (const block_range& r : written)
     if (r.filled)
       gpu::kv4_pack(dev_, partial_blocks, r.sequence, 1,
-                    b.travelling + std::int64_t{r.first} * options_.sequences * strides_.home,
+                    travelling(b) + std::int64_t{r.first} * options_.sequences * strides_.home,
                     strides_.home);
 }
 
@@ -209,18 +187,18 @@ void kv_stream::release(std::int32_t layer, std::int32_t batch,
     TWILL_ASSERT(kept.ok(), "release: a copy within host memory failed");
     return;
   }
-  const std::lock_guard lock(mutex_);
-  buffer* b = find(layer, batch);
-  TWILL_ASSERT(b != nullptr && b->now == buffer_state::in_use, "release: the KV is not in use");
+  const auto lock = buffers_.lock();
+  staging_buffer* b = buffers_.find(content_of(layer, batch));
+  TWILL_ASSERT(b != nullptr && b->state == buffer_state::in_use, "release: the KV is not in use");
   if (options_.four_bits) pack(*b, written);
   b->last_use.record();
   move(*b, written, transfer_direction::to_backing);
 }
 
 void kv_stream::forget(std::int32_t batch) {
-  const std::lock_guard lock(mutex_);
-  for (const auto& b : buffers_)
-    if (b->now != buffer_state::free && b->batch == batch) b->awaited = false;
+  const auto lock = buffers_.lock();
+  for (const auto& b : buffers_.all())
+    if (b->state != buffer_state::free && batch_in(*b) == batch) b->awaited = false;
 }
 
 /// Partial blocks follow the segment, or are elsewhere.
@@ -233,8 +211,9 @@ gpu::kv_layer kv_stream::layer_at(unsigned char* segment, unsigned char* partial
 }
 
 transfer_stats kv_stream::stats() const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = buffers_.lock();
   transfer_stats all = stats_;
+  all.waited_seconds = buffers_.waited_seconds();
   all.moving_seconds = pool_->busy_seconds();
   return all;
 }

@@ -6,26 +6,22 @@
 // nothing travels. Owns homes and buffers. Failure: a copy that failed is the failure of the next
 // acquire().
 //
-// Invariants (under mutex_): an segment is in at most one buffer; a buffer is free, or being
-// filled, ready, in use, or being stored; what is being stored is not filled again before that is
+// Device buffers: see staging_buffers. What is being stored is not filled again before that is
 // done.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <vector>
 
 #include "gpu/attention/kv_layer.hpp"
 #include "gpu/copy_stream.hpp"
 #include "gpu/device.hpp"
 #include "models/offload/options.hpp"
-#include "models/offload/streams/idle_buffer.hpp"
 #include "models/offload/streams/io_pool.hpp"
 #include "models/offload/streams/kv_backing.hpp"
 #include "models/offload/streams/span_recorder.hpp"
+#include "models/offload/streams/staging_buffers.hpp"
 #include "models/offload/streams/transfer_stats.hpp"
 
 namespace twill::models::offload {
@@ -57,25 +53,25 @@ public:
   void record_to(span_recorder* t) { timeline_ = t; }
 
 private:
-  struct buffer {
-    unsigned char* plain = nullptr; ///< the segment, then the partial blocks, where they travel
-    unsigned char* travelling = nullptr; ///< the segment as it travels: `plain`, or 4 bits
-    gpu::marker last_use;
-    buffer_state now = buffer_state::free;
-    std::int32_t layer = -1, batch = -1;
-    bool awaited = false;  ///< loaded ahead, not yet acquired
-    std::int32_t left = 0; ///< copies under way
-  };
-
   kv_stream(gpu::device& dev, const kv_stream_options& kv);
-  buffer* find(std::int32_t layer, std::int32_t batch);
-  void fill(buffer& b, std::int32_t layer, std::int32_t batch,
-            const std::vector<block_range>& used);
-  void move(buffer& b, const std::vector<block_range>& blocks, transfer_direction direction);
+  std::int64_t content_of(std::int32_t layer, std::int32_t batch) const {
+    return std::int64_t{layer} * options_.n_batches + batch;
+  }
+  std::int32_t layer_in(const staging_buffer& b) const {
+    return static_cast<std::int32_t>(b.content / options_.n_batches);
+  }
+  std::int32_t batch_in(const staging_buffer& b) const {
+    return static_cast<std::int32_t>(b.content % options_.n_batches);
+  }
+  void fill(staging_buffer& b, std::int64_t content, const std::vector<block_range>& used);
+  void move(staging_buffer& b, const std::vector<block_range>& blocks,
+            transfer_direction direction);
   std::int64_t segment_bytes() const { return options_.shape.n_blocks * strides_.plain; }
-  unsigned char* partial_blocks_of(const buffer& b) const;
+  /// Where the segment lies as it travels: its own place, or with 4 bits behind the unpacked one.
+  unsigned char* travelling(const staging_buffer& b) const;
+  unsigned char* partial_blocks_of(const staging_buffer& b) const;
   gpu::kv_layer layer_at(unsigned char* segment, unsigned char* partial_blocks) const;
-  void pack(const buffer& b, const std::vector<block_range>& written);
+  void pack(const staging_buffer& b, const std::vector<block_range>& written);
 
   gpu::device& dev_;
   kv_stream_options options_;
@@ -83,11 +79,8 @@ private:
   kv_strides strides_;
   span_recorder* timeline_ = nullptr;
   std::unique_ptr<kv_backing> backing_;
-  gpu::buffer memory_; ///< of all segments here
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::unique_ptr<buffer>> buffers_;
-  std::optional<failure> why_;
+  gpu::buffer memory_;      ///< of all segments here
+  staging_buffers buffers_; ///< its lock guards stats_, too
   transfer_stats stats_;
   std::unique_ptr<io_pool> pool_; // last: its threads end before what they use
 };

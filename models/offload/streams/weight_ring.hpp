@@ -6,20 +6,16 @@
 // way. Nothing is waited for but the group that is needed. On a device that runs asynchronously, a
 // buffer is refilled when the work that was launched before its release is done (a marker), not
 // after a sync. Failure: a transfer that failed is the failure of the acquire() that needs it.
-//
-// Invariants (under mutex_): a group is in at most one buffer; a buffer in use is not refilled; a
-// buffer that is being filled becomes ready or failed when its last transfer ends.
+// Device buffers: see staging_buffers.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <vector>
 
 #include "gpu/copy_stream.hpp"
 #include "models/offload/streams/span_recorder.hpp"
+#include "models/offload/streams/staging_buffers.hpp"
 #include "models/offload/streams/weight_placement.hpp"
 
 namespace twill::models::offload {
@@ -51,31 +47,17 @@ public:
   void record_to(span_recorder* t) { timeline_ = t; }
 
 private:
-  enum class state : std::uint8_t { empty, filling, ready, in_use, failed };
-  struct buffer {
-    unsigned char* memory = nullptr; ///< in the ring's
-    gpu::marker last_use;
-    std::int32_t group = -1;
-    state now = state::empty;
-    std::int32_t transfers_left = 0;
-    std::optional<failure> why;
-  };
-
   weight_ring(const weight_placement& locations, io_pool& pool) : homes_(locations), pool_(pool) {}
-  buffer* find(std::int32_t group);
-  buffer* free_slot(const std::vector<std::int32_t>& wanted);
   /// Begins to fill what the order wants from `cursor_` on, as far as buffers are free.
   void fill_ahead();
-  void fill(buffer& s, std::int32_t group);
-  void transferred(buffer& s, const result<nothing>& outcome);
+  void fill(staging_buffer& b, std::int32_t group);
+  void transferred(staging_buffer& b, std::int32_t group, const result<nothing>& outcome);
 
   const weight_placement& homes_;
   io_pool& pool_;
   span_recorder* timeline_ = nullptr;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  gpu::buffer memory_; ///< all buffers: huge pages need long stretches
-  std::vector<std::unique_ptr<buffer>> buffers_;
+  gpu::buffer memory_;      ///< all buffers: huge pages need long stretches
+  staging_buffers buffers_; ///< its lock guards what follows
   std::vector<std::int32_t> order_;
   std::size_t pass_size_ = 0;
   std::size_t cursor_ = 0; ///< in order_: what is in use, or comes next
