@@ -14,11 +14,10 @@
 #include "gpu/machine.hpp"
 #include "models/compute.hpp"
 #include "models/decoder/decoder.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 #include "models/model.hpp"
 #include "models/offload/choose_placement.hpp"
-#include "models/offload/kv_size.hpp"
 #include "models/offload/plan_for_serving.hpp"
-#include "models/offload/step_memory.hpp"
 
 namespace twill::actors {
 
@@ -125,8 +124,8 @@ private:
   /// Steps as they were asked for, and what is small.
   std::int64_t work_bytes(const models::model& model, const models::decoder_options& o,
                           std::int64_t available) const {
-    return offload::step_bytes(model.spec, o) +
-           models::decoder::scratch_bytes(*device_, model.spec, *model.weights, o) +
+    return models::estimate_step_bytes(model.spec, o) +
+           models::estimate_scratch_bytes(*device_, model.spec, *model.weights, o) +
            small_bytes(available);
   }
 
@@ -156,7 +155,7 @@ private:
     o.max_sequences = o.max_logit_rows =
         std::min(options_.scheduler.max_running, o.max_step_tokens);
     o.n_blocks = std::numeric_limits<std::int32_t>::max(); // block tables as wide as they may get
-    offload::kv_size_input in;
+    models::kv_budget in;
     in.asked_bytes = options_.kv.memory_bytes;
     in.budget_bytes = options_.device.memory_bytes;
     const std::int64_t budget = device_->info().memory_bytes;
@@ -169,7 +168,7 @@ private:
     in.max_context_tokens = info.max_context_tokens;
     if (auto chosen = place_weights(model, choice, in, o, info); !chosen.ok())
       return chosen.error();
-    o.n_blocks = offload::kv_blocks(in);
+    o.n_blocks = models::estimate_kv_blocks(in);
     if (o.n_blocks < 1)
       return failure{
           errc::executor_failed,
@@ -183,10 +182,10 @@ private:
 
   /// Decides where weights live; where they are streamed, `in` then counts what they take.
   result<nothing> place_weights(const models::model& model, const models::compute_choice& choice,
-                                offload::kv_size_input& in, models::decoder_options& o,
+                                models::kv_budget& in, models::decoder_options& o,
                                 runner_info& info) const {
     offload::placement_room room;
-    room.weights = offload::packed_sizes_of(model.spec, *model.weights);
+    room.weights = models::estimate_packed_weights(model.spec, *model.weights);
     room.n_layers = model.spec.n_layers;
     room.sep_layer = options_.offload.sep_layer;
     room.host_bytes = host_tier_bytes(in.available_bytes);
@@ -211,7 +210,7 @@ private:
     o.offload.open_store = open_store_;
     if (!o.offload.streams_weights()) return nothing{};
     in.other_bytes = work() + offload::least_device_bytes(room, o.offload.ring_layers) +
-                     room.weights.weights() * o.offload.weights.device / 100;
+                     room.weights.matrices() * o.offload.weights.device / 100;
     in.budget_bytes = in.available_bytes;
     log::info("streaming " + offload::describe(o.offload, room));
     return nothing{};
@@ -229,7 +228,7 @@ private:
   /// Bytes of KV for the sequences that the plan has at once, and how long its steps are; without a
   /// plan as it was.
   std::int64_t planned(const models::model& model, const models::compute_choice& choice,
-                       const offload::kv_size_input& in, std::int64_t kv,
+                       const models::kv_budget& in, std::int64_t kv,
                        const offload::placement_room& room, models::decoder_options& o,
                        runner_info& info) const {
     offload::serving_room all;

@@ -6,7 +6,7 @@
 
 #include "models/decoder/decoder_impl.hpp"
 #include "models/decoder/gpu_error.hpp"
-#include "models/decoder/memory_needs.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 
 namespace twill::models {
 
@@ -65,7 +65,7 @@ result<nothing> decoder::impl::load(const checkpoint& source,
   if (!made_own.ok()) return made_own.error();
   own = std::move(made_own).value();
 
-  const std::int64_t scratch = step_scratch_bytes(*dev, spec, source, options);
+  const std::int64_t scratch = estimate_scratch_bytes(*dev, spec, source, options);
   if (auto reserved = from_gpu(dev->reserve_scratch(static_cast<std::size_t>(scratch)));
       !reserved.ok())
     return reserved.error();
@@ -92,16 +92,6 @@ std::int32_t decoder::block_table_width(const model_spec& spec, const decoder_op
       o.max_context_tokens > 0 ? o.max_context_tokens : spec.context_length;
   return static_cast<std::int32_t>(
       std::min<std::int64_t>(o.n_blocks, (context + o.block_tokens - 1) / o.block_tokens));
-}
-
-std::int64_t decoder::scratch_bytes(const gpu::device& dev, const model_spec& spec,
-                                    const checkpoint& weights, const decoder_options& options) {
-  return step_scratch_bytes(dev, spec, weights, options);
-}
-
-streamed_memory decoder::streamed_bytes(const model_spec& spec, const checkpoint& weights,
-                                        const decoder_options& options) {
-  return streamed_weight_bytes(spec, weights, options);
 }
 
 std::int64_t decoder::weight_bytes() const {

@@ -45,15 +45,6 @@ struct decoder_options {
   bool touch_kv = false; ///< load() touches the KV arena's pages, for a job that will fill it
 };
 
-/// Device memory of weights when some of them live elsewhere, in bytes.
-struct streamed_memory {
-  std::int64_t homes = 0; ///< weights that stay on the device
-  std::int64_t ring = 0;  ///< buffers of weights in use or on their way
-  std::int64_t rows = 0;  ///< cached rows of the embedding
-  /// Rows of a normalised head while their lengths are measured; freed before `ring` is allocated.
-  std::int64_t head_rows = 0;
-};
-
 /// A step of some sequences on its way through the layers: activations of its own, so that several
 /// can take turns at each layer. Must not outlive its decoder's device.
 class micro_batch {
@@ -81,14 +72,6 @@ public:
   static std::int64_t block_bytes(const model_spec& spec, const decoder_options& options);
   /// Most columns of a step's block table: the blocks of the longest sequence.
   static std::int32_t block_table_width(const model_spec& spec, const decoder_options& options);
-  /// Bytes of scratch memory that load() reserves for the ops of a step as long as the options
-  /// allow.
-  static std::int64_t scratch_bytes(const gpu::device& dev, const model_spec& spec,
-                                    const checkpoint& weights, const decoder_options& options);
-  /// Bytes of weights that load() will allocate when options.offload streams them, without norms,
-  /// biases and other small tensors.
-  static streamed_memory streamed_bytes(const model_spec& spec, const checkpoint& weights,
-                                        const decoder_options& options);
   /// Bytes of weights on the device.
   std::int64_t weight_bytes() const;
   /// Where weights live and what was transferred; null when all of them live on the device.

@@ -258,7 +258,7 @@ std::int64_t decoder_weights::bytes() const {
   for (const layer_weights& l : layers)
     total +=
         l.qkv.weight_bytes() + l.o.weight_bytes() + l.up.weight_bytes() + l.down.weight_bytes();
-  return stream ? total + stream->homes_bytes().device + stream->ring_bytes() : total;
+  return stream ? total + stream->placed().device + stream->ring_bytes() : total;
 }
 
 result<decoder_weights> load_weights(gpu::device& dev, const model_spec& spec,

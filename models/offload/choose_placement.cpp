@@ -9,7 +9,7 @@ namespace {
 
 /// What a slot of the ring holds: a layer, or the larger part of one.
 std::int64_t slot_bytes(const placement_room& room) {
-  const packed_sizes& w = room.weights;
+  const packed_weights& w = room.weights;
   return (room.sep_layer ? std::max(w.mlps, w.layers - w.mlps) : w.layers) /
          std::max(room.n_layers, 1);
 }
@@ -63,19 +63,19 @@ result<offload_options> choose_placement(const config::options& options,
                          " and what always stays, got " +
                          format_bytes(std::max<std::int64_t>(room.device_bytes, 0))};
     if (device < 0)
-      device = std::min(99, percent_of(room.device_bytes - least, room.weights.weights()));
+      device = std::min(99, percent_of(room.device_bytes - least, room.weights.matrices()));
   }
   chosen.weights.device = device;
   chosen.weights.host =
       o.host_percent >= 0
           ? std::min(o.host_percent, 100 - device)
-          : std::min(100 - device, percent_of(room.host_bytes, room.weights.weights()));
+          : std::min(100 - device, percent_of(room.host_bytes, room.weights.matrices()));
   return chosen;
 }
 
 std::string describe(const offload_options& chosen, const placement_room& room) {
   const std::int32_t disk = 100 - chosen.weights.device - chosen.weights.host;
-  std::string text = "weights " + format_bytes(room.weights.weights()) + ": " +
+  std::string text = "weights " + format_bytes(room.weights.matrices()) + ": " +
                      std::to_string(chosen.weights.device) + " % device, " +
                      std::to_string(chosen.weights.host) + " % host, " + std::to_string(disk) +
                      " % disk";

@@ -7,13 +7,13 @@
 #include "config/options.hpp"
 #include "gpu/device.hpp"
 #include "models/errc.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 #include "models/offload/options.hpp"
-#include "models/offload/packed_sizes.hpp"
 
 namespace twill::models::offload {
 
 struct placement_room {
-  packed_sizes weights;
+  packed_weights weights;
   std::int32_t n_layers = 1;
   bool sep_layer = false;        ///< attention and MLP of a layer travel apart
   std::int64_t device_bytes = 0; ///< what weights may take of the device

@@ -6,7 +6,7 @@
 
 namespace twill::models::offload {
 
-offload_model model_shape(const model_spec& s, gpu::dtype kv_type, const packed_sizes& packed) {
+offload_model model_shape(const model_spec& s, gpu::dtype kv_type, const packed_weights& packed) {
   offload_model m;
   m.n_layers = s.n_layers;
   m.hidden_size = s.hidden_size;

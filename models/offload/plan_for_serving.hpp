@@ -9,7 +9,7 @@
 #include "models/checkpoint/checkpoint.hpp"
 #include "models/compute.hpp"
 #include "models/errc.hpp"
-#include "models/offload/packed_sizes.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 #include "models/offload/plan/serving_plan.hpp"
 #include "models/spec.hpp"
 
@@ -17,7 +17,7 @@ namespace twill::models::offload {
 
 /// Bytes that the caller knows.
 struct serving_room {
-  packed_sizes weights;
+  packed_weights weights;
   std::int64_t device_bytes = 0;     ///< for weights, KV and workspace
   std::int64_t host_bytes = 0;       ///< of the host tier
   std::int64_t workspace_bytes = 0;  ///< beside a step's rows

@@ -16,12 +16,12 @@
 #include "gpu/device.hpp"
 #include "gpu/machine.hpp"
 #include "models/compute.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 #include "models/model.hpp"
 #include "tools/common/default_model.hpp"
 #include "tools/common/endpoint.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
-#include "tools/twill/footprint.hpp"
 #include "tools/twill/measure.hpp"
 
 namespace twill::tools {
@@ -112,7 +112,7 @@ void print_model(const std::string& path, const config::options& options,
   if (!types.ok()) throw client_error(types.detail());
   const auto compute = types.value().compute;
   model.weights = models::weights_for(compute, model.spec, model.weights);
-  const auto need = footprint_of(model, types.value(), options);
+  const auto need = models::estimate_footprint(model, types.value(), options);
   const auto budget = device.kind == "host"
                           ? std::min(device.memory_bytes, gpu::machine::available_bytes())
                           : device.memory_bytes;

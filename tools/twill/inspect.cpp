@@ -16,10 +16,10 @@
 #include "gpu/machine.hpp"
 #include "models/compute.hpp"
 #include "models/decoder/check_weights.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 #include "models/model.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
-#include "tools/twill/footprint.hpp"
 #include "tools/twill/model_parts.hpp"
 
 namespace twill::tools {
@@ -73,7 +73,7 @@ void print_shapes(const models::model& model) {
 void print_memory(const models::model& model, const models::compute_choice& types,
                   const gpu::device_info& device) {
   const config::options options;
-  const footprint need = footprint_of(model, types, options);
+  const models::serving_footprint need = models::estimate_footprint(model, types, options);
   const std::int64_t free = gpu::machine::available_bytes();
   const std::int64_t budget =
       device.kind == "host" ? std::min(device.memory_bytes, free) : device.memory_bytes;

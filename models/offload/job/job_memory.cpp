@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/offload/step_memory.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 
 namespace twill::models::offload {
 namespace {
@@ -13,10 +13,10 @@ std::int64_t batches_bytes(const model_spec& spec, const decoder_options& option
                            const job_needs& needs) {
   const std::int64_t max_blocks = decoder::block_table_width(spec, options);
   std::int64_t bytes =
-      needs.prefill_chunks *
-          activation_bytes(spec, run.step_tokens, run.batch_size, run.batch_size, max_blocks) +
-      run.n_batches *
-          activation_bytes(spec, run.batch_size, run.batch_size, run.batch_size, max_blocks);
+      needs.prefill_chunks * estimate_activation_bytes(spec, run.step_tokens, run.batch_size,
+                                                       run.batch_size, max_blocks) +
+      run.n_batches * estimate_activation_bytes(spec, run.batch_size, run.batch_size,
+                                                run.batch_size, max_blocks);
   if (run.hidden.device < 100)
     bytes += hidden_stream::device_bytes(hidden_options_of(spec, prompts, run, needs)) -
              4 * spec.hidden_size *
@@ -27,27 +27,28 @@ std::int64_t batches_bytes(const model_spec& spec, const decoder_options& option
 
 } // namespace
 
-job_memory memory_of(const gpu::device& dev, const model_spec& spec, const checkpoint& weights,
-                     const packed_sizes& packed, const decoder_options& options,
-                     const std::vector<job_prompt>& prompts, const job_options& run) {
+job_memory estimate_job_memory(const gpu::device& dev, const model_spec& spec,
+                               const checkpoint& weights, const packed_weights& packed,
+                               const decoder_options& options,
+                               const std::vector<job_prompt>& prompts, const job_options& run) {
   const job_needs needs = needs_of(prompts, run, options.block_tokens);
   job_memory memory;
   memory.weights = packed.small + (spec.normalised_head ? 4 * std::int64_t{spec.vocab_size} : 0);
-  streamed_memory streamed;
+  streamed_weights streamed;
   if (options.offload.streams_weights())
-    streamed = decoder::streamed_bytes(spec, weights, options);
+    streamed = estimate_streamed_weights(spec, weights, options);
   else
-    memory.weights += packed.weights();
-  memory.weights += streamed.homes;
-  memory.ring = streamed.ring + streamed.rows;
+    memory.weights += packed.matrices();
+  memory.weights += streamed.resident;
+  memory.ring = streamed.ring + streamed.embedding_rows;
   // Of the run: what comes when the model has been loaded.
   std::int64_t images = 0, batches = 0;
   if (!options.kv_staged.empty())
     images = kv_stream::device_bytes(kv_options_of(spec, options, prompts, run));
   if (run.mode != job_mode::fused) batches = batches_bytes(spec, options, prompts, run, needs);
   memory.kv = decoder::block_bytes(spec, options) * options.n_blocks + images;
-  memory.activations =
-      step_bytes(spec, options) + decoder::scratch_bytes(dev, spec, weights, options) + batches;
+  memory.activations = estimate_step_bytes(spec, options) +
+                       estimate_scratch_bytes(dev, spec, weights, options) + batches;
   memory.loading = std::max<std::int64_t>(0, streamed.head_rows - streamed.ring - images - batches);
   return memory;
 }

@@ -8,8 +8,8 @@
 #include "gpu/device.hpp"
 #include "models/checkpoint/checkpoint.hpp"
 #include "models/decoder/decoder.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 #include "models/offload/job/offload_job.hpp"
-#include "models/offload/packed_sizes.hpp"
 
 namespace twill::models::offload {
 
@@ -22,9 +22,10 @@ struct job_memory {
   std::int64_t all() const { return weights + ring + kv + activations + loading; }
 };
 
-/// `packed`: packed_sizes_of() these weights.
-job_memory memory_of(const gpu::device& dev, const model_spec& spec, const checkpoint& weights,
-                     const packed_sizes& packed, const decoder_options& options,
-                     const std::vector<job_prompt>& prompts, const job_options& run);
+/// `packed`: estimate_packed_weights() these weights.
+job_memory estimate_job_memory(const gpu::device& dev, const model_spec& spec,
+                               const checkpoint& weights, const packed_weights& packed,
+                               const decoder_options& options,
+                               const std::vector<job_prompt>& prompts, const job_options& run);
 
 } // namespace twill::models::offload

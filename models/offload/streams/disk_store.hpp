@@ -13,7 +13,7 @@
 
 namespace twill::models::offload {
 
-/// Offsets, sizes and addresses are multiples of this, which direct reads ask for.
+/// Offsets, sizes and addresses are multiples of this; direct reads need it.
 inline constexpr std::int64_t store_alignment = 4096;
 
 constexpr std::int64_t store_aligned(std::int64_t bytes) {
@@ -23,24 +23,23 @@ constexpr std::int64_t store_aligned(std::int64_t bytes) {
 class disk_store {
 public:
   virtual ~disk_store() = default;
-  /// Takes space for [0, bytes) now, in few stretches, where the store can: a disk that is too
-  /// small is an error here, not at some later write. What is there reads as anything until it is
-  /// written.
+  /// Takes space for [0, bytes) now where the store can, so that a disk which is too small is an
+  /// error here and not at a later write. Bytes that were not written yet read as anything.
   virtual result<nothing> reserve(std::int64_t /*bytes*/) { return nothing{}; }
   virtual result<nothing> write(std::int64_t offset, const void* from, std::int64_t bytes) = 0;
   virtual result<nothing> read(std::int64_t offset, void* to, std::int64_t bytes) = 0;
-  /// What is at [offset, offset + bytes) will be read soon.
+  /// Tells the store that [offset, offset + bytes) will be read soon.
   virtual void expect(std::int64_t /*offset*/, std::int64_t /*bytes*/) {}
   /// For people: the path and how it is read.
   virtual std::string describe() const = 0;
 };
 
-/// A file in `dir` that has no name any more once it is open: nothing is left behind however the
-/// process ends, and nobody can remove or shorten it by accident. `direct` past the page cache,
-/// where the file system can; else through it, with read-ahead.
+/// Opens a file in `dir` and removes its name, so that nothing is left behind however the process
+/// ends, and nobody can remove or shorten the file by accident. With `direct` reads go past the
+/// page cache where the file system can do that, else through it with read-ahead.
 result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool direct);
 
-/// A file that is there already, to be read and not written.
+/// Opens an existing file for reading only.
 result<std::unique_ptr<disk_store>> open_stored_file(const std::string& path, bool direct);
 
 } // namespace twill::models::offload

@@ -31,11 +31,11 @@ std::int64_t embedding_cache::device_bytes(const gpu::image_layout& image, std::
 }
 
 result<std::unique_ptr<embedding_cache>>
-embedding_cache::create(gpu::device& dev, const weight_placement& locations, io_pool& pool,
+embedding_cache::create(gpu::device& dev, const weight_placement& placement, io_pool& pool,
                         const gpu::packed_matrix& packed, std::span<const table_part> parts,
                         std::int64_t most_rows, ring_stats& moved) {
   std::unique_ptr<embedding_cache> table(
-      new embedding_cache(embedding_reader(locations, parts, packed), pool, moved));
+      new embedding_cache(embedding_reader(placement, parts, packed), pool, moved));
   const std::int64_t capacity = capacity_of(packed.row_blocks(), most_rows);
   table->entries_.resize(static_cast<std::size_t>(capacity));
   table->small_ = packed.like(capacity * block_rows);

@@ -1,9 +1,8 @@
-// embedding_cache: rows of a matrix that does not live in device memory as a whole: token
-// embeddings.
+// embedding_cache: rows of a token embedding that does not live in device memory as a whole.
 //
-// Only the row blocks that a step's tokens need are brought, into a small table of their own that
-// keeps them until others need the room; the op that reads them and its results are those of a
-// whole table. Threads: the device's; io_pool's workers fetch.
+// Only the row blocks that a step's tokens need are fetched, into a small table which keeps them
+// until others need the room. The op that reads the small table gives the results of a whole table.
+// Threads: all calls belong to the device's thread; io_pool's workers fetch.
 #pragma once
 
 #include <condition_variable>
@@ -25,22 +24,23 @@ namespace twill::models::offload {
 
 class embedding_cache {
 public:
-  /// `packed` is the whole table, its bytes still on the host; `parts` and `moved`, to which bytes
-  /// of rows and waits for them are added, outlive this, as the pool does.
+  /// `packed` is the whole table while its bytes are still in host memory. Fetched bytes and waits
+  /// are added to `moved`. `parts`, `moved` and the pool must outlive the cache.
   static result<std::unique_ptr<embedding_cache>>
-  create(gpu::device& dev, const weight_placement& locations, io_pool& pool,
+  create(gpu::device& dev, const weight_placement& placement, io_pool& pool,
          const gpu::packed_matrix& packed, std::span<const table_part> parts,
          std::int64_t most_rows, ring_stats& moved);
   /// Device memory that create() takes for a table of so many row blocks.
   static std::int64_t device_bytes(const gpu::image_layout& image, std::int64_t row_blocks,
                                    std::int64_t most_rows);
-  /// Waits for what is on its way.
+  /// Waits for fetches under way.
   ~embedding_cache();
 
-  /// What the next calls of rows() will ask for, in order, instead of what was expected before: its
-  /// blocks set out now as far as there is room, the others when rows() has made some.
+  /// Names the rows that the next calls of rows() will ask for, in order, in place of those named
+  /// before. Their blocks are fetched now as far as there is room, the others after rows().
   void expect(std::span<const std::int32_t> ids);
-  /// Rows `ids`, each within the table, as f32; at most `most_rows`. // out: (ids, cols)
+  /// Writes the rows `ids` as f32; each is within the table, at most `most_rows`. // out: (ids,
+  /// cols)
   result<nothing> rows(gpu::device& dev, std::span<const std::int32_t> ids, gpu::tensor_ref out);
 
 private:
@@ -48,7 +48,7 @@ private:
     std::int64_t block = -1; ///< -1: none
     bool filling = false;
     bool expected = false;
-    std::uint64_t last = 0; ///< when it was wanted last
+    std::uint64_t last = 0; ///< the number of the rows() call that wanted the block last
     std::optional<failure> why;
   };
 
@@ -71,14 +71,14 @@ private:
   gpu::buffer small_image_;
   gpu::buffer ids_; // (most_rows) i32
   gpu::marker last_use_;
-  std::vector<std::int32_t> wanted_; ///< ids as the table at hand numbers them, -1: not in it
+  std::vector<std::int32_t> wanted_; ///< row numbers within one table; -1: the row is in another
   bool first_ = true;
 
   mutable std::mutex mutex_; ///< guards the entries
   std::condition_variable filled_;
   std::vector<entry> entries_; ///< the small table's row blocks
   std::uint64_t now_ = 0;
-  std::deque<std::int64_t> coming_; ///< expected blocks without a entry
+  std::deque<std::int64_t> coming_; ///< expected blocks that have no entry yet
 };
 
 } // namespace twill::models::offload

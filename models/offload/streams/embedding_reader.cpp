@@ -19,10 +19,10 @@ std::uint64_t block_sum(const unsigned char* codes, const unsigned char* scales,
 
 } // namespace
 
-embedding_reader::embedding_reader(const weight_placement& locations,
+embedding_reader::embedding_reader(const weight_placement& placement,
                                    std::span<const table_part> parts,
                                    const gpu::packed_matrix& packed)
-    : homes_(locations), parts_(parts), layout_(packed.layout()) {
+    : placement_(placement), parts_(parts), layout_(packed.layout()) {
   std::vector<unsigned char> image(static_cast<std::size_t>(layout_.bytes(1)));
   for (std::int64_t b = 0; b < packed.row_panels(); ++b) {
     packed.save_image(b, 1, image.data());
@@ -46,7 +46,8 @@ result<nothing> embedding_reader::read_some(std::int64_t from, std::int64_t byte
     const std::int64_t begin = from / store_alignment * store_alignment;
     const std::int64_t n = std::min(bytes, transfer_bytes);
     const std::int64_t window = store_aligned(from + n - begin);
-    if (auto got = homes_.store()->read(begin, worker.bounce.data(), window); !got.ok()) return got;
+    if (auto got = placement_.store()->read(begin, worker.bounce.data(), window); !got.ok())
+      return got;
     const unsigned char* at = worker.bounce.data() + (from - begin);
     auto copied = worker.copies.to_device(to, at, static_cast<std::size_t>(n));
     if (!copied.ok()) return from_gpu(copied);
@@ -65,8 +66,8 @@ result<nothing> embedding_reader::read(std::int64_t block, unsigned char* codes,
   const std::int64_t within = block - part.first_row / block_rows;
   const std::int64_t codes_at = within * layout_.code_panel_bytes;
   const std::int64_t scales_at =
-      layout_.scales_at(part.matrix.row_panels()) + within * layout_.scale_panel_bytes;
-  homes_.link().pass(block_bytes());
+      layout_.scales_at(part.matrix.row_blocks()) + within * layout_.scale_block_bytes;
+  placement_.link().pass(block_bytes());
   if (at.where == tier::host) {
     auto copied = worker.copies.to_device(codes, at.host + codes_at,
                                           static_cast<std::size_t>(layout_.code_panel_bytes));
@@ -87,7 +88,7 @@ result<nothing> embedding_reader::read(std::int64_t block, unsigned char* codes,
   if (block_sum(got_codes.data(), got_scales.data(), layout_) !=
       sums_[static_cast<std::size_t>(block)])
     return failure{errc::bad_format,
-                   "offload file (" + homes_.store()->describe() + "): rows from " +
+                   "offload file (" + placement_.store()->describe() + "): rows from " +
                        std::to_string(block * block_rows) +
                        " of the embedding are not what was written there (checksum)"};
   return nothing{};

@@ -1,8 +1,8 @@
-// embedding_reader: the bytes of one row block of a table whose parts live in host memory or on
-// disk.
+// embedding_reader: the bytes of one row block (16 rows) of a table whose parts live in host memory
+// or on disk.
 //
-// Thread safety: read() from any thread. Owns a sum per block; what comes from the disk is compared
-// with it. The homes and the parts outlive this.
+// Thread safety: read() from any thread. Owns one checksum per block and compares what comes from
+// the disk with it. The placement and the parts must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace twill::models::offload {
 
-/// Some row blocks of a table, one group of the homes.
+/// Some row blocks of a table; one transfer group of the placement.
 struct table_part {
   std::int32_t group = -1;
   std::int64_t first_row = 0;
@@ -25,29 +25,29 @@ class embedding_reader {
 public:
   static constexpr std::int64_t block_rows = 16;
 
-  /// `packed` is the whole table, its bytes still on the host.
-  embedding_reader(const weight_placement& locations, std::span<const table_part> parts,
+  /// `packed` is the whole table while its bytes are still in host memory.
+  embedding_reader(const weight_placement& placement, std::span<const table_part> parts,
                    const gpu::packed_matrix& packed);
 
   std::span<const table_part> parts() const { return parts_; }
   tier tier_of(const table_part& part) const { return only_location(part).where; }
   tier tier_of(std::int64_t block) const { return tier_of(part_of(block)); }
-  /// Of a block: codes and scales.
-  std::int64_t block_bytes() const { return layout_.code_panel_bytes + layout_.scale_panel_bytes; }
+  /// Bytes of a block's codes and scales.
+  std::int64_t block_bytes() const { return layout_.code_block_bytes + layout_.scale_block_bytes; }
 
-  /// A block's codes and scales into device memory. Not for blocks that live there.
+  /// Copies a block's codes and scales to device memory. Not for blocks that live there.
   result<nothing> read(std::int64_t block, unsigned char* codes, unsigned char* scales,
                        io_worker& worker) const;
 
 private:
   const table_part& part_of(std::int64_t block) const;
   const weight_location& only_location(const table_part& part) const {
-    return homes_.group(part.group).locations.front();
+    return placement_.group(part.group).locations.front();
   }
   result<nothing> read_some(std::int64_t from, std::int64_t bytes, unsigned char* to,
                             std::vector<unsigned char>& copy, io_worker& worker) const;
 
-  const weight_placement& homes_;
+  const weight_placement& placement_;
   std::span<const table_part> parts_;
   gpu::image_layout layout_;
   std::vector<std::uint64_t> sums_; ///< one per row block

@@ -1,12 +1,10 @@
-// hidden_stream: hidden states of micro-batches that rest in host memory or on disk between tasks
-// and pass through device buffers around each: loaded ahead of it, stored behind it.
+// hidden_stream: hidden states of micro-batches that rest in host memory or on disk between
+// schedule tasks and pass through device buffers (staging_buffers) around each task.
 //
-// A state belongs to a chunk: some rows of a micro-batch's step. All states of a micro-batch live
-// in one tier, the shares are of micro-batches. Threads: the device's, but for the copies, which
-// io_pool's workers do. Owns homes and buffers. Failure: a copy that failed is the failure of the
-// next acquire(). What is read from the disk is compared with its sum.
-//
-// Device buffers: see staging_buffers.
+// A state belongs to a chunk, some rows of a micro-batch's step. All states of a micro-batch live
+// in one tier; the shares count micro-batches. Threads: all calls belong to the device's thread;
+// io_pool's workers copy. Owns host memory, file and buffers. What comes from the disk is compared
+// with its checksum. Failure: a copy that failed fails every later acquire().
 #pragma once
 
 #include <cstdint>
@@ -27,14 +25,14 @@
 namespace twill::models::offload {
 
 struct hidden_options {
-  shares hidden;
-  std::int64_t state_bytes = 0; ///< of a chunk, at most
-  std::int32_t n_batches = 1;   ///< alive at once
-  std::int32_t chunks = 1;      ///< of one, at most
-  std::int32_t buffers = 4;     ///< for those that travel, at least 1
+  shares hidden;                ///< percent of the micro-batches
+  std::int64_t state_bytes = 0; ///< most bytes of a chunk
+  std::int32_t n_batches = 1;   ///< micro-batches alive at once
+  std::int32_t chunks = 1;      ///< most chunks of one micro-batch
+  std::int32_t buffers = 4;     ///< device buffers for states that travel; at least 1
 };
 
-/// A chunk of a micro-batch, both counted from 0.
+/// The state of one chunk of one micro-batch; both count from 0.
 struct hidden_state {
   std::int32_t batch = -1, chunk = -1;
   friend bool operator==(const hidden_state&, const hidden_state&) = default;
@@ -42,30 +40,31 @@ struct hidden_state {
 
 class hidden_stream {
 public:
-  /// `where`: the weights' options: folder, reads, threads, link and caps are the same.
+  /// `where` are the options of the weights; hidden states use the same folder, reads, threads,
+  /// link and caps.
   static result<std::unique_ptr<hidden_stream>>
   create(gpu::device& dev, const hidden_options& hidden, const offload_options& where);
   /// Device memory that create() takes.
   static std::int64_t device_bytes(const hidden_options& hidden);
 
-  /// Begins to load when a buffer is free and the state is in none.
+  /// Begins to load the state if a buffer is idle and no buffer has it.
   void load_ahead(hidden_state of, std::int64_t bytes);
-  /// Device memory with the state, of which `bytes` were stored; waits for them. `anew`: for one
-  /// that is about to be written, nothing is read.
+  /// Waits until the state's `bytes` are on the device and returns their place. With `anew` the
+  /// state is about to be written: nothing is read.
   result<float*> acquire(hidden_state of, std::int64_t bytes, bool anew);
-  /// What uses it is launched: it goes home when the device is done, or is dropped.
+  /// The task is launched. The state is stored when the device is done with it, or dropped.
   void release(hidden_state of, std::int64_t bytes, bool dropped);
 
   transfer_stats stats() const;
   void record_to(span_recorder* t) { timeline_ = t; }
-  /// The layer that tasks are at, for the timeline.
+  /// The layer that recorded spans belong to from now on.
   void at_layer(std::int32_t layer) { layer_ = layer; }
 
 private:
   hidden_stream(const hidden_options& hidden, const offload_options& where);
   result<nothing> allocate(gpu::device& dev, const offload_options& where);
   tier tier_of(hidden_state of) const { return tiers_[static_cast<std::size_t>(of.batch)]; }
-  /// Among the states of its tier.
+  /// The state's number among the states of its tier.
   std::int64_t number_of(hidden_state of) const;
   std::int64_t content_of(hidden_state of) const {
     return std::int64_t{of.batch} * options_.chunks + of.chunk;
@@ -75,13 +74,13 @@ private:
                        bool to_device, io_worker& worker);
 
   hidden_options options_;
-  std::int64_t room_; ///< of a state, in whole pages
+  std::int64_t room_; ///< bytes of a state, in whole pages
   std::vector<tier> tiers_;
   link_pacer link_;
   span_recorder* timeline_ = nullptr;
   std::int32_t layer_ = 0;
-  gpu::buffer memory_;    ///< buffers, then the states that live on the device
-  gpu::host_buffer host_; ///< those of the host tier
+  gpu::buffer memory_;    ///< the buffers, then the states that live on the device
+  gpu::host_buffer host_; ///< states of the host tier
   std::unique_ptr<disk_store> store_;
   std::vector<std::uint64_t> sums_; ///< one per transfer_bytes of each state on disk
   staging_buffers buffers_;         ///< its lock guards stats_, too

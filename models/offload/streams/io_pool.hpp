@@ -20,7 +20,8 @@
 
 namespace twill::models::offload {
 
-/// Most bytes of one transfer: large enough for a disk's full speed, small enough to spread.
+/// Most bytes of one transfer: large enough for the full speed of a disk, small enough that several
+/// workers share a transfer group.
 inline constexpr std::int64_t transfer_bytes = std::int64_t{1} << 20;
 
 struct io_worker {
@@ -38,11 +39,11 @@ public:
   ~io_pool();
 
   void post(task t);
-  /// Before what waits.
+  /// Puts a task before those that wait.
   void post_first(task t);
-  /// Runs all of them, before what waits, and returns when they are done.
+  /// Runs these tasks before those that wait and returns when they are done.
   void run_all(std::vector<task> tasks);
-  /// So far, with at least one task at work.
+  /// Seconds so far in which at least one task was running.
   double busy_seconds() const;
 
 private:
@@ -53,8 +54,9 @@ private:
   std::condition_variable changed_;
   std::deque<task> tasks_;
   std::int32_t at_work_ = 0;
-  std::chrono::steady_clock::time_point busy_since_; ///< while any is at work
-  std::chrono::steady_clock::duration busy_{};       ///< before that
+  std::chrono::steady_clock::time_point
+      busy_since_;                             ///< since when at least one task has been running
+  std::chrono::steady_clock::duration busy_{}; ///< before `busy_since_`
   bool stop_ = false;
   std::vector<std::unique_ptr<io_worker>> workers_;
   std::vector<std::thread> threads_;

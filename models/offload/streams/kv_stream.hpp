@@ -1,13 +1,11 @@
 // kv_stream: KV of micro-batches that lives in host memory or on disk (kv_backing) and passes
-// through device buffers around each task: loaded ahead of it, its new blocks stored behind it.
+// through device buffers (staging_buffers) around each schedule task: it is loaded ahead of the
+// task, and the blocks that the task wrote are stored behind it.
 //
-// Threads: the device's, but for the copies, which io_pool's workers do. In 4 bits segments travel
-// packed, and the device's thread packs and unpacks them (gpu/attention/kv4). Attending at home
-// nothing travels. Owns homes and buffers. Failure: a copy that failed is the failure of the next
-// acquire().
-//
-// Device buffers: see staging_buffers. What is being stored is not filled again before that is
-// done.
+// Threads: all calls belong to the device's thread; io_pool's workers copy. With 4 bits, segments
+// travel packed and the device's thread packs and unpacks them (gpu/attention/kv4). Where attention
+// reads KV of the host tier in place, nothing travels. Owns the backing and the buffers. Failure: a
+// copy that failed fails every later acquire().
 #pragma once
 
 #include <cstdint>
@@ -28,7 +26,8 @@ namespace twill::models::offload {
 
 class kv_stream {
 public:
-  /// `where`: the weights' options: folder, reads, threads, link and caps are the same.
+  /// `where` are the options of the weights; KV uses the same folder, reads, threads, link and
+  /// caps.
   static result<std::unique_ptr<kv_stream>> create(gpu::device& dev, const kv_stream_options& kv,
                                                    const offload_options& where);
   /// Device memory that create() takes.
@@ -38,12 +37,12 @@ public:
   static std::vector<bool> staged_layers(const kv_stream_options& kv);
   bool staged(std::int32_t layer) const { return backing_->tier_of(layer) != tier::device; }
 
-  /// Begins to load `used` when a buffer is free and the segment is in none.
+  /// Begins to load the blocks `used` if a buffer is idle and no buffer has the segment.
   void load_ahead(std::int32_t layer, std::int32_t batch, const std::vector<block_range>& used);
-  /// Waits for the segment with these blocks.
+  /// Waits until the segment with these blocks is on the device.
   result<gpu::kv_layer> acquire(std::int32_t layer, std::int32_t batch,
                                 const std::vector<block_range>& used);
-  /// The task is launched: its new blocks go home when the device is done with it.
+  /// The task is launched. The blocks it writes are stored when the device is done with it.
   void release(std::int32_t layer, std::int32_t batch, const std::vector<block_range>& written);
 
   /// Nobody will ask for this micro-batch any more.
@@ -67,7 +66,7 @@ private:
   void move(staging_buffer& b, const std::vector<block_range>& blocks,
             transfer_direction direction);
   std::int64_t segment_bytes() const { return options_.shape.n_blocks * strides_.plain; }
-  /// Where the segment lies as it travels: its own place, or with 4 bits behind the unpacked one.
+  /// The segment as it travels: the buffer itself, or with 4 bits the packed form behind it.
   unsigned char* travelling(const staging_buffer& b) const;
   unsigned char* partial_blocks_of(const staging_buffer& b) const;
   gpu::kv_layer layer_at(unsigned char* segment, unsigned char* partial_blocks) const;
@@ -75,11 +74,11 @@ private:
 
   gpu::device& dev_;
   kv_stream_options options_;
-  kv_block_layout record_; ///< of a block as attention reads it
+  kv_block_layout record_; ///< of one block
   kv_strides strides_;
   span_recorder* timeline_ = nullptr;
   std::unique_ptr<kv_backing> backing_;
-  gpu::buffer memory_;      ///< of all segments here
+  gpu::buffer memory_;      ///< of all buffers
   staging_buffers buffers_; ///< its lock guards stats_, too
   transfer_stats stats_;
   std::unique_ptr<io_pool> pool_; // last: its threads end before what they use

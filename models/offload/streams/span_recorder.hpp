@@ -1,6 +1,7 @@
-// span_recorder: what ran when, for a picture of a schedule: compute and each kind of transfer.
+// span_recorder: which compute and which transfer ran when, for a picture of a schedule.
 //
-// Thread safety: add() from any thread. Off (a null pointer everywhere) unless asked for.
+// Thread safety: add() from any thread. Streams and jobs hold a pointer that is null unless a
+// picture was asked for.
 #pragma once
 
 #include <chrono>
@@ -15,8 +16,8 @@ enum class lane : std::uint8_t { compute, disk_read, disk_write, host_to_device,
 struct recorded_span {
   lane where = lane::compute;
   std::int32_t unit = 0;         ///< layer, or part of the head
-  std::int32_t micro_batch = -1; ///< -1: for all
-  double begin_seconds = 0;      ///< from the span_recorder's start
+  std::int32_t micro_batch = -1; ///< -1: the span serves all micro-batches
+  double begin_seconds = 0;      ///< since the recorder was made
   double end_seconds = 0;
 };
 
@@ -43,7 +44,7 @@ private:
   std::vector<recorded_span> spans_;
 };
 
-/// Begins now; end() adds it, if there is a span_recorder.
+/// Measures from its construction; end() adds the span if there is a recorder.
 class span_clock {
 public:
   explicit span_clock(span_recorder* to) : to_(to) {

@@ -16,22 +16,22 @@ std::int64_t weight_layout::add(std::span<const std::int64_t> image_bytes,
   std::int64_t disk = 0, host = 0;
   for (std::size_t i = 0; i < where.size(); ++i) {
     if (where[i] == tier::device)
-      homes_.device += image_bytes[i];
+      placed_.device += image_bytes[i];
     else
       (where[i] == tier::disk ? disk : host) += image_bytes[i];
   }
-  homes_.disk += store_aligned(disk);
-  homes_.host += host;
+  placed_.disk += store_aligned(disk);
+  placed_.host += host;
   const std::int64_t buffer = staging_bytes_of(disk, host);
   if (in_ring && buffer > 0) {
-    largest_slot_ = std::max(largest_slot_, store_aligned(buffer));
+    largest_buffer_ = std::max(largest_buffer_, store_aligned(buffer));
     ++n_in_ring_;
   }
   return buffer;
 }
 
 std::vector<tier> weight_layout::add_group(std::span<const std::int64_t> image_bytes) {
-  const std::vector<tier> where = assign_tiers(image_bytes, shares_, homes_);
+  const std::vector<tier> where = assign_tiers(image_bytes, shares_, placed_);
   const std::int64_t all = std::accumulate(image_bytes.begin(), image_bytes.end(), std::int64_t{0});
   largest_whole_ = std::max(largest_whole_, all);
   largest_away_ = std::max(largest_away_, add(image_bytes, where, true));
@@ -46,29 +46,30 @@ weight_layout::table_cut weight_layout::add_table(const gpu::image_layout& image
   std::vector<std::int64_t> sizes;
   for (std::int64_t first = 0; first < row_blocks; first += cut.part_blocks)
     sizes.push_back(image.bytes(std::min(cut.part_blocks, row_blocks - first)));
-  cut.locations = assign_tiers(sizes, shares_, homes_);
+  cut.tiers = assign_tiers(sizes, shares_, placed_);
   for (std::size_t i = 0; i < sizes.size(); ++i)
-    add({&sizes[i], 1}, {&cut.locations[i], 1}, in_every_pass);
+    add({&sizes[i], 1}, {&cut.tiers[i], 1}, in_every_pass);
   return cut;
 }
 
-/// The device's share of the weights and the memory of `ring_layers` whole layers (or halves) is
-/// what is taken in all. Layers that are in part on the device leave buffers small, and matrices go
-/// to their tier whole: what that saves holds more buffers, and what it costs comes off, down to
-/// `ring_layers`.
+/// The weights take their share of the device and the memory of `ring_layers` whole layers (or
+/// halves), no more and no less. Layers that live on the device in part need small staging buffers,
+/// and matrices go to a tier whole, so that the resident weights differ from their share. Memory
+/// that is left over holds more buffers; memory that is missing means fewer, down to `ring_layers`.
 std::int32_t weight_layout::buffers() const {
   if (n_in_ring_ == 0) return 0;
   std::int64_t most = 1;
   if (ring_layers_ > 1) {
-    const std::int64_t meant = (homes_.device + homes_.host + homes_.disk) * shares_.device / 100;
-    const std::int64_t room = meant - homes_.device + ring_layers_ * largest_whole_;
-    most = std::max<std::int64_t>(ring_layers_, room / largest_slot_);
+    const std::int64_t meant =
+        (placed_.device + placed_.host + placed_.disk) * shares_.device / 100;
+    const std::int64_t room = meant - placed_.device + ring_layers_ * largest_whole_;
+    most = std::max<std::int64_t>(ring_layers_, room / largest_buffer_);
   }
   return static_cast<std::int32_t>(std::min(most, n_in_ring_));
 }
 
 std::int64_t weight_layout::ring_bytes() const {
-  return buffers() * largest_slot_;
+  return buffers() * largest_buffer_;
 }
 
 } // namespace twill::models::offload

@@ -1,5 +1,5 @@
-// weight_layout: which weights go where and how much device memory those take that travel, from
-// sizes alone. Pure: weight_stream asks it for everything, and so does who wants to know before.
+// weight_layout: which weights go to which tier, and how much device memory the streamed ones take,
+// from sizes alone. Pure. weight_stream follows it, and memory_estimate asks it beforehand.
 #pragma once
 
 #include <cstdint>
@@ -17,37 +17,38 @@ public:
   explicit weight_layout(const offload_options& options)
       : shares_(options.weights), ring_layers_(options.ring_layers) {}
 
-  /// The homes of images that travel together: a layer's matrices, or those of half of one.
+  /// The tiers of matrices that travel together: those of a layer, or of its attention or MLP.
   std::vector<tier> add_group(std::span<const std::int64_t> image_bytes);
 
-  /// A table cut into parts no larger than a buffer, each with a home of its own. With
-  /// `in_every_pass` they pass through the ring. After the layers.
+  /// Cuts a table into parts no larger than a staging buffer, each with a tier of its own. With
+  /// `in_every_pass` the parts pass through the ring in every forward pass. Call it after the
+  /// layers.
   struct table_cut {
-    std::int64_t part_blocks = 0; ///< row blocks of each part but perhaps the last
-    std::vector<tier> locations;  ///< of the parts
+    std::int64_t part_blocks = 0; ///< row blocks of each part; the last one may have fewer
+    std::vector<tier> tiers;      ///< one per part
   };
   table_cut add_table(const gpu::image_layout& image, std::int64_t row_blocks, bool in_every_pass);
 
-  placed_bytes locations() const { return homes_; }
-  /// Slots of the ring, and its bytes.
+  placed_bytes placed() const { return placed_; }
+  /// Staging buffers of the ring.
   std::int32_t buffers() const;
   std::int64_t ring_bytes() const;
 
 private:
-  /// Returns the bytes of its buffer.
+  /// Returns the bytes of the staging buffer that these need.
   std::int64_t add(std::span<const std::int64_t> image_bytes, std::span<const tier> where,
                    bool in_ring);
 
   shares shares_;
   std::int32_t ring_layers_;
-  placed_bytes homes_;
+  placed_bytes placed_;
   std::int64_t n_in_ring_ = 0;
-  std::int64_t largest_slot_ = 0;  ///< of groups in the ring, aligned
-  std::int64_t largest_away_ = 0;  ///< bytes of what travels of a layer, or of half of one
-  std::int64_t largest_whole_ = 0; ///< and of all of one
+  std::int64_t largest_buffer_ = 0; ///< of groups in the ring, aligned
+  std::int64_t largest_away_ = 0;   ///< streamed bytes of a layer, or of half of one
+  std::int64_t largest_whole_ = 0;  ///< all bytes of a layer, or of half of one
 };
 
-/// Device memory of `disk` and `host` bytes of one group on their way.
+/// Bytes of a staging buffer for a group with so many bytes on disk and in host memory.
 std::int64_t staging_bytes_of(std::int64_t disk, std::int64_t host);
 
 } // namespace twill::models::offload

@@ -1,9 +1,10 @@
-// weight_placement: where the images of weights live: device memory for good, or host memory and
-// disk, from where they travel.
+// weight_placement: where packed weights live: in device memory for good, or in host memory and on
+// disk, from where they are streamed.
 //
-// Filled while a model is loaded, on the device's thread, one group (a layer, a part of the head)
-// at a time, so that no more than one group has to be in memory twice. Read only afterwards; any
-// thread may fetch. Owns the homes. A tier that is full is out_of_memory or file_unwritable.
+// It is filled while a model is loaded, on the device's thread, one transfer group (a layer, a part
+// of the head) at a time, so that at most one group is in memory twice. Afterwards it is read only
+// and any thread may fetch. Owns the bytes. A tier that is full is out_of_memory or
+// file_unwritable.
 #pragma once
 
 #include <cstdint>
@@ -27,26 +28,27 @@ namespace twill::models::offload {
 struct weight_segment {
   const gpu::packed_matrix* source = nullptr;
   std::int64_t first_block = 0;
-  gpu::packed_matrix* target = nullptr; ///< outlives the homes; may be the source
+  gpu::packed_matrix* target = nullptr; ///< outlives the placement; may be the source
 };
 
-/// Where the image of a segment ended up.
+/// Where the bytes of a segment live.
 struct weight_location {
   tier where = tier::device;
   gpu::packed_matrix* target = nullptr;
-  std::int64_t staging_offset = 0;     ///< host, disk: in the group's device buffer
-  const unsigned char* host = nullptr; ///< host: its bytes
-  std::int64_t store_offset = 0;       ///< disk: its bytes, at any multiple of 64
+  std::int64_t staging_offset = 0;     ///< host, disk: offset in the group's staging buffer
+  const unsigned char* host = nullptr; ///< host: the bytes
+  std::int64_t store_offset = 0;       ///< disk: any multiple of 64
 };
 
-/// Pieces that travel together. A buffer holds the disk part, then, aligned, the host part.
+/// Segments that travel together. Their staging buffer holds the bytes from the disk, then,
+/// aligned, those from host memory.
 struct transfer_group {
   std::vector<weight_location> locations;
-  std::int64_t disk_bytes = 0; ///< of the buffer, a multiple of store_alignment
+  std::int64_t disk_bytes = 0; ///< a multiple of store_alignment
   std::int64_t host_bytes = 0;
   std::int64_t store_offset = 0;
   std::vector<std::uint64_t> sums; ///< one per transfer_bytes of the disk part
-  mutable read_checks checks;      ///< of the same; a group is on its way once at a time
+  mutable read_checks checks;      ///< of the disk part; a group is on its way once at a time
   gpu::host_buffer host;
 
   std::int64_t staging_bytes() const { return staging_bytes_of(disk_bytes, host_bytes); }
@@ -59,8 +61,8 @@ public:
       : dev_(dev), store_(store), host_budget_(host_budget), verify_every_(verify_every),
         link_(link), pin_host_(pin_host) {}
 
-  /// The segments' sources must have their bytes on the host; those at home on the device are
-  /// placed at once. Returns the group's number.
+  /// The sources of the segments must have their bytes in host memory. Segments that live on the
+  /// device are placed at once. Returns the group's number.
   result<std::int32_t> add(const std::vector<weight_segment>& segments,
                            const std::vector<tier>& where);
 
@@ -69,13 +71,13 @@ public:
   }
   std::int32_t size() const { return static_cast<std::int32_t>(groups_.size()); }
 
-  /// How many transfers bring a group to the device.
+  /// The number of transfers that bring a group to the device.
   std::int32_t transfers(std::int32_t group) const;
   bool from_disk(std::int32_t group, std::int32_t n) const;
-  /// The n-th of them, into the buffer. Any thread.
+  /// Runs the n-th transfer of a group into its staging buffer. Any thread.
   result<nothing> transfer(std::int32_t group, std::int32_t n, void* buffer,
                            io_worker& worker) const;
-  /// Tells the store that a group is next.
+  /// Tells the store that a group will be read soon.
   void expect(std::int32_t group) const;
 
   disk_store* store() const { return store_; }

@@ -11,21 +11,21 @@ namespace twill::models::offload {
 namespace {
 
 /// Aligned, so that direct reads can go into every buffer.
-std::int64_t largest_slot(const weight_placement& locations,
-                          const std::vector<std::int32_t>& order) {
+std::int64_t largest_group(const weight_placement& placement,
+                           const std::vector<std::int32_t>& order) {
   std::int64_t largest = 0;
   for (const std::int32_t u : order)
-    largest = std::max(largest, locations.group(u).staging_bytes());
+    largest = std::max(largest, placement.group(u).staging_bytes());
   return store_aligned(largest);
 }
 
 } // namespace
 
 result<std::unique_ptr<weight_ring>>
-weight_ring::create(gpu::device& dev, const weight_placement& locations, io_pool& pool,
+weight_ring::create(gpu::device& dev, const weight_placement& placement, io_pool& pool,
                     std::vector<std::int32_t> order, std::int32_t buffers) {
-  std::unique_ptr<weight_ring> ring(new weight_ring(locations, pool));
-  const std::int64_t staging_bytes = largest_slot(locations, order);
+  std::unique_ptr<weight_ring> ring(new weight_ring(placement, pool));
+  const std::int64_t staging_bytes = largest_group(placement, order);
   auto memory = dev.allocate(static_cast<std::size_t>(buffers * staging_bytes), "weight ring",
                              gpu::filling::bit_by_bit);
   if (!memory.ok()) return from_gpu(memory.error());
@@ -61,17 +61,17 @@ void weight_ring::fill_ahead() {
 }
 
 void weight_ring::fill(staging_buffer& b, std::int32_t group) {
-  const std::int32_t transfers = homes_.transfers(group);
+  const std::int32_t transfers = placement_.transfers(group);
   buffers_.assign(b, group);
   b.awaited = true;
   buffers_.begin_copies(b, buffer_state::filling, transfers);
-  homes_.expect(group);
+  placement_.expect(group);
   for (std::int32_t n = 0; n < transfers; ++n)
     pool_.post([this, &b, group, n](io_worker& worker) {
       const span_clock began(timeline_);
       auto outcome = from_gpu(b.last_use.wait());
-      if (outcome.ok()) outcome = homes_.transfer(group, n, b.memory, worker);
-      began.end(homes_.from_disk(group, n) ? lane::disk_read : lane::host_to_device, group);
+      if (outcome.ok()) outcome = placement_.transfer(group, n, b.memory, worker);
+      began.end(placement_.from_disk(group, n) ? lane::disk_read : lane::host_to_device, group);
       transferred(b, group, outcome);
     });
 }
@@ -80,7 +80,7 @@ void weight_ring::transferred(staging_buffer& b, std::int32_t group,
                               const result<nothing>& outcome) {
   const auto lock = buffers_.lock();
   if (!buffers_.end_copy(b, outcome)) return;
-  const transfer_group& moved = homes_.group(group);
+  const transfer_group& moved = placement_.group(group);
   stats_.disk_bytes += moved.disk_bytes;
   stats_.host_bytes += moved.host_bytes;
   fill_ahead(); // the buffer is free for others if its group is not wanted any more
@@ -94,7 +94,7 @@ result<nothing> weight_ring::acquire(std::int32_t group) {
   fill_ahead();
   const auto buffer = buffers_.acquire(lock, group);
   if (!buffer.ok()) return buffer.error();
-  for (const weight_location& h : homes_.group(group).locations)
+  for (const weight_location& h : placement_.group(group).locations)
     if (h.where != tier::device) h.target->place(buffer.value()->memory + h.staging_offset);
   return nothing{};
 }
@@ -104,7 +104,7 @@ void weight_ring::release(std::int32_t group) {
   staging_buffer* b = buffers_.find(group);
   TWILL_ASSERT(b != nullptr && b->state == buffer_state::in_use,
                "release: the group is not in use");
-  for (const weight_location& h : homes_.group(group).locations)
+  for (const weight_location& h : placement_.group(group).locations)
     if (h.where != tier::device) h.target->place(nullptr);
   b->last_use.record();
   buffers_.end_use(*b, buffer_state::ready);

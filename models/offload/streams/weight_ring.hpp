@@ -1,12 +1,11 @@
-// weight_ring: device buffers through which the weights that do not live there pass, filled ahead
-// of use.
+// weight_ring: device buffers (staging_buffers) through which streamed weights pass, filled ahead
+// of their use.
 //
-// Threads: everything but the filling, which io_pool's workers do, belongs to the device's thread.
-// Groups are used in a known order, again and again; while one is in use the next ones are on their
-// way. Nothing is waited for but the group that is needed. On a device that runs asynchronously, a
-// buffer is refilled when the work that was launched before its release is done (a marker), not
-// after a sync. Failure: a transfer that failed is the failure of the acquire() that needs it.
-// Device buffers: see staging_buffers.
+// Threads: io_pool's workers fill; everything else belongs to the device's thread. Groups are used
+// in a known order, again and again; while one is in use the next ones are on their way, and only
+// the group that is needed is waited for. On a device that runs asynchronously a buffer is refilled
+// when the work that was launched before its release has ended (a marker); nothing synchronises the
+// device. Failure: a transfer that failed fails every later acquire().
 #pragma once
 
 #include <cstdint>
@@ -21,46 +20,48 @@
 namespace twill::models::offload {
 
 struct ring_stats {
-  std::int64_t disk_bytes = 0; ///< moved to the device
+  std::int64_t disk_bytes = 0; ///< moved from disk to the device
   std::int64_t host_bytes = 0;
-  double waited_seconds = 0; ///< that the compute stood still for weights
+  double waited_seconds = 0; ///< that the compute waited for weights
   double moving_seconds = 0; ///< with a transfer under way
 };
 
 class weight_ring {
 public:
-  /// `buffers` buffers for the largest of `homes`' groups among `order`, the order of a whole pass.
+  /// Allocates `buffers` buffers, each as large as the largest group in `order`, the order of use
+  /// in a whole forward pass.
   static result<std::unique_ptr<weight_ring>> create(gpu::device& dev,
-                                                     const weight_placement& locations,
+                                                     const weight_placement& placement,
                                                      io_pool& pool, std::vector<std::int32_t> order,
                                                      std::int32_t buffers);
 
-  /// Only the first `n` groups of the order are used in this pass; the next one begins with the
-  /// first again.
+  /// Begins a pass that uses only the first `n` groups of the order; the next pass begins with the
+  /// first group again.
   void begin_pass(std::size_t n);
-  /// Waits until the group's weights are there, and places its matrices.
+  /// Waits until the group is on the device and places its matrices there.
   result<nothing> acquire(std::int32_t group);
-  /// No op launched from now on uses it.
+  /// No op that is launched from now on uses the group.
   void release(std::int32_t group);
 
   ring_stats stats() const;
   void record_to(span_recorder* t) { timeline_ = t; }
 
 private:
-  weight_ring(const weight_placement& locations, io_pool& pool) : homes_(locations), pool_(pool) {}
-  /// Begins to fill what the order wants from `cursor_` on, as far as buffers are free.
+  weight_ring(const weight_placement& placement, io_pool& pool)
+      : placement_(placement), pool_(pool) {}
+  /// Begins to fetch the groups that come next from `cursor_` on, as far as buffers are idle.
   void fill_ahead();
   void fill(staging_buffer& b, std::int32_t group);
   void transferred(staging_buffer& b, std::int32_t group, const result<nothing>& outcome);
 
-  const weight_placement& homes_;
+  const weight_placement& placement_;
   io_pool& pool_;
   span_recorder* timeline_ = nullptr;
-  gpu::buffer memory_;      ///< all buffers: huge pages need long stretches
+  gpu::buffer memory_;      ///< of all buffers in one stretch, which huge pages need
   staging_buffers buffers_; ///< its lock guards what follows
   std::vector<std::int32_t> order_;
   std::size_t pass_size_ = 0;
-  std::size_t cursor_ = 0; ///< in order_: what is in use, or comes next
+  std::size_t cursor_ = 0; ///< index in order_ of the group that is in use or comes next
   ring_stats stats_;
 };
 

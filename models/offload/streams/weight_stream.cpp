@@ -21,7 +21,7 @@ result<std::unique_ptr<weight_stream>> weight_stream::open(gpu::device& dev,
   }
   const std::int64_t host =
       options.host_bytes > 0 ? options.host_bytes : gpu::machine::available_bytes();
-  stream->homes_ = std::make_unique<weight_placement>(
+  stream->placement_ = std::make_unique<weight_placement>(
       dev, stream->store_.get(), host, options.verify_every, stream->link_, options.pin_host);
   return stream;
 }
@@ -33,7 +33,7 @@ result<std::int32_t> weight_stream::add_group(const std::vector<gpu::packed_matr
     segments.push_back({m, 0, m});
     sizes.push_back(m->layout().bytes(m->row_blocks()));
   }
-  auto group = homes_->add(segments, layout_.add_group(sizes));
+  auto group = placement_->add(segments, layout_.add_group(sizes));
   if (!group.ok()) return group;
   for (gpu::packed_matrix* m : matrices)
     m->drop_host_bytes();
@@ -47,7 +47,7 @@ result<nothing> weight_stream::add_table(const gpu::packed_matrix& table, bool i
                                          std::vector<table_part>& parts) {
   const weight_layout::table_cut cut =
       layout_.add_table(table.layout(), table.row_blocks(), in_every_pass);
-  for (std::size_t i = 0; i < cut.locations.size(); ++i) {
+  for (std::size_t i = 0; i < cut.tiers.size(); ++i) {
     table_part part;
     part.first_row = 16 * cut.part_blocks * static_cast<std::int64_t>(i);
     part.matrix = table.like(std::min(table.rows() - part.first_row, 16 * cut.part_blocks));
@@ -55,7 +55,7 @@ result<nothing> weight_stream::add_table(const gpu::packed_matrix& table, bool i
   }
   for (std::size_t i = 0; i < parts.size(); ++i) {
     auto group =
-        homes_->add({{&table, parts[i].first_row / 16, &parts[i].matrix}}, {cut.locations[i]});
+        placement_->add({{&table, parts[i].first_row / 16, &parts[i].matrix}}, {cut.tiers[i]});
     if (!group.ok()) return group.error();
     parts[i].group = group.value();
     if (in_every_pass && travels(group.value())) order_.push_back(group.value());
@@ -66,12 +66,12 @@ result<nothing> weight_stream::add_table(const gpu::packed_matrix& table, bool i
 result<std::unique_ptr<embedding_cache>>
 weight_stream::rows_of(const gpu::packed_matrix& table, const std::vector<table_part>& parts,
                        std::int64_t most_rows) {
-  return embedding_cache::create(dev_, *homes_, *pool_, table, parts, most_rows, rows_moved_);
+  return embedding_cache::create(dev_, *placement_, *pool_, table, parts, most_rows, rows_moved_);
 }
 
 result<nothing> weight_stream::start() {
   if (order_.empty()) return nothing{};
-  auto ring = weight_ring::create(dev_, *homes_, *pool_, order_, layout_.buffers());
+  auto ring = weight_ring::create(dev_, *placement_, *pool_, order_, layout_.buffers());
   if (!ring.ok()) return ring.error();
   ring_ = std::move(ring).value();
   return nothing{};

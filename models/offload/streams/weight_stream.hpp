@@ -1,8 +1,10 @@
-// weight_stream: everything that makes a decoder's weights travel: homes, ring, threads, file.
+// weight_stream: everything that brings a decoder's streamed weights to the device: placement,
+// ring, threads and file.
 //
-// Threads: the device's. Loading: add_group() for each layer, or for each half of one (attention,
-// MLP) where these travel apart, as soon as it is packed, add_table()
-// for embedding and head, start(). Stepping: the ring. Owns homes, ring, file and threads; the
+// Threads: all calls belong to the device's thread. While a model is loaded: add_group() for each
+// layer (or for its attention and its MLP where these travel apart) as soon as it is packed,
+// add_table() for embedding and head, then start(). In each forward pass: begin_pass(), then
+// acquire() and release() of each group in order. Owns placement, ring, file and threads; the
 // matrices that it places belong to the decoder. Failures: see disk_store, weight_placement and
 // weight_ring.
 #pragma once
@@ -28,10 +30,11 @@ public:
   static result<std::unique_ptr<weight_stream>> open(gpu::device& dev,
                                                      const offload_options& options);
 
-  /// Gives each of these matrices its home. Their group, or -1 when all of them stay on the device.
+  /// Places each of these matrices in its tier. Returns their group, or -1 when all of them live on
+  /// the device.
   result<std::int32_t> add_group(const std::vector<gpu::packed_matrix*>& matrices);
-  /// Cuts a table into parts no larger than a buffer and gives each its home. With
-  /// `in_every_pass` they pass through the ring after the layers (a head). Call it after the
+  /// Cuts a table into parts no larger than a staging buffer and places each in its tier. With
+  /// `in_every_pass` (a head) the parts pass through the ring after the layers. Call it after the
   /// layers.
   result<nothing> add_table(const gpu::packed_matrix& table, bool in_every_pass,
                             std::vector<table_part>& parts);
@@ -41,15 +44,15 @@ public:
   /// Allocates the ring and begins to fill it.
   result<nothing> start();
 
-  /// With `whole` false the pass ends with the last layer.
+  /// Begins a forward pass; without `whole` it ends with the last layer.
   void begin_pass(bool whole);
-  /// A group of -1 is always there.
+  /// Group -1 needs no waiting.
   result<nothing> acquire(std::int32_t group);
   void release(std::int32_t group);
 
-  placed_bytes homes_bytes() const { return layout_.locations(); }
+  placed_bytes placed() const { return layout_.placed(); }
   std::int64_t ring_bytes() const { return layout_.ring_bytes(); }
-  /// Of layers, of the head and of embedding rows. On the device's thread.
+  /// What moved of layers, head and embedding rows.
   ring_stats stats() const;
   void record_to(span_recorder* t) {
     if (ring_) ring_->record_to(t);
@@ -58,16 +61,16 @@ public:
 private:
   weight_stream(gpu::device& dev, const offload_options& options)
       : dev_(dev), options_(options), layout_(options), link_(options.link_bytes_per_second) {}
-  bool travels(std::int32_t group) const { return homes_->group(group).staging_bytes() > 0; }
+  bool travels(std::int32_t group) const { return placement_->group(group).staging_bytes() > 0; }
 
   gpu::device& dev_;
   offload_options options_;
   weight_layout layout_;
   link_pacer link_;
   std::unique_ptr<disk_store> store_;
-  std::unique_ptr<weight_placement> homes_;
-  std::vector<std::int32_t> order_; ///< groups of a whole pass
-  std::size_t n_layer_groups_ = 0;  ///< of these, layers
+  std::unique_ptr<weight_placement> placement_;
+  std::vector<std::int32_t> order_; ///< the groups of a whole forward pass
+  std::size_t n_layer_groups_ = 0;  ///< how many of them are layers
   std::unique_ptr<weight_ring> ring_;
   ring_stats rows_moved_;
   std::unique_ptr<io_pool> pool_; // last: its threads end before what they use

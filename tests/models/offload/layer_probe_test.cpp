@@ -24,7 +24,7 @@ TEST_CASE("the first layer of every family is timed, and leaves nothing behind")
     const test::golden_folder c(name);
     auto& dev = test::shared_device();
     const auto shape = models::offload::model_shape(
-        c.spec, gpu::dtype::f32, models::offload::packed_sizes_of(c.spec, *c.weights));
+        c.spec, gpu::dtype::f32, models::estimate_packed_weights(c.spec, *c.weights));
     models::offload::machine_description on;
     const auto probed = models::offload::probe_layer(dev, c.spec, *c.weights, {}, shape, quick, on);
     INFO((probed.ok() ? "" : probed.detail()));

@@ -11,6 +11,7 @@
 
 #include "models/checkpoint/half.hpp"
 #include "models/compute.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 #include "models/model.hpp"
 #include "models/offload/int4_weights.hpp"
 #include "models/offload/streams/checksum.hpp"
@@ -70,9 +71,9 @@ TEST_CASE("a decoder takes what was projected, and its steps take nothing more",
         gpu::device::open({}).value(); // whose scratch memory is what the decoder reserves
     decoder_runner runner(c.spec, *weights, options, *dev);
     const std::int64_t loaded = dev->memory_used();
-    const auto streamed = decoder::streamed_bytes(c.spec, *weights, options);
-    CHECK(runner.decoder().weight_bytes() >= streamed.homes + streamed.ring);
-    CHECK(runner.decoder().stream()->homes_bytes().device == streamed.homes);
+    const auto streamed = estimate_streamed_weights(c.spec, *weights, options);
+    CHECK(runner.decoder().weight_bytes() >= streamed.resident + streamed.ring);
+    CHECK(runner.decoder().stream()->placed().device == streamed.resident);
     CHECK(runner.decoder().stream()->ring_bytes() == streamed.ring);
     run_greedy(runner, c.prompts[0].ids);
     CHECK(dev->memory_used() == loaded);
@@ -83,12 +84,12 @@ TEST_CASE("a spec that is not valid needs no memory", "[offload]") {
   const golden_folder c("llama-tiny-fp16");
   const auto options = golden_options();
   const auto dev = gpu::device::open({}).value();
-  CHECK(decoder::scratch_bytes(*dev, c.spec, *c.weights, options) > 0);
+  CHECK(estimate_scratch_bytes(*dev, c.spec, *c.weights, options) > 0);
   for (const bool heads : {true, false}) {
     model_spec spec = c.spec;
     (heads ? spec.n_kv_heads : spec.n_layers) = 0;
-    CHECK(decoder::scratch_bytes(*dev, spec, *c.weights, options) == 0);
-    CHECK(decoder::streamed_bytes(spec, *c.weights, options).homes == 0);
+    CHECK(estimate_scratch_bytes(*dev, spec, *c.weights, options) == 0);
+    CHECK(estimate_streamed_weights(spec, *c.weights, options).resident == 0);
   }
 }
 

@@ -118,8 +118,8 @@ private:
     if (run_.kv.device < 100)
       decoding_.kv_staged = models::offload::kv_stream::staged_layers(
           models::offload::kv_options_of(model_->spec, decoding_, prompts_, run_));
-    decoding_.offload.kv_buffers = options_.offload.kv_buffers; // counted in memory_of()
-    room_.weights = models::offload::packed_sizes_of(model_->spec, *weights_);
+    decoding_.offload.kv_buffers = options_.offload.kv_buffers; // counted in estimate_job_memory()
+    room_.weights = models::estimate_packed_weights(model_->spec, *weights_);
     room_.n_layers = model_->spec.n_layers;
     room_.sep_layer = options_.offload.sep_layer;
     const auto rest = memory();
@@ -132,8 +132,8 @@ private:
   }
 
   models::offload::job_memory memory() const {
-    return models::offload::memory_of(*device_, model_->spec, *weights_, room_.weights, decoding_,
-                                      prompts_, run_);
+    return models::offload::estimate_job_memory(*device_, model_->spec, *weights_, room_.weights,
+                                                decoding_, prompts_, run_);
   }
 
   /// Spread evenly, the diagonal holds the least KV. Where weights travel the fewest rounds count.

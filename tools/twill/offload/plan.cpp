@@ -63,7 +63,7 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
   const auto types =
       must(models::resolve_compute(options.model.compute, options.kv.type, weights, dev.info()))
           .value();
-  const auto packed = models::offload::packed_sizes_of(spec, weights);
+  const auto packed = models::estimate_packed_weights(spec, weights);
   models::offload::plan_request request;
   request.model = models::offload::model_shape(spec, types.kv_type, packed);
   if (flags.compress_cache)

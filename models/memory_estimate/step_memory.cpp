@@ -1,8 +1,8 @@
-#include "models/offload/step_memory.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 
 #include <algorithm>
 
-namespace twill::models::offload {
+namespace twill::models {
 namespace {
 
 /// models/decoder/workspace, in floats.
@@ -15,16 +15,17 @@ std::int64_t workspace_floats(const model_spec& s, std::int64_t n, std::int64_t 
 
 } // namespace
 
-std::int64_t activation_bytes(const model_spec& s, std::int64_t tokens, std::int64_t sequences,
-                              std::int64_t rows, std::int64_t max_blocks) {
+std::int64_t estimate_activation_bytes(const model_spec& s, std::int64_t tokens,
+                                       std::int64_t sequences, std::int64_t rows,
+                                       std::int64_t max_blocks) {
   return 4 * (tokens * (s.hidden_size + s.rope.rotary_dim + 4) + rows * (s.hidden_size + 1) +
               sequences * (2 + max_blocks) + 1);
 }
 
-std::int64_t step_bytes(const model_spec& spec, const decoder_options& o) {
+std::int64_t estimate_step_bytes(const model_spec& spec, const decoder_options& o) {
   return 4 * workspace_floats(spec, o.max_step_tokens, o.max_logit_rows) +
-         activation_bytes(spec, o.max_step_tokens, o.max_sequences, o.max_logit_rows,
-                          decoder::block_table_width(spec, o));
+         estimate_activation_bytes(spec, o.max_step_tokens, o.max_sequences, o.max_logit_rows,
+                                   decoder::block_table_width(spec, o));
 }
 
-} // namespace twill::models::offload
+} // namespace twill::models

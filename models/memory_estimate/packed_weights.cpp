@@ -1,11 +1,11 @@
-#include "models/offload/packed_sizes.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 
 #include <set>
 #include <string>
 
 #include "gpu/linear/packed_matrix.hpp"
 
-namespace twill::models::offload {
+namespace twill::models {
 namespace {
 
 std::set<std::string> mlp_matrices(const model_spec& spec) {
@@ -19,8 +19,8 @@ std::set<std::string> mlp_matrices(const model_spec& spec) {
 
 } // namespace
 
-packed_sizes packed_sizes_of(const model_spec& spec, const checkpoint& weights) {
-  packed_sizes sizes;
+packed_weights estimate_packed_weights(const model_spec& spec, const checkpoint& weights) {
+  packed_weights sizes;
   const std::set<std::string> mlps = mlp_matrices(spec);
   for (const tensor_info& t : weights.tensors()) {
     const tensor_names& n = spec.names;
@@ -47,4 +47,4 @@ packed_sizes packed_sizes_of(const model_spec& spec, const checkpoint& weights) 
   return sizes;
 }
 
-} // namespace twill::models::offload
+} // namespace twill::models

@@ -1,4 +1,4 @@
-#include "models/decoder/memory_needs.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 
 #include <algorithm>
 #include <string>
@@ -67,8 +67,8 @@ std::vector<std::int64_t> image_sizes(const std::vector<product>& products) {
 
 } // namespace
 
-std::int64_t step_scratch_bytes(const gpu::device& dev, const model_spec& spec,
-                                const checkpoint& weights, const decoder_options& o) {
+std::int64_t estimate_scratch_bytes(const gpu::device& dev, const model_spec& spec,
+                                    const checkpoint& weights, const decoder_options& o) {
   if (!validate(spec).ok()) return 0;
   std::int64_t most = gpu::attention_scratch_bytes(
       dev, spec.n_heads, spec.n_kv_heads, spec.head_dim, o.max_step_tokens,
@@ -92,8 +92,8 @@ std::int64_t step_scratch_bytes(const gpu::device& dev, const model_spec& spec,
   return most;
 }
 
-streamed_memory streamed_weight_bytes(const model_spec& spec, const checkpoint& weights,
-                                      const decoder_options& o) {
+streamed_weights estimate_streamed_weights(const model_spec& spec, const checkpoint& weights,
+                                           const decoder_options& o) {
   if (!validate(spec).ok()) return {};
   offload::weight_layout layout(o.offload);
   for (std::int32_t layer = 0; layer < spec.n_layers; ++layer) {
@@ -107,11 +107,11 @@ streamed_memory streamed_weight_bytes(const model_spec& spec, const checkpoint& 
       layout.add_group(sizes);
     }
   }
-  streamed_memory memory;
+  streamed_weights memory;
   for (const product& p : table_of(weights, spec.names.embedding, o.compute)) {
     const gpu::image_layout image = gpu::packed_layout(p.source);
     layout.add_table(image, row_blocks_of(p.source), spec.tied_head);
-    memory.rows =
+    memory.embedding_rows =
         offload::embedding_cache::device_bytes(image, row_blocks_of(p.source), o.max_step_tokens);
   }
   if (!spec.tied_head)
@@ -124,7 +124,7 @@ streamed_memory streamed_weight_bytes(const model_spec& spec, const checkpoint& 
           offload::embedding_cache::device_bytes(gpu::packed_layout(p.source),
                                                  row_blocks_of(p.source), head_rows_at_once) +
           4 * head_rows_at_once * p.source.cols;
-  memory.homes = layout.locations().device;
+  memory.resident = layout.placed().device;
   memory.ring = layout.ring_bytes();
   return memory;
 }
