@@ -57,8 +57,8 @@ result<offload_options> choose_placement(const config::options& options,
     if (least > room.device_bytes)
       return failure{errc::out_of_memory,
                      "`device.memory` must leave " + format_bytes(least) +
-                         " for weights on their transfer_direction (" +
-                         slots_of(o.ring_layers, room) + " of " + format_bytes(slot_bytes(room)) +
+                         " for weights on their way (" + slots_of(o.ring_layers, room) + " of " +
+                         format_bytes(slot_bytes(room)) +
                          ", `offload.ring_layers`)"
                          " and what always stays, got " +
                          format_bytes(std::max<std::int64_t>(room.device_bytes, 0))};

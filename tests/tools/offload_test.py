@@ -225,14 +225,14 @@ class Offload(unittest.TestCase):
                        "--gpu-batch-size", "4", "--num-gpu-batches", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"plan: .*--gpu-batch-size 4 --num-gpu-batches 2 --percent")
-        self.assertRegex(done.stdout, r"simulated square by square: [\d.]+ token/s")
+        self.assertRegex(done.stdout, r"simulated task by task: [\d.]+ token/s")
 
     def test_a_plan_keeps_to_given_shares_of_all_three(self):
         done = offload("--model", MODEL, "--plan", "--prompt-len", "8", "--gen-len", "4", "--gpu-batch-size", "4",
                        "--num-gpu-batches", "2", "--percent", *"0 100 0 100 50 0".split())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"plan: .* --percent 0 100 0 100 50 0 ")
-        self.assertIn("between squares: 50 % device, 0 % host, 50 % disk", done.stdout)
+        self.assertIn("between tasks: 50 % device, 0 % host, 50 % disk", done.stdout)
         self.assertIn("activations per round", done.stdout)
 
     def test_a_plan_counts_packed_kv(self):

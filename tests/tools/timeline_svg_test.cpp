@@ -85,7 +85,7 @@ TEST_CASE("thousands of tasks become at most a bar per pixel and row") {
   CHECK(svg.size() < 600000);
 }
 
-TEST_CASE("a long schedule_task among short ones keeps its own bar") {
+TEST_CASE("a long task among short ones keeps its own bar") {
   auto spans = many(10000); // ten seconds
   spans.push_back({offload_resource::device, {5, 6, 42}, 10.0, 11.0});
   const auto svg = tools::timeline_svg(spans, {"one long"});

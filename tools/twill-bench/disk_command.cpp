@@ -42,8 +42,8 @@ int measure(const disk_arguments& a) {
   std::int64_t stored = 0;
   for (const stored_part& part : reader.parts())
     stored += part.bytes;
-  std::printf("%s, %s of data, %d reads of up to %s under transfer_direction\n",
-              reader.describe().c_str(), format_bytes(stored).c_str(), a.what.readers,
+  std::printf("%s, %s of data, %d reads of up to %s under way\n", reader.describe().c_str(),
+              format_bytes(stored).c_str(), a.what.readers,
               format_bytes(models::offload::transfer_bytes).c_str());
   std::fflush(stdout);
   auto now = clock::now();
@@ -86,7 +86,7 @@ void add_disk_command(CLI::App& app, int& exit_code) {
   command->add_option("--size", a->what.file_mib, "MiB of the file (256)")
       ->check(CLI::Range(1, 1 << 20))
       ->excludes(file);
-  command->add_option("--readers", a->what.readers, "Reads under transfer_direction (4)")
+  command->add_option("--readers", a->what.readers, "Reads under way (4)")
       ->check(CLI::Range(1, 64));
   command->add_option("--seconds", a->seconds, "For so long, or until SIGINT or SIGTERM (3)")
       ->check(CLI::Range(0.01, 86400.0));

@@ -103,7 +103,7 @@ result<disk_rates> measure_store(gpu::device& dev, const config::offload_options
   const auto pool = io_pool::start(options.io_threads);
   if (!pool.ok()) return pool.error();
   const auto target =
-      dev.allocate(static_cast<std::size_t>(room), "probe", gpu::filling::bit_by_bit);
+      dev.allocate(static_cast<std::size_t>(room), "probe", gpu::page_hint::filled_gradually);
   if (!target.ok()) return from_gpu(target.error());
   const auto source = gpu::host_buffer::allocate(static_cast<std::size_t>(size), "probe");
   if (!source.ok()) return from_gpu(source.error());

@@ -126,7 +126,7 @@ const std::optional<std::string>& schedule_checker::feed(const schedule_task& ne
   if (violation_) return violation_;
   std::string wrong = judge(next);
   if (!wrong.empty())
-    violation_ = "schedule_task " + std::to_string(fed_) + ", " + text_of(next) + ": " + wrong;
+    violation_ = "task " + std::to_string(fed_) + ", " + text_of(next) + ": " + wrong;
   ++fed_;
   return violation_;
 }

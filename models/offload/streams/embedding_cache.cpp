@@ -36,11 +36,11 @@ embedding_cache::create(gpu::device& dev, const weight_placement& placement, io_
                         std::int64_t most_rows, ring_stats& moved) {
   std::unique_ptr<embedding_cache> table(
       new embedding_cache(embedding_reader(placement, parts, packed), pool, moved));
-  const std::int64_t capacity = capacity_of(packed.row_blocks(), most_rows);
+  const std::int64_t capacity = capacity_of(packed.row_panels(), most_rows);
   table->entries_.resize(static_cast<std::size_t>(capacity));
   table->small_ = packed.like(capacity * block_rows);
   auto memory = dev.allocate(static_cast<std::size_t>(packed.layout().bytes(capacity)),
-                             "embedding rows on their transfer_direction");
+                             "embedding rows on their way");
   if (!memory.ok()) return from_gpu(memory.error());
   table->small_image_ = std::move(memory).value();
   table->small_.place(table->small_image_.data());
@@ -221,9 +221,9 @@ void embedding_cache::fetch(std::int64_t at, io_worker& worker) {
   const gpu::image_layout layout = small_.layout();
   auto* image = static_cast<unsigned char*>(small_image_.data());
   const auto got =
-      reader_.read(s.block, image + at * layout.code_block_bytes,
+      reader_.read(s.block, image + at * layout.code_panel_bytes,
                    image + layout.scales_at(static_cast<std::int64_t>(entries_.size())) +
-                       at * layout.scale_block_bytes,
+                       at * layout.scale_panel_bytes,
                    worker);
   const std::lock_guard lock(mutex_);
   if (!got.ok()) s.why = got.error();

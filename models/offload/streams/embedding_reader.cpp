@@ -66,7 +66,7 @@ result<nothing> embedding_reader::read(std::int64_t block, unsigned char* codes,
   const std::int64_t within = block - part.first_row / block_rows;
   const std::int64_t codes_at = within * layout_.code_panel_bytes;
   const std::int64_t scales_at =
-      layout_.scales_at(part.matrix.row_blocks()) + within * layout_.scale_block_bytes;
+      layout_.scales_at(part.matrix.row_panels()) + within * layout_.scale_panel_bytes;
   placement_.link().pass(block_bytes());
   if (at.where == tier::host) {
     auto copied = worker.copies.to_device(codes, at.host + codes_at,

@@ -33,7 +33,7 @@ public:
   tier tier_of(const table_part& part) const { return only_location(part).where; }
   tier tier_of(std::int64_t block) const { return tier_of(part_of(block)); }
   /// Bytes of a block's codes and scales.
-  std::int64_t block_bytes() const { return layout_.code_block_bytes + layout_.scale_block_bytes; }
+  std::int64_t block_bytes() const { return layout_.code_panel_bytes + layout_.scale_panel_bytes; }
 
   /// Copies a block's codes and scales to device memory. Not for blocks that live there.
   result<nothing> read(std::int64_t block, unsigned char* codes, unsigned char* scales,

@@ -43,17 +43,18 @@ result<std::unique_ptr<kv_stream>> kv_stream::create(gpu::device& dev, const kv_
                                                      const offload_options& where) {
   TWILL_ASSERT(
       !kv.attend_on_host || (gpu::device_memory_is_host() && !kv.four_bits),
-      "kv_stream: attention at home needs device memory that is the host's, and no 4 bits");
-  TWILL_ASSERT(kv.partial_blocks_travel || gpu::device_memory_is_host(),
-               "kv_stream: partial_blocks stay at home only where device memory is the host's");
+      "kv_stream: attention on the host needs device memory that is host memory, and no 4 bits");
+  TWILL_ASSERT(
+      kv.partial_blocks_travel || gpu::device_memory_is_host(),
+      "kv_stream: partial blocks stay in host memory only where device memory is the host's");
   std::unique_ptr<kv_stream> made(new kv_stream(dev, kv));
   auto backing = kv_backing::create(kv, where);
   if (!backing.ok()) return backing.error();
   made->backing_ = std::move(backing).value();
   const std::int64_t bytes = device_bytes(kv);
   if (bytes > 0) {
-    auto memory = dev.allocate(static_cast<std::size_t>(bytes), "KV on its transfer_direction",
-                               gpu::filling::bit_by_bit);
+    auto memory = dev.allocate(static_cast<std::size_t>(bytes), "KV on its way",
+                               gpu::page_hint::filled_gradually);
     if (!memory.ok()) return from_gpu(memory.error());
     made->memory_ = std::move(memory).value();
     made->buffers_.create(static_cast<unsigned char*>(made->memory_.data()), kv.buffers,

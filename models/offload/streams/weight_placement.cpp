@@ -12,7 +12,7 @@ namespace twill::models::offload {
 namespace {
 
 std::int64_t image_bytes(const weight_segment& p) {
-  return p.target->layout().bytes(p.target->row_blocks());
+  return p.target->layout().bytes(p.target->row_panels());
 }
 
 std::int64_t parts_of(std::int64_t bytes) {
@@ -86,7 +86,7 @@ result<std::int32_t> weight_placement::add(const std::vector<weight_segment>& se
     if (at.where == tier::device) continue;
     const bool on_disk = at.where == tier::disk;
     unsigned char* to = (on_disk ? disk_part.value() : group->host).data() + at.staging_offset;
-    segments[i].source->save_image(segments[i].first_block, at.target->row_blocks(), to);
+    segments[i].source->save_image(segments[i].first_block, at.target->row_panels(), to);
     at.host = on_disk ? nullptr : to;
     at.store_offset = store_end_ + at.staging_offset;
     if (!on_disk) at.staging_offset += group->disk_bytes;

@@ -27,7 +27,7 @@ weight_ring::create(gpu::device& dev, const weight_placement& placement, io_pool
   std::unique_ptr<weight_ring> ring(new weight_ring(placement, pool));
   const std::int64_t staging_bytes = largest_group(placement, order);
   auto memory = dev.allocate(static_cast<std::size_t>(buffers * staging_bytes), "weight ring",
-                             gpu::filling::bit_by_bit);
+                             gpu::page_hint::filled_gradually);
   if (!memory.ok()) return from_gpu(memory.error());
   ring->memory_ = std::move(memory).value();
   ring->buffers_.create(static_cast<unsigned char*>(ring->memory_.data()), buffers, staging_bytes);

@@ -31,7 +31,7 @@ result<std::int32_t> weight_stream::add_group(const std::vector<gpu::packed_matr
   std::vector<std::int64_t> sizes;
   for (gpu::packed_matrix* m : matrices) {
     segments.push_back({m, 0, m});
-    sizes.push_back(m->layout().bytes(m->row_blocks()));
+    sizes.push_back(m->layout().bytes(m->row_panels()));
   }
   auto group = placement_->add(segments, layout_.add_group(sizes));
   if (!group.ok()) return group;
@@ -46,7 +46,7 @@ result<std::int32_t> weight_stream::add_group(const std::vector<gpu::packed_matr
 result<nothing> weight_stream::add_table(const gpu::packed_matrix& table, bool in_every_pass,
                                          std::vector<table_part>& parts) {
   const weight_layout::table_cut cut =
-      layout_.add_table(table.layout(), table.row_blocks(), in_every_pass);
+      layout_.add_table(table.layout(), table.row_panels(), in_every_pass);
   for (std::size_t i = 0; i < cut.tiers.size(); ++i) {
     table_part part;
     part.first_row = 16 * cut.part_blocks * static_cast<std::int64_t>(i);

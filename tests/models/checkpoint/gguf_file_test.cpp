@@ -131,8 +131,7 @@ TEST_CASE("metadata getters name the key, the rule and what was found") {
   CHECK(m.get_strings("count").code() == errc::bad_metadata);
 }
 
-TEST_CASE(
-    "dense tensors are handed out as they block_location in the file, shapes outermost first") {
+TEST_CASE("dense tensors are handed out as they lie in the file, shapes outermost first") {
   gguf_writer w;
   w.add_tensor("m32", {2, 3}, 0, floats({1, 2, 3, 4, 5, 6}));
   w.add_tensor("m16", {1, 2}, 1, raw(half(0.5f)) + raw(half(-2.0f)));

@@ -211,7 +211,7 @@ TEST_CASE("the checker names what is wrong") {
                                         {1, 1, 0}, {0, 0, 1}, {0, 1, 1}};
   CHECK(!check_schedule(good, shape));
   CHECK(has(check_schedule(std::vector<schedule_task>{{0, 1, 0}}, shape),
-            "schedule_task 0, (token 0, layer 1, batch 0): it needs (token 0, layer 0, batch 0)"));
+            "task 0, (token 0, layer 1, batch 0): it needs (token 0, layer 0, batch 0)"));
   CHECK(has(check_schedule(std::vector<schedule_task>{{0, 0, 0}, {1, 0, 0}}, shape),
             "it needs (token 0, layer 1, batch 0), which was not computed"));
   CHECK(has(check_schedule(std::vector<schedule_task>{{0, 0, 0}, {0, 0, 0}}, shape),

@@ -154,7 +154,7 @@ TEST_CASE("where one processor does both, transfers take their share of the devi
   CHECK(both[disk_read] == Approx(free[disk_read]));
 }
 
-TEST_CASE("resident runs take the same in closed form and schedule_task by schedule_task") {
+TEST_CASE("resident runs take the same in closed form and task by task") {
   for (const auto order : {search_order::zigzag, search_order::diagonal})
     for (const auto& on : {small_host(), a6000_pcie4(), t4_paper()}) {
       auto policy = policy_of(8, 4, {1, 0}, {1, 0}, {1, 0});

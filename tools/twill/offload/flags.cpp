@@ -73,7 +73,7 @@ void add_flags(CLI::App& command, offload_flags& f) {
                      "SVG picture of what ran when; with --plan-only, of the plan, simulated");
   command.add_option("--rounds", f.rounds,
                      "CSV of how long each round took: all, decoding, with transfers under "
-                     "transfer_direction; and when "
+                     "way; and when "
                      "it ended on the monotonic clock");
   command.add_flag(
       "--plan", f.plan,

@@ -37,7 +37,7 @@ void print(const models::offload::plan_request& request, const models::offload::
   std::printf("projected: %.1f token/s, prefill %.2f s, decode %.2f s, bound by %s\n",
               found.estimate.tokens_per_s, found.estimate.prefill_s, found.estimate.decode_s,
               name_of(found.estimate.busy.busiest()));
-  std::printf("simulated schedule_task by schedule_task: %.1f token/s\n", played.tokens_per_s);
+  std::printf("simulated task by task: %.1f token/s\n", played.tokens_per_s);
   const auto peak = found.memory.peak();
   std::printf("projected memory: device %s, host %s, disk %s\n",
               models::offload::gb_text(peak.device).c_str(),

@@ -96,7 +96,7 @@ std::string breakdown_text(const offload_measured& m, const models::offload::job
     moving += round.moving_seconds;
   return format("breakdown: %.3f s prompts, %.3f s decoding; of these %.3f s compute, %.3f s "
                 "waiting (%.3f weights, %.3f KV, %.3f activations); %.3f s with transfers under "
-                "transfer_direction\n",
+                "way\n",
                 report.prefill_seconds, report.decode_seconds, report.total_seconds() - waited,
                 waited, m.moved.waited_seconds, m.kv_moved.waited_seconds,
                 m.hidden_moved.waited_seconds, moving);
