@@ -5,7 +5,7 @@
 namespace twill::models {
 namespace {
 
-/// models/decoder/workspace, in floats.
+/// The floats of models/decoder/workspace.
 std::int64_t workspace_floats(const model_spec& s, std::int64_t n, std::int64_t r) {
   const std::int64_t either = std::max(n, r);
   const std::int64_t embedded = s.embedding_size == s.hidden_size ? 0 : s.embedding_size;

@@ -7,7 +7,7 @@
 namespace twill::models::offload {
 namespace {
 
-/// What a slot of the ring holds: a layer, or the larger part of one.
+/// Bytes of one buffer of the ring: a layer, or the larger part of one.
 std::int64_t slot_bytes(const placement_room& room) {
   const packed_weights& w = room.weights;
   return (room.sep_layer ? std::max(w.mlps, w.layers - w.mlps) : w.layers) /
@@ -18,7 +18,7 @@ std::string slots_of(std::int32_t ring_layers, const placement_room& room) {
   return std::to_string(ring_layers) + (room.sep_layer ? " parts of layers" : " layers");
 }
 
-/// Whole per cent of `whole` that fit `room`.
+/// The whole per cent of `whole` that fit into `room`.
 std::int32_t percent_of(std::int64_t room, std::int64_t whole) {
   if (whole <= 0) return 100;
   return static_cast<std::int32_t>(
@@ -28,7 +28,7 @@ std::int32_t percent_of(std::int64_t room, std::int64_t whole) {
 } // namespace
 
 std::int64_t least_device_bytes(const placement_room& room, std::int32_t ring_layers) {
-  // Rows of the embedding and page rounding come on top.
+  // 4 MiB cover the embedding cache and the rounding to pages.
   return room.weights.small + ring_layers * slot_bytes(room) + 4 * mib;
 }
 

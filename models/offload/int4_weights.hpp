@@ -1,9 +1,10 @@
-// int4_weights: a checkpoint's dense matrices in 4 bits, groups of 64 columns, asymmetric, as
-// FlexGen compresses weights (arXiv:2303.06865, section 5). Lossy.
+// int4_weights: a checkpoint whose dense matrices are rounded to 4 bits in groups of 64 columns,
+// with a scale and an offset each, as FlexGen compresses weights (arXiv:2303.06865, section 5).
+// Lossy.
 //
-// Thread safety and lifetime: as the checkpoint's, which it keeps. Values are rounded to nearest
-// while they are packed; nothing is stored. Matrices that are quantised already, whose columns are
-// no multiple of 64, or that are named in `as_they_are`, stay as they are.
+// Thread safety and lifetime are those of the checkpoint, which it keeps alive. Values are rounded
+// to nearest while they are packed; nothing is stored. Matrices that are quantised already, whose
+// columns are no multiple of 64, or that `as_they_are` names stay unchanged.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@
 
 namespace twill::models::offload {
 
-/// Of dense 16-bit weights FlexGen's own count, of others what they take packed.
+/// Dense 16-bit weights are counted as FlexGen counts them, others by their packed size.
 offload_model model_shape(const model_spec& spec, gpu::dtype kv_type, const packed_weights& packed);
 
 } // namespace twill::models::offload

@@ -1,5 +1,5 @@
-// plan_for_serving: a daemon's plan for a model that does not fit: this machine measured (or as it
-// was measured before), the options that are open chosen.
+// plan_for_serving: a daemon's plan for a model that does not fit: measures this machine (or takes
+// the rates of an earlier run) and chooses the options that are open.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace twill::models::offload {
 
-/// Bytes that the caller knows.
+/// The memory that the plan may share out.
 struct serving_room {
   packed_weights weights;
   std::int64_t device_bytes = 0;     ///< for weights, KV and workspace
   std::int64_t host_bytes = 0;       ///< of the host tier
-  std::int64_t workspace_bytes = 0;  ///< beside a step's rows
-  std::int64_t step_token_bytes = 0; ///< of one row
+  std::int64_t workspace_bytes = 0;  ///< workspace whatever the length of a step
+  std::int64_t step_token_bytes = 0; ///< workspace of one row of a step
   std::int64_t least_kv_bytes = 0;
 };
 
-/// Takes some seconds where the machine was not measured within a week; call it on the device's
-/// thread. Tells the plan and its projection in the log. Fails with the failing part's code, in
-/// words, where the machine cannot be measured or nothing fits.
+/// Takes some seconds if the machine was not measured within a week. Writes the plan and its
+/// projection to the log. Fails if the machine cannot be measured or no plan fits. Call it on the
+/// device's thread.
 result<serving_plan> plan_for_serving(gpu::device& dev, const model_spec& spec,
                                       const checkpoint& weights, const compute_choice& types,
                                       const config::options& options, const serving_room& room);

@@ -20,16 +20,16 @@ std::vector<tier> assign_tiers(std::span<const std::int64_t> tensor_bytes, const
                                const placed_bytes& before) {
   const std::int64_t total =
       std::accumulate(tensor_bytes.begin(), tensor_bytes.end(),
-                      before.device + before.host + before.disk); // with these tensors
+                      before.device + before.host + before.disk); // the end with these tensors
   const std::int64_t disk_share = 100 - wanted.device - wanted.host;
-  // Where the disk's and the host's shares end, in hundredths of a byte.
+  // The ends of the disk's and the host's shares, in hundredths of a byte.
   const std::int64_t disk_end = disk_share * total - 100 * before.disk;
   const std::int64_t host_end =
       (disk_share + wanted.host) * total - 100 * (before.disk + before.host);
   std::vector<tier> homes;
   std::int64_t at = 0;
   for (const std::int64_t bytes : tensor_bytes) {
-    const std::int64_t middle = 100 * (2 * at + bytes); // all times 2 to stay in integers
+    const std::int64_t middle = 100 * (2 * at + bytes); // everything is doubled to stay in integers
     if (middle < 2 * disk_end)
       homes.push_back(tier::disk);
     else if (middle < 2 * host_end)

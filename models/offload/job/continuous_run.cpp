@@ -60,7 +60,7 @@ private:
     return std::move(report_);
   }
 
-  /// Decodes, then prompts under way, then new ones.
+  /// Takes decodes first, then prompts that have begun, then new prompts.
   result<job_step> next_step() {
     step_builder step(blocks_, loaded_.block_tokens, {});
     prompt_rows_ = 0;
@@ -93,7 +93,7 @@ private:
 
   ring_stats moved() const { return stream_ != nullptr ? stream_->stats() : ring_stats{}; }
 
-  /// By rows: a pass serves prompts and decodes alike.
+  /// Shares the step's time among prompts and decodes by their rows.
   void account(const job_step& step, clock::time_point began, clock::time_point ended) {
     const double seconds = std::chrono::duration<double>(ended - began).count();
     const double share =
@@ -116,10 +116,10 @@ private:
   free_kv_blocks blocks_;
   job_report report_;
   std::deque<job_sequence> waiting_;
-  std::list<job_sequence> running_; ///< steps point into it
+  std::list<job_sequence> running_; ///< a list, since steps point to its elements
   std::int64_t prompt_rows_ = 0;
   const weight_stream* stream_ = nullptr; ///< the decoder's, while it runs
-  ring_stats accounted_;                  ///< before the step under way
+  ring_stats accounted_;                  ///< traffic before the current step
   std::int64_t total_tokens_ = 0;
 };
 

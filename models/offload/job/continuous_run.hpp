@@ -1,5 +1,5 @@
-// continuous_run: the same job as one ragged continuous batch, as the daemon's steps are: decodes
-// first, then prompts in chunks, up to the rows of one pass. Threads and failures: see
+// continuous_run: runs an offline job as one ragged continuous batch, as the daemon's steps are:
+// decodes first, then prompts in chunks, up to the most rows of a step. Threads and failures: see
 // offload_job.hpp.
 #pragma once
 

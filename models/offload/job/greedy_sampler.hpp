@@ -1,4 +1,5 @@
-// greedy_sampler: the likeliest token of each row of logits. One thread, the device's.
+// greedy_sampler: the most likely token of each row of logits. All calls belong to the device's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ public:
     made.device_ = std::move(memory).value();
     return gpu::result<greedy_sampler>(std::move(made));
   }
-  /// Waits for the device. Valid until the next call. // (rows of logits)
+  /// Waits for the device. The result is valid until the next call. // (rows of logits)
   const std::vector<std::int32_t>& tokens(gpu::device& dev, gpu::tensor_ref logits) {
     host_.resize(static_cast<std::size_t>(logits.rows()));
     gpu::argmax(dev, logits, static_cast<std::int32_t*>(device_.data()));

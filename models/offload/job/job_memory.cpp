@@ -41,7 +41,7 @@ job_memory estimate_job_memory(const gpu::device& dev, const model_spec& spec,
     memory.weights += packed.matrices();
   memory.weights += streamed.resident;
   memory.ring = streamed.ring + streamed.embedding_rows;
-  // Of the run: what comes when the model has been loaded.
+  // The job allocates these after the model has been loaded.
   std::int64_t images = 0, batches = 0;
   if (!options.kv_staged.empty())
     images = kv_stream::device_bytes(kv_options_of(spec, options, prompts, run));

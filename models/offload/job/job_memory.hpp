@@ -1,5 +1,5 @@
-// job_memory: the device memory that a block run takes, computed before anything is allocated.
-// Pure; the same arrays that models/ and this folder allocate, counted by their shapes.
+// job_memory: the device memory that an offline job takes, added up from models/memory_estimate and
+// the streams before anything is allocated. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 namespace twill::models::offload {
 
 struct job_memory {
-  std::int64_t weights = 0; ///< at home on the device, and what always is
+  std::int64_t weights = 0; ///< weights that live on the device
   std::int64_t ring = 0;
-  std::int64_t kv = 0;          ///< the arena, and buffers for what travels
-  std::int64_t activations = 0; ///< of micro-batches, and the workspace and scratch they share
-  std::int64_t loading = 0;     ///< more than that, for a while, before the run
+  std::int64_t kv = 0;          ///< the KV arena, and buffers for streamed KV
+  std::int64_t activations = 0; ///< activations of all micro-batches, workspace and scratch memory
+  std::int64_t loading = 0;     ///< memory beyond the above that loading needs for a while
   std::int64_t all() const { return weights + ring + kv + activations + loading; }
 };
 
-/// `packed`: estimate_packed_weights() these weights.
+/// `packed` is the result of estimate_packed_weights() for these weights.
 job_memory estimate_job_memory(const gpu::device& dev, const model_spec& spec,
                                const checkpoint& weights, const packed_weights& packed,
                                const decoder_options& options,

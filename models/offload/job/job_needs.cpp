@@ -1,4 +1,4 @@
-// How much of everything a block run needs, by walking its schedule over lengths alone.
+// What an offline job needs of its decoder, found by walking its schedule over lengths alone.
 #include <algorithm>
 #include <cstdint>
 
@@ -14,8 +14,8 @@ std::int32_t parts(std::int64_t whole, std::int64_t part) {
 }
 
 struct batch_load {
-  std::int32_t blocks = 0; ///< once step `token` is stored
-  std::int32_t chunks = 0; ///< of its prefill
+  std::int32_t blocks = 0; ///< KV blocks of the micro-batch when step `token` is stored
+  std::int32_t chunks = 0; ///< chunks of its prefill
 };
 
 batch_load load_of(std::span<const job_prompt> batch, std::int32_t token,
@@ -73,7 +73,8 @@ std::int32_t step_tokens_for(const std::vector<job_prompt>& prompts, const job_o
   const bool fused = options.mode == job_mode::fused;
   std::int64_t most = 0, rows = 0, of_batch = 0;
   for (const job_prompt& p : prompts) {
-    rows += static_cast<std::int64_t>(p.ids.size()) + (fused ? 1 : 0); // others decode beside it
+    rows += static_cast<std::int64_t>(p.ids.size()) +
+            (fused ? 1 : 0); // other sequences decode in the same step
     most = std::max(most, rows);
     if (fused || ++of_batch < options.batch_size) continue;
     rows = of_batch = 0;
@@ -95,7 +96,7 @@ job_needs needs_of(const std::vector<job_prompt>& prompts, const job_options& op
   needs.max_logit_rows = static_cast<std::int32_t>(std::min<std::int64_t>(alive, 256));
   needs.max_step_tokens = std::max(options.step_tokens, needs.max_logit_rows);
   if (options.mode == job_mode::fused) {
-    // A wave of sequences at once, each of full length at worst.
+    // At worst all sequences that are alive have their full length.
     std::vector<std::int32_t> blocks;
     for (const job_prompt& p : prompts)
       blocks.push_back(parts(static_cast<std::int64_t>(p.ids.size()) + p.max_new, block_tokens));
@@ -107,7 +108,7 @@ job_needs needs_of(const std::vector<job_prompt>& prompts, const job_options& op
     needs.max_step_tokens = std::max(options.step_tokens, needs.max_sequences);
     return needs;
   }
-  // One layer stands for all: a round has each alive micro-batch once.
+  // One layer stands for all, since a round has each micro-batch once.
   schedule_cursor cursor(shape_of(prompts, options, 1));
   std::int64_t round = 0;
   batch_load now;
@@ -138,7 +139,7 @@ kv_stream_options kv_options_of(const model_spec& spec, const decoder_options& o
   kv.buffers = options.offload.kv_buffers;
   kv.four_bits = run.four_bit_kv;
   kv.attend_on_host = run.attend_on_host;
-  // A slower link is acted out by copies.
+  // A simulated link needs copies that it can slow down.
   kv.partial_blocks_travel =
       !gpu::device_memory_is_host() || options.offload.link_bytes_per_second > 0;
   kv.n_layers = spec.n_layers;

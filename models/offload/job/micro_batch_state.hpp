@@ -1,6 +1,6 @@
-// block_batch: the sequences of one micro-batch: what each has, and the next step of them all.
+// micro_batch_state: the sequences of one micro-batch, their KV blocks, and their next step.
 //
-// Plain bookkeeping, one thread; owns nothing but vectors. KV blocks come from a pool that all
+// Plain bookkeeping on one thread; owns nothing but vectors. KV blocks come from a pool that all
 // micro-batches share.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace twill::models::offload {
 
-/// Free KV blocks.
+/// The KV blocks that no sequence has.
 class free_kv_blocks {
 public:
   explicit free_kv_blocks(std::int32_t n_blocks);
@@ -30,24 +30,24 @@ struct job_sequence {
   job_output* output = nullptr;
   std::int32_t length = 0; ///< positions in KV
   std::vector<std::int32_t> blocks;
-  std::int32_t index = 0; ///< in its micro-batch, for the numbers of its blocks in staged layers
+  std::int32_t index = 0; ///< within its micro-batch; block numbers in staged layers follow from it
   bool done = false;
 
   std::int32_t prompt_length() const { return static_cast<std::int32_t>(prompt->ids.size()); }
   bool in_prefill() const { return length < prompt_length(); }
 };
 
-/// Which staged blocks the sequences' next step reads, and which it writes.
+/// The blocks of staged layers that the sequences' next step reads, and those that it writes.
 struct staged_ranges {
   std::vector<block_range> used, written;
 };
 staged_ranges ranges_of(std::span<const job_sequence> sequences, std::int32_t block_tokens);
 
-/// How blocks are numbered where KV travels, see models/offload/kv_backing; partial blocks after
-/// the segment.
+/// How blocks of staged layers are numbered, see streams/kv_backing: the blocks of the segment,
+/// then the partial blocks.
 struct staged_numbering {
-  std::int32_t sequences = 0; ///< of a micro-batch; 0: no KV travels
-  std::int32_t n_blocks = 0;  ///< of an segment
+  std::int32_t sequences = 0; ///< of a micro-batch; 0: no layer is staged
+  std::int32_t n_blocks = 0;  ///< of a segment
 };
 
 /// A step of an offline job, and the sequences that draw a token from its logits, in the order of
@@ -56,15 +56,15 @@ struct job_step : step_batch {
   std::vector<job_sequence*> drawing;
 };
 
-/// Collects sequences' next rows into one step.
+/// Collects the next rows of sequences into one step.
 class step_builder {
 public:
   step_builder(free_kv_blocks& blocks, std::int32_t block_tokens, const staged_numbering& images)
       : blocks_(blocks), block_tokens_(block_tokens), numbering_(images) {}
 
   std::int32_t rows() const { return static_cast<std::int32_t>(step_.tokens.size()); }
-  /// The next `n` tokens of a sequence: part of its prompt, or what it drew last. False: no block
-  /// is free.
+  /// Adds the next `n` tokens of a sequence: part of its prompt, or the token that it drew last.
+  /// False if no KV block is free.
   bool add(job_sequence& s, std::int32_t n);
   job_step finish();
 
@@ -76,7 +76,7 @@ private:
   std::vector<job_sequence*> rows_of_;
 };
 
-/// Takes in a drawn token; the sequence may be done then, and has given its blocks back.
+/// Appends a drawn token to a sequence. A sequence that is done then gives its blocks back.
 void take_token(job_sequence& s, std::int32_t id, const job_options& options,
                 free_kv_blocks& blocks);
 

@@ -1,4 +1,5 @@
-// What the files of a block run share: prompts as micro-batches, and their schedule's shape. Pure.
+// micro_batches: how the prompts of an offline job form micro-batches, and the shape of their
+// schedule. Pure.
 #pragma once
 
 #include <cstdint>

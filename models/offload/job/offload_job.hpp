@@ -1,10 +1,10 @@
-// offload_job: a batch job over a model that may be larger than its device: prompts in, tokens out,
-// by a block schedule or as one continuous batch.
+// offload_job: an offline job over a model that may be larger than its device: prompts in, tokens
+// out, by a block schedule or as one continuous batch.
 //
-// Threads: everything on the caller's thread, which owns the device; weights and KV travel on
-// threads of their own. Greedy. What a sequence's tokens are depends on nothing but its prompt (see
-// gpu/linear/linear.hpp): the schedules differ in time and memory alone. Failures are values;
-// outputs keep what was generated before a failure or a stop.
+// Threads: all calls run on the caller's thread, which owns the device; weights and KV travel on
+// threads of their own. Sampling is greedy. The tokens of a sequence depend on its prompt alone
+// (see gpu/linear/linear.hpp), so that schedules differ in time and memory only. Failures are
+// values; outputs keep what was generated before a failure or a stop.
 #pragma once
 
 #include <chrono>
@@ -31,8 +31,8 @@ struct job_prompt {
 
 enum class job_finish : std::uint8_t {
   length,      ///< as many tokens as were asked for
-  stop,        ///< an end id, which is not part of the output
-  interrupted, ///< the run ended first
+  stop,        ///< the sequence drew an end id, which is not part of the output
+  interrupted, ///< the job ended first
 };
 
 struct job_output {
@@ -46,31 +46,32 @@ const char* name_of(job_mode mode);
 
 struct job_options {
   job_mode mode = job_mode::zigzag;
-  std::int32_t batch_size = 4;       ///< sequences of a micro-batch
-  std::int32_t n_batches = 1;        ///< micro-batches at work at once
-  std::int32_t stagger = 1;          ///< diagonal: rounds from one micro-batch's entry to the next
-  std::int32_t step_tokens = 512;    ///< rows of one forward pass; longer prefills go in chunks
-  std::vector<std::int32_t> end_ids; ///< empty: nothing ends a sequence early
-  std::function<bool()> stop;        ///< asked between tasks; true: leave off; may be null
-  /// Tokens done (prompt and output) of all; may be null.
+  std::int32_t batch_size = 4; ///< sequences of a micro-batch
+  std::int32_t n_batches = 1;  ///< micro-batches alive at once
+  std::int32_t stagger = 1;    ///< diagonal only: rounds from one micro-batch's entry to the next
+  std::int32_t step_tokens =
+      512; ///< rows of one forward pass; longer prefills are computed in chunks
+  std::vector<std::int32_t> end_ids; ///< ids that end a sequence; may be empty
+  std::function<bool()> stop;        ///< called between tasks; true ends the job; may be null
+  /// Called with the number of tokens (prompts and outputs) done so far; may be null.
   std::function<void(std::int64_t done, std::int64_t total)> progress;
   span_recorder* timeline = nullptr;
-  /// Not all on the device: KV of these layers passes through it. Not for fused runs.
+  /// Tiers of the layers' KV. A fused run needs all of it on the device.
   shares kv;
-  /// Of micro-batches: where hidden states rest between tasks. Not for fused runs.
+  /// Tiers of the micro-batches' hidden states between tasks. A fused run needs all on the device.
   shares hidden;
-  bool four_bit_kv = false;    ///< of those layers, on their way and at home; loses precision
-  bool attend_on_host = false; ///< KV in host memory is used there, see kv_stream_options
+  bool four_bit_kv = false;    ///< KV off the device is packed to 4 bits, which loses precision
+  bool attend_on_host = false; ///< attention reads KV in host memory there, see kv_stream_options
 };
 
-/// A sweep over the layers.
+/// One sweep over the layers.
 struct job_round {
   double seconds = 0;
-  double decode_seconds = 0; ///< of these
-  /// With a transfer of weights under way, of KV and of hidden states, added up.
+  double decode_seconds = 0; ///< the part of `seconds` that decoded
+  /// Seconds with a transfer of weights under way, plus those of KV, plus those of hidden states.
   double moving_seconds = 0;
-  std::int64_t moved_bytes = 0;                ///< transfers between tiers that were asked for
-  std::chrono::steady_clock::time_point ended; ///< `seconds` after the round before, or later
+  std::int64_t moved_bytes = 0;                ///< bytes of transfers between tiers that were begun
+  std::chrono::steady_clock::time_point ended; ///< at least `seconds` after the round before ended
 };
 
 struct job_report {
@@ -79,41 +80,43 @@ struct job_report {
   double decode_seconds = 0;
   std::int64_t prompt_tokens = 0; ///< computed
   std::int64_t output_tokens = 0; ///< drawn
-  std::int64_t prefill_drawn = 0; ///< of these, by prefills
+  std::int64_t prefill_drawn = 0; ///< the output tokens that prefills drew
   transfer_stats kv_moved, hidden_moved;
   std::vector<job_round> rounds;
   bool stopped = false;
-  std::string error; ///< what ended the run early; the decoder is to be destroyed then
+  std::string error; ///< what ended the job early; the decoder must be destroyed then
   double total_seconds() const { return prefill_seconds + decode_seconds; }
 };
 
-/// What a run of these prompts needs of its decoder.
+/// What a job with these prompts needs of its decoder.
 struct job_needs {
-  std::int32_t n_blocks = 0; ///< of KV, at the schedule's peak
+  std::int32_t n_blocks = 0; ///< KV blocks at the schedule's peak
   std::int32_t max_step_tokens = 0;
   std::int32_t max_sequences = 0;
   std::int32_t max_logit_rows = 0;
   std::int32_t max_context_tokens = 0;
-  std::int32_t prefill_chunks = 0;   ///< at once, of max_step_tokens rows each
-  std::int32_t chunks_per_batch = 1; ///< micro-batch, at most
+  std::int32_t prefill_chunks =
+      0; ///< most chunks of prefills alive at once, max_step_tokens rows each
+  std::int32_t chunks_per_batch = 1; ///< most chunks of one micro-batch
 };
 
-/// `options.step_tokens`, or fewer where no step of these prompts has as many rows.
+/// The rows that a step needs: `options.step_tokens`, or fewer if no step of these prompts has as
+/// many.
 std::int32_t step_tokens_for(const std::vector<job_prompt>& prompts, const job_options& options);
 
 job_needs needs_of(const std::vector<job_prompt>& prompts, const job_options& options,
                    std::int32_t block_tokens);
 
-/// How KV of these prompts travels; what the decoder must leave out of its arena follows from it.
+/// How the KV of these prompts travels. The decoder leaves the staged layers out of its arena.
 kv_stream_options kv_options_of(const model_spec& spec, const decoder_options& options,
                                 const std::vector<job_prompt>& prompts, const job_options& run);
 
 hidden_options hidden_options_of(const model_spec& spec, const std::vector<job_prompt>& prompts,
                                  const job_options& run, const job_needs& needs);
 
-/// Runs all prompts to their end, or to the first failure of a step, which the report then names.
-/// `decoder` was loaded with at least what needs_of() says. Fails when the device has no room for
-/// the micro-batches' activations.
+/// Runs all prompts to their end, or to the first step that fails, which the report then names. The
+/// decoder was loaded with at least what needs_of() says. Fails if the device has no room for the
+/// activations of the micro-batches.
 result<job_report> run_offload_job(gpu::device& dev, decoder& decoder,
                                    const decoder_options& loaded,
                                    const std::vector<job_prompt>& prompts,

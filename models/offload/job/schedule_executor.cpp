@@ -34,7 +34,7 @@ result<nothing> schedule_executor::prepare(const job_needs& needs) {
     kv_->record_to(options_.timeline);
     const auto staged = kv_stream::staged_layers(kv);
     const bool any = std::find(staged.begin(), staged.end(), true) != staged.end();
-    kv_buffers_ = any ? kv.buffers : 0; // a share below one layer's: there is nothing to look for
+    kv_buffers_ = any ? kv.buffers : 0; // a small share may leave every layer on the device
     numbering_ = {kv.sequences, kv.shape.n_blocks};
   }
   if (options_.hidden.device < 100) {
@@ -53,8 +53,9 @@ std::int64_t schedule_executor::hidden_bytes(const chunk& p) const {
          decoder_.spec().hidden_size;
 }
 
-/// Loads what the tasks after this one need, as far as buffers are free. A task of the next
-/// round can be loaded once its layer is passed in this one, and wrote what the next one reads.
+/// Loads the KV that the next tasks need, as far as buffers are idle. KV for a task of the next
+/// round can be loaded once the micro-batch has passed that layer in this round, because that task
+/// writes what the next one reads.
 void schedule_executor::load_ahead() {
   schedule_cursor ahead = cursor_;
   const auto travels = [&](const schedule_task& s) {
@@ -72,7 +73,8 @@ void schedule_executor::load_ahead() {
     if (!next) return;
     const std::int32_t layer = decoder_.kv_layer_of(next->layer);
     const auto found = micro_batches_.find(next->batch);
-    if (found == micro_batches_.end()) continue; // it enters: there is nothing yet
+    if (found == micro_batches_.end())
+      continue; // a micro-batch that is about to enter has no KV yet
     const micro_batch_state& m = found->second;
     const bool in_this_round = ahead.rounds() == cursor_.rounds();
     const bool begun = m.round == cursor_.rounds();
@@ -82,7 +84,7 @@ void schedule_executor::load_ahead() {
   }
 }
 
-/// The same for hidden states: of tasks that go on from the layer before, in this round.
+/// Loads the hidden states of the next tasks of this round that continue from the layer before.
 void schedule_executor::load_hidden_ahead() {
   schedule_cursor ahead = cursor_;
   for (std::int32_t n = 1; n < hidden_buffers_;) {
@@ -96,7 +98,7 @@ void schedule_executor::load_hidden_ahead() {
   }
 }
 
-/// A chunk's hidden states are on the device from here to rest_hidden().
+/// Puts a chunk's hidden states on the device, where they stay until rest_hidden().
 result<nothing> schedule_executor::bring_hidden(micro_batch_state& m, std::size_t chunk,
                                                 bool anew) {
   if (hidden_ == nullptr) return nothing{};

@@ -1,8 +1,9 @@
-// schedule_executor: walks the tasks of a schedule on the device: one micro-batch through one layer
-// after another, and all that passed the last layer through the head. A task's `layer` is a stage
-// of the decoder: a layer, or half of one.
+// schedule_executor: runs the tasks of a schedule on the device: each micro-batch through one layer
+// after another, and all that passed the last layer through the head. The `layer` of a task is a
+// stage of the decoder: a layer, or half of one.
 //
-// One thread, the device's; one use. Owns the micro-batches' activations and the KV that travels.
+// Used once, on the device's thread. Owns the activations of the micro-batches and the streams of
+// KV and hidden states.
 #pragma once
 
 #include <chrono>
@@ -35,7 +36,7 @@ public:
   job_report run();
 
 private:
-  /// A forward step of some of a micro-batch's rows, with activations of its own.
+  /// Some rows of a micro-batch's step, with activations of their own.
   struct chunk {
     job_step step;
     micro_batch* at = nullptr;
@@ -43,13 +44,13 @@ private:
 
   struct micro_batch_state {
     std::vector<job_sequence> sequences;
-    std::vector<chunk> chunks; ///< of the round under way
+    std::vector<chunk> chunks; ///< of the current round
     std::unique_ptr<micro_batch> decode_rows;
-    bool prefill = true;     ///< the round under way computes its prompt
-    std::int64_t round = 0;  ///< the last one it took part in
-    std::int32_t passed = 0; ///< stages of that round that it is through
-    std::int32_t index = -1; ///< among those alive, for KV that travels
-    staged_ranges staged;    ///< of the round under way
+    bool prefill = true;     ///< the current round computes its prompt
+    std::int64_t round = 0;  ///< the last round that it took part in
+    std::int32_t passed = 0; ///< stages of that round that it has passed
+    std::int32_t index = -1; ///< among the micro-batches alive; streams number their contents by it
+    staged_ranges staged;    ///< of the current round
   };
 
   result<nothing> begin(micro_batch_state& m, std::int32_t batch, std::int32_t token);
@@ -85,21 +86,21 @@ private:
   job_report report_;
   std::optional<greedy_sampler> sampler_;
   std::map<std::int32_t, micro_batch_state> micro_batches_;
-  std::vector<std::unique_ptr<micro_batch>> prefill_rows_; ///< free ones
+  std::vector<std::unique_ptr<micro_batch>> prefill_rows_; ///< not in use
   std::vector<std::unique_ptr<micro_batch>> prefill_rows_used_;
-  std::vector<std::unique_ptr<micro_batch>> decode_rows_; ///< free ones
+  std::vector<std::unique_ptr<micro_batch>> decode_rows_; ///< not in use
   std::vector<std::int32_t> round_;                       ///< micro-batches of the round, in order
-  std::size_t finished_ = 0; ///< of them, how many passed the last stage
-  std::int32_t stage_ = -1;  ///< entered
+  std::size_t finished_ = 0; ///< how many of them have passed the last stage
+  std::int32_t stage_ = -1;  ///< the stage that was entered; -1: none
   std::vector<std::int32_t> free_indices_;
-  std::unique_ptr<kv_stream> kv_; ///< null: all KV is in the arena
+  std::unique_ptr<kv_stream> kv_; ///< null if all KV is in the arena
   std::int32_t kv_buffers_ = 0;
   staged_numbering numbering_;
-  std::unique_ptr<hidden_stream> hidden_; ///< null: chunks have memory of their own
+  std::unique_ptr<hidden_stream> hidden_; ///< null if chunks have memory of their own
   std::int32_t hidden_buffers_ = 0;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-  double accounted_ = 0, accounted_decode_ = 0; ///< before the round under way
-  traffic accounted_moved_;                     ///< the same
+  double accounted_ = 0, accounted_decode_ = 0; ///< time of the rounds before the current one
+  traffic accounted_moved_;                     ///< traffic of the rounds before the current one
   std::int64_t total_tokens_ = 0;
 };
 

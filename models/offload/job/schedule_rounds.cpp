@@ -1,4 +1,5 @@
-// schedule_executor's rounds: the loop over tasks, and after a round's the head, tokens and ends.
+// The rounds of schedule_executor: the loop over tasks, and after the tasks of a round the head,
+// the drawn tokens, and the micro-batches that end.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +9,7 @@
 
 namespace twill::models::offload {
 
-/// The time since the last task belongs to this one.
+/// Adds the time since the last task to this task's account.
 void schedule_executor::account(bool prefill) {
   const auto now = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(now - last_).count();
@@ -16,7 +17,7 @@ void schedule_executor::account(bool prefill) {
   last_ = now;
 }
 
-/// Logits and tokens of some chunks that fit one multiplication with the head.
+/// Computes logits and tokens of some chunks whose rows fit one multiplication with the head.
 result<nothing> schedule_executor::score_group(std::span<const chunk* const> group) {
   std::vector<micro_batch*> batches;
   for (const chunk* p : group)
@@ -63,7 +64,7 @@ result<nothing> schedule_executor::end_round() {
   }
   if (auto done = flush(); !done.ok()) return done;
   report_.prefill_drawn += static_cast<std::int64_t>(prefill_rows);
-  // The head served prompts and decodes alike: by rows.
+  // The head's time is shared among prompts and decodes by their rows.
   const double before = report_.decode_seconds;
   account(false);
   const double head = report_.decode_seconds - before;
@@ -107,7 +108,7 @@ schedule_executor::traffic schedule_executor::moved() const {
   return all;
 }
 
-/// What the next round embeds, but for the prompts that enter in it.
+/// Names the tokens that the next round embeds, without the prompts that enter in it.
 void schedule_executor::expect_tokens() {
   std::vector<std::int32_t> tokens;
   for (const std::int32_t batch : round_) {
@@ -119,7 +120,7 @@ void schedule_executor::expect_tokens() {
   decoder_.expect(tokens);
 }
 
-/// After a round: a micro-batch whose sequences are all done makes room.
+/// Removes a micro-batch whose sequences are all done.
 void schedule_executor::end_batch(std::int32_t batch) {
   micro_batch_state& m = micro_batches_[batch];
   m.chunks.clear();

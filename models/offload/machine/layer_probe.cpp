@@ -21,9 +21,10 @@ constexpr std::array<std::int32_t, 4> decodes = {1, 8, 32, 64};
 constexpr std::int32_t readers = 8; ///< sequences with a context
 constexpr std::int32_t context = 512;
 constexpr std::int32_t block_tokens = 16;
-constexpr std::int32_t vocabulary = 64; ///< of the probe: the tables are no part of a layer
+constexpr std::int32_t vocabulary =
+    64; ///< the tables are cut to so many rows, since they are not part of a layer
 
-/// The checkpoint without layers but the first, and with the first rows of its tables.
+/// The checkpoint's first layer and the first rows of its tables.
 class one_layer_checkpoint final : public checkpoint {
 public:
   one_layer_checkpoint(const checkpoint& all, const model_spec& spec) : all_(all) {
@@ -68,7 +69,7 @@ private:
 
   const checkpoint& all_;
   std::vector<tensor_info> cut_; ///< the tables
-  std::string layers_;           ///< what names of layers' tensors begin with
+  std::string layers_;           ///< the beginning of the names of layer tensors
 };
 
 model_spec first_layer(model_spec spec) {
@@ -78,8 +79,8 @@ model_spec first_layer(model_spec spec) {
   return spec;
 }
 
-/// Steps of `sequences` sequences, `rows` rows each, that end at position `length`. Every row is
-/// scored, or a last layer would be computed in part.
+/// A step of `sequences` sequences with `rows` rows each that end at position `length`. Every row
+/// is scored, because a last layer is computed for scored rows only.
 class probe_step {
 public:
   probe_step(std::int32_t sequences, std::int32_t rows, std::int32_t length)

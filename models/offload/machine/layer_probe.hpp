@@ -1,5 +1,6 @@
-// layer_probe: how fast the model's own first layer runs on this device: what a plan's compute is
-// made of, with every op that a layer has, not its products alone.
+// layer_probe: measures how fast the model's own first layer runs on this device. A plan's compute
+// time is made of these measurements, which include every op of a layer and not only its matrix
+// products.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,12 @@
 
 namespace twill::models::offload {
 
-/// How long each of the measurements is repeated, unless two runs take longer.
+/// Seconds for which each measurement is repeated; at least two runs are made.
 inline constexpr double probe_budget_s = 0.3;
 
-/// Sets device_flops, device_kv_bytes_per_s and layer of `on`: the times of a prompt, of some
-/// decodes at once, and of what a longer context adds. Takes the layer's memory on the device, and
-/// 256 rows of activations, for as long as it runs. Device's thread.
+/// Sets `device_flops`, `device_kv_bytes_per_s` and `layer` of `on` from the times of a prompt, of
+/// several decodes at once, and of what a longer context adds. While it runs it takes the layer's
+/// memory on the device and 256 rows of activations. Call it on the device's thread.
 result<nothing> probe_layer(gpu::device& dev, const model_spec& spec, const checkpoint& weights,
                             const compute_choice& types, const offload_model& shape,
                             double budget_s, machine_description& on);

@@ -1,8 +1,8 @@
-// machine_cache: what a machine was measured to do, kept between runs.
+// machine_cache: the measured rates of a machine, kept between runs.
 //
-// One small text file per key in the user's cache folder, which may be deleted at any time: the
-// key, then a rate a line. A file that is missing, old, damaged or of another key counts as
-// nothing; one that cannot be written is not missed. Any thread.
+// Each key has a small text file in the user's cache folder: the key, then one rate a line. Anybody
+// may delete it at any time. A file that is missing, old, damaged or of another key counts as
+// nothing, and a file that cannot be written is no error. Any thread.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace twill::models::offload {
 
-/// Rates are kept as long; neighbours of a shared machine come and go.
+/// How long rates are kept. Other users of a shared machine come and go.
 inline constexpr int machine_cache_days = 7;
 
-/// The rates remembered under `key` (one line); memory sizes and names are left at their defaults.
+/// The rates that were stored under `key` (one line). Memory sizes and names keep their defaults.
 std::optional<machine_description> remembered_machine(const std::string& key);
 
 void remember_machine(const std::string& key, const machine_description& on);

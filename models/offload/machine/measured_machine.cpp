@@ -27,8 +27,8 @@
 namespace twill::models::offload {
 namespace {
 
-/// Values per second that 4-bit KV of this model becomes; where KV has no such form nothing would
-/// be waited for.
+/// The rate at which 4-bit KV of this model is unpacked, in values per second. KV types without a
+/// 4-bit form give a rate that costs no time.
 result<double> unpacking_rate(gpu::device& dev, const model_spec& spec, gpu::dtype type) {
   gpu::kv_layer kv;
   kv.type = type;
@@ -59,7 +59,7 @@ struct link_rates {
   double to_device = 0, to_host = 0;
 };
 
-/// Copies as the streams make them, in a buffer that fits beside what is planned.
+/// Measures copies as the streams make them, in a buffer that fits beside what is planned.
 result<link_rates> measure_copies(gpu::device& dev) {
   const auto bytes = static_cast<std::size_t>(
       std::clamp<std::int64_t>(dev.info().memory_bytes / 8, mib, 64 * mib));
@@ -82,18 +82,18 @@ result<link_rates> measure_copies(gpu::device& dev) {
 
 struct disk_rates {
   double read = 0, write = 0;
-  double cores = 0; ///< that reading and checking keep busy
+  double cores = 0; ///< cores that reading and checking keep busy
 };
 
-/// Of all threads of this process.
+/// The processor time of all threads of this process.
 double processor_seconds() {
   std::timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// Reads go where those of a run go: straight into device memory where that is the host's, else
-/// into the workers' own; as many of them are checked as in a run.
+/// Reads the file as a run does: into device memory where that is host memory, else into the
+/// workers' buffers, with as many checksums.
 result<disk_rates> measure_store(gpu::device& dev, const config::offload_options& options) {
   constexpr std::int64_t size = 256 * mib;
   const std::int64_t room =
@@ -120,7 +120,7 @@ result<disk_rates> measure_store(gpu::device& dev, const config::offload_options
     auto* to = straight ? static_cast<unsigned char*>(target.value().data()) + at % room
                         : worker.bounce.data();
     const auto got = store.value()->read(at, to, transfer_bytes);
-    static_cast<void>(got.ok()); // a failed read is a fast one; the run will tell
+    static_cast<void>(got.ok()); // a run will report a disk that fails
     if (at / transfer_bytes % options.verify_every == 0) sums += checksum(to, transfer_bytes);
   };
   const double busy_before = processor_seconds();
@@ -143,7 +143,7 @@ std::filesystem::path disk_folder(const config::options& options) {
                                      : std::filesystem::path(options.offload.dir);
 }
 
-/// Everything that rates depend on.
+/// The cache key: everything that the rates depend on.
 std::string key_of(gpu::device& dev, const model_spec& spec, const compute_choice& types,
                    const offload_model& shape, const config::options& options) {
   const auto& info = dev.info();
@@ -178,7 +178,7 @@ result<machine_description> measure_rates(gpu::device& dev, const model_spec& sp
   on.d2h_bytes_per_s = link.value().to_host;
   on.disk_read_bytes_per_s = disk.value().read;
   on.disk_write_bytes_per_s = disk.value().write;
-  if (gpu::device_memory_is_host()) { // transfers take turns with the compute
+  if (gpu::device_memory_is_host()) { // transfers take processor time from the compute
     on.disk_read_device_share = std::min(disk.value().cores / dev.info().threads, 1.0);
     on.copy_device_share = 1.0 / dev.info().threads;
   }

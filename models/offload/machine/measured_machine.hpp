@@ -1,4 +1,5 @@
-// What offloading is planned for: this machine, measured, or as it was measured before.
+// measured_machine: the rates of this machine that offloading is planned with, measured now or
+// taken from an earlier run.
 #pragma once
 
 #include <string>
@@ -15,14 +16,14 @@ namespace twill::models::offload {
 
 struct measured_machine {
   machine_description on;
-  bool remembered = false; ///< of an earlier run, see machine_cache.hpp
+  bool remembered = false; ///< the rates are those of an earlier run, see machine_cache.hpp
 };
 
-/// The model's first layer (layer_probe), copies, memory, and the disk under offload.dir, where a
-/// file is written and read back: some seconds, unless this was measured before and `anew` is
-/// false. A simulated link (device.link_gbps) counts as it is simulated. `dev` needs room for a
-/// layer and its rows. Fails with their code where the device or the disk refuses. Call it on
-/// the device's thread.
+/// Measures the model's first layer (layer_probe), copies, memory, and the disk under
+/// `offload.dir`, where a file is written and read back. This takes some seconds, unless the rates
+/// are stored from an earlier run and `anew` is false. A simulated link (`device.link_gbps`) counts
+/// with its simulated speed. `dev` needs room for a layer and its rows. Fails with the code of the
+/// device or the disk. Call it on the device's thread.
 result<measured_machine> measure_machine(gpu::device& dev, const model_spec& spec,
                                          const checkpoint& weights, const compute_choice& types,
                                          const offload_model& shape, const config::options& options,

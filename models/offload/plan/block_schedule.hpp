@@ -1,16 +1,18 @@
-// block_schedule: in which order a block of micro-batches walks through tokens and layers, as data.
+// block_schedule: the order in which a block of micro-batches goes through tokens and layers, as
+// data.
 //
 // Pure, one thread at a time; owns a few numbers per micro-batch. A task is one layer of one step
-// of one micro-batch; step 0 is its prefill, step t > 0 decodes its token t. A round is one sweep
-// over the layers in which every alive micro-batch takes one step; a layer is fetched once per
-// round for all of them. The two orders (FlexGen, arXiv 2303.06865, section 4.2 and appendix A.2)
-// differ only in who enters a round:
-//   zigzag    all free slots are filled at once: token -> layer -> micro-batch, and micro-batches
-//   of
-//             equal length stay at one token
-//   diagonal  one micro-batch enters per `stagger` rounds, so that all sit at different tokens: a
-//             warm-up triangle, then diagonals. Prefills spread over rounds, KV is never all full.
-// In both a micro-batch that has taken its last step leaves, and a waiting one enters.
+// of one micro-batch (a square in FlexGen's figures); step 0 is its prefill, step t > 0 decodes its
+// token t. A round is one sweep over the layers in which every micro-batch that is alive takes one
+// step; a layer's weights are fetched once per round for all of them. FlexGen's two orders (arXiv
+// 2303.06865, section 4.2 and appendix A.2) differ only in which micro-batches enter a round:
+//   zigzag    All free places are taken at once: token -> layer -> micro-batch. Micro-batches of
+//   equal
+//             length stay at the same token.
+//   diagonal  One micro-batch enters per `stagger` rounds, so that all are at different tokens: a
+//             warm-up triangle, then diagonals. Prefills spread over rounds, and the KV of all
+//             micro-batches is never full at the same time.
+// In both orders a micro-batch that has taken its last step leaves and a waiting one enters.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +30,9 @@ const char* name_of(search_order order);
 std::optional<search_order> search_order_named(const std::string& name);
 
 struct schedule_task {
-  std::int32_t token = 0; ///< the micro-batch's own step; 0: prefill
+  std::int32_t token = 0; ///< the micro-batch's own step; 0 is its prefill
   std::int32_t layer = 0;
-  std::int32_t batch = 0; ///< micro-batch, in order of arrival
+  std::int32_t batch = 0; ///< number of the micro-batch, in order of arrival
 
   friend bool operator==(const schedule_task&, const schedule_task&) = default;
 };
@@ -38,19 +40,20 @@ struct schedule_task {
 struct schedule_shape {
   search_order order = search_order::zigzag;
   std::int32_t n_layers = 1;
-  std::int32_t slots = 1;            ///< micro-batches alive at once, at most
-  std::int32_t stagger = 1;          ///< diagonal: rounds from one entry to the next, at least 1
-  std::vector<std::int32_t> n_steps; ///< of each micro-batch, prefill included; each at least 1
+  std::int32_t slots = 1;   ///< most micro-batches alive at once
+  std::int32_t stagger = 1; ///< diagonal only: rounds from one entry to the next, at least 1
+  std::vector<std::int32_t>
+      n_steps; ///< steps of each micro-batch with its prefill, each at least 1
 };
 
-/// The entry distance that spreads `slots` micro-batches evenly over `n_steps`: the least KV at
-/// once, where 1 is the fewest rounds.
+/// The stagger that spreads `slots` micro-batches evenly over `n_steps`. It holds the least KV at
+/// once; a stagger of 1 takes the fewest rounds.
 std::int32_t even_stagger(std::int32_t n_steps, std::int32_t slots);
 
-/// What is wrong with a shape: "field, rule, given value".
+/// Says what is wrong with a shape, as "field, rule, given value"; none if it is valid.
 std::optional<std::string> problem_of(const schedule_shape& shape);
 
-/// Yields the tasks one by one. A copy runs ahead of its original: that is how to prefetch.
+/// Yields the tasks one by one. To look ahead, as a prefetch does, advance a copy.
 class schedule_cursor {
 public:
   /// `shape` must have no problem_of().
@@ -59,10 +62,11 @@ public:
   /// The next task; none when every micro-batch known so far has ended.
   std::optional<schedule_task> next();
 
-  /// The micro-batch ends with the round under way (its sequences all drew their end); one that
-  /// waits never enters. Ended and unknown ones are ignored.
+  /// Ends a micro-batch with the round under way, because all its sequences drew their end. A
+  /// waiting micro-batch then never enters. Unknown numbers and micro-batches that have ended are
+  /// ignored.
   void leave(std::int32_t batch);
-  /// A micro-batch more, at the end of the queue; returns its number.
+  /// Adds a micro-batch at the end of the queue and returns its number.
   std::int32_t add(std::int32_t n_steps);
 
   /// Rounds begun so far.
@@ -88,25 +92,27 @@ private:
   std::int32_t layer_ = 0;
   std::size_t at_ = 0;
   std::int64_t rounds_ = 0;
-  std::int64_t next_entry_ = 0; ///< diagonal: the first round that another may enter
+  std::int64_t next_entry_ =
+      0; ///< diagonal only: the first round that another micro-batch may enter
 };
 
-/// All tasks at once, where they are few.
+/// All tasks of a small schedule.
 std::vector<schedule_task> all_tasks(const schedule_shape& shape);
 
-/// How often a layer's weights are fetched when one layer stays at a time: runs of equal layer.
+/// How often weights are fetched when the device holds one layer at a time: the number of runs of
+/// equal layers.
 std::int64_t layer_fetches(std::span<const schedule_task> tasks);
 std::int64_t layer_fetches(const schedule_shape& shape);
 
-/// Proves an order task by task: each task of the shape exactly once, (t, l, b) after
-/// (t, l - 1, b), (t, 0, b) after (t - 1, last layer, b), at most `slots` micro-batches alive.
+/// Checks an order task by task: it has each task of the shape exactly once, (t, l, b) after (t, l
+/// - 1, b), (t, 0, b) after (t - 1, last layer, b), and at most `slots` micro-batches are alive.
 class schedule_checker {
 public:
   explicit schedule_checker(const schedule_shape& shape);
 
-  /// The first violation in words, from then on always the same; none while all is well.
+  /// Takes the next task. Returns the first violation so far in words, or none.
   const std::optional<std::string>& feed(const schedule_task& next);
-  /// As feed, after the last task.
+  /// Checks that the last task has been fed; returns like feed().
   const std::optional<std::string>& finish();
 
 private:

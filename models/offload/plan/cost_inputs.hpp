@@ -1,6 +1,6 @@
-// What an offloading plan needs to know: the model's shape, the machine, the work, the policy.
-// Plain values without logic beyond sums; bytes and seconds are doubles because plans are about
-// rates.
+// cost_inputs: what a plan is made from: the shape of the model, the machine, the workload and the
+// policy. Plain values without logic beyond sums; bytes and seconds are doubles, since plans are
+// about rates.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace twill::models::offload {
 
-/// A decoder's shape. Bytes per value hold group scales, e.g. 0.5625 for 4 bits in groups of 64
-/// with an f16 scale and minimum each.
+/// The shape of a decoder. Bytes per value include group scales: 0.5625 for 4 bits in groups of 64
+/// that have an f16 scale and minimum each.
 struct offload_model {
   std::int32_t n_layers = 0;
   std::int32_t hidden_size = 0;
@@ -22,48 +22,51 @@ struct offload_model {
   std::int32_t mlp_size = 0;
   std::int32_t vocab_size = 0;
   bool gated_mlp = false;
-  bool biases = true; ///< of every matrix, and norms that have them
+  bool biases = true; ///< every matrix and every norm has a bias
   double weight_bytes_per_value = 2;
   double kv_bytes_per_value = 2;
-  double kv_packed_bytes_per_value = 0; ///< of KV off the device where it is packed; 0: it is not
+  double kv_packed_bytes_per_value =
+      0; ///< of KV off the device if it is packed there; 0: it is not packed
   double hidden_bytes_per_value = 2;
-  double layer_bytes = 0; ///< one layer's weights where known; 0: from the shape
-  double outer_bytes = 0; ///< embedding, last norm and head where known; 0: from the shape
+  double layer_bytes = 0; ///< weights of one layer if known; 0: computed from the shape
+  double outer_bytes = 0; ///< embedding, last norm and head if known; 0: computed from the shape
 };
 
-/// A layer with weights on the device, but for attention to earlier positions.
+/// The measured time of a layer whose weights are on the device, without attention to earlier
+/// positions.
 struct measured_rows {
   double rows = 0;
   double seconds = 0;
 };
 
-/// Rates are what is reached, not what is printed on the box; all must be above 0.
+/// Rates are what programs reach, not what vendors print; all must be above 0.
 struct machine_description {
   std::string name;
-  double device_bytes = 0; ///< memory that a plan may use of each tier
+  double device_bytes = 0; ///< memory of each tier that a plan may use
   double host_bytes = 0;
   double disk_bytes = 0;
-  double device_flops = 1;          ///< matrix products of many rows, per second
-  double device_bytes_per_s = 1;    ///< weights as kernels read them
-  double device_kv_bytes_per_s = 0; ///< KV as attention does; 0: like weights
-  double host_flops = 1;            ///< attention on the host
+  double device_flops = 1;          ///< of matrix products with many rows
+  double device_bytes_per_s = 1;    ///< at which kernels read weights
+  double device_kv_bytes_per_s = 0; ///< at which attention reads KV; 0: as fast as weights
+  double host_flops = 1;            ///< of attention on the host
   double host_bytes_per_s = 1;
   double h2d_bytes_per_s = 1;
   double d2h_bytes_per_s = 1;
   double disk_read_bytes_per_s = 1;
   double disk_write_bytes_per_s = 1;
-  double unpacked_values_per_s = 0; ///< packed KV made ready for attention, or back; 0: in no time
+  double unpacked_values_per_s = 0; ///< at which packed KV is unpacked, or packed; 0: takes no time
   double task_overhead_s = 0;       ///< launches and bookkeeping of one task
-  /// Ascending; where there are some, time goes by them instead of device_flops and overhead.
+  /// Measured times in ascending order of rows. If there are any, they replace device_flops and the
+  /// overhead.
   std::vector<measured_rows> layer;
   bool one_processor = false; ///< device and host compute are the same cores
-  /// Where they are: the share of the device's time that a disk read, or a copy between host memory
-  /// and the device's, takes away while it goes at its full speed.
+  /// If so: the share of the device's time that a disk read, or a copy between host and device
+  /// memory, takes away while it runs at full speed.
   double disk_read_device_share = 0;
   double copy_device_share = 0;
 };
 
-/// Shares of one kind of bytes by home tier; what is left lives on disk.
+/// The shares of one kind of bytes that live on the device and on the host; the rest lives on disk.
 struct tier_split {
   double device = 1;
   double host = 0;
@@ -79,14 +82,14 @@ struct offload_policy {
   tier_split weights;
   tier_split kv;
   tier_split hidden;            ///< activations between tasks
-  bool host_attention = false;  ///< decodes attend on the host over KV that is not on the device
+  bool host_attention = false;  ///< decodes attend on the host to KV that is not on the device
   bool outer_resident = true;   ///< embedding and head stay on the device whatever `weights` says
-  std::int32_t ring_layers = 2; ///< whole layers' memory for streamed ones: in use, or ahead
-  std::int32_t kv_buffers = 2;  ///< as much for streamed KV and activations of tasks
+  std::int32_t ring_layers = 2; ///< memory for streamed weights, in whole layers
+  std::int32_t kv_buffers = 2;  ///< device buffers for streamed KV and activations of tasks
 
-  /// Layers whose streamed part that memory holds.
+  /// How many layers' streamed parts that memory holds.
   std::int32_t layers_in_ring() const {
-    constexpr double least_away = 1e-3; // less is as good as none
+    constexpr double least_away = 1e-3; // a smaller streamed share counts as none
     return static_cast<std::int32_t>(ring_layers / std::max(weights.away(), least_away) + 1e-6);
   }
 };

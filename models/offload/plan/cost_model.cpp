@@ -40,7 +40,7 @@ public:
     return out;
   }
 
-  /// Packing, or unpacking, what is away of `rows` positions.
+  /// Packing or unpacking the part of `rows` positions that is off the device.
   double packing_s(double rows) const {
     const bool packs = m.kv_packed_bytes_per_value > 0 && on.unpacked_values_per_s > 0;
     return packs ? policy.kv.away() * 2 * m.kv_size * rows / on.unpacked_values_per_s : 0;
@@ -50,8 +50,8 @@ public:
     return std::max(flops / on.device_flops, bytes / on.device_bytes_per_s);
   }
 
-  /// A layer's products and activations: between measured numbers of rows on a straight line, past
-  /// them in proportion; never less than its weights take to be read.
+  /// The time of a layer's products and activations: interpolated between measured numbers of rows,
+  /// in proportion beyond them, and never less than reading the weights takes.
   double layer_s(double rows, double values) const {
     const double read_s = layer_weight_bytes(m) / on.device_bytes_per_s;
     if (on.layer.empty())
@@ -67,7 +67,7 @@ public:
     return std::max(read_s, before.seconds * rows / before.rows);
   }
 
-  /// All but attention of `tokens` of each sequence: products, activations, new KV.
+  /// Products, activations and new KV for `tokens` of each sequence; attention is not included.
   task_cost linear(double tokens) const {
     const double rows = tokens * policy.batch_size;
     const double h = m.hidden_size, q = m.q_size, kv = m.kv_size;
@@ -83,13 +83,14 @@ public:
     return out;
   }
 
-  /// A prompt attends to itself, on the device, to half of it on average.
+  /// A prompt attends to itself, on the device; each row attends to half of it on average.
   void attend_prompt(task_cost& schedule_task, double tokens) const {
     const double pairs = tokens * tokens / 2 * policy.batch_size;
     schedule_task.seconds[device] += 4.0 * m.q_size * pairs / on.device_flops;
   }
 
-  /// One token's attention to one position of each sequence, and what brings that there.
+  /// One token's attention to one position of each sequence, and the transfers that this position
+  /// needs.
   resource_seconds attend_position() const {
     const double flops = 4.0 * m.q_size * policy.batch_size;
     const double bytes = kv_bytes_per_position(m) * policy.batch_size;
@@ -111,7 +112,7 @@ public:
     return out;
   }
 
-  /// Host attention sends queries there and its result back.
+  /// Host attention copies queries to the host and its result back.
   void cross_over(task_cost& schedule_task) const {
     if (!policy.host_attention) return;
     const double bytes = policy.kv.away() * m.hidden_bytes_per_value * m.q_size * policy.batch_size;
@@ -119,7 +120,7 @@ public:
     schedule_task.seconds[h2d] += bytes / on.h2d_bytes_per_s;
   }
 
-  /// The head of each sequence's last token.
+  /// The head, for the last token of each sequence.
   double head_s() const {
     const double flops = 2.0 * m.vocab_size * m.hidden_size * policy.batch_size;
     return device_s(flops, outer_weight_bytes(m));

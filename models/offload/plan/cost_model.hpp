@@ -1,9 +1,10 @@
-// offload_cost: how long a plan takes, in closed form. Pure.
+// cost_model: how long a plan takes, in closed form. Pure.
 //
-// The model of FlexGen (arXiv 2303.06865, section 4.3 and appendix A.3): six resources work beside
-// each other, and a layer of a round takes as long as the busiest of them. Unlike the paper's, the
-// sum goes over the rounds of either schedule with the context each has, for any decoder shape, and
-// compute is a roofline: the larger of its products and its reads.
+// The model is FlexGen's (arXiv 2303.06865, section 4.3 and appendix A.3): six resources work at
+// the same time, and a layer of a round takes as long as the busiest of them. Unlike the paper's,
+// the sum goes over the rounds of either schedule with the context that each round has, for any
+// decoder shape, and compute is a roofline: the larger of the time for its products and for its
+// reads.
 #pragma once
 
 #include <array>
@@ -27,30 +28,31 @@ struct resource_seconds {
   double most() const { return (*this)[busiest()]; }
 };
 
-/// What one task keeps busy. Device time before attention is that of queries, keys and values.
+/// The seconds of each resource that one task takes. Device time before attention is that of
+/// queries, keys and values.
 struct task_cost {
   resource_seconds seconds;
   double device_before_s = 0;
 };
 
-/// Costs of a model on a machine under a policy, a layer at a time.
+/// The costs of a model on a machine under a policy, for one layer at a time.
 class offload_cost {
 public:
   offload_cost(const offload_model& model, const machine_description& machine,
                const offload_policy& policy, const offload_workload& work);
 
-  /// Bringing one layer's streamed part to the device, once per round.
+  /// Fetching the streamed part of one layer to the device, once per round.
   const resource_seconds& fetch() const { return fetch_; }
   const task_cost& prefill() const { return prefill_; }
-  /// A decode that attends to `context` positions, its own included.
+  /// A decode step that attends to `context` positions, its own included.
   task_cost decode(double context) const;
-  /// Embedding and head: per round, and per micro-batch in it.
+  /// Embedding and head, per round and per micro-batch of the round.
   const resource_seconds& outer_fetch() const { return outer_fetch_; }
   const resource_seconds& outer() const { return outer_; }
 
 private:
-  task_cost decode_;                ///< without its context
-  resource_seconds decode_context_; ///< per position of it
+  task_cost decode_;                ///< without attention to its context
+  resource_seconds decode_context_; ///< per position of the context
   task_cost prefill_;
   resource_seconds fetch_;
   resource_seconds outer_fetch_;
@@ -58,10 +60,10 @@ private:
 };
 
 struct offload_estimate {
-  double prefill_s = 0; ///< each micro-batch's prefill booked as such, whatever runs beside it
+  double prefill_s = 0; ///< all time of tasks that belong to prefills, whatever runs beside them
   double decode_s = 0;
   double total_s() const { return prefill_s + decode_s; }
-  double tokens_per_s = 0; ///< drawn tokens over the total
+  double tokens_per_s = 0; ///< drawn tokens by the total time
   resource_seconds busy;
 };
 
@@ -69,7 +71,7 @@ offload_estimate estimate(const offload_cost& cost, std::int32_t n_layers,
                           const offload_policy& policy, const offload_workload& work,
                           const schedule_load& load);
 
-/// All of the above in one call.
+/// Estimates a whole plan.
 offload_estimate estimate(const offload_model& model, const machine_description& machine,
                           const offload_policy& policy, const offload_workload& work);
 

@@ -21,7 +21,7 @@ double layer_weight_bytes(const offload_model& m) {
   if (m.layer_bytes > 0) return m.layer_bytes;
   const double h = m.hidden_size, q = m.q_size, kv = m.kv_size, mlp = m.mlp_size;
   const double matrices = h * (q + 2 * kv) + q * h + (m.gated_mlp ? 3 : 2) * h * mlp;
-  const double biases = m.biases ? 3 * h + mlp : 0; // as FlexGen counts them
+  const double biases = m.biases ? 3 * h + mlp : 0; // FlexGen's count
   const double norms = m.biases ? 4 * h : 2 * h;
   return m.weight_bytes_per_value * (matrices + biases + norms);
 }
@@ -85,9 +85,9 @@ memory_projection project_memory(const offload_model& m, const offload_workload&
   const double hidden_token = m.hidden_bytes_per_value * m.hidden_size * policy.batch_size;
   out.hidden = share(policy.hidden, hidden_token * load.peak_hidden_tokens);
 
-  // What is away passes through the device a layer or a task at a time (of layers that are away
-  // in part more fit the ring), and what is on disk through the host as well. Host attention leaves
-  // the KV it reads on the host.
+  // Bytes that live off the device pass through its staging buffers, a layer or a task at a time;
+  // bytes from disk pass through the host as well. Host attention leaves the KV that it reads on
+  // the host.
   const double longest = work.prompt_len + work.gen_len - 1.0;
   const double task_kv = (kv_position + (m.kv_packed_bytes_per_value > 0 ? kv_home : 0)) * longest;
   const double task_hidden = hidden_token * work.prompt_len;

@@ -1,8 +1,9 @@
-// offload_sizes: how many bytes a model, its KV and its activations take, and how they fall on the
-// three tiers at their peak. Pure arithmetic.
+// plan_memory: how many bytes a model, its KV and its activations take by its shape alone, and how
+// the bytes of a plan fall on the three tiers at their peak. Pure arithmetic. What a loaded model
+// takes to the byte is models/memory_estimate.
 //
-// The three sizes are FlexGen's (FMInference/FlexLLMGen, flexllmgen/opt_config.py), its own count
-// of bias terms included, widened to grouped heads and gated MLPs; its GB is 2^30 bytes.
+// The three sizes are FlexGen's (FMInference/FlexLLMGen, flexllmgen/opt_config.py) with its own
+// count of biases, extended to grouped heads and gated MLPs. Its GB is 2^30 bytes.
 #pragma once
 
 #include <string>
@@ -13,14 +14,15 @@
 namespace twill::models::offload {
 
 double layer_weight_bytes(const offload_model& model);
-double outer_weight_bytes(const offload_model& model);            ///< embedding, last norm, head
-double kv_bytes_per_position(const offload_model& model);         ///< of one layer, on the device
-double kv_backing_bytes_per_position(const offload_model& model); ///< off it, perhaps packed
+double outer_weight_bytes(const offload_model& model);    ///< embedding, last norm, head
+double kv_bytes_per_position(const offload_model& model); ///< of one layer on the device
+double kv_backing_bytes_per_position(
+    const offload_model& model); ///< of one layer off the device, where it may be packed
 
 struct offload_sizes {
   double model_bytes = 0;
-  double cache_bytes = 0;  ///< prompt and output of every prompt
-  double hidden_bytes = 0; ///< activations of as many tokens
+  double cache_bytes = 0;  ///< KV of every prompt and its output
+  double hidden_bytes = 0; ///< activations of as many tokens as have KV
 };
 
 offload_sizes sizes_of(const offload_model& model, std::int32_t prompt_len, std::int32_t gen_len,
@@ -38,16 +40,16 @@ struct tier_bytes {
   double sum() const { return device + host + disk; }
 };
 
-/// The peak by tier and by what it is for.
+/// The bytes of each tier at the plan's peak, by what they are for.
 struct memory_projection {
   tier_bytes weights;
   tier_bytes kv;
   tier_bytes hidden;
-  tier_bytes buffers; ///< rings for what streams through a tier that is not its home
+  tier_bytes buffers; ///< staging buffers for what is streamed through a tier
   tier_bytes peak() const;
 };
 
-/// `load` is load_of the same work and policy, with the block size that KV is stored in.
+/// `load` is load_of() the same workload and policy, counted in the KV blocks that are stored.
 memory_projection project_memory(const offload_model& model, const offload_workload& work,
                                  const offload_policy& policy, const schedule_load& load);
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<double, 6> step_sizes{0.4, 0.2, 0.1, 0.05, 0.02, 0.01};
 
-/// Home tiers as numbers that can be moved: [kind][tier].
+/// The shares of a policy as numbers that the search moves: [kind][tier].
 using shares = std::array<std::array<double, 3>, 3>;
 enum kind : std::size_t { weights, kv, hidden, n_kinds };
 
@@ -30,7 +30,7 @@ std::array<double, 3> tiers_of(const tier_split& split) {
   return {split.device, split.host, split.disk()};
 }
 
-/// The search over home tiers for fixed sizes and schedule.
+/// The search over shares for fixed sizes and a fixed schedule.
 class share_search {
 public:
   share_search(const plan_request& request, const offload_policy& policy)
@@ -44,7 +44,7 @@ public:
     fixed_ = {request.weights.has_value(), request.kv.has_value(), request.hidden.has_value()};
   }
 
-  /// Nothing in memory could be faster: what the processors alone would take.
+  /// A lower bound on the time: what the processors alone would take.
   double fastest_tokens_per_s() const {
     offload_policy all = best_.policy;
     all.weights = all.kv = all.hidden = tier_split{};
@@ -67,7 +67,7 @@ private:
     return estimate(cost, request_.model.n_layers, policy, request_.work, load_);
   }
 
-  /// Takes the shares when they overflow less, or as little and are faster.
+  /// Takes these shares if they overflow less than the best so far, or as little and are faster.
   bool consider(const shares& at) {
     offload_policy policy = best_.policy;
     policy.weights = split_of(at[weights]);
@@ -106,7 +106,7 @@ private:
     return true;
   }
 
-  /// One round of moves of this size; true when one of them helped.
+  /// Tries all moves of this size once; true if one of them helped.
   bool improve(double step) {
     bool helped = false;
     for (std::size_t what = 0; what < n_kinds; ++what)
@@ -120,7 +120,7 @@ private:
     return helped;
   }
 
-  /// Another kind's bytes take the room that was left.
+  /// Bytes of another kind take the room that became free.
   bool exchange(const shares& moved, std::size_t what, std::size_t from, std::size_t to,
                 double step) {
     bool helped = false;
@@ -150,7 +150,8 @@ std::vector<std::int32_t> sizes_up_to(const std::optional<std::int32_t>& fixed, 
     out.push_back(n);
   }
   if (out.back() != most) out.push_back(most);
-  std::reverse(out.begin(), out.end()); // large blocks first: they prune the small ones
+  std::reverse(out.begin(),
+               out.end()); // large batches first, because their result prunes small ones
   return out;
 }
 
@@ -166,7 +167,8 @@ class size_search {
 public:
   explicit size_search(const plan_request& request) : request_(request) {}
 
-  /// The largest sizes first: the bound on what a candidate could reach saves most others' search.
+  /// Tries the largest sizes first, so that the bound on what a candidate can reach skips most of
+  /// the others.
   void run() {
     const auto batches = sizes_up_to(request_.n_batches, request_.max_batches);
     for (const auto size : sizes_up_to(request_.batch_size, request_.max_batch_size))
@@ -220,7 +222,7 @@ private:
     return true;
   }
 
-  /// Sizes next to the best so far.
+  /// The sizes next to the best so far.
   bool try_beside(std::int32_t step) {
     const offload_policy from = best_->policy;
     bool helped = false;

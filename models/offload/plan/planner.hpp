@@ -1,10 +1,12 @@
-// offload_planner: which batch sizes, percentages and schedule serve a model that does not fit.
+// planner: searches the batch sizes, percentages and schedule that serve a model which does not
+// fit.
 //
-// Pure. Searches micro-batch size, their number, order, stagger, where attention runs, and the home
-// tiers of weights, KV and activations for the most tokens per second (offload_cost) within the
-// memory of three tiers (offload_sizes). For fixed sizes the shares are a small convex problem,
-// climbed from the best corner by moving bytes between tiers, alone and in exchange. Anything may
-// be fixed by the user. FlexGen described such a planner and did not release one.
+// Pure. It searches the size and number of micro-batches, the order, the stagger, where attention
+// runs, and the tiers of weights, KV and activations for the most tokens per second (cost_model)
+// within the memory of three tiers (plan_memory). For fixed sizes the shares are a small convex
+// problem; the search climbs from the best corner by moving bytes between tiers, alone and in
+// exchange. A user may fix any of these. FlexGen describes such a policy search and did not release
+// one.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +24,7 @@ struct plan_request {
   offload_model model;
   machine_description machine;
   offload_workload work;
-  std::optional<search_order> order; ///< here and below: fixed by the user
+  std::optional<search_order> order; ///< this and the following are set if the user fixed them
   std::optional<std::int32_t> batch_size;
   std::optional<std::int32_t> n_batches;
   std::optional<std::int32_t> stagger;
@@ -36,19 +38,19 @@ struct plan_request {
   std::int32_t kv_buffers = 2;
   bool outer_resident = true;
   std::int32_t block_tokens = 16;
-  double workspace_bytes = 0; ///< on the device, beside what is planned
+  double workspace_bytes = 0; ///< on the device whatever is planned
 };
 
 struct offload_plan {
   offload_policy policy;
   offload_estimate estimate;
   memory_projection memory;
-  std::int64_t n_tried = 0; ///< policies that were costed
+  std::int64_t n_tried = 0; ///< policies whose cost was computed
 };
 
 enum class plan_errc {
   bad_request, ///< a number breaks its rule
-  does_not_fit ///< no policy tried fits the three tiers
+  does_not_fit ///< no policy that was tried fits the three tiers
 };
 
 twill::result<offload_plan, plan_errc> make_plan(const plan_request& request);

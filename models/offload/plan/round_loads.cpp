@@ -7,7 +7,8 @@
 namespace twill::models::offload {
 namespace {
 
-/// Cost is convex and nearly linear in the context: this many points per mix are exact enough.
+/// Points of the context that are kept per mix. The cost is convex and nearly linear in the
+/// context.
 constexpr std::size_t points_per_mix = 8;
 
 using mix = std::pair<std::int32_t, std::int32_t>; // prefills, decodes
@@ -67,7 +68,8 @@ schedule_load load_of(const offload_workload& work, const offload_policy& policy
     tally = {};
   };
 
-  schedule_cursor cursor(shape_of(work, policy, 1)); // one layer: a task is a member's whole step
+  schedule_cursor cursor(
+      shape_of(work, policy, 1)); // with one layer, a task is a whole step of a micro-batch
   std::int64_t round = 0;
   while (const auto step = cursor.next()) {
     if (std::exchange(round, cursor.rounds()) != cursor.rounds()) close_round();

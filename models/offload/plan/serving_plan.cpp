@@ -18,7 +18,8 @@ double sequence_bytes(const serving_request& r) {
   return blocks * r.block_tokens * kv_bytes_per_position(r.model) * r.model.n_layers;
 }
 
-/// Weights get what KV and workspace leave: on the device, then the host, then the disk.
+/// Weights get the memory that KV and workspace leave: first on the device, then on the host, then
+/// on disk.
 std::optional<tier_split> place(const serving_request& r, double device_bytes) {
   const double layer = layer_weight_bytes(r.model);
   const double all = r.model.n_layers * layer + outer_weight_bytes(r.model) - r.small_bytes;
@@ -33,8 +34,8 @@ std::optional<tier_split> place(const serving_request& r, double device_bytes) {
   return split;
 }
 
-/// What a generation of `p.n_sequences` requests keeps busy: prompts in as many steps as their rows
-/// take, decodes in the same steps, weights fetched once a step.
+/// The seconds of each resource for `p.n_sequences` requests from prompt to end: prompts take as
+/// many steps as their rows need, decodes share these steps, and weights are fetched once a step.
 void cost(const serving_request& r, serving_plan& p) {
   offload_policy policy;
   policy.batch_size = p.n_sequences;
@@ -79,7 +80,7 @@ std::optional<serving_plan> try_plan(const serving_request& r, std::int32_t n_se
   return p;
 }
 
-/// The best with steps from `shortest` to `longest`.
+/// The best plan with steps from `shortest` to `longest`.
 std::optional<serving_plan> best_plan(const serving_request& r, std::int32_t shortest,
                                       std::int32_t longest) {
   const double fitting = r.kv_bytes ? std::floor(*r.kv_bytes / sequence_bytes(r)) : r.max_running;
@@ -101,7 +102,7 @@ std::optional<serving_plan> plan_serving(const serving_request& r) {
   if (r.step_tokens) return best_plan(r, *r.step_tokens, *r.step_tokens);
   auto best = best_plan(r, default_step_tokens, most_step_tokens);
   for (std::int32_t step = default_step_tokens / 2; !best && step >= least_step_tokens; step /= 2)
-    best = best_plan(r, step, step); // a device so small that shorter steps are the only ones
+    best = best_plan(r, step, step); // a small device may only have room for shorter steps
   return best;
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 using enum offload_resource;
 
-/// One resource's time. Who is ready early may go before others that were issued first and still
-/// wait: transfers of weights and of tasks have queues of their own.
+/// The time of one resource. A use that is ready early may go before uses that were issued first
+/// and still wait, since transfers of weights and of tasks have queues of their own.
 class lane {
 public:
   /// The earliest start at or after `ready_s`.
@@ -45,7 +45,7 @@ private:
     if (gaps_.size() > most_gaps) gaps_.pop_front();
   }
 
-  static constexpr std::size_t most_gaps = 64; ///< older ones are past anyone's reach
+  static constexpr std::size_t most_gaps = 64; ///< no use can reach older gaps
   std::deque<gap> gaps_;
   double end_s_ = 0;
 };
@@ -67,7 +67,7 @@ public:
   }
 
   simulation_result play() {
-    // Before the first task: as many layers as fit beside the one in use.
+    // Before the first task as many layers are fetched as fit beside the one in use.
     for (std::int64_t run = 0; run < std::min<std::int64_t>(policy_.layers_in_ring() - 1, n_runs_);
          ++run)
       fetch(run, 1);
@@ -86,7 +86,7 @@ public:
   }
 
 private:
-  /// A task whose attention is under way on the host.
+  /// A task whose attention runs on the host.
   struct held_task {
     schedule_task at;
     std::int64_t run = 0;
@@ -111,7 +111,8 @@ private:
     return start + seconds;
   }
 
-  /// A piece of a layer's weights, into the slot that the run `layers_in_ring` before it leaves.
+  /// Fetches a piece of a layer's weights into the buffer that the run `layers_in_ring` before it
+  /// leaves.
   void fetch(std::int64_t run, double piece) {
     if (run >= n_runs_) return;
     resource_seconds seconds = cost_.fetch();
@@ -122,7 +123,7 @@ private:
     const schedule_task whole{static_cast<std::int32_t>(run / n_layers_),
                               static_cast<std::int32_t>(run % n_layers_), -1};
     const double read = use(disk_read, whole, slot_free, seconds[disk_read] * piece);
-    use(device, whole, slot_free, seconds[device] * piece); // where the cores do both
+    use(device, whole, slot_free, seconds[device] * piece); // where the same cores copy and compute
     arrived_[at] = std::max(arrived_[at], use(h2d, whole, read, seconds[h2d] * piece));
   }
 
@@ -145,7 +146,7 @@ private:
       finish({at, run_, ready, cost.seconds[device], cost});
       return;
     }
-    // The host attends for this task while the device goes on with the one before.
+    // The host attends for this task while the device goes on with the task before.
     const double before = use(device, at, ready, cost.device_before_s);
     const double after_s = cost.seconds[device] - cost.device_before_s;
     const double attended = use(host, at, std::max(before, read), cost.seconds[host]);
@@ -181,11 +182,11 @@ private:
   std::int64_t n_runs_ = 0;
   std::int64_t run_ = -1;
   std::array<lane, n_offload_resources> lanes_;
-  std::vector<double> arrived_;                   ///< by run: its weights are on the device
-  std::vector<double> computed_;                  ///< by run: its slot may be filled again
+  std::vector<double> arrived_;                   ///< when a run's weights are on the device
+  std::vector<double> computed_;                  ///< when a run's buffer may be filled again
   std::unordered_map<std::int32_t, double> done_; ///< by micro-batch
   std::unordered_map<std::int32_t, std::vector<double>> stored_; ///< by micro-batch and layer
-  std::deque<double> recent_; ///< ends of the last tasks: their buffers
+  std::deque<double> recent_; ///< when the buffers of the last tasks become free
   std::optional<held_task> held_;
   simulation_result out_;
 };

@@ -1,10 +1,10 @@
-// offload_simulation: a plan played through task by task, with six resources that each do one
-// thing at a time. Pure; takes time and memory in proportion to the tasks.
+// simulation: plays a plan task by task on six resources, each of which does one thing at a time.
+// Pure; takes time and memory in proportion to the number of tasks.
 //
-// It knows what the closed form (offload_cost) does not: a layer must have arrived before it is
-// used, a ring slot must be free before the next layer may come, KV must be stored before it is
-// loaded, and a pipeline must fill and drain. A layer's fetch is cut into pieces between the loads
-// of the tasks it runs beside. Activations' transfers count, but are not waited for.
+// It covers what the closed form (cost_model) leaves out: a layer must have arrived before it is
+// used, a staging buffer must be free before the next layer may come, KV must be stored before it
+// is loaded, and a pipeline must fill and drain. The fetch of a layer is cut into pieces between
+// the loads of the tasks it runs beside. Transfers of activations are counted but not waited for.
 #pragma once
 
 #include <cstddef>

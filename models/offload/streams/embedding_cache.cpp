@@ -10,7 +10,7 @@
 namespace twill::models::offload {
 namespace {
 
-/// Row blocks of the small table, at most: tokens that need more take several turns.
+/// Most row blocks of the small table; tokens that need more are read in several turns.
 constexpr std::int64_t most_blocks = 64;
 constexpr std::int64_t block_rows = embedding_reader::block_rows;
 
@@ -67,7 +67,7 @@ embedding_cache::travelling_blocks(std::span<const std::int32_t> ids) const {
   return blocks;
 }
 
-/// Adds what `wanted_` names of `table`: rows that are not in it count as zeros.
+/// Adds the rows that `wanted_` names in `table`; rows of other tables count as zeros.
 void embedding_cache::add_rows(gpu::device& dev, const gpu::packed_matrix& table,
                                gpu::tensor_ref out) {
   dev.upload(ids_.data(), wanted_.data(), wanted_.size() * sizeof(std::int32_t));
@@ -125,7 +125,7 @@ std::int64_t embedding_cache::entry_with(std::int64_t block) const {
   return found == entries_.end() ? -1 : found - entries_.begin();
 }
 
-/// The entry whose block was wanted longest ago, not one of `keep`; -1: none is idle.
+/// The idle entry whose block was wanted longest ago and is not in `keep`; -1 if there is none.
 std::int64_t embedding_cache::idle_entry(std::span<const std::int64_t> keep,
                                          bool expected_too) const {
   std::int64_t best = -1;
@@ -141,7 +141,7 @@ std::int64_t embedding_cache::idle_entry(std::span<const std::int64_t> keep,
   return best;
 }
 
-/// Has all of `blocks`, no more than entries, in the small table.
+/// Brings all of `blocks`, which are no more than the entries, into the small table.
 result<nothing> embedding_cache::bring(std::span<const std::int64_t> blocks) {
   if (auto passed = from_gpu(last_use_.wait()); !passed.ok()) return passed;
   std::vector<std::int64_t> claimed;
@@ -169,7 +169,7 @@ result<nothing> embedding_cache::bring(std::span<const std::int64_t> blocks) {
   for (const std::int64_t block : blocks) {
     entry& s = entry_of(block);
     if (s.why) {
-      s.block = -1; // another try reads it anew
+      s.block = -1; // the next call reads the block again
       return *s.why;
     }
     s.expected = false;
@@ -178,9 +178,9 @@ result<nothing> embedding_cache::bring(std::span<const std::int64_t> blocks) {
   return nothing{};
 }
 
-/// Sends for expected blocks, as far as entries hold nothing that is expected.
+/// Begins to fetch expected blocks into entries that hold no expected block.
 void embedding_cache::fetch_ahead() {
-  if (coming_.empty() || !last_use_.wait().ok()) return; // a lost device shows in rows()
+  if (coming_.empty() || !last_use_.wait().ok()) return; // rows() reports a lost device
   std::vector<std::int64_t> claimed;
   {
     const std::lock_guard lock(mutex_);
@@ -210,7 +210,7 @@ void embedding_cache::claim(std::int64_t at, std::int64_t block) {
       reader_.block_bytes();
 }
 
-/// Before the weights that wait for a worker: the next op needs them.
+/// Posts the fetches before weights that wait for a worker, since the next op needs them.
 void embedding_cache::post(const std::vector<std::int64_t>& claimed) {
   for (auto at = claimed.rbegin(); at != claimed.rend(); ++at)
     pool_.post_first([this, at = *at](io_worker& worker) { fetch(at, worker); });

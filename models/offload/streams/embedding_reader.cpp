@@ -37,7 +37,7 @@ const table_part& embedding_reader::part_of(std::int64_t block) const {
   return *(after - 1);
 }
 
-/// Bytes of the store from any offset to device memory, and to `copy`.
+/// Reads bytes of the store at any offset into device memory and into `copy`.
 result<nothing> embedding_reader::read_some(std::int64_t from, std::int64_t bytes,
                                             unsigned char* to, std::vector<unsigned char>& copy,
                                             io_worker& worker) const {

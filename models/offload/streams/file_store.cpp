@@ -14,14 +14,14 @@ namespace {
 
 class file_store final : public disk_store {
 public:
-  /// `place`: the folder, or the whole path of a file with a name. Takes the descriptor.
+  /// `place` is for messages: the folder, or the path of a file with a name. Owns the descriptor.
   file_store(int fd, std::string place, bool direct)
       : fd_(fd), place_(std::move(place)), direct_(direct && past_the_page_cache(fd)) {}
   file_store(const file_store&) = delete;
   file_store& operator=(const file_store&) = delete;
   ~file_store() override { ::close(fd_); }
 
-  /// File systems that cannot are not asked twice: writes take the space, as they would anyway.
+  /// Where the file system cannot reserve space, writes take it later.
   result<nothing> reserve(std::int64_t bytes) override {
 #ifdef __linux__
     int why = 0;
@@ -86,7 +86,7 @@ private:
            format_bytes(offset);
   }
 
-  /// tmpfs of older kernels cannot.
+  /// Tmpfs of older kernels refuses direct reads.
   static bool past_the_page_cache(int fd) {
 #ifdef O_DIRECT
     const int flags = ::fcntl(fd, F_GETFL);

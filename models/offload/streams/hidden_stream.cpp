@@ -121,7 +121,7 @@ void hidden_stream::release(hidden_state of, std::int64_t bytes, bool dropped) {
     move(*b, of, bytes, false);
 }
 
-/// Posts the copies; with the last of them the buffer is ready.
+/// Posts the copies of a state; after the last one the buffer is ready.
 void hidden_stream::move(staging_buffer& b, hidden_state of, std::int64_t bytes, bool to_device) {
   (to_device ? stats_.loaded_bytes : stats_.stored_bytes) += bytes;
   buffers_.begin_copies(b, to_device ? buffer_state::filling : buffer_state::storing,
@@ -139,7 +139,7 @@ void hidden_stream::move(staging_buffer& b, hidden_state of, std::int64_t bytes,
       const auto lock = buffers_.lock();
       buffers_.end_copy(b, outcome);
     };
-    // Stores make buffers free.
+    // Stores go first, because they make buffers idle.
     to_device ? pool_->post(std::move(task)) : pool_->post_first(std::move(task));
   }
 }

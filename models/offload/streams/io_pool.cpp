@@ -79,7 +79,7 @@ void io_pool::work(io_worker& mine) {
     if (at_work_++ == 0) busy_since_ = std::chrono::steady_clock::now();
     lock.unlock();
     next(mine);
-    next = nullptr; // what it holds goes before the lock is taken
+    next = nullptr; // destroy the task's captures before the lock is taken
     lock.lock();
     if (--at_work_ == 0) busy_ += std::chrono::steady_clock::now() - busy_since_;
   }

@@ -101,9 +101,9 @@ unsigned char* kv_backing::partial_blocks(std::int32_t layer, std::int32_t batch
          (before + segment_number(layer, batch)) * options_.sequences * strides_.plain;
 }
 
-/// Many small copies are one task, since each task costs a lock and perhaps a wake-up; reads and
-/// writes of a disk wait, and are tasks of their own. Reads of a disk take small gaps along: what
-/// lies there is nobody's.
+/// Small copies of host memory share a task, since each task costs a lock and perhaps a wake-up.
+/// Disk transfers are tasks of their own, so that several wait for the disk at once. A disk read
+/// includes small gaps, whose bytes are not used.
 std::vector<std::vector<kv_backing::extent>>
 kv_backing::tasks_of(std::int32_t layer, const std::vector<block_span>& blocks,
                      transfer_direction direction) const {
@@ -176,7 +176,8 @@ result<nothing> kv_backing::copy_partial_blocks(std::int32_t layer, std::int32_t
                                                 io_worker& worker) const {
   const auto size = static_cast<std::size_t>(strides_.plain);
   for (const block_range& r : blocks) {
-    if (!r.open && (!r.filled || options_.four_bits)) continue; // packed, it is in the segment
+    if (!r.open && (!r.filled || options_.four_bits))
+      continue; // a filled block that was packed is in the segment
     unsigned char* there = device + r.sequence * strides_.plain;
     unsigned char* home = partial_blocks(layer, batch) + r.sequence * strides_.plain;
     link_.pass(strides_.plain);
@@ -192,7 +193,8 @@ result<nothing> kv_backing::keep_filled(std::int32_t layer, std::int32_t batch,
                                         const std::vector<block_range>& blocks) const {
   for (block_span s : spans_of(blocks, block_location::in_partial_blocks, options_.sequences))
     while (s.count > 0) {
-      // Neighbours in the segment are neighbours among the partial blocks, up to the last sequence.
+      // Blocks that follow each other in the segment do so among the partial blocks, up to the last
+      // sequence.
       const std::int32_t sequence = s.first % options_.sequences;
       const std::int32_t n = std::min(s.count, options_.sequences - sequence);
       const unsigned char* from = partial_blocks(layer, batch) + sequence * strides_.plain;

@@ -75,9 +75,9 @@ unsigned char* kv_stream::partial_blocks_of(const staging_buffer& b) const {
                                         : backing_->partial_blocks(layer_in(b), batch_in(b));
 }
 
-/// Posts the copies of some blocks. With the last of them the buffer is ready; or free, if it does
-/// not hold the segment as it is at home: rounded to 4 bits, or with a block that was a partial
-/// block.
+/// Posts the copies of some blocks. After the last copy the buffer is ready, or free if it does not
+/// hold the segment as it is stored: when that is rounded to 4 bits, or when a partial block was
+/// filled.
 void kv_stream::move(staging_buffer& b, const std::vector<block_range>& blocks,
                      transfer_direction direction) {
   const std::int32_t layer = layer_in(b), batch = batch_in(b);
@@ -85,10 +85,10 @@ void kv_stream::move(staging_buffer& b, const std::vector<block_range>& blocks,
   const auto any = [&](bool block_range::*what) {
     return std::any_of(blocks.begin(), blocks.end(), [&](const block_range& r) { return r.*what; });
   };
-  const bool filled = any(&block_range::filled); // so it is a store
-  const block_location where_full = options_.four_bits
-                                        ? block_location::anywhere
-                                        : block_location::in_segment; // packed, all are there
+  const bool filled = any(&block_range::filled); // only stores have filled blocks
+  const block_location where_full =
+      options_.four_bits ? block_location::anywhere
+                         : block_location::in_segment; // packed blocks are all in the segment
   auto tasks =
       backing_->tasks_of(layer, spans_of(blocks, where_full, options_.sequences), direction);
   for (const auto& task : tasks)
@@ -124,7 +124,7 @@ void kv_stream::move(staging_buffer& b, const std::vector<block_range>& blocks,
       const auto lock = buffers_.lock();
       buffers_.end_copy(b, outcome);
     };
-    // Stores are few and make buffers free; behind the loads they would keep the disk idle.
+    // Stores go first: they are few and make buffers idle for loads that wait.
     loads ? pool_->post(std::move(copy)) : pool_->post_first(std::move(copy));
   }
 }
@@ -166,7 +166,8 @@ result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
   return kv;
 }
 
-/// Full blocks to 4 bits in their place in the segment, wherever they lie.
+/// Packs full blocks to 4 bits into their place in the segment, from the segment or from partial
+/// blocks.
 void kv_stream::pack(const staging_buffer& b, const std::vector<block_range>& written) {
   const gpu::kv_layer segment = record_.layer_at(options_.shape, b.memory, strides_.plain);
   for (const block_span& s : spans_of(written, block_location::in_segment, options_.sequences))
@@ -180,7 +181,7 @@ void kv_stream::pack(const staging_buffer& b, const std::vector<block_range>& wr
                     strides_.home);
 }
 
-/// At home in place the device is the host, and done.
+/// Where attention uses host memory in place, the device is the host and has finished.
 void kv_stream::release(std::int32_t layer, std::int32_t batch,
                         const std::vector<block_range>& written) {
   if (backing_->used_on_host(layer)) {
@@ -202,7 +203,7 @@ void kv_stream::forget(std::int32_t batch) {
     if (b->state != buffer_state::free && batch_in(*b) == batch) b->awaited = false;
 }
 
-/// Partial blocks follow the segment, or are elsewhere.
+/// The partial blocks follow the segment or are elsewhere in memory.
 gpu::kv_layer kv_stream::layer_at(unsigned char* segment, unsigned char* partial_blocks) const {
   gpu::kv_layer layer = record_.layer_at(options_.shape, segment, strides_.plain);
   const std::int64_t apart = partial_blocks - (segment + segment_bytes());

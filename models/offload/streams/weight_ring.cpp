@@ -10,7 +10,7 @@
 namespace twill::models::offload {
 namespace {
 
-/// Aligned, so that direct reads can go into every buffer.
+/// The bytes of the largest group, aligned so that direct reads can go into every buffer.
 std::int64_t largest_group(const weight_placement& placement,
                            const std::vector<std::int32_t>& order) {
   std::int64_t largest = 0;
@@ -83,7 +83,7 @@ void weight_ring::transferred(staging_buffer& b, std::int32_t group,
   const transfer_group& moved = placement_.group(group);
   stats_.disk_bytes += moved.disk_bytes;
   stats_.host_bytes += moved.host_bytes;
-  fill_ahead(); // the buffer is free for others if its group is not wanted any more
+  fill_ahead(); // the buffer may take another group if its own is no longer awaited
 }
 
 result<nothing> weight_ring::acquire(std::int32_t group) {

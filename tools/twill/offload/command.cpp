@@ -1,4 +1,4 @@
-// `twill offload`: a batch job by FlexGen's block schedules, over a model that may be larger than
+// `twill offload`: an offline job by FlexGen's block schedules over a model that may be larger than
 // the device, with FlexGen's flags and report.
 #include <CLI/CLI.hpp>
 
@@ -109,7 +109,7 @@ private:
     decoding_.max_step_tokens = needs_.max_step_tokens;
     decoding_.max_sequences = needs_.max_sequences;
     decoding_.max_logit_rows = needs_.max_logit_rows;
-    decoding_.touch_kv = true; // the schedule's peak is all of it
+    decoding_.touch_kv = true; // the schedule's peak uses the whole arena
     run_.kv = {flags_.percent[2], flags_.percent[3]};
     run_.hidden = {flags_.percent[4], flags_.percent[5]};
     run_.four_bit_kv = flags_.compress_cache;
@@ -136,7 +136,8 @@ private:
                                                 decoding_, prompts_, run_);
   }
 
-  /// Spread evenly, the diagonal holds the least KV. Where weights travel the fewest rounds count.
+  /// A stagger that spreads micro-batches evenly holds the least KV. Where weights are streamed the
+  /// fewest rounds are fastest.
   std::int32_t stagger() const {
     if (flags_.stagger > 0) return flags_.stagger;
     return flags_.percent[0] < 100
@@ -196,7 +197,7 @@ private:
     decoder_ = std::move(must(std::move(loaded)).value());
   }
 
-  /// FlexGen's: short prompts, one token.
+  /// FlexGen's warm-up: short prompts and one token.
   void warm_up() {
     std::printf("warmup - generate\n");
     std::fflush(stdout);
@@ -280,7 +281,8 @@ private:
   config::options options_;
   std::shared_ptr<const models::model> model_;
   models::compute_choice types_;
-  std::shared_ptr<const models::checkpoint> weights_; ///< the model's, perhaps rounded anew
+  std::shared_ptr<const models::checkpoint>
+      weights_; ///< the model's weights, or their rounding to 4 or 8 bits
   std::unique_ptr<gpu::device> device_;
   std::vector<models::offload::job_prompt> prompts_;
   models::offload::job_options run_;

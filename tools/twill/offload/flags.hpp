@@ -1,5 +1,6 @@
 // The flags of `twill offload`: FlexGen's names and meanings (flexllmgen/flex_opt.py) where there
-// is one, checked before anything is opened. What cannot be meant here is refused with its reason.
+// is one. They are checked before anything is opened; a flag that has no meaning here is refused
+// with the reason.
 #pragma once
 
 #include <cstdint>
@@ -24,27 +25,27 @@ struct offload_flags {
   std::int32_t num_gpu_batches = 1;
   std::vector<std::int32_t> percent = {100, 0, 100, 0, 100, 0};
   std::string search_order = "zigzag";
-  std::int32_t stagger = 0; ///< 0: by where the weights are
+  std::int32_t stagger = 0; ///< 0: chosen by where the weights live
   std::string offload_dir;
   std::string sep_layer = "false", pin_weight = "true", overlap = "true";
   bool cpu_cache_compute = false, compress_weight = false, compress_cache = false;
   std::string prompts, output, log_file, timeline, rounds;
   bool ignore_eos = false, no_log = false;
   bool plan = false, plan_only = false, remeasure = false;
-  /// Given by the user: the planner leaves them alone.
+  /// True if the user gave the flag: the planner then leaves the value alone.
   bool fixed_percent = false, fixed_order = false, fixed_batch = false, fixed_batches = false;
   std::int32_t verbose = 2;
-  std::string debug_mode; ///< "breakdown" or nothing
+  std::string debug_mode; ///< "breakdown" or empty
   double attn_sparsity = 1;
   std::vector<std::string> settings;
 };
 
 void add_flags(CLI::App& command, offload_flags& flags);
 
-/// Throws client_error: "flag, rule, given value".
+/// Throws client_error with flag, rule and given value.
 void check_flags(const offload_flags& flags);
 
-/// The configuration that the flags amount to.
+/// The configuration that follows from the flags.
 config::options options_of(const offload_flags& flags);
 
 models::offload::job_mode mode_of(const offload_flags& flags);

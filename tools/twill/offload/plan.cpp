@@ -46,12 +46,12 @@ void print(const models::offload::plan_request& request, const models::offload::
   std::fflush(stdout);
 }
 
-/// Packed blocks take whole pages at home, see models/offload/kv_backing.
+/// Packed blocks take whole pages off the device, see models/offload/streams/kv_backing.
 double packed_kv_bytes(const models::model_spec& spec, gpu::dtype type,
                        const config::options& options) {
   gpu::kv_layer block = models::kv_shape(spec, type, options.kv.block_tokens);
   block.n_blocks = 1;
-  if (!gpu::has_kv4(block)) return 0; // refused when the run is described
+  if (!gpu::has_kv4(block)) return 0; // describe_run() refuses it
   return static_cast<double>(models::offload::store_aligned(gpu::kv4_block_bytes(block))) /
          (2.0 * block.block_tokens * block.n_kv_heads * block.head_dim);
 }
@@ -80,7 +80,8 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
   request.kv_buffers = options.offload.kv_buffers;
   request.outer_resident = false;
   request.host_attention = flags.cpu_cache_compute;
-  request.hidden = models::offload::tier_split{}; // small: worth no transfers unless asked for
+  request.hidden = models::offload::tier_split{}; // activations are small and stay on the device
+                                                  // unless the user asks
   request.model.hidden_bytes_per_value = sizeof(float);
   if (flags.fixed_batch) request.batch_size = flags.gpu_batch_size;
   if (flags.fixed_batches) request.n_batches = flags.num_gpu_batches;
@@ -108,7 +109,7 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
   flags.percent = {percent(found.policy.weights.device), percent(found.policy.weights.host),
                    percent(found.policy.kv.device),      percent(found.policy.kv.host),
                    percent(found.policy.hidden.device),  percent(found.policy.hidden.host)};
-  if (flags.percent[2] == 100) flags.compress_cache = false; // nothing is away
+  if (flags.percent[2] == 100) flags.compress_cache = false; // all KV is on the device
   return flags;
 }
 

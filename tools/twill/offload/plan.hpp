@@ -1,4 +1,4 @@
-// offload_plan: `twill offload --plan`: this machine measured, what the user left open chosen.
+// `twill offload --plan`: measures this machine and chooses what the user left open.
 #pragma once
 
 #include "config/options.hpp"
@@ -9,8 +9,8 @@
 
 namespace twill::tools {
 
-/// Measures (some seconds, once a week), plans and prints; the flags with what was chosen. Throws
-/// client_error.
+/// Measures (some seconds, once a week), plans and prints the plan. Returns the flags with the
+/// chosen values. Throws client_error.
 offload_flags planned(offload_flags flags, gpu::device& dev, const models::model_spec& spec,
                       const models::checkpoint& weights, const config::options& options);
 

@@ -1,4 +1,4 @@
-// What goes into `twill offload` and comes out: JSON lines, or prompts made up.
+// The input and output of `twill offload`: JSON lines, or prompts that are made up.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace twill::tools {
 
-/// One object per line: "prompt" (text, or a list of token ids; "token_ids" is the same list) and
-/// optionally "max_tokens". Throws client_error with file and line.
+/// Reads one object per line: "prompt" (text or a list of token ids; "token_ids" may name the list)
+/// and optionally "max_tokens". Throws client_error with file and line.
 std::vector<models::offload::job_prompt>
 read_prompts(const std::string& path, const models::tokenizer& text, std::int32_t max_new);
 
-/// FlexGen's sentence, over and over, `length` tokens, each prompt beginning elsewhere in it.
+/// Prompts of `length` tokens that repeat FlexGen's sentence, each beginning at another place in
+/// it.
 std::vector<models::offload::job_prompt> make_prompts(const models::tokenizer& text, std::int64_t n,
                                                       std::int32_t length, std::int32_t max_new);
 
-/// One object per output: index, text, token_ids, finish_reason (length, stop, interrupted).
+/// Writes one object per output: index, text, token_ids, finish_reason (length, stop, interrupted).
 void write_outputs(const std::string& path, const models::tokenizer& text,
                    const std::vector<models::offload::job_output>& outputs);
 

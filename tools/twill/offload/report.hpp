@@ -1,4 +1,4 @@
-// The report of `twill offload`: FlexGen's lines, and below them what moved and what it took.
+// The report of `twill offload`: FlexGen's lines, and below them what moved and how long that took.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,32 @@ namespace twill::tools {
 
 struct offload_measured {
   models::offload::offload_sizes sizes;
-  std::int64_t prefill_drawn = 0; ///< tokens that prefills drew, one per prompt
+  std::int64_t prefill_drawn = 0; ///< tokens that prefills drew
   std::int64_t prompt_tokens = 0; ///< of all prompts
-  std::int64_t output_tokens = 0; ///< drawn, or with a projection: asked for
+  std::int64_t output_tokens = 0; ///< tokens drawn, or with a projection those asked for
   double prefill_seconds = 0;
   double decode_seconds = 0;
-  bool projected = false; ///< decode is extrapolated (--cut-gen-len)
+  bool projected = false; ///< the decode time is extrapolated (--cut-gen-len)
   std::int64_t rounds = 0;
   std::int64_t memory_projected = 0;
   std::int64_t memory_measured = 0;
-  models::offload::ring_stats moved; ///< in the run alone
+  models::offload::ring_stats moved; ///< by the run, without loading
   models::offload::transfer_stats kv_moved, hidden_moved;
-  std::string simulated; ///< what was acted out; empty: nothing
+  std::string simulated; ///< what was simulated; may be empty
 };
 
-/// The measured run; `cut` with `gen_len` projects the decode as FlexGen does.
+/// Sums up a run. With `cut` above 0 the decode is projected to `gen_len` as FlexGen does.
 offload_measured measure(const models::offload::job_report& report, std::int32_t cut,
                          std::int32_t gen_len);
 
 std::string report_text(const offload_measured& m);
 
-/// What the seconds of a run were spent on: prompts and decoding, of these waiting for transfers,
-/// and transfers under way beside them.
+/// Says what the seconds of a run were spent on: prompts and decoding, the part of both that waited
+/// for transfers, and the seconds with transfers under way beside them.
 std::string breakdown_text(const offload_measured& m, const models::offload::job_report& report);
 
-/// CSV: each round's seconds, the part of them that was decoding, and those with transfers under
-/// way. client_error when it cannot be written.
+/// Writes a CSV with each round's seconds, the part that was decoding, and the part with transfers
+/// under way. Throws client_error if the file cannot be written.
 void write_rounds(const std::string& file, const models::offload::job_report& report);
 
 } // namespace twill::tools

@@ -1,4 +1,4 @@
-// offload_timeline: `--timeline`: the picture of a run, or of a plan played through.
+// `twill offload --timeline`: the picture of a run, or of a plan that was simulated.
 #pragma once
 
 #include <span>
@@ -9,11 +9,12 @@
 
 namespace twill::tools {
 
-/// What ran; time begins with the first span. Throws client_error where `file` cannot be written.
+/// Draws what ran; time begins with the first span. Throws client_error if `file` cannot be
+/// written.
 void draw_run(const std::string& file, const std::string& title,
               const models::offload::span_recorder& recorded);
 
-/// What would run; "simulated" is added to the title.
+/// Draws a simulation; "simulated" is added to the title.
 void draw_simulation(const std::string& file, const std::string& title,
                      std::span<const models::offload::timeline_span> spans);
 

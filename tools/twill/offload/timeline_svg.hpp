@@ -1,8 +1,9 @@
-// timeline_svg: a picture of what was busy with which task, when. Pure, any thread.
+// timeline_svg: a picture of which resource was busy with which task, and when. Pure, any thread.
 //
-// One row per resource that did anything, one bar per span, coloured by micro-batch; weights, which
-// serve all micro-batches, are grey. Bars narrower than a pixel are merged into one as opaque as it
-// is busy, so that a picture has at most as many bars per row as pixels, however many the spans.
+// Each resource that did anything has a row with one bar per span, coloured by micro-batch.
+// Weights, which serve all micro-batches, are grey. Bars narrower than a pixel are merged into one
+// whose opacity is the share of time that was busy, so that a row has at most as many bars as
+// pixels.
 #pragma once
 
 #include <span>
@@ -13,11 +14,11 @@
 namespace twill::tools {
 
 struct timeline_picture {
-  std::string title;     ///< says what ran, and "simulated" where it did not
-  int plot_width = 1200; ///< pixels of the time axis, at least 100
+  std::string title;     ///< says what ran, or that it was simulated
+  int plot_width = 1200; ///< pixels of the time axis; at least 100
 };
 
-/// The text of an SVG file; `spans` in any order.
+/// Returns the text of an SVG file. The spans may have any order.
 std::string timeline_svg(std::span<const models::offload::timeline_span> spans,
                          const timeline_picture& picture);
 
