@@ -1,4 +1,5 @@
-// decoder_runner: the real step_runner: a gpu::device, a models::decoder on it, sampling there.
+// decoder_runner: the step_runner that serves models: a gpu::device with a models::decoder and a
+// device_sampler on it.
 //
 // A model whose weights do not fit the device, or whose options say so, is served by streaming them
 // in each step. The model file is opened by the first runner and kept by the factory, so that a
@@ -15,7 +16,7 @@
 
 namespace twill::actors {
 
-/// Opens the disk tier in place of a file, for tests; null: a file.
+/// Opens the disk tier in place of a file, for tests; null opens a file.
 using store_opener = std::function<models::result<std::unique_ptr<models::offload::disk_store>>()>;
 
 runner_factory make_decoder_runners(const config::options& options, load_progress progress,

@@ -1,9 +1,8 @@
-// step_runner: a thing that runs steps. The real one is decoder_runner (models/ and gpu/); tests
-// script their own. Also the seam for offloading: a runner that streams weights and KV implements
-// the same two calls.
+// step_runner: what the executor runs steps with. Production uses decoder_runner, over models/ and
+// gpu/; tests script their own.
 //
-// Threads: made, used and destroyed on the executor's thread. Failure: a result or an exception;
-// the executor destroys the runner after either and asks for a new one.
+// Threads: a runner is made, used and destroyed on the executor's thread. It fails by a result or
+// by an exception; after either the executor destroys it and asks for a new one.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +24,15 @@ struct model;
 
 namespace twill::actors {
 
-/// What a runner turned out to serve.
+/// What a runner serves, known once it has loaded.
 struct runner_info {
   std::shared_ptr<const models::model> model;
-  std::string device; ///< for people: "host, AMD EPYC ..., Kokkos 3.4.1 OpenMP, 16 threads"
+  std::string device; ///< for log lines: "host (AMD EPYC, Kokkos 3.4.1 OpenMP, 16 threads)"
   std::int32_t n_blocks = 0;
   std::int32_t block_tokens = 0;
   std::int32_t max_context_tokens = 0; ///< prompt + output per sequence
   std::int32_t max_step_tokens = models::offload::default_step_tokens;
-  std::int32_t mixed_prompt_tokens = 0; ///< see plan_limits; 0: nobody planned it
+  std::int32_t mixed_prompt_tokens = 0; ///< see plan_limits; 0: no plan has set it
   std::int64_t memory_used_bytes = 0;
   /// Sequences up to this length have KV that depends on their tokens alone; 0: all have.
   std::int32_t shareable_length = 0;
@@ -70,7 +69,7 @@ public:
   virtual std::int64_t memory_used_bytes() const = 0;
 };
 
-/// Called on the executor's thread, once per (re)load.
+/// Called on the executor's thread for each load.
 using runner_factory = std::function<std::unique_ptr<step_runner>()>;
 
 } // namespace twill::actors

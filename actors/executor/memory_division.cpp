@@ -1,0 +1,103 @@
+#include "actors/executor/memory_division.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/detail/executor_failure.hpp"
+#include "config/base/log.hpp"
+#include "config/base/units.hpp"
+#include "gpu/machine.hpp"
+#include "models/offload/choose_placement.hpp"
+#include "models/offload/plan_for_serving.hpp"
+
+namespace twill::actors {
+
+namespace {
+
+namespace offload = models::offload;
+
+/// Host memory for streamed weights. On a host the device's arena takes the same memory.
+std::int64_t host_tier_bytes(const model_on_device& load) {
+  const std::int64_t free = gpu::machine::available_bytes();
+  const std::int64_t asked = load.options.offload.host_memory_bytes;
+  std::int64_t bytes = asked > 0 ? asked : free * 3 / 4;
+  if (load.device.info().kind == "host") bytes = std::min(bytes, free - load.available_bytes);
+  return std::max<std::int64_t>(bytes, 0);
+}
+
+offload::placement_room room_of(const model_on_device& load) {
+  offload::placement_room room;
+  room.weights = models::estimate_packed_weights(load.model.spec, *load.model.weights);
+  room.n_layers = load.model.spec.n_layers;
+  room.sep_layer = load.options.offload.sep_layer;
+  room.host_bytes = host_tier_bytes(load);
+  return room;
+}
+
+/// KV bytes before any plan: what the user asked for; else one context, but at most a quarter of
+/// the device, and less where the buffers of streamed weights leave less.
+std::int64_t unplanned_kv_bytes(const model_on_device& load, const models::kv_budget& kv,
+                                const models::decoder_options& sizes,
+                                const offload::placement_room& room) {
+  if (kv.asked_bytes > 0) return kv.asked_bytes;
+  const std::int64_t blocks = (kv.max_context_tokens + kv.block_tokens - 1) / kv.block_tokens;
+  const std::int64_t wanted = std::min(blocks * kv.block_bytes, kv.available_bytes / 4);
+  const std::int64_t beside_ring =
+      kv.available_bytes - load.workspace_bytes(sizes) -
+      offload::least_device_bytes(room, load.options.offload.ring_layers);
+  return std::clamp(beside_ring, std::min(wanted, 8 * kv.block_bytes), wanted);
+}
+
+/// KV bytes for the sequences that a plan runs at once, at least `least_kv_bytes`; also sets how
+/// long steps are. Without a plan, `least_kv_bytes`.
+std::int64_t planned_kv_bytes(const model_on_device& load, std::int64_t least_kv_bytes,
+                              const offload::placement_room& room, decoder_size& size) {
+  models::decoder_options& sizes = size.options;
+  models::decoder_options longer = sizes;
+  longer.max_step_tokens = 2 * sizes.max_step_tokens;
+  // A step takes memory in proportion to its tokens.
+  const std::int64_t work = load.workspace_bytes(sizes) + 4 * mib;
+  const std::int64_t more = load.workspace_bytes(longer) - load.workspace_bytes(sizes);
+  offload::serving_room all;
+  all.weights = room.weights;
+  all.device_bytes = load.available_bytes;
+  all.host_bytes = room.host_bytes;
+  all.workspace_bytes = work - more;
+  all.step_token_bytes = more / sizes.max_step_tokens;
+  all.least_kv_bytes = least_kv_bytes;
+  const auto plan = offload::plan_for_serving(load.device, load.model.spec, *load.model.weights,
+                                              load.compute, load.options, all);
+  if (!plan.ok()) {
+    log::warn("weights are streamed without a plan: " + plan.detail());
+    return least_kv_bytes;
+  }
+  sizes.max_step_tokens = plan.value().step_tokens;
+  size.mixed_prompt_tokens = plan.value().mixed_prompt_tokens;
+  return static_cast<std::int64_t>(plan.value().kv_bytes);
+}
+
+} // namespace
+
+result<nothing> divide_memory(const model_on_device& load, models::kv_budget& kv,
+                              decoder_size& size) {
+  offload::placement_room room = room_of(load);
+  std::int64_t kv_bytes = unplanned_kv_bytes(load, kv, size.options, room);
+  const bool fits =
+      room.weights.all() <= kv.available_bytes - load.workspace_bytes(size.options) - kv_bytes;
+  if (!fits && load.options.offload.device_percent < 0)
+    kv_bytes = kv.asked_bytes = planned_kv_bytes(load, kv_bytes, room, size);
+  const std::int64_t workspace = load.workspace_bytes(size.options);
+  room.device_bytes = kv.available_bytes - workspace - kv_bytes;
+  auto chosen = offload::choose_placement(load.options, room);
+  if (!chosen.ok()) return executor_failure(chosen.error());
+  size.options.offload = std::move(chosen).value();
+  const auto& placed = size.options.offload;
+  if (!placed.streams_weights()) return nothing{};
+  kv.other_bytes = workspace + offload::least_device_bytes(room, placed.ring_layers) +
+                   room.weights.matrices() * placed.weights.device / 100;
+  kv.budget_bytes = kv.available_bytes;
+  log::info("streaming " + offload::describe(placed, room));
+  return nothing{};
+}
+
+} // namespace twill::actors

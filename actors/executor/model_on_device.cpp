@@ -1,0 +1,24 @@
+#include "actors/executor/model_on_device.hpp"
+
+#include <algorithm>
+
+#include "config/base/units.hpp"
+#include "gpu/machine.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
+
+namespace twill::actors {
+
+std::int64_t usable_bytes(const gpu::device& device) {
+  const std::int64_t budget = device.info().memory_bytes;
+  const std::int64_t host = device.info().kind == "host" ? gpu::machine::available_bytes() : 0;
+  return host > 0 ? std::min(host, budget) : budget;
+}
+
+std::int64_t model_on_device::workspace_bytes(const models::decoder_options& sizes) const {
+  // Sampling and other small arrays are not counted one by one.
+  const std::int64_t small = std::clamp<std::int64_t>(available_bytes / 32, 8 * mib, 64 * mib);
+  return models::estimate_step_bytes(model.spec, sizes) +
+         models::estimate_scratch_bytes(device, model.spec, *model.weights, sizes) + small;
+}
+
+} // namespace twill::actors
