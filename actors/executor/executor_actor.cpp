@@ -88,8 +88,8 @@ private:
   sequence_states states_;
   executor_step batch_;
   step_samples samples_;
-  std::uint64_t dead_epoch_ =
-      ~std::uint64_t{0}; ///< plans of this epoch were made before the failure was known
+  /// Plans of this epoch were made before the failure was known.
+  std::uint64_t dead_epoch_ = ~std::uint64_t{0};
 };
 
 executor_actor::behavior_type

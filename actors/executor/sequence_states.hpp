@@ -19,9 +19,9 @@ namespace twill::actors {
 class sequence_states {
 public:
   /// Applies the plan's closes, opens and grows, then describes its rows; `draws` may be empty.
-  /// Spans in the batch point into the slots: valid until the next call.
+  /// Spans in the batch point into the states and are valid until the next call.
   void prepare(const step_plan& plan, executor_step& out);
-  /// Takes in what the step drew and reports it.
+  /// Appends the tokens that the step drew to their sequences, and reports them in `out`.
   void finish(const step_plan& plan, const step_samples& drawn, step_result& out);
   void clear() { states_.clear(); }
 
@@ -32,8 +32,8 @@ private:
     std::vector<std::int32_t> blocks;
     std::vector<gpu::token_count> counts; ///< ascending by id; kept only when a penalty is on
     std::vector<gpu::token_bias> biases;  ///< one entry per id
-    std::vector<gpu::token_bias>
-        early_biases; ///< `biases` with the stop ids banned, before min_tokens
+    /// `biases` with the stop ids banned as well; used before min_tokens.
+    std::vector<gpu::token_bias> early_biases;
     bool finished = false;
 
     std::size_t n_output() const { return tokens.size() - spec.prompt->size(); }
