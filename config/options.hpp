@@ -72,17 +72,21 @@ struct offload_options {
 
 /// [server]: the listener and its sockets.
 struct server_options {
-  std::string listen = "127.0.0.1:8080";        ///< HOST:PORT; port 0 picks a free one
-  std::int32_t threads = 1;                     ///< threads that serve sockets
-  std::int32_t max_connections = 20000;         ///< open sockets; further ones are closed at accept
-  std::int64_t max_body_bytes = 16 * mib;       ///< of one HTTP request
-  std::int64_t max_frame_bytes = 4 * mib;       ///< of one WebSocket message
+  std::string listen = "127.0.0.1:8080";  ///< HOST:PORT; port 0 picks a free one
+  std::int32_t threads = 1;               ///< threads that serve sockets
+  std::int32_t max_connections = 20000;   ///< open sockets; further ones are closed at accept
+  std::int32_t max_per_address = -1;      ///< of one client address; 0: no limit; -1: automatic
+  std::int64_t max_body_bytes = 16 * mib; ///< of one HTTP request
+  std::int64_t max_frame_bytes = 4 * mib; ///< of one WebSocket message
   std::int64_t max_write_queue_bytes = 1 * mib; ///< unsent output of one socket
   milliseconds idle_timeout{300000};       ///< a socket silent for this long is pinged, then closed
-  milliseconds header_timeout{30000};      ///< in which a whole request must arrive
+  milliseconds header_timeout{30000};      ///< in which the head of a request must arrive
+  std::int64_t body_rate_bytes = 16 * kib; ///< per second, at which a body must arrive
   milliseconds slow_reader_timeout{30000}; ///< paused for this long: cut off with an error
   milliseconds drain_timeout{30000};       ///< in which streams may finish after SIGTERM
-  std::vector<std::string> api_keys;       ///< when not empty, clients must send one as Bearer
+  std::vector<std::string> api_keys;       ///< when not empty, clients must send one
+  std::vector<std::string> cors_origins;   ///< foreign web pages that may use the API; "*": any
+  std::vector<std::string> hosts;          ///< names that this server answers to; "*": any
   std::int32_t max_streams_per_socket = 32; ///< lanes (`stream_id`) of one WebSocket
 };
 

@@ -40,6 +40,10 @@ std::string print_config(const options& effective) {
     const auto standard = get(k, defaults);
     out += "# " + std::string(k.doc) + "\n";
     out += "#   " + type_words(k) + "; " + k.possible.words + "\n";
+    if (k.secret && now != standard) {
+      out += "# " + std::string(member_of(k)) + " is set; its value is not shown\n";
+      continue;
+    }
     out += std::string(member_of(k)) + " = " + print_value(k, now);
     out += now == standard ? " # default\n" : " # default: " + print_value(k, standard) + "\n";
   }

@@ -1,5 +1,6 @@
 #include "config/base/log.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -36,6 +37,11 @@ spdlog::logger& logger() {
   return *instance;
 }
 
+/// C0 controls and DEL: a client could forge lines or drive a terminal with them.
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
 constexpr std::array<std::string_view, 6> names{"trace", "debug", "info", "warn", "error", "off"};
 
 } // namespace
@@ -54,7 +60,29 @@ bool enabled(level l) noexcept {
   return logger().should_log(native(l));
 }
 
+std::string escape_controls(std::string_view message) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string out;
+  for (const char c : message) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (is_control(c)) {
+      out += "\\x";
+      out += digits[byte >> 4];
+      out += digits[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 void write(level l, std::string_view message) {
+  if (!enabled(l)) return;
+  std::string escaped;
+  if (std::any_of(message.begin(), message.end(), is_control)) {
+    escaped = escape_controls(message);
+    message = escaped;
+  }
   logger().log(native(l), spdlog::string_view_t(message.data(), message.size()));
 }
 

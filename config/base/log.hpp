@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace twill::log {
@@ -21,6 +22,9 @@ void configure(level least);
 bool enabled(level l) noexcept;
 
 void write(level l, std::string_view message);
+
+/// The text with control characters as "\xHH"; every line is written so.
+std::string escape_controls(std::string_view message);
 
 inline void debug(std::string_view message) {
   write(level::debug, message);

@@ -113,6 +113,10 @@ const std::vector<key>& rows() {
       {"server.max_connections", TWILL_SLOT(server.max_connections), "sockets",
        between(1, 1'000'000),
        "The most open sockets. Further ones are closed when they are accepted."},
+      {"server.max_per_address", TWILL_SLOT(server.max_per_address), "sockets",
+       between(-1, 1'000'000),
+       "The most open sockets of one client address, or of one /64 network in IPv6. 0 sets no limit; "
+       "-1 means 1000, and no limit for clients on this machine."},
       {"server.max_body", TWILL_BYTES(server.max_body_bytes), "", bytes_between(kib, gib),
        "The largest body of an HTTP request."},
       {"server.max_frame", TWILL_BYTES(server.max_frame_bytes), "", bytes_between(kib, gib),
@@ -124,16 +128,26 @@ const std::vector<key>& rows() {
       {"server.idle_timeout", TWILL_SLOT(server.idle_timeout), "", time_between(100ms, 24h),
        "A socket that is silent for this long is pinged, and closed when it stays silent."},
       {"server.header_timeout", TWILL_SLOT(server.header_timeout), "", time_between(100ms, 1h),
-       "The time in which a whole request must arrive."},
+       "The time in which the head of a request must arrive."},
+      {"server.body_rate", TWILL_BYTES(server.body_rate_bytes), "", bytes_between(1, gib),
+       "The bytes per second at which the body of a request must arrive, once `header_timeout` has "
+       "passed."},
       {"server.slow_reader_timeout", TWILL_SLOT(server.slow_reader_timeout), "",
        time_between(100ms, 24h),
        "A client that has been paused for this long, because it reads too slowly, is cut off with an "
        "error."},
       {"server.drain_timeout", TWILL_SLOT(server.drain_timeout), "", time_between(0ms, 24h),
        "The time in which streams may finish after SIGTERM."},
-      {"server.api_keys", TWILL_SLOT(server.api_keys), "", list_of_keys(),
-       "When the list is not empty, clients must send one of the keys as `Authorization: Bearer KEY`. "
-       "The keys are secret."},
+      {"server.api_keys", TWILL_SLOT(server.api_keys), "", list_of_words(),
+       "When the list is not empty, clients must send one of the keys, as `Authorization: Bearer KEY` "
+       "or `X-Api-Key: KEY`. The keys are secret and are never shown.", true},
+      {"server.cors_origins", TWILL_SLOT(server.cors_origins), "", list_of_words(),
+       "The web pages that may use this server beside its own, named by origin such as "
+       "`https://chat.example.com`. `*` allows every page."},
+      {"server.hosts", TWILL_SLOT(server.hosts), "", list_of_words(),
+       "The names that this server answers to (header `Host`), beside `localhost` and IP addresses. When "
+       "empty, it answers to no other name on a loopback address, and to every name elsewhere. `*` "
+       "allows every name."},
       {"server.max_streams_per_socket", TWILL_SLOT(server.max_streams_per_socket), "streams",
        between(1, 1024),
        "The most lanes (`stream_id`) of one WebSocket."},

@@ -41,6 +41,7 @@ struct key {
   std::string_view unit; ///< of a key that is a count; empty when it has none
   rule possible;
   std::string_view doc;
+  bool secret = false; ///< its values are never printed
 };
 
 /// All keys, grouped by table, in the order they are printed.

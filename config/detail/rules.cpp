@@ -102,7 +102,7 @@ rule host_and_port() {
   return {"HOST:PORT", [](const key_value& v) { return is_host_and_port(text_of(v)); }};
 }
 
-rule list_of_keys() {
+rule list_of_words() {
   return {"a list of non-empty strings of visible ASCII characters", [](const key_value& v) {
             const auto& list = std::get<std::vector<std::string>>(v);
             return std::all_of(list.begin(), list.end(), [](const std::string& entry) {

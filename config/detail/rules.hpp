@@ -22,7 +22,7 @@ rule power_of_two_between(std::int64_t low, std::int64_t high);
 /// "host:port", "1.2.3.4:80" or "[::1]:80"; port 0..65535.
 rule host_and_port();
 /// Non-empty entries of visible ASCII.
-rule list_of_keys();
+rule list_of_words();
 
 /// `text` in double quotes with TOML's escapes, on one line.
 std::string quote(std::string_view text);

@@ -87,11 +87,13 @@ std::string show(const toml::node& node) {
 
 read_outcome read_value(const key& k, const toml::node& node) {
   const auto kind = kind_of(k);
+  const bool hidden = k.secret && node.is_value();
+  const auto given = hidden ? std::string("a value that is not shown") : show(node);
   auto value = read_typed(kind, node);
   if (!value.has_value())
-    return {std::nullopt, std::string("must be ") + type_rule(kind) + ", got " + show(node)};
+    return {std::nullopt, std::string("must be ") + type_rule(kind) + ", got " + given};
   if (!k.possible.holds(*value))
-    return {std::nullopt, "must be " + k.possible.words + ", got " + show(node)};
+    return {std::nullopt, "must be " + k.possible.words + ", got " + given};
   return {std::move(value), {}};
 }
 

@@ -1,3 +1,4 @@
+#include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "tests/catch.hpp"
 
@@ -33,4 +34,9 @@ TEST_CASE("times are read with their units", "[config]") {
   CHECK(parse_duration("2h") == 2h);
   for (const char* text : {"", "30", "-1s", "s", "5 days", "nan s", "1e300h", "99999999999h"})
     CHECK_FALSE(parse_duration(text).has_value());
+}
+
+TEST_CASE("log lines cannot be forged by control characters", "[config]") {
+  CHECK(log::escape_controls("a\nb\x1b[31m\x7f\tc") == "a\\x0ab\\x1b[31m\\x7f\\x09c");
+  CHECK(log::escape_controls("plain \xc3\xa9") == "plain \xc3\xa9");
 }
