@@ -1,21 +1,21 @@
 #include "net/random_id.hpp"
 
-#include <random>
+#include <array>
+#include <openssl/rand.h>
+
+#include "config/base/assert.hpp"
 
 namespace twill::net {
 
 std::string make_id(std::string_view prefix) {
   static constexpr char digits[] = "0123456789abcdef";
-  thread_local std::mt19937_64 random{[] {
-    std::random_device device;
-    std::seed_seq seed{device(), device(), device(), device()};
-    return std::mt19937_64(seed);
-  }()};
+  std::array<unsigned char, 12> bytes{};
+  TWILL_ASSERT(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1,
+               "the system gives no random bytes");
   std::string id(prefix);
-  for (int half = 0; half < 2; ++half) {
-    auto bits = random();
-    for (int i = 0; i < 12; ++i, bits >>= 4)
-      id += digits[bits & 15];
+  for (const auto byte : bytes) {
+    id += digits[byte >> 4];
+    id += digits[byte & 15];
   }
   return id;
 }

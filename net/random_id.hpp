@@ -1,4 +1,5 @@
-// make_id: fresh ids for replies, requests, files and batches. Any thread.
+// make_id: fresh ids for replies, requests, files and batches. Any thread. They come from a secure
+// source: an id names a remembered conversation or a file, so nobody may guess the next one.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@ void add_model(json_writer& json, const actors::model_info& model) {
       .field("object", "model")
       .field("created", model.created_unix_s)
       .field("owned_by", "twill")
-      .field("root", model.path)
+      .field("root", model.id)
       .field("parent", nullptr)
       .field("max_model_len", model.max_model_len)
       .field("vocab_size", model.vocab_size)
