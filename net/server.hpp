@@ -1,5 +1,5 @@
-// server: the one listener, WebSocket and HTTP/1.1 on one port. The header of net/ that main()
-// needs.
+// server: the listener of HTTP/1.1 and WebSocket clients, both on one port. The public header of
+// net/.
 //
 // run() blocks the caller until stop() or until a drain has ended; the other functions may be
 // called from any thread, stop() and drain() also more than once.

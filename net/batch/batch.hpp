@@ -28,7 +28,7 @@ enum class batch_status : std::uint8_t {
 inline constexpr std::size_t n_batch_statuses = 8;
 
 const char* name_of(batch_status status);
-/// Nothing changes any more.
+/// Whether a batch with this status never changes again.
 bool is_final(batch_status status);
 
 /// Why an input file is refused.
@@ -36,7 +36,7 @@ struct batch_fault {
   std::string code;
   std::string message;
   std::string param;
-  std::int64_t line = 0; ///< from 1; 0: no line
+  std::int64_t line = 0; ///< counted from 1; 0: the fault is not in one line
 };
 
 struct batch {
@@ -47,7 +47,7 @@ struct batch {
   std::string completion_window;
   value metadata;
   batch_status status = batch_status::validating;
-  std::array<std::int64_t, n_batch_statuses> reached_unix_s{}; ///< by status; validating: created
+  std::array<std::int64_t, n_batch_statuses> reached_unix_s{}; ///< when each status was reached
   std::int64_t expires_unix_s = 0;
   std::int64_t total = 0;
   std::int64_t completed = 0;
@@ -71,7 +71,7 @@ struct batch_line {
 std::variant<batch_line, batch_fault> parse_batch_line(std::string_view text,
                                                        std::string_view endpoint);
 
-/// A line of an output or error file: an HTTP reply, `body` being JSON.
+/// A line of an output or error file that holds an HTTP reply; `body` is JSON.
 std::string reply_line(const std::string& custom_id, int status, std::string_view body);
 /// A line of an error file for a request that was never answered.
 std::string unanswered_line(const std::string& custom_id, std::string_view code,

@@ -6,7 +6,7 @@
 namespace twill::net {
 namespace {
 
-constexpr std::int64_t max_lines = 50'000; // as OpenAI's
+constexpr std::int64_t max_lines = 50'000; // OpenAI's limit
 constexpr std::size_t max_faults = 100;
 
 } // namespace
@@ -30,7 +30,7 @@ bool batch_input::read(std::string& text) {
 batch_input::verdict batch_input::check(const std::string& endpoint) {
   verdict out;
   if (!in_) {
-    out.faults.push_back({"file_not_found", "input file must be readable", "input_file_id", 0});
+    out.faults.push_back({"file_not_found", "the input file cannot be read", "input_file_id", 0});
     return out;
   }
   std::unordered_set<std::string> ids;
@@ -38,8 +38,8 @@ batch_input::verdict batch_input::check(const std::string& endpoint) {
   while (out.faults.size() < max_faults && read(text)) {
     if (++out.total > max_lines) {
       out.faults.push_back({"too_many_requests",
-                            "file must have at most " + std::to_string(max_lines) + " requests", "",
-                            number_});
+                            "a file must have at most " + std::to_string(max_lines) + " requests",
+                            "", number_});
       break;
     }
     auto parsed = parse_batch_line(text, endpoint);
@@ -53,7 +53,7 @@ batch_input::verdict batch_input::check(const std::string& endpoint) {
     }
   }
   if (out.total == 0)
-    out.faults.push_back({"empty_file", "file must have at least one request, got none", "", 0});
+    out.faults.push_back({"empty_file", "a file must have at least one request, got none", "", 0});
   in_->clear();
   in_->seekg(0);
   number_ = 0;

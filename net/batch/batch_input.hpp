@@ -1,7 +1,7 @@
 // batch_input: the input file of a batch, read twice: once to check it, once line by line.
 //
-// On the batch thread. Holds its file in the store, which must outlive it, so that nobody deletes
-// it meanwhile; the hold itself was taken by whoever made the batch.
+// It is used on the batch thread alone. Whoever creates the batch has taken a hold of the file, so
+// that nobody deletes it; batch_input releases the hold. The store must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ public:
   batch_input& operator=(const batch_input&) = delete;
 
   struct verdict {
-    std::vector<batch_fault> faults; ///< none: the file is good
-    std::int64_t total = 0;          ///< lines with something on them
+    std::vector<batch_fault> faults; ///< empty: the file is valid
+    std::int64_t total = 0;          ///< lines that are not blank
   };
   /// Reads the file to its end; reading begins anew afterwards.
   verdict check(const std::string& endpoint);
 
   /// The next line that is not blank; none at the end.
   std::optional<std::string> next();
-  /// Lets a line come again.
+  /// Makes next() return this line again.
   void put_back(std::string line) { held_ = std::move(line); }
 
 private:

@@ -1,6 +1,7 @@
-// batch_output: the output and the error file of a batch, each made at its first line.
+// batch_output: the output and the error file of a batch, each created at its first line.
 //
-// On the batch thread; the store must outlive it. What is not published goes with it.
+// It is used on the batch thread alone. Files that are not published are removed with it. The store
+// must outlive it.
 #pragma once
 
 #include <memory>

@@ -18,10 +18,12 @@ constexpr std::size_t most_batches_per_page = 100;
 constexpr std::size_t batches_per_page = 20;
 
 http_reply unknown_file(const std::string& id) {
-  return error_reply({errc::unknown_file, "file must exist, got " + describe(value(id)), ""});
+  return error_reply({errc::unknown_file,
+                      "there is no file " + describe(value(id)) + "; GET /v1/files lists yours",
+                      ""});
 }
 
-/// A parameter of the query; empty when absent.
+/// The value of a query parameter; empty when it is absent.
 std::string query_of(std::string_view query, std::string_view name) {
   while (!query.empty()) {
     const auto end = std::min(query.find('&'), query.size());
@@ -53,7 +55,7 @@ http_answer page(request_scope& scope, std::vector<Entry> all, std::size_t stand
   const auto limit = page_limit(scope.request, standard, most);
   if (!limit)
     return error_reply({errc::invalid_field,
-                        "`limit` must be 1 to " + std::to_string(most) + ", got " +
+                        "`limit` must be from 1 to " + std::to_string(most) + ", got " +
                             describe(value(query_of(scope.request.query, "limit"))),
                         "limit"});
   if (query_of(scope.request.query, "order") != "asc") std::reverse(all.begin(), all.end());
@@ -62,9 +64,10 @@ http_answer page(request_scope& scope, std::vector<Entry> all, std::size_t stand
   if (!after.empty()) {
     from = std::find_if(all.begin(), all.end(), [&](const Entry& one) { return one.id == after; });
     if (from == all.end())
-      return error_reply({errc::invalid_field,
-                          "`after` must be an id of this list, got " + describe(value(after)),
-                          "after"});
+      return error_reply(
+          {errc::invalid_field,
+           "`after` must be the id of an entry of this list, got " + describe(value(after)),
+           "after"});
     ++from;
   }
   const auto left = static_cast<std::size_t>(all.end() - from);
@@ -83,7 +86,7 @@ http_answer page(request_scope& scope, std::vector<Entry> all, std::size_t stand
   return http_reply{200, std::move(out)};
 }
 
-/// The upload's file part, once it and its purpose are right.
+/// The file in an upload, if the upload is complete and its purpose is "batch".
 result<form_part> uploaded(const http_request& request) {
   auto parts = parse_multipart(request.content_type, request.body);
   if (!parts.ok()) return fail(parts.code());
@@ -95,7 +98,7 @@ result<form_part> uploaded(const http_request& request) {
                  "purpose"});
   const auto* file = find_part(parts.value(), "file");
   if (file == nullptr)
-    return fail({errc::invalid_field, "`file` must be a file, got nothing", "file"});
+    return fail({errc::invalid_field, "`file` must be an uploaded file, got nothing", "file"});
   return *file;
 }
 
@@ -164,7 +167,9 @@ http_answer show_batch(request_scope& scope) {
   const auto found = scope.context.batches->batches().find(scope.wildcard, scope.tenant);
   if (!found)
     return error_reply(
-        {errc::unknown_batch, "batch must exist, got " + describe(value(scope.wildcard)), ""});
+        {errc::unknown_batch,
+         "there is no batch " + describe(value(scope.wildcard)) + "; GET /v1/batches lists yours",
+         ""});
   return http_reply{200, batch_json(*found)};
 }
 

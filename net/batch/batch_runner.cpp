@@ -48,7 +48,8 @@ struct batch_runner::running_line {
   std::shared_ptr<active_batch> owner;
   std::string custom_id;
   call generation;
-  std::vector<std::size_t> to_send; ///< requests, last first
+  std::vector<std::size_t>
+      to_send; ///< indices of requests that are still to be sent, in reverse order
   std::size_t remaining = 0;
   std::string body;
 };
@@ -70,9 +71,9 @@ void batch_runner::cancel(const std::string& id) {
   thread_.post([this, id] {
     for (const auto& one : std::list(active_))
       if (one->id == id)
-        end_early(
-            one, batch_status::cancelled,
-            {"batch_cancelled", "This request was not executed: the batch was cancelled.", "", 0});
+        end_early(one, batch_status::cancelled,
+                  {"batch_cancelled",
+                   "This request was not executed because the batch was cancelled.", "", 0});
     pump();
   });
 }
@@ -81,8 +82,9 @@ void batch_runner::stop() {
   thread_.post([this] {
     if (std::exchange(stopped_, true)) return;
     for (const auto& one : std::list(active_))
-      end_early(one, batch_status::failed,
-                {"server_stopped", "This request was not executed: the server stopped.", "", 0});
+      end_early(
+          one, batch_status::failed,
+          {"server_stopped", "This request was not executed because the server stopped.", "", 0});
   });
 }
 
@@ -99,7 +101,7 @@ void batch_runner::validate(const batch& queued) {
     if (b.status == batch_status::validating)
       b.reach(valid ? batch_status::in_progress : batch_status::failed);
     else if (!valid)
-      b.reach(batch_status::cancelled); // it was cancelling
+      b.reach(batch_status::cancelled); // the client asked for it while the file was read
   });
   if (!valid) return;
   const auto left = std::chrono::system_clock::from_time_t(queued.expires_unix_s) -
@@ -127,13 +129,13 @@ bool batch_runner::send_next() {
   const auto line = waiting != lines_.end() ? *waiting : next_line();
   if (!line) return false;
   const auto n = line->generation.requests[line->to_send.back()].sampling.n;
-  // A request with more choices than may run goes when nothing else does.
+  // A request with more choices than may run at once is sent when nothing else runs.
   if (sequences_ > 0 && sequences_ + n > context_.options.batches.max_running) return false;
   send(line);
   return true;
 }
 
-/// The next line of the batch whose turn it is; lines at fault are answered on the way.
+/// Opens the next line of the batch whose turn it is; lines at fault are answered and passed over.
 std::shared_ptr<batch_runner::running_line> batch_runner::next_line() {
   for (std::size_t tries = active_.size(); tries > 0 && !blocked_until_; --tries) {
     const auto turn = active_.front();
@@ -168,7 +170,7 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
     }
     return nullptr;
   };
-  // The file was checked, but it may have been changed under us since.
+  // The file was valid when it was checked, but somebody may have changed it since.
   if (auto* fault = std::get_if<batch_fault>(&parsed))
     return refuse({errc::invalid_field, fault->message, fault->param});
   auto& [custom_id, body] = std::get<batch_line>(parsed);
@@ -240,7 +242,7 @@ void batch_runner::on_event(engine_requests::key key, actors::event&& ev) {
   end_line(line, 200, line->body);
 }
 
-/// Takes a line out of the running ones, with what it still has in the engine.
+/// Forgets a running line and cancels its requests in the engine.
 void batch_runner::drop_line(const std::shared_ptr<running_line>& line) {
   std::erase_if(sent_, [&](const auto& entry) {
     if (entry.second.line != line) return false;
@@ -264,7 +266,7 @@ void batch_runner::end_line(const std::shared_ptr<running_line>& line, int statu
 
 // --- ending -------------------------------------------------------------------------------------
 
-/// Writes a line; when that fails the batch has nowhere to go and ends.
+/// Writes a line; when that fails, the batch fails, for its replies have nowhere to go.
 bool batch_runner::write(active_batch& to, bool succeeded, const std::string& text) {
   using file = batch_output::file;
   const auto written = to.out.write(succeeded ? file::output : file::errors, text);
@@ -280,7 +282,8 @@ bool batch_runner::write(active_batch& to, bool succeeded, const std::string& te
   return false;
 }
 
-/// Cancelled, expired, or the server stops: what has not been answered is said to be so.
+/// Ends a batch that is cancelled, has expired, or whose server stops; every line without an answer
+/// is named in the error file.
 void batch_runner::end_early(const std::shared_ptr<active_batch>& which, batch_status how,
                              const batch_fault& why) {
   std::vector<std::string> unanswered;
@@ -312,7 +315,7 @@ void batch_runner::finish_if_done(const std::shared_ptr<active_batch>& which) {
   close(*which, batch_status::completed);
 }
 
-/// Publishes the files; the batch is over.
+/// Publishes the files of a batch that is over.
 void batch_runner::close(active_batch& which, batch_status how) {
   which.ended = true;
   const auto publish = [&](batch_output::file file, const char* name) {

@@ -1,7 +1,7 @@
 // batch_runner: sends the lines of batches through the engine beside interactive requests.
 //
 // Threads: everything runs on one batch thread, reached through `post`; engine events come back to
-// it by a engine_requests. submit(), cancel() and stop() may be called from any thread.
+// it through engine_requests. submit(), cancel() and stop() may be called from any thread.
 // At most batches.max_running sequences are under way, over all batches, which take turns line by
 // line; a line is in memory only from its turn to its reply. A full queue or a loading model makes
 // it wait, not fail.
@@ -40,7 +40,7 @@ public:
 
   void submit(const batch& queued);
   void cancel(const std::string& id);
-  /// Ends what runs; finished lines are kept in the output files.
+  /// Ends all batches; lines that have been answered are kept in the output files.
   void stop();
   void on_timer();
 
@@ -78,7 +78,7 @@ private:
   batch_table& batches_;
   thread_seam thread_;
   engine_requests requests_;
-  std::list<std::shared_ptr<active_batch>> active_; ///< whose turn is next comes first
+  std::list<std::shared_ptr<active_batch>> active_; ///< in the order of their turns
   std::list<std::shared_ptr<running_line>> lines_;
   std::unordered_map<engine_requests::key, sent_request> sent_;
   std::int32_t sequences_ = 0;

@@ -12,7 +12,7 @@
 namespace twill::net {
 namespace {
 
-/// Seconds of "24h", "30m", "7d"; 0 when it is none.
+/// The seconds in "24h", "30m" or "7d"; 0 when the text is no such time.
 std::int64_t window_seconds(const std::string& text) {
   std::string hours = text;
   std::int64_t times = 1;
@@ -62,7 +62,8 @@ result<batch> batch_service::create(const value& body, const std::string& tenant
   const auto input = files_.find(created.input_file_id, tenant);
   if (!input || !files_.hold(created.input_file_id))
     return fail({errc::unknown_file,
-                 "`input_file_id` must be a file's, got " + describe(value(created.input_file_id)),
+                 "`input_file_id` must name an uploaded file, got " +
+                     describe(value(created.input_file_id)),
                  "input_file_id"});
   if (const auto* metadata = from.find("metadata")) created.metadata = *metadata;
   created.id = make_id("batch_");
@@ -72,7 +73,9 @@ result<batch> batch_service::create(const value& body, const std::string& tenant
   if (!batches_.add(created)) {
     files_.release(created.input_file_id);
     return fail({errc::batch_limit,
-                 "batches under way must be at most " + std::to_string(batch_table::max_active),
+                 std::to_string(batch_table::max_active) +
+                     " batches are under way, which is the most there may be; retry when one has "
+                     "ended",
                  ""});
   }
   runner_.submit(created);
@@ -82,7 +85,8 @@ result<batch> batch_service::create(const value& body, const std::string& tenant
 result<batch> batch_service::cancel(const std::string& id, const std::string& tenant) {
   const auto found = batches_.find(id, tenant);
   if (!found)
-    return fail({errc::unknown_batch, "batch must exist, got " + describe(value(id)), ""});
+    return fail({errc::unknown_batch,
+                 "there is no batch " + describe(value(id)) + "; GET /v1/batches lists yours", ""});
   bool too_late = false;
   batches_.update(id, [&](batch& b) {
     too_late = is_final(b.status);
@@ -90,10 +94,10 @@ result<batch> batch_service::cancel(const std::string& id, const std::string& te
   });
   const auto now = batches_.find(id, tenant);
   if (too_late || !now)
-    return fail(
-        {errc::conflict,
-         "batch must be under way to be cancelled, it is " + std::string(name_of(now->status)),
-         ""});
+    return fail({errc::conflict,
+                 "the batch is " + std::string(name_of(now->status)) +
+                     "; only a batch that is under way can be cancelled",
+                 ""});
   runner_.cancel(id);
   return *now;
 }

@@ -22,7 +22,7 @@ public:
   file_store& files() { return files_; }
   const batch_table& batches() const { return batches_; }
 
-  /// A body of POST /v1/batches.
+  /// Creates a batch from the body of POST /v1/batches.
   result<batch> create(const value& body, const std::string& tenant);
   result<batch> cancel(const std::string& id, const std::string& tenant);
 

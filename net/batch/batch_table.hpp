@@ -1,7 +1,7 @@
 // batch_table: all batches of the server, bounded in number.
 //
-// Thread safety: any thread; one mutex, short sections. Readers get copies. The oldest ended
-// batches are forgotten first; only so many may be alive.
+// Thread safety: any thread; one mutex, short sections. Readers get copies. When the
+// table is full, batches that have ended are forgotten, the oldest first.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ public:
   static constexpr std::size_t max_active = 100;
   static constexpr std::size_t max_batches = 1000;
 
-  /// False when too many are alive.
+  /// False when too many batches are under way.
   bool add(batch created) {
     const std::lock_guard lock(mutex_);
     const auto ended = [](const batch& entry) { return is_final(entry.status); };
@@ -40,7 +40,7 @@ public:
     return std::nullopt;
   }
 
-  /// Of any tenant's; none when it is gone.
+  /// The status of any tenant's batch; none when it has been forgotten.
   std::optional<batch_status> status_of(const std::string& id) const {
     const std::lock_guard lock(mutex_);
     for (const auto& entry : all_)
@@ -57,7 +57,7 @@ public:
     return out;
   }
 
-  /// `change` runs under the mutex; nothing happens when the batch is gone.
+  /// `change` runs under the mutex; nothing happens when the batch has been forgotten.
   template <class Change>
   void update(const std::string& id, Change change) {
     const std::lock_guard lock(mutex_);

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fcntl.h>
 #include <iterator>
 #include <stdexcept>
+#include <sys/stat.h>
 #include <system_error>
+#include <unistd.h>
 
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/json/json_writer.hpp"
@@ -39,6 +42,13 @@ std::string text_member(const value& v, std::string_view name) {
   return member != nullptr && member->as_string() != nullptr ? *member->as_string() : std::string();
 }
 
+/// An empty file that only its owner may read, whatever the umask; false when it cannot be created.
+bool create_private(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  if (file < 0) return false;
+  return ::close(file) == 0;
+}
+
 failure<api_error> full(const std::string& why) {
   return fail({errc::storage_full, why, ""});
 }
@@ -49,9 +59,10 @@ file_store::file_store(std::string folder, std::int64_t max_bytes)
     : folder_(std::move(folder)), temporary_(folder_.empty()), max_bytes_(max_bytes) {
   if (temporary_) return;
   std::error_code error;
-  fs::create_directories(folder_, error);
+  if (fs::create_directories(folder_, error)) fs::permissions(folder_, fs::perms::owner_all, error);
   if (!fs::is_directory(folder_, error))
-    throw std::runtime_error("`batches.folder` must be a folder, got " + folder_.string());
+    throw std::runtime_error("`batches.folder` must be a folder that can be used, got " +
+                             folder_.string());
   load();
 }
 
@@ -60,7 +71,8 @@ file_store::~file_store() {
   if (temporary_ && !folder_.empty()) fs::remove_all(folder_, ignored);
 }
 
-/// Files of earlier lives; what has no description was never published and is left alone.
+/// Finds the files of earlier runs. A file without a description was never published and is left
+/// alone.
 void file_store::load() {
   std::error_code error;
   for (const auto& found : fs::directory_iterator(folder_, error)) {
@@ -90,8 +102,7 @@ bool file_store::make_folder() {
   if (!folder_.empty()) return true;
   std::error_code error;
   const auto created = fs::temp_directory_path(error) / make_id("twill-batches-");
-  if (error || !fs::create_directory(created, error)) return false;
-  fs::permissions(created, fs::perms::owner_all, error);
+  if (error || ::mkdir(created.c_str(), 0700) != 0) return false;
   folder_ = created;
   return true;
 }
@@ -112,8 +123,11 @@ result<std::unique_ptr<file_store::writer>> file_store::create() {
   const std::lock_guard lock(mutex_);
   if (files_.size() >= max_files)
     return fail({errc::batch_limit,
-                 "files must be at most " + std::to_string(max_files) + ": delete some", ""});
-  if (!make_folder()) return full("no temporary folder can be made");
+                 std::to_string(max_files) +
+                     " files are stored, which is the most there may be; delete some",
+                 ""});
+  if (!make_folder())
+    return full("the server cannot create a temporary folder for files; set `batches.folder`");
   const auto id = make_id("file-");
   return std::make_unique<writer>(*this, id, path_of(id));
 }
@@ -127,8 +141,12 @@ result<stored_file> file_store::put(stored_file description, std::string_view by
 }
 
 file_store::writer::writer(file_store& store, std::string id, fs::path path)
-    : store_(store), id_(std::move(id)), path_(std::move(path)),
-      out_(path_, std::ios::binary | std::ios::trunc) {}
+    : store_(store), id_(std::move(id)), path_(std::move(path)) {
+  if (create_private(path_))
+    out_.open(path_, std::ios::binary);
+  else
+    out_.setstate(std::ios::failbit);
+}
 
 file_store::writer::~writer() {
   if (published_) return;
@@ -141,11 +159,10 @@ file_store::writer::~writer() {
 
 result<nothing> file_store::writer::append(std::string_view bytes) {
   const auto size = static_cast<std::int64_t>(bytes.size());
-  if (!store_.reserve(size))
-    return full("files of all batches must stay within `batches.max_folder`: delete some");
+  if (!store_.reserve(size)) return full("the stored files fill `batches.max_folder`; delete some");
   bytes_ += size;
   if (!out_.write(bytes.data(), static_cast<std::streamsize>(size)).flush())
-    return full("the disk of `batches.folder` must take the file, it does not");
+    return full("the disk of `batches.folder` does not take the file; it may be full");
   return nothing{};
 }
 
@@ -155,9 +172,11 @@ result<stored_file> file_store::writer::publish(stored_file description) {
   description.bytes = bytes_;
   description.created_unix_s = now_unix_s();
   const auto json = description_json(description);
+  const bool created = create_private(description_path(path_));
   std::ofstream beside(description_path(path_), std::ios::binary);
-  if (out_.fail() || !beside.write(json.data(), static_cast<std::streamsize>(json.size())).flush())
-    return full("the disk of `batches.folder` must take the file, it does not");
+  if (!created || out_.fail() ||
+      !beside.write(json.data(), static_cast<std::streamsize>(json.size())).flush())
+    return full("the disk of `batches.folder` does not take the file; it may be full");
   published_ = true;
   const std::lock_guard lock(store_.mutex_);
   store_.files_[id_] = {description, 0};
@@ -196,9 +215,11 @@ result<nothing> file_store::erase(const std::string& id, const std::string& tena
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(id);
   if (found == files_.end() || found->second.description.tenant != tenant)
-    return fail({errc::unknown_file, "file must exist, got " + describe(value(id)), ""});
+    return fail({errc::unknown_file,
+                 "there is no file " + describe(value(id)) + "; GET /v1/files lists yours", ""});
   if (found->second.n_holds > 0)
-    return fail({errc::conflict, "file must not be in use by a batch, got " + id, ""});
+    return fail({errc::conflict,
+                 "a batch reads the file " + id + "; delete it when the batch has ended", ""});
   std::error_code ignored;
   fs::remove(path_of(id), ignored);
   fs::remove(description_path(path_of(id)), ignored);

@@ -38,8 +38,8 @@ public:
   file_store(const file_store&) = delete;
   file_store& operator=(const file_store&) = delete;
 
-  /// A file that grows. It can be found once published; otherwise it goes with the writer. One
-  /// thread at a time; the store must outlive it.
+  /// A file that grows. It can be found once it is published; otherwise it is removed with the
+  /// writer. One thread at a time; the store must outlive it.
   class writer {
   public:
     writer(file_store& store, std::string id, std::filesystem::path path);
@@ -47,7 +47,7 @@ public:
     writer(const writer&) = delete;
     writer& operator=(const writer&) = delete;
 
-    /// errc::storage_full when the budget or the disk is.
+    /// Fails with errc::storage_full when the budget or the disk is full.
     result<nothing> append(std::string_view bytes);
     std::int64_t bytes() const { return bytes_; }
     result<stored_file> publish(stored_file description);
@@ -62,17 +62,17 @@ public:
   };
 
   result<std::unique_ptr<writer>> create();
-  /// A whole file at once: tenant, filename and purpose of `what` count.
+  /// Stores a whole file; of the description only tenant, filename and purpose are used.
   result<stored_file> put(stored_file description, std::string_view bytes);
 
   std::optional<stored_file> find(const std::string& id, const std::string& tenant) const;
   /// Oldest first.
   std::vector<stored_file> list(const std::string& tenant) const;
-  /// For reading; nullptr when it is gone.
+  /// Opens a file for reading; nullptr when there is no such file.
   std::unique_ptr<std::ifstream> open(const std::string& id) const;
-  /// errc::unknown_file, or errc::conflict while it is held.
+  /// Fails with errc::unknown_file, or with errc::conflict while the file is held.
   result<nothing> erase(const std::string& id, const std::string& tenant);
-  /// A held file cannot be erased. False when it is gone.
+  /// Keeps a file from being erased until release(); false when there is no such file.
   bool hold(const std::string& id);
   void release(const std::string& id);
 
@@ -88,7 +88,7 @@ private:
   void give_back(std::int64_t bytes);
   void load();
   std::filesystem::path path_of(const std::string& id) const { return folder_ / id; }
-  bool make_folder(); ///< with the mutex held
+  bool make_folder(); ///< the caller holds the mutex
 
   mutable std::mutex mutex_;
   std::filesystem::path folder_;

@@ -1,4 +1,4 @@
-// deadline_timer: one timer per session that may be moved later for free.
+// deadline_timer: one timer per session; moving it to a later time costs nothing.
 //
 // On the session's strand. Sessions push their deadlines back with every byte; the timer is touched
 // only when the earliest one comes nearer, and on firing asks the session what is due now.
@@ -29,7 +29,7 @@ public:
     armed_ = when;
     timer_.expires_at(when);
     timer_.async_wait([this, on_fire = std::move(on_fire)](const error_code& error) {
-      if (error) return; // moved, or the owner is gone
+      if (error) return; // it was moved, or its owner is gone
       on_fire([this] { armed_.reset(); });
     });
   }

@@ -23,7 +23,7 @@ namespace twill::net {
 class engine_requests {
 public:
   using key = std::uint64_t;
-  /// A request rests while any reason holds.
+  /// A request is paused while any of these reasons holds.
   enum pause_reason : unsigned { slow_socket = 1, no_credit = 2 };
 
   engine_requests(actors::engine_port& engine, std::function<void()> wake);
@@ -36,14 +36,15 @@ public:
   void cancel_all();
   void pause(key which, pause_reason why);
   void resume(key which, pause_reason why);
-  /// For all requests, those started later included.
+  /// Pauses and resumes all requests, including those that are started later.
   void pause_all();
   void resume_all();
-  /// What arrived since, in order per request. A request whose `last` is among it is gone.
+  /// The events that have arrived since the last call, in order per request. A request is forgotten
+  /// with its `last` event.
   std::vector<std::pair<key, actors::event>> take_events();
   bool running(key which) const { return requests_.contains(which); }
   std::size_t size() const noexcept { return requests_.size(); }
-  /// Cancels everything and lets go of `wake`.
+  /// Cancels all requests; `wake` is not called any more.
   void close();
 
 private:

@@ -16,7 +16,7 @@ namespace twill::net {
 class socket_session {
 public:
   virtual ~socket_session() = default;
-  /// No new requests; close once what runs has ended.
+  /// Accepts no new requests, and closes once those that run have ended.
   virtual void begin_drain() = 0;
   virtual void close_now() = 0;
 };

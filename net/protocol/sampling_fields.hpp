@@ -20,10 +20,10 @@ void read_token_limit(fields& from, std::initializer_list<std::string_view> name
 /// Chat's `logprobs` (a flag) and `top_logprobs`.
 void read_chat_logprobs(fields& from, config::sampling_params& to);
 
-/// Refuses what we do not do: guided decoding, prompt_logprobs, bad_words, ...
+/// Refuses fields that twill does not support: guided decoding, prompt_logprobs, bad_words, ...
 void reject_unsupported(fields& from);
 
-/// Ranges and server limits; the same rules hold whatever the dialect.
+/// Checks ranges and the limits of the server; all dialects have these rules.
 void check_sampling(fields& from, const config::sampling_params& params,
                     const codec_context& context);
 

@@ -1,4 +1,4 @@
-// POST /v1/chat/completions: the body to a call. Pure.
+// parse_chat: the codec of POST /v1/chat/completions. Pure.
 #pragma once
 
 #include "net/protocol/codec.hpp"

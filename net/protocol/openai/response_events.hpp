@@ -19,11 +19,11 @@ public:
   response_events(response_echo echo, sink to, std::string stream_id = {});
 
   void on_event(actors::event&& ev);
-  /// created, in_progress and completed at once: a warm-up.
+  /// A warm-up: emits response.created, response.in_progress and response.completed at once.
   void complete_empty();
-  /// response.failed, when the response has begun; returns false when it has not.
+  /// Emits response.failed if the response has begun; returns false when it has not.
   bool fail(const api_error& error);
-  /// response.incomplete with status "cancelled".
+  /// Emits response.incomplete with status "cancelled".
   void cancel();
 
   /// The response object as it is now.

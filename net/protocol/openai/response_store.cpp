@@ -3,7 +3,7 @@
 namespace twill::net {
 namespace {
 
-/// Rough heap size of a tree: what counts is that it grows with the tree.
+/// An estimate of the heap that a tree takes; it grows with the tree, which is all a budget needs.
 std::size_t tree_bytes(const value& tree) {
   std::size_t bytes = sizeof(value);
   if (const auto* text = tree.as_string()) bytes += text->size();

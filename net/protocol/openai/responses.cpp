@@ -160,7 +160,7 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
     const auto previous = find(echo.previous_response_id);
     if (previous == nullptr)
       return fail({errc::unknown_response,
-                   "`previous_response_id` must name a response that is remembered, got " +
+                   "`previous_response_id` must name a response that this server remembers, got " +
                        describe(value(echo.previous_response_id)),
                    "previous_response_id"});
     turn.messages = previous->messages;

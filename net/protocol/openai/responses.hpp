@@ -1,4 +1,5 @@
-// /v1/responses: the body of a request, or of a response.create event, to one turn. Pure.
+// parse_response_turn: reads the body of POST /v1/responses, or a response.create event, as one
+// turn. Pure.
 #pragma once
 
 #include <functional>

@@ -73,17 +73,19 @@ void responses_socket::create(const value& message, std::string_view text) {
   auto* const to = open_lane(name.value());
   if (to == nullptr)
     return refuse(name.value(), {errc::stream_limit,
-                                 "a socket must have at most " +
+                                 "this socket has " +
                                      std::to_string(scope_.options.server.max_streams_per_socket) +
-                                     " lanes at work",
+                                     " lanes at work, which is the most "
+                                     "(`server.max_streams_per_socket`); wait for one to end",
                                  "stream_id"});
   if (to->running == 0) return start_turn(name.value(), message);
   const auto most_bytes = static_cast<std::size_t>(scope_.options.server.max_frame_bytes);
   if (to->waiting.size() >= max_waiting_turns || waiting_turns_bytes_ + text.size() > most_bytes)
     return refuse(name.value(),
                   {errc::stream_limit,
-                   "a lane must have at most " + std::to_string(max_waiting_turns) +
-                       " turns waiting, and all lanes " + std::to_string(most_bytes) + " bytes",
+                   "too many turns wait: at most " + std::to_string(max_waiting_turns) +
+                       " may wait in a lane, and " + std::to_string(most_bytes) +
+                       " bytes in all lanes of a socket; send more when some have ended",
                    "stream_id"});
   waiting_turns_bytes_ += text.size();
   to->waiting.emplace_back(text);
@@ -176,11 +178,12 @@ void responses_socket::cancel(const value& message) {
     if (same) key = candidate;
   }
   if (key == 0)
-    return refuse(name.value(),
-                  {errc::unknown_stream,
-                   by_id ? "`response_id` must name a running response, got " + describe(*wanted)
-                         : std::string("no response runs in this lane"),
-                   by_id ? "response_id" : "stream_id"});
+    return refuse(
+        name.value(),
+        {errc::unknown_stream,
+         by_id ? "`response_id` must name a running response, got " + describe(*wanted)
+               : std::string("no response runs in this lane; name a running one by `response_id`"),
+         by_id ? "response_id" : "stream_id"});
   scope_.host.cancel(key);
   turns_.at(key).events->cancel();
   end_turn(key);

@@ -1,4 +1,4 @@
-// responses_socket: OpenAI's Responses API over a WebSocket, sans-IO.
+// responses_socket: OpenAI's Responses API over a WebSocket, without the socket.
 //
 // A lane (`stream_id`) runs its turns in order; lanes run beside each other. Each event is a frame.
 // The newest response of a lane is remembered for the life of the socket, also with `store: false`;
@@ -38,7 +38,7 @@ private:
   struct lane {
     std::deque<std::string> waiting;  ///< messages, parsed when their turn comes
     engine_requests::key running = 0; ///< 0: nothing runs
-    std::string newest;               ///< private response remembered for this lane
+    std::string newest; ///< id of the private response that is remembered for this lane
     std::uint64_t last_use = 0;
   };
 

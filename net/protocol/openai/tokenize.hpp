@@ -1,7 +1,7 @@
 // POST /tokenize and /detokenize: vLLM's shape and llama.cpp's, told apart by their members.
 //
-// These call the engine's tokenizer on the caller's thread: long texts take long, so the sessions
-// run them on a worker thread.
+// Both functions call the engine's tokenizer on the caller's thread. Long texts take long, so the
+// sessions run them on a worker thread.
 #pragma once
 
 #include <string>

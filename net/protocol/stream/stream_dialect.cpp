@@ -12,7 +12,7 @@ namespace twill::net {
 namespace {
 
 constexpr std::size_t max_id_bytes = 128;
-constexpr std::size_t merged_bytes = 32 * 1024; ///< a frame takes no further events beyond this
+constexpr std::size_t merged_bytes = 32 * 1024; ///< a frame that is longer takes no further events
 
 std::size_t cost(const actors::event& ev) {
   std::size_t bytes = 32 + ev.text.size();
@@ -134,17 +134,21 @@ result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& mess
 void stream_dialect::submit(const value& message) {
   fields ids(message);
   const auto id = read_id(ids);
-  if (streams_.contains(id)) // an end under this id would be taken for the running one's
+  if (streams_.contains(id)) // two requests under one id could not be told apart
     return refuse(id, {errc::invalid_field, "`id` must not be in use, got " + id, "id"}, false);
   actors::request request;
   auto parsed = read_submit(message, request);
   if (!parsed.ok()) return refuse(id, parsed.code(), true);
   const auto most = static_cast<std::size_t>(scope_.options.server.max_streams_per_socket);
   if (streams_.size() >= most)
-    return refuse(id,
-                  {errc::stream_limit,
-                   "a socket must run at most " + std::to_string(most) + " requests at once", ""},
-                  true);
+    return refuse(
+        id,
+        {errc::stream_limit,
+         "this socket runs " + std::to_string(most) +
+             " requests, which is the most (`server.max_streams_per_socket`); submit more "
+             "when some have ended",
+         ""},
+        true);
   auto s = std::move(parsed).value();
   s->key = scope_.host.start(std::move(request));
   if (s->limited && s->credit == 0) scope_.host.pause(s->key);
@@ -239,7 +243,8 @@ bool stream_dialect::next_frame(std::string& out) {
   return false;
 }
 
-/// Merges what waits, as far as it is of one choice and credit lasts, into one frame.
+/// Merges the events that wait into one frame, as far as they belong to one choice and credit
+/// lasts.
 void stream_dialect::write_frame(stream& s, std::string& out) {
   actors::event merged = std::move(s.held.front());
   s.held.pop_front();
@@ -296,7 +301,7 @@ void stream_dialect::write_output(json_writer& json, const stream& s,
 void stream_dialect::forget(const stream& s) {
   for (const auto& ev : s.held)
     waiting_bytes_ -= cost(ev);
-  const auto key = s.key; // s may go with the erasures
+  const auto key = s.key; // the erasures may destroy s
   const auto id = s.id;
   if (const auto found = streams_.find(id); found != streams_.end()) found->second->held.clear();
   by_key_.erase(key);

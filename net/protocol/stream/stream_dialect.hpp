@@ -1,4 +1,4 @@
-// stream_dialect: /v1/stream, our lean WebSocket protocol (net/STREAM.md). Sans-IO.
+// stream_dialect: /v1/stream, twill's own WebSocket protocol (net/STREAM.md), without the socket.
 //
 // Events of one request that wait for the writer are merged into one frame. With credit, events are
 // held back once it is used up, and the request is paused until the client grants more.
@@ -53,7 +53,7 @@ private:
   void write_output(json_writer& json, const stream& s, const actors::event& ev) const;
   void forget(const stream& s);
   void control(std::string frame);
-  /// `over`: nothing more comes under this id.
+  /// `over`: no further frame will carry this id.
   void refuse(const std::string& id, const api_error& error, bool over);
 
   dialect_scope scope_;

@@ -1,6 +1,7 @@
 // Files and batches over loopback sockets, with a scripted engine behind the server.
 #include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 #include <thread>
 
 #include "net/batch/batch.hpp"
@@ -150,11 +151,11 @@ TEST_CASE("Batches take turns") {
   wait_status(c, short_one, "completed");
   CHECK(at(json(c.get("/v1/batches/" + long_one).body), "status") == value("in_progress"));
   CHECK(c.post("/v1/files/" + file, "").status == 405);
-  c.send("DELETE /v1/files/" + file + " HTTP/1.1\r\n\r\n");
+  c.send("DELETE /v1/files/" + file + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
   CHECK(c.read_reply().status == 409); // a batch uses it
   c.post("/v1/batches/" + long_one + "/cancel", "");
   wait_status(c, long_one, "cancelled");
-  c.send("DELETE /v1/files/" + file + " HTTP/1.1\r\n\r\n");
+  c.send("DELETE /v1/files/" + file + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
   CHECK(c.read_reply().status == 200);
 }
 
@@ -235,11 +236,11 @@ TEST_CASE("A large file is sent piece by piece, to a slow reader too") {
   CHECK(r.status == 200);
   CHECK(r.body == big);
   CHECK(c.get("/health").status == 200); // the connection lives on
-  c.send("HEAD /v1/files/" + id + "/content HTTP/1.1\r\n\r\n");
+  c.send("HEAD /v1/files/" + id + "/content HTTP/1.1\r\nHost: localhost\r\n\r\n");
   CHECK(c.read_reply(true).header("content-length") == std::to_string(big.size()));
   CHECK(c.get("/health").status == 200);
   client leaver(s.port(), 4096);
-  leaver.send("GET /v1/files/" + id + "/content HTTP/1.1\r\n\r\n");
+  leaver.send("GET /v1/files/" + id + "/content HTTP/1.1\r\nHost: localhost\r\n\r\n");
   leaver.read_until("yyyy");
   leaver.reset();
   CHECK(c.get("/v1/files/" + id).status == 200);
@@ -302,6 +303,25 @@ TEST_CASE("A configured folder is kept and read again, a temporary one goes") {
     CHECK(!made.empty());
   }
   CHECK(!fs::exists(made));
+}
+
+TEST_CASE("Stored files and their folder are their owner's alone, whatever the umask") {
+  temporary_folder outer;
+  const auto folder = outer.path / "new";
+  const auto before = ::umask(0);
+  {
+    net::file_store store(folder.string(), mib);
+    REQUIRE(store.put({"", "", "a", "batch", 0, 0}, "text").ok());
+  }
+  ::umask(before);
+  CHECK((fs::status(folder).permissions() & fs::perms::mask) == fs::perms::owner_all);
+  int files = 0;
+  for (const auto& file : fs::directory_iterator(folder)) {
+    CHECK((file.status().permissions() & fs::perms::mask) ==
+          (fs::perms::owner_read | fs::perms::owner_write));
+    ++files;
+  }
+  CHECK(files == 2);
 }
 
 TEST_CASE("Multipart bodies are taken apart, and broken ones refused") {

@@ -300,7 +300,7 @@ TEST_CASE("A broken Responses field is named with its rule and the value given")
       {R"("input":"x","include":"all")", "`include` must be a list of strings, got \"all\""},
       {R"("input":"x","instructions":5)", "`instructions` must be a string, got 5"},
       {R"("input":"x","previous_response_id":"resp_1")",
-       "`previous_response_id` must name a response that is remembered, got \"resp_1\""},
+       "`previous_response_id` must name a response that this server remembers, got \"resp_1\""},
       {R"("input":"x","temperature":500)", "`temperature` must be between 0 and 100, got 500"},
   };
   for (const auto& [members, expected] : cases) {
