@@ -14,35 +14,37 @@
 namespace twill::net {
 
 enum class errc {
-  bad_json,           ///< the body or frame is no JSON text
-  bad_utf8,           ///< the body or frame is no UTF-8
+  bad_json,           ///< the body or frame is not JSON
+  bad_utf8,           ///< the body or frame is not UTF-8
   invalid_field,      ///< a field breaks its rule; `param` names it
-  malformed_http,     ///< the bytes are no HTTP/1.1 request
-  unauthorized,       ///< no API key, or a wrong one
-  unknown_route,      ///< no such path
-  method_not_allowed, ///< the path knows other methods
-  body_too_large,     ///< request body over server.max_body_bytes
-  head_too_large,     ///< request line and headers over the limit
-  request_timeout,    ///< the request did not arrive whole in time
-  busy,               ///< unread request bodies fill their memory budget
-  upgrade_refused,    ///< a WebSocket handshake that is incomplete or on another path
-  upgrade_required,   ///< the path speaks WebSocket only
-  binary_frame,       ///< WebSocket frames must be text
-  frame_too_large,    ///< WebSocket message over server.max_frame_bytes
+  malformed_http,     ///< the bytes are not a well-formed HTTP/1.1 request
+  wrong_host,         ///< the Host header names another server
+  foreign_origin,     ///< a web page of an origin that server.cors_origins does not list
+  unauthorized,       ///< the request has no API key, or an unknown one
+  unknown_route,      ///< nothing is served at this path
+  method_not_allowed, ///< the path is served, but not with this method
+  body_too_large,     ///< the body is larger than its endpoint accepts
+  head_too_large,     ///< request line and headers are larger than the limit
+  request_timeout,    ///< the head or the body came too slowly
+  busy,               ///< bodies that are being received fill their memory budget
+  upgrade_refused,    ///< a WebSocket handshake is incomplete or names another path
+  upgrade_required,   ///< the path speaks only WebSocket
+  binary_frame,       ///< a WebSocket frame is binary; only text is spoken
+  frame_too_large,    ///< a WebSocket message is larger than server.max_frame
   unknown_response,   ///< previous_response_id names nothing that is remembered
-  unknown_stream,     ///< the id or lane has nothing running
-  unknown_file,       ///< no such file of this tenant
-  unknown_batch,      ///< no such batch of this tenant
+  unknown_stream,     ///< nothing runs under this id or in this lane
+  unknown_file,       ///< this tenant has no such file
+  unknown_batch,      ///< this tenant has no such batch
   conflict,           ///< the state of a file or batch does not allow it
-  storage_full,       ///< batches.max_folder reached, or the disk is full
-  batch_limit,        ///< too many batches or files
-  stream_limit,       ///< server.max_streams_per_socket reached, or a lane's queue is full
+  storage_full,       ///< batches.max_folder is reached, or the disk is full
+  batch_limit,        ///< there are too many batches or files
+  stream_limit,       ///< server.max_streams_per_socket is reached, or a lane's queue is full
 };
 
 struct api_error {
   std::variant<errc, actors::errc> code;
-  std::string message; ///< "`field` must be ..., got ..."
-  std::string param;   ///< field at fault, or empty
+  std::string message; ///< one sentence; for a field "`field` must be ..., got ..."
+  std::string param;   ///< the field at fault, or empty
 };
 
 template <class T>
@@ -57,7 +59,8 @@ inline api_error from_engine(actors::request_error error) {
   return {error.code, std::move(error.message), std::move(error.param)};
 }
 
-/// The engine's results say "`field` must be ..."; the field becomes `param`.
+/// A message that begins with "`field` must be ..." names the field at fault, which becomes
+/// `param`.
 inline api_error from_engine(actors::errc code, std::string detail) {
   std::string param;
   if (detail.size() > 2 && detail.front() == '`')

@@ -27,6 +27,10 @@ wire_error map_error(errc code) {
     return {400, policy, invalid, "invalid_value"};
   case errc::malformed_http:
     return {400, 1002, invalid, "malformed_http"};
+  case errc::wrong_host:
+    return {421, policy, invalid, "wrong_host"};
+  case errc::foreign_origin:
+    return {403, policy, "permission_error", "foreign_origin"};
   case errc::unauthorized:
     return {401, policy, "authentication_error", "invalid_api_key"};
   case errc::unknown_route:

@@ -21,11 +21,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Kernel buffer per socket for unsent output: what a client does not read is ours to bound.
+/// The kernel buffers this much unsent output per socket; the rest is bounded by the write queue.
 constexpr int send_buffer_bytes = 256 * 1024;
-constexpr milliseconds accept_pause{100}; ///< after running out of file descriptors
+constexpr milliseconds accept_pause{
+    100}; ///< before the next try when there are no file descriptors
 constexpr milliseconds drain_poll{20};
-constexpr milliseconds flush_grace{1200}; ///< for last frames to leave
+constexpr milliseconds flush_grace{1200}; ///< in which the last frames leave
 
 struct address {
   std::string host;
@@ -47,6 +48,16 @@ address split_address(const std::string& text) {
   if (out.host.size() > 1 && out.host.front() == '[' && out.host.back() == ']')
     out.host = out.host.substr(1, out.host.size() - 2);
   return out;
+}
+
+/// Whom a socket is counted for: an IPv4 address or an IPv6 /64; empty: counted only over all.
+std::string client_of(asio::ip::address address, const config::server_options& options) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  if (options.max_per_address < 0 && address.is_loopback()) return {};
+  if (address.is_v4()) return address.to_string();
+  const auto bytes = address.to_v6().to_bytes();
+  return std::string(bytes.begin(), bytes.begin() + 8);
 }
 
 class server_impl final : public server {
@@ -154,16 +165,20 @@ private:
   }
 
   void adopt(tcp::socket socket) {
-    if (context_.open_sockets >= context_.options.server.max_connections) {
-      log::warn("`server.max_connections` reached: a connection was closed at once");
+    error_code ignored;
+    const auto peer = socket.remote_endpoint(ignored).address();
+    auto ticket = context_.sockets.admit(client_of(peer, context_.options.server));
+    if (!ticket.has_value()) {
+      log::warn("a connection of " + peer.to_string() +
+                " was closed at once: `server.max_connections` or `server.max_per_address` is "
+                "reached");
       return;
     }
-    error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     socket.set_option(asio::socket_base::send_buffer_size(send_buffer_bytes), ignored);
     const auto strand = socket.get_executor();
-    asio::post(strand, [this, socket = std::move(socket)]() mutable {
-      start_http_session(std::move(socket), context_);
+    asio::post(strand, [this, socket = std::move(socket), ticket = std::move(*ticket)]() mutable {
+      start_http_session(std::move(socket), std::move(ticket), context_);
     });
   }
 
@@ -192,7 +207,7 @@ private:
     drained_ = true;
     drain_timer_.cancel();
     for (const auto& one : context_.sessions.all())
-      one->begin_drain(); // those accepted since
+      one->begin_drain(); // sockets accepted since the drain began
     await_sessions(std::chrono::steady_clock::now() + flush_grace);
   }
 
@@ -213,7 +228,7 @@ private:
     drain_timer_.cancel();
     for (const auto& one : context_.sessions.all())
       one->close_now();
-    // Behind the closing just posted; a second hop lets their handlers run.
+    // The sessions close on their strands first, then their handlers run, then this timer fires.
     drain_timer_.expires_after(drain_poll);
     drain_timer_.async_wait([this](error_code) { io_.stop(); });
   }

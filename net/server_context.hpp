@@ -1,8 +1,8 @@
 // server_context: what all sessions of one server share. Owned by the server, outlives its
 // sessions.
 //
-// Thread safety: options, engine and keys do not change; the rest are atomics or lock by
-// themselves.
+// Thread safety: options, keys and access do not change; the other members are atomic or lock their
+// own mutex.
 #pragma once
 
 #include <atomic>
@@ -12,23 +12,31 @@
 #include "actors/port/engine_port.hpp"
 #include "config/options.hpp"
 #include "net/api_keys.hpp"
+#include "net/connection/open_sockets.hpp"
 #include "net/connection/session_registry.hpp"
+#include "net/http/access_policy.hpp"
 #include "net/protocol/openai/response_store.hpp"
 
 namespace twill::net {
 
 class batch_service;
 
+/// Sockets of one client address where the configuration leaves it open.
+inline constexpr std::int64_t standard_per_address = 1000;
+
 struct server_context {
   server_context(const config::options& o, actors::engine_port& e)
-      : options(o), engine(e), keys(o.server.api_keys) {}
+      : options(o), engine(e), keys(o.server.api_keys), access(o.server),
+        sockets(o.server.max_connections,
+                o.server.max_per_address < 0 ? standard_per_address : o.server.max_per_address) {}
 
   const config::options options;
   actors::engine_port& engine;
   const api_keys keys;
+  const access_policy access;
   response_store responses;
   session_registry sessions;
-  std::atomic<std::int64_t> open_sockets{0};
+  open_sockets sockets;
   std::atomic<std::int64_t> body_bytes{0}; ///< unfinished request bodies of all sockets
   std::atomic<bool> draining{false};
   /// Runs a function on a worker thread: tokenizing a long text must not hold up the sockets.

@@ -12,24 +12,27 @@ constexpr std::chrono::seconds linger_time{1};
 } // namespace
 
 bool http_connection::accepts_input() const noexcept {
-  return (phase_ == phase::idle || phase_ == phase::receiving) && guard_.gate_open();
+  return phase_ <= phase::receiving_body && guard_.gate_open();
 }
 
 // --- requests ------------------------------------------------------------------------------------
 
-void http_connection::on_request_begun(time now) {
-  phase_ = phase::receiving;
+void http_connection::on_head_begun(time now) {
+  phase_ = phase::receiving_head;
   since_ = now;
+  framing_ = {make_id("req_")}; // for an answer before the whole head is known
+}
+
+void http_connection::on_head(reply_framing framing, time now) {
+  phase_ = phase::receiving_body;
+  since_ = now;
+  body_bytes_ = 0;
+  framing_ = std::move(framing);
 }
 
 void http_connection::on_continue_wanted(time now) {
   out_.push(std::string_view("HTTP/1.1 100 Continue\r\n\r\n"));
   check_output(now);
-}
-
-void http_connection::on_request(reply_framing framing, time) {
-  phase_ = phase::answering;
-  framing_ = std::move(framing);
 }
 
 void http_connection::refuse(const http_reply& reply, reply_framing framing, time now) {
@@ -178,7 +181,7 @@ http_connection::time http_connection::next_deadline() const {
   if (phase_ == phase::closed) return time::max();
   const auto due = guard_.next_deadline();
   if (guard_.closing()) return due;
-  if (phase_ == phase::receiving) return std::min(due, since_ + limits_.header_timeout);
+  if (receiving()) return std::min(due, receiving_deadline());
   if (phase_ == phase::idle && out_.empty()) return std::min(due, since_ + limits_.idle_timeout);
   return due;
 }
@@ -193,13 +196,25 @@ void http_connection::on_deadline(time now) {
   case connection_guard::verdict::fine:
     break;
   }
-  if (phase_ != phase::receiving) return close(); // idle for too long
-  const api_error error{errc::request_timeout,
-                        "the request did not arrive whole within `server.header_timeout` (" +
-                            std::to_string(limits_.header_timeout.count()) +
-                            " ms); send it without pauses",
-                        ""};
-  refuse(error_reply(error), {make_id("req_")}, now);
+  if (!receiving()) return close(); // idle for too long
+  const bool head = phase_ == phase::receiving_head;
+  const api_error error{
+      errc::request_timeout,
+      head ? "the head of the request did not arrive within `server.header_timeout` (" +
+                 std::to_string(limits_.header_timeout.count()) + " ms); send it at once"
+           : "the body of the request came slower than `server.body_rate` (" +
+                 std::to_string(limits_.body_rate_bytes) + " bytes per second); send it faster",
+      ""};
+  refuse(error_reply(error), now);
+}
+
+/// A body may take as long as a head, and beyond that as long as its bytes at the least rate.
+http_connection::time http_connection::receiving_deadline() const {
+  const auto due = since_ + limits_.header_timeout;
+  if (phase_ == phase::receiving_head) return due;
+  const std::chrono::duration<double> earned(static_cast<double>(body_bytes_) /
+                                             static_cast<double>(limits_.body_rate_bytes));
+  return due + std::chrono::duration_cast<connection_guard::clock::duration>(earned);
 }
 
 } // namespace twill::net

@@ -26,32 +26,41 @@ public:
   struct limits {
     connection_guard::limits output;
     std::chrono::milliseconds header_timeout;
+    std::int64_t body_rate_bytes; ///< per second; a body that comes slower is refused
     std::chrono::milliseconds idle_timeout;
   };
 
   enum class phase {
-    idle,      ///< between requests
-    receiving, ///< part of a request has arrived
-    answering, ///< a whole request is being answered
-    finishing, ///< no further request; what waits is written, then the socket half-closes
-    lingering, ///< half-closed; the client may close its end for a moment
+    idle,           ///< between requests
+    receiving_head, ///< part of a head has arrived
+    receiving_body, ///< a head has arrived, and part of its body
+    answering,      ///< a whole request is being answered
+    finishing,      ///< no further request; what waits is written, then the socket half-closes
+    lingering,      ///< half-closed; the client may close its end for a moment
     closed,
   };
 
   http_connection(limits l, time now) : limits_(l), guard_(l.output), since_(now) {}
 
   phase now_in() const noexcept { return phase_; }
+  bool receiving() const noexcept {
+    return phase_ == phase::receiving_head || phase_ == phase::receiving_body;
+  }
   /// What has arrived may be parsed: no reply is being computed and the client reads its replies.
   bool accepts_input() const noexcept;
   /// What arrives is to be dropped.
   bool drops_input() const noexcept { return phase_ >= phase::finishing; }
 
-  // --- requests: receiving, then a whole one or one that is refused -----------------------------
-  void on_request_begun(time now);
+  // --- requests: a head, its body, then a whole request; or one that is refused ----------------
+  void on_head_begun(time now);
+  /// A head that is accepted; its body is to come.
+  void on_head(reply_framing framing, time now);
   void on_continue_wanted(time now); ///< the client waits for "100 Continue"
-  void on_request(reply_framing framing, time now);
+  void on_body_bytes(std::int64_t so_far) { body_bytes_ = so_far; }
+  void on_whole_request() { phase_ = phase::answering; }
   /// A request that is not read to its end: it is answered, then the connection closes.
   void refuse(const http_reply& reply, reply_framing framing, time now);
+  void refuse(const http_reply& reply, time now) { refuse(reply, framing_, now); }
 
   // --- the answer to the request that is being answered -----------------------------------------
   void on_reply(const http_reply& reply, time now);
@@ -85,14 +94,16 @@ private:
   void linger(time now);
   void cut_off(time now);
   void check_output(time now);
+  time receiving_deadline() const;
 
   limits limits_;
   connection_guard guard_;
   write_queue out_;
   phase phase_ = phase::idle;
-  time since_; ///< when the phase `idle` or `receiving` began
+  time since_; ///< when the client was expected to send something
   reply_framing framing_;
   std::optional<call_reply> call_;
+  std::int64_t body_bytes_ = 0; ///< of the body that is being received
   std::int64_t file_bytes_left_ = 0;
   connection_actions actions_;
   bool peer_closed_ = false; ///< the client will send nothing more

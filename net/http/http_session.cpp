@@ -19,27 +19,27 @@ namespace {
 
 constexpr std::size_t read_bytes = 8 * 1024;
 constexpr std::int64_t file_piece_bytes = 64 * 1024;
+/// A refused body of at most this size is read, so that the connection lives on.
+constexpr std::int64_t max_dropped_body_bytes = 64 * 1024;
 
 http_connection::limits limits_of(const config::server_options& options) {
   return {{static_cast<std::size_t>(options.max_write_queue_bytes), options.slow_reader_timeout},
           options.header_timeout,
+          options.body_rate_bytes,
           options.idle_timeout};
 }
 
 class http_session final : public socket_session,
                            public std::enable_shared_from_this<http_session> {
 public:
-  http_session(tcp::socket socket, server_context& context)
-      : context_(context), socket_(std::move(socket)), deadline_(socket_.get_executor()),
+  http_session(tcp::socket socket, open_sockets::ticket ticket, server_context& context)
+      : context_(context), ticket_(std::move(ticket)), socket_(std::move(socket)),
+        deadline_(socket_.get_executor()),
         connection_(limits_of(context.options.server), clock::now()), in_(context) {}
 
-  ~http_session() override {
-    context_.open_sockets -= 1;
-    context_.sessions.remove(registry_id_);
-  }
+  ~http_session() override { context_.sessions.remove(registry_id_); }
 
   void start() {
-    context_.open_sockets += 1;
     registry_id_ = context_.sessions.add(weak_from_this());
     requests_.emplace(context_.engine,
                       [weak = weak_from_this(), executor = socket_.get_executor()] {
@@ -118,7 +118,7 @@ private:
   }
 
   void on_deadline() {
-    const bool was_receiving = connection_.now_in() == phase::receiving;
+    const bool was_receiving = connection_.receiving();
     connection_.on_deadline(clock::now());
     if (was_receiving && connection_.drops_input()) in_.abandon();
     act();
@@ -151,7 +151,7 @@ private:
   /// Handles what has arrived until a reply must be waited for, and hands over the next piece of a
   /// file.
   void pump() {
-    while (connection_.accepts_input() && in_.has_input())
+    while (connection_.accepts_input() && in_.has_work())
       if (!advance()) break;
     if (connection_.wants_file_piece()) send_file_piece();
     act();
@@ -160,19 +160,19 @@ private:
   /// False when more bytes are needed.
   bool advance() {
     const auto now = clock::now();
-    if (!in_.receiving()) connection_.on_request_begun(now);
+    if (!in_.receiving()) connection_.on_head_begun(now);
     switch (in_.advance()) {
-    case request_reader::progress::done:
-      on_request(in_.take());
+    case request_reader::progress::head:
+      on_head();
+      return true;
+    case request_reader::progress::whole:
+      on_whole_request();
       return true;
     case request_reader::progress::failed:
-      in_.abandon();
-      connection_.refuse(error_reply(in_.error()), {make_id("req_")}, now);
-      return false;
-    case request_reader::progress::want_continue:
-      connection_.on_continue_wanted(now);
+      connection_.refuse(error_reply(in_.error()), now);
       return false;
     case request_reader::progress::need_more:
+      connection_.on_body_bytes(in_.body_bytes());
       break;
     }
     return false;
@@ -180,43 +180,77 @@ private:
 
   // --- one request -------------------------------------------------------------------------------
 
-  void on_request(request_reader::message message) {
+  /// A head decides whether its body is read, read and dropped, or not read.
+  void on_head() {
     const auto now = clock::now();
-    auto request = describe_request(message);
+    const auto& head = in_.head();
+    request_ = describe_request(head);
     if (log::enabled(log::level::debug))
-      log::debug(request.request_id + " " + request.method + " " + request.path);
-    reply_framing framing{request.request_id, message.keep_alive() && !context_.draining,
-                          message.version() < 11, message.method() == http::verb::head};
-    if (websocket::is_upgrade(message))
-      return upgrade(request, std::move(framing), std::move(message));
-    connection_.on_request(std::move(framing), now);
-    auto admitted = admit(request, context_);
-    if (const auto* refusal = std::get_if<http_reply>(&admitted))
-      return connection_.on_reply(*refusal, now);
-    request.body = std::move(message.body());
-    answer(respond(std::get<admission>(admitted), std::move(request), context_));
+      log::debug(request_.request_id + " " + request_.method + " " + request_.path);
+    connection_.on_head({request_.request_id, head.keep_alive() && !context_.draining,
+                         head.version() < 11, head.method() == http::verb::head,
+                         readable_by(request_, context_)},
+                        now);
+    is_upgrade_ = websocket::is_upgrade(head);
+    if (is_upgrade_) {
+      const api_error error{errc::upgrade_refused, "a WebSocket handshake must not have a body",
+                            ""};
+      if (in_.body_length() != 0) refuse(error_reply(error));
+      return;
+    }
+    verdict_ = admit(request_, context_);
+    const auto length = in_.body_length();
+    const bool waits = beast::iequals(head[http::field::expect], "100-continue") && length != 0;
+    if (const auto* refusal = std::get_if<http_reply>(&verdict_)) {
+      if (!waits && length.has_value() && *length <= max_dropped_body_bytes)
+        return in_.drop_body(max_dropped_body_bytes);
+      return refuse(*refusal);
+    }
+    const auto most = std::get<admission>(verdict_).max_body_bytes;
+    if (length.has_value() && *length > static_cast<std::uint64_t>(most))
+      return refuse(error_reply(body_too_large(most)));
+    in_.accept_body(most);
+    if (waits && in_.input().size() == 0) connection_.on_continue_wanted(now);
   }
 
-  void upgrade(const http_request& request, reply_framing framing,
-               request_reader::message message) {
-    auto admitted = admit_websocket(request, context_);
+  /// Answers without reading the body, then closes.
+  void refuse(const http_reply& reply) {
+    in_.abandon();
+    connection_.refuse(reply, clock::now());
+  }
+
+  void on_whole_request() {
+    connection_.on_whole_request();
+    if (is_upgrade_) return upgrade();
+    auto message = in_.take();
+    if (const auto* refusal = std::get_if<http_reply>(&verdict_))
+      return connection_.on_reply(*refusal, clock::now());
+    request_.body = std::move(message.body());
+    answer(respond(std::get<admission>(verdict_), std::move(request_), context_));
+  }
+
+  void upgrade() {
+    auto admitted = admit_websocket(request_, context_);
+    auto message = in_.take();
     std::string fault;
-    if (in_.has_input())
+    if (in_.input().size() > 0)
       fault = "a WebSocket client must wait for the answer to its handshake before it sends frames";
     else if (reading_ || !connection_.output_empty())
       fault = "a WebSocket handshake must not follow other requests before they are answered";
     if (!admitted.ok() || !fault.empty()) {
       const auto error =
           admitted.ok() ? api_error{errc::upgrade_refused, fault, ""} : admitted.code();
-      return connection_.refuse(error_reply(error), std::move(framing), clock::now());
+      return connection_.refuse(error_reply(error), clock::now());
     }
     connection_.on_upgraded();
     deadline_.cancel();
     requests_->close();
     context_.sessions.remove(registry_id_);
-    start_websocket_session(std::move(socket_), context_,
+    start_websocket_session(std::move(socket_), std::move(ticket_), context_,
                             {std::get<dialect_opener>(admitted.value().target->action),
-                             admitted.value().tenant, request.request_id, std::move(message)});
+                             admitted.value().tenant, request_.request_id,
+                             std::string(read_subprotocols(request_.subprotocols).named),
+                             std::move(message)});
   }
 
   void answer(http_answer answer) {
@@ -268,10 +302,14 @@ private:
   }
 
   server_context& context_;
+  open_sockets::ticket ticket_;
   tcp::socket socket_;
   deadline_timer deadline_;
   http_connection connection_;
   request_reader in_;
+  http_request request_; ///< the one that is being received
+  std::variant<admission, http_reply> verdict_;
+  bool is_upgrade_ = false;
   std::optional<engine_requests> requests_;
   std::shared_ptr<std::istream> file_; ///< the body that is being sent
   std::uint64_t registry_id_ = 0;
@@ -280,8 +318,8 @@ private:
 
 } // namespace
 
-void start_http_session(tcp::socket socket, server_context& context) {
-  std::make_shared<http_session>(std::move(socket), context)->start();
+void start_http_session(tcp::socket socket, open_sockets::ticket ticket, server_context& context) {
+  std::make_shared<http_session>(std::move(socket), std::move(ticket), context)->start();
 }
 
 } // namespace twill::net

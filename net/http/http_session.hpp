@@ -1,11 +1,9 @@
-// http_session: one HTTP/1.1 connection: parse, route, reply, stream, until it closes or upgrades.
+// http_session: the socket of one HTTP/1.1 client: reads, writes and timers. What to do is decided
+// by its http_connection, what to answer by the router.
 //
-// Threads: everything runs on the strand of its socket. It keeps itself alive through its pending
-// operations. Beast and Asio stay in the .cpp.
-//
-// A read is always pending, also while a reply is computed: that is how a client's leaving is seen
-// at once. Bytes that arrive meanwhile are pipelined requests; they wait in the (bounded) input
-// buffer.
+// Threads: everything runs on the strand of its socket. A session keeps itself alive through its
+// pending operations, until the socket closes or becomes a WebSocket. Bytes that arrive while a
+// reply is computed are pipelined requests; they wait in the bounded input buffer.
 #pragma once
 
 #include "net/beast.hpp"
@@ -14,6 +12,6 @@
 namespace twill::net {
 
 /// Starts a session on an accepted socket whose executor is a strand.
-void start_http_session(tcp::socket socket, server_context& context);
+void start_http_session(tcp::socket socket, open_sockets::ticket ticket, server_context& context);
 
 } // namespace twill::net

@@ -18,9 +18,14 @@ struct http_request {
   std::string method;
   std::string path;  ///< without the query, percent-decoded
   std::string query; ///< as it came, without the "?"
+  std::string host;
+  std::string origin; ///< empty unless a browser (or a client that acts like one) sent it
   std::string content_type;
   std::string authorization;
-  std::string request_id; ///< the client's X-Request-Id, or a made one
+  std::string api_key;           ///< X-Api-Key
+  std::string subprotocols;      ///< Sec-WebSocket-Protocol
+  std::string preflight_headers; ///< Access-Control-Request-Headers
+  std::string request_id;        ///< the client's X-Request-Id, or a fresh one
   std::string body;
 };
 
@@ -44,5 +49,6 @@ using slow_reply = std::function<http_reply()>;
 using http_answer = std::variant<http_reply, slow_reply, file_reply, call>;
 
 http_reply error_reply(const api_error& error);
+api_error body_too_large(std::int64_t max_body_bytes);
 
 } // namespace twill::net

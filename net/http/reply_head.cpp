@@ -17,6 +17,8 @@ std::string_view reason(int status) {
     return "Bad Request";
   case 401:
     return "Unauthorized";
+  case 403:
+    return "Forbidden";
   case 404:
     return "Not Found";
   case 405:
@@ -27,6 +29,8 @@ std::string_view reason(int status) {
     return "Conflict";
   case 413:
     return "Content Too Large";
+  case 421:
+    return "Misdirected Request";
   case 426:
     return "Upgrade Required";
   case 429:
@@ -47,8 +51,13 @@ void append_common(std::string& out, int status, const reply_framing& how) {
   out += std::to_string(status);
   out += ' ';
   out += reason(status);
-  out += "\r\nServer: twill\r\nAccess-Control-Allow-Origin: *\r\nX-Request-Id: ";
+  out += "\r\nServer: twill\r\nX-Request-Id: ";
   out += how.request_id;
+  if (!how.cors_origin.empty()) {
+    out += "\r\nAccess-Control-Allow-Origin: ";
+    out += how.cors_origin;
+    out += "\r\nAccess-Control-Expose-Headers: x-request-id, retry-after\r\nVary: Origin";
+  }
   out += how.keep_alive ? "\r\nConnection: keep-alive\r\n" : "\r\nConnection: close\r\n";
 }
 
@@ -71,6 +80,11 @@ http_reply error_reply(const api_error& error) {
   if (wire.http_status == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (wire.http_status == 426) reply.headers.emplace_back("Upgrade", "websocket");
   return reply;
+}
+
+api_error body_too_large(std::int64_t max_body_bytes) {
+  return {errc::body_too_large,
+          "body must be at most " + std::to_string(max_body_bytes) + " bytes, got more", ""};
 }
 
 void append_reply_head(std::string& out, const http_reply& reply, std::int64_t body_bytes,

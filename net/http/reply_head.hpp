@@ -15,7 +15,8 @@ struct reply_framing {
   std::string request_id;
   bool keep_alive = true;
   bool http_1_0 = false;
-  bool head_only = false; ///< HEAD: headers without the body
+  bool head_only = false;  ///< HEAD: headers without the body
+  std::string cors_origin; ///< the web page that may read the reply; empty: none
 };
 
 /// A whole reply with Content-Length.

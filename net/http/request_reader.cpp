@@ -13,40 +13,95 @@ constexpr std::size_t max_pipelined_bytes = 64 * 1024;
 constexpr std::uint32_t max_head_bytes = 32 * 1024;
 constexpr std::int64_t bodies_in_budget = 16; ///< as many of the largest size, over all sockets
 
+std::size_t count(const request_reader::message& head, http::field name) {
+  const auto range = head.equal_range(name);
+  return static_cast<std::size_t>(std::distance(range.first, range.second));
+}
+
+/// Whether all characters may stand in a host and a port (RFC 3986, section 3.2).
+bool is_host(beast::string_view text) {
+  constexpr std::string_view marks = "-._~:%[]!$&'()*+,;=";
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           marks.find(c) != std::string_view::npos;
+  });
+}
+
+/// What Beast accepts although another reader could see another request in the same bytes; empty:
+/// nothing.
+std::string find_framing_fault(const request_reader::message& head) {
+  const auto n_encodings = count(head, http::field::transfer_encoding);
+  if (n_encodings > 0) {
+    if (head.version() < 11) return "`Transfer-Encoding` is for HTTP/1.1 only";
+    if (count(head, http::field::content_length) > 0)
+      return "`Content-Length` and `Transfer-Encoding` must not both be given";
+    if (n_encodings > 1 || !beast::iequals(head[http::field::transfer_encoding], "chunked"))
+      return "`Transfer-Encoding` must be \"chunked\" and nothing else";
+  }
+  const auto n_hosts = count(head, http::field::host);
+  if (n_hosts > 1 || (n_hosts == 0 && head.version() >= 11))
+    return "an HTTP/1.1 request must have one `Host` header";
+  if (n_hosts > 0 && !is_host(head[http::field::host]))
+    return "the `Host` header must be a name or an address, with or without a port";
+  return {};
+}
+
 } // namespace
 
 bool request_reader::full() const noexcept {
   return in_.size() >= max_pipelined_bytes;
 }
 
+bool request_reader::has_work() const noexcept {
+  return in_.size() > 0 || (head_seen_ && parser_->is_done());
+}
+
 void request_reader::begin() {
-  head_seen_ = false;
+  head_seen_ = drops_body_ = false;
   parser_.emplace();
-  parser_->eager(true);
   parser_->header_limit(max_head_bytes);
-  parser_->body_limit(static_cast<std::uint64_t>(context_.options.server.max_body_bytes));
+  parser_->body_limit(boost::none); // accept_body() sets it, once it is known
 }
 
 request_reader::progress request_reader::advance() {
-  while (in_.size() > 0) {
-    if (!parser_.has_value()) begin();
+  if (!parser_.has_value()) begin();
+  while (!(head_seen_ && parser_->is_done()) && in_.size() > 0) {
     error_code error;
     const auto used = parser_->put(in_.data(), error);
     in_.consume(used);
     if (error && error != http::error::need_more) return refuse(describe_error(error));
+    if (parser_->is_header_done() && !std::exchange(head_seen_, true)) {
+      if (auto fault = find_framing_fault(head()); !fault.empty())
+        return refuse({errc::malformed_http, std::move(fault), ""});
+      parser_->eager(true);
+      return progress::head;
+    }
     if (!count_body())
-      return refuse(
-          {errc::busy, "unread request bodies of all clients must stay within budget", ""});
-    if (parser_->is_done()) return progress::done;
-    if (parser_->is_header_done() && !std::exchange(head_seen_, true))
-      if (beast::iequals(parser_->get()[http::field::expect], "100-continue") && in_.size() == 0)
-        return progress::want_continue;
+      return refuse({errc::busy,
+                     "too many request bodies of all clients are being received; retry later", ""});
     if (used == 0) break;
   }
-  return progress::need_more;
+  return head_seen_ && parser_->is_done() ? progress::whole : progress::need_more;
+}
+
+std::optional<std::uint64_t> request_reader::body_length() const {
+  if (parser_->is_done()) return 0;
+  const auto length = parser_->content_length();
+  return length ? std::optional<std::uint64_t>(*length) : std::nullopt;
+}
+
+void request_reader::accept_body(std::int64_t max_bytes) {
+  max_body_bytes_ = max_bytes;
+  parser_->body_limit(static_cast<std::uint64_t>(max_bytes));
+}
+
+void request_reader::drop_body(std::int64_t max_bytes) {
+  accept_body(max_bytes);
+  drops_body_ = true;
 }
 
 bool request_reader::count_body() {
+  if (drops_body_) parser_->get().body().clear();
   const auto now = static_cast<std::int64_t>(parser_->get().body().size());
   const auto total = context_.body_bytes += now - counted_body_bytes_;
   counted_body_bytes_ = now;
@@ -61,6 +116,7 @@ request_reader::progress request_reader::refuse(api_error error) {
 
 void request_reader::abandon() {
   parser_.reset();
+  head_seen_ = false;
   context_.body_bytes -= std::exchange(counted_body_bytes_, 0);
 }
 
@@ -71,29 +127,31 @@ request_reader::message request_reader::take() {
 }
 
 api_error request_reader::describe_error(error_code error) const {
-  if (error == http::error::body_limit)
-    return {errc::body_too_large,
-            "body must be at most " + std::to_string(context_.options.server.max_body_bytes) +
-                " bytes, got more",
-            ""};
+  if (error == http::error::body_limit) return body_too_large(max_body_bytes_);
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     return {errc::head_too_large,
             "request line and headers must be at most " + std::to_string(max_head_bytes) +
                 " bytes, got more",
             ""};
-  return {errc::malformed_http, "request must be HTTP/1.1, got " + error.message(), ""};
+  return {errc::malformed_http, "the request is not well-formed HTTP/1.1: " + error.message(), ""};
 }
 
-http_request describe_request(const request_reader::message& message) {
+http_request describe_request(const request_reader::message& head) {
+  const auto field = [&](auto name) { return std::string(head[name]); };
   http_request request;
-  request.method = std::string(message.method_string());
-  const std::string_view target(message.target().data(), message.target().size());
+  request.method = std::string(head.method_string());
+  const std::string_view target(head.target().data(), head.target().size());
   const auto path_end = target.find('?');
   request.path = percent_decode(target.substr(0, path_end));
   if (path_end != std::string_view::npos) request.query = std::string(target.substr(path_end + 1));
-  request.content_type = std::string(message[http::field::content_type]);
-  request.authorization = std::string(message[http::field::authorization]);
-  const auto id = message["X-Request-Id"];
+  request.host = field(http::field::host);
+  request.origin = field(http::field::origin);
+  request.content_type = field(http::field::content_type);
+  request.authorization = field(http::field::authorization);
+  request.api_key = field("X-Api-Key");
+  request.subprotocols = field(http::field::sec_websocket_protocol);
+  request.preflight_headers = field(http::field::access_control_request_headers);
+  const auto id = head["X-Request-Id"];
   const bool usable = !id.empty() && id.size() <= 128 &&
                       std::all_of(id.begin(), id.end(), [](char c) { return c > 32 && c < 127; });
   request.request_id = usable ? std::string(id) : make_id("req_");

@@ -1,12 +1,17 @@
-// request_reader: bytes of one connection to HTTP requests, within limits. On the session's strand.
+// request_reader: bytes of one connection to HTTP/1.1 requests, within limits (RFC 9112). On the
+// session's strand.
 //
-// Holds the input buffer; what follows a finished request stays in it (pipelining). Bodies being
-// received count against a budget that all connections share.
+// A head is handed out before its body is read, so that the session can refuse a request without
+// taking its body. What is framed in a way that two readers could understand differently is a
+// fault; trailers never become headers. The input buffer is held here; what follows a finished
+// request stays in it (pipelining). Bodies being received count against a budget that all
+// connections share.
 #pragma once
 
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <cstdint>
 #include <optional>
 
 #include "net/beast.hpp"
@@ -18,7 +23,7 @@ namespace twill::net {
 class request_reader {
 public:
   using message = http::request<http::string_body>;
-  enum class progress { need_more, want_continue, done, failed };
+  enum class progress { need_more, head, whole, failed };
 
   explicit request_reader(server_context& context) : context_(context) {}
   ~request_reader() { context_.body_bytes -= counted_body_bytes_; }
@@ -26,14 +31,24 @@ public:
   request_reader& operator=(const request_reader&) = delete;
 
   beast::flat_buffer& input() noexcept { return in_; }
-  bool has_input() const noexcept { return in_.size() > 0; }
   bool full() const noexcept;
   /// Part of a request has arrived.
   bool receiving() const noexcept { return parser_.has_value(); }
+  /// advance() may get further without more bytes.
+  bool has_work() const noexcept;
 
-  /// Parses what is there. `want_continue`: the client waits for "100 Continue" (said once).
+  /// Parses what is there, up to the end of a head or of a whole request.
   progress advance();
-  /// After `done`.
+  /// After `head` and until take() or abandon().
+  const message& head() const { return parser_->get(); }
+  /// After `head`: the body's length where the head tells it, 0 for no body.
+  std::optional<std::uint64_t> body_length() const;
+  /// After `head`, before advance(): the largest body that is accepted.
+  void accept_body(std::int64_t max_bytes);
+  /// After `head`, before advance(): the body is read, but not kept.
+  void drop_body(std::int64_t max_bytes);
+  std::int64_t body_bytes() const noexcept { return counted_body_bytes_; }
+  /// After `whole`.
   message take();
   /// After `failed`.
   const api_error& error() const { return error_; }
@@ -50,10 +65,12 @@ private:
   std::optional<http::request_parser<http::string_body>> parser_;
   api_error error_;
   std::int64_t counted_body_bytes_ = 0;
+  std::int64_t max_body_bytes_ = 0;
   bool head_seen_ = false;
+  bool drops_body_ = false;
 };
 
-/// The request as the router sees it, without its body.
-http_request describe_request(const request_reader::message& message);
+/// A head as the router sees it.
+http_request describe_request(const request_reader::message& head);
 
 } // namespace twill::net

@@ -1,5 +1,8 @@
 #include "net/http/router.hpp"
 
+#include <algorithm>
+#include <optional>
+
 #include "net/http/prepared_body.hpp"
 #include "net/protocol/json/json_writer.hpp"
 
@@ -9,6 +12,30 @@ namespace {
 api_error unknown_key() {
   return {errc::unauthorized,
           "a known API key is needed: send it as the header `Authorization: Bearer KEY`", ""};
+}
+
+/// Web pages of other origins, and names that are not ours, are turned away before anything else.
+std::optional<api_error> find_intruder(const http_request& head, const server_context& context) {
+  if (!context.access.serves_host(head.host))
+    return api_error{errc::wrong_host,
+                     "this server does not answer to the host " + describe(value(head.host)) +
+                         "; list its name in `server.hosts` if it should",
+                     ""};
+  if (context.access.classify(head.origin, head.host) == access_policy::origin_kind::foreign)
+    return api_error{errc::foreign_origin,
+                     "web pages of " + describe(value(head.origin)) +
+                         " may not use this server; list it in `server.cors_origins` if they "
+                         "should",
+                     ""};
+  return std::nullopt;
+}
+
+std::optional<std::string> find_tenant(const http_request& head, const server_context& context) {
+  const auto bearer = bearer_key(head.authorization);
+  if (!bearer.empty()) return context.keys.tenant_of(bearer);
+  const auto offered = read_subprotocols(head.subprotocols);
+  return context.keys.tenant_of(head.api_key.empty() ? offered.key
+                                                     : std::string_view(head.api_key));
 }
 
 http_reply unknown_path(const std::string& path) {
@@ -25,12 +52,23 @@ http_reply not_allowed(const http_request& head, const std::string& allow) {
   return reply;
 }
 
-http_reply preflight(const std::string& allow) {
+bool is_header_list(std::string_view text) {
+  return text.size() <= 4096 && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '_' || c == ',' || c == ' ';
+         });
+}
+
+/// Only a page that may use this server is told what it may send.
+http_reply preflight(const http_request& head, const std::string& allow,
+                     const server_context& context) {
   http_reply reply{204, ""};
-  reply.headers = {{"Allow", allow},
-                   {"Access-Control-Allow-Methods", allow},
-                   {"Access-Control-Allow-Headers", "authorization, content-type, x-request-id"},
-                   {"Access-Control-Max-Age", "86400"}};
+  reply.headers = {{"Allow", allow}};
+  if (readable_by(head, context).empty()) return reply;
+  reply.headers.emplace_back("Access-Control-Allow-Methods", allow);
+  if (!head.preflight_headers.empty() && is_header_list(head.preflight_headers))
+    reply.headers.emplace_back("Access-Control-Allow-Headers", head.preflight_headers);
+  reply.headers.emplace_back("Access-Control-Max-Age", "86400");
   return reply;
 }
 
@@ -54,20 +92,26 @@ http_answer generate(codec parse, request_scope& scope) {
 } // namespace
 
 std::variant<admission, http_reply> admit(const http_request& head, const server_context& context) {
+  if (const auto intruder = find_intruder(head, context)) return error_reply(*intruder);
   auto match = match_endpoint(head.method, head.path);
   if (match.allow.empty()) return unknown_path(head.path);
-  if (head.method == "OPTIONS") return preflight(match.allow);
+  if (head.method == "OPTIONS") return preflight(head, match.allow, context);
   if (match.target == nullptr) return not_allowed(head, match.allow);
   admission admitted{match.target, std::move(match.wildcard), "",
                      max_body_bytes(*match.target, context.options.server)};
   if (match.target->key == key_rule::required) {
-    auto tenant = context.keys.tenant_of(head.authorization);
+    auto tenant = find_tenant(head, context);
     if (!tenant.has_value()) return error_reply(unknown_key());
     admitted.tenant = std::move(*tenant);
   }
   if (std::holds_alternative<dialect_opener>(match.target->action))
     return websocket_only(head.path);
   return admitted;
+}
+
+std::string readable_by(const http_request& head, const server_context& context) {
+  const auto kind = context.access.classify(head.origin, head.host);
+  return kind == access_policy::origin_kind::allowed ? head.origin : std::string();
 }
 
 http_answer respond(const admission& admitted, http_request request, server_context& context) {
@@ -78,6 +122,7 @@ http_answer respond(const admission& admitted, http_request request, server_cont
 }
 
 result<admission> admit_websocket(const http_request& head, const server_context& context) {
+  if (auto intruder = find_intruder(head, context)) return fail(std::move(*intruder));
   auto match = match_endpoint("GET", head.path);
   const bool speaks =
       match.target != nullptr && std::holds_alternative<dialect_opener>(match.target->action);
@@ -85,7 +130,7 @@ result<admission> admit_websocket(const http_request& head, const server_context
     return fail({errc::upgrade_refused,
                  "a WebSocket handshake must name /v1/responses or /v1/stream, got " + head.path,
                  ""});
-  auto tenant = context.keys.tenant_of(head.authorization);
+  auto tenant = find_tenant(head, context);
   if (!tenant.has_value()) return fail(unknown_key());
   if (context.draining)
     return fail({actors::errc::shutting_down, "the server is shutting down; retry later", ""});

@@ -22,13 +22,17 @@ struct admission {
   std::int64_t max_body_bytes = 0;
 };
 
-/// Takes a request by its head, or answers it: unknown path, wrong method, no key, a preflight.
+/// Takes a request by its head, or answers it: wrong host, foreign page, unknown path, wrong
+/// method, no key, a preflight.
 std::variant<admission, http_reply> admit(const http_request& head, const server_context& context);
+
+/// The web page that may read the reply (Access-Control-Allow-Origin); empty: none but our own.
+std::string readable_by(const http_request& head, const server_context& context);
 
 /// Answers a whole request that was admitted.
 http_answer respond(const admission& admitted, http_request request, server_context& context);
 
-/// Takes a WebSocket handshake: its path and its key must be right.
+/// Takes a WebSocket handshake: its host, origin, path and key must be right.
 result<admission> admit_websocket(const http_request& head, const server_context& context);
 
 } // namespace twill::net

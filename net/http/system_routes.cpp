@@ -27,7 +27,7 @@ http_answer ready(request_scope& scope) {
 }
 
 http_answer metrics(request_scope& scope) {
-  return http_reply{200, metrics_text(scope.context.engine, scope.context.open_sockets),
+  return http_reply{200, metrics_text(scope.context.engine, scope.context.sockets.count()),
                     "text/plain; version=0.0.4; charset=utf-8"};
 }
 

@@ -78,7 +78,9 @@ void websocket_connection::check_output(bool requests_run, time now) {
 void websocket_connection::cut_off(time now) {
   if (guard_.closing()) return;
   fail({actors::errc::slow_reader,
-        "the output was not read for longer than `server.slow_reader_timeout`", ""});
+        "the output was not read for longer than `server.slow_reader_timeout`; read it faster, or "
+        "ask for less",
+        ""});
   guard_.close_by(now + close_grace);
 }
 

@@ -19,18 +19,15 @@ class websocket_session final : public socket_session,
                                 public dialect_host,
                                 public std::enable_shared_from_this<websocket_session> {
 public:
-  websocket_session(tcp::socket socket, server_context& context, websocket_handshake handshake)
-      : context_(context), handshake_(std::move(handshake)), ws_(patient_socket(std::move(socket))),
-        deadline_(ws_.get_executor()),
+  websocket_session(tcp::socket socket, open_sockets::ticket ticket, server_context& context,
+                    websocket_handshake handshake)
+      : context_(context), ticket_(std::move(ticket)), handshake_(std::move(handshake)),
+        ws_(patient_socket(std::move(socket))), deadline_(ws_.get_executor()),
         buffer_(static_cast<std::size_t>(context.options.server.max_frame_bytes) + 1) {}
 
-  ~websocket_session() override {
-    context_.open_sockets -= 1;
-    context_.sessions.remove(registry_id_);
-  }
+  ~websocket_session() override { context_.sessions.remove(registry_id_); }
 
   void start() {
-    context_.open_sockets += 1;
     registry_id_ = context_.sessions.add(weak_from_this());
     requests_.emplace(context_.engine, [weak = weak_from_this(), executor = ws_.get_executor()] {
       asio::post(executor, [weak] {
@@ -153,9 +150,11 @@ private:
     timeout.keep_alive_pings = true;
     ws_.set_option(timeout);
     ws_.set_option(websocket::stream_base::decorator(
-        [id = handshake_->request_id](websocket::response_type& response) {
+        [id = handshake_->request_id,
+         subprotocol = handshake_->subprotocol](websocket::response_type& response) {
           response.set(http::field::server, "twill");
           response.set("X-Request-Id", id);
+          if (!subprotocol.empty()) response.set(http::field::sec_websocket_protocol, subprotocol);
         }));
     ws_.read_message_max(static_cast<std::size_t>(limits.max_frame_bytes));
     ws_.control_callback([this](websocket::frame_type kind, beast::string_view) {
@@ -201,7 +200,7 @@ private:
     act();
   }
 
-  /// Runs inside a read: the next act() comes with that read's end.
+  /// Called inside a read; act() follows when that read ends.
   void on_peer_closing() {
     connection_->on_peer_closing(clock::now());
     perform(connection_->take_actions());
@@ -226,6 +225,7 @@ private:
   }
 
   server_context& context_;
+  open_sockets::ticket ticket_;
   std::optional<websocket_handshake> handshake_;
   websocket::stream<patient_socket, false> ws_;
   deadline_timer deadline_;
@@ -239,9 +239,11 @@ private:
 
 } // namespace
 
-void start_websocket_session(tcp::socket socket, server_context& context,
-                             websocket_handshake handshake) {
-  std::make_shared<websocket_session>(std::move(socket), context, std::move(handshake))->start();
+void start_websocket_session(tcp::socket socket, open_sockets::ticket ticket,
+                             server_context& context, websocket_handshake handshake) {
+  std::make_shared<websocket_session>(std::move(socket), std::move(ticket), context,
+                                      std::move(handshake))
+      ->start();
 }
 
 } // namespace twill::net

@@ -19,10 +19,11 @@ struct websocket_handshake {
   dialect_opener open = nullptr;
   std::string tenant;
   std::string request_id;
+  std::string subprotocol; ///< answered to the client; empty: none
   http::request<http::string_body> message;
 };
 
-void start_websocket_session(tcp::socket socket, server_context& context,
-                             websocket_handshake handshake);
+void start_websocket_session(tcp::socket socket, open_sockets::ticket ticket,
+                             server_context& context, websocket_handshake handshake);
 
 } // namespace twill::net

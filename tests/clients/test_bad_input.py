@@ -89,7 +89,7 @@ def test_bad_chat_messages(daemon):
 
 
 def test_broken_http_heads(daemon):
-    for head in (b"GARBAGE\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+    for head in (b"GARBAGE\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
                  b"Content-Length: -5\r\n\r\n", b"GET / HTTP/1.1\r\n" + b"A: " + b"b" * 200000 + b"\r\n\r\n"):
         with daemon.raw() as socket:
             try:
@@ -156,7 +156,7 @@ def test_invalid_utf8_in_a_text_frame_is_1007(daemon):
     import os
     with daemon.raw() as socket:
         key = base64.b64encode(os.urandom(16)).decode()
-        socket.sendall(f"GET /v1/stream HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        socket.sendall(f"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                        f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
         assert b"101" in socket.recv(65536)
         socket.sendall(bytes([0x81, 0x82, 0, 0, 0, 0, 0xC3, 0x28]))
@@ -172,7 +172,7 @@ def test_invalid_utf8_in_a_text_frame_is_1007(daemon):
 def test_half_open_sockets_hurt_nobody(daemon):
     idle = [daemon.raw() for _ in range(50)]
     for i, socket in enumerate(idle):
-        socket.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Le"[: i + 1])
+        socket.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Le"[: i + 1])
     assert daemon.complete("x", max_tokens=1)["choices"]
     for socket in idle:
         socket.close()

@@ -20,7 +20,7 @@ LONG = {"prompt": "Once upon a time", "max_tokens": 2000, "temperature": 0, "ign
 def start_stream(daemon, body) -> sockets.socket:
     text = json.dumps(body).encode()
     socket = daemon.raw()
-    socket.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    socket.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                    b"Content-Length: %d\r\n\r\n" % len(text) + text)
     return socket
 
@@ -95,7 +95,7 @@ def test_a_slow_reader_is_paused_then_cut_off(start_daemon):
     stream = daemon.raw()
     stream.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
     bodies = json.dumps({**LONG, "max_tokens": 6000, "n": 8, "logprobs": 5}).encode()
-    stream.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    stream.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                    b"Content-Length: %d\r\n\r\n" % len(bodies) + bodies)
     stream.recv(1000)
     before = daemon.memory_bytes()
@@ -149,7 +149,7 @@ def test_a_thousand_idle_sessions_and_64_streams(daemon):
         for _ in range(1000):
             socket = daemon.raw()
             key = base64.b64encode(os.urandom(16)).decode()
-            socket.sendall(f"GET /v1/stream HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            socket.sendall(f"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
             idle.append(socket)
         for socket in idle:

@@ -5,6 +5,7 @@
 #include "net/http/reply_head.hpp"
 #include "net/metrics.hpp"
 #include "net/protocol/openai/response_store.hpp"
+#include "net/random_id.hpp"
 #include "tests/catch.hpp"
 #include "tests/net/support/codec_support.hpp"
 
@@ -121,22 +122,51 @@ TEST_CASE("Bearer keys name their tenant") {
   const api_keys none({});
   CHECK(none.tenant_of("") == std::string());
   const api_keys keys({"alpha", "beta"});
-  CHECK(keys.tenant_of("Bearer beta") == std::string("key-2"));
-  CHECK(keys.tenant_of("bearer  alpha") == std::string("key-1"));
+  CHECK(keys.tenant_of(bearer_key("Bearer beta")) == std::string("key-2"));
+  CHECK(keys.tenant_of(bearer_key("bearer  alpha")) == std::string("key-1"));
   for (const auto* bad :
        {"", "Bearer", "Bearer ", "Bearer alph", "Bearer alpha2", "Basic alpha", "alpha"})
-    CHECK(!keys.tenant_of(bad).has_value());
+    CHECK(!keys.tenant_of(bearer_key(bad)).has_value());
+}
+
+TEST_CASE("A subprotocol may carry a key; another one is answered") {
+  const auto offered = read_subprotocols("openai-insecure-api-key.sk-1 , realtime,twill");
+  CHECK(offered.key == "sk-1");
+  CHECK(offered.named == "realtime");
+  CHECK(read_subprotocols("").key.empty());
+  CHECK(read_subprotocols("openai-insecure-api-key.a").named.empty());
+  CHECK(read_subprotocols(",,").named.empty());
+}
+
+TEST_CASE("Ids are long and never repeat") {
+  std::set<std::string> ids;
+  for (int i = 0; i < 1000; ++i) {
+    const auto id = make_id("x_");
+    CHECK(id.size() == 26);
+    CHECK(id.find_first_not_of("0123456789abcdef", 2) == std::string::npos);
+    CHECK(ids.insert(id).second);
+  }
+}
+
+TEST_CASE("Only the page that may read a reply is named in it") {
+  std::string out;
+  append_reply(out, {200, "{}"}, {"id"});
+  CHECK(!contains(out, "Access-Control"));
+  out.clear();
+  append_reply(out, {200, "{}"}, {"id", true, false, false, "https://a.example"});
+  CHECK(contains(out, "Access-Control-Allow-Origin: https://a.example\r\n"));
+  CHECK(contains(out, "Vary: Origin\r\n"));
 }
 
 TEST_CASE("Reply heads and chunks are framed as HTTP/1.1 wants") {
   std::string out;
-  append_reply(out, {200, "{}"}, {"id-1", true, false, false});
+  append_reply(out, {200, "{}"}, {"id-1"});
   CHECK(out.starts_with("HTTP/1.1 200 OK\r\n"));
   CHECK(contains(out, "X-Request-Id: id-1\r\n"));
   CHECK(contains(out, "Content-Length: 2\r\n"));
   CHECK(out.ends_with("\r\n\r\n{}"));
   out.clear();
-  append_reply(out, {200, "{}"}, {"id", true, false, true});
+  append_reply(out, {200, "{}"}, {"id", true, false, true, ""});
   CHECK(out.ends_with("\r\n\r\n"));
   out.clear();
   append_chunk(out, "0123456789abcdef");

@@ -12,7 +12,7 @@ namespace {
 using phase = http_connection::phase;
 
 constexpr http_connection::time start{1h};
-constexpr http_connection::limits limits{{800, 30s}, 10s, 60s};
+constexpr http_connection::limits limits{{800, 30s}, 10s, 100, 60s};
 
 /// Writes "[text]" for each event and "." at the end.
 class echo_encoder final : public reply_encoder {
@@ -39,8 +39,9 @@ struct bench {
     return bytes;
   }
   void receive(reply_framing framing = {"id"}) {
-    connection.on_request_begun(start);
-    connection.on_request(std::move(framing), start);
+    connection.on_head_begun(start);
+    connection.on_head(std::move(framing), start);
+    connection.on_whole_request();
   }
   void generate(bool stream, std::size_t n_requests = 1) {
     call generation;
@@ -199,11 +200,23 @@ TEST_CASE("HTTP connection: requests wait while the reader does not take their r
 
 TEST_CASE("HTTP connection: requests and silence have their deadlines") {
   bench half;
-  half.connection.on_request_begun(start + 5s);
+  half.connection.on_head_begun(start + 5s);
   CHECK(half.connection.next_deadline() == start + 15s);
   half.connection.on_deadline(start + 15s);
-  CHECK(half.written().starts_with("HTTP/1.1 408 "));
   CHECK(half.connection.now_in() == phase::finishing);
+  const auto reply = half.write_all();
+  CHECK(reply.starts_with("HTTP/1.1 408 "));
+  CHECK(contains(reply, "server.header_timeout"));
+  bench slow;
+  slow.connection.on_head_begun(start);
+  slow.connection.on_head({"id"}, start + 5s);
+  CHECK(slow.connection.next_deadline() == start + 15s);
+  slow.connection.on_body_bytes(250); // 2.5 s at the least rate
+  CHECK(slow.connection.next_deadline() == start + 17500ms);
+  slow.connection.on_deadline(start + 17s);
+  CHECK(slow.connection.receiving());
+  slow.connection.on_deadline(start + 18s);
+  CHECK(contains(slow.written(), "server.body_rate"));
   bench silent;
   CHECK(silent.connection.next_deadline() == start + 60s);
   silent.connection.on_deadline(start + 60s);

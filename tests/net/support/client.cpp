@@ -132,12 +132,12 @@ http_result client::read_reply(bool head_only) {
 std::string post_text(const std::string& path, const std::string& body,
                       const std::string& headers) {
   return "POST " + path +
-         " HTTP/1.1\r\nHost: test\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
          headers + "\r\n" + body;
 }
 
 http_result client::get(const std::string& path, const std::string& headers) {
-  send("GET " + path + " HTTP/1.1\r\nHost: test\r\n" + headers + "\r\n");
+  send("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n");
   return read_reply();
 }
 
@@ -164,7 +164,7 @@ bool client::closed_within(milliseconds within) {
 
 int client::upgrade(const std::string& path, const std::string& headers) {
   send("GET " + path +
-       " HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+       " HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" +
        headers + "\r\n");
   return read_reply().status;

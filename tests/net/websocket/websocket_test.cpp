@@ -91,14 +91,15 @@ TEST_CASE("Bad handshakes are refused in plain HTTP") {
   CHECK(client(s.port()).upgrade("/health", "Authorization: Bearer k\r\n") == 400);
   {
     client c(s.port()); // no key, wrong version
-    c.send(
-        "GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer k\r\nConnection: Upgrade\r\n"
-        "Upgrade: websocket\r\nSec-WebSocket-Version: 7\r\n\r\n");
+    c.send("GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer k\r\nConnection: "
+           "Upgrade\r\n"
+           "Upgrade: websocket\r\nSec-WebSocket-Version: 7\r\n\r\n");
     CHECK(c.read_reply().status >= 400);
     CHECK(c.closed_within(3s));
   }
   client c(s.port()); // frames before the handshake is answered
-  c.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer k\r\nConnection: Upgrade\r\n"
+  c.send("GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer k\r\nConnection: "
+         "Upgrade\r\n"
          "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
          "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n\x81\x80");
   CHECK(c.read_reply().status == 400);

@@ -1,0 +1,54 @@
+// open_sockets: counts the sockets of clients, over all and per client, and refuses those beyond.
+//
+// Thread safety: any thread; one mutex, short sections. A ticket is one counted socket; it travels
+// with the socket's session and must not outlive the counter.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace twill::net {
+
+class open_sockets {
+public:
+  /// `max_per_client` 0: no limit.
+  open_sockets(std::int64_t max_all, std::int64_t max_per_client)
+      : max_all_(max_all), max_per_client_(max_per_client) {}
+  open_sockets(const open_sockets&) = delete;
+  open_sockets& operator=(const open_sockets&) = delete;
+
+  class ticket {
+  public:
+    ticket(open_sockets& owner, std::string client) : owner_(&owner), client_(std::move(client)) {}
+    ticket(ticket&& other) noexcept
+        : owner_(std::exchange(other.owner_, nullptr)), client_(std::move(other.client_)) {}
+    ticket& operator=(ticket&&) = delete;
+    ~ticket() {
+      if (owner_ != nullptr) owner_->release(client_);
+    }
+
+  private:
+    open_sockets* owner_;
+    std::string client_;
+  };
+
+  /// Nothing when a limit is reached. An empty `client` counts only over all.
+  std::optional<ticket> admit(std::string client);
+  std::int64_t count() const;
+
+private:
+  void release(const std::string& client);
+
+  const std::int64_t max_all_;
+  const std::int64_t max_per_client_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::int64_t> per_client_;
+  std::int64_t count_ = 0;
+};
+
+} // namespace twill::net

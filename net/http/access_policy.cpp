@@ -1,0 +1,65 @@
+#include "net/http/access_policy.hpp"
+
+#include <algorithm>
+
+namespace twill::net {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (auto& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+/// "name", "1.2.3.4" or "[::1]" of "name:80".
+std::string_view without_port(std::string_view host) {
+  const auto colon = host.rfind(':');
+  if (colon == std::string_view::npos || host.find(']', colon) != std::string_view::npos)
+    return host;
+  return host.substr(0, colon);
+}
+
+/// Names cannot be written so: a label of digits alone is no top-level domain.
+bool is_address(std::string_view host) {
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') return true;
+  return !host.empty() && host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+bool is_loopback(std::string_view host) {
+  return host == "localhost" || host == "[::1]" || host == "::1" || host.starts_with("127.");
+}
+
+bool contains(const std::vector<std::string>& list, std::string_view text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+} // namespace
+
+access_policy::access_policy(const config::server_options& options) {
+  for (const auto& host : options.hosts)
+    hosts_.push_back(lower(host));
+  for (const auto& origin : options.cors_origins)
+    origins_.push_back(lower(origin));
+  any_host_ = contains(hosts_, "*") ||
+              (hosts_.empty() && !is_loopback(lower(without_port(options.listen))));
+  any_origin_ = contains(origins_, "*");
+}
+
+bool access_policy::serves_host(std::string_view host_header) const {
+  if (any_host_ || host_header.empty()) return true; // HTTP/1.0 clients may send none
+  const auto host = lower(without_port(host_header));
+  return host == "localhost" || is_address(host) || contains(hosts_, host);
+}
+
+access_policy::origin_kind access_policy::classify(std::string_view origin,
+                                                   std::string_view host_header) const {
+  if (origin.empty()) return origin_kind::none;
+  const auto given = lower(origin);
+  const auto host = lower(host_header);
+  if (!host.empty() && (given == "http://" + host || given == "https://" + host))
+    return origin_kind::own;
+  return any_origin_ || contains(origins_, given) ? origin_kind::allowed : origin_kind::foreign;
+}
+
+} // namespace twill::net
