@@ -294,7 +294,8 @@ void tile_bf16(const tile& t, const bf16_rows& x) {
   }
 }
 
-void round_bf16(const packed_view& w, const float* x, const bf16_rows& out, std::int64_t row) {
+inline void round_bf16(const packed_view& w, const float* x, const bf16_rows& out,
+                       std::int64_t row) {
   std::uint16_t* to = out.values + row * out.values_stride;
   for (std::int64_t k = 0; k < w.cols; ++k)
     to[k] = detail::f32_to_bf16(x[k]);

@@ -4,6 +4,20 @@ namespace twill::gpu::host {
 
 const kernels& kernels_for(isa level) {
 #ifdef TWILL_X86
+  static const kernels vnni = [] {
+    kernels table = avx512_kernels;
+    table.quantise = avx512_vnni_kernels.quantise;
+    table.tile_int8 = avx512_vnni_kernels.tile_int8;
+    table.spin = avx512_vnni_kernels.spin;
+    table.gates = avx512_vnni_kernels.gates;
+    return table;
+  }();
+  static const kernels bf16 = [] {
+    kernels table = vnni;
+    table.tile_bf16 = avx512_bf16_kernels.tile_bf16;
+    table.spin = avx512_bf16_kernels.spin;
+    return table;
+  }();
   switch (level) {
   case isa::plain:
     break;
@@ -12,9 +26,9 @@ const kernels& kernels_for(isa level) {
   case isa::avx512:
     return avx512_kernels;
   case isa::avx512_vnni:
-    return avx512_vnni_kernels;
+    return vnni;
   case isa::avx512_bf16:
-    return avx512_bf16_kernels;
+    return bf16;
   }
 #else
   (void)level;

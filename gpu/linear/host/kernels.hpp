@@ -94,6 +94,8 @@ extern const kernels plain_kernels;
 #ifdef TWILL_X86
 extern const kernels avx2_kernels;
 extern const kernels avx512_kernels;
+/// Only the kernels that the new instructions change; kernels_for() takes the others from the table
+/// of the narrower instruction set, so that they are compiled once.
 extern const kernels avx512_vnni_kernels;
 extern const kernels avx512_bf16_kernels;
 #endif

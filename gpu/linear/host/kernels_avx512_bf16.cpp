@@ -3,6 +3,6 @@
 
 namespace twill::gpu::host {
 
-constinit const kernels avx512_bf16_kernels = make_kernels<simd_avx512>();
+constinit const kernels avx512_bf16_kernels = make_bf16_kernels<simd_avx512>();
 
 } // namespace twill::gpu::host

@@ -15,5 +15,19 @@ constexpr kernels make_kernels() {
   return {quantise<S>, round_bf16, tile_int8<S>, tile_bf16<S>, tile_f32<S>, spin<S>, S::int8_gemm};
 }
 
+/// The kernels that an instruction for products of bytes changes; the others are null. quantise()
+/// writes what tile_int8() reads.
+template <class S>
+constexpr kernels make_int8_kernels() {
+  return {
+      .quantise = quantise<S>, .tile_int8 = tile_int8<S>, .spin = spin<S>, .gates = S::int8_gemm};
+}
+
+/// The kernels that an instruction for products of bf16 changes; the others are null.
+template <class S>
+constexpr kernels make_bf16_kernels() {
+  return {.tile_bf16 = tile_bf16<S>, .spin = spin<S>};
+}
+
 } // namespace
 } // namespace twill::gpu::host
