@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""tools/check_words.py on made-up lines and trees: a retired word is found, plain English is not."""
+
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.environ["TWILL_SOURCE_DIR"], "tools"))
+import check_words  # noqa: E402
+
+WORD, INSTEAD = next(iter(check_words.RETIRED.items()))
+
+
+class CheckWords(unittest.TestCase):
+    def test_an_identifier_is_found_also_as_a_member(self):
+        self.assertEqual(list(check_words.uses_in(f"  const {WORD} a = {WORD}_;")), [WORD, WORD])
+
+    def test_an_included_file_is_found(self):
+        self.assertEqual(list(check_words.uses_in(f'#include "actors/{WORD}.hpp"')), [WORD])
+
+    def test_texts_comments_and_longer_words_are_not(self):
+        for line in (f'log("the {WORD}"); // the {WORD}', f"int {WORD}s = my_{WORD};", f"/// {WORD}"):
+            self.assertEqual(list(check_words.uses_in(line)), [], line)
+
+    def test_a_file_name_is_found_and_told_what_to_say(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in (f"gpu/{WORD}.cu", f"tests/gpu/{WORD}_test.cpp", "gpu/other.cpp"):
+                path = pathlib.Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("int x;\n")
+            found = list(check_words.uses(pathlib.Path(folder)))
+        self.assertEqual(len(found), 2, found)
+        self.assertTrue(all(INSTEAD in one for one in found), found)
+
+
+if __name__ == "__main__":
+    unittest.main()
