@@ -1,10 +1,11 @@
 // fuzz_formats FORMAT SEEDS SECONDS [RANDOM_SEED]: damages copies of the files in the folder SEEDS
 // at random and reads each, until the time is over.
 //
-// FORMAT: safetensors, pytorch, gguf, json, template, model (each file alone; model: GGUF with its
-// tokenizer and template) or folder (SEEDS is a model folder; one of its files is damaged at a
-// time). Meant for the sanitizer build. The input of a crash stays under the path printed at the
-// start; a round longer than 20 s or more than 2 GiB of memory ends the program too.
+// FORMAT is safetensors, pytorch, gguf, json, template or model, which damage one file alone
+// (model: a GGUF file, read with its tokenizer and template), or folder, which damages one file of
+// the model folder SEEDS at a time. The program is meant for the sanitizer build. The input of a
+// crash stays under the path printed at the start. A round longer than 20 s or with more than 2 GiB
+// of memory ends the program too.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -78,9 +79,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   generator random(argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1);
-  std::string made = (fs::temp_directory_path() / "twill-fuzz-XXXXXX").string();
-  if (::mkdtemp(made.data()) == nullptr) return 2;
-  const fs::path work = made;
+  std::string pattern = (fs::temp_directory_path() / "twill-fuzz-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) return 2;
+  const fs::path work = pattern;
   if (whole_folder)
     for (const seed& s : seeds)
       write(work / s.name, s.bytes);

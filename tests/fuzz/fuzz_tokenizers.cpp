@@ -128,9 +128,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::vector<seed> seeds = read_seeds(argv[1]);
-  std::string made = (fs::temp_directory_path() / "twill-fuzz-XXXXXX").string();
-  if (seeds.empty() || ::mkdtemp(made.data()) == nullptr) return 2;
-  const fs::path work = made;
+  std::string pattern = (fs::temp_directory_path() / "twill-fuzz-XXXXXX").string();
+  if (seeds.empty() || ::mkdtemp(pattern.data()) == nullptr) return 2;
+  const fs::path work = pattern;
   for (const seed& s : seeds)
     write(work / s.name, s.bytes);
   if (!try_folder(work.string(), argv[2])) {

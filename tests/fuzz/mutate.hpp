@@ -1,6 +1,7 @@
-// Random damage to a file's bytes: flips, overwritten numbers, cut, moved and repeated pieces.
+// Random damage to a file's bytes: flips, overwritten numbers, cut, moved and repeated ranges.
 //
-// Deterministic for a given generator. Numbers are drawn near limits, where checks go wrong.
+// A generator with the same seed gives the same damage. Numbers are drawn near limits, where checks
+// go wrong.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@ inline std::size_t draw(generator& random, std::size_t n) {
   return n == 0 ? 0 : static_cast<std::size_t>(random() % n);
 }
 
-/// A place in the file: mostly near its begin or end, where formats keep their headers.
+/// Draws an offset in the file, mostly near its begin or end, where formats keep their headers.
 inline std::size_t draw_place(generator& random, const std::string& bytes) {
   const std::size_t near = std::min<std::size_t>(bytes.size(), 1 + draw(random, 4096));
   switch (draw(random, 4)) {
@@ -45,7 +46,7 @@ inline std::uint64_t draw_number(generator& random) {
   }
 }
 
-/// Text that the formats give a meaning to, put in place of what is there.
+/// Overwrites bytes with a text that the formats give a meaning to.
 inline const std::string& draw_word(generator& random) {
   static const std::vector<std::string> words = {"\"shape\":[",
                                                  "\"data_offsets\":[0,",

@@ -1,7 +1,7 @@
-// What a fuzzed file is put through: opened, and everything that it then offers read to the end.
+// Opens a damaged file and reads everything that it then offers to the end.
 //
-// Each returns true when the file was accepted. A crash, a sanitizer's report or endless memory is
-// a finding; a refusal never is.
+// Each function returns true when the file was accepted. A crash, a sanitizer's report or endless
+// memory is a finding; a refusal never is.
 #pragma once
 
 #include <algorithm>
@@ -24,10 +24,10 @@
 
 namespace twill::fuzz {
 
-/// Larger matrices than this are not read out: small files cannot hold them anyway.
+/// Elements above which a matrix is not read: a small file cannot hold so many.
 inline constexpr std::int64_t most_values = 1 << 22;
 
-/// Touches the ends and every 61st byte between: what passes its bounds shows there.
+/// Reads the first, the last and every 61st byte between, so that a range past its bounds shows.
 inline std::uint64_t sum_bytes(const void* data, std::size_t n) {
   const auto* bytes = static_cast<const unsigned char*>(data);
   std::uint64_t sum = n > 0 ? bytes[n - 1] : 0;
@@ -106,7 +106,8 @@ inline bool open_json(const std::string& path) {
   return models::read_json_file(path, 1 << 26).ok();
 }
 
-/// A whole model: its spec, its tokenizer and its template. Weights are what other targets read.
+/// Opens a GGUF file as a model: its spec, its tokenizer and its template. Other targets read
+/// weights.
 inline bool open_model(const std::string& path) {
   auto opened = models::open_model(path);
   if (!opened.ok()) return false;
@@ -116,7 +117,7 @@ inline bool open_model(const std::string& path) {
   return true;
 }
 
-/// A Jinja chat template.
+/// Parses and renders a Jinja chat template.
 inline bool open_template(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   const std::string source(std::istreambuf_iterator<char>(in), {});

@@ -1,4 +1,4 @@
-// What a tokenizer and a chat template that opened are put through: texts and ids of every sort.
+// Uses a tokenizer and a chat template that opened, with texts and ids of every sort.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@
 
 namespace twill::fuzz {
 
-/// Encodes a text with much in it, both ways, and decodes the result and every id.
+/// Encodes a text of many scripts, with and without special tokens, and decodes the result and
+/// every id.
 inline void use_tokenizer(const models::tokenizer& text) {
   const std::string given = " Hello  w\xC3\xB6rld 123\n\xE4\xBD\xA0<|im_start|>user</s>[gMASK]sop "
                             "e\xCC\x81\xEF\xBC\xA1 don't <unk>\t\xF0\x9F\x98\x80";
@@ -27,7 +28,7 @@ inline void use_tokenizer(const models::tokenizer& text) {
   text.decode(ids, true);
 }
 
-/// Renders a chat; with a tokenizer, encodes what came out.
+/// Renders a chat and, given a tokenizer, encodes the rendered text.
 inline void use_template(const models::chat_template& chat, const models::tokenizer* text) {
   const auto says = [](const char* role, const char* content) {
     return value(value_object{{"role", value(role)}, {"content", value(content)}});

@@ -30,8 +30,8 @@ public:
   }
 
 private:
-  [[noreturn]] void fail(const char* what) const {
-    throw std::runtime_error("JSON, byte " + std::to_string(at_) + ": " + what);
+  [[noreturn]] void fail(const char* reason) const {
+    throw std::runtime_error("JSON, byte " + std::to_string(at_) + ": " + reason);
   }
 
   void skip_space() {
@@ -216,7 +216,7 @@ inline value read_json_file(const std::string& path) {
   return parse_json(read_file(path));
 }
 
-/// Member that must exist; throws otherwise.
+/// The member `key` of an object; throws when it is absent.
 inline const value& at(const value& object, std::string_view key) {
   const value* member = object.find(key);
   if (member == nullptr) throw std::runtime_error("no member " + std::string(key));
@@ -233,7 +233,7 @@ inline const value_list& list_of(const value& v) {
   return *v.as_list();
 }
 
-/// A number of either kind.
+/// An integer or a double, as a double.
 inline double number_of(const value& v) {
   if (v.as_int() != nullptr) return static_cast<double>(*v.as_int());
   if (v.as_double() != nullptr) return *v.as_double();

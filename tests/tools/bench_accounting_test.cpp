@@ -101,11 +101,11 @@ Approx exactly(double value) {
   return Approx(value).epsilon(1e-6);
 }
 
-void check(const summary& got, const std::vector<double>& wanted) {
-  CHECK(got.mean == exactly(mean(wanted)));
-  CHECK(got.median == exactly(quantile(wanted, 0.5)));
-  CHECK(got.percentiles.at(0) == exactly(quantile(wanted, 0.9)));
-  CHECK(got.percentiles.at(1) == exactly(quantile(wanted, 0.99)));
+void check(const summary& result, const std::vector<double>& wanted) {
+  CHECK(result.mean == exactly(mean(wanted)));
+  CHECK(result.median == exactly(quantile(wanted, 0.5)));
+  CHECK(result.percentiles.at(0) == exactly(quantile(wanted, 0.9)));
+  CHECK(result.percentiles.at(1) == exactly(quantile(wanted, 0.99)));
 }
 
 std::vector<double> every(int n, double gap_s) {
@@ -123,9 +123,9 @@ TEST_CASE("every figure equals its closed form") {
   CAPTURE(backend);
   serve_options options = made_up_options(backend);
   options.goodput_ms = {{"ttft", "45"}, {"e2el", "80"}};
-  const run_outcome got = run_on_made_up_time(options, prompts(n_requests, asked_tokens),
-                                              [&](int i) { return kind_of(i, backend); });
-  const serve_metrics m = compute_metrics(got, options);
+  const run_outcome result = run_on_made_up_time(options, prompts(n_requests, asked_tokens),
+                                                 [&](int i) { return kind_of(i, backend); });
+  const serve_metrics m = compute_metrics(result, options);
 
   std::vector<double> ttft, tpot, itl, e2el, per_token, per_output_token;
   double tokens = 0, duration_ms = 0;
@@ -151,7 +151,7 @@ TEST_CASE("every figure equals its closed form") {
   check(m.e2el_ms, e2el);
   CHECK(m.mean_ms_per_token == exactly(mean(per_token)));
   CHECK(m.mean_ms_per_output_token == exactly(mean(per_output_token)));
-  CHECK(got.duration_s * 1e3 == exactly(duration_ms));
+  CHECK(result.duration_s * 1e3 == exactly(duration_ms));
   CHECK(m.request_throughput * duration_ms / 1e3 == exactly(24));
   CHECK(m.output_throughput * duration_ms / 1e3 == exactly(tokens));
   CHECK(m.total_throughput * duration_ms / 1e3 == exactly(tokens + 24 * prompt_tokens));
@@ -168,21 +168,21 @@ TEST_CASE("every figure equals its closed form") {
   CHECK(m.finish_reasons.at("stop") == 12);
   CHECK(m.finish_reasons.at("length") == 12);
   CHECK(m.peak_in_flight == 1);
-  CHECK(got.client.loop_lag_p99_ms == 0);
+  CHECK(result.client.loop_lag_p99_ms == 0);
 }
 
 TEST_CASE("a closed loop of several workers keeps them all busy") {
   serve_options options = made_up_options("openai");
   options.max_concurrency = 4;
-  const run_outcome got = run_on_made_up_time(options, prompts(12, 5), [](int) {
+  const run_outcome result = run_on_made_up_time(options, prompts(12, 5), [](int) {
     script s;
     s.first_ms = 100;
     s.gap_ms = 50;
     s.n_chunks = 5;
     return s;
   });
-  const serve_metrics m = compute_metrics(got, options);
-  CHECK(got.duration_s == exactly(3 * 0.3));
+  const serve_metrics m = compute_metrics(result, options);
+  CHECK(result.duration_s == exactly(3 * 0.3));
   CHECK(m.peak_in_flight == 4);
   CHECK(m.request_throughput == exactly(12 / 0.9));
   CHECK(m.output_throughput == exactly(60 / 0.9));
@@ -194,7 +194,7 @@ TEST_CASE("an open loop sends when requests are due, however slow the server is"
   serve_options options = made_up_options("openai");
   options.request_rate_per_s = 50;
   options.max_concurrency = 0;
-  const run_outcome got = run_on_made_up_time(
+  const run_outcome result = run_on_made_up_time(
       options, prompts(20, 1),
       [](int) {
         script s;
@@ -203,14 +203,14 @@ TEST_CASE("an open loop sends when requests are due, however slow the server is"
         return s;
       },
       every(20, 0.02));
-  const serve_metrics m = compute_metrics(got, options);
+  const serve_metrics m = compute_metrics(result, options);
   for (std::size_t i = 0; i < 20; ++i)
-    CHECK(got.records[i].start_s == exactly(0.02 * double(i)));
+    CHECK(result.records[i].start_s == exactly(0.02 * double(i)));
   CHECK(m.peak_in_flight == 11);
   CHECK(m.queue_ms.mean == 0);
   CHECK(m.e2el_ms.mean == exactly(205));
-  CHECK(got.client.send_lag_p99_ms == 0);
-  CHECK(got.duration_s == exactly(19 * 0.02 + 0.205));
+  CHECK(result.client.send_lag_p99_ms == 0);
+  CHECK(result.duration_s == exactly(19 * 0.02 + 0.205));
 }
 
 TEST_CASE("in an open loop the wait at the client is in the figures from the due time") {
@@ -218,7 +218,7 @@ TEST_CASE("in an open loop the wait at the client is in the figures from the due
   constexpr int n = 10;
   serve_options options = made_up_options("openai");
   options.request_rate_per_s = 100;
-  const run_outcome got = run_on_made_up_time(
+  const run_outcome result = run_on_made_up_time(
       options, prompts(n, 1),
       [](int) {
         script s;
@@ -227,7 +227,7 @@ TEST_CASE("in an open loop the wait at the client is in the figures from the due
         return s;
       },
       every(n, 0.01));
-  const serve_metrics m = compute_metrics(got, options);
+  const serve_metrics m = compute_metrics(result, options);
   std::vector<double> waits, from_due;
   for (int i = 0; i < n; ++i) {
     waits.push_back(30.0 * i);
@@ -245,11 +245,11 @@ TEST_CASE("Poisson arrivals are sent at exactly the times drawn ahead") {
   options.max_concurrency = 0;
   random_source random(9);
   const auto due_s = arrival_times_s(200, 25, 1.0, random);
-  const run_outcome got = run_on_made_up_time(
+  const run_outcome result = run_on_made_up_time(
       options, prompts(200, 4), [](int) { return script{}; }, due_s);
   for (std::size_t i = 0; i < due_s.size(); ++i)
-    CHECK(std::fabs(got.records[i].start_s - due_s[i]) < 1e-8); // nanoseconds
-  CHECK(got.duration_s == exactly(due_s.back()));
+    CHECK(std::fabs(result.records[i].start_s - due_s[i]) < 1e-8); // nanoseconds
+  CHECK(result.duration_s == exactly(due_s.back()));
 }
 
 TEST_CASE("drops and timeouts come at their time and count apart") {
@@ -264,37 +264,37 @@ TEST_CASE("drops and timeouts come at their time and count apart") {
     s.n_chunks = 50;
     return s;
   };
-  run_outcome got = run_on_made_up_time(options, prompts(4, 50), slow);
-  serve_metrics m = compute_metrics(got, options);
+  run_outcome result = run_on_made_up_time(options, prompts(4, 50), slow);
+  serve_metrics m = compute_metrics(result, options);
   CHECK(m.cancelled == 4);
   CHECK(m.failed == 0);
-  CHECK(got.duration_s == exactly(1));
-  CHECK(got.records[0].output_tokens == 2);
+  CHECK(result.duration_s == exactly(1));
+  CHECK(result.records[0].output_tokens == 2);
 
   options.cancellation_percent = 0;
   options.request_timeout = std::chrono::milliseconds(1500);
-  got = run_on_made_up_time(options, prompts(2, 50), slow);
-  m = compute_metrics(got, options);
+  result = run_on_made_up_time(options, prompts(2, 50), slow);
+  m = compute_metrics(result, options);
   CHECK(m.error_kinds.at("timeout") == 2);
-  CHECK(got.duration_s == exactly(3));
+  CHECK(result.duration_s == exactly(3));
 
   options.cancellation_percent = 100;
   options.cancellation_delay_s.reset(); // after a drawn number of tokens
-  got = run_on_made_up_time(options, prompts(20, 10), [](int) {
+  result = run_on_made_up_time(options, prompts(20, 10), [](int) {
     script s;
     s.gap_ms = 10;
     s.n_chunks = 10;
     return s;
   });
   double tokens = 0, spent_s = 0;
-  for (const record& one : got.records) {
+  for (const record& one : result.records) {
     CHECK(one.how == outcome::cancelled);
     CHECK(one.output_tokens < 10);
     tokens += one.output_tokens;
     spent_s += 0.01 * std::max(0, one.output_tokens - 1);
   }
   CHECK(tokens > 0);
-  CHECK(got.duration_s == exactly(spent_s));
+  CHECK(result.duration_s == exactly(spent_s));
 }
 
 TEST_CASE("over sockets no stamp is before the server's own and none after the run's end") {
@@ -309,13 +309,13 @@ TEST_CASE("over sockets no stamp is before the server's own and none after the r
   serve_options options = options_for(server, backend);
   options.max_concurrency = 1;
   const auto before = clock::now();
-  const run_outcome got = run(options, prompts(n_requests / 2, asked_tokens));
+  const run_outcome result = run(options, prompts(n_requests / 2, asked_tokens));
   const double all_ms = ms(clock::now() - before);
   const auto log = server.log();
-  REQUIRE(log.size() == got.records.size());
+  REQUIRE(log.size() == result.records.size());
   double busy_ms = 0;
   for (std::size_t i = 0; i < log.size(); ++i) {
-    const record& one = got.records[i];
+    const record& one = result.records[i];
     const sent_times& sent = log[i];
     if (one.how != outcome::completed) continue;
     CAPTURE(i);
@@ -329,13 +329,13 @@ TEST_CASE("over sockets no stamp is before the server's own and none after the r
       CHECK(at_ms + slack_ms >= ms(sent.chunks[c] - sent.received));
     }
     CHECK(at_ms <= one.latency_s * 1e3 + slack_ms);
-    CHECK(one.start_s + one.latency_s <= got.duration_s);
+    CHECK(one.start_s + one.latency_s <= result.duration_s);
     // The next one arrived after this one's last stamp: so no stamp is late beyond it.
     if (i + 1 < log.size())
       CHECK(one.latency_s * 1e3 <= ms(log[i + 1].received - sent.received) +
                                        ms(sent.received - before) - one.start_s * 1e3);
     busy_ms += one.latency_s * 1e3;
   }
-  CHECK(busy_ms <= got.duration_s * 1e3);
-  CHECK(got.duration_s * 1e3 <= all_ms);
+  CHECK(busy_ms <= result.duration_s * 1e3);
+  CHECK(result.duration_s * 1e3 <= all_ms);
 }

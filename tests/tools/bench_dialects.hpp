@@ -1,4 +1,5 @@
-// bench_dialects: what a scripted generation says in each of twill-bench's backends. Pure.
+// bench_dialects: what a scripted generation says in each of twill-bench's backends. Pure
+// functions.
 #pragma once
 
 #include <string>

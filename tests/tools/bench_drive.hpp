@@ -44,14 +44,14 @@ inline std::vector<prompt> prompts(std::size_t n, std::int32_t output_tokens) {
   return std::vector<prompt>(n, one);
 }
 
-inline run_outcome run(const serve_options& options, const std::vector<prompt>& what,
+inline run_outcome run(const serve_options& options, const std::vector<prompt>& prompts,
                        std::vector<double> due_s = {}) {
   const auto dialect = make_protocol(options);
   engine driver(options, *dialect);
   progress_counts counts;
-  due_s.resize(what.size(), 0.0);
-  run_outcome out = driver.run(what, due_s, options.max_concurrency, counts);
-  CHECK(counts.ended == what.size());
+  due_s.resize(prompts.size(), 0.0);
+  run_outcome out = driver.run(prompts, due_s, options.max_concurrency, counts);
+  CHECK(counts.ended == prompts.size());
   return out;
 }
 
@@ -68,15 +68,15 @@ inline serve_options made_up_options(const std::string& backend) {
 
 /// Exact: the only clock is the script's.
 inline run_outcome run_on_made_up_time(const serve_options& options,
-                                       const std::vector<prompt>& what,
+                                       const std::vector<prompt>& prompts,
                                        std::function<script(int)> plan,
                                        std::vector<double> due_s = {}) {
   made_up_time time;
   const auto dialect = make_protocol(options);
   engine driver(options, *dialect, {&time, scripted_transport(time, std::move(plan))});
   progress_counts counts;
-  due_s.resize(what.size(), 0.0);
-  return driver.run(what, due_s, options.max_concurrency, counts);
+  due_s.resize(prompts.size(), 0.0);
+  return driver.run(prompts, due_s, options.max_concurrency, counts);
 }
 
 } // namespace twill::tests

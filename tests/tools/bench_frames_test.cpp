@@ -33,8 +33,8 @@ reading read_in_steps(std::string_view bytes, std::size_t step, bool masked = fa
   reading out;
   ws_reader reader(masked, limit_bytes);
   for (std::size_t at = 0; at < bytes.size() && out.sound; at += step) {
-    const std::string piece(bytes.substr(at, step)); // an allocation of its own
-    out.sound = reader.feed(piece, [&](ws_opcode kind, std::string_view payload) {
+    const std::string part(bytes.substr(at, step)); // an allocation of its own
+    out.sound = reader.feed(part, [&](ws_opcode kind, std::string_view payload) {
       out.seen.emplace_back(kind, payload);
     });
   }
@@ -76,11 +76,11 @@ TEST_CASE("WebSocket messages are the same however the bytes are cut") {
                                                 "bye"}};
   for (const std::size_t step : {1u, 2u, 3u, 5u, 7u, 64u, 131u, 1000u, 16384u, 1u << 20}) {
     CAPTURE(step);
-    const reading got = read_in_steps(bytes + "what follows is not read", step);
-    CHECK(got.sound);
-    CHECK(got.seen == expected);
-    CHECK(got.closed);
-    CHECK(got.at_boundary);
+    const reading result = read_in_steps(bytes + "what follows is not read", step);
+    CHECK(result.sound);
+    CHECK(result.seen == expected);
+    CHECK(result.closed);
+    CHECK(result.at_boundary);
   }
   CHECK(close_code("\x03\xE9"
                    "bye") == 1001);
@@ -91,10 +91,10 @@ TEST_CASE("an unfinished WebSocket message is held and not handed on") {
   const std::string whole = frame(ws_opcode::text, "begin", false) +
                             frame(ws_opcode::continuation, std::string(300, 'e'));
   for (std::size_t n = 1; n < whole.size(); ++n) {
-    const reading got = read_in_steps(std::string_view(whole).substr(0, n), 4);
-    CHECK(got.sound);
-    CHECK(got.seen.empty());
-    CHECK_FALSE(got.at_boundary);
+    const reading result = read_in_steps(std::string_view(whole).substr(0, n), 4);
+    CHECK(result.sound);
+    CHECK(result.seen.empty());
+    CHECK_FALSE(result.at_boundary);
   }
 }
 
@@ -133,10 +133,10 @@ TEST_CASE("frames that break the protocol end the reading after what was sound")
   for (const auto& [bytes, why] : wrong)
     for (const std::size_t step : {1u, 3u, 1u << 20}) {
       CAPTURE(why, step);
-      const reading got = read_in_steps(frame(ws_opcode::text, "sound") + bytes, step);
-      CHECK_FALSE(got.sound);
-      CHECK(got.why == why);
-      CHECK(got.seen == seen_frames{{ws_opcode::text, "sound"}});
+      const reading result = read_in_steps(frame(ws_opcode::text, "sound") + bytes, step);
+      CHECK_FALSE(result.sound);
+      CHECK(result.why == why);
+      CHECK(result.seen == seen_frames{{ws_opcode::text, "sound"}});
     }
   CHECK(read_in_steps(frame(ws_opcode::text, std::string(limit_bytes, 'x')), 1u << 20).sound);
   CHECK(read_in_steps(frame(ws_opcode::text, "x"), 1, true).why == "a frame is not masked");
@@ -162,9 +162,9 @@ replied parse_in_steps(std::string_view bytes, std::size_t step, bool then_ends 
   boost::system::error_code error;
   bool chosen = false;
   for (std::size_t at = 0; at < bytes.size() && !error; at += step) {
-    const std::string_view piece = bytes.substr(at, step);
-    buffer.commit(boost::asio::buffer_copy(buffer.prepare(piece.size()),
-                                           boost::asio::buffer(piece.data(), piece.size())));
+    const std::string_view part = bytes.substr(at, step);
+    buffer.commit(boost::asio::buffer_copy(buffer.prepare(part.size()),
+                                           boost::asio::buffer(part.data(), part.size())));
     error = reply.parse(buffer);
     if (error || chosen || !reply.has_head()) continue;
     chosen = true;
@@ -189,12 +189,12 @@ TEST_CASE("the body of a reply is the same however the bytes are cut") {
   for (const std::string& one : {chunked, counted})
     for (std::size_t step = 1; step <= one.size(); ++step) {
       CAPTURE(step);
-      const replied got = parse_in_steps(one, step);
-      CHECK(got.error.empty());
-      CHECK(got.done);
-      CHECK(got.head_alone);
-      CHECK(got.body == "hello, world");
-      CHECK(got.left.empty());
+      const replied result = parse_in_steps(one, step);
+      CHECK(result.error.empty());
+      CHECK(result.done);
+      CHECK(result.head_alone);
+      CHECK(result.body == "hello, world");
+      CHECK(result.left.empty());
     }
   CHECK(parse_in_steps(counted + "HTTP/1.1", 1000).left == "HTTP/1.1");
 }
@@ -210,9 +210,9 @@ TEST_CASE("a reply without a length ends with its connection, one with a length 
        {""s, "HTTP/1.1 200"s, std::string(chunked_head), std::string(chunked_head) + "5\r\nhel",
         std::string(chunked_head) + "5\r\nhello\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nhello"s}) {
-    const replied got = parse_in_steps(cut, 5, true);
-    CHECK_FALSE(got.done);
-    CHECK_FALSE(got.error.empty());
+    const replied result = parse_in_steps(cut, 5, true);
+    CHECK_FALSE(result.done);
+    CHECK_FALSE(result.error.empty());
   }
 }
 

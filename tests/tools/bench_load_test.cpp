@@ -118,8 +118,8 @@ TEST_CASE("turns wait for their answers and carry all that was said") {
   for (prompt& one : turns)
     if (backend == "openai-chat" || backend == "tgi") one.ids.clear();
   turns[1].follows = turns[2].follows = true; // the fourth is a conversation of its own
-  const run_outcome got = run(options, turns);
-  CHECK(compute_metrics(got, options).completed == 4);
+  const run_outcome result = run(options, turns);
+  CHECK(compute_metrics(result, options).completed == 4);
   const auto bodies = server.bodies();
   REQUIRE(bodies.size() == 4);
   if (backend == "openai-chat") {
@@ -137,7 +137,7 @@ TEST_CASE("turns wait for their answers and carry all that was said") {
     REQUIRE(third.size() == 7 + 3 + 7 + 3 + 7);
     CHECK(third[7] == 100);
     CHECK(third[10] == 1);
-    CHECK(got.records[2].asked_input_tokens == 27);
+    CHECK(result.records[2].asked_input_tokens == 27);
     CHECK(js::integers(js::member(bodies[3], key)).size() == 7);
   }
 }
@@ -150,18 +150,18 @@ TEST_CASE("a conversation ends with its first failure, and pauses are in no figu
   std::vector<prompt> turns = prompts(4, 1);
   for (std::size_t i = 1; i < turns.size(); ++i)
     turns[i].follows = true;
-  const run_outcome got = run_on_made_up_time(options, turns, [](int i) {
+  const run_outcome result = run_on_made_up_time(options, turns, [](int i) {
     script s;
     s.first_ms = 100;
     s.n_chunks = 1;
     if (i == 2) s.status = 500;
     return s;
   });
-  const serve_metrics m = compute_metrics(got, options);
+  const serve_metrics m = compute_metrics(result, options);
   CHECK(m.completed == 2);
   CHECK(m.failed == 1);
   CHECK(m.unsent == 1);
-  CHECK(got.records[2].start_s == Approx(1.2));
+  CHECK(result.records[2].start_s == Approx(1.2));
   CHECK(m.queue_ms.mean == 0);
   CHECK(m.e2el_ms.mean == Approx(100));
 }
@@ -221,7 +221,7 @@ TEST_CASE("the warm-up and the cool-down are in no figure") {
   std::vector<double> due_s;
   for (int i = 0; i < 20; ++i)
     due_s.push_back(i);
-  const run_outcome got = run_on_made_up_time(
+  const run_outcome result = run_on_made_up_time(
       options, prompts(20, 5),
       [](int i) {
         script s;
@@ -231,7 +231,7 @@ TEST_CASE("the warm-up and the cool-down are in no figure") {
         return s;
       },
       due_s);
-  const serve_metrics m = compute_metrics(got, options);
+  const serve_metrics m = compute_metrics(result, options);
   const double from = 19.5 * 0.25, to = 19.5 * 0.9; // 4.875 and 17.55
   CHECK(m.window_from_s == Approx(from));
   CHECK(m.window_to_s == Approx(to));
@@ -309,12 +309,12 @@ TEST_CASE("a closed intake lets what runs come to its end") {
   });
   std::vector<double> due_s(10, 3600.0);
   std::fill(due_s.begin(), due_s.begin() + 3, 0.0);
-  const run_outcome got = driver.run(prompts(10, 4), due_s, 0, counts);
+  const run_outcome result = driver.run(prompts(10, 4), due_s, 0, counts);
   closer.join();
-  const serve_metrics m = compute_metrics(got, options);
+  const serve_metrics m = compute_metrics(result, options);
   CHECK(m.completed == 3);
   CHECK(m.unsent == 7);
-  CHECK_FALSE(got.interrupted);
+  CHECK_FALSE(result.interrupted);
 }
 
 TEST_CASE("a request taken back keeps its WebSocket, a disconnected one does not") {
@@ -329,8 +329,8 @@ TEST_CASE("a request taken back keeps its WebSocket, a disconnected one does not
   serve_options options = options_for(server, "twill-stream");
   options.max_concurrency = 1;
   (abrupt ? options.disconnect_percent : options.cancellation_percent) = 100;
-  const run_outcome got = run(options, prompts(10, 20));
-  CHECK(compute_metrics(got, options).cancelled == 10);
+  const run_outcome result = run(options, prompts(10, 20));
+  CHECK(compute_metrics(result, options).cancelled == 10);
   CHECK(server.counts().connections == (abrupt ? 10 : 1));
   options.connections = 1;
   if (abrupt) CHECK_THROWS_AS(make_protocol(options), std::invalid_argument);

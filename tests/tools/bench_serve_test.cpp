@@ -49,8 +49,8 @@ TEST_CASE("every backend reads the scripted texts and counts over reused connect
   s.empty_opening = backend == "openai-chat";
   bench_server server([&](int) { return s; });
   const serve_options options = options_for(server, backend);
-  const run_outcome got = run(options, prompts(12, 5));
-  const serve_metrics m = compute_metrics(got, options);
+  const run_outcome result = run(options, prompts(12, 5));
+  const serve_metrics m = compute_metrics(result, options);
   CHECK(m.completed == 12);
   CHECK(m.input_tokens == 12 * 7);
   CHECK(m.output_tokens == 12 * 5);
@@ -62,7 +62,7 @@ TEST_CASE("every backend reads the scripted texts and counts over reused connect
   CHECK(m.e2el_ms.median >= 39.9);
   CHECK(server.counts().most_open <= 4);
   CHECK(server.counts().connections == 4);
-  for (const record& one : got.records)
+  for (const record& one : result.records)
     CHECK(one.text == "ababababab");
 }
 
@@ -78,8 +78,8 @@ TEST_CASE("all requests share the sockets of --connections") {
   serve_options options = options_for(server, backend);
   options.connections = 2;
   options.max_concurrency = 16;
-  const run_outcome got = run(options, prompts(64, 12));
-  const serve_metrics m = compute_metrics(got, options);
+  const run_outcome result = run(options, prompts(64, 12));
+  const serve_metrics m = compute_metrics(result, options);
   CHECK(m.completed == 64);
   CHECK(m.output_tokens == 64 * 12);
   CHECK(server.counts().connections == 2);
@@ -98,14 +98,14 @@ TEST_CASE("whole replies give end-to-end latency and lengths") {
   });
   serve_options options = options_for(server, backend);
   options.stream = false;
-  const run_outcome got = run(options, prompts(4, 9));
-  const serve_metrics m = compute_metrics(got, options);
+  const run_outcome result = run(options, prompts(4, 9));
+  const serve_metrics m = compute_metrics(result, options);
   CHECK(m.completed == 4);
   CHECK(m.output_tokens == 16);
   CHECK(m.stopped_early == 4);
   CHECK(m.e2el_ms.median >= 69.9);
   CHECK(m.itl_ms.mean == 0);
-  CHECK(got.records[0].text == "abababab");
+  CHECK(result.records[0].text == "abababab");
   serve_options wrong = options;
   wrong.backend = "twill-stream";
   CHECK_THROWS_AS(make_protocol(wrong), std::invalid_argument);
@@ -124,16 +124,16 @@ TEST_CASE("failures are counted by kind and leave the others alone") {
   });
   serve_options options = options_for(server, backend);
   options.max_concurrency = 1;
-  const run_outcome got = run(options, prompts(8, 4));
-  const serve_metrics m = compute_metrics(got, options);
+  const run_outcome result = run(options, prompts(8, 4));
+  const serve_metrics m = compute_metrics(result, options);
   CHECK(m.completed == (http ? 2u : 4u));
   CHECK(m.error_kinds.at("reset") == 2);
   CHECK(m.error_kinds.at("server") == 2);
-  CHECK(got.records[2].error == "scripted error");
+  CHECK(result.records[2].error == "scripted error");
   if (http) {
     CHECK(m.error_kinds.at("http_429") == 2);
-    CHECK(got.records[3].error == "scripted refusal");
-    CHECK(got.records[3].http_status == 429);
+    CHECK(result.records[3].error == "scripted refusal");
+    CHECK(result.records[3].http_status == 429);
   }
   CHECK(m.output_tokens == std::int64_t(m.completed) * 4);
 }
@@ -147,11 +147,11 @@ TEST_CASE("a stream without its end mark is truncated, one without usage is coun
   });
   serve_options options = options_for(server, "openai");
   options.max_concurrency = 1;
-  const run_outcome got = run(options, prompts(2, 4));
-  CHECK(got.records[0].error_kind == "truncated");
-  REQUIRE(got.records[1].how == outcome::completed);
-  CHECK(got.records[1].output_tokens == 4);
-  CHECK(compute_metrics(got, options).counted_lengths == 1);
+  const run_outcome result = run(options, prompts(2, 4));
+  CHECK(result.records[0].error_kind == "truncated");
+  REQUIRE(result.records[1].how == outcome::completed);
+  CHECK(result.records[1].output_tokens == 4);
+  CHECK(compute_metrics(result, options).counted_lengths == 1);
 }
 
 TEST_CASE("a refused connection and a silent server have their own kinds") {
@@ -195,9 +195,9 @@ TEST_CASE("cancelled requests are dropped, counted apart, and seen by the server
   const auto dialect = make_protocol(options);
   engine driver(options, *dialect);
   progress_counts counts;
-  const run_outcome got =
+  const run_outcome result =
       driver.run(prompts(40, 40), std::vector<double>(40, 0.0), options.max_concurrency, counts);
-  const serve_metrics m = compute_metrics(got, options);
+  const serve_metrics m = compute_metrics(result, options);
   CHECK(m.completed + m.cancelled == 40);
   CHECK(m.cancelled >= 10);
   CHECK(m.cancelled <= 30);
@@ -227,10 +227,10 @@ TEST_CASE("stopping keeps what there is and marks it") {
   });
   std::vector<double> due_s(8, 0.0);
   due_s.back() = 3600;
-  const run_outcome got = driver.run(prompts(8, 4), due_s, 4, counts);
+  const run_outcome result = driver.run(prompts(8, 4), due_s, 4, counts);
   stopper.join();
-  const serve_metrics m = compute_metrics(got, options);
-  CHECK(got.interrupted);
+  const serve_metrics m = compute_metrics(result, options);
+  CHECK(result.interrupted);
   CHECK(m.completed == 2);
   CHECK(m.interrupted == 4);
   CHECK(m.unsent == 2);
@@ -245,8 +245,8 @@ TEST_CASE("several I/O threads share one workload and one limit") {
   serve_options options = options_for(server, "openai");
   options.io_threads = 3;
   options.max_concurrency = 8;
-  const run_outcome got = run(options, prompts(100, 4));
-  CHECK(compute_metrics(got, options).completed == 100);
+  const run_outcome result = run(options, prompts(100, 4));
+  CHECK(compute_metrics(result, options).completed == 100);
   CHECK(server.counts().requests == 100);
   CHECK(server.counts().most_open <= 8);
   CHECK(server.counts().connections == 8);

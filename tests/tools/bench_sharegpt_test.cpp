@@ -53,14 +53,14 @@ TEST_CASE("conversations become prompts, by vLLM's length limits") {
                             R"("},{"from":"gpt","value":"too long a prompt"}]},
     {"other":1}, 5])");
   letters tokens;
-  const workload got = load(file.path, 3, tokens);
-  REQUIRE(got.prompts.size() == 3); // the only fitting one, repeated
-  for (const prompt& one : got.prompts) {
+  const workload loaded = load(file.path, 3, tokens);
+  REQUIRE(loaded.prompts.size() == 3); // the only fitting one, repeated
+  for (const prompt& one : loaded.prompts) {
     CHECK(one.text == "a question");
     CHECK(one.input_tokens == 10);
     CHECK(one.output_tokens == 10);
   }
-  CHECK(got.remarks.size() == 1);
+  CHECK(loaded.remarks.size() == 1);
 }
 
 TEST_CASE("without a tokenizer the lengths of conversations are guessed and said to be") {
@@ -68,10 +68,10 @@ TEST_CASE("without a tokenizer the lengths of conversations are guessed and said
       R"([{"conversations":[{"value":"about twenty letters"},{"value":"about twenty letters"}]}])");
   letters tokens;
   tokens.works = false;
-  const workload got = load(file.path, 1, tokens);
-  REQUIRE(got.prompts.size() == 1);
-  CHECK(got.prompts[0].input_tokens == 6);
-  CHECK(got.remarks.size() == 1);
+  const workload loaded = load(file.path, 1, tokens);
+  REQUIRE(loaded.prompts.size() == 1);
+  CHECK(loaded.prompts[0].input_tokens == 6);
+  CHECK(loaded.remarks.size() == 1);
 }
 
 TEST_CASE("a data set that can't be used is refused") {

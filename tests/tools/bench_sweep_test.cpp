@@ -114,7 +114,7 @@ TEST_CASE("a sweep's file reads back as it was written") {
   other.title = "another";
   CHECK(setup_conflict(before.setup, other).empty());
   other.seed = 3;
-  CHECK(setup_conflict(before.setup, other) == "seed is 0 there and 3 here");
+  CHECK(setup_conflict(before.setup, other) == "seed is 0 in the results and 3 in this order");
 }
 
 TEST_CASE("a sweep measures both phases of each cell and resumes where it stopped") {

@@ -137,10 +137,10 @@ class Signals(unittest.TestCase):
                 daemon.ready()
                 write('[log]\nlevel = "debug"\n[scheduler]\nmax_queued = 7\n')
                 daemon.signal(signal.SIGHUP)
-                daemon.wait_for("reloaded `log.level`; needs a restart: `scheduler.max_queued`")
+                daemon.wait_for("reloaded `log.level`; these changes need a restart: `scheduler.max_queued`")
                 write("[log]\nlevel = 3\n")
                 daemon.signal(signal.SIGHUP)
-                daemon.wait_for("nothing reloaded: .*`log.level` must be a string, got 3")
+                daemon.wait_for("nothing was reloaded: .*`log.level` must be a string, got 3")
 
 
 class Start(unittest.TestCase):

@@ -25,13 +25,13 @@ public:
 
   asio::awaitable<bool> open(std::string&) override { co_return true; }
 
-  asio::awaitable<void> perform(exchange& what, std::string) override {
+  asio::awaitable<void> perform(exchange& request, std::string) override {
     const script s = plan_(next_++);
     const auto timer = time_.make_alarm(context_);
     waiting_.insert(timer.get());
-    co_await play(what, s, *timer);
+    co_await play(request, s, *timer);
     waiting_.erase(timer.get());
-    what.ended();
+    request.ended();
   }
 
   void interrupt() override {
@@ -42,38 +42,38 @@ public:
   void close() override {}
 
 private:
-  asio::awaitable<void> play(exchange& what, const script& s, bench::alarm& timer) {
-    const dialect how{route_.path, std::to_string(what.id())};
-    if (s.status != 200) co_return what.refused(s.status, R"({"error":{"message":"no"}})");
+  asio::awaitable<void> play(exchange& request, const script& s, bench::alarm& timer) {
+    const dialect how{route_.path, std::to_string(request.id())};
+    if (s.status != 200) co_return request.refused(s.status, R"({"error":{"message":"no"}})");
     for (int i = 0; i < s.n_chunks; ++i) {
-      if (i == s.cut_after) co_return what.fail("reset", "scripted cut");
-      if (i == s.error_after) co_return feed(what, how, how.error());
-      if (!co_await reach(what, timer, i == 0 ? s.first_ms : s.gap_ms)) co_return;
-      feed(what, how, how.chunk(s, i));
-      if (what.cancel_due()) co_return what.cancelled();
+      if (i == s.cut_after) co_return request.fail("reset", "scripted cut");
+      if (i == s.error_after) co_return feed(request, how, how.error());
+      if (!co_await reach(request, timer, i == 0 ? s.first_ms : s.gap_ms)) co_return;
+      feed(request, how, how.chunk(s, i));
+      if (request.cancel_due()) co_return request.cancelled();
     }
     const std::string end = s.end_mark ? how.end(s) : "";
-    if (!end.empty() && co_await reach(what, timer, s.end_ms)) feed(what, how, end);
+    if (!end.empty() && co_await reach(request, timer, s.end_ms)) feed(request, how, end);
   }
 
   /// False when the exchange had its outcome before that moment.
-  asio::awaitable<bool> reach(exchange& what, bench::alarm& timer, int after_ms) {
-    if (what.cancel_due()) what.cancelled();
-    const auto deadline = bench::deadline_of(what, route_.timeout);
+  asio::awaitable<bool> reach(exchange& request, bench::alarm& timer, int after_ms) {
+    if (request.cancel_due()) request.cancelled();
+    const auto deadline = bench::deadline_of(request, route_.timeout);
     const auto when = time_.now() + std::chrono::milliseconds(after_ms);
     co_await timer.wait_until(std::min(when, deadline));
     if (interrupted_)
-      what.interrupted();
+      request.interrupted();
     else if (deadline < when)
-      bench::deadline_passed(what, route_.timeout);
-    co_return !what.finished();
+      bench::deadline_passed(request, route_.timeout);
+    co_return !request.finished();
   }
 
-  void feed(exchange& what, const dialect& how, const std::string& text) const {
-    if (how.websocket()) return what.event(text, time_.now());
+  void feed(exchange& request, const dialect& how, const std::string& text) const {
+    if (how.websocket()) return request.event(text, time_.now());
     bench::sse_parser events;
     events.feed(text, [&](std::string_view data) {
-      what.event(data, time_.now());
+      request.event(data, time_.now());
       return true;
     });
   }

@@ -37,7 +37,7 @@ public:
     std::error_code ignored;
     if (!path_.empty()) fs::remove_all(path_, ignored);
   }
-  bool made() const { return !path_.empty(); }
+  bool exists() const { return !path_.empty(); }
   const fs::path& path() const { return path_; }
 
 private:
@@ -105,7 +105,7 @@ fetch_result<std::string> fetch_default_model() {
 
   fs::create_directories(target.parent_path(), error);
   const scratch_folder scratch(target.parent_path());
-  if (error || !scratch.made())
+  if (error || !scratch.exists())
     return failure{fetch_errc::cache_unwritable,
                    "cannot write to " + target.parent_path().string()};
   if (!has_pip())

@@ -27,7 +27,8 @@ using fetch_result = result<T, fetch_errc>;
 /// ${XDG_CACHE_HOME:-$HOME/.cache}/twill/models/FILE, whether or not it exists.
 fetch_result<std::string> default_model_path();
 
-/// The same path, after fetching the file when it is absent. Progress goes to standard error.
+/// The path of the default model, which is fetched first when it is absent. Progress goes to
+/// standard error.
 fetch_result<std::string> fetch_default_model();
 
 } // namespace twill::tools

@@ -1,5 +1,5 @@
-// One HTTP/1.1 request to the daemon, whole in and whole out. Blocks; any thread, each its own
-// call.
+// Sends one HTTP/1.1 request to the daemon and returns the whole reply. A call blocks until then;
+// any number of threads may call at once.
 #pragma once
 
 #include <chrono>

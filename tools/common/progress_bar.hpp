@@ -1,6 +1,6 @@
 // progress_bar: share, speed and time left of long work on bytes, on one line of a terminal.
 //
-// One thread at a time. Silent where standard error is no terminal.
+// One thread at a time may call it. It shows nothing where standard error is no terminal.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace twill::tools {
 class progress_bar {
 public:
   explicit progress_bar(bool quiet);
-  /// At most ten times a second.
+  /// Draws the bar, at most ten times a second.
   void show(std::int64_t done_bytes, std::int64_t total_bytes);
   void finish(bool succeeded);
 

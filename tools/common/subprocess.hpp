@@ -10,7 +10,7 @@ namespace twill::tools {
 /// returns its exit status; 127 when it cannot be started, 128 + n when signal n ended it.
 int run_to_stderr(const std::vector<std::string>& command);
 
-/// The same with all its output thrown away.
+/// Runs `command` as above, with all its output thrown away.
 int run_quietly(const std::vector<std::string>& command);
 
 } // namespace twill::tools

@@ -1,4 +1,4 @@
-// What may be written to a terminal: colour only where it is one.
+// Colours and text that are safe to write to a terminal.
 #pragma once
 
 #include <string>
@@ -16,10 +16,11 @@ bool is_terminal(stream s);
 /// `text` in that ink, or as it is when the stream shows none.
 std::string painted(stream s, ink colour, std::string_view text);
 
-/// Text from elsewhere made harmless: control characters but newline and tab become U+FFFD.
+/// Text that a server sent, made harmless: control characters but newline and tab become U+FFFD.
 std::string printable(std::string_view text);
 
-/// To standard output at once: to a terminal as printable(), to a file or pipe as it is.
+/// Writes to standard output and flushes: to a terminal as printable(), to a file or pipe
+/// unchanged.
 void write_out(std::string_view text);
 
 } // namespace twill::tools

@@ -45,7 +45,7 @@ public:
     changed_.wait(lock, [this] { return open_ || lost_; });
   }
 
-  /// A connection that opened and is lost by now still has frames to hand out.
+  /// True also for a connection that is lost by now: its frames can still be taken.
   void check_opened() const {
     std::lock_guard lock(mutex_);
     if (!open_) throw client_error(reason_);
@@ -58,7 +58,7 @@ public:
         closing_ = true;
       }
       if (!socket_.is_open()) return io_.stop();
-      // A close frame is a courtesy: a second at most.
+      // The close frame is a courtesy; it gets one second.
       patience_.expires_after(std::chrono::seconds(1));
       patience_.async_wait([this](error_code) { io_.stop(); });
       socket_.async_close(websocket::close_code::normal, [this](error_code) { io_.stop(); });
@@ -160,12 +160,12 @@ private:
     });
   }
 
-  void lose(const std::string& what, error_code error) {
+  void lose(const std::string& action, error_code error) {
     {
       std::lock_guard lock(mutex_);
       if (closing_ || lost_) return;
       lost_ = true;
-      reason_ = "ws://" + where_.authority() + ": " + what +
+      reason_ = "ws://" + where_.authority() + ": " + action +
                 (error.failed() ? " (" + error.message() + ")" : "");
     }
     changed_.notify_all();
@@ -174,7 +174,7 @@ private:
   const endpoint where_;
   const std::string path_;
 
-  // The socket's thread alone touches these.
+  // Members that only the socket's thread uses.
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
   asio::ip::tcp::resolver resolver_;
@@ -184,7 +184,7 @@ private:
   std::deque<std::string> outgoing_;
   asio::steady_timer patience_{io_};
 
-  // Shared with the owner.
+  // Members that the owner uses too, under the mutex.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string> incoming_;

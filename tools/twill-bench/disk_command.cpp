@@ -18,7 +18,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 struct disk_arguments {
-  disk_reading what;
+  disk_reading settings;
   double seconds = 3;
   std::string samples;
 };
@@ -38,12 +38,12 @@ int measure(const disk_arguments& a) {
     samples.open(a.samples);
     if (!(samples << "at,bytes\n")) throw unwritable(a.samples);
   }
-  disk_reader reader(a.what);
+  disk_reader reader(a.settings);
   std::int64_t stored = 0;
   for (const stored_part& part : reader.parts())
     stored += part.bytes;
   std::printf("%s, %s of data, %d reads of up to %s under way\n", reader.describe().c_str(),
-              format_bytes(stored).c_str(), a.what.readers,
+              format_bytes(stored).c_str(), a.settings.readers,
               format_bytes(models::offload::transfer_bytes).c_str());
   std::fflush(stdout);
   auto now = clock::now();
@@ -77,16 +77,16 @@ void add_disk_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("disk", "Reads a file as the disk tier is read, and does nothing else");
   auto a = std::make_shared<disk_arguments>();
-  CLI::Option* file = command->add_option("--file", a->what.file,
+  CLI::Option* file = command->add_option("--file", a->settings.file,
                                           "Read this one, where it holds data, and write none");
-  command->add_option("--dir", a->what.dir, "Folder of the file (that of temporary files)")
+  command->add_option("--dir", a->settings.dir, "Folder of the file (that of temporary files)")
       ->excludes(file);
   command->add_flag_callback(
-      "--cached", [a] { a->what.direct = false; }, "Through the page cache");
-  command->add_option("--size", a->what.file_mib, "MiB of the file (256)")
+      "--cached", [a] { a->settings.direct = false; }, "Through the page cache");
+  command->add_option("--size", a->settings.file_mib, "MiB of the file (256)")
       ->check(CLI::Range(1, 1 << 20))
       ->excludes(file);
-  command->add_option("--readers", a->what.readers, "Reads under way (4)")
+  command->add_option("--readers", a->settings.readers, "Reads under way (4)")
       ->check(CLI::Range(1, 64));
   command->add_option("--seconds", a->seconds, "For so long, or until SIGINT or SIGTERM (3)")
       ->check(CLI::Range(0.01, 86400.0));

@@ -65,9 +65,9 @@ int run(const kernels_arguments& arguments) {
   auto opened = gpu::device::open(arguments.device);
   if (!opened.ok()) throw std::runtime_error(opened.detail());
   gpu::device& dev = *opened.value();
-  auto made = gpu::read_probe::make(dev);
-  if (!made.ok()) throw std::runtime_error(made.detail());
-  const gpu::read_probe& probe = made.value();
+  auto probe_opened = gpu::read_probe::make(dev);
+  if (!probe_opened.ok()) throw std::runtime_error(probe_opened.detail());
+  const gpu::read_probe& probe = probe_opened.value();
   const gpu::peak_rates peaks = gpu::measure_peaks(dev);
   const double first_read = probe.bytes_per_s();
   const gpu::device_info& info = dev.info();

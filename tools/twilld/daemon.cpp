@@ -22,15 +22,17 @@ namespace {
 
 using actors::engine_state;
 
-/// Smaller models are there before a bar could be read.
+/// Bytes of weights from which a progress bar is shown; smaller models load before it could be
+/// read.
 constexpr std::int64_t worth_a_bar = 512 << 20;
 
 std::string resolve_model(const std::string& configured) {
   if (!configured.empty()) return configured;
   const auto path = default_model_path();
   if (!path.ok())
-    throw std::runtime_error("`model.path` is empty and the default model has no place: " +
-                             path.detail());
+    throw std::runtime_error(
+        "`model.path` is empty and no cache folder for the default model is known: " +
+        path.detail());
   if (!std::filesystem::exists(path.value()))
     throw std::runtime_error("`model.path` is empty and the default model is not at " +
                              path.value() + ": run `twill default-model` to fetch it");
@@ -55,7 +57,8 @@ std::string ready_line(const daemon_config& config, const actors::engine_port& p
   return std::string("ready in ") + seconds + " s: model " + names + ", " + url;
 }
 
-/// For scripts that ask for port 0: the file appears whole, and only once requests are answered.
+/// Writes HOST:PORT for scripts that ask for port 0. The file appears whole, and only once requests
+/// are answered.
 void write_address(const std::string& path, const net::server& server) {
   const std::string whole = path + ".tmp";
   std::ofstream(whole) << server.host() << ':' << server.port() << '\n';
@@ -64,7 +67,8 @@ void write_address(const std::string& path, const net::server& server) {
   if (error) log::error("`--address-file` must be writable, got " + path + ": " + error.message());
 }
 
-/// What follows from a signal: reload, drain, stop, or leave at once.
+/// SIGHUP reloads the configuration; the first SIGTERM or SIGINT drains, the second stops, and a
+/// third leaves at once.
 class signal_handler {
 public:
   signal_handler(const daemon_config& config, net::server& server)
@@ -83,14 +87,14 @@ public:
       log::info(std::string(name) + " again: stopping now");
       return server_.stop();
     default:
-      _exit(EXIT_FAILURE); // whatever keeps stop() from ending is not waited for
+      _exit(EXIT_FAILURE); // a third signal does not wait for stop() to end
     }
   }
 
 private:
   void reload() {
     const auto loaded = config::load(file_, settings_);
-    if (!loaded.ok()) return log::error("SIGHUP: nothing reloaded: " + loaded.detail());
+    if (!loaded.ok()) return log::error("SIGHUP: nothing was reloaded: " + loaded.detail());
     std::string applied, fixed;
     for (const auto& key : config::changed_keys(options_, loaded.value())) {
       auto& list = key == "log.level" ? applied : fixed;
@@ -99,17 +103,17 @@ private:
     options_.log = loaded.value().log;
     log::configure(*log::level_named(options_.log.level));
     log::info("SIGHUP: reloaded " + (applied.empty() ? "nothing" : applied) +
-              (fixed.empty() ? "" : "; needs a restart: " + fixed));
+              (fixed.empty() ? "" : "; these changes need a restart: " + fixed));
   }
 
   std::string file_;
   std::vector<config::setting> settings_;
-  config::options options_; ///< in force
+  config::options options_; ///< the configuration in force
   net::server& server_;
   int stops_ = 0;
 };
 
-/// The handler refers to the server, so it must not be called once the server goes.
+/// Ends the signal thread before the server that its handler refers to is destroyed.
 struct signal_scope {
   signal_waiter& signals;
   ~signal_scope() { signals.stop(); }

@@ -14,10 +14,11 @@ namespace twill::tools {
 
 struct daemon_config {
   config::options options;
-  std::string file;                              ///< read again on SIGHUP; empty: none
-  std::vector<config::setting> settings;         ///< win over the file, also after SIGHUP
-  std::string address_file;                      ///< gets HOST:PORT once ready; empty: none
-  std::chrono::steady_clock::time_point started; ///< of the process, for "ready in"
+  std::string file; ///< configuration file, read again on SIGHUP; may be empty
+  std::vector<config::setting>
+      settings;             ///< keys of the command line; they win over the file, also after SIGHUP
+  std::string address_file; ///< HOST:PORT is written to this file once ready; may be empty
+  std::chrono::steady_clock::time_point started; ///< when the process began
 };
 
 int run_daemon(daemon_config config, signal_waiter& signals);

@@ -1,4 +1,5 @@
-// twilld: the daemon. Exit status: 0 stopped as told, 1 failure, 2 wrong usage.
+// twilld: the daemon. It exits with 0 after it was told to stop, 1 after a failure, and 2 when the
+// command line is wrong.
 #include <CLI/CLI.hpp>
 
 #include <chrono>
@@ -26,24 +27,28 @@ struct arguments {
 
 void define(CLI::App& app, arguments& args) {
   app.set_version_flag("--version", "twilld " TWILL_VERSION);
-  app.add_option("--config", args.file, "TOML file with options")->type_name("FILE");
+  app.add_option("--config", args.file, "Read this TOML file of options")->type_name("FILE");
   app.add_option("--model", args.model,
-                 "GGUF file, Hugging Face folder or dummy:PRESET to serve (model.path)")
+                 "Serve this GGUF file, Hugging Face folder or dummy:PRESET (key `model.path`)")
       ->type_name("PATH");
-  app.add_option("--listen", args.listen, "address, default 127.0.0.1:8080 (server.listen)")
+  app.add_option("--listen", args.listen,
+                 "Listen on this address; the default is 127.0.0.1:8080 (key `server.listen`)")
       ->type_name("HOST:PORT");
-  app.add_option("--address-file", args.address_file, "write HOST:PORT there once ready")
+  app.add_option("--address-file", args.address_file,
+                 "Write HOST:PORT to this file once requests are answered")
       ->type_name("FILE");
-  app.add_option("--set", args.settings, "set one key; may be given several times")
+  app.add_option("--set", args.settings, "Set one key; the option may be given several times")
       ->type_name("KEY=VALUE")
       ->take_all()
       ->expected(1);
-  app.add_option("--check-config", args.check_file, "check a file and exit")->type_name("FILE");
-  app.add_flag("--print-config", args.print, "print the effective configuration and exit");
-  app.add_flag("--print-reference", args.print_reference, "print a page about every key and exit");
+  app.add_option("--check-config", args.check_file, "Check this configuration file and exit")
+      ->type_name("FILE");
+  app.add_flag("--print-config", args.print, "Print the effective configuration and exit");
+  app.add_flag("--print-reference", args.print_reference, "Print a page about every key and exit");
 }
 
-/// Later sources win: the file, then --set in order, then the options with a name of their own.
+/// The settings of the command line. Later ones win: first every --set in order, then the options
+/// with a name of their own.
 std::vector<config::setting> settings_of(const arguments& args) {
   std::vector<config::setting> settings;
   for (const auto& text : args.settings) {
@@ -78,9 +83,9 @@ int run(const arguments& args, std::chrono::steady_clock::time_point started) {
     std::fputs(config::print_config(options).c_str(), stdout);
     return EXIT_SUCCESS;
   }
-  ask_for_short_slices(); // before any thread begins
+  ask_for_short_slices(); // threads inherit what is asked before they begin
   twill::log::configure(*twill::log::level_named(options.log.level));
-  signal_waiter signals; // before any thread
+  signal_waiter signals; // later threads inherit the blocked signals
   return run_daemon({options, file, settings, args.address_file, started}, signals);
 }
 

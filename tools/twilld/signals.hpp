@@ -18,10 +18,10 @@ public:
   signal_waiter& operator=(const signal_waiter&) = delete;
   ~signal_waiter() { stop(); }
 
-  /// Starts to wait; signals that came before are delivered now. Call once.
+  /// Starts to wait. Signals that arrived since the constructor are delivered now. Call it once.
   void start(std::function<void(int signal)> on_signal);
 
-  /// No call of the function is under way or comes after this. Idempotent.
+  /// Once this returns, no call of the function is under way and none follows. Idempotent.
   void stop();
 
 private:

@@ -15,7 +15,7 @@ double perplexity_of(double nll_sum, std::int64_t n) {
   return n == 0 ? 1 : std::exp(nll_sum / static_cast<double>(n));
 }
 
-/// The same with the rows' log_sum_exp().
+/// KL(reference || other), given the log_sum_exp() of both rows.
 double kl_divergence(std::span<const float> reference, double log_p, std::span<const float> other,
                      double log_q) {
   // Sum of p ln(p/q) - p + q, whose terms are never negative: the plain sum of p ln(p/q) cancels

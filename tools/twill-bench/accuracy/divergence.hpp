@@ -1,5 +1,5 @@
 // divergence: how far one row of logits is from another, and sums of that over many positions.
-// Pure.
+// Pure functions.
 //
 // Logits are f32, everything computed from them is double. Natural logarithms: KL is in nats.
 #pragma once
@@ -28,7 +28,7 @@ public:
            bool is_greedy);
 
   std::int64_t positions() const { return positions_; }
-  /// Shares from 0 to 1; of no positions at all they are 1.
+  /// Shares from 0 to 1; without positions they are 1.
   double same_argmax() const;
   double greedy_found() const;
   std::int64_t greedy_tokens() const { return greedy_; }

@@ -18,8 +18,10 @@ std::string formatted(const char* format, Values... values) {
 
 /// Rounded as it is shown, so that no "-0.00" appears.
 double percent_change(const tally& t, int decimals) {
-  const double unit = std::pow(10.0, -decimals);
-  return unit * std::round(100 * (t.perplexity() / t.reference_perplexity() - 1) / unit) + 0.0;
+  const double last_digit = std::pow(10.0, -decimals);
+  return last_digit *
+             std::round(100 * (t.perplexity() / t.reference_perplexity() - 1) / last_digit) +
+         0.0;
 }
 
 std::string greedy_text(const tally& t) {

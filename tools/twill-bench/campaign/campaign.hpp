@@ -1,5 +1,6 @@
 // campaign: sweeps every model on every server of a plan, one server at a time, and puts them side
-// by side. What is measured already is not measured again, so the same command resumes it.
+// by side. Sweeps that are complete are not measured again, so that giving the command again
+// resumes it.
 //
 // Blocking, one thread. A server that does not start is told and left out. FOLDER/MODEL/SERVER
 // holds a sweep and the server's log, FOLDER/MODEL the comparison.
@@ -14,7 +15,8 @@ namespace twill::bench {
 
 struct campaign_order {
   campaign_plan plan;
-  /// Run now, by name; empty: all. What others left in the folder is compared all the same.
+  /// Names of the models to measure now; empty: all of them. Results that earlier runs left in the
+  /// folder are compared too.
   std::vector<std::string> models, servers;
   std::string folder;
   bool show_progress = true;

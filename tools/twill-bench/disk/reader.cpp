@@ -33,23 +33,23 @@ std::unique_ptr<disk_store> opened(models::result<std::unique_ptr<disk_store>> s
 
 } // namespace
 
-disk_reader::disk_reader(const disk_reading& what)
-    : slots_(what.ring_mib * mib / transfer_bytes),
+disk_reader::disk_reader(const disk_reading& settings)
+    : slots_(settings.ring_mib * mib / transfer_bytes),
       ring_(ring_memory(slots_ * transfer_bytes), std::free) {
-  if (what.file.empty()) {
-    write_own(what);
+  if (settings.file.empty()) {
+    write_own(settings);
   } else {
-    store_ = opened(models::offload::open_stored_file(what.file, what.direct));
-    parts_ = stored_parts(what.file);
+    store_ = opened(models::offload::open_stored_file(settings.file, settings.direct));
+    parts_ = stored_parts(settings.file);
   }
-  for (std::int32_t n = 0; n < what.readers; ++n)
+  for (std::int32_t n = 0; n < settings.readers; ++n)
     threads_.emplace_back([this] { read(); });
 }
 
-void disk_reader::write_own(const disk_reading& what) {
-  store_ = opened(models::offload::open_file_store(what.dir, what.direct));
+void disk_reader::write_own(const disk_reading& settings) {
+  store_ = opened(models::offload::open_file_store(settings.dir, settings.direct));
   std::uint64_t state = 1; // not zeros, which some disks do not store
-  for (std::int64_t part = 0; part < what.file_mib * mib / transfer_bytes; ++part) {
+  for (std::int64_t part = 0; part < settings.file_mib * mib / transfer_bytes; ++part) {
     unsigned char* const from = ring_.get() + part % slots_ * transfer_bytes;
     for (std::int64_t at = 0; at < transfer_bytes; at += 8) {
       state = state * 6364136223846793005u + 1442695040888963407u;
@@ -72,12 +72,12 @@ void disk_reader::read() {
   while (!stop_) {
     const std::int64_t n = next_++;
     const stored_part& part = parts_[static_cast<std::size_t>(n) % parts_.size()];
-    const auto got =
+    const auto bytes_read =
         store_->read(part.offset, ring_.get() + n % slots_ * transfer_bytes, part.bytes);
-    if (got.ok()) {
+    if (bytes_read.ok()) {
       bytes_ += part.bytes;
     } else if (!stop_.exchange(true)) {
-      error_ = got.detail();
+      error_ = bytes_read.detail();
       failed_ = true;
     }
   }

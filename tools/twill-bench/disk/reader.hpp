@@ -30,7 +30,7 @@ class disk_reader {
 public:
   /// Begins to read, once its own file is written. Throws std::runtime_error: no folder, no file,
   /// no space, no memory.
-  explicit disk_reader(const disk_reading& what);
+  explicit disk_reader(const disk_reading& settings);
   disk_reader(const disk_reader&) = delete;
   disk_reader& operator=(const disk_reader&) = delete;
   ~disk_reader();
@@ -44,7 +44,7 @@ public:
   std::string describe() const { return store_->describe(); }
 
 private:
-  void write_own(const disk_reading& what);
+  void write_own(const disk_reading& settings);
   void read();
 
   std::int64_t slots_ = 0;

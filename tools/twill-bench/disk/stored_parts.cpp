@@ -29,20 +29,20 @@ void cut(std::int64_t begin, std::int64_t end, std::vector<stored_part>& parts) 
 
 std::vector<stored_part> stored_parts(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat what {};
-  if (fd < 0 || ::fstat(fd, &what) != 0)
+  struct stat status {};
+  if (fd < 0 || ::fstat(fd, &status) != 0)
     throw std::runtime_error("opening " + path + ": " + std::strerror(errno));
   std::vector<stored_part> parts;
-  if (!S_ISREG(what.st_mode)) what.st_size = 0; // a device: seeks there mean something else
+  if (!S_ISREG(status.st_mode)) status.st_size = 0; // a device: seeks there mean something else
 #ifdef SEEK_DATA
-  for (off_t at = 0; at < what.st_size && (at = ::lseek(fd, at, SEEK_DATA)) >= 0;) {
+  for (off_t at = 0; at < status.st_size && (at = ::lseek(fd, at, SEEK_DATA)) >= 0;) {
     const off_t hole = ::lseek(fd, at, SEEK_HOLE); // the end of the file counts as one
     if (hole < 0) break;
     cut(at, hole, parts);
     at = hole;
   }
 #else
-  cut(0, what.st_size, parts);
+  cut(0, status.st_size, parts);
 #endif
   ::close(fd);
   if (parts.empty())

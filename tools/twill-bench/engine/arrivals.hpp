@@ -1,7 +1,7 @@
 // arrivals: when requests are due, fixed before the run starts.
 //
 // Fixing the times ahead keeps a slow server from slowing its own load (coordinated omission).
-// Pure.
+// Pure functions.
 #pragma once
 
 #include <cstddef>

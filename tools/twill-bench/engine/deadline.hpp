@@ -1,4 +1,4 @@
-// deadline: when an exchange is over at the latest, and what it then is. Pure.
+// deadline: when an exchange is over at the latest, and what it then is. Pure functions.
 #pragma once
 
 #include <chrono>
@@ -11,17 +11,18 @@ inline clock::duration to_span(double seconds) {
   return std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-inline clock::time_point deadline_of(const exchange& what, std::chrono::duration<double> timeout) {
-  const double drop_s = what.cancellation().after_s.value_or(timeout.count());
-  return what.start() + to_span(drop_s < timeout.count() ? drop_s : timeout.count());
+inline clock::time_point deadline_of(const exchange& request,
+                                     std::chrono::duration<double> timeout) {
+  const double drop_s = request.cancellation().after_s.value_or(timeout.count());
+  return request.start() + to_span(drop_s < timeout.count() ? drop_s : timeout.count());
 }
 
-inline void deadline_passed(exchange& what, std::chrono::duration<double> timeout) {
-  const auto& drop_s = what.cancellation().after_s;
+inline void deadline_passed(exchange& request, std::chrono::duration<double> timeout) {
+  const auto& drop_s = request.cancellation().after_s;
   if (drop_s && *drop_s < timeout.count())
-    what.cancelled();
+    request.cancelled();
   else
-    what.fail("timeout", "no end within " + std::to_string(timeout.count()) + " s");
+    request.fail("timeout", "no end within " + std::to_string(timeout.count()) + " s");
 }
 
 } // namespace twill::bench

@@ -1,4 +1,4 @@
-// endpoint: where the server is, taken from --base-url. Pure.
+// endpoint: where the server is, taken from --base-url. Pure functions.
 #pragma once
 
 #include <cstdint>

@@ -22,9 +22,9 @@ std::string error_text(std::string_view json) {
 
 } // namespace
 
-void exchange::take(const update& what, clock::time_point at, bool streamed) {
-  if (what.failed) return fail("server", error_text(what.error_json));
-  if (what.content) {
+void exchange::take(const update& change, clock::time_point at, bool streamed) {
+  if (change.failed) return fail("server", error_text(change.error_json));
+  if (change.content) {
     if (!streamed) {
       record_.latency_s = seconds(at - start_);
     } else if (!record_.has_ttft) {
@@ -35,28 +35,28 @@ void exchange::take(const update& what, clock::time_point at, bool streamed) {
     }
     last_content_ = at;
     ++chunks_;
-    counted_tokens_ += what.tokens >= 0 ? what.tokens : 1;
-    if (keep_text_) keep(what);
+    counted_tokens_ += change.tokens >= 0 ? change.tokens : 1;
+    if (keep_text_) keep(change);
   }
-  if (what.content || !what.finish_reason.empty()) record_.latency_s = seconds(at - start_);
-  if (!what.finish_reason.empty()) {
-    record_.finish_reason = what.finish_reason;
+  if (change.content || !change.finish_reason.empty()) record_.latency_s = seconds(at - start_);
+  if (!change.finish_reason.empty()) {
+    record_.finish_reason = change.finish_reason;
     ended_well_ = true;
   }
-  if (what.input_tokens) record_.input_tokens = static_cast<std::int32_t>(*what.input_tokens);
-  if (what.output_tokens) {
-    record_.output_tokens = static_cast<std::int32_t>(*what.output_tokens);
+  if (change.input_tokens) record_.input_tokens = static_cast<std::int32_t>(*change.input_tokens);
+  if (change.output_tokens) {
+    record_.output_tokens = static_cast<std::int32_t>(*change.output_tokens);
     record_.from_usage = true;
   }
-  if (what.done) {
+  if (change.done) {
     ended_well_ = true;
     finished_ = true;
   }
 }
 
-void exchange::keep(const update& what) {
-  record_.text += json_scan::decode(what.text_json);
-  const auto ids = json_scan::integers(what.ids_json);
+void exchange::keep(const update& change) {
+  record_.text += json_scan::decode(change.text_json);
+  const auto ids = json_scan::integers(change.ids_json);
   record_.ids.insert(record_.ids.end(), ids.begin(), ids.end());
 }
 
@@ -64,19 +64,19 @@ void exchange::event(std::string_view payload, clock::time_point at) {
   event(reader_.read_event(payload), payload, at);
 }
 
-void exchange::event(const update& what, std::string_view payload, clock::time_point at) {
+void exchange::event(const update& change, std::string_view payload, clock::time_point at) {
   if (finished_ || cancel_due()) return; // what came with the last wanted token is not wanted
-  if (what.malformed)
+  if (change.malformed)
     return fail("protocol", "not an event of this backend: " + std::string(payload.substr(0, 200)));
-  take(what, at, true);
+  take(change, at, true);
 }
 
 void exchange::whole(std::string_view body, clock::time_point at) {
   if (finished_) return;
-  const update what = reader_.read_whole(body);
-  if (what.malformed)
+  const update change = reader_.read_whole(body);
+  if (change.malformed)
     return fail("protocol", "not a reply of this backend: " + std::string(body.substr(0, 200)));
-  take(what, at, false);
+  take(change, at, false);
 }
 
 void exchange::refused(int status, std::string_view body) {

@@ -30,8 +30,8 @@ public:
   void started(clock::time_point at) { start_ = last_content_ = at; }
   /// A streamed event. The transport calls finished() after it.
   void event(std::string_view payload, clock::time_point at);
-  /// The same, where the payload has been read already.
-  void event(const update& what, std::string_view payload, clock::time_point at);
+  /// Takes an event whose payload has been read already.
+  void event(const update& change, std::string_view payload, clock::time_point at);
   /// A whole reply with status 200.
   void whole(std::string_view body, clock::time_point at);
   /// A reply with another status.
@@ -52,8 +52,8 @@ public:
   const record& observed() const { return record_; }
 
 private:
-  void take(const update& what, clock::time_point at, bool streamed);
-  void keep(const update& what);
+  void take(const update& change, clock::time_point at, bool streamed);
+  void keep(const update& change);
   void settle(outcome how);
 
   const protocol& reader_;

@@ -49,8 +49,8 @@ public:
 
   /// Before the body is parsed.
   void on_body(handed_on_body::value_type take);
-  /// Parses what is there and takes it out; the head alone while there was none, so that its
-  /// reader can choose what to do with the body.
+  /// Parses the bytes in the buffer and removes them; the head alone while there was none, so that
+  /// its reader can choose what to do with the body.
   boost::system::error_code parse(boost::beast::flat_buffer& bytes);
   /// The connection ended: an end of the reply too, or an error.
   boost::system::error_code parse_end();

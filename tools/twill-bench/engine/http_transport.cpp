@@ -45,17 +45,17 @@ public:
 
   asio::awaitable<bool> open(std::string&) override { co_return true; }
 
-  asio::awaitable<void> perform(exchange& what, std::string message) override {
+  asio::awaitable<void> perform(exchange& request, std::string message) override {
     connection_ptr link = take_idle();
     const std::string head = head_ + std::to_string(message.size()) + "\r\n\r\n";
     for (;;) {
-      if (interrupted_) co_return what.interrupted();
+      if (interrupted_) co_return request.interrupted();
       if (!link) {
         link = std::make_shared<connection>(context_);
-        if (!co_await connect(*link, what)) co_return;
+        if (!co_await connect(*link, request)) co_return;
       }
       busy_.insert(link.get());
-      const verdict end = co_await talk(*link, what, head, message);
+      const verdict end = co_await talk(*link, request, head, message);
       busy_.erase(link.get());
       if (end == verdict::reusable) {
         link->used = true;
@@ -83,25 +83,25 @@ private:
     return link;
   }
 
-  void report(exchange& what, const error_code& error, const char* kind) const {
+  void report(exchange& request, const error_code& error, const char* kind) const {
     if (interrupted_)
-      what.interrupted();
+      request.interrupted();
     else if (error == beast::error::timeout)
-      deadline_passed(what, route_.timeout);
+      deadline_passed(request, route_.timeout);
     else
-      what.fail(kind, error.message());
+      request.fail(kind, error.message());
   }
 
-  asio::awaitable<bool> connect(connection& link, exchange& what) {
+  asio::awaitable<bool> connect(connection& link, exchange& request) {
     error_code error;
     busy_.insert(&link);
-    link.stream.expires_at(deadline_of(what, route_.timeout));
+    link.stream.expires_at(deadline_of(request, route_.timeout));
     co_await link.stream.async_connect(route_.addresses,
                                        asio::redirect_error(asio::use_awaitable, error));
     link.stream.expires_never();
     busy_.erase(&link);
     if (error) {
-      report(what, error, "connect");
+      report(request, error, "connect");
       co_return false;
     }
     link.stream.socket().set_option(asio::ip::tcp::no_delay(true), error);
@@ -109,14 +109,14 @@ private:
   }
 
   /// One request and its reply on an open connection.
-  asio::awaitable<verdict> talk(connection& link, exchange& what, const std::string& head,
+  asio::awaitable<verdict> talk(connection& link, exchange& request, const std::string& head,
                                 const std::string& message) {
     error_code error;
-    link.limit(deadline_of(what, route_.timeout));
+    link.limit(deadline_of(request, route_.timeout));
     const std::array<asio::const_buffer, 2> parts{asio::buffer(head), asio::buffer(message)};
     co_await asio::async_write(link.stream.socket(), parts,
                                asio::redirect_error(asio::use_awaitable, error));
-    if (!error && what.cancel_due()) co_return drop(link, what);
+    if (!error && request.cancel_due()) co_return drop(link, request);
     error = link.cause(error);
     http_reply reply;
     while (!error && !reply.has_head())
@@ -124,11 +124,12 @@ private:
     if (error) {
       if (link.used && error != beast::error::timeout && !interrupted_ && !reply.has_any())
         co_return verdict::stale;
-      report(what, error, "reset");
+      report(request, error, "reset");
       co_return verdict::broken;
     }
     const bool events = reply.status() == 200 && is_event_stream(reply.content_type());
-    if (events ? co_await read_events(link, reply, what) : co_await read_whole(link, reply, what))
+    if (events ? co_await read_events(link, reply, request)
+               : co_await read_whole(link, reply, request))
       co_return route_.keep_alive&& reply.keep_alive() && link.buffer.size() == 0
           ? verdict::reusable
           : verdict::broken;
@@ -141,55 +142,55 @@ private:
   }
 
   /// Abruptly, as a client that goes away does.
-  static verdict drop(connection& link, exchange& what) {
+  static verdict drop(connection& link, exchange& request) {
     link.shut();
-    what.cancelled();
+    request.cancelled();
     return verdict::broken;
   }
 
   /// True when the reply came to its end in good order.
-  asio::awaitable<bool> read_events(connection& link, http_reply& reply, exchange& what) {
+  asio::awaitable<bool> read_events(connection& link, http_reply& reply, exchange& request) {
     sse_parser events;
     bool sound = true;
     const auto take = [&](std::string_view data) {
-      what.event(data, link.read_at);
+      request.event(data, link.read_at);
       return true;
     };
     reply.on_body([&](std::string_view bytes) { sound = sound && events.feed(bytes, take); });
     error_code error = link.parse(reply);
     for (;;) {
-      if (!sound) what.fail("protocol", "an event is too long");
-      if (what.observed().how == outcome::failed) co_return false;
-      if (what.cancel_due()) co_return drop(link, what) == verdict::reusable;
+      if (!sound) request.fail("protocol", "an event is too long");
+      if (request.observed().how == outcome::failed) co_return false;
+      if (request.cancel_due()) co_return drop(link, request) == verdict::reusable;
       if (error) {
-        if (what.finished()) break; // the end mark came; a missing last chunk does no harm
-        report(what, error, "reset");
+        if (request.finished()) break; // the end mark came; a missing last chunk does no harm
+        report(request, error, "reset");
         co_return false;
       }
       if (reply.is_done()) break;
       error = co_await link.read(reply);
     }
-    what.ended();
+    request.ended();
     co_return reply.is_done();
   }
 
-  asio::awaitable<bool> read_whole(connection& link, http_reply& reply, exchange& what) {
+  asio::awaitable<bool> read_whole(connection& link, http_reply& reply, exchange& request) {
     std::string body;
     reply.on_body([&](std::string_view bytes) { body += bytes; });
     error_code error = link.parse(reply);
     while (!error && !reply.is_done())
       error = co_await link.read(reply);
     if (error) {
-      report(what, error, "reset");
+      report(request, error, "reset");
       co_return false;
     }
     if (reply.status() != 200)
-      what.refused(reply.status(), body);
+      request.refused(reply.status(), body);
     else if (route_.stream)
-      what.fail("protocol", "the reply is no event stream: " + body.substr(0, 200));
+      request.fail("protocol", "the reply is no event stream: " + body.substr(0, 200));
     else
-      what.whole(body, link.read_at);
-    what.ended();
+      request.whole(body, link.read_at);
+    request.ended();
     co_return true;
   }
 

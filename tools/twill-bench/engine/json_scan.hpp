@@ -3,7 +3,7 @@
 // A streamed event is read for two or three fields; walking its bytes once is some fifty times
 // cheaper than parsing it. Every function takes and returns views into the caller's text; an empty
 // view means "not there" or "not well formed". Keys are compared as written (no escapes in keys).
-// Never reads outside the view, never recurses. Pure.
+// Never reads outside the view, never recurses. Pure functions.
 #pragma once
 
 #include <cstddef>

@@ -53,10 +53,10 @@ workload load_run::prompts(std::size_t n, std::uint64_t stream) {
   return make_workload(source, n, stream);
 }
 
-run_outcome load_run::drive(const std::vector<prompt>& what, const std::vector<double>& due_s,
+run_outcome load_run::drive(const std::vector<prompt>& prompts, const std::vector<double>& due_s,
                             run_guard* guard) {
   progress_counts counts;
-  counts.total = what.size();
+  counts.total = prompts.size();
   std::atomic<bool> stopped{false};
   const auto tick = [&](double elapsed_s) {
     const auto order = guard->ask(elapsed_s, counts);
@@ -72,7 +72,7 @@ run_outcome load_run::drive(const std::vector<prompt>& what, const std::vector<d
           engine_->stop();
         },
         guard ? std::function<void(double)>(tick) : nullptr);
-    out = engine_->run(what, due_s, options_.max_concurrency, counts);
+    out = engine_->run(prompts, due_s, options_.max_concurrency, counts);
   }
   // The watcher may take a signal when the last request is over: it must not be lost.
   out.interrupted = stopped;

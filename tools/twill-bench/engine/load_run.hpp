@@ -2,7 +2,8 @@
 // up, drives, and computes the figures. What `serve`, `sweep` and `versus` have in common.
 //
 // Blocking, one thread. Throws std::runtime_error for a server that can't be reached or that lists
-// no model. While requests run, SIGINT and SIGTERM end the run early with what there is.
+// no model. While requests run, SIGINT and SIGTERM end the run early, with the requests that are
+// complete.
 #pragma once
 
 #include <memory>
@@ -46,7 +47,7 @@ public:
 private:
   workload prompts(std::size_t n, std::uint64_t stream);
   std::vector<double> due_times(const workload& load) const;
-  run_outcome drive(const std::vector<prompt>& what, const std::vector<double>& due_s,
+  run_outcome drive(const std::vector<prompt>& prompts, const std::vector<double>& due_s,
                     run_guard* guard = nullptr);
 
   serve_options options_;

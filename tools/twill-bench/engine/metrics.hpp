@@ -4,7 +4,7 @@
 // more than one. ITL: every gap between content chunks, pooled over requests. E2EL: last chunk
 // minus send. Only completed requests count, always with their actual lengths. Of a run whose begin
 // and end are left out, the requests sent within the window count, and rates are those of ends and
-// of tokens that came within it. Pure.
+// of tokens that came within it. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -42,9 +42,10 @@ struct serve_metrics {
 
   std::map<std::string, std::size_t> finish_reasons;
   std::map<std::string, std::size_t> error_kinds;
-  std::size_t short_outputs = 0;    ///< completed with fewer tokens than asked for
-  std::size_t stopped_early = 0;    ///< of these, ended by a stop (end id) and not by a limit
-  std::size_t context_limited = 0;  ///< of these, ended by a length below the one asked for
+  std::size_t short_outputs = 0; ///< completed with fewer tokens than asked for
+  std::size_t stopped_early = 0; ///< completed requests that a stop (end id) ended, not a limit
+  std::size_t context_limited =
+      0; ///< completed requests that ended by a length below the one asked for
   std::size_t counted_lengths = 0;  ///< completed without usage: output length counted from chunks
   std::size_t input_mismatches = 0; ///< the server's prompt length differs from the one asked for
 };

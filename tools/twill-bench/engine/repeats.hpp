@@ -1,4 +1,4 @@
-// repeats: what several runs of the same load say together. Pure.
+// repeats: what several runs of the same load say together. Pure functions.
 #pragma once
 
 #include <string>

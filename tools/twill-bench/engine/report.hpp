@@ -1,4 +1,4 @@
-// report: a run as vLLM's table, as lines of remarks, and as JSON with vLLM's keys. Pure.
+// report: a run as vLLM's table, as lines of remarks, and as JSON with vLLM's keys. Pure functions.
 #pragma once
 
 #include <string>

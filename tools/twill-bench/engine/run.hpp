@@ -2,7 +2,7 @@
 //
 // An engine keeps its connections between calls of run(), so that warm-ups warm them too. run()
 // blocks its caller; stop() may be called from any thread or signal thread and makes it return
-// early with what there is. Start-up failures throw std::runtime_error.
+// early, with the requests that are complete. Start-up failures throw std::runtime_error.
 #pragma once
 
 #include <atomic>

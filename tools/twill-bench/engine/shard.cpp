@@ -127,15 +127,15 @@ asio::awaitable<void> shard::converse(job& work, std::size_t first, std::size_t 
   }
 }
 
-asio::awaitable<void> shard::one(job& work, std::size_t i, const prompt& what) {
+asio::awaitable<void> shard::one(job& work, std::size_t i, const prompt& asked) {
   record& out = work.records[i];
-  out.asked_in_ids = !what.ids.empty();
-  out.asked_input_tokens = what.input_tokens;
-  out.asked_output_tokens = what.output_tokens;
+  out.asked_in_ids = !asked.ids.empty();
+  out.asked_input_tokens = asked.input_tokens;
+  out.asked_output_tokens = asked.output_tokens;
   const std::size_t id = work.first_id + i;
   const bool keep = work.options.save_detailed || work.options.n_turns > 1;
   exchange ex(work.dialect, out, id, work.cancels[i], keep);
-  std::string message = work.dialect.request(what, id);
+  std::string message = work.dialect.request(asked, id);
   ex.started(time_.now());
   out.start_s = seconds(ex.start() - work.t0);
   ++work.counts.sent;

@@ -41,7 +41,7 @@ private:
   boost::asio::awaitable<void> worker(job& work);
   boost::asio::awaitable<void> converse(job& work, std::size_t first, std::size_t last,
                                         alarm& timer);
-  boost::asio::awaitable<void> one(job& work, std::size_t i, const prompt& what);
+  boost::asio::awaitable<void> one(job& work, std::size_t i, const prompt& asked);
   boost::asio::awaitable<void> sleep_until(alarm& timer, clock::time_point when);
   boost::asio::awaitable<void> measure_lag();
 

@@ -1,4 +1,4 @@
-// stats: the summary statistics of the report, with numpy's conventions. Pure.
+// stats: the summary statistics of the report, with numpy's conventions. Pure functions.
 #pragma once
 
 #include <vector>

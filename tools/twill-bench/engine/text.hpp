@@ -1,4 +1,4 @@
-// text: numbers as people read them. Pure.
+// text: numbers as people read them. Pure functions.
 #pragma once
 
 #include <array>

@@ -41,7 +41,7 @@ public:
   /// Opens what must be open before the clock starts; false (and `why`) when that fails.
   virtual boost::asio::awaitable<bool> open(std::string& why) = 0;
   /// Sends the message and feeds the exchange until it has its outcome.
-  virtual boost::asio::awaitable<void> perform(exchange& what, std::string message) = 0;
+  virtual boost::asio::awaitable<void> perform(exchange& request, std::string message) = 0;
   /// Ends every running exchange as interrupted and every later one at once.
   virtual void interrupt() = 0;
   /// Closes all connections.

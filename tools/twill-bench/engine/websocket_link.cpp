@@ -78,20 +78,20 @@ void websocket_link::take_frame(ws_opcode kind, std::string_view payload, clock:
 }
 
 void websocket_link::deliver(std::string_view payload, clock::time_point at) {
-  const update what = dialect_.read_event(payload);
-  if (!what.owner) return deliver_unnamed(what, payload, at);
-  const auto found = waiting_.find(*what.owner);
+  const update change = dialect_.read_event(payload);
+  if (!change.owner) return deliver_unnamed(change, payload, at);
+  const auto found = waiting_.find(*change.owner);
   if (found == waiting_.end()) return; // the rest of a cancelled request
-  found->second->ex.event(what, payload, at);
+  found->second->ex.event(change, payload, at);
   wake_if_over(*found->second);
 }
 
 /// A frame of the connection itself (a greeting, a refusal), or of the only request there is.
-void websocket_link::deliver_unnamed(const update& what, std::string_view payload,
+void websocket_link::deliver_unnamed(const update& change, std::string_view payload,
                                      clock::time_point at) {
-  if (what.malformed || (shared_ && !what.failed)) return;
+  if (change.malformed || (shared_ && !change.failed)) return;
   for (auto& [id, who] : waiting_) {
-    who->ex.event(what, payload, at);
+    who->ex.event(change, payload, at);
     wake_if_over(*who);
   }
 }

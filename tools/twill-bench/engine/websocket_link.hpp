@@ -24,7 +24,7 @@ namespace twill::bench {
 /// An exchange whose coroutine sleeps on `wake` until its outcome, its deadline or its socket's
 /// end.
 struct waiter {
-  waiter(boost::asio::io_context& context, exchange& what) : ex(what), wake(context) {}
+  waiter(boost::asio::io_context& context, exchange& change) : ex(change), wake(context) {}
   exchange& ex;
   boost::asio::steady_timer wake;
 };
@@ -57,7 +57,7 @@ private:
   void take(std::string_view bytes, clock::time_point at);
   void take_frame(ws_opcode kind, std::string_view payload, clock::time_point at);
   void deliver(std::string_view payload, clock::time_point at);
-  void deliver_unnamed(const update& what, std::string_view payload, clock::time_point at);
+  void deliver_unnamed(const update& change, std::string_view payload, clock::time_point at);
   void send_frame(ws_opcode kind, std::string_view payload);
   void write();
   void written(const boost::system::error_code& error);

@@ -30,23 +30,23 @@ public:
 
   asio::awaitable<bool> open(std::string& why) override {
     while (shared_.size() < route_.connections) {
-      auto made = std::make_shared<link>(context_, dialect_, masks_, true);
-      const error_code error = co_await made->open(route_, clock::now() + to_span(30));
+      auto opened = std::make_shared<link>(context_, dialect_, masks_, true);
+      const error_code error = co_await opened->open(route_, clock::now() + to_span(30));
       if (error) {
         why = error.message();
         co_return false;
       }
-      shared_.push_back(std::move(made));
+      shared_.push_back(std::move(opened));
     }
     co_return true;
   }
 
-  asio::awaitable<void> perform(exchange& what, std::string message) override {
-    if (interrupted_) co_return what.interrupted();
+  asio::awaitable<void> perform(exchange& request, std::string message) override {
+    if (interrupted_) co_return request.interrupted();
     link_ptr on = pick();
-    if (!on) on = co_await connect(what);
+    if (!on) on = co_await connect(request);
     if (!on) co_return;
-    waiter who(context_, what);
+    waiter who(context_, request);
     on->add(who);
     on->send(message);
     co_await wait(*on, who);
@@ -85,46 +85,46 @@ private:
     return best;
   }
 
-  asio::awaitable<link_ptr> connect(exchange& what) {
-    auto made = std::make_shared<link>(context_, dialect_, masks_, false);
-    busy_.insert(made);
-    const error_code error = co_await made->open(route_, deadline_of(what, route_.timeout));
-    if (!error) co_return made;
-    busy_.erase(made);
+  asio::awaitable<link_ptr> connect(exchange& request) {
+    auto opened = std::make_shared<link>(context_, dialect_, masks_, false);
+    busy_.insert(opened);
+    const error_code error = co_await opened->open(route_, deadline_of(request, route_.timeout));
+    if (!error) co_return opened;
+    busy_.erase(opened);
     if (interrupted_)
-      what.interrupted();
+      request.interrupted();
     else if (error == beast::error::timeout)
-      deadline_passed(what, route_.timeout);
+      deadline_passed(request, route_.timeout);
     else
-      what.fail(error == websocket::error::upgrade_declined ? "handshake" : "connect",
-                error.message());
+      request.fail(error == websocket::error::upgrade_declined ? "handshake" : "connect",
+                   error.message());
     co_return nullptr;
   }
 
   asio::awaitable<void> wait(link& on, waiter& who) {
-    exchange& what = who.ex;
-    while (!what.finished() && !on.dead()) {
-      if (what.cancel_due() && on.sent_all()) {
-        what.cancelled();
-        drop(on, what);
+    exchange& request = who.ex;
+    while (!request.finished() && !on.dead()) {
+      if (request.cancel_due() && on.sent_all()) {
+        request.cancelled();
+        drop(on, request);
         co_return;
       }
       error_code woken;
-      who.wake.expires_at(deadline_of(what, route_.timeout));
+      who.wake.expires_at(deadline_of(request, route_.timeout));
       co_await who.wake.async_wait(asio::redirect_error(asio::use_awaitable, woken));
-      if (woken || what.finished() || on.dead()) continue;
-      deadline_passed(what, route_.timeout);
-      drop(on, what);
+      if (woken || request.finished() || on.dead()) continue;
+      deadline_passed(request, route_.timeout);
+      drop(on, request);
     }
-    if (interrupted_) what.interrupted();
-    if (!what.finished()) what.fail(on.why_kind(), on.why());
-    what.ended();
+    if (interrupted_) request.interrupted();
+    if (!request.finished()) request.fail(on.why_kind(), on.why());
+    request.ended();
   }
 
   /// By a message where there is one; a socket of our own may also go away without a word.
-  void drop(link& on, const exchange& what) {
-    const std::string message = dialect_.cancel(what.id());
-    const bool told = !message.empty() && !what.cancellation().abrupt;
+  void drop(link& on, const exchange& request) {
+    const std::string message = dialect_.cancel(request.id());
+    const bool told = !message.empty() && !request.cancellation().abrupt;
     if (on.shared() || told) {
       if (!message.empty()) on.send(message);
     } else {

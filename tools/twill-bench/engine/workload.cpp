@@ -28,30 +28,30 @@ void append_ids(std::vector<std::int32_t>& ids, std::size_t n_ids,
 
 /// Turns ids into a text that the server reads as (nearly) that many tokens; false without a
 /// tokenizer on the server.
-bool align_text(prompt& what, std::pair<std::int32_t, std::int32_t> range, token_service& tokens,
+bool align_text(prompt& drawn, std::pair<std::int32_t, std::int32_t> range, token_service& tokens,
                 random_source& random) {
-  const auto wanted = what.ids.size();
+  const auto wanted = drawn.ids.size();
   for (int turn = 0; turn < max_alignments; ++turn) {
-    auto text = tokens.detokenize(what.ids);
+    auto text = tokens.detokenize(drawn.ids);
     if (!text) return false;
     auto ids = tokens.tokenize(*text);
     if (!ids) return false;
-    what.text = std::move(*text);
-    what.input_tokens = static_cast<std::int32_t>(ids->size());
+    drawn.text = std::move(*text);
+    drawn.input_tokens = static_cast<std::int32_t>(ids->size());
     if (ids->size() == wanted) break;
     ids->resize(std::min(ids->size(), wanted));
     append_ids(*ids, wanted, range, random);
-    what.ids = std::move(*ids);
+    drawn.ids = std::move(*ids);
   }
-  what.ids.clear();
+  drawn.ids.clear();
   return true;
 }
 
-void write_words(prompt& what, random_source& random) {
-  const std::size_t n_words = what.ids.size();
-  what.ids.clear();
+void write_words(prompt& drawn, random_source& random) {
+  const std::size_t n_words = drawn.ids.size();
+  drawn.ids.clear();
   for (std::size_t i = 0; i < n_words; ++i)
-    what.text += plain_words[static_cast<std::size_t>(random.between(0, plain_words.size() - 1))];
+    drawn.text += plain_words[static_cast<std::size_t>(random.between(0, plain_words.size() - 1))];
 }
 
 /// The ids that all prompts of one group begin with.

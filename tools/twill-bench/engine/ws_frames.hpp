@@ -59,7 +59,7 @@ private:
 
 /// Appends one whole frame, unmasked, as servers send.
 void append_frame(std::string& out, ws_opcode kind, std::string_view payload);
-/// The same as a client sends it.
+/// Appends a frame as a client sends it, masked.
 void append_masked_frame(std::string& out, ws_opcode kind, std::string_view payload,
                          std::uint32_t mask);
 

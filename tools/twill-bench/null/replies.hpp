@@ -1,4 +1,5 @@
-// replies: what the null server says in each backend's format, made once per request. Pure.
+// replies: what the null server says in each backend's format, made once per request. Pure
+// functions.
 #pragma once
 
 #include <cstdint>

@@ -146,18 +146,18 @@ asio::awaitable<bool> null_shard::stream_events(const outlet_ptr& out, const nul
   for (std::int64_t i = 0; i < at_once; ++i)
     full += token;
   asio::steady_timer timer(context_);
-  std::string piece;
+  std::string payload;
   for (std::int64_t sent = 0; sent < asked.output_tokens && !out->closed(); sent += at_once) {
     co_await before_token(timer, sent);
     const bool ends = sent + at_once >= asked.output_tokens;
     if (sent > 0 && !ends) {
       out->send(full);
     } else {
-      piece = sent == 0 ? head : "";
+      payload = sent == 0 ? head : "";
       for (std::int64_t i = sent; i < std::min(sent + at_once, asked.output_tokens); ++i)
-        piece += i + 1 == asked.output_tokens ? chunked(says.last) : token;
-      if (ends) piece += tail;
-      out->send(piece);
+        payload += i + 1 == asked.output_tokens ? chunked(says.last) : token;
+      if (ends) payload += tail;
+      out->send(payload);
     }
     if (!out->clear()) co_await out->cleared();
   }

@@ -22,13 +22,13 @@ public:
   bool takes_ids() const override { return true; }
   std::string default_endpoint() const override { return "/completion"; }
 
-  std::string request(const prompt& what, std::size_t) const override {
+  std::string request(const prompt& asked, std::size_t) const override {
     body_writer body;
-    if (!what.ids.empty())
-      body.ids("prompt", what.ids);
+    if (!asked.ids.empty())
+      body.ids("prompt", asked.ids);
     else
-      body.text("prompt", whole_text(what));
-    body.integer("n_predict", what.output_tokens);
+      body.text("prompt", whole_text(asked));
+    body.integer("n_predict", asked.output_tokens);
     body.boolean("stream", options_.stream);
     if (options_.n_turns > 1) body.boolean("return_tokens", true);
     return body.sampling(options_).finish();

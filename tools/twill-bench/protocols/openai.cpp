@@ -9,7 +9,7 @@ namespace {
 namespace js = json_scan;
 
 /// A choice: completions put the text in it, chat in its `delta` or `message`.
-struct piece {
+struct choice_text {
   std::string_view text; ///< raw JSON, may be null or absent
   std::string_view ids;  ///< raw JSON, may be null or absent
   std::string_view finish;
@@ -17,7 +17,7 @@ struct piece {
   bool extra = false; ///< reasoning or a tool call: output that is not in `text`
 };
 
-void read_delta(std::string_view delta, piece& out) {
+void read_delta(std::string_view delta, choice_text& out) {
   bool role = false;
   for (js::members each(delta); each.next();) {
     if (each.key() == "content")
@@ -32,8 +32,8 @@ void read_delta(std::string_view delta, piece& out) {
   out.opens = role && js::string_body(out.text).empty();
 }
 
-piece piece_of(std::string_view choice, bool chat) {
-  piece out;
+choice_text choice_text_of(std::string_view choice, bool chat) {
+  choice_text out;
   for (js::members each(choice); each.next();) {
     if (each.key() == "finish_reason")
       out.finish = js::string_body(each.value());
@@ -59,11 +59,11 @@ std::string message(const char* role, const std::string& text) {
   return std::string("{\"role\":\"") + role + "\",\"content\":" + quote_json(text) + "}";
 }
 
-std::string messages(const prompt& what) {
+std::string messages(const prompt& asked) {
   std::string out = "[";
-  for (const spoken_turn& turn : what.earlier)
+  for (const spoken_turn& turn : asked.earlier)
     out += message("user", turn.asked) + "," + message("assistant", turn.answered) + ",";
-  return out + message("user", what.text) + "]";
+  return out + message("user", asked.text) + "]";
 }
 
 class openai_protocol final : public protocol {
@@ -76,16 +76,16 @@ public:
     return chat_ ? "/v1/chat/completions" : "/v1/completions";
   }
 
-  std::string request(const prompt& what, std::size_t) const override {
+  std::string request(const prompt& asked, std::size_t) const override {
     body_writer body;
     body.text("model", options_.model);
     if (chat_)
-      body.raw("messages", messages(what));
-    else if (!what.ids.empty())
-      body.ids("prompt", what.ids);
+      body.raw("messages", messages(asked));
+    else if (!asked.ids.empty())
+      body.ids("prompt", asked.ids);
     else
-      body.text("prompt", whole_text(what));
-    body.integer("max_tokens", what.output_tokens);
+      body.text("prompt", whole_text(asked));
+    body.integer("max_tokens", asked.output_tokens);
     if (options_.stream)
       body.boolean("stream", true).raw("stream_options", "{\"include_usage\":true}");
     if (options_.n_turns > 1 && !chat_) body.boolean("return_token_ids", true);
@@ -100,7 +100,7 @@ public:
     }
     const std::string_view choice = read_common(payload, out);
     if (choice.empty()) return out; // an error, or the usage chunk
-    const piece now = piece_of(choice, chat_);
+    const choice_text now = choice_text_of(choice, chat_);
     out.ids_json = js::present(now.ids) ? now.ids : std::string_view();
     if (js::present(now.ids)) out.tokens = static_cast<std::int32_t>(js::length(now.ids));
     out.finish_reason = now.finish;
@@ -120,7 +120,7 @@ public:
     out.done = true;
     out.content = !choice.empty();
     out.malformed = choice.empty();
-    const piece all = piece_of(choice, chat_);
+    const choice_text all = choice_text_of(choice, chat_);
     out.text_json = all.text;
     out.ids_json = all.ids;
     out.finish_reason = all.finish;

@@ -24,11 +24,11 @@ constexpr std::array<backend, 6> backends{{
 
 } // namespace
 
-std::string whole_text(const prompt& what) {
+std::string whole_text(const prompt& asked) {
   std::string out;
-  for (const spoken_turn& turn : what.earlier)
+  for (const spoken_turn& turn : asked.earlier)
     out += turn.asked + turn.answered;
-  return out + what.text;
+  return out + asked.text;
 }
 
 std::vector<std::string> backend_names() {
@@ -45,17 +45,17 @@ std::unique_ptr<protocol> make_protocol(const serve_options& options) {
       known += known.empty() ? each.name : std::string(", ") + each.name;
       continue;
     }
-    auto made = each.make(options);
-    if (made->transport() == wire::websocket && !options.stream)
+    auto chosen = each.make(options);
+    if (chosen->transport() == wire::websocket && !options.stream)
       throw std::invalid_argument("--no-stream is for HTTP backends, got --backend " +
                                   options.backend);
-    if (made->transport() == wire::http && options.connections > 0)
+    if (chosen->transport() == wire::http && options.connections > 0)
       throw std::invalid_argument("--connections is for WebSocket backends, got --backend " +
                                   options.backend);
     if (options.connections > 0 && options.disconnect_percent > 0)
       throw std::invalid_argument("--request-disconnect-rate must be 0 with --connections, whose "
                                   "sockets carry other requests too");
-    return made;
+    return chosen;
   }
   throw std::invalid_argument("--backend must be one of " + known + ", got " + options.backend);
 }

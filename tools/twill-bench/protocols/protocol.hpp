@@ -32,7 +32,7 @@ struct prompt {
 };
 
 /// The whole conversation as one text, for backends that know no roles.
-std::string whole_text(const prompt& what);
+std::string whole_text(const prompt& asked);
 
 /// What one event, or one whole reply, told. Views point into the payload.
 struct update {
@@ -60,7 +60,7 @@ public:
   virtual bool takes_ids() const = 0;
 
   /// The HTTP body or the WebSocket message that asks for request number `id`.
-  virtual std::string request(const prompt& what, std::size_t id) const = 0;
+  virtual std::string request(const prompt& asked, std::size_t id) const = 0;
   /// Reads a streamed event.
   virtual update read_event(std::string_view payload) const = 0;
   /// Reads a whole (not streamed) reply.

@@ -26,10 +26,10 @@ public:
   bool takes_ids() const override { return false; }
   std::string default_endpoint() const override { return "/v1/responses"; }
 
-  std::string request(const prompt& what, std::size_t id) const override {
+  std::string request(const prompt& asked, std::size_t id) const override {
     body_writer body;
     body.text("type", "response.create").text("model", options_.model);
-    body.text("input", whole_text(what)).integer("max_output_tokens", what.output_tokens);
+    body.text("input", whole_text(asked)).integer("max_output_tokens", asked.output_tokens);
     body.boolean("store", false);
     if (options_.connections > 0) body.text("stream_id", lane_of(id));
     return body.sampling(options_).finish();

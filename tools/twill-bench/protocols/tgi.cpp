@@ -26,16 +26,16 @@ public:
     return options_.stream ? "/generate_stream" : "/generate";
   }
 
-  std::string request(const prompt& what, std::size_t) const override {
+  std::string request(const prompt& asked, std::size_t) const override {
     const bool greedy = !options_.temperature || *options_.temperature <= 0;
     body_writer parameters;
-    parameters.integer("max_new_tokens", what.output_tokens);
+    parameters.integer("max_new_tokens", asked.output_tokens);
     parameters.boolean("details", true).boolean("do_sample", !greedy);
     if (!greedy) parameters.number("temperature", *options_.temperature);
     if (options_.top_p) parameters.number("top_p", *options_.top_p);
     if (options_.top_k) parameters.integer("top_k", *options_.top_k);
     body_writer body;
-    body.text("inputs", whole_text(what)).raw("parameters", parameters.finish());
+    body.text("inputs", whole_text(asked)).raw("parameters", parameters.finish());
     return body.merge(options_.extra_body).finish();
   }
 

@@ -18,15 +18,15 @@ public:
   bool takes_ids() const override { return true; }
   std::string default_endpoint() const override { return "/v1/stream"; }
 
-  std::string request(const prompt& what, std::size_t id) const override {
+  std::string request(const prompt& asked, std::size_t id) const override {
     body_writer body;
     body.text("op", "submit").text("id", std::to_string(id));
     if (!options_.model.empty()) body.text("model", options_.model);
-    if (!what.ids.empty())
-      body.ids("tokens", what.ids);
+    if (!asked.ids.empty())
+      body.ids("tokens", asked.ids);
     else
-      body.text("prompt", whole_text(what));
-    body.integer("max_tokens", what.output_tokens);
+      body.text("prompt", whole_text(asked));
+    body.integer("max_tokens", asked.output_tokens);
     return body.sampling(options_).finish();
   }
 

@@ -1,4 +1,4 @@
-// html: one self-contained page per run: no script, no outside reference. Pure.
+// html: one self-contained page per run: no script, no outside reference. Pure functions.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// svg_chart: a line chart over named places as SVG text. Pure.
+// svg_chart: a line chart over named places as SVG text. Pure functions.
 //
 // Self-contained: no script, no font file, no outside reference. A missing value breaks its line.
 #pragma once

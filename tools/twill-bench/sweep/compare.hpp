@@ -1,4 +1,4 @@
-// compare: results side by side, each with its ratio to the first. Pure.
+// compare: results side by side, each with its ratio to the first. Pure functions.
 #pragma once
 
 #include <string>

@@ -168,13 +168,13 @@ bool is_sweep(const std::string& text_of_file) {
   return !error && root.is_object() && root.as_object().contains("twill_bench_sweep");
 }
 
-std::string setup_conflict(const sweep_setup& there, const sweep_setup& here) {
-  const json::object left = setup_object(there), right = setup_object(here);
+std::string setup_conflict(const sweep_setup& recorded, const sweep_setup& ordered) {
+  const json::object left = setup_object(recorded), right = setup_object(ordered);
   for (const char* key : {"backend", "model_id", "seed", "latency_requests", "throughput_requests",
                           "throughput_concurrency", "ignore_eos", "request_extras"})
     if (left.at(key) != right.at(key))
-      return std::string(key) + " is " + json::serialize(left.at(key)) + " there and " +
-             json::serialize(right.at(key)) + " here";
+      return std::string(key) + " is " + json::serialize(left.at(key)) + " in the results and " +
+             json::serialize(right.at(key)) + " in this order";
   return {};
 }
 

@@ -1,4 +1,5 @@
-// file: a sweep as JSON text, which is both its result and the state it resumes from. Pure.
+// file: a sweep as JSON text, which is both its result and the state it resumes from. Pure
+// functions.
 #pragma once
 
 #include <string>
@@ -16,6 +17,6 @@ sweep read_sweep(const std::string& text, const std::string& name);
 bool is_sweep(const std::string& text);
 
 /// What of the setups forbids going on: "seed is 1 there and 2 here"; empty: nothing.
-std::string setup_conflict(const sweep_setup& there, const sweep_setup& here);
+std::string setup_conflict(const sweep_setup& recorded, const sweep_setup& ordered);
 
 } // namespace twill::bench

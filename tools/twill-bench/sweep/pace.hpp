@@ -1,4 +1,4 @@
-// pace: how long the rest of a sweep will take, from what its done phases took. Pure.
+// pace: how long the rest of a sweep will take, from what its done phases took. Pure functions.
 #pragma once
 
 #include "tools/twill-bench/sweep/sweep.hpp"

@@ -1,4 +1,4 @@
-// reference: published sweeps of the same form, for rows beside one's own. Pure.
+// reference: published sweeps of the same form, for rows beside one's own. Pure functions.
 //
 // They were measured on other hardware by other tools, so they are a scale, not a rival.
 #pragma once

@@ -96,7 +96,7 @@ public:
   }
 
 private:
-  /// Takes over what an earlier run of the same sweep measured.
+  /// Takes over the cells that an earlier run of this sweep measured.
   void resume() {
     if (order_.fresh || !std::filesystem::exists(order_.state_path)) return;
     const sweep before = read_sweep(read_file(order_.state_path), order_.state_path);
@@ -177,25 +177,26 @@ private:
       sweep_.interrupted = true;
       return std::nullopt;
     }
-    const phase_figures got = figures_of(result, run.options());
-    std::fprintf(stderr, "%s: %s\n", label.c_str(), told(got, throughput).c_str());
+    const phase_figures figures = figures_of(result, run.options());
+    std::fprintf(stderr, "%s: %s\n", label.c_str(), told(figures, throughput).c_str());
     for (const std::string& line : result.remarks)
       std::fprintf(stderr, "  %s\n", line.c_str());
-    (throughput ? sweep_.cells[i].throughput : sweep_.cells[i].latency) = got;
+    (throughput ? sweep_.cells[i].throughput : sweep_.cells[i].latency) = figures;
     save();
-    return got;
+    return figures;
   }
 
-  static std::string told(const phase_figures& got, bool throughput) {
-    if (got.completed == 0) return "failed: " + got.first_error;
-    std::string out = throughput ? fixed(got.requests_per_s, 2) + " requests/s, " +
-                                       fixed(got.output_tokens_per_s, 1) + " output tokens/s"
-                                 : fixed(got.ms_per_token, 2) + " ms per token, " +
-                                       fixed(got.ms_per_output_token, 2) + " ms per output token";
-    out += ", " + duration_text(got.duration_s);
-    if (got.failed > 0) out += ", " + fixed(got.failed, 0) + " failed";
-    if (got.stopped_early > 0) out += ", " + fixed(got.stopped_early, 0) + " stopped early";
-    if (got.context_limited > 0) out += ", " + fixed(got.context_limited, 0) + " cut";
+  static std::string told(const phase_figures& figures, bool throughput) {
+    if (figures.completed == 0) return "failed: " + figures.first_error;
+    std::string out = throughput
+                          ? fixed(figures.requests_per_s, 2) + " requests/s, " +
+                                fixed(figures.output_tokens_per_s, 1) + " output tokens/s"
+                          : fixed(figures.ms_per_token, 2) + " ms per token, " +
+                                fixed(figures.ms_per_output_token, 2) + " ms per output token";
+    out += ", " + duration_text(figures.duration_s);
+    if (figures.failed > 0) out += ", " + fixed(figures.failed, 0) + " failed";
+    if (figures.stopped_early > 0) out += ", " + fixed(figures.stopped_early, 0) + " stopped early";
+    if (figures.context_limited > 0) out += ", " + fixed(figures.context_limited, 0) + " cut";
     return out;
   }
 

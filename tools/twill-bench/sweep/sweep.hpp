@@ -32,12 +32,12 @@ struct phase_figures {
   double mean_itl_ms = 0, median_itl_ms = 0, p99_itl_ms = 0;
   double mean_e2el_ms = 0, median_e2el_ms = 0, p99_e2el_ms = 0;
   double client_cpu_share = 0;
-  std::string first_error; ///< kind and message; empty: none failed
+  std::string first_error; ///< kind and message of the first failure; may be empty
 };
 
 struct sweep_cell {
-  std::int32_t input_tokens = 0, output_tokens = 0; ///< asked for
-  std::string skipped;                              ///< why it was not tried; empty: it was
+  std::int32_t input_tokens = 0, output_tokens = 0; ///< lengths that were asked for
+  std::string skipped; ///< why the cell was not measured; empty when it was
   std::optional<phase_figures> latency, throughput; ///< absent: not measured yet
 
   bool done() const { return !skipped.empty() || (latency && throughput); }
@@ -51,7 +51,7 @@ struct sweep_setup {
   std::int64_t throughput_concurrency = 0; ///< 0: all at once
   bool ignore_eos = true;
   std::string request_extras; ///< sampling and other fields of every request, as text
-  // what the reader is told; not compared
+  // The members below are told to the reader and not compared.
   std::string title, server, hardware, date;
   std::int64_t context_limit = 0; ///< tokens; 0: unknown
 };
@@ -65,7 +65,7 @@ struct sweep {
 /// A column of the published tables: which phase it is read from, and its member.
 struct sweep_metric {
   const char* heading;
-  const char* file; ///< of its chart, without extension
+  const char* file; ///< file name of its chart, without extension
   bool from_throughput;
   bool more_is_better;
   double phase_figures::*member;

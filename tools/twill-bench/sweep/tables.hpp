@@ -1,4 +1,5 @@
-// tables: a sweep as Markdown in the form of the published sweeps, as CSV, and as charts. Pure.
+// tables: a sweep as Markdown in the form of the published sweeps, as CSV, and as charts. Pure
+// functions.
 #pragma once
 
 #include <string>
@@ -10,14 +11,14 @@
 
 namespace twill::bench {
 
-/// The table in the published form, then one of what lies behind it: actual lengths, how requests
-/// ended, TTFT, TPOT. `image` is the extension of the charts it links ("svg", "png").
+/// The table in the published form, then a table of actual lengths, how requests ended, TTFT and
+/// TPOT. `image` is the extension of the charts it links ("svg", "png").
 std::string sweep_markdown(const sweep& of, const std::string& image);
 /// One line per cell and phase, every figure.
 std::string sweep_csv(const sweep& of);
 /// File name without extension, and chart: one line per input length over output lengths.
 std::vector<std::pair<std::string, chart>> sweep_charts(const sweep& of);
-/// What a reader must know before trusting the figures.
+/// Remarks that a reader must know before trusting the figures.
 std::vector<std::string> sweep_remarks(const sweep& of);
 
 } // namespace twill::bench

@@ -15,7 +15,7 @@
 namespace twill::bench {
 namespace {
 
-/// In the new process, between fork and exec. Tells `report` the errno of what failed.
+/// In the new process, between fork and exec. Writes the errno of a failed call to `report`.
 [[noreturn]] void become(const child_order& order, const std::vector<char*>& arguments,
                          pid_t parent, int log, int report) {
   setpgid(0, 0);
@@ -56,10 +56,10 @@ child::child(const child_order& order) : grace_(order.grace) {
   close(log);
   close(report[1]);
   int why = 0;
-  const auto got = pid_ < 0 ? 0 : read(report[0], &why, sizeof why); // ends when exec succeeds
+  const auto n_read = pid_ < 0 ? 0 : read(report[0], &why, sizeof why); // ends when exec succeeds
   close(report[0]);
   if (pid_ < 0) throw std::runtime_error(std::string("cannot fork: ") + std::strerror(fork_error));
-  if (got > 0) {
+  if (n_read > 0) {
     waitpid(pid_, nullptr, 0);
     throw std::runtime_error("cannot start " + order.command.front() + ": " + std::strerror(why));
   }
@@ -92,7 +92,7 @@ bool child::end() {
     kill(-pid_, SIGTERM);
     willing = wait_for_group(grace_);
   }
-  kill(-pid_, SIGKILL); // what the program itself left behind in its group
+  kill(-pid_, SIGKILL); // programs that it left behind in its group
   if (!willing) wait_for_end(std::chrono::seconds(5));
   return willing;
 }
@@ -102,7 +102,7 @@ bool child::wait_for_group(std::chrono::milliseconds limit) {
   for (;;) {
     const bool first_runs = running();
     while (!first_runs && waitpid(-pid_, nullptr, WNOHANG) > 0) {
-      // what a shell left behind has become our child
+      // a program that a shell left behind has become our child
     }
     if (!first_runs && kill(-pid_, 0) != 0) return true;
     if (std::chrono::steady_clock::now() >= until) return false;

@@ -15,8 +15,9 @@ namespace twill::bench {
 
 struct child_order {
   std::vector<std::string> command; ///< program and arguments; the program is looked up on PATH
-  std::vector<std::pair<std::string, std::string>> environment; ///< added to ours
-  std::string folder;                                           ///< working directory; empty: ours
+  std::vector<std::pair<std::string, std::string>>
+      environment;      ///< added to this process's environment
+  std::string folder;   ///< working directory; empty: this process's
   std::string log_path; ///< takes standard output and standard error
   std::chrono::milliseconds grace{10'000};
 };
@@ -31,7 +32,7 @@ public:
   bool running();
   /// Exit status; 128 + signal for one that a signal ended; -1 while it runs.
   int exit_status() const { return status_; }
-  /// False: it still runs.
+  /// Waits; false when the program still runs after that time.
   bool wait_for_end(std::chrono::milliseconds limit);
   /// True when it ended by SIGTERM within its grace; else its group was killed.
   bool end();

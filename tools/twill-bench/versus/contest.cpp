@@ -94,13 +94,13 @@ private:
     one.output_tokens = 1;
     one.n_prompts = 1;
     load_run first(one, {});
-    const load_result got = first.measure();
+    const load_result result = first.measure();
     seen.first_token_s = seconds_since(begun);
-    if (got.metrics.completed == 0 && !got.outcome.interrupted)
+    if (result.metrics.completed == 0 && !result.outcome.interrupted)
       throw std::runtime_error(
-          server.name + ": the first request failed: " + got.outcome.records.front().error_kind +
-          ": " + got.outcome.records.front().error);
-    out_.interrupted = out_.interrupted || got.outcome.interrupted;
+          server.name + ": the first request failed: " + result.outcome.records.front().error_kind +
+          ": " + result.outcome.records.front().error);
+    out_.interrupted = out_.interrupted || result.outcome.interrupted;
     out_.starts[s].push_back(seen);
   }
 
@@ -143,10 +143,10 @@ private:
     load_run run(options_for(round, s, l), style);
     out_.interrupted = !run.warm_up();
     if (out_.interrupted) return;
-    const load_result got = run.measure();
-    out_.interrupted = got.outcome.interrupted;
+    const load_result result = run.measure();
+    out_.interrupted = result.outcome.interrupted;
     if (out_.interrupted) return;
-    out_.bouts[l][s].push_back(bout_of(got));
+    out_.bouts[l][s].push_back(bout_of(result));
     const bout& now = out_.bouts[l][s].back();
     std::fprintf(stderr, "%s: %s output tokens/s, TTFT %s ms, TPOT %s ms%s\n", style.label.c_str(),
                  fixed(now.output_throughput, 1).c_str(), fixed(now.median_ttft_ms, 1).c_str(),
@@ -155,7 +155,7 @@ private:
     if (signals_.came_within(milliseconds(0))) out_.interrupted = true;
   }
 
-  /// After an interruption some servers have a round more than others.
+  /// After an interruption some servers have measured a round more than others.
   void drop_unpaired() {
     for (auto& load : out_.bouts) {
       std::size_t least = load[0].size();

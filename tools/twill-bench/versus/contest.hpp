@@ -12,7 +12,7 @@
 
 namespace twill::bench {
 
-/// What one server did with one load in one round.
+/// The figures of one server under one load in one round.
 struct bout {
   double completed = 0, failed = 0, stopped_early = 0, context_limited = 0; ///< requests
   double output_tokens = 0; ///< mean per request, actual
@@ -23,7 +23,7 @@ struct bout {
   std::string first_error;
 };
 
-/// One start of a server.
+/// The times of one start of a server.
 struct start {
   double ready_s = 0;       ///< from exec to the first good answer at the ready URL
   double first_token_s = 0; ///< from exec to the end of a first request for one token

@@ -1,4 +1,4 @@
-// plan_table: reads a table of a plan file, key by key, and names line and key of what is wrong.
+// plan_table: reads a table of a plan file, key by key, and names the line and the key of an error.
 //
 // Every failure throws std::runtime_error; finish() refuses the keys that nobody asked for.
 #pragma once
@@ -149,7 +149,7 @@ private:
 
 toml::table parse_plan(const std::string& path);
 
-/// The keys of a [[server]]; the caller may ask for more, then calls finish().
+/// Reads the keys of a [[server]]; the caller may ask for more and then calls finish().
 versus_server read_server(plan_table& from);
 
 } // namespace twill::bench

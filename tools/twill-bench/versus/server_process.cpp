@@ -23,8 +23,8 @@ std::pair<std::string, std::string> split_url(const std::string& url) {
 
 bool answers(const std::string& url, bool any_status) {
   const auto [base, path] = split_url(url);
-  const reply got = control_client(base, {}).get(path);
-  return any_status ? got.status != 0 : got.ok();
+  const reply answer = control_client(base, {}).get(path);
+  return any_status ? answer.status != 0 : answer.ok();
 }
 
 /// The end of a log, for messages.

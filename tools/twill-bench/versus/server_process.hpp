@@ -10,8 +10,9 @@
 
 namespace twill::bench {
 
-/// Null when a signal came meanwhile. Throws std::runtime_error when something answers there
-/// already, when the server ends, or when it is not ready in time; with the end of its log.
+/// Returns null when a signal came meanwhile. Throws std::runtime_error, with the end of the
+/// server's log, when something answers at the URL already, when the server ends, or when it is not
+/// ready in time.
 std::unique_ptr<child> start_server(const versus_server& server, const std::string& log_path,
                                     const held_signals& signals);
 

@@ -1,4 +1,4 @@
-// verdict: the rounds of a contest as medians and ratios. Pure.
+// verdict: the rounds of a contest as medians and ratios. Pure functions.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace twill::bench {
 /// ratios of each round. Above 1 is better, for latencies too.
 std::string verdict_markdown(const versus_plan& plan, const contest_result& result);
 
-/// Every round's figures.
+/// The figures of every round, as JSON.
 std::string verdict_json(const versus_plan& plan, const contest_result& result);
 
 } // namespace twill::bench
