@@ -221,7 +221,10 @@ TEST_CASE("SmolLM2's perplexity of 1280 tokens equals the reference in every com
   const double perplexity = std::exp(mean(token_nll(runner, text)));
   WARN(gpu::name_of(compute) << " / " << gpu::name_of(kv) << ": perplexity " << perplexity
                              << ", reference " << std::exp(mean(reference)));
-  CHECK(perplexity == Approx(std::exp(mean(reference))).epsilon(tolerance));
+  // The tolerances are for all 3350 tokens; the error of a mean falls with the root of their
+  // number.
+  const double wider = std::sqrt(3350.0 / n_tokens);
+  CHECK(perplexity == Approx(std::exp(mean(reference))).epsilon(wider * tolerance));
 }
 
 TEST_CASE("SmolLM2's perplexity of a long text equals the reference in every compute type",
