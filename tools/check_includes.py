@@ -71,8 +71,8 @@ IMPURE_HEADERS = {
 IMPURE_CALLS = re.compile(
     r"_clock::now\b|\brandom_device\b|\bs?rand\s*\(|\b(?:clock_gettime|gettimeofday|getenv|f?printf|f?puts|fopen|"
     r"system)\s*\(|\bstd::(?:time|clock)\s*\(|\bstd::(?:cout|cerr|clog|cin)\b")
-# Private headers that a file outside their folder includes, each with the reason. tests/x may include the
-# private headers of x without an entry: a part that is private to its folder has tests of its own.
+# Private headers (see private_parent) that a file outside their folder includes, each with the reason. tests/x
+# may include the private headers of x without an entry: a part that is private to its folder has tests of its own.
 DETAIL_EXCEPTIONS = {
     ("tools/twill-bench/kernels/linear_cases.cpp", "gpu/detail/half.hpp"): "measures kernels on f16 weights",
 }
@@ -94,6 +94,16 @@ def rule_of(path: str):
 
 def is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + "/")
+
+
+def private_parent(header: str):
+    """The folder that alone may include the header; None for one that others may include too.
+
+    A detail/ is private to the folder that holds it; host/ and cuda/, the backends, are private to gpu/.
+    """
+    if "/detail/" in header:
+        return header[:header.rindex("/detail/")]
+    return "gpu" if re.match(r"gpu/([a-z0-9_]+/)?(host|cuda)/", header) else None
 
 
 def third_party_of(header: str):
@@ -145,8 +155,7 @@ class tree:
         rule = rule_of(path)
         if rule and not any(is_inside(target, folder) for folder in rule[0]):
             yield f'{place}: may not include "{target}"'
-        if "/detail/" in target:
-            parent = target[:target.rindex("/detail/")]
+        if parent := private_parent(target):
             if (path, target) in DETAIL_EXCEPTIONS:
                 self.used_exceptions.add((path, target))
             elif not is_inside(path, parent) and not is_inside(path, "tests/" + parent):

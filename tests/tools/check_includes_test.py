@@ -94,6 +94,14 @@ class CheckIncludes(unittest.TestCase):
         self.assert_breach("private to models/", {
             **files, "tests/net/json_test.cpp": '#include "models/detail/json.hpp"\n'})
 
+    def test_backends_are_private_to_gpu(self):
+        for folder in ("gpu/host", "gpu/linear/host", "gpu/linear/cuda"):
+            header = folder + "/tiles.hpp"
+            self.assertEqual(self.breaches({header: "", "gpu/device.cpp": f'#include "{header}"\n',
+                                            "tests/gpu/linear_test.cpp": f'#include "{header}"\n'}), [])
+            self.assert_breach(f'"{header}" is private to gpu/', {
+                header: "", "models/run.cpp": f'#include "{header}"\n'})
+
     def test_an_exception_needs_no_more_than_an_entry(self):
         self.assertEqual(self.breaches(
             {"models/detail/json.hpp": "", "tests/fuzz/json.cpp": '#include "models/detail/json.hpp"\n'},
