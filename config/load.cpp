@@ -98,21 +98,21 @@ private:
 
   void add_key(const std::string& name, const toml::key& where, const toml::node& node,
                const std::string& file) {
+    const auto now = current_name(name);
+    if (!now.empty() && origins_.count(now) > 0)
+      return complain(at(file, where.source()),
+                      ticked(name) + " is the old name of " + ticked(now) +
+                          ", which is given as well; remove " + ticked(name));
     if (const auto* k = key_named(name, at(file, where.source())))
       store(*k, node, at(file, node.source()));
   }
 
-  /// The key of that name, which may be its old one. Null after a complaint.
+  /// The key that has this name or had it. Null when there is none, after a complaint.
   const key* key_named(const std::string& name, const std::string& origin) {
     const auto* k = find_key(name);
     const auto now = current_name(name);
     if (k == nullptr && !now.empty()) {
       k = find_key(now);
-      if (origins_.count(k->name) > 0) {
-        complain(origin, ticked(name) + " is the old name of " + ticked(now) +
-                             ", which is given as well; remove " + ticked(name));
-        return nullptr;
-      }
       log::warn(origin + ": " + ticked(name) + " is now named " + ticked(now) +
                 "; the next release will refuse the old name");
     }

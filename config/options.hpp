@@ -53,20 +53,20 @@ struct device_options {
   std::int32_t link_gbps = 0;    ///< simulated speed of copies to the device; 0: not simulated
 };
 
-/// [offload]: models larger than the device. Weights that do not live there are streamed.
+/// [offload]: models larger than the device, whose weights are streamed from host memory or disk.
 struct offload_options {
-  std::int32_t device_percent = -1; ///< of the weights' bytes at home on the device; -1: what fits
-  std::int32_t host_percent = -1;   ///< on the host, the rest on disk; -1: what fits
-  std::string dir;                  ///< of the disk tier's file; empty: the temporary folder
-  std::string reads = "direct";     ///< direct | cached: past the page cache or through it
-  std::int32_t ring_layers = 3;     ///< layers in device memory or on their way
-  bool sep_layer = false;           ///< attention and MLP of a layer travel apart
-  bool pin_weight = true;           ///< of the host tier, where the device is another chip
-  std::int32_t kv_buffers = 12;     ///< device buffers for streamed KV
-  std::int32_t io_threads = 4;      ///< transfers under way at once
-  std::int32_t verify_every = 4;    ///< reads from disk per comparison with a checksum
-  std::int64_t host_memory_bytes = 0;       ///< cap of the host tier, bytes; 0: what is available
-  std::int32_t typical_prompt_tokens = 512; ///< requests that a daemon's plan is made for
+  std::int32_t device_percent = -1;   ///< of the weights' bytes on the device; -1: what fits
+  std::int32_t host_percent = -1;     ///< of them in host memory, the rest on disk; -1: what fits
+  std::string dir;                    ///< for the disk tier's file; empty: the temporary folder
+  std::string reads = "direct";       ///< direct: past the page cache | cached: through it
+  std::int32_t ring_layers = 3;       ///< layers of streamed weights in device memory
+  bool sep_layer = false;             ///< whether attention and MLP are streamed apart
+  bool pin_weight = true;             ///< whether the host tier's weights are in pinned memory
+  std::int32_t kv_buffers = 12;       ///< device buffers for streamed KV
+  std::int32_t io_threads = 4;        ///< transfers that run at once
+  std::int32_t verify_every = 4;      ///< one read in this many is compared with its checksum
+  std::int64_t host_memory_bytes = 0; ///< of the host tier; 0: what is available
+  std::int32_t typical_prompt_tokens = 512; ///< of the requests that a daemon's plan is for
   std::int32_t typical_output_tokens = 128;
 };
 

@@ -14,106 +14,110 @@ using namespace std::chrono_literals;
 constexpr std::int64_t tib = 1024 * gib;
 constexpr std::int64_t most_tokens = 16 * 1024 * 1024;
 
-#define TWILL_SLOT(member) [](options& o) -> slot { return &o.member; }
-#define TWILL_BYTES(member) [](options& o) -> slot { return bytes_slot{&o.member}; }
+#define TWILL_MEMBER(member) [](options& o) -> member_address { return &o.member; }
+#define TWILL_BYTES(member) [](options& o) -> member_address { return bytes_member{&o.member}; }
 
 // One row per key; everything else (loading, --set, --print-config, the reference) follows.
 const std::vector<key>& rows() {
   static const std::vector<key> table{
       // clang-format off
-      {"model.path", TWILL_SLOT(model.path), "", any_path(),
+      {"model.path", TWILL_MEMBER(model.path), "", any_path(),
        "The GGUF file, Hugging Face folder or dummy:PRESET that is served. When empty, it is the model "
        "that `twill default-model` names."},
-      {"model.name", TWILL_SLOT(model.name), "", any_name(),
+      {"model.name", TWILL_MEMBER(model.name), "", any_name(),
        "The id that clients see. When empty, it is the model's own name."},
-      {"model.compute", TWILL_SLOT(model.compute), "", one_of({"auto", "f32", "bf16", "int8", "w8a8"}),
+      {"model.compute", TWILL_MEMBER(model.compute), "", one_of({"auto", "f32", "bf16", "int8", "w8a8"}),
        "How matrix products are computed. auto is int8 for quantised weights, bf16 for 16-bit weights "
        "where the device multiplies bf16, else f32. w8a8 is int8 with all weights rounded to 8 bits "
        "while they are loaded: prompts and batches are faster, and results a little less precise."},
-      {"model.chat_template", TWILL_SLOT(model.chat_template), "", any_path(),
+      {"model.chat_template", TWILL_MEMBER(model.chat_template), "", any_path(),
        "A file with a Jinja chat template. When empty, the model's own template is used."},
 
       {"kv.memory", TWILL_BYTES(kv.memory_bytes), "", bytes_between(0, 64 * tib),
        "The most memory that all KV blocks together may take. 0 takes a share of the free memory."},
-      {"kv.block_tokens", TWILL_SLOT(kv.block_tokens), "tokens", power_of_two_between(8, 256),
+      {"kv.block_tokens", TWILL_MEMBER(kv.block_tokens), "tokens", power_of_two_between(8, 256),
        "How many positions of a sequence one KV block holds."},
-      {"kv.type", TWILL_SLOT(kv.type), "", one_of({"auto", "f32", "f16", "bf16", "int8"}),
+      {"kv.type", TWILL_MEMBER(kv.type), "", one_of({"auto", "f32", "f16", "bf16", "int8"}),
        "The element type of keys and values. auto is f32 when products are computed in f32; otherwise "
        "it is bf16 on a host that multiplies bf16, else f16."},
-      {"kv.prefix_cache", TWILL_SLOT(kv.prefix_cache), "", either(),
+      {"kv.prefix_cache", TWILL_MEMBER(kv.prefix_cache), "", either(),
        "Whether computed KV blocks are kept for later prompts that begin with the same tokens."},
 
-      {"scheduler.max_step_tokens", TWILL_SLOT(scheduler.max_step_tokens), "tokens",
+      {"scheduler.max_step_tokens", TWILL_MEMBER(scheduler.max_step_tokens), "tokens",
        between(0, 65536),
        "The most tokens of one forward pass, prefill chunks and decodes together. 0 is 512, or what "
        "the plan chooses where weights are streamed."},
-      {"scheduler.mixed_prompt_tokens", TWILL_SLOT(scheduler.mixed_prompt_tokens), "tokens",
+      {"scheduler.mixed_prompt_tokens", TWILL_MEMBER(scheduler.mixed_prompt_tokens), "tokens",
        between(0, 65536),
        "The most prompt tokens of a forward pass that decodes as well. Fewer keep streams at their "
        "pace while a long prompt is read, more end the prompt sooner. 0 takes as many as lengthen a "
        "step by 75 ms, or to three times what decodes alone take, and at least 16; where weights are "
        "streamed, the plan chooses."},
-      {"scheduler.max_running", TWILL_SLOT(scheduler.max_running), "sequences", between(1, 65536),
+      {"scheduler.max_running", TWILL_MEMBER(scheduler.max_running), "sequences", between(1, 65536),
        "The most sequences that run at once."},
-      {"scheduler.max_queued", TWILL_SLOT(scheduler.max_queued), "requests", between(1, 1'000'000),
+      {"scheduler.max_queued", TWILL_MEMBER(scheduler.max_queued), "requests", between(1, 1'000'000),
        "The most requests that wait. Further ones are refused with status 429."},
-      {"scheduler.max_context_tokens", TWILL_SLOT(scheduler.max_context_tokens), "tokens",
+      {"scheduler.max_context_tokens", TWILL_MEMBER(scheduler.max_context_tokens), "tokens",
        between(0, most_tokens),
        "The most tokens of one sequence, prompt and output together. 0 is the model's own limit."},
 
-      {"device.kind", TWILL_SLOT(device.kind), "", one_of({"auto", "host", "cuda"}),
+      {"device.kind", TWILL_MEMBER(device.kind), "", one_of({"auto", "host", "cuda"}),
        "Where kernels run. auto is the kind that the program was built for."},
       {"device.memory", TWILL_BYTES(device.memory_bytes), "", bytes_between(0, 64 * tib),
        "The budget for weights, KV and workspace together. 0 sets no limit beyond the machine's own."},
-      {"device.threads", TWILL_SLOT(device.threads), "threads", between(0, 1024),
+      {"device.threads", TWILL_MEMBER(device.threads), "threads", between(0, 1024),
        "The number of compute threads on the host. 0 takes one for each core that the process may use."},
-      {"device.link_gbps", TWILL_SLOT(device.link_gbps), "GB/s", between(0, 10'000),
+      {"device.link_gbps", TWILL_MEMBER(device.link_gbps), "GB/s", between(0, 10'000),
        "A simulated link: copies of streamed weights to the device take as long as they would at this "
        "speed. 0 simulates nothing."},
 
-      {"offload.device_percent", TWILL_SLOT(offload.device_percent), "percent", between(-1, 100),
-       "share of the weights that lives on the device, the rest is streamed; -1: all when they fit "
-       "`device.memory`, else as much as fits"},
-      {"offload.host_percent", TWILL_SLOT(offload.host_percent), "percent", between(-1, 100),
-       "share of the weights that lives in host memory, the rest on disk; -1: as much as fits"},
-      {"offload.dir", TWILL_SLOT(offload.dir), "", any_path(),
-       "folder for the disk tier's file; empty: the system's temporary folder"},
-      {"offload.reads", TWILL_SLOT(offload.reads), "", one_of({"direct", "cached"}),
-       "how the disk tier is read: past the page cache, or through it with read-ahead"},
-      {"offload.ring_layers", TWILL_SLOT(offload.ring_layers), "layers", between(2, 1024),
-       "device memory for streamed weights in use or on their way, in whole layers; where layers are "
-       "away in part it holds more of them"},
-      {"offload.sep_layer", TWILL_SLOT(offload.sep_layer), "", either(),
-       "attention and MLP of a layer travel apart: `ring_layers` counts the larger of the two then, so "
-       "the ring takes less device memory and holds less on its way"},
-      {"offload.pin_weight", TWILL_SLOT(offload.pin_weight), "", either(),
-       "pinned memory for weights of the host tier, where the device is another chip; false: it can be "
-       "swapped out, and copies are slower"},
-      {"offload.kv_buffers", TWILL_SLOT(offload.kv_buffers), "buffers", between(2, 1024),
-       "`twill offload`: device buffers for streamed KV that is in use or on its way; each holds the KV of one "
-       "micro-batch in one layer"},
-      {"offload.io_threads", TWILL_SLOT(offload.io_threads), "threads", between(1, 256),
-       "transfers between tiers under way at once"},
-      {"offload.verify_every", TWILL_SLOT(offload.verify_every), "reads", between(1, 200),
-       "what is read from disk is compared with its checksum when it is read first, then in one read "
-       "of so many; 1: always"},
+      {"offload.device_percent", TWILL_MEMBER(offload.device_percent), "percent", between(-1, 100),
+       "The share of the weights that lives on the device; the rest is streamed. -1 keeps all of them "
+       "there when they fit `device.memory`, else as many as fit."},
+      {"offload.host_percent", TWILL_MEMBER(offload.host_percent), "percent", between(-1, 100),
+       "The share of the weights that lives in host memory; what is left lives on disk. -1 takes as "
+       "much as fits."},
+      {"offload.dir", TWILL_MEMBER(offload.dir), "", any_path(),
+       "The folder for the disk tier's file. When empty, it is the system's temporary folder."},
+      {"offload.reads", TWILL_MEMBER(offload.reads), "", one_of({"direct", "cached"}),
+       "Whether the disk tier is read past the page cache (direct) or through it with read-ahead "
+       "(cached)."},
+      {"offload.ring_layers", TWILL_MEMBER(offload.ring_layers), "layers", between(2, 1024),
+       "The device memory for streamed weights that are in use or on their way, counted in whole "
+       "layers. Where only part of each layer is streamed, that memory holds parts of more layers."},
+      {"offload.sep_layer", TWILL_MEMBER(offload.sep_layer), "", either(),
+       "Whether a layer's attention and MLP are streamed apart. `ring_layers` then counts the larger "
+       "of the two, which takes less device memory and has less on its way."},
+      {"offload.pin_weight", TWILL_MEMBER(offload.pin_weight), "", either(),
+       "Whether the host tier's weights are in pinned memory, where the device is a separate chip. "
+       "false lets them be swapped out and makes copies slower."},
+      {"offload.kv_buffers", TWILL_MEMBER(offload.kv_buffers), "buffers", between(2, 1024),
+       "The device buffers for streamed KV that is in use or on its way in `twill offload`. Each "
+       "buffer holds the KV of one micro-batch in one layer."},
+      {"offload.io_threads", TWILL_MEMBER(offload.io_threads), "threads", between(1, 256),
+       "How many transfers between tiers run at once."},
+      {"offload.verify_every", TWILL_MEMBER(offload.verify_every), "reads", between(1, 200),
+       "A part that is read from disk is compared with its checksum at its first read, then at one "
+       "read in this many. 1 compares every read."},
       {"offload.host_memory", TWILL_BYTES(offload.host_memory_bytes), "",
-       bytes_between(0, 64 * tib), "cap of what lives in host memory; 0: what is available"},
-      {"offload.typical_prompt_tokens", TWILL_SLOT(offload.typical_prompt_tokens), "tokens",
+       bytes_between(0, 64 * tib),
+       "The most bytes that live in host memory. 0 takes what is available."},
+      {"offload.typical_prompt_tokens", TWILL_MEMBER(offload.typical_prompt_tokens), "tokens",
        between(1, most_tokens),
-       "prompt that the plan for a model which does not fit is made for: it shares the device among "
-       "weights, KV and steps, where `offload.device_percent` and `kv.memory` leave it open"},
-      {"offload.typical_output_tokens", TWILL_SLOT(offload.typical_output_tokens), "tokens",
-       between(1, most_tokens), "output that it is made for"},
+       "The prompt length for which the plan of a model that does not fit shares the device among "
+       "weights, KV and steps, where `offload.device_percent` and `kv.memory` leave that open."},
+      {"offload.typical_output_tokens", TWILL_MEMBER(offload.typical_output_tokens), "tokens",
+       between(1, most_tokens),
+       "The output length for which that plan is made."},
 
-      {"server.listen", TWILL_SLOT(server.listen), "", host_and_port(),
+      {"server.listen", TWILL_MEMBER(server.listen), "", host_and_port(),
        "The address of the one listener. Port 0 picks a free port."},
-      {"server.threads", TWILL_SLOT(server.threads), "threads", between(1, 256),
+      {"server.threads", TWILL_MEMBER(server.threads), "threads", between(1, 256),
        "The number of threads that serve sockets."},
-      {"server.max_connections", TWILL_SLOT(server.max_connections), "sockets",
+      {"server.max_connections", TWILL_MEMBER(server.max_connections), "sockets",
        between(1, 1'000'000),
        "The most open sockets. Further ones are closed when they are accepted."},
-      {"server.max_per_address", TWILL_SLOT(server.max_per_address), "sockets",
+      {"server.max_per_address", TWILL_MEMBER(server.max_per_address), "sockets",
        between(-1, 1'000'000),
        "The most open sockets of one client address, or of one /64 network in IPv6. 0 sets no limit; "
        "-1 means 1000, and no limit for clients on this machine."},
@@ -125,56 +129,56 @@ const std::vector<key>& rows() {
        bytes_between(4 * kib, gib),
        "The most unsent output of one socket; a client that reads too slowly is paused before that, "
        "then cut off."},
-      {"server.idle_timeout", TWILL_SLOT(server.idle_timeout), "", time_between(100ms, 24h),
+      {"server.idle_timeout", TWILL_MEMBER(server.idle_timeout), "", time_between(100ms, 24h),
        "A socket that is silent for this long is pinged, and closed when it stays silent."},
-      {"server.header_timeout", TWILL_SLOT(server.header_timeout), "", time_between(100ms, 1h),
+      {"server.header_timeout", TWILL_MEMBER(server.header_timeout), "", time_between(100ms, 1h),
        "The time in which the head of a request must arrive."},
       {"server.body_rate", TWILL_BYTES(server.body_rate_bytes), "", bytes_between(1, gib),
        "The bytes per second at which the body of a request must arrive, once `header_timeout` has "
        "passed."},
-      {"server.slow_reader_timeout", TWILL_SLOT(server.slow_reader_timeout), "",
+      {"server.slow_reader_timeout", TWILL_MEMBER(server.slow_reader_timeout), "",
        time_between(100ms, 24h),
        "A client that has been paused for this long, because it reads too slowly, is cut off with an "
        "error."},
-      {"server.drain_timeout", TWILL_SLOT(server.drain_timeout), "", time_between(0ms, 24h),
+      {"server.drain_timeout", TWILL_MEMBER(server.drain_timeout), "", time_between(0ms, 24h),
        "The time in which streams may finish after SIGTERM."},
-      {"server.api_keys", TWILL_SLOT(server.api_keys), "", list_of_words(),
+      {"server.api_keys", TWILL_MEMBER(server.api_keys), "", list_of_words(),
        "When the list is not empty, clients must send one of the keys, as `Authorization: Bearer KEY` "
        "or `X-Api-Key: KEY`. The keys are secret and are never shown.", true},
-      {"server.cors_origins", TWILL_SLOT(server.cors_origins), "", list_of_words(),
+      {"server.cors_origins", TWILL_MEMBER(server.cors_origins), "", list_of_words(),
        "The web pages that may use this server beside its own, named by origin such as "
        "`https://chat.example.com`. `*` allows every page."},
-      {"server.hosts", TWILL_SLOT(server.hosts), "", list_of_words(),
+      {"server.hosts", TWILL_MEMBER(server.hosts), "", list_of_words(),
        "The names that this server answers to (header `Host`), beside `localhost` and IP addresses. When "
        "empty, it answers to no other name on a loopback address, and to every name elsewhere. `*` "
        "allows every name."},
-      {"server.max_streams_per_socket", TWILL_SLOT(server.max_streams_per_socket), "streams",
+      {"server.max_streams_per_socket", TWILL_MEMBER(server.max_streams_per_socket), "streams",
        between(1, 1024),
        "The most lanes (`stream_id`) of one WebSocket."},
 
-      {"limits.max_choices", TWILL_SLOT(limits.max_choices), "sequences", between(1, 1024),
+      {"limits.max_choices", TWILL_MEMBER(limits.max_choices), "sequences", between(1, 1024),
        "The largest `n` of a request."},
-      {"limits.max_logprobs", TWILL_SLOT(limits.max_logprobs), "tokens", between(0, 1000),
+      {"limits.max_logprobs", TWILL_MEMBER(limits.max_logprobs), "tokens", between(0, 1000),
        "The most alternatives that are reported for a token."},
-      {"limits.max_stop_strings", TWILL_SLOT(limits.max_stop_strings), "strings", between(0, 1000),
+      {"limits.max_stop_strings", TWILL_MEMBER(limits.max_stop_strings), "strings", between(0, 1000),
        "The most `stop` entries of a request."},
-      {"limits.default_max_tokens", TWILL_SLOT(limits.default_max_tokens), "tokens",
+      {"limits.default_max_tokens", TWILL_MEMBER(limits.default_max_tokens), "tokens",
        between(0, most_tokens),
        "The output tokens of a chat request without `max_tokens`. 0 lets it run up to the context "
        "limit."},
-      {"limits.request_timeout", TWILL_SLOT(limits.request_timeout), "", time_between(0ms, 168h),
+      {"limits.request_timeout", TWILL_MEMBER(limits.request_timeout), "", time_between(0ms, 168h),
        "The time from a request's arrival to its last token. 0 sets no limit."},
 
-      {"batches.max_running", TWILL_SLOT(batches.max_running), "sequences", between(1, 4096),
+      {"batches.max_running", TWILL_MEMBER(batches.max_running), "sequences", between(1, 4096),
        "The most sequences of all batches together that run at once, beside interactive requests."},
-      {"batches.folder", TWILL_SLOT(batches.folder), "", any_path(),
+      {"batches.folder", TWILL_MEMBER(batches.folder), "", any_path(),
        "The folder for uploaded and written files, which are kept there. When empty, it is a temporary "
        "folder that is removed at exit."},
       {"batches.max_folder", TWILL_BYTES(batches.max_folder_bytes), "", bytes_between(0, 64 * tib),
        "The most bytes of all files together. Further uploads are refused, and batches that would "
        "write more fail."},
 
-      {"log.level", TWILL_SLOT(log.level), "",
+      {"log.level", TWILL_MEMBER(log.level), "",
        one_of({"trace", "debug", "info", "warn", "error", "off"}),
        "The least level of lines that are written to standard error. SIGHUP reloads it."},
       // clang-format on
@@ -182,7 +186,7 @@ const std::vector<key>& rows() {
   return table;
 }
 
-#undef TWILL_SLOT
+#undef TWILL_MEMBER
 #undef TWILL_BYTES
 
 } // namespace
@@ -210,7 +214,7 @@ std::string_view member_of(const key& k) {
 }
 
 key_kind kind_of(const key& k) {
-  // The order of slot's alternatives is the order of key_kind's values.
+  // The order of member_address's alternatives is the order of key_kind's values.
   options any;
   return static_cast<key_kind>(k.locate(any).index());
 }
@@ -219,7 +223,7 @@ key_value get(const key& k, const options& from) {
   struct reader {
     key_value operator()(const std::string* s) const { return *s; }
     key_value operator()(const std::int32_t* n) const { return std::int64_t{*n}; }
-    key_value operator()(bytes_slot b) const { return *b.bytes; }
+    key_value operator()(bytes_member b) const { return *b.bytes; }
     key_value operator()(const milliseconds* t) const { return std::int64_t{t->count()}; }
     key_value operator()(const std::vector<std::string>* l) const { return *l; }
     key_value operator()(const bool* b) const { return *b; }
@@ -235,7 +239,7 @@ void set(const key& k, options& to, const key_value& v) {
     void operator()(std::int32_t* n) const {
       *n = static_cast<std::int32_t>(std::get<std::int64_t>(v));
     }
-    void operator()(bytes_slot b) const { *b.bytes = std::get<std::int64_t>(v); }
+    void operator()(bytes_member b) const { *b.bytes = std::get<std::int64_t>(v); }
     void operator()(milliseconds* t) const { *t = milliseconds(std::get<std::int64_t>(v)); }
     void operator()(std::vector<std::string>* l) const {
       *l = std::get<std::vector<std::string>>(v);

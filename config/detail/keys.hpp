@@ -16,13 +16,13 @@
 namespace twill::config::detail {
 
 /// Marks a 64-bit member as a byte count.
-struct bytes_slot {
+struct bytes_member {
   std::int64_t* bytes;
 };
 
 /// The address of the member in which a key is stored.
-using slot = std::variant<std::string*, std::int32_t*, bytes_slot, milliseconds*,
-                          std::vector<std::string>*, bool*>;
+using member_address = std::variant<std::string*, std::int32_t*, bytes_member, milliseconds*,
+                                    std::vector<std::string>*, bool*>;
 
 /// A value of any key: counts, bytes and milliseconds are integers.
 using key_value = std::variant<std::string, std::int64_t, std::vector<std::string>, bool>;
@@ -37,7 +37,7 @@ struct rule {
 
 struct key {
   std::string_view name; ///< "table.member"
-  slot (*locate)(options&);
+  member_address (*locate)(options&);
   std::string_view unit; ///< of a key that is a count; empty when it has none
   rule possible;
   std::string_view doc;

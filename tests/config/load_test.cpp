@@ -44,6 +44,11 @@ TEST_CASE("an empty file yields the defaults", "[config]") {
 TEST_CASE("a renamed key is read under its old name, but not under both", "[config]") {
   CHECK(must_load("[offload]\nring_squares = 6").offload.kv_buffers == 6);
   CHECK(with_set("offload.ring_squares=7").offload.kv_buffers == 7);
+  // A setting wins over the file, under either name.
+  CHECK(must_load("[offload]\nring_squares = 6", {{"--set", "offload.ring_squares", "8"}})
+            .offload.kv_buffers == 8);
+  CHECK(must_load("[offload]\nkv_buffers = 6", {{"--set", "offload.ring_squares", "9"}})
+            .offload.kv_buffers == 9);
   CHECK(
       error_of("[offload]\nkv_buffers = 5\nring_squares = 6") ==
       "t.toml:3:1: `offload.ring_squares` is the old name of `offload.kv_buffers`, which is given "
