@@ -54,14 +54,14 @@ std::vector<product> table_of(const checkpoint& weights, const std::string& name
   return all;
 }
 
-std::int64_t row_blocks_of(const gpu::weight_source& s) {
+std::int64_t row_panels_of(const gpu::weight_source& s) {
   return (s.rows + 15) / 16;
 }
 
 std::vector<std::int64_t> image_sizes(const std::vector<product>& products) {
   std::vector<std::int64_t> sizes;
   for (const product& p : products)
-    sizes.push_back(gpu::packed_layout(p.source).bytes(row_blocks_of(p.source)));
+    sizes.push_back(gpu::packed_layout(p.source).bytes(row_panels_of(p.source)));
   return sizes;
 }
 
@@ -110,19 +110,19 @@ streamed_weights estimate_streamed_weights(const model_spec& spec, const checkpo
   streamed_weights memory;
   for (const product& p : table_of(weights, spec.names.embedding, o.compute)) {
     const gpu::image_layout image = gpu::packed_layout(p.source);
-    layout.add_table(image, row_blocks_of(p.source), spec.tied_head);
+    layout.add_table(image, row_panels_of(p.source), spec.tied_head);
     memory.embedding_rows =
-        offload::embedding_cache::device_bytes(image, row_blocks_of(p.source), o.max_step_tokens);
+        offload::embedding_cache::device_bytes(image, row_panels_of(p.source), o.max_step_tokens);
   }
   if (!spec.tied_head)
     for (const product& p : table_of(weights, spec.names.head, o.compute))
-      layout.add_table(gpu::packed_layout(p.source), row_blocks_of(p.source), true);
+      layout.add_table(gpu::packed_layout(p.source), row_panels_of(p.source), true);
   if (spec.normalised_head)
     for (const product& p :
          table_of(weights, spec.tied_head ? spec.names.embedding : spec.names.head, o.compute))
       memory.head_rows =
           offload::embedding_cache::device_bytes(gpu::packed_layout(p.source),
-                                                 row_blocks_of(p.source), head_rows_at_once) +
+                                                 row_panels_of(p.source), head_rows_at_once) +
           4 * head_rows_at_once * p.source.cols;
   memory.resident = layout.placed().device;
   memory.ring = layout.ring_bytes();

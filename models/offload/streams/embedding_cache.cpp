@@ -10,23 +10,23 @@
 namespace twill::models::offload {
 namespace {
 
-/// Most row blocks of the small table; tokens that need more are read in several turns.
-constexpr std::int64_t most_blocks = 64;
+/// Most row panels of the small table; tokens that need more are read in several turns.
+constexpr std::int64_t most_panels = 64;
 constexpr std::int64_t block_rows = embedding_reader::block_rows;
 
 bool holds(std::span<const std::int64_t> blocks, std::int64_t block) {
   return std::find(blocks.begin(), blocks.end(), block) != blocks.end();
 }
 
-std::int64_t capacity_of(std::int64_t row_blocks, std::int64_t most_rows) {
-  return std::min({most_blocks, row_blocks, most_rows});
+std::int64_t capacity_of(std::int64_t row_panels, std::int64_t most_rows) {
+  return std::min({most_panels, row_panels, most_rows});
 }
 
 } // namespace
 
-std::int64_t embedding_cache::device_bytes(const gpu::image_layout& image, std::int64_t row_blocks,
+std::int64_t embedding_cache::device_bytes(const gpu::image_layout& image, std::int64_t row_panels,
                                            std::int64_t most_rows) {
-  return image.bytes(capacity_of(row_blocks, most_rows)) +
+  return image.bytes(capacity_of(row_panels, most_rows)) +
          most_rows * static_cast<std::int64_t>(sizeof(std::int32_t));
 }
 

@@ -31,7 +31,7 @@ public:
          const gpu::packed_matrix& packed, std::span<const table_part> parts,
          std::int64_t most_rows, ring_stats& moved);
   /// Device memory that create() takes for a table of so many row blocks.
-  static std::int64_t device_bytes(const gpu::image_layout& image, std::int64_t row_blocks,
+  static std::int64_t device_bytes(const gpu::image_layout& image, std::int64_t row_panels,
                                    std::int64_t most_rows);
   /// Waits for fetches under way.
   ~embedding_cache();

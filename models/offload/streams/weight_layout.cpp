@@ -39,13 +39,13 @@ std::vector<tier> weight_layout::add_group(std::span<const std::int64_t> image_b
 }
 
 weight_layout::table_cut weight_layout::add_table(const gpu::image_layout& image,
-                                                  std::int64_t row_blocks, bool in_every_pass) {
+                                                  std::int64_t row_panels, bool in_every_pass) {
   const std::int64_t limit = largest_away_ > 0 ? largest_away_ : largest_whole_;
   table_cut cut;
-  cut.part_blocks = std::max<std::int64_t>(1, limit / image.bytes(1));
+  cut.part_panels = std::max<std::int64_t>(1, limit / image.bytes(1));
   std::vector<std::int64_t> sizes;
-  for (std::int64_t first = 0; first < row_blocks; first += cut.part_blocks)
-    sizes.push_back(image.bytes(std::min(cut.part_blocks, row_blocks - first)));
+  for (std::int64_t first = 0; first < row_panels; first += cut.part_panels)
+    sizes.push_back(image.bytes(std::min(cut.part_panels, row_panels - first)));
   cut.tiers = assign_tiers(sizes, shares_, placed_);
   for (std::size_t i = 0; i < sizes.size(); ++i)
     add({&sizes[i], 1}, {&cut.tiers[i], 1}, in_every_pass);

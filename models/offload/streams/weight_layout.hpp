@@ -24,10 +24,10 @@ public:
   /// `in_every_pass` the parts pass through the ring in every forward pass. Call it after the
   /// layers.
   struct table_cut {
-    std::int64_t part_blocks = 0; ///< row blocks of each part; the last one may have fewer
+    std::int64_t part_panels = 0; ///< row panels of each part; the last one may have fewer
     std::vector<tier> tiers;      ///< one per part
   };
-  table_cut add_table(const gpu::image_layout& image, std::int64_t row_blocks, bool in_every_pass);
+  table_cut add_table(const gpu::image_layout& image, std::int64_t row_panels, bool in_every_pass);
 
   placed_bytes placed() const { return placed_; }
   /// Staging buffers of the ring.

@@ -25,7 +25,7 @@ result<nothing> weight_placement::keep_on_device(const weight_segment& p, weight
   const auto bytes = static_cast<std::size_t>(image_bytes(p));
   auto staged = gpu::host_buffer::allocate(bytes, "weights");
   if (!staged.ok()) return from_gpu(staged.error());
-  p.source->save_image(p.first_block, p.target->row_panels(), staged.value().data());
+  p.source->save_image(p.first_panel, p.target->row_panels(), staged.value().data());
   auto memory = dev_.allocate(bytes, "weights kept on the device", gpu::page_hint::filled_at_once);
   if (!memory.ok()) return from_gpu(memory.error());
   dev_.upload(memory.value().data(), staged.value().data(), bytes);
@@ -86,7 +86,7 @@ result<std::int32_t> weight_placement::add(const std::vector<weight_segment>& se
     if (at.where == tier::device) continue;
     const bool on_disk = at.where == tier::disk;
     unsigned char* to = (on_disk ? disk_part.value() : group->host).data() + at.staging_offset;
-    segments[i].source->save_image(segments[i].first_block, at.target->row_panels(), to);
+    segments[i].source->save_image(segments[i].first_panel, at.target->row_panels(), to);
     at.host = on_disk ? nullptr : to;
     at.store_offset = store_end_ + at.staging_offset;
     if (!on_disk) at.staging_offset += group->disk_bytes;

@@ -27,7 +27,7 @@ namespace twill::models::offload {
 /// Row blocks of a matrix that is packed on the host, and the matrix that will read them.
 struct weight_segment {
   const gpu::packed_matrix* source = nullptr;
-  std::int64_t first_block = 0;
+  std::int64_t first_panel = 0;
   gpu::packed_matrix* target = nullptr; ///< outlives the placement; may be the source
 };
 

@@ -49,8 +49,8 @@ result<nothing> weight_stream::add_table(const gpu::packed_matrix& table, bool i
       layout_.add_table(table.layout(), table.row_panels(), in_every_pass);
   for (std::size_t i = 0; i < cut.tiers.size(); ++i) {
     table_part part;
-    part.first_row = 16 * cut.part_blocks * static_cast<std::int64_t>(i);
-    part.matrix = table.like(std::min(table.rows() - part.first_row, 16 * cut.part_blocks));
+    part.first_row = 16 * cut.part_panels * static_cast<std::int64_t>(i);
+    part.matrix = table.like(std::min(table.rows() - part.first_row, 16 * cut.part_panels));
     parts.push_back(std::move(part));
   }
   for (std::size_t i = 0; i < parts.size(); ++i) {
