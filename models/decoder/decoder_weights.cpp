@@ -108,9 +108,9 @@ result<gpu::buffer> head_factors(gpu::device& dev, std::int64_t rows, std::int64
                  static_cast<std::size_t>(n * cols) * sizeof(float));
     for (std::int64_t r = 0; r < n; ++r) {
       const float* row = values.data() + r * cols;
-      const double tasks = std::transform_reduce(row, row + cols, 0.0, std::plus<>(),
-                                                 [](float x) { return double{x} * double{x}; });
-      factors.push_back(static_cast<float>(1 / std::max(std::sqrt(tasks), 1e-12)));
+      const double squares = std::transform_reduce(row, row + cols, 0.0, std::plus<>(),
+                                                   [](float x) { return double{x} * double{x}; });
+      factors.push_back(static_cast<float>(1 / std::max(std::sqrt(squares), 1e-12)));
     }
   }
   return upload_values(dev, factors, "head factors");

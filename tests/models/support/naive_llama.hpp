@@ -79,11 +79,11 @@ private:
   }
 
   row normed(const row& x, const row& weight) const {
-    double tasks = 0;
+    double squares = 0;
     for (const double v : x)
-      tasks += v * v;
+      squares += v * v;
     const double scale =
-        1 / std::sqrt(tasks / static_cast<double>(x.size()) + double{spec_.norm_epsilon});
+        1 / std::sqrt(squares / static_cast<double>(x.size()) + double{spec_.norm_epsilon});
     row out(x.size());
     for (std::size_t i = 0; i < x.size(); ++i)
       out[i] = x[i] * scale * weight[i];

@@ -44,15 +44,15 @@ TEST_CASE("Weights are normal, of the planned deviation, and differ by seed and 
   for (const synth::planned_tensor& t : tensors) {
     INFO(t.name);
     const auto values = synth::values_of(t, r.seed);
-    double sum = 0, tasks = 0;
+    double sum = 0, squares = 0;
     for (const float x : values) {
       REQUIRE(std::isfinite(x));
       sum += x;
-      tasks += (x - t.mean) * (x - t.mean);
+      squares += (x - t.mean) * (x - t.mean);
     }
     const auto n = static_cast<double>(values.size());
     CHECK(std::abs(sum / n - t.mean) < 5 * t.deviation / std::sqrt(n));
-    CHECK(std::sqrt(tasks / n) == Approx(t.deviation).epsilon(0.12));
+    CHECK(std::sqrt(squares / n) == Approx(t.deviation).epsilon(0.12));
     CHECK(values != synth::values_of(t, r.seed + 1));
     if (t.shape.size() > 1) firsts.insert(values.front());
   }
@@ -68,17 +68,17 @@ TEST_CASE("Packed weights have no mean and the deviation of dense ones") {
     const auto m = weights->matrix("model.layers.0.mlp.up_proj.weight").value();
     std::vector<std::uint8_t> codes(512);
     std::vector<float> scales(4), offsets(4);
-    double sum = 0, tasks = 0;
+    double sum = 0, squares = 0;
     for (std::int64_t r = 0; r < m.rows; ++r) {
       m.grouped(r, {codes.data(), scales.data(), offsets.data()});
       for (std::size_t c = 0; c < codes.size(); ++c) {
         const double x = scales[c / 128] * codes[c] + offsets[c / 128];
         sum += x;
-        tasks += x * x;
+        squares += x * x;
       }
     }
     const double n = 512.0 * 512.0, deviation = 1 / std::sqrt(512.0);
-    CHECK(std::sqrt(tasks / n) == Approx(deviation).epsilon(0.1));
+    CHECK(std::sqrt(squares / n) == Approx(deviation).epsilon(0.1));
     CHECK(std::abs(sum / n) < 0.03 * deviation);
   }
 }
