@@ -1,0 +1,410 @@
+#include "models/text/tool_calls/parser.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/text/detokenizer.hpp"
+
+namespace twill::models::tool_calls {
+namespace {
+
+using event_kind = call_event::kind;
+
+constexpr std::string_view python_opening = "```python\ntool_call(";
+
+bool is_white(char c) {
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+bool is_name_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-' || c == '.';
+}
+
+} // namespace
+
+parser::parser(parser_options options) : options_(std::move(options)) {
+  if (options_.begins_in_reasoning && options_.thoughts) {
+    mode_ = mode::reasoning;
+  } else if (options_.calls && options_.calls->syntax == call_syntax::chatglm3) {
+    mode_ = mode::first_line;
+  }
+}
+
+std::vector<call_event> parser::push(std::string_view bytes) {
+  for (const char byte : bytes)
+    take(byte);
+  return std::exchange(out_, {});
+}
+
+void parser::take(char byte) {
+  switch (mode_) {
+  case mode::text:
+  case mode::reasoning:
+    return take_marked(byte);
+  case mode::call:
+    return take_call(byte);
+  case mode::list:
+    return take_list(byte);
+  case mode::bare_name:
+    return take_bare_name(byte);
+  case mode::after_tag:
+    return take_after_tag(byte);
+  case mode::between:
+    return take_between(byte);
+  case mode::first_line:
+    return take_first_line(byte);
+  case mode::python:
+    return take_python(byte);
+  case mode::after_python:
+    // What is left of the code block is no text.
+    if (byte == '\n' || byte == '`' || byte == ' ') return;
+    mode_ = mode::text;
+    return take_marked(byte);
+  }
+}
+
+/// The markers that mean something where we are.
+std::vector<std::string> parser::markers() const {
+  std::vector<std::string> out;
+  if (mode_ == mode::reasoning) {
+    out.push_back(options_.thoughts->end);
+    return out;
+  }
+  if (options_.thoughts) out.push_back(options_.thoughts->begin);
+  if (options_.calls && !options_.calls->begin.empty() && !only_text_ && !bare_marker_)
+    out.push_back(options_.calls->begin);
+  return out;
+}
+
+/// A byte of text or reasoning: held back while it may go on a marker.
+void parser::take_marked(char byte) {
+  held_ += byte;
+  while (!held_.empty()) {
+    const auto known = markers();
+    const auto begins = [&](const std::string& marker) { return marker.starts_with(held_); };
+    if (const auto whole = std::find(known.begin(), known.end(), held_); whole != known.end()) {
+      held_.clear();
+      on_marker(*whole);
+      return;
+    }
+    if (std::any_of(known.begin(), known.end(), begins)) return;
+    const char first = held_.front();
+    held_.erase(0, 1);
+    take_text(first, mode_ == mode::reasoning ? event_kind::reasoning : event_kind::text);
+    if (mode_ != mode::text && mode_ != mode::reasoning) {
+      // The byte opened a call: the rest belongs to it.
+      replay(std::exchange(held_, {}));
+      return;
+    }
+  }
+}
+
+void parser::take_text(char byte, call_event::kind what) {
+  if (what == event_kind::reasoning) {
+    pending_ += byte;
+    std::string whole;
+    take_utf8(pending_, whole);
+    append(out_, what, whole);
+    return;
+  }
+  if (is_white(byte)) {
+    if (!drop_space_) space_ += byte;
+    return;
+  }
+  drop_space_ = false;
+  const bool bare =
+      options_.calls && options_.calls->syntax == call_syntax::bare_json && !only_text_;
+  if (bare && (byte == '{' || (byte == '[' && options_.calls->begin.empty()))) {
+    raw_ = byte;
+    in_list_ = byte == '[';
+    if (in_list_) {
+      mode_ = mode::list;
+    } else {
+      open_object();
+      json_->push(byte);
+    }
+    return;
+  }
+  only_text_ = only_text_ || bare;
+  // White space right behind a call is dropped with those calls' own.
+  emit_text(std::exchange(space_, {}));
+  emit_text(std::string_view(&byte, 1));
+}
+
+void parser::emit_text(std::string_view bytes) {
+  pending_ += bytes;
+  std::string whole;
+  take_utf8(pending_, whole);
+  append(out_, event_kind::text, whole);
+}
+
+void parser::replay(std::string bytes) {
+  for (const char byte : bytes)
+    take(byte);
+}
+
+void parser::on_marker(const std::string& marker) {
+  std::string rest;
+  if (!pending_.empty()) {
+    // A marker is ASCII, so an unfinished character before it stays unfinished.
+    append(out_, mode_ == mode::reasoning ? event_kind::reasoning : event_kind::text,
+           "\xef\xbf\xbd");
+    pending_.clear();
+  }
+  if (mode_ == mode::reasoning) {
+    mode_ = mode::text;
+    if (options_.calls && options_.calls->syntax == call_syntax::chatglm3) mode_ = mode::first_line;
+    return;
+  }
+  if (options_.thoughts && marker == options_.thoughts->begin) {
+    mode_ = mode::reasoning;
+    return;
+  }
+  raw_ = marker;
+  switch (options_.calls->syntax) {
+  case call_syntax::tagged_json:
+    open_object();
+    return;
+  case call_syntax::listed_json:
+    in_list_ = false;
+    mode_ = mode::list;
+    return;
+  default: // bare JSON: the marker says only that calls follow
+    bare_marker_ = true;
+    in_list_ = false;
+    open_object();
+    return;
+  }
+}
+
+void parser::open_object() {
+  mode_ = mode::call;
+  json_.emplace(options_.calls->syntax == call_syntax::bare_json);
+}
+
+void parser::begin_call(const std::string& name) {
+  space_.clear();
+  in_call_ = true;
+  raw_.clear();
+  out_.push_back({event_kind::call_begin, name, n_calls_, true});
+}
+
+void parser::end_call(bool complete) {
+  out_.push_back({event_kind::call_end, "", n_calls_, complete});
+  ++n_calls_;
+  in_call_ = false;
+}
+
+/// What was held as a call is text, or the call that had begun is broken off.
+void parser::give_up() {
+  auto raw = std::exchange(raw_, {});
+  json_.reset();
+  python_.reset();
+  held_.clear();
+  mode_ = mode::text;
+  const bool bare = options_.calls->syntax == call_syntax::bare_json;
+  only_text_ = only_text_ || bare;
+  if (in_call_) {
+    end_call(false);
+    return;
+  }
+  emit_text(std::exchange(space_, {}));
+  // White space at its end waits again: a call may follow.
+  const auto last = std::find_if_not(raw.rbegin(), raw.rend(), is_white);
+  emit_text(std::string_view(raw).substr(0, static_cast<std::size_t>(raw.rend() - last)));
+  space_ = raw.substr(static_cast<std::size_t>(raw.rend() - last));
+}
+
+void parser::take_call(char byte) {
+  using status = json_call_reader::status;
+  if (!in_call_) raw_ += byte;
+  const auto now = json_->push(byte);
+  if (now == status::failed) {
+    const bool begun = in_call_;
+    give_up();
+    if (begun) take(byte); // the byte is no part of the call that it broke off
+    return;
+  }
+  if (json_->is_named() && !in_call_) begin_call(json_->name());
+  if (in_call_) append(out_, event_kind::call_arguments, json_->take_arguments(), n_calls_);
+  if (now != status::done) return;
+  end_call(true);
+  json_.reset();
+  switch (options_.calls->syntax) {
+  case call_syntax::tagged_json:
+    held_.clear();
+    mode_ = mode::after_tag;
+    return;
+  case call_syntax::listed_json:
+    mode_ = in_list_ ? mode::list : mode::text;
+    return;
+  default:
+    mode_ = in_list_ ? mode::list : mode::between;
+    return;
+  }
+}
+
+/// After a tagged call's object: white space, then the end marker. Another text ends the call all
+/// the same.
+void parser::take_after_tag(char byte) {
+  if (held_.empty() && is_white(byte)) return;
+  held_ += byte;
+  const auto& end = options_.calls->end;
+  if (end == held_) {
+    held_.clear();
+    mode_ = mode::text;
+  } else if (!end.starts_with(held_)) {
+    mode_ = mode::text;
+    replay(std::exchange(held_, {}));
+  }
+}
+
+void parser::take_list(char byte) {
+  raw_ += byte;
+  if (is_white(byte)) return;
+  const bool mistral = options_.calls->syntax == call_syntax::listed_json;
+  if (byte == '{') {
+    open_object();
+    json_->push(byte);
+    return;
+  }
+  if (mistral && !in_list_ && byte == '[') {
+    in_list_ = true;
+    return;
+  }
+  if (in_list_ && byte == ',') return;
+  if (in_list_ && byte == ']') {
+    in_list_ = false;
+    only_text_ = only_text_ || !mistral;
+    raw_.clear();
+    mode_ = mode::text;
+    return;
+  }
+  if (mistral && !in_list_ && is_name_byte(byte)) {
+    bare_name_ = byte;
+    held_.clear();
+    mode_ = mode::bare_name;
+    return;
+  }
+  give_up();
+}
+
+/// Mistral: name, perhaps a marker, and the arguments.
+void parser::take_bare_name(char byte) {
+  raw_ += byte;
+  const auto& marker = options_.calls->arguments;
+  if (held_.empty() && is_name_byte(byte) && bare_name_.size() < 256) {
+    bare_name_ += byte;
+    return;
+  }
+  if (held_ != marker && byte != '{') {
+    held_ += byte;
+    if (!marker.starts_with(held_)) give_up();
+    return;
+  }
+  if (byte != '{' && is_white(byte)) return;
+  if (byte != '{') return give_up();
+  held_.clear();
+  json_.emplace(false);
+  json_->begin_arguments(bare_name_);
+  mode_ = mode::call;
+  begin_call(bare_name_);
+  take_call(byte);
+}
+
+/// Bare JSON: `;` and another object, or text.
+void parser::take_between(char byte) {
+  if (byte == ';' || is_white(byte)) return;
+  if (byte == '{') {
+    raw_ = byte;
+    open_object();
+    json_->push(byte);
+    return;
+  }
+  only_text_ = true;
+  mode_ = mode::text;
+  take_marked(byte);
+}
+
+/// ChatGLM3: "name\n ```python\ntool_call(", or text.
+void parser::take_first_line(char byte) {
+  raw_ += byte;
+  const auto line_end = raw_.find('\n');
+  const auto decide_text = [this] {
+    auto raw = std::exchange(raw_, {});
+    mode_ = mode::text;
+    drop_space_ = true; // its answers begin with a line end that is no text
+    replay(std::move(raw));
+  };
+  auto name = raw_.substr(0, line_end);
+  name.erase(0, std::min(name.find_first_not_of(' '), name.size()));
+  if (!std::all_of(name.begin(), name.end(), is_name_byte) || name.size() > 256)
+    return decide_text();
+  if (line_end == std::string::npos) return;
+  if (name.empty()) return decide_text();
+  auto after = std::string_view(raw_).substr(line_end + 1);
+  after.remove_prefix(std::min(after.find_first_not_of(" \n"), after.size()));
+  if (!python_opening.starts_with(after)) return decide_text();
+  if (after != python_opening) return;
+  begin_call(name);
+  python_.emplace();
+  mode_ = mode::python;
+}
+
+void parser::take_python(char byte) {
+  using status = python_call_reader::status;
+  const auto now = python_->push(byte);
+  append(out_, event_kind::call_arguments, python_->take_arguments(), n_calls_);
+  if (now == status::reading) return;
+  end_call(now == status::done);
+  python_.reset();
+  mode_ = mode::after_python;
+}
+
+std::vector<call_event> parser::finish() {
+  switch (mode_) {
+  case mode::text:
+  case mode::reasoning: {
+    const auto what = mode_ == mode::reasoning ? event_kind::reasoning : event_kind::text;
+    for (const char byte : std::exchange(held_, {})) {
+      if (what == event_kind::reasoning)
+        take_text(byte, what);
+      else if (is_white(byte))
+        space_ += byte;
+      else
+        emit_text(std::exchange(space_, {}) + byte);
+    }
+    break;
+  }
+  case mode::call:
+  case mode::list:
+  case mode::bare_name:
+    if (in_call_ || mode_ != mode::list || !in_list_ || n_calls_ == 0) give_up();
+    break;
+  case mode::after_tag:
+    emit_text(std::exchange(held_, {}));
+    break;
+  case mode::first_line: {
+    auto raw = std::exchange(raw_, {});
+    raw.erase(0, std::min(raw.find_first_not_of(" \n"), raw.size()));
+    emit_text(raw);
+    break;
+  }
+  case mode::python:
+    append(out_, event_kind::call_arguments, python_->take_arguments(), n_calls_);
+    end_call(false);
+    break;
+  default:
+    break;
+  }
+  const bool in_thoughts = mode_ == mode::reasoning;
+  if (n_calls_ == 0) emit_text(std::exchange(space_, {}));
+  if (!pending_.empty())
+    append(out_, in_thoughts ? event_kind::reasoning : event_kind::text, "\xef\xbf\xbd");
+  pending_.clear();
+  mode_ = mode::text;
+  return std::exchange(out_, {});
+}
+
+} // namespace twill::models::tool_calls

@@ -1,0 +1,38 @@
+// python_call_reader: ChatGLM3's call, tool_call(city='Beijing', days=3), as JSON arguments, byte
+// by byte.
+//
+// Values are Python literals: strings, numbers, True, False, None, lists, dicts. One per call, one
+// thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace twill::models::tool_calls {
+
+class python_call_reader {
+public:
+  enum class status { reading, done, failed };
+
+  /// Bytes after "tool_call(".
+  status push(char byte);
+  /// JSON bytes since the last call.
+  std::string take_arguments();
+
+private:
+  enum class state { name_or_end, name, equals, value, string, escape, word, after_value, ended };
+  status begin_value(char byte);
+  status end_word();
+  status close(char byte);
+  void put_string_byte(char byte);
+
+  state state_ = state::name_or_end;
+  std::vector<char> open_; ///< brackets open inside a value
+  std::string word_;
+  char quote_ = 0;
+  bool any_ = false;
+  std::string out_ = "{";
+  std::string escape_;
+};
+
+} // namespace twill::models::tool_calls

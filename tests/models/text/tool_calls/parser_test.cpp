@@ -1,0 +1,111 @@
+#include <string>
+
+#include "tests/catch.hpp"
+#include "tests/models/text/tool_calls/parser_runner.hpp"
+
+using namespace twill::test;
+
+namespace {
+
+seen_answer parsed(const char* format, const std::string& answer) {
+  parser_options options;
+  options.calls = format_named(format);
+  return summary(parse_whole(options, answer));
+}
+
+const seen_call beijing{"get_weather", R"({"city": "Beijing", "days": 3})", true};
+
+} // namespace
+
+TEST_CASE("tool calls: hermes calls stand between tags, with text around") {
+  const auto seen =
+      parsed("hermes", "Let me look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": "
+                       "{\"city\": \"Beijing\", \"days\": 3}}\n</tool_call>\n<tool_call>"
+                       "{\"arguments\": {}, \"name\": \"now\"}</tool_call>");
+  CHECK(seen.text == "Let me look.");
+  CHECK(seen.calls == std::vector<seen_call>{beijing, {"now", "{}", true}});
+}
+
+TEST_CASE("tool calls: what is no call between the tags is text, byte by byte") {
+  for (const std::string answer :
+       {"<tool_call>nothing</tool_call>", "<tool_call> {\"title\": 1}</tool_call>",
+        "a < b <tool_ca", "<tool_call>", "<tool_call>{\"name\": \"x",
+        "{\"name\": \"x\", \"arguments\": {}}", "  two lines\n\n", ""})
+    CHECK(parsed("hermes", answer).text == answer);
+}
+
+TEST_CASE("tool calls: a call that breaks off after its name ends incomplete") {
+  const auto seen = parsed("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, ");
+  CHECK(seen.calls == std::vector<seen_call>{{"f", "{\"a\": [1, ", false}});
+  CHECK(seen.text.empty());
+}
+
+TEST_CASE("tool calls: mistral writes a list, or a bare name and its arguments") {
+  CHECK(parsed("mistral",
+               "[TOOL_CALLS] [{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Beijing\", "
+               "\"days\": 3}}, {\"name\": \"now\", \"arguments\": {}}]")
+            .calls == std::vector<seen_call>{beijing, {"now", "{}", true}});
+  CHECK(parsed("mistral",
+               "[TOOL_CALLS]get_weather[ARGS]{\"city\": \"Beijing\", \"days\": 3}[TOOL_CALLS]now{}")
+            .calls == std::vector<seen_call>{beijing, {"now", "{}", true}});
+  CHECK(parsed("mistral", "[TOOL_CALLS] sorry, no").text == "[TOOL_CALLS] sorry, no");
+}
+
+TEST_CASE("tool calls: Llama 3 answers with an object of name and parameters") {
+  CHECK(parsed("llama3_json",
+               "<|python_tag|>{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Beijing\", "
+               "\"days\": 3}}; {\"name\": \"now\", \"parameters\": {}}")
+            .calls == std::vector<seen_call>{beijing, {"now", "{}", true}});
+  CHECK(parsed("llama3_json",
+               "{\"type\": \"function\", \"function\": {\"name\": \"now\", \"parameters\": {}}}")
+            .calls == std::vector<seen_call>{{"now", "{}", true}});
+}
+
+TEST_CASE("tool calls: an answer in JSON that is no call stays text") {
+  for (const std::string answer :
+       {"{\"name\": \"Ann\"}", "{\"name\": \"Ann\", \"age\": 3}", "{\"age\": 3}", "{}", "[1, 2]",
+        "Hello {\"name\": \"f\", \"parameters\": {}}"}) {
+    CHECK(parsed("llama3_json", answer).text == answer);
+    CHECK(parsed("json", answer).text == answer);
+  }
+}
+
+TEST_CASE("tool calls: generic JSON takes a list, and arguments as a text") {
+  CHECK(parsed("json",
+               "[{\"name\": \"get_weather\", \"arguments\": \"{\\\"city\\\": \\\"Beijing\\\", "
+               "\\\"days\\\": 3}\"}]")
+            .calls == std::vector<seen_call>{beijing});
+}
+
+TEST_CASE("tool calls: ChatGLM3's Python call becomes JSON") {
+  CHECK(
+      parsed("chatglm3", "get_weather\n ```python\ntool_call(city='Beijing', days=3)\n```").calls ==
+      std::vector<seen_call>{beijing});
+  CHECK(
+      parsed("chatglm3", "f\n```python\ntool_call(a=[1, 'x\"y', (True, None)], b={'k': -1.5})\n```")
+          .calls ==
+      std::vector<seen_call>{{"f", R"({"a": [1, "x\"y", [true, null]], "b": {"k": -1.5}})", true}});
+  CHECK(parsed("chatglm3", "\n Beijing is large.").text == "Beijing is large.");
+  CHECK(parsed("chatglm3", "Yes\nor no").text == "Yes\nor no");
+}
+
+TEST_CASE("tool calls: reasoning is apart, before and between") {
+  parser_options options;
+  options.calls = format_named("hermes");
+  options.thoughts = reasoning_tags{};
+  const auto seen =
+      summary(parse_whole(options, "<think>hm <tool_call></think>\nSo.<think>x</think>"));
+  CHECK(seen.reasoning == "hm <tool_call>x");
+  CHECK(seen.text == "\nSo.");
+  options.begins_in_reasoning = true;
+  CHECK(summary(parse_whole(options, "hm</think>So.")).reasoning == "hm");
+}
+
+TEST_CASE("tool calls: a piece of text never ends inside a character") {
+  parser p({format_named("hermes"), std::nullopt, false});
+  CHECK(p.push("\xc3").empty());
+  const auto events = p.push("\xa9<");
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].bytes == "\xc3\xa9");
+  CHECK(p.finish().at(0).bytes == "<");
+}
