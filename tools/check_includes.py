@@ -30,6 +30,7 @@ THIRD_PARTIES = {
     "cli11": ("CLI/",),
     "catch": ("catch2/",),
     "x86": ("immintrin.h", "x86intrin.h", "cpuid.h"),
+    "xgrammar": ("xgrammar/", "dlpack/"),
 }
 # folder -> (our folders that it may include, third parties that it may include). A '*' stands for one
 # folder of any name; the rule with the most parts wins; files in tests/x follow the rule of tests.
@@ -42,6 +43,7 @@ RULES = {
     "gpu/*/cuda": ({"gpu", "config"}, {"kokkos", "cuda"}),
     "models": ({"models", "gpu", "config"}, {"pcre2", "sentencepiece", "utf8proc", "xxhash"}),
     "models/offload/plan": ({"models/offload/plan", "config"}, set()),
+    "models/text/grammar": ({"models", "config"}, {"utf8proc", "xxhash", "xgrammar"}),
     "actors": ({"actors", "models", "gpu", "config"}, {"caf"}),
     "actors/port": ({"actors/port", "config"}, set()),
     "actors/scheduling": ({"actors/scheduling", "actors/port", "config"}, set()),

@@ -1,0 +1,44 @@
+// grammar_compiler: what clients ask for as compiled grammars, within limits of time and memory.
+//
+// Compiling happens in a helper process (twill-grammar), so that a grammar that explodes ends at
+// its limit and harms nobody; what it made comes back over a pipe. Results and refusals are cached
+// by hash.
+//
+// Thread safety: any thread may call compile(); it blocks for up to the limit, so never call it
+// from a step's path. Callers that ask for the same grammar at the same time share one helper.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "models/text/grammar/compiled_grammar.hpp"
+#include "models/text/grammar/grammar_spec.hpp"
+
+namespace twill::models::grammar {
+
+struct compile_limits {
+  std::chrono::milliseconds timeout{5000};           ///< structured.compile_timeout
+  std::int64_t memory_bytes = std::int64_t{1} << 30; ///< structured.compile_memory
+  std::size_t max_spec_bytes = std::size_t{1}
+                               << 20; ///< longer schemas and grammars are refused unread
+  std::size_t cache_bytes = std::size_t{256} << 20;
+  std::string helper; ///< path of twill-grammar; empty: beside the running program
+};
+
+class grammar_compiler {
+public:
+  grammar_compiler(vocabulary_ptr tokens, compile_limits limits);
+  ~grammar_compiler();
+
+  result<compiled_grammar_ptr> compile(const grammar_spec& spec);
+
+  const vocabulary_ptr& tokens() const;
+
+private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+} // namespace twill::models::grammar

@@ -1,0 +1,37 @@
+// Errors of models/text/grammar: each a value; the detail says what is wrong, where, and what to
+// do.
+#pragma once
+
+#include <string>
+
+#include "config/base/result.hpp"
+
+namespace twill::models::grammar {
+
+enum class errc {
+  bad_json,      ///< a schema or a request is not JSON
+  bad_schema,    ///< JSON that is not a valid JSON Schema (a keyword has an impossible value)
+  unsupported,   ///< a valid schema, regular expression or grammar that twill does not enforce
+  unsatisfiable, ///< no text satisfies the schema or the grammar
+  bad_grammar,   ///< a grammar text or a regular expression does not parse
+  too_large,     ///< the grammar would need more rules or states than the limits allow
+  timed_out,     ///< compiling took longer than structured.compile_timeout
+  out_of_memory, ///< compiling took more memory than structured.compile_memory
+  helper_failed, ///< the helper process could not be started, or ended without an answer
+};
+
+template <class T>
+using result = twill::result<T, errc>;
+using failure = twill::failure<errc>;
+
+/// Thrown and caught inside models/text/grammar alone, where a refusal is found deep in a
+/// recursion.
+struct refusal {
+  failure why;
+};
+
+[[noreturn]] inline void refuse(errc code, std::string detail) {
+  throw refusal{failure{code, std::move(detail)}};
+}
+
+} // namespace twill::models::grammar

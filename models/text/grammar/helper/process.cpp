@@ -1,0 +1,192 @@
+#include "models/text/grammar/helper/process.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "config/base/units.hpp"
+#include "models/text/grammar/helper/request.hpp"
+
+namespace twill::models::grammar {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t max_answer_bytes = std::size_t{512} << 20;
+
+/// A file descriptor that closes itself.
+class descriptor {
+public:
+  descriptor() = default;
+  explicit descriptor(int fd) : fd_(fd) {}
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() { close(); }
+  void set(int fd) {
+    close();
+    fd_ = fd;
+  }
+  void close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+  int get() const { return fd_; }
+
+private:
+  int fd_ = -1;
+};
+
+/// The helper while it runs; ended and reaped at the latest here.
+class child {
+public:
+  explicit child(pid_t pid) : pid_(pid) {}
+  child(const child&) = delete;
+  child& operator=(const child&) = delete;
+  ~child() {
+    if (pid_ < 0) return;
+    ::kill(pid_, SIGKILL);
+    wait();
+  }
+  /// Its status as waitpid gives it.
+  int wait() {
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+    return status;
+  }
+
+private:
+  pid_t pid_;
+};
+
+failure cannot_start(const std::string& what) {
+  return {errc::helper_failed,
+          "the helper process that compiles grammars cannot be started: " + what};
+}
+
+bool make_pipe(descriptor& read_end, descriptor& write_end) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+  read_end.set(ends[0]);
+  write_end.set(ends[1]);
+  return true;
+}
+
+std::string limit_words(const compile_limits& limits) {
+  return "structured.compile_timeout = " + std::to_string(limits.timeout.count()) + " ms";
+}
+
+/// Feeds the request and reads the answer until it ends or the time is up.
+result<std::string> talk(descriptor& to, descriptor& from, std::string_view request,
+                         const compile_limits& limits, clock::time_point deadline) {
+  std::string answer;
+  ::fcntl(to.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(from.get(), F_SETFL, O_NONBLOCK);
+  while (true) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()).count();
+    if (left <= 0)
+      return failure{errc::timed_out, "compiling the grammar took longer than " +
+                                          limit_words(limits) +
+                                          "; simplify it (large repetitions cost most)"};
+    pollfd fds[2] = {{from.get(), POLLIN, 0}, {to.get(), POLLOUT, 0}};
+    if (::poll(fds, to.get() >= 0 ? 2 : 1, static_cast<int>(left)) < 0 && errno != EINTR)
+      return failure{errc::helper_failed, std::string("poll: ") + std::strerror(errno)};
+    if (to.get() >= 0 && fds[1].revents != 0) {
+      const auto n = ::write(to.get(), request.data(), request.size());
+      if (n > 0) request.remove_prefix(static_cast<std::size_t>(n));
+      const bool broken = n < 0 && errno != EAGAIN && errno != EINTR;
+      if (request.empty() || broken) to.close();
+    }
+    if (fds[0].revents == 0) continue;
+    char block[65536];
+    const auto n = ::read(from.get(), block, sizeof block);
+    if (n == 0) return answer;
+    if (n > 0) answer.append(block, static_cast<std::size_t>(n));
+    if (answer.size() > max_answer_bytes)
+      return failure{errc::too_large,
+                     "the compiled grammar is larger than " +
+                         format_bytes(static_cast<std::int64_t>(max_answer_bytes))};
+  }
+}
+
+/// Why a helper ended that gave no answer.
+failure unanswered(int status, const compile_limits& limits) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+    return {errc::timed_out,
+            "compiling the grammar took more processor time than " + limit_words(limits)};
+  if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGKILL))
+    return {errc::out_of_memory,
+            "compiling the grammar took more memory than structured.compile_memory = " +
+                format_bytes(limits.memory_bytes)};
+  if (WIFSIGNALED(status))
+    return {errc::too_large, "the grammar nests too deeply: its compiler ended by signal " +
+                                 std::to_string(WTERMSIG(status))};
+  return {errc::helper_failed, "the helper process ended without an answer, status " +
+                                   std::to_string(WEXITSTATUS(status))};
+}
+
+} // namespace
+
+std::string default_helper() {
+  std::error_code bad;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", bad);
+  return bad ? "twill-grammar" : (self.parent_path() / "twill-grammar").string();
+}
+
+result<compiled_grammar_ptr> compile_in_helper(const grammar_spec& spec,
+                                               const vocabulary_ptr& tokens,
+                                               const compile_limits& limits) {
+  const auto deadline = clock::now() + limits.timeout;
+  helper_request request{spec, tokens->bytes, tokens->end_ids, limits.memory_bytes,
+                         limits.timeout.count() / 1000 + 2};
+  const auto bytes = encoded(request);
+  const auto helper = limits.helper.empty() ? default_helper() : limits.helper;
+
+  descriptor request_read, request_write, answer_read, answer_write;
+  if (!make_pipe(request_read, request_write) || !make_pipe(answer_read, answer_write))
+    return cannot_start(std::strerror(errno));
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, request_read.get(), 0);
+  posix_spawn_file_actions_adddup2(&actions, answer_write.get(), 1);
+  std::string name = helper;
+  char* const arguments[] = {name.data(), nullptr};
+  pid_t pid = -1;
+  const int bad = ::posix_spawn(&pid, helper.c_str(), &actions, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (bad != 0) return cannot_start(helper + ": " + std::strerror(bad));
+  child running(pid);
+  request_read.close();
+  answer_write.close();
+
+  // A helper that dies early must not end this process by SIGPIPE: the pipe's signal is ours to
+  // block.
+  sigset_t pipe_signal, before;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  const auto answer = talk(request_write, answer_read, bytes, limits, deadline);
+  timespec now{};
+  while (::sigtimedwait(&pipe_signal, nullptr, &now) > 0) {
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!answer.ok()) return answer.error(); // `running` is ended as it leaves
+  if (answer.value().empty()) return unanswered(running.wait(), limits);
+  const auto serialised = decoded_answer(answer.value());
+  if (!serialised.ok()) return serialised.error();
+  return deserialise(serialised.value(), tokens);
+}
+
+} // namespace twill::models::grammar

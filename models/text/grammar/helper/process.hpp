@@ -1,0 +1,15 @@
+// process: one grammar compiled by one helper process, watched until its limit. Any thread; blocks.
+#pragma once
+
+#include "models/text/grammar/compile.hpp"
+
+namespace twill::models::grammar {
+
+result<compiled_grammar_ptr> compile_in_helper(const grammar_spec& spec,
+                                               const vocabulary_ptr& tokens,
+                                               const compile_limits& limits);
+
+/// Where twill-grammar is looked for when no path is given: beside the running program.
+std::string default_helper();
+
+} // namespace twill::models::grammar

@@ -1,0 +1,84 @@
+#include "models/text/grammar/helper/serve.hpp"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "models/text/grammar/compiled_grammar.hpp"
+#include "models/text/grammar/helper/request.hpp"
+#include "models/text/grammar/spec_text.hpp"
+
+namespace twill::models::grammar {
+namespace {
+
+std::string read_all(int fd) {
+  std::string out;
+  char block[65536];
+  for (ssize_t n; (n = ::read(fd, block, sizeof block)) > 0;)
+    out.append(block, static_cast<std::size_t>(n));
+  return out;
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto n = ::write(fd, bytes.data(), bytes.size());
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+/// Address space in use now, in bytes.
+std::int64_t address_space() {
+  long pages = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%ld", &pages) != 1) pages = 0;
+    std::fclose(file);
+  }
+  return pages * ::sysconf(_SC_PAGESIZE);
+}
+
+void limit(int what, std::int64_t most) {
+  const rlimit bound{static_cast<rlim_t>(most), static_cast<rlim_t>(most)};
+  ::setrlimit(static_cast<__rlimit_resource>(what), &bound);
+}
+
+result<std::string> compiled(const helper_request& request) {
+  try {
+    const auto text = grammar_text(request.spec);
+    if (!text.ok()) return text.error();
+    const auto tokens = make_vocabulary(request.token_bytes, request.end_ids);
+    const auto grammar = compile_here(text.value(), tokens);
+    if (!grammar.ok()) return grammar.error();
+    return serialise(*grammar.value());
+  } catch (const std::bad_alloc&) {
+    return failure{errc::out_of_memory,
+                   "compiling the grammar took more memory than structured.compile_memory"};
+  }
+}
+
+} // namespace
+
+int serve_one_request(int request_fd, int answer_fd) {
+  // It dies with the daemon, leaves no core, and yields to whatever else runs.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  limit(RLIMIT_CORE, 0);
+  if (::nice(5) == -1) {
+    // A lower priority is a courtesy; without it the limits hold all the same.
+  }
+  auto request = decoded_request(read_all(request_fd));
+  if (!request) return 2;
+#ifndef __SANITIZE_ADDRESS__ // whose allocator reserves address space as it likes
+  if (request->memory_bytes > 0) limit(RLIMIT_AS, address_space() + request->memory_bytes);
+#endif
+  if (request->cpu_seconds > 0) limit(RLIMIT_CPU, request->cpu_seconds);
+  return write_all(answer_fd, encoded_answer(compiled(*request))) ? 0 : 1;
+}
+
+} // namespace twill::models::grammar

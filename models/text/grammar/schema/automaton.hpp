@@ -1,0 +1,61 @@
+// automaton: a deterministic finite automaton over code points: the exact language of one string.
+//
+// A plain value: state 0 is the start, a missing edge rejects. Every operation keeps to max_states
+// and throws refusal (too_large) beyond it, so that a hostile pattern costs bounded time and
+// memory. Languages are of *decoded* strings; how JSON spells them is json_text's matter.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/text/grammar/schema/code_points.hpp"
+#include "models/text/grammar/schema/regex_syntax.hpp"
+
+namespace twill::models::grammar {
+
+struct automaton {
+  struct edge {
+    code_points set;
+    int target = 0;
+    bool operator==(const edge&) const = default;
+  };
+  struct state {
+    std::vector<edge> edges; ///< disjoint sets, one edge per target
+    bool accepts = false;
+  };
+
+  std::vector<state> states{1}; ///< by default the empty language
+
+  static constexpr std::size_t max_states = 4000;
+
+  bool empty() const;
+  bool accepts(std::string_view utf8) const;
+  /// True where every string from this state on is accepted.
+  bool is_universal(int at) const;
+  /// The least and the greatest length of an accepted string; no greatest where there is none.
+  struct lengths {
+    std::int64_t least = 0;
+    std::optional<std::int64_t> greatest;
+  };
+  /// The language must not be empty.
+  lengths length_bounds() const;
+};
+
+/// All strings in which `pattern` is found anywhere (JSON Schema's meaning of `pattern`).
+automaton search_automaton(std::string_view pattern);
+/// All strings of `min` to `max` code points; max -1: no bound.
+automaton length_automaton(std::int64_t min, std::int64_t max);
+automaton literal_automaton(std::span<const std::string> texts);
+
+automaton intersection(const automaton& a, const automaton& b);
+automaton united(const automaton& a, const automaton& b);
+automaton complement(const automaton& a);
+
+/// The smallest automaton of the same language; states from which nothing is accepted are dropped.
+automaton minimal(const automaton& a);
+
+} // namespace twill::models::grammar

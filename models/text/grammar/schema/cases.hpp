@@ -1,0 +1,166 @@
+// cases: a conjunction of schemas as a union of simple cases, each with the rules of every JSON
+// type.
+//
+// A node is a set of literals (a schema that must hold, or must not); expanding it resolves $ref
+// and the combining keywords (allOf, anyOf, oneOf, not, if/then/else, dependent*) by case
+// distinction. What lies below (property values, items) stays a node of its own, so that recursive
+// schemas have finitely many nodes. oneOf excludes other branches where they are not provably
+// disjoint.
+//
+// One thread at a time. Throws refusal for what cannot be enforced, with keyword and JSON pointer.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "models/text/grammar/schema/decimal.hpp"
+#include "models/text/grammar/schema/document.hpp"
+#include "models/text/grammar/schema/keywords.hpp"
+#include "models/text/grammar/schema/patterns.hpp"
+#include "models/text/grammar/schema/validator.hpp"
+
+namespace twill::models::grammar {
+
+struct literal {
+  const value* schema = nullptr;
+  bool holds = true; ///< false: the schema must not hold
+  auto operator<=>(const literal&) const = default;
+};
+using node = std::vector<literal>; ///< sorted, without duplicates; empty: any value
+
+enum json_type : unsigned {
+  type_null = 1,
+  type_true = 2,
+  type_false = 4,
+  type_number = 8,
+  type_string = 16,
+  type_array = 32,
+  type_object = 64,
+  every_type = 127,
+};
+
+struct string_rules {
+  std::set<std::string> patterns, not_patterns;
+  std::set<std::string> not_values;
+  std::int64_t min = 0, max = -1;
+};
+
+struct array_rules {
+  std::int64_t min = 0, max = -1;
+  struct part {
+    std::vector<literal> prefix;
+    std::optional<literal> rest;
+  };
+  std::vector<part> parts;
+  std::map<std::int64_t, node> items; ///< what single items must satisfy beside
+  struct wanted {
+    literal item;
+    std::int64_t count = 1;
+  };
+  std::vector<wanted> contains;
+  const value* unique = nullptr; ///< the schema that says uniqueItems
+};
+
+struct object_rules {
+  struct part {
+    const value* properties = nullptr;
+    const value* by_pattern = nullptr;
+    const value* others = nullptr;
+    std::vector<std::string> required; ///< in the schema's order
+  };
+  std::vector<part> parts;
+  std::set<std::string> required, forbidden;
+  std::map<std::string, node> members; ///< what single members must satisfy beside
+  std::vector<literal> names;          ///< propertyNames
+  std::int64_t min = 0, max = -1;
+  bool no_others = false; ///< unevaluatedProperties: false
+};
+
+struct schema_case {
+  unsigned types = every_type;
+  number_rules number;
+  string_rules string;
+  array_rules array;
+  object_rules object;
+  std::optional<std::vector<const value*>> values; ///< one of these, each checked against the node
+  const value* not_list = nullptr; ///< an excluded list or object, which no rule expresses
+};
+
+class cases {
+public:
+  cases(const document& doc, patterns& known) : doc_(&doc), patterns_(&known), check_(doc, known) {}
+
+  /// All cases of the node; values are filtered already. Stays valid as long as this object.
+  const std::vector<schema_case>& of(const node& n);
+  /// True when it is certain that no value satisfies the node.
+  bool is_empty(const node& n);
+
+  /// The literals of property `name` in a case: what its value must satisfy.
+  node member_node(const object_rules& rules, const std::string& name);
+  /// Whether `name` may be a property at all.
+  bool may_be_named(const object_rules& rules, const std::string& name);
+  /// The literals of item `i`.
+  static node item_node(const array_rules& rules, std::int64_t i);
+
+  validator& check() { return check_; }
+  const document& doc() const { return *doc_; }
+  patterns& known_patterns() { return *patterns_; }
+
+private:
+  struct pending;
+  using branch = std::function<void(pending&)>;
+  using choice = std::vector<branch>;
+  struct pending {
+    schema_case so_far;
+    std::vector<std::pair<literal, int>> todo; ///< with the number of $ref followed so far
+    std::vector<choice> choices;
+  };
+
+  void run(pending at, const node& whole, std::vector<schema_case>& out);
+  void apply(pending& at, const value& schema, int depth);
+  void apply_not(pending& at, const value& schema, int depth);
+  void apply_types(schema_case& c, const value& schema);
+  void apply_object(pending& at, const value& schema, int depth);
+  void apply_array(schema_case& c, const value& schema);
+  void apply_string(schema_case& c, const value& schema);
+  void apply_combined(pending& at, const value& schema, int depth);
+  void apply_one_of(pending& at, const value& schema, int depth);
+  void apply_dependencies(pending& at, const value& schema, int depth);
+  void refute_members(choice& branches, const value& schema);
+  void refute_items(choice& branches, const value& schema);
+  void refute_scalars(choice& branches, const value& schema);
+  void refute_values(choice& branches, const value& schema);
+  void refute_combined(choice& branches, const value& schema, int depth);
+  bool is_empty_case(const schema_case& c);
+  bool disjoint(const value& a, const value& b);
+  bool is_alone(const node& whole, const value& schema) const;
+
+  const document* doc_;
+  patterns* patterns_;
+  validator check_;
+  std::map<node, std::vector<schema_case>> known_;
+  std::map<node, bool> empty_;
+  const node* current_ = nullptr;
+  int emptiness_depth_ = 0;
+};
+
+node node_of(std::vector<literal> literals);
+
+/// Narrows a case: to some types, a lower bound up, an upper bound (-1: none) down.
+inline void only(schema_case& c, unsigned types) {
+  c.types &= types;
+}
+inline void at_least(std::int64_t& min, std::int64_t n) {
+  min = std::max(min, n);
+}
+inline void at_most(std::int64_t& max, std::int64_t n) {
+  max = max < 0 ? n : std::min(max, n);
+}
+
+} // namespace twill::models::grammar

@@ -1,0 +1,58 @@
+// decimal: exact decimal numbers, and the automaton of all JSON numbers within given bounds.
+//
+// Bounds and multiples are compared digit by digit, so that no rounding of a double decides what is
+// accepted. Numbers with an exponent are left out wherever a bound is given. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/base/value.hpp"
+#include "models/text/grammar/schema/automaton.hpp"
+
+namespace twill::models::grammar {
+
+struct decimal {
+  bool negative = false;
+  std::string whole = "0"; ///< digits before the point, no leading zeros
+  std::string fraction;    ///< digits after the point, no trailing zeros
+
+  bool is_zero() const { return whole == "0" && fraction.empty(); }
+  bool is_whole() const { return fraction.empty(); }
+};
+
+/// Nothing when `v` is no number.
+std::optional<decimal> decimal_of(const value& v);
+/// -1, 0 or 1.
+int compare(const decimal& a, const decimal& b);
+/// The shortest text that reads back as the number, as Python's json.dumps writes it.
+std::string number_text(const value& v);
+
+struct number_rules {
+  bool whole = false;    ///< integers only
+  bool fraction = false; ///< numbers that are no integers only
+  struct bound {
+    decimal at;
+    bool is_least = false;
+    bool exclusive = false;
+  };
+  std::vector<bound> bounds;
+  std::vector<decimal> multiples;     ///< of each of them
+  std::vector<decimal> not_multiples; ///< of none of them
+  std::vector<decimal> not_values;
+
+  bool trivial() const {
+    return !fraction && bounds.empty() && multiples.empty() && not_multiples.empty() &&
+           not_values.empty();
+  }
+};
+
+/// Throws refusal (too_large, unsupported) where a multiple needs too many states.
+automaton number_automaton(const number_rules& rules);
+
+/// Whether the number satisfies the rules, without an automaton.
+bool satisfies(const decimal& number, const number_rules& rules);
+
+} // namespace twill::models::grammar

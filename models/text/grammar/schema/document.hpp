@@ -1,0 +1,49 @@
+// document: a JSON Schema as parsed, with the places of its parts and the targets of its
+// references.
+//
+// Immutable after parsing; any thread. Messages name a part by its JSON pointer ("#/properties/a").
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "config/base/value.hpp"
+#include "models/text/grammar/errc.hpp"
+
+namespace twill::models::grammar {
+
+/// The member `key` of an object; nullptr when there is none or `v` is no object.
+const value* member(const value& v, std::string_view key);
+
+class document {
+public:
+  /// Throws refusal (bad_json, unsupported).
+  explicit document(std::string_view schema_text);
+
+  const value& root() const { return *root_; }
+  /// "#/properties/a" for a part of the schema.
+  std::string pointer_to(const value& part) const;
+  /// What `reference`, found in `from`, points to. Throws refusal (unsupported, bad_schema).
+  const value& resolve(const value& from, const std::string& reference) const;
+  /// Drafts before 2019-09 ignore whatever stands beside $ref.
+  bool ignores_beside_ref() const { return draft_ <= 7; }
+  int draft() const { return draft_; } ///< 4, 6, 7, 2019 or 2020
+
+private:
+  void index(const value& v, const std::string& pointer, const value* base);
+  const value& follow(const value& base, std::string_view pointer,
+                      const std::string& reference) const;
+
+  std::unique_ptr<value> root_;
+  int draft_ = 2020;
+  std::unordered_map<const value*, std::string> pointers_;
+  std::unordered_map<const value*, const value*>
+      bases_;                               ///< the part with an $id that holds each part
+  std::map<std::string, const value*> ids_; ///< $id as written, without its fragment
+  std::map<std::pair<const value*, std::string>, const value*> anchors_;
+};
+
+} // namespace twill::models::grammar

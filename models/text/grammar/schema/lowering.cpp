@@ -1,0 +1,336 @@
+#include "models/text/grammar/schema/lowering.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/text/grammar/schema/object_lowering.hpp"
+
+namespace twill::models::grammar {
+namespace {
+
+/// States of a pattern and a length together; a longer maxLength is lowered to fit.
+constexpr std::int64_t max_counted_states = 1200;
+constexpr std::size_t max_unique_values = 6;
+constexpr std::int64_t max_items = 1'000'000;
+
+/// A language of the form [set]{least,}: its set and least count.
+struct counted_class {
+  code_points set;
+  std::int64_t least = 0;
+};
+std::optional<counted_class> as_counted_class(const automaton& a) {
+  counted_class out;
+  int at = 0;
+  while (true) {
+    const auto& s = a.states[static_cast<std::size_t>(at)];
+    if (s.edges.size() != 1) return std::nullopt;
+    if (at == 0) out.set = s.edges[0].set;
+    if (!(s.edges[0].set == out.set)) return std::nullopt;
+    if (s.edges[0].target == at) return s.accepts ? std::optional(out) : std::nullopt;
+    if (s.accepts || s.edges[0].target <= at) return std::nullopt;
+    at = s.edges[0].target;
+    ++out.least;
+  }
+}
+
+int to_int(std::int64_t n) {
+  return static_cast<int>(std::min(n, max_items));
+}
+
+std::string hint_of(const node& n, const document& doc) {
+  if (n.empty()) return "any";
+  const auto pointer = doc.pointer_to(*n.front().schema);
+  return pointer.substr(pointer.rfind('/') + 1);
+}
+
+} // namespace
+
+int lowering::rule_of_whole(const node& n) {
+  value_of(n);
+  while (!todo_.empty()) {
+    const node next = std::move(todo_.front());
+    todo_.pop_front();
+    std::vector<expression> parts;
+    // Copied: lowering a case expands other nodes.
+    const auto alternatives = cases_->of(next);
+    for (const auto& c : alternatives)
+      parts.push_back(case_of(c));
+    rules_->define(node_rules_.at(next), choice_of(std::move(parts)));
+  }
+  return node_rules_.at(n);
+}
+
+expression lowering::value_of(const node& n) {
+  if (n.empty()) {
+    node_rules_.emplace(n, rules_->add("value", text_.any()));
+    return text_.any();
+  }
+  const auto found = node_rules_.find(n);
+  if (found != node_rules_.end()) return rules_->reference(found->second);
+  const int rule = rules_->add(hint_of(n, cases_->doc()));
+  node_rules_.emplace(n, rule);
+  todo_.push_back(n);
+  return rules_->reference(rule);
+}
+
+expression lowering::case_of(const schema_case& c) {
+  std::vector<expression> parts;
+  if (c.values) {
+    for (const auto* v : *c.values)
+      parts.push_back(text_.fixed(*v));
+    return choice_of(std::move(parts));
+  }
+  if (c.not_list != nullptr && (c.types & (c.not_list->as_list() ? type_array : type_object)) != 0)
+    refuse(errc::unsupported,
+           "`enum` or `const` at " + cases_->doc().pointer_to(*c.not_list) +
+               " is not enforced where a list or an object must not be equal to it");
+  if ((c.types & type_object) != 0) parts.push_back(object_lowering(*this, c.object).whole());
+  if ((c.types & type_array) != 0) parts.push_back(array_of(c.array));
+  if ((c.types & type_string) != 0) parts.push_back(string_of(c.string));
+  if ((c.types & type_number) != 0) parts.push_back(number_of(c.number));
+  if ((c.types & type_true) != 0) parts.push_back(text_of("true"));
+  if ((c.types & type_false) != 0) parts.push_back(text_of("false"));
+  if ((c.types & type_null) != 0) parts.push_back(text_of("null"));
+  return choice_of(std::move(parts));
+}
+
+expression lowering::number_of(const number_rules& rules) {
+  if (rules.trivial()) return rules.whole ? text_.integer() : text_.number();
+  return text_.plain_in(number_automaton(rules), "number");
+}
+
+automaton lowering::language_of(const string_rules& rules) {
+  automaton all = length_automaton(0, -1);
+  for (const auto& pattern : rules.patterns)
+    all = intersection(all, cases_->known_patterns().of(pattern));
+  for (const auto& pattern : rules.not_patterns)
+    all = intersection(all, complement(cases_->known_patterns().of(pattern)));
+  if (!rules.not_values.empty()) {
+    const std::vector<std::string> texts(rules.not_values.begin(), rules.not_values.end());
+    all = intersection(all, complement(literal_automaton(texts)));
+  }
+  if (all.empty() || (rules.min == 0 && rules.max < 0)) return all;
+  const auto bounds = all.length_bounds();
+  const bool short_ones = bounds.least < rules.min;
+  const bool long_ones = rules.max >= 0 && (!bounds.greatest || *bounds.greatest > rules.max);
+  if (!short_ones && !long_ones) return all;
+  auto max = rules.max;
+  if (long_ones) {
+    const auto room = max_counted_states / static_cast<std::int64_t>(all.states.size());
+    max = std::min(max, std::max({room, rules.min, bounds.least}));
+  }
+  return intersection(all, length_automaton(rules.min, long_ones ? max : -1));
+}
+
+expression lowering::string_of(const string_rules& rules) {
+  if (rules.patterns.empty() && rules.not_patterns.empty() && rules.not_values.empty())
+    return text_.string_of_length(rules.min, rules.max);
+  std::string key = std::to_string(rules.min) + "," + std::to_string(rules.max);
+  for (const auto* list : {&rules.patterns, &rules.not_patterns, &rules.not_values}) {
+    key += '\x01';
+    for (const auto& text : *list)
+      key += text + '\x02';
+  }
+  if (const auto found = string_rules_.find(key); found != string_rules_.end())
+    return rules_->reference(found->second);
+  const int rule = rules_->add("string");
+  string_rules_.emplace(key, rule);
+  const bool plain =
+      rules.patterns.size() == 1 && rules.not_patterns.empty() && rules.not_values.empty();
+  try {
+    if (plain && (rules.min > 0 || rules.max >= 0)) {
+      const auto& language = cases_->known_patterns().of(*rules.patterns.begin());
+      if (const auto counted = language.empty() ? std::nullopt : as_counted_class(language)) {
+        rules_->define(rule, text_.string_of_class(counted->set,
+                                                   std::max(rules.min, counted->least), rules.max));
+        return rules_->reference(rule);
+      }
+    }
+    rules_->define(rule, text_.string_in(language_of(rules), "string"));
+  } catch (const refusal& r) {
+    // A pattern with large counts is written as it stands, when nothing else must hold.
+    if (r.why.code != errc::too_large || !plain || rules.min > 0 || rules.max >= 0) throw;
+    auto written = text_.string_matching(parse_regex(*rules.patterns.begin()));
+    if (!written) throw;
+    rules_->define(rule, std::move(*written));
+  }
+  return rules_->reference(rule);
+}
+
+automaton lowering::names_language(const node& n) {
+  automaton out;
+  const auto alternatives = cases_->of(n);
+  for (const auto& c : alternatives) {
+    if (c.values) {
+      std::vector<std::string> texts;
+      for (const auto* v : *c.values)
+        if (const auto* s = v->as_string()) texts.push_back(*s);
+      out = united(out, literal_automaton(texts));
+    } else if ((c.types & type_string) != 0) {
+      out = united(out, language_of(c.string));
+    }
+  }
+  return out;
+}
+
+/// `min` to `max` items (-1: no bound) after a first one, and the closing bracket.
+expression lowering::list_rest(const expression& item, std::int64_t min, std::int64_t max) {
+  if (min > max_items) refuse(errc::too_large, "`minItems` beyond 1000000 is not enforced");
+  const auto ws = text_.space();
+  return sequence_of({repeat_of(sequence_of({ws, text_of(","), ws, item}), to_int(min),
+                                max < 0 ? -1 : to_int(max)),
+                      ws, text_of("]")});
+}
+
+expression lowering::array_of(const array_rules& rules) {
+  if (rules.unique != nullptr && (rules.max < 0 || rules.max > 1)) return unique_array_of(rules);
+  if (!rules.contains.empty()) return array_with_wanted(rules);
+  std::int64_t n_apart = 0; // items that have nodes of their own
+  for (const auto& part : rules.parts)
+    n_apart = std::max(n_apart, static_cast<std::int64_t>(part.prefix.size()));
+  if (!rules.items.empty()) n_apart = std::max(n_apart, rules.items.rbegin()->first + 1);
+  if (n_apart == 0 && rules.parts.empty() && rules.min == 0 && rules.max < 0)
+    return text_.any_array();
+  const auto ws = text_.space();
+  const auto& min = rules.min;
+  auto max = rules.max;
+  const auto rest_node = cases::item_node(rules, n_apart);
+  if (cases_->is_empty(rest_node)) max = max < 0 ? n_apart : std::min(max, n_apart);
+  if (max >= 0 && min > max) return never();
+
+  // From the last item that stands apart back to the first: what may follow n items.
+  const auto item = value_of(rest_node);
+  expression tail;
+  if (n_apart == 0) {
+    if (max == 0) return sequence_of({text_of("["), ws, text_of("]")});
+    auto filled = sequence_of(
+        {item, list_rest(item, std::max<std::int64_t>(min - 1, 0), max < 0 ? -1 : max - 1)});
+    return sequence_of(
+        {text_of("["), ws,
+         min == 0 ? choice_of({text_of("]"), std::move(filled)}) : std::move(filled)});
+  }
+  const auto left = [&](std::int64_t n) {
+    return max < 0 ? -1 : std::max<std::int64_t>(max - n, 0);
+  };
+  tail = list_rest(item, std::max<std::int64_t>(min - n_apart, 0), left(n_apart));
+  for (auto n = n_apart; n-- > 0;) {
+    const bool may_end = n >= min, may_go_on = max < 0 || n < max;
+    std::vector<expression> ways;
+    if (n == 0) {
+      if (may_end) ways.push_back(text_of("]"));
+      if (may_go_on)
+        ways.push_back(sequence_of({value_of(cases::item_node(rules, 0)), std::move(tail)}));
+      return sequence_of({text_of("["), ws, choice_of(std::move(ways))});
+    }
+    if (may_end) ways.push_back(text_of("]"));
+    if (may_go_on)
+      ways.push_back(
+          sequence_of({text_of(","), ws, value_of(cases::item_node(rules, n)), std::move(tail)}));
+    tail = rules_->reference(rules_->add("items", sequence_of({ws, choice_of(std::move(ways))})));
+  }
+  return tail;
+}
+
+/// `contains`: other items, the wanted ones among them.
+expression lowering::array_with_wanted(const array_rules& rules) {
+  const auto& wanted = rules.contains.front();
+  const auto where = cases_->doc().pointer_to(*wanted.item.schema);
+  bool prefix = !rules.items.empty();
+  for (const auto& part : rules.parts)
+    prefix = prefix || !part.prefix.empty();
+  if (rules.contains.size() > 1 || prefix || rules.max >= 0 || rules.min > wanted.count ||
+      wanted.count > 16)
+    refuse(errc::unsupported,
+           "`contains` at " + where +
+               " is not enforced together with another `contains`, a prefix of items or "
+               "bounds on their number");
+  const auto ws = text_.space();
+  const auto any_node = cases::item_node(rules, 0);
+  const auto item = value_of(any_node);
+  auto both = any_node;
+  both.push_back(wanted.item);
+  const auto found = value_of(node_of(std::move(both)));
+  const auto comma = sequence_of({ws, text_of(","), ws});
+  const auto others = repeat_of(sequence_of({item, comma}), 0, -1);
+  std::vector<expression> parts{text_of("["), ws};
+  for (std::int64_t i = 0; i < wanted.count; ++i) {
+    if (i > 0) parts.push_back(comma);
+    parts.push_back(others);
+    parts.push_back(found);
+  }
+  parts.push_back(list_rest(item, 0, -1));
+  return sequence_of(std::move(parts));
+}
+
+/// `uniqueItems` over a few fixed values: every order of every choice of them.
+expression lowering::unique_array_of(const array_rules& rules) {
+  const auto item = cases::item_node(rules, 0);
+  std::vector<value> values;
+  bool finite = !item.empty() && rules.contains.empty() && rules.items.empty();
+  for (const auto& part : rules.parts)
+    finite = finite && part.prefix.empty();
+  if (finite) {
+    for (const auto& c : cases_->of(item)) {
+      if (c.values) {
+        for (const auto* v : *c.values)
+          if (std::none_of(values.begin(), values.end(),
+                           [v](const value& w) { return json_equal(*v, w); }))
+            values.push_back(*v);
+        continue;
+      }
+      finite = finite && (c.types & ~unsigned{type_true | type_false | type_null}) == 0;
+      if ((c.types & type_true) != 0) values.push_back(value(true));
+      if ((c.types & type_false) != 0) values.push_back(value(false));
+      if ((c.types & type_null) != 0) values.push_back(value(nullptr));
+    }
+  }
+  if (!finite || values.size() > max_unique_values)
+    refuse_keyword(errc::unsupported, cases_->doc(), *rules.unique, "uniqueItems",
+                   "is enforced only for arrays of at most one item, or of at most " +
+                       std::to_string(max_unique_values) + " different fixed values");
+  const auto n = values.size();
+  const auto ws = text_.space();
+  const auto is_full = [&](int count) { return rules.max >= 0 && count >= rules.max; };
+  std::vector<int> after(std::size_t{1} << n); // by the set of values that stand already
+  for (auto& rule : after)
+    rule = rules_->add("unique");
+  const auto items_from = [&](std::size_t used) {
+    std::vector<expression> ways;
+    for (std::size_t i = 0; i < n; ++i)
+      if ((used >> i & 1) == 0)
+        ways.push_back(sequence_of(
+            {text_.fixed(values[i]), rules_->reference(after[used | std::size_t{1} << i])}));
+    return choice_of(std::move(ways));
+  };
+  for (std::size_t used = 1; used < after.size(); ++used) {
+    const int count = __builtin_popcountll(used);
+    std::vector<expression> ways;
+    if (count >= rules.min) ways.push_back(text_of("]"));
+    if (!is_full(count)) ways.push_back(sequence_of({text_of(","), ws, items_from(used)}));
+    rules_->define(after[used], sequence_of({ws, choice_of(std::move(ways))}));
+  }
+  std::vector<expression> ways;
+  if (rules.min == 0) ways.push_back(text_of("]"));
+  if (!is_full(0)) ways.push_back(items_from(0));
+  return sequence_of({text_of("["), ws, choice_of(std::move(ways))});
+}
+
+std::string grammar_of_schema(std::string_view schema_text, const schema_options& options) {
+  const document doc(schema_text);
+  patterns known;
+  cases all(doc, known);
+  rules into;
+  lowering lower(all, into, options);
+  const int root = lower.rule_of_whole(node_of({{&doc.root(), true}}));
+  auto text = into.ebnf(root);
+  if (!text) refuse(errc::unsatisfiable, "no value satisfies the schema");
+  return std::move(*text);
+}
+
+std::string grammar_of_any_object() {
+  rules into;
+  const json_text text(into);
+  return *into.ebnf(into.add("object", text.any_object()));
+}
+
+} // namespace twill::models::grammar

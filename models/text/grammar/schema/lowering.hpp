@@ -1,0 +1,49 @@
+// lowering: turns the cases of schema nodes into grammar rules, one rule for each node.
+//
+// One instance for one schema, one thread. Throws refusal.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/text/grammar/schema/cases.hpp"
+#include "models/text/grammar/schema/json_text.hpp"
+#include "models/text/grammar/schema/rules.hpp"
+#include "models/text/grammar/schema/schema_grammar.hpp"
+
+namespace twill::models::grammar {
+
+class lowering {
+public:
+  lowering(cases& known, rules& into, const schema_options& options)
+      : cases_(&known), rules_(&into), text_(into), options_(options) {}
+
+  /// The rule of the node, and all that it needs.
+  int rule_of_whole(const node& n);
+
+private:
+  friend class object_lowering;
+
+  expression value_of(const node& n); ///< a reference to the node's rule
+  expression case_of(const schema_case& c);
+  expression number_of(const number_rules& rules);
+  expression string_of(const string_rules& rules);
+  automaton language_of(const string_rules& rules);
+  automaton names_language(const node& n);
+  expression array_of(const array_rules& rules);
+  expression array_with_wanted(const array_rules& rules);
+  expression unique_array_of(const array_rules& rules);
+  expression list_rest(const expression& item, std::int64_t min, std::int64_t max);
+
+  cases* cases_;
+  rules* rules_;
+  json_text text_;
+  schema_options options_;
+  std::map<node, int> node_rules_;
+  std::map<std::string, int> string_rules_; ///< strings of equal rules share theirs
+  std::deque<node> todo_;
+};
+
+} // namespace twill::models::grammar

@@ -1,0 +1,22 @@
+// patterns: the automata of a schema's regular expressions and formats, each built once.
+//
+// One thread at a time. Throws refusal where an expression is not enforced.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "models/text/grammar/schema/automaton.hpp"
+
+namespace twill::models::grammar {
+
+class patterns {
+public:
+  const automaton& of(const std::string& pattern);
+  bool found_in(const std::string& pattern, const std::string& text);
+
+private:
+  std::map<std::string, automaton> built_;
+};
+
+} // namespace twill::models::grammar

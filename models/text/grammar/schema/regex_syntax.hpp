@@ -1,0 +1,30 @@
+// regex_syntax: the syntax tree of an ECMA-262 regular expression, as JSON Schema's `pattern` uses
+// it.
+//
+// Pure; any thread. Supported: classes, groups, alternation, greedy and lazy repetition (which
+// match the same texts), ^ and $, \d \w \s \b-free escapes, \xHH, \uHHHH, \u{H}, \cX,
+// \p{General_Category}, lookahead (which automaton accepts right after ^). Back-references,
+// lookbehind and \b are refused.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "models/text/grammar/schema/code_points.hpp"
+
+namespace twill::models::grammar {
+
+struct regex_node {
+  enum class kind { empty, chars, sequence, choice, repeat, begin, end, lookahead };
+  kind what = kind::empty;
+  code_points chars;             ///< kind::chars
+  std::vector<regex_node> parts; ///< sequence, choice; one part: repeat, lookahead
+  int min = 0;                   ///< repeat
+  int max = -1;                  ///< repeat; -1: no bound
+  bool negative = false;         ///< lookahead: (?!...)
+};
+
+/// Throws refusal (bad_grammar, unsupported) with the expression in the message.
+regex_node parse_regex(std::string_view pattern);
+
+} // namespace twill::models::grammar

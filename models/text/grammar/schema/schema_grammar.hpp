@@ -1,0 +1,23 @@
+// schema_grammar: a JSON Schema as a grammar text that accepts the JSON texts of its valid values.
+//
+// Sound: every text of the grammar is a valid value (see README.md for what is refused). Nearly
+// complete: members of larger objects come in the order of `properties`; numbers with bounds have
+// no exponent. Pure; any thread. Throws refusal with keyword, JSON pointer and reason.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace twill::models::grammar {
+
+struct schema_options {
+  /// Objects that say nothing of other properties have none (strict structured output).
+  bool closed_objects = false;
+};
+
+std::string grammar_of_schema(std::string_view schema_text, const schema_options& options);
+
+/// The grammar of any JSON object.
+std::string grammar_of_any_object();
+
+} // namespace twill::models::grammar

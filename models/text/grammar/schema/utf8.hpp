@@ -1,0 +1,21 @@
+// utf8: between UTF-8 and code points, for regular expressions and schemas. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/text/grammar/schema/code_points.hpp"
+
+namespace twill::models::grammar {
+
+/// Code points of `text`; a byte that is no part of a character counts as U+FFFD.
+std::vector<std::uint32_t> code_points_of(std::string_view text);
+
+void append_utf8(std::string& out, std::uint32_t code_point);
+
+/// Code points of a Unicode general category ("L", "Lu", "Letter"); empty when the name is unknown.
+code_points code_points_of_category(const std::string& name);
+
+} // namespace twill::models::grammar

@@ -1,0 +1,37 @@
+// validator: whether a JSON value satisfies a JSON Schema (2020-12 and drafts 4 to 7).
+//
+// Used for values that the schema itself lists (enum, const, property names) and by tests as a
+// second opinion about masks. One thread at a time. Throws refusal for what it does not know.
+#pragma once
+
+#include "config/base/value.hpp"
+#include "models/text/grammar/schema/document.hpp"
+#include "models/text/grammar/schema/patterns.hpp"
+
+namespace twill::models::grammar {
+
+class validator {
+public:
+  validator(const document& doc, patterns& known) : doc_(&doc), patterns_(&known) {}
+
+  bool valid(const value& schema, const value& instance, int depth = 0);
+
+private:
+  bool valid_number(const value& schema, const value& instance);
+  bool valid_string(const value& schema, const std::string& text);
+  bool valid_array(const value& schema, const value_list& items, int depth);
+  bool valid_object(const value& schema, const value_object& members, const value& instance,
+                    int depth);
+  bool valid_combined(const value& schema, const value& instance, int depth);
+
+  const document* doc_;
+  patterns* patterns_;
+};
+
+/// Equality of JSON values: 1 equals 1.0, objects compare without order.
+bool json_equal(const value& a, const value& b);
+
+/// A type's name among JSON Schema's seven, against a value.
+bool has_type(const value& instance, const std::string& type);
+
+} // namespace twill::models::grammar

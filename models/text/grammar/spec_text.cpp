@@ -1,0 +1,30 @@
+#include "models/text/grammar/spec_text.hpp"
+
+#include "models/text/grammar/schema/json_text.hpp"
+#include "models/text/grammar/schema/regex_grammar.hpp"
+#include "models/text/grammar/schema/schema_grammar.hpp"
+
+namespace twill::models::grammar {
+
+result<std::string> grammar_text(const grammar_spec& spec) {
+  try {
+    switch (spec.what) {
+    case grammar_spec::kind::json_object:
+      return grammar_of_any_object();
+    case grammar_spec::kind::json_schema:
+      return grammar_of_schema(spec.text, {spec.closed_objects});
+    case grammar_spec::kind::regex:
+      return grammar_of_regex(spec.text);
+    case grammar_spec::kind::choice:
+      return grammar_of_choices(spec.choices);
+    case grammar_spec::kind::ebnf:
+      if (spec.text.empty()) return failure{errc::bad_grammar, "the grammar is empty"};
+      return spec.text;
+    }
+  } catch (const refusal& r) {
+    return r.why;
+  }
+  return failure{errc::bad_grammar, "unknown kind of grammar"};
+}
+
+} // namespace twill::models::grammar

@@ -1,0 +1,15 @@
+// spec_text: a grammar_spec as the text of one grammar in XGrammar's EBNF. Pure; any thread.
+#pragma once
+
+#include <string>
+
+#include "models/text/grammar/errc.hpp"
+#include "models/text/grammar/grammar_spec.hpp"
+
+namespace twill::models::grammar {
+
+/// Schemas are checked strictly: what cannot be enforced is an error, never dropped. A grammar text
+/// that its client wrote is returned as it is.
+result<std::string> grammar_text(const grammar_spec& spec);
+
+} // namespace twill::models::grammar

@@ -1,0 +1,49 @@
+#include "models/text/grammar/vocabulary.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "models/text/grammar/xgrammar_parts.hpp"
+
+namespace twill::models::grammar {
+namespace {
+
+std::uint64_t fingerprint_of(const vocabulary& v) {
+  std::string all;
+  for (const auto& bytes : v.bytes) {
+    all += std::to_string(bytes.size()) + ":";
+    all += bytes;
+  }
+  for (const auto id : v.end_ids)
+    all += "," + std::to_string(id);
+  return XXH3_64bits(all.data(), all.size());
+}
+
+} // namespace
+
+vocabulary_ptr make_vocabulary(std::vector<std::string> bytes, std::vector<token_id> end_ids) {
+  auto out = std::make_shared<vocabulary>();
+  out->bytes = std::move(bytes);
+  std::sort(end_ids.begin(), end_ids.end());
+  end_ids.erase(std::unique(end_ids.begin(), end_ids.end()), end_ids.end());
+  std::erase_if(end_ids, [&](token_id id) { return id < 0 || id >= out->size(); });
+  out->end_ids = std::move(end_ids);
+  out->fingerprint = fingerprint_of(*out);
+  const std::vector<std::int32_t> stops(out->end_ids.begin(), out->end_ids.end());
+  out->tables = std::make_shared<vocabulary::index>(vocabulary::index{
+      xgrammar::TokenizerInfo(out->bytes, xgrammar::VocabType::RAW, out->size(), stops)});
+  return out;
+}
+
+vocabulary_ptr make_vocabulary(const tokenizer& text, std::int32_t logits_size) {
+  const auto n = std::max(text.vocab_size(), logits_size);
+  std::vector<std::string> bytes(static_cast<std::size_t>(n));
+  for (token_id id = 0; id < text.vocab_size(); ++id)
+    if (!text.is_special(id)) bytes[static_cast<std::size_t>(id)] = text.token_bytes(id, false);
+  return make_vocabulary(std::move(bytes), text.end_ids());
+}
+
+} // namespace twill::models::grammar

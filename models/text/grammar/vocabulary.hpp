@@ -1,0 +1,34 @@
+// vocabulary: the tokens of a model as a grammar sees them: the bytes of each, and which end an
+// answer.
+//
+// Immutable and shared: one for each tokenizer, made once (some ten milliseconds). Any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/text/tokenizer.hpp"
+
+namespace twill::models::grammar {
+
+struct vocabulary {
+  /// Bytes of each token id; empty for control tokens, which no grammar lets through.
+  std::vector<std::string> bytes;
+  std::vector<token_id> end_ids; ///< allowed where the answer is complete
+  std::uint64_t fingerprint = 0; ///< equal for equal vocabularies
+
+  struct index; ///< XGrammar's own tables
+  std::shared_ptr<const index> tables;
+
+  std::int32_t size() const { return static_cast<std::int32_t>(bytes.size()); }
+};
+
+using vocabulary_ptr = std::shared_ptr<const vocabulary>;
+
+/// `logits_size`: the width of the model's logits where it is above the tokenizer's vocabulary.
+vocabulary_ptr make_vocabulary(const tokenizer& text, std::int32_t logits_size = 0);
+vocabulary_ptr make_vocabulary(std::vector<std::string> bytes, std::vector<token_id> end_ids);
+
+} // namespace twill::models::grammar

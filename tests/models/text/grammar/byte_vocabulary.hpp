@@ -1,0 +1,64 @@
+// A vocabulary whose tokens are the single bytes: masks are the grammar itself, and compiling is
+// quick.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/text/grammar/compiled_grammar.hpp"
+#include "models/text/grammar/grammar_spec.hpp"
+#include "models/text/grammar/matcher.hpp"
+#include "models/text/grammar/spec_text.hpp"
+
+namespace twill::test {
+
+using namespace models::grammar;
+
+inline constexpr models::token_id end_of_answer = 256;
+
+inline const vocabulary_ptr& byte_vocabulary() {
+  static const vocabulary_ptr made = [] {
+    std::vector<std::string> bytes;
+    for (int i = 0; i < 256; ++i)
+      bytes.emplace_back(1, static_cast<char>(i));
+    bytes.emplace_back();
+    return make_vocabulary(std::move(bytes), {end_of_answer});
+  }();
+  return made;
+}
+
+inline bool allows(const std::vector<std::int32_t>& mask, models::token_id id) {
+  return (mask[static_cast<std::size_t>(id) / 32] >> (id % 32) & 1) != 0;
+}
+
+/// Whether `text` and then the end pass the mask, token by token.
+inline bool passes(const compiled_grammar_ptr& grammar, std::string_view text) {
+  matcher at(grammar);
+  std::vector<std::int32_t> mask(mask_words(byte_vocabulary()->size()));
+  for (const char c : text) {
+    at.fill_next_mask(mask);
+    const auto id = static_cast<models::token_id>(static_cast<unsigned char>(c));
+    if (!allows(mask, id) || !at.accept(id)) return false;
+  }
+  at.fill_next_mask(mask);
+  return allows(mask, end_of_answer) && at.accept(end_of_answer) && at.is_terminated();
+}
+
+inline grammar_spec schema_spec(std::string text, bool closed = false) {
+  grammar_spec spec;
+  spec.what = grammar_spec::kind::json_schema;
+  spec.text = std::move(text);
+  spec.closed_objects = closed;
+  return spec;
+}
+
+/// The compiled grammar, or why there is none.
+inline models::grammar::result<compiled_grammar_ptr> compiled(const grammar_spec& spec) {
+  const auto text = grammar_text(spec);
+  if (!text.ok()) return text.error();
+  return compile_here(text.value(), byte_vocabulary());
+}
+
+} // namespace twill::test

@@ -1,0 +1,82 @@
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "models/text/grammar/compile.hpp"
+#include "tests/catch.hpp"
+#include "tests/models/text/grammar/byte_vocabulary.hpp"
+
+using namespace twill::test;
+using clock_type = std::chrono::steady_clock;
+
+namespace {
+
+grammar_spec ebnf(const std::string& text) {
+  return {grammar_spec::kind::ebnf, text, {}, false};
+}
+
+/// Repetitions within repetitions: 10^12 states.
+const std::string bomb =
+    "root ::= a{0,1000}\na ::= b{0,1000}\nb ::= c{0,1000}\nc ::= \"x\"{0,1000} \"y\"\n";
+
+} // namespace
+
+TEST_CASE("grammar compiler: what the helper compiled is the grammar") {
+  grammar_compiler compiler(byte_vocabulary(), {});
+  const auto made =
+      compiler.compile(schema_spec(R"({"type": "object", "properties": {"a": {"type": "integer"}},
+                                                     "required": ["a"]})"));
+  INFO((made.ok() ? "" : made.detail()));
+  REQUIRE(made.ok());
+  CHECK(passes(made.value(), R"({"a": 12})"));
+  CHECK_FALSE(passes(made.value(), R"({"a": "x"})"));
+}
+
+TEST_CASE("grammar compiler: equal specs share one compiled grammar, also from many threads") {
+  grammar_compiler compiler(byte_vocabulary(), {});
+  std::vector<compiled_grammar_ptr> made(4);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& slot : made)
+      threads.emplace_back([&] { slot = compiler.compile(ebnf("root ::= [ab]+")).value(); });
+  }
+  for (const auto& each : made)
+    CHECK(each == made.front());
+}
+
+TEST_CASE("grammar compiler: refusals keep their words") {
+  grammar_compiler compiler(byte_vocabulary(), {});
+  const auto refused = compiler.compile(schema_spec(R"({"type": "array", "uniqueItems": true})"));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.code() == errc::unsupported);
+  CHECK(refused.detail().find("`uniqueItems` at #") != std::string::npos);
+  const auto bad = compiler.compile(ebnf("root ::= nothing"));
+  REQUIRE_FALSE(bad.ok());
+  CHECK(bad.code() == errc::bad_grammar);
+}
+
+TEST_CASE("grammar compiler: a bomb ends at its limit and harms nobody") {
+  compile_limits limits;
+  limits.timeout = std::chrono::milliseconds(700);
+  limits.memory_bytes = std::int64_t{200} << 20;
+  grammar_compiler compiler(byte_vocabulary(), limits);
+  const auto began = clock_type::now();
+  const auto refused = compiler.compile(ebnf(bomb));
+  CHECK(clock_type::now() - began < std::chrono::seconds(5));
+  REQUIRE_FALSE(refused.ok());
+  INFO(refused.detail());
+  CHECK((refused.code() == errc::timed_out || refused.code() == errc::out_of_memory ||
+         refused.code() == errc::bad_grammar || refused.code() == errc::too_large));
+  CHECK(compiler.compile(ebnf("root ::= \"still here\"")).ok());
+}
+
+TEST_CASE("grammar compiler: long requests are refused unread, a missing helper is an error") {
+  compile_limits limits;
+  limits.max_spec_bytes = 100;
+  grammar_compiler strict(byte_vocabulary(), limits);
+  CHECK(strict.compile(ebnf(std::string(101, ' '))).code() == errc::too_large);
+  limits.helper = "/nowhere/twill-grammar";
+  grammar_compiler lost(byte_vocabulary(), limits);
+  CHECK(lost.compile(ebnf("root ::= \"a\"")).code() == errc::helper_failed);
+}

@@ -1,0 +1,81 @@
+#include <string>
+
+#include "tests/catch.hpp"
+#include "tests/models/text/grammar/byte_vocabulary.hpp"
+
+using namespace twill::test;
+
+namespace {
+
+/// The refusal's text; fails when the schema is taken.
+std::string refused(const std::string& schema, errc code) {
+  const auto text = grammar_text(schema_spec(schema));
+  INFO(schema);
+  REQUIRE_FALSE(text.ok());
+  INFO(text.detail());
+  CHECK(text.code() == code);
+  return text.detail();
+}
+
+bool holds(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("schema refusal: what is not enforced is named with its place") {
+  const auto unique = refused(
+      R"({"type": "object", "properties": {"a/b": {"type": "array", "uniqueItems": true}}})",
+      errc::unsupported);
+  CHECK(holds(unique, "`uniqueItems` at #/properties/a~1b"));
+  CHECK(holds(refused(R"({"type": "array", "unevaluatedItems": false})", errc::unsupported),
+              "`unevaluatedItems` at #"));
+  CHECK(holds(refused(R"({"$dynamicRef": "#a"})", errc::unsupported), "`$dynamicRef`"));
+  CHECK(holds(refused(R"({"type": "array", "contains": {}, "maxContains": 2})", errc::unsupported),
+              "`maxContains`"));
+  CHECK(holds(refused(R"({"$ref": "https://example.com/other.json"})", errc::unsupported),
+              "other documents"));
+  CHECK(holds(refused(R"({"type": "string", "pattern": "(a)\\1"})", errc::unsupported),
+              "back-reference"));
+  CHECK(holds(refused(R"({"not": {"additionalProperties": false}})", errc::unsupported),
+              "`additionalProperties`"));
+  CHECK(holds(refused(R"({"type": "object", "minProperties": 3})", errc::unsupported),
+              "`minProperties`"));
+  CHECK(
+      holds(refused(R"({"$schema": "http://json-schema.org/draft-03/schema#"})", errc::unsupported),
+            "draft 3"));
+}
+
+TEST_CASE("schema refusal: a keyword of the wrong type is an error, not a guess") {
+  refused("{", errc::bad_json);
+  refused("[]", errc::bad_schema);
+  CHECK(holds(refused(R"({"type": "any"})", errc::bad_schema), "not any"));
+  CHECK(holds(refused(R"({"type": "object", "required": true})", errc::bad_schema),
+              "`required` at #"));
+  refused(R"({"minLength": "3"})", errc::bad_schema);
+  refused(R"({"$ref": "#/$defs/missing"})", errc::bad_schema);
+  refused(R"({"$ref": "#"})", errc::bad_schema);
+  refused(R"({"anyOf": []})", errc::bad_schema);
+  refused(R"({"pattern": "("})", errc::bad_grammar);
+}
+
+TEST_CASE("schema refusal: a schema that nothing satisfies") {
+  refused("false", errc::unsatisfiable);
+  refused(R"({"type": "integer", "minimum": 3, "maximum": 2})", errc::unsatisfiable);
+  refused(R"({"type": "object", "properties": {"a": false}, "required": ["a"]})",
+          errc::unsatisfiable);
+  refused(R"({"allOf": [{"type": "string"}, {"type": "null"}]})", errc::unsatisfiable);
+  refused(
+      R"({"$defs": {"n": {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}, "required": ["n"]}},
+             "$ref": "#/$defs/n"})",
+      errc::unsatisfiable);
+}
+
+TEST_CASE("schema refusal: what explodes ends at a limit") {
+  std::string any_of = "{\"type\": \"object\", \"allOf\": [";
+  for (int i = 0; i < 20; ++i)
+    any_of += std::string(i > 0 ? ", " : "") + "{\"anyOf\": [{\"required\": [\"a" +
+              std::to_string(i) + "\"]}, {\"required\": [\"b" + std::to_string(i) + "\"]}]}";
+  refused(any_of + "]}", errc::too_large);
+  refused(R"({"type": "string", "pattern": "(.*a.{30}){3}", "minLength": 5})", errc::too_large);
+}
