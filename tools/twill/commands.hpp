@@ -22,6 +22,7 @@ void add_complete(CLI::App& root, int& status);
 void add_tokenize(CLI::App& root, int& status);
 void add_default_model(CLI::App& root, int& status);
 void add_doctor(CLI::App& root, int& status);
+void add_grammar(CLI::App& root, int& status);
 void add_inspect(CLI::App& root, int& status);
 void add_offload(CLI::App& root, int& status);
 

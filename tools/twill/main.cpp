@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   add_tokenize(app, status);
   add_default_model(app, status);
   add_doctor(app, status);
+  add_grammar(app, status);
   add_inspect(app, status);
   add_offload(app, status);
   try {

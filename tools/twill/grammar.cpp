@@ -1,0 +1,168 @@
+// `twill grammar`: whether an instance passes the mask that a JSON Schema makes, token by token.
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "models/model.hpp"
+#include "models/text/grammar/compile.hpp"
+#include "models/text/grammar/matcher.hpp"
+#include "tools/common/default_model.hpp"
+#include "tools/common/endpoint.hpp"
+#include "tools/common/terminal.hpp"
+#include "tools/twill/commands.hpp"
+
+namespace twill::tools {
+namespace {
+
+using namespace models::grammar;
+
+constexpr int status_refused = 2;
+constexpr int status_no_answer = 3; ///< a file, the model or the helper is missing
+
+struct grammar_options {
+  std::string schema;
+  std::vector<std::string> instances;
+  std::string model;
+  bool strict = false;
+  bool times = false;
+  double timeout_s = 5;
+};
+
+struct mask_times {
+  std::vector<double> us;
+
+  void print() {
+    if (us.empty()) return;
+    std::sort(us.begin(), us.end());
+    const auto at = [this](double share) {
+      return us[static_cast<std::size_t>(share * static_cast<double>(us.size() - 1))];
+    };
+    std::printf("masks: %zu, median %.1f us, 99th percentile %.1f us, longest %.1f us\n", us.size(),
+                at(0.5), at(0.99), us.back());
+  }
+};
+
+std::optional<std::string> file_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::stringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+/// White space around a value is the file's, not the answer's.
+std::string trimmed_text(const std::string& text) {
+  const auto* const space = " \n\r\t";
+  const auto from = text.find_first_not_of(space);
+  return from == std::string::npos ? ""
+                                   : text.substr(from, text.find_last_not_of(space) - from + 1);
+}
+
+/// Why the instance does not pass; empty when it does.
+std::string refused_at(const compiled_grammar_ptr& grammar, const vocabulary& tokens,
+                       const std::vector<models::token_id>& ids, mask_times& times) {
+  matcher at(grammar);
+  std::vector<std::int32_t> mask(mask_words(tokens.size()));
+  std::string passed;
+  for (const auto id : ids) {
+    const auto began = std::chrono::steady_clock::now();
+    at.fill_next_mask(mask);
+    times.us.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - began)
+            .count());
+    const auto word = static_cast<std::size_t>(id) / 32;
+    const auto& bytes = tokens.bytes[static_cast<std::size_t>(id)];
+    if ((mask[word] >> (id % 32) & 1) == 0 || !at.accept(id))
+      return "after " + printable(passed) + " the mask excludes " + printable(bytes);
+    passed += bytes;
+  }
+  return at.is_complete() ? "" : "the text ends too early";
+}
+
+int run_grammar(const grammar_options& options) {
+  const auto say = [](const std::string& text) {
+    std::fprintf(stderr, "twill: %s\n", text.c_str());
+  };
+  const auto schema = file_text(options.schema);
+  if (!schema) return say(options.schema + " cannot be read"), status_no_answer;
+  std::string path = options.model;
+  if (path.empty()) {
+    const auto found = fetch_default_model();
+    if (!found.ok()) return say(found.detail()), status_no_answer;
+    path = found.value();
+  }
+  const auto opened = models::open_model(path);
+  if (!opened.ok()) return say(opened.detail()), status_no_answer;
+  const auto& text = *opened.value()->text;
+
+  compile_limits limits;
+  limits.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_s * 1000));
+  grammar_compiler compiler(make_vocabulary(text), limits);
+  grammar_spec spec;
+  spec.what = grammar_spec::kind::json_schema;
+  spec.text = *schema;
+  spec.closed_objects = options.strict;
+  const auto began = std::chrono::steady_clock::now();
+  const auto grammar = compiler.compile(spec);
+  if (!grammar.ok()) {
+    say("the schema is refused: " + grammar.detail());
+    return grammar.code() == errc::helper_failed ? status_no_answer : status_refused;
+  }
+  if (options.times)
+    std::printf(
+        "compiled in %.1f ms, %zu bytes\n",
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count(),
+        memory_bytes(*grammar.value()));
+  int status = status_ok;
+  mask_times times;
+  for (const auto& instance : options.instances) {
+    const auto content = file_text(instance);
+    if (!content) return say(instance + " cannot be read"), status_no_answer;
+    const auto ids = text.encode(trimmed_text(*content), {});
+    const auto why = ids.ok() ? refused_at(grammar.value(), *compiler.tokens(), ids.value(), times)
+                              : ids.detail();
+    if (!why.empty()) status = status_failure;
+    std::printf("%s: %s\n", instance.c_str(),
+                why.empty() ? "accepted" : ("refused: " + why).c_str());
+  }
+  if (options.times) times.print();
+  return status;
+}
+
+} // namespace
+
+void add_grammar(CLI::App& root, int& status) {
+  auto* command =
+      root.add_subcommand("grammar", "check JSON values against the masks of a JSON Schema");
+  auto options = std::make_shared<grammar_options>();
+  command->add_option("schema", options->schema, "file with a JSON Schema")
+      ->required()
+      ->type_name("SCHEMA.json");
+  command
+      ->add_option("--accepts", options->instances,
+                   "files with JSON values; without any, the schema alone is checked")
+      ->type_name("INSTANCE.json");
+  command
+      ->add_option("--model", options->model,
+                   "model whose tokens are used (the default model otherwise)")
+      ->type_name("PATH");
+  command->add_flag("--strict", options->strict,
+                    "objects have no properties but those that the schema names");
+  command->add_flag("--times", options->times, "print how long compiling and the masks took");
+  command->add_option("--timeout", options->timeout_s, "limit for compiling, in seconds")
+      ->type_name("SECONDS");
+  command->footer("Exit status: 0 every value passes, 1 one does not, 2 the schema is refused (and "
+                  "why), 3 a file or "
+                  "the model is missing.");
+  command->callback([options, &status] { status = run_grammar(*options); });
+}
+
+} // namespace twill::tools
