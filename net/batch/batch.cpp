@@ -60,40 +60,40 @@ void batch::reach(batch_status next) {
       std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
-std::string batch_json(const batch& what) {
+std::string batch_json(const batch& record) {
   const auto reached = [&](batch_status s) {
-    return what.reached_unix_s[static_cast<std::size_t>(s)];
+    return record.reached_unix_s[static_cast<std::size_t>(s)];
   };
   std::string out;
   json_writer json(out);
-  json.begin_object().field("id", what.id).field("object", "batch");
-  json.field("endpoint", what.endpoint);
-  add_faults(json, what.faults);
-  json.field("input_file_id", what.input_file_id);
-  json.field("completion_window", what.completion_window).field("status", name_of(what.status));
-  add_text(json, "output_file_id", what.output_file_id);
-  add_text(json, "error_file_id", what.error_file_id);
+  json.begin_object().field("id", record.id).field("object", "batch");
+  json.field("endpoint", record.endpoint);
+  add_faults(json, record.faults);
+  json.field("input_file_id", record.input_file_id);
+  json.field("completion_window", record.completion_window).field("status", name_of(record.status));
+  add_text(json, "output_file_id", record.output_file_id);
+  add_text(json, "error_file_id", record.error_file_id);
   json.field("created_at", reached(batch_status::validating));
   add_time(json, "in_progress_at", reached(batch_status::in_progress));
-  json.field("expires_at", what.expires_unix_s);
+  json.field("expires_at", record.expires_unix_s);
   add_time(json, "finalizing_at", reached(batch_status::finalizing));
   add_time(json, "completed_at", reached(batch_status::completed));
   add_time(json, "failed_at", reached(batch_status::failed));
   add_time(json, "expired_at", reached(batch_status::expired));
   add_time(json, "cancelling_at", reached(batch_status::cancelling));
   add_time(json, "cancelled_at", reached(batch_status::cancelled));
-  json.key("request_counts").begin_object().field("total", what.total);
-  json.field("completed", what.completed).field("failed", what.failed).end_object();
-  json.field("metadata", what.metadata).end_object();
+  json.key("request_counts").begin_object().field("total", record.total);
+  json.field("completed", record.completed).field("failed", record.failed).end_object();
+  json.field("metadata", record.metadata).end_object();
   return out;
 }
 
-std::string file_json(const stored_file& what) {
+std::string file_json(const stored_file& file) {
   std::string out;
   json_writer json(out);
-  json.begin_object().field("id", what.id).field("object", "file").field("bytes", what.bytes);
-  json.field("created_at", what.created_unix_s).field("filename", what.filename);
-  json.field("purpose", what.purpose).field("status", "processed").end_object();
+  json.begin_object().field("id", file.id).field("object", "file").field("bytes", file.bytes);
+  json.field("created_at", file.created_unix_s).field("filename", file.filename);
+  json.field("purpose", file.purpose).field("status", "processed").end_object();
   return out;
 }
 

@@ -59,8 +59,8 @@ struct batch {
   void reach(batch_status next);
 };
 
-std::string batch_json(const batch& what);
-std::string file_json(const stored_file& what);
+std::string batch_json(const batch& record);
+std::string file_json(const stored_file& file);
 
 /// One request of an input file.
 struct batch_line {
