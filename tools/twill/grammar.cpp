@@ -22,7 +22,7 @@
 namespace twill::tools {
 namespace {
 
-using namespace models::grammar;
+namespace grammar = models::grammar;
 
 constexpr int status_refused = 2;
 constexpr int status_no_answer = 3; ///< a file, the model or the helper is missing
@@ -67,10 +67,11 @@ std::string trimmed_text(const std::string& text) {
 }
 
 /// Why the instance does not pass; empty when it does.
-std::string refused_at(const compiled_grammar_ptr& grammar, const vocabulary& tokens,
-                       const std::vector<models::token_id>& ids, mask_times& times) {
-  matcher at(grammar);
-  std::vector<std::int32_t> mask(mask_words(tokens.size()));
+std::string refused_at(const grammar::compiled_grammar_ptr& compiled,
+                       const grammar::vocabulary& tokens, const std::vector<models::token_id>& ids,
+                       mask_times& times) {
+  grammar::matcher at(compiled);
+  std::vector<std::int32_t> mask(grammar::mask_words(tokens.size()));
   std::string passed;
   for (const auto id : ids) {
     const auto began = std::chrono::steady_clock::now();
@@ -103,31 +104,31 @@ int run_grammar(const grammar_options& options) {
   if (!opened.ok()) return say(opened.detail()), status_no_answer;
   const auto& text = *opened.value()->text;
 
-  compile_limits limits;
+  grammar::compile_limits limits;
   limits.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_s * 1000));
-  grammar_compiler compiler(make_vocabulary(text), limits);
-  grammar_spec spec;
-  spec.what = grammar_spec::kind::json_schema;
+  grammar::grammar_compiler compiler(grammar::make_vocabulary(text), limits);
+  grammar::grammar_spec spec;
+  spec.what = grammar::grammar_spec::kind::json_schema;
   spec.text = *schema;
   spec.closed_objects = options.strict;
   const auto began = std::chrono::steady_clock::now();
-  const auto grammar = compiler.compile(spec);
-  if (!grammar.ok()) {
-    say("the schema is refused: " + grammar.detail());
-    return grammar.code() == errc::helper_failed ? status_no_answer : status_refused;
+  const auto compiled = compiler.compile(spec);
+  if (!compiled.ok()) {
+    say("the schema is refused: " + compiled.detail());
+    return compiled.code() == grammar::errc::helper_failed ? status_no_answer : status_refused;
   }
   if (options.times)
     std::printf(
         "compiled in %.1f ms, %zu bytes\n",
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count(),
-        memory_bytes(*grammar.value()));
+        grammar::memory_bytes(*compiled.value()));
   int status = status_ok;
   mask_times times;
   for (const auto& instance : options.instances) {
     const auto content = file_text(instance);
     if (!content) return say(instance + " cannot be read"), status_no_answer;
     const auto ids = text.encode(trimmed_text(*content), {});
-    const auto why = ids.ok() ? refused_at(grammar.value(), *compiler.tokens(), ids.value(), times)
+    const auto why = ids.ok() ? refused_at(compiled.value(), *compiler.tokens(), ids.value(), times)
                               : ids.detail();
     if (!why.empty()) status = status_failure;
     std::printf("%s: %s\n", instance.c_str(),
