@@ -82,6 +82,8 @@ answer grammar_compiler::compile(const grammar_spec& spec) {
   std::size_t length = spec.text.size();
   for (const auto& choice : spec.choices)
     length += choice.size();
+  for (const auto& frame : spec.frames)
+    length += frame.before.size() + frame.schema.size() + frame.after.size();
   if (length > s.limits.max_spec_bytes)
     return failure{errc::too_large, "a schema or grammar may have at most " +
                                         std::to_string(s.limits.max_spec_bytes) + " bytes, got " +

@@ -6,19 +6,31 @@
 
 namespace twill::models::grammar {
 
+/// A JSON value between fixed texts: one way to call one tool.
+struct framed_schema {
+  std::string before;
+  std::string schema; ///< JSON Schema of what stands between
+  std::string after;
+  bool operator==(const framed_schema&) const = default;
+};
+
 struct grammar_spec {
   enum class kind {
     json_object, ///< any JSON object
     json_schema, ///< `text` is a JSON Schema
     regex,       ///< `text` is a regular expression of the whole answer
     choice,      ///< one of `choices`
-    ebnf, ///< `text` is a grammar in GBNF (llama.cpp) or XGrammar's EBNF; its start is `root`
+    ebnf,   ///< `text` is a grammar in GBNF (llama.cpp) or XGrammar's EBNF; its start is `root`
+    framed, ///< one of `frames`, or several one after the other
   };
   kind what = kind::json_object;
   std::string text;
   std::vector<std::string> choices;
-  /// json_schema: objects that say nothing of other properties have none.
+  /// json_schema, framed: objects that say nothing of other properties have none.
   bool closed_objects = false;
+  std::vector<framed_schema> frames;
+  std::string list_begin, list_between, list_end; ///< framed: texts around and between the frames
+  bool repeated = false;                          ///< framed: more than one may stand
 
   bool operator==(const grammar_spec&) const = default;
 };

@@ -17,6 +17,8 @@ result<std::string> grammar_text(const grammar_spec& spec) {
       return grammar_of_regex(spec.text);
     case grammar_spec::kind::choice:
       return grammar_of_choices(spec.choices);
+    case grammar_spec::kind::framed:
+      return grammar_of_frames(spec);
     case grammar_spec::kind::ebnf:
       if (spec.text.empty()) return failure{errc::bad_grammar, "the grammar is empty"};
       return spec.text;

@@ -38,11 +38,15 @@ vocabulary_ptr make_vocabulary(std::vector<std::string> bytes, std::vector<token
   return out;
 }
 
-vocabulary_ptr make_vocabulary(const tokenizer& text, std::int32_t logits_size) {
+vocabulary_ptr make_vocabulary(const tokenizer& text, std::int32_t logits_size,
+                               std::span<const token_id> shown) {
   const auto n = std::max(text.vocab_size(), logits_size);
   std::vector<std::string> bytes(static_cast<std::size_t>(n));
   for (token_id id = 0; id < text.vocab_size(); ++id)
     if (!text.is_special(id)) bytes[static_cast<std::size_t>(id)] = text.token_bytes(id, false);
+  for (const auto id : shown)
+    if (id >= 0 && id < text.vocab_size())
+      bytes[static_cast<std::size_t>(id)] = text.token_bytes(id, true);
   return make_vocabulary(std::move(bytes), text.end_ids());
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,9 @@ struct vocabulary {
 using vocabulary_ptr = std::shared_ptr<const vocabulary>;
 
 /// `logits_size`: the width of the model's logits where it is above the tokenizer's vocabulary.
-vocabulary_ptr make_vocabulary(const tokenizer& text, std::int32_t logits_size = 0);
+/// `shown`: control tokens that a grammar may ask for by their text, such as markers of tool calls.
+vocabulary_ptr make_vocabulary(const tokenizer& text, std::int32_t logits_size = 0,
+                               std::span<const token_id> shown = {});
 vocabulary_ptr make_vocabulary(std::vector<std::string> bytes, std::vector<token_id> end_ids);
 
 } // namespace twill::models::grammar

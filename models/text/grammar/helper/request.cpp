@@ -61,6 +61,13 @@ std::string encoded(const grammar_spec& spec) {
   put(out, static_cast<std::int64_t>(spec.choices.size()));
   for (const auto& choice : spec.choices)
     put(out, choice);
+  for (const auto* text : {&spec.list_begin, &spec.list_between, &spec.list_end})
+    put(out, *text);
+  put(out, std::int64_t{spec.repeated});
+  put(out, static_cast<std::int64_t>(spec.frames.size()));
+  for (const auto& frame : spec.frames)
+    for (const auto* text : {&frame.before, &frame.schema, &frame.after})
+      put(out, *text);
   return out;
 }
 
@@ -85,6 +92,15 @@ std::optional<helper_request> decoded_request(std::string_view bytes) {
   out.spec.closed_objects = in.number() != 0;
   for (auto n = in.count(); n > 0; --n)
     out.spec.choices.push_back(in.text());
+  for (auto* text : {&out.spec.list_begin, &out.spec.list_between, &out.spec.list_end})
+    *text = in.text();
+  out.spec.repeated = in.number() != 0;
+  for (auto n = in.count(); n > 0; --n) {
+    framed_schema frame;
+    for (auto* text : {&frame.before, &frame.schema, &frame.after})
+      *text = in.text();
+    out.spec.frames.push_back(std::move(frame));
+  }
   out.memory_bytes = in.number();
   out.cpu_seconds = in.number();
   for (auto n = in.count(); n > 0; --n)

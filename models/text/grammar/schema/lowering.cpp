@@ -327,6 +327,29 @@ std::string grammar_of_schema(std::string_view schema_text, const schema_options
   return std::move(*text);
 }
 
+std::string grammar_of_frames(const grammar_spec& spec) {
+  if (spec.frames.empty()) refuse(errc::bad_grammar, "a framed answer needs at least one frame");
+  rules into;
+  std::vector<expression> ways;
+  for (const auto& frame : spec.frames) {
+    const document doc(frame.schema);
+    patterns known;
+    cases all(doc, known);
+    lowering lower(all, into, {spec.closed_objects});
+    const int body = lower.rule_of_whole(node_of({{&doc.root(), true}}));
+    ways.push_back(
+        sequence_of({text_of(frame.before), into.reference(body), text_of(frame.after)}));
+  }
+  const auto one = into.reference(into.add("frame", choice_of(std::move(ways))));
+  std::vector<expression> parts{text_of(spec.list_begin), one};
+  if (spec.repeated)
+    parts.push_back(repeat_of(sequence_of({text_of(spec.list_between), one}), 0, -1));
+  parts.push_back(text_of(spec.list_end));
+  auto text = into.ebnf(into.add("frames", sequence_of(std::move(parts))));
+  if (!text) refuse(errc::unsatisfiable, "no value satisfies the schemas");
+  return std::move(*text);
+}
+
 std::string grammar_of_any_object() {
   rules into;
   const json_text text(into);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include "models/text/grammar/errc.hpp"
 #include "models/text/grammar/schema/utf8.hpp"
@@ -23,6 +24,19 @@ void print_code_point(std::string& out, std::uint32_t c) {
     std::snprintf(text, sizeof text, "\\u%04X", c), out += text;
   else
     std::snprintf(text, sizeof text, "\\U%08X", c), out += text;
+}
+
+/// The set in parts whose code points take equally many bytes in UTF-8: XGrammar's automata accept
+/// overlong encodings where one range spans several lengths.
+std::vector<code_points> by_width(const code_points& set) {
+  std::vector<code_points> out;
+  std::uint32_t first = 0;
+  for (const std::uint32_t last : {0x7fu, 0x7ffu, 0xffffu, last_code_point}) {
+    auto part = set & code_points(first, last);
+    if (!part.empty()) out.push_back(std::move(part));
+    first = last + 1;
+  }
+  return out;
 }
 
 void print_class(std::string& out, const code_points& set) {
@@ -232,8 +246,7 @@ expression regex_of(std::string pattern) {
 }
 
 std::string regex_class(const code_points& set) {
-  std::string out = "[";
-  const auto print = [&out](std::uint32_t c) {
+  const auto print = [](std::string& out, std::uint32_t c) {
     char text[16];
     if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'))
       out += static_cast<char>(c);
@@ -242,13 +255,18 @@ std::string regex_class(const code_points& set) {
     else
       std::snprintf(text, sizeof text, "\\u{%x}", c), out += text;
   };
-  for (const auto& range : set.ranges()) {
-    print(range.first);
-    if (range.last == range.first) continue;
-    out += '-';
-    print(range.last);
+  std::string out;
+  for (const auto& part : by_width(set)) {
+    out += out.empty() ? "[" : "|[";
+    for (const auto& range : part.ranges()) {
+      print(out, range.first);
+      if (range.last == range.first) continue;
+      out += '-';
+      print(out, range.last);
+    }
+    out += ']';
   }
-  return out + "]";
+  return "(" + out + ")";
 }
 
 expression never() {

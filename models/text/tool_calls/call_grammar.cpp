@@ -1,0 +1,61 @@
+#include "models/text/tool_calls/call_grammar.hpp"
+
+#include <cstdio>
+
+namespace twill::models::tool_calls {
+namespace {
+
+std::string json_string(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    char code[8];
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
+      out += code;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+} // namespace
+
+std::optional<grammar::grammar_spec> call_grammar(const tool_format& format,
+                                                  std::span<const callable> tools, bool parallel) {
+  if (format.syntax == call_syntax::chatglm3) return std::nullopt;
+  grammar::grammar_spec out;
+  out.what = grammar::grammar_spec::kind::framed;
+  out.repeated = parallel;
+  std::string begin, end;
+  switch (format.syntax) {
+  case call_syntax::tagged_json:
+    begin = format.begin + "\n";
+    end = "\n" + format.end;
+    out.list_between = "\n";
+    break;
+  case call_syntax::listed_json:
+    out.list_begin = format.begin + " [";
+    out.list_between = ", ";
+    out.list_end = "]";
+    break;
+  default: // bare JSON
+    if (format.begin.empty() && parallel) {
+      out.list_begin = "[";
+      out.list_end = "]";
+    }
+    out.list_between = format.begin.empty() ? ", " : "; ";
+    break;
+  }
+  const std::string key = format.name == "llama3_json" ? "parameters" : "arguments";
+  for (const auto& tool : tools)
+    out.frames.push_back({begin + "{\"name\": " + json_string(tool.name) + ", \"" + key + "\": ",
+                          tool.parameters.empty() ? R"({"type": "object"})" : tool.parameters,
+                          "}" + end});
+  return out;
+}
+
+} // namespace twill::models::tool_calls

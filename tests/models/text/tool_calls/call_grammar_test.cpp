@@ -1,0 +1,72 @@
+// What a grammar of calls lets through is read back as calls whose arguments are valid.
+#include <random>
+#include <string>
+#include <vector>
+
+#include "models/checkpoint/json.hpp"
+#include "models/text/grammar/schema/validator.hpp"
+#include "models/text/tool_calls/call_grammar.hpp"
+#include "tests/catch.hpp"
+#include "tests/models/text/grammar/random_answer.hpp"
+#include "tests/models/text/tool_calls/parser_runner.hpp"
+
+using namespace twill::test;
+
+namespace {
+
+const std::vector<callable> tools{
+    {"get_weather",
+     R"({"type": "object", "properties": {"city": {"type": "string", "maxLength": 6}, "days": {"type":
+        "integer", "minimum": 1, "maximum": 14}}, "required": ["city"], "additionalProperties": false})"},
+    {"now", R"({"type": "object", "properties": {}, "additionalProperties": false})"},
+    {"move", R"({"type": "object", "properties": {"to": {"$ref": "#/$defs/p"}}, "required": ["to"],
+        "additionalProperties": false, "$defs": {"p": {"type": "array", "items": {"type": "integer"}, "minItems": 2,
+        "maxItems": 2}}})"},
+};
+
+const callable& tool_named(const std::string& name) {
+  for (const auto& tool : tools)
+    if (tool.name == name) return tool;
+  FAIL("no tool " << name);
+  return tools.front();
+}
+
+} // namespace
+
+TEST_CASE("tool calls: answers that keep to the grammar are calls with valid arguments") {
+  std::mt19937 random(9);
+  for (const auto* name : {"hermes", "mistral", "llama3_json", "json"}) {
+    const auto format = *format_named(name);
+    for (const bool parallel : {false, true}) {
+      const auto spec = call_grammar(format, tools, parallel);
+      REQUIRE(spec.has_value());
+      const auto grammar = compiled(*spec);
+      REQUIRE(grammar.ok());
+      for (int i = 0; i < 25; ++i) {
+        const auto drawn = random_answer(grammar.value(), random);
+        const auto& answer = drawn.text;
+        INFO(name << ": " << answer);
+        REQUIRE_FALSE(drawn.dead_end);
+        if (!drawn.ended) continue;
+        parser_options options;
+        options.calls = format;
+        const auto seen = summary(parse_whole(options, answer));
+        REQUIRE(seen.text.empty());
+        REQUIRE((parallel ? !seen.calls.empty() : seen.calls.size() == 1));
+        for (const auto& call : seen.calls) {
+          const document doc(tool_named(call.name).parameters);
+          patterns known;
+          const auto arguments = twill::models::parse_json(call.arguments, "arguments");
+          INFO(call.arguments << ": " << (arguments.ok() ? "" : arguments.detail()));
+          REQUIRE(call.complete);
+          REQUIRE(arguments.ok());
+          REQUIRE(validator(doc, known).valid(doc.root(), arguments.value()));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("tool calls: ChatGLM3's calls are no JSON, so that no grammar of ours has them") {
+  CHECK_FALSE(call_grammar(*format_named("chatglm3"), tools, false).has_value());
+}
