@@ -1,8 +1,9 @@
 // grammar_compiler: what clients ask for as compiled grammars, within limits of time and memory.
 //
-// Compiling happens in a helper process (twill-grammar), so that a grammar that explodes ends at
-// its limit and harms nobody; what it made comes back over a pipe. Results and refusals are cached
-// by hash.
+// Compiling happens in a helper process (twill-grammar) first, so that a grammar that explodes ends
+// at its limit and harms nobody. What compiled there is compiled once more here: as a text
+// XGrammar's compiled form is a hundred times as large, and reading it takes longer. Results and
+// refusals are cached by hash.
 //
 // Thread safety: any thread may call compile(); it blocks for up to the limit, so never call it
 // from a step's path. Callers that ask for the same grammar at the same time share one helper.

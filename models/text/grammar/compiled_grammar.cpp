@@ -3,7 +3,6 @@
 #include <exception>
 #include <new>
 #include <utility>
-#include <variant>
 
 #include "models/text/grammar/xgrammar_parts.hpp"
 
@@ -40,25 +39,6 @@ result<compiled_grammar_ptr> compile_here(const std::string& grammar_text,
 
 std::size_t memory_bytes(const compiled_grammar& grammar) {
   return grammar.parts.MemorySizeBytes();
-}
-
-std::string serialise(const compiled_grammar& grammar) {
-  return grammar.parts.SerializeJSON();
-}
-
-result<compiled_grammar_ptr> deserialise(const std::string& serialised,
-                                         const vocabulary_ptr& tokens) {
-  try {
-    auto read = xgrammar::CompiledGrammar::DeserializeJSON(serialised, tokens->tables->info);
-    if (auto* parts = std::get_if<xgrammar::CompiledGrammar>(&read))
-      return compiled_grammar_ptr(
-          std::make_shared<compiled_grammar>(compiled_grammar{tokens, std::move(*parts)}));
-    const auto why = std::visit([](const auto& e) { return std::string(e.what()); },
-                                std::get<xgrammar::SerializationError>(read));
-    return failure{errc::helper_failed, "the helper's answer cannot be read: " + why};
-  } catch (const std::exception& e) {
-    return failure{errc::helper_failed, "the helper's answer cannot be read: " + plain_message(e)};
-  }
 }
 
 } // namespace twill::models::grammar

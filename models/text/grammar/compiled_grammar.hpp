@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "models/text/grammar/errc.hpp"
 #include "models/text/grammar/vocabulary.hpp"
@@ -22,9 +21,5 @@ result<compiled_grammar_ptr> compile_here(const std::string& grammar_text,
 
 /// Bytes that the compiled form takes, about.
 std::size_t memory_bytes(const compiled_grammar& grammar);
-
-std::string serialise(const compiled_grammar& grammar);
-result<compiled_grammar_ptr> deserialise(const std::string& serialised,
-                                         const vocabulary_ptr& tokens);
 
 } // namespace twill::models::grammar

@@ -28,7 +28,7 @@ std::string encoded(const helper_request& request);
 /// Nothing when the bytes are no whole request.
 std::optional<helper_request> decoded_request(std::string_view bytes);
 
-/// The helper's answer: a serialised compiled grammar, or why there is none.
+/// The helper's answer: the grammar's text in EBNF, once it compiled, or why there is none.
 std::string encoded_answer(const result<std::string>& answer);
 result<std::string> decoded_answer(std::string_view bytes);
 

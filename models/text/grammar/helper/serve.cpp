@@ -56,7 +56,7 @@ result<std::string> compiled(const helper_request& request) {
     const auto tokens = make_vocabulary(request.token_bytes, request.end_ids);
     const auto grammar = compile_here(text.value(), tokens);
     if (!grammar.ok()) return grammar.error();
-    return serialise(*grammar.value());
+    return text;
   } catch (const std::bad_alloc&) {
     return failure{errc::out_of_memory,
                    "compiling the grammar took more memory than structured.compile_memory"};

@@ -81,12 +81,3 @@ TEST_CASE("matcher: any JSON object") {
   CHECK_FALSE(passes(g, "{\"a\": 1,}"));
   CHECK_FALSE(passes(g, "{\"a\tb\": 1}"));
 }
-
-TEST_CASE("matcher: a serialised grammar comes back the same") {
-  const auto g = made(grammar_spec::kind::ebnf, "root ::= \"ab\" [cd]+");
-  const auto back = deserialise(serialise(*g), byte_vocabulary());
-  REQUIRE(back.ok());
-  CHECK(passes(back.value(), "abcd"));
-  CHECK_FALSE(passes(back.value(), "ab"));
-  CHECK_FALSE(deserialise("{}", byte_vocabulary()).ok());
-}
