@@ -28,6 +28,9 @@ struct sampling_params {
   std::vector<std::pair<std::int32_t, float>>
       logit_bias; ///< id and what is added to its logit, [-100, 100]
 
+  std::vector<std::string> bad_words;          ///< texts that the output must not hold
+  std::vector<std::int32_t> allowed_token_ids; ///< only these are drawn; empty: all
+
   std::int32_t max_tokens = -1;  ///< output tokens; -1: up to the context limit
   std::int32_t min_tokens = 0;   ///< end ids and stop ids are banned before this many tokens
   bool ignore_eos = false;       ///< the model's end ids do not stop the sequence

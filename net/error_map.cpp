@@ -88,6 +88,8 @@ wire_error map_error(actors::errc code) {
     return {400, policy, invalid, "no_chat_template"};
   case errc::template_failed:
     return {400, policy, invalid, "template_failed"};
+  case errc::grammar_refused:
+    return {400, policy, invalid, "grammar_refused"};
   case errc::queue_full:
     return {429, again_later, "rate_limit_error", "queue_full", 1};
   case errc::too_large:

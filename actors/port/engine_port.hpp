@@ -18,6 +18,7 @@
 
 #include "config/base/result.hpp"
 #include "config/base/value.hpp"
+#include "config/grammar_spec.hpp"
 #include "config/sampling.hpp"
 
 namespace twill::actors {
@@ -30,6 +31,8 @@ enum class errc {
   empty_prompt,     ///< the prompt has no tokens
   no_chat_template, ///< chat was asked of a model without a template
   template_failed,  ///< the template refused these messages
+  grammar_refused,  ///< the asked-for form of the output cannot be enforced, or took too long to
+                    ///< compile
   queue_full,       ///< too many requests wait; the client may retry later
   too_large,        ///< the request can never fit the KV cache
   not_ready,        ///< the model is still loading, or failed to load
@@ -65,6 +68,19 @@ struct text_prompt {
 
 using token_prompt = std::vector<std::int32_t>;
 
+/// Whether, and which, tools of the chat prompt the answer may or must call.
+struct tool_choice {
+  enum class kind {
+    automatic, ///< the model decides
+    none,      ///< no calls: the answer is text
+    required,  ///< at least one call, constrained to the tools' schemas
+    named,     ///< a call of `name`, constrained to its schema
+  };
+  kind what = kind::automatic;
+  std::string name;
+  bool parallel = true; ///< more than one call may stand in an answer
+};
+
 struct request {
   std::string model; ///< empty: the only model
   std::variant<text_prompt, token_prompt, chat_prompt> prompt;
@@ -73,6 +89,16 @@ struct request {
   std::string client_id;                ///< X-Request-Id or the protocol's id; used in log lines
   std::chrono::milliseconds timeout{0}; ///< 0: the server's own limit
   bool echo_prompt_ids = false;         ///< report the prompt's ids in the first event
+
+  /// What the output must look like; refused with errc::grammar_refused when it can't be enforced.
+  std::optional<config::grammar_spec> grammar;
+  tool_choice tools; ///< meaningful for a chat_prompt with tools
+  /// The output comes as `event::parts` (text, reasoning, calls) instead of `event::text`.
+  bool parse_output = false;
+  /// Alternatives reported per prompt token, in the event with `prompt_scores`; -1: none at all.
+  std::int32_t prompt_logprobs = -1;
+  /// Only the last so many prompt tokens are kept; 0: all.
+  std::int32_t truncate_prompt_tokens = 0;
 };
 
 struct token_logprob {
@@ -86,12 +112,31 @@ struct token_output {
   std::vector<token_logprob> top; ///< most likely first
 };
 
-enum class finish_reason { stop, length };
+enum class finish_reason {
+  stop,       ///< an end id, a stop string, or the grammar's end
+  length,     ///< max_tokens or the context limit
+  tool_calls, ///< as stop, and the output holds at least one whole call
+};
 
 struct usage {
   std::int32_t prompt_tokens = 0;
   std::int32_t cached_tokens = 0;     ///< prompt tokens whose KV was reused
   std::int32_t completion_tokens = 0; ///< over all choices
+};
+
+/// A piece of an output that is read as text, reasoning and tool calls.
+struct output_part {
+  enum class kind {
+    text,           ///< `text` goes on the answer
+    reasoning,      ///< `text` goes on the reasoning
+    call_begin,     ///< `text` is the function's name
+    call_arguments, ///< `text` goes on the arguments, a JSON text
+    call_end,       ///< the call is over; `complete` says whether its arguments are
+  };
+  kind what = kind::text;
+  std::string text;
+  std::int32_t call = -1; ///< which call of the choice, from 0; -1 for text and reasoning
+  bool complete = true;   ///< call_end
 };
 
 /// One thing that happened to a request.
@@ -100,6 +145,12 @@ struct event {
   bool started = false; ///< the first event: the request is queued; prompt_tokens is known
   std::vector<std::int32_t> prompt_ids; ///< in the first event when asked for
   std::vector<token_output> tokens;     ///< ids of this step, each with its log-probabilities
+  /// Each prompt token with its log-probability given those before it, in the first event of a
+  /// request with prompt_logprobs >= 0; the first token's has none (NaN) and no alternatives.
+  std::vector<token_output> prompt_scores;
+  /// What became certain of the output, when the request asked for parse_output; `text` is empty
+  /// then.
+  std::vector<output_part> parts;
   std::string text; ///< text that became certain, in whole characters, without stop strings
   std::optional<finish_reason> finish; ///< this choice is over
   std::string stop_string;             ///< which stop string ended it

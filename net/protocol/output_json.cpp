@@ -33,7 +33,15 @@ void add_usage(json_writer& json, const actors::usage& use) {
 }
 
 std::string_view finish_name(actors::finish_reason reason) {
-  return reason == actors::finish_reason::stop ? "stop" : "length";
+  switch (reason) {
+  case actors::finish_reason::stop:
+    return "stop";
+  case actors::finish_reason::tool_calls:
+    return "tool_calls";
+  case actors::finish_reason::length:
+    break;
+  }
+  return "length";
 }
 
 void add_stop_reason(json_writer& json, std::string_view stop_string, std::int32_t stop_token,

@@ -107,8 +107,8 @@ int run_grammar(const grammar_options& options) {
   grammar::compile_limits limits;
   limits.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_s * 1000));
   grammar::grammar_compiler compiler(grammar::make_vocabulary(text), limits);
-  grammar::grammar_spec spec;
-  spec.what = grammar::grammar_spec::kind::json_schema;
+  config::grammar_spec spec;
+  spec.what = config::grammar_spec::kind::json_schema;
   spec.text = *schema;
   spec.closed_objects = options.strict;
   const auto began = std::chrono::steady_clock::now();

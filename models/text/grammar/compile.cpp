@@ -18,7 +18,7 @@ namespace {
 using key = std::pair<std::uint64_t, std::uint64_t>;
 using answer = result<compiled_grammar_ptr>;
 
-key key_of(const grammar_spec& spec) {
+key key_of(const config::grammar_spec& spec) {
   const auto bytes = encoded(spec);
   const auto hash = XXH3_128bits(bytes.data(), bytes.size());
   return {hash.high64, hash.low64};
@@ -77,7 +77,7 @@ const vocabulary_ptr& grammar_compiler::tokens() const {
   return state_->tokens;
 }
 
-answer grammar_compiler::compile(const grammar_spec& spec) {
+answer grammar_compiler::compile(const config::grammar_spec& spec) {
   auto& s = *state_;
   std::size_t length = spec.text.size();
   for (const auto& choice : spec.choices)

@@ -14,8 +14,8 @@
 #include <memory>
 #include <string>
 
+#include "config/grammar_spec.hpp"
 #include "models/text/grammar/compiled_grammar.hpp"
-#include "models/text/grammar/grammar_spec.hpp"
 
 namespace twill::models::grammar {
 
@@ -33,7 +33,7 @@ public:
   grammar_compiler(vocabulary_ptr tokens, compile_limits limits);
   ~grammar_compiler();
 
-  result<compiled_grammar_ptr> compile(const grammar_spec& spec);
+  result<compiled_grammar_ptr> compile(const config::grammar_spec& spec);
 
   const vocabulary_ptr& tokens() const;
 

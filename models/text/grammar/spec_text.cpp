@@ -6,20 +6,20 @@
 
 namespace twill::models::grammar {
 
-result<std::string> grammar_text(const grammar_spec& spec) {
+result<std::string> grammar_text(const config::grammar_spec& spec) {
   try {
     switch (spec.what) {
-    case grammar_spec::kind::json_object:
+    case config::grammar_spec::kind::json_object:
       return grammar_of_any_object();
-    case grammar_spec::kind::json_schema:
+    case config::grammar_spec::kind::json_schema:
       return grammar_of_schema(spec.text, {spec.closed_objects});
-    case grammar_spec::kind::regex:
+    case config::grammar_spec::kind::regex:
       return grammar_of_regex(spec.text);
-    case grammar_spec::kind::choice:
+    case config::grammar_spec::kind::choice:
       return grammar_of_choices(spec.choices);
-    case grammar_spec::kind::framed:
+    case config::grammar_spec::kind::framed:
       return grammar_of_frames(spec);
-    case grammar_spec::kind::ebnf:
+    case config::grammar_spec::kind::ebnf:
       if (spec.text.empty()) return failure{errc::bad_grammar, "the grammar is empty"};
       return spec.text;
     }

@@ -1,15 +1,16 @@
-// spec_text: a grammar_spec as the text of one grammar in XGrammar's EBNF. Pure; any thread.
+// spec_text: a config::grammar_spec as the text of one grammar in XGrammar's EBNF. Pure; any
+// thread.
 #pragma once
 
 #include <string>
 
+#include "config/grammar_spec.hpp"
 #include "models/text/grammar/errc.hpp"
-#include "models/text/grammar/grammar_spec.hpp"
 
 namespace twill::models::grammar {
 
 /// Schemas are checked strictly: what cannot be enforced is an error, never dropped. A grammar text
 /// that its client wrote is returned as it is.
-result<std::string> grammar_text(const grammar_spec& spec);
+result<std::string> grammar_text(const config::grammar_spec& spec);
 
 } // namespace twill::models::grammar

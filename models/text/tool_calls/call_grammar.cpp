@@ -24,11 +24,11 @@ std::string json_string(const std::string& text) {
 
 } // namespace
 
-std::optional<grammar::grammar_spec> call_grammar(const tool_format& format,
-                                                  std::span<const callable> tools, bool parallel) {
+std::optional<config::grammar_spec> call_grammar(const tool_format& format,
+                                                 std::span<const callable> tools, bool parallel) {
   if (format.syntax == call_syntax::chatglm3) return std::nullopt;
-  grammar::grammar_spec out;
-  out.what = grammar::grammar_spec::kind::framed;
+  config::grammar_spec out;
+  out.what = config::grammar_spec::kind::framed;
   out.repeated = parallel;
   std::string begin, end;
   switch (format.syntax) {

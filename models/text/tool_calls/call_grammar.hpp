@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "models/text/grammar/grammar_spec.hpp"
+#include "config/grammar_spec.hpp"
 #include "models/text/tool_calls/tool_format.hpp"
 
 namespace twill::models::tool_calls {
@@ -22,7 +22,7 @@ struct callable {
 
 /// `parallel`: more than one call may stand. Nothing for formats whose arguments are no JSON
 /// (ChatGLM3).
-std::optional<grammar::grammar_spec> call_grammar(const tool_format& format,
-                                                  std::span<const callable> tools, bool parallel);
+std::optional<config::grammar_spec> call_grammar(const tool_format& format,
+                                                 std::span<const callable> tools, bool parallel);
 
 } // namespace twill::models::tool_calls

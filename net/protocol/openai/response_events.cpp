@@ -28,7 +28,7 @@ void response_events::on_event(actors::event&& ev) {
     for (auto& token : ev.tokens)
       logprobs_.push_back(std::move(token));
   if (!ev.finish.has_value()) return;
-  const bool whole = *ev.finish == actors::finish_reason::stop;
+  const bool whole = *ev.finish != actors::finish_reason::length;
   status_ = whole ? "completed" : "incomplete";
   if (!whole) incomplete_reason_ = "max_output_tokens";
   close_item();

@@ -160,7 +160,7 @@ std::string default_helper() {
   return bad ? "twill-grammar" : (self.parent_path() / "twill-grammar").string();
 }
 
-result<compiled_grammar_ptr> compile_in_helper(const grammar_spec& spec,
+result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
                                                const vocabulary_ptr& tokens,
                                                const compile_limits& limits) {
   const auto deadline = clock::now() + limits.timeout;

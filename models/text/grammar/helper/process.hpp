@@ -5,7 +5,7 @@
 
 namespace twill::models::grammar {
 
-result<compiled_grammar_ptr> compile_in_helper(const grammar_spec& spec,
+result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
                                                const vocabulary_ptr& tokens,
                                                const compile_limits& limits);
 

@@ -53,7 +53,7 @@ private:
 
 } // namespace
 
-std::string encoded(const grammar_spec& spec) {
+std::string encoded(const config::grammar_spec& spec) {
   std::string out;
   put(out, static_cast<std::int64_t>(spec.what));
   put(out, spec.text);
@@ -87,7 +87,7 @@ std::string encoded(const helper_request& request) {
 std::optional<helper_request> decoded_request(std::string_view bytes) {
   reader in(bytes);
   helper_request out;
-  out.spec.what = static_cast<grammar_spec::kind>(in.number());
+  out.spec.what = static_cast<config::grammar_spec::kind>(in.number());
   out.spec.text = in.text();
   out.spec.closed_objects = in.number() != 0;
   for (auto n = in.count(); n > 0; --n)
@@ -96,7 +96,7 @@ std::optional<helper_request> decoded_request(std::string_view bytes) {
     *text = in.text();
   out.spec.repeated = in.number() != 0;
   for (auto n = in.count(); n > 0; --n) {
-    framed_schema frame;
+    config::framed_schema frame;
     for (auto* text : {&frame.before, &frame.schema, &frame.after})
       *text = in.text();
     out.spec.frames.push_back(std::move(frame));

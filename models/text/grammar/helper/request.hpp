@@ -9,21 +9,21 @@
 #include <string_view>
 #include <vector>
 
+#include "config/grammar_spec.hpp"
 #include "models/text/grammar/errc.hpp"
-#include "models/text/grammar/grammar_spec.hpp"
 #include "models/text/tokenizer.hpp"
 
 namespace twill::models::grammar {
 
 struct helper_request {
-  grammar_spec spec;
+  config::grammar_spec spec;
   std::vector<std::string> token_bytes;
   std::vector<token_id> end_ids;
   std::int64_t memory_bytes = 0; ///< limit of the helper's address space beyond what it starts with
   std::int64_t cpu_seconds = 0;
 };
 
-std::string encoded(const grammar_spec& spec);
+std::string encoded(const config::grammar_spec& spec);
 std::string encoded(const helper_request& request);
 /// Nothing when the bytes are no whole request.
 std::optional<helper_request> decoded_request(std::string_view bytes);

@@ -327,7 +327,7 @@ std::string grammar_of_schema(std::string_view schema_text, const schema_options
   return std::move(*text);
 }
 
-std::string grammar_of_frames(const grammar_spec& spec) {
+std::string grammar_of_frames(const config::grammar_spec& spec) {
   if (spec.frames.empty()) refuse(errc::bad_grammar, "a framed answer needs at least one frame");
   rules into;
   std::vector<expression> ways;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/text/grammar/grammar_spec.hpp"
+#include "config/grammar_spec.hpp"
 
 namespace twill::models::grammar {
 
@@ -19,8 +19,8 @@ struct schema_options {
 
 std::string grammar_of_schema(std::string_view schema_text, const schema_options& options);
 
-/// Values of schemas between fixed texts (grammar_spec::kind::framed).
-std::string grammar_of_frames(const grammar_spec& spec);
+/// Values of schemas between fixed texts (config::grammar_spec::kind::framed).
+std::string grammar_of_frames(const config::grammar_spec& spec);
 
 /// The grammar of any JSON object.
 std::string grammar_of_any_object();

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "config/grammar_spec.hpp"
 #include "models/text/grammar/compiled_grammar.hpp"
-#include "models/text/grammar/grammar_spec.hpp"
 #include "models/text/grammar/matcher.hpp"
 #include "models/text/grammar/spec_text.hpp"
 
@@ -46,16 +46,16 @@ inline bool passes(const compiled_grammar_ptr& grammar, std::string_view text) {
   return allows(mask, end_of_answer) && at.accept(end_of_answer) && at.is_terminated();
 }
 
-inline grammar_spec schema_spec(std::string text, bool closed = false) {
-  grammar_spec spec;
-  spec.what = grammar_spec::kind::json_schema;
+inline config::grammar_spec schema_spec(std::string text, bool closed = false) {
+  config::grammar_spec spec;
+  spec.what = config::grammar_spec::kind::json_schema;
   spec.text = std::move(text);
   spec.closed_objects = closed;
   return spec;
 }
 
 /// The compiled grammar, or why there is none.
-inline models::grammar::result<compiled_grammar_ptr> compiled(const grammar_spec& spec) {
+inline models::grammar::result<compiled_grammar_ptr> compiled(const config::grammar_spec& spec) {
   const auto text = grammar_text(spec);
   if (!text.ok()) return text.error();
   return compile_here(text.value(), byte_vocabulary());

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace twill::models::grammar {
+namespace twill::config {
 
 /// A JSON value between fixed texts: one way to call one tool.
 struct framed_schema {
@@ -35,4 +35,4 @@ struct grammar_spec {
   bool operator==(const grammar_spec&) const = default;
 };
 
-} // namespace twill::models::grammar
+} // namespace twill::config
