@@ -13,8 +13,8 @@ using clock_type = std::chrono::steady_clock;
 
 namespace {
 
-config::grammar_spec ebnf(const std::string& text) {
-  return {config::grammar_spec::kind::ebnf, text, {}, false};
+twill::config::grammar_spec ebnf(const std::string& text) {
+  return {twill::config::grammar_spec::kind::ebnf, text, {}, false};
 }
 
 /// Some hundred automata of a thousand states each, all different.
