@@ -28,7 +28,9 @@ struct attention_team {
   const float* slopes;
   ragged_batch batch;
 
-  static long scratch_floats(int head_dim) { return long{heads_per_team} * (head_dim + tile + 3); }
+  KOKKOS_INLINE_FUNCTION static long scratch_floats(int head_dim) {
+    return long{heads_per_team} * (head_dim + tile + 3);
+  }
 
   /// Where the block and head of a position begin among elements and scales, and the position's
   /// offset in the block.
