@@ -1,4 +1,5 @@
-// Choosing tokens on the device: biases, bans, penalties, temperature, min_p, top_k, top_p, draw.
+// Choosing tokens on the device: mask, biases, bans, penalties, temperature, min_p, top_k, top_p,
+// draw.
 //
 // Each row is independent and reproducible: the draw is a function of (seed, counter) alone (a
 // counter-based generator), never of the batch around it. Order and meaning of the operations are
@@ -38,6 +39,9 @@ struct sample_row {
   std::int32_t n_counts = 0;
   const token_bias* biases = nullptr; // (n_biases)
   std::int32_t n_biases = 0;
+  /// Bit i % 32 of word i / 32 says that token i may be drawn; null: every token may. A token that
+  /// the mask excludes is never drawn while the mask lets one through, whatever biases ban.
+  const std::uint32_t* mask = nullptr; // ((vocab + 31) / 32)
   std::int32_t n_top = -1; ///< alternatives to report, 0..max_top; -1: no log-probabilities at all
 };
 

@@ -36,6 +36,27 @@ struct bracket {
   }
 };
 
+/// Makes the logits of the tokens that the row's mask excludes -infinity.
+template <class Passes>
+TWILL_KERNEL_INLINE void apply_mask(const Passes& passes, float* x, std::int32_t n,
+                                    const std::uint32_t* mask) {
+  passes.each((n + 31) / 32, [&](const std::int32_t word) {
+    const std::uint32_t allowed = mask[word];
+    if (allowed == 0xffffffffu) return;
+    const std::int32_t first = word * 32;
+    const std::int32_t last = n - first < 32 ? n : first + 32;
+    for (std::int32_t i = first; i < last; ++i)
+      if ((allowed >> (i - first) & 1u) == 0) x[i] = -INFINITY;
+  });
+}
+
+/// The lowest id that the mask lets through; 0 when there is none.
+TWILL_KERNEL_INLINE std::int32_t first_allowed(const std::uint32_t* mask, std::int32_t n) {
+  for (std::int32_t i = 0; i < n; ++i)
+    if ((mask[i / 32] >> (i % 32) & 1u) != 0) return i;
+  return 0;
+}
+
 /// Applies biases and bans, then the penalties. Ids may repeat among the biases, so one lane adds
 /// them.
 template <class Passes>
@@ -201,7 +222,7 @@ TWILL_KERNEL_INLINE void sample_one(const Passes& passes, const sample_batch& ar
   float* x = args.logits + r * args.stride;
   const std::int32_t n = args.vocab;
   const sample_row row = args.params[r];
-  const bool edited = row.n_biases > 0 || row.n_counts > 0;
+  const bool edited = row.n_biases > 0 || row.n_counts > 0 || row.mask != nullptr;
   const bool reports = args.any_logprobs && row.n_top >= 0;
   float max = 0;
   double log_sum = 0;
@@ -230,7 +251,10 @@ TWILL_KERNEL_INLINE void sample_one(const Passes& passes, const sample_batch& ar
       original = raw;
     }
   }
-  const std::int32_t fallback = row.n_biases > 0 ? passes.argmax(x, n) : -1;
+  if (row.mask != nullptr) apply_mask(passes, x, n, row.mask);
+  // What is drawn where the biases leave no token: the mask outranks them.
+  std::int32_t fallback = row.n_biases > 0 || row.mask != nullptr ? passes.argmax(x, n) : -1;
+  if (fallback < 0 && row.mask != nullptr) fallback = first_allowed(row.mask, n);
   if (edited) apply_edits(passes, x, n, row);
   std::int32_t id = choose(passes, x, n, row);
   if (id < 0) id = fallback < 0 ? 0 : fallback;

@@ -31,6 +31,7 @@ struct request {
   sample_row row;
   std::vector<gpu::token_count> counts;
   std::vector<gpu::token_bias> biases;
+  std::vector<std::uint32_t> mask; ///< empty: none
 };
 
 struct drawn {
@@ -47,6 +48,7 @@ drawn sample(gpu::device& dev, const std::vector<float>& logits,
   const std::size_t n = requests.size();
   std::vector<std::unique_ptr<device_array<gpu::token_count>>> counts;
   std::vector<std::unique_ptr<device_array<gpu::token_bias>>> biases;
+  std::vector<std::unique_ptr<device_array<std::uint32_t>>> masks;
   std::vector<sample_row> rows;
   gpu::sample_args args;
   for (const request& r : requests) {
@@ -60,6 +62,12 @@ drawn sample(gpu::device& dev, const std::vector<float>& logits,
       biases.push_back(std::make_unique<device_array<gpu::token_bias>>(dev, r.biases));
       rows.back().biases = biases.back()->data();
       rows.back().n_biases = static_cast<std::int32_t>(r.biases.size());
+    }
+    if (!r.mask.empty()) {
+      auto mask = r.mask;
+      mask.resize((logits.size() / n + 31) / 32, 0);
+      masks.push_back(std::make_unique<device_array<std::uint32_t>>(dev, mask));
+      rows.back().mask = masks.back()->data();
     }
     args.any_logprobs = args.any_logprobs || r.row.n_top >= 0;
   }
@@ -88,8 +96,14 @@ drawn sample(gpu::device& dev, const std::vector<float>& logits,
   return {tokens.get(), logprobs.get(), top_ids.get(), top_logprobs.get()};
 }
 
+bool excludes(const std::vector<std::uint32_t>& mask, std::size_t id) {
+  return !mask.empty() && (mask[id / 32] >> (id % 32) & 1) == 0;
+}
+
 /// The exact distribution that a request draws from, by sorting, in double.
 std::vector<double> distribution(std::vector<float> logits, const request& r) {
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    if (excludes(r.mask, i)) logits[i] = -inf;
   for (const auto& b : r.biases)
     logits[static_cast<std::size_t>(b.id)] += b.bias;
   for (const auto& c : r.counts) {
@@ -166,7 +180,7 @@ void check_distribution(gpu::device& dev, const std::vector<float>& logits, cons
 }
 
 std::vector<request> combinations() {
-  std::vector<request> all(12);
+  std::vector<request> all(15);
   all[1].row.temperature = 0.5f;
   all[2].row.top_k = 7;
   all[3].row.top_p = 0.8f;
@@ -188,6 +202,11 @@ std::vector<request> combinations() {
   all[10].row.temperature = 0;
   all[10].biases = {{7, -100.0f}};
   all[11].row.temperature = 100;
+  all[12].mask = {0x0ff00ff0, 0x12};
+  all[13] = all[9];
+  all[13].mask = {0xffffffff, 0};
+  all[14].mask = {0x80000000, 0x100};
+  all[14].row.top_k = 3;
   for (std::size_t i = 0; i < all.size(); ++i)
     all[i].row.seed = 0x123456789abcdefULL * (i + 1);
   return all;
@@ -327,6 +346,40 @@ TEST_CASE("when everything is banned the raw argmax is taken") {
   }
   request infinite;
   CHECK(sample(*dev, {1, 3, inf, 7, inf, 7}, {infinite}).tokens[0] == 2);
+}
+
+TEST_CASE("a mask outranks biases and bans, and the lowest id that it lets through is the last resort") {
+  auto dev = open();
+  for (const bool portable : {false, true})
+    for (const float temperature : {0.0f, 1.0f}) {
+      CAPTURE(portable, temperature);
+      request r;
+      r.row.temperature = temperature;
+      r.mask = {0b110100};
+      r.biases = {{0, 100.0f}, {2, -inf}, {4, -inf}, {5, -inf}};
+      CHECK(sample(*dev, {9, 9, 1, 9, 3, 2}, {r}, 0, portable).tokens[0] == 4);
+      r.biases.clear();
+      const float nan = not_a_number;
+      CHECK(sample(*dev, {9, 9, nan, 9, -inf, nan}, {r}, 0, portable).tokens[0] == 2);
+    }
+}
+
+TEST_CASE("log-probabilities are of the logits before the mask") {
+  auto dev = open();
+  for (const bool portable : {false, true}) {
+    request r;
+    r.row.temperature = 0;
+    r.mask = {0b1000};
+    const std::vector<float> logits{5, 1, 2, 0};
+    const float without = sample(*dev, logits, {request{}}, 0, portable).logprobs[0];
+    r.row.n_top = 1;
+    const drawn masked = sample(*dev, logits, {r}, 1, portable);
+    const double sum = std::exp(5.0) + std::exp(1.0) + std::exp(2.0) + 1;
+    CHECK(without == 0);
+    CHECK(masked.tokens[0] == 3);
+    CHECK(std::abs(double{masked.logprobs[0]} + std::log(sum)) < 1e-5);
+    CHECK(masked.top_ids[0] == 0);
+  }
 }
 
 TEST_CASE("top_k of one and a tiny temperature are greedy; ids out of range are ignored") {
