@@ -1,5 +1,6 @@
 #include "models/text/detokenizer.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -64,7 +65,9 @@ bool is_utf8(std::string_view text) {
 }
 
 std::string detokenizer::push(token_id id) {
-  std::string bytes = source_->token_bytes(id, !skip_special_);
+  const bool special =
+      !skip_special_ || std::find(shown_.begin(), shown_.end(), id) != shown_.end();
+  std::string bytes = source_->token_bytes(id, special);
   if (at_start_ && !bytes.empty()) {
     at_start_ = false;
     if (source_->drops_leading_space(id)) bytes.erase(0, 1);

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "models/text/tokenizer.hpp"
 
@@ -14,8 +16,11 @@ namespace twill::models {
 class detokenizer {
 public:
   /// `at_start` is false where the ids continue a text, whose next word then keeps its space.
-  detokenizer(const tokenizer& source, bool skip_special, bool at_start = true)
-      : source_(&source), skip_special_(skip_special), at_start_(at_start) {}
+  /// `shown` are special tokens that yield their text all the same, such as markers of tool calls.
+  detokenizer(const tokenizer& source, bool skip_special, bool at_start = true,
+              std::vector<token_id> shown = {})
+      : source_(&source), shown_(std::move(shown)), skip_special_(skip_special),
+        at_start_(at_start) {}
 
   /// The text that `id` completes, which is valid UTF-8 and may be empty.
   std::string push(token_id id);
@@ -24,6 +29,7 @@ public:
 
 private:
   const tokenizer* source_;
+  std::vector<token_id> shown_;
   std::string pending_; ///< an unfinished character, at most 3 bytes
   bool skip_special_;
   bool at_start_; ///< true until text has come out

@@ -27,7 +27,7 @@ key key_of(const config::grammar_spec& spec) {
 /// Whether asking again could give another answer: limits depend on what else the machine does.
 bool is_lasting(const answer& a) {
   return a.ok() || (a.code() != errc::timed_out && a.code() != errc::out_of_memory &&
-                    a.code() != errc::helper_failed);
+                    a.code() != errc::abandoned && a.code() != errc::helper_failed);
 }
 
 std::size_t size_of(const answer& a) {
@@ -77,7 +77,18 @@ const vocabulary_ptr& grammar_compiler::tokens() const {
   return state_->tokens;
 }
 
-answer grammar_compiler::compile(const config::grammar_spec& spec) {
+std::optional<answer> grammar_compiler::cached(const config::grammar_spec& spec) {
+  auto& s = *state_;
+  const auto k = key_of(spec);
+  const std::lock_guard lock(s.mutex);
+  const auto found = s.entries.find(k);
+  if (found == s.entries.end() || !found->second.done) return std::nullopt;
+  s.by_age.splice(s.by_age.end(), s.by_age, found->second.age);
+  return *found->second.done;
+}
+
+answer grammar_compiler::compile(const config::grammar_spec& spec,
+                                 const std::function<bool()>& is_abandoned) {
   auto& s = *state_;
   std::size_t length = spec.text.size();
   for (const auto& choice : spec.choices)
@@ -101,7 +112,7 @@ answer grammar_compiler::compile(const config::grammar_spec& spec) {
   }
   s.entries.emplace(k, state::entry{});
   lock.unlock();
-  const auto made = compile_in_helper(spec, s.tokens, s.limits);
+  const auto made = compile_in_helper(spec, s.tokens, s.limits, is_abandoned);
   lock.lock();
   // What others waited for is theirs as well, lasting or not.
   s.keep(k, made);

@@ -11,7 +11,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "config/grammar_spec.hpp"
@@ -33,7 +35,11 @@ public:
   grammar_compiler(vocabulary_ptr tokens, compile_limits limits);
   ~grammar_compiler();
 
-  result<compiled_grammar_ptr> compile(const config::grammar_spec& spec);
+  /// `is_abandoned` is asked every 50 ms or so; once it says true, compiling ends.
+  result<compiled_grammar_ptr> compile(const config::grammar_spec& spec,
+                                       const std::function<bool()>& is_abandoned = {});
+  /// What compile() would answer from its cache; nothing where it would have to compile or wait.
+  std::optional<result<compiled_grammar_ptr>> cached(const config::grammar_spec& spec);
 
   const vocabulary_ptr& tokens() const;
 

@@ -17,6 +17,7 @@ enum class errc {
   too_large,     ///< the grammar would need more rules or states than the limits allow
   timed_out,     ///< compiling took longer than structured.compile_timeout
   out_of_memory, ///< compiling took more memory than structured.compile_memory
+  abandoned,     ///< nobody waits for the grammar any more
   helper_failed, ///< the helper process could not be started, or ended without an answer
 };
 

@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -92,7 +94,8 @@ std::string limit_words(const compile_limits& limits) {
 
 /// Feeds the request and reads the answer until it ends or the time is up.
 result<std::string> talk(descriptor& to, descriptor& from, std::string_view request,
-                         const compile_limits& limits, clock::time_point deadline) {
+                         const compile_limits& limits, clock::time_point deadline,
+                         const std::function<bool()>& is_abandoned) {
   std::string answer;
   ::fcntl(to.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(from.get(), F_SETFL, O_NONBLOCK);
@@ -103,8 +106,11 @@ result<std::string> talk(descriptor& to, descriptor& from, std::string_view requ
       return failure{errc::timed_out, "compiling the grammar took longer than " +
                                           limit_words(limits) +
                                           "; simplify it (large repetitions cost most)"};
+    if (is_abandoned && is_abandoned())
+      return failure{errc::abandoned, "nobody waits for the grammar any more"};
+    const auto patience = is_abandoned ? std::min<std::int64_t>(left, 50) : left;
     pollfd fds[2] = {{from.get(), POLLIN, 0}, {to.get(), POLLOUT, 0}};
-    if (::poll(fds, to.get() >= 0 ? 2 : 1, static_cast<int>(left)) < 0 && errno != EINTR)
+    if (::poll(fds, to.get() >= 0 ? 2 : 1, static_cast<int>(patience)) < 0 && errno != EINTR)
       return failure{errc::helper_failed, std::string("poll: ") + std::strerror(errno)};
     if (to.get() >= 0 && fds[1].revents != 0) {
       const auto n = ::write(to.get(), request.data(), request.size());
@@ -162,7 +168,8 @@ std::string default_helper() {
 
 result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
                                                const vocabulary_ptr& tokens,
-                                               const compile_limits& limits) {
+                                               const compile_limits& limits,
+                                               const std::function<bool()>& is_abandoned) {
   const auto deadline = clock::now() + limits.timeout;
   helper_request request{spec, tokens->bytes, tokens->end_ids, limits.memory_bytes,
                          limits.timeout.count() / 1000 + 2};
@@ -192,7 +199,7 @@ result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
   sigemptyset(&pipe_signal);
   sigaddset(&pipe_signal, SIGPIPE);
   ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-  const auto answer = talk(request_write, answer_read, bytes, limits, deadline);
+  const auto answer = talk(request_write, answer_read, bytes, limits, deadline, is_abandoned);
   timespec now{};
   while (::sigtimedwait(&pipe_signal, nullptr, &now) > 0) {
   }

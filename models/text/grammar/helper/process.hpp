@@ -7,7 +7,8 @@ namespace twill::models::grammar {
 
 result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
                                                const vocabulary_ptr& tokens,
-                                               const compile_limits& limits);
+                                               const compile_limits& limits,
+                                               const std::function<bool()>& is_abandoned = {});
 
 /// Where twill-grammar is looked for when no path is given: beside the running program.
 std::string default_helper();
