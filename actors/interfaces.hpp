@@ -16,6 +16,10 @@ using session_actor = caf::typed_actor<
     takes<start_request>,
     // batcher: the request is in the queue.
     takes<prompt_queued>,
+    // grammar compiler: the grammar that the output must keep to, or why there is none.
+    takes<grammar_ready>,
+    // batcher: the prompt's tokens are scored; before any token.
+    takes<prompt_scored>,
     // batcher: a choice has a new token; at most one per step and choice.
     takes<token_ready>,
     // batcher: the request was refused or lost; it is over.
@@ -48,6 +52,13 @@ using executor_actor = caf::typed_actor<
 struct executor_ready {
   executor_actor executor;
 };
+
+/// The owner of compiling; it has a thread of its own.
+using grammar_compiler_actor = caf::typed_actor<
+    // session: compile this grammar; answered by grammar_ready to that session.
+    takes<compile_grammar, session_actor>,
+    // itself: go on with the next one.
+    takes<compile_next>>;
 
 /// The owner of the queue and the running set.
 using batcher_actor = caf::typed_actor<

@@ -5,6 +5,7 @@
 // Which actor takes which message is in actors/interfaces.hpp.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -17,12 +18,17 @@
 #include "actors/kv/block_pool.hpp"
 #include "actors/port/engine_port.hpp"
 #include "actors/scheduling/step_decision.hpp"
+#include "config/grammar_spec.hpp"
 #include "config/sampling.hpp"
 
 namespace twill::actors {
 
 using std::chrono::steady_clock;
 using token_ids = std::shared_ptr<const std::vector<std::int32_t>>;
+
+struct grammar_answer; // in actors/structured/grammar_answer.hpp
+using grammar_answer_ptr = std::shared_ptr<const grammar_answer>;
+struct output_rules; // in actors/executor/output_guard.hpp
 
 /// The part of a sequence that never changes; batcher and executor share it.
 struct sequence_spec {
@@ -31,6 +37,21 @@ struct sequence_spec {
   token_ids stop_ids;       ///< end ids (unless ignored) and the request's stop ids, ascending
   std::uint64_t seed = 0;   ///< of this choice's random draws
   std::int32_t max_new = 0; ///< output tokens at most
+
+  std::shared_ptr<const output_rules> rules; ///< what the output must look like; null: anything
+  /// Token sequences that the output must not hold; null: none.
+  std::shared_ptr<const std::vector<std::vector<std::int32_t>>> bad_words;
+  /// A bit for each token that may be drawn; null: all. Not together with `rules`.
+  std::shared_ptr<const std::vector<std::uint32_t>> allowed;
+  std::int32_t prompt_logprobs = -1; ///< alternatives for each prompt token; -1: no scores
+
+  bool scores_prompt() const { return prompt_logprobs >= 0; }
+};
+
+/// A prompt token's log-probability given those before it.
+struct prompt_score {
+  float logprob = 0;
+  std::vector<std::pair<std::int32_t, float>> top; ///< most likely first
 };
 
 /// port -> session: begin.
@@ -58,6 +79,11 @@ struct prompt_queued {};
 /// batcher -> session: the request was refused, or lost with a failed step.
 struct prompt_failed {
   request_error why;
+};
+/// batcher -> session: the scores of the prompt's tokens but the first, before any token of the
+/// output.
+struct prompt_scored {
+  std::shared_ptr<const std::vector<prompt_score>> scores;
 };
 /// batcher -> session: one token of one choice.
 struct token_ready {
@@ -87,6 +113,20 @@ struct pause_request {
 struct resume_request {
   request_id request = 0;
 };
+
+/// session -> grammar compiler: compile this; answered by grammar_ready.
+struct compile_grammar {
+  std::string tenant;
+  config::grammar_spec spec;
+  bool with_markers = false; ///< control tokens that mark tool calls count as their text
+  std::shared_ptr<std::atomic<bool>> abandoned; ///< set once nobody waits for the answer
+};
+/// grammar compiler -> session: the grammar, or why there is none.
+struct grammar_ready {
+  grammar_answer_ptr answer;
+};
+/// grammar compiler -> itself: compile the next one.
+struct compile_next {};
 
 /// batcher -> kv_allocator: one change of leases, applied in the order of its members.
 struct kv_change {
@@ -134,15 +174,25 @@ struct drawn_token {
   float logprob = 0;
   std::int32_t first_top = 0; ///< index into step_result::top
   std::int32_t n_top = 0;
+  bool stuck = false; ///< the output's rules let no token through; the sequence cannot go on
+};
+/// A prompt token that a step has scored.
+struct scored_token {
+  sequence_id id = 0;
+  std::int32_t position = 0; ///< of the token in its sequence
+  float logprob = 0;
+  std::int32_t first_top = 0; ///< index into step_result::top
+  std::int32_t n_top = 0;
 };
 /// executor -> batcher: the answer to a step plan.
 struct step_result {
   std::uint64_t epoch = 0;
   std::uint64_t number = 0;
   bool ok = true;
-  std::string detail;             ///< why the step failed, when not ok
-  double seconds = 0;             ///< how long the step took
-  std::vector<drawn_token> drawn; ///< in the order of rows; finished sequences are absent
+  std::string detail;               ///< why the step failed, when not ok
+  double seconds = 0;               ///< how long the step took
+  std::vector<drawn_token> drawn;   ///< in the order of rows; finished sequences are absent
+  std::vector<scored_token> scored; ///< in the order of rows and positions
   std::vector<std::pair<std::int32_t, float>> top;
   std::int64_t memory_used_bytes = 0;
 };

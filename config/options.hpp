@@ -18,10 +18,11 @@ using std::chrono::milliseconds;
 
 /// [model]: the model that is served.
 struct model_options {
-  std::string path;             ///< GGUF file, folder or dummy:PRESET; empty: the default model
-  std::string name;             ///< id shown to clients; empty: the model's own name
-  std::string compute = "auto"; ///< auto | f32 | bf16 | int8 | w8a8
-  std::string chat_template;    ///< file with a Jinja template; empty: the model's own
+  std::string path;                 ///< GGUF file, folder or dummy:PRESET; empty: the default model
+  std::string name;                 ///< id shown to clients; empty: the model's own name
+  std::string compute = "auto";     ///< auto | f32 | bf16 | int8 | w8a8
+  std::string chat_template;        ///< file with a Jinja template; empty: the model's own
+  std::string tool_format = "auto"; ///< auto | hermes | mistral | llama3_json | chatglm3 | json
 };
 
 /// [kv]: the cache of keys and values.
@@ -99,6 +100,13 @@ struct limit_options {
   milliseconds request_timeout{600000}; ///< from arrival to the last token; 0: no limit
 };
 
+/// [structured]: outputs that must keep to a schema or a grammar, which is compiled in a process of
+/// its own.
+struct structured_options {
+  milliseconds compile_timeout{5000};          ///< of one grammar
+  std::int64_t compile_memory_bytes = 1 * gib; ///< of the process that compiles
+};
+
 /// [batches]: files of requests that run beside interactive requests (/v1/files, /v1/batches).
 struct batch_options {
   std::int32_t max_running = 4;            ///< sequences of all batches that run at once
@@ -119,6 +127,7 @@ struct options {
   offload_options offload;
   server_options server;
   limit_options limits;
+  structured_options structured;
   batch_options batches;
   log_options log;
 };

@@ -12,6 +12,7 @@ using checked = result<nothing, sampling_errc>;
 
 constexpr std::size_t most_biases = 1024;
 constexpr std::size_t most_stop_ids = 1024;
+constexpr std::size_t most_bad_words = 1024;
 constexpr std::size_t longest_stop_bytes = 4096;
 
 std::string shown(double x) {
@@ -65,8 +66,7 @@ checked check_distribution(const sampling_params& p) {
 }
 
 checked check_length(const sampling_params& p) {
-  if (p.max_tokens != -1 && p.max_tokens < 1)
-    return breach("max_tokens", "at least 1", std::to_string(p.max_tokens));
+  if (p.max_tokens < -1) return breach("max_tokens", "at least 0", std::to_string(p.max_tokens));
   if (p.min_tokens < 0) return breach("min_tokens", "at least 0", std::to_string(p.min_tokens));
   if (p.max_tokens != -1 && p.min_tokens > p.max_tokens)
     return breach("min_tokens", "at most `max_tokens` (" + std::to_string(p.max_tokens) + ")",
@@ -80,6 +80,25 @@ checked check_biases(const sampling_params& p, std::int32_t vocab_size) {
     if (auto c = token_in("logit_bias", id, vocab_size); !c.ok()) return c;
     if (auto c = within("logit_bias", bias, -100, 100); !c.ok()) return c;
   }
+  return nothing{};
+}
+
+checked check_words(const sampling_params& p, std::int32_t vocab_size) {
+  if (auto c = count_at_most("bad_words", p.bad_words.size(), most_bad_words); !c.ok()) return c;
+  for (const auto& text : p.bad_words) {
+    if (text.empty())
+      return failure{sampling_errc::empty_value, "`bad_words` must have no empty entry, got \"\""};
+    if (text.size() > longest_stop_bytes)
+      return breach("bad_words",
+                    "a list of texts of at most " + std::to_string(longest_stop_bytes) + " bytes",
+                    "one of " + std::to_string(text.size()));
+  }
+  if (auto c = count_at_most("allowed_token_ids", p.allowed_token_ids.size(),
+                             static_cast<std::size_t>(vocab_size));
+      !c.ok())
+    return c;
+  for (const auto id : p.allowed_token_ids)
+    if (auto c = token_in("allowed_token_ids", id, vocab_size); !c.ok()) return c;
   return nothing{};
 }
 
@@ -112,6 +131,7 @@ result<nothing, sampling_errc> validate(const sampling_params& params, const lim
   if (auto c = check_length(params); !c.ok()) return c;
   if (auto c = check_biases(params, vocab_size); !c.ok()) return c;
   if (auto c = check_stops(params, limits, vocab_size); !c.ok()) return c;
+  if (auto c = check_words(params, vocab_size); !c.ok()) return c;
   if (params.n < 1) return breach("n", "at least 1", std::to_string(params.n));
   if (auto c = at_most("n", params.n, limits.max_choices); !c.ok()) return c;
   if (params.logprobs < -1)

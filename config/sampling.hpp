@@ -1,9 +1,10 @@
 // sampling_params: how the next token of a sequence is chosen. One definition for every folder.
 //
 // A field means what the field of the same name means in vLLM's SamplingParams. A row of logits
-// goes through these operations, in this order: logit_bias, then min_tokens' ban of end ids,
-// penalties, temperature, min_p, top_k, top_p, draw. Reported log-probabilities are natural
-// logarithms and are taken from the logits before all of them.
+// goes through these operations, in this order: a grammar's mask or that of allowed_token_ids,
+// logit_bias, min_tokens' ban of end ids, bad_words' bans, penalties, temperature, min_p, top_k,
+// top_p, draw. Reported log-probabilities are natural logarithms and are taken from the logits
+// before all of them.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,13 @@ struct sampling_params {
   std::vector<std::pair<std::int32_t, float>>
       logit_bias; ///< id and what is added to its logit, [-100, 100]
 
-  std::vector<std::string> bad_words;          ///< texts that the output must not hold
+  /// Texts that the output must not hold; a grammar that leaves nothing else outranks them.
+  std::vector<std::string> bad_words;
   std::vector<std::int32_t> allowed_token_ids; ///< only these are drawn; empty: all
 
-  std::int32_t max_tokens = -1;  ///< output tokens; -1: up to the context limit
-  std::int32_t min_tokens = 0;   ///< end ids and stop ids are banned before this many tokens
-  bool ignore_eos = false;       ///< the model's end ids do not stop the sequence
+  std::int32_t max_tokens = -1; ///< output tokens; 0: the prompt alone; -1: up to the context limit
+  std::int32_t min_tokens = 0;  ///< end ids and stop ids are banned before this many tokens
+  bool ignore_eos = false;      ///< the model's end ids do not stop the sequence
   std::vector<std::string> stop; ///< texts that end the output; they are not returned
   std::vector<std::int32_t> stop_token_ids;
   bool include_stop_str_in_output = false;

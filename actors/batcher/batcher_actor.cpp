@@ -82,6 +82,9 @@ private:
       tell(self_, i->second, std::forward<Message>(message));
   }
   void queued(request_id request) override { tell_session(request, prompt_queued{}); }
+  void scored(request_id request, prompt_scored scores) override {
+    tell_session(request, std::move(scores));
+  }
   void token(request_id request, token_ready token) override {
     tell_session(request, std::move(token));
   }

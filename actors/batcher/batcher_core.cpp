@@ -39,7 +39,8 @@ void batcher_core::submit(const submit_prompt& prompt) {
   const group& added = groups_.add(prompt);
   for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice)
     scheduler_.add({added.first + static_cast<sequence_id>(choice), choice == 0 ? 0 : added.first,
-                    static_cast<std::int32_t>(prompt.spec.prompt->size()), prompt.spec.max_new});
+                    static_cast<std::int32_t>(prompt.spec.prompt->size()), prompt.spec.max_new,
+                    choice == 0 && prompt.spec.scores_prompt()});
   sessions_.queued(prompt.request);
 }
 
@@ -230,6 +231,7 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   std::vector<double> gaps_s; // between a sequence's tokens
   std::uint64_t prompt_tokens = 0;
   std::int32_t decode_tokens = 0, prefill_tokens = 0;
+  keep_scores(result);
   auto drawn = result.drawn.begin(); // in the order of rows, finished ones left out
   for (const planned_row& row : plan->rows) {
     (row.n_tokens == 1 ? decode_tokens : prefill_tokens) += row.n_tokens;
@@ -237,6 +239,7 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     sequence& s = groups_.at(row.id);
     // A row that should have drawn and did not was skipped.
     if (drew || !row.draws) prefixes_.note_computed(row.id, s, row.first_position + row.n_tokens);
+    if (s.spec.scores_prompt()) deliver_scores(s, row);
     if (drew) {
       s.output.push_back(drawn->token);
       if (s.output.size() > 1)
@@ -260,11 +263,40 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   });
 }
 
+void batcher_core::keep_scores(const step_result& result) {
+  for (const scored_token& scored : result.scored) {
+    const sequence* s = groups_.find_sequence(scored.id);
+    if (s == nullptr) continue;
+    const auto& scores = groups_.group_of(*s).scores;
+    if (!scores) continue; // told already, before a preemption
+    prompt_score& score = scores->at(static_cast<std::size_t>(scored.position) - 1);
+    const auto first = result.top.begin() + scored.first_top;
+    score.logprob = scored.logprob;
+    score.top.assign(first, first + scored.n_top);
+  }
+}
+
+/// Tells the scores once the step with the prompt's last token is done.
+void batcher_core::deliver_scores(const sequence& s, const planned_row& row) {
+  group* owner = groups_.find(s.request);
+  const auto computed = static_cast<std::size_t>(row.first_position + row.n_tokens);
+  if (owner == nullptr || !owner->scores || computed < s.spec.prompt->size()) return;
+  sessions_.scored(s.request, {std::move(owner->scores)});
+  owner->scores = nullptr;
+}
+
 void batcher_core::deliver(sequence_id id, sequence& s, const drawn_token& drawn,
                            const step_result& result) {
   // A token drawn by a step that was prepared before the end was known is dropped.
   const group* owner = groups_.find(s.request);
   if (s.finished || owner == nullptr) return;
+  if (drawn.stuck)
+    return fail(
+        s.request,
+        {errc::executor_failed,
+         "the output cannot go on: the vocabulary of the model has no token that its grammar "
+         "allows here; ask for another form of the output",
+         ""});
   token_ready ready;
   ready.choice = s.choice;
   ready.token = drawn.token;

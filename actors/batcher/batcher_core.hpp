@@ -39,6 +39,7 @@ public:
   public:
     virtual ~session_sink() = default;
     virtual void queued(request_id request) = 0;
+    virtual void scored(request_id request, prompt_scored scores) = 0;
     virtual void token(request_id request, token_ready token) = 0;
     /// The last word about a request that did not end by itself.
     virtual void failed(request_id request, const request_error& why) = 0;
@@ -90,6 +91,8 @@ private:
   action send(steady_clock::time_point now);
   step_plan build_plan(steady_clock::time_point now);
   void note_first_admission(const sequence& s);
+  void keep_scores(const step_result& result);
+  void deliver_scores(const sequence& s, const planned_row& row);
   void deliver(sequence_id id, sequence& s, const drawn_token& drawn, const step_result& result);
   void fail(request_id request, const request_error& why);
   void lose_executor();

@@ -26,7 +26,10 @@ const sequence_groups::group& sequence_groups::add(const submit_prompt& prompt) 
     s.choice = choice;
     s.spec = prompt.spec;
     s.spec.seed += static_cast<std::uint64_t>(choice);
+    if (choice > 0) s.spec.prompt_logprobs = -1; // the first choice computes the prompt
   }
+  if (prompt.spec.scores_prompt())
+    added.scores = std::make_shared<std::vector<prompt_score>>(prompt.spec.prompt->size() - 1);
   return added;
 }
 

@@ -39,6 +39,8 @@ public:
     std::int32_t n_running = 0;     ///< sequences in the running set
     std::int32_t cached_tokens = 0; ///< of the prompt, when it was first admitted
     bool released = false;          ///< it is over; its sequences leave as soon as no step has them
+    /// Of the prompt's tokens but the first, while steps score them; null once they are told.
+    std::shared_ptr<std::vector<prompt_score>> scores;
   };
 
   /// A new request; its sequences get the next ids.

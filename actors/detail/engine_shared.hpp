@@ -21,6 +21,7 @@ struct admission {
   std::optional<request_error> refusal;
   served_model_ptr model;
   batcher_actor batcher;
+  grammar_compiler_actor grammars;
 };
 
 class engine_shared {
@@ -59,18 +60,25 @@ public:
     const std::lock_guard lock(mutex_);
     model_ = std::move(model);
   }
+  void set_grammars(grammar_compiler_actor grammars) {
+    const std::lock_guard lock(mutex_);
+    grammars_ = std::move(grammars);
+  }
   void set_batcher(batcher_actor batcher) {
     const std::lock_guard lock(mutex_);
     batcher_ = std::move(batcher);
   }
   /// Lets go of the actor handles.
-  void close() { set_batcher(batcher_actor{}); }
+  void close() {
+    set_batcher(batcher_actor{});
+    set_grammars(grammar_compiler_actor{});
+  }
 
   admission admit() const {
     const std::lock_guard lock(mutex_);
     if (state_ != engine_state::ready || !batcher_)
-      return {request_error{errc::not_ready, locked_not_ready_message(), ""}, {}, {}};
-    return {std::nullopt, model_, batcher_};
+      return {request_error{errc::not_ready, locked_not_ready_message(), ""}, {}, {}, {}};
+    return {std::nullopt, model_, batcher_, grammars_};
   }
 
 private:
@@ -84,6 +92,7 @@ private:
   std::string detail_ = "loading the model";
   served_model_ptr model_;
   batcher_actor batcher_;
+  grammar_compiler_actor grammars_;
 };
 using engine_shared_ptr = std::shared_ptr<engine_shared>;
 

@@ -63,18 +63,34 @@ public:
     const auto passed = decoder_->forward(batch);
     if (!passed.ok()) return executor_failure(passed.error());
     const gpu::tensor_ref logits = passed.value();
-    if (batch.draws.empty()) {
+    if (batch.draws.empty() && batch.scores.empty()) {
       device_->fence(); // so that the step's time and failures are counted as its own
       return nothing{};
     }
-    if (auto drawn = sampler_->draw(*device_, logits, batch.draws, out); !drawn.ok())
-      return executor_failure(drawn.error());
+    if (batch.await_masks) batch.await_masks();
+    const auto n_draws = static_cast<std::int64_t>(batch.draws.size());
+    if (n_draws > 0)
+      if (auto drawn = sampler_->draw(*device_, rows_of(logits, 0, n_draws), batch.draws, out);
+          !drawn.ok())
+        return executor_failure(drawn.error());
+    if (!batch.scores.empty()) {
+      const auto n = static_cast<std::int64_t>(batch.scores.size());
+      if (auto scored = sampler_->score(*device_, rows_of(logits, n_draws, n), batch.scores, out);
+          !scored.ok())
+        return executor_failure(scored.error());
+    }
     return nothing{};
   }
 
   std::int64_t memory_used_bytes() const override { return device_->memory_used(); }
 
 private:
+  static gpu::tensor_ref rows_of(const gpu::tensor_ref& logits, std::int64_t first,
+                                 std::int64_t n) {
+    return gpu::view_2d(logits.as<float>() + first * logits.row_stride, gpu::dtype::f32, n,
+                        logits.shape[1], logits.row_stride);
+  }
+
   /// The decoder reports the share of weights that is packed; users are told bytes.
   std::function<void(double)> packed_share(const models::model& model) const {
     if (progress_ == nullptr) return nullptr;
@@ -97,6 +113,7 @@ private:
     info.max_context_tokens = size.options.max_context_tokens;
     info.max_step_tokens = size.options.max_step_tokens;
     info.mixed_prompt_tokens = size.mixed_prompt_tokens;
+    info.max_logit_rows = size.options.max_logit_rows;
     info.memory_used_bytes = device_->memory_used();
     info.shareable_length = model.spec.shareable_length();
     return info;

@@ -11,7 +11,7 @@ namespace {
 /// True when the token is the one with the largest logit, and nothing else is asked for.
 bool is_plain_greedy(const draw_spec& d) {
   return d.params->temperature == 0.0f && d.params->logprobs < 0 && d.counts.empty() &&
-         d.biases.empty();
+         d.biases.empty() && d.mask.empty();
 }
 
 gpu::sample_row row_of(const draw_spec& d) {
@@ -98,22 +98,72 @@ gpu::result<nothing> device_sampler::upload_rows(gpu::device& dev,
   host_rows_.clear();
   host_counts_.clear();
   host_biases_.clear();
+  host_masks_.clear();
   for (const draw_spec& d : draws) {
     host_rows_.push_back(row_of(d));
     host_counts_.insert(host_counts_.end(), d.counts.begin(), d.counts.end());
     host_biases_.insert(host_biases_.end(), d.biases.begin(), d.biases.end());
+    host_masks_.insert(host_masks_.end(), d.mask.begin(), d.mask.end());
   }
+  if (auto up = upload(dev, masks_, host_masks_, "sampling masks"); !up.ok()) return up;
   if (auto up = upload(dev, counts_, host_counts_, "sampling counts"); !up.ok()) return up;
   if (auto up = upload(dev, biases_, host_biases_, "sampling biases"); !up.ok()) return up;
   const auto* counts = static_cast<const gpu::token_count*>(counts_.data());
   const auto* biases = static_cast<const gpu::token_bias*>(biases_.data());
-  for (gpu::sample_row& row : host_rows_) {
+  const auto* masks = static_cast<const std::uint32_t*>(masks_.data());
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    gpu::sample_row& row = host_rows_[i];
     row.counts = counts;
     row.biases = biases;
     if (row.n_counts > 0) counts += row.n_counts;
     if (row.n_biases > 0) biases += row.n_biases;
+    if (draws[i].mask.empty()) continue;
+    row.mask = masks;
+    masks += draws[i].mask.size();
   }
   dev.upload(rows_.data(), host_rows_.data(), host_rows_.size() * sizeof(gpu::sample_row));
+  return nothing{};
+}
+
+gpu::result<nothing> device_sampler::score(gpu::device& dev, gpu::tensor_ref logits,
+                                           std::span<const score_spec> scores, step_samples& out) {
+  const std::size_t n = scores.size();
+  host_ids_.clear();
+  host_rows_.clear();
+  out.score_max_top = 0;
+  for (const score_spec& s : scores) {
+    host_ids_.push_back(s.token);
+    gpu::sample_row row;
+    row.temperature = 0; // what is drawn does not matter; greedy rows leave the logits alone
+    row.n_top = std::min(s.n_top, max_top_);
+    host_rows_.push_back(row);
+    out.score_max_top = std::max(out.score_max_top, row.n_top);
+  }
+  auto* tokens = static_cast<std::int32_t*>(tokens_.data());
+  auto* logprobs = static_cast<float*>(logprobs_.data());
+  dev.upload(tokens, host_ids_.data(), n * sizeof(std::int32_t));
+  gpu::token_logprobs(dev, logits, tokens, logprobs);
+  dev.fence();
+  out.score_logprobs.resize(n);
+  dev.download(out.score_logprobs.data(), logprobs, n * sizeof(float));
+  if (out.score_max_top == 0) return nothing{};
+  dev.upload(rows_.data(), host_rows_.data(), n * sizeof(gpu::sample_row));
+  gpu::sample_args args;
+  args.logits = logits;
+  args.rows = static_cast<const gpu::sample_row*>(rows_.data());
+  args.any_logprobs = true;
+  args.max_top = out.score_max_top;
+  args.tokens = tokens;
+  args.logprobs = logprobs;
+  args.top_ids = static_cast<std::int32_t*>(top_ids_.data());
+  args.top_logprobs = static_cast<float*>(top_logprobs_.data());
+  gpu::sample(dev, args);
+  dev.fence();
+  const std::size_t tops = n * static_cast<std::size_t>(out.score_max_top);
+  out.score_top_ids.resize(tops);
+  out.score_top_logprobs.resize(tops);
+  dev.download(out.score_top_ids.data(), top_ids_.data(), tops * sizeof(std::int32_t));
+  dev.download(out.score_top_logprobs.data(), top_logprobs_.data(), tops * sizeof(float));
   return nothing{};
 }
 

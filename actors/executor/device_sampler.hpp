@@ -1,7 +1,8 @@
-// device_sampler: draws a step's tokens on the device, through gpu/sampling/sample.hpp.
+// device_sampler: draws a step's tokens and scores prompt tokens on the device, through
+// gpu/sampling/sample.hpp.
 //
 // One thread (the executor's). It owns the device arrays that describe the rows; the arrays for
-// penalties and biases grow to the largest step seen. It must not outlive its device.
+// penalties, biases and masks grow to the largest step seen. It must not outlive its device.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,10 @@ public:
   /// overwritten.
   gpu::result<nothing> draw(gpu::device& dev, gpu::tensor_ref logits,
                             std::span<const draw_spec> draws, step_samples& out);
+  /// The log-probability of each token in its row, and the likeliest ones, and waits for the
+  /// device. `logits` is (n_scores, vocab) f32 and stays as it is.
+  gpu::result<nothing> score(gpu::device& dev, gpu::tensor_ref logits,
+                             std::span<const score_spec> scores, step_samples& out);
 
 private:
   device_sampler() = default;
@@ -37,9 +42,12 @@ private:
   gpu::buffer top_logprobs_;               // (max_rows, max_top) f32
   gpu::buffer counts_;                     // token_count of all rows, one row after the other
   gpu::buffer biases_;                     // token_bias of all rows, one row after the other
+  gpu::buffer masks_;                      // masks of the rows that have one
   std::vector<gpu::sample_row> host_rows_; ///< host copies, reused from step to step
   std::vector<gpu::token_count> host_counts_;
   std::vector<gpu::token_bias> host_biases_;
+  std::vector<std::uint32_t> host_masks_;
+  std::vector<std::int32_t> host_ids_;
 };
 
 } // namespace twill::actors

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "config/base/assert.hpp"
 
@@ -21,7 +22,20 @@ void sequence_states::state::count(std::int32_t id, bool output) {
   (output ? at->in_output : at->in_prompt) += 1;
 }
 
-draw_spec sequence_states::state::draw() const {
+/// Bans the last token of each bad word whose other tokens were drawn last.
+void sequence_states::state::ban_bad_words(std::span<const gpu::token_bias> others) {
+  draw_biases.assign(others.begin(), others.end());
+  const auto output = std::span(tokens).subspan(spec.prompt->size());
+  for (const auto& word : *spec.bad_words) {
+    const std::size_t before = word.size() - 1;
+    if (before > output.size()) continue;
+    if (std::equal(word.begin(), word.end() - 1,
+                   output.end() - static_cast<std::ptrdiff_t>(before)))
+      draw_biases.push_back({word.back(), -std::numeric_limits<float>::infinity()});
+  }
+}
+
+draw_spec sequence_states::state::draw() {
   draw_spec d;
   d.params = spec.sampling.get();
   d.seed = spec.seed;
@@ -29,6 +43,14 @@ draw_spec sequence_states::state::draw() const {
   if (counted()) d.counts = counts;
   const bool early = n_output() < static_cast<std::size_t>(spec.sampling->min_tokens);
   d.biases = early ? early_biases : biases;
+  if (spec.bad_words) {
+    ban_bad_words(d.biases);
+    d.biases = draw_biases;
+  }
+  if (guard)
+    d.mask = mask;
+  else if (spec.allowed)
+    d.mask = *spec.allowed;
   return d;
 }
 
@@ -47,6 +69,12 @@ void sequence_states::open(const open_sequence& opened) {
     for (std::int32_t id : opened.output)
       s.count(id, true);
   }
+  if (opened.spec.rules) {
+    s.guard.emplace(opened.spec.rules);
+    s.mask.resize(models::grammar::mask_words(opened.spec.rules->tokens->size()));
+    for (const std::int32_t id : opened.output)
+      s.stuck = s.stuck || !s.guard->accept(id);
+  }
   std::map<std::int32_t, float> biases;
   for (const auto& [id, bias] : opened.spec.sampling->logit_bias)
     biases[id] += bias;
@@ -60,7 +88,13 @@ void sequence_states::open(const open_sequence& opened) {
   }
 }
 
+void sequence_states::clear() {
+  masks_.settle();
+  states_.clear();
+}
+
 void sequence_states::prepare(const step_plan& plan, executor_step& out) {
+  masks_.settle(); // of a step that failed before it needed them
   for (sequence_id id : plan.closes)
     states_.erase(id);
   for (const open_sequence& opened : plan.opens)
@@ -79,18 +113,44 @@ void sequence_states::prepare(const step_plan& plan, executor_step& out) {
   out.prompt_lengths.clear();
   out.logit_rows.clear();
   out.draws.clear();
+  out.scores.clear();
   in_step_.clear();
   drawing_.clear();
+  scoring_.clear();
+  std::vector<mask_filler::task> masked;
   for (const planned_row& row : plan.rows) {
-    const state& s = states_.at(row.id);
-    if (!s.finished) add_row(row, s, out);
+    state& s = states_.at(row.id);
+    if (s.finished) continue;
+    add_row(row, s, out);
+    if (row.draws && s.guard) masked.push_back({&*s.guard, s.mask});
   }
+  add_scores(out);
   fill_tables(in_step_, out);
+  out.await_masks = nullptr;
+  if (masked.empty()) return;
+  masks_.begin(std::move(masked));
+  out.await_masks = [this] { masks_.wait(); };
 }
 
-void sequence_states::add_row(const planned_row& row, const state& s, executor_step& out) {
+/// Rows of logits for scored prompt tokens come after those that are drawn from.
+void sequence_states::add_scores(executor_step& out) {
+  for (const scored_row& row : scoring_) {
+    out.logit_rows.push_back(row.logit_row);
+    out.scores.push_back({row.sequence->tokens[static_cast<std::size_t>(row.position)],
+                          row.sequence->spec.prompt_logprobs});
+  }
+}
+
+void sequence_states::add_row(const planned_row& row, state& s, executor_step& out) {
   TWILL_ASSERT(static_cast<std::size_t>(row.first_position + row.n_tokens) <= s.tokens.size(),
                "a row must cover known tokens only");
+  if (s.spec.scores_prompt()) {
+    const auto last = std::min(row.first_position + row.n_tokens,
+                               static_cast<std::int32_t>(s.spec.prompt->size()) - 1);
+    const auto batch_row = static_cast<std::int32_t>(out.tokens.size()) - row.first_position;
+    for (std::int32_t p = row.first_position; p < last; ++p)
+      scoring_.push_back({&s, row.id, p + 1, batch_row + p});
+  }
   const auto first = s.tokens.begin() + row.first_position;
   out.tokens.insert(out.tokens.end(), first, first + row.n_tokens);
   for (std::int32_t i = 0; i < row.n_tokens; ++i)
@@ -129,7 +189,11 @@ void sequence_states::finish(const step_plan& plan, const step_samples& drawn, s
     if (s.counted()) s.count(d.token, true);
     const auto& stops = *s.spec.stop_ids;
     d.stopped = std::binary_search(stops.begin(), stops.end(), d.token);
-    s.finished = d.stopped || s.n_output() >= static_cast<std::size_t>(s.spec.max_new);
+    if (s.guard) {
+      d.stuck = s.stuck || !s.guard->accept(d.token);
+      d.stopped = d.stopped || s.guard->is_over();
+    }
+    s.finished = d.stopped || d.stuck || s.n_output() >= static_cast<std::size_t>(s.spec.max_new);
     if (const std::int32_t n_top = s.spec.sampling->logprobs; n_top >= 0) {
       d.logprob = drawn.logprobs[i];
       d.first_top = static_cast<std::int32_t>(out.top.size());
@@ -141,6 +205,24 @@ void sequence_states::finish(const step_plan& plan, const step_samples& drawn, s
       }
     }
     out.drawn.push_back(d);
+  }
+  finish_scores(drawn, out);
+}
+
+void sequence_states::finish_scores(const step_samples& drawn, step_result& out) const {
+  for (std::size_t i = 0; i < scoring_.size(); ++i) {
+    scored_token scored;
+    scored.id = scoring_[i].id;
+    scored.position = scoring_[i].position;
+    scored.logprob = drawn.score_logprobs[i];
+    scored.first_top = static_cast<std::int32_t>(out.top.size());
+    scored.n_top = std::min(scoring_[i].sequence->spec.prompt_logprobs, drawn.score_max_top);
+    const std::size_t row = i * static_cast<std::size_t>(drawn.score_max_top);
+    for (std::int32_t k = 0; k < scored.n_top; ++k) {
+      const std::size_t at = row + static_cast<std::size_t>(k);
+      out.top.emplace_back(drawn.score_top_ids[at], drawn.score_top_logprobs[at]);
+    }
+    out.scored.push_back(scored);
   }
 }
 

@@ -33,6 +33,7 @@ struct runner_info {
   std::int32_t max_context_tokens = 0; ///< prompt + output per sequence
   std::int32_t max_step_tokens = models::offload::default_step_tokens;
   std::int32_t mixed_prompt_tokens = 0; ///< see plan_limits; 0: no plan has set it
+  std::int32_t max_logit_rows = 256;    ///< draws and scored prompt tokens of a step
   std::int64_t memory_used_bytes = 0;
   /// Sequences up to this length have KV that depends on their tokens alone; 0: all have.
   std::int32_t shareable_length = 0;
@@ -44,12 +45,25 @@ struct draw_spec {
   std::uint64_t seed = 0;
   std::uint64_t counter = 0;                ///< position of the drawn token in its sequence
   std::span<const gpu::token_count> counts; ///< empty unless a penalty is on
-  std::span<const gpu::token_bias> biases;  ///< one entry per id
+  std::span<const gpu::token_bias> biases;  ///< one entry per id, bans of bad words besides
+  /// Which tokens may be drawn, a bit for each; empty: all. Filled once await_masks() has returned.
+  std::span<const std::uint32_t> mask;
+};
+
+/// A prompt token whose log-probability is read from a row of logits.
+struct score_spec {
+  std::int32_t token = 0;
+  std::int32_t n_top = 0; ///< alternatives to report
 };
 
 /// A step and what is drawn from its logits; the vectors are reused from step to step.
 struct executor_step : models::step_batch {
-  std::vector<draw_spec> draws; // (n_logit_rows)
+  // The rows of logits (logit_rows) are those of `draws`, then those of `scores`.
+  std::vector<draw_spec> draws;
+  std::vector<score_spec> scores;
+  /// Returns once the masks of `draws` are filled: to be called after the forward pass, beside
+  /// which they are filled, and before the draws. Null when no draw has a mask that waits.
+  std::function<void()> await_masks;
 };
 
 /// What was drawn; the vectors are reused from step to step.
@@ -59,6 +73,11 @@ struct step_samples {
   std::int32_t max_top = 0;
   std::vector<std::int32_t> top_ids; // (n_draws, max_top)
   std::vector<float> top_logprobs;   // (n_draws, max_top)
+
+  std::vector<float> score_logprobs; // (n_scores)
+  std::int32_t score_max_top = 0;
+  std::vector<std::int32_t> score_top_ids; // (n_scores, score_max_top)
+  std::vector<float> score_top_logprobs;   // (n_scores, score_max_top)
 };
 
 class step_runner {

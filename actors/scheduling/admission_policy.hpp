@@ -20,6 +20,7 @@ struct new_sequence {
   sequence_id leader = 0; ///< the first choice of the same request, added before; 0: this one is it
   std::int32_t prompt_tokens = 0; ///< at least 1
   std::int32_t max_new = 0;       ///< output tokens at most; at least 1
+  bool scored = false;            ///< each of its prompt tokens takes a row of logits
 };
 
 /// A sequence's place in the order of service; the smallest key is served first. Sequences of equal

@@ -19,6 +19,7 @@ struct scheduled_sequence {
   std::int32_t blocks = 0;    ///< in its lease
   std::int32_t shared = 0;    ///< blocks of the lease that were shared when it began
   std::int32_t in_flight = 0; ///< outstanding rows
+  bool scored = false;        ///< each computed token takes a row of logits
   bool paused = false;
   bool opened = false; ///< the executor holds its state
 

@@ -15,6 +15,7 @@ constexpr std::int64_t most_blocks_looked_up = 4096;
 struct scheduler::budget {
   std::int32_t tokens = 0;
   std::int64_t blocks = 0;
+  std::int32_t logit_rows = 0;
   shortage lacking;
 };
 
@@ -23,6 +24,7 @@ scheduler::scheduler(const plan_limits& limits, std::unique_ptr<admission_policy
   TWILL_ASSERT(limits.max_step_tokens > 0 && limits.max_running > 0 && limits.block_tokens > 0,
                "plan limits must be positive");
   limits_.max_running = std::min(limits.max_running, limits.max_step_tokens);
+  limits_.max_logit_rows = std::max(limits.max_logit_rows, limits_.max_running);
 }
 
 std::int32_t scheduler::blocks_for(std::int32_t tokens) const {
@@ -47,6 +49,7 @@ void scheduler::add(const new_sequence& arrived) {
   s.leader = arrived.leader;
   s.prompt = arrived.prompt_tokens;
   s.max_new = arrived.max_new;
+  s.scored = arrived.scored;
   if (arrived.leader == 0) {
     waiting_.emplace(s.key, &s);
   } else {
@@ -94,7 +97,7 @@ void scheduler::plan(std::int64_t free_blocks, step_decision& out,
   out.grows.clear();
   out.forks.clear();
   out.preempted = 0;
-  budget left{limits_.max_step_tokens, free_blocks, {}};
+  budget left{limits_.max_step_tokens, free_blocks, limits_.max_logit_rows, {}};
   plan_decodes(left, out);
   if (!out.rows.empty() && limits_.mixed_prompt_tokens > 0)
     left.tokens = std::min(left.tokens, limits_.mixed_prompt_tokens);
@@ -127,8 +130,7 @@ void scheduler::plan_decodes(budget& left, step_decision& out) {
       left.blocks -= need;
       out.grows.push_back({key.id, need});
     }
-    add_row(*s, 1, out);
-    left.tokens -= 1;
+    add_row(*s, 1, left, out);
   }
 }
 
@@ -136,9 +138,7 @@ void scheduler::plan_prefills(budget& left, step_decision& out) {
   for (const auto& [key, s] : running_) {
     if (left.tokens == 0) return;
     if (!s->schedulable() || s->remaining() <= 1) continue;
-    const std::int32_t n = std::min(s->remaining(), left.tokens);
-    add_row(*s, n, out);
-    left.tokens -= n;
+    if (const std::int32_t n = most_tokens(*s, left); n > 0) add_row(*s, n, left, out);
   }
 }
 
@@ -155,6 +155,7 @@ void scheduler::admit(budget& left, std::span<const prefix_hit> hits, step_decis
       left.lacking.running_set_full = true;
       return;
     }
+    if (left.logit_rows == 0) return;
     prefix_hit hit;
     if (limits_.prefix_cache && s.blocks == 0) {
       if (hits.empty()) return; // it was not looked up yet; the next plan may admit it
@@ -176,9 +177,7 @@ void scheduler::admit(budget& left, std::span<const prefix_hit> hits, step_decis
     open(s, hit, out);
     running_.insert(waiting_.extract(i));
     s.where = scheduled_sequence::place::running;
-    const std::int32_t n = std::min(s.remaining(), left.tokens);
-    add_row(s, n, out);
-    left.tokens -= n;
+    add_row(s, most_tokens(s, left), left, out);
     i = next;
   }
 }
@@ -198,8 +197,18 @@ void scheduler::open(scheduled_sequence& s, const prefix_hit& hit, step_decision
   out.opened.push_back(s.key.id);
 }
 
-void scheduler::add_row(scheduled_sequence& s, std::int32_t n_tokens, step_decision& out) {
+/// The last token of a prompt has no score, but its row is drawn from: a scored chunk takes as many
+/// rows of logits as it has tokens.
+std::int32_t scheduler::most_tokens(const scheduled_sequence& s, const budget& left) {
+  const std::int32_t n = std::min(s.remaining(), left.tokens);
+  return s.scored ? std::min(n, left.logit_rows) : left.logit_rows > 0 ? n : 0;
+}
+
+void scheduler::add_row(scheduled_sequence& s, std::int32_t n_tokens, budget& left,
+                        step_decision& out) {
   const planned_row row{s.key.id, s.computed, n_tokens, n_tokens == s.remaining()};
+  left.tokens -= n_tokens;
+  left.logit_rows -= s.scored ? n_tokens : row.draws ? 1 : 0;
   const bool prompt_ends = s.computed < s.prompt && s.computed + n_tokens >= s.prompt;
   s.computed += n_tokens;
   s.in_flight += 1;

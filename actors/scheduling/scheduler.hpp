@@ -6,16 +6,16 @@
 // Rules, each applied in the order of service that the admission policy gives. Decodes come first,
 // each with one token; then prefills under way; then admissions, all within max_step_tokens. A long
 // prompt is cut into chunks. Beside decodes prompts get mixed_prompt_tokens at most, so that
-// running streams keep their pace. An admission leases the blocks of all its known tokens, so that
-// only decodes grow afterwards. When a decode finds no block, the sequence served last is
-// preempted (see preemption.hpp): it gives up its blocks and is computed again later from its known
-// tokens. The sequence served first can therefore always go on, and every request that fits the
-// pool alone ends. The choices of one request share the full blocks of their prompt: the first
-// choice computes them, the followers wait for that and then fork its lease. Before a plan the pool
-// may be asked which blocks of the sequences next in line it has cached (candidates()); an
-// admission then begins after those, and only the blocks that it lacks are granted. Steps are
-// planned ahead of their results: a sequence that leaves keeps its blocks until no outstanding step
-// has a row of it.
+// running streams keep their pace. A sequence whose prompt is scored gets no more tokens than rows
+// of logits are left. An admission leases the blocks of all its known tokens, so that only decodes
+// grow afterwards. When a decode finds no block, the sequence served last is preempted (see
+// preemption.hpp): it gives up its blocks and is computed again later from its known tokens. The
+// sequence served first can therefore always go on, and every request that fits the pool alone
+// ends. The choices of one request share the full blocks of their prompt: the first choice computes
+// them, the followers wait for that and then fork its lease. Before a plan the pool may be asked
+// which blocks of the sequences next in line it has cached (candidates()); an admission then begins
+// after those, and only the blocks that it lacks are granted. Steps are planned ahead of their
+// results: a sequence that leaves keeps its blocks until no outstanding step has a row of it.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +41,7 @@ struct plan_limits {
   bool prefix_cache = false; ///< a sequence without blocks is admitted with a prefix_hit only
   /// Prompt tokens at most in a step that decodes as well; 0: as many as fit.
   std::int32_t mixed_prompt_tokens = 0;
+  std::int32_t max_logit_rows = 256; ///< of one step; at least max_running
 };
 
 class scheduler {
@@ -87,7 +88,8 @@ private:
   void plan_prefills(budget& left, step_decision& out);
   void admit(budget& left, std::span<const prefix_hit> hits, step_decision& out);
   void open(scheduled_sequence& s, const prefix_hit& hit, step_decision& out);
-  void add_row(scheduled_sequence& s, std::int32_t n_tokens, step_decision& out);
+  static std::int32_t most_tokens(const scheduled_sequence& s, const budget& left);
+  void add_row(scheduled_sequence& s, std::int32_t n_tokens, budget& left, step_decision& out);
   void fork_followers(sequence_id leader, step_decision& out);
   void settle(scheduled_sequence& s);
   void return_to_queue(scheduled_sequence& s);

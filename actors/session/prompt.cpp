@@ -50,12 +50,14 @@ result<models::rendered_prompt> render_chat(const served_model& model, const cha
   return std::move(rendered).value();
 }
 
-result<std::vector<std::int32_t>> encode_chat(const served_model& model, const chat_prompt& chat) {
+result<std::vector<std::int32_t>> encode_chat(const served_model& model, const chat_prompt& chat,
+                                              std::string* written) {
   const auto rendered = render_chat(model, chat);
   if (!rendered.ok()) return rendered.error();
   if (auto fits = check_bytes(model, rendered.value().text.size()); !fits.ok()) return fits.error();
   auto ids = model.files->text->encode_prompt(rendered.value().text, rendered.value().literal);
   if (!ids.ok()) return from_models(ids.error());
+  if (written != nullptr) *written = rendered.value().text;
   return std::move(ids).value();
 }
 
@@ -73,9 +75,14 @@ result<nothing> check_ids(const served_model& model, const std::vector<std::int3
 
 result<std::vector<std::int32_t>>
 encode_prompt(const served_model& model,
-              const std::variant<text_prompt, token_prompt, chat_prompt>& prompt) {
-  if (const auto* text = std::get_if<text_prompt>(&prompt)) return encode_text(model, *text, true);
-  if (const auto* chat = std::get_if<chat_prompt>(&prompt)) return encode_chat(model, *chat);
+              const std::variant<text_prompt, token_prompt, chat_prompt>& prompt,
+              std::string* written) {
+  if (const auto* text = std::get_if<text_prompt>(&prompt)) {
+    if (written != nullptr) *written = text->text;
+    return encode_text(model, *text, true);
+  }
+  if (const auto* chat = std::get_if<chat_prompt>(&prompt))
+    return encode_chat(model, *chat, written);
   const auto& ids = std::get<token_prompt>(prompt);
   if (const auto checked = check_ids(model, ids, "prompt"); !checked.ok()) return checked.error();
   return ids;

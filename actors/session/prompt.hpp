@@ -20,10 +20,13 @@ namespace twill::actors {
 result<std::vector<std::int32_t>> encode_text(const served_model& model, const text_prompt& text,
                                               bool parse_special);
 result<models::rendered_prompt> render_chat(const served_model& model, const chat_prompt& chat);
-result<std::vector<std::int32_t>> encode_chat(const served_model& model, const chat_prompt& chat);
+result<std::vector<std::int32_t>> encode_chat(const served_model& model, const chat_prompt& chat,
+                                              std::string* written = nullptr);
+/// `written` gets the text that the ids spell, where it is known.
 result<std::vector<std::int32_t>>
 encode_prompt(const served_model& model,
-              const std::variant<text_prompt, token_prompt, chat_prompt>& prompt);
+              const std::variant<text_prompt, token_prompt, chat_prompt>& prompt,
+              std::string* written = nullptr);
 
 /// Fails with the first id that is not in the vocabulary; `field` names the list in the error.
 result<nothing> check_ids(const served_model& model, const std::vector<std::int32_t>& ids,

@@ -22,6 +22,7 @@ public:
   void start(const start_request& start) {
     admission admitted = shared_->admit();
     batcher_ = admitted.batcher;
+    grammars_ = admitted.grammars;
     core->start(admitted.model, start.refusal ? start.refusal : admitted.refusal);
   }
   void forward(pause_request) {
@@ -35,6 +36,9 @@ private:
   void submit(const submit_prompt& prompt) override {
     tell(self_, batcher_, prompt, session_actor{self_});
   }
+  void compile(const compile_grammar& order) override {
+    tell(self_, grammars_, order, session_actor{self_});
+  }
   void finish_choice(std::int32_t choice) override {
     tell(self_, batcher_, actors::finish_choice{id_, choice});
   }
@@ -47,6 +51,7 @@ private:
   session_actor::pointer self_ = nullptr;
   engine_shared_ptr shared_;
   batcher_actor batcher_;
+  grammar_compiler_actor grammars_;
   request_id id_ = 0;
 };
 
@@ -57,7 +62,9 @@ session_actor::behavior_type session_behavior(session_actor::stateful_pointer<se
   auto* core = state_of(self).core.get();
   return {
       [self](const start_request& start) { state_of(self).start(start); },
+      [core](const grammar_ready& ready) { core->grammar(*ready.answer); },
       [core](prompt_queued) { core->queued(); },
+      [core](const prompt_scored& scores) { core->scored(scores); },
       [core](const token_ready& drawn) { core->token(drawn, steady_clock::now()); },
       [core](const prompt_failed& failed) { core->failed(failed.why); },
       [core](cancel_request) { core->cancel(); },

@@ -1,11 +1,16 @@
 #include "actors/session/session_core.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <exception>
+#include <limits>
 #include <random>
 #include <utility>
 
+#include "actors/executor/output_guard.hpp"
 #include "actors/session/prompt.hpp"
+#include "actors/structured/grammar_answer.hpp"
+#include "actors/structured/grammar_service.hpp"
 #include "config/base/log.hpp"
 
 namespace twill::actors {
@@ -50,50 +55,135 @@ void session_core::start(served_model_ptr model, const std::optional<request_err
   if (over_) return;
   if (refusal) return end_with(*refusal);
   model_ = std::move(model);
-  submit_prompt prompt;
-  if (const auto error = prepare(prompt)) return end_with(*error);
+  if (const auto error = prepare(pending_)) return end_with(*error);
   if (args_.control->silenced) return cancel();
   use_.prompt_tokens = static_cast<std::int32_t>(prompt_->size());
-  sampling_ = prompt.spec.sampling;
+  sampling_ = pending_.spec.sampling;
+  if (!plan_.grammar || prompt_only_) return submit();
+  compile_grammar order;
+  order.tenant = args_.request.tenant;
+  order.spec = std::move(*plan_.grammar);
+  order.with_markers = plan_.with_markers;
+  if (const auto known = model_->grammars->cached(order)) return grammar(*known);
+  order.abandoned = compile_abandoned_ = std::make_shared<std::atomic<bool>>(false);
+  host_.compile(order);
+}
+
+void session_core::grammar(const grammar_answer& answer) {
+  if (over_) return;
+  if (args_.control->silenced) return cancel();
+  if (!answer.grammar.ok()) {
+    const bool ours = answer.grammar.code() == models::grammar::errc::helper_failed;
+    const std::string field = plan_.grammar_field;
+    return end_with({ours ? errc::executor_failed : errc::grammar_refused,
+                     "`" + field + "` cannot be enforced: " + answer.grammar.detail(), field});
+  }
+  auto rules = std::make_shared<output_rules>();
+  rules->grammar = answer.grammar.value();
+  rules->tokens = answer.tokens;
+  rules->begins_in_reasoning = plan_.reading.begins_in_reasoning;
+  rules->reasoning_begin_token = plan_.reasoning_begin_token;
+  if (plan_.reading.thoughts) rules->reasoning_end = plan_.reading.thoughts->end;
+  pending_.spec.rules = std::move(rules);
+  submit();
+}
+
+void session_core::submit() {
   const auto& params = *sampling_;
   choices_.reserve(static_cast<std::size_t>(params.n));
   for (std::int32_t i = 0; i < params.n; ++i)
     choices_.emplace_back(*model_->files->text, params,
-                          std::holds_alternative<chat_prompt>(args_.request.prompt));
+                          std::holds_alternative<chat_prompt>(args_.request.prompt), plan_,
+                          args_.request.parse_output);
+  if (prompt_only_ && !pending_.spec.scores_prompt()) {
+    event e;
+    e.started = true;
+    return answer_prompt(std::move(e));
+  }
   in_batcher_ = true;
-  host_.submit(prompt);
+  host_.submit(pending_);
+}
+
+std::optional<request_error> session_core::check_request() const {
+  const request& asked = args_.request;
+  const served_model& model = *model_;
+  if (!asked.model.empty() && asked.model != model.id)
+    return request_error{errc::unknown_model,
+                         "`model` must be \"" + model.id + "\", got \"" + asked.model + "\"",
+                         "model"};
+  const auto valid =
+      config::validate(asked.sampling, args_.limits, model.files->text->vocab_size());
+  if (!valid.ok()) return to_error(errc::invalid_argument, valid.error());
+  const auto breach = [](const std::string& field, const std::string& must, std::int32_t got) {
+    return request_error{errc::invalid_argument,
+                         "`" + field + "` must be " + must + ", got " + std::to_string(got), field};
+  };
+  if (asked.prompt_logprobs < -1 || asked.prompt_logprobs > args_.limits.max_logprobs)
+    return breach("prompt_logprobs",
+                  "between 0 and " + std::to_string(args_.limits.max_logprobs) +
+                      " (`limits.max_logprobs`)",
+                  asked.prompt_logprobs);
+  if (asked.truncate_prompt_tokens < 0)
+    return breach("truncate_prompt_tokens", "at least 1", asked.truncate_prompt_tokens);
+  return std::nullopt;
 }
 
 std::optional<request_error> session_core::prepare(submit_prompt& out) {
-  const served_model& model = *model_;
-  if (!args_.request.model.empty() && args_.request.model != model.id)
-    return request_error{
-        errc::unknown_model,
-        "`model` must be \"" + model.id + "\", got \"" + args_.request.model + "\"", "model"};
-  const auto& text = *model.files->text;
-  const auto valid = config::validate(args_.request.sampling, args_.limits, text.vocab_size());
-  if (!valid.ok()) return to_error(errc::invalid_argument, valid.error());
-  auto ids = encode_prompt(model, args_.request.prompt);
+  if (auto error = check_request()) return error;
+  request& asked = args_.request;
+  const auto& text = *model_->files->text;
+  auto* chat = std::get_if<chat_prompt>(&asked.prompt);
+  // A model that must not call does not hear of tools.
+  if (chat != nullptr && asked.tools.what == tool_choice::kind::none) chat->tools = value();
+  std::string written;
+  auto ids = encode_prompt(*model_, asked.prompt, &written);
   if (!ids.ok()) {
     request_error error = to_error(ids.code(), ids.error());
-    if (error.param.empty())
-      error.param =
-          std::holds_alternative<chat_prompt>(args_.request.prompt) ? "messages" : "prompt";
+    if (error.param.empty()) error.param = chat != nullptr ? "messages" : "prompt";
     return error;
   }
   if (ids.value().empty())
     return request_error{errc::empty_prompt, "`prompt` must have at least 1 token, got 0",
                          "prompt"};
-  prompt_ = std::make_shared<const std::vector<std::int32_t>>(std::move(ids).value());
-  auto sampling = std::make_shared<config::sampling_params>(std::move(args_.request.sampling));
+  auto& kept = ids.value();
+  if (const auto most = static_cast<std::size_t>(asked.truncate_prompt_tokens);
+      most > 0 && kept.size() > most)
+    kept.erase(kept.begin(), kept.end() - static_cast<std::ptrdiff_t>(most));
+  prompt_ = std::make_shared<const std::vector<std::int32_t>>(std::move(kept));
+  auto plan = plan_output(*model_, asked, written);
+  if (!plan.ok()) return to_error(plan.code(), plan.error());
+  plan_ = std::move(plan).value();
+  auto sampling = std::make_shared<config::sampling_params>(std::move(asked.sampling));
+  prompt_only_ = sampling->max_tokens == 0;
   out.request = args_.id;
-  out.n_choices = sampling->n;
+  out.n_choices = prompt_only_ ? 1 : sampling->n;
   out.submitted = args_.submitted;
   out.spec.prompt = prompt_;
   out.spec.stop_ids = stop_ids_of(text, *sampling);
   out.spec.seed = sampling->seed ? *sampling->seed : drawn_seed();
   out.spec.sampling = std::move(sampling);
+  out.spec.prompt_logprobs = asked.prompt_logprobs;
+  if (auto error = set_token_rules(out.spec)) return error;
   return set_max_new(out.spec);
+}
+
+std::optional<request_error> session_core::set_token_rules(sequence_spec& spec) const {
+  const config::sampling_params& params = *spec.sampling;
+  if (!params.bad_words.empty()) {
+    auto words = tokens_of_words(*model_->files->text, params.bad_words);
+    if (!words.ok()) return to_error(words.code(), words.error());
+    spec.bad_words =
+        std::make_shared<const std::vector<std::vector<std::int32_t>>>(std::move(words).value());
+  }
+  if (params.allowed_token_ids.empty()) return std::nullopt;
+  if (plan_.grammar)
+    return request_error{errc::invalid_argument,
+                         "`allowed_token_ids` must be empty when the form of the output is given",
+                         "allowed_token_ids"};
+  spec.allowed = std::make_shared<const std::vector<std::uint32_t>>(mask_of(
+      params.allowed_token_ids, std::max(static_cast<std::int32_t>(model_->files->spec.vocab_size),
+                                         model_->files->text->vocab_size())));
+  return std::nullopt;
 }
 
 std::optional<request_error> session_core::set_max_new(sequence_spec& spec) const {
@@ -107,10 +197,12 @@ std::optional<request_error> session_core::set_max_new(sequence_spec& spec) cons
   if (!asked && chat && args_.limits.default_max_tokens > 0)
     wanted = args_.limits.default_max_tokens;
   const std::string with_prompt = std::to_string(prompt) + " prompt tokens";
-  if (prompt >= context)
+  // A prompt that nothing follows may fill the context.
+  if (prompt >= context + (prompt_only_ ? 1 : 0))
     return request_error{errc::context_too_long,
-                         "`prompt` must be < " + std::to_string(context) +
-                             " tokens (the context limit), got " + std::to_string(prompt),
+                         std::string("`prompt` must be ") + (prompt_only_ ? "<= " : "< ") +
+                             std::to_string(context) + " tokens (the context limit), got " +
+                             std::to_string(prompt),
                          chat ? "messages" : "prompt"};
   if (asked && prompt + wanted > context)
     return request_error{errc::context_too_long,
@@ -126,15 +218,62 @@ std::optional<request_error> session_core::set_max_new(sequence_spec& spec) cons
                          "max_tokens"};
   const std::int64_t most = std::min(context, capacity) - prompt;
   spec.max_new = static_cast<std::int32_t>(wanted < 0 ? most : std::min(wanted, most));
+  // A step draws from the prompt's last token; the session drops what it drew.
+  if (prompt_only_) spec.max_new = 1;
   return std::nullopt;
 }
 
 void session_core::queued() {
-  if (over_) return;
+  // The first event of a scored prompt waits for the scores.
+  if (over_ || pending_.spec.scores_prompt()) return;
   event e;
   e.started = true;
   if (args_.request.echo_prompt_ids) e.prompt_ids = *prompt_;
   emit(std::move(e));
+}
+
+void session_core::scored(const prompt_scored& scores) {
+  if (over_) return;
+  const auto& text = *model_->files->text;
+  const auto named = [&](std::int32_t id, float logprob) {
+    return token_logprob{id, text.token_bytes(id, true), logprob};
+  };
+  event e;
+  e.started = true;
+  e.prompt_scores.reserve(prompt_->size());
+  for (std::size_t i = 0; i < prompt_->size(); ++i) {
+    token_output& out = e.prompt_scores.emplace_back();
+    if (i == 0) {
+      out.chosen = named((*prompt_)[i], std::numeric_limits<float>::quiet_NaN());
+      continue;
+    }
+    const prompt_score& score = (*scores.scores)[i - 1];
+    out.chosen = named((*prompt_)[i], score.logprob);
+    out.top.reserve(score.top.size());
+    for (const auto& [id, logprob] : score.top)
+      out.top.push_back(named(id, logprob));
+  }
+  if (prompt_only_) return answer_prompt(std::move(e));
+  if (args_.request.echo_prompt_ids) e.prompt_ids = *prompt_;
+  emit(std::move(e));
+  if (args_.control->silenced) cancel(); // nobody listens any more
+}
+
+/// The end of a request that generates nothing: `e` is its first event, and every choice is over.
+void session_core::answer_prompt(event e) {
+  if (args_.request.echo_prompt_ids) e.prompt_ids = *prompt_;
+  over_ = true;
+  any_length_ = true;
+  emit(std::move(e));
+  for (std::int32_t i = 0; i < sampling_->n; ++i) {
+    event done;
+    done.choice = i;
+    done.finish = finish_reason::length;
+    done.last = i + 1 == sampling_->n;
+    emit(std::move(done));
+  }
+  if (in_batcher_) host_.release();
+  close(false, false);
 }
 
 void session_core::token(const token_ready& drawn, steady_clock::time_point now) {
@@ -149,6 +288,7 @@ void session_core::token(const token_ready& drawn, steady_clock::time_point now)
   e.choice = drawn.choice;
   fill_tokens(drawn, e);
   append_text(c, drawn, e);
+  if (c.parser) parse_text(c, e);
   if (e.finish) {
     c.finished = true;
     finished_choices_ += 1;
@@ -184,6 +324,43 @@ void session_core::append_text(choice_state& c, const token_ready& drawn, event&
     e.finish = drawn.stopped ? finish_reason::stop : finish_reason::length;
     if (drawn.stopped) e.stop_token = drawn.token;
   }
+}
+
+/// Text that became certain, as parts of the output.
+void session_core::parse_text(choice_state& c, event& e) {
+  using kind = models::tool_calls::call_event::kind;
+  auto read = c.parser->push(e.text);
+  if (e.finish)
+    for (auto& late : c.parser->finish())
+      read.push_back(std::move(late));
+  e.text.clear();
+  e.parts.reserve(read.size());
+  for (auto& r : read) {
+    output_part part;
+    switch (r.what) {
+    case kind::text:
+      part.what = output_part::kind::text;
+      break;
+    case kind::reasoning:
+      part.what = output_part::kind::reasoning;
+      break;
+    case kind::call_begin:
+      part.what = output_part::kind::call_begin;
+      break;
+    case kind::call_arguments:
+      part.what = output_part::kind::call_arguments;
+      break;
+    case kind::call_end:
+      part.what = output_part::kind::call_end;
+      c.whole_calls += r.complete ? 1 : 0;
+      break;
+    }
+    part.text = std::move(r.bytes);
+    part.call = r.call;
+    part.complete = r.complete;
+    e.parts.push_back(std::move(part));
+  }
+  if (e.finish == finish_reason::stop && c.whole_calls > 0) e.finish = finish_reason::tool_calls;
 }
 
 void session_core::fill_tokens(const token_ready& drawn, event& e) const {
@@ -250,6 +427,7 @@ void session_core::emit(event e) {
 
 void session_core::close(bool aborted, bool error) {
   over_ = true;
+  if (compile_abandoned_) *compile_abandoned_ = true;
   if (in_batcher_ && (aborted || error)) host_.release();
   stats_.update([&](engine_stats& s) {
     if (aborted)

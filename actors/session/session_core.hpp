@@ -1,5 +1,5 @@
-// session_core: the logic of one request without actors: validation, tokenizing, text, stop
-// strings, usage, events in the order that actors/port/engine_port.hpp promises.
+// session_core: the logic of one request without actors: validation, tokenizing, grammar, text,
+// stop strings, tool calls, usage, events in the order that actors/port/engine_port.hpp promises.
 //
 // One thread at a time. Its member functions are what happens to the request; what it wants of the
 // batcher and of its actor goes through `session_host`. Once over() is true it emits nothing more,
@@ -16,9 +16,11 @@
 #include "actors/detail/served_model.hpp"
 #include "actors/detail/stats_board.hpp"
 #include "actors/messages.hpp"
+#include "actors/session/output_plan.hpp"
 #include "actors/session/stop_matcher.hpp"
 #include "config/options.hpp"
 #include "models/text/detokenizer.hpp"
+#include "models/text/tool_calls/parser.hpp"
 
 namespace twill::actors {
 
@@ -44,6 +46,8 @@ public:
   public:
     virtual ~session_host() = default;
     virtual void submit(const submit_prompt& prompt) = 0;
+    /// Orders a grammar, which arrives by session_core::grammar().
+    virtual void compile(const compile_grammar& order) = 0;
     virtual void finish_choice(std::int32_t choice) = 0;
     virtual void release() = 0;
     /// The request is over; the session may end.
@@ -54,7 +58,9 @@ public:
 
   /// With a refusal the request ends at once, and no model is needed.
   void start(served_model_ptr model, const std::optional<request_error>& refusal);
+  void grammar(const grammar_answer& answer);
   void queued();
+  void scored(const prompt_scored& scores);
   void token(const token_ready& drawn, steady_clock::time_point now);
   void failed(const request_error& why);
   void cancel();
@@ -66,18 +72,28 @@ public:
 private:
   struct choice_state {
     /// `begins`: the output is a text of its own, not the continuation of the prompt's text.
-    choice_state(const models::tokenizer& text, const config::sampling_params& params, bool begins)
-        : detokenize(text, params.skip_special_tokens, begins),
-          stops(params.stop, params.include_stop_str_in_output) {}
+    choice_state(const models::tokenizer& text, const config::sampling_params& params, bool begins,
+                 const output_plan& plan, bool parses)
+        : detokenize(text, params.skip_special_tokens, begins, plan.shown),
+          stops(params.stop, params.include_stop_str_in_output) {
+      if (parses) parser.emplace(plan.reading);
+    }
     models::detokenizer detokenize;
     stop_matcher stops;
+    std::optional<models::tool_calls::parser> parser; ///< where the output comes in parts
+    std::int32_t whole_calls = 0;
     std::int32_t n_tokens = 0;
     bool finished = false;
   };
 
   std::optional<request_error> prepare(submit_prompt& out);
+  std::optional<request_error> check_request() const;
+  std::optional<request_error> set_token_rules(sequence_spec& spec) const;
   std::optional<request_error> set_max_new(sequence_spec& spec) const;
+  void submit();
+  void answer_prompt(event e);
   void append_text(choice_state& c, const token_ready& drawn, event& e);
+  static void parse_text(choice_state& c, event& e);
   void fill_tokens(const token_ready& drawn, event& e) const;
   void note_times(const token_ready& drawn, steady_clock::time_point now);
   void emit(event e);
@@ -88,12 +104,16 @@ private:
   stats_board& stats_;
   session_host& host_;
   token_ids prompt_;
+  submit_prompt pending_; ///< what is submitted, once its grammar is there
+  output_plan plan_;
+  std::shared_ptr<std::atomic<bool>> compile_abandoned_; ///< null unless a grammar was ordered
   std::shared_ptr<const config::sampling_params> sampling_;
   std::vector<choice_state> choices_;
   std::int32_t finished_choices_ = 0;
   usage use_;
   bool in_batcher_ = false;
   bool over_ = false;
+  bool prompt_only_ = false; ///< max_tokens is 0: nothing is generated
   bool any_length_ = false;
   steady_clock::time_point scheduled_, first_token_, last_token_;
 };

@@ -10,6 +10,8 @@
 #include "actors/batcher/batcher_actor.hpp"
 #include "actors/executor/executor_actor.hpp"
 #include "actors/kv/kv_allocator_actor.hpp"
+#include "actors/session/output_plan.hpp"
+#include "actors/structured/grammar_compiler_actor.hpp"
 #include "actors/supervisor/restart_limit.hpp"
 #include "config/base/log.hpp"
 
@@ -34,6 +36,12 @@ served_model_ptr make_served(const config::options& options, const runner_info& 
   for (std::int32_t id = 0; id < info.model->text->vocab_size(); ++id)
     longest = std::max(longest, info.model->text->token_bytes(id, true).size());
   served->max_prompt_bytes = longest * static_cast<std::size_t>(info.max_context_tokens);
+  served->answers = find_answer_format(*info.model, options.model.tool_format);
+  models::grammar::compile_limits limits;
+  limits.timeout = options.structured.compile_timeout;
+  limits.memory_bytes = options.structured.compile_memory_bytes;
+  served->grammars =
+      std::make_shared<grammar_service>(info.model, served->answers.markers(), std::move(limits));
   return served;
 }
 
@@ -55,6 +63,8 @@ public:
         [&](engine_stats& s) { s.device_memory_used_bytes = info.memory_used_bytes; });
     if (!shared_->model()) {
       shared_->set_model(make_served(shared_->options, info));
+      grammars_ = spawn_grammar_compiler(self_->system(), shared_->model()->grammars);
+      shared_->set_grammars(grammars_);
       start_batcher();
       log::info("model " + shared_->model()->id + " is ready on " + info.device + " with " +
                 std::to_string(info.n_blocks) + " KV blocks of " +
@@ -97,6 +107,8 @@ public:
     for (const session_actor& session : shared_->requests.all())
       self_->send_exit(session, caf::exit_reason::user_shutdown);
     if (batcher_) self_->send_exit(batcher_, caf::exit_reason::user_shutdown);
+    if (const auto model = shared_->model()) model->grammars->stop();
+    if (grammars_) self_->send_exit(grammars_, caf::exit_reason::user_shutdown);
     if (kv_) self_->send_exit(kv_, caf::exit_reason::user_shutdown);
     self_->send_exit(executor_, caf::exit_reason::user_shutdown);
     shared_->close();
@@ -119,6 +131,7 @@ private:
                                                                  : info_.mixed_prompt_tokens;
     limits.plan = {step, scheduler.max_running, info_.block_tokens,
                    shared_->options.kv.prefix_cache, mixed};
+    limits.plan.max_logit_rows = info_.max_logit_rows;
     limits.adapt_prefill_budget = mixed == 0;
     limits.max_queued = scheduler.max_queued;
     limits.total_blocks = info_.n_blocks;
@@ -175,6 +188,7 @@ private:
   executor_actor executor_;
   kv_allocator_actor kv_;
   batcher_actor batcher_;
+  grammar_compiler_actor grammars_;
   restart_limit restarts_{most_restarts, restart_window};
 };
 

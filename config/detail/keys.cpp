@@ -32,6 +32,10 @@ const std::vector<key>& rows() {
        "while they are loaded: prompts and batches are faster, and results a little less precise."},
       {"model.chat_template", TWILL_MEMBER(model.chat_template), "", any_path(),
        "A file with a Jinja chat template. When empty, the model's own template is used."},
+      {"model.tool_format", TWILL_MEMBER(model.tool_format), "",
+       one_of({"auto", "hermes", "mistral", "llama3_json", "chatglm3", "json"}),
+       "How the model writes tool calls. auto is what its chat template tells of. hermes is what Qwen "
+       "models write."},
 
       {"kv.memory", TWILL_BYTES(kv.memory_bytes), "", bytes_between(0, 64 * tib),
        "The most memory that all KV blocks together may take. 0 takes a share of the free memory."},
@@ -168,6 +172,15 @@ const std::vector<key>& rows() {
        "limit."},
       {"limits.request_timeout", TWILL_MEMBER(limits.request_timeout), "", time_between(0ms, 168h),
        "The time from a request's arrival to its last token. 0 sets no limit."},
+
+      {"structured.compile_timeout", TWILL_MEMBER(structured.compile_timeout), "",
+       time_between(10ms, 10min),
+       "The time in which a schema or grammar must compile. A request whose grammar takes longer is "
+       "refused with status 400."},
+      {"structured.compile_memory", TWILL_BYTES(structured.compile_memory_bytes), "",
+       bytes_between(64 * mib, 64 * tib),
+       "The most memory that the process that compiles a grammar may take. A request whose grammar "
+       "takes more is refused with status 400."},
 
       {"batches.max_running", TWILL_MEMBER(batches.max_running), "sequences", between(1, 4096),
        "The most sequences of all batches together that run at once, beside interactive requests."},

@@ -89,6 +89,12 @@ inline std::uint64_t hash_of(const std::vector<std::int32_t>& tokens, std::int32
   return h;
 }
 
+/// The log-probability of `token` after what `context_hash` is of.
+inline float score_of(std::uint64_t context_hash, std::int32_t token) {
+  const std::uint64_t h = mix(context_hash, static_cast<std::uint64_t>(token));
+  return -static_cast<float>((h >> 20) % 4096) / 256.0f;
+}
+
 struct solo_result {
   std::string text;
   bool stopped = false;
@@ -214,6 +220,7 @@ public:
       for (std::int32_t r = batch.first_token[s]; r < batch.first_token[s + 1]; ++r)
         write(batch, s, static_cast<std::size_t>(r));
     script_->computed += static_cast<std::int64_t>(batch.tokens.size());
+    if (batch.await_masks) batch.await_masks();
     out.tokens.clear();
     out.max_top = 0;
     out.logprobs.assign(batch.draws.size(), -0.5f);
@@ -223,6 +230,7 @@ public:
         ++s;
       out.tokens.push_back(draw(batch, s, batch.draws[d]));
     }
+    score(batch, out);
     return nothing{};
   }
   std::int64_t memory_used_bytes() const override { return 4096; }
@@ -247,7 +255,41 @@ private:
     bool may_end = true;
     for (const auto& b : d.biases)
       if (b.id == eos && b.bias < -1e30f) may_end = false;
+    if (!d.mask.empty()) return allowed_token(d, mix(mix(h, d.seed), d.counter));
     return next_token(h, d.params->temperature, d.seed, d.counter, may_end);
+  }
+
+  /// One of the tokens that mask and bans leave; the end as soon as it may be.
+  static std::int32_t allowed_token(const actors::draw_spec& d, std::uint64_t h) {
+    std::vector<std::int32_t> left;
+    for (std::int32_t id = 0; id <= eos; ++id) {
+      bool may = (d.mask[static_cast<std::size_t>(id / 32)] >> (id % 32) & 1) != 0;
+      for (const auto& b : d.biases)
+        if (b.id == id && b.bias < -1e30f) may = false;
+      if (may) left.push_back(id);
+    }
+    if (left.empty()) return 0;
+    return left.back() == eos ? eos : left[(h >> 8) % left.size()];
+  }
+  void score(const actors::executor_step& batch, actors::step_samples& out) {
+    const std::size_t n = batch.scores.size();
+    out.score_logprobs.clear();
+    out.score_max_top = 0;
+    for (const auto& s : batch.scores)
+      out.score_max_top = std::max(out.score_max_top, s.n_top);
+    const auto width = static_cast<std::size_t>(out.score_max_top);
+    out.score_top_ids.assign(n * width, 'x');
+    out.score_top_logprobs.assign(n * width, -3.0f);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::int32_t row = batch.logit_rows.at(batch.draws.size() + i);
+      std::size_t s = 0;
+      while (batch.first_token[s + 1] <= row)
+        ++s;
+      std::uint64_t h = 1;
+      for (std::int32_t p = 0; p <= batch.positions[static_cast<std::size_t>(row)]; ++p)
+        h = mix(h, static_cast<std::uint64_t>(at(batch, s, p)));
+      out.score_logprobs.push_back(score_of(h, batch.scores[i].token));
+    }
   }
 
   std::shared_ptr<script> script_;
@@ -286,6 +328,7 @@ private:
     std::condition_variable changed;
     choice choices[16];
     std::vector<std::int32_t> prompt_ids;
+    std::vector<actors::token_output> scores;
     std::optional<actors::request_error> error;
     actors::usage use;
     std::size_t n_events = 0;
@@ -313,6 +356,7 @@ public:
         if (state->started) state->broken = "started twice";
         state->started = true;
         state->prompt_ids = e.prompt_ids;
+        state->scores = e.prompt_scores;
       } else if (!e.error && !state->started) {
         state->broken = "an event before started";
       }
@@ -363,6 +407,9 @@ public:
   }
   actors::usage use() const {
     return locked([](const state& s) { return s.use; });
+  }
+  std::vector<actors::token_output> scores() const {
+    return locked([](const state& s) { return s.scores; });
   }
   std::vector<std::int32_t> prompt_ids() const {
     return locked([](const state& s) { return s.prompt_ids; });

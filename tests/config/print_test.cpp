@@ -20,11 +20,13 @@ detail::key_value other_value(const detail::key& k) {
                                                   std::string("host"),
                                                   std::string("warn"),
                                                   std::string("cached"),
+                                                  std::string("json"),
                                                   std::string("[::1]:0"),
                                                   std::string("t\"\\"),
                                                   std::int64_t{64},
                                                   std::int64_t{1501},
                                                   std::int64_t{300 * kib},
+                                                  std::int64_t{128 * mib},
                                                   std::vector<std::string>{"k\"1", "k2"},
                                                   false,
                                                   true};

@@ -63,8 +63,13 @@ TEST_CASE("numbers outside their ranges are refused, NaN and infinities included
 }
 
 TEST_CASE("lengths and counts obey the limits", "[config]") {
-  CHECK(ERROR_OF(p.max_tokens = 0) == "`max_tokens` must be at least 1, got 0");
-  CHECK(ERROR_OF(p.max_tokens = -2) == "`max_tokens` must be at least 1, got -2");
+  CHECK(ERROR_OF(p.max_tokens = 0) == "ok");
+  CHECK(ERROR_OF(p.max_tokens = -2) == "`max_tokens` must be at least 0, got -2");
+  CHECK(ERROR_OF((p.bad_words = {"a", ""})) == "`bad_words` must have no empty entry, got \"\"");
+  CHECK(ERROR_OF(p.bad_words.resize(1025, "a")) ==
+        "`bad_words` must have at most 1024 entries, got 1025");
+  CHECK(ERROR_OF((p.allowed_token_ids = {-1})) ==
+        "`allowed_token_ids` must be token ids between 0 and 99, got -1");
   CHECK(ERROR_OF(p.min_tokens = -1) == "`min_tokens` must be at least 0, got -1");
   CHECK(ERROR_OF(p.max_tokens = 4; p.min_tokens = 5) ==
         "`min_tokens` must be at most `max_tokens` (4), got 5");

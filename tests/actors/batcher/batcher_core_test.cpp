@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,15 @@ struct rig final : batcher_core::session_sink {
   void token(request_id request, token_ready token) override {
     tokens[request].push_back(std::move(token));
   }
+  void scored(request_id request, prompt_scored told) override {
+    CHECK(tokens[request].empty());
+    scores[request].push_back(*told.scores);
+  }
   void failed(request_id request, const request_error& why) override { errors[request] = why; }
   void forgotten(request_id request) override { forgotten_ids.push_back(request); }
 
-  void submit(request_id request, ids prompt, std::int32_t max_new, std::int32_t n_choices = 1) {
+  void submit(request_id request, ids prompt, std::int32_t max_new, std::int32_t n_choices = 1,
+              std::int32_t prompt_logprobs = -1) {
     submit_prompt order;
     order.request = request;
     order.spec.prompt = std::make_shared<const ids>(std::move(prompt));
@@ -44,6 +50,7 @@ struct rig final : batcher_core::session_sink {
     order.spec.stop_ids = std::make_shared<const ids>(ids{end_id});
     order.spec.seed = 1000;
     order.spec.max_new = max_new;
+    order.spec.prompt_logprobs = prompt_logprobs;
     order.n_choices = n_choices;
     core.submit(order);
   }
@@ -77,10 +84,16 @@ struct rig final : batcher_core::session_sink {
     for (sequence_id id : plan.closes)
       n_output.erase(id);
     for (const open_sequence& opened : plan.opens) {
+      this->opened[opened.id] = opened;
       n_output[opened.id] = static_cast<std::int32_t>(opened.output.size());
       max_new[opened.id] = opened.spec.max_new;
     }
     for (const planned_row& row : plan.rows) {
+      // The score of a position is its number.
+      const sequence_spec& spec = opened.at(row.id).spec;
+      for (std::int32_t p = row.first_position + 1; p <= row.first_position + row.n_tokens; ++p)
+        if (spec.scores_prompt() && p < static_cast<std::int32_t>(spec.prompt->size()))
+          result.scored.push_back({row.id, p, -static_cast<float>(p), 0, 0});
       // As the executor does, skip what has ended.
       if (!row.draws || n_output.at(row.id) >= max_new.at(row.id)) continue;
       drawn_token drawn;
@@ -129,6 +142,8 @@ struct rig final : batcher_core::session_sink {
   std::vector<kv_change> changes;
   std::vector<request_id> queued_ids, forgotten_ids;
   std::map<request_id, std::vector<token_ready>> tokens;
+  std::map<request_id, std::vector<std::vector<prompt_score>>> scores;
+  std::map<sequence_id, open_sequence> opened;
   std::map<request_id, request_error> errors;
   std::map<sequence_id, std::int32_t> n_output, max_new;
   std::map<sequence_id, std::size_t> n_inserted;
@@ -414,4 +429,75 @@ TEST_CASE("gauges say who runs and who waits") {
   CHECK(s.requests_waiting == 1);
   CHECK(s.kv_blocks_used == 2);
   CHECK(s.kv_blocks_total == 100);
+}
+
+TEST_CASE("a prompt is scored once, before its tokens, however it is cut and whatever is cached") {
+  batcher_limits limits;
+  limits.plan.max_step_tokens = 16;
+  limits.plan.max_running = 3;
+  limits.plan.max_logit_rows = 5;
+  limits.plan.prefix_cache = true;
+  rig r(100, limits);
+  ids prompt(23);
+  std::iota(prompt.begin(), prompt.end(), 1);
+  r.submit(1, prompt, 3); // leaves its blocks in the cache
+  r.run_to_the_end();
+  r.submit(2, prompt, 3, 2, 0);
+  r.submit(3, prompt, 3);
+  r.submit(4, {9}, 2, 1, 0);
+  r.run_to_the_end();
+  REQUIRE(r.scores[2].size() == 1);
+  REQUIRE(r.scores[2][0].size() == 22);
+  for (std::size_t p = 0; p < 22; ++p)
+    CHECK(r.scores[2][0][p].logprob == -static_cast<float>(p + 1));
+  CHECK(r.tokens[2].size() == 6);
+  CHECK(r.tokens[2][0].cached_tokens == 0);
+  CHECK(r.tokens[3][0].cached_tokens == 20);
+  CHECK(r.scores[3].empty());
+  REQUIRE(r.scores[4].size() == 1);
+  CHECK(r.scores[4][0].empty());
+  CHECK(r.scores[1].empty());
+}
+
+TEST_CASE("scored prompts never ask for more rows of logits than there are") {
+  batcher_limits limits;
+  limits.plan.max_step_tokens = 32;
+  limits.plan.max_running = 4;
+  limits.plan.max_logit_rows = 6;
+  rig r(200, limits);
+  for (request_id request = 1; request <= 12; ++request)
+    r.submit(request, ids(static_cast<std::size_t>(3 + request * 5 % 29), 1), 9, 1,
+             request % 3 == 0 ? -1 : 0);
+  r.pump();
+  for (int guard = 0; !r.sent.empty(); ++guard) {
+    REQUIRE(guard < 2000);
+    const step_plan& plan = *r.sent.front();
+    for (const open_sequence& o : plan.opens)
+      r.opened[o.id] = o;
+    std::int32_t rows = 0;
+    for (const planned_row& row : plan.rows)
+      rows += r.opened.at(row.id).spec.scores_prompt() ? row.n_tokens : row.draws ? 1 : 0;
+    CHECK(rows <= 6);
+    r.step();
+  }
+  for (request_id request = 1; request <= 12; ++request) {
+    CHECK(r.tokens[request].size() == 9);
+    CHECK(r.scores[request].size() == (request % 3 == 0 ? 0u : 1u));
+  }
+}
+
+TEST_CASE("a sequence that its grammar lets go nowhere fails alone") {
+  rig r;
+  r.submit(1, {1, 2, 3}, 5);
+  r.submit(2, {1, 2, 3}, 5);
+  r.pump();
+  const step_plan_ptr plan = r.sent.front();
+  r.sent.pop_front();
+  step_result result = r.result_of(*plan, 7);
+  result.drawn.at(0).stuck = true;
+  r.core.step_done(result, twill::actors::steady_clock::now());
+  r.run_to_the_end();
+  CHECK(r.errors.at(1).code == errc::executor_failed);
+  CHECK(r.tokens[1].empty());
+  CHECK(r.tokens[2].size() == 5);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/models/text/grammar/byte_vocabulary.hpp"
 
 using namespace twill::actors;
 using ids = std::vector<std::int32_t>;
@@ -202,4 +203,207 @@ TEST_CASE("log-probabilities are reported as many as the request asked for") {
   CHECK(s.result.drawn[0].n_top == 2);
   REQUIRE(s.result.top.size() == 2);
   CHECK(s.result.top[1] == std::pair<std::int32_t, float>{9, -1.0f});
+}
+
+namespace {
+
+/// Rules over the byte vocabulary, whose end is end_of_answer.
+std::shared_ptr<const output_rules> rules_of(const std::string& root) {
+  auto rules = std::make_shared<output_rules>();
+  rules->tokens = twill::test::byte_vocabulary();
+  rules->grammar = twill::models::grammar::compile_here("root ::= " + root, rules->tokens).value();
+  return rules;
+}
+
+/// A sequence with a prompt of two tokens whose output so far is `output`, asked to draw.
+struct ruled {
+  ruled(sequence_spec more, const ids& output) {
+    open_sequence o = opened(1, {10, 11}, 100);
+    o.spec.rules = more.rules;
+    o.spec.bad_words = more.bad_words;
+    o.spec.allowed = more.allowed;
+    if (more.sampling) o.spec.sampling = more.sampling;
+    o.output = output;
+    plan.opens = {o};
+    plan.grows = {{1, 100}};
+    plan.blocks.assign(100, 1);
+    plan.rows = {{1, 0, static_cast<std::int32_t>(2 + output.size()), true}};
+    prepare();
+  }
+  void prepare() {
+    states.prepare(plan, batch);
+    if (batch.await_masks) batch.await_masks();
+  }
+  /// Draws `token` and prepares the next draw.
+  drawn_token draw(std::int32_t token) {
+    step_result result;
+    states.finish(plan, drawing({token}), result);
+    const auto& rows = plan.rows.at(0);
+    const std::int32_t next = rows.first_position + rows.n_tokens;
+    plan = {};
+    plan.rows = {{1, next, 1, true}};
+    prepare();
+    return result.drawn.at(0);
+  }
+  /// The ids that the mask lets through.
+  ids allowed() const {
+    ids all;
+    const auto mask = batch.draws.at(0).mask;
+    for (std::int32_t id = 0; id < static_cast<std::int32_t>(mask.size()) * 32; ++id)
+      if ((mask[static_cast<std::size_t>(id / 32)] >> (id % 32) & 1) != 0) all.push_back(id);
+    return all;
+  }
+  ids banned() const {
+    ids all;
+    for (const auto& b : batch.draws.at(0).biases)
+      if (std::isinf(b.bias)) all.push_back(b.id);
+    return all;
+  }
+
+  sequence_states states;
+  step_plan plan;
+  executor_step batch;
+};
+
+} // namespace
+
+TEST_CASE("a grammar masks each draw, and its end ends the sequence") {
+  sequence_spec spec;
+  spec.rules = rules_of(R"("a" [be])");
+  ruled r(spec, {});
+  CHECK(r.allowed() == ids{'a'});
+  CHECK_FALSE(r.draw('a').stopped);
+  CHECK(r.allowed() == ids{'b', 'e'});
+  CHECK_FALSE(r.draw('e').stopped);
+  CHECK(r.allowed() == ids{twill::test::end_of_answer});
+  const drawn_token last = r.draw(twill::test::end_of_answer);
+  CHECK(last.stopped); // though the request may ignore end ids
+  CHECK_FALSE(last.stuck);
+  CHECK(r.batch.draws.empty());
+}
+
+TEST_CASE("a sequence that is computed again stands where it stood in its grammar") {
+  sequence_spec spec;
+  spec.rules = rules_of(R"("a" [bc] "d")");
+  ruled r(spec, {'a', 'b'});
+  CHECK(r.allowed() == ids{'d'});
+  CHECK(r.draw('x').stuck);
+}
+
+TEST_CASE("choices of a request stand in the grammar each by itself") {
+  const auto rules = rules_of(R"([ab] "c")");
+  sequence_states states;
+  step_plan plan;
+  plan.opens = {opened(1, {10}, 5), opened(2, {10}, 5)};
+  plan.opens[0].spec.rules = plan.opens[1].spec.rules = rules;
+  plan.grows = {{1, 1}, {2, 1}};
+  plan.blocks = {4, 5};
+  plan.rows = {{1, 0, 1, true}, {2, 0, 1, false}};
+  executor_step batch;
+  states.prepare(plan, batch);
+  step_result result;
+  states.finish(plan, drawing({'a'}), result);
+  plan = {};
+  plan.rows = {{1, 1, 1, true}, {2, 0, 1, true}};
+  states.prepare(plan, batch);
+  batch.await_masks();
+  CHECK((batch.draws.at(0).mask['c' / 32] >> ('c' % 32) & 1) == 1);
+  CHECK((batch.draws.at(1).mask['c' / 32] >> ('c' % 32) & 1) == 0);
+}
+
+TEST_CASE("a step that fails before it needs its masks does no harm") {
+  sequence_spec spec;
+  spec.rules = rules_of("[a-z]+");
+  for (int i = 0; i < 50; ++i) {
+    ruled r(spec, {});
+    r.states.prepare(r.plan, r.batch); // masks are being filled
+    r.states.clear();
+  }
+}
+
+TEST_CASE("a bad word's last token is banned when its other tokens were drawn last") {
+  sequence_spec spec;
+  spec.bad_words =
+      std::make_shared<const std::vector<ids>>(std::vector<ids>{{5}, {7, 8}, {11, 9}, {7, 7, 6}});
+  ruled r(spec, {});
+  CHECK(r.banned() == ids{5}); // 11 is the prompt's
+  r.draw(7);
+  CHECK(r.banned() == ids{5, 8});
+  r.draw(7);
+  CHECK(r.banned() == ids{5, 8, 6});
+  r.draw(1);
+  CHECK(r.banned() == ids{5});
+}
+
+TEST_CASE("allowed ids are a mask of their own") {
+  sequence_spec spec;
+  spec.allowed =
+      std::make_shared<const std::vector<std::uint32_t>>(std::vector<std::uint32_t>{0b101, 0x10});
+  ruled r(spec, {});
+  CHECK(r.allowed() == ids{0, 2, 36});
+  CHECK_FALSE(r.batch.await_masks);
+}
+
+TEST_CASE("scored rows come after those that are drawn from, one for each prompt token") {
+  sequence_states states;
+  step_plan plan;
+  plan.opens = {opened(1, {10, 11, 12, 13}, 5), opened(2, {20, 21, 22}, 5)};
+  plan.opens[0].spec.prompt_logprobs = 2;
+  plan.grows = {{1, 1}, {2, 1}};
+  plan.blocks = {4, 5};
+  plan.rows = {{1, 0, 3, false}, {2, 0, 3, true}};
+  executor_step batch;
+  states.prepare(plan, batch);
+  CHECK(batch.logit_rows == ids{5, 0, 1, 2});
+  REQUIRE(batch.scores.size() == 3);
+  CHECK(batch.scores[0].token == 11);
+  CHECK(batch.scores[2].token == 13);
+  CHECK(batch.scores[2].n_top == 2);
+  step_samples samples = drawing({7});
+  samples.score_logprobs = {-1, -2, -3};
+  samples.score_max_top = 2;
+  samples.score_top_ids = {1, 2, 3, 4, 5, 6};
+  samples.score_top_logprobs = {-1, -2, -3, -4, -5, -6};
+  step_result result;
+  states.finish(plan, samples, result);
+  REQUIRE(result.scored.size() == 3);
+  CHECK(result.scored[1].position == 2);
+  CHECK(result.scored[1].logprob == -2);
+  CHECK(result.top.at(static_cast<std::size_t>(result.scored[1].first_top) + 1).first == 4);
+  plan = {};
+  plan.rows = {{1, 3, 1, true}, {2, 3, 1, true}};
+  states.prepare(plan, batch);
+  CHECK(batch.scores.empty());
+  CHECK(batch.logit_rows == ids{0, 1});
+}
+
+TEST_CASE("the grammar begins after the reasoning, which an end may not cut short") {
+  auto rules = std::make_shared<output_rules>(*rules_of(R"("{}")"));
+  rules->begins_in_reasoning = true;
+  rules->reasoning_end = "</t>";
+  sequence_spec spec;
+  spec.rules = rules;
+  ruled r(spec, {});
+  CHECK(r.allowed().size() == 287); // all of nine words but the end
+  for (const char c : std::string("hm <</t"))
+    CHECK_FALSE(r.draw(c).stuck);
+  CHECK(r.allowed().size() == 287);
+  r.draw('>');
+  CHECK(r.allowed() == ids{'{'});
+  CHECK(r.draw('x').stuck);
+}
+
+TEST_CASE("an output may begin to reason with the opening tag's token, or answer at once") {
+  auto rules = std::make_shared<output_rules>(*rules_of(R"("{}")"));
+  rules->reasoning_begin_token = 3;
+  rules->reasoning_end = "</t>";
+  sequence_spec spec;
+  spec.rules = rules;
+  ruled thinks(spec, {});
+  CHECK(thinks.allowed() == ids{3, '{'});
+  thinks.draw(3);
+  CHECK(thinks.allowed().size() == 287);
+  ruled answers(spec, {});
+  answers.draw('{');
+  CHECK(answers.allowed() == ids{'}'});
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "actors/structured/grammar_service.hpp"
+#include "models/text/tool_calls/tool_format.hpp"
 #include "tests/actors/scripted_runner.hpp"
 #include "tests/catch.hpp"
 
@@ -16,7 +18,7 @@ namespace {
 
 const auto now = steady_clock::time_point{} + std::chrono::seconds(5);
 
-struct rig final : session_core::session_host {
+struct rig : session_core::session_host {
   explicit rig(request asked, event_callback callback = nullptr)
       : control(std::make_shared<request_control>()),
         core(args_of(std::move(asked), std::move(callback)), stats, *this) {}
@@ -39,6 +41,9 @@ struct rig final : session_core::session_host {
     served->max_context_tokens = context;
     served->kv_tokens = kv_tokens;
     served->max_prompt_bytes = 1000;
+    served->answers = answers;
+    served->grammars = std::make_shared<grammar_service>(files, std::vector<std::int32_t>(),
+                                                         twill::models::grammar::compile_limits{});
     core.start(served, std::nullopt);
     if (!submitted.empty()) core.queued();
   }
@@ -61,14 +66,17 @@ struct rig final : session_core::session_host {
   }
 
   void submit(const submit_prompt& prompt) override { submitted.push_back(prompt); }
+  void compile(const compile_grammar& order) override { ordered.push_back(order); }
   void finish_choice(std::int32_t choice) override { finished.push_back(choice); }
   void release() override { ++n_released; }
   void over() override { ++n_over; }
 
+  answer_format answers; ///< of the served model
   stats_board stats;
   std::shared_ptr<request_control> control;
   std::vector<event> events;
   std::vector<submit_prompt> submitted;
+  std::vector<compile_grammar> ordered;
   std::vector<std::int32_t> finished;
   int n_released = 0, n_over = 0;
   session_core core;
@@ -283,4 +291,233 @@ TEST_CASE("log-probabilities come with the bytes of their tokens") {
   CHECK(out.chosen.bytes == "a");
   REQUIRE(out.top.size() == 2);
   CHECK(out.top[1].bytes == "b");
+}
+
+namespace {
+
+std::string parts_of(const std::vector<event>& events) {
+  const char* names[] = {"T:", "R:", "<", "A:", ">"};
+  std::string all;
+  std::optional<output_part::kind> last;
+  for (const event& e : events)
+    for (const output_part& p : e.parts) {
+      if (p.what != last) all += names[static_cast<int>(p.what)];
+      last = p.what;
+      all += p.text;
+      if (p.what == output_part::kind::call_end && !p.complete) all += "!";
+    }
+  return all;
+}
+
+void end(rig& r) {
+  token_ready ready = rig::token_of(scripted::eos);
+  ready.stopped = true;
+  r.core.token(ready, now);
+}
+
+request calling(tool_choice choice = {}) {
+  request r = asking("");
+  chat_prompt chat;
+  chat.tools = twill::value_list{twill::value_object{
+      {"type", "function"},
+      {"function", twill::value_object{{"name", "look"},
+                                       {"parameters", twill::value_object{{"type", "object"}}}}}}};
+  r.prompt = chat;
+  r.tools = choice;
+  r.parse_output = true;
+  return r;
+}
+
+/// A rig whose model has a chat template that prints "hi" and writes calls as hermes does.
+struct chat_rig : rig {
+  explicit chat_rig(request asked) : rig(std::move(asked)) {
+    answers.calls = twill::models::tool_calls::format_named("hermes");
+    answers.reasoning = twill::models::tool_calls::reasoning_tags{};
+  }
+  void start_chat() {
+    auto files = std::make_shared<twill::models::model>();
+    files->text = std::make_shared<scripted::byte_tokenizer>();
+    files->chat =
+        twill::models::chat_template::parse("hi{% if tools %} tools{% endif %}", "", "").value();
+    auto served = std::make_shared<served_model>();
+    served->files = files;
+    served->id = "bytes";
+    served->max_context_tokens = 1000;
+    served->kv_tokens = 1000;
+    served->max_prompt_bytes = 1000;
+    served->answers = answers;
+    served->grammars = std::make_shared<grammar_service>(files, std::vector<std::int32_t>(),
+                                                         twill::models::grammar::compile_limits{});
+    core.start(served, std::nullopt);
+    if (!submitted.empty()) core.queued();
+  }
+};
+
+} // namespace
+
+TEST_CASE("an output that is parsed comes as reasoning, text and calls, and ends as tool_calls") {
+  chat_rig r(calling());
+  r.start_chat();
+  r.tokens("<think>hm</think>ok<tool_call>\n{\"name\": \"look\", \"arguments\": {\"a\": 1}}\n"
+           "</tool_call>");
+  end(r);
+  CHECK(r.text() == "");
+  CHECK(parts_of(r.events) == "R:hmT:ok<lookA:{\"a\": 1}>");
+  CHECK(r.events.back().finish == finish_reason::tool_calls);
+}
+
+TEST_CASE("a call that breaks off is no tool call, and length stays length") {
+  chat_rig r(calling());
+  r.start_chat();
+  r.tokens("<tool_call>\n{\"name\": \"look\", \"arguments\": {\"a\"");
+  token_ready last = rig::token_of(':');
+  last.length = true;
+  r.core.token(last, now);
+  CHECK(parts_of(r.events) == "<lookA:{\"a\":>!");
+  CHECK(r.events.back().finish == finish_reason::length);
+}
+
+TEST_CASE("stop strings are looked for before calls are parsed") {
+  request asked = calling();
+  asked.sampling.stop = {"STOP"};
+  chat_rig r(asked);
+  r.start_chat();
+  r.tokens("okST");
+  CHECK(parts_of(r.events) == "T:ok");
+  r.tokens("OP<tool_call>");
+  CHECK(parts_of(r.events) == "T:ok");
+  CHECK(r.events.back().finish == finish_reason::stop);
+}
+
+TEST_CASE("tool_choice none hides the tools and leaves text as it is") {
+  chat_rig r(calling({tool_choice::kind::none, "", true}));
+  r.start_chat();
+  REQUIRE(r.submitted.size() == 1);
+  CHECK(r.submitted[0].spec.prompt->size() == 2); // "hi"
+  r.tokens("<tool_call>");
+  end(r);
+  CHECK(parts_of(r.events) == "T:<tool_call>");
+  CHECK(r.events.back().finish == finish_reason::stop);
+}
+
+TEST_CASE("a call that must be made is ordered as a grammar, and refusals name the field") {
+  chat_rig r(calling({tool_choice::kind::named, "look", true}));
+  r.start_chat();
+  CHECK(r.submitted.empty());
+  REQUIRE(r.ordered.size() == 1);
+  REQUIRE(r.ordered[0].spec.frames.size() == 1);
+  CHECK_FALSE(r.ordered[0].spec.repeated);
+  CHECK(r.ordered[0].spec.frames[0].schema == R"({"type":"object"})");
+  r.core.grammar({twill::failure{twill::models::grammar::errc::timed_out, "it took too long"}, {}});
+  REQUIRE(r.events.back().error);
+  CHECK(r.events.back().error->code == errc::grammar_refused);
+  CHECK(r.events.back().error->param == "tools");
+  CHECK(*r.ordered[0].abandoned);
+
+  chat_rig unknown(calling({tool_choice::kind::named, "other", true}));
+  unknown.start_chat();
+  CHECK(unknown.events.back().error->code == errc::invalid_argument);
+  CHECK(unknown.events.back().error->param == "tool_choice");
+
+  chat_rig speechless(calling({tool_choice::kind::required, "", true}));
+  speechless.answers.calls.reset();
+  speechless.start_chat();
+  CHECK(speechless.events.back().error->code == errc::grammar_refused);
+  CHECK(speechless.events.back().error->param == "tool_choice");
+}
+
+TEST_CASE("a schema beside tools lets an answer or one call through") {
+  request asked = calling();
+  asked.grammar.emplace();
+  chat_rig r(asked);
+  r.start_chat();
+  REQUIRE(r.ordered.size() == 1);
+  CHECK(r.ordered[0].spec.frames.size() == 2);
+  CHECK(r.ordered[0].spec.frames[1].before == "");
+}
+
+TEST_CASE("a request that ends while its grammar compiles abandons it") {
+  request asked = asking("hello");
+  asked.grammar.emplace();
+  rig r(asked);
+  r.start();
+  REQUIRE(r.ordered.size() == 1);
+  CHECK_FALSE(*r.ordered[0].abandoned);
+  r.core.cancel();
+  CHECK(*r.ordered[0].abandoned);
+  CHECK(r.n_over == 1);
+}
+
+TEST_CASE("only the last prompt tokens are kept when asked for") {
+  request asked = asking("hello");
+  asked.truncate_prompt_tokens = 2;
+  rig r(asked);
+  r.start();
+  CHECK(*r.submitted.at(0).spec.prompt == std::vector<std::int32_t>{'l', 'o'});
+  asked.truncate_prompt_tokens = -3;
+  CHECK(refusal(asked).param == "truncate_prompt_tokens");
+}
+
+TEST_CASE("without output a request ends with its first event, and no batcher hears of it") {
+  request asked = asking("hello", 0);
+  asked.sampling.n = 2;
+  asked.echo_prompt_ids = true;
+  rig r(asked);
+  r.start(5, 100); // the prompt may fill the context
+  CHECK(r.submitted.empty());
+  REQUIRE(r.events.size() == 3);
+  CHECK(r.events[0].started);
+  CHECK(r.events[0].prompt_ids.size() == 5);
+  CHECK(r.events[1].finish == finish_reason::length);
+  CHECK_FALSE(r.events[1].last);
+  CHECK(r.events[2].choice == 1);
+  CHECK(r.events[2].last);
+  CHECK(r.n_over == 1);
+  CHECK(r.n_released == 0);
+}
+
+TEST_CASE("the first event waits for the prompt's scores and holds them") {
+  for (const std::int32_t max_tokens : {0, 4}) {
+    CAPTURE(max_tokens);
+    request asked = asking("abc", max_tokens);
+    asked.prompt_logprobs = 1;
+    rig r(asked);
+    r.start();
+    REQUIRE(r.submitted.size() == 1);
+    CHECK(r.submitted[0].spec.prompt_logprobs == 1);
+    CHECK(r.events.empty());
+    auto scores = std::make_shared<std::vector<prompt_score>>(2);
+    (*scores)[0] = {-1.0f, {{'x', -0.5f}}};
+    (*scores)[1] = {-2.0f, {{'c', -2.0f}}};
+    r.core.scored({scores});
+    const event& first = r.events.at(0);
+    CHECK(first.started);
+    REQUIRE(first.prompt_scores.size() == 3);
+    CHECK(first.prompt_scores[0].chosen.logprob != first.prompt_scores[0].chosen.logprob);
+    CHECK(first.prompt_scores[0].top.empty());
+    CHECK(first.prompt_scores[1].chosen.bytes == "b");
+    CHECK(first.prompt_scores[1].top.at(0).bytes == "x");
+    CHECK(first.prompt_scores[2].chosen.logprob == -2.0f);
+    CHECK(r.n_over == (max_tokens == 0 ? 1 : 0));
+    CHECK(r.n_released == (max_tokens == 0 ? 1 : 0));
+    CHECK(r.events.back().last == (max_tokens == 0));
+  }
+  request asked = asking("abc");
+  asked.prompt_logprobs = 21;
+  CHECK(refusal(asked).param == "prompt_logprobs");
+}
+
+TEST_CASE("bad words become token ids at the beginning of a text and after a space") {
+  request asked = asking("hello");
+  asked.sampling.bad_words = {"no", "x"};
+  asked.sampling.allowed_token_ids = {1, 33};
+  rig r(asked);
+  r.start();
+  const auto& spec = r.submitted.at(0).spec;
+  CHECK(*spec.bad_words == std::vector<std::vector<std::int32_t>>{{'n', 'o'}, {'x'}});
+  REQUIRE(spec.allowed->size() == 9);
+  CHECK((*spec.allowed)[0] == 2);
+  CHECK((*spec.allowed)[1] == 2);
+  asked.grammar.emplace();
+  CHECK(refusal(asked).param == "allowed_token_ids");
 }

@@ -348,7 +348,8 @@ TEST_CASE("when everything is banned the raw argmax is taken") {
   CHECK(sample(*dev, {1, 3, inf, 7, inf, 7}, {infinite}).tokens[0] == 2);
 }
 
-TEST_CASE("a mask outranks biases and bans, and the lowest id that it lets through is the last resort") {
+TEST_CASE(
+    "a mask outranks biases and bans, and the lowest id that it lets through is the last resort") {
   auto dev = open();
   for (const bool portable : {false, true})
     for (const float temperature : {0.0f, 1.0f}) {

@@ -1,0 +1,71 @@
+#include "actors/executor/output_guard.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace twill::actors {
+
+namespace {
+
+std::uint32_t bit_of(std::int32_t id) {
+  return std::uint32_t{1} << (id % 32);
+}
+
+} // namespace
+
+output_guard::output_guard(std::shared_ptr<const output_rules> rules)
+    : rules_(std::move(rules)), matcher_(rules_->grammar) {
+  if (rules_->begins_in_reasoning)
+    phase_ = phase::reasoning;
+  else if (rules_->reasoning_begin_token >= 0)
+    phase_ = phase::first_token;
+}
+
+bool output_guard::accept(std::int32_t token) {
+  if (token < 0 || token >= rules_->tokens->size()) return false;
+  switch (phase_) {
+  case phase::first_token:
+    phase_ = token == rules_->reasoning_begin_token ? phase::reasoning : phase::answer;
+    return phase_ == phase::reasoning || matcher_.accept(token);
+  case phase::reasoning:
+    return reason(rules_->tokens->bytes[static_cast<std::size_t>(token)]);
+  case phase::answer:
+    break;
+  }
+  return matcher_.accept(token);
+}
+
+/// More reasoning. What follows its end in the same token is the beginning of the answer, but for
+/// white space.
+bool output_guard::reason(const std::string& bytes) {
+  const std::string& end = rules_->reasoning_end;
+  tail_ += bytes;
+  const auto at = tail_.find(end);
+  if (at == std::string::npos) {
+    tail_.erase(0, tail_.size() - std::min(tail_.size(), end.size() - 1));
+    return true;
+  }
+  phase_ = phase::answer;
+  const auto answer = tail_.find_first_not_of(" \t\r\n", at + end.size());
+  const std::string rest = answer == std::string::npos ? std::string() : tail_.substr(answer);
+  tail_.clear();
+  return rest.empty() || matcher_.accept_text(rest);
+}
+
+void output_guard::fill_mask(std::span<std::uint32_t> mask) {
+  if (phase_ == phase::reasoning) {
+    // Everything but an end, which would leave the answer out.
+    std::fill(mask.begin(), mask.end(), ~std::uint32_t{0});
+    for (const std::int32_t id : rules_->tokens->end_ids)
+      mask[static_cast<std::size_t>(id / 32)] &= ~bit_of(id);
+    return;
+  }
+  matcher_.fill_next_mask({reinterpret_cast<std::int32_t*>(mask.data()), mask.size()});
+  if (phase_ == phase::first_token) {
+    const std::int32_t begin = rules_->reasoning_begin_token;
+    mask[static_cast<std::size_t>(begin / 32)] |= bit_of(begin);
+  }
+}
+
+} // namespace twill::actors

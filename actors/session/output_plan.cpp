@@ -1,0 +1,209 @@
+#include "actors/session/output_plan.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/synth/json_text.hpp"
+#include "models/text/tool_calls/call_grammar.hpp"
+#include "models/text/tool_calls/detect.hpp"
+
+namespace twill::actors {
+
+namespace {
+
+namespace calls = models::tool_calls;
+using spec_kind = config::grammar_spec::kind;
+
+struct tool_list {
+  std::vector<calls::callable> all;
+  bool strict = false; ///< every tool asks for objects without further properties
+};
+
+/// {"type": "function", "function": {...}}, or the function's members in the tool itself.
+tool_list tools_of(const value& tools) {
+  tool_list out;
+  const auto* list = tools.as_list();
+  if (list == nullptr) return out;
+  out.strict = !list->empty();
+  for (const value& tool : *list) {
+    const value* nested = tool.find("function");
+    const value& function = nested != nullptr ? *nested : tool;
+    const value* name = function.find("name");
+    if (name == nullptr || name->as_string() == nullptr) continue;
+    const value* parameters = function.find("parameters");
+    const value* strict = function.find("strict");
+    out.strict = out.strict && strict != nullptr && strict->as_bool() != nullptr &&
+                 *strict->as_bool();
+    out.all.push_back({*name->as_string(), parameters == nullptr || parameters->is_null()
+                                               ? std::string()
+                                               : models::synth::to_json(*parameters)});
+  }
+  return out;
+}
+
+std::string quoted(const std::string& text) {
+  return '"' + text + '"';
+}
+
+/// The grammar of an answer that has to be a call.
+result<config::grammar_spec> forced_call(const answer_format& answers, const tool_choice& choice,
+                                         tool_list tools) {
+  const bool named = choice.what == tool_choice::kind::named;
+  if (named) {
+    std::erase_if(tools.all, [&](const calls::callable& c) { return c.name != choice.name; });
+    if (tools.all.empty())
+      return failure{errc::invalid_argument, "`tool_choice` must name one of `tools`, got " +
+                                                 quoted(choice.name)};
+  }
+  if (tools.all.empty())
+    return failure{errc::invalid_argument,
+                   "`tool_choice` must be \"auto\" or \"none\" without `tools`"};
+  const auto cannot = [&](const std::string& why) {
+    return failure{errc::grammar_refused,
+                   "`tool_choice` cannot be enforced by this model: " + why +
+                       "; ask for \"auto\" or \"none\""};
+  };
+  if (!answers.calls)
+    return cannot("its chat template tells of no format of tool calls (`model.tool_format` can "
+                  "name one)");
+  auto spec = calls::call_grammar(*answers.calls, tools.all, choice.parallel && !named);
+  if (!spec) return cannot("calls in the format " + answers.calls->name + " are not JSON");
+  spec->closed_objects = tools.strict;
+  return std::move(*spec);
+}
+
+/// An answer in JSON, or calls: what a client gets that asks for a schema and offers tools. Nothing
+/// where a call cannot be told from such an answer.
+std::optional<config::grammar_spec> schema_or_call(const answer_format& answers,
+                                                   const config::grammar_spec& schema,
+                                                   const tool_list& tools) {
+  if (!answers.calls || tools.all.empty()) return std::nullopt;
+  const auto syntax = answers.calls->syntax;
+  if (syntax != calls::call_syntax::tagged_json && syntax != calls::call_syntax::listed_json)
+    return std::nullopt;
+  if (schema.what != spec_kind::json_schema && schema.what != spec_kind::json_object)
+    return std::nullopt;
+  auto spec = calls::call_grammar(*answers.calls, tools.all, false);
+  if (!spec) return std::nullopt;
+  for (config::framed_schema& frame : spec->frames) {
+    frame.before = spec->list_begin + frame.before;
+    frame.after += spec->list_end;
+  }
+  spec->list_begin = spec->list_between = spec->list_end = "";
+  spec->frames.push_back(
+      {"", schema.what == spec_kind::json_object ? R"({"type": "object"})" : schema.text, ""});
+  spec->closed_objects = schema.closed_objects;
+  return spec;
+}
+
+bool ends_with(std::string_view text, std::string_view end) {
+  const auto last = text.find_last_not_of(" \n\r\t");
+  return last != std::string_view::npos && text.substr(0, last + 1).ends_with(end);
+}
+
+} // namespace
+
+result<output_plan> plan_output(const served_model& model, const request& asked,
+                                std::string_view prompt) {
+  using kind = tool_choice::kind;
+  const answer_format& answers = model.answers;
+  const auto* chat = std::get_if<chat_prompt>(&asked.prompt);
+  const bool forced = asked.tools.what == kind::required || asked.tools.what == kind::named;
+  const bool offered = chat != nullptr && asked.tools.what != kind::none;
+  const tool_list tools = offered ? tools_of(chat->tools) : tool_list{};
+  output_plan plan;
+  auto& reading = plan.reading;
+  if (!tools.all.empty()) reading.calls = answers.calls;
+  if (forced) {
+    if (asked.grammar)
+      return failure{errc::invalid_argument,
+                     "`tool_choice` must be \"auto\" or \"none\" when the form of the output is "
+                     "given as well"};
+    auto spec = forced_call(answers, asked.tools, tools);
+    if (!spec.ok()) return spec.error();
+    plan.grammar = std::move(spec).value();
+    plan.grammar_field = "tools";
+    plan.with_markers = !answers.call_markers.empty();
+  } else if (asked.grammar) {
+    plan.grammar = schema_or_call(answers, *asked.grammar, tools);
+    plan.with_markers = plan.grammar && !answers.call_markers.empty();
+    if (!plan.grammar) {
+      plan.grammar = asked.grammar;
+      reading.calls.reset();
+    }
+    plan.grammar_field = "grammar";
+  }
+  if (asked.parse_output) {
+    reading.thoughts = answers.reasoning;
+    reading.begins_in_reasoning =
+        answers.reasoning && calls::ends_in_reasoning(prompt, *answers.reasoning);
+    if (answers.reasoning && !reading.begins_in_reasoning &&
+        !ends_with(prompt, answers.reasoning->end))
+      plan.reasoning_begin_token = answers.reasoning_begin_token;
+    if (plan.grammar && answers.reasoning && !answers.reasoning_markers.empty())
+      plan.with_markers = true;
+    if (reading.calls) plan.shown = answers.call_markers;
+    if (reading.thoughts)
+      plan.shown.insert(plan.shown.end(), answers.reasoning_markers.begin(),
+                        answers.reasoning_markers.end());
+  }
+  if (plan.with_markers) plan.shown = answers.markers();
+  return plan;
+}
+
+answer_format find_answer_format(const models::model& model, const std::string& tool_format) {
+  answer_format out;
+  const std::string source = model.chat ? model.chat->source() : std::string();
+  out.calls =
+      tool_format == "auto" ? calls::detect_format(source) : calls::format_named(tool_format);
+  out.reasoning = calls::detect_reasoning(source);
+  const auto is_mark = [](const std::string& text, const std::string& marker) {
+    return !marker.empty() && text == marker;
+  };
+  for (std::int32_t id = 0; id < model.text->vocab_size(); ++id) {
+    const std::string text = model.text->token_bytes(id, true);
+    const bool special = model.text->is_special(id);
+    if (out.calls && special &&
+        (is_mark(text, out.calls->begin) || is_mark(text, out.calls->end) ||
+         is_mark(text, out.calls->arguments)))
+      out.call_markers.push_back(id);
+    if (!out.reasoning) continue;
+    if (out.reasoning_begin_token < 0 && is_mark(text, out.reasoning->begin))
+      out.reasoning_begin_token = id;
+    if (special && (is_mark(text, out.reasoning->begin) || is_mark(text, out.reasoning->end)))
+      out.reasoning_markers.push_back(id);
+  }
+  return out;
+}
+
+result<std::vector<std::vector<std::int32_t>>>
+tokens_of_words(const models::tokenizer& text, const std::vector<std::string>& words) {
+  std::vector<std::vector<std::int32_t>> out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string word = words[i].substr(std::min(words[i].find_first_not_of(' '),
+                                                      words[i].size()));
+    std::vector<std::int32_t> plain;
+    for (const std::string& spelled : {word, " " + word}) {
+      const auto ids = text.encode(spelled, {});
+      if (!ids.ok())
+        return failure{errc::invalid_argument,
+                       "`bad_words[" + std::to_string(i) + "]`: " + ids.detail()};
+      // The tokens of a word in the middle of a text, where they are as many and begin otherwise.
+      if (ids.value().empty() || (!plain.empty() && (ids.value().size() != plain.size() ||
+                                                     ids.value().front() == plain.front())))
+        continue;
+      plain = ids.value();
+      out.push_back(ids.value());
+    }
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> mask_of(const std::vector<std::int32_t>& ids, std::int32_t n_tokens) {
+  std::vector<std::uint32_t> mask((static_cast<std::size_t>(n_tokens) + 31) / 32, 0);
+  for (const std::int32_t id : ids)
+    mask[static_cast<std::size_t>(id) / 32] |= std::uint32_t{1} << (id % 32);
+  return mask;
+}
+
+} // namespace twill::actors

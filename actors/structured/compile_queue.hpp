@@ -1,0 +1,43 @@
+// compile_queue: who is served next by the one thread that compiles grammars: tenants take turns,
+// and the orders of one tenant are served as they came. Pure; one thread at a time.
+#pragma once
+
+#include <deque>
+#include <list>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace twill::actors {
+
+template <class Order>
+class compile_queue {
+public:
+  void push(const std::string& tenant, Order order) {
+    for (auto& line : lines_) {
+      if (line.first != tenant) continue;
+      line.second.push_back(std::move(order));
+      return;
+    }
+    lines_.emplace_back(tenant, std::deque<Order>());
+    lines_.back().second.push_back(std::move(order));
+  }
+  /// The next order, whose tenant goes to the end of the turn.
+  std::optional<Order> pop() {
+    if (lines_.empty()) return std::nullopt;
+    auto& orders = lines_.front().second;
+    std::optional<Order> next(std::move(orders.front()));
+    orders.pop_front();
+    if (orders.empty())
+      lines_.pop_front();
+    else
+      lines_.splice(lines_.end(), lines_, lines_.begin());
+    return next;
+  }
+  bool empty() const { return lines_.empty(); }
+
+private:
+  std::list<std::pair<std::string, std::deque<Order>>> lines_; ///< whose turn it is comes first
+};
+
+} // namespace twill::actors

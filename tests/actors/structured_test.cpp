@@ -1,0 +1,251 @@
+// Structured output through the port, over a scripted runner: grammars, compiling beside streams,
+// bad words, allowed ids, scores.
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/actors/scripted_runner.hpp"
+#include "tests/catch.hpp"
+#include "tests/models/text/grammar/byte_vocabulary.hpp"
+
+using namespace scripted;
+using actors::errc;
+using actors::finish_reason;
+using clock_type = std::chrono::steady_clock;
+
+namespace {
+
+config::grammar_spec spec_of(config::grammar_spec::kind what, const std::string& text) {
+  config::grammar_spec spec;
+  spec.what = what;
+  spec.text = text;
+  return spec;
+}
+
+config::grammar_spec small_schema() {
+  return spec_of(config::grammar_spec::kind::json_schema,
+                 R"({"type": "object", "properties": {"a": {"enum": ["x", "yy", 3]},
+                     "n": {"type": "integer", "minimum": 0, "maximum": 999},
+                     "b": {"type": "array", "items": {"type": "boolean"}, "maxItems": 4}},
+                     "required": ["a", "n", "b"], "additionalProperties": false})");
+}
+
+actors::request asking(const std::string& prompt, std::uint64_t seed,
+                       const config::grammar_spec& spec) {
+  auto r = text_request(prompt, 150, 1.0f);
+  r.sampling.seed = seed;
+  r.grammar = spec;
+  return r;
+}
+
+/// Some hundred automata of a thousand states each: more than five seconds of work.
+config::grammar_spec bomb() {
+  std::string root = "root ::= \"\"", rules;
+  for (int i = 0; i < 600; ++i) {
+    const auto n = std::to_string(i);
+    root += " | r" + n;
+    rules += "r" + n + " ::= Regex(\"([^a]|bb" + n + "){0,128}c" + n + "\")\n";
+  }
+  return spec_of(config::grammar_spec::kind::ebnf, root + "\n" + rules);
+}
+
+std::shared_ptr<script> wide_script() {
+  auto plan = std::make_shared<script>();
+  plan->max_context = 4000;
+  plan->n_blocks = 2000;
+  return plan;
+}
+
+} // namespace
+
+TEST_CASE("outputs keep to their schema, each choice by itself, also when blocks run out",
+          "[actors]") {
+  config::options options;
+  options.scheduler.max_running = 6;
+  auto plan = std::make_shared<script>();
+  plan->n_blocks = 60;
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  const auto grammar = test::compiled(small_schema()).value();
+  std::vector<recorder> all(12);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto asked = asking(prompt_of(static_cast<int>(i), 20), 50 + i, small_schema());
+    asked.sampling.n = i % 3 == 0 ? 3 : 1;
+    asked.sampling.ignore_eos = i % 2 == 0; // the grammar's end counts all the same
+    b.port.submit(asked, all[i].callback());
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    REQUIRE(all[i].wait_over());
+    CHECK(all[i].broken() == "");
+    REQUIRE_FALSE(all[i].error());
+    for (std::size_t c = 0; c < (i % 3 == 0 ? 3u : 1u); ++c) {
+      INFO(all[i].text(c));
+      CHECK(*all[i].result(c).finish == finish_reason::stop);
+      CHECK(test::passes(grammar, all[i].text(c)));
+    }
+  }
+  CHECK(b.port.stats().preemptions > 0);
+  CHECK(b.no_blocks_used());
+}
+
+TEST_CASE("an executor's restart leaves a waiting output where it stood in its grammar",
+          "[actors]") {
+  std::string undisturbed;
+  for (const bool fails : {false, true}) {
+    bench b;
+    REQUIRE(b.ready());
+    recorder r, other;
+    b.plan->hold();
+    const auto id = b.port.submit(asking("the first", 7, small_schema()), r.callback());
+    b.plan->allow(4);
+    REQUIRE(r.wait_tokens(3));
+    REQUIRE(b.plan->step_waits());
+    b.port.pause(id);
+    b.plan->open();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // its last steps come back
+    CHECK_FALSE(r.over());
+    if (fails) b.plan->fail_at = b.plan->steps.load();
+    b.port.submit(text_request("the other", 3), other.callback());
+    REQUIRE(other.wait_over());
+    CHECK(other.error().has_value() == fails);
+    b.port.resume(id);
+    REQUIRE(r.wait_over());
+    REQUIRE_FALSE(r.error());
+    CHECK(b.plan->loads == (fails ? 2 : 1));
+    if (undisturbed.empty()) undisturbed = r.text();
+    CHECK(r.text() == undisturbed);
+  }
+}
+
+TEST_CASE("a form that cannot be enforced is refused by name", "[actors]") {
+  bench b;
+  REQUIRE(b.ready());
+  recorder r;
+  b.port.submit(asking("x", 1, spec_of(config::grammar_spec::kind::json_schema,
+                                       R"({"type": "array", "uniqueItems": true})")),
+                r.callback());
+  REQUIRE(r.wait_over());
+  REQUIRE(r.error());
+  CHECK(r.error()->code == errc::grammar_refused);
+  CHECK(r.error()->param == "grammar");
+  CHECK(r.error()->message.find("uniqueItems") != std::string::npos);
+}
+
+TEST_CASE("while a grammar compiles until its limit, streams and known grammars go on", "[actors]") {
+  config::options options;
+  options.structured.compile_timeout = std::chrono::milliseconds(800);
+  bench b(options, wide_script());
+  REQUIRE(b.ready());
+  recorder known;
+  b.port.submit(asking("known", 1, small_schema()), known.callback());
+  REQUIRE(known.wait_over());
+  REQUIRE_FALSE(known.error());
+
+  b.plan->delay_us = 2000;
+  recorder stream, exploding, again;
+  auto long_one = text_request("a stream", 3000);
+  long_one.sampling.ignore_eos = true;
+  const auto streaming = b.port.submit(long_one, stream.callback());
+  REQUIRE(stream.wait_tokens(20));
+  const auto began = clock_type::now();
+  const auto tokens = stream.n_tokens();
+  b.port.submit(asking("bomb", 1, bomb()), exploding.callback());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  b.port.submit(asking("known", 2, small_schema()), again.callback());
+  REQUIRE(again.wait_over());
+  CHECK_FALSE(again.error());
+  CHECK_FALSE(exploding.over()); // what is known does not wait for what compiles
+  REQUIRE(exploding.wait_over());
+  const double seconds = std::chrono::duration<double>(clock_type::now() - began).count();
+  const double rate = static_cast<double>(stream.n_tokens() - tokens) / seconds;
+  REQUIRE(exploding.error());
+  CHECK(exploding.error()->code == errc::grammar_refused);
+  CHECK(exploding.error()->message.find("structured.compile_timeout") != std::string::npos);
+  CHECK(seconds < 5);
+  CHECK(rate > 100); // of 500 in a second where nothing else runs on the machine
+  b.port.cancel(streaming);
+}
+
+TEST_CASE("a cancelled request's grammar is not compiled any further", "[actors]") {
+  config::options options;
+  options.structured.compile_timeout = std::chrono::seconds(60);
+  bench b(options);
+  REQUIRE(b.ready());
+  recorder lost, next;
+  const auto id = b.port.submit(asking("bomb", 1, bomb()), lost.callback());
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  b.port.cancel(id);
+  b.port.submit(asking("x", 1, small_schema()), next.callback());
+  REQUIRE(next.wait_over());
+  CHECK_FALSE(next.error());
+  CHECK(lost.n_events() == 0);
+}
+
+TEST_CASE("an engine stops while a grammar compiles", "[actors]") {
+  config::options options;
+  options.structured.compile_timeout = std::chrono::seconds(60);
+  recorder lost;
+  const auto began = clock_type::now();
+  {
+    bench b(options);
+    REQUIRE(b.ready());
+    b.port.submit(asking("bomb", 1, bomb()), lost.callback());
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  CHECK(clock_type::now() - began < std::chrono::seconds(20));
+}
+
+TEST_CASE("an output of allowed ids has no other, and one without bad words has none", "[actors]") {
+  bench b;
+  REQUIRE(b.ready());
+  recorder r;
+  auto asked = text_request("letters", 30, 1.0f);
+  asked.sampling.allowed_token_ids = {'x', 'y', 'z'};
+  asked.sampling.bad_words = {"xy", "z"};
+  b.port.submit(asked, r.callback());
+  REQUIRE(r.wait_over());
+  CHECK(r.text().size() == 30);
+  CHECK(r.text().find_first_not_of("xy") == std::string::npos);
+  CHECK(r.text().find("xy") == std::string::npos);
+}
+
+TEST_CASE("a prompt's scores are those of its tokens, whatever is cached or runs beside",
+          "[actors]") {
+  config::options options;
+  options.scheduler.max_step_tokens = 16;
+  options.scheduler.max_running = 8;
+  bench b(options);
+  REQUIRE(b.ready());
+  std::vector<recorder> all(9);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto asked = text_request(prompt_of(static_cast<int>(i % 3), 40), i % 2 == 0 ? 0 : 5);
+    if (i != 1) asked.prompt_logprobs = 2;
+    if (i == 3) asked.sampling.n = 3;
+    b.port.submit(asked, all[i].callback());
+    if (i == 2) REQUIRE(all[1].wait_over());
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(all[i].wait_over());
+    CHECK(all[i].broken() == "");
+    REQUIRE_FALSE(all[i].error());
+    CHECK(all[i].use().completion_tokens == (i % 2 == 0 ? 0 : i == 3 ? 15 : 5));
+    const auto scores = all[i].scores();
+    if (i == 1) {
+      CHECK(scores.empty());
+      continue;
+    }
+    const std::string prompt = prompt_of(static_cast<int>(i % 3), 40);
+    REQUIRE(scores.size() == prompt.size());
+    std::vector<std::int32_t> before;
+    for (std::size_t p = 0; p < prompt.size(); ++p) {
+      if (p > 0) {
+        CHECK(scores[p].chosen.logprob == score_of(hash_of(before, 40, 0), prompt[p]));
+        CHECK(scores[p].top.size() == 2);
+      }
+      CHECK(scores[p].chosen.id == prompt[p]);
+      before.push_back(prompt[p]);
+    }
+  }
+  CHECK(b.no_blocks_used());
+}
