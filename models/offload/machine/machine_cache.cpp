@@ -30,7 +30,7 @@ constexpr std::array rates = {
 };
 
 /// Of 1, perhaps 0.
-constexpr std::array shares = {
+constexpr std::array link_shares = {
     std::pair{"disk_read_device_share", &machine_description::disk_read_device_share},
     std::pair{"copy_device_share", &machine_description::copy_device_share},
 };
@@ -61,7 +61,7 @@ std::optional<machine_description> remembered_machine(const std::string& key) {
   machine_description on;
   for (const auto& [name, rate] : rates)
     if (!(in >> text >> on.*rate) || text != name || !(on.*rate > 0)) return std::nullopt;
-  for (const auto& [name, share] : shares)
+  for (const auto& [name, share] : link_shares)
     if (!(in >> text >> on.*share) || text != name || !(on.*share >= 0)) return std::nullopt;
   for (measured_rows at; in >> text >> at.rows >> at.seconds;) {
     const double before = on.layer.empty() ? 0 : on.layer.back().rows;
@@ -84,7 +84,7 @@ void remember_machine(const std::string& key, const machine_description& on) {
     out << key << "\n";
     for (const auto& [name, rate] : rates)
       out << name << " " << on.*rate << "\n";
-    for (const auto& [name, share] : shares)
+    for (const auto& [name, share] : link_shares)
       out << name << " " << on.*share << "\n";
     for (const measured_rows& at : on.layer)
       out << "layer " << at.rows << " " << at.seconds << "\n";
