@@ -33,8 +33,8 @@ public:
   bool accept(std::int32_t token);
   /// The grammar has ended: nothing may follow.
   bool is_over() const { return matcher_.is_terminated(); }
-  /// Fills `mask`, mask_words(rules' vocabulary size) words: which tokens may follow. Not to be called once
-  /// is_over().
+  /// Fills `mask`, mask_words(rules' vocabulary size) words: which tokens may follow. Not to be
+  /// called once is_over().
   void fill_mask(std::span<std::uint32_t> mask);
 
 private:

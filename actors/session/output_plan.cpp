@@ -32,8 +32,8 @@ tool_list tools_of(const value& tools) {
     if (name == nullptr || name->as_string() == nullptr) continue;
     const value* parameters = function.find("parameters");
     const value* strict = function.find("strict");
-    out.strict = out.strict && strict != nullptr && strict->as_bool() != nullptr &&
-                 *strict->as_bool();
+    out.strict =
+        out.strict && strict != nullptr && strict->as_bool() != nullptr && *strict->as_bool();
     out.all.push_back({*name->as_string(), parameters == nullptr || parameters->is_null()
                                                ? std::string()
                                                : models::synth::to_json(*parameters)});
@@ -52,16 +52,15 @@ result<config::grammar_spec> forced_call(const answer_format& answers, const too
   if (named) {
     std::erase_if(tools.all, [&](const calls::callable& c) { return c.name != choice.name; });
     if (tools.all.empty())
-      return failure{errc::invalid_argument, "`tool_choice` must name one of `tools`, got " +
-                                                 quoted(choice.name)};
+      return failure{errc::invalid_argument,
+                     "`tool_choice` must name one of `tools`, got " + quoted(choice.name)};
   }
   if (tools.all.empty())
     return failure{errc::invalid_argument,
                    "`tool_choice` must be \"auto\" or \"none\" without `tools`"};
   const auto cannot = [&](const std::string& why) {
-    return failure{errc::grammar_refused,
-                   "`tool_choice` cannot be enforced by this model: " + why +
-                       "; ask for \"auto\" or \"none\""};
+    return failure{errc::grammar_refused, "`tool_choice` cannot be enforced by this model: " + why +
+                                              "; ask for \"auto\" or \"none\""};
   };
   if (!answers.calls)
     return cannot("its chat template tells of no format of tool calls (`model.tool_format` can "
@@ -180,8 +179,8 @@ result<std::vector<std::vector<std::int32_t>>>
 tokens_of_words(const models::tokenizer& text, const std::vector<std::string>& words) {
   std::vector<std::vector<std::int32_t>> out;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string word = words[i].substr(std::min(words[i].find_first_not_of(' '),
-                                                      words[i].size()));
+    const std::string word =
+        words[i].substr(std::min(words[i].find_first_not_of(' '), words[i].size()));
     std::vector<std::int32_t> plain;
     for (const std::string& spelled : {word, " " + word}) {
       const auto ids = text.encode(spelled, {});

@@ -121,8 +121,9 @@ TEST_CASE("a form that cannot be enforced is refused by name", "[actors]") {
   bench b;
   REQUIRE(b.ready());
   recorder r;
-  b.port.submit(asking("x", 1, spec_of(config::grammar_spec::kind::json_schema,
-                                       R"({"type": "array", "uniqueItems": true})")),
+  b.port.submit(asking("x", 1,
+                       spec_of(config::grammar_spec::kind::json_schema,
+                               R"({"type": "array", "uniqueItems": true})")),
                 r.callback());
   REQUIRE(r.wait_over());
   REQUIRE(r.error());
@@ -131,7 +132,8 @@ TEST_CASE("a form that cannot be enforced is refused by name", "[actors]") {
   CHECK(r.error()->message.find("uniqueItems") != std::string::npos);
 }
 
-TEST_CASE("while a grammar compiles until its limit, streams and known grammars go on", "[actors]") {
+TEST_CASE("while a grammar compiles until its limit, streams and known grammars go on",
+          "[actors]") {
   config::options options;
   options.structured.compile_timeout = std::chrono::milliseconds(800);
   bench b(options, wide_script());
