@@ -151,6 +151,9 @@ http_request describe_request(const request_reader::message& head) {
   request.api_key = field("X-Api-Key");
   request.subprotocols = field(http::field::sec_websocket_protocol);
   request.preflight_headers = field(http::field::access_control_request_headers);
+  const auto forwarded = head.equal_range("X-Forwarded-For");
+  for (auto line = forwarded.first; line != forwarded.second; ++line)
+    request.forwarded_for.append(request.forwarded_for.empty() ? "" : ",").append(line->value());
   const auto id = head["X-Request-Id"];
   const bool usable = !id.empty() && id.size() <= 128 &&
                       std::all_of(id.begin(), id.end(), [](char c) { return c > 32 && c < 127; });

@@ -70,6 +70,7 @@ responses_socket::lane* responses_socket::open_lane(const std::string& name) {
 void responses_socket::create(const value& message, std::string_view text) {
   const auto name = read_lane(message);
   if (!name.ok()) return refuse({}, name.code());
+  if (scope_.host.output_full()) return refuse(name.value(), output_is_full());
   auto* const to = open_lane(name.value());
   if (to == nullptr)
     return refuse(name.value(), {errc::stream_limit,
