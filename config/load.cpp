@@ -154,9 +154,10 @@ private:
     const bool certificate = !server.tls_certificate.empty();
     if (certificate == !server.tls_key.empty()) return;
     const auto* given = certificate ? "server.tls_certificate" : "server.tls_key";
-    complain(origins_[given], ticked(given) + " must be given with " +
-                                  ticked(certificate ? "server.tls_key" : "server.tls_certificate") +
-                                  ", got one without the other");
+    complain(origins_[given],
+             ticked(given) + " must be given with " +
+                 ticked(certificate ? "server.tls_key" : "server.tls_certificate") +
+                 ", got one without the other");
   }
 
   void complain(const std::string& origin, const std::string& problem) {

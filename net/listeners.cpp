@@ -38,8 +38,7 @@ int bind_to(listener& to, const sockaddr* address, socklen_t length, bool only_v
   if (to.descriptor < 0) return errno;
   const int on = 1;
   const int v6 = only_v6 ? 1 : 0;
-  if (to.family != AF_UNIX)
-    ::setsockopt(to.descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (to.family != AF_UNIX) ::setsockopt(to.descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (to.family == AF_INET6 && only_v6)
     ::setsockopt(to.descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &v6, sizeof v6);
   if (::bind(to.descriptor, address, length) == 0 && ::listen(to.descriptor, SOMAXCONN) == 0)
@@ -53,9 +52,8 @@ int bind_to(listener& to, const sockaddr* address, socklen_t length, bool only_v
 bool somebody_listens(const sockaddr_un& at) {
   const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (probe < 0) return true;
-  const bool refused =
-      ::connect(probe, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 &&
-      errno == ECONNREFUSED;
+  const bool refused = ::connect(probe, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 &&
+                       errno == ECONNREFUSED;
   ::close(probe);
   return !refused;
 }
@@ -107,8 +105,7 @@ listener open_tcp(const std::string& address, bool only_v6) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* first = nullptr;
-  const int failed =
-      ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &first);
+  const int failed = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &first);
   if (failed != 0) refuse(address, std::string(::gai_strerror(failed)));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> found(first, &::freeaddrinfo);
   listener made;
@@ -159,8 +156,8 @@ listeners::~listeners() {
   for (const auto& one : all_) {
     if (one.descriptor >= 0) ::close(one.descriptor);
     struct stat found {};
-    if (!one.path.empty() && ::lstat(one.path.c_str(), &found) == 0 &&
-        found.st_dev == one.device && found.st_ino == one.inode)
+    if (!one.path.empty() && ::lstat(one.path.c_str(), &found) == 0 && found.st_dev == one.device &&
+        found.st_ino == one.inode)
       ::unlink(one.path.c_str());
   }
 }

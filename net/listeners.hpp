@@ -1,5 +1,6 @@
-// listeners: the sockets that a server accepts clients on. A public header of net/: the daemon opens
-// them first, while it may still have the rights for low ports, and hands them to the server later.
+// listeners: the sockets that a server accepts clients on. A public header of net/: the daemon
+// opens them first, while it may still have the rights for low ports, and hands them to the server
+// later.
 //
 // An address is HOST:PORT, [IPV6]:PORT or unix:/PATH. A Unix socket has mode 0660; one that a dead
 // process left behind is replaced, one on which somebody listens is not. The destructor closes what

@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <malloc.h>
 #include <mutex>
 #include <netinet/in.h>
 #include <optional>
@@ -49,8 +50,8 @@ public:
   server_impl(const config::options& options, actors::engine_port& engine, listeners sockets,
               file_reader read)
       : context_(options, engine), io_(options.server.threads), workers_(1),
-        control_(asio::make_strand(io_)), sockets_(std::move(sockets)),
-        drain_timer_(control_), relief_timer_(control_), alive_(std::make_shared<lifeline>()), batch_thread_(1),
+        control_(asio::make_strand(io_)), sockets_(std::move(sockets)), drain_timer_(control_),
+        relief_timer_(control_), alive_(std::make_shared<lifeline>()), batch_thread_(1),
         batch_timer_(batch_thread_),
         batches_(context_, {[this](std::function<void()> work) {
                               asio::post(batch_thread_, std::move(work));
@@ -198,13 +199,20 @@ private:
       log::warn("cut off " + std::to_string(n) +
                 " clients that do not read their output: all output that waits is bounded by "
                 "`server.max_output`");
-    if (!context_.output.full() || stopping_) return;
+    if (!context_.output.full() || stopping_) return return_memory();
     relieving_ = true;
     relief_timer_.expires_after(output_budget::relief_interval);
     relief_timer_.async_wait([this](error_code cancelled) {
       relieving_ = false;
       if (!cancelled) relieve_output();
     });
+  }
+
+  /// Large frames leave holes in the heap, which would stay for long.
+  void return_memory() {
+#ifdef __GLIBC__
+    ::malloc_trim(0);
+#endif
   }
 
   // --- the end, all on control_ -----------------------------------------------------------------

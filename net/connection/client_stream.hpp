@@ -1,5 +1,5 @@
-// client_stream: the byte stream of one client, as HTTP and WebSocket sessions use it: a socket, with
-// TLS or without. It counts the bytes that the client takes.
+// client_stream: the byte stream of one client, as HTTP and WebSocket sessions use it: a socket,
+// with TLS or without. It counts the bytes that the client takes.
 //
 // On the session's strand. Beast's WebSocket neither tears it down nor closes it by itself: Beast
 // closes right after its close frame; with input unread, the kernel then resets the connection and

@@ -82,8 +82,7 @@ tls_credentials::tls_credentials(std::string certificate_file, std::string key_f
 
 std::string tls_credentials::reload() {
   const auto certificate = read_(certificate_file_);
-  if (!certificate.ok())
-    return "`server.tls_certificate` cannot be read: " + certificate.detail();
+  if (!certificate.ok()) return "`server.tls_certificate` cannot be read: " + certificate.detail();
   const auto key = read_(key_file_);
   if (!key.ok()) return "`server.tls_key` cannot be read: " + key.detail();
   const auto context = make_context(TLS_server_method());

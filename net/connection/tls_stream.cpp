@@ -126,7 +126,8 @@ void tls_stream::run(operation op, bool inside) {
                                : SSL_write_ex(ssl_.get(), op.data, op.size, &n);
   const int fault = ok == 1 ? SSL_ERROR_NONE : SSL_get_error(ssl_.get(), ok);
   if (fault == SSL_ERROR_WANT_READ || fault == SSL_ERROR_WANT_WRITE) {
-    const auto until = fault == SSL_ERROR_WANT_READ ? client_socket::wait_read : client_socket::wait_write;
+    const auto until =
+        fault == SSL_ERROR_WANT_READ ? client_socket::wait_read : client_socket::wait_write;
     return socket_.async_wait(until, [this, op = std::move(op)](error_code error) mutable {
       if (error) return op.done(error, 0);
       run(std::move(op), false);

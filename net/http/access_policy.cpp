@@ -46,9 +46,9 @@ access_policy::access_policy(const config::server_options& options) {
     hosts_.push_back(lower(host));
   for (const auto& origin : options.cors_origins)
     origins_.push_back(lower(origin));
-  any_host_ = contains(hosts_, "*") ||
-              (hosts_.empty() &&
-               !std::all_of(options.listen.begin(), options.listen.end(), is_local));
+  any_host_ =
+      contains(hosts_, "*") ||
+      (hosts_.empty() && !std::all_of(options.listen.begin(), options.listen.end(), is_local));
   any_origin_ = contains(origins_, "*");
 }
 

@@ -34,8 +34,8 @@ class http_session final : public socket_session,
 public:
   http_session(client_stream stream, open_sockets::ticket ticket, server_context& context,
                client_origin origin)
-      : context_(context), origin_(std::move(origin)), ticket_(std::move(ticket)), socket_(std::move(stream)),
-        deadline_(socket_.get_executor()),
+      : context_(context), origin_(std::move(origin)), ticket_(std::move(ticket)),
+        socket_(std::move(stream)), deadline_(socket_.get_executor()),
         connection_(limits_of(context.options.server), clock::now()), in_(context) {}
 
   ~http_session() override { context_.sessions.remove(registry_id_); }
@@ -203,9 +203,9 @@ private:
                          readable_by(request_, context_)},
                         now);
     if (forwarded.malformed)
-      return refuse(error_reply({errc::malformed_http,
-                                 "`X-Forwarded-For` of a trusted proxy must be a list of addresses",
-                                 ""}));
+      return refuse(
+          error_reply({errc::malformed_http,
+                       "`X-Forwarded-For` of a trusted proxy must be a list of addresses", ""}));
     if (origin_.trusted_proxy && !ticket_.count_for(counted_as(client, limit)))
       return refuse(error_reply({errc::too_many_sockets,
                                  "this client has too many connections "
@@ -341,8 +341,8 @@ private:
 
 } // namespace
 
-void start_http_session(client_stream stream, open_sockets::ticket ticket,
-                        server_context& context, client_origin origin) {
+void start_http_session(client_stream stream, open_sockets::ticket ticket, server_context& context,
+                        client_origin origin) {
   std::make_shared<http_session>(std::move(stream), std::move(ticket), context, std::move(origin))
       ->start();
 }

@@ -124,7 +124,8 @@ TEST_CASE("wrong types are refused with rule and value", "[config]") {
 
 TEST_CASE("impossible values are refused with rule and value", "[config]") {
   CHECK(error_of("[server]\nlisten = \"x\"") ==
-        "t.toml:2:10: `server.listen` must be HOST:PORT or unix:/PATH, or a list of such addresses, got \"x\"");
+        "t.toml:2:10: `server.listen` must be HOST:PORT or unix:/PATH, or a list of such "
+        "addresses, got \"x\"");
   CHECK(error_of("[model]\ncompute = \"f8\"") ==
         "t.toml:2:11: `model.compute` must be \"auto\", \"f32\", \"bf16\", \"int8\" or \"w8a8\", "
         "got \"f8\"");
@@ -186,7 +187,8 @@ TEST_CASE("settings win over the file, and later ones over earlier ones", "[conf
 }
 
 TEST_CASE("errors of settings name the option", "[config]") {
-  CHECK(set_error("server.listen=x") == "--set: `server.listen` must be HOST:PORT or unix:/PATH, or a list of such addresses, got \"x\"");
+  CHECK(set_error("server.listen=x") == "--set: `server.listen` must be HOST:PORT or unix:/PATH, "
+                                        "or a list of such addresses, got \"x\"");
   CHECK(set_error("server.lisen=x") ==
         "--set: unknown key `server.lisen`; did you mean `server.listen`?");
   CHECK(set_error("novalue") == "--set: must be KEY=VALUE, got \"novalue\"");
@@ -194,7 +196,8 @@ TEST_CASE("errors of settings name the option", "[config]") {
   CHECK(set_error("kv.block_tokens=").find("must be an integer, got \"\"") != std::string::npos);
   CHECK(set_error("kv.block_tokens=16\nx=1").find("must be an integer") != std::string::npos);
   CHECK(error_of("", {{"--listen", "server.listen", "\"a:1\"", true}}) ==
-        "--listen: `server.listen` must be HOST:PORT or unix:/PATH, or a list of such addresses, got \"\\\"a:1\\\"\"");
+        "--listen: `server.listen` must be HOST:PORT or unix:/PATH, or a list of such addresses, "
+        "got \"\\\"a:1\\\"\"");
 }
 
 TEST_CASE("KV memory beyond the device's budget is refused", "[config]") {
@@ -236,9 +239,10 @@ TEST_CASE("the listener is one address or a list, TLS needs both files", "[confi
         std::vector<std::string>{"a:1", "unix:/x"});
   CHECK(error_of("[server]\nlisten = []").find("must be HOST:PORT") != std::string::npos);
   CHECK(error_of("[server]\napi_keys = 'k'").find("must be a list") != std::string::npos);
-  CHECK(error_of("[server]\ntls_key = 'k.pem'") ==
-        "t.toml:2:11: `server.tls_key` must be given with `server.tls_certificate`, got one without "
-        "the other");
+  CHECK(
+      error_of("[server]\ntls_key = 'k.pem'") ==
+      "t.toml:2:11: `server.tls_key` must be given with `server.tls_certificate`, got one without "
+      "the other");
   CHECK(error_of("[server]\ntrusted_proxies = ['10.0.0.0/40']").find("networks such as") !=
         std::string::npos);
 }

@@ -56,7 +56,8 @@ TEST_CASE("addresses and networks are read and compared", "[config]") {
   CHECK(holds("2001:db8::/32", "2001:db8:1::1"));
   CHECK_FALSE(holds("2001:db8::/32", "2001:db9::1"));
   CHECK(holds("::1", "[::1]"));
-  for (const char* bad : {"", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0/8", "::1/129", "x"})
+  for (const char* bad :
+       {"", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0/8", "::1/129", "x"})
     CHECK_FALSE(ip_network::parse(bad).has_value());
   CHECK(ip_address::parse("127.9.9.9")->is_loopback());
   CHECK(ip_address::parse("::1")->is_loopback());

@@ -81,7 +81,8 @@ void fuzz_proxy(std::string_view bytes) {
   for (;;) {
     const auto parsed = read_proxy_header(bytes.substr(0, n));
     if (parsed.now != proxy_header::state::need_more) return;
-    expect(parsed.missing > 0 && parsed.missing < 8192, "a header that goes on asks for some bytes");
+    expect(parsed.missing > 0 && parsed.missing < 8192,
+           "a header that goes on asks for some bytes");
     n += parsed.missing;
     if (n > bytes.size()) return;
   }
@@ -91,7 +92,8 @@ void fuzz_forwarded(std::string_view bytes) {
   static const trusted_proxies proxies({"10.0.0.0/8", "::1", "fe80::/10"});
   const auto found = find_forwarded_client(bytes, proxies);
   if (found.client.has_value())
-    expect(ip_address::parse(found.client->text()) == found.client, "an address reads as it is told");
+    expect(ip_address::parse(found.client->text()) == found.client,
+           "an address reads as it is told");
   if (const auto network = ip_network::parse(bytes)) network->contains(ip_address());
 }
 
@@ -112,7 +114,8 @@ void fuzz_json(std::string_view bytes) {
   std::string text;
   json_writer(text).add(parsed.value());
   const auto again = parse_json(text);
-  expect(again.ok() && again.value() == parsed.value(), "what was read can be written and read again");
+  expect(again.ok() && again.value() == parsed.value(),
+         "what was read can be written and read again");
 }
 
 template <auto parse>
@@ -167,23 +170,27 @@ const std::map<std::string, target>& targets() {
       {"http",
        {fuzz_http,
         {"GET /v1/models?a=b%20c HTTP/1.1\r\nHost: [::1]:80\r\nX-Request-Id: x\r\n\r\n",
-         "POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloGET / HTTP/1.1\r\n"
+         "POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloGET / "
+         "HTTP/1.1\r\n"
          "Host: h\r\n\r\n",
-         "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nX: y"
+         "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: "
+         "chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nX: y"
          "\r\n\r\n",
          "POST / HTTP/1.0\r\nTransfer-Encoding: identity\r\nContent-Length: 3\r\n\r\nabc"}}},
       {"proxy",
        {fuzz_proxy,
         {"PROXY TCP4 203.0.113.7 10.0.0.1 12345 8080\r\n", "PROXY TCP6 ::1 ::2 1 2\r\n",
          "PROXY UNKNOWN\r\n",
-         std::string("\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\x01\x02\x03\x04\x05\x06\x07\x08\x00\x50\x01"
-                     "\xbb",
-                     28)}}},
+         std::string(
+             "\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\x01\x02\x03\x04\x05\x06\x07\x08\x00\x50\x01"
+             "\xbb",
+             28)}}},
       {"forwarded", {fuzz_forwarded, {"1.2.3.4, [::1]:80, 10.0.0.1", "2001:db8::/32", "a, b"}}},
       {"multipart",
        {fuzz_multipart,
         {"--seam\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n--seam\r\n"
-         "Content-Disposition: form-data; name=\"file\"; filename=\"a\\\"b\"\r\n\r\nx\r\n--seam--\r\n",
+         "Content-Disposition: form-data; name=\"file\"; "
+         "filename=\"a\\\"b\"\r\n\r\nx\r\n--seam--\r\n",
          "multipart/form-data; boundary=\"seam\""}}},
       {"json",
        {fuzz_json,
@@ -195,19 +202,22 @@ const std::map<std::string, target>& targets() {
          R"({"prompt":[[1,2],[3]],"stream":true,"stream_options":{"include_usage":true},"echo":true})"}}},
       {"chat",
        {fuzz_codec<parse_chat>,
-        {R"({"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"seed":1,)" + tools +
-             "}",
+        {R"({"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"seed":1,)" +
+             tools + "}",
          R"({"messages":[{"role":"assistant","content":null,"tool_calls":[]},{"role":"tool",)"
          R"("content":"x","tool_call_id":"1"}],"top_logprobs":2,"logprobs":true})"}}},
       {"stream",
        {fuzz_dialect<stream_dialect>,
-        {"{\"op\":\"submit\",\"id\":1,\"prompt\":\"x\",\"credit\":1}\n{\"op\":\"credit\",\"id\":1,\"n\":2}\n"
+        {"{\"op\":\"submit\",\"id\":1,\"prompt\":\"x\",\"credit\":1}\n{\"op\":\"credit\",\"id\":1,"
+         "\"n\":2}\n"
          "{\"op\":\"cancel\",\"id\":1}\n{\"op\":\"ping\",\"nonce\":7}\n",
-         "{\"op\":\"submit\",\"id\":\"a\",\"tokens\":[1,2],\"logprobs\":2}\n{\"op\":\"submit\",\"id\":\"a\","
+         "{\"op\":\"submit\",\"id\":\"a\",\"tokens\":[1,2],\"logprobs\":2}\n{\"op\":\"submit\","
+         "\"id\":\"a\","
          "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"n\":2}\n"}}},
       {"responses",
        {fuzz_dialect<responses_socket>,
-        {"{\"type\":\"response.create\",\"stream_id\":\"a\",\"input\":\"x\"}\n{\"type\":\"response.create\","
+        {"{\"type\":\"response.create\",\"stream_id\":\"a\",\"input\":\"x\"}\n{\"type\":\"response."
+         "create\","
          "\"stream_id\":\"a\",\"input\":[{\"role\":\"user\",\"content\":\"y\"}],\"store\":false}\n"
          "{\"type\":\"response.cancel\",\"stream_id\":\"a\"}\n",
          "{\"type\":\"response.create\",\"generate\":false,\"input\":\"x\"}\n"}}},
@@ -249,8 +259,8 @@ int main(int argc, char** argv) {
   for (const auto& seed : seeds)
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(seed.data()), seed.size());
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::atoi(argv[2]));
-  const std::string kept = "/tmp/twill-fuzz-net-" + std::string(argv[1]) + "-" +
-                           std::to_string(::getpid());
+  const std::string kept =
+      "/tmp/twill-fuzz-net-" + std::string(argv[1]) + "-" + std::to_string(::getpid());
   long rounds = 0;
   for (; std::chrono::steady_clock::now() < end; ++rounds) {
     const auto& from = seeds[fuzz::draw(random, seeds.size())];

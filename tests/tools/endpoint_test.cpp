@@ -23,7 +23,7 @@ TEST_CASE("addresses of a daemon are read in every usual form", "[tools]") {
 }
 
 TEST_CASE("what is no address of a daemon is refused by name", "[tools]") {
-  for (const char* url : {"", "http://", "ftp://host", "unix:", "unix:x", "http://host:", "http://host:80x",
-                          "ho st:1", "http://me@host:1", "http://host:123456"})
+  for (const char* url : {"", "http://", "ftp://host", "unix:", "unix:x", "http://host:",
+                          "http://host:80x", "ho st:1", "http://me@host:1", "http://host:123456"})
     CHECK(words_of_error([&] { parse_endpoint(url); }).rfind("`--url` must be", 0) == 0);
 }

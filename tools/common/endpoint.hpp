@@ -18,7 +18,8 @@ struct endpoint {
   bool tls = false;
   std::string prefix;  ///< path before /v1, without a slash at its end
   std::string api_key; ///< empty: none
-  std::string authorities; ///< PEM file of those whose certificates are trusted; empty: the system's
+  std::string
+      authorities; ///< PEM file of those whose certificates are trusted; empty: the system's
 
   std::string authority() const; ///< "host:port" as the Host field wants it
   std::string url() const;       ///< as messages name it

@@ -113,16 +113,16 @@ private:
         request.set(http::field::authorization, "Bearer " + where_.api_key);
     }));
     socket_->async_handshake(answer_, where_.authority(), where_.prefix + path_,
-                            [this](error_code error) {
-                              if (error == websocket::error::upgrade_declined) return declined();
-                              if (error.failed()) return lose("no WebSocket handshake", error);
-                              {
-                                std::lock_guard lock(mutex_);
-                                open_ = true;
-                              }
-                              changed_.notify_all();
-                              read();
-                            });
+                             [this](error_code error) {
+                               if (error == websocket::error::upgrade_declined) return declined();
+                               if (error.failed()) return lose("no WebSocket handshake", error);
+                               {
+                                 std::lock_guard lock(mutex_);
+                                 open_ = true;
+                               }
+                               changed_.notify_all();
+                               read();
+                             });
   }
 
   void declined() {
@@ -165,8 +165,7 @@ private:
       std::lock_guard lock(mutex_);
       if (closing_ || lost_) return;
       lost_ = true;
-      reason_ = where_.url() + ": " + action +
-                (error.failed() ? " (" + error.message() + ")" : "");
+      reason_ = where_.url() + ": " + action + (error.failed() ? " (" + error.message() + ")" : "");
     }
     changed_.notify_all();
   }

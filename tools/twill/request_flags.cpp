@@ -7,7 +7,10 @@
 namespace twill::tools {
 
 void add_server_flags(CLI::App& command, server_flags& flags) {
-  command.add_option("--url", flags.url, "address of the daemon (http, https or unix:/PATH), default http://127.0.0.1:8080")
+  command
+      .add_option(
+          "--url", flags.url,
+          "address of the daemon (http, https or unix:/PATH), default http://127.0.0.1:8080")
       ->type_name("URL");
   command.add_option("--api-key", flags.api_key, "key, when the daemon wants one")
       ->type_name("KEY")

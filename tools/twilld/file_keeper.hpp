@@ -1,6 +1,6 @@
-// file_keeper: a small process that keeps root's rights and does one thing with them: it reads a few
-// files, named at its start, for a daemon that gave its own rights up. So a key that only root may
-// read can be renewed, also when it is replaced by another file of that name.
+// file_keeper: a small process that keeps root's rights and does one thing with them: it reads a
+// few files, named at its start, for a daemon that gave its own rights up. So a key that only root
+// may read can be renewed, also when it is replaced by another file of that name.
 //
 // Make it before any other thread exists: it forks. It ends with the daemon. One thread at a time
 // may read.

@@ -31,8 +31,9 @@ user find_user(const std::string& name) {
     throw std::runtime_error("`server.user` must be a user of this system, got \"" + name + "\"");
   const user found{name, entry->pw_uid, entry->pw_gid};
   if (::geteuid() != 0 && ::geteuid() != found.id)
-    throw std::runtime_error("`server.user` needs a daemon that root starts; this one runs as user " +
-                             std::to_string(::geteuid()) + ", got \"" + name + "\"");
+    throw std::runtime_error(
+        "`server.user` needs a daemon that root starts; this one runs as user " +
+        std::to_string(::geteuid()) + ", got \"" + name + "\"");
   return found;
 }
 

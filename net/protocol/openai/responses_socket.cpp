@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t max_waiting_turns = 16; ///< per lane
 constexpr std::size_t max_lane_name_bytes = 128;
+constexpr std::size_t spare_bytes = 16 * 1024; ///< of a frame that waits
 
 /// The lane a message names: empty for the unnamed one.
 result<std::string> read_lane(const value& message) {
@@ -208,6 +209,8 @@ void responses_socket::on_error(const api_error& error) {
 }
 
 void responses_socket::push(std::string frame) {
+  if (frame.capacity() - frame.size() > spare_bytes)
+    frame.shrink_to_fit(); // the spare is not counted
   waiting_bytes_ += frame.size();
   frames_.push_back(std::move(frame));
 }

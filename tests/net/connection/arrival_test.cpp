@@ -1,4 +1,5 @@
-// Who a client is and how it comes in: PROXY headers, X-Forwarded-For, listeners, limits per client.
+// Who a client is and how it comes in: PROXY headers, X-Forwarded-For, listeners, limits per
+// client.
 #include "net/connection/proxy_header.hpp"
 #include "net/http/forwarded_for.hpp"
 #include "net/listeners.hpp"
@@ -85,18 +86,19 @@ TEST_CASE("PROXY headers name the client and take none of its bytes") {
   CHECK(client_text(read_whole(version_2(1, 0x11, v4_body()))) == "203.0.113.7");
   CHECK(client_text(read_whole(version_2(1, 0x11, v4_body() + std::string(300, 'T')))) ==
         "203.0.113.7");
-  CHECK(client_text(read_whole(version_2(1, 0x21, std::string(15, '\0') + "\x01" +
-                                                      std::string(20, '\0')))) == "::1");
+  CHECK(client_text(read_whole(
+            version_2(1, 0x21, std::string(15, '\0') + "\x01" + std::string(20, '\0')))) == "::1");
   CHECK(client_text(read_whole(version_2(0, 0x00, ""))).empty());
   CHECK(read_whole(version_2(0, 0x00, "")).now == state::done);
 }
 
 TEST_CASE("Malformed PROXY headers are noticed") {
   for (const std::string text :
-       {"GET / HTTP/1.1\r\n\r\n", "PROXY TCP4 1.2.3.4\r\n", "PROXY TCP4 1.2.3.4 1.2.3.4 1 99999\r\n",
-        "PROXY TCP4 ::1 ::1 1 2\r\n", "PROXY TCP5 1.2.3.4 1.2.3.4 1 2\r\n",
-        "PROXY TCP4  1.2.3.4 1.2.3.4 1 2\r\n", "PROXY TCP4 1.2.3.4 1.2.3.4 1 2 3\r\n",
-        "PROXY TCP4 1.2.3.4\rx.2.3.4 1 2\r\n", "proxy TCP4 1.2.3.4 1.2.3.4 1 2\r\n"})
+       {"GET / HTTP/1.1\r\n\r\n", "PROXY TCP4 1.2.3.4\r\n",
+        "PROXY TCP4 1.2.3.4 1.2.3.4 1 99999\r\n", "PROXY TCP4 ::1 ::1 1 2\r\n",
+        "PROXY TCP5 1.2.3.4 1.2.3.4 1 2\r\n", "PROXY TCP4  1.2.3.4 1.2.3.4 1 2\r\n",
+        "PROXY TCP4 1.2.3.4 1.2.3.4 1 2 3\r\n", "PROXY TCP4 1.2.3.4\rx.2.3.4 1 2\r\n",
+        "proxy TCP4 1.2.3.4 1.2.3.4 1 2\r\n"})
     CHECK(read_whole(text).now == state::malformed);
   CHECK(read_whole("PROXY " + std::string(200, 'x') + "\r\n").now == state::malformed);
   CHECK(read_whole(version_2(1, 0x11, "short")).now == state::malformed);
@@ -176,8 +178,8 @@ TEST_CASE("With the PROXY protocol the header decides, and there must be one") {
 }
 
 TEST_CASE("A Unix socket is private to its group, and a stale one is replaced") {
-  const auto folder = std::filesystem::temp_directory_path() /
-                      ("twill-listeners-" + std::to_string(::getpid()));
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("twill-listeners-" + std::to_string(::getpid()));
   std::filesystem::create_directory(folder);
   const auto path = (folder / "t.sock").string();
   const auto address = "unix:" + path;

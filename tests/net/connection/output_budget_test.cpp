@@ -1,6 +1,6 @@
 // The budget of unread output: who is cut off, and in which order.
-#include "net/connection/output_budget.hpp"
 #include "net/connection/flow_gate.hpp"
+#include "net/connection/output_budget.hpp"
 #include "tests/catch.hpp"
 
 #include <memory>

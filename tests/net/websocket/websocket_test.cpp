@@ -327,9 +327,7 @@ TEST_CASE("Replies that nobody reads are bounded over all sockets") {
     silent.back()->send_frame(warm_up);
   }
   client c(s.port());
-  const auto refused = [&] {
-    return c.post("/v1/completions", R"({"prompt":"x"})").status == 503;
-  };
+  const auto refused = [&] { return c.post("/v1/completions", R"({"prompt":"x"})").status == 503; };
   bool was_refused = false;
   for (int i = 0; i < 100 && !was_refused; ++i) {
     was_refused = refused();
