@@ -151,6 +151,7 @@ http_request describe_request(const request_reader::message& head) {
   request.api_key = field("X-Api-Key");
   request.subprotocols = field(http::field::sec_websocket_protocol);
   request.preflight_headers = field(http::field::access_control_request_headers);
+  request.if_none_match = field(http::field::if_none_match);
   const auto id = head["X-Request-Id"];
   const bool usable = !id.empty() && id.size() <= 128 &&
                       std::all_of(id.begin(), id.end(), [](char c) { return c > 32 && c < 127; });
