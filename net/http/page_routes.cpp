@@ -23,13 +23,13 @@ bool lists(std::string_view if_none_match, std::string_view etag) {
 } // namespace
 
 http_answer send_page(request_scope& scope) {
-  const std::string_view name = scope.wildcard.empty() ? "index.html" : scope.wildcard;
+  const std::string name = scope.wildcard.empty() ? "index.html" : scope.wildcard;
   const auto files = page_files();
   const auto found =
       std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.name == name; });
   if (found == files.end())
     return error_reply({errc::unknown_route,
-                        "the chat page has no file " + describe(value(std::string(name))) +
+                        "the chat page has no file " + describe(value(name)) +
                             "; the page at /routes lists what is served",
                         ""});
   http_reply reply;

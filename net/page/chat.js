@@ -91,6 +91,7 @@ function setListOpen(open) {
   document.body.classList.toggle("list-open", open);
   $("open-list").setAttribute("aria-expanded", String(open));
   $("shade").hidden = !open;
+  document.querySelector("main").inert = open;
   if (open) $("new-chat").focus();
 }
 
@@ -158,9 +159,14 @@ function askToRemove(conversation) {
 function send(text) {
   const path = store.shownPath(current);
   const parent = path.at(-1)?.id ?? "";
-  if (path.length === 0 && current.title === "New chat") current.title = text.trim().split("\n")[0].slice(0, 60);
+  if (path.length === 0 && current.title === "New chat") current.title = titleOf(text);
   ask(store.addNode(current, parent, { role: "user", text }));
   return true;
+}
+
+function titleOf(text) {
+  const line = text.trim().split("\n")[0];
+  return line.length > 60 ? `${line.slice(0, 59)}…` : line;
 }
 
 function edit(node, text) {
@@ -189,6 +195,7 @@ function ask(node) {
   const answer = store.addNode(current, node.id, { role: "assistant", status: "running" });
   const turn = { conversation: current, node: answer, request: requestOf(current.settings, store.pathTo(current, node), undefined), timer: 0, painting: false };
   turns.set(answer.id, turn);
+  store.writeCurrent(current.id);
   save(current);
   showConversation();
   toEnd();
@@ -203,7 +210,7 @@ function start(turn) {
   const sent = connection.begin(node.id, turn.request, (event) => onEvent(turn, event));
   node.status = sent ? "running" : "waiting";
   node.note = sent ? undefined : "The server is not connected. The question is asked when it is back.";
-  paint(turn);
+  show(turn);
 }
 
 /** Removes what an earlier try of the same answer left, once. */
@@ -305,7 +312,7 @@ function stop() {
   announce("Stopped");
 }
 
-/** Shows what came, at most 20 times in a second and never for more than an eighth of the time. */
+/** Shows what came, at most 12 times in a second and never for more than an eighth of the time. */
 function paint(turn) {
   if (turn.painting) return;
   turn.painting = true;
@@ -313,7 +320,7 @@ function paint(turn) {
     turn.painting = false;
     const before = performance.now();
     if (turns.get(turn.node.id) === turn) show(turn);
-    turn.pause = Math.max(50, 8 * (performance.now() - before));
+    turn.pause = Math.max(80, 8 * (performance.now() - before));
   }), turn.pause ?? 0);
 }
 

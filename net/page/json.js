@@ -26,6 +26,7 @@ export function indentJson(text) {
   if (!isJson(text)) return text;
   let out = "";
   let depth = 0;
+  token.lastIndex = 0; // matchAll() begins where the expression was left
   const line = () => "\n" + "  ".repeat(depth);
   const matches = [...text.trim().matchAll(token)].filter((found) => found[0].trim() !== "");
   matches.forEach((found, i) => {

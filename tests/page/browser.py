@@ -1,6 +1,7 @@
 """Headless Chromium over its DevTools protocol: pages, clicks, keys, screenshots. Needs `websockets` alone."""
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -38,7 +39,8 @@ class Browser:
             assert time.monotonic() < deadline, "chromium was not ready within 60 s"
             time.sleep(0.05)
         port, path = port_file.read_text().split("\n")[:2]
-        self.socket = connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None)
+        self.resources = contextlib.ExitStack()
+        self.socket = self.resources.enter_context(connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None))
         self.ids = itertools.count(1)
         self.events = []
 
@@ -70,6 +72,8 @@ class Browser:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        with contextlib.suppress(Exception):
+            self.resources.close()
         self.folder.cleanup()
 
 
