@@ -44,6 +44,11 @@ struct scheduler_options {
   std::int32_t max_running = 256;      ///< sequences that run at once
   std::int32_t max_queued = 1024;      ///< requests that wait; further ones are refused (429)
   std::int32_t max_context_tokens = 0; ///< prompt + output of a sequence; 0: the model's limit
+  std::string policy = "fair";         ///< fair: clients take turns | fcfs: in order of arrival
+  std::int32_t max_paused = 1024;      ///< requests that wait for their readers
+  std::int64_t max_prompts_bytes = 512 * mib; ///< of the prompts of all live requests
+  std::int64_t max_text_bytes = 64 * mib;     ///< of prompts that wait to be tokenized
+  milliseconds text_timeout{30000};           ///< for which they may wait
 };
 
 /// [device]: where kernels run.

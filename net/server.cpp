@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "config/base/fair_pool.hpp"
 #include "config/base/log.hpp"
 #include "net/batch/batch_service.hpp"
 #include "net/beast.hpp"
@@ -60,10 +61,16 @@ std::string client_of(asio::ip::address address, const config::server_options& o
   return std::string(bytes.begin(), bytes.begin() + 8);
 }
 
+/// Bodies that are worked on are bounded as those that arrive are (see request_reader).
+std::int64_t body_budget(const config::server_options& options) {
+  return 16 * options.max_body_bytes;
+}
+
 class server_impl final : public server {
 public:
   server_impl(const config::options& options, actors::engine_port& engine)
-      : context_(options, engine), io_(options.server.threads), workers_(1),
+      : context_(options, engine), io_(options.server.threads),
+        workers_({1, body_budget(options.server), std::chrono::hours(1)}),
         control_(asio::make_strand(io_)), acceptor_(control_), accept_timer_(control_),
         drain_timer_(control_), alive_(std::make_shared<lifeline>()), batch_thread_(1),
         batch_timer_(batch_thread_),
@@ -73,9 +80,7 @@ public:
                             [this](milliseconds time) { wake_batches_after(time); }}) {
     alive_->owner = this;
     context_.batches = &batches_;
-    context_.run_on_worker = [this](std::function<void()> work) {
-      asio::post(workers_, std::move(work));
-    };
+    context_.run_on_worker = [this](fair_pool::task work) { return workers_.add(std::move(work)); };
     listen(options.server.listen);
   }
 
@@ -87,7 +92,6 @@ public:
     batches_.stop();
     asio::post(batch_thread_, [this] { batch_timer_.cancel(); });
     batch_thread_.join();
-    workers_.join();
   }
 
   std::string host() const override { return endpoint_.address().to_string(); }
@@ -235,7 +239,7 @@ private:
 
   server_context context_;
   asio::io_context io_; // sessions die with it, so before the context
-  asio::thread_pool workers_;
+  fair_pool workers_;
   asio::strand<asio::io_context::executor_type> control_;
   tcp::acceptor acceptor_;
   asio::steady_timer accept_timer_;

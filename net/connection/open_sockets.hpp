@@ -31,6 +31,8 @@ public:
     ~ticket() {
       if (owner_ != nullptr) owner_->release(client_);
     }
+    /// Whom the socket is counted for; empty: nobody in particular.
+    const std::string& client() const noexcept { return client_; }
 
   private:
     open_sockets* owner_;
