@@ -41,7 +41,7 @@ result<models::rendered_prompt> render_chat(const served_model& model, const cha
     return failure{errc::no_chat_template,
                    "`model` must have a chat template, got \"" + model.id + "\""};
   models::template_input input;
-  input.messages = chat.messages;
+  input.messages = model.files->chat->fit(chat.messages);
   input.tools = chat.tools;
   input.add_generation_prompt = chat.add_generation_prompt;
   input.extra = chat.template_arguments;

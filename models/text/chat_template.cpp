@@ -1,9 +1,11 @@
 #include "models/text/chat_template.hpp"
 
 #include <cstddef>
+#include <mutex>
 #include <utility>
 
 #include "models/text/detokenizer.hpp"
+#include "models/text/message_form.hpp"
 #include "models/text/template/evaluator.hpp"
 #include "models/text/template/globals.hpp"
 #include "models/text/template/parser.hpp"
@@ -68,8 +70,11 @@ rendered_prompt take_cut_marks(jinja::text rendered) {
   return out;
 }
 
-std::string describe(const jinja::template_error& error) {
-  return "chat template, line " + std::to_string(error.line) + ", " + error.message;
+/// `message`: the one that the template was at, or -1.
+std::string describe(const jinja::template_error& error, int message = -1) {
+  const std::string at =
+      message < 0 ? std::string() : "messages[" + std::to_string(message) + "], ";
+  return "chat template, line " + std::to_string(error.line) + ", " + at + error.message;
 }
 
 } // namespace
@@ -78,19 +83,24 @@ struct chat_template::impl {
   std::string source;
   std::string bos_token, eos_token;
   jinja::body statements;
+  mutable std::once_flag tried;
+  mutable message_form form;
 
-  jinja::text run(jinja::runtime& rt, const template_input& input) const {
+  jinja::text run(jinja::evaluator& evaluate, const template_input& input) const {
+    jinja::runtime& rt = evaluate.rt();
     jinja::scope root;
     jinja::add_globals(rt, root);
     root.set("bos_token", rt.make_text(bos_token));
     root.set("eos_token", rt.make_text(eos_token));
-    root.set("messages", convert(rt, input.messages));
+    const val messages = convert(rt, input.messages);
+    evaluate.watch(messages);
+    root.set("messages", messages);
     root.set("tools", convert(rt, input.tools));
     root.set("documents", val(jinja::none_t{}));
     root.set("add_generation_prompt", val(input.add_generation_prompt));
     for (const auto& [name, member] : input.extra)
       root.set(name, convert(rt, member));
-    return jinja::evaluator(rt).run(statements, root);
+    return evaluate.run(statements, root);
   }
 };
 
@@ -119,12 +129,27 @@ chat_template::parse(std::string_view source, std::string bos_token, std::string
 
 result<rendered_prompt> chat_template::render(const template_input& input) const {
   jinja::runtime rt;
+  jinja::evaluator evaluate(rt);
   try {
-    jinja::text out = impl_->run(rt, input);
+    jinja::text out = impl_->run(evaluate, input);
     return take_cut_marks(std::move(out));
   } catch (const jinja::template_error& error) {
-    return failure{errc::template_failed, describe(error)};
+    return failure{errc::template_failed, describe(error, evaluate.watched_item())};
   }
+}
+
+value chat_template::fit(const value& messages) const {
+  std::call_once(impl_->tried, [this] {
+    impl_->form = find_message_form(impl_->source, [this](const value& tried, const value& tools) {
+      template_input input;
+      input.messages = tried;
+      input.tools = tools;
+      input.add_generation_prompt = false;
+      auto rendered = render(input);
+      return rendered.ok() ? std::move(rendered).value().text : std::string();
+    });
+  });
+  return fit_messages(messages, impl_->form);
 }
 
 const std::string& chat_template::source() const {

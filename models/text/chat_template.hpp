@@ -41,6 +41,8 @@ public:
   ~chat_template();
 
   result<rendered_prompt> render(const template_input& input) const;
+  /// Messages as this template expects them (models/text/message_form.hpp).
+  value fit(const value& messages) const;
   const std::string& source() const;
 
 private:

@@ -7,6 +7,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,11 @@ public:
   runtime& rt() { return rt_; }
   /// Runs the whole template and returns its output.
   text run(const body& statements, scope& root);
+
+  /// From now on loops tell which dict of this list they are at, also when they run over a slice.
+  void watch(const val& list);
+  /// The index in the watched list of the item that the innermost such loop is at, or -1.
+  int watched_item() const { return watched_item_; }
 
   val eval(const expr& e, scope& s);
   val call(const val& callee, call_args& args);
@@ -79,6 +85,8 @@ private:
   runtime& rt_;
   text* out_ = nullptr;
   std::deque<scope> scopes_;
+  std::unordered_map<const dict_data*, int> watched_;
+  int watched_item_ = -1;
 };
 
 } // namespace twill::models::jinja

@@ -33,6 +33,14 @@ text evaluator::run(const body& statements, scope& root) {
   return capture(statements, root);
 }
 
+void evaluator::watch(const val& list) {
+  const list_data* items = list.as_list();
+  if (items == nullptr) return;
+  for (std::size_t i = 0; i < items->items.size(); ++i)
+    if (const dict_data* item = items->items[i].as_dict())
+      watched_.emplace(item, static_cast<int>(i));
+}
+
 text evaluator::capture(const body& statements, scope& s, flow* left_by) {
   text out;
   text* outer = std::exchange(out_, &out);
@@ -126,16 +134,20 @@ evaluator::flow evaluator::exec_loop(const stmt& node, scope& s, const val& item
     return exec(node.bodies[1], node.keeps_scope ? make_scope(&s) : inner);
   }
   scope reused(&s);
+  const int outer_item = watched_item_; // an error ends the render, so that it is kept then
   for (std::size_t i = 0; i < loop->size(); ++i) {
     rt_.add_work();
     rt_.line = node.line;
     loop->move_to(i);
+    if (const auto found = watched_.find(loop->item().as_dict()); found != watched_.end())
+      watched_item_ = found->second;
     scope& inner = node.keeps_scope ? make_scope(&s) : reused;
     inner.names.clear();
     inner.set("loop", loop_value);
     assign(node.to, inner, loop->item());
     if (exec(node.bodies[0], inner) == flow::leave_loop) break;
   }
+  watched_item_ = outer_item;
   loop->end();
   return flow::next;
 }

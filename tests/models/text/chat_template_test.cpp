@@ -114,6 +114,49 @@ TEST_CASE("errors name the line, raise_exception's message comes through") {
         std::string::npos);
 }
 
+TEST_CASE("errors name the message that the template was at") {
+  const value messages = value_list{value_object{{"role", "user"}, {"content", "a"}},
+                                    value_object{{"role", "assistant"}, {"content", nullptr}}};
+  CHECK(error_of("{% for m in messages %}\n{{ m.content + '!' }}{% endfor %}", messages)
+            .starts_with("chat template, line 2, messages[1], "));
+  CHECK(error_of("{% for m in messages[1:] %}{{ raise_exception('no') }}{% endfor %}", messages) ==
+        "chat template, line 1, messages[1], no");
+  CHECK(error_of("{% for m in messages %}{% endfor %}{{ 1 / 0 }}", messages).find("messages[") ==
+        std::string::npos);
+}
+
+TEST_CASE("messages are made to fit what the template expects") {
+  const auto shown = [](const std::string& source, const char* messages) {
+    auto made = chat_template::parse(source, "", "");
+    REQUIRE(made.ok());
+    auto done = made.value()->render(
+        {.messages = made.value()->fit(twill::test::json_reader(messages).read_document())});
+    INFO((done.ok() ? std::string() : done.detail()));
+    REQUIRE(done.ok());
+    return done.value().text;
+  };
+  const char* loop = R"([{"role":"developer","content":"d"},
+    {"role":"assistant","content":null,"tool_calls":[{"id":"call_0123456789","type":"function",
+      "function":{"name":"f","arguments":{"x":1}}}]},
+    {"role":"tool","content":"r","tool_call_id":"call_0123456789"}])";
+  const std::string head = "{% for m in messages %}{{ m.role }}:";
+  const std::string call = "{% for c in m.tool_calls or [] %}{{ c.function.name }}";
+  const std::string foot = "{% endfor %};{% endfor %}";
+  // Plain ChatML adds content to text and knows no calls.
+  CHECK(shown(head + "{{ m.content + '' }};{% endfor %}", loop) ==
+        R"(system:d;assistant:{"name":"f","arguments":{"x":1}};tool:r;)");
+  // Arguments as an object, and as JSON text.
+  CHECK(shown(head + "{{ m.content + '' }}" + call + "{{ c.function.arguments | tojson }}" + foot,
+              loop) == R"(system:d;assistant:f{"x": 1};tool:r;)");
+  CHECK(shown(head + "{{ m.content + '' }}" + call + "{{ c.function.arguments + '' }}" + foot,
+              loop) == R"(system:d;assistant:f{"x":1};tool:r;)");
+  // A template that looks for content that is null, knows developers, and wants short ids.
+  CHECK(shown("{# developer, length 9 #}" + head + "{% if m.content is none %}" + call +
+                  "{{ c.function.arguments | tojson }}{{ c.id | length }}{% endfor %}{% endif %};"
+                  "{% endfor %}",
+              loop) == R"(developer:;assistant:f{"x": 1}9;tool:;)");
+}
+
 TEST_CASE("templates may change lists and dicts of their own") {
   CHECK(render("{% set l = [1] %}{% set _ = l.append(2) %}{{ l }}{{ l.pop() }}{{ l }}", "").text ==
         "[1, 2]2[1]");

@@ -1,0 +1,152 @@
+#include "models/text/message_form.hpp"
+
+#include <cstdint>
+#include <utility>
+
+#include "models/synth/json_text.hpp"
+
+namespace twill::models {
+namespace {
+
+bool holds(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+bool is_call_message(const value& message) {
+  const auto* calls = message.find("tool_calls");
+  return calls != nullptr && calls->as_list() != nullptr && !calls->as_list()->empty();
+}
+
+/// A conversation with one call, which a template that knows calls prints.
+value trial_messages(bool object_arguments, bool null_content) {
+  const value arguments = value_object{{"needle", "thread"}};
+  value_object function{
+      {"name", "sew_it"},
+      {"arguments", object_arguments ? arguments : value(synth::to_json(arguments))}};
+  value_object call{{"id", "abcdefghi"}, {"type", "function"}, {"function", std::move(function)}};
+  return value_list{
+      value_object{{"role", "user"}, {"content", "u"}},
+      value_object{{"role", "assistant"},
+                   {"content", null_content ? value() : value("")},
+                   {"tool_calls", value_list{value(std::move(call))}}},
+      value_object{
+          {"role", "tool"}, {"content", "r"}, {"tool_call_id", "abcdefghi"}, {"name", "sew_it"}}};
+}
+
+value trial_tools() {
+  value_object parameters{{"type", "object"}, {"properties", value_object{}}};
+  value_object function{
+      {"name", "sew_it"}, {"description", "d"}, {"parameters", std::move(parameters)}};
+  return value_list{value_object{{"type", "function"}, {"function", std::move(function)}}};
+}
+
+std::string short_id(const std::string& id) {
+  static constexpr std::string_view letters =
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  std::uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
+  for (const char c : id)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  std::string out;
+  for (int i = 0; i < 9; ++i, hash /= letters.size())
+    out += letters[hash % letters.size()];
+  return out;
+}
+
+value fit_function(const value& function, const message_form& form) {
+  if (form.object_arguments || function.as_object() == nullptr) return function;
+  value_object fitted = *function.as_object();
+  for (auto& [key, v] : fitted)
+    if (key == "arguments" && v.as_string() == nullptr) v = synth::to_json(v);
+  return fitted;
+}
+
+value fit_call(const value& call, const message_form& form) {
+  if (call.as_object() == nullptr) return call;
+  value_object fitted = *call.as_object();
+  for (auto& [key, v] : fitted) {
+    if (key == "function") v = fit_function(v, form);
+    if (key == "id" && form.short_call_ids && v.as_string() != nullptr)
+      v = short_id(*v.as_string());
+  }
+  return fitted;
+}
+
+/// The calls as text, for templates that would drop them.
+std::string written_calls(const value& message) {
+  std::string text;
+  for (const value& call : *message.find("tool_calls")->as_list()) {
+    const auto* function = call.find("function");
+    if (function == nullptr) continue;
+    if (!text.empty()) text += '\n';
+    text += synth::to_json(*function);
+  }
+  return text;
+}
+
+value fit_content(const value& message, const value& content, const message_form& form) {
+  const bool calls = is_call_message(message);
+  if (calls && !form.shows_calls) {
+    const auto* text = content.as_string();
+    const std::string before = text == nullptr || text->empty() ? std::string() : *text + "\n";
+    return before + written_calls(message);
+  }
+  if (content.is_null() && !(calls && form.null_content)) return "";
+  return content;
+}
+
+value fit_message(const value& message, const message_form& form) {
+  if (message.as_object() == nullptr) return message;
+  value_object fitted;
+  fitted.reserve(message.as_object()->size());
+  for (const auto& [key, v] : *message.as_object()) {
+    if (key == "role" && v == value("developer") && !form.knows_developer) {
+      fitted.emplace_back(key, "system");
+    } else if (key == "content") {
+      fitted.emplace_back(key, fit_content(message, v, form));
+    } else if (key == "tool_calls" && v.as_list() != nullptr) {
+      value_list calls;
+      for (const value& call : *v.as_list())
+        calls.push_back(fit_call(call, form));
+      fitted.emplace_back(key, std::move(calls));
+    } else if (key == "tool_call_id" && form.short_call_ids && v.as_string() != nullptr) {
+      fitted.emplace_back(key, short_id(*v.as_string()));
+    } else {
+      fitted.emplace_back(key, v);
+    }
+  }
+  return fitted;
+}
+
+} // namespace
+
+message_form find_message_form(std::string_view template_source, const try_template& render) {
+  message_form form;
+  form.knows_developer = holds(template_source, "developer");
+  form.short_call_ids = holds(template_source, "length 9") || holds(template_source, "length != 9");
+  if (!holds(template_source, "tool_calls")) {
+    form.shows_calls = false;
+    return form;
+  }
+  const value tools = trial_tools();
+  for (const bool null_content : {false, true})
+    for (const bool object_arguments : {true, false}) {
+      const auto text = render(trial_messages(object_arguments, null_content), tools);
+      if (!holds(text, "\"needle\":") || holds(text, "None")) continue;
+      form.object_arguments = object_arguments;
+      // Empty text does for every template but those that ask whether content is null.
+      form.null_content = null_content;
+      return form;
+    }
+  return form;
+}
+
+value fit_messages(const value& messages, const message_form& form) {
+  if (messages.as_list() == nullptr) return messages;
+  value_list fitted;
+  fitted.reserve(messages.as_list()->size());
+  for (const value& message : *messages.as_list())
+    fitted.push_back(fit_message(message, form));
+  return fitted;
+}
+
+} // namespace twill::models
