@@ -1,70 +1,150 @@
 #include "net/protocol/chat_fields.hpp"
 
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <utility>
+
 #include "net/protocol/json/json_parse.hpp"
 
 namespace twill::net {
 namespace {
 
+constexpr std::array<std::string_view, 6> roles = {"system",    "developer", "user",
+                                                   "assistant", "tool",      "function"};
+constexpr std::string_view legacy_call_id = "call_function";
+
 bool is_text_part(const std::string& type) {
   return type == "text" || type == "input_text" || type == "output_text" || type == "refusal";
 }
 
-/// Templates index into arguments, so the JSON inside the string is opened.
-value open_arguments(const value& tool_call) {
-  const auto* call = tool_call.as_object();
-  if (call == nullptr) return tool_call;
-  value_object opened = *call;
-  for (auto& [name, member] : opened) {
-    if (name != "function" || member.as_object() == nullptr) continue;
-    value_object function = *member.as_object();
-    for (auto& [key, argument] : function)
-      if (const auto* text = argument.as_string(); key == "arguments" && text != nullptr)
-        if (auto parsed = parse_json(*text); parsed.ok() && parsed.value().as_object() != nullptr)
-          argument = std::move(parsed).value();
-    member = std::move(function);
+const value* member(const value& object, std::string_view name) {
+  const auto* found = object.find(name);
+  return found == nullptr || found->is_null() ? nullptr : found;
+}
+
+std::string text_of(const value* v) {
+  return v != nullptr && v->as_string() != nullptr ? *v->as_string() : std::string();
+}
+
+/// {"name", "arguments"} of a call that an earlier answer made.
+value read_call(fields& from, const std::string& at, const value& function, std::string id) {
+  const auto* name = member(function, "name");
+  if (name == nullptr || name->as_string() == nullptr || name->as_string()->empty()) {
+    from.reject(at + ".name", "the name of a function", name == nullptr ? value() : *name);
+    return {};
   }
-  return opened;
+  const auto* arguments = member(function, "arguments");
+  if (arguments != nullptr && arguments->as_string() == nullptr &&
+      arguments->as_object() == nullptr) {
+    from.reject(at + ".arguments", "a JSON text or an object", *arguments);
+    return {};
+  }
+  return make_tool_call(std::move(id), *name->as_string(),
+                        arguments == nullptr ? value() : *arguments);
+}
+
+value_list read_calls(fields& from, const std::string& at, const value& calls) {
+  value_list read;
+  const auto* list = calls.as_list();
+  if (list == nullptr) {
+    from.reject(at, "a list of tool calls", calls);
+    return read;
+  }
+  for (std::size_t i = 0; i < list->size() && from.ok(); ++i) {
+    const auto& call = (*list)[i];
+    const auto name = at + "[" + std::to_string(i) + "]";
+    const auto* function = member(call, "function");
+    if (function == nullptr || function->as_object() == nullptr) {
+      from.reject(name + ".function", "an object", function == nullptr ? value() : *function);
+      return read;
+    }
+    read.push_back(read_call(from, name + ".function", *function, text_of(member(call, "id"))));
+  }
+  return read;
+}
+
+/// Null members say nothing; those that are read here are replaced.
+bool is_kept(const std::string& key, const value& v) {
+  static constexpr std::array<std::string_view, 6> replaced = {
+      "role", "content", "tool_calls", "function_call", "refusal", "audio"};
+  return !v.is_null() && std::find(replaced.begin(), replaced.end(), key) == replaced.end();
+}
+
+value read_message_content(fields& from, const std::string& name, const value& message,
+                           bool may_lack) {
+  const auto* content = member(message, "content");
+  if (content == nullptr) content = member(message, "refusal");
+  if (content != nullptr) return read_content(from, name + ".content", *content);
+  if (!may_lack) from.reject(name + ".content", "a string or a list of text parts", value());
+  return {};
 }
 
 value read_message(fields& from, const std::string& name, const value& message) {
-  const auto* object = message.as_object();
-  if (object == nullptr) {
+  if (message.as_object() == nullptr) {
     from.reject(name, "an object", message);
     return {};
   }
-  const auto* role = message.find("role");
-  if (role == nullptr || role->as_string() == nullptr || role->as_string()->empty()) {
-    from.reject(name + ".role", "a role such as \"user\"", role == nullptr ? value() : *role);
+  const auto* given = member(message, "role");
+  const std::string role = text_of(given);
+  if (std::find(roles.begin(), roles.end(), role) == roles.end()) {
+    from.reject(name + ".role",
+                R"("system", "developer", "user", "assistant", "tool" or "function")",
+                given == nullptr ? value() : *given);
     return {};
   }
-  const auto* content = message.find("content");
-  const bool may_lack_content = *role->as_string() == "assistant";
-  if ((content == nullptr || content->is_null()) && !may_lack_content) {
-    from.reject(name + ".content", "a string or a list of text parts", value());
-    return {};
+  value_list calls;
+  if (role == "assistant") {
+    if (const auto* made = member(message, "tool_calls"))
+      calls = read_calls(from, name + ".tool_calls", *made);
+    if (const auto* made = member(message, "function_call"))
+      calls.push_back(read_call(from, name + ".function_call", *made, std::string(legacy_call_id)));
   }
-  value_object read;
-  read.reserve(object->size());
-  for (const auto& [key, member] : *object) {
-    if (key == "content" && !member.is_null()) {
-      read.emplace_back(key, read_content(from, name + ".content", member));
-    } else if (key == "tool_calls" && member.as_list() != nullptr) {
-      value_list calls;
-      for (const auto& call : *member.as_list())
-        calls.push_back(open_arguments(call));
-      read.emplace_back(key, std::move(calls));
-    } else {
-      read.emplace_back(key, member);
-    }
-  }
-  if (content == nullptr) read.emplace_back("content", nullptr);
-  return value(std::move(read));
+  value_object read{{"role", role == "function" ? std::string("tool") : role}};
+  read.emplace_back("content", read_message_content(from, name, message, role == "assistant"));
+  if (!calls.empty()) read.emplace_back("tool_calls", std::move(calls));
+  if (role == "function") read.emplace_back("tool_call_id", std::string(legacy_call_id));
+  for (const auto& [key, v] : *message.as_object())
+    if (is_kept(key, v)) read.emplace_back(key, v);
+  return read;
 }
 
 } // namespace
 
 value make_message(std::string role, std::string content) {
   return value_object{{"role", std::move(role)}, {"content", std::move(content)}};
+}
+
+value make_tool_call(std::string id, std::string name, const value& arguments) {
+  value opened = arguments;
+  if (const auto* text = arguments.as_string()) {
+    if (text->empty())
+      opened = value_object{};
+    else if (auto parsed = parse_json(*text); parsed.ok() && parsed.value().as_object() != nullptr)
+      opened = std::move(parsed).value();
+  } else if (arguments.is_null()) {
+    opened = value_object{};
+  }
+  value_object function{{"name", std::move(name)}, {"arguments", std::move(opened)}};
+  return value_object{
+      {"id", std::move(id)}, {"type", "function"}, {"function", std::move(function)}};
+}
+
+void name_tool_results(value_list& messages) {
+  std::map<std::string, std::string> names;
+  for (auto& message : messages) {
+    if (const auto* calls = message.find("tool_calls"); calls != nullptr && calls->as_list())
+      for (const auto& call : *calls->as_list())
+        if (const auto* function = call.find("function"))
+          names[text_of(call.find("id"))] = text_of(function->find("name"));
+    if (text_of(message.find("role")) != "tool" || member(message, "name") != nullptr) continue;
+    const auto found = names.find(text_of(message.find("tool_call_id")));
+    if (found == names.end()) continue;
+    value_object named = *message.as_object();
+    named.emplace_back("name", found->second);
+    message = std::move(named);
+  }
 }
 
 std::string read_content(fields& from, const std::string& name, const value& content) {
@@ -95,32 +175,27 @@ std::string read_content(fields& from, const std::string& name, const value& con
   return joined;
 }
 
-void read_chat_prompt(fields& from, actors::chat_prompt& to) {
+tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to) {
   from.require("messages");
-  if (!from.ok()) return;
+  if (!from.ok()) return {};
   const auto& messages = *from.find("messages");
   const auto* list = messages.as_list();
-  if (list == nullptr || list->empty())
-    return from.reject("messages", "a list of at least one message", messages);
+  if (list == nullptr || list->empty()) {
+    from.reject("messages", "a list of at least one message", messages);
+    return {};
+  }
   value_list read;
   read.reserve(list->size());
   for (std::size_t i = 0; i < list->size() && from.ok(); ++i)
     read.push_back(read_message(from, "messages[" + std::to_string(i) + "]", (*list)[i]));
+  if (from.ok()) name_tool_results(read);
   to.messages = std::move(read);
-
-  bool use_tools = true;
-  if (const auto* choice = from.find("tool_choice")) {
-    use_tools = *choice != value("none");
-    if (use_tools && *choice != value("auto"))
-      from.reject("tool_choice", "\"auto\" or \"none\"", *choice);
-  }
-  if (const auto* tools = from.find("tools")) {
-    if (tools->as_list() == nullptr) return from.reject("tools", "a list of tools", *tools);
-    if (use_tools && !tools->as_list()->empty()) to.tools = *tools;
-  }
+  auto tools = read_tools(from);
+  to.tools = tools.tools;
   from.read("add_generation_prompt", to.add_generation_prompt);
   if (const auto* arguments = from.object("chat_template_kwargs"))
     to.template_arguments = *arguments->as_object();
+  return tools;
 }
 
 } // namespace twill::net

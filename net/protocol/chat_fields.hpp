@@ -1,22 +1,30 @@
 // Reading chat messages and tools into what templates take. Pure.
 //
-// Content parts of type text are joined by a newline, as vLLM does for templates that want strings;
-// other part types are refused. Arguments of earlier tool calls, JSON inside a string on the wire,
-// become objects.
+// Whatever way a client spells a message, the template gets one: content as one string (parts are
+// joined by a newline, as vLLM does) or null beside tool calls, calls with their arguments as
+// objects, results with the name of the function that was called, no members that are null. What a
+// single model's template needs beyond that is the engine's matter.
 #pragma once
 
 #include "net/protocol/codec.hpp"
 #include "net/protocol/json/fields.hpp"
+#include "net/protocol/tool_fields.hpp"
 
 namespace twill::net {
 
-/// `messages`, `tools`, `tool_choice`, `add_generation_prompt`, `chat_template_kwargs`.
-void read_chat_prompt(fields& from, actors::chat_prompt& to);
+/// `messages`, `add_generation_prompt`, `chat_template_kwargs`, and all of read_tools().
+tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to);
 
 /// A content member to one string; `name` is its path in error messages.
 std::string read_content(fields& from, const std::string& name, const value& content);
 
 /// {"role":..., "content":...}
 value make_message(std::string role, std::string content);
+
+/// {"id","type":"function","function":{"name","arguments"}}; JSON text of an object is opened.
+value make_tool_call(std::string id, std::string name, const value& arguments);
+
+/// Gives results the name of the function that the call of the same id called.
+void name_tool_results(value_list& messages);
 
 } // namespace twill::net

@@ -56,36 +56,44 @@ void read_sampling(fields& from, config::sampling_params& to) {
   from.read("include_stop_str_in_output", to.include_stop_str_in_output);
   from.read("skip_special_tokens", to.skip_special_tokens);
   from.read("n", to.n, 1);
+  from.read_strings("bad_words", to.bad_words);
+  from.read("allowed_token_ids", to.allowed_token_ids);
+  if (const auto* v = from.find("allowed_token_ids"); v != nullptr && to.allowed_token_ids.empty())
+    from.reject("allowed_token_ids", "a list of at least one token id", *v);
 }
 
 void read_token_limit(fields& from, std::initializer_list<std::string_view> names,
-                      config::sampling_params& to) {
+                      std::int32_t least, config::sampling_params& to) {
   for (const auto name : names)
-    if (from.find(name) != nullptr) return from.read(name, to.max_tokens, 1);
+    if (from.find(name) != nullptr) return from.read(name, to.max_tokens, least);
 }
 
-void read_chat_logprobs(fields& from, config::sampling_params& to) {
+void read_alternatives(fields& from, std::string_view name, const actors::model_info& model,
+                       std::int32_t& to) {
+  if (from.find(name) == nullptr) return;
+  from.read(name, to, -1);
+  if (to == -1) to = model.vocab_size;
+}
+
+void read_chat_logprobs(fields& from, const actors::model_info& model,
+                        config::sampling_params& to) {
   bool wanted = false;
   from.read("logprobs", wanted);
   std::int32_t top = 0;
-  from.read("top_logprobs", top, 0);
+  read_alternatives(from, "top_logprobs", model, top);
   if (wanted)
     to.logprobs = top;
   else if (top > 0)
     from.reject("top_logprobs", "absent unless `logprobs` is true", value(std::int64_t{top}));
 }
 
+void read_prompt_options(fields& from, const actors::model_info& model, actors::request& to) {
+  read_alternatives(from, "prompt_logprobs", model, to.prompt_logprobs);
+  from.read("truncate_prompt_tokens", to.truncate_prompt_tokens, 1);
+}
+
 void reject_unsupported(fields& from) {
-  static constexpr std::array<std::string_view, 19> not_ours = {"guided_json",
-                                                                "guided_regex",
-                                                                "guided_choice",
-                                                                "guided_grammar",
-                                                                "structured_outputs",
-                                                                "structural_tag",
-                                                                "allowed_token_ids",
-                                                                "bad_words",
-                                                                "prompt_logprobs",
-                                                                "truncate_prompt_tokens",
+  static constexpr std::array<std::string_view, 10> not_ours = {"structural_tag",
                                                                 "logprob_token_ids",
                                                                 "use_beam_search",
                                                                 "thinking_token_budget",
@@ -98,9 +106,6 @@ void reject_unsupported(fields& from) {
   for (const auto name : not_ours)
     if (const auto* v = from.find(name); v != nullptr && !is_off(*v))
       return from.reject(name, "absent: this server does not support it", *v);
-  if (const auto* format = from.object("response_format"))
-    if (const auto* type = format->find("type"); type == nullptr || *type != value("text"))
-      from.reject("response_format.type", "\"text\"", type == nullptr ? value() : *type);
   if (const auto* best_of = from.find("best_of")) {
     std::int32_t n = 1;
     from.read("n", n);

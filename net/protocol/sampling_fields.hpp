@@ -15,12 +15,19 @@ void read_sampling(fields& from, config::sampling_params& to);
 
 /// The first of the names that is given wins: max_tokens, max_completion_tokens, ...
 void read_token_limit(fields& from, std::initializer_list<std::string_view> names,
-                      config::sampling_params& to);
+                      std::int32_t least, config::sampling_params& to);
 
 /// Chat's `logprobs` (a flag) and `top_logprobs`.
-void read_chat_logprobs(fields& from, config::sampling_params& to);
+void read_chat_logprobs(fields& from, const actors::model_info& model, config::sampling_params& to);
 
-/// Refuses fields that twill does not support: guided decoding, prompt_logprobs, bad_words, ...
+/// A number of alternatives; -1 stands for the whole vocabulary.
+void read_alternatives(fields& from, std::string_view name, const actors::model_info& model,
+                       std::int32_t& to);
+
+/// `prompt_logprobs` and `truncate_prompt_tokens`.
+void read_prompt_options(fields& from, const actors::model_info& model, actors::request& to);
+
+/// Refuses fields that twill does not support: beam search, suffix, audio, ...
 void reject_unsupported(fields& from);
 
 /// Checks ranges and the limits of the server; all dialects have these rules.

@@ -26,7 +26,6 @@ BAD_FIELDS = [
     ({"prompt": "x", "repetition_penalty": 0}, "repetition_penalty"),
     ({"prompt": "x", "presence_penalty": 9}, "presence_penalty"),
     ({"prompt": "x", "frequency_penalty": -9}, "frequency_penalty"),
-    ({"prompt": "x", "max_tokens": 0}, "max_tokens"),
     ({"prompt": "x", "max_tokens": -4}, "max_tokens"),
     ({"prompt": "x", "max_tokens": 10**12}, "max_tokens"),
     ({"prompt": "x", "max_tokens": 2.5}, "max_tokens"),

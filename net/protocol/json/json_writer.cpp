@@ -117,6 +117,12 @@ json_writer& json_writer::add(const value& tree) {
   return *this;
 }
 
+std::string json_text(const value& tree) {
+  std::string out;
+  json_writer(out).add(tree);
+  return out;
+}
+
 std::string describe(const value& tree, std::size_t max_chars) {
   std::string out;
   if (const auto* text = tree.as_string(); text != nullptr && text->size() > max_chars)

@@ -88,6 +88,9 @@ private:
   bool need_comma_ = false;
 };
 
+/// The JSON text of a tree.
+std::string json_text(const value& tree);
+
 /// The JSON text of a tree, cut to `max_chars` with "..." when longer: for error messages.
 std::string describe(const value& tree, std::size_t max_chars = 60);
 

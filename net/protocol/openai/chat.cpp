@@ -3,6 +3,7 @@
 #include "net/protocol/chat_fields.hpp"
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/openai/chat_reply.hpp"
+#include "net/protocol/output_form.hpp"
 #include "net/protocol/sampling_fields.hpp"
 
 namespace twill::net {
@@ -16,17 +17,24 @@ result<call> parse_chat(const value& body, const codec_context& context) {
   sampling.max_tokens =
       context.limits.default_max_tokens > 0 ? context.limits.default_max_tokens : -1;
   read_sampling(from, sampling);
-  read_token_limit(from, {"max_completion_tokens", "max_tokens"}, sampling);
-  read_chat_logprobs(from, sampling);
+  read_token_limit(from, {"max_completion_tokens", "max_tokens"}, 1, sampling);
+  read_chat_logprobs(from, context.model, sampling);
+  read_prompt_options(from, context.model, request);
+  read_output_form(from, request.grammar);
   reply_options options;
   read_reply_options(from, options);
   reject_unsupported(from);
   check_sampling(from, sampling, context);
   actors::chat_prompt prompt;
-  read_chat_prompt(from, prompt);
+  const auto tools = read_chat_prompt(from, prompt);
   if (!from.ok()) return fail(from.error());
 
   request.prompt = std::move(prompt);
+  request.tools = tools.choice;
+  request.parse_output = true;
+  options.prompt_logprobs = request.prompt_logprobs >= 0;
+  options.parallel_calls = tools.choice.parallel;
+  options.legacy_calls = tools.legacy;
   request.echo_prompt_ids = options.token_ids;
   options.identity = make_identity("chatcmpl-", context.model);
   options.logprobs = sampling.logprobs >= 0;

@@ -13,6 +13,7 @@ private:
   std::string_view stream_object() const override { return "chat.completion.chunk"; }
   std::string_view whole_object() const override { return "chat.completion"; }
   void add_choice(json_writer& json, choice& state, const choice& part, bool whole) override;
+  void add_calls(json_writer& json, const choice& part, bool whole) const;
   void add_extras(json_writer& json, bool first) override;
 };
 

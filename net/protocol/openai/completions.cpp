@@ -2,6 +2,7 @@
 
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/openai/completions_reply.hpp"
+#include "net/protocol/output_form.hpp"
 #include "net/protocol/sampling_fields.hpp"
 
 namespace twill::net {
@@ -78,8 +79,12 @@ result<call> parse_completions(const value& body, const codec_context& context) 
   config::sampling_params sampling = context.model.default_sampling;
   sampling.max_tokens = 16; // the API's default
   read_sampling(from, sampling);
-  read_token_limit(from, {"max_tokens", "max_completion_tokens"}, sampling);
-  from.read("logprobs", sampling.logprobs, 0);
+  read_token_limit(from, {"max_tokens", "max_completion_tokens"}, 0, sampling);
+  read_alternatives(from, "logprobs", context.model, sampling.logprobs);
+  actors::request asked;
+  asked.model = context.model.id;
+  read_prompt_options(from, context.model, asked);
+  read_output_form(from, asked.grammar);
   bool echo = false;
   from.read("echo", echo);
   bool add_special = true;
@@ -88,9 +93,12 @@ result<call> parse_completions(const value& body, const codec_context& context) 
   read_reply_options(from, options);
   reject_unsupported(from);
   check_sampling(from, sampling, context);
-  if (echo && sampling.logprobs >= 0)
-    from.reject("logprobs", "absent when `echo` is true: prompt log-probabilities are not computed",
-                value(std::int64_t{sampling.logprobs}));
+  if (echo && asked.truncate_prompt_tokens > 0)
+    from.reject("truncate_prompt_tokens", "absent when `echo` is true",
+                value(std::int64_t{asked.truncate_prompt_tokens}));
+  for (const auto* name : {"tools", "tool_choice", "functions"})
+    if (const auto* v = from.find(name); v != nullptr && *v != value("none"))
+      from.reject(name, "absent: tools belong to chat", *v);
   auto prompts = read_prompts(from, add_special, context.model.vocab_size);
   if (!from.ok()) return fail(from.error());
 
@@ -103,17 +111,18 @@ result<call> parse_completions(const value& body, const codec_context& context) 
     }
   options.identity = make_identity("cmpl-", context.model);
   options.logprobs = sampling.logprobs >= 0;
+  options.prompt_logprobs = asked.prompt_logprobs >= 0;
+  if (echo && sampling.logprobs > asked.prompt_logprobs) asked.prompt_logprobs = sampling.logprobs;
+  asked.sampling = sampling;
+  asked.echo_prompt_ids = options.token_ids;
   options.choices_per_request = sampling.n;
   options.stop_token_ids = sampling.stop_token_ids;
 
   call generation;
   generation.stream = options.stream;
   for (auto& given : prompts) {
-    actors::request request;
-    request.model = context.model.id;
+    actors::request request = asked;
     request.prompt = std::move(given);
-    request.sampling = sampling;
-    request.echo_prompt_ids = options.token_ids;
     generation.requests.push_back(std::move(request));
   }
   generation.encoder = std::make_unique<completions_reply>(

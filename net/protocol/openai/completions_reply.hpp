@@ -16,7 +16,7 @@ private:
   std::string_view whole_object() const override { return "text_completion"; }
   void add_choice(json_writer& json, choice& state, const choice& part, bool whole) override;
   void add_extras(json_writer&, bool) override {}
-  void add_logprobs(json_writer& json, choice& state, const choice& part) const;
+  void add_logprobs(json_writer& json, choice& state, const choice& part, bool first) const;
 
   std::vector<std::string> echoes_;
 };

@@ -2,6 +2,7 @@
 
 #include "net/error_map.hpp"
 #include "net/protocol/json/fields.hpp"
+#include "net/random_id.hpp"
 
 namespace twill::net {
 
@@ -20,7 +21,8 @@ void read_reply_options(fields& from, reply_options& to) {
 }
 
 generation_reply::generation_reply(reply_options options, std::size_t n_requests)
-    : options_(std::move(options)), tallies_(n_requests), prompt_ids_(n_requests) {
+    : options_(std::move(options)), tallies_(n_requests), prompt_ids_(n_requests),
+      prompt_scores_(n_requests) {
   choices_.resize(n_requests * static_cast<std::size_t>(options_.choices_per_request));
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     choices_[i].index = static_cast<std::int32_t>(i);
@@ -33,12 +35,14 @@ generation_reply::generation_reply(reply_options options, std::size_t n_requests
 void generation_reply::on_event(std::size_t request, actors::event&& ev, std::string& out) {
   tallies_[request].add(ev);
   if (!ev.prompt_ids.empty()) prompt_ids_[request] = std::move(ev.prompt_ids);
-  if (ev.tokens.empty() && ev.text.empty() && !ev.finish.has_value()) return;
+  if (!ev.prompt_scores.empty()) prompt_scores_[request] = std::move(ev.prompt_scores);
+  const bool silent_event = ev.tokens.empty() && ev.text.empty() && ev.parts.empty();
+  if (silent_event && !ev.finish.has_value()) return;
 
   auto& state = choices_[request * static_cast<std::size_t>(options_.choices_per_request) +
                          static_cast<std::size_t>(ev.choice)];
   if (!options_.stream) {
-    state.text += ev.text;
+    take_parts(ev, state);
     if (options_.logprobs || options_.token_ids)
       for (auto& token : ev.tokens)
         state.tokens.push_back(std::move(token));
@@ -47,19 +51,45 @@ void generation_reply::on_event(std::size_t request, actors::event&& ev, std::st
     state.stop_token = ev.stop_token;
     return;
   }
-  // A token that has not completed a character yet is worth a chunk only to those who want ids.
-  const bool silent =
-      ev.text.empty() && !ev.finish.has_value() && !options_.logprobs && !options_.token_ids;
-  if (silent && state.begun) return;
   choice part;
+  take_parts(ev, part);
+  // A token that has not completed a character yet is worth a chunk only to those who want ids.
+  const bool silent = part.text.empty() && part.reasoning.empty() && part.calls.empty() &&
+                      !ev.finish.has_value() && !options_.logprobs && !options_.token_ids;
+  if (silent && state.begun) return;
   part.index = state.index;
   part.request = request;
-  part.text = std::move(ev.text);
   part.tokens = std::move(ev.tokens);
   part.finish = ev.finish;
   part.stop_string = std::move(ev.stop_string);
   part.stop_token = ev.stop_token;
   write_chunk(state, part, out);
+}
+
+void generation_reply::take_parts(actors::event& ev, choice& to) const {
+  using kind = actors::output_part::kind;
+  to.text += ev.text; // from an engine that does not read the output
+  for (auto& part : ev.parts) {
+    if (part.call > 0 && !options_.parallel_calls) continue;
+    switch (part.what) {
+    case kind::text:
+      to.text += part.text;
+      break;
+    case kind::reasoning:
+      to.reasoning += part.text;
+      break;
+    case kind::call_begin:
+      to.calls.push_back({part.call, true, make_id("call_"), std::move(part.text), {}});
+      break;
+    case kind::call_arguments:
+      if (to.calls.empty() || to.calls.back().index != part.call)
+        to.calls.push_back({part.call, false, {}, {}, {}});
+      to.calls.back().arguments += part.text;
+      break;
+    case kind::call_end:
+      break;
+    }
+  }
 }
 
 void generation_reply::open(json_writer& json, std::string_view object) const {
@@ -114,10 +144,43 @@ void generation_reply::on_error(const api_error& error, std::string& out) {
 
 void generation_reply::add_finish(json_writer& json, const choice& part) const {
   if (part.finish.has_value())
-    json.field("finish_reason", finish_name(*part.finish));
+    json.field("finish_reason",
+               options_.legacy_calls && part.finish == actors::finish_reason::tool_calls
+                   ? std::string_view("function_call")
+                   : finish_name(*part.finish));
   else
     json.field("finish_reason", nullptr);
   add_stop_reason(json, part.stop_string, part.stop_token, options_.stop_token_ids);
+}
+
+void generation_reply::add_prompt_logprobs(json_writer& json, std::size_t request) const {
+  json.begin_array();
+  const auto scores = prompt_scores(request);
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (i == 0) {
+      json.add(nullptr);
+      continue;
+    }
+    const auto& chosen = scores[i].chosen;
+    const auto add = [&](const actors::token_logprob& token, std::size_t rank) {
+      json.key(std::to_string(token.id)).begin_object();
+      json.field("logprob", shown_logprob(token.logprob)).key("rank");
+      if (rank > 0)
+        json.add(rank);
+      else
+        json.add(nullptr); // the token is not among the alternatives, so its rank is unknown
+      json.field("decoded_token", token_text(token, options_.tokens_as_ids)).end_object();
+    };
+    json.begin_object();
+    bool seen = false;
+    for (std::size_t rank = 0; rank < scores[i].top.size(); ++rank) {
+      add(scores[i].top[rank], rank + 1);
+      seen = seen || scores[i].top[rank].id == chosen.id;
+    }
+    if (!seen) add(chosen, 0);
+    json.end_object();
+  }
+  json.end_array();
 }
 
 } // namespace twill::net

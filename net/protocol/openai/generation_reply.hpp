@@ -5,6 +5,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "net/protocol/codec.hpp"
 #include "net/protocol/output_json.hpp"
@@ -19,6 +22,9 @@ struct reply_options {
   bool token_ids = false;        ///< return_token_ids
   bool logprobs = false;
   bool tokens_as_ids = false; ///< return_tokens_as_token_ids
+  bool prompt_logprobs = false;
+  bool parallel_calls = true; ///< false: calls after the first are left out
+  bool legacy_calls = false;  ///< `function_call` in place of `tool_calls`
   std::int32_t choices_per_request = 1;
   std::vector<std::int32_t> stop_token_ids;
 };
@@ -36,12 +42,22 @@ public:
   void on_error(const api_error& error, std::string& out) final;
 
 protected:
+  /// A tool call, or what is new of one.
+  struct made_call {
+    std::int32_t index = 0;
+    bool begins = false; ///< its name and id belong to this part
+    std::string id;
+    std::string name;
+    std::string arguments;
+  };
   struct choice {
     std::int32_t index = 0;
     std::size_t request = 0;
     bool begun = false; ///< its first chunk has been written
     std::int32_t text_offset = 0;
     std::string text;
+    std::string reasoning;
+    std::vector<made_call> calls;
     std::vector<actors::token_output> tokens;
     std::optional<actors::finish_reason> finish;
     std::string stop_string;
@@ -60,9 +76,16 @@ protected:
   const std::vector<std::int32_t>& prompt_ids(std::size_t request) const {
     return prompt_ids_[request];
   }
+  /// Empty unless they were asked for.
+  std::span<const actors::token_output> prompt_scores(std::size_t request) const {
+    return prompt_scores_[request];
+  }
   void add_finish(json_writer& json, const choice& part) const;
+  /// `prompt_logprobs` as vLLM writes them.
+  void add_prompt_logprobs(json_writer& json, std::size_t request) const;
 
 private:
+  void take_parts(actors::event& ev, choice& to) const;
   void write_chunk(choice& state, const choice& part, std::string& out);
   void open(json_writer& json, std::string_view object) const;
 
@@ -70,6 +93,7 @@ private:
   std::vector<choice> choices_;
   std::vector<usage_tally> tallies_;
   std::vector<std::vector<std::int32_t>> prompt_ids_;
+  std::vector<std::vector<actors::token_output>> prompt_scores_;
   std::string head_; ///< the members every chunk repeats, written once
   bool first_chunk_ = true;
 };

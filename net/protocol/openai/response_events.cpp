@@ -1,38 +1,96 @@
 #include "net/protocol/openai/response_events.hpp"
 
+#include <algorithm>
+
 #include "net/error_map.hpp"
-#include "net/random_id.hpp"
+#include "net/protocol/chat_fields.hpp"
 
 namespace twill::net {
 
 response_events::response_events(response_echo echo, sink to, std::string stream_id)
-    : echo_(std::move(echo)), sink_(std::move(to)), stream_id_(std::move(stream_id)),
-      item_id_(make_id("msg_")) {}
+    : echo_(std::move(echo)), sink_(std::move(to)), stream_id_(std::move(stream_id)) {}
 
 void response_events::on_event(actors::event&& ev) {
+  using kind = actors::output_part::kind;
   tally_.add(ev);
   begin();
-  if (ev.tokens.empty() && ev.text.empty() && !ev.finish.has_value()) return;
-  open_item();
-  text_ += ev.text;
-  if (sink_ && (!ev.text.empty() || (echo_.logprobs && !ev.tokens.empty())))
-    emit("response.output_text.delta", [&](json_writer& json) {
-      add_place(json);
-      json.field("delta", ev.text).key("logprobs");
-      if (echo_.logprobs)
-        add_chat_logprobs(json, ev.tokens, false);
-      else
-        json.raw("[]");
-    });
+  tokens with = std::move(waiting_tokens_);
+  waiting_tokens_.clear();
   if (echo_.logprobs)
     for (auto& token : ev.tokens)
-      logprobs_.push_back(std::move(token));
+      with.push_back(std::move(token));
+  const bool only_reasoning =
+      !ev.parts.empty() && std::all_of(ev.parts.begin(), ev.parts.end(), [](const auto& part) {
+        return part.what == kind::reasoning;
+      });
+  if (only_reasoning) reasoning_tokens_ += static_cast<std::int32_t>(ev.tokens.size());
+  for (const auto& part : ev.parts)
+    on_part(part, with);
+  // An engine that does not read the output hands its text out as it is.
+  if (!ev.text.empty()) add_text(response_item::kind::message, ev.text, with);
+  const bool in_message = item_open_ && items_.back().what == response_item::kind::message;
+  if (!with.empty() && in_message)
+    add_text(response_item::kind::message, {}, with);
+  else if (!item_open_)
+    waiting_tokens_ = std::move(with);
   if (!ev.finish.has_value()) return;
   const bool whole = *ev.finish != actors::finish_reason::length;
   status_ = whole ? "completed" : "incomplete";
   if (!whole) incomplete_reason_ = "max_output_tokens";
-  close_item();
+  if (items_.empty()) {
+    with = std::move(waiting_tokens_);
+    add_text(response_item::kind::message, {}, with);
+  }
+  close_item(whole);
   emit_response(whole ? "response.completed" : "response.incomplete");
+}
+
+void response_events::on_part(const actors::output_part& part, tokens& with) {
+  using kind = actors::output_part::kind;
+  if (part.call > 0 && !echo_.parallel_tool_calls) return; // the client wants one call at most
+  switch (part.what) {
+  case kind::text:
+    return add_text(response_item::kind::message, part.text, with);
+  case kind::reasoning:
+    return add_text(response_item::kind::reasoning, part.text, with);
+  case kind::call_begin:
+    with.clear(); // log-probabilities belong to messages
+    return begin_call(part.text);
+  case kind::call_arguments:
+    return add_arguments(part.text);
+  case kind::call_end:
+    return close_item(part.complete);
+  }
+}
+
+void response_events::add_text(response_item::kind what, std::string_view text, tokens& with) {
+  if (!item_open_ || items_.back().what != what) open_item(what);
+  auto& item = items_.back();
+  item.text += text;
+  if (what == response_item::kind::reasoning) {
+    with.clear();
+    return emit_at("response.reasoning_text.delta", true,
+                   [&](json_writer& json) { json.field("delta", text); });
+  }
+  if (!text.empty() || !with.empty())
+    emit_at("response.output_text.delta", true, [&](json_writer& json) {
+      json.field("delta", text).key("logprobs");
+      add_chat_logprobs(json, with, false);
+    });
+  for (auto& token : with)
+    item.logprobs.push_back(std::move(token));
+  with.clear();
+}
+
+void response_events::begin_call(std::string_view name) {
+  open_item(response_item::kind::call, std::string(name));
+}
+
+void response_events::add_arguments(std::string_view text) {
+  if (!item_open_ || items_.back().what != response_item::kind::call) return;
+  items_.back().text += text;
+  emit_at("response.function_call_arguments.delta", false,
+          [&](json_writer& json) { json.field("delta", text); });
 }
 
 void response_events::complete_empty() {
@@ -62,7 +120,7 @@ void response_events::cancel() {
   begin();
   status_ = "cancelled";
   incomplete_reason_ = "cancelled";
-  close_item();
+  close_item(false);
   emit_response("response.incomplete");
 }
 
@@ -80,37 +138,64 @@ void response_events::begin() {
   emit_response("response.in_progress");
 }
 
-void response_events::open_item() {
-  if (item_made_) return;
-  item_made_ = item_open_ = true;
-  emit("response.output_item.added", [&](json_writer& json) {
-    json.field("output_index", 0).key("item");
-    add_item(json, "in_progress", false);
+response_item& response_events::open_item(response_item::kind what, std::string name) {
+  close_item(true);
+  auto& item = items_.emplace_back(what, std::move(name));
+  item_open_ = true;
+  emit_at("response.output_item.added", false, [&](json_writer& json) {
+    json.key("item");
+    item.add_to(json, false);
   });
-  emit("response.content_part.added", [&](json_writer& json) {
-    add_place(json);
-    json.key("part");
-    add_part(json, false);
-  });
+  if (what != response_item::kind::call)
+    emit_at("response.content_part.added", true, [&](json_writer& json) {
+      json.key("part");
+      item.add_part_to(json, false);
+    });
+  return item;
 }
 
-void response_events::close_item() {
+void response_events::close_item(bool complete) {
   if (!item_open_) return;
+  auto& item = items_.back();
+  item.complete = complete;
+  if (item.what == response_item::kind::call) {
+    emit_at("response.function_call_arguments.done", false, [&](json_writer& json) {
+      json.field("name", item.name).field("arguments", item.text);
+    });
+  } else {
+    const bool is_message = item.what == response_item::kind::message;
+    emit_at(is_message ? "response.output_text.done" : "response.reasoning_text.done", true,
+            [&](json_writer& json) {
+              json.field("text", item.text);
+              if (!is_message) return;
+              json.key("logprobs");
+              add_chat_logprobs(json, item.logprobs, false);
+            });
+    emit_at("response.content_part.done", true, [&](json_writer& json) {
+      json.key("part");
+      item.add_part_to(json, true);
+    });
+  }
+  emit_at("response.output_item.done", false, [&](json_writer& json) {
+    json.key("item");
+    item.add_to(json, true);
+  });
   item_open_ = false;
-  emit("response.output_text.done", [&](json_writer& json) {
-    add_place(json);
-    json.field("text", text_).key("logprobs");
-    add_chat_logprobs(json, logprobs_, false);
-  });
-  emit("response.content_part.done", [&](json_writer& json) {
-    add_place(json);
-    json.key("part");
-    add_part(json, true);
-  });
-  emit("response.output_item.done", [&](json_writer& json) {
-    json.field("output_index", 0).key("item");
-    add_item(json, status_ == "completed" ? "completed" : "incomplete", true);
-  });
+}
+
+std::string response_events::text() const {
+  std::string all;
+  for (const auto& item : items_)
+    if (item.what == response_item::kind::message) all += item.text;
+  return all;
+}
+
+value_list response_events::tool_calls() const {
+  value_list calls;
+  for (const auto& item : items_)
+    if (item.what == response_item::kind::call)
+      calls.push_back(make_tool_call(item.call_id, item.name, value(item.text)));
+  return calls;
 }
 
 void response_events::emit_response(std::string_view type) {
@@ -132,30 +217,16 @@ void response_events::emit(std::string_view type,
   sink_(type, std::move(out));
 }
 
-void response_events::add_place(json_writer& json) const {
-  json.field("item_id", item_id_).field("output_index", 0).field("content_index", 0);
-}
-
-void response_events::add_part(json_writer& json, bool filled) const {
-  json.begin_object().field("type", "output_text").key("annotations").raw("[]").key("logprobs");
-  if (filled)
-    add_chat_logprobs(json, logprobs_, false);
-  else
-    json.raw("[]");
-  json.field("text", filled ? std::string_view(text_) : std::string_view()).end_object();
-}
-
-void response_events::add_item(json_writer& json, std::string_view status,
-                               bool with_content) const {
-  json.begin_object()
-      .field("id", item_id_)
-      .field("type", "message")
-      .field("status", status)
-      .field("role", "assistant")
-      .key("content")
-      .begin_array();
-  if (with_content) add_part(json, true);
-  json.end_array().end_object();
+void response_events::emit_at(std::string_view type, bool in_content,
+                              const std::function<void(json_writer&)>& members) {
+  const auto& item = items_.back();
+  const bool names_item = !type.starts_with("response.output_item");
+  emit(type, [&](json_writer& json) {
+    if (names_item) json.field("item_id", item.id);
+    json.field("output_index", items_.size() - 1);
+    if (in_content) json.field("content_index", 0);
+    members(json);
+  });
 }
 
 namespace {
@@ -182,8 +253,7 @@ void response_events::add_settings(json_writer& json) const {
   json.field("reasoning", echo_.reasoning)
       .field("store", echo_.store)
       .field("temperature", echo_.temperature)
-      .key("text")
-      .raw(R"({"format":{"type":"text"}})")
+      .field("text", echo_.text)
       .field("tool_choice", echo_.tool_choice)
       .field("tools", echo_.tools)
       .field("top_logprobs", echo_.top_logprobs)
@@ -208,8 +278,9 @@ void response_events::add_response(json_writer& json) const {
     json.begin_object().field("reason", incomplete_reason_).end_object();
   const bool running = status_ == "in_progress";
   json.key("output").begin_array();
-  if (!running && item_made_)
-    add_item(json, status_ == "completed" ? "completed" : "incomplete", true);
+  if (!running)
+    for (const auto& item : items_)
+      item.add_to(json, true);
   json.end_array();
   add_settings(json);
   json.key("usage");
@@ -224,7 +295,10 @@ void response_events::add_response(json_writer& json) const {
         .field("cache_write_tokens", 0)
         .end_object();
     json.field("output_tokens", use.completion_tokens);
-    json.key("output_tokens_details").begin_object().field("reasoning_tokens", 0).end_object();
+    json.key("output_tokens_details")
+        .begin_object()
+        .field("reasoning_tokens", reasoning_tokens_)
+        .end_object();
     json.field("total_tokens", use.prompt_tokens + use.completion_tokens).end_object();
   }
   json.end_object();

@@ -1,11 +1,13 @@
 // response_events: the events of one response, as OpenAI's Responses API names and orders them.
 //
 // The same JSON objects go out as server-sent events and as WebSocket frames; a sink takes each
-// with its type. `sequence_number` counts from 0 within the response. On one session's strand.
+// with its type. `sequence_number` counts from 0 within the response. The output is a list of
+// items, one after the other: reasoning, a message, function calls. On one session's strand.
 #pragma once
 
 #include <functional>
 
+#include "net/protocol/openai/response_item.hpp"
 #include "net/protocol/openai/responses.hpp"
 #include "net/protocol/output_json.hpp"
 
@@ -30,35 +32,43 @@ public:
   std::string object() const;
 
   const response_echo& echo() const noexcept { return echo_; }
-  const std::string& text() const noexcept { return text_; }
+  /// The text of all messages.
+  std::string text() const;
+  /// The calls, in chat's form.
+  value_list tool_calls() const;
   bool begun() const noexcept { return begun_; }
 
 private:
+  using tokens = std::vector<actors::token_output>;
+
   void begin();
-  void open_item();
-  void close_item();
+  void on_part(const actors::output_part& part, tokens& with);
+  void add_text(response_item::kind what, std::string_view text, tokens& with);
+  void begin_call(std::string_view name);
+  void add_arguments(std::string_view text);
+  response_item& open_item(response_item::kind what, std::string name = {});
+  void close_item(bool complete);
   void emit_response(std::string_view type);
   void emit(std::string_view type, const std::function<void(json_writer&)>& members);
+  /// An event about the item that is open.
+  void emit_at(std::string_view type, bool in_content,
+               const std::function<void(json_writer&)>& members);
   void add_response(json_writer& json) const;
   void add_settings(json_writer& json) const;
-  void add_item(json_writer& json, std::string_view status, bool with_content) const;
-  void add_part(json_writer& json, bool filled) const;
-  void add_place(json_writer& json) const;
 
   response_echo echo_;
   sink sink_;
   std::string stream_id_;
-  std::string item_id_;
-  std::string text_;
-  std::vector<actors::token_output> logprobs_;
+  std::vector<response_item> items_;
+  tokens waiting_tokens_; ///< no part of the output is known for them yet
   usage_tally tally_;
+  std::int32_t reasoning_tokens_ = 0;
   std::string status_ = "in_progress";
   std::string incomplete_reason_;
   std::string error_json_;
   std::int64_t sequence_ = 0;
   bool begun_ = false;
-  bool item_open_ = false;
-  bool item_made_ = false;
+  bool item_open_ = false; ///< the last one
 };
 
 } // namespace twill::net

@@ -1,8 +1,15 @@
 #include "net/protocol/openai/responses.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
 #include "net/protocol/chat_fields.hpp"
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/json/json_writer.hpp"
+#include "net/protocol/openai/conversation.hpp"
+#include "net/protocol/output_form.hpp"
 #include "net/protocol/sampling_fields.hpp"
 
 namespace twill::net {
@@ -12,58 +19,62 @@ std::string text_of(const value* v) {
   return v != nullptr && v->as_string() != nullptr ? *v->as_string() : std::string();
 }
 
-/// A function call of an earlier turn becomes the assistant message that made it.
-value make_tool_call(const value& item) {
-  const auto* arguments = item.find("arguments");
-  value_object function{{"name", text_of(item.find("name"))},
-                        {"arguments", arguments == nullptr ? value() : *arguments}};
-  value_object tool_call{{"id", text_of(item.find("call_id"))},
-                         {"type", "function"},
-                         {"function", std::move(function)}};
-  return value_object{{"role", "assistant"},
-                      {"content", nullptr},
-                      {"tool_calls", value_list{value(std::move(tool_call))}}};
-}
-
-void read_message_item(fields& from, const std::string& at, const value& item, value_list& to) {
+void read_message_item(fields& from, const std::string& at, const value& item, conversation& to) {
   const auto* role = item.find("role");
   const auto* content = item.find("content");
   if (role == nullptr || role->as_string() == nullptr)
     return from.reject(at + ".role", "a role such as \"user\"", role == nullptr ? value() : *role);
   if (content == nullptr || content->is_null())
     return from.reject(at + ".content", "a string or a list of text parts", value());
+  static constexpr std::array<std::string_view, 4> roles = {"user", "assistant", "system",
+                                                            "developer"};
   const auto& given = *role->as_string();
-  to.push_back(make_message(given == "developer" ? "system" : given,
-                            read_content(from, at + ".content", *content)));
+  if (std::find(roles.begin(), roles.end(), given) == roles.end())
+    return from.reject(at + ".role", R"("user", "assistant", "system" or "developer")", *role);
+  to.add(make_message(given, read_content(from, at + ".content", *content)));
 }
 
-void read_item(fields& from, const std::string& at, const value& item, value_list& to) {
+void read_call_item(fields& from, const std::string& at, const value& item, conversation& to) {
+  const auto name = text_of(item.find("name"));
+  if (name.empty()) return from.reject(at + ".name", "the name of a function", value());
+  const auto* arguments = item.find("arguments");
+  if (arguments != nullptr && !arguments->is_null() && arguments->as_string() == nullptr &&
+      arguments->as_object() == nullptr)
+    return from.reject(at + ".arguments", "a JSON text or an object", *arguments);
+  to.add_call(make_tool_call(text_of(item.find("call_id")), name,
+                             arguments == nullptr ? value() : *arguments));
+}
+
+void read_item(fields& from, const std::string& at, const value& item, conversation& to) {
   if (item.as_object() == nullptr) return from.reject(at, "an object", item);
   const auto* type = item.find("type");
   const std::string kind = type == nullptr ? "message" : text_of(type);
   if (kind == "message") return read_message_item(from, at, item, to);
   if (kind == "reasoning") return; // nothing of it goes back into a prompt
-  if (kind == "function_call") return to.push_back(make_tool_call(item));
+  if (kind == "function_call") return read_call_item(from, at, item, to);
   if (kind == "function_call_output") {
     const auto* output = item.find("output");
-    if (output == nullptr) return from.reject(at + ".output", "given", value());
+    if (output == nullptr || output->is_null())
+      return from.reject(at + ".output", "a string or a list of text parts", value());
+    if (text_of(item.find("call_id")).empty())
+      return from.reject(at + ".call_id", "the `call_id` of a function call", value());
     value_object message{{"role", "tool"},
-                         {"tool_call_id", text_of(item.find("call_id"))},
-                         {"content", read_content(from, at + ".output", *output)}};
-    return to.push_back(std::move(message));
+                         {"content", read_content(from, at + ".output", *output)},
+                         {"tool_call_id", text_of(item.find("call_id"))}};
+    return to.add(std::move(message));
   }
   from.reject(at + ".type",
               "\"message\", \"function_call\", \"function_call_output\" or \"reasoning\"",
               type == nullptr ? value() : *type);
 }
 
-void read_input(fields& from, bool required, value_list& to) {
+void read_input(fields& from, bool required, conversation& to) {
   const auto* input = from.find("input");
   if (input == nullptr) {
     if (required) from.require("input");
     return;
   }
-  if (const auto* text = input->as_string()) return to.push_back(make_message("user", *text));
+  if (const auto* text = input->as_string()) return to.add(make_message("user", *text));
   const auto* items = input->as_list();
   if (items == nullptr) return from.reject("input", "a string or a list of items", *input);
   if (required && items->empty()) return from.reject("input", "not empty", *input);
@@ -76,15 +87,12 @@ void reject_foreign(fields& from) {
   from.read("background", background);
   if (background)
     from.reject("background", "false: there are no background responses", value(true));
-  for (const auto name : {"conversation", "prompt"})
+  for (const auto name :
+       {"conversation", "prompt", "prompt_logprobs", "functions", "function_call"})
     if (const auto* v = from.find(name))
       from.reject(name, "absent: this server does not support it", *v);
   if (const auto* truncation = from.find("truncation"); truncation != nullptr)
     if (*truncation != value("disabled")) from.reject("truncation", "\"disabled\"", *truncation);
-  if (const auto* text = from.object("text"))
-    if (const auto* format = text->find("format"); format != nullptr && !format->is_null())
-      if (const auto* type = format->find("type"); type == nullptr || *type != value("text"))
-        from.reject("text.format.type", "\"text\"", type == nullptr ? value() : *type);
   std::int32_t n = 1;
   from.read("n", n, 1, 1);
 }
@@ -101,10 +109,15 @@ void read_echo(fields& from, response_echo& to) {
     if (tools->as_list() == nullptr) from.reject("tools", "a list of tools", *tools);
     to.tools = *tools;
   }
-  if (const auto* choice = from.find("tool_choice")) {
-    if (*choice != value("auto") && *choice != value("none"))
-      from.reject("tool_choice", "\"auto\" or \"none\"", *choice);
-    to.tool_choice = *choice;
+  if (const auto* choice = from.find("tool_choice")) to.tool_choice = *choice;
+  if (const auto* text = from.object("text")) {
+    value_object read{{"format", value_object{{"type", "text"}}}};
+    for (const auto& [key, v] : *text->as_object())
+      if (key == "format" && !v.is_null())
+        read.front().second = v;
+      else if (key != "format")
+        read.emplace_back(key, v);
+    to.text = std::move(read);
   }
   if (const auto* include = from.find("include")) {
     const auto* list = include->as_list();
@@ -114,22 +127,15 @@ void read_echo(fields& from, response_echo& to) {
   }
 }
 
-/// Responses describe a function flat; templates know chat's nested form.
-value chat_tools(const value& tools) {
-  value_list nested;
-  for (const auto& tool : *tools.as_list()) {
-    const auto* object = tool.as_object();
-    if (object == nullptr || tool.find("function") != nullptr ||
-        text_of(tool.find("type")) != "function") {
-      nested.push_back(tool);
-      continue;
-    }
-    value_object function;
-    for (const auto& member : *object)
-      if (member.first != "type" && member.first != "strict") function.push_back(member);
-    nested.push_back(value_object{{"type", "function"}, {"function", std::move(function)}});
-  }
-  return nested;
+/// The tools and the choice among them, which the turn may have from an earlier one.
+void read_turn_tools(fields& from, const response_echo& echo, actors::request& to,
+                     actors::chat_prompt& prompt) {
+  auto tools = read_tool_list(from, "tools", echo.tools);
+  if (!from.ok()) return;
+  to.tools.parallel = echo.parallel_tool_calls;
+  read_tool_choice(from, "tool_choice", echo.tool_choice, tools, to.tools);
+  const bool none = tools.as_list()->empty() || to.tools.what == actors::tool_choice::kind::none;
+  if (!none) prompt.tools = std::move(tools);
 }
 
 } // namespace
@@ -139,12 +145,14 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
   fields from(body);
   response_turn turn;
   turn.request.model = context.model.id;
+  turn.request.parse_output = true;
   auto& sampling = turn.request.sampling;
   sampling = context.model.default_sampling;
   sampling.max_tokens =
       context.limits.default_max_tokens > 0 ? context.limits.default_max_tokens : -1;
   read_sampling(from, sampling);
-  read_token_limit(from, {"max_output_tokens"}, sampling);
+  read_token_limit(from, {"max_output_tokens"}, 1, sampling);
+  read_response_form(from, turn.request.grammar);
   reject_unsupported(from);
   reject_foreign(from);
   auto& echo = turn.echo;
@@ -169,16 +177,17 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
       echo.tools = previous->tools;
   }
   const bool input_needed = turn.generate && turn.messages.empty();
-  read_input(from, input_needed, turn.messages);
+  conversation said(std::move(turn.messages));
+  read_input(from, input_needed, said);
+  actors::chat_prompt prompt;
+  read_turn_tools(from, echo, turn.request, prompt);
   if (!from.ok()) return fail(from.error());
 
-  actors::chat_prompt prompt;
+  turn.messages = said.take();
   value_list messages;
   if (!echo.instructions.empty()) messages.push_back(make_message("system", echo.instructions));
   messages.insert(messages.end(), turn.messages.begin(), turn.messages.end());
   prompt.messages = std::move(messages);
-  if (!echo.tools.as_list()->empty() && echo.tool_choice == value("auto"))
-    prompt.tools = chat_tools(echo.tools);
   if (const auto* arguments = from.object("chat_template_kwargs"))
     prompt.template_arguments = *arguments->as_object();
   if (!from.ok()) return fail(from.error());
@@ -191,11 +200,16 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
   return turn;
 }
 
-remembered_response remember(const response_turn& turn, const std::string& output_text) {
+remembered_response remember(const response_turn& turn, std::string output_text,
+                             value_list tool_calls) {
   remembered_response all;
   all.messages = turn.messages;
   if (turn.generate) {
-    all.messages.push_back(make_message("assistant", output_text));
+    const bool only_calls = output_text.empty() && !tool_calls.empty();
+    value_object message{{"role", "assistant"},
+                         {"content", only_calls ? value() : value(std::move(output_text))}};
+    if (!tool_calls.empty()) message.emplace_back("tool_calls", std::move(tool_calls));
+    all.messages.push_back(std::move(message));
   } else {
     all.instructions = turn.echo.instructions;
     if (!turn.echo.tools.as_list()->empty()) all.tools = turn.echo.tools;

@@ -20,6 +20,7 @@ struct response_echo {
   value tools = value_list{};
   value tool_choice = "auto";
   value reasoning;
+  value text = value_object{{"format", value_object{{"type", "text"}}}};
   std::int32_t max_output_tokens = -1;
   std::int32_t top_logprobs = 0;
   float temperature = 1;
@@ -43,7 +44,8 @@ using find_response = std::function<remembered_ptr(const std::string& id)>;
 result<response_turn> parse_response_turn(const value& body, const codec_context& context,
                                           const find_response& find);
 
-/// What is remembered once the turn has ended with this text.
-remembered_response remember(const response_turn& turn, const std::string& output_text);
+/// What is remembered once the turn has ended with this text and these calls (in chat's form).
+remembered_response remember(const response_turn& turn, std::string output_text,
+                             value_list tool_calls);
 
 } // namespace twill::net

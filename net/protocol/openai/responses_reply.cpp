@@ -19,7 +19,8 @@ public:
 
   void on_end(std::string& out) override {
     if (finished_ && turn_.echo.store)
-      store_.put(turn_.echo.identity.id, tenant_, 0, remember(turn_, events_.text()));
+      store_.put(turn_.echo.identity.id, tenant_, 0,
+                 remember(turn_, events_.text(), events_.tool_calls()));
     if (!turn_.stream) out += events_.object();
   }
 

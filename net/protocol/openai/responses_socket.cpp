@@ -136,7 +136,8 @@ void responses_socket::remember_turn(const turn& t) {
   store_.erase(at.newest, scope_id_);
   const bool shared = t.parsed.echo.store;
   const auto& id = t.parsed.echo.identity.id;
-  store_.put(id, scope_.tenant, shared ? 0 : scope_id_, remember(t.parsed, t.events->text()));
+  store_.put(id, scope_.tenant, shared ? 0 : scope_id_,
+             remember(t.parsed, t.events->text(), t.events->tool_calls()));
   at.newest = shared ? std::string() : id;
 }
 

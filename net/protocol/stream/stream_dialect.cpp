@@ -6,6 +6,7 @@
 #include "net/protocol/chat_fields.hpp"
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/model_lookup.hpp"
+#include "net/protocol/output_form.hpp"
 #include "net/protocol/sampling_fields.hpp"
 
 namespace twill::net {
@@ -14,8 +15,13 @@ namespace {
 constexpr std::size_t max_id_bytes = 128;
 constexpr std::size_t merged_bytes = 32 * 1024; ///< a frame that is longer takes no further events
 
+/// About the bytes that an event takes on the wire.
 std::size_t cost(const actors::event& ev) {
   std::size_t bytes = 32 + ev.text.size();
+  for (const auto& part : ev.parts)
+    bytes += 16 + part.text.size();
+  for (const auto& token : ev.prompt_scores)
+    bytes += 8 + 48 * token.top.size();
   for (const auto& token : ev.tokens)
     bytes += 8 + 48 * token.top.size();
   return bytes;
@@ -57,7 +63,11 @@ void read_prompt(fields& from, actors::request& to) {
   if (from.find("messages") != nullptr) {
     ++n_given;
     actors::chat_prompt chat;
-    read_chat_prompt(from, chat);
+    const auto tools = read_chat_prompt(from, chat);
+    to.tools = tools.choice;
+    // Without tools the output stays one text, reasoning included, unless the client wants parts.
+    to.parse_output = !chat.tools.is_null();
+    from.read("parse_output", to.parse_output);
     to.prompt = std::move(chat);
   }
   if (n_given != 1)
@@ -108,8 +118,10 @@ result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& mess
   const auto default_max_tokens = context.limits.default_max_tokens;
   sampling.max_tokens = default_max_tokens > 0 ? default_max_tokens : -1;
   read_sampling(from, sampling);
-  read_token_limit(from, {"max_tokens"}, sampling);
-  from.read("logprobs", sampling.logprobs, 0);
+  read_token_limit(from, {"max_tokens"}, 0, sampling);
+  read_alternatives(from, "logprobs", context.model, sampling.logprobs);
+  read_prompt_options(from, context.model, request);
+  read_output_form(from, request.grammar);
   reject_unsupported(from);
   check_sampling(from, sampling, context);
   read_prompt(from, request);
@@ -124,6 +136,7 @@ result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& mess
   if (!from.ok()) return fail(from.error());
   s->n = sampling.n;
   s->logprobs = sampling.logprobs >= 0;
+  s->parallel_calls = request.tools.parallel;
   s->stop_token_ids = sampling.stop_token_ids;
   request.model = context.model.id;
   request.tenant = scope_.tenant;
@@ -243,21 +256,75 @@ bool stream_dialect::next_frame(std::string& out) {
   return false;
 }
 
+namespace {
+
+/// [{"token","logprob","bytes","top_logprobs"}]; the first token has no log-probability.
+void add_prompt_scores(json_writer& json, const std::vector<actors::token_output>& scores) {
+  std::string rest;
+  json_writer others(rest);
+  add_chat_logprobs(others, std::span(scores).subspan(1), false);
+  json.begin_array().add(nullptr);
+  if (rest.size() > 2) json.raw(std::string_view(rest).substr(1, rest.size() - 2));
+  json.end_array();
+}
+
+} // namespace
+
+/// "text", and where the output is read: "reasoning" and "calls", each call with what is new of it.
+void stream_dialect::write_text(json_writer& json, const stream& s, const actors::event& ev) {
+  using kind = actors::output_part::kind;
+  std::string text = ev.text;
+  std::string reasoning;
+  struct call {
+    std::int32_t index;
+    const std::string* name;
+    std::string arguments;
+    bool ends;
+  };
+  std::vector<call> calls;
+  for (const auto& part : ev.parts) {
+    if (part.what == kind::text) text += part.text;
+    if (part.what == kind::reasoning) reasoning += part.text;
+    if (part.call < 0 || (part.call > 0 && !s.parallel_calls)) continue;
+    if (calls.empty() || calls.back().index != part.call)
+      calls.push_back({part.call, nullptr, {}, false});
+    if (part.what == kind::call_begin) calls.back().name = &part.text;
+    if (part.what == kind::call_arguments) calls.back().arguments += part.text;
+    if (part.what == kind::call_end) calls.back().ends = part.complete;
+  }
+  json.field("text", text);
+  if (!reasoning.empty()) json.field("reasoning", reasoning);
+  if (calls.empty()) return;
+  json.key("calls").begin_array();
+  for (const auto& one : calls) {
+    json.begin_object().field("index", one.index);
+    if (one.name != nullptr) json.field("name", *one.name);
+    json.field("arguments", one.arguments);
+    if (one.ends) json.field("complete", true);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 /// Merges the events that wait into one frame, as far as they belong to one choice and credit
 /// lasts.
 void stream_dialect::write_frame(stream& s, std::string& out) {
   actors::event merged = std::move(s.held.front());
   s.held.pop_front();
-  waiting_bytes_ -= cost(merged);
+  std::size_t bytes = cost(merged);
+  waiting_bytes_ -= bytes;
   s.tally.add(merged);
   s.credit -= static_cast<std::int64_t>(merged.tokens.size());
   while (may_send(s) && !merged.finish.has_value() && !merged.started &&
-         s.held.front().choice == merged.choice && merged.text.size() < merged_bytes) {
+         s.held.front().choice == merged.choice && bytes < merged_bytes) {
     auto& next = s.held.front();
+    bytes += cost(next);
     waiting_bytes_ -= cost(next);
     s.tally.add(next);
     s.credit -= static_cast<std::int64_t>(next.tokens.size());
     merged.text += next.text;
+    for (auto& part : next.parts)
+      merged.parts.push_back(std::move(part));
     for (auto& token : next.tokens)
       merged.tokens.push_back(std::move(token));
     merged.finish = next.finish;
@@ -282,13 +349,18 @@ void stream_dialect::write_frame(stream& s, std::string& out) {
 void stream_dialect::write_output(json_writer& json, const stream& s,
                                   const actors::event& ev) const {
   if (ev.started) json.field("prompt_tokens", ev.use.prompt_tokens);
-  const bool output = !ev.tokens.empty() || !ev.text.empty() || ev.finish.has_value();
+  if (!ev.prompt_scores.empty()) {
+    json.key("prompt_logprobs");
+    add_prompt_scores(json, ev.prompt_scores);
+  }
+  const bool output =
+      !ev.tokens.empty() || !ev.text.empty() || !ev.parts.empty() || ev.finish.has_value();
   if (s.n > 1 && output) json.field("choice", ev.choice);
   if (s.token_ids && !ev.tokens.empty()) {
     json.key("tokens");
     add_ids(json, std::span<const actors::token_output>(ev.tokens));
   }
-  if (s.text && output) json.field("text", ev.text);
+  if (s.text && output) write_text(json, s, ev);
   if (s.logprobs && !ev.tokens.empty()) {
     json.key("logprobs");
     add_chat_logprobs(json, ev.tokens, false);

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <unordered_map>
 
 #include "net/protocol/dialect.hpp"
@@ -35,6 +36,7 @@ private:
     bool logprobs = false;
     bool token_ids = true;
     bool text = true;
+    bool parallel_calls = true;
     bool queued = false; ///< is in ready_
     std::vector<std::int32_t> stop_token_ids;
     usage_tally tally;
@@ -51,6 +53,7 @@ private:
   bool may_send(const stream& s) const;
   void write_frame(stream& s, std::string& out);
   void write_output(json_writer& json, const stream& s, const actors::event& ev) const;
+  static void write_text(json_writer& json, const stream& s, const actors::event& ev);
   void forget(const stream& s);
   void control(std::string frame);
   /// `over`: no further frame will carry this id.

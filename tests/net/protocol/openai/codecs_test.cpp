@@ -110,7 +110,7 @@ TEST_CASE("A broken sampling field is named with its rule and the value given") 
       {R"("logit_bias":{"5":"a"})", "`logit_bias.5` must be a number, got \"a\""},
       {R"("logit_bias":{"5":101})", "`logit_bias.5` must be within [-100, 100], got 101"},
       {R"("logit_bias":{"5000":1})", "`logit_bias` must be token ids between 0 and 999, got 5000"},
-      {R"("max_tokens":0)", "`max_tokens` must be >= 1, got 0"},
+      {R"("max_tokens":-1)", "`max_tokens` must be >= 0, got -1"},
       {R"("max_tokens":"many")", "`max_tokens` must be an integer, got \"many\""},
       {R"("max_tokens":99999999999)", "`max_tokens` must be <= 2147483647, got 99999999999"},
       {R"("max_tokens":true)", "`max_tokens` must be an integer, got true"},
@@ -134,13 +134,17 @@ TEST_CASE("A broken sampling field is named with its rule and the value given") 
       {R"("stream":true,"stream_options":{"include_usage":1})",
        "`stream_options.include_usage` must be true or false, got 1"},
       {R"("echo":"x")", "`echo` must be true or false, got \"x\""},
-      {R"("echo":true,"logprobs":1)", "`logprobs` must be absent when `echo` is true"},
+      {R"("echo":true,"truncate_prompt_tokens":5)",
+       "`truncate_prompt_tokens` must be absent when `echo` is true, got 5"},
+      {R"("truncate_prompt_tokens":0)", "`truncate_prompt_tokens` must be >= 1, got 0"},
+      {R"("logprobs":-2)", "`logprobs` must be >= -1, got -2"},
+      {R"("logprobs":-1)", "`logprobs` must be at most 20, got 1000"},
+      {R"("bad_words":5)", "`bad_words` must be a string or a list of strings, got 5"},
+      {R"("allowed_token_ids":[])", "`allowed_token_ids` must be a list of at least one token id"},
+      {R"("tools":[])", "`tools` must be absent: tools belong to chat"},
       {R"("best_of":2)", "`best_of` must be equal to `n`, got 2"},
-      {R"("guided_json":{"a":1})", "`guided_json` must be absent: this server does not support it"},
-      {R"("prompt_logprobs":1)", "`prompt_logprobs` must be absent"},
+      {R"("prompt_logprobs":"x")", "`prompt_logprobs` must be an integer, got \"x\""},
       {R"("suffix":"x")", "`suffix` must be absent"},
-      {R"("response_format":{"type":"json_object"})",
-       "`response_format.type` must be \"text\", got \"json_object\""},
   };
   for (const auto& [members, expected] : cases) {
     INFO(members);
@@ -211,7 +215,8 @@ TEST_CASE("Chat messages come as strings or text parts, and tools reach the temp
   CHECK(request.sampling.logprobs == 2);
   CHECK(request.echo_prompt_ids);
   const auto none = b.chat(
-      R"({"messages":[{"role":"user","content":"x"}],"tools":[{"a":1}],"tool_choice":"none"})");
+      R"({"messages":[{"role":"user","content":"x"}],"tool_choice":"none",
+          "tools":[{"type":"function","function":{"name":"f"}}]})");
   CHECK(std::get<actors::chat_prompt>(none.prompt).tools.is_null());
 }
 
@@ -224,7 +229,9 @@ TEST_CASE("A broken chat field is named with its rule and the value given") {
       {R"("messages":[])", "`messages` must be a list of at least one message, got []"},
       {R"("messages":["x"])", "`messages[0]` must be an object, got \"x\""},
       {R"("messages":[{"content":"x"}])",
-       "`messages[0].role` must be a role such as \"user\", got null"},
+       "`messages[0].role` must be \"system\", \"developer\", \"user\", \"assistant\", \"tool\" or "
+       "\"function\", got null"},
+      {R"("messages":[{"role":"narrator","content":"x"}])", "got \"narrator\""},
       {R"("messages":[{"role":"user"}])",
        "`messages[0].content` must be a string or a list of text parts"},
       {R"("messages":[{"role":"user","content":5}])",
@@ -235,7 +242,7 @@ TEST_CASE("A broken chat field is named with its rule and the value given") {
        "`messages[0].content[0].text` must be a string"},
       {messages + R"(,"tools":5)", "`tools` must be a list of tools, got 5"},
       {messages + R"(,"tool_choice":"required")",
-       "`tool_choice` must be \"auto\" or \"none\", got \"required\""},
+       "`tool_choice` must be \"auto\" or \"none\" without tools, got \"required\""},
       {messages + R"(,"top_logprobs":2)",
        "`top_logprobs` must be absent unless `logprobs` is true, got 2"},
       {messages + R"(,"logprobs":3)", "`logprobs` must be true or false, got 3"},
@@ -268,7 +275,7 @@ TEST_CASE("Responses input becomes messages, instructions first") {
   const auto& chat = std::get<actors::chat_prompt>(turn.request.prompt);
   CHECK(at(chat.messages, 0, "content") == value("be brief"));
   CHECK(at(chat.messages, 1, "content") == value("hi"));
-  CHECK(at(chat.messages, 2, "role") == value("system"));
+  CHECK(at(chat.messages, 2, "role") == value("developer"));
   CHECK(at(chat.messages, 3, "tool_calls", 0, "function", "name") == value("f"));
   CHECK(at(chat.messages, 4, "role") == value("tool"));
   CHECK(at(chat.tools, 0, "function", "name") == value("f"));
@@ -291,12 +298,13 @@ TEST_CASE("A broken Responses field is named with its rule and the value given")
       {R"("input":"x","conversation":"c")", "`conversation` must be absent"},
       {R"("input":"x","truncation":"auto")", "`truncation` must be \"disabled\", got \"auto\""},
       {R"("input":"x","text":{"format":{"type":"json_schema"}})",
-       "`text.format.type` must be \"text\", got \"json_schema\""},
+       "`text.format.schema` must be given, got nothing"},
       {R"("input":"x","n":2)", "`n` must be <= 1, got 2"},
       {R"("input":"x","max_output_tokens":0)", "`max_output_tokens` must be >= 1, got 0"},
       {R"("input":"x","metadata":5)", "`metadata` must be an object, got 5"},
       {R"("input":"x","tools":"t")", "`tools` must be a list of tools, got \"t\""},
       {R"("input":"x","tool_choice":"required")", "`tool_choice` must be"},
+      {R"("input":"x","prompt_logprobs":1)", "`prompt_logprobs` must be absent"},
       {R"("input":"x","include":"all")", "`include` must be a list of strings, got \"all\""},
       {R"("input":"x","instructions":5)", "`instructions` must be a string, got 5"},
       {R"("input":"x","previous_response_id":"resp_1")",

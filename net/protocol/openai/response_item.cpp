@@ -1,0 +1,67 @@
+#include "net/protocol/openai/response_item.hpp"
+
+#include <utility>
+
+#include "net/protocol/output_json.hpp"
+#include "net/random_id.hpp"
+
+namespace twill::net {
+namespace {
+
+std::string_view prefix_of(response_item::kind what) {
+  switch (what) {
+  case response_item::kind::message:
+    return "msg_";
+  case response_item::kind::reasoning:
+    return "rs_";
+  case response_item::kind::call:
+    break;
+  }
+  return "fc_";
+}
+
+} // namespace
+
+response_item::response_item(kind what_it_is, std::string call_name)
+    : what(what_it_is), id(make_id(prefix_of(what_it_is))), name(std::move(call_name)) {
+  if (what == kind::call) call_id = make_id("call_");
+}
+
+void response_item::add_part_to(json_writer& json, bool over) const {
+  const std::string_view shown = over ? std::string_view(text) : std::string_view();
+  if (what == kind::reasoning) {
+    json.begin_object().field("type", "reasoning_text").field("text", shown).end_object();
+    return;
+  }
+  json.begin_object().field("type", "output_text").key("annotations").raw("[]").key("logprobs");
+  if (over)
+    add_chat_logprobs(json, logprobs, false);
+  else
+    json.raw("[]");
+  json.field("text", shown).end_object();
+}
+
+void response_item::add_to(json_writer& json, bool over) const {
+  const std::string_view status = !over ? "in_progress" : complete ? "completed" : "incomplete";
+  json.begin_object().field("id", id);
+  if (what == kind::call) {
+    json.field("type", "function_call")
+        .field("status", status)
+        .field("call_id", call_id)
+        .field("name", name)
+        .field("arguments", over ? std::string_view(text) : std::string_view())
+        .end_object();
+    return;
+  }
+  const bool is_message = what == kind::message;
+  json.field("type", is_message ? "message" : "reasoning").field("status", status);
+  if (is_message)
+    json.field("role", "assistant");
+  else
+    json.key("summary").raw("[]");
+  json.key("content").begin_array();
+  if (over) add_part_to(json, true);
+  json.end_array().end_object();
+}
+
+} // namespace twill::net

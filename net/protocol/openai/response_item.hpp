@@ -1,0 +1,33 @@
+// response_item: one item of a response's output: reasoning, a message or a function call. A plain
+// value; on one session's strand.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/port/engine_port.hpp"
+#include "net/protocol/json/json_writer.hpp"
+
+namespace twill::net {
+
+struct response_item {
+  enum class kind { message, reasoning, call };
+
+  kind what = kind::message;
+  std::string id;
+  std::string text;    ///< a call's: its arguments
+  std::string name;    ///< call
+  std::string call_id; ///< call
+  bool complete = false;
+  std::vector<actors::token_output> logprobs; ///< message
+
+  response_item(kind what_it_is, std::string call_name);
+
+  /// {"id","type","status",...}; before the item is over its content is left out.
+  void add_to(json_writer& json, bool over) const;
+  /// The one part of a message's or reasoning's content.
+  void add_part_to(json_writer& json, bool over) const;
+};
+
+} // namespace twill::net

@@ -1,0 +1,230 @@
+#include "net/protocol/output_form.hpp"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "net/protocol/json/json_parse.hpp"
+#include "net/protocol/json/json_writer.hpp"
+
+namespace twill::net {
+namespace {
+
+using spec = config::grammar_spec;
+
+class form_reader {
+public:
+  form_reader(fields& from, std::optional<spec>& to) : from_(from), to_(to) {}
+
+  void response_format(const std::string& name, const value& given) {
+    if (!is_object(name, given)) return;
+    const std::string type = type_of(name, given);
+    if (type == "text") return only(name, given, {"type"});
+    if (type == "json_object") {
+      only(name, given, {"type", "schema"});
+      if (const auto* own = member(given, "schema")) return schema(name + ".schema", *own, false);
+      return put(name, given, {.what = spec::kind::json_object});
+    }
+    if (type != "json_schema") return bad_type(name, given);
+    only(name, given, {"type", "json_schema"});
+    const auto* nested = member(given, "json_schema");
+    if (nested == nullptr) return missing(name + ".json_schema");
+    named_schema(name + ".json_schema", *nested);
+  }
+
+  /// Responses put the members of `json_schema` beside `type`.
+  void text_format(const std::string& name, const value& given) {
+    if (!is_object(name, given)) return;
+    const std::string type = type_of(name, given);
+    if (type == "text") return only(name, given, {"type"});
+    if (type == "json_object") {
+      only(name, given, {"type"});
+      return put(name, given, {.what = spec::kind::json_object});
+    }
+    if (type != "json_schema") return bad_type(name, given);
+    named_schema(name, given);
+  }
+
+  void structured_outputs(const std::string& name, const value& given) {
+    if (!is_object(name, given)) return;
+    only(name, given,
+         {"json", "regex", "choice", "grammar", "json_object", "disable_fallback",
+          "disable_additional_properties", "disable_any_whitespace", "whitespace_pattern"});
+    const bool closed = flag(name, given, "disable_additional_properties");
+    if (flag(name, given, "disable_any_whitespace"))
+      from_.reject(name + ".disable_any_whitespace", "false: white space is free", value(true));
+    if (const auto* pattern = member(given, "whitespace_pattern"))
+      from_.reject(name + ".whitespace_pattern", "absent: white space is free", *pattern);
+    const bool empty = !to_.has_value();
+    each(
+        name + ".", [&](std::string_view key) { return member(given, key); }, closed);
+    if (empty && from_.ok() && !to_.has_value())
+      from_.reject(name, "an object with one of json, regex, choice, grammar, json_object", given);
+  }
+
+  /// `json`, `regex`, `choice`, `grammar` and `json_object` after a prefix.
+  template <class Find>
+  void each(const std::string& prefix, Find find, bool closed) {
+    if (const auto* v = find("json")) schema(prefix + "json", *v, closed);
+    if (const auto* v = find("regex")) text(prefix + "regex", *v, spec::kind::regex);
+    if (const auto* v = find("choice")) choice(prefix + "choice", *v);
+    if (const auto* v = find("grammar")) text(prefix + "grammar", *v, spec::kind::ebnf);
+    if (const auto* v = find("json_object")) {
+      if (v->as_bool() == nullptr) return from_.reject(prefix + "json_object", "true or false", *v);
+      if (*v->as_bool()) put(prefix + "json_object", *v, {.what = spec::kind::json_object});
+    }
+  }
+
+  void schema(const std::string& name, const value& given, bool closed) {
+    if (const auto* written = given.as_string()) {
+      auto parsed = parse_json(*written);
+      if (!parsed.ok() || parsed.value().as_object() == nullptr)
+        return from_.reject(name, "a JSON Schema, an object or its JSON text", given);
+      return schema(name, parsed.value(), closed);
+    }
+    if (given.as_object() == nullptr)
+      return from_.reject(name, "a JSON Schema, an object or its JSON text", given);
+    put(name, given,
+        {.what = spec::kind::json_schema, .text = json_text(given), .closed_objects = closed});
+  }
+
+  void text(const std::string& name, const value& given, spec::kind kind) {
+    const auto* written = given.as_string();
+    if (written == nullptr || written->empty())
+      return from_.reject(name, "a text that is not empty", given);
+    put(name, given, {.what = kind, .text = *written});
+  }
+
+private:
+  static const value* member(const value& object, std::string_view name) {
+    const auto* found = object.find(name);
+    return found == nullptr || found->is_null() ? nullptr : found;
+  }
+
+  bool is_object(const std::string& name, const value& given) {
+    if (given.as_object() != nullptr) return true;
+    from_.reject(name, "an object", given);
+    return false;
+  }
+
+  static std::string type_of(const std::string&, const value& given) {
+    const auto* type = member(given, "type");
+    return type == nullptr || type->as_string() == nullptr ? std::string() : *type->as_string();
+  }
+
+  void bad_type(const std::string& name, const value& given) {
+    const auto* type = member(given, "type");
+    from_.reject(name + ".type", R"("text", "json_object" or "json_schema")",
+                 type == nullptr ? value() : *type);
+  }
+
+  void missing(const std::string& name) {
+    from_.reject({errc::invalid_field, "`" + name + "` must be given, got nothing", name});
+  }
+
+  void only(const std::string& name, const value& given,
+            std::initializer_list<std::string_view> known) {
+    for (const auto& [key, ignored] : *given.as_object())
+      if (!ignored.is_null() && std::find(known.begin(), known.end(), key) == known.end())
+        return from_.reject(name + "." + key, "absent: this server does not know it", ignored);
+  }
+
+  bool flag(const std::string& name, const value& given, std::string_view key) {
+    const auto* found = member(given, key);
+    if (found == nullptr) return false;
+    if (found->as_bool() != nullptr) return *found->as_bool();
+    from_.reject(name + "." + std::string(key), "true or false", *found);
+    return false;
+  }
+
+  void named_schema(const std::string& name, const value& given) {
+    if (!is_object(name, given)) return;
+    only(name, given, {"type", "name", "description", "schema", "strict"});
+    for (const auto* key : {"name", "description"})
+      if (const auto* v = member(given, key); v != nullptr && v->as_string() == nullptr)
+        from_.reject(name + "." + key, "a string", *v);
+    const bool strict = flag(name, given, "strict");
+    const auto* own = member(given, "schema");
+    if (own == nullptr) return missing(name + ".schema");
+    if (!is_object(name + ".schema", *own)) return;
+    schema(name + ".schema", *own, strict);
+  }
+
+  void choice(const std::string& name, const value& given) {
+    const auto* list = given.as_list();
+    if (list == nullptr || list->empty() || list->size() > max_form_choices)
+      return from_.reject(name, "a list of 1 to " + std::to_string(max_form_choices) + " strings",
+                          given);
+    spec form{.what = spec::kind::choice};
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const auto* one = (*list)[i].as_string();
+      if (one == nullptr || one->empty())
+        return from_.reject(name + "[" + std::to_string(i) + "]", "a string that is not empty",
+                            (*list)[i]);
+      form.choices.push_back(*one);
+    }
+    put(name, given, std::move(form));
+  }
+
+  void put(const std::string& name, const value& given, spec form) {
+    if (!from_.ok()) return;
+    if (to_.has_value())
+      return from_.reject(name, "absent when `" + given_by_ + "` is given as well", given);
+    std::size_t bytes = form.text.size();
+    for (const auto& one : form.choices)
+      bytes += one.size();
+    if (bytes > max_form_bytes)
+      return from_.reject({errc::invalid_field,
+                           "`" + name + "` must be at most " + std::to_string(max_form_bytes) +
+                               " bytes, got " + std::to_string(bytes),
+                           name});
+    given_by_ = name;
+    to_ = std::move(form);
+  }
+
+  fields& from_;
+  std::optional<spec>& to_;
+  std::string given_by_;
+};
+
+bool says_something(const value* v) {
+  return v != nullptr && *v != value("") && *v != value(value_list{});
+}
+
+void read_all(fields& from, form_reader& reader) {
+  if (const auto* v = from.find("response_format")) reader.response_format("response_format", *v);
+  if (const auto* v = from.find("structured_outputs"))
+    reader.structured_outputs("structured_outputs", *v);
+  reader.each(
+      "guided_",
+      [&](std::string_view key) -> const value* {
+        const auto* v = from.find("guided_" + std::string(key));
+        return says_something(v) ? v : nullptr;
+      },
+      false);
+  if (const auto* v = from.find("guided_whitespace_pattern"))
+    from.reject("guided_whitespace_pattern", "absent: white space is free", *v);
+  if (const auto* v = from.find("grammar"); says_something(v))
+    reader.text("grammar", *v, spec::kind::ebnf);
+  if (const auto* v = from.find("json_schema")) reader.schema("json_schema", *v, false);
+}
+
+} // namespace
+
+void read_output_form(fields& from, std::optional<config::grammar_spec>& to) {
+  form_reader reader(from, to);
+  read_all(from, reader);
+}
+
+void read_response_form(fields& from, std::optional<config::grammar_spec>& to) {
+  form_reader reader(from, to);
+  if (const auto* text = from.object("text"))
+    if (const auto* format = text->find("format"); format != nullptr && !format->is_null())
+      reader.text_format("text.format", *format);
+  read_all(from, reader);
+}
+
+} // namespace twill::net

@@ -1,0 +1,27 @@
+// Reading what an output must look like: OpenAI's `response_format` and `text.format`, vLLM's
+// `structured_outputs` and `guided_*`, llama.cpp's `grammar` and `json_schema`. Pure.
+//
+// At most one of them may be given. Members that twill does not know are refused by name, for what
+// they ask of the output would not hold. Whether a schema or grammar can be enforced is decided by
+// the engine, which compiles it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "config/grammar_spec.hpp"
+#include "net/protocol/json/fields.hpp"
+
+namespace twill::net {
+
+/// The most bytes of a schema, a pattern, a grammar, or all choices together.
+inline constexpr std::size_t max_form_bytes = 256 * 1024;
+inline constexpr std::size_t max_form_choices = 4096;
+
+/// The fields that every route takes; stays without a value when the output is free.
+void read_output_form(fields& from, std::optional<config::grammar_spec>& to);
+
+/// Those and `text.format` of the Responses API.
+void read_response_form(fields& from, std::optional<config::grammar_spec>& to);
+
+} // namespace twill::net
