@@ -8,7 +8,6 @@ function(twill_add_component NAME)
   target_link_libraries(twill_${NAME} PUBLIC twill_flags ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
   if(ARG_PRECOMPILE)
     twill_precompile(twill_${NAME} ${ARG_PRECOMPILE})
-    twill_bundle(twill_${NAME})
   endif()
 endfunction()
 

@@ -7,10 +7,7 @@
 # twill_precompile_test(TARGET): test programs share one precompiled copy of Catch2 and of the standard
 # headers. Those with compiler options of their own (Kokkos brings -fopenmp) precompile theirs: GCC
 # takes a precompiled header only where the options are the same.
-# twill_bundle(TARGET): sources of one folder are compiled TWILL_BUNDLE at a time. Their unnamed
-# namespaces are one then; with 1000 every clash of names that a new source could bring shows.
 option(TWILL_PRECOMPILE "Parse headers once for many sources (for builds from nothing)" OFF)
-set(TWILL_BUNDLE 6 CACHE STRING "Sources of a folder in one bundle, with TWILL_PRECOMPILE")
 
 function(twill_precompile TARGET)
   if(TWILL_PRECOMPILE)
@@ -42,18 +39,4 @@ function(twill_precompile_test TARGET)
   endif()
   target_precompile_headers(${TARGET} REUSE_FROM twill_tests_precompiled)
   target_compile_options(${TARGET} PRIVATE -w)
-endfunction()
-
-function(twill_bundle TARGET)
-  if(TWILL_PRECOMPILE)
-    set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-    get_target_property(sources ${TARGET} SOURCES)
-    foreach(source IN LISTS sources)
-      cmake_path(GET source PARENT_PATH folder)
-      string(MAKE_C_IDENTIFIER "in_${folder}" folder)
-      math(EXPR count_${folder} "${count_${folder}} + 1")
-      math(EXPR bundle "(${count_${folder}} - 1) / ${TWILL_BUNDLE}")
-      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${bundle})
-    endforeach()
-  endif()
 endfunction()
