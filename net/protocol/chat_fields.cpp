@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "net/protocol/json/json_parse.hpp"
+#include "net/protocol/json/members.hpp"
 
 namespace twill::net {
 namespace {
@@ -17,15 +18,6 @@ constexpr std::string_view legacy_call_id = "call_function";
 
 bool is_text_part(const std::string& type) {
   return type == "text" || type == "input_text" || type == "output_text" || type == "refusal";
-}
-
-const value* member(const value& object, std::string_view name) {
-  const auto* found = object.find(name);
-  return found == nullptr || found->is_null() ? nullptr : found;
-}
-
-std::string text_of(const value* v) {
-  return v != nullptr && v->as_string() != nullptr ? *v->as_string() : std::string();
 }
 
 /// {"name", "arguments"} of a call that an earlier answer made.

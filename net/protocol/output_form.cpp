@@ -9,6 +9,7 @@
 
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/json/json_writer.hpp"
+#include "net/protocol/json/members.hpp"
 
 namespace twill::net {
 namespace {
@@ -21,7 +22,7 @@ public:
 
   void response_format(const std::string& name, const value& given) {
     if (!is_object(name, given)) return;
-    const std::string type = type_of(name, given);
+    const std::string type = text_of(member(given, "type"));
     if (type == "text") return only(name, given, {"type"});
     if (type == "json_object") {
       only(name, given, {"type", "schema"});
@@ -38,7 +39,7 @@ public:
   /// Responses put the members of `json_schema` beside `type`.
   void text_format(const std::string& name, const value& given) {
     if (!is_object(name, given)) return;
-    const std::string type = type_of(name, given);
+    const std::string type = text_of(member(given, "type"));
     if (type == "text") return only(name, given, {"type"});
     if (type == "json_object") {
       only(name, given, {"type"});
@@ -99,20 +100,10 @@ public:
   }
 
 private:
-  static const value* member(const value& object, std::string_view name) {
-    const auto* found = object.find(name);
-    return found == nullptr || found->is_null() ? nullptr : found;
-  }
-
   bool is_object(const std::string& name, const value& given) {
     if (given.as_object() != nullptr) return true;
     from_.reject(name, "an object", given);
     return false;
-  }
-
-  static std::string type_of(const std::string&, const value& given) {
-    const auto* type = member(given, "type");
-    return type == nullptr || type->as_string() == nullptr ? std::string() : *type->as_string();
   }
 
   void bad_type(const std::string& name, const value& given) {

@@ -5,21 +5,12 @@
 #include <string_view>
 #include <utility>
 
-#include "net/protocol/json/json_writer.hpp"
+#include "net/protocol/json/members.hpp"
 
 namespace twill::net {
 namespace {
 
 using kind = actors::tool_choice::kind;
-
-const value* member(const value& object, std::string_view name) {
-  const auto* found = object.find(name);
-  return found == nullptr || found->is_null() ? nullptr : found;
-}
-
-std::string text_of(const value* v) {
-  return v != nullptr && v->as_string() != nullptr ? *v->as_string() : std::string();
-}
 
 bool is_tool_name(const std::string& name) {
   return !name.empty() && name.size() <= max_tool_name_bytes &&

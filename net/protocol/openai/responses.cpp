@@ -8,16 +8,13 @@
 #include "net/protocol/chat_fields.hpp"
 #include "net/protocol/json/fields.hpp"
 #include "net/protocol/json/json_writer.hpp"
+#include "net/protocol/json/members.hpp"
 #include "net/protocol/openai/conversation.hpp"
 #include "net/protocol/output_form.hpp"
 #include "net/protocol/sampling_fields.hpp"
 
 namespace twill::net {
 namespace {
-
-std::string text_of(const value* v) {
-  return v != nullptr && v->as_string() != nullptr ? *v->as_string() : std::string();
-}
 
 void read_message_item(fields& from, const std::string& at, const value& item, conversation& to) {
   const auto* role = item.find("role");
