@@ -33,7 +33,11 @@ struct rig : session_core::session_host {
     return args;
   }
   void start(std::int32_t context = 100, std::int64_t kv_tokens = 100) {
-    auto files = std::make_shared<twill::models::model>();
+    start_with(std::make_shared<twill::models::model>(), context, kv_tokens);
+  }
+  /// Serves `files`, whose tokens are bytes.
+  void start_with(std::shared_ptr<twill::models::model> files, std::int32_t context,
+                  std::int64_t kv_tokens) {
     files->text = std::make_shared<scripted::byte_tokenizer>();
     auto served = std::make_shared<served_model>();
     served->files = files;
@@ -336,20 +340,9 @@ struct chat_rig : rig {
   }
   void start_chat() {
     auto files = std::make_shared<twill::models::model>();
-    files->text = std::make_shared<scripted::byte_tokenizer>();
     files->chat =
         twill::models::chat_template::parse("hi{% if tools %} tools{% endif %}", "", "").value();
-    auto served = std::make_shared<served_model>();
-    served->files = files;
-    served->id = "bytes";
-    served->max_context_tokens = 1000;
-    served->kv_tokens = 1000;
-    served->max_prompt_bytes = 1000;
-    served->answers = answers;
-    served->grammars = std::make_shared<grammar_service>(files, std::vector<std::int32_t>(),
-                                                         twill::models::grammar::compile_limits{});
-    core.start(served, std::nullopt);
-    if (!submitted.empty()) core.queued();
+    start_with(files, 1000, 1000);
   }
 };
 
