@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/synth/json_text.hpp"
+#include "config/base/json_text.hpp"
 #include "models/text/tool_calls/call_grammar.hpp"
 #include "models/text/tool_calls/detect.hpp"
 
@@ -36,7 +36,7 @@ tool_list tools_of(const value& tools) {
         out.strict && strict != nullptr && strict->as_bool() != nullptr && *strict->as_bool();
     out.all.push_back({*name->as_string(), parameters == nullptr || parameters->is_null()
                                                ? std::string()
-                                               : models::synth::to_json(*parameters)});
+                                               : to_json(*parameters)});
   }
   return out;
 }

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "config/base/json_text.hpp"
 #include "models/synth/configs.hpp"
-#include "models/synth/json_text.hpp"
 #include "models/text/tokenizer/byte_level.hpp"
 
 namespace twill::models::synth {

@@ -1,6 +1,6 @@
 // Writes tokenizer.json as the tokenizers library does: byte-level BPE of three published kinds.
+#include "config/base/json_text.hpp"
 #include "config/base/value.hpp"
-#include "models/synth/json_text.hpp"
 #include "models/synth/tokenizer_files.hpp"
 
 namespace twill::models::synth {

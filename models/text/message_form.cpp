@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "models/synth/json_text.hpp"
+#include "config/base/json_text.hpp"
 
 namespace twill::models {
 namespace {
@@ -20,9 +20,8 @@ bool is_call_message(const value& message) {
 /// A conversation with one call, which a template that knows calls prints.
 value trial_messages(bool object_arguments, bool null_content) {
   const value arguments = value_object{{"needle", "thread"}};
-  value_object function{
-      {"name", "sew_it"},
-      {"arguments", object_arguments ? arguments : value(synth::to_json(arguments))}};
+  value_object function{{"name", "sew_it"},
+                        {"arguments", object_arguments ? arguments : value(to_json(arguments))}};
   value_object call{{"id", "abcdefghi"}, {"type", "function"}, {"function", std::move(function)}};
   return value_list{
       value_object{{"role", "user"}, {"content", "u"}},
@@ -56,7 +55,7 @@ value fit_function(const value& function, const message_form& form) {
   if (form.object_arguments || function.as_object() == nullptr) return function;
   value_object fitted = *function.as_object();
   for (auto& [key, v] : fitted)
-    if (key == "arguments" && v.as_string() == nullptr) v = synth::to_json(v);
+    if (key == "arguments" && v.as_string() == nullptr) v = to_json(v);
   return fitted;
 }
 
@@ -78,7 +77,7 @@ std::string written_calls(const value& message) {
     const auto* function = call.find("function");
     if (function == nullptr) continue;
     if (!text.empty()) text += '\n';
-    text += synth::to_json(*function);
+    text += to_json(*function);
   }
   return text;
 }

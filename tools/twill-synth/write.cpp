@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "config/base/json_text.hpp"
 #include "config/base/units.hpp"
 #include "models/synth/configs.hpp"
 #include "models/synth/fill.hpp"
-#include "models/synth/json_text.hpp"
 #include "models/synth/tokenizer_files.hpp"
 
 namespace twill::synth {

@@ -2,7 +2,7 @@
 // (https://github.com/huggingface/safetensors, "Format").
 #include <cstring>
 
-#include "models/synth/json_text.hpp"
+#include "config/base/json_text.hpp"
 #include "tools/twill-synth/write.hpp"
 
 namespace twill::synth {

@@ -5,9 +5,9 @@
 
 #include "config/base/value.hpp"
 
-namespace twill::models::synth {
+namespace twill {
 
 /// The text has `indent` spaces per level, or is one line when `indent` is 0.
 std::string to_json(const value& v, int indent = 0);
 
-} // namespace twill::models::synth
+} // namespace twill

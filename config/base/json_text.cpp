@@ -1,4 +1,4 @@
-#include "models/synth/json_text.hpp"
+#include "config/base/json_text.hpp"
 
 #include <array>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <variant>
 
-namespace twill::models::synth {
+namespace twill {
 namespace {
 
 class text_writer {
@@ -99,4 +99,4 @@ std::string to_json(const value& v, int indent) {
   return w.take();
 }
 
-} // namespace twill::models::synth
+} // namespace twill
