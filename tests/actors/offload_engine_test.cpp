@@ -12,6 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/models/support/faulty_store.hpp"
 #include "tests/models/support/temp_folder.hpp"
+#include "tests/paths.hpp"
 
 using namespace scripted;
 
@@ -19,7 +20,7 @@ namespace {
 
 config::options options_for(std::int32_t device_percent) {
   config::options o;
-  o.model.path = std::string(TWILL_GOLDEN_DIR) + "/llama-tiny-fp16";
+  o.model.path = test::golden_dir() + "/llama-tiny-fp16";
   o.model.compute = "f32";
   o.offload.device_percent = device_percent;
   o.offload.host_percent = device_percent == 100 ? 0 : 20;

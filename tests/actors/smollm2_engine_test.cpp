@@ -12,6 +12,7 @@
 #include "tests/actors/scripted_runner.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/default_model.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/json.hpp"
 
 using namespace twill;
@@ -78,7 +79,7 @@ std::vector<actors::request> mixed_requests() {
 TEST_CASE("greedy continuations and log-probabilities through the port equal the references",
           "[actors][model]") {
   served s(f32_options());
-  const value golden = test::read_json_file(std::string(TWILL_GOLDEN_DIR) + "/smollm2/hf.json");
+  const value golden = test::read_json_file(test::golden_dir() + "/smollm2/hf.json");
   const auto& prompts = test::list_of(test::at(golden, "prompts"));
   std::vector<recorder> all(prompts.size());
   std::vector<std::vector<actors::event>> events(prompts.size());

@@ -6,6 +6,7 @@
 
 #include "config/base/units.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill;
 using namespace twill::config;
@@ -212,7 +213,7 @@ TEST_CASE("files that cannot be read are refused by name", "[config]") {
   REQUIRE_FALSE(absent.ok());
   CHECK(absent.code() == load_errc::file_unreadable);
   CHECK(absent.detail().rfind("/no/such/file.toml: ", 0) == 0);
-  CHECK_FALSE(load(TWILL_SOURCE_DIR).ok());
+  CHECK_FALSE(load(test::source_dir()).ok());
   CHECK(load("").ok());
 }
 

@@ -7,6 +7,7 @@
 #include "config/detail/keys.hpp"
 #include "config/load.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill;
 using namespace twill::config;
@@ -93,14 +94,14 @@ TEST_CASE("the printed configuration marks defaults and documents each key", "[c
 }
 
 TEST_CASE("the reference page is the one the code prints", "[config]") {
-  std::ifstream stream(TWILL_SOURCE_DIR "/config/reference.md");
+  std::ifstream stream(test::source_dir() + "/config/reference.md");
   const std::string page{std::istreambuf_iterator<char>(stream), {}};
   CHECK(page == print_reference());
 }
 
 TEST_CASE("the example files load", "[config]") {
   for (const char* name : {"minimal", "server", "low-memory"}) {
-    const auto loaded = load(std::string(TWILL_SOURCE_DIR "/config/examples/") + name + ".toml");
+    const auto loaded = load(test::source_dir() + "/config/examples/" + name + ".toml");
     if (!loaded.ok()) FAIL(loaded.detail());
     CHECK_FALSE(changed_keys(options{}, loaded.value()).empty());
   }

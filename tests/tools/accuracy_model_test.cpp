@@ -8,6 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/models/support/decoder_runner.hpp"
 #include "tests/models/support/default_model.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/json.hpp"
 #include "tools/twill-bench/accuracy/compare.hpp"
 #include "tools/twill-bench/accuracy/subject.hpp"
@@ -16,7 +17,7 @@ using namespace twill::bench;
 namespace test = twill::test;
 
 TEST_CASE("SmolLM2 over the golden text has the reference's tokens and perplexity", "[golden]") {
-  const std::string folder = std::string(TWILL_GOLDEN_DIR) + "/smollm2";
+  const std::string folder = test::golden_dir() + "/smollm2";
   std::ifstream in(folder + "/ppl_text.txt", std::ios::binary);
   REQUIRE(in);
   const std::string text{std::istreambuf_iterator<char>(in), {}};

@@ -9,6 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/models/support/golden_folder.hpp"
 #include "tests/models/support/temp_folder.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/json.hpp"
 #include "tools/twill-bench/accuracy/compare.hpp"
 #include "tools/twill-bench/accuracy/divergence.hpp"
@@ -27,7 +28,7 @@ float ln(double x) {
 }
 
 std::string golden_path(const std::string& name) {
-  return std::string(TWILL_GOLDEN_DIR) + "/" + name;
+  return test::golden_dir() + "/" + name;
 }
 
 /// exp of the mean of the reference's own -log p, prompts and greedy tokens.
@@ -147,7 +148,7 @@ TEST_CASE("a text runs through the model's own tokenizer, in windows of its cont
 }
 
 TEST_CASE("golden folders are found at any depth, in order") {
-  const auto found = golden_folders_below(TWILL_GOLDEN_DIR);
+  const auto found = golden_folders_below(test::golden_dir());
   CHECK(found.size() == test::golden_folders().size() + test::golden_variants().size());
   CHECK(std::is_sorted(found.begin(), found.end()));
   CHECK(golden_folders_below(golden_path("opt-tiny-fp32")).size() == 1);

@@ -18,8 +18,6 @@ function(twill_add_test NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(test_${NAME} ${ARG_SOURCES})
   target_link_libraries(test_${NAME} PRIVATE twill_flags twill_catch ${ARG_LIBS})
-  target_compile_definitions(test_${NAME} PRIVATE
-    TWILL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TWILL_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden")
   # Oracles in tests need some speed, not the last of it, and -O3 costs half as much again to compile.
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(test_${NAME} PRIVATE -O1)

@@ -5,6 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/models/support/safetensors_writer.hpp"
 #include "tests/models/support/temp_folder.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill::models;
 namespace test = twill::test;
@@ -12,7 +13,7 @@ using test::raw_values;
 
 namespace {
 
-const std::string goldens = TWILL_GOLDEN_DIR;
+const std::string goldens = test::golden_dir();
 
 std::string one_tensor(const std::string& name, float x) {
   test::safetensors_writer w;

@@ -5,6 +5,7 @@
 #include "models/checkpoint/gguf/kinds.hpp"
 #include "models/checkpoint/safetensors/read.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill::models;
 namespace gpu = twill::gpu;
@@ -25,8 +26,8 @@ TEST_CASE("quantised blocks of every kind have exactly the values of the referen
                                     "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K");
   CAPTURE(name);
   tensor_table golden;
-  REQUIRE(safetensors::read_into(golden, std::string(TWILL_GOLDEN_DIR) + "/gguf_blocks.safetensors")
-              .ok());
+  REQUIRE(
+      safetensors::read_into(golden, twill::test::golden_dir() + "/gguf_blocks.safetensors").ok());
   const stored_tensor& blocks = *golden.stored(name + ".blocks").value();
   const std::vector<float> values = golden.vector(name + ".values").value();
 

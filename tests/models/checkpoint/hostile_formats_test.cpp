@@ -12,6 +12,7 @@
 #include "tests/models/support/quantised_matrix.hpp"
 #include "tests/models/support/temp_file.hpp"
 #include "tests/models/support/temp_folder.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill::fuzz;
 namespace test = twill::test;
@@ -19,7 +20,7 @@ namespace test = twill::test;
 namespace {
 
 std::string read_golden(const std::string& name) {
-  std::ifstream in(std::string(TWILL_GOLDEN_DIR) + "/" + name, std::ios::binary);
+  std::ifstream in(test::golden_dir() + "/" + name, std::ios::binary);
   REQUIRE(in);
   return {std::istreambuf_iterator<char>(in), {}};
 }

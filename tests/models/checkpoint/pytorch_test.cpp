@@ -8,6 +8,7 @@
 #include "models/checkpoint/pytorch/unpickle.hpp"
 #include "models/checkpoint/pytorch/zip.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill::models;
 
@@ -16,7 +17,7 @@ namespace {
 using floats = std::vector<float>;
 
 std::string golden(const std::string& name) {
-  return std::string(TWILL_GOLDEN_DIR) + "/pytorch/" + name;
+  return twill::test::golden_dir() + "/pytorch/" + name;
 }
 
 void check_refused(const std::string& name, errc code, const std::string& words) {

@@ -10,6 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/models/support/quantised_matrix.hpp"
 #include "tests/models/support/temp_folder.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill::models;
 namespace gpu = twill::gpu;
@@ -155,7 +156,7 @@ TEST_CASE("every packed matrix of the golden folders packs to what its rows say"
       GENERATE(as<std::string>{}, "baichuan2-13b-tiny-gptq", "baichuan2-13b-tiny-gptq-actorder",
                "llama-tiny-gptq", "mistral-tiny-awq");
   CAPTURE(name);
-  const auto f = open_good(std::string(TWILL_GOLDEN_DIR) + "/" + name);
+  const auto f = open_good(test::golden_dir() + "/" + name);
   int packed = 0, reordered = 0;
   for (const tensor_info& t : f->weights()->tensors()) {
     if (t.type != f->quantization()) continue;

@@ -9,6 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/models/support/decoder_runner.hpp"
 #include "tests/models/support/safetensors.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/json.hpp"
 
 using namespace twill::models;
@@ -25,7 +26,7 @@ constexpr double tolerance = 2e-3; // of the golden files, for f32 compute
 
 struct golden_case {
   explicit golden_case(const std::string& name) {
-    const std::string folder = std::string(TWILL_GOLDEN_DIR) + "/" + name;
+    const std::string folder = test::golden_dir() + "/" + name;
     auto opened = gguf::file::open(folder + "/model.gguf");
     if (!opened.ok()) throw std::runtime_error(opened.detail());
     file = opened.value();

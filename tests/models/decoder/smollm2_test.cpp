@@ -14,6 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/models/support/decoder_runner.hpp"
 #include "tests/models/support/default_model.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/json.hpp"
 
 using namespace twill::models;
@@ -35,7 +36,7 @@ std::shared_ptr<const model> opened() {
 }
 
 value golden(const std::string& name) {
-  return test::read_json_file(std::string(TWILL_GOLDEN_DIR) + "/smollm2/" + name);
+  return test::read_json_file(test::golden_dir() + "/smollm2/" + name);
 }
 
 id_list ids(const value& list) {

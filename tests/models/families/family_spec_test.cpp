@@ -12,6 +12,7 @@
 #include "models/families/alibi.hpp"
 #include "models/families/registry.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill::models;
 using twill::value;
@@ -23,7 +24,7 @@ namespace {
 class changed_folder {
 public:
   explicit changed_folder(const std::string& name) {
-    auto opened = folder::open(std::string(TWILL_GOLDEN_DIR) + "/" + name);
+    auto opened = folder::open(twill::test::golden_dir() + "/" + name);
     REQUIRE(opened.ok());
     weights_ = opened.value()->weights();
     members_ = *opened.value()->config().as_object();

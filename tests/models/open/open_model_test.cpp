@@ -4,6 +4,7 @@
 #include "models/model.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/golden_folder.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill::models;
 using namespace twill::test;
@@ -12,7 +13,7 @@ using twill::value;
 namespace {
 
 std::shared_ptr<const model> opened(const std::string& name) {
-  auto m = open_model(std::string(TWILL_GOLDEN_DIR) + "/" + name);
+  auto m = open_model(twill::test::golden_dir() + "/" + name);
   INFO((m.ok() ? "" : m.detail()));
   REQUIRE(m.ok());
   return std::move(m).value();
@@ -73,6 +74,7 @@ TEST_CASE("what a path holds is found out: folder, file in it, GGUF by content, 
   REQUIRE(dummy.ok());
   CHECK(dummy.value()->spec.family == "opt");
   CHECK(dummy.value()->spec.hidden_size == 768);
-  for (const char* path : {"/nowhere", "dummy:nothing", TWILL_GOLDEN_DIR})
+  for (const std::string& path :
+       {std::string("/nowhere"), std::string("dummy:nothing"), twill::test::golden_dir()})
     CHECK_FALSE(open_model(path).ok());
 }

@@ -12,6 +12,7 @@
 #include "models/families/registry.hpp"
 #include "tests/models/support/decoder_runner.hpp"
 #include "tests/models/support/safetensors.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/json.hpp"
 
 namespace twill::test {
@@ -50,7 +51,7 @@ struct golden_prompt {
 
 struct golden_folder {
   explicit golden_folder(const std::string& name) {
-    const std::string path = std::string(TWILL_GOLDEN_DIR) + "/" + name;
+    const std::string path = test::golden_dir() + "/" + name;
     auto opened = models::folder::open(path);
     if (!opened.ok()) throw std::runtime_error(opened.detail());
     weights = opened.value()->weights();

@@ -8,13 +8,13 @@
 
 #include "models/checkpoint/gguf/metadata.hpp"
 #include "models/text/tokenizer.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/json.hpp"
 
 namespace twill::test {
 
 inline models::gguf::metadata vocab_metadata(const std::string& name) {
-  const value file =
-      read_json_file(std::string(TWILL_GOLDEN_DIR) + "/tokenizers/" + name + ".vocab.json");
+  const value file = read_json_file(test::golden_dir() + "/tokenizers/" + name + ".vocab.json");
   models::gguf::metadata metadata;
   for (const auto& [key, v] : *file.as_object()) {
     auto& entry = metadata.entries["tokenizer.ggml." + key];

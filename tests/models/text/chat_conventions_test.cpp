@@ -9,6 +9,7 @@
 #include "models/text/chat_template.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/folder_text.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill;
 using namespace twill::models;
@@ -17,7 +18,7 @@ using test::token_ids;
 
 namespace {
 
-const std::string root = std::string(TWILL_GOLDEN_DIR);
+const std::string root = test::golden_dir();
 
 struct chat {
   value file;

@@ -2,6 +2,7 @@
 
 #include "models/text/chat_template.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/json.hpp"
 
 using namespace twill;
@@ -44,13 +45,12 @@ void check(const outcome& got, const value& expected) {
 }
 
 const value& golden() {
-  static const value file =
-      test::read_json_file(std::string(TWILL_GOLDEN_DIR) + "/jinja_cases.json");
+  static const value file = test::read_json_file(test::golden_dir() + "/jinja_cases.json");
   return file;
 }
 
 value chat(const std::string& name) {
-  return test::read_json_file(std::string(TWILL_GOLDEN_DIR) + "/" + name + ".json");
+  return test::read_json_file(test::golden_dir() + "/" + name + ".json");
 }
 
 } // namespace

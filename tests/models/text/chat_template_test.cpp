@@ -6,6 +6,7 @@
 
 #include "models/text/chat_template.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/json.hpp"
 
 using namespace twill;
@@ -237,7 +238,7 @@ TEST_CASE("templates and requests in ill-formed UTF-8 are refused") {
 }
 
 TEST_CASE("random changes to templates never crash or hang", "[fuzz]") {
-  const value golden = test::read_json_file(std::string(TWILL_GOLDEN_DIR) + "/jinja_cases.json");
+  const value golden = test::read_json_file(test::golden_dir() + "/jinja_cases.json");
   std::vector<std::string> seeds;
   for (const value& c : test::list_of(test::at(golden, "chats")))
     seeds.push_back(test::text_of(test::at(c, "template")));

@@ -6,6 +6,7 @@
 #include "models/text/detokenizer.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/folder_text.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill;
 using namespace twill::models;
@@ -16,7 +17,7 @@ using test::token_ids;
 
 namespace {
 
-const std::string root = std::string(TWILL_GOLDEN_DIR) + "/tokenizers/";
+const std::string root = test::golden_dir() + "/tokenizers/";
 
 struct golden {
   value file;

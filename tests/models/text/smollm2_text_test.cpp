@@ -10,6 +10,7 @@
 #include "models/text/tokenizer/gguf_tokenizer.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/vocab.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill;
 using namespace twill::models;
@@ -42,7 +43,7 @@ std::shared_ptr<const tokenizer> open_tokenizer() {
 }
 
 value golden(const std::string& name) {
-  return test::read_json_file(std::string(TWILL_GOLDEN_DIR) + "/smollm2/" + name);
+  return test::read_json_file(test::golden_dir() + "/smollm2/" + name);
 }
 
 } // namespace

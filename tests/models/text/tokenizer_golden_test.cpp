@@ -6,6 +6,7 @@
 #include "models/text/tokenizer/gguf_tokenizer.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/vocab.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill;
 using namespace twill::models;
@@ -20,8 +21,7 @@ struct golden {
   std::shared_ptr<const tokenizer> text;
 
   explicit golden(const std::string& name) {
-    file = test::read_json_file(std::string(TWILL_GOLDEN_DIR) + "/tokenizers/" + name +
-                                ".golden.json");
+    file = test::read_json_file(test::golden_dir() + "/tokenizers/" + name + ".golden.json");
     auto made = make_gguf_tokenizer(test::vocab_metadata(name));
     REQUIRE(made.ok());
     text = made.value();

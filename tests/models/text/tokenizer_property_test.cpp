@@ -13,13 +13,14 @@
 #include "models/text/tokenizer/unigram.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/folder_text.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill;
 using namespace twill::models;
 
 namespace {
 
-const std::string root = std::string(TWILL_GOLDEN_DIR) + "/tokenizers/";
+const std::string root = test::golden_dir() + "/tokenizers/";
 
 const std::vector<std::pair<std::string, std::string>> kinds = {
     {"opt-bpe", "opt"},

@@ -13,6 +13,7 @@
 #include "models/text/grammar/schema/document.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/text/grammar/byte_vocabulary.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill;
 using namespace twill::test;
@@ -21,7 +22,7 @@ namespace {
 
 std::filesystem::path schema_folder() {
   if (const char* given = std::getenv("TWILL_SCHEMAS")) return given;
-  return std::filesystem::path(TWILL_SOURCE_DIR).parent_path() / "shared" / "schemas";
+  return std::filesystem::path(test::source_dir()).parent_path() / "shared" / "schemas";
 }
 
 void write(std::string& out, const value& v, int indent, int depth);

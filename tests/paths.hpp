@@ -1,0 +1,12 @@
+// paths: where the checkout and its golden files lie. Alone in one object, so that the objects of
+// all tests are the same in every checkout, and ccache finds them there.
+#pragma once
+
+#include <string>
+
+namespace twill::test {
+
+const std::string& source_dir();
+const std::string& golden_dir(); ///< source_dir()/tests/golden
+
+} // namespace twill::test
