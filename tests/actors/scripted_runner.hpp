@@ -167,10 +167,10 @@ struct script {
     if (held) --allowed;
     return in_time;
   }
-  /// Waits until a step stands at the gate.
-  bool step_waits() {
+  /// Waits until a step stands at the gate, for `limit` at most.
+  bool step_waits(std::chrono::milliseconds limit = patience) {
     std::unique_lock lock(mutex);
-    return changed.wait_for(lock, patience, [&] { return waiting && allowed <= 0; });
+    return changed.wait_for(lock, limit, [&] { return waiting && allowed <= 0; });
   }
 
   std::mutex mutex;
