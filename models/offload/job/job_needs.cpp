@@ -57,7 +57,7 @@ schedule_shape shape_of(const std::vector<job_prompt>& prompts, const job_option
   schedule_shape shape;
   shape.order = options.mode == job_mode::diagonal ? search_order::diagonal : search_order::zigzag;
   shape.n_layers = n_layers;
-  shape.slots = options.n_batches;
+  shape.max_alive = options.n_batches;
   shape.stagger = options.stagger;
   const std::int32_t n = parts(static_cast<std::int64_t>(prompts.size()), options.batch_size);
   for (std::int32_t b = 0; b < n; ++b) {

@@ -17,8 +17,8 @@ std::optional<search_order> search_order_named(const std::string& name) {
   return std::nullopt;
 }
 
-std::int32_t even_stagger(std::int32_t n_steps, std::int32_t slots) {
-  return std::max((n_steps + slots - 1) / slots, 1);
+std::int32_t even_stagger(std::int32_t n_steps, std::int32_t max_alive) {
+  return std::max((n_steps + max_alive - 1) / max_alive, 1);
 }
 
 std::optional<std::string> problem_of(const schedule_shape& shape) {
@@ -26,7 +26,7 @@ std::optional<std::string> problem_of(const schedule_shape& shape) {
     return field + " must be at least 1, got " + std::to_string(value);
   };
   if (shape.n_layers < 1) return least_1("n_layers", shape.n_layers);
-  if (shape.slots < 1) return least_1("slots", shape.slots);
+  if (shape.max_alive < 1) return least_1("max_alive", shape.max_alive);
   if (shape.stagger < 1) return least_1("stagger", shape.stagger);
   for (std::size_t b = 0; b < shape.n_steps.size(); ++b)
     if (shape.n_steps[b] < 1)
@@ -35,8 +35,8 @@ std::optional<std::string> problem_of(const schedule_shape& shape) {
 }
 
 schedule_cursor::schedule_cursor(const schedule_shape& shape)
-    : order_(shape.order), n_layers_(shape.n_layers), slots_(static_cast<std::size_t>(shape.slots)),
-      stagger_(shape.stagger) {
+    : order_(shape.order), n_layers_(shape.n_layers),
+      max_alive_(static_cast<std::size_t>(shape.max_alive)), stagger_(shape.stagger) {
   TWILL_ASSERT(!problem_of(shape), "a schedule needs a shape without problems");
   for (const std::int32_t n : shape.n_steps)
     add(n);
@@ -75,7 +75,7 @@ void schedule_cursor::end_round() {
 }
 
 void schedule_cursor::admit() {
-  while (alive_.size() < slots_ && !waiting_.empty()) {
+  while (alive_.size() < max_alive_ && !waiting_.empty()) {
     // A round without micro-batches would not move on, so a waiting one enters at once.
     const bool early = order_ == search_order::diagonal && rounds_ < next_entry_;
     if (early && !alive_.empty()) break;
@@ -149,9 +149,9 @@ std::string schedule_checker::judge(const schedule_task& next) {
                               next.layer > 0 ? next.layer - 1 : shape_.n_layers - 1, next.batch};
     return "it needs " + text_of(lacks) + ", which was not computed";
   }
-  if (done == 0 && ++alive_ > shape_.slots)
+  if (done == 0 && ++alive_ > shape_.max_alive)
     return std::to_string(alive_) + " micro-batches are alive, at most " +
-           std::to_string(shape_.slots) + " may be";
+           std::to_string(shape_.max_alive) + " may be";
   if (++done == std::int64_t{n_steps} * shape_.n_layers) --alive_;
   return {};
 }

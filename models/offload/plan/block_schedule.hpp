@@ -40,15 +40,15 @@ struct schedule_task {
 struct schedule_shape {
   search_order order = search_order::zigzag;
   std::int32_t n_layers = 1;
-  std::int32_t slots = 1;   ///< most micro-batches alive at once
-  std::int32_t stagger = 1; ///< diagonal only: rounds from one entry to the next, at least 1
+  std::int32_t max_alive = 1; ///< most micro-batches alive at once
+  std::int32_t stagger = 1;   ///< diagonal only: rounds from one entry to the next, at least 1
   std::vector<std::int32_t>
       n_steps; ///< steps of each micro-batch with its prefill, each at least 1
 };
 
-/// The stagger that spreads `slots` micro-batches evenly over `n_steps`. It holds the least KV at
-/// once; a stagger of 1 takes the fewest rounds.
-std::int32_t even_stagger(std::int32_t n_steps, std::int32_t slots);
+/// The stagger that spreads `max_alive` micro-batches evenly over `n_steps`. It holds the least KV
+/// at once; a stagger of 1 takes the fewest rounds.
+std::int32_t even_stagger(std::int32_t n_steps, std::int32_t max_alive);
 
 /// Says what is wrong with a shape, as "field, rule, given value"; none if it is valid.
 std::optional<std::string> problem_of(const schedule_shape& shape);
@@ -84,7 +84,7 @@ private:
 
   search_order order_;
   std::int32_t n_layers_;
-  std::size_t slots_;
+  std::size_t max_alive_;
   std::int32_t stagger_;
   std::deque<member> waiting_;
   std::vector<member> alive_;
@@ -105,7 +105,8 @@ std::int64_t layer_fetches(std::span<const schedule_task> tasks);
 std::int64_t layer_fetches(const schedule_shape& shape);
 
 /// Checks an order task by task: it has each task of the shape exactly once, (t, l, b) after (t, l
-/// - 1, b), (t, 0, b) after (t - 1, last layer, b), and at most `slots` micro-batches are alive.
+/// - 1, b), (t, 0, b) after (t - 1, last layer, b), and at most `max_alive` micro-batches are
+/// alive.
 class schedule_checker {
 public:
   explicit schedule_checker(const schedule_shape& shape);

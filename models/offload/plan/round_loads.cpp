@@ -48,7 +48,7 @@ schedule_shape shape_of(const offload_workload& work, const offload_policy& poli
   schedule_shape shape;
   shape.order = policy.order;
   shape.n_layers = n_layers;
-  shape.slots = policy.n_batches;
+  shape.max_alive = policy.n_batches;
   shape.stagger = policy.stagger;
   shape.n_steps.assign(static_cast<std::size_t>(n_batches_of(work, policy)), work.gen_len);
   return shape;

@@ -15,9 +15,9 @@ enum class lane : std::uint8_t { compute, disk_read, disk_write, host_to_device,
 
 struct recorded_span {
   lane where = lane::compute;
-  std::int32_t unit = 0;         ///< layer, or part of the head
-  std::int32_t micro_batch = -1; ///< -1: the span serves all micro-batches
-  double begin_seconds = 0;      ///< since the recorder was made
+  std::int32_t layer_or_head_part = 0; ///< a layer, or after the layers a part of the head
+  std::int32_t micro_batch = -1;       ///< -1: the span serves all micro-batches
+  double begin_seconds = 0;            ///< since the recorder was made
   double end_seconds = 0;
 };
 
@@ -25,10 +25,11 @@ class span_recorder {
 public:
   using clock = std::chrono::steady_clock;
 
-  void add(lane where, std::int32_t unit, std::int32_t micro_batch, clock::time_point begin) {
+  void add(lane where, std::int32_t layer_or_head_part, std::int32_t micro_batch,
+           clock::time_point begin) {
     const auto now = clock::now();
     const std::lock_guard lock(mutex_);
-    spans_.push_back({where, unit, micro_batch, seconds(begin), seconds(now)});
+    spans_.push_back({where, layer_or_head_part, micro_batch, seconds(begin), seconds(now)});
   }
   std::vector<recorded_span> spans() const {
     const std::lock_guard lock(mutex_);
@@ -50,8 +51,8 @@ public:
   explicit span_clock(span_recorder* to) : to_(to) {
     if (to_ != nullptr) begin_ = span_recorder::clock::now();
   }
-  void end(lane where, std::int32_t unit, std::int32_t micro_batch = -1) const {
-    if (to_ != nullptr) to_->add(where, unit, micro_batch, begin_);
+  void end(lane where, std::int32_t layer_or_head_part, std::int32_t micro_batch = -1) const {
+    if (to_ != nullptr) to_->add(where, layer_or_head_part, micro_batch, begin_);
   }
 
 private:

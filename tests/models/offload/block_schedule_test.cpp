@@ -20,7 +20,7 @@ schedule_shape any_shape(generator& rng) {
   schedule_shape shape;
   shape.order = pick(rng, 0, 1) == 0 ? search_order::zigzag : search_order::diagonal;
   shape.n_layers = pick(rng, 1, 6);
-  shape.slots = pick(rng, 1, 5);
+  shape.max_alive = pick(rng, 1, 5);
   shape.stagger = pick(rng, 1, 4);
   shape.n_steps.resize(static_cast<std::size_t>(pick(rng, 1, 9)));
   for (auto& n : shape.n_steps)
@@ -29,8 +29,8 @@ schedule_shape any_shape(generator& rng) {
 }
 
 schedule_shape equal_shape(search_order order, std::int32_t n_batches, std::int32_t n_steps,
-                           std::int32_t n_layers, std::int32_t slots) {
-  return {order, n_layers, slots, 1, std::vector<std::int32_t>(n_batches, n_steps)};
+                           std::int32_t n_layers, std::int32_t max_alive) {
+  return {order, n_layers, max_alive, 1, std::vector<std::int32_t>(n_batches, n_steps)};
 }
 
 bool has(const std::optional<std::string>& violation, const std::string& words) {
@@ -88,17 +88,17 @@ TEST_CASE("a diagonal holds micro-batches at different tokens") {
 }
 
 TEST_CASE("a diagonal over a queue stays full after its warm-up") {
-  const std::int32_t n_steps = 8, slots = 4, n_batches = 20;
-  auto shape = equal_shape(search_order::diagonal, n_batches, n_steps, 2, slots);
-  shape.stagger = even_stagger(n_steps, slots);
+  const std::int32_t n_steps = 8, max_alive = 4, n_batches = 20;
+  auto shape = equal_shape(search_order::diagonal, n_batches, n_steps, 2, max_alive);
+  shape.stagger = even_stagger(n_steps, max_alive);
   CHECK(shape.stagger == 2);
   schedule_cursor cursor(shape);
-  const std::int64_t warm_up = shape.stagger * (slots - 1);
+  const std::int64_t warm_up = shape.stagger * (max_alive - 1);
   while (const auto next = cursor.next()) {
     const bool draining = next->batch == n_batches - 1;
     if (draining) break;
     if (cursor.rounds() <= warm_up) continue;
-    CHECK(cursor.alive() == static_cast<std::size_t>(slots));
+    CHECK(cursor.alive() == static_cast<std::size_t>(max_alive));
   }
   // One new micro-batch per `stagger` rounds, and the last one's own steps.
   CHECK(layer_fetches(shape) == 2 * (shape.stagger * (n_batches - 1) + n_steps));
@@ -228,7 +228,7 @@ TEST_CASE("the checker names what is wrong") {
 
 TEST_CASE("a shape says what is wrong with it") {
   CHECK(problem_of({search_order::zigzag, 0, 1, 1, {1}}) == "n_layers must be at least 1, got 0");
-  CHECK(problem_of({search_order::zigzag, 1, 0, 1, {1}}) == "slots must be at least 1, got 0");
+  CHECK(problem_of({search_order::zigzag, 1, 0, 1, {1}}) == "max_alive must be at least 1, got 0");
   CHECK(problem_of({search_order::diagonal, 1, 1, 0, {1}}) == "stagger must be at least 1, got 0");
   CHECK(problem_of({search_order::zigzag, 1, 1, 1, {1, -2}}) ==
         "n_steps[1] must be at least 1, got -2");

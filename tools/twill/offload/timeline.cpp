@@ -49,7 +49,7 @@ void draw_run(const std::string& file, const std::string& title,
   std::vector<models::offload::timeline_span> spans;
   for (const models::offload::recorded_span& s : all)
     spans.push_back({resource_of(s.where),
-                     {0, s.unit, s.micro_batch},
+                     {0, s.layer_or_head_part, s.micro_batch},
                      s.begin_seconds - first,
                      s.end_seconds - first});
   write(file, title, spans);
