@@ -174,9 +174,9 @@ class tree:
     def breaches_of_line(self, place: str, path: str, line: str):
         stripped = line.lstrip()
         if stripped.startswith("#"):
-            for macro, home in VERSION_MACROS.items():
-                if re.search(rf"\b{macro}\b", line) and path != home:
-                    yield f"{place}: {macro} may be tested in {home or 'no file'} only"
+            for macro, only_file in VERSION_MACROS.items():
+                if re.search(rf"\b{macro}\b", line) and path != only_file:
+                    yield f"{place}: {macro} may be tested in {only_file or 'no file'} only"
         elif not stripped.startswith("//") and any(is_inside(path, folder) for folder in PURE):
             if found := IMPURE_CALLS.search(line.split("//")[0]):
                 yield f"{place}: a pure folder may not use {found[0]}"

@@ -112,14 +112,14 @@ result<gpu::tensor_ref> decoder::forward(const step_batch& step) {
 
 result<std::unique_ptr<micro_batch>>
 decoder::make_micro_batch(std::int32_t max_tokens, std::int32_t max_sequences, bool own_hidden) {
-  std::unique_ptr<micro_batch> made(new micro_batch);
-  made->impl_ = std::make_unique<micro_batch::impl>();
+  std::unique_ptr<micro_batch> batch(new micro_batch);
+  batch->impl_ = std::make_unique<micro_batch::impl>();
   step_limits limits = impl_->limits_for(max_tokens, max_sequences);
   limits.logit_rows = max_sequences;
   auto state = activations::create(*impl_->dev, impl_->spec, limits, own_hidden);
   if (!state.ok()) return state.error();
-  made->impl_->state = std::move(state).value();
-  return made;
+  batch->impl_->state = std::move(state).value();
+  return batch;
 }
 
 void decoder::begin_pass(bool whole) {

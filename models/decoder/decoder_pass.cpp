@@ -30,8 +30,8 @@ result<nothing> decoder::impl::embed(activations& a, const step_batch& input) {
   const gpu::tensor_ref embedded =
       projected ? matrix(work.embedded, a.n_rows, spec.embedding_size) : hidden;
   if (weights.embedding_rows) {
-    if (auto got = weights.embedding_rows->rows(*dev, input.tokens, embedded); !got.ok())
-      return got;
+    if (auto fetched = weights.embedding_rows->rows(*dev, input.tokens, embedded); !fetched.ok())
+      return fetched;
   } else {
     gpu::embedding(*dev, weights.embedding, a.step.tokens(), embedded);
   }
@@ -233,7 +233,8 @@ result<gpu::tensor_ref> decoder::impl::score(std::span<activations* const> batch
     multiply_head(weights.head_matrix(), 0, rows, logits);
   } else {
     for (const offload::table_part& part : weights.parts_of_head()) {
-      if (auto there = weights.stream->acquire(part.group); !there.ok()) return there.error();
+      if (auto acquired = weights.stream->acquire(part.group); !acquired.ok())
+        return acquired.error();
       multiply_head(part.matrix, part.first_row, rows, logits);
       weights.stream->release(part.group);
     }
@@ -247,7 +248,7 @@ result<gpu::tensor_ref> decoder::impl::forward(const step_batch& input) {
   if (auto begun = begin(own, input); !begun.ok()) return begun.error();
   if (own.n_rows == 0) return matrix(work.logits, own.n_logits, spec.vocab_size);
   for (std::int32_t s = 0; s < n_stages(); ++s) {
-    if (auto there = enter(s); !there.ok()) return there.error();
+    if (auto entered = enter(s); !entered.ok()) return entered.error();
     run(own, s);
     leave(s);
   }

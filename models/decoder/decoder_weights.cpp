@@ -208,10 +208,10 @@ result<nothing> settle_tables(gpu::device& dev, const model_spec& spec, std::int
       .then([&]() -> result<nothing> {
         if (!spec.normalised_head) return nothing{};
         const gpu::packed_matrix& head = out.head_matrix();
-        if (auto made =
+        if (auto assigned =
                 assign(stream.rows_of(head, out.parts_of_head(), head_rows_at_once), head_rows);
-            !made.ok())
-          return made;
+            !assigned.ok())
+          return assigned;
         return assign(head_factors(dev, head.rows(), head.cols(),
                                    [&](const std::vector<std::int32_t>& rows, gpu::tensor_ref to) {
                                      return head_rows->rows(dev, rows, to);

@@ -67,9 +67,9 @@ opened_model open_folder_model(const std::string& path, const std::string& templ
 }
 
 opened_model open_dummy_model(const std::string& path, const std::string& template_path) {
-  auto made = synth::open_dummy(path);
-  if (!made.ok()) return made.error();
-  const synth::dummy_model& dummy = made.value();
+  auto opened_dummy = synth::open_dummy(path);
+  if (!opened_dummy.ok()) return opened_dummy.error();
+  const synth::dummy_model& dummy = opened_dummy.value();
   parts p;
   p.config = &dummy.config;
   p.generation_config = dummy.generation_config.is_null() ? nullptr : &dummy.generation_config;

@@ -115,16 +115,16 @@ chat_template::parse(std::string_view source, std::string bos_token, std::string
                                            std::to_string(source.size())};
   if (!is_utf8(source) || !is_utf8(bos_token) || !is_utf8(eos_token))
     return failure{errc::bad_template, "chat template, must be valid UTF-8"};
-  std::shared_ptr<chat_template> made(new chat_template);
-  made->impl_->source = source;
-  made->impl_->bos_token = std::move(bos_token);
-  made->impl_->eos_token = std::move(eos_token);
+  std::shared_ptr<chat_template> parsed(new chat_template);
+  parsed->impl_->source = source;
+  parsed->impl_->bos_token = std::move(bos_token);
+  parsed->impl_->eos_token = std::move(eos_token);
   try {
-    made->impl_->statements = jinja::parse_template(source);
+    parsed->impl_->statements = jinja::parse_template(source);
   } catch (const jinja::template_error& error) {
     return failure{errc::bad_template, describe(error)};
   }
-  return std::shared_ptr<const chat_template>(std::move(made));
+  return std::shared_ptr<const chat_template>(std::move(parsed));
 }
 
 result<rendered_prompt> chat_template::render(const template_input& input) const {

@@ -19,12 +19,12 @@ OUT = pathlib.Path(__file__).resolve().parent.parent.parent / "tests/golden/pyto
 
 
 def module(name, **members):
-    made = types.ModuleType(name)
+    result = types.ModuleType(name)
     for key, member in members.items():
         member.__module__, member.__qualname__ = name, key
-        setattr(made, key, member)
-    sys.modules[name] = made
-    return made
+        setattr(result, key, member)
+    sys.modules[name] = result
+    return result
 
 
 def function(name):

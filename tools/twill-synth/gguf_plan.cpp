@@ -34,9 +34,9 @@ void add_split_qkv(const recipe& r, const gguf_layout& layout, const planned_ten
   const std::string layer = split_layer(layout, t.name).first;
   const std::int64_t rows = t.rows() / 3;
   for (const auto& [part, index] : {std::pair<const char*, int>{"q", 0}, {"k", 1}, {"v", 2}}) {
-    gguf_tensor made{"blk." + layer + ".attn_" + part + ".weight", t, index * rows, rows};
-    if (index < 2 && layout.pairs_rotary_rows) made.paired_head = r.head_size();
-    out.push_back(std::move(made));
+    gguf_tensor part_tensor{"blk." + layer + ".attn_" + part + ".weight", t, index * rows, rows};
+    if (index < 2 && layout.pairs_rotary_rows) part_tensor.paired_head = r.head_size();
+    out.push_back(std::move(part_tensor));
   }
 }
 
@@ -77,14 +77,14 @@ std::vector<gguf_tensor> plan_gguf(const recipe& r) {
       add_split_qkv(r, layout, t, all);
       continue;
     }
-    gguf_tensor made{gguf_name(layout, t.name), std::move(t)};
-    if (made.name.empty()) continue;
-    made.n_rows = made.source.rows();
-    const bool rotates = made.name.find(".attn_q.") != std::string::npos ||
-                         made.name.find(".attn_k.") != std::string::npos;
-    if (rotates && layout.pairs_rotary_rows) made.paired_head = r.head_size();
-    made.unit_rows = layout.unit_head_rows && made.name == "output.weight";
-    all.push_back(std::move(made));
+    gguf_tensor tensor{gguf_name(layout, t.name), std::move(t)};
+    if (tensor.name.empty()) continue;
+    tensor.n_rows = tensor.source.rows();
+    const bool rotates = tensor.name.find(".attn_q.") != std::string::npos ||
+                         tensor.name.find(".attn_k.") != std::string::npos;
+    if (rotates && layout.pairs_rotary_rows) tensor.paired_head = r.head_size();
+    tensor.unit_rows = layout.unit_head_rows && tensor.name == "output.weight";
+    all.push_back(std::move(tensor));
   }
   return all;
 }

@@ -97,7 +97,7 @@ result<nothing> write_job::advance(std::int64_t bytes) {
 result<nothing>
 write_job::stream(const planned_tensor& t,
                   const std::function<result<nothing>(std::span<const std::byte>)>& sink) {
-  const tensor_filler filler(t, made.seed);
+  const tensor_filler filler(t, model.seed);
   // Packed codes are made for 16 rows at once, so chunks have multiples of 16 rows.
   const std::int64_t rows = std::max<std::int64_t>(16, chunk_bytes / t.row_bytes() / 16 * 16);
   std::vector<std::byte> chunk(static_cast<std::size_t>(std::min(rows, t.rows()) * t.row_bytes()));

@@ -56,7 +56,7 @@ std::string shard_name(const std::string& stem, const std::string& extension, st
 
 /// The arguments and the progress of one writer.
 struct write_job {
-  const recipe& made;
+  const recipe& model;
   std::vector<planned_tensor> tensors;
   output_folder& out;
   const write_options& options;

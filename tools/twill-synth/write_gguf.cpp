@@ -133,7 +133,7 @@ std::string make_header(const recipe& r, const contents& c) {
 result<nothing> write_tensors(write_job& job, const contents& c, output_file& out) {
   constexpr std::byte zeros[alignment] = {};
   for (const gguf_tensor& t : c.tensors) {
-    const tensor_stream stream(t, c.kind_of(t), job.made.seed);
+    const tensor_stream stream(t, c.kind_of(t), job.model.seed);
     auto done = stream.to([&](std::span<const std::byte> bytes) {
       if (auto written = out.write(bytes); !written.ok()) return written;
       return job.advance(static_cast<std::int64_t>(bytes.size()));
@@ -157,12 +157,12 @@ result<std::int64_t> gguf_bytes(const recipe& r, const write_options& options) {
 }
 
 result<nothing> write_gguf(write_job& job, const std::string& name) {
-  auto c = contents_of(job.made, job.options);
+  auto c = contents_of(job.model, job.options);
   if (!c.ok()) return c.error();
   auto file = job.out.add(name);
   if (!file.ok()) return file.error();
   output_file& out = file.value();
-  if (auto done = out.write(make_header(job.made, c.value())); !done.ok()) return done;
+  if (auto done = out.write(make_header(job.model, c.value())); !done.ok()) return done;
   if (auto done = write_tensors(job, c.value(), out); !done.ok()) return done;
   return out.close();
 }

@@ -37,9 +37,9 @@ double read_rate(int fd, std::vector<char>& chunk) {
   std::int64_t done = 0;
   const double seconds = seconds_of([&] {
     while (done < 512 * mib) {
-      const auto got = ::pread(fd, chunk.data(), chunk.size(), done);
-      if (got <= 0) break;
-      done += got;
+      const auto n_read = ::pread(fd, chunk.data(), chunk.size(), done);
+      if (n_read <= 0) break;
+      done += n_read;
     }
   });
   return static_cast<double>(done) / seconds;
@@ -49,18 +49,20 @@ double read_rate(int fd, std::vector<char>& chunk) {
 
 std::optional<link_bandwidth> measure_link(gpu::device& dev) {
   const std::int64_t bytes = test_bytes();
-  auto there = dev.allocate(static_cast<std::size_t>(bytes), "bandwidth test");
-  if (!there.ok()) return std::nullopt;
-  std::vector<char> here(static_cast<std::size_t>(bytes), 1);
+  auto device_memory = dev.allocate(static_cast<std::size_t>(bytes), "bandwidth test");
+  if (!device_memory.ok()) return std::nullopt;
+  std::vector<char> host_memory(static_cast<std::size_t>(bytes), 1);
   link_bandwidth speeds;
-  speeds.upload = static_cast<double>(bytes) / least_seconds(8, [&] {
-                    dev.upload(there.value().data(), here.data(), here.size());
-                    dev.fence();
-                  });
-  speeds.download = static_cast<double>(bytes) / least_seconds(8, [&] {
-                      dev.download(here.data(), there.value().data(), here.size());
-                      dev.fence();
-                    });
+  speeds.upload =
+      static_cast<double>(bytes) / least_seconds(8, [&] {
+        dev.upload(device_memory.value().data(), host_memory.data(), host_memory.size());
+        dev.fence();
+      });
+  speeds.download =
+      static_cast<double>(bytes) / least_seconds(8, [&] {
+        dev.download(host_memory.data(), device_memory.value().data(), host_memory.size());
+        dev.fence();
+      });
   return speeds;
 }
 

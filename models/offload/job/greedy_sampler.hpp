@@ -16,9 +16,9 @@ public:
   static gpu::result<greedy_sampler> create(gpu::device& dev, std::int32_t max_rows) {
     auto memory = dev.allocate(static_cast<std::size_t>(max_rows) * sizeof(std::int32_t), "draws");
     if (!memory.ok()) return memory.error();
-    greedy_sampler made;
-    made.device_ = std::move(memory).value();
-    return gpu::result<greedy_sampler>(std::move(made));
+    greedy_sampler sampler;
+    sampler.device_ = std::move(memory).value();
+    return gpu::result<greedy_sampler>(std::move(sampler));
   }
   /// Waits for the device. The result is valid until the next call. // (rows of logits)
   const std::vector<std::int32_t>& tokens(gpu::device& dev, gpu::tensor_ref logits) {

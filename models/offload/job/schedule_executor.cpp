@@ -15,15 +15,15 @@ result<nothing> schedule_executor::prepare(const job_needs& needs) {
   const auto make = [&](std::int32_t n, std::int32_t rows,
                         std::vector<std::unique_ptr<micro_batch>>& to) -> result<nothing> {
     for (std::int32_t i = 0; i < n; ++i) {
-      auto made =
+      auto batch =
           decoder_.make_micro_batch(rows, options_.batch_size, options_.hidden.device == 100);
-      if (!made.ok()) return made.error();
-      to.push_back(std::move(made).value());
+      if (!batch.ok()) return batch.error();
+      to.push_back(std::move(batch).value());
     }
     return nothing{};
   };
-  if (auto made = make(needs.prefill_chunks, options_.step_tokens, prefill_rows_); !made.ok())
-    return made;
+  if (auto created = make(needs.prefill_chunks, options_.step_tokens, prefill_rows_); !created.ok())
+    return created;
   const auto kv = kv_options_of(decoder_.spec(), loaded_, prompts_, options_);
   for (std::int32_t i = 0; i < kv.n_batches; ++i)
     free_indices_.push_back(i);
@@ -103,9 +103,9 @@ result<nothing> schedule_executor::bring_hidden(micro_batch_state& m, std::size_
                                                 bool anew) {
   if (hidden_ == nullptr) return nothing{};
   const auto& p = m.chunks[chunk];
-  auto there = hidden_->acquire({m.index, static_cast<std::int32_t>(chunk)}, hidden_bytes(p), anew);
-  if (!there.ok()) return there.error();
-  decoder_.place_hidden(*p.at, there.value());
+  auto state = hidden_->acquire({m.index, static_cast<std::int32_t>(chunk)}, hidden_bytes(p), anew);
+  if (!state.ok()) return state.error();
+  decoder_.place_hidden(*p.at, state.value());
   return nothing{};
 }
 
@@ -116,20 +116,20 @@ void schedule_executor::rest_hidden(micro_batch_state& m, std::size_t chunk, boo
 }
 
 result<nothing> schedule_executor::run_chunks(micro_batch_state& m, std::int32_t stage) {
-  gpu::kv_layer there;
+  gpu::kv_layer layer_kv;
   const std::int32_t layer = decoder_.kv_layer_of(stage);
   const bool staged = kv_ != nullptr && layer >= 0 && kv_->staged(layer);
   if (staged) {
-    auto got = kv_->acquire(layer, m.index, m.staged.used);
-    if (!got.ok()) return got.error();
-    there = got.value();
+    auto acquired = kv_->acquire(layer, m.index, m.staged.used);
+    if (!acquired.ok()) return acquired.error();
+    layer_kv = acquired.value();
   }
   if (kv_ != nullptr) load_ahead();
   if (hidden_ != nullptr) hidden_->at_layer(stage);
   for (std::size_t i = 0; i < m.chunks.size(); ++i) {
-    if (auto got = bring_hidden(m, i, false); !got.ok()) return got;
+    if (auto brought = bring_hidden(m, i, false); !brought.ok()) return brought;
     if (hidden_ != nullptr && i + 1 == m.chunks.size()) load_hidden_ahead();
-    decoder_.run(*m.chunks[i].at, stage, staged ? &there : nullptr);
+    decoder_.run(*m.chunks[i].at, stage, staged ? &layer_kv : nullptr);
     rest_hidden(m, i, stage + 1 == decoder_.n_stages());
   }
   if (staged) kv_->release(layer, m.index, m.staged.written);
@@ -187,7 +187,7 @@ result<nothing> schedule_executor::begin(micro_batch_state& m, std::int32_t batc
   }
   if (auto built = build_chunks(m); !built.ok()) return built;
   for (std::size_t i = 0; i < m.chunks.size(); ++i) {
-    if (auto got = bring_hidden(m, i, true); !got.ok()) return got;
+    if (auto brought = bring_hidden(m, i, true); !brought.ok()) return brought;
     if (auto begun = decoder_.begin(*m.chunks[i].at, m.chunks[i].step); !begun.ok())
       return begun.error();
     rest_hidden(m, i, false);
@@ -198,7 +198,7 @@ result<nothing> schedule_executor::begin(micro_batch_state& m, std::int32_t batc
 result<nothing> schedule_executor::enter(std::int32_t stage) {
   if (stage == stage_) return nothing{};
   leave();
-  if (auto there = decoder_.enter(stage); !there.ok()) return there.error();
+  if (auto entered = decoder_.enter(stage); !entered.ok()) return entered.error();
   stage_ = stage;
   return nothing{};
 }
@@ -215,7 +215,7 @@ result<nothing> schedule_executor::run_task(const schedule_task& at) {
     round_.push_back(at.batch);
     if (auto begun = begin(m, at.batch, at.token); !begun.ok()) return begun;
   }
-  if (auto there = enter(at.layer); !there.ok()) return there;
+  if (auto entered = enter(at.layer); !entered.ok()) return entered;
   const span_clock began(options_.timeline);
   if (auto ran = run_chunks(m, at.layer); !ran.ok()) return ran;
   began.end(lane::compute, at.layer, at.batch);

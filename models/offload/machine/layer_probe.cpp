@@ -125,9 +125,9 @@ result<nothing> probe_layer(gpu::device& dev, const model_spec& spec, const chec
   options.n_blocks =
       std::max(decodes.back(), readers * ((positions + block_tokens - 1) / block_tokens));
   const one_layer_checkpoint first(weights, spec);
-  auto made = decoder::load(dev, first_layer(spec), first, options, {});
-  if (!made.ok()) return made.error();
-  decoder& layer = *made.value();
+  auto loaded = decoder::load(dev, first_layer(spec), first, options, {});
+  if (!loaded.ok()) return loaded.error();
+  decoder& layer = *loaded.value();
 
   result<nothing> ran = nothing{};
   const auto seconds_of_step = [&](const probe_step& step) {

@@ -63,13 +63,13 @@ struct link_rates {
 result<link_rates> measure_copies(gpu::device& dev) {
   const auto bytes = static_cast<std::size_t>(
       std::clamp<std::int64_t>(dev.info().memory_bytes / 8, mib, 64 * mib));
-  const auto there = dev.allocate(bytes, "probe");
-  if (!there.ok()) return from_gpu(there.error());
-  const auto here = gpu::host_buffer::allocate(bytes, "probe");
-  if (!here.ok()) return from_gpu(here.error());
+  const auto device_memory = dev.allocate(bytes, "probe");
+  if (!device_memory.ok()) return from_gpu(device_memory.error());
+  const auto host_memory = gpu::host_buffer::allocate(bytes, "probe");
+  if (!host_memory.ok()) return from_gpu(host_memory.error());
   gpu::copy_stream copies;
-  void* const device = there.value().data();
-  void* const host = here.value().data();
+  void* const device = device_memory.value().data();
+  void* const host = host_memory.value().data();
   const auto size = static_cast<double>(bytes);
   gpu::result<nothing> up = nothing{}, down = nothing{};
   const link_rates rates{
@@ -119,8 +119,8 @@ result<disk_rates> measure_store(gpu::device& dev, const config::offload_options
   const auto read = [&](std::int64_t at, io_worker& worker) {
     auto* to = straight ? static_cast<unsigned char*>(target.value().data()) + at % room
                         : worker.bounce.data();
-    const auto got = store.value()->read(at, to, transfer_bytes);
-    static_cast<void>(got.ok()); // a run will report a disk that fails
+    const auto read = store.value()->read(at, to, transfer_bytes);
+    static_cast<void>(read.ok()); // a run will report a disk that fails
     if (at / transfer_bytes % options.verify_every == 0) sums += checksum(to, transfer_bytes);
   };
   const double busy_before = processor_seconds();

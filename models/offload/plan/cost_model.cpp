@@ -24,19 +24,19 @@ public:
              const offload_policy& policy)
       : m(model), on(machine), policy(policy) {}
 
-  resource_seconds load(const tier_split& home, double bytes) const {
+  resource_seconds load(const tier_split& tiers, double bytes) const {
     resource_seconds out;
-    out[h2d] = home.away() * bytes / on.h2d_bytes_per_s;
-    out[disk_read] = home.disk() * bytes / on.disk_read_bytes_per_s;
+    out[h2d] = tiers.away() * bytes / on.h2d_bytes_per_s;
+    out[disk_read] = tiers.disk() * bytes / on.disk_read_bytes_per_s;
     out[device] = on.disk_read_device_share * out[disk_read] +
-                  on.copy_device_share * home.host * bytes / on.h2d_bytes_per_s;
+                  on.copy_device_share * tiers.host * bytes / on.h2d_bytes_per_s;
     return out;
   }
 
-  resource_seconds store(const tier_split& home, double bytes) const {
+  resource_seconds store(const tier_split& tiers, double bytes) const {
     resource_seconds out;
-    out[d2h] = home.away() * bytes / on.d2h_bytes_per_s;
-    out[disk_write] = home.disk() * bytes / on.disk_write_bytes_per_s;
+    out[d2h] = tiers.away() * bytes / on.d2h_bytes_per_s;
+    out[disk_write] = tiers.disk() * bytes / on.disk_write_bytes_per_s;
     return out;
   }
 

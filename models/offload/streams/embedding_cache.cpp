@@ -104,7 +104,7 @@ result<nothing> embedding_cache::rows(gpu::device& dev, std::span<const std::int
   for (std::size_t at = 0; at < blocks.size(); at += entries_.size()) {
     const std::span group =
         std::span(blocks).subspan(at, std::min(blocks.size() - at, entries_.size()));
-    if (auto got = bring(group); !got.ok()) return got;
+    if (auto brought = bring(group); !brought.ok()) return brought;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const std::int64_t block = ids[i] / block_rows;
       wanted_[i] =
@@ -186,8 +186,8 @@ void embedding_cache::fetch_ahead() {
     const std::lock_guard lock(mutex_);
     while (!coming_.empty()) {
       const std::int64_t block = coming_.front();
-      if (const std::int64_t there = entry_with(block); there >= 0) {
-        entries_[static_cast<std::size_t>(there)].expected = true;
+      if (const std::int64_t holder = entry_with(block); holder >= 0) {
+        entries_[static_cast<std::size_t>(holder)].expected = true;
       } else {
         const std::int64_t at = idle_entry({}, false);
         if (at < 0) break;
@@ -220,13 +220,13 @@ void embedding_cache::fetch(std::int64_t at, io_worker& worker) {
   entry& s = entries_[static_cast<std::size_t>(at)];
   const gpu::image_layout layout = small_.layout();
   auto* image = static_cast<unsigned char*>(small_image_.data());
-  const auto got =
+  const auto fetched =
       reader_.read(s.block, image + at * layout.code_panel_bytes,
                    image + layout.scales_at(static_cast<std::int64_t>(entries_.size())) +
                        at * layout.scale_panel_bytes,
                    worker);
   const std::lock_guard lock(mutex_);
-  if (!got.ok()) s.why = got.error();
+  if (!fetched.ok()) s.why = fetched.error();
   s.filling = false;
   filled_.notify_all();
 }

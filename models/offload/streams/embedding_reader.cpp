@@ -46,8 +46,8 @@ result<nothing> embedding_reader::read_some(std::int64_t from, std::int64_t byte
     const std::int64_t begin = from / store_alignment * store_alignment;
     const std::int64_t n = std::min(bytes, transfer_bytes);
     const std::int64_t window = store_aligned(from + n - begin);
-    if (auto got = placement_.store()->read(begin, worker.bounce.data(), window); !got.ok())
-      return got;
+    if (auto read = placement_.store()->read(begin, worker.bounce.data(), window); !read.ok())
+      return read;
     const unsigned char* at = worker.bounce.data() + (from - begin);
     auto copied = worker.copies.to_device(to, at, static_cast<std::size_t>(n));
     if (!copied.ok()) return from_gpu(copied);
@@ -76,16 +76,16 @@ result<nothing> embedding_reader::read(std::int64_t block, unsigned char* codes,
                                        static_cast<std::size_t>(layout_.scale_panel_bytes));
     return from_gpu(copied);
   }
-  std::vector<unsigned char> got_codes, got_scales;
-  if (auto got =
-          read_some(at.store_offset + codes_at, layout_.code_panel_bytes, codes, got_codes, worker);
-      !got.ok())
-    return got;
-  if (auto got = read_some(at.store_offset + scales_at, layout_.scale_panel_bytes, scales,
-                           got_scales, worker);
-      !got.ok())
-    return got;
-  if (block_sum(got_codes.data(), got_scales.data(), layout_) !=
+  std::vector<unsigned char> code_bytes, scale_bytes;
+  if (auto read = read_some(at.store_offset + codes_at, layout_.code_panel_bytes, codes, code_bytes,
+                            worker);
+      !read.ok())
+    return read;
+  if (auto read = read_some(at.store_offset + scales_at, layout_.scale_panel_bytes, scales,
+                            scale_bytes, worker);
+      !read.ok())
+    return read;
+  if (block_sum(code_bytes.data(), scale_bytes.data(), layout_) !=
       sums_[static_cast<std::size_t>(block)])
     return failure{errc::bad_format,
                    "offload file (" + placement_.store()->describe() + "): rows from " +

@@ -37,9 +37,9 @@ hidden_stream::hidden_stream(const hidden_options& hidden, const offload_options
 result<std::unique_ptr<hidden_stream>> hidden_stream::create(gpu::device& dev,
                                                              const hidden_options& hidden,
                                                              const offload_options& where) {
-  std::unique_ptr<hidden_stream> made(new hidden_stream(hidden, where));
-  if (auto got = made->allocate(dev, where); !got.ok()) return got.error();
-  return made;
+  std::unique_ptr<hidden_stream> stream(new hidden_stream(hidden, where));
+  if (auto allocated = stream->allocate(dev, where); !allocated.ok()) return allocated.error();
+  return stream;
 }
 
 result<nothing> hidden_stream::allocate(gpu::device& dev, const offload_options& where) {
@@ -149,23 +149,24 @@ result<nothing> hidden_stream::copy(hidden_state of, unsigned char* device, std:
   const auto n = static_cast<std::size_t>(bytes);
   link_.pass(bytes);
   if (tier_of(of) == tier::host) {
-    unsigned char* home = host_.data() + number_of(of) * room_ + at;
-    return from_gpu(to_device ? worker.copies.to_device(device + at, home, n)
-                              : worker.copies.to_host(home, device + at, n));
+    unsigned char* host = host_.data() + number_of(of) * room_ + at;
+    return from_gpu(to_device ? worker.copies.to_device(device + at, host, n)
+                              : worker.copies.to_host(host, device + at, n));
   }
-  const std::int64_t home = number_of(of) * room_ + at;
+  const std::int64_t offset = number_of(of) * room_ + at;
   unsigned char* through = worker.bounce.data();
   std::uint64_t& sum =
       sums_[static_cast<std::size_t>(number_of(of) * transfers_of(room_) + at / transfer_bytes)];
   if (!to_device) {
-    if (auto got = from_gpu(worker.copies.to_host(through, device + at, n)); !got.ok()) return got;
+    if (auto copied = from_gpu(worker.copies.to_host(through, device + at, n)); !copied.ok())
+      return copied;
     sum = checksum(through, bytes);
-    return store_->write(home, through, store_aligned(bytes));
+    return store_->write(offset, through, store_aligned(bytes));
   }
-  if (auto got = store_->read(home, through, store_aligned(bytes)); !got.ok()) return got;
+  if (auto read = store_->read(offset, through, store_aligned(bytes)); !read.ok()) return read;
   if (checksum(through, bytes) != sum)
     return failure{errc::bad_format, "offload file (" + store_->describe() +
-                                         "): hidden states at " + std::to_string(home) +
+                                         "): hidden states at " + std::to_string(offset) +
                                          " are not what was written there (checksum)"};
   return from_gpu(worker.copies.to_device(device + at, through, n));
 }

@@ -34,7 +34,7 @@ std::vector<block_span> spans_of(const std::vector<block_range>& blocks, block_l
 
 kv_strides::kv_strides(const kv_stream_options& kv)
     : plain(store_aligned(kv_block_layout(kv.shape).bytes())),
-      home(kv.four_bits ? store_aligned(gpu::kv4_block_bytes(kv.shape)) : plain) {}
+      stored(kv.four_bits ? store_aligned(gpu::kv4_block_bytes(kv.shape)) : plain) {}
 
 std::vector<tier> kv_backing::of_layers(const kv_stream_options& kv) {
   return spread_tiers(kv.n_layers, kv.kv);
@@ -42,7 +42,7 @@ std::vector<tier> kv_backing::of_layers(const kv_stream_options& kv) {
 
 kv_backing::kv_backing(const kv_stream_options& kv, const offload_options& where)
     : options_(kv), link_(where.link_bytes_per_second), tiers_(of_layers(kv)), strides_(kv),
-      segment_bytes_(kv.shape.n_blocks * strides_.home) {
+      segment_bytes_(kv.shape.n_blocks * strides_.stored) {
   for (const tier t : tiers_) {
     std::int64_t& n = t == tier::host ? on_host_ : on_disk_;
     number_.push_back(static_cast<std::int32_t>(n));
@@ -52,9 +52,9 @@ kv_backing::kv_backing(const kv_stream_options& kv, const offload_options& where
 
 result<std::unique_ptr<kv_backing>> kv_backing::create(const kv_stream_options& kv,
                                                        const offload_options& where) {
-  std::unique_ptr<kv_backing> made(new kv_backing(kv, where));
-  if (auto got = made->allocate(where); !got.ok()) return got.error();
-  return made;
+  std::unique_ptr<kv_backing> backing(new kv_backing(kv, where));
+  if (auto allocated = backing->allocate(where); !allocated.ok()) return allocated.error();
+  return backing;
 }
 
 result<nothing> kv_backing::allocate(const offload_options& where) {
@@ -74,9 +74,10 @@ result<nothing> kv_backing::allocate(const offload_options& where) {
     to = std::move(memory).value();
     return nothing{};
   };
-  if (auto got = take(host_, host, "KV on the host"); !got.ok()) return got;
-  if (auto got = take(partial_blocks_, partial_blocks, "blocks of KV that are not full"); !got.ok())
-    return got;
+  if (auto taken = take(host_, host, "KV on the host"); !taken.ok()) return taken;
+  if (auto taken = take(partial_blocks_, partial_blocks, "blocks of KV that are not full");
+      !taken.ok())
+    return taken;
   if (on_disk_ == 0) return nothing{};
   auto store =
       where.open_store ? where.open_store() : open_file_store(where.dir, where.direct_reads);
@@ -112,7 +113,7 @@ kv_backing::tasks_of(std::int32_t layer, const std::vector<block_span>& blocks,
   const std::int64_t gap = on_disk && direction == transfer_direction::to_device ? worth_a_read : 0;
   std::vector<extent> extents;
   for (const block_span& s : blocks) {
-    const std::int64_t begin = s.first * strides_.home, end = begin + s.count * strides_.home;
+    const std::int64_t begin = s.first * strides_.stored, end = begin + s.count * strides_.stored;
     if (!extents.empty() && begin <= extents.back().offset + extents.back().bytes + gap)
       extents.back().bytes = end - extents.back().offset;
     else
@@ -142,31 +143,32 @@ result<nothing> kv_backing::write(std::int64_t at, const unsigned char* from,
 result<nothing> kv_backing::copy(std::int32_t layer, std::int32_t batch, unsigned char* device,
                                  const extent& e, transfer_direction direction,
                                  io_worker& worker) const {
-  unsigned char* there = device + e.offset;
+  unsigned char* on_device = device + e.offset;
   const auto bytes = static_cast<std::size_t>(e.bytes);
   if (tier_of(layer) == tier::host) {
-    unsigned char* home = host_segment(layer, batch) + e.offset;
+    unsigned char* on_host = host_segment(layer, batch) + e.offset;
     link_.pass(e.bytes);
     return direction == transfer_direction::to_device
-               ? from_gpu(worker.copies.to_device(there, home, bytes))
-               : from_gpu(worker.copies.to_host(home, there, bytes));
+               ? from_gpu(worker.copies.to_device(on_device, on_host, bytes))
+               : from_gpu(worker.copies.to_host(on_host, on_device, bytes));
   }
-  const std::int64_t home = segment_number(layer, batch) * segment_bytes_ + e.offset;
+  const std::int64_t offset = segment_number(layer, batch) * segment_bytes_ + e.offset;
   const bool straight = gpu::device_memory_is_host();
-  unsigned char* through = straight ? there : worker.bounce.data();
+  unsigned char* through = straight ? on_device : worker.bounce.data();
   if (direction == transfer_direction::to_device) {
-    if (auto got = store_->read(home, through, e.bytes); !got.ok()) return got;
-    if (const auto wrong = sums_.first_wrong(home, through, e.bytes))
+    if (auto read = store_->read(offset, through, e.bytes); !read.ok()) return read;
+    if (const auto wrong = sums_.first_wrong(offset, through, e.bytes))
       return failure{errc::bad_format, "offload file (" + store_->describe() + "): KV of layer " +
                                            std::to_string(layer) + " at " + std::to_string(*wrong) +
                                            " is not what was written there (checksum)"};
     link_.pass(e.bytes);
-    return straight ? nothing{} : from_gpu(worker.copies.to_device(there, through, bytes));
+    return straight ? nothing{} : from_gpu(worker.copies.to_device(on_device, through, bytes));
   }
   if (!straight)
-    if (auto got = from_gpu(worker.copies.to_host(through, there, bytes)); !got.ok()) return got;
+    if (auto copied = from_gpu(worker.copies.to_host(through, on_device, bytes)); !copied.ok())
+      return copied;
   link_.pass(e.bytes);
-  return write(home, through, e.bytes);
+  return write(offset, through, e.bytes);
 }
 
 result<nothing> kv_backing::copy_partial_blocks(std::int32_t layer, std::int32_t batch,
@@ -178,12 +180,12 @@ result<nothing> kv_backing::copy_partial_blocks(std::int32_t layer, std::int32_t
   for (const block_range& r : blocks) {
     if (!r.open && (!r.filled || options_.four_bits))
       continue; // a filled block that was packed is in the segment
-    unsigned char* there = device + r.sequence * strides_.plain;
-    unsigned char* home = partial_blocks(layer, batch) + r.sequence * strides_.plain;
+    unsigned char* on_device = device + r.sequence * strides_.plain;
+    unsigned char* on_host = partial_blocks(layer, batch) + r.sequence * strides_.plain;
     link_.pass(strides_.plain);
     auto copied = direction == transfer_direction::to_device
-                      ? worker.copies.to_device(there, home, size)
-                      : worker.copies.to_host(home, there, size);
+                      ? worker.copies.to_device(on_device, on_host, size)
+                      : worker.copies.to_host(on_host, on_device, size);
     if (!copied.ok()) return from_gpu(copied.error());
   }
   return nothing{};
@@ -201,9 +203,10 @@ result<nothing> kv_backing::keep_filled(std::int32_t layer, std::int32_t batch,
       const std::int64_t at = s.first * strides_.plain, bytes = n * strides_.plain;
       if (tier_of(layer) == tier::host)
         std::memcpy(host_segment(layer, batch) + at, from, static_cast<std::size_t>(bytes));
-      else if (auto got = write(segment_number(layer, batch) * segment_bytes_ + at, from, bytes);
-               !got.ok())
-        return got;
+      else if (auto written =
+                   write(segment_number(layer, batch) * segment_bytes_ + at, from, bytes);
+               !written.ok())
+        return written;
       s = {s.first + n, s.count - n};
     }
   return nothing{};

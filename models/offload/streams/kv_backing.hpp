@@ -65,8 +65,8 @@ std::vector<block_span> spans_of(const std::vector<block_range>& blocks, block_l
 
 /// Bytes from one block to the next, in whole pages.
 struct kv_strides {
-  std::int64_t plain = 0; ///< of blocks as attention reads them, and of partial blocks
-  std::int64_t home = 0;  ///< of blocks of a segment off the device and on its way
+  std::int64_t plain = 0;  ///< of blocks as attention reads them, and of partial blocks
+  std::int64_t stored = 0; ///< of blocks of a segment off the device and on its way
 
   explicit kv_strides(const kv_stream_options& kv);
 };

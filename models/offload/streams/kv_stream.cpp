@@ -16,7 +16,7 @@ std::int64_t plain_bytes(const kv_stream_options& kv) {
 }
 
 std::int64_t buffer_bytes(const kv_stream_options& kv) {
-  return plain_bytes(kv) + (kv.four_bits ? kv.shape.n_blocks * kv_strides(kv).home : 0);
+  return plain_bytes(kv) + (kv.four_bits ? kv.shape.n_blocks * kv_strides(kv).stored : 0);
 }
 
 } // namespace
@@ -47,23 +47,23 @@ result<std::unique_ptr<kv_stream>> kv_stream::create(gpu::device& dev, const kv_
   TWILL_ASSERT(
       kv.partial_blocks_travel || gpu::device_memory_is_host(),
       "kv_stream: partial blocks stay in host memory only where device memory is the host's");
-  std::unique_ptr<kv_stream> made(new kv_stream(dev, kv));
+  std::unique_ptr<kv_stream> stream(new kv_stream(dev, kv));
   auto backing = kv_backing::create(kv, where);
   if (!backing.ok()) return backing.error();
-  made->backing_ = std::move(backing).value();
+  stream->backing_ = std::move(backing).value();
   const std::int64_t bytes = device_bytes(kv);
   if (bytes > 0) {
     auto memory = dev.allocate(static_cast<std::size_t>(bytes), "KV on its way",
                                gpu::page_hint::filled_gradually);
     if (!memory.ok()) return from_gpu(memory.error());
-    made->memory_ = std::move(memory).value();
-    made->buffers_.create(static_cast<unsigned char*>(made->memory_.data()), kv.buffers,
-                          buffer_bytes(kv));
+    stream->memory_ = std::move(memory).value();
+    stream->buffers_.create(static_cast<unsigned char*>(stream->memory_.data()), kv.buffers,
+                            buffer_bytes(kv));
   }
   auto pool = io_pool::start(where.io_threads);
   if (!pool.ok()) return pool.error();
-  made->pool_ = std::move(pool).value();
-  return made;
+  stream->pool_ = std::move(pool).value();
+  return stream;
 }
 
 unsigned char* kv_stream::travelling(const staging_buffer& b) const {
@@ -98,7 +98,7 @@ void kv_stream::move(staging_buffer& b, const std::vector<block_range>& blocks,
   const bool travels = options_.partial_blocks_travel && (any(&block_range::open) || keeps);
   if (keeps)
     for (const block_range& r : blocks)
-      stats_.stored_bytes += r.filled ? strides_.home : 0;
+      stats_.stored_bytes += r.filled ? strides_.stored : 0;
   if (travels || keeps) tasks.emplace_back();
   const buffer_state after =
       !loads && (options_.four_bits || filled) ? buffer_state::free : buffer_state::ready;
@@ -162,7 +162,7 @@ result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
   const gpu::kv_layer kv = layer_at(b->memory, partial_blocks_of(*b));
   if (options_.four_bits)
     for (const block_span& s : spans_of(used, block_location::in_segment, options_.sequences))
-      gpu::kv4_unpack(dev_, kv, s.first, s.count, travelling(*b), strides_.home);
+      gpu::kv4_unpack(dev_, kv, s.first, s.count, travelling(*b), strides_.stored);
   return kv;
 }
 
@@ -171,14 +171,14 @@ result<gpu::kv_layer> kv_stream::acquire(std::int32_t layer, std::int32_t batch,
 void kv_stream::pack(const staging_buffer& b, const std::vector<block_range>& written) {
   const gpu::kv_layer segment = record_.layer_at(options_.shape, b.memory, strides_.plain);
   for (const block_span& s : spans_of(written, block_location::in_segment, options_.sequences))
-    gpu::kv4_pack(dev_, segment, s.first, s.count, travelling(b), strides_.home);
+    gpu::kv4_pack(dev_, segment, s.first, s.count, travelling(b), strides_.stored);
   const gpu::kv_layer partial_blocks =
       record_.layer_at(options_.shape, partial_blocks_of(b), strides_.plain);
   for (const block_range& r : written)
     if (r.filled)
       gpu::kv4_pack(dev_, partial_blocks, r.sequence, 1,
-                    travelling(b) + std::int64_t{r.first} * options_.sequences * strides_.home,
-                    strides_.home);
+                    travelling(b) + std::int64_t{r.first} * options_.sequences * strides_.stored,
+                    strides_.stored);
 }
 
 /// Where attention uses host memory in place, the device is the host and has finished.

@@ -125,7 +125,7 @@ result<nothing> weight_placement::transfer(std::int32_t number, std::int32_t n, 
   const std::int64_t bytes = std::min(transfer_bytes, u.disk_bytes - at);
   const bool straight = gpu::device_memory_is_host();
   unsigned char* read_to = straight ? to + at : worker.bounce.data();
-  if (auto got = store_->read(u.store_offset + at, read_to, bytes); !got.ok()) return got;
+  if (auto read = store_->read(u.store_offset + at, read_to, bytes); !read.ok()) return read;
   const auto stretch = static_cast<std::size_t>(n);
   if (u.checks.due(stretch) && checksum(read_to, bytes) != u.sums[stretch])
     return failure{errc::bad_format, "offload file (" + store_->describe() +

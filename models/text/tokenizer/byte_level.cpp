@@ -75,7 +75,7 @@ result<bpe> make_merges(const token_map& vocabulary, const merge_list& merges,
     const auto it = vocabulary.find(text);
     return it == vocabulary.end() ? token_id{-1} : it->second;
   };
-  bpe made(merges.size());
+  bpe merge_table(merges.size());
   std::string whole;
   for (std::size_t rank = 0; rank < merges.size(); ++rank) {
     const auto& [left, right] = merges[rank];
@@ -86,9 +86,9 @@ result<bpe> make_merges(const token_map& vocabulary, const merge_list& merges,
                      where + "[" + std::to_string(rank) +
                          "], both tokens and their union must be in the vocabulary, given \"" +
                          std::string(left) + " " + std::string(right) + "\""};
-    made.add_merge(l, r, static_cast<std::int32_t>(rank), merged);
+    merge_table.add_merge(l, r, static_cast<std::int32_t>(rank), merged);
   }
-  return made;
+  return merge_table;
 }
 
 } // namespace twill::models

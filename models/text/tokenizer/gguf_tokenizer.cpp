@@ -164,9 +164,9 @@ private:
                            "], must be two tokens with a space between, given \"" + line + "\""};
       merges.push_back(*merge);
     }
-    auto made = make_merges(ids_, merges, where);
-    if (!made.ok()) return made.error();
-    byte_level_.merges = std::move(made).value();
+    auto merge_table = make_merges(ids_, merges, where);
+    if (!merge_table.ok()) return merge_table.error();
+    byte_level_.merges = std::move(merge_table).value();
     byte_level_.byte_ids = byte_level_ids(ids_);
     byte_level_.unknown = unknown_;
     parts_.model = make_byte_bpe(std::move(byte_level_));

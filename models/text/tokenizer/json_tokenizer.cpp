@@ -138,9 +138,9 @@ result<std::shared_ptr<const tokenizer>> read_tokenizer_json(const folder_files&
   const std::string path = files.path + "/tokenizer.json";
   const auto file = read_json_file(path, max_bytes);
   if (!file.ok()) return file.error();
-  auto made = json_builder(files, file.value()).build();
-  if (!made.ok()) return in_file(path, made.error());
-  return made;
+  auto built = json_builder(files, file.value()).build();
+  if (!built.ok()) return in_file(path, built.error());
+  return built;
 }
 
 } // namespace twill::models

@@ -79,23 +79,23 @@ result<std::shared_ptr<const regex>> regex::make(const std::string& expression) 
   if (expression.size() > max_bytes)
     return failure{errc::unsupported, "expression, must have at most 65536 bytes, given " +
                                           std::to_string(expression.size())};
-  std::shared_ptr<regex> made(new regex);
+  std::shared_ptr<regex> compiled(new regex);
   const std::string source = expand_classes(expression);
   int error = 0;
   PCRE2_SIZE at = 0;
-  made->impl_->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(),
-                                        PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error,
-                                        &at, nullptr));
-  if (!made->impl_->code)
+  compiled->impl_->code.reset(
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr));
+  if (!compiled->impl_->code)
     return failure{errc::unsupported, "expression, offset " + std::to_string(at) + ", " +
                                           error_text(error) + ": " + expression};
   // Without a JIT the interpreter finds the same matches more slowly.
-  pcre2_jit_compile(made->impl_->code.get(), PCRE2_JIT_COMPLETE);
-  made->impl_->context.reset(pcre2_match_context_create(nullptr));
+  pcre2_jit_compile(compiled->impl_->code.get(), PCRE2_JIT_COMPLETE);
+  compiled->impl_->context.reset(pcre2_match_context_create(nullptr));
   // A match of a known expression needs far less; the limit bounds hostile texts.
-  pcre2_set_match_limit(made->impl_->context.get(), 64u << 20);
-  pcre2_set_heap_limit(made->impl_->context.get(), 256u << 10); // KiB
-  return std::shared_ptr<const regex>(std::move(made));
+  pcre2_set_match_limit(compiled->impl_->context.get(), 64u << 20);
+  pcre2_set_heap_limit(compiled->impl_->context.get(), 256u << 10); // KiB
+  return std::shared_ptr<const regex>(std::move(compiled));
 }
 
 regex::finder::finder(const regex& what)

@@ -56,12 +56,12 @@ std::vector<double> multiply_out(const gpu::weight_source& m) {
   gpu::linear(dev, {.x = gpu::view_2d(x.data(), gpu::dtype::f32, m.cols, m.cols),
                     .weights = &packed.value(),
                     .out = gpu::view_2d(out.data(), gpu::dtype::f32, m.cols, m.rows)});
-  std::vector<float> got(cols * rows);
-  dev.download(got.data(), out.data(), out.bytes());
+  std::vector<float> multiplied(cols * rows);
+  dev.download(multiplied.data(), out.data(), out.bytes());
   std::vector<double> all(rows * cols);
   for (std::size_t c = 0; c < cols; ++c)
     for (std::size_t r = 0; r < rows; ++r)
-      all[r * cols + c] = double{got[c * rows + r]};
+      all[r * cols + c] = double{multiplied[c * rows + r]};
   return all;
 }
 

@@ -117,8 +117,8 @@ void check_rounded(const gpu::weight_source& s, const std::vector<float>& values
       REQUIRE(scales[g] >= top / 127 * (1 - 1e-6));
       REQUIRE(scales[g] <= top / 127 * 1.001);
       for (std::size_t c = g * group; c < (g + 1) * group; ++c) {
-        const double got = double{scales[g]} * code_of(c) + offsets[g];
-        REQUIRE(std::abs(got - v[c]) <= scales[g] * (keeps_codes ? 0.5 + 1.0 / 32 : 0.5001));
+        const double decoded = double{scales[g]} * code_of(c) + offsets[g];
+        REQUIRE(std::abs(decoded - v[c]) <= scales[g] * (keeps_codes ? 0.5 + 1.0 / 32 : 0.5001));
       }
     }
   }

@@ -93,11 +93,11 @@ struct changeable {
   }
   void refuses(errc code, const std::string& key, const std::string& words,
                gguf::metadata::entry value) const {
-    const auto made = spec(key, std::move(value));
-    REQUIRE_FALSE(made.ok());
-    CAPTURE(made.detail());
-    CHECK(made.code() == code);
-    CHECK(made.detail().find(words) != std::string::npos);
+    const auto parsed = spec(key, std::move(value));
+    REQUIRE_FALSE(parsed.ok());
+    CAPTURE(parsed.detail());
+    CHECK(parsed.code() == code);
+    CHECK(parsed.detail().find(words) != std::string::npos);
   }
 };
 
@@ -112,13 +112,14 @@ TEST_CASE("a GGUF file computes what the folder of the same recipe computes") {
       id_list prompt;
       for (int i = 0; i < length; ++i)
         prompt.push_back(static_cast<std::int32_t>(random() % 700));
-      const auto wanted = run(*models.folder, prompt), made = run(*models.file, prompt);
-      REQUIRE(made.size() == wanted.size());
+      const auto folder_logits = run(*models.folder, prompt),
+                 file_logits = run(*models.file, prompt);
+      REQUIRE(file_logits.size() == folder_logits.size());
       float worst = 0;
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
-        CHECK(argmax(made[i]) == argmax(wanted[i]));
-        for (std::size_t j = 0; j < wanted[i].size(); ++j)
-          worst = std::max(worst, std::abs(made[i][j] - wanted[i][j]));
+      for (std::size_t i = 0; i < folder_logits.size(); ++i) {
+        CHECK(argmax(file_logits[i]) == argmax(folder_logits[i]));
+        for (std::size_t j = 0; j < folder_logits[i].size(); ++j)
+          worst = std::max(worst, std::abs(file_logits[i][j] - folder_logits[i][j]));
       }
       CHECK(worst < 1e-4f);
     }
@@ -279,14 +280,14 @@ TEST_CASE("any number in the metadata ends in an error or a bounded spec", "[fuz
       ++n_keys;
       for (const std::int64_t n : numbers) {
         CAPTURE(recipe, key, n);
-        const auto made = c.spec(key, n);
-        if (!made.ok()) {
-          CHECK_FALSE(made.detail().empty());
+        const auto parsed = c.spec(key, n);
+        if (!parsed.ok()) {
+          CHECK_FALSE(parsed.detail().empty());
           continue;
         }
-        CHECK(made.value().rope.inv_freq.size() <= 2048);
-        CHECK(made.value().alibi_slopes.size() <= 4096);
-        for (const auto& found : check_weights(made.value(), *c.file))
+        CHECK(parsed.value().rope.inv_freq.size() <= 2048);
+        CHECK(parsed.value().alibi_slopes.size() <= 4096);
+        for (const auto& found : check_weights(parsed.value(), *c.file))
           CHECK_FALSE(found.detail.empty());
       }
     }

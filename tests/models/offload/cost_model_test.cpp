@@ -84,9 +84,9 @@ TEST_CASE("host attention moves queries instead of KV") {
   auto policy = policy_of(16, 2, {1, 0}, {0, 1}, {1, 0});
   const double moved = estimate(opt_1_3b(), on, policy, work).tokens_per_s;
   policy.host_attention = true;
-  const auto there = estimate(opt_1_3b(), on, policy, work);
-  CHECK(there.tokens_per_s > moved);
-  CHECK(there.busy[offload_resource::host] > 0);
+  const auto on_host = estimate(opt_1_3b(), on, policy, work);
+  CHECK(on_host.tokens_per_s > moved);
+  CHECK(on_host.busy[offload_resource::host] > 0);
 }
 
 TEST_CASE("packed KV moves fewer bytes, and costs the device its unpacking") {

@@ -60,9 +60,9 @@ struct streamed_table {
     first_layer = std::move(layer).value();
     REQUIRE(stream->add_group({&first_layer}).ok());
     REQUIRE(stream->add_table(table, false, parts).ok());
-    auto made = stream->rows_of(table, parts, room);
-    REQUIRE(made.ok());
-    rows = std::move(made).value();
+    auto cache = stream->rows_of(table, parts, room);
+    REQUIRE(cache.ok());
+    rows = std::move(cache).value();
     auto memory = dev.allocate(room * n_cols * sizeof(float), "rows");
     REQUIRE(memory.ok());
     out = std::move(memory).value();
@@ -82,11 +82,12 @@ struct streamed_table {
   }
   bool gets(const ids& wanted) {
     if (!get(wanted).ok()) return false;
-    std::vector<float> got(wanted.size() * n_cols);
-    dev.download(got.data(), out.data(), got.size() * sizeof(float));
+    std::vector<float> fetched(wanted.size() * n_cols);
+    dev.download(fetched.data(), out.data(), fetched.size() * sizeof(float));
     for (std::size_t i = 0; i < wanted.size(); ++i)
       for (std::int64_t c = 0; c < n_cols; ++c)
-        if (got[i * n_cols + static_cast<std::size_t>(c)] != value_at(wanted[i], c)) return false;
+        if (fetched[i * n_cols + static_cast<std::size_t>(c)] != value_at(wanted[i], c))
+          return false;
     return true;
   }
 

@@ -88,9 +88,9 @@ loaded load_for(const test::golden_folder& c,
   if (run.kv.device < 100)
     l.options.kv_staged = models::offload::kv_stream::staged_layers(
         models::offload::kv_options_of(c.spec, l.options, prompts, run));
-  auto made = models::decoder::load(test::shared_device(), c.spec, *c.weights, l.options, {});
-  if (!made.ok()) throw std::runtime_error(made.detail());
-  l.decoder = std::move(made).value();
+  auto loaded = models::decoder::load(test::shared_device(), c.spec, *c.weights, l.options, {});
+  if (!loaded.ok()) throw std::runtime_error(loaded.detail());
+  l.decoder = std::move(loaded).value();
   return l;
 }
 
@@ -177,11 +177,11 @@ TEST_CASE("KV that travels in 4 bits gives the same tokens by every schedule and
                                                             l.options, prompts, run);
           REQUIRE(ran.ok());
           REQUIRE(ran.value().error == "");
-          std::vector<id_list> got;
+          std::vector<id_list> outputs;
           for (const auto& o : ran.value().outputs)
-            got.push_back(o.ids);
-          if (wanted.empty()) wanted = got;
-          CHECK(got == wanted);
+            outputs.push_back(o.ids);
+          if (wanted.empty()) wanted = outputs;
+          CHECK(outputs == wanted);
           CHECK(ran.value().kv_moved.loaded_bytes > 0);
         }
     // The prompt's own pass sees KV before it is rounded.

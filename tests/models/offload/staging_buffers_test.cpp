@@ -108,14 +108,14 @@ TEST_CASE("a reader waits for its content's copies, and for a buffer to become i
   });
   auto held = t.buffers.lock();
   int fills = 0;
-  const auto got = t.buffers.acquire(held, 4, [&](staging_buffer& b) {
+  const auto acquired = t.buffers.acquire(held, 4, [&](staging_buffer& b) {
     ++fills;
     t.buffers.assign(b, 4);
     t.buffers.begin_copies(b, buffer_state::filling, 1);
   });
-  REQUIRE(got.ok());
-  CHECK(got.value() == used[1]);
-  CHECK(got.value()->content == 4);
+  REQUIRE(acquired.ok());
+  CHECK(acquired.value() == used[1]);
+  CHECK(acquired.value()->content == 4);
   CHECK(fills == 1);
   CHECK(t.buffers.waited_seconds() > 0);
   held.unlock();

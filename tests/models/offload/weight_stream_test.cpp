@@ -255,9 +255,9 @@ TEST_CASE("the ring's memory is so many whole layers, however little of each tra
   REQUIRE(model.ok());
   auto options = golden_options();
   options.n_blocks = 8;
-  const auto ring_bytes = [&](std::int32_t device_percent, std::int32_t slots) {
+  const auto ring_bytes = [&](std::int32_t device_percent, std::int32_t ring_layers) {
     options.offload.weights = {device_percent, 100 - device_percent};
-    options.offload.ring_layers = slots;
+    options.offload.ring_layers = ring_layers;
     decoder_runner streamed(model.value()->spec, *model.value()->weights, options);
     return streamed.decoder().stream()->ring_bytes();
   };
@@ -265,7 +265,7 @@ TEST_CASE("the ring's memory is so many whole layers, however little of each tra
   CHECK(ring_bytes(0, 3) == 3 * layer);
   CHECK(ring_bytes(70, 3) > 2 * layer);
   CHECK(ring_bytes(70, 3) <= 3 * layer);
-  CHECK(ring_bytes(70, 1) < layer); // one slot: nothing ahead
+  CHECK(ring_bytes(70, 1) < layer); // a ring of one layer loads nothing ahead
 
   // OPT's MLP has twice the weights of its attention.
   options.offload.sep_layer = true;
@@ -414,9 +414,9 @@ TEST_CASE("compressed matrices are within half a step of their values, and say w
     grouped.value().grouped(row, {codes.data(), scales.data(), offsets.data()});
     const auto* values = static_cast<const std::uint16_t*>(dense.value().dense_row(row));
     for (std::size_t k = 0; k < cols; ++k) {
-      const double got = double{scales[k / 64]} * codes[k] + offsets[k / 64];
+      const double decoded = double{scales[k / 64]} * codes[k] + offsets[k / 64];
       const double step = double{scales[k / 64]};
-      worst = std::max(worst, std::abs(got - double{widen_f16(values[k])}) / step);
+      worst = std::max(worst, std::abs(decoded - double{widen_f16(values[k])}) / step);
     }
   }
   CHECK(worst < 0.5001);

@@ -9,9 +9,9 @@ namespace twill::test {
 inline std::string default_model_path() {
   if (const char* path = std::getenv("TWILL_DEFAULT_MODEL")) return path;
   const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
+  const char* home_folder = std::getenv("HOME");
   const std::string folder =
-      cache != nullptr ? cache : std::string(home != nullptr ? home : "") + "/.cache";
+      cache != nullptr ? cache : std::string(home_folder != nullptr ? home_folder : "") + "/.cache";
   return folder + "/twill/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 

@@ -115,10 +115,10 @@ TEST_CASE("Vocabularies of any size have distinct pieces and merges of pieces be
         if (v.pieces[i].type == synth::piece_type::normal)
           REQUIRE(ids.emplace(v.pieces[i].text, i).second);
       for (const auto& [left, right] : v.merges) {
-        const auto made = ids.find(left + right);
-        REQUIRE(made != ids.end());
-        REQUIRE(ids.at(left) < made->second);
-        REQUIRE(ids.at(right) < made->second);
+        const auto joined = ids.find(left + right);
+        REQUIRE(joined != ids.end());
+        REQUIRE(ids.at(left) < joined->second);
+        REQUIRE(ids.at(right) < joined->second);
       }
     }
 }

@@ -18,12 +18,12 @@ struct outcome {
 };
 
 outcome run(const std::string& source, const template_input& input) {
-  auto made = chat_template::parse(source, "<s>", "</s>");
-  if (!made.ok()) {
-    CHECK(made.code() == errc::bad_template);
-    return {false, made.detail()};
+  auto parsed = chat_template::parse(source, "<s>", "</s>");
+  if (!parsed.ok()) {
+    CHECK(parsed.code() == errc::bad_template);
+    return {false, parsed.detail()};
   }
-  auto done = made.value()->render(input);
+  auto done = parsed.value()->render(input);
   if (!done.ok()) {
     CHECK(done.code() == errc::template_failed);
     return {false, done.detail()};
@@ -31,17 +31,17 @@ outcome run(const std::string& source, const template_input& input) {
   return {true, done.value().text};
 }
 
-void check(const outcome& got, const value& expected) {
+void check(const outcome& rendered, const value& expected) {
   const value* text = expected.find("text");
-  INFO("got " << (got.ok ? "text: " : "failure: ") << got.text);
+  INFO("got " << (rendered.ok ? "text: " : "failure: ") << rendered.text);
   if (text == nullptr) {
     INFO("expected failure: " << text_of(at(expected, "message")));
-    CHECK_FALSE(got.ok);
+    CHECK_FALSE(rendered.ok);
     return;
   }
   INFO("expected: " << text_of(*text));
-  CHECK(got.ok);
-  CHECK(got.text == text_of(*text));
+  CHECK(rendered.ok);
+  CHECK(rendered.text == text_of(*text));
 }
 
 const value& golden() {
@@ -101,10 +101,10 @@ TEST_CASE("Mistral's instruction templates render the reference prompts", "[gold
       INFO(version << " / " << key);
       const value* text = c.find("text_" + version);
       const bool fails = text == nullptr || text->is_null();
-      const outcome got = run(text_of(at(file, "template_" + version)),
-                              {.messages = at(c, "messages"), .add_generation_prompt = false});
-      CHECK(got.ok == !fails);
-      if (!fails) CHECK(got.text == text_of(*text));
+      const outcome rendered = run(text_of(at(file, "template_" + version)),
+                                   {.messages = at(c, "messages"), .add_generation_prompt = false});
+      CHECK(rendered.ok == !fails);
+      if (!fails) CHECK(rendered.text == text_of(*text));
     }
   }
 }

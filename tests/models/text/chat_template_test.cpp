@@ -19,9 +19,9 @@ value_list chat(const std::string& content) {
 }
 
 rendered_prompt render(const std::string& source, const std::string& content) {
-  auto made = chat_template::parse(source, "<s>", "</s>");
-  REQUIRE(made.ok());
-  auto done = made.value()->render({.messages = chat(content)});
+  auto parsed = chat_template::parse(source, "<s>", "</s>");
+  REQUIRE(parsed.ok());
+  auto done = parsed.value()->render({.messages = chat(content)});
   INFO((done.ok() ? std::string() : done.detail()));
   REQUIRE(done.ok());
   return done.value();
@@ -43,12 +43,12 @@ std::string literals(const std::string& source, const std::string& content) {
 }
 
 std::string error_of(const std::string& source, const value& messages = value(value_list{})) {
-  auto made = chat_template::parse(source, "", "");
-  if (!made.ok()) {
-    CHECK(made.code() == errc::bad_template);
-    return made.detail();
+  auto parsed = chat_template::parse(source, "", "");
+  if (!parsed.ok()) {
+    CHECK(parsed.code() == errc::bad_template);
+    return parsed.detail();
   }
-  auto done = made.value()->render({.messages = messages});
+  auto done = parsed.value()->render({.messages = messages});
   REQUIRE_FALSE(done.ok());
   CHECK(done.code() == errc::template_failed);
   return done.detail();
@@ -95,12 +95,12 @@ TEST_CASE("literal ranges follow text through the operations of templates") {
 }
 
 TEST_CASE("tools and extra names are literal too, extra names win") {
-  auto made = chat_template::parse("{{ tools[0].name }}|{{ mode }}|{{ bos_token }}", "<s>", "");
-  REQUIRE(made.ok());
+  auto parsed = chat_template::parse("{{ tools[0].name }}|{{ mode }}|{{ bos_token }}", "<s>", "");
+  REQUIRE(parsed.ok());
   template_input input{.messages = value_list{}};
   input.tools = value_list{value(value_object{{"name", "f"}})};
   input.extra = {{"mode", value("fast")}, {"bos_token", value("B")}};
-  const auto p = made.value()->render(input).value();
+  const auto p = parsed.value()->render(input).value();
   CHECK(p.text == "f|fast|B");
   CHECK(p.literal == byte_ranges{{0, 1}, {2, 6}, {7, 8}});
 }
@@ -220,10 +220,10 @@ TEST_CASE("a long conversation renders within the limits") {
   for (int i = 0; i < 4000; ++i)
     messages.push_back(value_object{{"role", i % 2 == 0 ? "user" : "assistant"},
                                     {"content", value(std::string(1000, 'x'))}});
-  auto made = chat_template::parse("{% for m in messages %}{{ '<|' + m['role'] + '|>' + "
-                                   "m['content']|trim + '\\n' }}{% endfor %}",
-                                   "", "");
-  auto done = made.value()->render({.messages = messages});
+  auto parsed = chat_template::parse("{% for m in messages %}{{ '<|' + m['role'] + '|>' + "
+                                     "m['content']|trim + '\\n' }}{% endfor %}",
+                                     "", "");
+  auto done = parsed.value()->render({.messages = messages});
   REQUIRE(done.ok());
   CHECK(done.value().text.size() > 4'000'000);
   CHECK(done.value().literal.size() == 8000);
@@ -231,8 +231,8 @@ TEST_CASE("a long conversation renders within the limits") {
 
 TEST_CASE("templates and requests in ill-formed UTF-8 are refused") {
   CHECK_FALSE(chat_template::parse("\xFF", "", "").ok());
-  auto made = chat_template::parse("{{ messages[0].content }}", "", "");
-  const auto done = made.value()->render({.messages = chat("\xC3")});
+  auto parsed = chat_template::parse("{{ messages[0].content }}", "", "");
+  const auto done = parsed.value()->render({.messages = chat("\xC3")});
   REQUIRE_FALSE(done.ok());
   CHECK(done.code() == errc::template_failed);
 }
@@ -271,11 +271,11 @@ TEST_CASE("random changes to templates never crash or hang", "[fuzz]") {
       }
       }
     }
-    auto made = chat_template::parse(source, "<s>", "</s>");
-    if (!made.ok()) continue;
+    auto parsed = chat_template::parse(source, "<s>", "</s>");
+    if (!parsed.ok()) continue;
     template_input input{.messages = conversation};
     input.extra = *test::at(golden, "variables").as_object();
-    rendered += made.value()->render(input).ok() ? 1 : 0;
+    rendered += parsed.value()->render(input).ok() ? 1 : 0;
   }
   CHECK(rendered > 100);
 }

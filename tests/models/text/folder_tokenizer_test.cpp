@@ -25,10 +25,10 @@ struct golden {
 
   golden(const std::string& kind, const std::string& family) {
     file = test::read_json_file(root + kind + "/tokenizer_golden.json");
-    auto made = test::open_folder_text(root + kind, family);
-    INFO((made.ok() ? std::string() : made.detail()));
-    REQUIRE(made.ok());
-    text = made.value();
+    auto opened = test::open_folder_text(root + kind, family);
+    INFO((opened.ok() ? std::string() : opened.detail()));
+    REQUIRE(opened.ok());
+    text = opened.value();
   }
 
   std::vector<token_id> encode(const std::string& s, encode_options options) const {

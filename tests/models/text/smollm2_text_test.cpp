@@ -23,9 +23,9 @@ namespace {
 std::string model_path() {
   if (const char* path = std::getenv("TWILL_DEFAULT_MODEL"); path != nullptr) return path;
   const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
+  const char* home_folder = std::getenv("HOME");
   const std::string base =
-      cache != nullptr ? cache : std::string(home == nullptr ? "" : home) + "/.cache";
+      cache != nullptr ? cache : std::string(home_folder == nullptr ? "" : home_folder) + "/.cache";
   return base + "/twill/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 
@@ -37,9 +37,9 @@ std::shared_ptr<const gguf::file> open_file() {
 }
 
 std::shared_ptr<const tokenizer> open_tokenizer() {
-  auto made = make_gguf_tokenizer(open_file()->meta());
-  REQUIRE(made.ok());
-  return made.value();
+  auto opened = make_gguf_tokenizer(open_file()->meta());
+  REQUIRE(opened.ok());
+  return opened.value();
 }
 
 value golden(const std::string& name) {
@@ -83,12 +83,12 @@ TEST_CASE("SmolLM2's own template gives the reference prompts and hardened ids",
   REQUIRE(source.ok());
   const value expected = golden("chat.json");
   CHECK(source.value() == text_of(at(expected, "template")));
-  auto made = chat_template::parse(source.value(), t->token_bytes(t->bos_id(), true),
-                                   t->token_bytes(t->eos_id(), true));
-  REQUIRE(made.ok());
+  auto parsed = chat_template::parse(source.value(), t->token_bytes(t->bos_id(), true),
+                                     t->token_bytes(t->eos_id(), true));
+  REQUIRE(parsed.ok());
   for (const auto& [name, c] : *at(expected, "cases").as_object()) {
     CAPTURE(name);
-    auto prompt = made.value()->render({.messages = at(c, "messages")});
+    auto prompt = parsed.value()->render({.messages = at(c, "messages")});
     REQUIRE(prompt.ok());
     CHECK(prompt.value().text == text_of(at(c, "text")));
     CHECK(t->encode_prompt(prompt.value().text, prompt.value().literal).value() ==

@@ -22,9 +22,9 @@ struct golden {
 
   explicit golden(const std::string& name) {
     file = test::read_json_file(test::golden_dir() + "/tokenizers/" + name + ".golden.json");
-    auto made = make_gguf_tokenizer(test::vocab_metadata(name));
-    REQUIRE(made.ok());
-    text = made.value();
+    auto opened = make_gguf_tokenizer(test::vocab_metadata(name));
+    REQUIRE(opened.ok());
+    text = opened.value();
   }
 };
 

@@ -36,10 +36,10 @@ const std::vector<std::pair<std::string, std::string>> kinds = {
 };
 
 std::shared_ptr<const tokenizer> open_kind(const std::string& kind, const std::string& family) {
-  auto made = test::open_folder_text(root + kind, family);
-  INFO((made.ok() ? std::string() : made.detail()));
-  REQUIRE(made.ok());
-  return made.value();
+  auto opened = test::open_folder_text(root + kind, family);
+  INFO((opened.ok() ? std::string() : opened.detail()));
+  REQUIRE(opened.ok());
+  return opened.value();
 }
 
 char32_t random_character(std::mt19937& random) {
@@ -137,17 +137,17 @@ TEST_CASE("bytes that are no text are refused, never half encoded") {
 }
 
 TEST_CASE("a GGUF llama vocabulary encodes as its SentencePiece original", "[golden]") {
-  const auto made = make_gguf_tokenizer(llama_metadata(root + "llama-spm/tokenizer.model"));
-  INFO((made.ok() ? std::string() : made.detail()));
-  REQUIRE(made.ok());
+  const auto opened = make_gguf_tokenizer(llama_metadata(root + "llama-spm/tokenizer.model"));
+  INFO((opened.ok() ? std::string() : opened.detail()));
+  REQUIRE(opened.ok());
   const value file = test::read_json_file(root + "llama-spm/tokenizer_golden.json");
   for (const value& c : test::list_of(test::at(file, "cases"))) {
     const std::string& text = test::text_of(test::at(c, "text"));
     CAPTURE(text);
-    const auto ids = made.value()->encode(text, {.add_special = true});
+    const auto ids = opened.value()->encode(text, {.add_special = true});
     REQUIRE(ids.ok());
     REQUIRE(ids.value() == test::token_ids(test::at(c, "ids_with_bos")));
-    REQUIRE(made.value()->decode(ids.value(), true) == test::text_of(test::at(c, "decoded")));
+    REQUIRE(opened.value()->decode(ids.value(), true) == test::text_of(test::at(c, "decoded")));
   }
 }
 

@@ -14,15 +14,15 @@ using namespace twill::models;
 namespace {
 
 std::shared_ptr<const tokenizer> open(const std::string& name) {
-  auto made = make_gguf_tokenizer(test::vocab_metadata(name));
-  REQUIRE(made.ok());
-  return made.value();
+  auto opened = make_gguf_tokenizer(test::vocab_metadata(name));
+  REQUIRE(opened.ok());
+  return opened.value();
 }
 
 models::failure open_error(const gguf::metadata& metadata) {
-  auto made = make_gguf_tokenizer(metadata);
-  REQUIRE_FALSE(made.ok());
-  return made.error();
+  auto opened = make_gguf_tokenizer(metadata);
+  REQUIRE_FALSE(opened.ok());
+  return opened.error();
 }
 
 } // namespace
@@ -78,11 +78,11 @@ TEST_CASE("every known pre-tokenizer compiles and loses no text") {
     CAPTURE(name);
     auto metadata = test::vocab_metadata("bytelevel-gpt2");
     metadata.entries["tokenizer.ggml.pre"] = std::string(name);
-    auto made = make_gguf_tokenizer(metadata);
-    REQUIRE(made.ok());
-    auto ids = made.value()->encode(text, {});
+    auto opened = make_gguf_tokenizer(metadata);
+    REQUIRE(opened.ok());
+    auto ids = opened.value()->encode(text, {});
     REQUIRE(ids.ok());
-    CHECK(made.value()->decode(ids.value(), false) == text);
+    CHECK(opened.value()->decode(ids.value(), false) == text);
   }
 }
 

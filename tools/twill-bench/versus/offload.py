@@ -221,14 +221,14 @@ def main():
     streams = len(tiers) > 1
     orders = ["diagonal/1" if streams and order == "diagonal" else order for order in options.orders.split(",")]
     cells = [(int(n), order, tier) for n in options.batches.split(",") for order in orders for tier in tiers]
-    got = {cell: [] for cell in cells}
+    figures_of = {cell: [] for cell in cells}
     for _ in range(options.rounds):
         for cell in cells:
             if cell[2] == "resident":
                 figures = resident = run(options, *cell)
             else:
                 figures = run_and_bounds(options, cell, resident)
-            got[cell].append(figures)
+            figures_of[cell].append(figures)
             print(*cell, f"{figures['total rate']:.1f} tokens/s", file=sys.stderr, flush=True)
 
     print(f"| {options.model}: GPU batches of {options.batch_size} | schedule |" +
@@ -238,7 +238,7 @@ def main():
            " transfers under way % | of the bound, each alone % | side by side % |" if streams else ""))
     print("|---|---|" + ("---|" if streams else "") + "---|---|---|---|" +
           ("---|---|---|---|---|---|---|---|---|" if streams else ""))
-    for cell, figures in got.items():
+    for cell, figures in figures_of.items():
         def column(name, digits, scale=1.0):
             return spread([f[name] / scale for f in figures], digits) if name in figures[0] else ""
         line = [str(cell[0]), cell[1]] + ([cell[2]] if streams else [])
