@@ -4,8 +4,8 @@
 // code which packs them uses; workspace and activations by the shapes of the arrays that a decoder
 // allocates. Nothing is packed or allocated here. A spec that is not valid needs nothing, and a
 // tensor that is missing or cannot be read counts as nothing: loading says what is wrong with it.
-// Any thread. What an offline job takes is the sum in offload/job/job_memory; how the bytes of a
-// plan fall on three tiers is offload/plan/plan_memory.
+// Any thread. What an offline job takes is the sum in job_memory. How the bytes of a model that
+// need not exist fall on three tiers is another question, which offload/plan/plan_memory answers.
 #pragma once
 
 #include <cstdint>

@@ -15,10 +15,10 @@
 #include "gpu/attention/kv4.hpp"
 #include "gpu/machine.hpp"
 #include "models/compute.hpp"
+#include "models/memory_estimate/job_memory.hpp"
 #include "models/model.hpp"
 #include "models/offload/choose_placement.hpp"
 #include "models/offload/int4_weights.hpp"
-#include "models/offload/job/job_memory.hpp"
 #include "models/offload/job/offload_job.hpp"
 #include "models/offload/model_shape.hpp"
 #include "models/offload/plan/plan_memory.hpp"
@@ -131,9 +131,9 @@ private:
     memory_ = memory();
   }
 
-  models::offload::job_memory memory() const {
-    return models::offload::estimate_job_memory(*device_, model_->spec, *weights_, room_.weights,
-                                                decoding_, prompts_, run_);
+  models::job_memory memory() const {
+    return models::estimate_job_memory(*device_, model_->spec, *weights_, room_.weights, decoding_,
+                                       prompts_, run_);
   }
 
   /// A stagger that spreads micro-batches evenly holds the least KV. Where weights are streamed the
@@ -289,7 +289,7 @@ private:
   models::offload::job_needs needs_;
   models::decoder_options decoding_;
   models::offload::placement_room room_;
-  models::offload::job_memory memory_;
+  models::job_memory memory_;
   models::offload::offload_sizes sizes_;
   models::offload::span_recorder timeline_;
   std::unique_ptr<models::decoder> decoder_; // after the device and the timeline it uses

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include "models/offload/job/job_memory.hpp"
 #include "models/offload/job/offload_job.hpp"
 #include "models/offload/plan/plan_memory.hpp"
 #include "models/offload/streams/weight_stream.hpp"

@@ -1,16 +1,14 @@
-#include "models/offload/job/job_memory.hpp"
+#include "models/memory_estimate/job_memory.hpp"
 
 #include <algorithm>
 
-#include "models/memory_estimate/memory_estimate.hpp"
-
-namespace twill::models::offload {
+namespace twill::models {
 namespace {
 
 /// Activations of all micro-batches.
 std::int64_t batches_bytes(const model_spec& spec, const decoder_options& options,
-                           const std::vector<job_prompt>& prompts, const job_options& run,
-                           const job_needs& needs) {
+                           const std::vector<offload::job_prompt>& prompts,
+                           const offload::job_options& run, const offload::job_needs& needs) {
   const std::int64_t max_blocks = decoder::block_table_width(spec, options);
   std::int64_t bytes =
       needs.prefill_chunks * estimate_activation_bytes(spec, run.step_tokens, run.batch_size,
@@ -18,7 +16,8 @@ std::int64_t batches_bytes(const model_spec& spec, const decoder_options& option
       run.n_batches * estimate_activation_bytes(spec, run.batch_size, run.batch_size,
                                                 run.batch_size, max_blocks);
   if (run.hidden.device < 100)
-    bytes += hidden_stream::device_bytes(hidden_options_of(spec, prompts, run, needs)) -
+    bytes += offload::hidden_stream::device_bytes(
+                 offload::hidden_options_of(spec, prompts, run, needs)) -
              4 * spec.hidden_size *
                  (std::int64_t{needs.prefill_chunks} * run.step_tokens +
                   std::int64_t{run.n_batches} * run.batch_size);
@@ -30,8 +29,9 @@ std::int64_t batches_bytes(const model_spec& spec, const decoder_options& option
 job_memory estimate_job_memory(const gpu::device& dev, const model_spec& spec,
                                const checkpoint& weights, const packed_weights& packed,
                                const decoder_options& options,
-                               const std::vector<job_prompt>& prompts, const job_options& run) {
-  const job_needs needs = needs_of(prompts, run, options.block_tokens);
+                               const std::vector<offload::job_prompt>& prompts,
+                               const offload::job_options& run) {
+  const offload::job_needs needs = offload::needs_of(prompts, run, options.block_tokens);
   job_memory memory;
   memory.weights = packed.small + (spec.normalised_head ? 4 * std::int64_t{spec.vocab_size} : 0);
   streamed_weights streamed;
@@ -44,8 +44,9 @@ job_memory estimate_job_memory(const gpu::device& dev, const model_spec& spec,
   // The job allocates these after the model has been loaded.
   std::int64_t images = 0, batches = 0;
   if (!options.kv_staged.empty())
-    images = kv_stream::device_bytes(kv_options_of(spec, options, prompts, run));
-  if (run.mode != job_mode::fused) batches = batches_bytes(spec, options, prompts, run, needs);
+    images = offload::kv_stream::device_bytes(offload::kv_options_of(spec, options, prompts, run));
+  if (run.mode != offload::job_mode::fused)
+    batches = batches_bytes(spec, options, prompts, run, needs);
   memory.kv = decoder::block_bytes(spec, options) * options.n_blocks + images;
   memory.activations = estimate_step_bytes(spec, options) +
                        estimate_scratch_bytes(dev, spec, weights, options) + batches;
@@ -53,4 +54,4 @@ job_memory estimate_job_memory(const gpu::device& dev, const model_spec& spec,
   return memory;
 }
 
-} // namespace twill::models::offload
+} // namespace twill::models

@@ -1,5 +1,5 @@
-// job_memory: the device memory that an offline job takes, added up from models/memory_estimate and
-// the streams before anything is allocated. Pure.
+// job_memory: the device memory that an offline job takes, added up from memory_estimate and the
+// sizes of the job's streams before anything is allocated. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "models/memory_estimate/memory_estimate.hpp"
 #include "models/offload/job/offload_job.hpp"
 
-namespace twill::models::offload {
+namespace twill::models {
 
 struct job_memory {
   std::int64_t weights = 0; ///< weights that live on the device
@@ -26,6 +26,7 @@ struct job_memory {
 job_memory estimate_job_memory(const gpu::device& dev, const model_spec& spec,
                                const checkpoint& weights, const packed_weights& packed,
                                const decoder_options& options,
-                               const std::vector<job_prompt>& prompts, const job_options& run);
+                               const std::vector<offload::job_prompt>& prompts,
+                               const offload::job_options& run);
 
-} // namespace twill::models::offload
+} // namespace twill::models
