@@ -292,7 +292,7 @@ class Load(unittest.TestCase):
             self.assertFalse(kept["twill_bench"]["interrupted"])
 
     def test_flags_that_contradict_are_refused(self):
-        for flags, part in ((["--stop-over-saturation"], "needs a rate"),
+        for flags, part in ((["--stop-over-saturation"], "needs --request-rate"),
                             (["--dataset-name", "trace"], "needs --dataset-path"),
                             (["--ramp-up-strategy", "linear"], "--ramp-up-start-rps"),
                             (["--request-disconnect-rate", "60", "--request-cancellation-rate", "60"], "<= 100")):
@@ -331,7 +331,7 @@ class Campaign(unittest.TestCase):
             self.assertIn("- one: ", compared)  # run before, not now
             self.assertIn("- two: ", compared)
             done = run("twill-bench", "campaign", str(plan), "--output-dir", str(out), "--servers", "three")
-            self.assertIn("--servers must name", done.stderr)
+            self.assertIn("--servers must be a name in the plan", done.stderr)
 
 
 class Sweep(unittest.TestCase):

@@ -64,7 +64,9 @@ int run(const accuracy_arguments& arguments) {
     pairs.push_back(std::move(pair).value());
   }
   const std::vector<opener> openers = openers_of(arguments);
-  if (openers.empty()) throw std::runtime_error("name a model, or a folder with --golden");
+  if (openers.empty())
+    throw std::runtime_error(
+        "there must be a model to compare: name one, or give a folder with --golden");
   auto device = gpu::device::open(arguments.device);
   if (!device.ok()) throw std::runtime_error(device.detail());
 
@@ -94,22 +96,28 @@ int run(const accuracy_arguments& arguments) {
 void add_accuracy_command(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<accuracy_arguments>();
   CLI::App* command = app.add_subcommand(
-      "accuracy", "Compare compute and KV types with f32, token by token over given texts");
+      "accuracy", "Compares compute and KV types with f32, token by token over given texts.");
   command->add_option("model", arguments->models,
-                      "Models: with --text anything twilld serves, else folders with golden.json");
+                      "The models to compare: with --text any model that twilld serves, without it "
+                      "folders that hold a golden.json.");
   command
       ->add_option("--golden", arguments->goldens,
-                   "Every folder with a golden.json at or below this one")
+                   "Compares every folder with a golden.json at or below this one.")
       ->check(CLI::ExistingDirectory);
-  command->add_option("--text", arguments->text_path, "UTF-8 text that the models are run over")
+  command
+      ->add_option("--text", arguments->text_path,
+                   "The file of UTF-8 text that the models are run over.")
       ->check(CLI::ExistingFile);
   command
       ->add_option("--types", arguments->types,
-                   "COMPUTE/KV pairs, comma-separated, as in model.compute and kv.type")
+                   "The COMPUTE/KV pairs to compare, comma-separated, with the values of "
+                   "model.compute and kv.type.")
       ->delimiter(',')
       ->capture_default_str();
-  command->add_flag("--markdown", arguments->markdown, "A Markdown table, one line per model");
-  command->add_option("--threads", arguments->device.threads, "Compute threads; 0: all cores");
+  command->add_flag("--markdown", arguments->markdown,
+                    "Prints a Markdown table with one line per model.");
+  command->add_option("--threads", arguments->device.threads,
+                      "The number of compute threads; 0 means one per core.");
   command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
 }
 

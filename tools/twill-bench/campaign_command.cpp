@@ -24,7 +24,7 @@ void check_names(const std::vector<Item>& items, const std::vector<std::string>&
   for (const std::string& name : names)
     if (std::none_of(items.begin(), items.end(),
                      [&](const Item& item) { return name_of(item) == name; }))
-      throw std::invalid_argument(flag + " must name one of the plan's, got " + name);
+      throw std::invalid_argument(flag + " must be a name in the plan, got " + name);
 }
 
 int run(const campaign_arguments& arguments) {
@@ -57,17 +57,26 @@ int run(const campaign_arguments& arguments) {
 
 void add_campaign_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "campaign", "Sweeps of several models on several servers, side by side, resumable");
+      "campaign", "Runs sweeps of several models on several servers and compares them. A campaign "
+                  "that was interrupted goes on where it stopped.");
   auto arguments = std::make_shared<campaign_arguments>();
-  command->add_option("plan", arguments->plan_path, "TOML file of models and servers")
+  command
+      ->add_option("plan", arguments->plan_path,
+                   "The TOML file that describes the models and the servers.")
       ->required()
       ->check(CLI::ExistingFile);
-  command->add_option("--output-dir", arguments->folder, "Folder of the results")->required();
-  command->add_option("--models", arguments->models, "Only these")->delimiter(',');
-  command->add_option("--servers", arguments->servers, "Only these")->delimiter(',');
+  command->add_option("--output-dir", arguments->folder, "The folder of the results.")->required();
+  command
+      ->add_option("--models", arguments->models,
+                   "Runs only the models with these names, comma-separated.")
+      ->delimiter(',');
+  command
+      ->add_option("--servers", arguments->servers,
+                   "Runs only the servers with these names, comma-separated.")
+      ->delimiter(',');
   command->add_flag("--try", arguments->tiny,
-                    "A grid of two tiny cells, to see whether everything starts");
-  command->add_flag("!--no-progress", arguments->show_progress, "No progress line");
+                    "Runs a grid of two tiny cells, which shows whether everything starts.");
+  command->add_flag("!--no-progress", arguments->show_progress, "Shows no progress line.");
   command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
 }
 

@@ -37,9 +37,11 @@ int run(const compare_arguments& arguments) {
       sweeps.push_back({texts.back().first, read_sweep(texts.back().second, arguments.files[i])});
   }
   if (!sweeps.empty() && sweeps.size() != texts.size())
-    throw std::invalid_argument("results of sweep and of serve can't be compared");
+    throw std::invalid_argument(
+        "the files must all be results of sweep or all be results of serve");
   if (sweeps.empty() && !arguments.references.empty())
-    throw std::invalid_argument("--reference is for results of sweep");
+    throw std::invalid_argument(
+        "--reference must be used with results of sweep, because published figures are sweeps");
   std::vector<reference> references;
   for (const std::string& each : arguments.references)
     references.push_back(reference_sweep(each));
@@ -57,20 +59,27 @@ int run(const compare_arguments& arguments) {
 } // namespace
 
 void add_compare_command(CLI::App& app, int& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("compare", "Result files side by side, with ratios to the first");
+  CLI::App* command = app.add_subcommand(
+      "compare", "Shows result files side by side, with ratios to the first file.");
   auto arguments = std::make_shared<compare_arguments>();
-  command->add_option("files", arguments->files, "JSON files of sweep, or of serve")
+  command
+      ->add_option(
+          "files", arguments->files,
+          "The JSON files that `sweep`, or that `serve`, wrote; the two kinds cannot be mixed.")
       ->required()
       ->check(CLI::ExistingFile);
-  command->add_option("--names", arguments->names, "What to call them (default: their paths)")
+  command
+      ->add_option("--names", arguments->names,
+                   "The names of the files in the tables, comma-separated. By default a file is "
+                   "called by its path.")
       ->delimiter(',');
   command
       ->add_option("--reference", arguments->references,
-                   "Published sweeps beside them, measured on an A100 40G")
+                   "Adds published sweeps, measured on an A100 40G, to the tables.")
       ->delimiter(',')
       ->check(CLI::IsMember(reference_names()));
-  command->add_option("--output-dir", arguments->folder, "Also write compare.md, and charts");
+  command->add_option("--output-dir", arguments->folder,
+                      "Also writes compare.md and charts into this folder.");
   command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
 }
 

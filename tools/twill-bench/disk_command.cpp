@@ -74,24 +74,35 @@ int measure(const disk_arguments& a) {
 } // namespace
 
 void add_disk_command(CLI::App& app, int& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("disk", "Reads a file as the disk tier is read, and does nothing else");
+  CLI::App* command = app.add_subcommand(
+      "disk",
+      "Measures a disk: reads a file as offloading reads its disk tier, and does nothing else.");
   auto a = std::make_shared<disk_arguments>();
-  CLI::Option* file = command->add_option("--file", a->settings.file,
-                                          "Read this one, where it holds data, and write none");
-  command->add_option("--dir", a->settings.dir, "Folder of the file (that of temporary files)")
+  CLI::Option* file = command->add_option(
+      "--file", a->settings.file,
+      "Reads this file, only where it holds data, instead of writing a file of its own.");
+  command
+      ->add_option("--dir", a->settings.dir,
+                   "The folder of the file that is written and read (default: the folder of "
+                   "temporary files).")
       ->excludes(file);
   command->add_flag_callback(
-      "--cached", [a] { a->settings.direct = false; }, "Through the page cache");
-  command->add_option("--size", a->settings.file_mib, "MiB of the file (256)")
+      "--cached", [a] { a->settings.direct = false; },
+      "Reads through the page cache instead of around it.");
+  command->add_option("--size", a->settings.file_mib, "The size of the file in MiB (default: 256).")
       ->check(CLI::Range(1, 1 << 20))
       ->excludes(file);
-  command->add_option("--readers", a->settings.readers, "Reads under way (4)")
+  command
+      ->add_option("--readers", a->settings.readers,
+                   "The number of reads under way at once (default: 4).")
       ->check(CLI::Range(1, 64));
-  command->add_option("--seconds", a->seconds, "For so long, or until SIGINT or SIGTERM (3)")
+  command
+      ->add_option("--seconds", a->seconds,
+                   "Reads for this many seconds, or until SIGINT or SIGTERM (default: 3).")
       ->check(CLI::Range(0.01, 86400.0));
   command->add_option("--samples", a->samples,
-                      "CSV of seconds on the monotonic clock and bytes read, every 5 ms");
+                      "Writes a CSV file with a line every 5 ms: seconds of the monotonic clock, "
+                      "and bytes read so far.");
   command->callback([a, &exit_code] { exit_code = measure(*a); });
 }
 

@@ -159,20 +159,27 @@ int run(const engine_arguments& a) {
 
 void add_engine_command(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<engine_arguments>();
-  CLI::App* command = app.add_subcommand(
-      "engine", "Time a model in this process: prompts of random tokens, then greedy decoding of "
-                "all of them together");
-  command->add_option("--model", a->model, "Model file or folder")->required();
-  command->add_option("--compute", a->compute, "auto, f32, bf16, int8, w8a8");
-  command->add_option("--kv-type", a->kv_type, "auto, f32, f16, bf16, int8");
-  command->add_option("--threads", a->device.threads, "Compute threads; 0: all cores");
-  command->add_option("--isa", a->device.isa, "Widest instruction set");
-  command->add_option("--at-once", a->at_once, "Sequences")->check(CLI::Range(1, 1024));
-  command->add_option("--input-len", a->input, "Tokens of a prompt")->check(CLI::Range(1, 1 << 20));
-  command->add_option("--output-len", a->output, "Tokens chosen")->check(CLI::Range(1, 1 << 20));
-  command->add_option("--step-tokens", a->step_tokens, "Tokens of a prefill step at most")
+  CLI::App* command =
+      app.add_subcommand("engine", "Times a model in this process: it computes prompts of random "
+                                   "tokens, then decodes all of them together, greedily.");
+  command->add_option("--model", a->model, "The model: a file, a folder or dummy:PRESET.")
+      ->required();
+  command->add_option("--compute", a->compute, "The compute type: auto, f32, bf16, int8 or w8a8.");
+  command->add_option("--kv-type", a->kv_type, "The type of KV: auto, f32, f16, bf16 or int8.");
+  command->add_option("--threads", a->device.threads,
+                      "The number of compute threads; 0 means one per core.");
+  command->add_option("--isa", a->device.isa, "The widest instruction set that may be used.");
+  command->add_option("--at-once", a->at_once, "The number of sequences that are decoded together.")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--input-len", a->input, "The number of tokens of each prompt.")
+      ->check(CLI::Range(1, 1 << 20));
+  command
+      ->add_option("--output-len", a->output, "The number of tokens that each sequence generates.")
+      ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--step-tokens", a->step_tokens, "The most tokens of one prefill step.")
       ->check(CLI::Range(1, 65536));
-  command->add_option("--runs", a->runs, "Repetitions")->check(CLI::Range(1, 1000));
+  command->add_option("--runs", a->runs, "The number of times that the measurement is repeated.")
+      ->check(CLI::Range(1, 1000));
   command->callback([a, &exit_code] { exit_code = run(*a); });
 }
 

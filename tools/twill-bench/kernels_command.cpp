@@ -99,20 +99,24 @@ int run(const kernels_arguments& arguments) {
 void add_kernels_command(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<kernels_arguments>();
   CLI::App* command = app.add_subcommand(
-      "kernels", "Time every op of gpu/ at the shapes of 7B, 13B and the default model "
-                 "against this machine's measured limits");
-  command->add_option("--threads", arguments->device.threads, "Compute threads; 0: all cores");
-  command->add_option(
-      "--isa", arguments->device.isa,
-      "Widest instruction set: auto, plain, avx2, avx512, avx512_vnni, avx512_bf16");
-  command->add_option("--rows", arguments->selection.rows, "Rows of activations, comma-separated")
+      "kernels", "Times every op of gpu/ at the shapes of 7B, 13B and the default model, and "
+                 "compares it with the measured limits of this machine.");
+  command->add_option("--threads", arguments->device.threads,
+                      "The number of compute threads; 0 means one per core.");
+  command->add_option("--isa", arguments->device.isa,
+                      "The widest instruction set that may be used: auto, plain, avx2, avx512, "
+                      "avx512_vnni or avx512_bf16.");
+  command
+      ->add_option("--rows", arguments->selection.rows,
+                   "The numbers of rows of activations, comma-separated.")
       ->delimiter(',')
       ->check(CLI::Range(1, 4096));
   command->add_option("--only", arguments->selection.only,
-                      "Only cases whose \"op shape\" contains this text");
-  command->add_option("--seconds", arguments->seconds, "Time per case")
+                      "Runs only the cases whose \"op shape\" contains this text.");
+  command
+      ->add_option("--seconds", arguments->seconds, "The seconds that each case is measured for.")
       ->check(CLI::Range(0.001, 60.0));
-  command->add_flag("--small", arguments->selection.small, "Toy shapes, to try the program");
+  command->add_flag("--small", arguments->selection.small, "Uses tiny shapes, to try the program.");
   command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
 }
 

@@ -20,7 +20,8 @@
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Load generator for LLM servers, with the flags, table and keys of vLLM's bench serve",
+      "Measures LLM servers, models and machines. The load generator takes the flags and writes "
+      "the table and the keys of vLLM's bench serve. Flags without a command mean `serve`.",
       "twill-bench"};
   app.set_version_flag("--version", "twill-bench " TWILL_VERSION);
   app.require_subcommand(1);

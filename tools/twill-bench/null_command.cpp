@@ -55,20 +55,25 @@ int serve_nothing(const null_options& options) {
 
 void add_null_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "null", "A server that answers with as many tokens as asked for and does no work");
+      "null",
+      "Runs a server that answers with as many tokens as a request asks for and does no work.");
   auto options = std::make_shared<null_options>();
   command->add_option_function<std::string>(
       "--listen", [options](const std::string& text) { set_listen(*options, text); },
-      "HOST:PORT (127.0.0.1:9000); port 0: a free one");
-  command->add_option("--threads", options->threads, "Threads, each with its own share (1)")
+      "The address to listen at, HOST:PORT; port 0 takes a free one (default: 127.0.0.1:9000).");
+  command
+      ->add_option("--threads", options->threads,
+                   "The number of threads, each of which serves its own share of the connections "
+                   "(default: 1).")
       ->check(CLI::Range(1u, 64u));
   command
       ->add_option("--tokens-per-write", options->tokens_per_write,
-                   "HTTP: so many tokens leave in one piece (1)")
+                   "The number of tokens that leave in one piece over HTTP (default: 1).")
       ->check(CLI::Range(1, 100000));
   add_milliseconds(*command, "--first-token-ms", options->first_token,
-                   "From request to the first token (0)");
-  add_milliseconds(*command, "--token-interval-ms", options->token_gap, "Between tokens (0)");
+                   "The milliseconds from a request to its first token (default: 0).");
+  add_milliseconds(*command, "--token-interval-ms", options->token_gap,
+                   "The milliseconds between two tokens of a request (default: 0).");
   command->callback([options, &exit_code] { exit_code = serve_nothing(*options); });
 }
 

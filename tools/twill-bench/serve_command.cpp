@@ -27,14 +27,15 @@ void check(const serve_options& o) {
   for (const auto& [metric, bound] : o.goodput_ms) {
     char* end = nullptr;
     if (!(std::strtod(bound.c_str(), &end) > 0) || *end != '\0')
-      throw std::invalid_argument("--goodput's bound must be > 0 ms, got " + metric + ":" + bound);
+      throw std::invalid_argument("each bound of --goodput must be > 0 ms, got " + metric + ":" +
+                                  bound);
     if (metric != "ttft" && metric != "tpot" && metric != "e2el")
       throw std::invalid_argument("--goodput must name ttft, tpot or e2el, got " + metric);
   }
   if (o.dataset != "random" && o.dataset_path.empty() && o.prompt.empty())
     throw std::invalid_argument("--dataset-name " + o.dataset + " needs --dataset-path");
   if (o.n_turns > 1 && (o.dataset != "random" || !o.prompt.empty()))
-    throw std::invalid_argument("--num-turns must be 1 for a data set or a --prompt of one's own");
+    throw std::invalid_argument("--num-turns must be 1 with --dataset-path or --prompt");
   if (o.cancellation_percent + o.disconnect_percent > 100)
     throw std::invalid_argument("--request-cancellation-rate and --request-disconnect-rate must "
                                 "make <= 100 percent together");
@@ -42,8 +43,9 @@ void check(const serve_options& o) {
     throw std::invalid_argument("--ramp-up-strategy needs --ramp-up-start-rps and "
                                 "--ramp-up-end-rps");
   if (o.stop_over_saturation && !is_open_loop(o))
-    throw std::invalid_argument("--stop-over-saturation needs a rate: a closed loop can't outrun "
-                                "its server");
+    throw std::invalid_argument(
+        "--stop-over-saturation needs --request-rate: a closed loop cannot outrun "
+        "its server");
 }
 
 void announce(const serve_options& options) {
@@ -160,7 +162,8 @@ int serve(serve_arguments arguments) {
 } // namespace
 
 void add_serve_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("serve", "One run: a closed or an open loop of requests");
+  CLI::App* command = app.add_subcommand(
+      "serve", "Measures a server with one run of requests, as a closed loop or as an open loop.");
   auto arguments = add_serve_flags(*command);
   command->callback([arguments, &exit_code] { exit_code = serve(*arguments); });
 }

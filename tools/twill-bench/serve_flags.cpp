@@ -52,16 +52,17 @@ void add_seconds(CLI::App& command, const std::string& flag, const std::string& 
 }
 
 void add_load_flags(CLI::App& command, serve_options& o) {
-  command.add_option("--num-prompts", o.n_prompts, "Requests")
+  command.add_option("--num-prompts", o.n_prompts, "The number of requests to send.")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       .add_option("--request-rate", o.request_rate_per_s,
-                  "Open loop: requests per second; inf: all at once")
+                  "The requests per second of an open loop; inf, the default, sends all at once.")
       ->check(positive_or_inf);
   command
       .add_option("--burstiness", o.burstiness,
-                  "Shape of the gamma distributed gaps; 1: Poisson, less: burstier, inf: constant")
+                  "The shape of the gamma distribution of gaps between requests: 1 is a Poisson "
+                  "process, less is burstier, inf makes all gaps equal.")
       ->check(positive_or_inf)
       ->capture_default_str();
   command
@@ -70,54 +71,68 @@ void add_load_flags(CLI::App& command, serve_options& o) {
           [&o](const std::string& mode) {
             o.burstiness = mode == "constant" ? std::numeric_limits<double>::infinity() : 1.0;
           },
-          "Gaps between requests: poisson or constant (another gamma: --burstiness)")
+          "How gaps between requests are drawn: poisson or constant. Use --burstiness for another "
+          "shape.")
       ->check(CLI::IsMember({"poisson", "constant"}))
       ->excludes("--burstiness");
   auto* ramp = command
                    .add_option("--ramp-up-strategy", o.ramp,
-                               "The rate rises during the run: linear or exponential")
+                               "How the rate rises during the run: linear or exponential.")
                    ->check(CLI::IsMember({"linear", "exponential"}));
   for (const auto& [flag, into, help] :
-       {std::tuple("--ramp-up-start-rps", &o.ramp_start_per_s, "Rate of the first requests"),
-        std::tuple("--ramp-up-end-rps", &o.ramp_end_per_s, "Rate of the last requests")})
+       {std::tuple("--ramp-up-start-rps", &o.ramp_start_per_s, "The rate of the first requests."),
+        std::tuple("--ramp-up-end-rps", &o.ramp_end_per_s, "The rate of the last requests.")})
     ramp->needs(command.add_option(flag, *into, help)->check(CLI::PositiveNumber));
   command.add_option("--max-concurrency", o.max_concurrency,
-                     "Most requests in flight (a closed loop when the rate is inf)");
-  command.add_option("--num-warmups", o.n_warmups, "Requests before the clock starts");
-  add_seconds(command, "--benchmark-duration", "Send nothing after so many seconds",
+                     "The most requests in flight. With the rate inf this makes a closed loop.");
+  command.add_option("--num-warmups", o.n_warmups,
+                     "The number of requests that are sent before the clock starts.");
+  add_seconds(command, "--benchmark-duration", "Sends no request after this many seconds.",
               [&o](std::chrono::duration<double> s) { o.duration_limit = s; });
-  add_seconds(command, "--benchmark-grace-period", "What then still runs has so long (30)",
+  add_seconds(command, "--benchmark-grace-period",
+              "The seconds that requests may still run after --benchmark-duration (default: 30).",
               [&o](std::chrono::duration<double> s) { o.grace = s; });
   command.add_flag("--stop-over-saturation", o.stop_over_saturation,
-                   "End an open loop that the server can't follow");
+                   "Ends an open loop that the server cannot keep up with.");
   command
       .add_option("--repeats", o.n_repeats,
-                  "Whole runs, each with the next seed; confidence intervals over them")
+                  "The number of whole runs, each with the next seed; confidence intervals are "
+                  "computed over them.")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1000}));
   command
       .add_option("--request-cancellation-rate", o.cancellation_percent,
-                  "Percent of the requests that are taken back before their end")
+                  "The percentage of requests that are cancelled before their end.")
       ->check(CLI::Range(0.0, 100.0));
   command
       .add_option("--request-disconnect-rate", o.disconnect_percent,
-                  "Percent of the requests whose connection is closed without a word")
+                  "The percentage of requests whose connection is closed before their end, without "
+                  "a cancellation.")
       ->check(CLI::Range(0.0, 100.0));
-  command.add_option(
-      "--request-cancellation-delay", o.cancellation_delay_s,
-      "Seconds after which they are dropped (default: after a drawn number of tokens)");
+  command.add_option("--request-cancellation-delay", o.cancellation_delay_s,
+                     "The seconds after which a request is cancelled or disconnected (default: "
+                     "after a random number of tokens).");
 }
 
 void add_prompt_flags(CLI::App& command, serve_options& o) {
-  command.add_option("--dataset-name", o.dataset, "random, sharegpt or trace")
+  command
+      .add_option("--dataset-name", o.dataset,
+                  "Where prompts come from: random, sharegpt or trace.")
       ->check(CLI::IsMember({"random", "sharegpt", "trace"}))
       ->capture_default_str();
-  command.add_option("--dataset-path", o.dataset_path,
-                     "JSON file of conversations, or a recorded trace (Mooncake's JSON lines)");
-  command.add_option("--trace-speed", o.trace_speed, "2: twice as fast as recorded")
+  command.add_option(
+      "--dataset-path", o.dataset_path,
+      "The JSON file of conversations, or the recorded trace in Mooncake's JSON lines.");
+  command
+      .add_option("--trace-speed", o.trace_speed,
+                  "The speed of a trace; 2 sends it twice as fast as it was recorded.")
       ->check(CLI::PositiveNumber);
-  command.add_option("--prompt", o.prompt, "The same text in every request");
-  command.add_flag("--ignore-eos", o.ignore_eos, "Go on to the length asked for");
-  command.add_option("--random-input-len,--input-len", o.input_tokens, "Prompt tokens")
+  command.add_option("--prompt", o.prompt, "The prompt that every request sends.");
+  command.add_flag(
+      "--ignore-eos", o.ignore_eos,
+      "Asks the server to ignore end-of-text tokens, so that every output has its full length.");
+  command
+      .add_option("--random-input-len,--input-len", o.input_tokens,
+                  "The number of tokens of each prompt.")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
@@ -127,116 +142,150 @@ void add_prompt_flags(CLI::App& command, serve_options& o) {
             o.output_tokens = n;
             o.lengths_given = true;
           },
-          "Output tokens asked for (128)")
+          "The number of output tokens that each request asks for (default: 128).")
       ->check(CLI::PositiveNumber);
   command
       .add_option("--random-range-ratio", o.range_ratio,
-                  "Lengths are uniform in [len*(1-r), len*(1+r)]")
+                  "Draws lengths uniformly from [len*(1-r), len*(1+r)], where r is this ratio.")
       ->check(CLI::Range(0.0, 0.999999));
   command
       .add_option("--random-length-cv", o.length_cv,
-                  "Above 0: lognormal lengths, standard deviation over mean")
+                  "Draws lengths from a lognormal distribution with this standard deviation over "
+                  "mean; 0 does not.")
       ->check(CLI::Range(0.0, 10.0))
       ->excludes("--random-range-ratio");
-  command.add_option("--random-prefix-len", o.prefix_tokens, "Tokens that many prompts begin with")
+  command
+      .add_option("--random-prefix-len", o.prefix_tokens,
+                  "The number of tokens that prompts have in common at their beginning.")
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--num-prefix-prompts", o.n_prefixes, "How many different such prefixes (1)")
+  command
+      .add_option("--num-prefix-prompts", o.n_prefixes,
+                  "The number of different common beginnings (default: 1).")
       ->check(CLI::PositiveNumber);
   command
       .add_option("--num-turns", o.n_turns,
-                  "Requests of a conversation; each holds what was said before (1)")
+                  "The number of requests of a conversation, each of which holds what was said "
+                  "before (default: 1).")
       ->check(CLI::PositiveNumber);
-  add_seconds(command, "--turn-delay", "Between an answer and the next turn (0)",
-              [&o](std::chrono::duration<double> s) { o.turn_pause = s; });
+  add_seconds(
+      command, "--turn-delay",
+      "The seconds between an answer and the next request of its conversation (default: 0).",
+      [&o](std::chrono::duration<double> s) { o.turn_pause = s; });
 }
 
 void add_report_flags(CLI::App& command, serve_arguments& all) {
   serve_options& o = all.options;
   add_pairs(command, "--goodput", ':', o.goodput_ms,
-            "Bounds in ms, e.g. ttft:200,tpot:50,e2el:5000");
-  command.add_option("--percentile-metrics", o.percentile_metrics, "Of ttft,tpot,itl,e2el")
+            "Counts requests that stay within these bounds in ms, for example "
+            "ttft:200,tpot:50,e2el:5000.");
+  command
+      .add_option("--percentile-metrics", o.percentile_metrics,
+                  "The metrics whose percentiles are shown: any of ttft,tpot,itl,e2el (default: "
+                  "ttft,tpot,itl).")
       ->delimiter(',')
       ->check(CLI::IsMember({"ttft", "tpot", "itl", "e2el"}));
-  command.add_option("--metric-percentiles", o.metric_percentiles, "e.g. 50,90,99 (99)")
+  command
+      .add_option("--metric-percentiles", o.metric_percentiles,
+                  "The percentiles that are shown, for example 50,90,99 (default: 99).")
       ->delimiter(',')
       ->check(CLI::Range(0.0, 100.0));
   for (const auto& [flag, into, help] :
        {std::tuple("--warmup-percent", &o.warmup_percent,
-                   "Of the run's time, at its begin, that no figure counts (0)"),
-        std::tuple("--cooldown-percent", &o.cooldown_percent, "The same at its end (0)")})
+                   "The percentage of the run's time at its beginning that no figure counts "
+                   "(default: 0)."),
+        std::tuple(
+            "--cooldown-percent", &o.cooldown_percent,
+            "The percentage of the run's time at its end that no figure counts (default: 0).")})
     command.add_option(flag, *into, help)->check(CLI::Range(0.0, 49.0));
   add_seconds(command, "--scrape-metrics",
-              "Read the server's /metrics so often (s; 1 with --html, 0: never)",
+              "The seconds between two reads of the server's /metrics; 0 never reads it (default: "
+              "1 with --html, else 0).",
               [&all](std::chrono::duration<double> s) {
                 all.options.scrape_interval = s;
                 all.scrape_given = true;
               });
-  command.add_flag("--save-result", o.save_result, "Write a JSON file");
-  command.add_flag("--save-detailed", o.save_detailed, "With per-request lists and texts");
-  command.add_option("--result-dir", o.result_dir, "Where (default: here)");
-  command.add_option("--result-filename", o.result_filename);
-  command.add_option("--html", all.html_path, "Write a page with the table and charts");
-  command.add_option("--label", o.label, "In the file and its name");
+  command.add_flag("--save-result", o.save_result, "Writes the results to a JSON file.");
+  command.add_flag("--save-detailed", o.save_detailed,
+                   "Adds the figures and the text of every request to the JSON file.");
+  command.add_option("--result-dir", o.result_dir,
+                     "The folder of the JSON file (default: the current folder).");
+  command.add_option(
+      "--result-filename", o.result_filename,
+      "The name of the JSON file (default: from the backend, the load, the model and the time).");
+  command.add_option("--html", all.html_path,
+                     "Writes an HTML page with the table and charts to this file.");
+  command.add_option("--label", o.label,
+                     "A label that becomes part of the JSON file and of its name.");
   command.add_option_function<std::vector<std::string>>(
       "--metadata",
       [&o](const std::vector<std::string>& values) {
         for (const std::string& value : values)
           o.metadata.push_back(split_pair(value, '=', "--metadata"));
       },
-      "K=V, for the result file");
-  command.add_flag("!--no-progress,!--disable-tqdm", all.show_progress, "No progress line");
+      "Adds KEY=VALUE to the JSON file; may be repeated.");
+  command.add_flag("!--no-progress,!--disable-tqdm", all.show_progress, "Shows no progress line.");
 }
 
 } // namespace
 
 void add_target_flags(CLI::App& command, serve_options& o) {
-  command.add_option("--backend", o.backend, "What to speak")
+  command.add_option("--backend", o.backend, "The protocol of the server.")
       ->check(CLI::IsMember(backend_names()))
       ->capture_default_str();
-  auto* url = command.add_option("--base-url", o.base_url, "Server, e.g. http://127.0.0.1:8080");
+  auto* url = command.add_option("--base-url", o.base_url,
+                                 "The address of the server, for example http://127.0.0.1:8080.");
   auto host = std::make_shared<std::string>("127.0.0.1");
   auto port = std::make_shared<int>(8080);
-  auto* host_flag = command.add_option("--host", *host, "Server host")->excludes(url);
-  auto* port_flag = command.add_option("--port", *port, "Server port")
-                        ->check(CLI::Range(1, 65535))
-                        ->excludes(url);
+  auto* host_flag =
+      command.add_option("--host", *host, "The host of the server, instead of --base-url.")
+          ->excludes(url);
+  auto* port_flag =
+      command.add_option("--port", *port, "The port of the server, instead of --base-url.")
+          ->check(CLI::Range(1, 65535))
+          ->excludes(url);
   command.parse_complete_callback([&o, host, port, host_flag, port_flag] {
     if (host_flag->count() + port_flag->count() > 0)
       o.base_url = "http://" + (host->find(':') == std::string::npos ? *host : "[" + *host + "]") +
                    ":" + std::to_string(*port);
   });
-  command.add_option("--endpoint", o.endpoint, "Path (default: the backend's own)");
-  command.add_option("--model", o.model, "Model name (default: the server's first)");
+  command.add_option("--endpoint", o.endpoint,
+                     "The path that requests are sent to (default: the backend's own).");
+  command.add_option("--model", o.model,
+                     "The name of the model (default: the first that the server lists).");
   command.add_option_function<std::vector<std::string>>(
       "--header",
       [&o](const std::vector<std::string>& values) {
         for (const std::string& value : values)
           o.headers.push_back(split_pair(value, '=', "--header"));
       },
-      "HTTP header K=V, may be repeated");
-  command.add_option("--extra-body", o.extra_body, "JSON object merged into every request")
+      "Sends the HTTP header NAME=VALUE with every request; may be repeated.");
+  command
+      .add_option("--extra-body", o.extra_body, "A JSON object that is merged into every request.")
       ->check([](const std::string& text) -> std::string {
         boost::system::error_code error;
         const auto value = boost::json::parse(text, error);
         return !error && value.is_object() ? "" : "must be a JSON object, got " + text;
       });
-  command.add_flag("!--no-stream", o.stream, "Ask for whole replies (HTTP backends)");
+  command.add_flag("!--no-stream", o.stream,
+                   "Asks for whole replies instead of streams (HTTP backends).");
   command.add_option("--connections", o.connections,
-                     "WebSocket: multiplex all requests over N sockets (0: one each, reused)");
-  command.add_flag("!--no-keep-alive", o.keep_alive, "A new connection for every request");
+                     "The number of WebSocket connections that all requests share; 0 gives each "
+                     "request in flight its own and reuses it.");
+  command.add_flag("!--no-keep-alive", o.keep_alive, "Opens a new connection for every request.");
 }
 
 void add_client_flags(CLI::App& command, serve_options& o) {
-  command.add_option("--seed", o.seed, "Of prompts, arrivals and cancellations")
+  command.add_option("--seed", o.seed, "The seed of prompts, arrivals and cancellations.")
       ->capture_default_str();
   command.add_option_function<double>(
       "--request-timeout", [&o](double s) { o.request_timeout = std::chrono::duration<double>(s); },
-      "Seconds a request may take (600)");
+      "The seconds that a request may take (default: 600).");
   command.add_option_function<double>(
       "--ready-check-timeout-sec",
       [&o](double s) { o.ready_timeout = std::chrono::duration<double>(s); },
-      "Wait so long for the server, then try one request (0: neither)");
-  command.add_option("--io-threads", o.io_threads, "I/O threads")
+      "The most seconds to wait for the server, which one request then tries; 0 starts at once, "
+      "without a try (default: 0).");
+  command.add_option("--io-threads", o.io_threads, "The number of I/O threads.")
       ->check(CLI::Range(1u, 64u))
       ->capture_default_str();
 }
@@ -250,10 +299,13 @@ void add_sampling_flags(CLI::App& command, serve_options& o) {
         if (o.id_range->first < 0 || o.id_range->first > o.id_range->second)
           throw CLI::ValidationError("--random-id-range", "must be LOW:HIGH, got " + text);
       },
-      "Ids that random prompts use, LOW:HIGH (default: the middle of the vocabulary)");
-  command.add_option("--temperature", o.temperature, "0 is greedy (0)");
-  command.add_option("--top-p", o.top_p);
-  command.add_option("--top-k", o.top_k);
+      "The range of token ids that random prompts use, LOW:HIGH (default: the middle of the "
+      "vocabulary).");
+  command.add_option("--temperature", o.temperature,
+                     "The sampling temperature; 0 takes the most likely token (default: 0).");
+  command.add_option("--top-p", o.top_p,
+                     "Samples from the most likely tokens that have this probability together.");
+  command.add_option("--top-k", o.top_k, "Samples from this many of the most likely tokens.");
 }
 
 std::shared_ptr<serve_arguments> add_serve_flags(CLI::App& command) {

@@ -21,46 +21,59 @@ struct sweep_arguments {
 void add_grid_flags(CLI::App& command, sweep_arguments& all) {
   sweep_order& o = all.order;
   o.input_lengths = o.output_lengths = {128, 512, 1024, 2048};
-  command.add_option("--input-lens", o.input_lengths, "Prompt tokens (128,512,1024,2048)")
-      ->delimiter(',')
-      ->check(CLI::PositiveNumber);
-  command.add_option("--output-lens", o.output_lengths, "Output tokens (128,512,1024,2048)")
+  command
+      .add_option("--input-lens", o.input_lengths,
+                  "The prompt lengths of the grid in tokens (default: 128,512,1024,2048).")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   command
-      .add_option("--latency-prompts", o.setup.latency_requests,
-                  "Requests of the latency phase, one after the other")
+      .add_option("--output-lens", o.output_lengths,
+                  "The output lengths of the grid in tokens (default: 128,512,1024,2048).")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option(
+          "--latency-prompts", o.setup.latency_requests,
+          "The number of requests of the latency phase, which are sent one after the other.")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       .add_option("--throughput-prompts", o.setup.throughput_requests,
-                  "Requests of the throughput phase")
+                  "The number of requests of the throughput phase.")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       .add_option("--throughput-concurrency", o.setup.throughput_concurrency,
-                  "Most of these in flight (0: all at once)")
+                  "The most requests of the throughput phase in flight; 0 sends all at once.")
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--num-warmups", o.base.n_warmups, "Requests before the first phase")
+  command
+      .add_option("--num-warmups", o.base.n_warmups,
+                  "The number of requests that warm the server up before the first phase.")
       ->capture_default_str();
-  command.add_flag("!--no-ignore-eos", o.setup.ignore_eos, "Let requests end at an end id");
+  command.add_flag("!--no-ignore-eos", o.setup.ignore_eos,
+                   "Lets a request end at an end-of-text token, before its full length.");
   command
       .add_option("--context-limit", o.setup.context_limit,
-                  "Tokens; longer cells are skipped (default: the server's max_model_len)")
+                  "The most tokens of prompt and output together; longer cells are skipped "
+                  "(default: the server's max_model_len).")
       ->check(CLI::PositiveNumber);
 }
 
 void add_output_flags(CLI::App& command, sweep_arguments& all) {
   sweep_order& o = all.order;
-  command.add_option("--output-dir", all.folder, "Folder of the results, and of what to resume")
+  command
+      .add_option("--output-dir", all.folder,
+                  "The folder of the results. A sweep whose results it holds is continued.")
       ->capture_default_str();
-  command.add_flag("--fresh", o.fresh, "Start over, whatever the folder holds");
+  command.add_flag("--fresh", o.fresh, "Starts over, whatever the folder holds.");
   command.add_flag("!--keep-failed", o.retry_failed,
-                   "Do not measure phases again in which every request failed");
-  command.add_option("--title", o.setup.title, "Heading of the tables (default: the model)");
-  command.add_option("--hardware", o.setup.hardware, "What the server runs on, for the tables");
-  command.add_option("--server-name", o.setup.server, "Server and version, for the tables");
-  command.add_flag("!--no-progress", o.show_progress, "No progress line");
+                   "Does not measure a phase again in which every request failed.");
+  command.add_option("--title", o.setup.title, "The heading of the tables (default: the model).");
+  command.add_option("--hardware", o.setup.hardware,
+                     "What the server runs on, as the tables will say.");
+  command.add_option("--server-name", o.setup.server,
+                     "The server and its version, as the tables will say.");
+  command.add_flag("!--no-progress", o.show_progress, "Shows no progress line.");
 }
 
 /// Sampling and extra fields as they go into every request: part of what a resumed sweep must
@@ -92,7 +105,8 @@ int run(sweep_arguments arguments) {
 
 void add_sweep_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "sweep", "A grid of lengths: latency alone and throughput at saturation, resumable");
+      "sweep", "Measures a server over a grid of lengths: the latency of single requests and the "
+               "throughput at saturation. A sweep that was interrupted goes on where it stopped.");
   auto arguments = std::make_shared<sweep_arguments>();
   arguments->order.setup.latency_requests = 3;
   arguments->order.setup.throughput_requests = 64;

@@ -49,18 +49,23 @@ int run(const versus_arguments& arguments) {
 
 void add_versus_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "versus", "Starts servers from a TOML file and runs the same loads on them by turns");
+      "versus",
+      "Starts the servers that a TOML file names and runs the same loads on them by turns.");
   auto arguments = std::make_shared<versus_arguments>();
-  command->add_option("plan", arguments->plan_path, "TOML file: [[server]] and [[load]] tables")
+  command
+      ->add_option("plan", arguments->plan_path,
+                   "The TOML file with [[server]] and [[load]] tables.")
       ->required()
       ->check(CLI::ExistingFile);
-  command->add_option("--rounds", arguments->rounds, "Instead of the file's")
+  command->add_option("--rounds", arguments->rounds, "The number of rounds, instead of the file's.")
       ->check(CLI::PositiveNumber);
-  command->add_option("--log-dir", arguments->log_folder,
-                      "Logs of the servers (default: a new folder for temporary files)");
-  command->add_option("--json", arguments->json_path, "Write every round's figures");
-  command->add_option("--markdown", arguments->markdown_path, "Write the tables");
-  command->add_flag("!--no-progress", arguments->show_progress, "No progress line");
+  command->add_option(
+      "--log-dir", arguments->log_folder,
+      "The folder of the servers' logs (default: a new folder among temporary files).");
+  command->add_option("--json", arguments->json_path,
+                      "Writes the figures of every round to this JSON file.");
+  command->add_option("--markdown", arguments->markdown_path, "Writes the tables to this file.");
+  command->add_flag("!--no-progress", arguments->show_progress, "Shows no progress line.");
   command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
 }
 
