@@ -89,6 +89,16 @@ result<model_spec> gguf_llama_like_spec(const gguf::metadata& meta, const checkp
   return finished(file, std::move(spec));
 }
 
+synth::recipe make_qwen_preset(const synth::recipe& blank, const char* name,
+                               const synth::published_shape& sizes, bool tied) {
+  synth::recipe r = synth::make_preset(blank, name, synth::text_kind::qwen_json,
+                                       synth::storage_type::bf16, sizes);
+  r.norm_epsilon = 1e-6;
+  r.rope_theta = 1000000;
+  r.tied_head = tied;
+  return r;
+}
+
 void plan_llama_mlp(synth::plan_builder& plan, const std::string& at) {
   const synth::recipe& r = plan.made_from();
   plan.norm(at + "post_attention_layernorm.weight");

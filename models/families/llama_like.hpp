@@ -25,6 +25,10 @@ result<model_spec> gguf_llama_like_spec(const gguf::metadata& meta, const checkp
 
 // ---- random models ------------------------------------------------------------------------------
 
+/// A preset of Qwen2 or Qwen3, which share vocabulary, epsilon and base frequency.
+synth::recipe make_qwen_preset(const synth::recipe& blank, const char* name,
+                               const synth::published_shape& sizes, bool tied);
+
 struct llama_like_tensors {
   bool qkv_bias = false;
   bool o_bias = false;

@@ -24,16 +24,9 @@ constexpr std::string_view gguf_architectures[] = {"qwen2"};
 // ---- random models ------------------------------------------------------------------------------
 
 void add_presets(std::vector<synth::recipe>& all, const synth::recipe& blank) {
-  const auto add = [&](const char* name, const synth::published_shape& sizes, bool tied) {
-    synth::recipe r = synth::make_preset(blank, name, synth::text_kind::qwen_json,
-                                         synth::storage_type::bf16, sizes);
-    r.norm_epsilon = 1e-6;
-    r.rope_theta = 1000000;
-    r.tied_head = tied;
-    all.push_back(r);
-  };
-  add("qwen2-0.5b", {896, 24, 14, 2, 4864, 151936, 32768}, true);
-  add("qwen2-7b", {3584, 28, 28, 4, 18944, 152064, 32768}, false);
+  all.push_back(make_qwen_preset(blank, "qwen2-0.5b", {896, 24, 14, 2, 4864, 151936, 32768}, true));
+  all.push_back(
+      make_qwen_preset(blank, "qwen2-7b", {3584, 28, 28, 4, 18944, 152064, 32768}, false));
 }
 
 void plan_tensors(synth::plan_builder& plan) {

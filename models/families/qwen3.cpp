@@ -32,11 +32,7 @@ constexpr std::string_view gguf_architectures[] = {"qwen3"};
 
 void add_presets(std::vector<synth::recipe>& all, const synth::recipe& blank) {
   const auto add = [&](const char* name, const synth::published_shape& sizes, bool tied) {
-    synth::recipe r = synth::make_preset(blank, name, synth::text_kind::qwen_json,
-                                         synth::storage_type::bf16, sizes);
-    r.norm_epsilon = 1e-6;
-    r.rope_theta = 1000000;
-    r.tied_head = tied;
+    synth::recipe r = make_qwen_preset(blank, name, sizes, tied);
     r.head_dim = 128;
     all.push_back(r);
   };

@@ -57,6 +57,17 @@ expr_ptr expression_parser::binary_chain(expr_ptr (expression_parser::*operand)(
   }
 }
 
+expr_ptr expression_parser::logical_chain(expr_ptr (expression_parser::*operand)(), expr_kind kind,
+                                          const char* word) {
+  expr_ptr left = (this->*operand)();
+  while (t_.current().is_name(word)) {
+    const int line = t_.take().line;
+    expr_ptr right = (this->*operand)();
+    left = make(kind, line, std::move(left), std::move(right));
+  }
+  return left;
+}
+
 expr_ptr expression_parser::parse_conditional() {
   const nesting guard(*this);
   expr_ptr node = parse_or();
@@ -71,23 +82,11 @@ expr_ptr expression_parser::parse_conditional() {
 }
 
 expr_ptr expression_parser::parse_or() {
-  expr_ptr left = parse_and();
-  while (t_.current().is_name("or")) {
-    const int line = t_.take().line;
-    expr_ptr right = parse_and();
-    left = make(expr_kind::logical_or, line, std::move(left), std::move(right));
-  }
-  return left;
+  return logical_chain(&expression_parser::parse_and, expr_kind::logical_or, "or");
 }
 
 expr_ptr expression_parser::parse_and() {
-  expr_ptr left = parse_not();
-  while (t_.current().is_name("and")) {
-    const int line = t_.take().line;
-    expr_ptr right = parse_not();
-    left = make(expr_kind::logical_and, line, std::move(left), std::move(right));
-  }
-  return left;
+  return logical_chain(&expression_parser::parse_not, expr_kind::logical_and, "and");
 }
 
 expr_ptr expression_parser::parse_not() {

@@ -63,6 +63,9 @@ private:
   void add(expr& parent, expr_ptr child);
   expr_ptr binary_chain(expr_ptr (expression_parser::*operand)(), expr_kind kind,
                         std::initializer_list<const char*> operators);
+  /// Operands with `word`, which is `and` or `or`, between them; the leftmost pair binds first.
+  expr_ptr logical_chain(expr_ptr (expression_parser::*operand)(), expr_kind kind,
+                         const char* word);
 
   token_stream& t_;
   int depth_ = 0;
