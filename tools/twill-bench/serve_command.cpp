@@ -35,7 +35,8 @@ void check(const serve_options& o) {
   if (o.dataset != "random" && o.dataset_path.empty() && o.prompt.empty())
     throw std::invalid_argument("--dataset-name " + o.dataset + " needs --dataset-path");
   if (o.n_turns > 1 && (o.dataset != "random" || !o.prompt.empty()))
-    throw std::invalid_argument("--num-turns must be 1 with --dataset-path or --prompt");
+    throw std::invalid_argument(
+        "--num-turns must be 1 with --prompt or another --dataset-name than random");
   if (o.cancellation_percent + o.disconnect_percent > 100)
     throw std::invalid_argument("--request-cancellation-rate and --request-disconnect-rate must "
                                 "make <= 100 percent together");

@@ -24,17 +24,15 @@ name_value split_pair(const std::string& text, char mark, const std::string& fla
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-void add_pairs(CLI::App& command, const std::string& flag, char mark, std::vector<name_value>& into,
-               const std::string& help) {
-  command
-      .add_option_function<std::vector<std::string>>(
-          flag,
-          [flag, mark, &into](const std::vector<std::string>& values) {
-            for (const std::string& value : values)
-              into.push_back(split_pair(value, mark, flag));
-          },
-          help)
-      ->delimiter(',');
+CLI::Option* add_pairs(CLI::App& command, const std::string& flag, char mark,
+                       std::vector<name_value>& into, const std::string& help) {
+  return command.add_option_function<std::vector<std::string>>(
+      flag,
+      [flag, mark, &into](const std::vector<std::string>& values) {
+        for (const std::string& value : values)
+          into.push_back(split_pair(value, mark, flag));
+      },
+      help);
 }
 
 /// CLI11's own check of positive numbers refuses infinity.
@@ -177,7 +175,8 @@ void add_report_flags(CLI::App& command, serve_arguments& all) {
   serve_options& o = all.options;
   add_pairs(command, "--goodput", ':', o.goodput_ms,
             "Counts requests that stay within these bounds in ms, for example "
-            "ttft:200,tpot:50,e2el:5000.");
+            "ttft:200,tpot:50,e2el:5000.")
+      ->delimiter(',');
   command
       .add_option("--percentile-metrics", o.percentile_metrics,
                   "The metrics whose percentiles are shown: any of ttft,tpot,itl,e2el (default: "
@@ -216,13 +215,8 @@ void add_report_flags(CLI::App& command, serve_arguments& all) {
                      "Writes an HTML page with the table and charts to this file.");
   command.add_option("--label", o.label,
                      "A label that becomes part of the JSON file and of its name.");
-  command.add_option_function<std::vector<std::string>>(
-      "--metadata",
-      [&o](const std::vector<std::string>& values) {
-        for (const std::string& value : values)
-          o.metadata.push_back(split_pair(value, '=', "--metadata"));
-      },
-      "Adds KEY=VALUE to the JSON file; may be repeated.");
+  add_pairs(command, "--metadata", '=', o.metadata,
+            "Adds KEY=VALUE to the JSON file; may be repeated.");
   command.add_flag("!--no-progress,!--disable-tqdm", all.show_progress, "Shows no progress line.");
 }
 
@@ -252,13 +246,8 @@ void add_target_flags(CLI::App& command, serve_options& o) {
                      "The path that requests are sent to (default: the backend's own).");
   command.add_option("--model", o.model,
                      "The name of the model (default: the first that the server lists).");
-  command.add_option_function<std::vector<std::string>>(
-      "--header",
-      [&o](const std::vector<std::string>& values) {
-        for (const std::string& value : values)
-          o.headers.push_back(split_pair(value, '=', "--header"));
-      },
-      "Sends the HTTP header NAME=VALUE with every request; may be repeated.");
+  add_pairs(command, "--header", '=', o.headers,
+            "Sends the HTTP header NAME=VALUE with every request; may be repeated.");
   command
       .add_option("--extra-body", o.extra_body, "A JSON object that is merged into every request.")
       ->check([](const std::string& text) -> std::string {
