@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""twill-bench from the outside, against small servers of known delays."""
+"""Runs twill-bench as a user does, against small servers whose delays are known."""
 
 import csv
 import itertools
@@ -21,7 +21,7 @@ from programs import BIN, run, scratch
 SERVER = """
 import http.server, json, os, sys, time
 first_s = float(sys.argv[2])
-# With a third argument: so many generations are answered, the rest wait until the file is there.
+# Arguments: PORT FIRST_TOKEN_SECONDS [N FILE]. Only N generations are answered before FILE is there.
 n_free, gate = (int(sys.argv[3]), sys.argv[4]) if len(sys.argv) > 3 else (None, None)
 n_asked = 0
 
@@ -67,7 +67,7 @@ _ports = itertools.count(20000 + os.getpid() % 600 * 20)
 
 
 def free_port():
-    """Below the range that outgoing connections take; copies of this test do not meet."""
+    """A free port below the range that outgoing connections take, so that copies of this test do not meet."""
     while True:
         with socket.socket() as one:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -103,7 +103,7 @@ class Disk(unittest.TestCase):
             self.assertRegex(process.stdout.readline(),
                              f"{folder}, (direct reads|reads through the page cache), 8.00 MiB of data, "
                              "4 reads of up to 1.00 MiB under way")
-            self.assertEqual(os.listdir(folder), ["samples.csv"])  # what is read has no name
+            self.assertEqual(os.listdir(folder), ["samples.csv"])  # the file that is read has no name
             time.sleep(0.3)
             process.send_signal(signal.SIGTERM)
             told = float(re.fullmatch(r"([\d.]+) GB/s\n", process.communicate(timeout=60)[0])[1])
@@ -112,7 +112,7 @@ class Disk(unittest.TestCase):
                 rows = [(float(row["at"]), int(row["bytes"])) for row in csv.DictReader(file)]
             self.assertTrue(began < rows[0][0] < rows[-1][0] < time.monotonic())
             self.assertEqual(rows, sorted(rows))
-            self.assertGreater(rows[-1][1], 8 << 20)  # more than once
+            self.assertGreater(rows[-1][1], 8 << 20)  # the file was read more than once
             seconds = rows[-1][0] - rows[0][0]
             self.assertAlmostEqual(told, 1e-9 * (rows[-1][1] - rows[0][1]) / seconds, delta=0.0051)
 
@@ -149,7 +149,7 @@ class Disk(unittest.TestCase):
 
 
 class Null:
-    """The server that does no work, for the length of a test."""
+    """Runs `twill-bench null`, the server that does no work, for the length of a test."""
 
     def __init__(self, *flags):
         self.process = subprocess.Popen([os.path.join(BIN, "twill-bench"), "null", "--listen", "127.0.0.1:0", *flags],
@@ -328,7 +328,7 @@ class Campaign(unittest.TestCase):
             self.assertEqual([cell["throughput"]["completed"] for cell in cells], [3, 3])
             run("twill-bench", "campaign", str(plan), "--output-dir", str(out), "--servers", "two")
             compared = (out / "m" / "compare.md").read_text()
-            self.assertIn("- one: ", compared)  # run before, not now
+            self.assertIn("- one: ", compared)  # the results of server one are from the run before
             self.assertIn("- two: ", compared)
             done = run("twill-bench", "campaign", str(plan), "--output-dir", str(out), "--servers", "three")
             self.assertIn("--servers must be a name in the plan", done.stderr)

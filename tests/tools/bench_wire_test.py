@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""twill-bench against servers whose every byte, and every cut between writes, is given here."""
+"""Runs twill-bench against servers whose bytes, and whose cuts between writes, are all given here."""
 
 import base64
 import hashlib
@@ -28,8 +28,11 @@ def frame(payload, opcode=TEXT, last=True, masked=False):
 
 
 class Canned:
-    """Answers each generation by `answer(send, asked, frames)`: `send` writes bytes at once, `asked` is the request's
-    JSON, `frames` a queue of what the client sends on (WebSocket, whose connection then waits for the next request)."""
+    """A server that answers each generation by calling `answer(send, asked, frames)`.
+
+    `send` writes bytes at once, `asked` is the JSON of the request, and `frames` is a queue of what the client sends
+    later. After an answer, a WebSocket connection waits for the next request.
+    """
 
     def __init__(self, answer, greeting=b""):
         self.answer, self.greeting = answer, greeting
@@ -71,7 +74,7 @@ class Canned:
                     asked = json.loads(stream.read(int(headers["content-length"])))
                     self.answer(connection.sendall, asked, None)
             except OSError:
-                pass  # one of them went away, as some of these tests want
+                pass  # the client or the server closed the connection, as some tests want
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
@@ -140,7 +143,7 @@ class Wire(unittest.TestCase):
         self.assertEqual(result["completed"], 2)
         self.assertEqual(result["total_output_tokens"], 4000)
         self.assertEqual([len(gaps) for gaps in result["itls"]], [1999, 1999])
-        # One stamp for what one read brought: far fewer moments than tokens, and none before another.
+        # All tokens of one read have one time stamp, so there are far fewer stamps than tokens, in ascending order.
         self.assertTrue(all(gap >= 0 for gaps in result["itls"] for gap in gaps))
         self.assertLess(sum(gap > 0 for gap in result["itls"][0]), 1000)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/check_includes.py on made-up trees: each rule is broken once, and each breach is found."""
+"""Runs tools/check_includes.py on made-up trees: each rule is broken once, and each breach must be found."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ PURE_FOLDER = check_includes.PURE[0]
 
 class CheckIncludes(unittest.TestCase):
     def breaches(self, files, **tables):
-        """What the check says of a tree with these files; `tables` stand in for the check's own."""
+        """Returns what the check says of a tree with these files; `tables` replace the tables of the check."""
         with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
             root = pathlib.Path(folder)
             for name, text in files.items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/check_words.py on made-up lines and trees: a retired word is found, plain English is not."""
+"""Runs tools/check_words.py on made-up lines and trees: it must find retired words and let plain English pass."""
 
 import os
 import pathlib

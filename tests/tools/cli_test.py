@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""twilld and twill from the outside, without a model: options, messages, exit status."""
+"""Runs twilld and twill as a user does, without a model, and checks options, messages and exit status."""
 
 import os
 import unittest

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""twilld and twill together, on the default model: start, chat, complete, tokenize, signals."""
+"""Runs twilld and twill together on the default model: they start, chat, complete, tokenize and obey signals."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import urllib.request
 from programs import BIN, Daemon, default_model, run, scratch
 
 MODEL = default_model()
-# Greedy, so that its length is no matter of luck.
+# The reply is greedy, so that its length does not depend on luck.
 LONG_REPLY = ("Write a long essay about the history of the Roman empire.", "--temperature", "0")
 
 
@@ -151,7 +151,7 @@ class Start(unittest.TestCase):
         begin = time.monotonic()
         with Daemon("--model", MODEL) as daemon:
             daemon.ready()
-            # The promise is one second; other work may share the cores of a test machine.
+            # The daemon promises one second, but other work may share the cores of a test machine.
             self.assertLess(time.monotonic() - begin, 10)
 
 

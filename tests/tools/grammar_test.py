@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`twill grammar` from the outside, with the default model's tokens."""
+"""Runs `twill grammar` as a user does, with the tokens of the default model."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""twill inspect from the outside: what it says of good models, and which reasons it gives for bad ones."""
+"""Runs `twill inspect` as a user does: checks what it says of good models and why it refuses bad ones."""
 
 import json
 import os
@@ -15,7 +15,7 @@ UP = "model.layers.0.mlp.up_proj.weight"
 
 
 def read_tensors(path):
-    """name -> (dtype, shape, bytes) of a safetensors file."""
+    """Returns the tensors of a safetensors file: (dtype, shape, bytes) by name."""
     with open(path, "rb") as file:
         header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
         header.pop("__metadata__", None)
@@ -81,7 +81,7 @@ class GoodModels(unittest.TestCase):
 
 class RefusedModels(unittest.TestCase):
     def refused(self, change=None, config=None, remove=None):
-        """The reasons given for a copy of a good folder after a change."""
+        """Changes a copy of a good folder and returns the reasons for which `twill inspect` refuses it."""
         with scratch() as parent:
             folder = os.path.join(parent, "model")
             shutil.copytree(os.path.join(GOLDEN, "llama-tiny-fp16"), folder)
@@ -102,7 +102,7 @@ class RefusedModels(unittest.TestCase):
             self.assertEqual(done.returncode, 1, done.stdout)
             lines = done.stdout.split("\nrefused\n")[1].splitlines()
             reasons = [line.strip().replace(folder, "FOLDER") for line in lines]
-            if change:  # the daemon refuses it for the first of these reasons
+            if change:  # the daemon gives the first of these reasons
                 daemon = run("twilld", "--listen", "127.0.0.1:0", "--model", folder, timeout=30)
                 self.assertEqual(daemon.returncode, 1)
                 self.assertIn(lines[0].strip(), daemon.stderr)

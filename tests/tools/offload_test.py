@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""twill offload from the outside: the same outputs by every schedule and tier, its report, what it
-refuses, and an interrupt that keeps what there is."""
+"""Runs `twill offload` as a user does: every schedule and tier must give the same outputs; checks its report, what it
+refuses, and that an interrupted run writes the outputs that it has."""
 
 import csv
 import json
@@ -125,7 +125,7 @@ class Offload(unittest.TestCase):
                         f"model.compute={compute}", within=0.5)
 
     def test_memory_is_as_projected_whatever_is_asked_for(self):
-        """Tiny models, where the smallest array is a share of the whole."""
+        """Projects the memory of tiny models, where even the smallest array is a noticeable share of the whole."""
         draw = random.Random(14)
         models = [name for name in sorted(os.listdir(GOLDEN))
                   if os.path.exists(os.path.join(GOLDEN, name, "config.json"))]
@@ -152,7 +152,7 @@ class Offload(unittest.TestCase):
         whole, _ = peak()
         parts, text = peak("--sep-layer", "true", "--pin-weight", "false")
         self.assertIn("ring of 3 parts of layers", text)
-        # Three layers of 12 h^2 values of 2 bytes, or three MLPs of 8 h^2.
+        # The ring holds three layers of 12 h^2 values of 2 bytes, or three MLPs of 8 h^2 values.
         self.assertAlmostEqual(whole - parts, 3 * 4 * 768 * 768 * 2 / 2**30, delta=0.002)
 
     def test_rounds_add_up_to_the_report(self):
@@ -170,13 +170,13 @@ class Offload(unittest.TestCase):
         self.assertEqual(float(rows[0]["decode_seconds"]), 0)
         self.assertTrue(all(float(row["moving_seconds"]) == float(row["moved_bytes"]) == 0 for row in rows))
         ended = [float(row["ended"]) for row in rows]
-        self.assertTrue(0 < time.monotonic() - ended[-1] < 60)  # this clock
+        self.assertTrue(0 < time.monotonic() - ended[-1] < 60)  # `ended` is in seconds of this clock
         for before, after, row in zip(ended, ended[1:], rows[1:]):
             self.assertGreaterEqual(after - before, float(row["seconds"]) - 0.001)
         for order in ("zigzag", "fused"):
             done = offload("--model", "dummy:opt-125m?layers=8&vocab=2000", "--prompt-len", "8", "--gen-len", "6",
                            "--percent", *"0 0 100 0 100 0".split(), "--search-order", order, "--rounds", path,
-                           "--set", "device.link_gbps=1")  # slow: something is always on its way
+                           "--set", "device.link_gbps=1")  # the link is slow, so that something is always on its way
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(path) as file:
                 rows = list(csv.DictReader(file))

@@ -1,4 +1,4 @@
-"""What the tests of the programs share: running them, and a daemon for the length of a test."""
+"""Helpers that the tests of the programs share: they run programs, and a daemon for the length of a test."""
 
 import os
 import re
@@ -21,12 +21,12 @@ def default_model():
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     path = os.environ.get("TWILL_DEFAULT_MODEL") or os.path.join(
         cache, "twill/models/SmolLM2-135M-Instruct.Q4_1.gguf")
-    assert os.path.exists(path), f"{path} is absent: run `twill default-model`"
+    assert os.path.exists(path), f"the default model must be in {path}: run `twill default-model`"
     return path
 
 
 class Daemon:
-    """twilld on a free port; its log lines are kept as they come."""
+    """Runs twilld on a free port and keeps the lines of its log."""
 
     def __init__(self, *arguments):
         self.lines = []
@@ -45,7 +45,7 @@ class Daemon:
             self.came.notify_all()
 
     def wait_for(self, pattern, timeout=30):
-        """The first match of a line, from the beginning of the log."""
+        """Waits for a line of the log that matches, and returns the first match from the beginning of the log."""
         end = time.monotonic() + timeout
         with self.came:
             while True:
@@ -53,7 +53,8 @@ class Daemon:
                     if found := re.search(pattern, line):
                         return found
                 left = end - time.monotonic()
-                assert left > 0 and self.process.poll() is None, f"no {pattern!r} in {self.lines}"
+                waits = left > 0 and self.process.poll() is None
+                assert waits, f"the log must have a line that matches {pattern!r}, got {self.lines}"
                 self.came.wait(min(left, 0.2))
 
     def ready(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""twill-synth from the outside: files as other readers see them, messages, clean failures."""
+"""Runs twill-synth as a user does: checks files as other readers see them, messages, and that it fails cleanly."""
 
 import json
 import os
