@@ -1,5 +1,6 @@
-// twill-tokenizer-bench FOLDER FILE [REPEATS]: how fast a folder's tokenizer encodes a text, on one
-// thread. Prints the kind, the number of tokens, and the best and the median speed.
+// twill-tokenizer-bench FOLDER FILE [REPEATS] measures how fast the tokenizer of a folder encodes
+// the text of a file on one thread. It prints the kind of the tokenizer, the number of tokens, and
+// the best and the median speed.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -16,7 +17,9 @@ int main(int argc, char** argv) {
   using clock = std::chrono::steady_clock;
   using seconds = std::chrono::duration<double>;
   if (argc < 3) {
-    std::fprintf(stderr, "usage: twill-tokenizer-bench FOLDER FILE [REPEATS]\n");
+    std::fprintf(stderr, "usage: twill-tokenizer-bench FOLDER FILE [REPEATS]\n"
+                         "Measures how fast the tokenizer of a model's FOLDER encodes the text of "
+                         "FILE; the default is 9 repeats.\n");
     return 2;
   }
   const auto begin = clock::now();
@@ -27,6 +30,10 @@ int main(int argc, char** argv) {
   }
   const seconds loading = clock::now() - begin;
   std::ifstream in(argv[2], std::ios::binary);
+  if (!in) {
+    std::fprintf(stderr, "FILE must be a file that can be read, got %s\n", argv[2]);
+    return 1;
+  }
   const std::string text(std::istreambuf_iterator<char>(in), {});
   std::vector<double> times;
   std::size_t n_tokens = 0;
