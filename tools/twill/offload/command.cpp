@@ -298,8 +298,8 @@ private:
 } // namespace
 
 void add_offload(CLI::App& root, int& status) {
-  auto* command = root.add_subcommand(
-      "offload", "run prompts through a model larger than the device, with FlexGen's flags");
+  auto* command = root.add_subcommand("offload", "Runs prompts through a model that may be larger "
+                                                 "than the device, with the flags of FlexGen.");
   auto flags = std::make_shared<offload_flags>();
   add_flags(*command, *flags);
   command->callback([command, flags, &status] {

@@ -19,69 +19,91 @@ void need(bool holds, const std::string& rule) {
 } // namespace
 
 void add_flags(CLI::App& command, offload_flags& f) {
-  command.add_option("--model,--path", f.model, "folder, GGUF file or dummy:PRESET")->required();
-  command.add_option("--prompt-len", f.prompt_len, "tokens of each made-up prompt")
+  command
+      .add_option("--model,--path", f.model, "The model: a folder, a GGUF file or dummy:PRESET.")
+      ->required();
+  command.add_option("--prompt-len", f.prompt_len, "The number of tokens of each made-up prompt.")
       ->capture_default_str();
-  command.add_option("--gen-len", f.gen_len, "tokens to generate")->capture_default_str();
+  command.add_option("--gen-len", f.gen_len, "The number of tokens to generate for each prompt.")
+      ->capture_default_str();
   command.add_option("--cut-gen-len", f.cut_gen_len,
-                     "stop after as many tokens and project the rest");
-  command.add_option("--gpu-batch-size", f.gpu_batch_size, "sequences of a micro-batch")
+                     "Stops after this many tokens and projects the times of the rest.");
+  command
+      .add_option("--gpu-batch-size", f.gpu_batch_size, "The number of sequences of a micro-batch.")
       ->capture_default_str();
-  command.add_option("--num-gpu-batches", f.num_gpu_batches, "micro-batches of a block")
+  command
+      .add_option("--num-gpu-batches", f.num_gpu_batches, "The number of micro-batches of a block.")
       ->capture_default_str();
   command
       .add_option("--percent", f.percent,
-                  "weights on device, host; KV on device, host; activations on device, host")
+                  "Six percentages: of the weights on the device and on the host, of KV on both, "
+                  "of activations on both. The rest is on disk.")
       ->expected(6)
       ->capture_default_str();
-  command.add_option("--search-order", f.search_order, "zigzag, diagonal or fused")
+  command
+      .add_option(
+          "--search-order", f.search_order,
+          "The order of a block schedule, zigzag or diagonal; fused runs one continuous batch.")
       ->check(CLI::IsMember({"zigzag", "diagonal", "fused"}))
       ->capture_default_str();
   command.add_option("--stagger", f.stagger,
-                     "diagonal: rounds between two micro-batches' entries; 0: spread evenly, or 1 "
-                     "where weights travel");
-  command.add_option("--offload-dir", f.offload_dir, "folder of the disk tier's file");
-  command.add_option("--sep-layer", f.sep_layer, "attention and MLP as layers of their own")
+                     "The rounds of a diagonal schedule between the entries of two micro-batches; "
+                     "0 spreads them evenly, or takes 1 where weights travel.");
+  command.add_option("--offload-dir", f.offload_dir,
+                     "The folder of the file that is the disk tier.");
+  command
+      .add_option("--sep-layer", f.sep_layer,
+                  "Whether the attention and the MLP of a layer travel apart.")
       ->check(CLI::IsMember({"true", "false"}))
       ->capture_default_str();
   command
-      .add_option("--pin-weight", f.pin_weight,
-                  "host weights in pinned memory, where the device is another chip")
+      .add_option(
+          "--pin-weight", f.pin_weight,
+          "Whether weights on the host are in pinned memory, where the device is another chip.")
       ->check(CLI::IsMember({"true", "false"}))
       ->capture_default_str();
-  command.add_option("--overlap", f.overlap, "transfers beside the compute")
+  command.add_option("--overlap", f.overlap, "Whether transfers run beside the compute.")
       ->check(CLI::IsMember({"true", "false"}));
   command.add_flag("--cpu-cache-compute", f.cpu_cache_compute,
-                   "attention over KV of the host tier where it is, on the host");
-  command.add_flag("--compress-weight", f.compress_weight, "weights in 4 bits, groups of 64");
+                   "Computes attention over KV of the host tier on the host, where that KV is.");
+  command.add_flag("--compress-weight", f.compress_weight,
+                   "Rounds weights to 4 bits in groups of 64.");
   command.add_flag("--compress-cache", f.compress_cache,
-                   "KV that is not on the device in 4 bits, groups of 64");
+                   "Rounds KV that is not on the device to 4 bits in groups of 64.");
   command.add_option("--prompts", f.prompts,
-                     "JSON lines with `prompt` (text or token ids) and optional `max_tokens`");
-  command.add_option("--output", f.output, "JSON lines with text, token_ids, finish_reason");
-  command.add_flag("--ignore-eos", f.ignore_eos, "end ids do not end a sequence");
-  command.add_option("--log-file", f.log_file, "the report is appended there as well");
-  command.add_flag("--no-log", f.no_log, "no log file");
-  command.add_option("--verbose", f.verbose, "0: totals, 1: and tiers, 2: and outputs")
+                     "The file of prompts: JSON lines with `prompt` (text or token ids) and "
+                     "optionally `max_tokens`.");
+  command.add_option(
+      "--output", f.output,
+      "The file that outputs are written to: JSON lines with text, token_ids and finish_reason.");
+  command.add_flag("--ignore-eos", f.ignore_eos, "Lets no end-of-text token end a sequence.");
+  command.add_option("--log-file", f.log_file, "Also appends the report to this file.");
+  command.add_flag("--no-log", f.no_log, "Writes no log file.");
+  command
+      .add_option("--verbose", f.verbose,
+                  "How much is printed: 0 prints totals, 1 adds the tiers, 2 adds the outputs.")
       ->capture_default_str();
   command
-      .add_option("--debug-mode", f.debug_mode, "breakdown: what the run's seconds were spent on")
+      .add_option("--debug-mode", f.debug_mode,
+                  "With `breakdown`, also prints what the seconds of the run were spent on.")
       ->check(CLI::IsMember({"breakdown"}));
   command.add_option("--attn-sparsity", f.attn_sparsity,
-                     "share of the values that attention reads: all, 1");
+                     "The share of the values that attention reads, which must be 1.");
   command.add_option("--timeline", f.timeline,
-                     "SVG picture of what ran when; with --plan-only, of the plan, simulated");
+                     "Writes an SVG picture of what ran when to this file; with --plan-only, of "
+                     "the simulated plan.");
   command.add_option("--rounds", f.rounds,
-                     "CSV of how long each round took: all, decoding, with transfers under "
-                     "way; and when "
-                     "it ended on the monotonic clock");
+                     "Writes a CSV file with a line per round: how long it took in all, decoding "
+                     "and with transfers under way, and when it ended on the monotonic clock.");
   command.add_flag(
       "--plan", f.plan,
-      "measure this machine and choose what is not given: percentages, batches, order");
-  command.add_flag("--plan-only", f.plan_only, "print such a plan and end");
+      "Measures this machine and chooses what is not given: percentages, batches and order.");
+  command.add_flag("--plan-only", f.plan_only,
+                   "Prints the plan that --plan would choose and ends.");
   command.add_flag("--remeasure", f.remeasure,
-                   "measure even if an earlier run did; rates are kept for a week");
-  command.add_option("--set", f.settings, "set one key of the configuration");
+                   "Measures the machine even if an earlier run did; rates are kept for a week.");
+  command.add_option("--set", f.settings,
+                     "Sets one key of the configuration, KEY=VALUE; may be repeated.");
 }
 
 void check_flags(const offload_flags& f) {
