@@ -4,11 +4,14 @@
 // CAF is visible from here on: include this header from .cpp files of actors/ only.
 #pragma once
 
+#include "actors/batcher/batcher_limits.hpp"
 #include "actors/detail/caf_compat.hpp"
 #include "actors/messages.hpp"
 #include "actors/type_ids.hpp"
 
 namespace twill::actors {
+
+struct scheduler_replaced;
 
 /// The life of one request.
 using session_actor = caf::typed_actor<
@@ -33,7 +36,9 @@ using session_actor = caf::typed_actor<
     // supervisor: the deadline has passed; end the request with timed_out.
     takes<deadline_passed>,
     // supervisor: end the request with the given error.
-    takes<abort_request>>;
+    takes<abort_request>,
+    // supervisor: the batcher was lost, and another has taken its place.
+    takes<scheduler_replaced>>;
 
 /// The owner of the accounting of KV blocks.
 using kv_allocator_actor = caf::typed_actor<
@@ -51,6 +56,8 @@ using executor_actor = caf::typed_actor<
 /// here because it carries a handle.
 struct executor_ready {
   executor_actor executor;
+  std::uint64_t life = 0; ///< plans are for this life
+  batcher_limits limits;  ///< what the executor's memory holds; it may be less than before
 };
 
 /// The owner of compiling; it has a thread of its own.
@@ -73,9 +80,15 @@ using batcher_actor = caf::typed_actor<
     // session: schedule this request again.
     takes<resume_request>,
     // supervisor: an executor is ready for steps.
-    takes<executor_ready>,
-    // supervisor: no executor will come back; end every request.
-    takes<give_up>>;
+    takes<executor_ready>>;
+
+/// supervisor -> session: requests that the lost batcher had queued are to be queued again, or end
+/// with `why` when something of them was streamed.
+struct scheduler_replaced {
+  batcher_actor batcher;
+  grammar_compiler_actor grammars; ///< another one when it was the compiler that was lost
+  request_error why;
+};
 
 /// The owner of every lifecycle: model, executor, deadlines, drain.
 using supervisor_actor = caf::typed_actor<
@@ -93,6 +106,8 @@ using supervisor_actor = caf::typed_actor<
     takes<check_drained>,
     // port: end every request.
     takes<abort_all_requests>,
+    // supervisor itself: a restart is due.
+    takes<wake_supervisor>,
     // engine: stop every actor.
     takes<stop_engine>>;
 

@@ -130,7 +130,8 @@ struct compile_next {};
 
 /// batcher -> kv_allocator: one change of leases, applied in the order of its members.
 struct kv_change {
-  bool reset = false; ///< the device lost its KV: every lease ends, nothing stays cached
+  bool reset = false;        ///< the device lost its KV: every lease ends, nothing stays cached
+  std::int32_t n_blocks = 0; ///< with a reset: the blocks that the device has from now on
   std::vector<lease_reuse> reuses; ///< leases that begin with a match of the last answer
   std::vector<lease_growth> grows; ///< blocks to add to a lease (begun when unknown)
   std::vector<lease_fork> forks;   ///< leases that begin by sharing another's first blocks
@@ -157,7 +158,7 @@ struct open_sequence {
 /// batcher -> executor: one step, prepared while the one before it runs. A decode row names no
 /// token: it takes the token that was drawn last for its sequence.
 struct step_plan {
-  std::uint64_t epoch = 0; ///< the life of the executor that the plan is for
+  std::uint64_t epoch = 0; ///< the life of the executor that the plan is for; see load_model
   std::uint64_t number = 0;
   std::vector<sequence_id> closes; ///< sequences to forget, before anything else
   std::vector<open_sequence> opens;
@@ -198,24 +199,29 @@ struct step_result {
 };
 using step_result_ptr = std::shared_ptr<const step_result>;
 
-/// supervisor -> executor: load the model, or load it again.
-struct load_model {};
-/// executor -> supervisor: the model is loaded and steps can run.
+/// supervisor -> executor: begin this life: load the model, or load it again.
+struct load_model {
+  std::uint64_t life = 0;
+  /// A model that is loaded stays loaded, and only the sequences are forgotten.
+  bool keep_weights = false;
+};
+/// executor -> supervisor: the model is loaded and steps of this life can run.
 struct model_loaded {
+  std::uint64_t life = 0;
   runner_info info;
 };
 /// executor -> supervisor: the model could not be loaded.
 struct load_failed {
+  std::uint64_t life = 0;
   std::string detail;
 };
 /// executor -> supervisor: a step failed and the runner is gone; it waits for load_model.
 struct executor_broken {
+  std::uint64_t life = 0;
   std::string detail;
 };
-/// supervisor -> batcher: no executor will come back; every request ends with `why`.
-struct give_up {
-  request_error why;
-};
+/// supervisor -> itself, later: a restart is due.
+struct wake_supervisor {};
 
 /// port -> supervisor: deadlines are waiting, look at the clock from now on.
 struct watch_deadlines {};

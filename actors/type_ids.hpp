@@ -7,8 +7,10 @@
 #include "actors/messages.hpp"
 
 namespace twill::actors {
-struct executor_ready; // in actors/interfaces.hpp, because it carries a handle
-}
+// In actors/interfaces.hpp, because they carry handles.
+struct executor_ready;
+struct scheduler_replaced;
+} // namespace twill::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::start_request)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::cancel_request)
@@ -30,7 +32,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::load_model)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::model_loaded)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::load_failed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::executor_broken)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::give_up)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::watch_deadlines)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::check_deadlines)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::check_drained)
@@ -41,3 +42,5 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::prompt_scored)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::compile_grammar)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::grammar_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::compile_next)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::wake_supervisor)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::scheduler_replaced)

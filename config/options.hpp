@@ -41,9 +41,12 @@ struct scheduler_options {
   /// Prompt tokens of a step that decodes as well; 0: as many as measured step times allow, or the
   /// plan's choice where weights are streamed.
   std::int32_t mixed_prompt_tokens = 0;
-  std::int32_t max_running = 256;      ///< sequences that run at once
-  std::int32_t max_queued = 1024;      ///< requests that wait; further ones are refused (429)
-  std::int32_t max_context_tokens = 0; ///< prompt + output of a sequence; 0: the model's limit
+  std::int32_t max_running = 256;        ///< sequences that run at once
+  std::int32_t max_queued = 1024;        ///< requests that wait; further ones are refused (429)
+  std::int32_t max_context_tokens = 0;   ///< prompt + output of a sequence; 0: the model's limit
+  milliseconds watchdog{120000};         ///< a step longer than this makes /ready say no; 0: never
+  milliseconds restart_delay{1000};      ///< before the second restart in a row; then twice as long
+  milliseconds restart_delay_max{30000}; ///< before any restart, and between tries after giving up
 };
 
 /// [device]: where kernels run.

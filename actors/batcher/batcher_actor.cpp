@@ -1,9 +1,12 @@
 #include "actors/batcher/batcher_actor.hpp"
 
+#include <cstddef>
 #include <memory>
 #include <unordered_map>
 #include <utility>
 #include <variant>
+
+#include "actors/detail/message_probe.hpp"
 
 namespace twill::actors {
 
@@ -19,6 +22,7 @@ public:
     stats_ = std::move(stats);
     kv_ = std::move(kv);
     core_ = std::make_unique<batcher_core>(limits, *stats_, *this);
+    stats_->watch_steps_from({});
   }
 
   void submit(const submit_prompt& prompt, const session_actor& session) {
@@ -26,9 +30,9 @@ public:
     core_->submit(prompt);
     pump();
   }
-  void use(const executor_actor& executor) {
-    executor_ = executor;
-    core_->executor_ready();
+  void use(const executor_ready& ready) {
+    executor_ = ready.executor;
+    core_->executor_ready(ready.life, ready.limits);
     pump();
   }
   /// Applies an order to the core, then does what follows from it.
@@ -50,6 +54,7 @@ private:
       }
       if (auto* change = std::get_if<kv_change>(&action)) {
         ask(self_, kv_, std::move(*change)).await([this](kv_grant& grant) {
+          probe("batcher", "kv_grant");
           core_->granted(std::move(grant));
           pump();
         });
@@ -59,15 +64,24 @@ private:
   }
 
   void send(const step_plan_ptr& plan) {
+    if (outstanding_++ == 0) stats_->watch_steps_from(steady_clock::now());
     ask(self_, executor_, plan)
         .then([this](const step_result_ptr& result) { on_result(*result); },
               [this, epoch = plan->epoch](const caf::error&) {
+                note_answer();
                 core_->step_failed(epoch, "the executor is gone");
                 pump();
               });
   }
 
+  /// Steps are watched while one is outstanding.
+  void note_answer() {
+    stats_->watch_steps_from(--outstanding_ > 0 ? steady_clock::now() : steady_clock::time_point{});
+  }
+
   void on_result(const step_result& result) {
+    probe("batcher", "step_result");
+    note_answer();
     if (result.ok)
       core_->step_done(result, steady_clock::now());
     else
@@ -97,6 +111,7 @@ private:
   std::shared_ptr<stats_board> stats_;
   kv_allocator_actor kv_;
   executor_actor executor_;
+  std::size_t outstanding_ = 0; ///< plans that were not answered yet
   std::unique_ptr<batcher_core> core_;
   std::unordered_map<request_id, session_actor> handles_;
 };
@@ -109,23 +124,28 @@ batcher_actor::behavior_type batcher_behavior(batcher_actor::stateful_pointer<ba
   state.init(self, limits, std::move(stats), std::move(kv));
   return {
       [&state](const submit_prompt& prompt, const session_actor& session) {
+        probe("batcher", "submit_prompt");
         state.submit(prompt, session);
       },
       [&state](const finish_choice& order) {
+        probe("batcher", "finish_choice");
         state.apply([&](batcher_core& c) { c.finish_choice(order.request, order.choice); });
       },
       [&state](release_request order) {
+        probe("batcher", "release_request");
         state.apply([&](batcher_core& c) { c.release(order.request); });
       },
       [&state](pause_request order) {
+        probe("batcher", "pause_request");
         state.apply([&](batcher_core& c) { c.pause(order.request); });
       },
       [&state](resume_request order) {
+        probe("batcher", "resume_request");
         state.apply([&](batcher_core& c) { c.resume(order.request); });
       },
-      [&state](const executor_ready& ready) { state.use(ready.executor); },
-      [&state](const give_up& order) {
-        state.apply([&](batcher_core& c) { c.give_up(order.why); });
+      [&state](const executor_ready& ready) {
+        probe("batcher", "executor_ready");
+        state.use(ready);
       },
   };
 }

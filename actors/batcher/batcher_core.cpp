@@ -1,6 +1,7 @@
 #include "actors/batcher/batcher_core.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "config/base/assert.hpp"
@@ -14,12 +15,17 @@ double in_seconds(steady_clock::duration d) {
 } // namespace
 
 batcher_core::batcher_core(const batcher_limits& limits, stats_board& stats, session_sink& sessions)
-    : limits_(limits), stats_(stats), sessions_(sessions), scheduler_(limits.plan),
+    : stats_(stats), sessions_(sessions), scheduler_(limits.plan),
       prefixes_({limits.plan.prefix_cache, limits.plan.block_tokens, limits.shareable_length}) {
-  limits_.plan.max_running = std::min(limits.plan.max_running, limits.plan.max_step_tokens);
-  if (limits.adapt_prefill_budget) prefill_budget_.emplace(limits.plan.max_step_tokens);
+  set_limits(limits);
   grant_.free_blocks = limits.total_blocks;
   publish_gauges();
+}
+
+void batcher_core::set_limits(const batcher_limits& limits) {
+  limits_ = limits;
+  limits_.plan.max_running = std::min(limits.plan.max_running, limits.plan.max_step_tokens);
+  if (limits.adapt_prefill_budget) prefill_budget_.emplace(limits.plan.max_step_tokens);
 }
 
 // Orders.
@@ -33,6 +39,12 @@ void batcher_core::submit(const submit_prompt& prompt) {
                                       "the queue is full (" + std::to_string(groups_.n_waiting()) +
                                           " waiting); retry later",
                                       ""});
+    sessions_.forgotten(prompt.request);
+    return;
+  }
+  // The session knew the sizes of the executor at that time, which may have changed since.
+  if (const auto why = misfit(prompt.spec)) {
+    sessions_.failed(prompt.request, *why);
     sessions_.forgotten(prompt.request);
     return;
   }
@@ -75,15 +87,44 @@ void batcher_core::resume(request_id request) {
   for_each_choice(request, [this](sequence_id id) { scheduler_.resume(id); });
 }
 
-void batcher_core::executor_ready() {
+void batcher_core::executor_ready(std::uint64_t life, const batcher_limits& limits) {
   if (pipeline_.has_executor()) lose_executor();
-  pipeline_.executor_ready();
+  pipeline_.executor_ready(life);
+  reset_blocks_ = reset_blocks_ || limits.total_blocks != limits_.total_blocks;
+  set_limits(limits);
+  scheduler_.set_limits(limits.plan);
+  refit();
 }
 
-void batcher_core::give_up(const request_error& why) {
-  lose_executor();
-  for (request_id request : groups_.requests())
-    fail(request, why);
+/// Why a sequence cannot end within the KV cache; nothing when it can. The last token drawn needs
+/// no place in it.
+std::optional<request_error> batcher_core::misfit(const sequence_spec& spec) const {
+  const std::int64_t capacity = limits_.total_blocks * limits_.plan.block_tokens + 1;
+  const std::int64_t needs = static_cast<std::int64_t>(spec.prompt->size()) + spec.max_new;
+  if (limits_.total_blocks == 0 || needs <= capacity) return std::nullopt;
+  return request_error{
+      errc::too_large,
+      "the prompt and `max_tokens` together must be <= " + std::to_string(capacity) +
+          " tokens (the KV cache after a restart of the executor), got " + std::to_string(needs),
+      "max_tokens"};
+}
+
+/// After a load that left less memory for the KV cache.
+void batcher_core::refit() {
+  const std::int64_t capacity = limits_.total_blocks * limits_.plan.block_tokens + 1;
+  for (request_id request : groups_.requests()) {
+    for_each_choice(request, [&](sequence_id id) {
+      sequence* s = groups_.find_sequence(id);
+      if (s == nullptr) return;
+      const auto why = misfit(s->spec);
+      if (!why) return;
+      const std::int64_t left = capacity - static_cast<std::int64_t>(s->spec.prompt->size());
+      const bool asked = s->spec.sampling->max_tokens >= 0;
+      if (asked || left <= static_cast<std::int64_t>(s->output.size())) return fail(request, *why);
+      s->spec.max_new = static_cast<std::int32_t>(left);
+      scheduler_.shorten(id, s->spec.max_new);
+    });
+  }
 }
 
 void batcher_core::fail(request_id request, const request_error& why) {
@@ -140,6 +181,7 @@ std::optional<kv_change> batcher_core::take_drops() {
   scheduler_.take_released(released);
   kv_change change;
   change.reset = std::exchange(reset_blocks_, false);
+  change.n_blocks = static_cast<std::int32_t>(limits_.total_blocks);
   for (const released_sequence& r : released) {
     if (r.leased) change.drops.push_back(r.id);
     if (r.opened) pipeline_.close(r.id);
@@ -317,12 +359,29 @@ void batcher_core::deliver(sequence_id id, sequence& s, const drawn_token& drawn
 void batcher_core::step_failed(std::uint64_t epoch, const std::string& detail) {
   if (epoch != pipeline_.epoch()) return;
   if (const step_plan_ptr failed = pipeline_.oldest()) {
+    std::set<request_id> lost;
     for (const planned_row& row : failed->rows)
-      fail(groups_.at(row.id).request,
-           {errc::executor_failed,
-            "the step that computed this request failed (" + detail + "); retry the request", ""});
+      lost.insert(groups_.at(row.id).request);
+    for (request_id request : lost)
+      if (!may_compute_again(request))
+        fail(request,
+             {errc::executor_failed,
+              "the step that computed this request failed (" + detail + "); retry the request",
+              ""});
   }
   lose_executor();
+}
+
+/// A request that makes its step fail is lost twice, and fails then.
+bool batcher_core::may_compute_again(request_id request) {
+  group* g = groups_.find(request);
+  if (g == nullptr || g->n_lost++ > 0) return false;
+  bool drew = false;
+  for_each_choice(request, [&](sequence_id id) {
+    const sequence* s = groups_.find_sequence(id);
+    drew = drew || s == nullptr || !s->output.empty();
+  });
+  return !drew;
 }
 
 void batcher_core::publish_gauges() {

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/batcher/batcher_limits.hpp"
 #include "actors/batcher/prefix_cache_client.hpp"
 #include "actors/batcher/sequence_groups.hpp"
 #include "actors/batcher/step_pipeline.hpp"
@@ -23,14 +24,6 @@
 #include "actors/scheduling/scheduler.hpp"
 
 namespace twill::actors {
-
-struct batcher_limits {
-  plan_limits plan;
-  bool adapt_prefill_budget = false; ///< plan.mixed_prompt_tokens follows how long steps take
-  std::int32_t max_queued = 1024;    ///< requests beyond those that run
-  std::int64_t total_blocks = 0;
-  std::int32_t shareable_length = 0; ///< see prefix_cache_limits
-};
 
 class batcher_core {
 public:
@@ -61,8 +54,9 @@ public:
   void release(request_id request);
   void pause(request_id request);
   void resume(request_id request);
-  void executor_ready();
-  void give_up(const request_error& why);
+  /// An executor takes plans of this life. Its memory may hold less than that of the life before:
+  /// requests that do not fit any more are shortened where nobody asked for their length, or fail.
+  void executor_ready(std::uint64_t life, const batcher_limits& limits);
 
   /// What is to be done next. After a kv_change, nothing but granted() may be called before it has
   /// been answered, so that a step is planned from one state.
@@ -72,7 +66,8 @@ public:
 
   /// Results of an earlier epoch are ignored.
   void step_done(const step_result& result, steady_clock::time_point now);
-  /// The oldest outstanding step fails with its requests; every other sequence is computed again.
+  /// The requests of the oldest outstanding step fail, except those of which nothing was drawn and
+  /// that are lost for the first time. Every sequence that is left is computed again.
   void step_failed(std::uint64_t epoch, const std::string& detail);
 
 private:
@@ -95,6 +90,10 @@ private:
   void deliver_scores(const sequence& s, const planned_row& row);
   void deliver(sequence_id id, sequence& s, const drawn_token& drawn, const step_result& result);
   void fail(request_id request, const request_error& why);
+  void set_limits(const batcher_limits& limits);
+  std::optional<request_error> misfit(const sequence_spec& spec) const;
+  void refit();
+  bool may_compute_again(request_id request);
   void lose_executor();
   void publish_gauges();
 

@@ -38,6 +38,7 @@ public:
     std::int32_t n_left = 0;        ///< sequences not yet forgotten
     std::int32_t n_running = 0;     ///< sequences in the running set
     std::int32_t cached_tokens = 0; ///< of the prompt, when it was first admitted
+    std::int32_t n_lost = 0;        ///< steps that failed with one of its sequences
     bool released = false;          ///< it is over; its sequences leave as soon as no step has them
     /// Of the prompt's tokens but the first, while steps score them; null once they are told.
     std::shared_ptr<std::vector<prompt_score>> scores;

@@ -10,7 +10,7 @@ void step_pipeline::executor_lost() {
   outstanding_.clear();
   closes_.clear();
   has_executor_ = false;
-  epoch_ += 1;
+  epoch_ = no_epoch;
 }
 
 step_plan_ptr step_pipeline::send(step_plan plan) {

@@ -1,8 +1,8 @@
 // step_pipeline: the steps that were sent to the executor and have not come back, two at most, so
 // that one is prepared while the one before it runs.
 //
-// One thread at a time (the batcher's). An epoch is one life of the executor: plans and results of
-// an earlier epoch mean nothing.
+// One thread at a time (the batcher's). An epoch is one life of the executor, as the supervisor
+// counts them: plans and results of another epoch mean nothing.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,11 @@ public:
   bool has_room() const { return has_executor_ && outstanding_.size() < most_outstanding; }
   std::uint64_t epoch() const { return epoch_; }
 
-  void executor_ready() { has_executor_ = true; }
-  /// Forgets every outstanding step and begins the next epoch, without an executor.
+  void executor_ready(std::uint64_t epoch) {
+    has_executor_ = true;
+    epoch_ = epoch;
+  }
+  /// Forgets every outstanding step; until the next executor is ready there is no epoch.
   void executor_lost();
 
   /// The executor forgets this sequence before it runs the next plan.
@@ -38,7 +41,8 @@ public:
 
 private:
   bool has_executor_ = false;
-  std::uint64_t epoch_ = 0;
+  static constexpr std::uint64_t no_epoch = ~std::uint64_t{0};
+  std::uint64_t epoch_ = no_epoch;
   std::uint64_t number_ = 0;
   std::vector<step_plan_ptr> outstanding_; ///< oldest first
   std::vector<sequence_id> closes_;

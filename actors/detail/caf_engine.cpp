@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <new>
 #include <utility>
 
 #include "actors/detail/engine_shared.hpp"
@@ -40,13 +41,30 @@ public:
 
   request_id submit(request asked, event_callback on_event) override {
     const request_id id = next_id_.fetch_add(1, std::memory_order_relaxed);
+    std::shared_ptr<request_control> control;
+    try {
+      control = std::make_shared<request_control>();
+      start(id, std::move(asked), control, on_event);
+    } catch (const std::bad_alloc&) {
+      shared_->requests.erase(id);
+      event refused;
+      refused.error = request_error{errc::executor_failed, "out of memory", ""};
+      refused.last = true;
+      if (!control || !control->ended.exchange(true)) on_event(std::move(refused));
+    }
+    return id;
+  }
+
+private:
+  void start(request_id id, request asked, const std::shared_ptr<request_control>& control,
+             const event_callback& on_event) {
     const auto& options = shared_->options;
     session_args args;
     args.id = id;
     args.submitted = steady_clock::now();
     args.limits = options.limits;
-    args.control = std::make_shared<request_control>();
-    args.on_event = std::move(on_event);
+    args.control = control;
+    args.on_event = on_event;
     auto timeout = asked.timeout;
     if (const auto most = options.limits.request_timeout; most.count() > 0)
       timeout = timeout.count() > 0 ? std::min(timeout, most) : most;
@@ -70,9 +88,9 @@ public:
                            " requests are running or waiting); retry later",
                        ""};
     tell_from_outside(session, std::move(start));
-    return id;
   }
 
+public:
   void cancel(request_id id) override {
     if (auto entry = shared_->requests.find(id)) {
       entry->control->silenced = true;

@@ -35,12 +35,16 @@ public:
   engine_state state() const {
     if (requests.draining()) return engine_state::draining;
     const std::lock_guard lock(mutex_);
+    if (state_ == engine_state::ready && stalled_for() > stall_time()) return engine_state::stalled;
     return state_;
   }
   /// Why the engine is not ready, or nothing.
   std::string detail() const {
     const std::lock_guard lock(mutex_);
-    return detail_;
+    if (state_ != engine_state::ready || stalled_for() <= stall_time()) return detail_;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stalled_for()).count();
+    return "the step under way has not ended for " + std::to_string(seconds) +
+           " s, which is longer than `scheduler.watchdog` allows; a disk or the device may hang";
   }
   /// What a client is told while no model can serve it.
   std::string not_ready_message() const {
@@ -68,6 +72,10 @@ public:
     const std::lock_guard lock(mutex_);
     batcher_ = std::move(batcher);
   }
+  batcher_actor batcher() const {
+    const std::lock_guard lock(mutex_);
+    return batcher_;
+  }
   /// Lets go of the actor handles.
   void close() {
     set_batcher(batcher_actor{});
@@ -76,7 +84,9 @@ public:
 
   admission admit() const {
     const std::lock_guard lock(mutex_);
-    if (state_ != engine_state::ready || !batcher_)
+    // Requests that come while the executor restarts wait in the queue.
+    const bool open = state_ == engine_state::ready || state_ == engine_state::restarting;
+    if (!open || !batcher_)
       return {request_error{errc::not_ready, locked_not_ready_message(), ""}, {}, {}, {}};
     return {std::nullopt, model_, batcher_, grammars_};
   }
@@ -85,6 +95,13 @@ private:
   std::string locked_not_ready_message() const {
     if (state_ == engine_state::failed) return "the model cannot be served: " + detail_;
     return "the model is still loading; retry later";
+  }
+
+  /// The watchdog needs no thread that could hang with what it watches: whoever asks, looks.
+  steady_clock::duration stalled_for() const { return stats.step_age(steady_clock::now()); }
+  steady_clock::duration stall_time() const {
+    const auto limit = options.scheduler.watchdog;
+    return limit.count() > 0 ? steady_clock::duration(limit) : steady_clock::duration::max();
   }
 
   mutable std::mutex mutex_;

@@ -67,9 +67,8 @@ std::vector<session_actor> live_requests::take_expired(steady_clock::time_point 
   const std::lock_guard lock(mutex_);
   std::vector<session_actor> expired;
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-    const auto i = entries_.find(deadlines_.begin()->second);
+    expired.push_back(entries_.find(deadlines_.begin()->second)->second.session);
     deadlines_.erase(deadlines_.begin());
-    expired.push_back(i->second.session);
   }
   return expired;
 }

@@ -4,6 +4,8 @@
 // once per request, and the supervisor; readers get a copy. Invariant: counters only grow.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <mutex>
 
 #include "actors/port/engine_port.hpp"
@@ -24,9 +26,21 @@ public:
   }
   engine_stats read() const;
 
+  /// The batcher waits for a step since `sent`; a default time point says that it waits for none.
+  void watch_steps_from(std::chrono::steady_clock::time_point sent) {
+    waits_since_.store(sent.time_since_epoch().count(), std::memory_order_relaxed);
+  }
+  /// How long the executor has not answered a step; 0 while no step is outstanding.
+  std::chrono::steady_clock::duration step_age(std::chrono::steady_clock::time_point now) const {
+    const auto since = waits_since_.load(std::memory_order_relaxed);
+    if (since == 0) return {};
+    return now.time_since_epoch() - std::chrono::steady_clock::duration(since);
+  }
+
 private:
   mutable std::mutex mutex_;
   engine_stats stats_;
+  std::atomic<std::chrono::steady_clock::rep> waits_since_{0};
 };
 
 } // namespace twill::actors

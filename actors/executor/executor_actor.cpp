@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "actors/detail/message_probe.hpp"
 #include "actors/executor/sequence_states.hpp"
 
 namespace twill::actors {
@@ -20,18 +21,21 @@ public:
     supervisor_ = std::move(supervisor);
   }
 
-  void load() {
+  void load(const load_model& order) {
     states_.clear();
+    life_ = order.life;
+    if (order.keep_weights && runner_) return tell(self_, supervisor_, model_loaded{life_, info_});
     runner_.reset();
-    const auto info = guarded<runner_info>([this] {
+    auto info = guarded<runner_info>([this] {
       runner_ = make_runner_();
       return runner_->load();
     });
     if (info.ok()) {
-      tell(self_, supervisor_, model_loaded{info.value()});
+      info_ = std::move(info).value();
+      tell(self_, supervisor_, model_loaded{life_, info_});
     } else {
       runner_.reset();
-      tell(self_, supervisor_, load_failed{info.detail()});
+      tell(self_, supervisor_, load_failed{life_, info.detail()});
     }
   }
 
@@ -39,7 +43,7 @@ public:
     auto answer = std::make_shared<step_result>();
     answer->epoch = plan.epoch;
     answer->number = plan.number;
-    if (!runner_ || plan.epoch == dead_epoch_) {
+    if (!runner_ || plan.epoch != life_) { // made before a failure was known
       answer->ok = false;
       answer->detail = "the executor was restarted";
       return answer;
@@ -58,13 +62,12 @@ public:
       return answer;
     }
     // The device may be in any state, so everything on it is destroyed, on this thread.
-    dead_epoch_ = plan.epoch;
     states_.clear();
     runner_.reset();
     answer->ok = false;
     answer->detail = done.detail();
     answer->drawn.clear();
-    tell(self_, supervisor_, executor_broken{done.detail()});
+    tell(self_, supervisor_, executor_broken{life_, done.detail()});
     return answer;
   }
 
@@ -88,8 +91,8 @@ private:
   sequence_states states_;
   executor_step batch_;
   step_samples samples_;
-  /// Plans of this epoch were made before the failure was known.
-  std::uint64_t dead_epoch_ = ~std::uint64_t{0};
+  runner_info info_; ///< of the last load
+  std::uint64_t life_ = 0;
 };
 
 executor_actor::behavior_type
@@ -97,8 +100,14 @@ executor_behavior(executor_actor::stateful_pointer<executor_state> self, runner_
                   supervisor_actor supervisor) {
   state_of(self).init(self, std::move(make_runner), std::move(supervisor));
   return {
-      [self](load_model) { state_of(self).load(); },
-      [self](const step_plan_ptr& plan) { return state_of(self).run(*plan); },
+      [self](const load_model& order) {
+        probe("executor", "load_model");
+        state_of(self).load(order);
+      },
+      [self](const step_plan_ptr& plan) {
+        probe("executor", "step_plan");
+        return state_of(self).run(*plan);
+      },
   };
 }
 

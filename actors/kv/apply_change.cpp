@@ -6,7 +6,7 @@ namespace twill::actors {
 
 kv_grant apply_change(block_pool& pool, const kv_change& change) {
   kv_grant grant;
-  if (change.reset) pool.reset();
+  if (change.reset) pool.reset(change.n_blocks);
   for (const lease_reuse& r : change.reuses) {
     const bool reused = pool.reuse(r);
     TWILL_ASSERT(reused, "nothing changes between a match and its use");

@@ -14,9 +14,13 @@ block_pool::block_pool(std::int32_t n_blocks, std::int32_t block_tokens,
   reset();
 }
 
-void block_pool::reset() {
+void block_pool::reset(std::int32_t n_blocks) {
   leases_.clear();
-  tree_.clear();
+  if (n_blocks > 0) {
+    references_.resize(static_cast<std::size_t>(n_blocks));
+    released_at_.resize(static_cast<std::size_t>(n_blocks));
+  }
+  tree_.clear(static_cast<std::int32_t>(references_.size()));
   evictable_.clear();
   free_.clear();
   // Low ids first: on a host device pages are committed as they are touched, so an idle daemon

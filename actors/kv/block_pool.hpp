@@ -58,7 +58,9 @@ public:
   bool fork(sequence_id id, sequence_id from, std::int32_t n);
   /// Ends a lease; blocks that no other lease holds are cached or free. Unknown ids are ignored.
   void drop(sequence_id id);
-  void reset();
+  /// Ends every lease and forgets every prefix. The pool has `n_blocks` blocks from now on; 0: as
+  /// many as before.
+  void reset(std::int32_t n_blocks = 0);
 
   /// Appends one match per query. Leases that begin with matches must be begun in the order of the
   /// queries, before any grow().

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "actors/detail/message_probe.hpp"
 #include "actors/kv/apply_change.hpp"
 
 namespace twill::actors {
@@ -17,7 +18,10 @@ kv_allocator_actor::behavior_type
 kv_allocator_behavior(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
                       std::int32_t n_blocks, std::int32_t block_tokens) {
   state_of(self).pool = std::make_unique<block_pool>(n_blocks, block_tokens);
-  return {[self](const kv_change& change) { return apply_change(*state_of(self).pool, change); }};
+  return {[self](const kv_change& change) {
+    probe("kv_allocator", "kv_change");
+    return apply_change(*state_of(self).pool, change);
+  }};
 }
 
 } // namespace

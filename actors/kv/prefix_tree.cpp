@@ -55,9 +55,9 @@ void prefix_tree::erase(std::int32_t block) {
   n = node{};
 }
 
-void prefix_tree::clear() {
+void prefix_tree::clear(std::int32_t n_blocks) {
   index_.clear();
-  std::fill(nodes_.begin(), nodes_.end(), node{});
+  nodes_.assign(static_cast<std::size_t>(n_blocks), node{});
 }
 
 } // namespace twill::actors

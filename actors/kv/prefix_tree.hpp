@@ -31,7 +31,8 @@ public:
   void insert(std::int32_t parent, std::span<const std::int32_t> tokens, std::int32_t block);
   /// Removes a block that has no children.
   void erase(std::int32_t block);
-  void clear();
+  /// Forgets everything; the blocks that may come are [0, n_blocks).
+  void clear(std::int32_t n_blocks);
 
   bool holds(std::int32_t block) const { return at(block).held; }
   /// The parent of a block of the tree; root for a block that begins a prefix.

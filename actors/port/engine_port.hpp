@@ -174,7 +174,14 @@ struct model_info {
   config::sampling_params default_sampling;
 };
 
-enum class engine_state { loading, ready, draining, failed };
+enum class engine_state {
+  loading,    ///< for the first time
+  ready,      ///< requests are served
+  restarting, ///< a failure is being mended; requests wait in the queue
+  stalled,    ///< a step has not ended for longer than `scheduler.watchdog`
+  draining,   ///< requests under way may end, new ones are refused
+  failed,     ///< requests are refused; unless the first load failed, another try follows
+};
 
 /// A latency histogram with cumulative-free buckets: counts[i] observations in (bounds[i-1],
 /// bounds[i]].

@@ -20,11 +20,21 @@ struct scheduler::budget {
 };
 
 scheduler::scheduler(const plan_limits& limits, std::unique_ptr<admission_policy> policy)
-    : limits_(limits), policy_(std::move(policy)) {
+    : policy_(std::move(policy)) {
+  set_limits(limits);
+}
+
+void scheduler::set_limits(const plan_limits& limits) {
   TWILL_ASSERT(limits.max_step_tokens > 0 && limits.max_running > 0 && limits.block_tokens > 0,
                "plan limits must be positive");
+  TWILL_ASSERT(running_.empty(), "limits change while nothing runs");
+  limits_ = limits;
   limits_.max_running = std::min(limits.max_running, limits.max_step_tokens);
   limits_.max_logit_rows = std::max(limits.max_logit_rows, limits_.max_running);
+}
+
+void scheduler::shorten(sequence_id id, std::int32_t max_new) {
+  if (scheduled_sequence* s = find(id)) s->max_new = std::min(s->max_new, max_new);
 }
 
 std::int32_t scheduler::blocks_for(std::int32_t tokens) const {

@@ -64,6 +64,11 @@ public:
   void plan(std::int64_t free_blocks, step_decision& out, std::span<const prefix_hit> hits = {});
   /// Changes the limit for the plans to come.
   void set_mixed_prompt_tokens(std::int32_t n) { limits_.mixed_prompt_tokens = n; }
+  /// Other sizes for the plans to come. Legal while nothing runs: a device was lost, or none was
+  /// there yet.
+  void set_limits(const plan_limits& limits);
+  /// Fewer output tokens than were asked for in add().
+  void shorten(sequence_id id, std::int32_t max_new);
   /// A row of an outstanding step came back. `draws` is as planned; `drew` says whether the row did
   /// bring a token.
   void row_done(sequence_id id, bool draws, bool drew);

@@ -1,7 +1,11 @@
 #include "actors/session/session_actor.hpp"
 
 #include <memory>
+#include <string>
 #include <utility>
+
+#include "actors/detail/message_probe.hpp"
+#include "config/base/log.hpp"
 
 namespace twill::actors {
 
@@ -26,10 +30,21 @@ public:
     core->start(admitted.model, start.refusal ? start.refusal : admitted.refusal);
   }
   void forward(pause_request) {
+    paused_ = true;
     if (batcher_) tell(self_, batcher_, pause_request{id_});
   }
   void forward(resume_request) {
+    paused_ = false;
     if (batcher_) tell(self_, batcher_, resume_request{id_});
+  }
+  void replace(const scheduler_replaced& replaced) {
+    if (!batcher_) return; // it has not started, and will start with the new ones
+    if (grammars_ != replaced.grammars) core->compiler_lost(replaced.why);
+    grammars_ = replaced.grammars;
+    if (batcher_ == replaced.batcher || core->over()) return;
+    batcher_ = replaced.batcher;
+    core->batcher_lost(replaced.why);
+    if (paused_ && !core->over()) forward(pause_request{id_});
   }
 
 private:
@@ -53,25 +68,89 @@ private:
   batcher_actor batcher_;
   grammar_compiler_actor grammars_;
   request_id id_ = 0;
+  bool paused_ = false;
 };
+
+/// Ends the request of a session that died: an exception left one of its handlers.
+void bury(engine_shared& shared, request_id id, request_control& control,
+          const event_callback& on_event) noexcept {
+  try {
+    if (!shared.requests.find(id)) return; // it ended by itself
+    if (!control.silenced)
+      log::error("the session of request " + std::to_string(id) + " ended by an exception");
+    shared.stats.update([](engine_stats& s) { s.finished_error += 1; });
+    if (const batcher_actor batcher = shared.batcher())
+      tell_from_outside(batcher, release_request{id});
+  } catch (...) { // no memory for that; the client comes first
+  }
+  try {
+    if (!control.silenced && !control.ended.exchange(true)) {
+      event e;
+      e.error = request_error{errc::executor_failed, "out of memory", ""}; // needs no allocation
+      e.last = true;
+      on_event(std::move(e));
+    }
+  } catch (...) { // the contract of callbacks forbids it
+  }
+  shared.requests.erase(id);
+}
 
 session_actor::behavior_type session_behavior(session_actor::stateful_pointer<session_state> self,
                                               engine_shared_ptr shared,
                                               std::shared_ptr<session_args> args) {
+  self->attach_functor([shared, id = args->id, control = args->control, on_event = args->on_event](
+                           const caf::error&) { bury(*shared, id, *control, on_event); });
   state_of(self).init(self, std::move(shared), std::move(*args));
   auto* core = state_of(self).core.get();
   return {
-      [self](const start_request& start) { state_of(self).start(start); },
-      [core](const grammar_ready& ready) { core->grammar(*ready.answer); },
-      [core](prompt_queued) { core->queued(); },
-      [core](const prompt_scored& scores) { core->scored(scores); },
-      [core](const token_ready& drawn) { core->token(drawn, steady_clock::now()); },
-      [core](const prompt_failed& failed) { core->failed(failed.why); },
-      [core](cancel_request) { core->cancel(); },
-      [self](pause_request order) { state_of(self).forward(order); },
-      [self](resume_request order) { state_of(self).forward(order); },
-      [core](deadline_passed) { core->expire(); },
-      [core](const abort_request& abort) { core->end_with(abort.why); },
+      [self](const start_request& start) {
+        probe("session", "start_request");
+        state_of(self).start(start);
+      },
+      [core](const grammar_ready& ready) {
+        probe("session", "grammar_ready");
+        core->grammar(*ready.answer);
+      },
+      [core](const prompt_scored& scores) {
+        probe("session", "prompt_scored");
+        core->scored(scores);
+      },
+      [core](prompt_queued) {
+        probe("session", "prompt_queued");
+        core->queued();
+      },
+      [core](const token_ready& drawn) {
+        probe("session", "token_ready");
+        core->token(drawn, steady_clock::now());
+      },
+      [core](const prompt_failed& failed) {
+        probe("session", "prompt_failed");
+        core->failed(failed.why);
+      },
+      [core](cancel_request) {
+        probe("session", "cancel_request");
+        core->cancel();
+      },
+      [self](pause_request order) {
+        probe("session", "pause_request");
+        state_of(self).forward(order);
+      },
+      [self](resume_request order) {
+        probe("session", "resume_request");
+        state_of(self).forward(order);
+      },
+      [core](deadline_passed) {
+        probe("session", "deadline_passed");
+        core->expire();
+      },
+      [core](const abort_request& abort) {
+        probe("session", "abort_request");
+        core->end_with(abort.why);
+      },
+      [self](const scheduler_replaced& replaced) {
+        probe("session", "scheduler_replaced");
+        state_of(self).replace(replaced);
+      },
   };
 }
 

@@ -104,6 +104,16 @@ void session_core::submit() {
   host_.submit(pending_);
 }
 
+void session_core::batcher_lost(const request_error& why) {
+  if (over_ || !in_batcher_) return;
+  if (use_.completion_tokens > 0 || std::exchange(moved_, true)) return end_with(why);
+  host_.submit(pending_);
+}
+
+void session_core::compiler_lost(const request_error& why) {
+  if (!in_batcher_) end_with(why);
+}
+
 std::optional<request_error> session_core::check_request() const {
   const request& asked = args_.request;
   const served_model& model = *model_;
@@ -225,7 +235,7 @@ std::optional<request_error> session_core::set_max_new(sequence_spec& spec) cons
 
 void session_core::queued() {
   // The first event of a scored prompt waits for the scores.
-  if (over_ || pending_.spec.scores_prompt()) return;
+  if (over_ || pending_.spec.scores_prompt() || std::exchange(started_, true)) return;
   event e;
   e.started = true;
   if (args_.request.echo_prompt_ids) e.prompt_ids = *prompt_;
@@ -233,7 +243,7 @@ void session_core::queued() {
 }
 
 void session_core::scored(const prompt_scored& scores) {
-  if (over_) return;
+  if (over_ || std::exchange(started_, true)) return;
   const auto& text = *model_->files->text;
   const auto named = [&](std::int32_t id, float logprob) {
     return token_logprob{id, text.token_bytes(id, true), logprob};
@@ -413,6 +423,7 @@ void session_core::end_with(const request_error& why) {
 }
 
 void session_core::emit(event e) {
+  if (e.last) args_.control->ended = true;
   if (args_.control->silenced) return;
   e.use = use_;
   try {

@@ -24,9 +24,12 @@
 
 namespace twill::actors {
 
-/// Port and session share this flag; once it is set, no further event is delivered.
+/// What port and session share of a request.
 struct request_control {
+  /// Once this is set, no further event is delivered.
   std::atomic<bool> silenced{false};
+  /// The last event was delivered, or is being delivered.
+  std::atomic<bool> ended{false};
 };
 
 /// Everything that a session is made with.
@@ -63,6 +66,11 @@ public:
   void scored(const prompt_scored& scores);
   void token(const token_ready& drawn, steady_clock::time_point now);
   void failed(const request_error& why);
+  /// The batcher was lost with all that it held, and another has taken its place: a request of
+  /// which nothing was streamed is queued there, once; others end with `why`.
+  void batcher_lost(const request_error& why);
+  /// The compiler was lost: a request that waits for its grammar ends with `why`.
+  void compiler_lost(const request_error& why);
   void cancel();
   void expire();
   /// Ends the request with an error and releases what it holds.
@@ -112,6 +120,8 @@ private:
   std::int32_t finished_choices_ = 0;
   usage use_;
   bool in_batcher_ = false;
+  bool started_ = false; ///< the client knows that the request is queued
+  bool moved_ = false;   ///< it was queued again after the batcher was lost
   bool over_ = false;
   bool prompt_only_ = false; ///< max_tokens is 0: nothing is generated
   bool any_length_ = false;

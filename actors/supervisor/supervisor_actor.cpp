@@ -3,16 +3,21 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <new>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
+#include <variant>
 
 #include "actors/batcher/batcher_actor.hpp"
 #include "actors/executor/executor_actor.hpp"
 #include "actors/kv/kv_allocator_actor.hpp"
 #include "actors/session/output_plan.hpp"
 #include "actors/structured/grammar_compiler_actor.hpp"
-#include "actors/supervisor/restart_limit.hpp"
+#include "actors/supervisor/lifecycle.hpp"
 #include "config/base/log.hpp"
 
 namespace twill::actors {
@@ -20,10 +25,8 @@ namespace twill::actors {
 namespace {
 
 constexpr std::chrono::milliseconds deadline_tick{50};
-constexpr std::size_t most_restarts = 5;
-constexpr std::chrono::seconds restart_window{60};
 
-served_model_ptr make_served(const config::options& options, const runner_info& info) {
+std::shared_ptr<served_model> make_served(const config::options& options, const runner_info& info) {
   auto served = std::make_shared<served_model>();
   served->files = info.model;
   served->id = options.model.name.empty() ? info.model->name : options.model.name;
@@ -53,82 +56,179 @@ public:
     self_ = self;
     shared_ = std::move(shared);
     make_runner_ = std::move(make_runner);
+    const auto& delays = shared_->options.scheduler;
+    lifecycle_.emplace(lifecycle::delays{delays.restart_delay, delays.restart_delay_max});
     self_->set_down_handler([this](caf::scheduled_actor*, caf::down_msg& down) { on_down(down); });
-    start_executor();
+    note([](lifecycle& l) { l.begin(); });
   }
 
-  void on_loaded(const runner_info& info) {
-    info_ = info;
-    shared_->stats.update(
-        [&](engine_stats& s) { s.device_memory_used_bytes = info.memory_used_bytes; });
-    if (!shared_->model()) {
-      shared_->set_model(make_served(shared_->options, info));
-      grammars_ = spawn_grammar_compiler(self_->system(), shared_->model()->grammars);
-      shared_->set_grammars(grammars_);
-      start_batcher();
-      log::info("model " + shared_->model()->id + " is ready on " + info.device + " with " +
-                std::to_string(info.n_blocks) + " KV blocks of " +
-                std::to_string(info.block_tokens) + " tokens each");
-    } else {
-      log::info("the executor was restarted on " + info.device);
+  void on_loaded(const model_loaded& loaded) {
+    if (loaded.life == lifecycle_->life()) {
+      info_ = loaded.info;
+      insist([this] { publish_model(); });
     }
-    tell(self_, batcher_, executor_ready{executor_});
-    shared_->set_state(engine_state::ready, "");
+    note([&](lifecycle& l) { l.loaded(loaded.life, steady_clock::now()); });
   }
-
-  void on_load_failed(const std::string& detail) {
-    if (shared_->model()) return on_broken("reloading failed: " + detail);
-    log::error("the model could not be loaded: " + detail);
-    shared_->set_state(engine_state::failed, detail);
+  void on_load_failed(const load_failed& failed) {
+    note([&](lifecycle& l) { l.load_failed(failed.life, failed.detail, steady_clock::now()); });
   }
-
-  /// A step failed. The batcher has learnt it from the step's result; this reloads the executor.
-  void on_broken(const std::string& detail) {
-    if (!may_restart("the executor failed: " + detail)) return;
-    tell(self_, executor_, load_model{});
+  void on_broken(const executor_broken& broken) {
+    note([&](lifecycle& l) { l.step_failed(broken.life, broken.detail, steady_clock::now()); });
+  }
+  void on_woken() {
+    note([](lifecycle& l) { l.woken(steady_clock::now()); });
   }
 
   void check_deadlines() {
-    for (const session_actor& session : shared_->requests.take_expired(steady_clock::now()))
-      tell(self_, session, deadline_passed{});
+    insist([this] {
+      for (const session_actor& session : shared_->requests.take_expired(steady_clock::now()))
+        insist([&] { tell(self_, session, deadline_passed{}); });
+    });
     if (shared_->requests.keep_watching())
-      tell_later(self_, self_, deadline_tick, actors::check_deadlines{});
+      insist([this] { tell_later(self_, self_, deadline_tick, actors::check_deadlines{}); });
   }
 
   void abort_all(const request_error& why) {
-    for (const session_actor& session : shared_->requests.all())
-      tell(self_, session, abort_request{why});
+    insist([&] {
+      for (const session_actor& session : shared_->requests.all())
+        insist([&] { tell(self_, session, abort_request{why}); });
+    });
   }
 
   void check_drained() { shared_->requests.check_drained(); }
 
   void stop() {
+    lifecycle_->stop();
     self_->set_down_handler([](caf::scheduled_actor*, caf::down_msg&) {});
-    for (const session_actor& session : shared_->requests.all())
-      self_->send_exit(session, caf::exit_reason::user_shutdown);
-    if (batcher_) self_->send_exit(batcher_, caf::exit_reason::user_shutdown);
-    if (const auto model = shared_->model()) model->grammars->stop();
-    if (grammars_) self_->send_exit(grammars_, caf::exit_reason::user_shutdown);
-    if (kv_) self_->send_exit(kv_, caf::exit_reason::user_shutdown);
-    self_->send_exit(executor_, caf::exit_reason::user_shutdown);
+    insist([this] {
+      for (const session_actor& session : shared_->requests.all())
+        self_->send_exit(session, caf::exit_reason::user_shutdown);
+      if (batcher_) self_->send_exit(batcher_, caf::exit_reason::user_shutdown);
+      if (const auto model = shared_->model()) model->grammars->stop();
+      if (grammars_) self_->send_exit(grammars_, caf::exit_reason::user_shutdown);
+      if (kv_) self_->send_exit(kv_, caf::exit_reason::user_shutdown);
+      self_->send_exit(executor_, caf::exit_reason::user_shutdown);
+    });
     shared_->close();
     self_->quit();
   }
 
 private:
-  void start_executor() {
-    executor_ = spawn_executor(self_->system(), make_runner_, supervisor_actor{self_});
-    self_->monitor(executor_);
-    tell(self_, executor_, load_model{});
+  /// Tries again when memory is short: a fact or an order that got lost would leave the engine
+  /// waiting for ever.
+  template <class F>
+  static void insist(F&& work) {
+    for (int tries = 0;; ++tries) {
+      try {
+        return work();
+      } catch (const std::bad_alloc&) {
+        if (tries == 20) throw;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    }
   }
 
-  void start_batcher() {
+  /// Tells the state machine a fact and does what it orders.
+  template <class F>
+  void note(F&& fact) {
+    insist([&] {
+      lifecycle next = *lifecycle_; // a fact is taken whole or not at all
+      fact(next);
+      auto orders = next.take_orders();
+      orders_.insert(orders_.end(), orders.begin(), orders.end());
+      *lifecycle_ = std::move(next);
+    });
+    if (lifecycle_->now() != lifecycle::phase::ready) insist([this] { publish(); });
+    while (!orders_.empty()) {
+      insist(
+          [this] { std::visit([this](const auto& order) { carry_out(order); }, orders_.front()); });
+      orders_.pop_front();
+    }
+    insist([this] { publish(); });
+  }
+
+  /// Tells sessions and the port what is served, and with which sizes.
+  void publish_model() {
+    const served_model_ptr before = shared_->model();
+    if (!before) return shared_->set_model(make_served(shared_->options, info_));
+    auto served = std::make_shared<served_model>(*before);
+    served->max_context_tokens = info_.max_context_tokens;
+    served->kv_tokens = static_cast<std::int64_t>(info_.n_blocks) * info_.block_tokens;
+    shared_->set_model(std::move(served));
+  }
+
+  /// Tells /ready and clients what the state machine says.
+  void publish() {
+    const auto phase = lifecycle_->now();
+    if (phase != lifecycle::phase::ready && lifecycle_->detail() != shared_->detail())
+      (phase == lifecycle::phase::loading ? log::info : log::error)(lifecycle_->detail());
+    engine_state state = engine_state::ready;
+    if (phase == lifecycle::phase::loading) state = engine_state::loading;
+    if (phase == lifecycle::phase::restarting) state = engine_state::restarting;
+    if (phase == lifecycle::phase::failed) state = engine_state::failed;
+    shared_->set_state(state, lifecycle_->detail());
+  }
+
+  // Orders.
+  void carry_out(const lifecycle::start_executor&) {
+    executor_ = spawn_executor(self_->system(), make_runner_, supervisor_actor{self_});
+    self_->monitor(executor_);
+  }
+  void carry_out(const lifecycle::load& order) {
+    if (order.life > 1) shared_->stats.update([](engine_stats& s) { s.executor_restarts += 1; });
+    tell(self_, executor_, load_model{order.life, order.keep_weights});
+  }
+  void carry_out(const lifecycle::start_compiler&) {
+    grammars_ = spawn_grammar_compiler(self_->system(), shared_->model()->grammars);
+    self_->monitor(grammars_);
+    shared_->set_grammars(grammars_);
+  }
+  void carry_out(const lifecycle::start_scheduler&) {
+    kv_ = spawn_kv_allocator(self_->system(), info_.n_blocks, info_.block_tokens);
+    self_->monitor(kv_);
+    batcher_ = spawn_batcher(self_->system(), limits(),
+                             std::shared_ptr<stats_board>(shared_, &shared_->stats), kv_);
+    self_->monitor(batcher_);
+    shared_->set_batcher(batcher_);
+  }
+  void carry_out(const lifecycle::end_scheduler&) {
+    shared_->set_batcher(batcher_actor{});
+    self_->send_exit(batcher_, caf::exit_reason::kill);
+    self_->send_exit(kv_, caf::exit_reason::kill);
+  }
+  void carry_out(const lifecycle::serve& order) {
+    shared_->stats.update(
+        [&](engine_stats& s) { s.device_memory_used_bytes = info_.memory_used_bytes; });
+    log::info((order.life > 1 ? "the executor was restarted: model " : "model ") +
+              shared_->model()->id + " is ready on " + info_.device + " with " +
+              std::to_string(info_.n_blocks) + " KV blocks of " +
+              std::to_string(info_.block_tokens) + " tokens each");
+    tell(self_, batcher_, executor_ready{executor_, order.life, limits()});
+  }
+  void carry_out(const lifecycle::move_requests& order) {
+    const request_error why{errc::executor_failed, order.why, ""};
+    for (const session_actor& session : shared_->requests.all())
+      tell(self_, session, scheduler_replaced{batcher_, grammars_, why});
+  }
+  void carry_out(const lifecycle::end_requests& order) {
+    publish(); // so that no further request comes in
+    abort_all({errc::executor_failed, order.why, ""});
+  }
+  void carry_out(const lifecycle::wake& order) {
+    const auto left = order.at - steady_clock::now();
+    tell_later(
+        self_, self_,
+        std::max(std::chrono::ceil<std::chrono::milliseconds>(left), std::chrono::milliseconds{0}),
+        wake_supervisor{});
+  }
+
+  batcher_limits limits() const {
     const auto& scheduler = shared_->options.scheduler;
-    batcher_limits limits;
     const std::int32_t step =
         scheduler.max_step_tokens > 0 ? scheduler.max_step_tokens : info_.max_step_tokens;
     const std::int32_t mixed = scheduler.mixed_prompt_tokens > 0 ? scheduler.mixed_prompt_tokens
                                                                  : info_.mixed_prompt_tokens;
+    batcher_limits limits;
     limits.plan = {step, scheduler.max_running, info_.block_tokens,
                    shared_->options.kv.prefix_cache, mixed};
     limits.plan.max_logit_rows = info_.max_logit_rows;
@@ -136,49 +236,18 @@ private:
     limits.max_queued = scheduler.max_queued;
     limits.total_blocks = info_.n_blocks;
     limits.shareable_length = info_.shareable_length;
-    kv_ = spawn_kv_allocator(self_->system(), info_.n_blocks, info_.block_tokens);
-    batcher_ = spawn_batcher(self_->system(), limits,
-                             std::shared_ptr<stats_board>(shared_, &shared_->stats), kv_);
-    self_->monitor(kv_);
-    self_->monitor(batcher_);
-    shared_->set_batcher(batcher_);
-  }
-
-  bool may_restart(const std::string& why) {
-    log::error(why);
-    if (shared_->state() == engine_state::failed) return false;
-    if (!restarts_.allows(steady_clock::now())) {
-      const std::string detail =
-          "the executor was restarted " + std::to_string(most_restarts) +
-          " times within a minute and is not restarted again; the last failure: " + why;
-      shared_->set_state(engine_state::failed, detail);
-      tell(self_, batcher_, give_up{{errc::executor_failed, detail, ""}});
-      return false;
-    }
-    shared_->stats.update([](engine_stats& s) { s.executor_restarts += 1; });
-    return true;
+    return limits;
   }
 
   /// An actor ended that should run on, because an exception left one of its handlers.
   void on_down(const caf::down_msg& down) {
     const std::string why = text_of(self_->system(), down.reason);
-    if (down.source == executor_) {
-      if (may_restart("the executor ended: " + why)) start_executor();
-      return;
-    }
-    if (down.source == kv_) {
-      // The batcher waits for an answer that will not come. Its end, reported next, restarts both.
-      self_->send_exit(batcher_, caf::exit_reason::kill);
-      return;
-    }
-    if (down.source != batcher_) return;
-    self_->send_exit(kv_, caf::exit_reason::kill);
-    if (!may_restart("the batcher ended: " + why)) return;
-    start_batcher(); // before abort_all, so that every session meets the new one or is aborted
-    abort_all({errc::executor_failed,
-               "the server lost this request when its scheduler was restarted; retry the request",
-               ""});
-    tell(self_, executor_, load_model{});
+    if (down.source == executor_)
+      note([&](lifecycle& l) { l.executor_ended(why, steady_clock::now()); });
+    else if (down.source == grammars_)
+      note([](lifecycle& l) { l.compiler_ended(); });
+    else if (down.source == kv_ || down.source == batcher_)
+      note([&](lifecycle& l) { l.scheduler_ended(why, steady_clock::now()); });
   }
 
   supervisor_actor::pointer self_ = nullptr;
@@ -189,22 +258,32 @@ private:
   kv_allocator_actor kv_;
   batcher_actor batcher_;
   grammar_compiler_actor grammars_;
-  restart_limit restarts_{most_restarts, restart_window};
+  std::optional<lifecycle> lifecycle_;
+  std::deque<lifecycle::order> orders_; ///< not carried out yet
 };
 
 supervisor_actor::behavior_type
 supervisor_behavior(supervisor_actor::stateful_pointer<supervisor_state> self,
                     engine_shared_ptr shared, runner_factory make_runner) {
+  self->attach_functor([shared](const caf::error& reason) {
+    if (!reason) return;
+    // Nothing is left that could mend anything: what is under way ends.
+    shared->set_state(engine_state::failed, "the supervisor ended; restart the server");
+    for (const session_actor& session : shared->requests.all())
+      tell_from_outside(
+          session, abort_request{{errc::executor_failed, "the engine ended; retry later", ""}});
+  });
   auto& state = state_of(self);
   state.init(self, std::move(shared), std::move(make_runner));
   return {
-      [&state](const model_loaded& loaded) { state.on_loaded(loaded.info); },
-      [&state](const load_failed& failed) { state.on_load_failed(failed.detail); },
-      [&state](const executor_broken& broken) { state.on_broken(broken.detail); },
+      [&state](const model_loaded& loaded) { state.on_loaded(loaded); },
+      [&state](const load_failed& failed) { state.on_load_failed(failed); },
+      [&state](const executor_broken& broken) { state.on_broken(broken); },
       [&state](watch_deadlines) { state.check_deadlines(); },
       [&state](check_deadlines) { state.check_deadlines(); },
       [&state](check_drained) { state.check_drained(); },
       [&state](const abort_all_requests& order) { state.abort_all(order.why); },
+      [&state](wake_supervisor) { state.on_woken(); },
       [&state](stop_engine) { state.stop(); },
   };
 }

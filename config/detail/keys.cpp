@@ -64,6 +64,16 @@ const std::vector<key>& rows() {
       {"scheduler.max_context_tokens", TWILL_MEMBER(scheduler.max_context_tokens), "tokens",
        between(0, most_tokens),
        "The most tokens of one sequence, prompt and output together. 0 is the model's own limit."},
+      {"scheduler.watchdog", TWILL_MEMBER(scheduler.watchdog), "", time_between(0ms, 24h),
+       "While a forward pass takes longer than this, /ready has status 503 and says why. 0 sets no "
+       "limit."},
+      {"scheduler.restart_delay", TWILL_MEMBER(scheduler.restart_delay), "", time_between(0ms, 1h),
+       "A failed executor is loaded again at once; when it fails again soon, after this time, then "
+       "after twice this time, and so on."},
+      {"scheduler.restart_delay_max", TWILL_MEMBER(scheduler.restart_delay_max), "",
+       time_between(1ms, 24h),
+       "The longest time before an executor is loaded again. After 6 failures in a short time every "
+       "request ends with an error, and the executor is loaded again each time that this has passed."},
 
       {"device.kind", TWILL_MEMBER(device.kind), "", one_of({"auto", "host", "cuda"}),
        "Where kernels run. auto is the kind that the program was built for."},

@@ -20,8 +20,10 @@ http_answer ready(request_scope& scope) {
   if (state == engine_state::draining)
     return error_reply({actors::errc::shutting_down, "the server is shutting down", ""});
   const auto detail = scope.context.engine.state_detail();
-  const std::string reason =
-      state == engine_state::loading ? "the model is loading" : "the model failed to load";
+  std::string reason = "the model cannot be served";
+  if (state == engine_state::loading) reason = "the model is loading";
+  if (state == engine_state::restarting) reason = "the model is restarted";
+  if (state == engine_state::stalled) reason = "the model does not answer";
   return error_reply(
       {actors::errc::not_ready, detail.empty() ? reason : reason + ": " + detail, ""});
 }

@@ -107,7 +107,9 @@ TEST_CASE("a queue survives the executor's restart", "[actors]") {
 
 TEST_CASE("an executor that keeps failing is given up and says why", "[actors]") {
   auto plan = std::make_shared<script>();
-  bench b({}, plan);
+  config::options options;
+  options.scheduler.restart_delay = 1ms;
+  bench b(options, plan);
   REQUIRE(b.ready());
   plan->fail_always = true;
   for (int i = 0; i < 20 && b.port.state() != engine_state::failed; ++i) {
@@ -122,6 +124,95 @@ TEST_CASE("an executor that keeps failing is given up and says why", "[actors]")
   b.port.submit(endless("fail", 10), after.callback());
   REQUIRE(after.wait_over());
   CHECK(after.error()->code == errc::not_ready);
+}
+
+TEST_CASE("an engine that gave up tries again, and serves once the fault is gone", "[actors]") {
+  auto plan = std::make_shared<script>();
+  config::options options;
+  options.scheduler.restart_delay = 1ms;
+  options.scheduler.restart_delay_max = 30ms;
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  plan->failing_loads = 8; // the reload, its tries, and two after giving up
+  plan->fail_at = plan->steps.load();
+  recorder r;
+  b.port.submit(endless("once", 10), r.callback());
+  REQUIRE(r.wait_over());
+  REQUIRE(r.error());
+  CHECK(r.error()->code == errc::executor_failed);
+  REQUIRE(b.ready());
+  CHECK(plan->loads == 10);
+  recorder after;
+  b.port.submit(endless("after", 10), after.callback());
+  REQUIRE(after.wait_over());
+  CHECK(after.text() == solo("after", 10, 0, 0, 0, true).text);
+}
+
+TEST_CASE("a request of which nothing was streamed does not notice a failed step", "[actors]") {
+  auto plan = std::make_shared<script>();
+  plan->fail_at = 0;
+  bench b({}, plan);
+  REQUIRE(b.ready());
+  recorder r;
+  b.port.submit(endless("first", 10), r.callback());
+  REQUIRE(r.wait_over());
+  CHECK_FALSE(r.error());
+  CHECK(r.broken() == "");
+  CHECK(r.text() == solo("first", 10, 0, 0, 0, true).text);
+  CHECK(b.port.stats().executor_restarts == 1);
+}
+
+TEST_CASE("after a restart with less memory no block of before is used", "[actors]") {
+  auto plan = std::make_shared<script>();
+  plan->n_blocks = 64;
+  config::options options;
+  options.scheduler.max_running = 4;
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  std::vector<recorder> all(8);
+  plan->hold();
+  for (int i = 0; i < 8; ++i)
+    b.port.submit(endless(prompt_of(i, 9), 60), all[static_cast<std::size_t>(i)].callback());
+  plan->allow(20);
+  REQUIRE(plan->step_waits());
+  plan->n_blocks = 20;
+  plan->fail_at = plan->steps.load();
+  plan->open();
+  int n_done = 0;
+  for (int i = 0; i < 8; ++i) {
+    recorder& r = all[static_cast<std::size_t>(i)];
+    REQUIRE(r.wait_over());
+    if (r.error()) continue;
+    CHECK(r.text() == solo(prompt_of(i, 9), 60, 0, 0, 0, true).text);
+    ++n_done;
+  }
+  CHECK(n_done >= 4);
+  CHECK(plan->loads == 2); // no step failed at a block that is not there any more
+  CHECK(b.port.stats().kv_blocks_total == 20);
+  CHECK(b.port.models().front().max_model_len == 80);
+  recorder long_one; // sessions know the new sizes
+  b.port.submit(endless("long", 100), long_one.callback());
+  REQUIRE(long_one.wait_over());
+  REQUIRE(long_one.error());
+  CHECK(long_one.error()->code == errc::too_large);
+}
+
+TEST_CASE("the engine says that it stalls while a step does not end", "[actors]") {
+  auto plan = std::make_shared<script>();
+  config::options options;
+  options.scheduler.watchdog = 50ms;
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  std::this_thread::sleep_for(60ms);
+  CHECK(b.port.state() == engine_state::ready); // an idle engine does not stall
+  plan->hold();
+  recorder r;
+  b.port.submit(endless("stall", 10), r.callback());
+  REQUIRE(eventually([&] { return b.port.state() == engine_state::stalled; }));
+  CHECK(b.port.state_detail().find("watchdog") != std::string::npos);
+  plan->open();
+  REQUIRE(r.wait_over());
+  CHECK(b.ready());
 }
 
 TEST_CASE("a model that cannot be loaded leaves a failed engine that answers", "[actors]") {

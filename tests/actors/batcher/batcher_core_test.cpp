@@ -20,9 +20,9 @@ namespace {
 constexpr std::int32_t end_id = 99;
 
 struct rig final : batcher_core::session_sink {
-  explicit rig(std::int32_t n_blocks = 100, batcher_limits limits = {})
-      : pool(n_blocks, 4), core(with_blocks(limits, n_blocks), stats, *this) {
-    core.executor_ready();
+  explicit rig(std::int32_t n_blocks = 100, batcher_limits asked = {})
+      : pool(n_blocks, 4), limits(with_blocks(asked, n_blocks)), core(limits, stats, *this) {
+    core.executor_ready(++life, limits);
   }
   static batcher_limits with_blocks(batcher_limits limits, std::int32_t n_blocks) {
     limits.plan.block_tokens = 4;
@@ -42,11 +42,13 @@ struct rig final : batcher_core::session_sink {
   void forgotten(request_id request) override { forgotten_ids.push_back(request); }
 
   void submit(request_id request, ids prompt, std::int32_t max_new, std::int32_t n_choices = 1,
-              std::int32_t prompt_logprobs = -1) {
+              std::int32_t prompt_logprobs = -1, bool asked = true) {
     submit_prompt order;
     order.request = request;
     order.spec.prompt = std::make_shared<const ids>(std::move(prompt));
-    order.spec.sampling = std::make_shared<const twill::config::sampling_params>();
+    twill::config::sampling_params sampling;
+    if (asked) sampling.max_tokens = max_new;
+    order.spec.sampling = std::make_shared<const twill::config::sampling_params>(sampling);
     order.spec.stop_ids = std::make_shared<const ids>(ids{end_id});
     order.spec.seed = 1000;
     order.spec.max_new = max_new;
@@ -137,6 +139,8 @@ struct rig final : batcher_core::session_sink {
 
   stats_board stats;
   block_pool pool;
+  batcher_limits limits;
+  std::uint64_t life = 0;
   batcher_core core;
   std::deque<step_plan_ptr> sent;
   std::vector<kv_change> changes;
@@ -181,11 +185,11 @@ TEST_CASE("a prompt is queued, gets its blocks and is sent, and the next step is
 
 TEST_CASE("without an executor nothing is planned") {
   rig r;
-  r.core.give_up({});
+  r.core.step_failed(r.life, "the device is gone");
   r.submit(5, prompt_of(6), 3);
   r.pump();
   CHECK(r.sent.empty());
-  r.core.executor_ready();
+  r.core.executor_ready(++r.life, r.limits);
   r.pump();
   CHECK(r.sent.size() == 2);
 }
@@ -380,6 +384,7 @@ TEST_CASE("a failed step fails its requests; the others are computed again by th
   r.submit(5, prompt_of(6), 10);
   r.submit(6, prompt_of(6), 2);
   r.pump();
+  r.step(); // something of request 5 was streamed
   const std::uint64_t epoch = r.sent.front()->epoch;
   r.core.step_failed(epoch, "the device is gone");
   CHECK(r.errors.at(5).code == errc::executor_failed);
@@ -393,28 +398,67 @@ TEST_CASE("a failed step fails its requests; the others are computed again by th
   for (const step_plan_ptr& plan : stale) // an answer of the earlier life means nothing
     r.core.step_done(r.result_of(*plan, 7), twill::actors::steady_clock::now());
   r.core.step_failed(epoch, "again");
-  r.core.executor_ready();
+  r.core.executor_ready(++r.life, r.limits);
   r.pump();
   REQUIRE_FALSE(r.sent.empty());
   CHECK(r.sent.front()->epoch == epoch + 1);
   r.run_to_the_end();
   CHECK(r.tokens[6].size() == 2);
-  CHECK(r.tokens.count(5) == 0);
+  CHECK(r.tokens[5].size() == 1);
 }
 
-TEST_CASE("when no executor will come back every request fails") {
+TEST_CASE("a request of which nothing was drawn survives one failed step, and no second one") {
   rig r;
-  r.submit(5, prompt_of(6), 10);
-  r.submit(6, prompt_of(6), 10);
-  r.pump();
-  r.core.give_up({errc::executor_failed, "gave up", ""});
+  for (const bool again : {false, true}) {
+    r.submit(again ? 6 : 5, prompt_of(6), 2);
+    r.pump();
+    r.core.step_failed(r.life, "EIO");
+    r.sent.clear();
+    r.pump();
+    r.core.executor_ready(++r.life, r.limits);
+    r.pump();
+    CHECK(r.errors.empty());
+    if (!again) r.run_to_the_end();
+  }
+  CHECK(r.tokens[5].size() == 2);
+  r.core.step_failed(r.life, "EIO");
   r.sent.clear();
   r.pump();
+  CHECK(r.errors.at(6).code == errc::executor_failed);
+  CHECK(r.pool.used() == 0);
+}
+
+TEST_CASE("an executor that comes back with fewer blocks is never told of a block beyond them") {
+  rig r(20);
+  const auto reload = [&r](std::int32_t n_blocks) {
+    r.core.step_failed(r.life, "the device is gone");
+    r.sent.clear();
+    r.pump();
+    r.limits.total_blocks = n_blocks;
+    r.core.executor_ready(++r.life, r.limits);
+  };
+  r.submit(5, prompt_of(20), 8);            // 28 tokens: fits 7 blocks
+  r.submit(6, prompt_of(20), 20);           // 40 tokens: does not fit, and was asked for
+  r.submit(7, prompt_of(20), 20, 1, -1, false); // nobody asked for its length
+  r.submit(8, prompt_of(40), 20, 1, -1, false); // its prompt alone does not fit
+  r.pump();
+  reload(7);
   CHECK(r.errors.size() == 2);
-  CHECK(r.errors[5].message == "gave up");
-  CHECK(r.forgotten_ids.size() == 2);
-  CHECK(r.stats.read().requests_running == 0);
-  CHECK(r.stats.read().requests_waiting == 0);
+  CHECK(r.errors.at(6).code == errc::too_large);
+  CHECK(r.errors.at(8).code == errc::too_large);
+  r.submit(9, prompt_of(20), 20); // its session knew the sizes of before
+  CHECK(r.errors.at(9).code == errc::too_large);
+  r.run_to_the_end();
+  CHECK(r.pool.total() == 7);
+  CHECK(r.tokens[5].size() == 8);
+  CHECK(r.tokens[7].size() == 9); // 7 blocks of 4, and the last token needs none
+  CHECK(r.tokens[7].back().length);
+  CHECK(r.stats.read().kv_blocks_total == 7);
+  reload(50); // and with more again
+  r.submit(10, prompt_of(100), 90);
+  r.run_to_the_end();
+  CHECK(r.tokens[10].size() == 90);
+  CHECK(r.pool.total() == 50);
 }
 
 TEST_CASE("gauges say who runs and who waits") {

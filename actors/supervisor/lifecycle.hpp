@@ -1,0 +1,112 @@
+// lifecycle: when the supervisor loads, restarts, gives up and tries again. A state machine without
+// I/O: facts come in by its member functions, orders go out by take_orders().
+//
+// Pure: no clock, no handles; the caller says what time it is. A *life* is one load of the
+// executor; facts about an earlier life are ignored. A failure is a *strike*; time spent ready
+// takes strikes back. The first restart after a quiet time is immediate, later ones wait twice as
+// long each time, and after `most_strikes` the engine is `failed`: its requests end, and it tries
+// again every `most_delay`. A model that could never be loaded is not tried again.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace twill::actors {
+
+class lifecycle {
+public:
+  using time_point = std::chrono::steady_clock::time_point;
+  using duration = std::chrono::steady_clock::duration;
+
+  static constexpr int most_strikes = 5;
+  /// So long ready takes one strike back.
+  static constexpr std::chrono::seconds forgiving_time{15};
+
+  struct delays {
+    duration first; ///< before the second restart in a row
+    duration most;  ///< before any restart
+  };
+  enum class phase { loading, ready, restarting, failed, stopped };
+
+  // Orders, to be carried out one after the other.
+  /// Make a new executor; the one before has ended.
+  struct start_executor {};
+  /// Tell the executor to begin this life. With `keep_weights` it only forgets its sequences.
+  struct load {
+    std::uint64_t life;
+    bool keep_weights;
+  };
+  /// Make a new compiler of grammars.
+  struct start_compiler {};
+  /// Make a new allocator and a new batcher, with the sizes of the last load.
+  struct start_scheduler {};
+  /// End the allocator and the batcher, as far as they are left.
+  struct end_scheduler {};
+  /// Tell the batcher that the executor takes steps of this life, and with which sizes.
+  struct serve {
+    std::uint64_t life;
+  };
+  /// Requests move to the new batcher where nothing of them was streamed; the others end.
+  struct move_requests {
+    std::string why;
+  };
+  /// Every request ends.
+  struct end_requests {
+    std::string why;
+  };
+  /// Call woken() at this time.
+  struct wake {
+    time_point at;
+  };
+  using order = std::variant<start_executor, load, start_compiler, start_scheduler, end_scheduler, serve,
+                             move_requests, end_requests, wake>;
+
+  explicit lifecycle(const delays& d) : delays_(d) {}
+
+  // Facts.
+  void begin();
+  void loaded(std::uint64_t life, time_point now);
+  void load_failed(std::uint64_t life, const std::string& why, time_point now);
+  /// A step failed, and the executor has closed its device.
+  void step_failed(std::uint64_t life, const std::string& why, time_point now);
+  void executor_ended(const std::string& why, time_point now);
+  /// The batcher or the allocator ended.
+  void scheduler_ended(const std::string& why, time_point now);
+  void compiler_ended();
+  void woken(time_point now);
+  void stop();
+
+  phase now() const { return phase_; }
+  std::uint64_t life() const { return life_; }
+  /// Why the engine is not ready; empty when it is.
+  const std::string& detail() const { return detail_; }
+  std::vector<order> take_orders();
+
+private:
+  void fail(const std::string& why, time_point now);
+  /// Counts a failure; false when there were too many.
+  bool strike(time_point now);
+  void give_up(const std::string& why, time_point now);
+  void try_again(time_point now);
+
+  delays delays_;
+  phase phase_ = phase::loading;
+  std::string detail_ = "loading the model";
+  std::vector<order> orders_;
+  std::uint64_t life_ = 0;
+  bool executor_alive_ = false;
+  bool executor_loading_ = false;
+  bool executor_loaded_ = false;
+  bool scheduler_alive_ = false;
+  bool compiler_alive_ = false;
+  bool ever_loaded_ = false;
+  int strikes_ = 0;
+  time_point ready_since_;
+  std::optional<time_point> retry_at_;
+};
+
+} // namespace twill::actors
