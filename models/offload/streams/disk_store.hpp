@@ -2,12 +2,16 @@
 //
 // Thread safety: any number of threads at once, on bytes that no other thread is writing. Failures
 // are values that name the file, the place and the system's reason: a full disk is file_unwritable;
-// a short read (a truncated file) is file_unreadable, never a signal.
+// a short read (a truncated file) is file_unreadable, never a signal. A read that the disk fails is
+// tried again for a third of a second, which is what a transient fault needs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include "models/errc.hpp"
 
@@ -37,7 +41,10 @@ public:
 /// Opens a file in `dir` and removes its name, so that nothing is left behind however the process
 /// ends, and nobody can remove or shorten the file by accident. With `direct` reads go past the
 /// page cache where the file system can do that, else through it with read-ahead.
-result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool direct);
+/// `read_at` is pread(), unless a test brings a worse one.
+using read_function = ssize_t (*)(int, void*, std::size_t, off_t);
+result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool direct,
+                                                    read_function read_at = ::pread);
 
 /// Opens an existing file for reading only.
 result<std::unique_ptr<disk_store>> open_stored_file(const std::string& path, bool direct);

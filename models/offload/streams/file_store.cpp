@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "config/base/units.hpp"
@@ -12,11 +14,15 @@
 namespace twill::models::offload {
 namespace {
 
+/// Between tries of a read that failed; together about a third of a second.
+constexpr std::chrono::milliseconds first_pause{1}, longest_pause{256};
+
 class file_store final : public disk_store {
 public:
   /// `place` is for messages: the folder, or the path of a file with a name. Owns the descriptor.
-  file_store(int fd, std::string place, bool direct)
-      : fd_(fd), place_(std::move(place)), direct_(direct && past_the_page_cache(fd)) {}
+  file_store(int fd, std::string place, bool direct, read_function read_at)
+      : fd_(fd), place_(std::move(place)), direct_(direct && past_the_page_cache(fd)),
+        read_at_(read_at) {}
   file_store(const file_store&) = delete;
   file_store& operator=(const file_store&) = delete;
   ~file_store() override { ::close(fd_); }
@@ -57,10 +63,16 @@ public:
   result<nothing> read(std::int64_t offset, void* to, std::int64_t bytes) override {
     auto* at = static_cast<char*>(to);
     std::int64_t done = 0;
+    auto pause = first_pause;
     while (done < bytes) {
-      const auto n = ::pread(fd_, at + done, static_cast<std::size_t>(bytes - done),
-                             static_cast<off_t>(offset + done));
+      const auto n = read_at_(fd_, at + done, static_cast<std::size_t>(bytes - done),
+                              static_cast<off_t>(offset + done));
       if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && (errno == EIO || errno == EAGAIN) && pause <= longest_pause) {
+        std::this_thread::sleep_for(pause);
+        pause *= 4;
+        continue;
+      }
       if (n <= 0)
         return failure{errc::file_unreadable,
                        where("reading", offset + done, bytes - done) + ": " +
@@ -100,11 +112,13 @@ private:
   int fd_;
   std::string place_;
   bool direct_;
+  read_function read_at_;
 };
 
 } // namespace
 
-result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool direct) {
+result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool direct,
+                                                    read_function read_at) {
   std::error_code failed;
   const std::filesystem::path where =
       dir.empty() ? std::filesystem::temp_directory_path(failed) : std::filesystem::path(dir);
@@ -116,14 +130,15 @@ result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool
                        ": " + std::strerror(errno)};
   ::unlink(name.c_str());
   return result<std::unique_ptr<disk_store>>(
-      std::make_unique<file_store>(fd, where.string(), direct));
+      std::make_unique<file_store>(fd, where.string(), direct, read_at));
 }
 
 result<std::unique_ptr<disk_store>> open_stored_file(const std::string& path, bool direct) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return failure{errc::file_unreadable, "opening " + path + ": " + std::strerror(errno)};
-  return result<std::unique_ptr<disk_store>>(std::make_unique<file_store>(fd, path, direct));
+  return result<std::unique_ptr<disk_store>>(
+      std::make_unique<file_store>(fd, path, direct, ::pread));
 }
 
 } // namespace twill::models::offload
