@@ -1,6 +1,7 @@
 #include "gpu/machine.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <thread>
 
@@ -9,29 +10,29 @@
 #include <sched.h>
 #endif
 
+#include "gpu/cgroup.hpp"
+
 namespace twill::gpu::machine {
 
 std::int32_t usable_cores() {
+  auto cores = static_cast<std::int32_t>(std::thread::hardware_concurrency());
 #ifdef __linux__
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
 #endif
-  return std::max(1, static_cast<std::int32_t>(std::thread::hardware_concurrency()));
+  if (const auto granted = read_cgroup_limits().processors)
+    cores = std::min(cores, static_cast<std::int32_t>(std::ceil(*granted)));
+  return std::max(1, cores);
 }
 
 std::int64_t memory_bytes() {
-  auto total = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  for (const char* file :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::ifstream in(file);
-    std::int64_t limit = 0; // "max" fails to parse: no limit
-    if (in >> limit && limit > 0) total = std::min(total, limit);
-  }
-  return total;
+  const auto total = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return std::min(total, read_cgroup_limits().memory_bytes.value_or(total));
 }
 
 std::int64_t available_bytes() {
-  const std::int64_t most = memory_bytes();
+  const std::int64_t total = memory_bytes();
+  const std::int64_t most = std::min(total, read_cgroup_limits().free_memory_bytes.value_or(total));
   std::ifstream in("/proc/meminfo");
   std::string key, rest;
   for (std::int64_t kilobytes = 0; in >> key >> kilobytes; std::getline(in, rest))

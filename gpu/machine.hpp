@@ -8,14 +8,15 @@
 
 namespace twill::gpu::machine {
 
-/// Cores this process may run on (its affinity mask), at least 1.
+/// Cores this process may keep busy, at least 1: those of its affinity mask, or as many as its
+/// control groups grant time for, rounded up.
 std::int32_t usable_cores();
 
-/// Physical memory, or this control group's limit where that is less.
+/// Physical memory, or the least limit of this process's control groups where that is less.
 std::int64_t memory_bytes();
 
-/// Memory that can be taken now without swapping, at most the control group's limit; memory_bytes()
-/// where the system does not say.
+/// Memory that can be taken now without swapping and within the control groups' limits;
+/// memory_bytes() where the system does not say.
 std::int64_t available_bytes();
 
 /// "AMD EPYC 9354", or "unknown processor".

@@ -15,24 +15,22 @@ constexpr std::size_t slab_bytes = 16 * huge_page_bytes;
 constexpr std::size_t most_shared = 2 * huge_page_bytes;
 
 /// Where the system has no huge pages, the memory stays as it is.
-void move_to_huge_pages(char* memory, std::size_t bytes) {
+void move_to_huge_page(char* memory) {
 #ifdef MADV_HUGEPAGE
 #ifndef MADV_COLLAPSE
   constexpr int MADV_COLLAPSE = 25; // Linux 6.1; older headers lack it
 #endif
-  for (std::size_t at = 0; at + huge_page_bytes <= bytes; at += huge_page_bytes) {
-    madvise(memory + at, huge_page_bytes, MADV_HUGEPAGE);
-    madvise(memory + at, huge_page_bytes, MADV_COLLAPSE);
-  }
+  madvise(memory, huge_page_bytes, MADV_HUGEPAGE);
+  madvise(memory, huge_page_bytes, MADV_COLLAPSE);
 #else
-  static_cast<void>(memory), static_cast<void>(bytes);
+  static_cast<void>(memory);
 #endif
 }
 
 } // namespace
 
 host_slabs::~host_slabs() {
-  if (settling_.joinable()) settling_.join();
+  stop_settling();
   for (const slab& s : slabs_)
     munmap(s.memory, s.bytes);
 }
@@ -70,11 +68,34 @@ bool host_slabs::give_back(const void* data) noexcept {
 }
 
 void host_slabs::settle() {
-  if (settling_.joinable()) settling_.join();
-  settling_ = std::thread([slabs = slabs_] {
+  stop_settling();
+  stop_ = false;
+  settling_ = std::thread([this, slabs = slabs_] {
+    // A move copies 2 MiB and stops every thread that touches the page. One after the other they
+    // would take half of the streams' speed for as long as they last.
+    constexpr int rest_per_work = 9;
     for (const slab& s : slabs)
-      move_to_huge_pages(s.memory, s.used);
+      for (std::size_t at = 0; at + huge_page_bytes <= s.used; at += huge_page_bytes) {
+        const auto began = std::chrono::steady_clock::now();
+        move_to_huge_page(s.memory + at);
+        if (!rest(rest_per_work * (std::chrono::steady_clock::now() - began))) return;
+      }
   });
+}
+
+bool host_slabs::rest(std::chrono::steady_clock::duration time) {
+  std::unique_lock lock(mutex_);
+  return !stopped_.wait_for(lock, time, [this] { return stop_; });
+}
+
+void host_slabs::stop_settling() {
+  if (!settling_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  stopped_.notify_one();
+  settling_.join();
 }
 
 } // namespace twill::gpu::detail

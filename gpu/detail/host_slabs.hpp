@@ -11,7 +11,10 @@
 // allocation.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -28,7 +31,8 @@ public:
   void* take(std::size_t bytes);
   /// Returns false for memory that take() did not hand out.
   bool give_back(const void* data) noexcept;
-  /// Starts to move all memory handed out so far to huge pages; addresses stay.
+  /// Starts to move all memory handed out so far to huge pages; addresses stay. The move takes a
+  /// tenth of a core's time, so that streams keep their pace meanwhile.
   void settle();
 
 private:
@@ -38,8 +42,15 @@ private:
     std::size_t used = 0;        ///< bytes handed out, from the beginning on
     std::size_t allocations = 0; ///< not given back yet
   };
+  /// Waits for `time`; false when settling is to stop.
+  bool rest(std::chrono::steady_clock::duration time);
+  void stop_settling();
+
   std::vector<slab> slabs_;
   std::thread settling_;
+  std::mutex mutex_; ///< guards stop_
+  std::condition_variable stopped_;
+  bool stop_ = false;
 };
 
 } // namespace twill::gpu::detail
