@@ -184,10 +184,13 @@ TEST_CASE("a chat is rendered, answered and stopped by the model's own end", "[a
         static_cast<std::int32_t>(s.port.tokenize_chat("", chat).value().size()));
   REQUIRE(s.port.models().size() == 1);
   CHECK(s.port.models()[0].has_chat_template);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  const auto before = std::clock();
-  std::this_thread::sleep_for(std::chrono::seconds(1));
-  const double idle_share = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  // The weights still move to huge pages for some seconds, by a thread that mostly rests.
+  double idle_share = 1;
+  for (int second = 0; second < 30 && idle_share >= 0.01; ++second) {
+    const auto before = std::clock();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    idle_share = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  }
   CHECK(idle_share < 0.01);
 }
 
