@@ -1,14 +1,18 @@
 #include "net/batch/file_store.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <fcntl.h>
 #include <iterator>
+#include <set>
 #include <stdexcept>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 
+#include "config/base/log.hpp"
 #include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/json/json_writer.hpp"
 #include "net/random_id.hpp"
@@ -19,6 +23,8 @@ namespace {
 
 constexpr std::size_t max_files = 10'000;
 constexpr std::int64_t max_description_bytes = 64 * 1024;
+/// Of a description, taken when a file is begun: outputs of batches have short names.
+constexpr std::size_t reserved_description = 512;
 
 std::int64_t now_unix_s() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -42,11 +48,53 @@ std::string text_member(const value& v, std::string_view name) {
   return member != nullptr && member->as_string() != nullptr ? *member->as_string() : std::string();
 }
 
-/// An empty file that only its owner may read, whatever the umask; false when it cannot be created.
-bool create_private(const fs::path& path) {
-  const int file = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-  if (file < 0) return false;
-  return ::close(file) == 0;
+constexpr std::string_view temporary_prefix = "twill-batches-";
+constexpr const char* lock_name = ".lock";
+
+/// An empty file that only its owner may read, whatever the umask.
+descriptor create_private(const fs::path& path) {
+  return descriptor(::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+/// Writes all of it at `offset`, or not all and false.
+bool write_at(const descriptor& to, std::string_view bytes, std::int64_t offset) {
+  while (!bytes.empty()) {
+    const auto n = ::pwrite(to.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+    offset += n;
+  }
+  return true;
+}
+
+/// The lock of a folder that no other process holds; -1 otherwise. It ends with its process.
+descriptor try_lock(const fs::path& folder) {
+  descriptor lock(
+      ::open((folder / lock_name).c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return descriptor();
+  return lock;
+}
+
+/// Removes the temporary folders of this user whose daemon was killed.
+void remove_orphans(const fs::path& where) {
+  std::error_code error;
+  for (const auto& found : fs::directory_iterator(where, error)) {
+    if (!found.path().filename().string().starts_with(temporary_prefix)) continue;
+    struct stat status {};
+    if (::lstat(found.path().c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+        status.st_uid != ::geteuid())
+      continue;
+    const descriptor lock = try_lock(found.path());
+    std::error_code ignored;
+    if (lock.get() >= 0) fs::remove_all(found.path(), ignored);
+  }
+}
+
+/// True for names that make_id() gives to files here.
+bool is_own_id(const std::string& name) {
+  return name.starts_with("file-") && name.size() == 5 + 24 &&
+         name.find_first_not_of("0123456789abcdef", 5) == std::string::npos;
 }
 
 failure<api_error> full(const std::string& why) {
@@ -57,13 +105,21 @@ failure<api_error> full(const std::string& why) {
 
 file_store::file_store(std::string folder, std::int64_t max_bytes)
     : folder_(std::move(folder)), temporary_(folder_.empty()), max_bytes_(max_bytes) {
-  if (temporary_) return;
   std::error_code error;
+  if (temporary_) {
+    if (const auto where = fs::temp_directory_path(error); !error) remove_orphans(where);
+    return;
+  }
   if (fs::create_directories(folder_, error)) fs::permissions(folder_, fs::perms::owner_all, error);
   if (!fs::is_directory(folder_, error))
     throw std::runtime_error("`batches.folder` must be a folder that can be used, got " +
                              folder_.string());
+  lock_ = try_lock(folder_);
   load();
+}
+
+descriptor::~descriptor() {
+  if (file_ >= 0) ::close(file_);
 }
 
 file_store::~file_store() {
@@ -71,10 +127,11 @@ file_store::~file_store() {
   if (temporary_ && !folder_.empty()) fs::remove_all(folder_, ignored);
 }
 
-/// Finds the files of earlier runs. A file without a description was never published and is left
-/// alone.
+/// Finds the files of earlier runs. A file without a description was never published: it is removed
+/// when no other daemon uses the folder.
 void file_store::load() {
   std::error_code error;
+  std::set<std::string> published;
   for (const auto& found : fs::directory_iterator(folder_, error)) {
     const auto name = found.path().filename().string();
     if (!name.starts_with("file-") || !name.ends_with(".json")) continue;
@@ -94,16 +151,27 @@ void file_store::load() {
       description.created_unix_s = *at->as_int();
     description.bytes = static_cast<std::int64_t>(size);
     bytes_ += description.bytes;
+    published.insert(description.id);
     files_[description.id] = {description, 0};
+  }
+  if (lock_.get() < 0) return;
+  for (const auto& found : fs::directory_iterator(folder_, error)) {
+    auto id = found.path().filename().string();
+    if (id.ends_with(".json")) id.resize(id.size() - 5);
+    std::error_code ignored;
+    if (is_own_id(id) && !published.contains(id)) fs::remove(found.path(), ignored);
   }
 }
 
 bool file_store::make_folder() {
   if (!folder_.empty()) return true;
   std::error_code error;
-  const auto created = fs::temp_directory_path(error) / make_id("twill-batches-");
-  if (error || ::mkdir(created.c_str(), 0700) != 0) return false;
+  const auto where = fs::temp_directory_path(error);
+  if (error) return false;
+  const auto created = where / make_id(std::string(temporary_prefix));
+  if (::mkdir(created.c_str(), 0700) != 0) return false;
   folder_ = created;
+  lock_ = try_lock(folder_);
   return true;
 }
 
@@ -141,16 +209,14 @@ result<stored_file> file_store::put(stored_file description, std::string_view by
 }
 
 file_store::writer::writer(file_store& store, std::string id, fs::path path)
-    : store_(store), id_(std::move(id)), path_(std::move(path)) {
-  if (create_private(path_))
-    out_.open(path_, std::ios::binary);
-  else
-    out_.setstate(std::ios::failbit);
+    : store_(store), id_(std::move(id)), path_(std::move(path)), out_(create_private(path_)),
+      description_(create_private(description_path(path_))) {
+  if (!write_at(description_, std::string(reserved_description, ' '), 0))
+    description_ = descriptor();
 }
 
 file_store::writer::~writer() {
   if (published_) return;
-  out_.close();
   std::error_code ignored;
   fs::remove(path_, ignored);
   fs::remove(description_path(path_), ignored);
@@ -160,22 +226,24 @@ file_store::writer::~writer() {
 result<nothing> file_store::writer::append(std::string_view bytes) {
   const auto size = static_cast<std::int64_t>(bytes.size());
   if (!store_.reserve(size)) return full("the stored files fill `batches.max_folder`; delete some");
-  bytes_ += size;
-  if (!out_.write(bytes.data(), static_cast<std::streamsize>(size)).flush())
+  if (out_.get() < 0 || description_.get() < 0 || !write_at(out_, bytes, bytes_)) {
+    store_.give_back(size);
+    // A piece of a line would make the whole file unreadable.
+    if (out_.get() >= 0 && ::ftruncate(out_.get(), static_cast<off_t>(bytes_)) != 0)
+      log::warn(id_ + ": cutting off an incomplete line failed");
     return full("the disk of `batches.folder` does not take the file; it may be full");
+  }
+  bytes_ += size;
   return nothing{};
 }
 
 result<stored_file> file_store::writer::publish(stored_file description) {
-  out_.close();
   description.id = id_;
   description.bytes = bytes_;
   description.created_unix_s = now_unix_s();
   const auto json = description_json(description);
-  const bool created = create_private(description_path(path_));
-  std::ofstream beside(description_path(path_), std::ios::binary);
-  if (!created || out_.fail() ||
-      !beside.write(json.data(), static_cast<std::streamsize>(json.size())).flush())
+  if (out_.get() < 0 || description_.get() < 0 || !write_at(description_, json, 0) ||
+      ::ftruncate(description_.get(), static_cast<off_t>(json.size())) != 0)
     return full("the disk of `batches.folder` does not take the file; it may be full");
   published_ = true;
   const std::lock_guard lock(store_.mutex_);

@@ -3,7 +3,9 @@
 // Thread safety: any thread; one mutex that is not held while bytes are written. A file belongs to
 // a tenant, nobody else finds it. Without a configured folder a private temporary one is made at
 // the first file and removed with the store; a configured one is read at the start and kept. Beside
-// each file ID lies ID.json with its name, purpose and tenant.
+// each file ID lies ID.json with its name, purpose and tenant. A store locks its folder, so that
+// the next one can tell what a killed daemon left behind (temporary folders, files that were never
+// published) from what is in use, and removes it.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "net/api_error.hpp"
@@ -30,6 +33,22 @@ struct stored_file {
   std::int64_t created_unix_s = 0;
 };
 
+/// An open file, closed with the object; -1 when it could not be opened.
+class descriptor {
+public:
+  explicit descriptor(int file = -1) : file_(file) {}
+  descriptor(descriptor&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  descriptor& operator=(descriptor&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~descriptor();
+  int get() const { return file_; }
+
+private:
+  int file_;
+};
+
 class file_store {
 public:
   /// Throws std::runtime_error when a configured folder cannot be used.
@@ -39,7 +58,8 @@ public:
   file_store& operator=(const file_store&) = delete;
 
   /// A file that grows. It can be found once it is published; otherwise it is removed with the
-  /// writer. One thread at a time; the store must outlive it.
+  /// writer. The space of its description is taken first, so that what was appended can be
+  /// published on a full disk too. One thread at a time; the store must outlive it.
   class writer {
   public:
     writer(file_store& store, std::string id, std::filesystem::path path);
@@ -47,7 +67,8 @@ public:
     writer(const writer&) = delete;
     writer& operator=(const writer&) = delete;
 
-    /// Fails with errc::storage_full when the budget or the disk is full.
+    /// Fails with errc::storage_full when the budget or the disk is full; the file is then as it
+    /// was before, and may be published.
     result<nothing> append(std::string_view bytes);
     std::int64_t bytes() const { return bytes_; }
     result<stored_file> publish(stored_file description);
@@ -56,7 +77,7 @@ public:
     file_store& store_;
     std::string id_;
     std::filesystem::path path_;
-    std::ofstream out_;
+    descriptor out_, description_;
     std::int64_t bytes_ = 0;
     bool published_ = false;
   };
@@ -92,6 +113,7 @@ private:
 
   mutable std::mutex mutex_;
   std::filesystem::path folder_;
+  descriptor lock_; ///< of the folder
   bool temporary_;
   const std::int64_t max_bytes_;
   std::int64_t bytes_ = 0;

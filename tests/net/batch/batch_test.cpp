@@ -1,8 +1,13 @@
 // Files and batches over loopback sockets, with a scripted engine behind the server.
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include "net/batch/batch.hpp"
 #include "net/batch/file_store.hpp"
@@ -305,6 +310,78 @@ TEST_CASE("A configured folder is kept and read again, a temporary one goes") {
   CHECK(!fs::exists(made));
 }
 
+TEST_CASE("What a killed daemon left behind is removed at the next start") {
+  // A process that ends without destructors, once with its own folder and once with a configured
+  // one.
+  temporary_folder kept, temporary;
+  const std::string old_tmp = std::getenv("TMPDIR") != nullptr ? std::getenv("TMPDIR") : "";
+  ::setenv("TMPDIR", temporary.path.c_str(), 1);
+  const auto in_use = [&] {
+    return std::distance(fs::directory_iterator(temporary.path), fs::directory_iterator());
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    net::file_store own("", 1000), configured(kept.path.string(), 1000);
+    const auto put = own.put({"", "me", "a", "batch", 0, 0}, "hello");
+    const auto whole = configured.put({"", "me", "a", "batch", 0, 0}, "hello");
+    const auto half = configured.create();
+    const bool written = put.ok() && whole.ok() && half.ok() && half.value()->append("half").ok();
+    ::_exit(written ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(status == 0);
+  CHECK(in_use() == 1);
+  {
+    std::ofstream(kept.path / "file-of-mine") << "not ours";
+    net::file_store again(kept.path.string(), 1000);
+    CHECK(again.list("me").size() == 1);
+    std::size_t n = 0;
+    for (const auto& file : fs::directory_iterator(kept.path))
+      n += file.path().filename().string().starts_with("file-") ? 1 : 0;
+    CHECK(n == 3); // the whole file, its description, and what is not ours
+  }
+  {
+    net::file_store living("", 1000);
+    CHECK(in_use() == 0);
+    REQUIRE(living.put({"", "me", "a", "batch", 0, 0}, "hello").ok());
+    net::file_store next("", 1000); // does not take the folder of the living one
+    CHECK(in_use() == 1);
+    CHECK(living.list("me").size() == 1);
+  }
+  if (old_tmp.empty())
+    ::unsetenv("TMPDIR");
+  else
+    ::setenv("TMPDIR", old_tmp.c_str(), 1);
+}
+
+TEST_CASE("What was written before the disk was full can be published") {
+  temporary_folder kept;
+  net::file_store store(kept.path.string(), mib);
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = before;
+  small.rlim_cur = 20'000;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  std::size_t n = 0;
+  net::result<net::stored_file> published = net::fail({net::errc::storage_full, "", ""});
+  {
+    auto writer = store.create();
+    REQUIRE(writer.ok());
+    const std::string reply = std::string(2999, 'r') + "\n";
+    while (n < 100 && writer.value()->append(reply).ok())
+      ++n;
+    published = writer.value()->publish({"", "me", "out", "batch_output", 0, 0});
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK(n == 6);
+  REQUIRE(published.ok());
+  CHECK(fs::file_size(kept.path / published.value().id) == 6 * 3000); // whole lines
+  CHECK(store.held_bytes() == 6 * 3000);
+}
+
 TEST_CASE("Stored files and their folder are their owner's alone, whatever the umask") {
   temporary_folder outer;
   const auto folder = outer.path / "new";
@@ -321,7 +398,7 @@ TEST_CASE("Stored files and their folder are their owner's alone, whatever the u
           (fs::perms::owner_read | fs::perms::owner_write));
     ++files;
   }
-  CHECK(files == 2);
+  CHECK(files == 3); // the file, its description and the lock of the folder
 }
 
 TEST_CASE("Multipart bodies are taken apart, and broken ones refused") {
