@@ -10,6 +10,7 @@
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "gpu/device.hpp"
+#include "models/checkpoint/mapping_guard.hpp"
 #include "models/compute.hpp"
 #include "models/decoder/decoder.hpp"
 #include "models/model.hpp"
@@ -28,6 +29,24 @@ public:
         open_store_(std::move(open_store)) {}
 
   result<runner_info> load() override {
+    faults_ = models::mapping_guard::faults();
+    auto info = load_unguarded();
+    if (models::mapping_guard::faults() == faults_) return info;
+    kept_->reset(); // so that the next load opens the files anew
+    return failure{errc::executor_failed, options_.model.path + ": " + models::mapping_fault_words};
+  }
+
+  result<nothing> run(const executor_step& batch, step_samples& out) override {
+    auto ran = run_unguarded(batch, out);
+    if (models::mapping_guard::faults() == faults_) return ran;
+    kept_->reset();
+    return failure{errc::executor_failed, options_.model.path + ": " + models::mapping_fault_words};
+  }
+
+  std::int64_t memory_used_bytes() const override { return device_->memory_used(); }
+
+private:
+  result<runner_info> load_unguarded() {
     if (!*kept_) {
       auto opened = models::open_model(options_.model.path, options_.model.chat_template);
       if (!opened.ok()) return executor_failure(opened.error());
@@ -59,7 +78,7 @@ public:
     return describe(model, size.value());
   }
 
-  result<nothing> run(const executor_step& batch, step_samples& out) override {
+  result<nothing> run_unguarded(const executor_step& batch, step_samples& out) {
     const auto passed = decoder_->forward(batch);
     if (!passed.ok()) return executor_failure(passed.error());
     const gpu::tensor_ref logits = passed.value();
@@ -82,9 +101,6 @@ public:
     return nothing{};
   }
 
-  std::int64_t memory_used_bytes() const override { return device_->memory_used(); }
-
-private:
   static gpu::tensor_ref rows_of(const gpu::tensor_ref& logits, std::int64_t first,
                                  std::int64_t n) {
     return gpu::view_2d(logits.as<float>() + first * logits.row_stride, gpu::dtype::f32, n,
@@ -123,6 +139,7 @@ private:
   std::shared_ptr<shared_model> kept_;
   load_progress progress_;
   store_opener open_store_;
+  std::uint64_t faults_ = 0; ///< of mapped files, when the load began
   // Declared before, and so destroyed after, everything that lives in its memory.
   std::unique_ptr<gpu::device> device_;
   std::unique_ptr<models::decoder> decoder_;

@@ -62,8 +62,8 @@ public:
   struct wake {
     time_point at;
   };
-  using order = std::variant<start_executor, load, start_compiler, start_scheduler, end_scheduler, serve,
-                             move_requests, end_requests, wake>;
+  using order = std::variant<start_executor, load, start_compiler, start_scheduler, end_scheduler,
+                             serve, move_requests, end_requests, wake>;
 
   explicit lifecycle(const delays& d) : delays_(d) {}
 

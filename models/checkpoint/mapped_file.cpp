@@ -46,11 +46,13 @@ result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& 
   mapped->path_ = path;
   mapped->data_ = static_cast<const std::byte*>(data);
   mapped->size_ = size;
+  mapped->guard_ = std::make_unique<mapping_guard>(data, size);
   mapped->read_ahead(mapped->bytes().first(0));
   return std::shared_ptr<const mapped_file>(std::move(mapped));
 }
 
 mapped_file::~mapped_file() {
+  guard_.reset();
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 

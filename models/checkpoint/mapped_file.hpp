@@ -1,7 +1,8 @@
 // mapped_file: a whole file mapped read-only.
 //
-// Immutable; any thread may read bytes(). Addresses stay valid while the object lives. A file that
-// another process shortens while it is mapped ends this process with SIGBUS, as with any mapping.
+// Immutable; any thread may read bytes(). Addresses stay valid while the object lives. Where
+// another process shortens the file, or the disk fails, zeros are read and a fault is counted (see
+// mapping_guard.hpp): whoever reads for long asks for the faults afterwards.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "models/checkpoint/mapping_guard.hpp"
 #include "models/errc.hpp"
 
 namespace twill::models {
@@ -36,6 +38,7 @@ private:
   std::string path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::unique_ptr<mapping_guard> guard_;
 };
 
 } // namespace twill::models

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/checkpoint/mapping_guard.hpp"
 #include "models/decoder/decoder_impl.hpp"
 #include "models/decoder/gpu_error.hpp"
 #include "models/memory_estimate/memory_estimate.hpp"
@@ -29,7 +30,11 @@ result<std::unique_ptr<decoder>> decoder::load(gpu::device& dev, const model_spe
   loaded->impl_->dev = &dev;
   loaded->impl_->spec = spec;
   loaded->impl_->options = options;
-  if (auto done = loaded->impl_->load(weights, progress); !done.ok()) return done.error();
+  const auto faults = mapping_guard::faults();
+  auto done = loaded->impl_->load(weights, progress);
+  // What was packed may be zeros, whether or not something noticed.
+  if (mapping_guard::faults() != faults) return failure{errc::file_unreadable, mapping_fault_words};
+  if (!done.ok()) return done.error();
   return loaded;
 }
 
