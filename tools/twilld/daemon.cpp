@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -67,8 +70,8 @@ void write_address(const std::string& path, const net::server& server) {
   if (error) log::error("`--address-file` must be writable, got " + path + ": " + error.message());
 }
 
-/// SIGHUP reloads the configuration; the first SIGTERM or SIGINT drains, the second stops, and a
-/// third leaves at once.
+/// SIGHUP reloads the configuration; the first SIGTERM or SIGINT drains, the second stops. A third
+/// ends the process in signal_waiter.
 class signal_handler {
 public:
   signal_handler(const daemon_config& config, net::server& server)
@@ -87,7 +90,7 @@ public:
       log::info(std::string(name) + " again: stopping now");
       return server_.stop();
     default:
-      _exit(EXIT_FAILURE); // a third signal does not wait for stop() to end
+      return;
     }
   }
 
@@ -119,6 +122,28 @@ struct signal_scope {
   ~signal_scope() { signals.stop(); }
 };
 
+/// Ends the process when stopping the engine takes too long: a disk read that hangs holds its
+/// thread for ever, and nothing can end it but the end of the process.
+class last_resort {
+public:
+  static constexpr std::chrono::seconds patience{10};
+
+  last_resort()
+      : thread_([](const std::stop_token& done) {
+          std::mutex mutex;
+          std::condition_variable_any changed;
+          std::unique_lock lock(mutex);
+          changed.wait_for(lock, done, patience, [] { return false; });
+          if (done.stop_requested()) return;
+          log::error("the engine did not stop within " + std::to_string(patience.count()) +
+                     " s, because a step or a load does not end; the process ends without it");
+          _exit(EXIT_FAILURE);
+        }) {}
+
+private:
+  std::jthread thread_;
+};
+
 } // namespace
 
 int run_daemon(daemon_config config, signal_waiter& signals) {
@@ -127,17 +152,17 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   effective.model.path = resolve_model(effective.model.path);
 
   progress_bar bar(false);
-  const auto engine =
+  auto engine =
       actors::start_engine(effective, [&](std::int64_t done_bytes, std::int64_t total_bytes) {
         if (total_bytes < worth_a_bar) return;
         bar.show(done_bytes, total_bytes);
         if (done_bytes == total_bytes) bar.finish(true);
       });
   auto& port = engine->port();
-  const auto server = net::server::bind(effective, port);
+  auto server = net::server::bind(effective, port);
   const std::string url = url_of(*server);
   log::info("listening on " + url + ", loading " + effective.model.path);
-  const signal_scope until_return{signals};
+  std::optional<signal_scope> until_stopped{std::in_place, signals};
   signals.start([handler = std::make_shared<signal_handler>(config, *server)](int signal) {
     (*handler)(signal);
   });
@@ -161,8 +186,14 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   server->run();
   watcher.request_stop();
   watcher.join();
-  if (failed)
-    throw std::runtime_error("cannot serve " + effective.model.path + ": " + port.state_detail());
+  const std::string why = failed ? port.state_detail() : std::string();
+  until_stopped.reset();
+  server.reset();
+  {
+    const last_resort watch;
+    engine.reset();
+  }
+  if (failed) throw std::runtime_error("cannot serve " + effective.model.path + ": " + why);
   log::info("stopped");
   return EXIT_SUCCESS;
 }

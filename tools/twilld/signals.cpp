@@ -1,7 +1,10 @@
 #include "tools/twilld/signals.hpp"
 
+#include <cstdlib>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
+#include <utility>
 
 namespace twill::tools {
 namespace {
@@ -25,23 +28,61 @@ signal_waiter::signal_waiter() {
   sigaction(SIGPIPE, &ignore, nullptr);
 }
 
+signal_waiter::~signal_waiter() {
+  stop();
+  if (!waiting_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  pthread_kill(waiting_.native_handle(), SIGHUP); // wakes sigwait
+  waiting_.join();
+}
+
 void signal_waiter::start(std::function<void(int)> on_signal) {
-  thread_ = std::thread([this, on_signal = std::move(on_signal)] {
-    const sigset_t set = waited_signals();
-    for (;;) {
-      int signal = 0;
-      if (sigwait(&set, &signal) != 0) continue;
-      if (stopping_) return;
-      on_signal(signal);
-    }
-  });
+  on_signal_ = std::move(on_signal);
+  waiting_ = std::thread([this] { wait(); });
+  delivering_ = std::thread([this] { deliver(); });
 }
 
 void signal_waiter::stop() {
-  if (!thread_.joinable()) return;
-  stopping_ = true;
-  pthread_kill(thread_.native_handle(), SIGHUP); // wakes sigwait
-  thread_.join();
+  if (!delivering_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  delivering_.join();
+}
+
+/// Does nothing that could block, so that the third signal is always seen.
+void signal_waiter::wait() {
+  const sigset_t set = waited_signals();
+  for (int stops = 0;;) {
+    int signal = 0;
+    if (sigwait(&set, &signal) != 0) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ending_) return;
+      if (arrived_.size() < 16) arrived_.push_back(signal); // a crowd of SIGHUP says no more
+    }
+    if (signal != SIGHUP && ++stops == 3) _exit(EXIT_FAILURE);
+    changed_.notify_one();
+  }
+}
+
+void signal_waiter::deliver() {
+  for (;;) {
+    int signal = 0;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stopping_ || !arrived_.empty(); });
+      if (stopping_) return;
+      signal = arrived_.front();
+      arrived_.pop_front();
+    }
+    on_signal_(signal);
+  }
 }
 
 } // namespace twill::tools
