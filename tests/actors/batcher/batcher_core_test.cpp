@@ -437,8 +437,8 @@ TEST_CASE("an executor that comes back with fewer blocks is never told of a bloc
     r.limits.total_blocks = n_blocks;
     r.core.executor_ready(++r.life, r.limits);
   };
-  r.submit(5, prompt_of(20), 8);            // 28 tokens: fits 7 blocks
-  r.submit(6, prompt_of(20), 20);           // 40 tokens: does not fit, and was asked for
+  r.submit(5, prompt_of(20), 8);                // 28 tokens: fits 7 blocks
+  r.submit(6, prompt_of(20), 20);               // 40 tokens: does not fit, and was asked for
   r.submit(7, prompt_of(20), 20, 1, -1, false); // nobody asked for its length
   r.submit(8, prompt_of(40), 20, 1, -1, false); // its prompt alone does not fit
   r.pump();

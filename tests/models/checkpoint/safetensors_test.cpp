@@ -1,8 +1,10 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
+#include "models/checkpoint/mapped_file.hpp"
 #include "models/checkpoint/safetensors/read.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/safetensors_writer.hpp"
@@ -35,6 +37,23 @@ std::string entry(const std::string& dtype, const std::string& shape, const std:
 }
 
 } // namespace
+
+TEST_CASE("a mapped file that is shortened reads as zeros, and the fault is counted") {
+  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const test::temp_file file(std::string(4 * page, 'x'));
+  const auto mapped = mapped_file::open(file.path());
+  REQUIRE(mapped.ok());
+  const auto bytes = mapped.value()->bytes();
+  CHECK(bytes[4 * page - 1] == std::byte{'x'});
+  const auto before = mapping_guard::faults();
+  REQUIRE(::truncate(file.path().c_str(), static_cast<off_t>(page)) == 0);
+  CHECK(bytes[0] == std::byte{'x'});
+  CHECK(mapping_guard::faults() == before);
+  CHECK(bytes[2 * page + 5] == std::byte{0});
+  CHECK(bytes[4 * page - 1] == std::byte{0});
+  CHECK(mapping_guard::faults() == before + 1);
+  CHECK(bytes[0] == std::byte{'x'});
+}
 
 TEST_CASE("tensors of every element type and rank are listed with shape, type and bytes") {
   test::safetensors_writer w;

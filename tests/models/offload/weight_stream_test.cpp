@@ -1,7 +1,9 @@
 // Weights that travel between tiers: the same bits as resident ones, for every family and kind, and
 // faults that end in an error.
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,6 +11,9 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
+#include "models/checkpoint/folder.hpp"
 #include "models/checkpoint/half.hpp"
 #include "models/compute.hpp"
 #include "models/memory_estimate/memory_estimate.hpp"
@@ -379,6 +384,73 @@ TEST_CASE("a file that loses its end is an error of the read", "[offload]") {
     const auto past = store.value()->read(4096, page.value().data(), 8192);
     REQUIRE_FALSE(past.ok());
     CHECK(past.code() == errc::file_unreadable);
+  }
+}
+
+namespace {
+int failing_reads = 0; ///< reads that fail, counted down
+ssize_t failing_pread(int file, void* to, std::size_t bytes, off_t offset) {
+  if (failing_reads-- <= 0) return ::pread(file, to, bytes, offset);
+  errno = EIO;
+  return -1;
+}
+} // namespace
+
+TEST_CASE("a read that fails for a moment is tried again, one that goes on failing is an error",
+          "[offload]") {
+  auto store = offload::open_file_store("", false, failing_pread);
+  REQUIRE(store.ok());
+  auto page = gpu::host_buffer::allocate(4096, "page");
+  REQUIRE(page.ok());
+  page.value().data()[100] = 7;
+  REQUIRE(store.value()->write(0, page.value().data(), 4096).ok());
+  page.value().data()[100] = 0;
+  failing_reads = 4;
+  REQUIRE(store.value()->read(0, page.value().data(), 4096).ok());
+  CHECK(page.value().data()[100] == 7);
+  failing_reads = 1000;
+  const auto failed = store.value()->read(0, page.value().data(), 4096);
+  REQUIRE_FALSE(failed.ok());
+  CHECK(failed.code() == errc::file_unreadable);
+  CHECK(failing_reads > 900); // the tries are bounded
+}
+
+TEST_CASE("a checkpoint that is shortened before it is loaded is an error of the load",
+          "[offload]") {
+  namespace fs = std::filesystem;
+  const fs::path from = golden_dir() + "/llama-tiny-fp16";
+  const auto scratch =
+      fs::temp_directory_path() / ("twill-shortened-" + std::to_string(::getpid()));
+  fs::copy(from, scratch);
+  {
+    auto opened = folder::open(scratch.string());
+    REQUIRE(opened.ok());
+    const auto weights = opened.value()->weights();
+    const auto spec = families::spec_of(opened.value()->config(), *weights);
+    REQUIRE(spec.ok());
+    const auto load = [&] {
+      return decoder::load(shared_device(), spec.value(), *weights, golden_options(), {});
+    };
+    CHECK(load().ok());
+    for (const auto& file : fs::directory_iterator(scratch))
+      if (file.path().extension() == ".safetensors") fs::resize_file(file.path(), 4096);
+    const auto failed = load();
+    REQUIRE_FALSE(failed.ok());
+    CHECK(failed.code() == errc::file_unreadable);
+    CHECK(failed.detail().find("shortened") != std::string::npos);
+  }
+  fs::remove_all(scratch);
+}
+
+TEST_CASE("a checksum depends on the last byte of a whole transfer, and of more", "[offload]") {
+  std::vector<unsigned char> bytes(3 * (1 << 20) + 5);
+  for (const std::size_t at :
+       {std::size_t{0}, std::size_t{(1 << 20) - 1}, std::size_t{1 << 20}, bytes.size() - 1}) {
+    const auto size = static_cast<std::int64_t>(bytes.size());
+    const std::uint64_t before = offload::checksum(bytes.data(), size);
+    bytes[at] ^= 1;
+    CHECK(offload::checksum(bytes.data(), size) != before);
+    bytes[at] ^= 1;
   }
 }
 
