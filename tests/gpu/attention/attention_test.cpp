@@ -400,6 +400,13 @@ TEST_CASE("attention over several chunks of KV agrees with a naive oracle") {
       setup a(*dev, s, {1300});
       CHECK(a.worst(known, a.run(*dev, {0}, {{0, 1299}}), {0}, {{0, 1299}}, 211) < a.tolerance());
       CHECK(a.worst(known, a.run(*dev, {0}, {{1299, 1}}), {0}, {{1299, 1}}) < a.tolerance());
+      // The rows around the ends of chunks, in a prefill and each as a decode.
+      for (const std::int32_t end : {512, 1024}) {
+        const std::vector<chunk> around{{end - 2, 5}};
+        CHECK(a.worst(known, a.run(*dev, {0}, around), {0}, around) < a.tolerance());
+        for (std::int32_t at = end - 2; at < end + 2; ++at)
+          CHECK(a.worst(known, a.run(*dev, {0}, {{at, 1}}), {0}, {{at, 1}}) < a.tolerance());
+      }
     }
   }
 }

@@ -138,6 +138,20 @@ TEST_CASE("Keyless bodies do not keep others from sending theirs") {
             .status == 200);
 }
 
+TEST_CASE("The budget of bodies is given back with the reply, while sockets stay open") {
+  config::server_options o;
+  o.max_body_bytes = 64 * 1024;
+  running_server s(o);
+  const std::string body = R"({"prompt":")" + std::string(60'000, 'x') + R"("})";
+  std::vector<std::unique_ptr<client>> idle;
+  for (int i = 0; i < 20; ++i) { // more than the budget of 16 bodies
+    idle.push_back(std::make_unique<client>(s.port()));
+    const auto status = idle.back()->post("/v1/completions", body).status;
+    CAPTURE(i);
+    CHECK(status != 503);
+  }
+}
+
 TEST_CASE("Endpoints that take a few fields take no large body") {
   running_server s;
   client c(s.port());
