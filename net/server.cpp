@@ -7,6 +7,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <charconv>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -60,6 +61,17 @@ std::string client_of(asio::ip::address address, const config::server_options& o
   return std::string(bytes.begin(), bytes.begin() + 8);
 }
 
+/// Work whose lack of memory does not end the process.
+std::function<void()> tolerant(std::function<void()> work) {
+  return [work = std::move(work)] {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      log::error("out of memory: the work of a request is dropped");
+    }
+  };
+}
+
 class server_impl final : public server {
 public:
   server_impl(const config::options& options, actors::engine_port& engine)
@@ -68,13 +80,13 @@ public:
         drain_timer_(control_), alive_(std::make_shared<lifeline>()), batch_thread_(1),
         batch_timer_(batch_thread_),
         batches_(context_, {[this](std::function<void()> work) {
-                              asio::post(batch_thread_, std::move(work));
+                              asio::post(batch_thread_, tolerant(std::move(work)));
                             },
                             [this](milliseconds time) { wake_batches_after(time); }}) {
     alive_->owner = this;
     context_.batches = &batches_;
     context_.run_on_worker = [this](std::function<void()> work) {
-      asio::post(workers_, std::move(work));
+      asio::post(workers_, tolerant(std::move(work)));
     };
     listen(options.server.listen);
   }
@@ -97,8 +109,8 @@ public:
     asio::post(control_, [this] { accept(); });
     std::vector<std::thread> others;
     for (int i = 1; i < context_.options.server.threads; ++i)
-      others.emplace_back([this] { io_.run(); });
-    io_.run();
+      others.emplace_back([this] { serve(); });
+    serve();
     for (auto& thread : others)
       thread.join();
   }
@@ -115,6 +127,18 @@ public:
   }
 
 private:
+  /// Without memory a socket is lost, and not the server.
+  void serve() {
+    for (;;) {
+      try {
+        io_.run();
+        return;
+      } catch (const std::bad_alloc&) {
+        log::error("out of memory: a connection is closed");
+      }
+    }
+  }
+
   /// Lets an engine's late callback find out that the server is gone.
   struct lifeline {
     std::mutex mutex;

@@ -69,7 +69,8 @@ private:
         models::decoder::load(*device_, model.spec, *model.weights, o, packed_share(model));
     if (!decoder.ok()) return executor_failure(decoder.error());
     decoder_ = std::move(decoder).value();
-    auto sampler = device_sampler::create(*device_, o.max_logit_rows, options_.limits.max_logprobs);
+    auto sampler = device_sampler::create(*device_, o.max_logit_rows, options_.limits.max_logprobs,
+                                          model.spec.vocab_size);
     if (!sampler.ok()) return executor_failure(sampler.error());
     sampler_.emplace(std::move(sampler).value());
     log::info("the decoder computes in " + std::string(gpu::name_of(o.compute)) +

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "config/base/assert.hpp"
+
 namespace twill::actors {
 
 namespace {
@@ -32,35 +34,46 @@ gpu::sample_row row_of(const draw_spec& d) {
   return row;
 }
 
-/// Uploads `items`; when they do not fit, `place` is allocated anew with twice their size.
+/// Rows of a step that may have as many penalties and biases as these numbers, and masks, in one
+/// pass; further rows take further passes.
+constexpr std::size_t counts_per_row = 256, biases_per_row = 64, most_masks = 64;
+
 template <class T>
-gpu::result<nothing> upload(gpu::device& dev, gpu::buffer& place, const std::vector<T>& items,
-                            const char* label) {
-  const std::size_t bytes = items.size() * sizeof(T);
-  if (bytes == 0) return nothing{};
-  if (place.bytes() < bytes) {
-    place = gpu::buffer();
-    auto grown = dev.allocate(bytes * 2, label);
-    if (!grown.ok()) return grown.error();
-    place = std::move(grown).value();
-  }
-  dev.upload(place.data(), items.data(), bytes);
-  return nothing{};
+std::size_t room_of(const gpu::buffer& place) {
+  return place.bytes() / sizeof(T);
+}
+
+template <class T>
+void upload(gpu::device& dev, gpu::buffer& place, const std::vector<T>& items) {
+  if (!items.empty()) dev.upload(place.data(), items.data(), items.size() * sizeof(T));
 }
 
 } // namespace
 
 gpu::result<device_sampler> device_sampler::create(gpu::device& dev, std::int32_t max_rows,
-                                                   std::int32_t max_top) {
+                                                   std::int32_t max_top,
+                                                   std::int32_t vocab_size) {
   device_sampler s;
   s.max_top_ = std::max(max_top, 0);
   const auto rows = static_cast<std::size_t>(max_rows);
   const auto tops = rows * static_cast<std::size_t>(s.max_top_);
+  const auto vocab = static_cast<std::size_t>(vocab_size);
+  // One row fits in any case: each token is counted once, biased once and banned once.
+  const std::size_t counts = std::max(vocab, rows * counts_per_row);
+  const std::size_t biases = std::max(2 * vocab, rows * biases_per_row);
+  const std::size_t masks = std::min(rows, most_masks) * ((vocab + 31) / 32);
+  s.host_rows_.reserve(rows);
+  s.host_counts_.reserve(counts);
+  s.host_biases_.reserve(biases);
+  s.host_masks_.reserve(masks);
   const std::pair<gpu::buffer*, std::size_t> wanted[] = {{&s.rows_, rows * sizeof(gpu::sample_row)},
                                                          {&s.tokens_, rows * sizeof(std::int32_t)},
                                                          {&s.logprobs_, rows * sizeof(float)},
                                                          {&s.top_ids_, tops * sizeof(std::int32_t)},
-                                                         {&s.top_logprobs_, tops * sizeof(float)}};
+                                                         {&s.top_logprobs_, tops * sizeof(float)},
+                                                         {&s.counts_, counts * sizeof(gpu::token_count)},
+                                                         {&s.biases_, biases * sizeof(gpu::token_bias)},
+                                                         {&s.masks_, masks * sizeof(std::uint32_t)}};
   for (const auto& [place, bytes] : wanted) {
     auto memory = dev.allocate(bytes, "sampling");
     if (!memory.ok()) return memory.error();
@@ -77,24 +90,49 @@ gpu::result<nothing> device_sampler::draw(gpu::device& dev, gpu::tensor_ref logi
     download(dev, n, false, out);
     return nothing{};
   }
-  if (auto up = upload_rows(dev, draws); !up.ok()) return up;
-  gpu::sample_args args;
-  args.logits = logits;
-  args.rows = static_cast<const gpu::sample_row*>(rows_.data());
-  args.any_logprobs = std::any_of(draws.begin(), draws.end(),
-                                  [](const draw_spec& d) { return d.params->logprobs >= 0; });
-  args.max_top = max_top_;
-  args.tokens = static_cast<std::int32_t*>(tokens_.data());
-  args.logprobs = static_cast<float*>(logprobs_.data());
-  args.top_ids = static_cast<std::int32_t*>(top_ids_.data());
-  args.top_logprobs = static_cast<float*>(top_logprobs_.data());
-  gpu::sample(dev, args);
-  download(dev, n, args.any_logprobs, out);
+  const bool any_logprobs = std::any_of(
+      draws.begin(), draws.end(), [](const draw_spec& d) { return d.params->logprobs >= 0; });
+  for (std::size_t first = 0; first < n;) {
+    if (first > 0) dev.fence(); // the arrays of the pass before are still being read
+    const std::size_t rows = n_fitting(draws.subspan(first));
+    upload_rows(dev, draws.subspan(first, rows));
+    const std::size_t top = first * static_cast<std::size_t>(max_top_);
+    gpu::sample_args args;
+    args.logits = gpu::view_2d(
+        logits.as<float>() + static_cast<std::int64_t>(first) * logits.row_stride, gpu::dtype::f32,
+        static_cast<std::int64_t>(rows), logits.shape[1], logits.row_stride);
+    args.rows = static_cast<const gpu::sample_row*>(rows_.data());
+    args.any_logprobs = any_logprobs;
+    args.max_top = max_top_;
+    args.tokens = static_cast<std::int32_t*>(tokens_.data()) + first;
+    args.logprobs = static_cast<float*>(logprobs_.data()) + first;
+    args.top_ids = static_cast<std::int32_t*>(top_ids_.data()) + top;
+    args.top_logprobs = static_cast<float*>(top_logprobs_.data()) + top;
+    gpu::sample(dev, args);
+    first += rows;
+  }
+  download(dev, n, any_logprobs, out);
   return nothing{};
 }
 
-gpu::result<nothing> device_sampler::upload_rows(gpu::device& dev,
-                                                 std::span<const draw_spec> draws) {
+/// How many of these rows fit the arrays in one pass; at least one does.
+std::size_t device_sampler::n_fitting(std::span<const draw_spec> draws) const {
+  std::size_t counts = room_of<gpu::token_count>(counts_);
+  std::size_t biases = room_of<gpu::token_bias>(biases_);
+  std::size_t masks = room_of<std::uint32_t>(masks_);
+  std::size_t rows = 0;
+  for (const draw_spec& d : draws) {
+    if (d.counts.size() > counts || d.biases.size() > biases || d.mask.size() > masks) break;
+    counts -= d.counts.size();
+    biases -= d.biases.size();
+    masks -= d.mask.size();
+    ++rows;
+  }
+  TWILL_ASSERT(rows > 0, "one row has at most one count, bias and ban per token");
+  return rows;
+}
+
+void device_sampler::upload_rows(gpu::device& dev, std::span<const draw_spec> draws) {
   host_rows_.clear();
   host_counts_.clear();
   host_biases_.clear();
@@ -105,9 +143,9 @@ gpu::result<nothing> device_sampler::upload_rows(gpu::device& dev,
     host_biases_.insert(host_biases_.end(), d.biases.begin(), d.biases.end());
     host_masks_.insert(host_masks_.end(), d.mask.begin(), d.mask.end());
   }
-  if (auto up = upload(dev, masks_, host_masks_, "sampling masks"); !up.ok()) return up;
-  if (auto up = upload(dev, counts_, host_counts_, "sampling counts"); !up.ok()) return up;
-  if (auto up = upload(dev, biases_, host_biases_, "sampling biases"); !up.ok()) return up;
+  upload(dev, masks_, host_masks_);
+  upload(dev, counts_, host_counts_);
+  upload(dev, biases_, host_biases_);
   const auto* counts = static_cast<const gpu::token_count*>(counts_.data());
   const auto* biases = static_cast<const gpu::token_bias*>(biases_.data());
   const auto* masks = static_cast<const std::uint32_t*>(masks_.data());
@@ -122,7 +160,6 @@ gpu::result<nothing> device_sampler::upload_rows(gpu::device& dev,
     masks += draws[i].mask.size();
   }
   dev.upload(rows_.data(), host_rows_.data(), host_rows_.size() * sizeof(gpu::sample_row));
-  return nothing{};
 }
 
 gpu::result<nothing> device_sampler::score(gpu::device& dev, gpu::tensor_ref logits,

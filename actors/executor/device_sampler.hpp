@@ -1,8 +1,9 @@
 // device_sampler: draws a step's tokens and scores prompt tokens on the device, through
 // gpu/sampling/sample.hpp.
 //
-// One thread (the executor's). It owns the device arrays that describe the rows; the arrays for
-// penalties, biases and masks grow to the largest step seen. It must not outlive its device.
+// One thread (the executor's). It owns the device arrays that describe the rows. All memory of the
+// device is taken by create(): a step whose penalties, biases or masks do not fit the arrays at once
+// is drawn in several passes. It must not outlive its device.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace twill::actors {
 class device_sampler {
 public:
   static gpu::result<device_sampler> create(gpu::device& dev, std::int32_t max_rows,
-                                            std::int32_t max_top);
+                                            std::int32_t max_top, std::int32_t vocab_size);
 
   /// Draws one token per row and waits for the device. `logits` is (n_draws, vocab) f32 and is
   /// overwritten.
@@ -31,7 +32,8 @@ public:
 
 private:
   device_sampler() = default;
-  gpu::result<nothing> upload_rows(gpu::device& dev, std::span<const draw_spec> draws);
+  std::size_t n_fitting(std::span<const draw_spec> draws) const;
+  void upload_rows(gpu::device& dev, std::span<const draw_spec> draws);
   void download(gpu::device& dev, std::size_t n, bool logprobs, step_samples& out) const;
 
   std::int32_t max_top_ = 0;

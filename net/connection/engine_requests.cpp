@@ -1,6 +1,8 @@
 #include "net/connection/engine_requests.hpp"
 
 #include <mutex>
+#include <new>
+#include <utility>
 
 namespace twill::net {
 
@@ -8,11 +10,18 @@ struct engine_requests::inbox {
   std::mutex mutex;
   std::vector<std::pair<key, actors::event>> events;
   std::function<void()> wake; ///< empty once the session has closed
+  bool lost = false;          ///< an event could not be kept
 
   void push(key from, actors::event ev) {
     const std::lock_guard lock(mutex);
     if (!wake) return;
-    events.emplace_back(from, std::move(ev));
+    try {
+      events.emplace_back(from, std::move(ev));
+    } catch (const std::bad_alloc&) { // nothing could say which event is missing
+      lost = true;
+      if (events.empty()) wake();
+      return;
+    }
     if (events.size() == 1) wake();
   }
 };
@@ -84,9 +93,22 @@ void engine_requests::set_paused(entry& e, unsigned paused) {
 
 std::vector<std::pair<engine_requests::key, actors::event>> engine_requests::take_events() {
   std::vector<std::pair<key, actors::event>> arrived;
+  bool lost = false;
   {
     const std::lock_guard lock(inbox_->mutex);
     arrived.swap(inbox_->events);
+    lost = std::exchange(inbox_->lost, false);
+  }
+  if (lost) {
+    // What was lost may have been the end of any request, so that all of this socket end here.
+    arrived.clear();
+    for (const auto& [at, e] : requests_) {
+      engine_.cancel(e.id);
+      actors::event failed;
+      failed.error = actors::request_error{actors::errc::executor_failed, "out of memory", ""};
+      failed.last = true;
+      arrived.emplace_back(at, std::move(failed));
+    }
   }
   std::erase_if(arrived, [this](const auto& one) { return !requests_.contains(one.first); });
   for (const auto& [from, ev] : arrived)

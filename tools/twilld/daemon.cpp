@@ -16,6 +16,7 @@
 
 #include "actors/engine.hpp"
 #include "config/base/log.hpp"
+#include "config/base/scarce_memory.hpp"
 #include "net/server.hpp"
 #include "tools/common/default_model.hpp"
 #include "tools/common/progress_bar.hpp"
@@ -122,6 +123,17 @@ struct signal_scope {
   ~signal_scope() { signals.stop(); }
 };
 
+/// Takes the reserve of memory again whenever it was used, until it is told to stop.
+void keep_reserve(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::unique_lock lock(mutex);
+  while (!stop.stop_requested()) {
+    restore_memory_reserve();
+    changed.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
+  }
+}
+
 /// Ends the process when stopping the engine takes too long: a disk read that hangs holds its
 /// thread for ever, and nothing can end it but the end of the process.
 class last_resort {
@@ -174,7 +186,7 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
       if (state == engine_state::ready) {
         log::info(ready_line(config, port, url));
         if (!config.address_file.empty()) write_address(config.address_file, *server);
-        return;
+        return keep_reserve(stop);
       }
       if (state == engine_state::failed) {
         failed = true;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/base/log.hpp"
+#include "config/base/scarce_memory.hpp"
 #include "config/load.hpp"
 #include "tools/twilld/daemon.hpp"
 #include "tools/twilld/signals.hpp"
@@ -83,6 +84,7 @@ int run(const arguments& args, std::chrono::steady_clock::time_point started) {
     std::fputs(config::print_config(options).c_str(), stdout);
     return EXIT_SUCCESS;
   }
+  twill::prepare_for_scarce_memory();
   ask_for_short_slices(); // threads inherit what is asked before they begin
   twill::log::configure(*twill::log::level_named(options.log.level));
   signal_waiter signals; // later threads inherit the blocked signals

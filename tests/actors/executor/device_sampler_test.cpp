@@ -1,0 +1,67 @@
+// A step's draws: all memory is taken at the start, and passes do not change what is drawn.
+#include "actors/executor/device_sampler.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include "tests/catch.hpp"
+
+using namespace twill;
+using namespace twill::actors;
+
+TEST_CASE("a step with more penalties than the arrays hold is drawn in passes, without new memory",
+          "[actors]") {
+  constexpr std::int32_t vocab = 700, rows = 6;
+  auto dev = gpu::device::open({.threads = 1, .memory_bytes = std::int64_t{64} << 20}).value();
+  auto sampler = device_sampler::create(*dev, rows, 2, vocab);
+  REQUIRE(sampler.ok());
+  auto memory = dev->allocate(sizeof(float) * vocab * rows, "logits");
+  REQUIRE(memory.ok());
+  const auto used = dev->memory_used();
+
+  config::sampling_params params;
+  params.temperature = 1;
+  params.repetition_penalty = 1.3f;
+  params.logprobs = 2;
+  std::vector<gpu::token_count> counts;
+  std::vector<gpu::token_bias> biases;
+  for (std::int32_t id = 0; id < vocab; ++id) {
+    counts.push_back({id, id % 3, id % 2});
+    biases.push_back({id, static_cast<float>(id % 5)});
+  }
+  const std::vector<std::uint32_t> mask((vocab + 31) / 32, 0xfff0ffffU);
+  std::vector<draw_spec> draws(rows); // 6 x 700 counts; the array holds 6 x 256
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    draws[i].params = &params;
+    draws[i].seed = 100 + i;
+    draws[i].counter = 7;
+    draws[i].counts = counts;
+    draws[i].biases = biases;
+    if (i % 2 == 1) draws[i].mask = mask;
+  }
+  const auto fill = [&] {
+    std::vector<float> logits;
+    for (std::int32_t i = 0; i < vocab * rows; ++i)
+      logits.push_back(std::sin(static_cast<float>(i) * 0.37f) * 4);
+    dev->upload(memory.value().data(), logits.data(), logits.size() * sizeof(float));
+  };
+  const auto view = [&](std::int64_t first, std::int64_t n) {
+    return gpu::view_2d(static_cast<float*>(memory.value().data()) + first * vocab,
+                        gpu::dtype::f32, n, vocab, vocab);
+  };
+  step_samples together, alone;
+  fill();
+  REQUIRE(sampler.value().draw(*dev, view(0, rows), draws, together).ok());
+  REQUIRE(together.tokens.size() == rows);
+  fill();
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    REQUIRE(sampler.value()
+                .draw(*dev, view(static_cast<std::int64_t>(i), 1), {&draws[i], 1}, alone)
+                .ok());
+    CHECK(together.tokens[i] == alone.tokens[0]);
+    CHECK(together.logprobs[i] == alone.logprobs[0]);
+    CHECK(together.top_ids[2 * i] == alone.top_ids[0]);
+    CHECK(together.top_ids[2 * i + 1] == alone.top_ids[1]);
+  }
+  CHECK(dev->memory_used() == used);
+}
