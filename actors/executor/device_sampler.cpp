@@ -62,6 +62,8 @@ gpu::result<device_sampler> device_sampler::create(gpu::device& dev, std::int32_
   const std::size_t counts = std::max(vocab, rows * counts_per_row);
   const std::size_t biases = std::max(2 * vocab, rows * biases_per_row);
   const std::size_t masks = std::min(rows, most_masks) * ((vocab + 31) / 32);
+  // Log-probabilities copy a row for each thread: that memory, too, is taken before the first step.
+  dev.scratch(std::min(rows, static_cast<std::size_t>(dev.info().threads)) * vocab * sizeof(float));
   s.host_rows_.reserve(rows);
   s.host_counts_.reserve(counts);
   s.host_biases_.reserve(biases);

@@ -109,7 +109,7 @@ TEST_CASE("an executor's restart leaves a waiting output where it stood in its g
     if (fails) b.plan->fail_at = b.plan->steps.load();
     b.port.submit(text_request("the other", 3), other.callback());
     REQUIRE(other.wait_over());
-    CHECK(other.error().has_value() == fails);
+    CHECK_FALSE(other.error()); // it has streamed nothing, so it is tried again
     b.port.resume(id);
     REQUIRE(r.wait_over());
     REQUIRE_FALSE(r.error());
