@@ -70,6 +70,7 @@ public:
 
   result<options, load_errc> finish() {
     check_memory();
+    check_tls();
     if (errors_.empty()) return std::move(loaded_);
     std::string detail;
     for (const auto& line : errors_)
@@ -146,6 +147,17 @@ private:
     complain(origins_.count("kv.memory") ? origins_["kv.memory"] : "configuration",
              "`kv.memory` must be at most `device.memory` (" + format_bytes(device) + "), got " +
                  format_bytes(kv));
+  }
+
+  void check_tls() {
+    const auto& server = loaded_.server;
+    const bool certificate = !server.tls_certificate.empty();
+    if (certificate == !server.tls_key.empty()) return;
+    const auto* given = certificate ? "server.tls_certificate" : "server.tls_key";
+    complain(origins_[given],
+             ticked(given) + " must be given with " +
+                 ticked(certificate ? "server.tls_key" : "server.tls_certificate") +
+                 ", got one without the other");
   }
 
   void complain(const std::string& origin, const std::string& problem) {

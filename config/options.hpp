@@ -74,15 +74,22 @@ struct offload_options {
   std::int32_t typical_output_tokens = 128;
 };
 
-/// [server]: the listener and its sockets.
+/// [server]: the listeners and their sockets.
 struct server_options {
-  std::string listen = "127.0.0.1:8080";  ///< HOST:PORT; port 0 picks a free one
-  std::int32_t threads = 1;               ///< threads that serve sockets
-  std::int32_t max_connections = 20000;   ///< open sockets; further ones are closed at accept
-  std::int32_t max_per_address = -1;      ///< of one client address; 0: no limit; -1: automatic
-  std::int64_t max_body_bytes = 16 * mib; ///< of one HTTP request
-  std::int64_t max_frame_bytes = 4 * mib; ///< of one WebSocket message
+  /// HOST:PORT or unix:/PATH each; port 0 picks a free one.
+  std::vector<std::string> listen = {"127.0.0.1:8080"};
+  std::string user;                         ///< whose rights the daemon takes on; empty: it stays
+  std::string tls_certificate;              ///< PEM file; empty: no TLS
+  std::string tls_key;                      ///< PEM file
+  std::int32_t threads = 1;                 ///< threads that serve sockets
+  std::int32_t max_connections = 20000;     ///< open sockets; further ones are closed at accept
+  std::int32_t max_per_address = -1;        ///< of one client address; 0: no limit; -1: automatic
+  std::vector<std::string> trusted_proxies; ///< addresses, networks, "unix"
+  bool proxy_protocol = false;              ///< their connections begin with a PROXY header
+  std::int64_t max_body_bytes = 16 * mib;   ///< of one HTTP request
+  std::int64_t max_frame_bytes = 4 * mib;   ///< of one WebSocket message
   std::int64_t max_write_queue_bytes = 1 * mib; ///< unsent output of one socket
+  std::int64_t max_output_bytes = 64 * mib;     ///< unsent output of all sockets
   milliseconds idle_timeout{300000};       ///< a socket silent for this long is pinged, then closed
   milliseconds header_timeout{30000};      ///< in which the head of a request must arrive
   std::int64_t body_rate_bytes = 16 * kib; ///< per second, at which a body must arrive

@@ -22,7 +22,7 @@ std::string type_words(const key& k) {
   case key_kind::list:
     break;
   }
-  return "list of strings";
+  return k.single ? "string or list of strings" : "list of strings";
 }
 
 } // namespace

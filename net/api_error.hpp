@@ -26,7 +26,8 @@ enum class errc {
   body_too_large,     ///< the body is larger than its endpoint accepts
   head_too_large,     ///< request line and headers are larger than the limit
   request_timeout,    ///< the head or the body came too slowly
-  busy,               ///< bodies that are being received fill their memory budget
+  busy,               ///< bodies that are being received, or unread output, fill their budget
+  too_many_sockets,   ///< server.max_per_address is reached
   upgrade_refused,    ///< a WebSocket handshake is incomplete or names another path
   upgrade_required,   ///< the path speaks only WebSocket
   binary_frame,       ///< a WebSocket frame is binary; only text is spoken

@@ -45,6 +45,8 @@ wire_error map_error(errc code) {
     return {408, policy, "timeout_error", "request_timeout"};
   case errc::busy:
     return {503, again_later, unavailable, "busy", 1};
+  case errc::too_many_sockets:
+    return {429, again_later, "rate_limit_error", "too_many_connections", 1};
   case errc::upgrade_refused:
     return {400, 1002, invalid, "bad_handshake"};
   case errc::upgrade_required:
@@ -110,6 +112,11 @@ wire_error map_error(actors::errc code) {
 
 wire_error map_error(const api_error& error) {
   return std::visit([](auto code) { return map_error(code); }, error.code);
+}
+
+api_error output_is_full() {
+  return {errc::busy,
+          "clients leave too much output unread (`server.max_output`); retry in a moment", ""};
 }
 
 void append_error_object(std::string& out, const api_error& error) {

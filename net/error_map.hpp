@@ -30,4 +30,7 @@ void append_error_object(std::string& out, const api_error& error);
 /// {"error":{...}}: an HTTP body.
 std::string error_body(const api_error& error);
 
+/// A request is refused because the unread output of all clients together is too much.
+api_error output_is_full();
+
 } // namespace twill::net

@@ -1,13 +1,16 @@
 #include "net/server.hpp"
 
+#include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <charconv>
+#include <malloc.h>
 #include <mutex>
+#include <netinet/in.h>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "config/base/log.hpp"
 #include "net/batch/batch_service.hpp"
 #include "net/beast.hpp"
+#include "net/connection/arrival.hpp"
 #include "net/http/http_session.hpp"
 
 namespace twill::net {
@@ -29,36 +33,18 @@ constexpr milliseconds accept_pause{
 constexpr milliseconds drain_poll{20};
 constexpr milliseconds flush_grace{1200}; ///< in which the last frames leave
 
-struct address {
-  std::string host;
-  std::uint16_t port = 0;
-};
+/// Larger files are no PEM files.
+constexpr std::int64_t max_pem_bytes = 1 << 20;
 
-/// HOST:PORT, where HOST may be [v6].
-address split_address(const std::string& text) {
-  const auto colon = text.rfind(':');
-  address out;
-  const auto* end = text.data() + text.size();
-  bool valid = colon != std::string::npos && colon + 1 < text.size();
-  if (valid) {
-    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, out.port);
-    valid = error == std::errc{} && stop == end;
-  }
-  if (!valid) throw std::runtime_error("`server.listen` must be HOST:PORT, got \"" + text + "\"");
-  out.host = text.substr(0, colon);
-  if (out.host.size() > 1 && out.host.front() == '[' && out.host.back() == ']')
-    out.host = out.host.substr(1, out.host.size() - 2);
-  return out;
-}
-
-/// Whom a socket is counted for: an IPv4 address or an IPv6 /64; empty: counted only over all.
-std::string client_of(asio::ip::address address, const config::server_options& options) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped())
-    address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
-  if (options.max_per_address < 0 && address.is_loopback()) return {};
-  if (address.is_v4()) return address.to_string();
-  const auto bytes = address.to_v6().to_bytes();
-  return std::string(bytes.begin(), bytes.begin() + 8);
+std::optional<ip_address> address_of(const asio::generic::stream_protocol::endpoint& peer) {
+  const auto* raw = static_cast<const sockaddr*>(peer.data());
+  if (raw->sa_family == AF_INET)
+    return ip_address::from_v4(reinterpret_cast<const std::uint8_t*>(
+        &reinterpret_cast<const sockaddr_in*>(raw)->sin_addr));
+  if (raw->sa_family == AF_INET6)
+    return ip_address::from_v6(reinterpret_cast<const std::uint8_t*>(
+        &reinterpret_cast<const sockaddr_in6*>(raw)->sin6_addr));
+  return std::nullopt;
 }
 
 /// Work whose lack of memory does not end the process.
@@ -74,10 +60,11 @@ std::function<void()> tolerant(std::function<void()> work) {
 
 class server_impl final : public server {
 public:
-  server_impl(const config::options& options, actors::engine_port& engine)
+  server_impl(const config::options& options, actors::engine_port& engine, listeners sockets,
+              file_reader read)
       : context_(options, engine), io_(options.server.threads), workers_(1),
-        control_(asio::make_strand(io_)), acceptor_(control_), accept_timer_(control_),
-        drain_timer_(control_), alive_(std::make_shared<lifeline>()), batch_thread_(1),
+        control_(asio::make_strand(io_)), sockets_(std::move(sockets)), drain_timer_(control_),
+        relief_timer_(control_), alive_(std::make_shared<lifeline>()), batch_thread_(1),
         batch_timer_(batch_thread_),
         batches_(context_, {[this](std::function<void()> work) {
                               asio::post(batch_thread_, tolerant(std::move(work)));
@@ -88,7 +75,15 @@ public:
     context_.run_on_worker = [this](std::function<void()> work) {
       asio::post(workers_, tolerant(std::move(work)));
     };
-    listen(options.server.listen);
+    context_.output.on_full([this] { asio::post(control_, [this] { relieve_output(); }); });
+    if (!options.server.tls_certificate.empty())
+      tls_.emplace(options.server.tls_certificate, options.server.tls_key, std::move(read));
+    for (std::size_t i = 0; i < sockets_.all().size(); ++i) {
+      const auto family = sockets_.all()[i].family;
+      const asio::generic::stream_protocol protocol(family, 0);
+      doors_.push_back(
+          std::make_unique<door>(acceptor(control_, protocol, sockets_.take(i)), control_));
+    }
   }
 
   ~server_impl() override {
@@ -102,11 +97,24 @@ public:
     workers_.join();
   }
 
-  std::string host() const override { return endpoint_.address().to_string(); }
-  std::uint16_t port() const override { return endpoint_.port(); }
+  std::vector<std::string> addresses() const override {
+    std::vector<std::string> all;
+    for (const auto& one : sockets_.all())
+      all.push_back(one.address());
+    return all;
+  }
+  std::uint16_t port() const override {
+    for (const auto& one : sockets_.all())
+      if (one.port != 0) return one.port;
+    return 0;
+  }
+  std::string reload_certificate() override { return tls_ ? tls_->reload() : std::string(); }
 
   void run() override {
-    asio::post(control_, [this] { accept(); });
+    asio::post(control_, [this] {
+      for (const auto& one : doors_)
+        accept(*one);
+    });
     std::vector<std::thread> others;
     for (int i = 1; i < context_.options.server.threads; ++i)
       others.emplace_back([this] { serve(); });
@@ -138,30 +146,21 @@ private:
       }
     }
   }
+  using acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
+
+  /// One address that clients come in by.
+  struct door {
+    door(acceptor a, const asio::strand<asio::io_context::executor_type>& control)
+        : entrance(std::move(a)), pause(control) {}
+    acceptor entrance;
+    asio::steady_timer pause;
+  };
 
   /// Lets an engine's late callback find out that the server is gone.
   struct lifeline {
     std::mutex mutex;
     server_impl* owner = nullptr;
   };
-
-  void listen(const std::string& where) {
-    const auto wanted = split_address(where);
-    try {
-      tcp::resolver resolver(io_);
-      const auto found =
-          resolver.resolve(wanted.host, std::to_string(wanted.port), tcp::resolver::passive);
-      endpoint_ = found.begin()->endpoint();
-      acceptor_.open(endpoint_.protocol());
-      acceptor_.set_option(tcp::acceptor::reuse_address(true));
-      acceptor_.bind(endpoint_);
-      acceptor_.listen(asio::socket_base::max_listen_connections);
-      endpoint_ = acceptor_.local_endpoint();
-    } catch (const boost::system::system_error& error) {
-      throw std::runtime_error("cannot listen on `server.listen` " + where + ": " +
-                               error.code().message());
-    }
-  }
 
   void wake_batches_after(milliseconds time) {
     batch_timer_.expires_after(time);
@@ -170,40 +169,74 @@ private:
     });
   }
 
-  void accept() {
-    if (!acceptor_.is_open()) return;
-    acceptor_.async_accept(asio::make_strand(io_), [this](error_code error, tcp::socket socket) {
-      if (error == asio::error::operation_aborted) return;
-      if (error) return retry_accept(error);
-      adopt(std::move(socket));
-      accept();
-    });
+  void accept(door& at) {
+    if (!at.entrance.is_open()) return;
+    at.entrance.async_accept(asio::make_strand(io_),
+                             [this, &at](error_code error, client_socket socket) {
+                               if (error == asio::error::operation_aborted) return;
+                               if (error) return retry_accept(at, error);
+                               adopt(std::move(socket));
+                               accept(at);
+                             });
   }
 
-  void retry_accept(error_code error) {
+  void retry_accept(door& at, error_code error) {
     log::warn("accept: " + error.message());
-    accept_timer_.expires_after(accept_pause);
-    accept_timer_.async_wait([this](error_code cancelled) {
-      if (!cancelled) accept();
+    at.pause.expires_after(accept_pause);
+    at.pause.async_wait([this, &at](error_code cancelled) {
+      if (!cancelled) accept(at);
     });
   }
 
-  void adopt(tcp::socket socket) {
+  void adopt(client_socket socket) {
     error_code ignored;
-    const auto peer = socket.remote_endpoint(ignored).address();
-    auto ticket = context_.sockets.admit(client_of(peer, context_.options.server));
+    const auto& options = context_.options.server;
+    client_origin origin{address_of(socket.remote_endpoint(ignored))};
+    origin.trusted_proxy = context_.proxies.trusts(origin.address);
+    // The sockets of a proxy are counted for those who come through it.
+    const auto counted =
+        origin.trusted_proxy ? std::string() : counted_as(origin, options.max_per_address);
+    auto ticket = context_.sockets.admit(counted);
     if (!ticket.has_value()) {
-      log::warn("a connection of " + peer.to_string() +
+      log::warn("a connection of " + origin.text() +
                 " was closed at once: `server.max_connections` or `server.max_per_address` is "
                 "reached");
       return;
     }
-    socket.set_option(tcp::no_delay(true), ignored);
+    if (origin.address.has_value()) socket.set_option(tcp::no_delay(true), ignored);
     socket.set_option(asio::socket_base::send_buffer_size(send_buffer_bytes), ignored);
-    const auto strand = socket.get_executor();
-    asio::post(strand, [this, socket = std::move(socket), ticket = std::move(*ticket)]() mutable {
-      start_http_session(std::move(socket), std::move(ticket), context_);
+    arriving_client client{std::move(socket), std::move(*ticket), std::move(origin)};
+    client.proxy_header = options.proxy_protocol && client.origin.trusted_proxy;
+    if (tls_) client.tls = tls_->current();
+    const auto strand = client.socket.get_executor();
+    asio::post(strand, [this, client = std::move(client)]() mutable {
+      if (client.proxy_header || client.tls) return receive_client(std::move(client), context_);
+      start_http_session(client_stream(std::move(client.socket)), std::move(client.ticket),
+                         context_, std::move(client.origin));
     });
+  }
+
+  /// Cuts off the clients that do not read, until their output fits its budget again.
+  void relieve_output() {
+    if (relieving_) return;
+    if (const auto n = context_.output.relieve(std::chrono::steady_clock::now()); n > 0)
+      log::warn("cut off " + std::to_string(n) +
+                " clients that do not read their output: all output that waits is bounded by "
+                "`server.max_output`");
+    if (!context_.output.full() || stopping_) return return_memory();
+    relieving_ = true;
+    relief_timer_.expires_after(output_budget::relief_interval);
+    relief_timer_.async_wait([this](error_code cancelled) {
+      relieving_ = false;
+      if (!cancelled) relieve_output();
+    });
+  }
+
+  /// Large frames leave holes in the heap, which would stay for long.
+  void return_memory() {
+#ifdef __GLIBC__
+    ::malloc_trim(0);
+#endif
   }
 
   // --- the end, all on control_ -----------------------------------------------------------------
@@ -247,9 +280,12 @@ private:
 
   void close_all() {
     error_code ignored;
-    acceptor_.close(ignored);
-    accept_timer_.cancel();
+    for (const auto& one : doors_) {
+      one->entrance.close(ignored);
+      one->pause.cancel();
+    }
     drain_timer_.cancel();
+    relief_timer_.cancel();
     for (const auto& one : context_.sessions.all())
       one->close_now();
     // The sessions close on their strands first, then their handlers run, then this timer fires.
@@ -261,22 +297,30 @@ private:
   asio::io_context io_; // sessions die with it, so before the context
   asio::thread_pool workers_;
   asio::strand<asio::io_context::executor_type> control_;
-  tcp::acceptor acceptor_;
-  asio::steady_timer accept_timer_;
+  listeners sockets_;
+  std::vector<std::unique_ptr<door>> doors_;
+  std::optional<tls_credentials> tls_;
   asio::steady_timer drain_timer_;
+  asio::steady_timer relief_timer_;
   std::shared_ptr<lifeline> alive_;
   asio::thread_pool batch_thread_;
   asio::steady_timer batch_timer_;
   batch_service batches_;
-  tcp::endpoint endpoint_;
   std::atomic<bool> stopping_{false};
   bool drained_ = false;
+  bool relieving_ = false;
 };
 
 } // namespace
 
 std::unique_ptr<server> server::bind(const config::options& options, actors::engine_port& engine) {
-  return std::make_unique<server_impl>(options, engine);
+  return start(options, engine, listeners::open(options.server.listen),
+               [](const std::string& path) { return read_file(path, max_pem_bytes); });
+}
+
+std::unique_ptr<server> server::start(const config::options& options, actors::engine_port& engine,
+                                      listeners sockets, file_reader read) {
+  return std::make_unique<server_impl>(options, engine, std::move(sockets), std::move(read));
 }
 
 } // namespace twill::net

@@ -1,27 +1,34 @@
-// server: the listener of HTTP/1.1 and WebSocket clients, both on one port. The public header of
-// net/.
+// server: HTTP/1.1 and WebSocket clients, both on every address that it listens on. A public header
+// of net/, beside listeners.hpp.
 //
 // run() blocks the caller until stop() or until a drain has ended; the other functions may be
 // called from any thread, stop() and drain() also more than once.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/port/engine_port.hpp"
+#include "config/base/read_file.hpp"
 #include "config/options.hpp"
+#include "net/listeners.hpp"
 
 namespace twill::net {
 
 class server {
 public:
-  /// Binds at once; throws std::runtime_error naming the address when that fails.
+  /// Binds at once; throws std::runtime_error naming the address or the TLS file when that fails.
   static std::unique_ptr<server> bind(const config::options& options, actors::engine_port& engine);
+  /// As above, with sockets that listen already; `read` reads the TLS files, now and later.
+  static std::unique_ptr<server> start(const config::options& options, actors::engine_port& engine,
+                                       listeners sockets, file_reader read);
   virtual ~server() = default;
 
-  virtual std::string host() const = 0;
+  /// The addresses in the order of `server.listen`.
+  virtual std::vector<std::string> addresses() const = 0;
+  /// The port of the first TCP address; 0 when there is none.
   virtual std::uint16_t port() const = 0;
 
   virtual void run() = 0;
@@ -30,6 +37,9 @@ public:
   virtual void drain() = 0;
   /// Closes everything now.
   virtual void stop() = 0;
+  /// Reads the TLS files anew. Empty when the new pair is in force for new connections (or there is
+  /// no TLS), else why it is not; the old one then stays.
+  virtual std::string reload_certificate() = 0;
 };
 
 } // namespace twill::net

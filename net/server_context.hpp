@@ -1,8 +1,8 @@
 // server_context: what all sessions of one server share. Owned by the server, outlives its
 // sessions.
 //
-// Thread safety: options, keys and access do not change; the other members are atomic or lock their
-// own mutex.
+// Thread safety: options, keys, access and proxies do not change; the other members are atomic or
+// lock their own mutex.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,10 @@
 #include "config/options.hpp"
 #include "net/api_keys.hpp"
 #include "net/connection/open_sockets.hpp"
+#include "net/connection/output_budget.hpp"
 #include "net/connection/session_registry.hpp"
 #include "net/http/access_policy.hpp"
+#include "net/http/forwarded_for.hpp"
 #include "net/protocol/openai/response_store.hpp"
 
 namespace twill::net {
@@ -27,16 +29,20 @@ inline constexpr std::int64_t standard_per_address = 1000;
 struct server_context {
   server_context(const config::options& o, actors::engine_port& e)
       : options(o), engine(e), keys(o.server.api_keys), access(o.server),
+        proxies(o.server.trusted_proxies),
         sockets(o.server.max_connections,
-                o.server.max_per_address < 0 ? standard_per_address : o.server.max_per_address) {}
+                o.server.max_per_address < 0 ? standard_per_address : o.server.max_per_address),
+        output(o.server.max_output_bytes) {}
 
   const config::options options;
   actors::engine_port& engine;
   const api_keys keys;
   const access_policy access;
+  const trusted_proxies proxies;
   response_store responses;
   session_registry sessions;
   open_sockets sockets;
+  output_budget output;
   std::atomic<std::int64_t> body_bytes{0}; ///< unfinished request bodies of all sockets
   std::atomic<bool> draining{false};
   /// Runs a function on a worker thread: tokenizing a long text must not hold up the sockets.

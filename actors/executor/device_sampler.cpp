@@ -51,8 +51,7 @@ void upload(gpu::device& dev, gpu::buffer& place, const std::vector<T>& items) {
 } // namespace
 
 gpu::result<device_sampler> device_sampler::create(gpu::device& dev, std::int32_t max_rows,
-                                                   std::int32_t max_top,
-                                                   std::int32_t vocab_size) {
+                                                   std::int32_t max_top, std::int32_t vocab_size) {
   device_sampler s;
   s.max_top_ = std::max(max_top, 0);
   const auto rows = static_cast<std::size_t>(max_rows);
@@ -68,14 +67,15 @@ gpu::result<device_sampler> device_sampler::create(gpu::device& dev, std::int32_
   s.host_counts_.reserve(counts);
   s.host_biases_.reserve(biases);
   s.host_masks_.reserve(masks);
-  const std::pair<gpu::buffer*, std::size_t> wanted[] = {{&s.rows_, rows * sizeof(gpu::sample_row)},
-                                                         {&s.tokens_, rows * sizeof(std::int32_t)},
-                                                         {&s.logprobs_, rows * sizeof(float)},
-                                                         {&s.top_ids_, tops * sizeof(std::int32_t)},
-                                                         {&s.top_logprobs_, tops * sizeof(float)},
-                                                         {&s.counts_, counts * sizeof(gpu::token_count)},
-                                                         {&s.biases_, biases * sizeof(gpu::token_bias)},
-                                                         {&s.masks_, masks * sizeof(std::uint32_t)}};
+  const std::pair<gpu::buffer*, std::size_t> wanted[] = {
+      {&s.rows_, rows * sizeof(gpu::sample_row)},
+      {&s.tokens_, rows * sizeof(std::int32_t)},
+      {&s.logprobs_, rows * sizeof(float)},
+      {&s.top_ids_, tops * sizeof(std::int32_t)},
+      {&s.top_logprobs_, tops * sizeof(float)},
+      {&s.counts_, counts * sizeof(gpu::token_count)},
+      {&s.biases_, biases * sizeof(gpu::token_bias)},
+      {&s.masks_, masks * sizeof(std::uint32_t)}};
   for (const auto& [place, bytes] : wanted) {
     auto memory = dev.allocate(bytes, "sampling");
     if (!memory.ok()) return memory.error();
@@ -92,8 +92,8 @@ gpu::result<nothing> device_sampler::draw(gpu::device& dev, gpu::tensor_ref logi
     download(dev, n, false, out);
     return nothing{};
   }
-  const bool any_logprobs = std::any_of(
-      draws.begin(), draws.end(), [](const draw_spec& d) { return d.params->logprobs >= 0; });
+  const bool any_logprobs = std::any_of(draws.begin(), draws.end(),
+                                        [](const draw_spec& d) { return d.params->logprobs >= 0; });
   for (std::size_t first = 0; first < n;) {
     if (first > 0) dev.fence(); // the arrays of the pass before are still being read
     const std::size_t rows = n_fitting(draws.subspan(first));

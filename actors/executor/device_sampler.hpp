@@ -2,8 +2,8 @@
 // gpu/sampling/sample.hpp.
 //
 // One thread (the executor's). It owns the device arrays that describe the rows. All memory of the
-// device is taken by create(): a step whose penalties, biases or masks do not fit the arrays at once
-// is drawn in several passes. It must not outlive its device.
+// device is taken by create(): a step whose penalties, biases or masks do not fit the arrays at
+// once is drawn in several passes. It must not outlive its device.
 #pragma once
 
 #include <cstdint>

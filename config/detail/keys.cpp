@@ -124,8 +124,20 @@ const std::vector<key>& rows() {
        between(1, most_tokens),
        "The output length for which that plan is made."},
 
-      {"server.listen", TWILL_MEMBER(server.listen), "", host_and_port(),
-       "The address of the one listener. Port 0 picks a free port."},
+      {"server.listen", TWILL_MEMBER(server.listen), "", addresses(),
+       "The address, or the list of addresses, that clients connect to. Port 0 picks a free port. A "
+       "Unix socket has mode 0660 and belongs to `server.user`; one that nobody listens on any more is "
+       "replaced. With several addresses, [::] takes IPv6 alone.", false, true},
+      {"server.user", TWILL_MEMBER(server.user), "", any_name(),
+       "The user that a daemon started by root becomes, with that user's groups, once it listens and "
+       "before it reads the model. It keeps no way back; a process that stays root reads no more than "
+       "the configuration file and the TLS files when they are reloaded. When empty, the user stays."},
+      {"server.tls_certificate", TWILL_MEMBER(server.tls_certificate), "", any_path(),
+       "A PEM file with the server's certificate and those that lead to its authority. With it and "
+       "`server.tls_key`, HTTP and WebSocket are served over TLS 1.2 or newer, and nothing without TLS. "
+       "SIGHUP reloads both files; a pair that cannot be used leaves the old one in force."},
+      {"server.tls_key", TWILL_MEMBER(server.tls_key), "", any_path(),
+       "A PEM file with the key of `server.tls_certificate`, without a passphrase."},
       {"server.threads", TWILL_MEMBER(server.threads), "threads", between(1, 256),
        "The number of threads that serve sockets."},
       {"server.max_connections", TWILL_MEMBER(server.max_connections), "sockets",
@@ -135,6 +147,13 @@ const std::vector<key>& rows() {
        between(-1, 1'000'000),
        "The most open sockets of one client address, or of one /64 network in IPv6. 0 sets no limit; "
        "-1 means 1000, and no limit for clients on this machine."},
+      {"server.trusted_proxies", TWILL_MEMBER(server.trusted_proxies), "", networks(),
+       "The proxies whose word about their clients is taken, for `max_per_address` and log lines: the "
+       "rightmost address of X-Forwarded-For that is not listed here, or what the PROXY protocol says. "
+       "`unix` stands for every Unix socket."},
+      {"server.proxy_protocol", TWILL_MEMBER(server.proxy_protocol), "", either(),
+       "Whether each connection of a trusted proxy begins with a header of the PROXY protocol, version 1 "
+       "or 2. A connection of theirs without one is closed."},
       {"server.max_body", TWILL_BYTES(server.max_body_bytes), "", bytes_between(kib, gib),
        "The largest body of an HTTP request."},
       {"server.max_frame", TWILL_BYTES(server.max_frame_bytes), "", bytes_between(kib, gib),
@@ -143,6 +162,9 @@ const std::vector<key>& rows() {
        bytes_between(4 * kib, gib),
        "The most unsent output of one socket; a client that reads too slowly is paused before that, "
        "then cut off."},
+      {"server.max_output", TWILL_BYTES(server.max_output_bytes), "", bytes_between(64 * kib, 64 * tib),
+       "The most unsent output of all sockets together. Beyond it new requests are refused, streams "
+       "rest sooner, and clients that read nothing are cut off, those with the most output first."},
       {"server.idle_timeout", TWILL_MEMBER(server.idle_timeout), "", time_between(100ms, 24h),
        "A socket that is silent for this long is pinged, and closed when it stays silent."},
       {"server.header_timeout", TWILL_MEMBER(server.header_timeout), "", time_between(100ms, 1h),
@@ -276,6 +298,7 @@ std::string print_value(const key& k, const key_value& v) {
   if (const auto* text = std::get_if<std::string>(&v)) return quote(*text);
   if (const auto* flag = std::get_if<bool>(&v)) return *flag ? "true" : "false";
   if (const auto* list = std::get_if<std::vector<std::string>>(&v)) {
+    if (k.single && list->size() == 1) return quote(list->front());
     std::string out = "[";
     for (std::size_t i = 0; i < list->size(); ++i)
       out += (i > 0 ? ", " : "") + quote((*list)[i]);

@@ -42,6 +42,7 @@ struct key {
   rule possible;
   std::string_view doc;
   bool secret = false; ///< its values are never printed
+  bool single = false; ///< a list of one may be given as that one string
 };
 
 /// All keys, grouped by table, in the order they are printed.

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "config/base/ip_network.hpp"
 #include "config/base/units.hpp"
 
 namespace twill::config::detail {
@@ -43,6 +44,15 @@ bool is_host_and_port(std::string_view text) {
   const char* end = port.data() + port.size();
   const auto [rest, error] = std::from_chars(port.data(), end, number);
   return error == std::errc{} && rest == end && number <= 65535;
+}
+
+/// The path of a Unix socket: absolute, and as long as the system allows.
+bool is_unix_path(std::string_view text) {
+  constexpr std::string_view prefix = "unix:/";
+  constexpr std::size_t longest = 107;
+  return text.starts_with(prefix) && text.size() > prefix.size() &&
+         text.size() - prefix.size() + 1 <= longest &&
+         std::none_of(text.begin(), text.end(), is_control);
 }
 
 } // namespace
@@ -98,8 +108,23 @@ rule power_of_two_between(std::int64_t low, std::int64_t high) {
           }};
 }
 
-rule host_and_port() {
-  return {"HOST:PORT", [](const key_value& v) { return is_host_and_port(text_of(v)); }};
+rule addresses() {
+  return {"HOST:PORT or unix:/PATH, or a list of such addresses", [](const key_value& v) {
+            const auto& list = std::get<std::vector<std::string>>(v);
+            return !list.empty() && std::all_of(list.begin(), list.end(), [](const auto& one) {
+              return is_unix_path(one) || is_host_and_port(one);
+            });
+          }};
+}
+
+rule networks() {
+  return {"a list of IP addresses, networks such as \"10.0.0.0/8\", or \"unix\"",
+          [](const key_value& v) {
+            const auto& list = std::get<std::vector<std::string>>(v);
+            return std::all_of(list.begin(), list.end(), [](const std::string& one) {
+              return one == "unix" || ip_network::parse(one).has_value();
+            });
+          }};
 }
 
 rule list_of_words() {

@@ -19,8 +19,10 @@ rule between(std::int64_t low, std::int64_t high);
 rule bytes_between(std::int64_t low, std::int64_t high);
 rule time_between(milliseconds low, milliseconds high);
 rule power_of_two_between(std::int64_t low, std::int64_t high);
-/// "host:port", "1.2.3.4:80" or "[::1]:80"; port 0..65535.
-rule host_and_port();
+/// Each "host:port", "1.2.3.4:80", "[::1]:80" or "unix:/path"; port 0..65535; at least one.
+rule addresses();
+/// Each an IP address, "address/bits" or "unix".
+rule networks();
 /// Non-empty entries of visible ASCII.
 rule list_of_words();
 

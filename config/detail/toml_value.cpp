@@ -90,8 +90,11 @@ read_outcome read_value(const key& k, const toml::node& node) {
   const bool hidden = k.secret && node.is_value();
   const auto given = hidden ? std::string("a value that is not shown") : show(node);
   auto value = read_typed(kind, node);
+  if (const auto* text = node.as_string(); text != nullptr && k.single)
+    value = key_value{std::vector<std::string>{text->get()}};
   if (!value.has_value())
-    return {std::nullopt, std::string("must be ") + type_rule(kind) + ", got " + given};
+    return {std::nullopt, std::string("must be ") + (k.single ? "a string or " : "") +
+                              type_rule(kind) + ", got " + given};
   if (!k.possible.holds(*value))
     return {std::nullopt, "must be " + k.possible.words + ", got " + given};
   return {std::move(value), {}};

@@ -30,8 +30,8 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
     const std::size_t bytes = s.bytes.load(std::memory_order_acquire);
     const std::uintptr_t data = s.data.load(std::memory_order_relaxed);
     if (bytes == 0 || at < data || at >= data + bytes) continue;
-    const std::uintptr_t page = at / static_cast<std::uintptr_t>(page_bytes) *
-                                static_cast<std::uintptr_t>(page_bytes);
+    const std::uintptr_t page =
+        at / static_cast<std::uintptr_t>(page_bytes) * static_cast<std::uintptr_t>(page_bytes);
     void* const zeros = ::mmap(reinterpret_cast<void*>(page), data + bytes - page, PROT_READ,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (zeros == MAP_FAILED) break;

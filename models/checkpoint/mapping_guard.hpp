@@ -3,8 +3,9 @@
 // A mapping raises SIGBUS where another process has shortened the file since, or where the disk
 // cannot read a page. Checking the file's size beforehand would leave a race, and copying with
 // pread() would give up what mappings are for: bytes that are packed from the page cache without a
-// copy. So a handler puts zeros in the place of the rest of that mapping and counts a fault. Whoever
-// reads a mapping compares the count before and after, and distrusts what was read in between.
+// copy. So a handler puts zeros in the place of the rest of that mapping and counts a fault.
+// Whoever reads a mapping compares the count before and after, and distrusts what was read in
+// between.
 //
 // Threads: any. The handler is installed with the first guard; a SIGBUS elsewhere goes to the
 // handler of before.

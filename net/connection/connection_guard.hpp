@@ -37,6 +37,8 @@ public:
   explicit connection_guard(limits l) : limits_(l), gate_(l.max_waiting_bytes) {}
 
   bool gate_open() const noexcept { return gate_.open(); }
+  /// Whether the output of all sockets together is too much.
+  void press(bool pressed) noexcept { gate_.press(pressed); }
   /// To be called whenever the bytes that wait have changed; asks producers to rest or to go on.
   void on_waiting_bytes(std::size_t waiting_bytes, time now, connection_actions& actions);
   /// Producers were asked to rest, have had the time to, and yet this much waits.

@@ -31,6 +31,11 @@ public:
     ~ticket() {
       if (owner_ != nullptr) owner_->release(client_);
     }
+    /// Counts the socket for this client from now on, as when a proxy passes on another's request.
+    /// False, and nothing changes, when that client has too many.
+    bool count_for(std::string client) {
+      return owner_ != nullptr && owner_->recount(client_, std::move(client));
+    }
 
   private:
     open_sockets* owner_;
@@ -43,6 +48,9 @@ public:
 
 private:
   void release(const std::string& client);
+  bool recount(std::string& from, std::string to);
+  bool add(const std::string& client);
+  void remove(const std::string& client);
 
   const std::int64_t max_all_;
   const std::int64_t max_per_client_;

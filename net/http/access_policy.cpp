@@ -30,6 +30,11 @@ bool is_loopback(std::string_view host) {
   return host == "localhost" || host == "[::1]" || host == "::1" || host.starts_with("127.");
 }
 
+/// Whether only this machine reaches an address of `server.listen`.
+bool is_local(const std::string& address) {
+  return address.starts_with("unix:") || is_loopback(lower(without_port(address)));
+}
+
 bool contains(const std::vector<std::string>& list, std::string_view text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
@@ -41,8 +46,9 @@ access_policy::access_policy(const config::server_options& options) {
     hosts_.push_back(lower(host));
   for (const auto& origin : options.cors_origins)
     origins_.push_back(lower(origin));
-  any_host_ = contains(hosts_, "*") ||
-              (hosts_.empty() && !is_loopback(lower(without_port(options.listen))));
+  any_host_ =
+      contains(hosts_, "*") ||
+      (hosts_.empty() && !std::all_of(options.listen.begin(), options.listen.end(), is_local));
   any_origin_ = contains(origins_, "*");
 }
 

@@ -1,6 +1,16 @@
 #include "net/http/call_reply.hpp"
 
 namespace twill::net {
+namespace {
+
+std::size_t cost(const actors::event& ev) {
+  std::size_t bytes = ev.text.size();
+  for (const auto& token : ev.tokens)
+    bytes += sizeof token.chosen + sizeof(actors::token_logprob) * token.top.size();
+  return bytes;
+}
+
+} // namespace
 
 call_reply::state call_reply::on_events(std::vector<std::pair<std::uint64_t, actors::event>> events,
                                         const reply_framing& how, std::string& out) {
@@ -13,6 +23,7 @@ call_reply::state call_reply::on_events(std::vector<std::pair<std::uint64_t, act
       return state::failed;
     }
     if (ev.last) --remaining_;
+    if (!stream_) gathered_bytes_ += cost(ev);
     encoder_->on_event(key - first_key_, std::move(ev), produced);
   }
   const bool over = remaining_ == 0;

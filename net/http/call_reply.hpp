@@ -34,6 +34,8 @@ public:
   void fail(const api_error& error, const reply_framing& how, std::string& out);
 
   bool is_stream() const noexcept { return stream_; }
+  /// About how much a reply that is sent whole holds by now.
+  std::size_t gathered_bytes() const noexcept { return gathered_bytes_; }
 
 private:
   void append_stream(std::string_view produced, bool over, const reply_framing& how,
@@ -44,6 +46,7 @@ private:
   std::size_t remaining_; ///< requests that have not ended
   std::uint64_t first_key_;
   std::string body_; ///< what a whole reply has produced so far
+  std::size_t gathered_bytes_ = 0;
   bool head_sent_ = false;
 };
 

@@ -77,6 +77,8 @@ public:
   void on_peer_closed(time now);
   void on_deadline(time now);
   void on_drain(time now); ///< no request after the one under way
+  /// Whether the output of all sockets together is too much; streams then rest earlier.
+  void press(bool pressed) noexcept { guard_.press(pressed); }
   void close();
   /// The socket now belongs to a WebSocket session.
   void on_upgraded() { phase_ = phase::closed; }
@@ -86,6 +88,10 @@ public:
   const std::string* begin_write(time now);
   /// All output has been handed over and written.
   bool output_empty() const noexcept { return out_.empty(); }
+  /// What waits for the client, and what a reply that is not whole yet has gathered.
+  std::size_t output_bytes() const noexcept {
+    return out_.bytes() + (call_.has_value() ? call_->gathered_bytes() : 0);
+  }
   time next_deadline() const;
 
 private:

@@ -32,15 +32,20 @@ http_connection::limits limits_of(const config::server_options& options) {
 class http_session final : public socket_session,
                            public std::enable_shared_from_this<http_session> {
 public:
-  http_session(tcp::socket socket, open_sockets::ticket ticket, server_context& context)
-      : context_(context), ticket_(std::move(ticket)), socket_(std::move(socket)),
-        deadline_(socket_.get_executor()),
+  http_session(client_stream stream, open_sockets::ticket ticket, server_context& context,
+               client_origin origin)
+      : context_(context), origin_(std::move(origin)), ticket_(std::move(ticket)),
+        socket_(std::move(stream)), deadline_(socket_.get_executor()),
         connection_(limits_of(context.options.server), clock::now()), in_(context) {}
 
   ~http_session() override { context_.sessions.remove(registry_id_); }
 
   void start() {
     registry_id_ = context_.sessions.add(weak_from_this());
+    output_.emplace(context_.output, [weak = weak_from_this()] {
+      if (auto self = weak.lock()) self->close_now();
+    });
+    socket_.count_into(output_->taken());
     requests_.emplace(context_.engine,
                       [weak = weak_from_this(), executor = socket_.get_executor()] {
                         asio::post(executor, [weak] {
@@ -73,14 +78,15 @@ private:
   // --- what the connection asks for --------------------------------------------------------------
 
   void act() {
+    connection_.press(context_.output.full());
     const auto actions = connection_.take_actions();
     if (actions.cancel_requests) requests_->cancel_all();
     if (actions.pause_requests) requests_->pause_all();
     if (actions.resume_requests) requests_->resume_all();
-    error_code ignored;
-    if (actions.half_close) socket_.shutdown(tcp::socket::shutdown_send, ignored);
+    if (actions.half_close) socket_.shutdown_send();
     if (actions.close) return close();
     if (closed()) return;
+    output_->set(static_cast<std::int64_t>(connection_.output_bytes()));
     if (const auto* bytes = connection_.begin_write(clock::now())) write(*bytes);
     read();
     arm();
@@ -90,8 +96,7 @@ private:
     requests_->close();
     file_.reset();
     deadline_.cancel();
-    error_code ignored;
-    socket_.close(ignored);
+    socket_.close();
   }
 
   void write(const std::string& bytes) {
@@ -185,12 +190,27 @@ private:
     const auto now = clock::now();
     const auto& head = in_.head();
     request_ = describe_request(head);
+    const auto forwarded = origin_.trusted_proxy
+                               ? find_forwarded_client(request_.forwarded_for, context_.proxies)
+                               : forwarded_client{};
+    const auto client = forwarded.client.has_value() ? client_origin{forwarded.client} : origin_;
+    const auto limit = context_.options.server.max_per_address;
     if (log::enabled(log::level::debug))
-      log::debug(request_.request_id + " " + request_.method + " " + request_.path);
+      log::debug(request_.request_id + " " + request_.method + " " + request_.path + " from " +
+                 client.text());
     connection_.on_head({request_.request_id, head.keep_alive() && !context_.draining,
                          head.version() < 11, head.method() == http::verb::head,
                          readable_by(request_, context_)},
                         now);
+    if (forwarded.malformed)
+      return refuse(
+          error_reply({errc::malformed_http,
+                       "`X-Forwarded-For` of a trusted proxy must be a list of addresses", ""}));
+    if (origin_.trusted_proxy && !ticket_.count_for(counted_as(client, limit)))
+      return refuse(error_reply({errc::too_many_sockets,
+                                 "this client has too many connections "
+                                 "(`server.max_per_address`); close some",
+                                 ""}));
     is_upgrade_ = websocket::is_upgrade(head);
     if (is_upgrade_) {
       const api_error error{errc::upgrade_refused, "a WebSocket handshake must not have a body",
@@ -245,6 +265,7 @@ private:
     connection_.on_upgraded();
     deadline_.cancel();
     requests_->close();
+    output_->set(0);
     context_.sessions.remove(registry_id_);
     start_websocket_session(std::move(socket_), std::move(ticket_), context_,
                             {std::get<dialect_opener>(admitted.value().target->action),
@@ -302,8 +323,10 @@ private:
   }
 
   server_context& context_;
+  const client_origin origin_;
   open_sockets::ticket ticket_;
-  tcp::socket socket_;
+  std::optional<output_budget::account> output_;
+  client_stream socket_;
   deadline_timer deadline_;
   http_connection connection_;
   request_reader in_;
@@ -318,8 +341,10 @@ private:
 
 } // namespace
 
-void start_http_session(tcp::socket socket, open_sockets::ticket ticket, server_context& context) {
-  std::make_shared<http_session>(std::move(socket), std::move(ticket), context)->start();
+void start_http_session(client_stream stream, open_sockets::ticket ticket, server_context& context,
+                        client_origin origin) {
+  std::make_shared<http_session>(std::move(stream), std::move(ticket), context, std::move(origin))
+      ->start();
 }
 
 } // namespace twill::net

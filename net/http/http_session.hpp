@@ -7,11 +7,14 @@
 #pragma once
 
 #include "net/beast.hpp"
+#include "net/connection/client_origin.hpp"
+#include "net/connection/client_stream.hpp"
 #include "net/server_context.hpp"
 
 namespace twill::net {
 
 /// Starts a session on an accepted socket whose executor is a strand.
-void start_http_session(tcp::socket socket, open_sockets::ticket ticket, server_context& context);
+void start_http_session(client_stream stream, open_sockets::ticket ticket, server_context& context,
+                        client_origin origin);
 
 } // namespace twill::net

@@ -140,17 +140,29 @@ http_request describe_request(const request_reader::message& head) {
   const auto field = [&](auto name) { return std::string(head[name]); };
   http_request request;
   request.method = std::string(head.method_string());
-  const std::string_view target(head.target().data(), head.target().size());
+  std::string_view target(head.target().data(), head.target().size());
+  request.host = field(http::field::host);
+  // A client may name the whole address, as to a proxy; its host then counts (RFC 9112, section
+  // 3.2.2).
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (target.starts_with(scheme)) {
+      target.remove_prefix(scheme.size());
+      const auto end = std::min(target.find_first_of("/?"), target.size());
+      request.host = std::string(target.substr(0, end));
+      target.remove_prefix(end);
+    }
   const auto path_end = target.find('?');
   request.path = percent_decode(target.substr(0, path_end));
   if (path_end != std::string_view::npos) request.query = std::string(target.substr(path_end + 1));
-  request.host = field(http::field::host);
   request.origin = field(http::field::origin);
   request.content_type = field(http::field::content_type);
   request.authorization = field(http::field::authorization);
   request.api_key = field("X-Api-Key");
   request.subprotocols = field(http::field::sec_websocket_protocol);
   request.preflight_headers = field(http::field::access_control_request_headers);
+  const auto forwarded = head.equal_range("X-Forwarded-For");
+  for (auto line = forwarded.first; line != forwarded.second; ++line)
+    request.forwarded_for.append(request.forwarded_for.empty() ? "" : ",").append(line->value());
   const auto id = head["X-Request-Id"];
   const bool usable = !id.empty() && id.size() <= 128 &&
                       std::all_of(id.begin(), id.end(), [](char c) { return c > 32 && c < 127; });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "net/error_map.hpp"
 #include "net/http/prepared_body.hpp"
 #include "net/protocol/json/json_writer.hpp"
 
@@ -106,6 +107,8 @@ std::variant<admission, http_reply> admit(const http_request& head, const server
   }
   if (std::holds_alternative<dialect_opener>(match.target->action))
     return websocket_only(head.path);
+  if (match.target->method == http_method::post && context.output.full())
+    return error_reply(output_is_full());
   return admitted;
 }
 

@@ -25,6 +25,8 @@ public:
   virtual void cancel(engine_requests::key which) = 0;
   virtual void pause(engine_requests::key which) = 0; ///< the client's credit is used up
   virtual void resume(engine_requests::key which) = 0;
+  /// The output of all sockets together is too much: nothing new may start.
+  virtual bool output_full() const = 0;
 };
 
 class dialect {

@@ -56,6 +56,8 @@ public:
   void on_deadline(time now);
   /// Closes once the dialect is idle.
   void on_drain() { draining_ = true; }
+  /// Whether the output of all sockets together is too much; streams then rest earlier.
+  void press(bool pressed) noexcept { guard_.press(pressed); }
   void close();
 
   /// To be called after every event: pauses producers for a slow reader, or cuts it off.
@@ -68,9 +70,10 @@ public:
   /// The close frame, once, when nothing else is to be written before it.
   std::optional<close_frame> take_close(time now);
   time next_deadline() const;
+  /// The output that the client has not taken yet.
+  std::size_t waiting_bytes() const { return dialect_.waiting_bytes() + frame_.size(); }
 
 private:
-  std::size_t waiting_bytes() const { return dialect_.waiting_bytes() + frame_.size(); }
   void want_close(std::uint16_t code, std::string_view reason);
   void cut_off(time now);
   void linger(time now);

@@ -7,7 +7,6 @@
 
 #include "config/base/log.hpp"
 #include "net/connection/deadline_timer.hpp"
-#include "net/websocket/patient_socket.hpp"
 #include "net/websocket/websocket_connection.hpp"
 
 namespace twill::net {
@@ -19,16 +18,20 @@ class websocket_session final : public socket_session,
                                 public dialect_host,
                                 public std::enable_shared_from_this<websocket_session> {
 public:
-  websocket_session(tcp::socket socket, open_sockets::ticket ticket, server_context& context,
+  websocket_session(client_stream stream, open_sockets::ticket ticket, server_context& context,
                     websocket_handshake handshake)
       : context_(context), ticket_(std::move(ticket)), handshake_(std::move(handshake)),
-        ws_(patient_socket(std::move(socket))), deadline_(ws_.get_executor()),
+        ws_(std::move(stream)), deadline_(ws_.get_executor()),
         buffer_(static_cast<std::size_t>(context.options.server.max_frame_bytes) + 1) {}
 
   ~websocket_session() override { context_.sessions.remove(registry_id_); }
 
   void start() {
     registry_id_ = context_.sessions.add(weak_from_this());
+    output_.emplace(context_.output, [weak = weak_from_this()] {
+      if (auto self = weak.lock()) self->close_now();
+    });
+    ws_.next_layer().count_into(output_->taken());
     requests_.emplace(context_.engine, [weak = weak_from_this(), executor = ws_.get_executor()] {
       asio::post(executor, [weak] {
         if (auto self = weak.lock()) self->on_engine_events();
@@ -71,6 +74,7 @@ public:
   void resume(engine_requests::key which) override {
     requests_->resume(which, engine_requests::no_credit);
   }
+  bool output_full() const override { return context_.output.full(); }
 
 private:
   using clock = deadline_timer::clock;
@@ -82,8 +86,10 @@ private:
 
   void act() {
     const auto now = clock::now();
+    connection_->press(context_.output.full());
     connection_->check_output(requests_->size() > 0, now);
     if (!perform(connection_->take_actions())) return;
+    output_->set(static_cast<std::int64_t>(connection_->waiting_bytes()));
     if (const auto* frame = connection_->begin_write(now))
       write(*frame);
     else if (const auto close = connection_->take_close(now))
@@ -97,15 +103,14 @@ private:
     if (actions.cancel_requests) requests_->cancel_all();
     if (actions.pause_requests) requests_->pause_all();
     if (actions.resume_requests) requests_->resume_all();
-    error_code ignored;
     if (actions.half_close) {
-      ws_.next_layer().shutdown(tcp::socket::shutdown_send, ignored);
+      ws_.next_layer().shutdown_send();
       discard();
     }
     if (actions.close) {
       requests_->close();
       deadline_.cancel();
-      ws_.next_layer().close(ignored);
+      ws_.next_layer().close();
     }
     return !closed();
   }
@@ -227,7 +232,8 @@ private:
   server_context& context_;
   open_sockets::ticket ticket_;
   std::optional<websocket_handshake> handshake_;
-  websocket::stream<patient_socket, false> ws_;
+  std::optional<output_budget::account> output_;
+  websocket::stream<client_stream, false> ws_;
   deadline_timer deadline_;
   beast::flat_buffer buffer_;
   std::optional<engine_requests> requests_;
@@ -239,9 +245,9 @@ private:
 
 } // namespace
 
-void start_websocket_session(tcp::socket socket, open_sockets::ticket ticket,
+void start_websocket_session(client_stream stream, open_sockets::ticket ticket,
                              server_context& context, websocket_handshake handshake) {
-  std::make_shared<websocket_session>(std::move(socket), std::move(ticket), context,
+  std::make_shared<websocket_session>(std::move(stream), std::move(ticket), context,
                                       std::move(handshake))
       ->start();
 }

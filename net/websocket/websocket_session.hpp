@@ -10,6 +10,7 @@
 #include <boost/beast/http/string_body.hpp>
 
 #include "net/beast.hpp"
+#include "net/connection/client_stream.hpp"
 #include "net/protocol/dialect.hpp"
 #include "net/server_context.hpp"
 
@@ -23,7 +24,7 @@ struct websocket_handshake {
   http::request<http::string_body> message;
 };
 
-void start_websocket_session(tcp::socket socket, open_sockets::ticket ticket,
+void start_websocket_session(client_stream stream, open_sockets::ticket ticket,
                              server_context& context, websocket_handshake handshake);
 
 } // namespace twill::net

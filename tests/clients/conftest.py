@@ -18,11 +18,15 @@ BIN = pathlib.Path(os.environ["TWILL_BIN"])
 class Daemon:
     """A running twilld: its address, its metrics, and what ends it."""
 
-    def __init__(self, *settings: str, model: str = ""):
-        self.folder = tempfile.TemporaryDirectory()
+    def __init__(self, *settings: str, model: str = "", folder=None):
+        self.folder = tempfile.TemporaryDirectory(dir=folder)
+        if folder:
+            pathlib.Path(self.folder.name).chmod(0o777)  # for a daemon that becomes another user
         address_file = pathlib.Path(self.folder.name) / "address"
         self.log = open(pathlib.Path(self.folder.name) / "log", "w+")
-        command = [BIN / "twilld", "--listen", "127.0.0.1:0", "--address-file", address_file]
+        command = [BIN / "twilld", "--address-file", address_file]
+        if not any(setting.startswith("server.listen=") for setting in settings):
+            command += ["--listen", "127.0.0.1:0"]
         model = model or os.environ.get("TWILL_DEFAULT_MODEL")
         if model:
             command += ["--model", model]
@@ -34,8 +38,10 @@ class Daemon:
             assert self.process.poll() is None, "twilld ended early:\n" + self.text_of_log()
             assert time.monotonic() < deadline, "twilld was not ready within 60 s"
             time.sleep(0.02)
-        self.host, port = address_file.read_text().strip().rsplit(":", 1)
-        self.port = int(port)
+        tcp = [line.rsplit(":", 1) for line in address_file.read_text().splitlines() if line[:5] != "unix:"]
+        self.host = tcp[0][0] if tcp else ""
+        self.ports = [int(port) for _, port in tcp]
+        self.port = self.ports[0] if tcp else 0
         self.url = f"http://{self.host}:{self.port}"
         self.ws = f"ws://{self.host}:{self.port}"
 
@@ -110,8 +116,8 @@ def daemon():
 def start_daemon():
     started = []
 
-    def start(*settings):
-        started.append(Daemon(*settings))
+    def start(*settings, **how):
+        started.append(Daemon(*settings, **how))
         return started[-1]
 
     yield start

@@ -1,7 +1,9 @@
 """Pages and clients that mean no good: framing, hosts, origins, keys, and bodies that nobody may send."""
 
 import json
+import os
 import socket
+import time
 
 import pytest
 import websockets
@@ -117,3 +119,43 @@ def test_log_lines_cannot_be_forged(start_daemon):
     log = daemon.text_of_log()
     assert "/x\\x0aforged\\x1b[31m" in log
     assert "\nforged" not in log
+
+
+def websocket(daemon, path: str) -> socket.socket:
+    """A WebSocket by hand, which reads only what the test reads."""
+    client = daemon.raw()
+    client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                   "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += client.recv(1)
+    assert b" 101 " in head
+    return client
+
+
+def text_frame(text: bytes) -> bytes:
+    return b"\x81\xff" + len(text).to_bytes(8, "big") + bytes(4) + text
+
+
+def test_replies_that_nobody_reads_cost_little(start_daemon):
+    daemon = start_daemon()
+    tools = [{"type": "function", "name": f"tool_{i}", "parameters": {"note": "n" * 1000}} for i in range(2900)]
+    warm_up = text_frame(json.dumps({"type": "response.create", "generate": False, "input": "x",
+                                     "tools": tools}).encode())
+    before = most = daemon.memory_bytes()
+    silent = [websocket(daemon, "/v1/responses") for _ in range(60)]
+    for client in silent:
+        try:
+            client.sendall(warm_up)
+        except OSError:
+            pass  # cut off
+        most = max(most, daemon.memory_bytes())
+    deadline = time.monotonic() + 20
+    while daemon.post("/v1/completions", {"prompt": "x", "max_tokens": 1})[0] != 200:
+        most = max(most, daemon.memory_bytes())
+        assert time.monotonic() < deadline, "the output of clients that do not read is never given up"
+        time.sleep(0.1)
+    print(f"60 clients that read nothing: {(most - before) / 2**20:.0f} MiB")
+    assert most - before < 256 * 2**20
+    for client in silent:
+        client.close()

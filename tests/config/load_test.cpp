@@ -103,7 +103,7 @@ TEST_CASE("a syntax error names file, line and column", "[config]") {
 
 TEST_CASE("wrong types are refused with rule and value", "[config]") {
   CHECK(error_of("[server]\nlisten = 8080") ==
-        "t.toml:2:10: `server.listen` must be a string, got 8080");
+        "t.toml:2:10: `server.listen` must be a string or a list of strings, got 8080");
   CHECK(error_of("[kv]\nblock_tokens = \"16\"") ==
         "t.toml:2:16: `kv.block_tokens` must be an integer, got \"16\"");
   CHECK(error_of("[kv]\nblock_tokens = 16.0") ==
@@ -117,7 +117,7 @@ TEST_CASE("wrong types are refused with rule and value", "[config]") {
   CHECK(error_of("[server]\napi_keys = [\"a\", 1]") ==
         "t.toml:2:12: `server.api_keys` must be a list of strings, got a list of 2 entries");
   CHECK(error_of("[server.listen]\nx = 1") ==
-        "t.toml:1:1: `server.listen` must be a string, got a table");
+        "t.toml:1:1: `server.listen` must be a string or a list of strings, got a table");
   CHECK(error_of("server = 3") == "t.toml:1:1: `server` must be a table, got 3");
   CHECK(error_of("[log]\nlevel = 2026-01-01") ==
         "t.toml:2:9: `log.level` must be a string, got 2026-01-01");
@@ -125,7 +125,8 @@ TEST_CASE("wrong types are refused with rule and value", "[config]") {
 
 TEST_CASE("impossible values are refused with rule and value", "[config]") {
   CHECK(error_of("[server]\nlisten = \"x\"") ==
-        "t.toml:2:10: `server.listen` must be HOST:PORT, got \"x\"");
+        "t.toml:2:10: `server.listen` must be HOST:PORT or unix:/PATH, or a list of such "
+        "addresses, got \"x\"");
   CHECK(error_of("[model]\ncompute = \"f8\"") ==
         "t.toml:2:11: `model.compute` must be \"auto\", \"f32\", \"bf16\", \"int8\" or \"w8a8\", "
         "got \"f8\"");
@@ -142,10 +143,12 @@ TEST_CASE("impossible values are refused with rule and value", "[config]") {
 }
 
 TEST_CASE("addresses are checked for form", "[config]") {
-  for (const char* good : {"127.0.0.1:8080", "localhost:0", "[::1]:65535", "0.0.0.0:80", "a-b.c:1"})
-    CHECK(must_load("[server]\nlisten = '" + std::string(good) + "'").server.listen == good);
+  for (const char* good : {"127.0.0.1:8080", "localhost:0", "[::1]:65535", "0.0.0.0:80", "a-b.c:1",
+                           "unix:/run/twill.sock"})
+    CHECK(must_load("[server]\nlisten = '" + std::string(good) + "'").server.listen ==
+          std::vector<std::string>{good});
   for (const char* bad : {"", ":", "host", "host:", ":80", "host:65536", "host:-1", "host:8o",
-                          "::1:80", "ho st:80", "[]:80", "host:80 "})
+                          "::1:80", "ho st:80", "[]:80", "host:80 ", "unix:", "unix:/", "unix:x"})
     CHECK(error_of("[server]\nlisten = '" + std::string(bad) + "'").find("must be HOST:PORT") !=
           std::string::npos);
 }
@@ -185,7 +188,8 @@ TEST_CASE("settings win over the file, and later ones over earlier ones", "[conf
 }
 
 TEST_CASE("errors of settings name the option", "[config]") {
-  CHECK(set_error("server.listen=x") == "--set: `server.listen` must be HOST:PORT, got \"x\"");
+  CHECK(set_error("server.listen=x") == "--set: `server.listen` must be HOST:PORT or unix:/PATH, "
+                                        "or a list of such addresses, got \"x\"");
   CHECK(set_error("server.lisen=x") ==
         "--set: unknown key `server.lisen`; did you mean `server.listen`?");
   CHECK(set_error("novalue") == "--set: must be KEY=VALUE, got \"novalue\"");
@@ -193,7 +197,8 @@ TEST_CASE("errors of settings name the option", "[config]") {
   CHECK(set_error("kv.block_tokens=").find("must be an integer, got \"\"") != std::string::npos);
   CHECK(set_error("kv.block_tokens=16\nx=1").find("must be an integer") != std::string::npos);
   CHECK(error_of("", {{"--listen", "server.listen", "\"a:1\"", true}}) ==
-        "--listen: `server.listen` must be HOST:PORT, got \"\\\"a:1\\\"\"");
+        "--listen: `server.listen` must be HOST:PORT or unix:/PATH, or a list of such addresses, "
+        "got \"\\\"a:1\\\"\"");
 }
 
 TEST_CASE("KV memory beyond the device's budget is refused", "[config]") {
@@ -228,4 +233,17 @@ TEST_CASE("a damaged configuration loads or fails, and never does harm", "[confi
     const auto loaded = load_text(text, "t.toml");
     if (!loaded.ok()) CHECK_FALSE(loaded.detail().empty());
   }
+}
+
+TEST_CASE("the listener is one address or a list, TLS needs both files", "[config]") {
+  CHECK(must_load("[server]\nlisten = ['a:1', 'unix:/x']").server.listen ==
+        std::vector<std::string>{"a:1", "unix:/x"});
+  CHECK(error_of("[server]\nlisten = []").find("must be HOST:PORT") != std::string::npos);
+  CHECK(error_of("[server]\napi_keys = 'k'").find("must be a list") != std::string::npos);
+  CHECK(
+      error_of("[server]\ntls_key = 'k.pem'") ==
+      "t.toml:2:11: `server.tls_key` must be given with `server.tls_certificate`, got one without "
+      "the other");
+  CHECK(error_of("[server]\ntrusted_proxies = ['10.0.0.0/40']").find("networks such as") !=
+        std::string::npos);
 }

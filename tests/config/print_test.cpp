@@ -28,6 +28,8 @@ detail::key_value other_value(const detail::key& k) {
                                                   std::int64_t{1501},
                                                   std::int64_t{300 * kib},
                                                   std::int64_t{128 * mib},
+                                                  std::vector<std::string>{"10.0.0.0/8", "unix"},
+                                                  std::vector<std::string>{"[::1]:0", "unix:/x"},
                                                   std::vector<std::string>{"k\"1", "k2"},
                                                   false,
                                                   true};

@@ -1,3 +1,4 @@
+#include "config/base/ip_network.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "tests/catch.hpp"
@@ -39,4 +40,27 @@ TEST_CASE("times are read with their units", "[config]") {
 TEST_CASE("log lines cannot be forged by control characters", "[config]") {
   CHECK(log::escape_controls("a\nb\x1b[31m\x7f\tc") == "a\\x0ab\\x1b[31m\\x7f\\x09c");
   CHECK(log::escape_controls("plain \xc3\xa9") == "plain \xc3\xa9");
+}
+
+TEST_CASE("addresses and networks are read and compared", "[config]") {
+  const auto holds = [](const char* network, const char* address) {
+    return ip_network::parse(network)->contains(*ip_address::parse(address));
+  };
+  CHECK(holds("10.0.0.0/8", "10.255.0.1"));
+  CHECK_FALSE(holds("10.0.0.0/8", "11.0.0.1"));
+  CHECK(holds("10.0.0.0/9", "10.127.0.1"));
+  CHECK_FALSE(holds("10.0.0.0/9", "10.128.0.1"));
+  CHECK(holds("10.0.0.1", "::ffff:10.0.0.1"));
+  CHECK(holds("0.0.0.0/0", "1.2.3.4"));
+  CHECK_FALSE(holds("0.0.0.0/0", "::1"));
+  CHECK(holds("2001:db8::/32", "2001:db8:1::1"));
+  CHECK_FALSE(holds("2001:db8::/32", "2001:db9::1"));
+  CHECK(holds("::1", "[::1]"));
+  for (const char* bad :
+       {"", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0/8", "::1/129", "x"})
+    CHECK_FALSE(ip_network::parse(bad).has_value());
+  CHECK(ip_address::parse("127.9.9.9")->is_loopback());
+  CHECK(ip_address::parse("::1")->is_loopback());
+  CHECK_FALSE(ip_address::parse("::2")->is_loopback());
+  CHECK(ip_address::parse("::ffff:1.2.3.4")->text() == "1.2.3.4");
 }

@@ -42,8 +42,10 @@ struct tree {
   void version_1(const std::string& path, const std::string& shown = "/") const {
     write("proc/self/cgroup", "11:memory:" + path + "\n4:cpu,cpuacct:" + path + "\n0::/");
     write("proc/self/mountinfo",
-          "31 24 0:28 " + shown + " /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
-          "32 24 0:29 " + shown + " /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct");
+          "31 24 0:28 " + shown +
+              " /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+              "32 24 0:29 " +
+              shown + " /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct");
   }
   fs::path root;
 };

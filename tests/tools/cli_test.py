@@ -31,7 +31,7 @@ class TwilldOptions(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         lines = done.stderr.splitlines()
         self.assertEqual(len(lines), 3)
-        self.assertIn(f'twilld: {path}:2:10: `server.listen` must be HOST:PORT, got "x"', lines)
+        self.assertIn(f'twilld: {path}:2:10: `server.listen` must be HOST:PORT or unix:/PATH, or a list of such addresses, got "x"', lines)
         for line in lines:
             self.assertTrue(line.startswith("twilld: "))
 
@@ -90,9 +90,9 @@ class TwillClient(unittest.TestCase):
             self.assertRegex(done.stderr, r"^twill: .*127\.0\.0\.1:1: .*refused.*\n$")
 
     def test_a_wrong_address_is_refused_by_name(self):
-        done = run("twill", "chat", "--prompt", "hi", "--url", "https://example.org")
+        done = run("twill", "chat", "--prompt", "hi", "--url", "ftp://example.org")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("`--url` must be an http:// or ws:// address", done.stderr)
+        self.assertIn("`--url` must be an http://, https://, ws:// or wss:// address", done.stderr)
 
     def test_no_colour_codes_go_into_a_pipe(self):
         done = run("twill", "doctor", env={"TERM": "xterm"}, timeout=120)

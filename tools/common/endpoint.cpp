@@ -5,21 +5,37 @@
 namespace twill::tools {
 
 std::string endpoint::authority() const {
+  if (!unix_path.empty()) return host;
   return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + port;
 }
 
-endpoint parse_endpoint(const std::string& url, std::string api_key) {
+std::string endpoint::url() const {
+  if (!unix_path.empty()) return "unix:" + unix_path;
+  return (tls ? "https://" : "http://") + authority();
+}
+
+endpoint parse_endpoint(const std::string& url, std::string api_key, std::string authorities) {
   const auto refuse = [&](const char* must) -> client_error {
     return client_error(std::string("`--url` must be ") + must + ", got \"" + url + "\"");
   };
   std::string rest = url;
-  if (const auto scheme_end = rest.find("://"); scheme_end != std::string::npos) {
-    const auto scheme = rest.substr(0, scheme_end);
-    if (scheme != "http" && scheme != "ws") throw refuse("an http:// or ws:// address");
-    rest.erase(0, scheme_end + 3);
-  }
   endpoint where;
   where.api_key = std::move(api_key);
+  where.authorities = std::move(authorities);
+  if (url.starts_with("unix:")) {
+    where.unix_path = url.substr(5);
+    where.host = "localhost";
+    if (!where.unix_path.starts_with('/') || where.unix_path.size() > 107)
+      throw refuse("unix: and an absolute path of at most 107 bytes");
+    return where;
+  }
+  if (const auto scheme_end = rest.find("://"); scheme_end != std::string::npos) {
+    const auto scheme = rest.substr(0, scheme_end);
+    where.tls = scheme == "https" || scheme == "wss";
+    if (!where.tls && scheme != "http" && scheme != "ws")
+      throw refuse("an http://, https://, ws:// or wss:// address, or unix:/PATH");
+    rest.erase(0, scheme_end + 3);
+  }
   const auto slash = rest.find('/');
   if (slash != std::string::npos) where.prefix = rest.substr(slash);
   while (!where.prefix.empty() && where.prefix.back() == '/')
@@ -33,7 +49,7 @@ endpoint parse_endpoint(const std::string& url, std::string api_key) {
   const bool has_port =
       colon != std::string::npos && (bracket == std::string::npos || colon > bracket);
   where.host = authority.substr(0, has_port ? colon : std::string::npos);
-  where.port = has_port ? authority.substr(colon + 1) : "80";
+  where.port = has_port ? authority.substr(colon + 1) : where.tls ? "443" : "80";
   if (where.host.size() > 2 && where.host.front() == '[' && where.host.back() == ']')
     where.host = where.host.substr(1, where.host.size() - 2);
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };

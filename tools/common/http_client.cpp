@@ -1,10 +1,11 @@
 #include "tools/common/http_client.hpp"
 
-#include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+
+#include "tools/common/dialler.hpp"
 
 namespace twill::tools {
 namespace {
@@ -17,46 +18,53 @@ using boost::system::error_code;
 class exchange {
 public:
   exchange(const endpoint& where, std::chrono::milliseconds timeout)
-      : where_(where), resolver_(io_), stream_(io_) {
-    stream_.expires_after(timeout);
+      : where_(where), dialler_(io_, where), patience_(io_, timeout) {
     parser_.body_limit(64u << 20);
   }
 
   http_reply run(http::request<http::string_body> request) {
     request_ = std::move(request);
-    resolver_.async_resolve(where_.host, where_.port, [this](error_code error, auto found) {
-      if (failed(error)) return;
-      stream_.async_connect(found, [this](error_code error, const auto&) {
-        if (!failed(error)) send();
-      });
+    patience_.async_wait([this](error_code cancelled) {
+      if (cancelled) return;
+      late_ = true;
+      dialler_.cancel();
+      if (stream_) stream_->cancel();
+    });
+    dialler_.connect([this](std::string fault, std::unique_ptr<net::client_stream> stream) {
+      stream_ = std::move(stream);
+      if (fault.empty()) return send();
+      end(std::move(fault));
     });
     io_.run();
-    if (error_)
-      throw client_error("no answer from http://" + where_.authority() + ": " + error_.message());
+    if (late_) fault_ = "none came in time";
+    if (!fault_.empty()) throw client_error("no answer from " + where_.url() + ": " + fault_);
     return {static_cast<int>(parser_.get().result_int()), parser_.get().body()};
   }
 
 private:
   void send() {
-    http::async_write(stream_, request_, [this](error_code error, std::size_t) {
-      if (failed(error)) return;
-      http::async_read(stream_, buffer_, parser_,
-                       [this](error_code error, std::size_t) { failed(error); });
+    http::async_write(*stream_, request_, [this](error_code error, std::size_t) {
+      if (error) return end(error.message());
+      http::async_read(*stream_, buffer_, parser_, [this](error_code error, std::size_t) {
+        end(error ? error.message() : std::string());
+      });
     });
   }
-  bool failed(error_code error) {
-    error_ = error;
-    return error.failed();
+  void end(std::string fault) {
+    fault_ = std::move(fault);
+    patience_.cancel();
   }
 
   const endpoint& where_;
   asio::io_context io_;
-  asio::ip::tcp::resolver resolver_;
-  beast::tcp_stream stream_;
+  dialler dialler_;
+  asio::steady_timer patience_;
+  std::unique_ptr<net::client_stream> stream_;
   http::request<http::string_body> request_;
   beast::flat_buffer buffer_;
   http::response_parser<http::string_body> parser_;
-  error_code error_;
+  std::string fault_;
+  bool late_ = false;
 };
 
 } // namespace

@@ -2,7 +2,6 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
@@ -12,6 +11,8 @@
 #include <deque>
 #include <mutex>
 #include <thread>
+
+#include "tools/common/dialler.hpp"
 
 namespace twill::tools {
 namespace {
@@ -29,17 +30,17 @@ constexpr std::size_t most_unread = 1024; ///< frames kept for the owner before 
 class ws_client::impl {
 public:
   impl(endpoint where, std::string path, std::chrono::milliseconds timeout)
-      : where_(std::move(where)), path_(std::move(path)), resolver_(io_), socket_(io_) {
-    beast::get_lowest_layer(socket_).expires_after(timeout);
-    resolver_.async_resolve(where_.host, where_.port,
-                            [this, timeout](error_code error, auto found) {
-                              if (error.failed()) return lose("cannot resolve the host", error);
-                              beast::get_lowest_layer(socket_).async_connect(
-                                  found, [this, timeout](error_code error, const auto&) {
-                                    if (error.failed()) return lose("cannot connect", error);
-                                    shake_hands(timeout);
-                                  });
-                            });
+      : where_(std::move(where)), path_(std::move(path)), dialler_(io_, where_) {
+    patience_.expires_after(timeout);
+    patience_.async_wait([this](error_code cancelled) {
+      if (!cancelled) dialler_.cancel();
+    });
+    dialler_.connect([this, timeout](std::string fault, std::unique_ptr<net::client_stream> found) {
+      patience_.cancel();
+      if (!fault.empty()) return lose(fault, {});
+      socket_.emplace(std::move(*found));
+      shake_hands(timeout);
+    });
     thread_ = std::thread([this] { io_.run(); });
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return open_ || lost_; });
@@ -57,11 +58,11 @@ public:
         std::lock_guard lock(mutex_);
         closing_ = true;
       }
-      if (!socket_.is_open()) return io_.stop();
+      if (!socket_ || !socket_->is_open()) return io_.stop();
       // The close frame is a courtesy; it gets one second.
       patience_.expires_after(std::chrono::seconds(1));
       patience_.async_wait([this](error_code) { io_.stop(); });
-      socket_.async_close(websocket::close_code::normal, [this](error_code) { io_.stop(); });
+      socket_->async_close(websocket::close_code::normal, [this](error_code) { io_.stop(); });
     });
     thread_.join();
   }
@@ -104,25 +105,24 @@ private:
     times.handshake_timeout = timeout;
     times.idle_timeout = std::chrono::seconds(60);
     times.keep_alive_pings = true; // so that a vanished daemon is noticed
-    beast::get_lowest_layer(socket_).expires_never();
-    socket_.set_option(times);
-    socket_.read_message_max(64u << 20);
-    socket_.set_option(websocket::stream_base::decorator([this](websocket::request_type& request) {
+    socket_->set_option(times);
+    socket_->read_message_max(64u << 20);
+    socket_->set_option(websocket::stream_base::decorator([this](websocket::request_type& request) {
       request.set(http::field::user_agent, "twill/" TWILL_VERSION);
       if (!where_.api_key.empty())
         request.set(http::field::authorization, "Bearer " + where_.api_key);
     }));
-    socket_.async_handshake(answer_, where_.authority(), where_.prefix + path_,
-                            [this](error_code error) {
-                              if (error == websocket::error::upgrade_declined) return declined();
-                              if (error.failed()) return lose("no WebSocket handshake", error);
-                              {
-                                std::lock_guard lock(mutex_);
-                                open_ = true;
-                              }
-                              changed_.notify_all();
-                              read();
-                            });
+    socket_->async_handshake(answer_, where_.authority(), where_.prefix + path_,
+                             [this](error_code error) {
+                               if (error == websocket::error::upgrade_declined) return declined();
+                               if (error.failed()) return lose("no WebSocket handshake", error);
+                               {
+                                 std::lock_guard lock(mutex_);
+                                 open_ = true;
+                               }
+                               changed_.notify_all();
+                               read();
+                             });
   }
 
   void declined() {
@@ -132,9 +132,9 @@ private:
   }
 
   void read() {
-    socket_.async_read(buffer_, [this](error_code error, std::size_t) {
+    socket_->async_read(buffer_, [this](error_code error, std::size_t) {
       if (error == websocket::error::closed) {
-        const auto& why = socket_.reason();
+        const auto& why = socket_->reason();
         return lose("the server closed the connection (" + std::to_string(why.code) +
                         (why.reason.empty() ? "" : ", " + std::string(why.reason.c_str())) + ")",
                     {});
@@ -153,7 +153,7 @@ private:
   }
 
   void write() {
-    socket_.async_write(asio::buffer(outgoing_.front()), [this](error_code error, std::size_t) {
+    socket_->async_write(asio::buffer(outgoing_.front()), [this](error_code error, std::size_t) {
       if (error.failed()) return lose("connection lost", error);
       outgoing_.pop_front();
       if (!outgoing_.empty()) write();
@@ -165,8 +165,7 @@ private:
       std::lock_guard lock(mutex_);
       if (closing_ || lost_) return;
       lost_ = true;
-      reason_ = "ws://" + where_.authority() + ": " + action +
-                (error.failed() ? " (" + error.message() + ")" : "");
+      reason_ = where_.url() + ": " + action + (error.failed() ? " (" + error.message() + ")" : "");
     }
     changed_.notify_all();
   }
@@ -177,8 +176,8 @@ private:
   // Members that only the socket's thread uses.
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
-  asio::ip::tcp::resolver resolver_;
-  websocket::stream<beast::tcp_stream> socket_;
+  dialler dialler_;
+  std::optional<websocket::stream<net::client_stream, false>> socket_;
   http::response<http::string_body> answer_;
   beast::flat_buffer buffer_;
   std::deque<std::string> outgoing_;

@@ -7,11 +7,18 @@
 namespace twill::tools {
 
 void add_server_flags(CLI::App& command, server_flags& flags) {
-  command.add_option("--url", flags.url, "address of the daemon, default http://127.0.0.1:8080")
+  command
+      .add_option(
+          "--url", flags.url,
+          "address of the daemon (http, https or unix:/PATH), default http://127.0.0.1:8080")
       ->type_name("URL");
   command.add_option("--api-key", flags.api_key, "key, when the daemon wants one")
       ->type_name("KEY")
       ->envname("TWILL_API_KEY");
+  command
+      .add_option("--cacert", flags.cacert,
+                  "PEM file of the authorities to trust for https; default: the system's")
+      ->type_name("FILE");
   command.add_option("--model", flags.model, "model id; default: the only one")->type_name("ID");
 }
 

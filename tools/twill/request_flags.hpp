@@ -19,9 +19,10 @@ namespace twill::tools {
 struct server_flags {
   std::string url = "http://127.0.0.1:8080";
   std::string api_key;
+  std::string cacert;
   std::string model;
 
-  endpoint where() const { return parse_endpoint(url, api_key); }
+  endpoint where() const { return parse_endpoint(url, api_key, cacert); }
 };
 
 /// Absent values are left to the server.

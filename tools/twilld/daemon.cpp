@@ -20,12 +20,16 @@
 #include "net/server.hpp"
 #include "tools/common/default_model.hpp"
 #include "tools/common/progress_bar.hpp"
+#include "tools/twilld/file_keeper.hpp"
+#include "tools/twilld/user.hpp"
 
 namespace twill::tools {
 namespace {
 
 using actors::engine_state;
 
+/// Of a configuration or a certificate.
+constexpr std::int64_t max_file_bytes = 4 << 20;
 /// Bytes of weights from which a progress bar is shown; smaller models load before it could be
 /// read.
 constexpr std::int64_t worth_a_bar = 512 << 20;
@@ -43,10 +47,37 @@ std::string resolve_model(const std::string& configured) {
   return path.value();
 }
 
-std::string url_of(const net::server& server) {
-  std::string host = server.host();
-  if (host.find(':') != std::string::npos && host.front() != '[') host = "[" + host + "]";
-  return "http://" + host + ":" + std::to_string(server.port());
+/// "http://127.0.0.1:8080, unix:/run/twill.sock"
+std::string urls_of(const net::server& server, bool tls) {
+  std::string all;
+  for (const auto& address : server.addresses()) {
+    all += all.empty() ? "" : ", ";
+    if (!address.starts_with("unix:")) all += tls ? "https://" : "http://";
+    all += address;
+  }
+  return all;
+}
+
+/// What an administrator should know before strangers find out.
+void warn_of_open_doors(const daemon_config& config, const net::listeners& sockets) {
+  const auto& server = config.options.server;
+  for (const auto& one : sockets.all())
+    if (!one.is_local() && server.api_keys.empty())
+      log::warn("everybody who reaches " + one.address() +
+                " may use this server: set `server.api_keys`, or listen on 127.0.0.1");
+  if (!server.tls_key.empty() && others_can_read(server.tls_key))
+    log::warn("every user of this machine can read `server.tls_key` " + server.tls_key +
+              "; take that right away (chmod o-r)");
+  if (!server.api_keys.empty() && !config.file.empty() && others_can_read(config.file))
+    log::warn("every user of this machine can read the API keys in " + config.file +
+              "; take that right away (chmod o-r)");
+}
+
+net::listeners open_listeners(const config::server_options& options,
+                              const std::optional<user>& wanted) {
+  auto sockets = net::listeners::open(options.listen);
+  if (wanted.has_value()) sockets.give_to(wanted->id, wanted->group);
+  return sockets;
 }
 
 std::string ready_line(const daemon_config& config, const actors::engine_port& port,
@@ -61,11 +92,15 @@ std::string ready_line(const daemon_config& config, const actors::engine_port& p
   return std::string("ready in ") + seconds + " s: model " + names + ", " + url;
 }
 
-/// Writes HOST:PORT for scripts that ask for port 0. The file appears whole, and only once requests
-/// are answered.
+/// Writes the addresses, one a line, for scripts that ask for port 0. The file appears whole, and
+/// only once requests are answered.
 void write_address(const std::string& path, const net::server& server) {
   const std::string whole = path + ".tmp";
-  std::ofstream(whole) << server.host() << ':' << server.port() << '\n';
+  {
+    std::ofstream file(whole);
+    for (const auto& address : server.addresses())
+      file << address << '\n';
+  }
   std::error_code error;
   std::filesystem::rename(whole, path, error);
   if (error) log::error("`--address-file` must be writable, got " + path + ": " + error.message());
@@ -75,8 +110,9 @@ void write_address(const std::string& path, const net::server& server) {
 /// ends the process in signal_waiter.
 class signal_handler {
 public:
-  signal_handler(const daemon_config& config, net::server& server)
-      : file_(config.file), settings_(config.settings), options_(config.options), server_(server) {}
+  signal_handler(const daemon_config& config, net::server& server, file_reader read)
+      : file_(config.file), settings_(config.settings), options_(config.options),
+        read_(std::move(read)), server_(server) {}
 
   void operator()(int signal) {
     if (signal == SIGHUP) return reload();
@@ -97,9 +133,15 @@ public:
 
 private:
   void reload() {
-    const auto loaded = config::load(file_, settings_);
+    const auto loaded = load();
     if (!loaded.ok()) return log::error("SIGHUP: nothing was reloaded: " + loaded.detail());
     std::string applied, fixed;
+    if (!options_.server.tls_certificate.empty()) {
+      if (const auto fault = server_.reload_certificate(); fault.empty())
+        applied = "the TLS certificate";
+      else
+        log::error("SIGHUP: the old TLS certificate stays in force: " + fault);
+    }
     for (const auto& key : config::changed_keys(options_, loaded.value())) {
       auto& list = key == "log.level" ? applied : fixed;
       list += (list.empty() ? "`" : ", `") + key + "`";
@@ -110,9 +152,17 @@ private:
               (fixed.empty() ? "" : "; these changes need a restart: " + fixed));
   }
 
+  result<config::options, config::load_errc> load() {
+    if (file_.empty()) return config::load(file_, settings_);
+    const auto text = read_(file_);
+    if (!text.ok()) return failure{config::load_errc::file_unreadable, text.detail()};
+    return config::load_text(text.value(), file_, settings_);
+  }
+
   std::string file_;
   std::vector<config::setting> settings_;
   config::options options_; ///< the configuration in force
+  file_reader read_;
   net::server& server_;
   int stops_ = 0;
 };
@@ -159,6 +209,20 @@ private:
 } // namespace
 
 int run_daemon(daemon_config config, signal_waiter& signals) {
+  const auto& asked = config.options.server;
+  if (const auto doubt = allow_open_files(asked.max_connections); !doubt.empty()) log::warn(doubt);
+  std::optional<user> wanted;
+  if (!asked.user.empty()) wanted = find_user(asked.user);
+  auto sockets = open_listeners(asked, wanted);
+  warn_of_open_doors(config, sockets);
+  // It forks, so it comes before every thread.
+  std::optional<file_keeper> keeper;
+  if (wanted.has_value() && geteuid() == 0)
+    keeper.emplace(std::vector<std::string>{config.file, asked.tls_certificate, asked.tls_key});
+  if (wanted.has_value()) become(*wanted);
+  const file_reader read = [&keeper](const std::string& path) {
+    return keeper.has_value() ? keeper->read(path) : read_file(path, max_file_bytes);
+  };
   // SIGHUP compares with what was configured, not with the path found for an empty one.
   config::options effective = config.options;
   effective.model.path = resolve_model(effective.model.path);
@@ -171,11 +235,11 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
         if (done_bytes == total_bytes) bar.finish(true);
       });
   auto& port = engine->port();
-  auto server = net::server::bind(effective, port);
-  const std::string url = url_of(*server);
+  auto server = net::server::start(effective, port, std::move(sockets), read);
+  const std::string url = urls_of(*server, !asked.tls_certificate.empty());
   log::info("listening on " + url + ", loading " + effective.model.path);
   std::optional<signal_scope> until_stopped{std::in_place, signals};
-  signals.start([handler = std::make_shared<signal_handler>(config, *server)](int signal) {
+  signals.start([handler = std::make_shared<signal_handler>(config, *server, read)](int signal) {
     (*handler)(signal);
   });
 

@@ -17,7 +17,7 @@ struct daemon_config {
   std::string file; ///< configuration file, read again on SIGHUP; may be empty
   std::vector<config::setting>
       settings;             ///< keys of the command line; they win over the file, also after SIGHUP
-  std::string address_file; ///< HOST:PORT is written to this file once ready; may be empty
+  std::string address_file; ///< the addresses are written to this file once ready; may be empty
   std::chrono::steady_clock::time_point started; ///< when the process began
 };
 

@@ -34,9 +34,10 @@ void define(CLI::App& app, arguments& args) {
       ->type_name("PATH");
   app.add_option("--listen", args.listen,
                  "Listen on this address; the default is 127.0.0.1:8080 (key `server.listen`)")
-      ->type_name("HOST:PORT");
+      ->type_name("HOST:PORT|unix:/PATH");
   app.add_option("--address-file", args.address_file,
-                 "Write HOST:PORT to this file once requests are answered")
+                 "Write the addresses, one a line, to this file once requests are answered; "
+                 "`server.user` must be able to")
       ->type_name("FILE");
   app.add_option("--set", args.settings, "Set one key; the option may be given several times")
       ->type_name("KEY=VALUE")

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t max_waiting_turns = 16; ///< per lane
 constexpr std::size_t max_lane_name_bytes = 128;
+constexpr std::size_t spare_bytes = 16 * 1024; ///< of a frame that waits
 
 /// The lane a message names: empty for the unnamed one.
 result<std::string> read_lane(const value& message) {
@@ -70,6 +71,7 @@ responses_socket::lane* responses_socket::open_lane(const std::string& name) {
 void responses_socket::create(const value& message, std::string_view text) {
   const auto name = read_lane(message);
   if (!name.ok()) return refuse({}, name.code());
+  if (scope_.host.output_full()) return refuse(name.value(), output_is_full());
   auto* const to = open_lane(name.value());
   if (to == nullptr)
     return refuse(name.value(), {errc::stream_limit,
@@ -208,6 +210,8 @@ void responses_socket::on_error(const api_error& error) {
 }
 
 void responses_socket::push(std::string frame) {
+  if (frame.capacity() - frame.size() > spare_bytes)
+    frame.shrink_to_fit(); // the spare is not counted
   waiting_bytes_ += frame.size();
   frames_.push_back(std::move(frame));
 }

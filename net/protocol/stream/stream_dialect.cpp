@@ -149,6 +149,7 @@ void stream_dialect::submit(const value& message) {
   const auto id = read_id(ids);
   if (streams_.contains(id)) // two requests under one id could not be told apart
     return refuse(id, {errc::invalid_field, "`id` must not be in use, got " + id, "id"}, false);
+  if (scope_.host.output_full()) return refuse(id, output_is_full(), true);
   actors::request request;
   auto parsed = read_submit(message, request);
   if (!parsed.ok()) return refuse(id, parsed.code(), true);

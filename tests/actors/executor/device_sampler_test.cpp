@@ -46,8 +46,8 @@ TEST_CASE("a step with more penalties than the arrays hold is drawn in passes, w
     dev->upload(memory.value().data(), logits.data(), logits.size() * sizeof(float));
   };
   const auto view = [&](std::int64_t first, std::int64_t n) {
-    return gpu::view_2d(static_cast<float*>(memory.value().data()) + first * vocab,
-                        gpu::dtype::f32, n, vocab, vocab);
+    return gpu::view_2d(static_cast<float*>(memory.value().data()) + first * vocab, gpu::dtype::f32,
+                        n, vocab, vocab);
   };
   step_samples together, alone;
   fill();

@@ -26,6 +26,7 @@
 #include "tests/catch.hpp"
 #include "tests/models/support/faulty_store.hpp"
 #include "tests/models/support/golden_folder.hpp"
+#include "tests/paths.hpp"
 
 using namespace twill::models;
 using namespace twill::test;

@@ -37,7 +37,7 @@ TEST_CASE("Where only this machine connects, foreign names are not served") {
   CHECK(net::access_policy(options({}, {"Twill.Example"})).serves_host("twill.example:443"));
   CHECK(net::access_policy(options({}, {"*"})).serves_host("any.example"));
   auto open = options({});
-  open.listen = "0.0.0.0:80";
+  open.listen = {"0.0.0.0:80"};
   CHECK(net::access_policy(open).serves_host("any.example"));
   open.hosts = {"twill.example"};
   CHECK(!net::access_policy(open).serves_host("any.example"));

@@ -265,3 +265,15 @@ TEST_CASE("HTTP connection: a late answer for a connection that was cut off is d
   CHECK(b.written().empty());
   CHECK(b.connection.next_deadline() == http_connection::time::max());
 }
+
+TEST_CASE("HTTP connection: what a whole reply gathers counts as output") {
+  bench b;
+  b.receive();
+  b.generate(false);
+  actors::event ev;
+  ev.text = std::string(1000, 'x');
+  b.event(std::move(ev));
+  CHECK(b.connection.output_bytes() >= 1000);
+  b.connection.on_peer_closed(start);
+  CHECK(b.connection.output_bytes() == 0);
+}

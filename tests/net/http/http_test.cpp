@@ -420,11 +420,10 @@ TEST_CASE("Stopping closes everything now") {
 TEST_CASE("An address that cannot be bound is named") {
   running_server s;
   config::options o;
-  o.server.listen = "127.0.0.1:" + std::to_string(s.port());
   scripted_engine engine;
-  for (const std::string& listen :
-       {o.server.listen, std::string("nonsense"), std::string("127.0.0.1:99999")}) {
-    o.server.listen = listen;
+  for (const std::string& listen : {"127.0.0.1:" + std::to_string(s.port()),
+                                    std::string("nonsense"), std::string("127.0.0.1:99999")}) {
+    o.server.listen = {listen};
     try {
       net::server::bind(o, engine);
       FAIL("bound " << listen);

@@ -16,6 +16,7 @@ struct fake_host : dialect_host {
   std::vector<actors::request> started;
   std::vector<engine_requests::key> cancelled;
   std::set<engine_requests::key> paused;
+  bool full = false;
 
   engine_requests::key start(actors::request what) override {
     started.push_back(std::move(what));
@@ -24,6 +25,7 @@ struct fake_host : dialect_host {
   void cancel(engine_requests::key which) override { cancelled.push_back(which); }
   void pause(engine_requests::key which) override { paused.insert(which); }
   void resume(engine_requests::key which) override { paused.erase(which); }
+  bool output_full() const override { return full; }
 };
 
 template <class Dialect>
@@ -335,4 +337,24 @@ TEST_CASE("Responses socket: bad messages are answered with error frames") {
     CHECK(contains(*at(f, "error", "message").as_string(), expected));
   }
   CHECK(b.spoken->idle());
+}
+
+TEST_CASE("While unread output fills its budget, nothing new starts; what runs can be cancelled") {
+  bench<stream_dialect> b;
+  b.say(R"({"op":"submit","id":1,"prompt":"x"})");
+  b.host.full = true;
+  b.say(R"({"op":"submit","id":2,"prompt":"x"})");
+  CHECK(b.host.started.size() == 1);
+  const auto refused = b.frame();
+  REQUIRE(refused.has_value());
+  CHECK(at(*refused, "error", "code") == value("busy"));
+  CHECK(*refused->find("done") == value(true));
+  b.say(R"({"op":"cancel","id":1})");
+  CHECK(b.host.cancelled.size() == 1);
+
+  bench<responses_socket> r;
+  r.host.full = true;
+  r.say(R"({"type":"response.create","input":"x"})");
+  CHECK(r.host.started.empty());
+  CHECK(at(r.frame().value(), "error", "code") == value("busy"));
 }

@@ -15,7 +15,7 @@ public:
       : running_server(std::move(play), with(std::move(options))) {}
   running_server(script play, config::options all)
       : engine([play](const actors::request&) { return play; }) {
-    all.server.listen = "127.0.0.1:0";
+    all.server.listen = {"127.0.0.1:0"};
     server = net::server::bind(all, engine);
     thread_ = std::thread([this] { server->run(); });
   }

@@ -4,6 +4,7 @@
 #include "tests/net/support/running_server.hpp"
 
 #include <fstream>
+#include <thread>
 #include <unistd.h>
 
 using namespace twill;
@@ -310,4 +311,35 @@ TEST_CASE("A thousand idle WebSockets cost less than 32 KiB each") {
   REQUIRE(c.upgrade("/v1/stream") == 101);
   c.send_frame(submit("a"));
   CHECK(stream_text(c, "a") == "Hello, world");
+}
+
+TEST_CASE("Replies that nobody reads are bounded over all sockets") {
+  config::server_options o;
+  o.max_output_bytes = 1 << 20;
+  running_server s(o);
+  const auto warm_up = R"({"type":"response.create","generate":false,"input":"x","tools":[)" +
+                       (R"({"type":"function","name":"f","parameters":{"note":")" +
+                        std::string(900'000, 'n') + R"("}}]})");
+  std::vector<std::unique_ptr<client>> silent;
+  for (int i = 0; i < 3; ++i) {
+    silent.push_back(std::make_unique<client>(s.port(), 4096));
+    REQUIRE(silent.back()->upgrade("/v1/responses") == 101);
+    silent.back()->send_frame(warm_up);
+  }
+  client c(s.port());
+  const auto refused = [&] { return c.post("/v1/completions", R"({"prompt":"x"})").status == 503; };
+  bool was_refused = false;
+  for (int i = 0; i < 100 && !was_refused; ++i) {
+    was_refused = refused();
+    std::this_thread::sleep_for(5ms);
+  }
+  CHECK(was_refused);
+  CHECK(c.get("/health").status == 200);
+  for (int i = 0; i < 400 && refused(); ++i)
+    std::this_thread::sleep_for(10ms);
+  CHECK(!refused()); // those who did not read are gone
+  client reader(s.port());
+  REQUIRE(reader.upgrade("/v1/responses") == 101);
+  reader.send_frame(R"({"type":"response.create","input":"hi"})");
+  CHECK(contains(reader.read_text(), "response.created"));
 }

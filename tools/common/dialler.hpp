@@ -1,0 +1,43 @@
+// dialler: connects to a daemon by TCP or a Unix socket, with TLS where its address asks for that.
+//
+// On the thread of its io_context. It must outlive the connecting; cancel() ends that early.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "net/connection/client_stream.hpp"
+#include "tools/common/endpoint.hpp"
+
+namespace twill::tools {
+
+class dialler {
+public:
+  /// `fault` is empty on success; the stream is then connected.
+  using done = std::function<void(std::string fault, std::unique_ptr<net::client_stream> stream)>;
+
+  dialler(boost::asio::io_context& io, const endpoint& where);
+
+  /// Calls `call` once. Throws client_error when the authorities of `--cacert` cannot be read.
+  void connect(done call);
+  void cancel();
+
+private:
+  void connect_unix();
+  void connect_tcp();
+  void shake_hands(net::client_socket socket);
+  void finish(std::string fault, std::unique_ptr<net::client_stream> stream = nullptr);
+
+  const endpoint& where_;
+  boost::asio::io_context& io_;
+  boost::asio::ip::tcp::resolver resolver_;
+  boost::asio::ip::tcp::socket socket_;
+  std::unique_ptr<net::tls_stream> tls_;
+  net::tls_context context_;
+  done call_;
+};
+
+} // namespace twill::tools

@@ -1,0 +1,34 @@
+// file_keeper: a small process that keeps root's rights and does one thing with them: it reads a
+// few files, named at its start, for a daemon that gave its own rights up. So a key that only root
+// may read can be renewed, also when it is replaced by another file of that name.
+//
+// Make it before any other thread exists: it forks. It ends with the daemon. One thread at a time
+// may read.
+#pragma once
+
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+#include "config/base/read_file.hpp"
+
+namespace twill::tools {
+
+class file_keeper {
+public:
+  /// Throws std::runtime_error when the process cannot be started.
+  explicit file_keeper(std::vector<std::string> paths);
+  ~file_keeper();
+  file_keeper(const file_keeper&) = delete;
+  file_keeper& operator=(const file_keeper&) = delete;
+
+  /// Reads one of the files; any other path is read with the daemon's own rights.
+  result<std::string, file_errc> read(const std::string& path);
+
+private:
+  std::vector<std::string> paths_;
+  int line_ = -1; ///< to the process
+  pid_t process_ = -1;
+};
+
+} // namespace twill::tools
