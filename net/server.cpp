@@ -6,7 +6,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <malloc.h>
 #include <mutex>
 #include <netinet/in.h>
 #include <new>
@@ -20,6 +19,10 @@
 #include "net/beast.hpp"
 #include "net/connection/arrival.hpp"
 #include "net/http/http_session.hpp"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace twill::net {
 namespace {
