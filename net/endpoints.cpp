@@ -7,6 +7,7 @@
 
 #include "net/batch/batch_routes.hpp"
 #include "net/http/model_routes.hpp"
+#include "net/http/page_routes.hpp"
 #include "net/http/system_routes.hpp"
 #include "net/protocol/openai/chat.hpp"
 #include "net/protocol/openai/completions.hpp"
@@ -35,7 +36,9 @@ constexpr auto full = body_limit::full;
 constexpr std::array table = {
     // clang-format off
     //       method path                     action                     key          body   batch
-    endpoint{get,  "/",                      landing,                   open_to_all},
+    endpoint{get,  "/",                      send_page,                 open_to_all},
+    endpoint{get,  "/page/*",                send_page,                 open_to_all},
+    endpoint{get,  "/routes",                list_routes,               open_to_all},
     endpoint{get,  "/health",                health,                    open_to_all},
     endpoint{get,  "/ready",                 ready,                     open_to_all},
     endpoint{get,  "/metrics",               metrics,                   open_to_all},

@@ -13,6 +13,8 @@ std::string_view reason(int status) {
     return "OK";
   case 204:
     return "No Content";
+  case 304:
+    return "Not Modified";
   case 400:
     return "Bad Request";
   case 401:
@@ -44,6 +46,10 @@ std::string_view reason(int status) {
   default:
     return status < 500 ? "Error" : "Internal Server Error";
   }
+}
+
+bool has_body(int status) {
+  return status != 204 && status != 304;
 }
 
 void append_common(std::string& out, int status, const reply_framing& how) {
@@ -96,7 +102,7 @@ void append_reply_head(std::string& out, const http_reply& reply, std::int64_t b
     out += text;
     out += "\r\n";
   }
-  if (reply.status != 204) {
+  if (has_body(reply.status)) {
     out += "Content-Type: ";
     out += reply.content_type;
     out += "\r\nContent-Length: ";
@@ -109,7 +115,7 @@ void append_reply_head(std::string& out, const http_reply& reply, std::int64_t b
 void append_reply(std::string& out, const http_reply& reply, const reply_framing& how) {
   out.reserve(out.size() + reply.body.size() + 320);
   append_reply_head(out, reply, static_cast<std::int64_t>(reply.body.size()), how);
-  if (!how.head_only && reply.status != 204) out += reply.body;
+  if (!how.head_only && has_body(reply.status)) out += reply.body;
 }
 
 void append_stream_head(std::string& out, const reply_framing& how) {

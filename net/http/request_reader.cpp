@@ -163,6 +163,7 @@ http_request describe_request(const request_reader::message& head) {
   const auto forwarded = head.equal_range("X-Forwarded-For");
   for (auto line = forwarded.first; line != forwarded.second; ++line)
     request.forwarded_for.append(request.forwarded_for.empty() ? "" : ",").append(line->value());
+  request.if_none_match = field(http::field::if_none_match);
   const auto id = head["X-Request-Id"];
   const bool usable = !id.empty() && id.size() <= 128 &&
                       std::all_of(id.begin(), id.end(), [](char c) { return c > 32 && c < 127; });

@@ -42,7 +42,8 @@ std::optional<std::string> find_tenant(const http_request& head, const server_co
 http_reply unknown_path(const std::string& path) {
   return error_reply(
       {errc::unknown_route,
-       "nothing is served at " + describe(value(path)) + "; the page at / lists what is", ""});
+       "nothing is served at " + describe(value(path)) + "; the page at /routes lists what is",
+       ""});
 }
 
 http_reply not_allowed(const http_request& head, const std::string& allow) {

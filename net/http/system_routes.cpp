@@ -1,12 +1,12 @@
 #include "net/http/system_routes.hpp"
 
-#include "net/http/landing_page.hpp"
+#include "net/http/routes_page.hpp"
 #include "net/metrics.hpp"
 
 namespace twill::net {
 
-http_answer landing(request_scope&) {
-  return http_reply{200, std::string(landing_page), "text/html; charset=utf-8"};
+http_answer list_routes(request_scope&) {
+  return http_reply{200, std::string(routes_page), "text/html; charset=utf-8"};
 }
 
 http_answer health(request_scope&) {

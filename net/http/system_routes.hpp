@@ -1,11 +1,12 @@
-// system_routes: liveness, readiness, metrics, version and the page at "/". On session strands.
+// system_routes: liveness, readiness, metrics, version and the page at "/routes". On session
+// strands.
 #pragma once
 
 #include "net/http/request_scope.hpp"
 
 namespace twill::net {
 
-http_answer landing(request_scope& scope);
+http_answer list_routes(request_scope& scope);
 http_answer health(request_scope& scope);
 http_answer ready(request_scope& scope);
 http_answer metrics(request_scope& scope);

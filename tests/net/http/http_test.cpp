@@ -38,6 +38,43 @@ TEST_CASE("The plain routes answer") {
   CHECK(c.post("/detokenize", R"({"tokens":[97]})").status == 200);
 }
 
+TEST_CASE("The chat page and its files are served under a strict policy") {
+  running_server s;
+  client c(s.port());
+  const auto page = c.get("/");
+  CHECK(page.status == 200);
+  CHECK(page.header("content-type") == "text/html; charset=utf-8");
+  CHECK(contains(page.body, "src=\"page/chat.js\""));
+  const auto policy = page.header("content-security-policy");
+  CHECK(contains(policy, "default-src 'none'; script-src 'self'; style-src 'self'"));
+  CHECK(contains(policy, "frame-ancestors 'none'"));
+  CHECK(!contains(policy, "unsafe"));
+  CHECK(page.header("x-content-type-options") == "nosniff");
+  CHECK(page.header("referrer-policy") == "no-referrer");
+  CHECK(c.get("/page/chat.js").header("content-type") == "text/javascript; charset=utf-8");
+  CHECK(c.get("/page/style.css").header("content-type") == "text/css; charset=utf-8");
+  CHECK(c.get("/page/icon.svg").header("content-type") == "image/svg+xml");
+  CHECK(c.get("/page/none.js").status == 404);
+  CHECK(c.get("/page/../endpoints.cpp").status == 404);
+  CHECK(contains(c.get("/routes").body, "/v1/chat/completions"));
+}
+
+TEST_CASE("A file of the chat page that a browser still has is not sent again") {
+  running_server s;
+  client c(s.port());
+  const auto first = c.get("/page/chat.js");
+  CHECK(first.header("cache-control") == "no-cache");
+  const auto tag = first.header("etag");
+  REQUIRE(tag.size() > 10);
+  c.send("GET /page/chat.js HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: " + tag + "\r\n\r\n");
+  const auto again = c.read_reply(true);
+  CHECK(again.status == 304);
+  CHECK(again.header("etag") == tag);
+  CHECK(again.header("content-length").empty());
+  c.send("GET /page/chat.js HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: \"other\"\r\n\r\n");
+  CHECK(c.read_reply().body == first.body);
+}
+
 TEST_CASE("Whole and streamed replies hold the same text") {
   running_server s;
   client c(s.port());

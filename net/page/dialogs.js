@@ -1,0 +1,154 @@
+// The dialogs: settings, a key, code to copy, a question. Each is built when it opens and leaves when it closes.
+import { announce, button, copyButton, make } from "./dom.js";
+import { fields, readField, toolsExample } from "./settings.js";
+import { curlSnippet, javascriptSnippet, pythonSnippet } from "./snippets.js";
+
+function open(title, body, buttons) {
+  const heading = make("h2", { id: "dialog-title" }, title);
+  const dialog = make("dialog", { "aria-labelledby": "dialog-title" }, heading, body, make("div", { class: "dialog-foot" }, ...buttons));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+/** Asks before something that cannot be undone. */
+export function confirmDialog(title, text, action, onconfirm) {
+  const dialog = open(title, make("p", {}, text), [
+    button("Cancel", () => dialog.close()),
+    button(action, () => {
+      dialog.close();
+      onconfirm();
+    }, { class: "danger" }),
+  ]);
+}
+
+// --- key -----------------------------------------------------------------------------------------------------
+
+/** Asks for a key; `onkey(key, keep)` takes it. */
+export function keyDialog(reason, onkey) {
+  if (document.querySelector("dialog.key-dialog") !== null) return;
+  const field = make("input", { id: "key", type: "password", autocomplete: "off", spellcheck: "false" });
+  const keep = make("input", { id: "keep-key", type: "checkbox" });
+  const take = () => {
+    if (field.value.trim() === "") return field.focus();
+    onkey(field.value.trim(), keep.checked);
+    dialog.close();
+  };
+  const form = make("form", { onsubmit: (event) => {
+    event.preventDefault();
+    take();
+  } },
+    make("p", {}, reason || "This server answers only those who have a key."),
+    make("label", { for: "key" }, "API key"), field,
+    make("label", { class: "check", for: "keep-key" }, keep, " Keep it in this browser after the tab is closed"));
+  const dialog = open("A key is needed", form, [button("Cancel", () => dialog.close()), button("Use key", take, { class: "primary" })]);
+  dialog.classList.add("key-dialog");
+  field.focus();
+}
+
+// --- settings ------------------------------------------------------------------------------------------------
+
+function textOf(kind, value) {
+  if (value === undefined) return "";
+  if (kind === "lines") return value.join("\n");
+  if (kind === "json") return JSON.stringify(value, null, 2);
+  return String(value);
+}
+
+function control([key, , kind], value, models) {
+  const id = `set-${key}`;
+  if (kind === "check") {
+    const box = make("input", { id, type: "checkbox" });
+    box.checked = value === true;
+    return box;
+  }
+  if (kind === "model") {
+    const served = models.map((model) => model.id);
+    if (value !== undefined && !served.includes(value)) served.push(value);
+    const list = make("select", { id }, ...served.map((name) => make("option", { value: name }, name)));
+    if (value !== undefined) list.value = value;
+    return list;
+  }
+  const field = kind === "number" ? make("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", placeholder: "server's default" })
+    : make("textarea", { id, rows: kind === "text" ? 4 : 2, spellcheck: kind === "text" ? "true" : "false", class: kind === "json" ? "mono" : null,
+      placeholder: kind === "json" ? toolsExample : null });
+  field.value = textOf(kind, value);
+  return field;
+}
+
+/** `onsave(title, settings)` takes what was changed; `onkey()` asks for another key. */
+export function settingsDialog(conversation, models, { onsave, onkey }) {
+  const controls = new Map();
+  const fault = make("p", { class: "fault", role: "alert" });
+  const title = make("input", { id: "set-title", type: "text", autocomplete: "off" });
+  title.value = conversation.title;
+  const rows = fields.map((field) => {
+    const [key, label, kind, hint] = field;
+    const input = control(field, conversation.settings[key], models);
+    controls.set(key, input);
+    if (hint) input.setAttribute("aria-describedby", `hint-${key}`);
+    const note = hint ? make("p", { id: `hint-${key}`, class: "hint" }, hint) : null;
+    if (kind === "check") return make("div", { class: "row wide" }, make("label", { class: "check", for: input.id }, input, ` ${label}`), note);
+    return make("div", { class: kind === "number" ? "row" : "row wide" }, make("label", { for: input.id }, label), input, note);
+  });
+  const save = () => {
+    const settings = {};
+    for (const field of fields) {
+      const [key, , kind] = field;
+      const input = controls.get(key);
+      try {
+        const value = kind === "check" ? input.checked || undefined : kind === "model" ? input.value || undefined : readField(field, input.value);
+        if (value !== undefined) settings[key] = value;
+      } catch (error) {
+        fault.textContent = error.message;
+        input.setAttribute("aria-invalid", "true");
+        return input.focus();
+      }
+    }
+    onsave(title.value.trim() || conversation.title, settings);
+    dialog.close();
+  };
+  const form = make("form", { class: "settings", onsubmit: (event) => {
+    event.preventDefault();
+    save();
+  } },
+    make("div", { class: "row wide" }, make("label", { for: "set-title" }, "Title of this chat"), title), ...rows,
+    make("p", { class: "hint row wide" }, "New chats begin with the settings that were saved last."), make("button", { type: "submit", hidden: true }));
+  const dialog = open("Settings", form, [
+    fault,
+    button("Key", () => {
+      dialog.close();
+      onkey();
+    }),
+    button("Cancel", () => dialog.close()),
+    button("Save", save, { class: "primary" }),
+  ]);
+}
+
+// --- code ----------------------------------------------------------------------------------------------------
+
+const languages = { curl: curlSnippet, Python: pythonSnippet, JavaScript: javascriptSnippet };
+
+/** The request of a conversation as a program. */
+export function snippetDialog(base, request, needsKey) {
+  let text = "";
+  const code = make("code");
+  const choices = Object.keys(languages).map((name) => {
+    const input = make("input", { type: "radio", name: "language", id: `as-${name}`, onchange: () => show(name) });
+    input.checked = name === "curl";
+    return make("label", { class: "choice", for: input.id }, input, name);
+  });
+  const show = (name) => {
+    text = languages[name](base, request, needsKey);
+    code.textContent = text;
+  };
+  show("curl");
+  const body = make("div", {},
+    make("fieldset", { class: "choices" }, make("legend", { class: "unseen" }, "Language"), ...choices),
+    make("pre", { class: "snippet", tabindex: "0", role: "group", "aria-label": "Program" }, code));
+  const dialog = open("This chat as code", body, [copyButton(() => text, "Copy", { class: "primary" }), button("Close", () => {
+    dialog.close();
+    announce("");
+  })]);
+}

@@ -1,0 +1,225 @@
+// The messages that are shown: one article each, with its text, what became of it, and what can be done with it.
+import { button, copyButton, make } from "./dom.js";
+import { codeBlock, MarkdownView, toolCall } from "./markdown.js";
+
+const names = { user: "You", assistant: "Answer", tool: "Result of a tool" };
+
+const notes = {
+  waiting: "The connection was lost. The question is asked again when the server is back.",
+  stopped: "Stopped.",
+  interrupted: "This answer was not finished: the page was closed or loaded anew.",
+};
+
+function noteOf(node) {
+  if (node.status === "cut") return `The answer was cut at its longest length, ${node.usage?.output_tokens ?? "?"} tokens. Settings has the limit.`;
+  return node.note ?? notes[node.status] ?? "";
+}
+
+function figuresOf(node) {
+  const parts = [];
+  if (node.model) parts.push(node.model);
+  const tokens = node.usage?.output_tokens;
+  if (tokens !== undefined) parts.push(`${tokens} ${tokens === 1 ? "token" : "tokens"}`);
+  if (tokens > 1 && node.lasted_ms > 20) parts.push(`${Math.round(((tokens - 1) * 1000) / node.lasted_ms)} tokens/s`);
+  if (node.first_ms !== undefined) parts.push(`first after ${Math.round(node.first_ms)} ms`);
+  return parts.join(" · ");
+}
+
+/** Shows the path of a conversation in `log`; `actions` has regenerate, edit, select, answerCalls (see chat.js). */
+export class MessageList {
+  #log;
+  #actions;
+  #entries = new Map(); // node id -> what changes while its answer comes
+
+  constructor(log, actions) {
+    this.#log = log;
+    this.#actions = actions;
+  }
+
+  /** `siblings(node)` lists the versions of a node. */
+  show(path, siblings) {
+    const focused = document.activeElement?.closest?.("[data-node]")?.dataset.node;
+    const label = document.activeElement?.getAttribute?.("aria-label") ?? document.activeElement?.textContent;
+    this.#entries.clear();
+    this.#log.replaceChildren(...path.map((node) => this.#article(node, siblings(node))));
+    if (focused === undefined || document.activeElement !== document.body) return;
+    const article = this.#entries.get(focused)?.article ?? this.#log.lastElementChild;
+    const same = [...(article?.querySelectorAll("button") ?? [])].find((one) => (one.getAttribute("aria-label") ?? one.textContent) === label);
+    (same ?? article)?.focus();
+  }
+
+  /** Shows what came since; false when the node is not on the path that is shown. */
+  update(node) {
+    const entry = this.#entries.get(node.id);
+    if (entry === undefined) return false;
+    this.#fill(entry, node);
+    return true;
+  }
+
+  #article(node, versions) {
+    const heading = make("h2", { id: `who-${node.id}`, class: "who" }, names[node.role]);
+    const body = make("div", { class: "body" });
+    const note = make("p", { class: "note", hidden: true });
+    const fault = make("div", { class: "fault", hidden: true });
+    const foot = make("div", { class: "foot" });
+    const article = make("article", { class: `message ${node.role}`, "aria-labelledby": heading.id, tabindex: "-1", "data-node": node.id },
+      heading, body, note, fault, foot);
+    const entry = { article, body, note, fault, foot, versions, view: new MarkdownView(body), state: null, showsTokens: false };
+    this.#entries.set(node.id, entry);
+    this.#fill(entry, node);
+    return article;
+  }
+
+  #fill(entry, node) {
+    const running = node.status === "running";
+    entry.article.classList.toggle("running", running);
+    entry.article.setAttribute("aria-busy", running ? "true" : "false");
+    this.#fillBody(entry, node, running);
+    const note = noteOf(node);
+    entry.note.hidden = note === "";
+    entry.note.textContent = note;
+    if (entry.state === node.status) return;
+    entry.state = node.status;
+    entry.fault.hidden = node.status !== "failed";
+    entry.fault.replaceChildren(...(node.status !== "failed" ? [] : [make("strong", {}, "No answer: "), node.error ?? "unknown error"]));
+    entry.foot.replaceChildren(...this.#buttons(entry, node, running));
+  }
+
+  #fillBody(entry, node, running) {
+    if (node.role === "user") {
+      if (entry.body.textContent !== node.text) entry.body.replaceChildren(make("p", { class: "plain", dir: "auto" }, node.text));
+      return;
+    }
+    if (node.role === "tool") return entry.body.replaceChildren(codeBlock(node.text, ""));
+    if (entry.showsTokens) return;
+    entry.view.update(node.text, !running);
+    entry.calls?.remove();
+    if (node.calls?.length > 0) {
+      entry.calls = make("div", { class: "calls" }, ...node.calls.map((call) => toolCall(call.name, call.arguments, !running)));
+      entry.body.after(entry.calls);
+      if (!running && this.#actions.isLeaf(node)) entry.calls.append(this.#resultForm(node));
+    }
+  }
+
+  #buttons(entry, node, running) {
+    if (running) return [];
+    const out = [];
+    if (entry.versions.length > 1) out.push(this.#versions(node, entry.versions));
+    out.push(copyButton(() => node.text));
+    if (node.role === "user") out.push(button("Edit", () => this.#edit(entry, node)));
+    if (node.role === "assistant") {
+      if (node.status !== "waiting") out.push(button(node.status === "done" || node.status === "cut" ? "Regenerate" : "Try again", () => this.#actions.regenerate(node)));
+      if (node.tokens?.length > 0) out.push(this.#tokenSwitch(entry, node));
+      out.push(make("span", { class: "figures" }, figuresOf(node)));
+    }
+    return out;
+  }
+
+  #versions(node, versions) {
+    const at = versions.indexOf(node);
+    const step = (by) => this.#actions.select(versions[at + by]);
+    return make("span", { class: "versions", role: "group", "aria-label": "Versions" },
+      button("‹", () => step(-1), { "aria-label": "Previous version", disabled: at === 0 }),
+      make("span", {}, `${at + 1} / ${versions.length}`),
+      button("›", () => step(1), { "aria-label": "Next version", disabled: at === versions.length - 1 }));
+  }
+
+  #edit(entry, node) {
+    const field = make("textarea", { rows: Math.min(12, node.text.split("\n").length + 1), "aria-label": "Edit the message" });
+    field.value = node.text;
+    const leave = () => {
+      entry.body.replaceChildren(make("p", { class: "plain", dir: "auto" }, node.text));
+      entry.foot.hidden = false;
+      entry.foot.querySelector("button")?.focus();
+    };
+    const send = () => {
+      if (field.value.trim() !== "") this.#actions.edit(node, field.value);
+    };
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") leave();
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      send();
+    });
+    entry.foot.hidden = true;
+    entry.body.replaceChildren(field, make("div", { class: "foot" }, button("Send as a new branch", send, { class: "primary" }), button("Cancel", leave)));
+    field.focus();
+  }
+
+  #resultForm(node) {
+    const areas = node.calls.map((call) => make("textarea", { rows: 2, "aria-label": `Result of ${call.name}`, placeholder: `What ${call.name} gives` }));
+    return make("div", { class: "results" }, ...areas, button("Send results", () =>
+      this.#actions.answerCalls(node, areas.map((area) => area.value)), { class: "primary" }));
+  }
+
+  #tokenSwitch(entry, node) {
+    const self = button("Probabilities", () => {
+      entry.showsTokens = !entry.showsTokens;
+      self.setAttribute("aria-pressed", String(entry.showsTokens));
+      if (entry.showsTokens) {
+        entry.body.replaceChildren(tokenList(node.tokens));
+      } else {
+        entry.view = new MarkdownView(entry.body);
+        entry.body.replaceChildren();
+        entry.view.update(node.text, true);
+      }
+    }, { "aria-pressed": "false" });
+    return self;
+  }
+}
+
+// --- probabilities of tokens -----------------------------------------------------------------------------------
+
+function percent(logprob) {
+  const share = Math.exp(logprob) * 100;
+  return `${share >= 10 ? share.toFixed(0) : share.toPrecision(2)} %`;
+}
+
+function visible(token) {
+  return token === "" ? "(nothing)" : token.replaceAll("\n", "⏎").replaceAll("\t", "⇥").replaceAll(" ", "␣");
+}
+
+function describe(token, tip) {
+  const others = (token.top_logprobs ?? []).map((other) => make("tr", { class: other.token === token.token ? "chosen" : null },
+    make("td", {}, make("code", {}, visible(other.token))), make("td", {}, percent(other.logprob))));
+  tip.replaceChildren(make("p", {}, make("code", {}, visible(token.token)), ` ${percent(token.logprob)}`), make("table", {}, make("tbody", {}, ...others)));
+}
+
+/** The tokens of an answer: the less likely, the stronger their ground. Hovering, tapping or the arrow keys tell more. */
+function tokenList(tokens) {
+  const tip = make("div", { class: "tip", role: "tooltip", id: "tip", hidden: true });
+  const list = make("div", { class: "tokens", role: "listbox", "aria-label": "Tokens of the answer; the arrow keys go through them" });
+  const hide = () => (tip.hidden = true);
+  const show = (span) => {
+    describe(tokens[Number(span.dataset.at)], tip);
+    tip.hidden = false;
+    const place = span.getBoundingClientRect();
+    const below = place.bottom + 6 + tip.offsetHeight < innerHeight;
+    tip.style.left = `${Math.max(8, Math.min(place.left, innerWidth - tip.offsetWidth - 8))}px`;
+    tip.style.top = `${below ? place.bottom + 6 : place.top - 6 - tip.offsetHeight}px`;
+  };
+  tokens.forEach((token, at) => {
+    const share = Math.exp(token.logprob);
+    const step = share > 0.9 ? 0 : share > 0.6 ? 1 : share > 0.3 ? 2 : share > 0.1 ? 3 : 4;
+    list.append(make("span", { class: `token p${step}`, role: "option", tabindex: at === 0 ? "0" : "-1", "data-at": at, "aria-describedby": "tip" }, token.token));
+  });
+  const tokenOf = (event) => event.target.closest(".token");
+  list.addEventListener("mouseover", (event) => tokenOf(event) && show(tokenOf(event)));
+  list.addEventListener("mouseleave", hide);
+  list.addEventListener("focusin", (event) => {
+    list.querySelector('[tabindex="0"]')?.setAttribute("tabindex", "-1");
+    tokenOf(event)?.setAttribute("tabindex", "0");
+    if (tokenOf(event)) show(tokenOf(event));
+  });
+  list.addEventListener("focusout", hide);
+  list.addEventListener("click", (event) => tokenOf(event)?.focus());
+  list.addEventListener("keydown", (event) => {
+    const at = document.activeElement;
+    const next = { ArrowRight: at.nextElementSibling, ArrowLeft: at.previousElementSibling, Home: list.firstElementChild, End: list.lastElementChild }[event.key];
+    if (event.key === "Escape") hide();
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  });
+  return make("div", {}, list, tip);
+}

@@ -1,0 +1,462 @@
+"""The chat page in Chromium, in front of the real default model; a scripted socket where a model's words must be known."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+from browser import Browser
+from proxy import Proxy
+
+HERE = pathlib.Path(__file__).resolve().parent
+spec = importlib.util.spec_from_file_location("clients_conftest", HERE.parent / "clients" / "conftest.py")
+clients = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(clients)
+
+OPEN = "document.getElementById('state').dataset.state === 'open'"
+DONE = "document.querySelector('.assistant:last-child .foot button') && !document.getElementById('send').hidden && !document.querySelector('.running')"
+
+# A WebSocket that answers as the test says: answer(text) streams a whole answer to the request that was sent last.
+SCRIPTED = """
+window.sent = [];
+window.WebSocket = class {
+  constructor() { window.socket = this; setTimeout(() => this.onopen?.()); }
+  send(text) { window.sent.push(JSON.parse(text)); }
+  close() {}
+};
+window.emit = (event) => window.socket.onmessage({data: JSON.stringify({stream_id: window.sent.at(-1).stream_id, ...event})});
+window.delta = (text) => emit({type: "response.output_text.delta", delta: text, logprobs: []});
+window.answer = (text) => {
+  emit({type: "response.created", response: {model: "scripted"}});
+  for (let at = 0; at < text.length; at += 7) delta(text.slice(at, at + 7));
+  emit({type: "response.completed", response: {usage: {output_tokens: 3}}});
+};
+"""
+
+
+@pytest.fixture(scope="session")
+def browser():
+    running = Browser()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def daemon():
+    running = clients.Daemon("kv.memory=256MiB")
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def visit(browser, daemon):
+    """Opens the page with settings in a fresh profile; at the end the browser must have had nothing to complain about."""
+    pages = []
+
+    def visit(url=None, wait=OPEN, complaints=False, **options):
+        settings = {"temperature": 0, "max_output_tokens": 24, **options.pop("settings", {})}
+        url = url or daemon.url + "/"
+        path = "/" + url.split("/", 3)[3]
+        before = f"if (location.protocol !== 'about:' && !localStorage.getItem('twill:{path}:settings')) localStorage.setItem('twill:{path}:settings', " \
+                 f"JSON.stringify({json.dumps(settings)}));"
+        page = browser.page(url, before=before + options.pop("before", ""), **options)
+        pages.append((page, complaints))
+        if wait:
+            page.wait(wait)
+        return page
+
+    yield visit
+    for page, complaints in pages:
+        found = page.complaints()
+        page.close()
+        assert complaints or found == []
+
+
+def ask(page, text, wait=True):
+    page.click("#prompt")
+    page.type(text)
+    page.press("Enter")
+    if wait:
+        page.wait(DONE, 60)
+
+
+def shot(page, name):
+    if folder := os.environ.get("TWILL_SCREENSHOTS"):
+        page.screenshot(pathlib.Path(folder) / f"{name}.png")
+
+
+def hosts(page):
+    """Whom the page asked; addresses that hold their data ask nobody."""
+    return {url.split("/")[2] for url in page.requests() if not url.startswith("data:")}
+
+
+def answers(page):
+    return page.run("[...document.querySelectorAll('.assistant .body')].map((e) => e.innerText)")
+
+
+# --- with the real model -------------------------------------------------------------------------------------
+
+
+def test_a_chat_streams_and_goes_on(visit, daemon):
+    page = visit()
+    ready_ms = page.run("performance.now()")
+    loaded = page.run("performance.getEntriesByType('resource').reduce((n, e) => n + e.decodedBodySize, 0)")
+    print(f"open after {ready_ms:.0f} ms at most, {loaded} bytes")
+    assert loaded < 150_000
+    ask(page, "Say hello.", wait=False)
+    page.wait("document.querySelector('.running .body')?.innerText.length > 0")
+    page.wait(DONE)
+    ask(page, "Say it again.")
+    assert len(answers(page)) == 2 and all(answers(page))
+    assert re.search(r"· \d+ tokens · \d+ tokens/s", page.text(".assistant:last-child .figures"))
+    assert page.text("#title") == "Say hello."
+    assert hosts(page) == {f"{daemon.host}:{daemon.port}"}
+    page.reload()
+    page.wait(OPEN)
+    assert len(answers(page)) == 2, "a chat is kept over a reload"
+
+
+def test_stop_ends_the_answer_here_and_in_the_daemon(visit, daemon):
+    page = visit(settings={"max_output_tokens": 4000})
+    ask(page, "Count to a thousand.", wait=False)
+    page.wait("document.querySelector('.running .body')?.innerText.length > 20")
+    page.click("#stop")
+    page.wait(DONE)
+    assert "Stopped" in page.text(".assistant .note")
+    daemon.wait_metric("twill:num_requests_running", 0)
+    kept = answers(page)
+    time.sleep(0.3)
+    assert answers(page) == kept
+    ask(page, "Write a long story about a ship.", wait=False)
+    page.wait("document.querySelectorAll('.assistant').length === 2 && document.querySelector('.running .body').innerText")
+    page.press("Escape")
+    page.wait(DONE)
+
+
+def test_regenerating_and_editing_make_branches(visit):
+    page = visit(settings={"temperature": 1})
+    ask(page, "Tell me a story.")
+    first = answers(page)
+    page.click(".assistant button", "Regenerate")
+    page.wait("document.querySelector('.assistant .versions')?.innerText.includes('2 / 2')")
+    page.wait(DONE)
+    page.click(".assistant button", "Previous version")
+    page.wait("document.querySelector('.assistant .versions')?.innerText.includes('1 / 2')")
+    assert answers(page) == first
+    page.click(".user button", "Edit")
+    page.run("document.querySelector('.user textarea').select()")
+    page.type("Tell me a joke.")
+    page.press("Enter")
+    page.wait("document.querySelector('.user .versions')?.innerText.includes('2 / 2')")
+    page.wait(DONE)
+    assert page.text(".user .plain") == "Tell me a joke."
+    page.click(".user button", "Previous version")
+    assert page.text(".user .plain") == "Tell me a story." and answers(page) == first
+
+
+def test_a_reload_in_the_middle_keeps_what_came(visit, daemon):
+    page = visit(settings={"max_output_tokens": 4000})
+    ask(page, "Count to a thousand.", wait=False)
+    page.wait("document.querySelector('.running .body')?.innerText.length > 40")
+    page.reload()
+    page.wait(OPEN)
+    assert len(answers(page)[0]) > 20
+    assert "not finished" in page.text(".assistant .note")
+    daemon.wait_metric("twill:num_requests_running", 0)
+    page.click(".assistant button", "Try again")
+    page.wait("document.querySelector('.running .body')?.innerText.length > 10")
+    page.click("#stop")
+    page.wait(DONE)
+
+
+def test_an_error_is_shown_as_the_server_says_it(visit):
+    page = visit(settings={"model": "no-such-model"})
+    ask(page, "Hello")
+    assert "`model` must be a served model" in page.text(".message .fault:not([hidden])")
+    shot(page, "error")
+    page.click("#open-settings")
+    page.wait("document.querySelector('dialog')")
+    page.run("document.getElementById('set-model').selectedIndex = 0")
+    page.run("document.getElementById('set-top_k').value = 'many'")
+    page.click("dialog button", "Save")
+    assert "Top k must be a number." in page.text("dialog .fault")
+    page.run("document.getElementById('set-top_k').value = ''")
+    page.click("dialog button", "Save")
+    page.click(".assistant button", "Try again")
+    page.wait("document.querySelector('.assistant .versions')?.innerText.includes('2 / 2')")
+    page.wait(DONE)
+    assert page.text(".message .fault:not([hidden])") == "" and answers(page)[0]
+
+
+def test_a_daemon_that_returns_is_found_again_behind_a_path(visit):
+    old = clients.Daemon("kv.memory=256MiB")
+    proxy = Proxy(old.host, old.port, "/some/where")
+    new = None
+    try:
+        page = visit(proxy.url, settings={"max_output_tokens": 60, "seed": 1}, complaints=True)
+        ask(page, "Count to a thousand.", wait=False)
+        page.wait("document.querySelector('.running .body')?.innerText.length > 10")
+        old.process.kill()
+        page.wait("document.getElementById('state').dataset.state === 'waiting' && document.querySelector('.assistant .note').innerText.includes('asked again')")
+        shot(page, "daemon-gone")
+        new = clients.Daemon("kv.memory=256MiB")
+        proxy.port = new.port
+        page.wait(OPEN, 60)
+        page.wait(DONE, 60)
+        assert " tokens/s" in page.text(".figures") and page.run("document.getElementById('notice').hidden")
+        assert all(url.startswith((proxy.url, "data:")) for url in page.requests())
+    finally:
+        proxy.close()
+        old.stop()
+        if new:
+            new.stop()
+
+
+def test_a_key_is_asked_for_where_one_is_needed(visit):
+    guarded = clients.Daemon("kv.memory=256MiB", "server.api_keys=['right-key']")
+    try:
+        page = visit(guarded.url + "/", wait="document.querySelector('dialog.key-dialog')", complaints=True)
+        shot(page, "key")
+        page.type("wrong-key")
+        page.press("Enter")
+        page.wait("document.querySelector('dialog.key-dialog')?.innerText.includes('does not know this key')")
+        page.run("document.getElementById('key').focus()")
+        page.type("right-key")
+        page.press("Enter")
+        page.wait(OPEN)
+        ask(page, "Hello")
+        assert answers(page)[0]
+        page.reload()
+        page.wait(OPEN)
+        assert page.run("Object.values(localStorage).every((text) => !text.includes('right-key'))")
+    finally:
+        guarded.stop()
+
+
+def test_probabilities_are_shown_on_hover_and_by_keys(visit):
+    page = visit(settings={"logprobs": True})
+    ask(page, "Say hello.")
+    page.click(".assistant button", "Probabilities")
+    page.click(".token[data-at='0']")
+    assert "%" in page.text("#tip") and page.run("document.querySelectorAll('#tip tr').length") == 5
+    page.press("ArrowRight")
+    assert page.run("document.activeElement.dataset.at") == "1"
+    shot(page, "probabilities")
+    page.press("Escape")
+    assert page.run("document.getElementById('tip').hidden")
+    page.click(".assistant button", "Probabilities")
+    assert page.run("document.querySelectorAll('.token').length") == 0 and answers(page)[0]
+
+
+def test_the_code_that_the_page_gives_runs(visit, daemon, tmp_path):
+    page = visit(settings={"instructions": "You're \"brief\".", "top_k": 5, "max_output_tokens": 8})
+    ask(page, "It's a test: say 'hi' & \\n \"bye\" $HOME `x`")
+    page.click("#open-snippet")
+    shot(page, "code")
+    code = {}
+    for name in ("curl", "Python", "JavaScript"):
+        page.click(f"#as-{name}")
+        code[name] = page.text("dialog code")
+    reply = json.loads(subprocess.run(["bash", "-c", code["curl"]], capture_output=True, text=True, timeout=60).stdout)
+    assert reply["usage"]["output_tokens"] > 0 and reply["instructions"] == "You're \"brief\"."
+    (tmp_path / "it.py").write_text(code["Python"])
+    said = subprocess.run([sys.executable, tmp_path / "it.py"], capture_output=True, text=True, timeout=120)
+    assert said.returncode == 0 and said.stdout.strip(), said.stderr
+    (tmp_path / "it.mjs").write_text(code["JavaScript"])
+    said = subprocess.run(["node", tmp_path / "it.mjs"], capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0 and said.stdout.strip(), said.stderr
+
+
+# --- with a scripted socket ----------------------------------------------------------------------------------
+
+HOSTILE = [
+    "<script>pwned()</script>", "<img src=x onerror=pwned()>", "<svg onload=pwned()>", "<iframe srcdoc='<script>parent.pwned()</script>'>",
+    "[a](javascript:pwned())", "[a](JAVASCRIPT&colon;pwned())", "![a](http://evil.example/p.png)", "<javascript:pwned()>",
+    "[a](data:text/html,<script>pwned()</script>)", "```html\n<script>pwned()</script>\n```", "```\"><script>pwned()</script>\n```",
+    "| <script>pwned()</script> | <img src=x onerror=pwned()> |\n|---|---|\n| <b onclick=pwned()>x</b> | y |",
+    "<tool_call>{\"name\": \"<img src=x onerror=pwned()>\", \"arguments\": {\"<script>\": \"</script>\"}}</tool_call>",
+    "<think><script>pwned()</script></think>", "{\"<img src=x onerror=pwned()>\": \"</code><script>pwned()</script>\"}",
+    "[x](http://a.example/\"onmouseover=\"pwned())", "<base href=//evil.example>", "<meta http-equiv=refresh content=0;url=//evil.example>",
+    "<style>@import '//evil.example'</style>", "<link rel=stylesheet href=//evil.example>", "<form action=//evil.example><button>go</button>",
+    "# <a href=javascript:pwned()>x</a>", "> - 1. <script>pwned()</script>", "<a id=title name=title>clobber</a>", "${pwned()} {{pwned()}}",
+]
+
+
+def test_what_a_model_says_stays_text(visit, daemon):
+    page = visit(before=SCRIPTED + "window.pwned = () => { window.was_pwned = true; };")
+    ask(page, "Hello", wait=False)
+    page.run(f"answer({json.dumps(chr(10).join(text + chr(10) for text in HOSTILE))})")
+    for text in HOSTILE:
+        page.wait(DONE)
+        ask(page, text, wait=False)
+        page.run(f"answer({json.dumps(text)})")
+    page.wait(DONE)
+    page.run("document.querySelectorAll('#log a').forEach((a) => a.dispatchEvent(new MouseEvent('mouseover', {bubbles: true})))")
+    assert page.run("window.was_pwned") is None
+    assert page.run("document.querySelectorAll('#log :is(script, img, svg, iframe, object, embed, base, meta, link, style, form, video, audio)').length") == 0
+    handlers = page.run("[...document.querySelectorAll('#log *')].flatMap((e) => e.getAttributeNames()).filter((n) => n.startsWith('on') || n === 'style' || n === 'name')")
+    assert handlers == []
+    links = page.run("[...document.querySelectorAll('#log a')].map((a) => [a.protocol, a.rel, a.target])")
+    assert all(link[0] in ("http:", "https:", "mailto:") and "noopener" in link[1] and link[2] == "_blank" for link in links)
+    assert page.run("document.getElementById('title').tagName") == "H1"
+    assert hosts(page) == {f"{daemon.host}:{daemon.port}"}
+
+
+SHOWCASE = """## What a *model* may write
+
+A paragraph with **strong words**, `code`, ~~a mistake~~ and [a link](https://example.com/a).
+
+1. first
+2. second
+   - inner
+   - [x] done
+
+> A quotation
+> of two lines.
+
+| Name | Amount | Note |
+|:-----|-------:|------|
+| warp | 12 | lengthwise |
+| weft | 7 | crosswise |
+
+```python
+def twill(n):
+    return ["/" if (row + column) % 4 < 2 else " " for row in range(n) for column in range(n)]
+```
+
+<tool_call>{"name": "get_weather", "arguments": {"city": "Ghent", "days": 2, "metric": true}}</tool_call>
+"""
+
+
+def violations(page):
+    page.call("Page.setBypassCSP", {"enabled": False})
+    # DevTools runs the library: the page's policy does not hold for it.
+    page.run(pathlib.Path(os.environ["TWILL_AXE"]).read_text() + "; true")
+    found = page.run("axe.run(document).then((r) => r.violations.map((v) => [v.id, v.help, v.nodes.map((n) => n.html.slice(0, 200) + ' ' + n.failureSummary)]))")
+    return found
+
+
+@pytest.mark.skipif("TWILL_AXE" not in os.environ, reason="axe-core comes from npm, which is not installed")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 390])
+def test_nobody_is_kept_out(visit, dark, width):
+    page = visit(before=SCRIPTED, dark=dark, width=width, height=900)
+    name = f"{'dark' if dark else 'light'}-{width}"
+    shot(page, f"{name}-empty")
+    assert violations(page) == []
+    ask(page, "Show me all that you can do.", wait=False)
+    page.run("delta('Look here.\\n\\n')")
+    page.wait("document.querySelector('.running .body').innerText")
+    assert violations(page) == []
+    page.run(f"answer({json.dumps(SHOWCASE)})")
+    page.wait(DONE)
+    ask(page, "And in JSON?", wait=False)
+    page.run("answer('{\"answer\": [1, 2.50, null], \"why\": \"because\"}')")
+    page.wait(DONE)
+    assert '"city": "Ghent",' in page.text(".call") and '"why": "because"' in page.text(".assistant:last-child pre")
+    page.run("document.getElementById('scroll').scrollTop = 0")
+    time.sleep(0.2)
+    shot(page, f"{name}-chat")
+    assert page.run("document.documentElement.scrollWidth <= innerWidth"), "nothing scrolls sideways"
+    assert violations(page) == []
+    page.run("document.getElementById('scroll').scrollTop = 1e6")
+    shot(page, f"{name}-chat-end")
+    page.click("#open-settings")
+    time.sleep(0.2)
+    shot(page, f"{name}-settings")
+    assert violations(page) == []
+    page.press("Escape")
+    page.click("#open-snippet")
+    assert violations(page) == []
+    shot(page, f"{name}-code")
+    page.press("Escape")
+    if width < 600:
+        page.click("#open-list")
+        time.sleep(0.3)
+        assert violations(page) == []
+        shot(page, f"{name}-list")
+
+
+def test_all_can_be_done_with_the_keyboard(visit):
+    page = visit(before=SCRIPTED)
+    assert page.run("document.activeElement.id") == "prompt"
+    page.type("one")
+    page.press("Enter", shift=True)
+    assert page.run("document.getElementById('prompt').value.length") == 4, "Shift+Enter begins a new line"
+    page.press("Enter")
+    page.run("answer('two')")
+    page.wait(DONE)
+    page.wait("document.getElementById('announcer').innerText === 'Answer: two'")
+    seen = set()
+    for _ in range(40):
+        page.press("Tab")
+        seen.add(page.run("document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText"))
+        visible = page.run("document.activeElement === document.body || document.activeElement.getBoundingClientRect().width > 1")
+        assert visible, "focus is never on what cannot be seen"
+    assert {"Send", "Copy", "Edit", "Regenerate", "Settings", "Code", "New chat", "Messages"} <= seen
+
+
+def test_calls_of_tools_are_answered(visit):
+    page = visit(before=SCRIPTED)
+    ask(page, "The weather in Ghent?", wait=False)
+    page.run("""
+      emit({type: "response.created", response: {model: "scripted"}});
+      emit({type: "response.output_item.added", item: {type: "function_call", id: "i1", call_id: "c1", name: "get_weather", arguments: ""}});
+      emit({type: "response.function_call_arguments.delta", item_id: "i1", delta: '{"city": '});
+      emit({type: "response.function_call_arguments.delta", item_id: "i1", delta: '"Ghent"}'});
+      emit({type: "response.completed", response: {usage: {output_tokens: 9}}});""")
+    page.wait(DONE)
+    assert "get_weather" in page.text(".call") and '"city": "Ghent"' in page.text(".call")
+    page.click(".results textarea")
+    page.type("rain")
+    shot(page, "tool-call")
+    page.click(".results button", "Send results")
+    page.wait("window.sent.length === 2")
+    assert page.run("window.sent[1].input.slice(1)") == [
+        {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": '{"city": "Ghent"}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "rain"}]
+
+
+def test_streaming_costs_little(visit):
+    page = visit(before=SCRIPTED)
+    ask(page, "Write much.", wait=False)
+    page.call("Performance.enable")
+    figures = lambda: {m["name"]: m["value"] for m in page.call("Performance.getMetrics")["metrics"]}  # noqa: E731
+    before = figures()
+    page.run("""new Promise((done) => {
+      const text = "A sentence of **some** words with `code`, then another.\\n\\n";
+      let at = 0;
+      const timer = setInterval(() => {
+        delta(text.slice((at * 5) % text.length).slice(0, 5));
+        if (++at === 500) { clearInterval(timer); done(); }
+      }, 10);
+    })""")
+    after = figures()
+    share = (after["TaskDuration"] - before["TaskDuration"]) / (after["Timestamp"] - before["Timestamp"])
+    print(f"streaming 100 tokens/s takes {100 * share:.1f} % of a core")
+    assert share < 0.5  # 10 % where nothing else runs; a busy machine must not fail this
+    page.click("#stop")
+    page.wait(DONE)
+
+
+def test_several_chats_are_kept_apart(visit):
+    page = visit(before=SCRIPTED)
+    ask(page, "first chat", wait=False)
+    page.click("#new-chat")
+    ask(page, "second chat", wait=False)
+    page.run("answer('to the second')")
+    page.wait("document.querySelector('.assistant .body')?.innerText === 'to the second'")
+    page.run("emit({stream_id: sent[0].stream_id, type: 'response.output_text.delta', delta: 'to the first', logprobs: []});"
+             "emit({stream_id: sent[0].stream_id, type: 'response.completed', response: {}})")
+    page.click(".chat", "first chat")
+    page.wait("document.querySelector('.assistant .body')?.innerText === 'to the first'")
+    page.click("#chat-list button", "Delete first chat")
+    page.click("dialog button", "Delete")
+    page.wait("document.querySelectorAll('.chat').length === 1")
+    assert page.text("#title") == "second chat"
