@@ -17,6 +17,8 @@ struct scheduler_replaced;
 using session_actor = caf::typed_actor<
     // port: validate, tokenize and queue the request.
     takes<start_request>,
+    // text pool: the prompt has been turned into ids, or refused.
+    takes<encoded_prompt_ptr>,
     // batcher: the request is in the queue.
     takes<prompt_queued>,
     // grammar compiler: the grammar that the output must keep to, or why there is none.

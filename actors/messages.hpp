@@ -58,6 +58,9 @@ struct prompt_score {
 struct start_request {
   std::optional<request_error> refusal; ///< why the port does not admit the request
 };
+/// text pool -> session: the prompt with its ids, or with why it has none. Nobody else has it.
+struct encoded_prompt; // in actors/session/prompt.hpp
+using encoded_prompt_ptr = std::shared_ptr<encoded_prompt>;
 /// port -> session: end without a further event.
 struct cancel_request {};
 /// supervisor -> session: end with timed_out.
@@ -73,6 +76,7 @@ struct submit_prompt {
   sequence_spec spec;
   std::int32_t n_choices = 1;
   steady_clock::time_point submitted;
+  std::string client; ///< whose turn it takes
 };
 /// batcher -> session: the request is in the queue; tokens will follow.
 struct prompt_queued {};

@@ -47,6 +47,11 @@ struct scheduler_options {
   milliseconds watchdog{120000};         ///< a step longer than this makes /ready say no; 0: never
   milliseconds restart_delay{1000};      ///< before the second restart in a row; then twice as long
   milliseconds restart_delay_max{30000}; ///< before any restart, and between tries after giving up
+  std::string policy = "fair";           ///< fair: clients take turns | fcfs: in order of arrival
+  std::int32_t max_paused = 1024;        ///< requests that wait for their readers
+  std::int64_t max_prompts_bytes = 512 * mib; ///< of the prompts of all live requests
+  std::int64_t max_text_bytes = 64 * mib;     ///< of prompts that wait to be tokenized
+  milliseconds text_timeout{30000};           ///< for which they may wait
 };
 
 /// [device]: where kernels run.

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "config/base/fair_pool.hpp"
 #include "config/base/log.hpp"
 #include "net/batch/batch_service.hpp"
 #include "net/beast.hpp"
@@ -61,11 +62,17 @@ std::function<void()> tolerant(std::function<void()> work) {
   };
 }
 
+/// Bodies that are worked on are bounded as those that arrive are (see request_reader).
+std::int64_t body_budget(const config::server_options& options) {
+  return 16 * options.max_body_bytes;
+}
+
 class server_impl final : public server {
 public:
   server_impl(const config::options& options, actors::engine_port& engine, listeners sockets,
               file_reader read)
-      : context_(options, engine), io_(options.server.threads), workers_(1),
+      : context_(options, engine), io_(options.server.threads),
+        workers_({1, body_budget(options.server), std::chrono::hours(1)}),
         control_(asio::make_strand(io_)), sockets_(std::move(sockets)), drain_timer_(control_),
         relief_timer_(control_), alive_(std::make_shared<lifeline>()), batch_thread_(1),
         batch_timer_(batch_thread_),
@@ -75,8 +82,9 @@ public:
                             [this](milliseconds time) { wake_batches_after(time); }}) {
     alive_->owner = this;
     context_.batches = &batches_;
-    context_.run_on_worker = [this](std::function<void()> work) {
-      asio::post(workers_, tolerant(std::move(work)));
+    context_.run_on_worker = [this](fair_pool::task work) {
+      work.run = tolerant(std::move(work.run));
+      return workers_.add(std::move(work));
     };
     context_.output.on_full([this] { asio::post(control_, [this] { relieve_output(); }); });
     if (!options.server.tls_certificate.empty())
@@ -97,7 +105,6 @@ public:
     batches_.stop();
     asio::post(batch_thread_, [this] { batch_timer_.cancel(); });
     batch_thread_.join();
-    workers_.join();
   }
 
   std::vector<std::string> addresses() const override {
@@ -298,7 +305,7 @@ private:
 
   server_context context_;
   asio::io_context io_; // sessions die with it, so before the context
-  asio::thread_pool workers_;
+  fair_pool workers_;
   asio::strand<asio::io_context::executor_type> control_;
   listeners sockets_;
   std::vector<std::unique_ptr<door>> doors_;

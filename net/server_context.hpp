@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "actors/port/engine_port.hpp"
+#include "config/base/fair_pool.hpp"
 #include "config/options.hpp"
 #include "net/api_keys.hpp"
 #include "net/connection/open_sockets.hpp"
@@ -45,8 +46,9 @@ struct server_context {
   output_budget output;
   std::atomic<std::int64_t> body_bytes{0}; ///< unfinished request bodies of all sockets
   std::atomic<bool> draining{false};
-  /// Runs a function on a worker thread: tokenizing a long text must not hold up the sockets.
-  std::function<void(std::function<void()>)> run_on_worker;
+  /// Runs long work on bodies (JSON, tokenizing), which must not hold up the sockets, on a thread
+  /// of its own; false when too much waits already.
+  std::function<bool(fair_pool::task)> run_on_worker;
   batch_service* batches = nullptr; ///< the server's; set before its first session
 };
 

@@ -154,7 +154,7 @@ batcher_actor::behavior_type batcher_behavior(batcher_actor::stateful_pointer<ba
 
 batcher_actor spawn_batcher(caf::actor_system& system, const batcher_limits& limits,
                             std::shared_ptr<stats_board> stats, kv_allocator_actor kv) {
-  return system.spawn(batcher_behavior, limits, std::move(stats), std::move(kv));
+  return system.spawn<caf::detached>(batcher_behavior, limits, std::move(stats), std::move(kv));
 }
 
 } // namespace twill::actors

@@ -1,9 +1,11 @@
 #include "actors/batcher/batcher_core.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
+#include "actors/scheduling/fair_policy.hpp"
 #include "config/base/assert.hpp"
 
 namespace twill::actors {
@@ -12,10 +14,15 @@ namespace {
 double in_seconds(steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
+
+std::unique_ptr<admission_policy> make_policy(bool fair) {
+  if (fair) return std::make_unique<fair_policy>();
+  return std::make_unique<fcfs_policy>();
+}
 } // namespace
 
 batcher_core::batcher_core(const batcher_limits& limits, stats_board& stats, session_sink& sessions)
-    : stats_(stats), sessions_(sessions), scheduler_(limits.plan),
+    : stats_(stats), sessions_(sessions), scheduler_(limits.plan, make_policy(limits.fair)),
       prefixes_({limits.plan.prefix_cache, limits.plan.block_tokens, limits.shareable_length}) {
   set_limits(limits);
   grant_.free_blocks = limits.total_blocks;
@@ -49,10 +56,14 @@ void batcher_core::submit(const submit_prompt& prompt) {
     return;
   }
   const group& added = groups_.add(prompt);
-  for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice)
-    scheduler_.add({added.first + static_cast<sequence_id>(choice), choice == 0 ? 0 : added.first,
-                    static_cast<std::int32_t>(prompt.spec.prompt->size()), prompt.spec.max_new,
-                    choice == 0 && prompt.spec.scores_prompt()});
+  for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
+    new_sequence arrived{added.first + static_cast<sequence_id>(choice),
+                         choice == 0 ? 0 : added.first,
+                         static_cast<std::int32_t>(prompt.spec.prompt->size()), prompt.spec.max_new,
+                         choice == 0 && prompt.spec.scores_prompt()};
+    arrived.client = std::hash<std::string>{}(prompt.client);
+    scheduler_.add(arrived);
+  }
   sessions_.queued(prompt.request);
 }
 
@@ -76,15 +87,17 @@ void batcher_core::for_each_choice(request_id request, F&& apply) {
 
 void batcher_core::release(request_id request) {
   for_each_choice(request, [this](sequence_id id) { scheduler_.leave(id); });
-  if (group* g = groups_.find(request)) g->released = true;
+  groups_.mark_released(request);
 }
 
 void batcher_core::pause(request_id request) {
   for_each_choice(request, [this](sequence_id id) { scheduler_.pause(id); });
+  groups_.set_paused(request, true);
 }
 
 void batcher_core::resume(request_id request) {
   for_each_choice(request, [this](sequence_id id) { scheduler_.resume(id); });
+  groups_.set_paused(request, false);
 }
 
 void batcher_core::executor_ready(std::uint64_t life, const batcher_limits& limits) {
@@ -236,7 +249,7 @@ step_plan batcher_core::build_plan(steady_clock::time_point now) {
       s.scheduled = now;
       if (s.choice == 0) note_first_admission(s);
     }
-    groups_.group_of(s).n_running += 1;
+    groups_.note_opened(s);
     plan.opens.push_back({id, s.spec, s.output, s.blocks});
   }
   auto granted = grant_.blocks.begin();
@@ -386,7 +399,7 @@ bool batcher_core::may_compute_again(request_id request) {
 
 void batcher_core::publish_gauges() {
   stats_.update([&](engine_stats& s) {
-    s.requests_waiting = groups_.n_waiting();
+    s.requests_waiting = groups_.n_waiting() + groups_.n_paused();
     s.requests_running = groups_.n_running();
     s.kv_blocks_total = limits_.total_blocks;
     s.kv_blocks_used = grant_.used_blocks;

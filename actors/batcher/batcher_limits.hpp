@@ -11,7 +11,8 @@ namespace twill::actors {
 struct batcher_limits {
   plan_limits plan;
   bool adapt_prefill_budget = false; ///< plan.mixed_prompt_tokens follows how long steps take
-  std::int32_t max_queued = 1024;    ///< requests beyond those that run
+  std::int32_t max_queued = 1024;    ///< requests beyond those that run, without paused ones
+  bool fair = false;                 ///< clients take turns; otherwise first come first served
   std::int64_t total_blocks = 0;
   std::int32_t shareable_length = 0; ///< see prefix_cache_limits
 };

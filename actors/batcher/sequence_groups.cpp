@@ -4,6 +4,20 @@
 
 namespace twill::actors {
 
+sequence_groups::kind sequence_groups::kind_of(const group& g) {
+  if (g.released) return released;
+  if (g.n_running > 0) return running;
+  return g.paused ? paused : waiting;
+}
+
+/// The one way to change what kind_of() looks at.
+template <class F>
+void sequence_groups::change(group& g, F&& apply) {
+  counts_[kind_of(g)] -= 1;
+  apply(g);
+  counts_[kind_of(g)] += 1;
+}
+
 std::vector<std::int32_t> sequence_groups::sequence::known_tokens(std::int32_t first,
                                                                   std::int32_t last) const {
   const auto& prompt = *spec.prompt;
@@ -20,6 +34,7 @@ const sequence_groups::group& sequence_groups::add(const submit_prompt& prompt) 
   group& added = groups_[prompt.request];
   added.first = next_id_;
   added.n_choices = added.n_left = prompt.n_choices;
+  counts_[waiting] += 1;
   for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
     sequence& s = sequences_[next_id_++];
     s.request = prompt.request;
@@ -50,10 +65,11 @@ std::optional<request_id> sequence_groups::release(const released_sequence& r) {
   s.n_inserted = 0;
   const request_id request = s.request;
   group& owner = groups_.at(request);
-  if (r.opened) owner.n_running -= 1;
+  if (r.opened) change(owner, [](group& g) { g.n_running -= 1; });
   if (!r.gone) return std::nullopt;
   sequences_.erase(found);
   if (--owner.n_left > 0) return std::nullopt;
+  counts_[kind_of(owner)] -= 1;
   groups_.erase(request);
   return request;
 }
@@ -64,7 +80,19 @@ void sequence_groups::forget_device() {
     s.n_inserted = 0;
   }
   for (auto& [id, g] : groups_)
-    g.n_running = 0;
+    change(g, [](group& one) { one.n_running = 0; });
+}
+
+void sequence_groups::note_opened(const sequence& s) {
+  change(group_of(s), [](group& g) { g.n_running += 1; });
+}
+
+void sequence_groups::set_paused(request_id request, bool now_paused) {
+  if (group* g = find(request)) change(*g, [now_paused](group& one) { one.paused = now_paused; });
+}
+
+void sequence_groups::mark_released(request_id request) {
+  if (group* g = find(request)) change(*g, [](group& one) { one.released = true; });
 }
 
 std::vector<request_id> sequence_groups::requests() const {
@@ -73,20 +101,6 @@ std::vector<request_id> sequence_groups::requests() const {
   for (const auto& [id, g] : groups_)
     all.push_back(id);
   return all;
-}
-
-std::int32_t sequence_groups::n_waiting() const {
-  std::int32_t n = 0;
-  for (const auto& [id, g] : groups_)
-    n += g.n_running == 0 && !g.released ? 1 : 0;
-  return n;
-}
-
-std::int32_t sequence_groups::n_running() const {
-  std::int32_t n = 0;
-  for (const auto& [id, g] : groups_)
-    n += g.n_running > 0 && !g.released ? 1 : 0;
-  return n;
 }
 
 } // namespace twill::actors

@@ -4,6 +4,8 @@
 // preempted, or whose executor was lost, can be computed again.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -40,6 +42,7 @@ public:
     std::int32_t cached_tokens = 0; ///< of the prompt, when it was first admitted
     std::int32_t n_lost = 0;        ///< steps that failed with one of its sequences
     bool released = false;          ///< it is over; its sequences leave as soon as no step has them
+    bool paused = false;            ///< its reader is slow, or gives no credit
     /// Of the prompt's tokens but the first, while steps score them; null once they are told.
     std::shared_ptr<std::vector<prompt_score>> scores;
   };
@@ -54,6 +57,11 @@ public:
   const sequence& at(sequence_id id) const { return sequences_.at(id); }
   group& group_of(const sequence& s) { return groups_.at(s.request); }
 
+  /// A sequence enters the running set.
+  void note_opened(const sequence& s);
+  void set_paused(request_id request, bool now_paused);
+  /// From now on find() does not know the request.
+  void mark_released(request_id request);
   /// Takes back what a sequence held; a sequence that is gone is forgotten. Returns the request
   /// when that was its last sequence.
   std::optional<request_id> release(const released_sequence& r);
@@ -62,12 +70,20 @@ public:
 
   std::size_t size() const { return groups_.size(); }
   std::vector<request_id> requests() const;
-  /// Requests without a running sequence.
-  std::int32_t n_waiting() const;
   /// Requests with a running sequence.
-  std::int32_t n_running() const;
+  std::int32_t n_running() const { return counts_[running]; }
+  /// Requests without one, that are not paused.
+  std::int32_t n_waiting() const { return counts_[waiting]; }
+  /// Requests without one, that are paused.
+  std::int32_t n_paused() const { return counts_[paused]; }
 
 private:
+  enum kind : std::size_t { waiting, running, paused, released };
+  static kind kind_of(const group& g);
+  template <class F>
+  void change(group& g, F&& apply);
+
+  std::array<std::int32_t, 4> counts_{}; ///< groups by kind
   std::unordered_map<sequence_id, sequence> sequences_;
   std::unordered_map<request_id, group> groups_;
   sequence_id next_id_ = 1;

@@ -34,6 +34,7 @@ public:
     tell_from_outside(supervisor_, stop_engine{});
     supervisor_ = supervisor_actor{};
     system_.await_all_actors_done();
+    shared_->text_pool.reset();
     shared_->requests.clear(); // handles must not outlive the actor system
   }
 
@@ -71,22 +72,20 @@ private:
     live_requests::entry entry;
     entry.control = args.control;
     if (timeout.count() > 0) entry.deadline = args.submitted + timeout;
+    args.prompt_bytes = prompt_bytes(asked.prompt);
+    entry.bytes = args.prompt_bytes;
+    entry.client = asked.client;
     args.request = std::move(asked);
     entry.session = spawn_session(system_, shared_, std::move(args));
     const session_actor session = entry.session;
-    const auto most_live = static_cast<std::size_t>(options.scheduler.max_queued) +
-                           static_cast<std::size_t>(options.scheduler.max_running);
     const bool draining = shared_->requests.draining();
-    const auto inserted = shared_->requests.insert(id, std::move(entry), most_live);
+    const auto inserted = shared_->requests.insert(id, std::move(entry));
     if (inserted.start_watching) tell_from_outside(supervisor_, watch_deadlines{});
     start_request start;
     if (draining)
       start.refusal = shutting_down();
-    else if (inserted.full)
-      start.refusal = {errc::queue_full,
-                       "the queue is full (" + std::to_string(most_live) +
-                           " requests are running or waiting); retry later",
-                       ""};
+    else if (inserted.refused != nullptr)
+      start.refusal = {errc::queue_full, std::string(inserted.refused) + "; retry later", ""};
     tell_from_outside(session, std::move(start));
   }
 
@@ -98,10 +97,20 @@ public:
     }
   }
   void pause(request_id id) override {
+    const auto surplus = shared_->requests.pause(id);
     if (auto entry = shared_->requests.find(id))
       tell_from_outside(entry->session, pause_request{id});
+    if (surplus)
+      tell_from_outside(
+          *surplus,
+          abort_request{{errc::slow_reader,
+                         "too many requests wait for their readers (`scheduler.max_paused`, "
+                         "`scheduler.max_prompts`), and this client has the most of them; read "
+                         "output, give credit, or submit requests later",
+                         ""}});
   }
   void resume(request_id id) override {
+    shared_->requests.resume(id);
     if (auto entry = shared_->requests.find(id))
       tell_from_outside(entry->session, resume_request{id});
   }

@@ -4,14 +4,18 @@
 // read and written through the functions below, under one mutex. Port and actors own it jointly.
 #pragma once
 
+#include <algorithm>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "actors/detail/live_requests.hpp"
 #include "actors/detail/served_model.hpp"
 #include "actors/detail/stats_board.hpp"
 #include "actors/interfaces.hpp"
+#include "config/base/fair_pool.hpp"
 #include "config/options.hpp"
 
 namespace twill::actors {
@@ -26,11 +30,15 @@ struct admission {
 
 class engine_shared {
 public:
-  explicit engine_shared(const config::options& o) : options(o) {}
+  explicit engine_shared(const config::options& o)
+      : options(o), requests(bounds_of(o.scheduler)),
+        text_pool(std::make_unique<fair_pool>(text_limits_of(o.scheduler))) {}
 
   const config::options options;
   stats_board stats;
   live_requests requests;
+  /// For prompts of some length. The port resets it once no session is left.
+  std::unique_ptr<fair_pool> text_pool;
 
   engine_state state() const {
     if (requests.draining()) return engine_state::draining;
@@ -92,6 +100,14 @@ public:
   }
 
 private:
+  static live_requests::limits bounds_of(const config::scheduler_options& o) {
+    return {static_cast<std::size_t>(o.max_queued) + static_cast<std::size_t>(o.max_running),
+            static_cast<std::size_t>(o.max_paused), o.max_prompts_bytes};
+  }
+  static fair_pool::limits text_limits_of(const config::scheduler_options& o) {
+    const std::size_t threads = std::clamp(std::thread::hardware_concurrency() / 8, 1u, 4u);
+    return {threads, o.max_text_bytes, o.text_timeout};
+  }
   std::string locked_not_ready_message() const {
     if (state_ == engine_state::failed) return "the model cannot be served: " + detail_;
     return "the model is still loading; retry later";

@@ -1,13 +1,23 @@
 #include "actors/detail/live_requests.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace twill::actors {
 
-live_requests::inserted live_requests::insert(request_id id, entry added, std::size_t limit) {
+live_requests::inserted live_requests::insert(request_id id, entry added) {
   const std::lock_guard lock(mutex_);
   inserted answer;
-  answer.full = entries_.size() >= limit;
+  const std::size_t live = entries_.size() - n_paused_;
+  std::size_t& of_client = live_of_[added.client];
+  if (live >= limits_.live)
+    answer.refused = "the queue is full (`scheduler.max_queued`)";
+  else if (!added.client.empty() && of_client >= 7 * (limits_.live - live))
+    answer.refused = "this client has as many requests as the queue has room for";
+  else if (bytes_ + added.bytes > limits_.bytes)
+    answer.refused = "the prompts of all requests take too much memory (`scheduler.max_prompts`)";
+  of_client += 1;
+  bytes_ += added.bytes;
   if (added.deadline) {
     deadlines_.emplace(*added.deadline, id);
     answer.start_watching = !std::exchange(watching_, true);
@@ -29,9 +39,54 @@ void live_requests::erase(request_id id) {
         break;
       }
     }
+    set_paused(id, i->second, false);
+    bytes_ -= i->second.bytes;
+    if (const auto of = live_of_.find(i->second.client); --of->second == 0) live_of_.erase(of);
     entries_.erase(i);
   }
   check_drained();
+}
+
+/// The caller holds the mutex.
+void live_requests::set_paused(request_id id, entry& e, bool paused) {
+  if (e.paused == paused) return;
+  e.paused = paused;
+  const auto of = paused_of_.try_emplace(e.client).first;
+  if (paused) {
+    of->second.insert(id);
+    n_paused_ += 1;
+    paused_bytes_ += e.bytes;
+  } else {
+    of->second.erase(id);
+    n_paused_ -= 1;
+    paused_bytes_ -= e.bytes;
+  }
+  if (of->second.empty()) paused_of_.erase(of);
+}
+
+std::optional<session_actor> live_requests::pause(request_id id) {
+  const std::lock_guard lock(mutex_);
+  const auto i = entries_.find(id);
+  if (i == entries_.end()) return std::nullopt;
+  set_paused(id, i->second, true);
+  return find_surplus();
+}
+
+void live_requests::resume(request_id id) {
+  const std::lock_guard lock(mutex_);
+  if (const auto i = entries_.find(id); i != entries_.end()) set_paused(id, i->second, false);
+}
+
+std::optional<session_actor> live_requests::find_surplus() {
+  if (n_paused_ <= limits_.paused && paused_bytes_ <= limits_.bytes / 4) return std::nullopt;
+  const auto most =
+      std::max_element(paused_of_.begin(), paused_of_.end(), [](const auto& a, const auto& b) {
+        return a.second.size() < b.second.size();
+      });
+  const request_id latest = *most->second.rbegin();
+  entry& e = entries_.at(latest);
+  set_paused(latest, e, false); // it is not chosen twice
+  return e.session;
 }
 
 std::optional<live_requests::entry> live_requests::find(request_id id) const {
@@ -60,6 +115,10 @@ void live_requests::clear() {
   std::unordered_map<request_id, entry> entries; // destroyed outside the lock
   const std::lock_guard lock(mutex_);
   entries.swap(entries_);
+  live_of_.clear();
+  paused_of_.clear();
+  n_paused_ = 0;
+  bytes_ = paused_bytes_ = 0;
   deadlines_.clear();
 }
 

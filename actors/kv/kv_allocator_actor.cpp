@@ -28,7 +28,7 @@ kv_allocator_behavior(kv_allocator_actor::stateful_pointer<kv_allocator_state> s
 
 kv_allocator_actor spawn_kv_allocator(caf::actor_system& system, std::int32_t n_blocks,
                                       std::int32_t block_tokens) {
-  return system.spawn(kv_allocator_behavior, n_blocks, block_tokens);
+  return system.spawn<caf::detached>(kv_allocator_behavior, n_blocks, block_tokens);
 }
 
 } // namespace twill::actors

@@ -85,7 +85,10 @@ struct request {
   std::string model; ///< empty: the only model
   std::variant<text_prompt, token_prompt, chat_prompt> prompt;
   config::sampling_params sampling;
-  std::string tenant;                   ///< name of the API key, or empty
+  std::string tenant; ///< name of the API key, or empty
+  /// Who shares a turn: requests of one client are served in their order, clients fairly between
+  /// them. Empty counts as one client.
+  std::string client;
   std::string client_id;                ///< X-Request-Id or the protocol's id; used in log lines
   std::chrono::milliseconds timeout{0}; ///< 0: the server's own limit
   bool echo_prompt_ids = false;         ///< report the prompt's ids in the first event

@@ -1,6 +1,7 @@
 // admission_policy: in which order sequences are served. The scheduler asks for the rank of each
 // sequence once, when it arrives, and keeps to that order whenever it chooses: who is admitted
-// next, whose prompt is computed first, who keeps its blocks when blocks run out.
+// next, whose prompt is computed first, who keeps its blocks when blocks run out. Only a sequence
+// that had to make room for another client's moves, right behind that one.
 //
 // Pure: a policy may remember the sequences that it has ranked, but reads no clock and draws no
 // random numbers. One thread at a time. A policy bounds waiting by how many later arrivals it ranks
@@ -21,6 +22,7 @@ struct new_sequence {
   std::int32_t prompt_tokens = 0; ///< at least 1
   std::int32_t max_new = 0;       ///< output tokens at most; at least 1
   bool scored = false;            ///< each of its prompt tokens takes a row of logits
+  std::uint64_t client = 0;       ///< whose request it is
 };
 
 /// A sequence's place in the order of service; the smallest key is served first. Sequences of equal
@@ -36,6 +38,13 @@ public:
   virtual ~admission_policy() = default;
   /// The rank of an arriving sequence; a smaller rank is served earlier.
   virtual std::int64_t rank_of(const new_sequence& arrived) = 0;
+  /// The sequence enters the running set; said again after a preemption.
+  virtual void on_admitted(sequence_id) {}
+  /// The sequence has left for good, with so many tokens of output.
+  virtual void on_left(sequence_id, std::int32_t /*output_tokens*/) {}
+  /// Whether a client that runs fewer sequences may take places of one that runs more (see
+  /// preemption.hpp).
+  virtual bool shares_running_set() const { return false; }
 };
 
 /// First come first served: all ranks are equal, so that arrival decides.

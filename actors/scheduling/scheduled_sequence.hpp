@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 
 #include "actors/scheduling/admission_policy.hpp"
@@ -11,6 +12,7 @@ namespace twill::actors {
 struct scheduled_sequence {
   priority_key key;
   sequence_id leader = 0; ///< the first choice of its request; 0: it is the first choice
+  std::uint64_t client = 0;
   std::int32_t prompt = 0;
   std::int32_t max_new = 0;
   std::int32_t delivered = 0; ///< tokens drawn and returned
@@ -20,6 +22,10 @@ struct scheduled_sequence {
   std::int32_t shared = 0;    ///< blocks of the lease that were shared when it began
   std::int32_t in_flight = 0; ///< outstanding rows
   bool scored = false;        ///< each computed token takes a row of logits
+  std::int32_t hint = -1;     ///< cached blocks when it was last looked up; -1: it was not
+  bool displaced = false;     ///< it has made room for another client's sequence ...
+  /// ... and goes back into the queue behind that one.
+  std::int64_t rank_in_queue = std::numeric_limits<std::int64_t>::min();
   bool paused = false;
   bool opened = false; ///< the executor holds its state
 

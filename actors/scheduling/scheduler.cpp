@@ -8,7 +8,7 @@ namespace twill::actors {
 
 namespace {
 /// Blocks of prompts that are looked up for one plan: this bounds the time that a long queue takes.
-constexpr std::int64_t most_blocks_looked_up = 4096;
+constexpr std::int64_t most_blocks_looked_up = 1024;
 } // namespace
 
 /// What is left of a step while it is being filled, and what it lacked.
@@ -57,6 +57,7 @@ void scheduler::add(const new_sequence& arrived) {
   scheduled_sequence& s = sequences_[arrived.id];
   s.key = {policy_->rank_of(arrived), arrived.id};
   s.leader = arrived.leader;
+  s.client = arrived.client;
   s.prompt = arrived.prompt_tokens;
   s.max_new = arrived.max_new;
   s.scored = arrived.scored;
@@ -76,23 +77,50 @@ void scheduler::leave(sequence_id id) {
 }
 
 void scheduler::pause(sequence_id id) {
-  if (scheduled_sequence* s = find(id)) s->paused = true;
+  set_paused(id, true);
 }
 
 void scheduler::resume(sequence_id id) {
-  if (scheduled_sequence* s = find(id)) s->paused = false;
+  set_paused(id, false);
+}
+
+void scheduler::set_paused(sequence_id id, bool paused) {
+  scheduled_sequence* s = find(id);
+  if (s == nullptr || s->paused == paused) return;
+  service_order& from = queue_of(*s);
+  s->paused = paused;
+  if (s->where == scheduled_sequence::place::waiting) queue_of(*s).insert(from.extract(s->key));
+}
+
+std::int32_t scheduler::running_of(std::uint64_t client) const {
+  const auto found = running_of_.find(client);
+  return found == running_of_.end() ? 0 : found->second;
+}
+
+/// Tokens of prompts that the running set still has to compute.
+std::int64_t scheduler::prompt_tokens_left() const {
+  std::int64_t left = 0;
+  for (const auto& [key, s] : running_)
+    if (s->schedulable() && s->remaining() > 1) left += s->remaining();
+  return left;
 }
 
 void scheduler::candidates(std::vector<sequence_id>& out) const {
   out.clear();
-  if (!limits_.prefix_cache) return;
+  if (!limits_.prefix_cache || waiting_.empty()) return;
   auto room = static_cast<std::size_t>(limits_.max_running);
   room -= std::min(room, running_.size());
+  if (room == 0) return;
+  // Where the last plan had no blocks for the head, nobody can be admitted before it.
+  if (head_starved_) room = 1;
+  // No more than what may fit the step, as far as earlier answers tell.
+  std::int64_t tokens = limits_.max_step_tokens - prompt_tokens_left();
   std::int64_t blocks = 0;
   for (const auto& [key, s] : waiting_) {
-    if (room == 0 || blocks >= most_blocks_looked_up) return;
-    if (s->paused) continue;
+    if (room == 0 || tokens <= 0 || blocks >= most_blocks_looked_up) return;
     --room;
+    const std::int32_t cached = s->blocks > 0 ? s->blocks : s->hint;
+    tokens -= cached < 0 ? 1 : std::max(s->known() - cached * limits_.block_tokens, 1);
     if (s->blocks > 0) continue;
     blocks += blocks_for(s->known());
     out.push_back(key.id);
@@ -118,11 +146,37 @@ void scheduler::plan(std::int64_t free_blocks, step_decision& out,
   for (sequence_id leader : prompts_planned_)
     fork_followers(leader, out);
   prompts_planned_.clear();
-  for (scheduled_sequence* s : choose_preempted(left.lacking, running_, waiting_)) {
-    s->leaving = scheduled_sequence::exit::preempted;
-    settle(*s);
-    ++out.preempted;
+  head_starved_ = left.lacking.head_blocks > 0;
+  for (scheduled_sequence* s : choose_preempted(left.lacking, running_, holding_))
+    preempt(*s, out);
+  if (out.preempted == 0) share_running_set(left.lacking, out);
+}
+
+void scheduler::preempt(scheduled_sequence& s, step_decision& out) {
+  s.leaving = scheduled_sequence::exit::preempted;
+  settle(s);
+  ++out.preempted;
+}
+
+/// The head of the queue takes the place of a sequence whose client runs at least two more than its
+/// own. Each sequence makes room once at most, so that the work that is lost stays bounded.
+void scheduler::share_running_set(const shortage& lacking, step_decision& out) {
+  if (!policy_->shares_running_set() || waiting_.empty() || lacking.decode_blocks > 0) return;
+  if (!lacking.running_set_full && lacking.head_blocks == 0) return;
+  const scheduled_sequence& head = *waiting_.begin()->second;
+  const std::int32_t fewest = running_of(head.client) + 2;
+  if (std::none_of(running_of_.begin(), running_of_.end(),
+                   [&](const auto& one) { return one.second >= fewest; }))
+    return;
+  scheduled_sequence* last = nullptr;
+  for (const auto& [key, s] : running_) {
+    if (s->leaving != scheduled_sequence::exit::none) return; // its place comes free
+    if (!s->displaced && running_of(s->client) >= fewest) last = s;
   }
+  if (last == nullptr) return;
+  last->displaced = true;
+  last->rank_in_queue = head.key.rank + 1;
+  preempt(*last, out);
 }
 
 void scheduler::plan_decodes(budget& left, step_decision& out) {
@@ -157,10 +211,6 @@ void scheduler::admit(budget& left, std::span<const prefix_hit> hits, step_decis
     const auto next = std::next(i);
     const priority_key key = i->first;
     scheduled_sequence& s = *i->second;
-    if (s.paused) {
-      i = next;
-      continue;
-    }
     if (running_.size() >= static_cast<std::size_t>(limits_.max_running)) {
       left.lacking.running_set_full = true;
       return;
@@ -172,6 +222,7 @@ void scheduler::admit(budget& left, std::span<const prefix_hit> hits, step_decis
       hit = hits.front();
       TWILL_ASSERT(hit.id == key.id, "hits come in the order of the candidates");
       hits = hits.subspan(1);
+      s.hint = hit.n_blocks;
     }
     // One spare block for each running sequence, so that an admission does not cause a preemption
     // in the very next steps.
@@ -187,6 +238,9 @@ void scheduler::admit(budget& left, std::span<const prefix_hit> hits, step_decis
     open(s, hit, out);
     running_.insert(waiting_.extract(i));
     s.where = scheduled_sequence::place::running;
+    holding_.erase(key);
+    running_of_[s.client] += 1;
+    policy_->on_admitted(key.id);
     add_row(s, most_tokens(s, left), left, out);
     i = next;
   }
@@ -239,7 +293,8 @@ void scheduler::fork_followers(sequence_id leader, step_decision& out) {
       out.forks.push_back({follower.key.id, leader, full});
     }
     follower.where = scheduled_sequence::place::waiting;
-    waiting_.emplace(follower.key, &follower);
+    queue_of(follower).emplace(follower.key, &follower);
+    if (follower.blocks > 0) holding_.emplace(follower.key, &follower);
     i = followers_.erase(i);
   }
 }
@@ -260,12 +315,23 @@ void scheduler::settle(scheduled_sequence& s) {
   if (gone) return remove(s);
   s.leaving = scheduled_sequence::exit::none;
   s.blocks = s.shared = s.computed = 0;
+  s.hint = -1;
   s.opened = false;
-  if (s.where == scheduled_sequence::place::running) return_to_queue(s);
+  if (s.where == scheduled_sequence::place::running)
+    return_to_queue(s);
+  else
+    holding_.erase(s.key);
+}
+
+void scheduler::leave_running_set(scheduled_sequence& s) {
+  if (const auto of = running_of_.find(s.client); --of->second == 0) running_of_.erase(of);
 }
 
 void scheduler::return_to_queue(scheduled_sequence& s) {
-  waiting_.insert(running_.extract(s.key));
+  leave_running_set(s);
+  running_.erase(s.key);
+  s.key.rank = std::max(s.key.rank, s.rank_in_queue);
+  queue_of(s).emplace(s.key, &s);
   s.where = scheduled_sequence::place::waiting;
 }
 
@@ -275,12 +341,15 @@ void scheduler::remove(scheduled_sequence& s) {
     followers_.erase({s.leader, s.key.id});
     break;
   case scheduled_sequence::place::waiting:
-    waiting_.erase(s.key);
+    queue_of(s).erase(s.key);
+    holding_.erase(s.key);
     break;
   case scheduled_sequence::place::running:
+    leave_running_set(s);
     running_.erase(s.key);
     break;
   }
+  policy_->on_left(s.key.id, s.delivered);
   sequences_.erase(sequence_id{s.key.id});
 }
 
@@ -289,8 +358,10 @@ void scheduler::forget_device() {
     r.leased = r.opened = false;
   for (auto& [id, s] : sequences_) {
     s.in_flight = s.drawing = s.computed = s.blocks = s.shared = 0;
+    s.hint = -1;
     s.opened = false;
   }
+  holding_.clear();
   while (!running_.empty()) {
     scheduled_sequence& s = *running_.begin()->second;
     if (s.leaving == scheduled_sequence::exit::gone) {

@@ -81,22 +81,29 @@ public:
   bool has_released() const { return !released_.empty(); }
 
   std::size_t running() const { return running_.size(); }
-  std::size_t waiting() const { return waiting_.size() + followers_.size(); }
+  std::size_t waiting() const { return waiting_.size() + paused_.size() + followers_.size(); }
   bool is_running(sequence_id id) const;
 
 private:
   struct budget;
 
   std::int32_t blocks_for(std::int32_t tokens) const;
+  std::int32_t running_of(std::uint64_t client) const;
+  std::int64_t prompt_tokens_left() const;
+  service_order& queue_of(const scheduled_sequence& s) { return s.paused ? paused_ : waiting_; }
   scheduled_sequence* find(sequence_id id);
   void plan_decodes(budget& left, step_decision& out);
   void plan_prefills(budget& left, step_decision& out);
   void admit(budget& left, std::span<const prefix_hit> hits, step_decision& out);
+  void share_running_set(const shortage& lacking, step_decision& out);
+  void preempt(scheduled_sequence& s, step_decision& out);
+  void set_paused(sequence_id id, bool paused);
   void open(scheduled_sequence& s, const prefix_hit& hit, step_decision& out);
   static std::int32_t most_tokens(const scheduled_sequence& s, const budget& left);
   void add_row(scheduled_sequence& s, std::int32_t n_tokens, budget& left, step_decision& out);
   void fork_followers(sequence_id leader, step_decision& out);
   void settle(scheduled_sequence& s);
+  void leave_running_set(scheduled_sequence& s);
   void return_to_queue(scheduled_sequence& s);
   void remove(scheduled_sequence& s);
 
@@ -104,7 +111,11 @@ private:
   std::unique_ptr<admission_policy> policy_;
   std::unordered_map<sequence_id, scheduled_sequence> sequences_;
   service_order running_;
-  service_order waiting_;
+  service_order waiting_; ///< without those that are paused
+  service_order paused_;  ///< those that wait and are paused
+  service_order holding_; ///< those that wait or are paused and hold blocks: forked followers
+  std::unordered_map<std::uint64_t, std::int32_t> running_of_; ///< sequences, by client
+  bool head_starved_ = false; ///< the last plan had no blocks for the head of the queue
   std::set<std::pair<sequence_id, sequence_id>> followers_; ///< (leader, follower)
   std::vector<sequence_id> prompts_planned_; ///< leaders whose prompt the plan being made completes
   std::vector<released_sequence> released_;

@@ -1,6 +1,9 @@
 #include "actors/session/prompt.hpp"
 
 #include <cstddef>
+#include <limits>
+
+#include "models/text/text_limits.hpp"
 
 namespace twill::actors {
 
@@ -26,7 +29,31 @@ result<nothing> check_bytes(const served_model& model, std::size_t bytes) {
                      std::to_string(bytes) + " bytes"};
 }
 
+/// About what a value takes in memory.
+std::int64_t bytes_of(const value& v) {
+  std::int64_t bytes = sizeof(value);
+  if (const auto* text = v.as_string()) {
+    bytes += static_cast<std::int64_t>(text->size());
+  } else if (const auto* list = v.as_list()) {
+    for (const value& item : *list)
+      bytes += bytes_of(item);
+  } else if (const auto* object = v.as_object()) {
+    for (const auto& [name, member] : *object)
+      bytes += static_cast<std::int64_t>(name.size() + sizeof name) + bytes_of(member);
+  }
+  return bytes;
+}
+
 } // namespace
+
+std::int64_t prompt_bytes(const prompt_variant& prompt) {
+  if (const auto* text = std::get_if<text_prompt>(&prompt))
+    return static_cast<std::int64_t>(text->text.size());
+  if (const auto* chat = std::get_if<chat_prompt>(&prompt))
+    return bytes_of(chat->messages) + bytes_of(chat->tools) +
+           bytes_of(value(chat->template_arguments));
+  return static_cast<std::int64_t>(std::get<token_prompt>(prompt).size() * sizeof(std::int32_t));
+}
 
 result<std::vector<std::int32_t>> encode_text(const served_model& model, const text_prompt& text,
                                               bool parse_special) {
@@ -74,9 +101,7 @@ result<nothing> check_ids(const served_model& model, const std::vector<std::int3
 }
 
 result<std::vector<std::int32_t>>
-encode_prompt(const served_model& model,
-              const std::variant<text_prompt, token_prompt, chat_prompt>& prompt,
-              std::string* written) {
+encode_prompt(const served_model& model, const prompt_variant& prompt, std::string* written) {
   if (const auto* text = std::get_if<text_prompt>(&prompt)) {
     if (written != nullptr) *written = text->text;
     return encode_text(model, *text, true);
@@ -86,6 +111,20 @@ encode_prompt(const served_model& model,
   const auto& ids = std::get<token_prompt>(prompt);
   if (const auto checked = check_ids(model, ids, "prompt"); !checked.ok()) return checked.error();
   return ids;
+}
+
+void encode_prompt_within(const served_model& model, bool to_context,
+                          std::function<bool()> is_unwanted, encoded_prompt& answer) {
+  const bool given_ids = std::holds_alternative<token_prompt>(answer.prompt);
+  const std::size_t most = to_context && !given_ids
+                               ? static_cast<std::size_t>(model.max_context_tokens)
+                               : std::numeric_limits<std::size_t>::max();
+  const models::text_limits limits(most, std::move(is_unwanted));
+  answer.ids = encode_prompt(model, answer.prompt, &answer.written);
+  if (answer.ids.ok() && answer.ids.value().size() > most)
+    answer.ids = failure{errc::context_too_long, "the prompt must be < " + std::to_string(most) +
+                                                     " tokens (the context limit), got at least " +
+                                                     std::to_string(answer.ids.value().size())};
 }
 
 } // namespace twill::actors

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -13,6 +14,14 @@
 #include "actors/port/engine_port.hpp"
 
 namespace twill::actors {
+
+using prompt_variant = std::variant<text_prompt, token_prompt, chat_prompt>;
+
+struct encoded_prompt {
+  prompt_variant prompt;
+  std::string written; ///< the text that the ids spell, where it is known
+  result<std::vector<std::int32_t>> ids;
+};
 
 /// Control tokens that are written in a raw prompt count as such, because its author owns the whole
 /// prompt. In a chat they count only where the template printed them, so that a message cannot
@@ -23,10 +32,16 @@ result<models::rendered_prompt> render_chat(const served_model& model, const cha
 result<std::vector<std::int32_t>> encode_chat(const served_model& model, const chat_prompt& chat,
                                               std::string* written = nullptr);
 /// `written` gets the text that the ids spell, where it is known.
-result<std::vector<std::int32_t>>
-encode_prompt(const served_model& model,
-              const std::variant<text_prompt, token_prompt, chat_prompt>& prompt,
-              std::string* written = nullptr);
+result<std::vector<std::int32_t>> encode_prompt(const served_model& model,
+                                                const prompt_variant& prompt,
+                                                std::string* written = nullptr);
+/// Where `to_context` is set, stops as soon as the prompt is known to exceed the context, which is
+/// an error. Stops also once `is_unwanted` says that nobody waits; the answer means nothing then.
+void encode_prompt_within(const served_model& model, bool to_context,
+                          std::function<bool()> is_unwanted, encoded_prompt& answer);
+
+/// About how many bytes the prompt takes: what text work is measured by.
+std::int64_t prompt_bytes(const prompt_variant& prompt);
 
 /// Fails with the first id that is not in the vocabulary; `field` names the list in the error.
 result<nothing> check_ids(const served_model& model, const std::vector<std::int32_t>& ids,

@@ -11,6 +11,8 @@ namespace twill::actors {
 
 namespace {
 
+constexpr std::int64_t short_bytes = 2048;
+
 class session_state : public session_core::session_host {
 public:
   const char* name = "session";
@@ -20,6 +22,9 @@ public:
     self_ = self;
     shared_ = std::move(shared);
     id_ = args.id;
+    client_ = args.request.client;
+    prompt_bytes_ = args.prompt_bytes;
+    control_ = args.control;
     core = std::make_unique<session_core>(std::move(args), shared_->stats, *this);
   }
 
@@ -48,6 +53,34 @@ public:
   }
 
 private:
+  /// Short texts are encoded at once: the way to another thread would take as long.
+  void encode(served_model_ptr model, prompt_variant prompt, bool to_context) override {
+    const failure<errc> late{errc::queue_full,
+                             "the text of the prompt waited for longer than "
+                             "`scheduler.text_timeout` to be tokenized; retry later"};
+    auto answer = std::make_shared<encoded_prompt>(encoded_prompt{std::move(prompt), "", late});
+    if (prompt_bytes_ <= short_bytes || std::holds_alternative<token_prompt>(answer->prompt)) {
+      encode_prompt_within(*model, to_context, nullptr, *answer);
+      return core->encoded(std::move(*answer));
+    }
+    // The tasks own the answer, so that the pool's threads also destroy what nobody wants any more.
+    const session_actor to{self_};
+    fair_pool::task work;
+    work.client = client_;
+    work.bytes = prompt_bytes_;
+    work.is_unwanted = [control = control_] { return control->silenced.load(); };
+    work.run = [to, answer, model = std::move(model), to_context, unwanted = work.is_unwanted] {
+      encode_prompt_within(*model, to_context, unwanted, *answer);
+      tell_from_outside(to, answer);
+    };
+    work.expire = [to, answer] { tell_from_outside(to, answer); };
+    if (shared_->text_pool->add(std::move(work))) return;
+    core->encoded({{},
+                   "",
+                   failure{errc::queue_full,
+                           "too much text waits to be tokenized (`scheduler.max_text`); retry "
+                           "later, or send shorter prompts"}});
+  }
   void submit(const submit_prompt& prompt) override {
     tell(self_, batcher_, prompt, session_actor{self_});
   }
@@ -69,6 +102,9 @@ private:
   grammar_compiler_actor grammars_;
   request_id id_ = 0;
   bool paused_ = false;
+  std::string client_;
+  std::int64_t prompt_bytes_ = 0;
+  std::shared_ptr<request_control> control_;
 };
 
 /// Ends the request of a session that died: an exception left one of its handlers.
@@ -110,6 +146,10 @@ session_actor::behavior_type session_behavior(session_actor::stateful_pointer<se
       [core](const grammar_ready& ready) {
         probe("session", "grammar_ready");
         core->grammar(*ready.answer);
+      },
+      [core](const encoded_prompt_ptr& answer) {
+        probe("session", "encoded_prompt");
+        core->encoded(std::move(*answer));
       },
       [core](const prompt_scored& scores) {
         probe("session", "prompt_scored");

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "actors/executor/output_guard.hpp"
-#include "actors/session/prompt.hpp"
 #include "actors/structured/grammar_answer.hpp"
 #include "actors/structured/grammar_service.hpp"
 #include "config/base/log.hpp"
@@ -55,7 +54,20 @@ void session_core::start(served_model_ptr model, const std::optional<request_err
   if (over_) return;
   if (refusal) return end_with(*refusal);
   model_ = std::move(model);
-  if (const auto error = prepare(pending_)) return end_with(*error);
+  if (const auto error = check_request()) return end_with(*error);
+  request& asked = args_.request;
+  // A model that must not call does not hear of tools.
+  if (auto* chat = std::get_if<chat_prompt>(&asked.prompt);
+      chat != nullptr && asked.tools.what == tool_choice::kind::none)
+    chat->tools = value();
+  host_.encode(model_, std::move(asked.prompt), asked.truncate_prompt_tokens == 0);
+}
+
+void session_core::encoded(encoded_prompt answer) {
+  if (over_) return;
+  args_.request.prompt = std::move(answer.prompt);
+  if (const auto error = prepare(std::move(answer.ids), answer.written, pending_))
+    return end_with(*error);
   if (args_.control->silenced) return cancel();
   use_.prompt_tokens = static_cast<std::int32_t>(prompt_->size());
   sampling_ = pending_.spec.sampling;
@@ -138,18 +150,14 @@ std::optional<request_error> session_core::check_request() const {
   return std::nullopt;
 }
 
-std::optional<request_error> session_core::prepare(submit_prompt& out) {
-  if (auto error = check_request()) return error;
+std::optional<request_error> session_core::prepare(result<std::vector<std::int32_t>> ids,
+                                                   const std::string& written, submit_prompt& out) {
   request& asked = args_.request;
   const auto& text = *model_->files->text;
-  auto* chat = std::get_if<chat_prompt>(&asked.prompt);
-  // A model that must not call does not hear of tools.
-  if (chat != nullptr && asked.tools.what == tool_choice::kind::none) chat->tools = value();
-  std::string written;
-  auto ids = encode_prompt(*model_, asked.prompt, &written);
   if (!ids.ok()) {
     request_error error = to_error(ids.code(), ids.error());
-    if (error.param.empty()) error.param = chat != nullptr ? "messages" : "prompt";
+    if (error.param.empty())
+      error.param = std::holds_alternative<chat_prompt>(asked.prompt) ? "messages" : "prompt";
     return error;
   }
   if (ids.value().empty())
@@ -168,6 +176,7 @@ std::optional<request_error> session_core::prepare(submit_prompt& out) {
   out.request = args_.id;
   out.n_choices = prompt_only_ ? 1 : sampling->n;
   out.submitted = args_.submitted;
+  out.client = args_.request.client;
   out.spec.prompt = prompt_;
   out.spec.stop_ids = stop_ids_of(text, *sampling);
   out.spec.seed = sampling->seed ? *sampling->seed : drawn_seed();

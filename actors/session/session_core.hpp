@@ -17,6 +17,7 @@
 #include "actors/detail/stats_board.hpp"
 #include "actors/messages.hpp"
 #include "actors/session/output_plan.hpp"
+#include "actors/session/prompt.hpp"
 #include "actors/session/stop_matcher.hpp"
 #include "config/options.hpp"
 #include "models/text/detokenizer.hpp"
@@ -39,6 +40,7 @@ struct session_args {
   event_callback on_event;
   std::shared_ptr<request_control> control;
   config::limit_options limits;
+  std::int64_t prompt_bytes = 0;
   steady_clock::time_point submitted;
 };
 
@@ -48,6 +50,9 @@ public:
   class session_host {
   public:
     virtual ~session_host() = default;
+    /// Turns the prompt into ids, elsewhere where that takes long, and calls encoded().
+    /// Where `to_context` is set, a prompt that exceeds the context is refused early.
+    virtual void encode(served_model_ptr model, prompt_variant prompt, bool to_context) = 0;
     virtual void submit(const submit_prompt& prompt) = 0;
     /// Orders a grammar, which arrives by session_core::grammar().
     virtual void compile(const compile_grammar& order) = 0;
@@ -61,6 +66,8 @@ public:
 
   /// With a refusal the request ends at once, and no model is needed.
   void start(served_model_ptr model, const std::optional<request_error>& refusal);
+  /// The answer to encode(): the prompt comes back with its ids, or with why it has none.
+  void encoded(encoded_prompt answer);
   void grammar(const grammar_answer& answer);
   void queued();
   void scored(const prompt_scored& scores);
@@ -94,7 +101,8 @@ private:
     bool finished = false;
   };
 
-  std::optional<request_error> prepare(submit_prompt& out);
+  std::optional<request_error> prepare(result<std::vector<std::int32_t>> ids,
+                                       const std::string& written, submit_prompt& out);
   std::optional<request_error> check_request() const;
   std::optional<request_error> set_token_rules(sequence_spec& spec) const;
   std::optional<request_error> set_max_new(sequence_spec& spec) const;

@@ -234,6 +234,7 @@ private:
     limits.plan.max_logit_rows = info_.max_logit_rows;
     limits.adapt_prefill_budget = mixed == 0;
     limits.max_queued = scheduler.max_queued;
+    limits.fair = scheduler.policy == "fair";
     limits.total_blocks = info_.n_blocks;
     limits.shareable_length = info_.shareable_length;
     return limits;

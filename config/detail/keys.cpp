@@ -64,6 +64,22 @@ const std::vector<key>& rows() {
       {"scheduler.max_context_tokens", TWILL_MEMBER(scheduler.max_context_tokens), "tokens",
        between(0, most_tokens),
        "The most tokens of one sequence, prompt and output together. 0 is the model's own limit."},
+      {"scheduler.policy", TWILL_MEMBER(scheduler.policy), "", one_of({"fair", "fcfs"}),
+       "Who is served next. fair lets clients take turns by tokens, and each client's requests keep "
+       "their order; a client is an API key where there are keys, else an address, and behind "
+       "loopback a connection. fcfs serves all requests in the order of their arrival."},
+      {"scheduler.max_paused", TWILL_MEMBER(scheduler.max_paused), "requests", between(1, 1'000'000),
+       "The most requests that wait because their readers are slow or give no credit. They do not "
+       "count as waiting requests. One more ends the latest of the client that has the most."},
+      {"scheduler.max_prompts", TWILL_BYTES(scheduler.max_prompts_bytes), "",
+       bytes_between(mib, 64 * tib),
+       "The most memory for the prompts of all requests that run or wait, of which paused requests "
+       "may take a quarter. Further requests are refused with status 429."},
+      {"scheduler.max_text", TWILL_BYTES(scheduler.max_text_bytes), "", bytes_between(mib, 64 * tib),
+       "The most memory for prompts that wait to be tokenized, of which one client alone may take "
+       "half. Further prompts are refused with status 429."},
+      {"scheduler.text_timeout", TWILL_MEMBER(scheduler.text_timeout), "", time_between(100ms, 1h),
+       "The time for which a prompt may wait to be tokenized before it is refused with status 429."},
       {"scheduler.watchdog", TWILL_MEMBER(scheduler.watchdog), "", time_between(0ms, 24h),
        "While a forward pass takes longer than this, /ready has status 503 and says why. 0 sets no "
        "limit."},

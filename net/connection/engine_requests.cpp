@@ -1,5 +1,6 @@
 #include "net/connection/engine_requests.hpp"
 
+#include <atomic>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -28,6 +29,8 @@ struct engine_requests::inbox {
 
 engine_requests::engine_requests(actors::engine_port& engine, std::function<void()> wake)
     : engine_(engine), inbox_(std::make_shared<inbox>()) {
+  static std::atomic<std::uint64_t> made{0};
+  client_ = "socket " + std::to_string(++made);
   inbox_->wake = std::move(wake);
 }
 
@@ -37,6 +40,7 @@ engine_requests::~engine_requests() {
 
 engine_requests::key engine_requests::start(actors::request request) {
   const key new_key = ++last_key_;
+  request.client = request.tenant.empty() ? client_ : "key " + request.tenant;
   auto& e = requests_[new_key];
   e.id = engine_.submit(std::move(request), [to = inbox_, new_key](actors::event ev) {
     to->push(new_key, std::move(ev));

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -30,6 +31,11 @@ public:
   ~engine_requests();
   engine_requests(const engine_requests&) = delete;
   engine_requests& operator=(const engine_requests&) = delete;
+
+  /// Names the client, whose requests share one turn in the engine. Until then each socket is a
+  /// client of its own; an API key names its requests' client in any case.
+  void set_client(std::string name) { client_ = std::move(name); }
+  const std::string& client() const noexcept { return client_; }
 
   key start(actors::request request);
   void cancel(key which);
@@ -57,6 +63,7 @@ private:
   void set_paused(entry& e, unsigned paused);
 
   actors::engine_port& engine_;
+  std::string client_;
   std::shared_ptr<inbox> inbox_;
   std::unordered_map<key, entry> requests_;
   key last_key_ = 0;

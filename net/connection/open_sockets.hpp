@@ -36,6 +36,8 @@ public:
     bool count_for(std::string client) {
       return owner_ != nullptr && owner_->recount(client_, std::move(client));
     }
+    /// Whom the socket is counted for; empty: nobody in particular.
+    const std::string& client() const noexcept { return client_; }
 
   private:
     open_sockets* owner_;

@@ -1,6 +1,7 @@
 #include "net/http/http_session.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
@@ -18,6 +19,7 @@ namespace twill::net {
 namespace {
 
 constexpr std::size_t read_bytes = 8 * 1024;
+constexpr std::size_t short_body_bytes = 16 * 1024; ///< longer ones are not read on the strand
 constexpr std::int64_t file_piece_bytes = 64 * 1024;
 /// A refused body of at most this size is read, so that the connection lives on.
 constexpr std::int64_t max_dropped_body_bytes = 64 * 1024;
@@ -52,6 +54,7 @@ public:
                           if (auto self = weak.lock()) self->on_engine_events();
                         });
                       });
+    if (!ticket_.client().empty()) requests_->set_client(ticket_.client());
     act();
   }
 
@@ -93,6 +96,7 @@ private:
   }
 
   void close() {
+    gone_ = true;
     requests_->close();
     file_.reset();
     deadline_.cancel();
@@ -246,6 +250,8 @@ private:
     if (const auto* refusal = std::get_if<http_reply>(&verdict_))
       return connection_.on_reply(*refusal, clock::now());
     request_.body = std::move(message.body());
+    body_bytes_ = request_.body.size();
+    if (body_bytes_ > short_body_bytes) return respond_on_worker();
     answer(respond(std::get<admission>(verdict_), std::move(request_), context_));
   }
 
@@ -278,7 +284,8 @@ private:
     const auto now = clock::now();
     if (const auto* reply = std::get_if<http_reply>(&answer))
       return connection_.on_reply(*reply, now);
-    if (auto* slow = std::get_if<slow_reply>(&answer)) return run_on_worker(std::move(*slow));
+    if (auto* slow = std::get_if<slow_reply>(&answer))
+      return run_on_worker(body_bytes_, [work = std::move(*slow)] { return http_answer(work()); });
     if (auto* file = std::get_if<file_reply>(&answer)) {
       connection_.on_file({200, "", file->content_type, {}}, file->bytes, now);
       if (connection_.file_bytes_left() > 0) file_ = std::move(file->source);
@@ -293,14 +300,32 @@ private:
     connection_.on_call(generation, first, now);
   }
 
-  void run_on_worker(slow_reply work) {
-    context_.run_on_worker([self = shared_from_this(), work = std::move(work)] {
-      auto reply = std::make_shared<http_reply>(work());
-      asio::post(self->socket_.get_executor(), [self, reply] {
-        self->connection_.on_reply(*reply, clock::now());
+  /// A long body is read on the worker thread.
+  void respond_on_worker() {
+    auto asked = std::make_shared<http_request>(std::move(request_));
+    run_on_worker(body_bytes_, [this, asked, admitted = std::get<admission>(std::move(verdict_))] {
+      return respond(admitted, std::move(*asked), context_);
+    });
+  }
+
+  /// `work` runs once on the worker thread and must not touch what changes in this session.
+  template <class Work>
+  void run_on_worker(std::size_t bytes, Work work) {
+    fair_pool::task task;
+    task.client = requests_->client();
+    task.bytes = static_cast<std::int64_t>(bytes);
+    task.is_unwanted = [self = shared_from_this()] { return self->gone_.load(); };
+    task.run = [self = shared_from_this(), work = std::move(work)]() mutable {
+      auto made = std::make_shared<http_answer>(work());
+      asio::post(self->socket_.get_executor(), [self, made] {
+        if (!self->closed()) self->answer(std::move(*made));
         self->pump();
       });
-    });
+    };
+    if (!context_.run_on_worker(std::move(task)))
+      connection_.on_reply(error_reply({actors::errc::queue_full,
+                                        "too many long bodies wait to be read; retry later", ""}),
+                           clock::now());
   }
 
   void send_file_piece() {
@@ -337,6 +362,8 @@ private:
   std::shared_ptr<std::istream> file_; ///< the body that is being sent
   std::uint64_t registry_id_ = 0;
   bool reading_ = false;
+  std::size_t body_bytes_ = 0;    ///< of the request that is being answered
+  std::atomic<bool> gone_{false}; ///< closed; the worker thread looks at it
 };
 
 } // namespace

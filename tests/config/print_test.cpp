@@ -21,6 +21,7 @@ detail::key_value other_value(const detail::key& k) {
                                                   std::string("host"),
                                                   std::string("warn"),
                                                   std::string("cached"),
+                                                  std::string("fcfs"),
                                                   std::string("json"),
                                                   std::string("[::1]:0"),
                                                   std::string("t\"\\"),

@@ -14,6 +14,7 @@
 #include "tools/twill-bench/engine_command.hpp"
 #include "tools/twill-bench/kernels_command.hpp"
 #include "tools/twill-bench/null_command.hpp"
+#include "tools/twill-bench/plan_command.hpp"
 #include "tools/twill-bench/serve_command.hpp"
 #include "tools/twill-bench/sweep_command.hpp"
 #include "tools/twill-bench/versus_command.hpp"
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
   twill::bench::add_compare_command(app, exit_code);
   twill::bench::add_engine_command(app, exit_code);
   twill::bench::add_null_command(app, exit_code);
+  twill::bench::add_plan_command(app, exit_code);
   twill::bench::add_sweep_command(app, exit_code);
   twill::bench::add_versus_command(app, exit_code);
   twill::bench::add_disk_command(app, exit_code);

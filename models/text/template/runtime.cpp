@@ -1,11 +1,14 @@
 #include "models/text/template/runtime.hpp"
 
+#include "models/text/text_limits.hpp"
+
 namespace twill::models::jinja {
 
 void runtime::charge_text(std::size_t bytes) {
   text_bytes_ += bytes;
   if (bytes > bounds_.text_bytes || text_bytes_ > bounds_.total_text_bytes)
     fail("template makes too much text");
+  if (text_limits::unwanted()) fail("nobody waits for the prompt any more");
   add_work(bytes / 64);
 }
 

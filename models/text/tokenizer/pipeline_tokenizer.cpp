@@ -6,9 +6,13 @@
 #include <utility>
 
 #include "models/text/detokenizer.hpp"
+#include "models/text/text_limits.hpp"
 
 namespace twill::models {
 namespace {
+
+/// Between so many words the limits of the text are looked at.
+constexpr std::size_t words_at_once = 8192;
 
 class pipeline_tokenizer final : public tokenizer {
 public:
@@ -79,7 +83,7 @@ private:
         at_start = true;
       }
       auto done = encode_segment(text.substr(from, end - from), at_start, words, ids);
-      if (!done.ok() || !found) return done;
+      if (!done.ok() || !found || is_enough(ids)) return done;
       ids.push_back(found->id);
       from = found->end;
       at_start = parts_.restarts_after_special && !found->joins;
@@ -109,7 +113,19 @@ private:
                                std::vector<token_id>& ids) const {
     auto cut = parts_.words_of.split(text, at_start, words);
     if (!cut.ok() || words.words.empty()) return cut;
-    return parts_.model->encode(words.words, ids);
+    if (words.words.size() <= words_at_once) return parts_.model->encode(words.words, ids);
+    std::vector<std::string_view> some;
+    for (std::size_t i = 0; i < words.words.size() && !is_enough(ids); i += words_at_once) {
+      const auto first = words.words.begin() + static_cast<std::ptrdiff_t>(i);
+      const std::size_t n = std::min(words_at_once, words.words.size() - i);
+      some.assign(first, first + static_cast<std::ptrdiff_t>(n));
+      if (auto done = parts_.model->encode(some, ids); !done.ok()) return done;
+    }
+    return nothing{};
+  }
+
+  static bool is_enough(const std::vector<token_id>& ids) {
+    return ids.size() > text_limits::most_ids() || text_limits::unwanted();
   }
 
   pipeline_parts parts_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "actors/kv/block_pool.hpp"
+#include "actors/scheduling/fair_policy.hpp"
 #include "actors/scheduling/scheduler.hpp"
 #include "tests/catch.hpp"
 
@@ -62,10 +63,11 @@ class simulation {
 public:
   /// `rank`: null for the scheduler's own policy, first come first served.
   simulation(std::uint64_t seed, plan_limits limits, std::int32_t n_blocks,
-             ranked_policy::function rank = nullptr)
-      : rng_(seed), limits_(limits), rank_(rank != nullptr ? rank : all_equal),
-        scheduler_(rank != nullptr ? scheduler(limits, std::make_unique<ranked_policy>(rank))
-                                   : scheduler(limits)),
+             ranked_policy::function rank = nullptr, bool fair = false)
+      : rng_(seed), limits_(limits), rank_(rank != nullptr ? rank : all_equal), fair_(fair),
+        scheduler_(fair              ? scheduler(limits, std::make_unique<fair_policy>())
+                   : rank != nullptr ? scheduler(limits, std::make_unique<ranked_policy>(rank))
+                                     : scheduler(limits)),
         pool_(n_blocks, limits.block_tokens),
         kv_(static_cast<std::size_t>(n_blocks * limits.block_tokens), -1) {}
 
@@ -79,6 +81,7 @@ public:
     const std::int32_t max_new = pick(1, capacity - prompt + 1);
     const std::int32_t n = pick(0, 3) == 0 ? pick(2, 4) : 1;
     const sequence_id leader = next_id_;
+    const auto client = static_cast<std::uint64_t>(fair_ ? pick(1, 3) : 0);
     const auto tokens = any_tokens(prompt + max_new);
     for (std::int32_t i = 0; i < n; ++i) {
       const sequence_id id = next_id_++;
@@ -89,7 +92,8 @@ public:
       s.tokens = tokens;
       for (std::int32_t p = prompt; p < prompt + max_new; ++p)
         if (pick(0, 9) == 0) s.tokens[static_cast<std::size_t>(p)] += 1;
-      const new_sequence arrived{id, i == 0 ? 0 : leader, prompt, max_new};
+      new_sequence arrived{id, i == 0 ? 0 : leader, prompt, max_new};
+      arrived.client = client;
       s.key = {rank_(arrived), id};
       all_[id] = s;
       group_[leader].push_back(id);
@@ -201,7 +205,7 @@ private:
   /// Counts the steps of the oldest sequence under first come first served, and bounds them: each
   /// step computes a token of it, but for two after a preemption in its favour, once per block.
   void note_first() {
-    if (rank_ != all_equal) return; // later arrivals may overtake it
+    if (fair_ || rank_ != all_equal) return; // later arrivals may overtake it
     sim_sequence* first = nullptr;
     for (auto& [id, s] : all_)
       if (!s.left && (first == nullptr || s.key < first->key)) first = &s;
@@ -344,6 +348,7 @@ private:
     // Nobody is admitted before a sequence that is to be served earlier, but for the further
     // choices of a request, which wait for their prompt.
     for (sequence_id id : d.opened) {
+      if (fair_) break; // it has its own tests
       for (const auto& [other, s] : all_)
         if (s.key < all_.at(id).key && !s.open && !s.paused && !s.left) REQUIRE(is_follower(other));
     }
@@ -375,6 +380,7 @@ private:
   std::mt19937_64 rng_;
   plan_limits limits_;
   ranked_policy::function rank_;
+  bool fair_;
   scheduler scheduler_;
   block_pool pool_;
   std::vector<std::int32_t> kv_; // (n_blocks, block_tokens)
@@ -389,14 +395,15 @@ struct totals {
 };
 
 /// Random limits, random operations, then until every request has ended.
-inline void run_to_the_end(std::uint64_t seed, ranked_policy::function rank, totals& sums) {
+inline void run_to_the_end(std::uint64_t seed, ranked_policy::function rank, totals& sums,
+                           bool fair = false) {
   std::mt19937_64 shape(seed * 77);
   auto any = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(shape);
   };
   const plan_limits limits{any(1, 40), any(1, 12), 1 << any(0, 4), seed % 2 == 0,
                            seed % 3 == 0 ? any(1, 8) : 0};
-  simulation sim(seed, limits, any(1, 24), rank);
+  simulation sim(seed, limits, any(1, 24), rank, fair);
   for (int op = 0; op < 300; ++op) {
     switch (any(0, 9)) {
     case 0:

@@ -69,6 +69,11 @@ struct rig : session_core::session_host {
     return all;
   }
 
+  void encode(served_model_ptr model, prompt_variant prompt, bool to_context) override {
+    encoded_prompt answer{std::move(prompt), "", std::vector<std::int32_t>()};
+    encode_prompt_within(*model, to_context, nullptr, answer);
+    core.encoded(std::move(answer));
+  }
   void submit(const submit_prompt& prompt) override { submitted.push_back(prompt); }
   void compile(const compile_grammar& order) override { ordered.push_back(order); }
   void finish_choice(std::int32_t choice) override { finished.push_back(choice); }

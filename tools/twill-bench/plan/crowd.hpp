@@ -1,0 +1,65 @@
+// crowd: a batcher with many requests, over a real block pool and an executor that computes
+// nothing, so that what planning takes can be timed.
+//
+// One thread. Every request has a prompt of its own, and one that ends is followed by another, so
+// that as many wait at the end as at the beginning.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/batcher/batcher_core.hpp"
+#include "actors/kv/block_pool.hpp"
+
+namespace twill::bench {
+
+struct crowd_settings {
+  std::int32_t queued = 10000;
+  std::int32_t running = 1000;
+  std::int32_t prompt_tokens = 512;
+  std::int32_t output_tokens = 256;
+  bool few_blocks = false; ///< blocks, and not max_running, bound how many run
+  bool prefix_cache = true;
+};
+
+/// Computing time of one step in seconds, by who took it.
+struct plan_seconds {
+  double plan = 0;      ///< the batcher, from the result of a step to the next plan
+  double results = 0;   ///< the batcher, with the step's results
+  double allocator = 0; ///< the allocator, with the changes in between
+};
+
+class crowd final : actors::batcher_core::session_sink {
+public:
+  explicit crowd(const crowd_settings& settings);
+
+  /// The oldest step comes back, and the next ones are planned.
+  plan_seconds step();
+  std::int32_t running() const;
+  std::int32_t waiting() const;
+
+private:
+  void queued(actors::request_id) override {}
+  void token(actors::request_id, actors::token_ready) override {}
+  void failed(actors::request_id, const actors::request_error&) override {}
+  void forgotten(actors::request_id) override { ++missing_; }
+
+  void submit();
+  void plan(plan_seconds& spent);
+  actors::step_result results_of(const actors::step_plan& plan);
+
+  crowd_settings settings_;
+  actors::stats_board stats_;
+  actors::block_pool pool_;
+  actors::batcher_core core_;
+  std::shared_ptr<const config::sampling_params> sampling_;
+  actors::token_ids stop_ids_;
+  std::unordered_map<actors::sequence_id, std::int32_t> outputs_;
+  std::vector<actors::step_plan_ptr> sent_;
+  actors::request_id submitted_ = 0;
+  std::int32_t missing_ = 0;
+};
+
+} // namespace twill::bench
