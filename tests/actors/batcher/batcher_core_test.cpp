@@ -54,6 +54,9 @@ struct rig final : batcher_core::session_sink {
     order.spec.max_new = max_new;
     order.spec.prompt_logprobs = prompt_logprobs;
     order.n_choices = n_choices;
+    order.client = client;
+    for (std::int32_t choice = 0; choice < n_choices; ++choice)
+      prompts[next_sequence++] = order.spec.prompt;
     core.submit(order);
   }
   /// Plays the allocator; plans are collected in `sent`.
@@ -120,6 +123,7 @@ struct rig final : batcher_core::session_sink {
     for (const lease_reuse& r : change.reuses)
       n_inserted[r.id] = r.blocks.size();
     for (const prefix_insert& p : change.prefix_inserts) {
+      check_tokens(p);
       n_inserted[p.id] += p.tokens.size() / 4;
       inserted_tokens.insert(inserted_tokens.end(), p.tokens.begin(), p.tokens.end());
     }
@@ -127,6 +131,15 @@ struct rig final : batcher_core::session_sink {
       n_inserted.erase(id);
     for (const auto& [id, n] : n_inserted)
       REQUIRE(n <= pool.blocks(id).size() + grown(change, id));
+  }
+  /// What enters the cache is what the lease's next blocks hold: else a later prompt would be
+  /// served another one's text.
+  void check_tokens(const prefix_insert& p) {
+    ids known = *prompts.at(p.id);
+    const std::size_t first = 4 * n_inserted[p.id];
+    known.resize(std::max(known.size(), first + p.tokens.size()), 7); // all draws are 7
+    const auto at = known.begin() + static_cast<std::ptrdiff_t>(first);
+    REQUIRE(p.tokens == ids(at, at + static_cast<std::ptrdiff_t>(p.tokens.size())));
   }
   static std::size_t grown(const kv_change& change, sequence_id id) {
     std::size_t n = 0;
@@ -152,6 +165,9 @@ struct rig final : batcher_core::session_sink {
   std::map<sequence_id, std::int32_t> n_output, max_new;
   std::map<sequence_id, std::size_t> n_inserted;
   ids inserted_tokens;
+  std::map<sequence_id, token_ids> prompts;
+  sequence_id next_sequence = 1;
+  std::string client;
 };
 
 ids prompt_of(std::int32_t n, std::int32_t first = 1) {
@@ -345,6 +361,92 @@ TEST_CASE("a preempted sequence is computed again with its tokens, and enters it
   CHECK(r.tokens[5].size() == 16);
   CHECK(r.tokens[6].size() == 16);
   CHECK(r.pool.used() == 0);
+}
+
+TEST_CASE("after preemptions every prompt is served the blocks of its own tokens") {
+  batcher_limits limits;
+  limits.plan.prefix_cache = true;
+  rig r(9, limits);
+  for (request_id request = 1; request <= 4; ++request)
+    r.submit(request, prompt_of(8, static_cast<std::int32_t>(100 * request)), 12);
+  r.run_to_the_end();
+  CHECK(r.stats.read().preemptions > 0);
+  // The same prompts again: what they begin with is compared by check_tokens() as it enters.
+  for (request_id request = 1; request <= 4; ++request) {
+    r.submit(10 + request, prompt_of(8, static_cast<std::int32_t>(100 * request)), 12);
+    r.run_to_the_end();
+    CHECK(r.tokens[10 + request].size() == 12);
+  }
+  CHECK(r.pool.used() == 0);
+}
+
+TEST_CASE("a client with one request does not wait for all of another's") {
+  batcher_limits limits;
+  limits.plan.max_running = 4;
+  limits.max_queued = 500;
+  for (const bool fair : {true, false}) {
+    limits.fair = fair;
+    rig r(2000, limits);
+    r.client = "many";
+    for (request_id request = 1; request <= 300; ++request)
+      r.submit(request, prompt_of(4), 20);
+    r.pump();
+    r.step();
+    r.client = "one";
+    r.submit(1000, prompt_of(4), 20);
+    int steps = 0;
+    while (r.tokens.count(1000) == 0 && steps < 100) {
+      r.step();
+      ++steps;
+    }
+    if (fair)
+      CHECK(steps <= 6); // a running sequence of the other client makes room
+    else
+      CHECK(steps == 100);
+    r.run_to_the_end();
+    CHECK(r.tokens[1000].size() == 20);
+    CHECK(r.tokens[300].size() == 20);
+    CHECK(r.pool.used() == 0);
+  }
+}
+
+TEST_CASE("paused requests do not count against the bound of the queue") {
+  batcher_limits limits;
+  limits.plan.max_running = 1;
+  limits.max_queued = 2;
+  rig r(100, limits);
+  for (request_id request = 1; request <= 10; ++request) {
+    r.submit(request, prompt_of(3), 5);
+    r.core.pause(request);
+  }
+  CHECK(r.errors.empty());
+  r.submit(20, prompt_of(3), 5);
+  r.run_to_the_end();
+  CHECK(r.tokens[20].size() == 5);
+  CHECK(r.stats.read().requests_waiting == 10);
+  for (request_id request = 1; request <= 10; ++request)
+    r.core.resume(request);
+  r.run_to_the_end();
+  CHECK(r.forgotten_ids.size() == 11);
+  CHECK(r.stats.read().requests_waiting == 0);
+}
+
+TEST_CASE("where nothing can be admitted, no more than the head of the queue is looked up") {
+  batcher_limits limits;
+  limits.plan.prefix_cache = true;
+  rig r(12, limits);
+  for (request_id request = 1; request <= 50; ++request)
+    r.submit(request, prompt_of(16, static_cast<std::int32_t>(100 * request)), 20);
+  r.pump();
+  r.step();
+  r.step();
+  r.changes.clear();
+  r.step();
+  for (const kv_change& change : r.changes)
+    CHECK(change.queries.size() <= 1);
+  r.run_to_the_end();
+  for (request_id request = 1; request <= 50; ++request)
+    CHECK(r.tokens[request].size() == 20);
 }
 
 TEST_CASE("a prompt that is cached is asked for, reused and counted") {
