@@ -49,7 +49,6 @@ public:
     if (batcher_ == replaced.batcher || core->over()) return;
     batcher_ = replaced.batcher;
     core->batcher_lost(replaced.why);
-    if (paused_ && !core->over()) forward(pause_request{id_});
   }
 
 private:
@@ -83,6 +82,7 @@ private:
   }
   void submit(const submit_prompt& prompt) override {
     tell(self_, batcher_, prompt, session_actor{self_});
+    if (paused_) forward(pause_request{id_}); // the batcher did not know the request until now
   }
   void compile(const compile_grammar& order) override {
     tell(self_, grammars_, order, session_actor{self_});

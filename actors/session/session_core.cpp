@@ -123,7 +123,8 @@ void session_core::batcher_lost(const request_error& why) {
 }
 
 void session_core::compiler_lost(const request_error& why) {
-  if (!in_batcher_) end_with(why);
+  const bool waits_for_it = compile_abandoned_ != nullptr && !in_batcher_;
+  if (waits_for_it) end_with(why);
 }
 
 std::optional<request_error> session_core::check_request() const {

@@ -228,6 +228,26 @@ TEST_CASE("a paused request stands still and goes on where it was", "[actors]") 
   CHECK(r.text() == solo("pause me", 150, 0, 0, 0, true).text);
 }
 
+TEST_CASE("a request that is paused while its text is encoded stands still", "[actors]") {
+  auto plan = std::make_shared<script>();
+  plan->delay_us = 500;
+  plan->max_context = 8000;
+  plan->n_blocks = 4000;
+  bench b({}, plan);
+  REQUIRE(b.ready());
+  recorder r, other;
+  auto asked = text_request(std::string(3000, 'x'), 150); // long enough for a thread of its own
+  asked.sampling.ignore_eos = true;
+  const auto id = b.port.submit(asked, r.callback());
+  b.port.pause(id);
+  b.port.submit(asked, other.callback());
+  REQUIRE(other.wait_over());
+  CHECK(r.n_tokens() < 100);
+  b.port.resume(id);
+  REQUIRE(r.wait_over());
+  CHECK(r.text() == other.text());
+}
+
 TEST_CASE("a paused request does not keep others from running", "[actors]") {
   config::options options;
   options.scheduler.max_running = 1;

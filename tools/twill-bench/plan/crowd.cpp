@@ -43,7 +43,7 @@ crowd::crowd(const crowd_settings& settings)
       core_(limits_for(settings), stats_, *this),
       sampling_(std::make_shared<const config::sampling_params>()),
       stop_ids_(std::make_shared<const std::vector<std::int32_t>>()) {
-  core_.executor_ready();
+  core_.executor_ready(1, limits_for(settings));
   missing_ = settings.queued + settings.running;
   plan_seconds ignored;
   plan(ignored);
