@@ -82,6 +82,9 @@ class Daemon:
         assert status == 200, reply
         return reply
 
+    def model(self) -> str:
+        return json.loads(self.request("GET", "/v1/models")[2])["data"][0]["id"]
+
     def metric(self, name: str) -> float:
         _, _, text = self.request("GET", "/metrics")
         found = re.findall(rf"^{re.escape(name)}(?:{{[^}}]*}})? ([^\s]+)$", text.decode(), re.M)
@@ -105,6 +108,19 @@ class Daemon:
 @pytest.fixture(scope="session")
 def daemon():
     running = Daemon("model.compute=f32", "server.slow_reader_timeout=2s", "kv.memory=512MiB")
+    yield running
+    alive = running.process.poll() is None
+    log = running.text_of_log()
+    running.stop()
+    assert alive, "twilld died during the tests:\n" + log[-3000:]
+
+
+@pytest.fixture(scope="session")
+def tool_daemon():
+    """A daemon whose template shows tools; all tests of tools and schemas share it."""
+    template = pathlib.Path(__file__).resolve().parent / "tools.jinja"
+    running = Daemon("model.compute=f32", "kv.memory=256MiB", f"model.chat_template={template}",
+                     "model.tool_format=hermes")
     yield running
     alive = running.process.poll() is None
     log = running.text_of_log()

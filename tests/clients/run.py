@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""Runs twilld against real clients: openai, websockets, curl, raw sockets. run.py --bin DIR [pytest arguments]
+"""Runs twilld against real clients: openai, LangChain, instructor, curl, raw sockets.
 
-Installs the pinned clients of requirements.txt into the user's cache once, then hands over to pytest.
+    run.py --bin DIR [--long] [pytest arguments]
+
+Installs the pinned clients of each requirements.txt into the user's cache once, then hands over to pytest: the tests
+of this folder with its clients, then those of agents/ with theirs. With pytest arguments that name files, only the
+suites of those files run.
 """
 
 import argparse
@@ -12,11 +16,12 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+SUITES = (HERE, HERE / "agents")
 
 
-def clients_folder() -> pathlib.Path:
+def clients_folder(suite: pathlib.Path) -> pathlib.Path:
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "twill"
-    requirements = HERE / "requirements.txt"
+    requirements = suite / "requirements.txt"
     key = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
     folder = cache / f"clients-{sys.version_info[0]}.{sys.version_info[1]}-{key}"
     if not (folder / ".done").exists():
@@ -28,16 +33,34 @@ def clients_folder() -> pathlib.Path:
     return folder
 
 
+def suite_of(path: str) -> pathlib.Path:
+    return SUITES[1] if SUITES[1] in pathlib.Path(path.partition("::")[0]).resolve().parents else SUITES[0]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True, help="folder with twilld and twill")
+    parser.add_argument("--long", action="store_true", help="also the tests that take minutes")
     arguments, rest = parser.parse_known_args()
+    files = [one for one in rest if one.partition("::")[0].endswith(".py")]
+    options = [one for one in rest if one not in files]
     environment = dict(os.environ)
-    environment["PYTHONPATH"] = str(clients_folder())
     environment["TWILL_BIN"] = str(pathlib.Path(arguments.bin).resolve())
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE, *rest],
-                          env=environment).returncode
+    if arguments.long:
+        environment["TWILL_LONG"] = "1"
+    worst = 0
+    for suite in SUITES:
+        targets = [one for one in files if suite_of(one) == suite] if files else [suite]
+        if not targets:
+            continue
+        environment["PYTHONPATH"] = str(clients_folder(suite))
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", HERE, "--confcutdir",
+                   HERE, *targets, *options]
+        if suite == HERE:
+            command += ["--ignore", SUITES[1]]
+        worst = max(worst, subprocess.run(command, env=environment).returncode)
+    return worst
 
 
 if __name__ == "__main__":
