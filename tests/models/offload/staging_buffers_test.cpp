@@ -101,9 +101,11 @@ TEST_CASE("a reader waits for its content's copies, and for a buffer to become i
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     auto held = t.buffers.lock();
     t.buffers.end_use(*used[1], buffer_state::ready);
-    held.unlock();
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    held.lock();
+    while (used[1]->state != buffer_state::filling) { // until the reader has taken it
+      held.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      held.lock();
+    }
     t.buffers.end_copy(*used[1], twill::nothing{});
   });
   auto held = t.buffers.lock();
