@@ -80,6 +80,50 @@ bool has_tool(const value& tools, const std::string& name) {
          });
 }
 
+/// The name in {"type":"function","function":{"name"}} or {"type":"function","name"}; empty, and
+/// `from` says why, where it is none of the tools'.
+std::string read_choice_of_function(fields& from, const std::string& name, const value& given,
+                                    const value& tools) {
+  const auto* type = member(given, "type");
+  if (type != nullptr && *type != value("function")) {
+    from.reject(name + ".type", "\"function\": this server runs no tools itself", *type);
+    return {};
+  }
+  const auto* nested = member(given, "function");
+  auto wanted = text_of(member(nested == nullptr ? given : *nested, "name"));
+  if (has_tool(tools, wanted)) return wanted;
+  from.reject(name, "the name of one of the tools of this request", given);
+  return {};
+}
+
+/// {"type":"allowed_tools", "allowed_tools":{"mode","tools"}}, or mode and tools beside the type
+/// (Responses). A tool that may not be called is not shown to the model: with "auto" nothing else
+/// would keep the model from calling it.
+void read_allowed_tools(fields& from, const std::string& name, const value& given, value& tools,
+                        actors::tool_choice& to) {
+  const auto* nested = given.find("allowed_tools");
+  const auto& allowed = nested == nullptr ? given : *nested;
+  const std::string at = nested == nullptr ? name : name + ".allowed_tools";
+  const auto* mode = member(allowed, "mode");
+  const auto* list = member(allowed, "tools");
+  if (mode == nullptr || (*mode != value("auto") && *mode != value("required")))
+    return from.reject(at + ".mode", R"("auto" or "required")", mode == nullptr ? value() : *mode);
+  if (list == nullptr || list->as_list() == nullptr || list->as_list()->empty() ||
+      list->as_list()->size() > max_tools)
+    return from.reject(at + ".tools", "a list of 1 to " + std::to_string(max_tools) + " tools",
+                       list == nullptr ? value() : *list);
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < list->as_list()->size() && from.ok(); ++i)
+    names.insert(read_choice_of_function(from, at + ".tools[" + std::to_string(i) + "]",
+                                         (*list->as_list())[i], tools));
+  if (!from.ok()) return;
+  value_list kept;
+  for (const auto& tool : *tools.as_list())
+    if (names.contains(function_name(tool))) kept.push_back(tool);
+  tools = std::move(kept);
+  to.what = *mode == value("auto") ? kind::automatic : kind::required;
+}
+
 /// `functions`: tools without their wrapping.
 value read_functions(fields& from, const value& given) {
   const auto* list = given.as_list();
@@ -123,7 +167,7 @@ value read_tool_list(fields& from, const std::string& name, const value& given) 
   return read;
 }
 
-void read_tool_choice(fields& from, const std::string& name, const value& given, const value& tools,
+void read_tool_choice(fields& from, const std::string& name, const value& given, value& tools,
                       actors::tool_choice& to) {
   const bool any = tools.as_list() != nullptr && !tools.as_list()->empty();
   if (given == value("auto") || given == value("none")) {
@@ -139,15 +183,12 @@ void read_tool_choice(fields& from, const std::string& name, const value& given,
     return from.reject(name, R"("auto", "none", "required" or an object that names a function)",
                        given);
   const auto* type = member(given, "type");
-  const bool is_function = type == nullptr || *type == value("function");
-  if (!is_function)
-    return from.reject(name + ".type", "\"function\": this server runs no tools itself", *type);
-  const auto* nested = member(given, "function");
-  const auto wanted = text_of(member(nested == nullptr ? given : *nested, "name"));
-  if (!has_tool(tools, wanted))
-    return from.reject(name, "the name of one of the tools of this request", given);
+  if (type != nullptr && *type == value("allowed_tools"))
+    return read_allowed_tools(from, name, given, tools, to);
+  auto wanted = read_choice_of_function(from, name, given, tools);
+  if (!from.ok()) return;
   to.what = kind::named;
-  to.name = wanted;
+  to.name = std::move(wanted);
 }
 
 tool_fields read_tools(fields& from) {

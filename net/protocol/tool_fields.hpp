@@ -27,7 +27,8 @@ tool_fields read_tools(fields& from);
 
 /// The parts of it, for tools and choices that come from elsewhere.
 value read_tool_list(fields& from, const std::string& name, const value& given);
-void read_tool_choice(fields& from, const std::string& name, const value& given, const value& tools,
+/// Takes out of `tools` what a choice of allowed_tools leaves out.
+void read_tool_choice(fields& from, const std::string& name, const value& given, value& tools,
                       actors::tool_choice& to);
 
 } // namespace twill::net

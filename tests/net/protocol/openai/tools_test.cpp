@@ -248,6 +248,50 @@ TEST_CASE("Messages of an agent's loop come in one form, whoever wrote them") {
                      {"id":"c2","type":"function","function":{"name":"g","arguments":{"y":2}}},
                      {"id":"c3","type":"function","function":{"name":"h","arguments":{}}}],
        "annotations":[]},
+TEST_CASE("Of allowed tools the model sees no others") {
+  codec_bench b;
+  const auto chat_form = [](const std::string& mode) {
+    return R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":")" + mode +
+           R"(","tools":[{"type":"function","function":{"name":"time"}}]}})";
+  };
+  for (const auto& [mode, what] :
+       {std::pair{"auto", choice::automatic}, std::pair{"required", choice::required}}) {
+    const auto asked = chat_request(b, weather + chat_form(mode));
+    CHECK(asked.tools.what == what);
+    const auto& tools = std::get<actors::chat_prompt>(asked.prompt).tools;
+    REQUIRE(tools.as_list() != nullptr);
+    REQUIRE(tools.as_list()->size() == 1);
+    CHECK(at(tools, 0, "function", "name") == value("time"));
+  }
+  const auto made = parse_response_turn(
+      json(R"({"input":"x","tools":[{"type":"function","name":"a"},{"type":"function","name":"b"}],
+          "tool_choice":{"type":"allowed_tools","mode":"required",
+                         "tools":[{"type":"function","name":"b"}]}})"),
+      b.context, [](const std::string&) { return remembered_ptr(); });
+  REQUIRE(made.ok());
+  CHECK(made.value().request.tools.what == choice::required);
+  const auto& tools = std::get<actors::chat_prompt>(made.value().request.prompt).tools;
+  REQUIRE(tools.as_list()->size() == 1);
+  CHECK(at(tools, 0, "function", "name") == value("b"));
+  CHECK(made.value().echo.tools.as_list()->size() == 2);
+
+  const auto refused = [&](const std::string& allowed) {
+    return chat_error(b, hi + "," + weather +
+                             R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":)" +
+                             allowed + "}");
+  };
+  CHECK(contains(refused(R"({"mode":"none","tools":[]})"),
+                 R"(`tool_choice.allowed_tools.mode` must be "auto" or "required", got "none")"));
+  CHECK(contains(refused(R"({"mode":"auto","tools":[]})"),
+                 "`tool_choice.allowed_tools.tools` must be a list of 1 to 128 tools, got []"));
+  CHECK(
+      contains(refused(R"({"mode":"auto","tools":[{"type":"function","function":{"name":"x"}}]})"),
+               "`tool_choice.allowed_tools.tools[0]` must be the name of one of the tools"));
+  CHECK(contains(refused(R"({"mode":"auto","tools":[{"type":"mcp"}]})"),
+                 "`tool_choice.allowed_tools.tools[0].type` must be \"function\""));
+  CHECK(contains(refused("7"), "`tool_choice.allowed_tools.mode` must be"));
+}
+
       {"role":"tool","content":"two","tool_call_id":"c2","name":"g"},
       {"role":"assistant","content":"no"},
       {"role":"assistant","content":null,"tool_calls":[{"id":"call_function","type":"function",
