@@ -68,27 +68,36 @@ void read_token_limit(fields& from, std::initializer_list<std::string_view> name
     if (from.find(name) != nullptr) return from.read(name, to.max_tokens, least);
 }
 
-void read_alternatives(fields& from, std::string_view name, const actors::model_info& model,
+void read_alternatives(fields& from, std::string_view name, const codec_context& context,
                        std::int32_t& to) {
-  if (from.find(name) == nullptr) return;
+  const auto* given = from.find(name);
+  if (given == nullptr) return;
   from.read(name, to, -1);
-  if (to == -1) to = model.vocab_size;
+  if (!from.ok() || to != -1) return;
+  // Each alternative takes a pass over the logits, so the whole vocabulary is no exception to the
+  // limit.
+  to = context.model.vocab_size;
+  const auto most = context.limits.max_logprobs;
+  if (to > most)
+    from.reject(name,
+                "at most " + std::to_string(most) + " (`limits.max_logprobs`) where -1 asks for " +
+                    "all " + std::to_string(to) + " tokens of the vocabulary",
+                *given);
 }
 
-void read_chat_logprobs(fields& from, const actors::model_info& model,
-                        config::sampling_params& to) {
+void read_chat_logprobs(fields& from, const codec_context& context, config::sampling_params& to) {
   bool wanted = false;
   from.read("logprobs", wanted);
   std::int32_t top = 0;
-  read_alternatives(from, "top_logprobs", model, top);
+  read_alternatives(from, "top_logprobs", context, top);
   if (wanted)
     to.logprobs = top;
   else if (top > 0)
     from.reject("top_logprobs", "absent unless `logprobs` is true", value(std::int64_t{top}));
 }
 
-void read_prompt_options(fields& from, const actors::model_info& model, actors::request& to) {
-  read_alternatives(from, "prompt_logprobs", model, to.prompt_logprobs);
+void read_prompt_options(fields& from, const codec_context& context, actors::request& to) {
+  read_alternatives(from, "prompt_logprobs", context, to.prompt_logprobs);
   from.read("truncate_prompt_tokens", to.truncate_prompt_tokens, 1);
 }
 

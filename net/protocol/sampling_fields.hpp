@@ -18,14 +18,15 @@ void read_token_limit(fields& from, std::initializer_list<std::string_view> name
                       std::int32_t least, config::sampling_params& to);
 
 /// Chat's `logprobs` (a flag) and `top_logprobs`.
-void read_chat_logprobs(fields& from, const actors::model_info& model, config::sampling_params& to);
+void read_chat_logprobs(fields& from, const codec_context& context, config::sampling_params& to);
 
-/// A number of alternatives; -1 stands for the whole vocabulary.
-void read_alternatives(fields& from, std::string_view name, const actors::model_info& model,
+/// A number of alternatives. -1 stands for the whole vocabulary, and is refused where that is more
+/// than the limit.
+void read_alternatives(fields& from, std::string_view name, const codec_context& context,
                        std::int32_t& to);
 
 /// `prompt_logprobs` and `truncate_prompt_tokens`.
-void read_prompt_options(fields& from, const actors::model_info& model, actors::request& to);
+void read_prompt_options(fields& from, const codec_context& context, actors::request& to);
 
 /// Refuses fields that twill does not support: beam search, suffix, audio, ...
 void reject_unsupported(fields& from);

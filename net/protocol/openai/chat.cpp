@@ -18,8 +18,8 @@ result<call> parse_chat(const value& body, const codec_context& context) {
       context.limits.default_max_tokens > 0 ? context.limits.default_max_tokens : -1;
   read_sampling(from, sampling);
   read_token_limit(from, {"max_completion_tokens", "max_tokens"}, 1, sampling);
-  read_chat_logprobs(from, context.model, sampling);
-  read_prompt_options(from, context.model, request);
+  read_chat_logprobs(from, context, sampling);
+  read_prompt_options(from, context, request);
   read_output_form(from, request.grammar);
   reply_options options;
   read_reply_options(from, options);

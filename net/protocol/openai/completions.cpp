@@ -80,10 +80,10 @@ result<call> parse_completions(const value& body, const codec_context& context) 
   sampling.max_tokens = 16; // the API's default
   read_sampling(from, sampling);
   read_token_limit(from, {"max_tokens", "max_completion_tokens"}, 0, sampling);
-  read_alternatives(from, "logprobs", context.model, sampling.logprobs);
+  read_alternatives(from, "logprobs", context, sampling.logprobs);
   actors::request asked;
   asked.model = context.model.id;
-  read_prompt_options(from, context.model, asked);
+  read_prompt_options(from, context, asked);
   read_output_form(from, asked.grammar);
   bool echo = false;
   from.read("echo", echo);

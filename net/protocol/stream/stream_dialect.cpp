@@ -119,8 +119,8 @@ result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& mess
   sampling.max_tokens = default_max_tokens > 0 ? default_max_tokens : -1;
   read_sampling(from, sampling);
   read_token_limit(from, {"max_tokens"}, 0, sampling);
-  read_alternatives(from, "logprobs", context.model, sampling.logprobs);
-  read_prompt_options(from, context.model, request);
+  read_alternatives(from, "logprobs", context, sampling.logprobs);
+  read_prompt_options(from, context, request);
   read_output_form(from, request.grammar);
   reject_unsupported(from);
   check_sampling(from, sampling, context);

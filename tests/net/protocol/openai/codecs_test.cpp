@@ -138,7 +138,11 @@ TEST_CASE("A broken sampling field is named with its rule and the value given") 
        "`truncate_prompt_tokens` must be absent when `echo` is true, got 5"},
       {R"("truncate_prompt_tokens":0)", "`truncate_prompt_tokens` must be >= 1, got 0"},
       {R"("logprobs":-2)", "`logprobs` must be >= -1, got -2"},
-      {R"("logprobs":-1)", "`logprobs` must be at most 20, got 1000"},
+      {R"("logprobs":-1)",
+       "`logprobs` must be at most 20 (`limits.max_logprobs`) where -1 asks for "
+       "all 1000 tokens of the vocabulary, got -1"},
+      {R"("prompt_logprobs":-1)", "`prompt_logprobs` must be at most 20 (`limits.max_logprobs`) "
+                                  "where -1 asks for all 1000 tokens of the vocabulary, got -1"},
       {R"("bad_words":5)", "`bad_words` must be a string or a list of strings, got 5"},
       {R"("allowed_token_ids":[])", "`allowed_token_ids` must be a list of at least one token id"},
       {R"("tools":[])", "`tools` must be absent: tools belong to chat"},
@@ -156,6 +160,8 @@ TEST_CASE("A broken sampling field is named with its rule and the value given") 
        {R"("best_of":1)", R"("response_format":{"type":"text"})", R"("use_beam_search":false)",
         R"("prompt_logprobs":null)", R"("bad_words":[])", R"("priority":3)", R"("top_k":0)"})
     CHECK(b.completion_error(harmless) == "");
+  b.limits.max_logprobs = 1000;
+  CHECK(b.completion(R"({"prompt":"x","logprobs":-1})").sampling.logprobs == 1000);
 }
 
 TEST_CASE("A completion prompt is a string, ids, or a list of either") {
