@@ -52,6 +52,7 @@ constexpr std::array table = {
     endpoint{get,  "/v1/stream",             open<stream_dialect>},
     endpoint{post, "/tokenize",              tokenize,                  with_key,    full},
     endpoint{post, "/detokenize",            detokenize,                with_key,    full},
+    endpoint{get,  "/tokenizer_info",        tokenizer_info},
     endpoint{post, "/v1/tokenize",           tokenize,                  with_key,    full},
     endpoint{post, "/v1/detokenize",         detokenize,                with_key,    full},
     endpoint{get,  "/v1/files",              list_files},

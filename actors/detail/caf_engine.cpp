@@ -180,6 +180,12 @@ public:
     });
   }
 
+  result<tokenizer_info> describe_tokenizer(const std::string& model) const override {
+    return with_model(model, [&](const served_model& m) -> result<tokenizer_info> {
+      return actors::describe_tokenizer(*m.files);
+    });
+  }
+
   void drain(std::function<void()> drained) override {
     shared_->requests.drain(std::move(drained));
     tell_from_outside(supervisor_, check_drained{});

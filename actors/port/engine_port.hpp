@@ -231,6 +231,15 @@ struct token_piece {
 };
 
 class engine_port {
+/// What a client needs to know to write prompts for a model by itself.
+struct tokenizer_info {
+  std::string kind; ///< "gguf gpt2 / smollm", ...
+  bool adds_bos = false;
+  std::int32_t bos_id = -1, eos_id = -1; ///< -1: the model has none
+  std::vector<token_piece> special;      ///< control tokens, by rising id
+  std::string chat_template;             ///< Jinja source; empty: the model has none
+};
+
 public:
   virtual ~engine_port() = default;
 
@@ -260,6 +269,7 @@ public:
   virtual result<std::vector<token_piece>> pieces(const std::string& model,
                                                   const std::vector<std::int32_t>& ids) const = 0;
 
+  virtual result<tokenizer_info> describe_tokenizer(const std::string& model) const = 0;
   /// Refuses new requests from now on; `drained` is called once no request is left.
   virtual void drain(std::function<void()> drained) = 0;
   /// Ends every request that is left with errc::shutting_down.

@@ -92,6 +92,21 @@ result<nothing> check_ids(const served_model& model, const std::vector<std::int3
                           const char* field) {
   const std::int32_t vocab = model.files->text->vocab_size();
   for (std::size_t i = 0; i < ids.size(); ++i) {
+tokenizer_info describe_tokenizer(const models::model& model) {
+  const auto& text = *model.text;
+  tokenizer_info info;
+  info.kind = text.kind();
+  info.bos_id = text.bos_id();
+  info.eos_id = text.eos_id();
+  const auto begun = text.encode("a", {.add_special = true});
+  info.adds_bos = info.bos_id >= 0 && begun.ok() && !begun.value().empty() &&
+                  begun.value().front() == info.bos_id;
+  for (std::int32_t id = 0; id < text.vocab_size(); ++id)
+    if (text.is_special(id)) info.special.push_back({id, text.token_bytes(id, true)});
+  if (model.chat) info.chat_template = model.chat->source();
+  return info;
+}
+
     if (ids[i] < 0 || ids[i] >= vocab)
       return failure{errc::invalid_argument, "`" + std::string(field) + "[" + std::to_string(i) +
                                                  "]` must be in [0, " + std::to_string(vocab) +

@@ -40,6 +40,9 @@ result<std::vector<std::int32_t>> encode_prompt(const served_model& model,
 void encode_prompt_within(const served_model& model, bool to_context,
                           std::function<bool()> is_unwanted, encoded_prompt& answer);
 
+/// Looks at every id of the vocabulary, which takes some milliseconds.
+tokenizer_info describe_tokenizer(const models::model& model);
+
 /// About how many bytes the prompt takes: what text work is measured by.
 std::int64_t prompt_bytes(const prompt_variant& prompt);
 

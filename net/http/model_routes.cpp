@@ -2,6 +2,7 @@
 
 #include "net/http/prepared_body.hpp"
 #include "net/protocol/json/json_writer.hpp"
+#include "net/protocol/model_lookup.hpp"
 #include "net/protocol/openai/models.hpp"
 #include "net/protocol/openai/tokenize.hpp"
 
@@ -40,6 +41,15 @@ http_answer tokenize(request_scope& scope) {
 
 http_answer detokenize(request_scope& scope) {
   return on_worker(scope, detokenize_body);
+}
+
+http_answer tokenizer_info(request_scope& scope) {
+  auto model = find_model(scope.context.engine, value(value_object{}));
+  if (!model.ok()) return error_reply(model.code());
+  return slow_reply([model = std::move(model).value(), &engine = scope.context.engine] {
+    auto body = tokenizer_info_body(model, engine);
+    return body.ok() ? http_reply{200, std::move(body).value()} : error_reply(body.code());
+  });
 }
 
 } // namespace twill::net

@@ -19,6 +19,7 @@ chat page</a> talks to the model.</p>
 <tr><td><code>GET /v1/stream</code></td><td>twill's lean WebSocket dialect (net/STREAM.md)</td></tr>
 <tr><td><code>GET <a href="v1/models">/v1/models</a></code></td><td>what is served</td></tr>
 <tr><td><code>POST /tokenize, /detokenize</code></td><td>text to ids and back</td></tr>
+<tr><td><code>GET <a href="tokenizer_info">/tokenizer_info</a></code></td><td>special tokens, limits, chat template</td></tr>
 <tr><td><code>GET <a href="health">/health</a>, <a href="ready">/ready</a></code></td><td>liveness, readiness</td></tr>
 <tr><td><code>GET <a href="metrics">/metrics</a></code></td><td>Prometheus</td></tr>
 <tr><td><code>GET <a href="version">/version</a></code></td><td>version</td></tr>

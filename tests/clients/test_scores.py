@@ -1,5 +1,7 @@
 """Scores of given text: echo with logprobs, prompt_logprobs, and the rules about which tokens may be drawn."""
 
+import json
+
 import pytest
 
 PROMPT = "The capital of France is Paris, and the capital of Italy is"
@@ -54,3 +56,23 @@ def test_words_and_tokens_that_may_not_be_drawn(daemon):
     ids = tokens_of(daemon, " yes no")
     only = daemon.complete(PROMPT, max_tokens=6, ignore_eos=True, allowed_token_ids=ids, return_token_ids=True)
     assert set(only["choices"][0]["token_ids"]) <= set(ids)
+
+
+def test_the_whole_vocabulary_is_refused_by_what_was_sent(daemon):
+    for field in ("logprobs", "prompt_logprobs"):
+        status, reply = daemon.post("/v1/completions", {"prompt": "x", field: -1})
+        assert status == 400
+        assert f"`{field}` must be at most 20" in reply["error"]["message"]
+        assert reply["error"]["message"].endswith("got -1")
+
+
+def test_the_tokenizer_is_described(daemon):
+    """vLLM's GET /tokenizer_info, with which lm-eval finds the tokens and the template by itself."""
+    status, _, text = daemon.request("GET", "/tokenizer_info")
+    assert status == 200
+    info = json.loads(text)
+    assert tokens_of(daemon, info["eos_token"]) == [int(id) for id, token in info["added_tokens_decoder"].items()
+                                                    if token["content"] == info["eos_token"]]
+    assert {"tokenizer_class", "bos_token", "pad_token", "model_max_length"} <= set(info)
+    assert "<|im_start|>" in info["chat_template"]
+    assert b".gguf" not in text

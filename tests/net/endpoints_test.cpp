@@ -14,6 +14,7 @@ TEST_CASE("An endpoint is found by its path and method") {
   CHECK(match_endpoint("GET", "/v1/responses").target !=
         match_endpoint("POST", "/v1/responses").target);
   CHECK(match_endpoint("HEAD", "/health").target == match_endpoint("GET", "/health").target);
+  CHECK(match_endpoint("GET", "/tokenizer_info").target != nullptr);
   CHECK(match_endpoint("PATCH", "/health").target == nullptr);
   CHECK(match_endpoint("GET", "/nope").allow.empty());
 }

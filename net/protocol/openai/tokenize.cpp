@@ -124,4 +124,43 @@ result<std::string> detokenize_body(const value& body, const codec_context& cont
   return out;
 }
 
+result<std::string> tokenizer_info_body(const actors::model_info& model,
+                                        const actors::engine_port& engine) {
+  const auto described = engine.describe_tokenizer(model.id);
+  if (!described.ok()) return fail(from_engine(described.code(), described.detail()));
+  const auto& info = described.value();
+  std::string out;
+  json_writer json(out);
+  json.begin_object()
+      .field("tokenizer_class", info.kind)
+      .field("model_max_length", model.max_model_len)
+      .field("vocab_size", model.vocab_size)
+      .field("add_bos_token", info.adds_bos);
+  const auto text_of_token = [&](const char* name, std::int32_t id) {
+    json.key(name);
+    if (id < 0) return (void)json.add(nullptr);
+    const auto piece = engine.pieces(model.id, {id});
+    if (piece.ok())
+      json.add(piece.value().front().bytes);
+    else
+      json.add(nullptr);
+  };
+  text_of_token("bos_token", info.bos_id);
+  text_of_token("eos_token", info.eos_id);
+  json.field("pad_token", nullptr).key("added_tokens_decoder").begin_object();
+  for (const auto& token : info.special)
+    json.key(std::to_string(token.id))
+        .begin_object()
+        .field("content", token.bytes)
+        .field("special", true)
+        .end_object();
+  json.end_object().key("chat_template");
+  if (info.chat_template.empty())
+    json.add(nullptr);
+  else
+    json.add(info.chat_template);
+  json.end_object();
+  return out;
+}
+
 } // namespace twill::net

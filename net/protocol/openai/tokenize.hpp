@@ -1,6 +1,7 @@
-// POST /tokenize and /detokenize: vLLM's shape and llama.cpp's, told apart by their members.
+// POST /tokenize and /detokenize: vLLM's shape and llama.cpp's, told apart by their members; and
+// GET /tokenizer_info.
 //
-// Both functions call the engine's tokenizer on the caller's thread. Long texts take long, so the
+// The functions call the engine's tokenizer on the caller's thread. Long texts take long, so the
 // sessions run them on a worker thread.
 #pragma once
 
@@ -16,5 +17,10 @@ result<std::string> tokenize_body(const value& body, const codec_context& contex
 
 /// {tokens} -> {prompt, content}: the same text under both names.
 result<std::string> detokenize_body(const value& body, const codec_context& context);
+
+/// vLLM's shape, which is that of a tokenizer_config.json: `tokenizer_class`, the texts of special
+/// tokens, limits, `chat_template`. No paths of files.
+result<std::string> tokenizer_info_body(const actors::model_info& model,
+                                        const actors::engine_port& engine);
 
 } // namespace twill::net

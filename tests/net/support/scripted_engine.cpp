@@ -248,6 +248,16 @@ scripted_engine::pieces(const std::string&, const std::vector<std::int32_t>& ids
   return out;
 }
 
+actors::result<actors::tokenizer_info>
+scripted_engine::describe_tokenizer(const std::string&) const {
+  return actors::tokenizer_info{.kind = "bytes",
+                                .adds_bos = true,
+                                .bos_id = '<',
+                                .eos_id = -1,
+                                .special = {{'<', "<"}},
+                                .chat_template = "{{ messages }}"};
+}
+
 std::size_t scripted_engine::running() const {
   const std::lock_guard lock(mutex_);
   return playing_.size();

@@ -56,6 +56,8 @@ public:
                                          const std::vector<std::int32_t>& ids) const override;
   actors::result<std::vector<actors::token_piece>>
   pieces(const std::string& model, const std::vector<std::int32_t>& ids) const override;
+  actors::result<actors::tokenizer_info>
+  describe_tokenizer(const std::string& model) const override;
   void drain(std::function<void()> drained) override;
   void abort_all() override;
 

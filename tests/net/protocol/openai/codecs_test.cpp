@@ -348,3 +348,13 @@ TEST_CASE("Tokenizing answers in vLLM's or llama.cpp's shape") {
         "`tokens[0]` must be a token id below 1000, got 5000");
   CHECK(!detokenize_body(json(R"({})"), b.context).ok());
 }
+
+TEST_CASE("A tokenizer is described in vLLM's shape, without paths") {
+  bench b;
+  const auto told = tokenizer_info_body(b.model, b.engine);
+  REQUIRE(told.ok());
+  CHECK(told.value() == R"({"tokenizer_class":"bytes","model_max_length":4096,"vocab_size":1000,)"
+                        R"("add_bos_token":true,"bos_token":"<","eos_token":null,"pad_token":null,)"
+                        R"("added_tokens_decoder":{"60":{"content":"<","special":true}},)"
+                        R"("chat_template":"{{ messages }}"})");
+}
