@@ -95,7 +95,8 @@ struct request {
 
   /// What the output must look like; refused with errc::grammar_refused when it can't be enforced.
   std::optional<config::grammar_spec> grammar;
-  tool_choice tools; ///< meaningful for a chat_prompt with tools
+  std::string grammar_field; ///< what the client's field that gave `grammar` is called, for errors
+  tool_choice tools;         ///< meaningful for a chat_prompt with tools
   /// The output comes as `event::parts` (text, reasoning, calls) instead of `event::text`.
   bool parse_output = false;
   /// Alternatives reported per prompt token, in the event with `prompt_scores`; -1: none at all.
@@ -230,7 +231,6 @@ struct token_piece {
   std::string bytes;
 };
 
-class engine_port {
 /// What a client needs to know to write prompts for a model by itself.
 struct tokenizer_info {
   std::string kind; ///< "gguf gpt2 / smollm", ...
@@ -240,6 +240,7 @@ struct tokenizer_info {
   std::string chat_template;             ///< Jinja source; empty: the model has none
 };
 
+class engine_port {
 public:
   virtual ~engine_port() = default;
 
@@ -268,8 +269,8 @@ public:
                                          const std::vector<std::int32_t>& ids) const = 0;
   virtual result<std::vector<token_piece>> pieces(const std::string& model,
                                                   const std::vector<std::int32_t>& ids) const = 0;
-
   virtual result<tokenizer_info> describe_tokenizer(const std::string& model) const = 0;
+
   /// Refuses new requests from now on; `drained` is called once no request is left.
   virtual void drain(std::function<void()> drained) = 0;
   /// Ends every request that is left with errc::shutting_down.

@@ -130,7 +130,7 @@ result<output_plan> plan_output(const served_model& model, const request& asked,
       plan.grammar = asked.grammar;
       reading.calls.reset();
     }
-    plan.grammar_field = "grammar";
+    plan.grammar_field = asked.grammar_field.empty() ? "grammar" : asked.grammar_field;
   }
   if (asked.parse_output) {
     reading.thoughts = answers.reasoning;

@@ -18,7 +18,8 @@ using spec = config::grammar_spec;
 
 class form_reader {
 public:
-  form_reader(fields& from, std::optional<spec>& to) : from_(from), to_(to) {}
+  form_reader(fields& from, actors::request& to)
+      : from_(from), to_(to.grammar), field_(to.grammar_field) {}
 
   void response_format(const std::string& name, const value& given) {
     if (!is_object(name, given)) return;
@@ -173,11 +174,16 @@ private:
                                " bytes, got " + std::to_string(bytes),
                            name});
     given_by_ = name;
+    // A client knows its form by these names; where inside it the schema stands says nothing more.
+    field_ = name;
+    for (const auto* whole : {"response_format", "text.format"})
+      if (name.starts_with(whole)) field_ = whole;
     to_ = std::move(form);
   }
 
   fields& from_;
   std::optional<spec>& to_;
+  std::string& field_; ///< what an error of the engine calls the form
   std::string given_by_;
 };
 
@@ -205,12 +211,12 @@ void read_all(fields& from, form_reader& reader) {
 
 } // namespace
 
-void read_output_form(fields& from, std::optional<config::grammar_spec>& to) {
+void read_output_form(fields& from, actors::request& to) {
   form_reader reader(from, to);
   read_all(from, reader);
 }
 
-void read_response_form(fields& from, std::optional<config::grammar_spec>& to) {
+void read_response_form(fields& from, actors::request& to) {
   form_reader reader(from, to);
   if (const auto* text = from.object("text"))
     if (const auto* format = text->find("format"); format != nullptr && !format->is_null())

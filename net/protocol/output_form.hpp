@@ -7,9 +7,8 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 
-#include "config/grammar_spec.hpp"
+#include "actors/port/engine_port.hpp"
 #include "net/protocol/json/fields.hpp"
 
 namespace twill::net {
@@ -18,10 +17,11 @@ namespace twill::net {
 inline constexpr std::size_t max_form_bytes = 256 * 1024;
 inline constexpr std::size_t max_form_choices = 4096;
 
-/// The fields that every route takes; stays without a value when the output is free.
-void read_output_form(fields& from, std::optional<config::grammar_spec>& to);
+/// The fields that every route takes, into `grammar` and `grammar_field`; `grammar` stays without a
+/// value when the output is free.
+void read_output_form(fields& from, actors::request& to);
 
 /// Those and `text.format` of the Responses API.
-void read_response_form(fields& from, std::optional<config::grammar_spec>& to);
+void read_response_form(fields& from, actors::request& to);
 
 } // namespace twill::net

@@ -122,16 +122,20 @@ TEST_CASE("an executor's restart leaves a waiting output where it stood in its g
 TEST_CASE("a form that cannot be enforced is refused by name", "[actors]") {
   bench b;
   REQUIRE(b.ready());
-  recorder r;
-  b.port.submit(asking("x", 1,
-                       spec_of(config::grammar_spec::kind::json_schema,
-                               R"({"type": "array", "uniqueItems": true})")),
-                r.callback());
-  REQUIRE(r.wait_over());
-  REQUIRE(r.error());
-  CHECK(r.error()->code == errc::grammar_refused);
-  CHECK(r.error()->param == "grammar");
-  CHECK(r.error()->message.find("uniqueItems") != std::string::npos);
+  for (const std::string field : {"", "response_format"}) {
+    recorder r;
+    auto asked = asking("x", 1,
+                        spec_of(config::grammar_spec::kind::json_schema,
+                                R"({"type": "array", "uniqueItems": true})"));
+    asked.grammar_field = field;
+    b.port.submit(asked, r.callback());
+    REQUIRE(r.wait_over());
+    REQUIRE(r.error());
+    CHECK(r.error()->code == errc::grammar_refused);
+    CHECK(r.error()->param == (field.empty() ? "grammar" : field));
+    CHECK(r.error()->message.starts_with("`" + r.error()->param + "` cannot be enforced: "));
+    CHECK(r.error()->message.find("uniqueItems") != std::string::npos);
+  }
 }
 
 TEST_CASE("while a grammar compiles until its limit, streams and known grammars go on",

@@ -57,8 +57,11 @@ def test_every_other_spelling_of_a_form_holds(client, model):
     text = client.completions.create(model=model, prompt="Say yes or no:", max_tokens=8,
                                      extra_body={"structured_outputs": {"choice": ["yes", "no"]}})
     assert text.choices[0].text in ("yes", "no")
-    with pytest.raises(openai.BadRequestError):
-        answer(guided_json={"type": "object", "properties": {"a": {"$ref": "http://elsewhere/x"}}})
+    elsewhere = {"type": "object", "properties": {"a": {"$ref": "http://elsewhere/x"}}}
+    for field, form in (("guided_json", elsewhere), ("structured_outputs.json", {"json": elsewhere})):
+        with pytest.raises(openai.BadRequestError) as refused:
+            answer(**{field.partition(".")[0]: form})
+        assert refused.value.param == field
 
 
 def test_a_chat_loop_of_tools(client, model):

@@ -121,7 +121,7 @@ result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& mess
   read_token_limit(from, {"max_tokens"}, 0, sampling);
   read_alternatives(from, "logprobs", context, sampling.logprobs);
   read_prompt_options(from, context, request);
-  read_output_form(from, request.grammar);
+  read_output_form(from, request);
   reject_unsupported(from);
   check_sampling(from, sampling, context);
   read_prompt(from, request);

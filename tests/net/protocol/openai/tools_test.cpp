@@ -132,6 +132,30 @@ TEST_CASE("Every spelling of a form reaches the engine as a grammar") {
   CHECK(at(made.value().echo.text, "format", "name") == value("n"));
 }
 
+TEST_CASE("The engine hears by which field a client asked for a form") {
+  codec_bench b;
+  const std::string schema = R"({"type":"object"})";
+  const std::pair<std::string, const char*> cases[] = {
+      {R"("response_format":{"type":"json_object"})", "response_format"},
+      {R"("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":)" + schema +
+           "}}",
+       "response_format"},
+      {R"("guided_json":)" + schema, "guided_json"},
+      {R"("structured_outputs":{"json":)" + schema + "}", "structured_outputs.json"},
+      {R"("json_schema":)" + schema, "json_schema"},
+      {R"("grammar":"root ::= \"a\"")", "grammar"},
+      {R"("seed":1)", ""},
+  };
+  for (const auto& [members, field] : cases)
+    CHECK(chat_request(b, members).grammar_field == field);
+  auto made = parse_response_turn(
+      json(R"({"input":"x","text":{"format":{"type":"json_schema","name":"n","schema":)" + schema +
+           "}}}"),
+      b.context, [](const std::string&) { return remembered_ptr(); });
+  REQUIRE(made.ok());
+  CHECK(made.value().request.grammar_field == "text.format");
+}
+
 TEST_CASE("A form that contradicts another, is unknown or too large is refused by name") {
   codec_bench b;
   const std::pair<std::string, const char*> cases[] = {
@@ -224,30 +248,6 @@ TEST_CASE("Tools and the choice among them, in every spelling") {
   }
 }
 
-TEST_CASE("Messages of an agent's loop come in one form, whoever wrote them") {
-  codec_bench b;
-  auto made = parse_chat(json(R"({"messages":[
-      {"role":"developer","content":[{"type":"input_text","text":"a"}]},
-      {"role":"user","content":"q","name":"Ada"},
-      {"role":"assistant","refusal":null,"audio":null,"function_call":null,"annotations":[],
-       "tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}},
-                     {"id":"c2","type":"function","function":{"name":"g","arguments":{"y":2}}},
-                     {"id":"c3","type":"function","function":{"name":"h","arguments":""}}]},
-      {"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"two"}]},
-      {"role":"assistant","content":null,"refusal":"no"},
-      {"role":"assistant","content":null,"function_call":{"name":"old","arguments":"{}"}},
-      {"role":"function","name":"old","content":"r"}]})"),
-                         b.context);
-  REQUIRE(made.ok());
-  const auto& chat = std::get<actors::chat_prompt>(made.value().requests[0].prompt);
-  CHECK(chat.messages == json(R"([
-      {"role":"developer","content":"a"},
-      {"role":"user","content":"q","name":"Ada"},
-      {"role":"assistant","content":null,
-       "tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":{"x":1}}},
-                     {"id":"c2","type":"function","function":{"name":"g","arguments":{"y":2}}},
-                     {"id":"c3","type":"function","function":{"name":"h","arguments":{}}}],
-       "annotations":[]},
 TEST_CASE("Of allowed tools the model sees no others") {
   codec_bench b;
   const auto chat_form = [](const std::string& mode) {
@@ -292,6 +292,30 @@ TEST_CASE("Of allowed tools the model sees no others") {
   CHECK(contains(refused("7"), "`tool_choice.allowed_tools.mode` must be"));
 }
 
+TEST_CASE("Messages of an agent's loop come in one form, whoever wrote them") {
+  codec_bench b;
+  auto made = parse_chat(json(R"({"messages":[
+      {"role":"developer","content":[{"type":"input_text","text":"a"}]},
+      {"role":"user","content":"q","name":"Ada"},
+      {"role":"assistant","refusal":null,"audio":null,"function_call":null,"annotations":[],
+       "tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}},
+                     {"id":"c2","type":"function","function":{"name":"g","arguments":{"y":2}}},
+                     {"id":"c3","type":"function","function":{"name":"h","arguments":""}}]},
+      {"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"two"}]},
+      {"role":"assistant","content":null,"refusal":"no"},
+      {"role":"assistant","content":null,"function_call":{"name":"old","arguments":"{}"}},
+      {"role":"function","name":"old","content":"r"}]})"),
+                         b.context);
+  REQUIRE(made.ok());
+  const auto& chat = std::get<actors::chat_prompt>(made.value().requests[0].prompt);
+  CHECK(chat.messages == json(R"([
+      {"role":"developer","content":"a"},
+      {"role":"user","content":"q","name":"Ada"},
+      {"role":"assistant","content":null,
+       "tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":{"x":1}}},
+                     {"id":"c2","type":"function","function":{"name":"g","arguments":{"y":2}}},
+                     {"id":"c3","type":"function","function":{"name":"h","arguments":{}}}],
+       "annotations":[]},
       {"role":"tool","content":"two","tool_call_id":"c2","name":"g"},
       {"role":"assistant","content":"no"},
       {"role":"assistant","content":null,"tool_calls":[{"id":"call_function","type":"function",
