@@ -27,13 +27,19 @@ bool output_guard::accept(std::int32_t token) {
   switch (phase_) {
   case phase::first_token:
     phase_ = token == rules_->reasoning_begin_token ? phase::reasoning : phase::answer;
-    return phase_ == phase::reasoning || matcher_.accept(token);
+    return phase_ == phase::reasoning || answer(token);
   case phase::reasoning:
     return reason(rules_->tokens->bytes[static_cast<std::size_t>(token)]);
   case phase::answer:
     break;
   }
-  return matcher_.accept(token);
+  return answer(token);
+}
+
+bool output_guard::answer(std::int32_t token) {
+  if (!matcher_.accept(token)) return false;
+  if (rules_->is_json) space_.push(rules_->tokens->bytes[static_cast<std::size_t>(token)]);
+  return true;
 }
 
 /// More reasoning. What follows its end in the same token is the beginning of the answer, but for
@@ -50,7 +56,19 @@ bool output_guard::reason(const std::string& bytes) {
   const auto answer = tail_.find_first_not_of(" \t\r\n", at + end.size());
   const std::string rest = answer == std::string::npos ? std::string() : tail_.substr(answer);
   tail_.clear();
-  return rest.empty() || matcher_.accept_text(rest);
+  if (rest.empty()) return true;
+  if (rules_->is_json) space_.push(rest);
+  return matcher_.accept_text(rest);
+}
+
+/// Takes tokens of nothing but white space out of a mask that leaves others.
+void output_guard::forbid_space(std::span<std::uint32_t> mask) const {
+  const auto& space = rules_->tokens->space;
+  bool any = false;
+  for (std::size_t i = 0; i < mask.size() && !any; ++i)
+    any = (mask[i] & ~space[i]) != 0;
+  for (std::size_t i = 0; i < mask.size() && any; ++i)
+    mask[i] &= ~space[i];
 }
 
 void output_guard::fill_mask(std::span<std::uint32_t> mask) {
@@ -62,6 +80,7 @@ void output_guard::fill_mask(std::span<std::uint32_t> mask) {
     return;
   }
   matcher_.fill_next_mask({reinterpret_cast<std::int32_t*>(mask.data()), mask.size()});
+  if (space_.is_enough()) forbid_space(mask);
   if (phase_ == phase::first_token) {
     const std::int32_t begin = rules_->reasoning_begin_token;
     mask[static_cast<std::size_t>(begin / 32)] |= bit_of(begin);

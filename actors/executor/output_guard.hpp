@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "actors/executor/json_space.hpp"
 #include "models/text/grammar/matcher.hpp"
 #include "models/text/grammar/vocabulary.hpp"
 
@@ -20,6 +21,7 @@ namespace twill::actors {
 struct output_rules {
   models::grammar::vocabulary_ptr tokens; ///< what `grammar` was compiled for
   models::grammar::compiled_grammar_ptr grammar;
+  bool is_json = false; ///< white space between parts is bounded; it stands as JSON has it
   bool begins_in_reasoning = false;        ///< the prompt ended where reasoning begins
   std::int32_t reasoning_begin_token = -1; ///< with which an output may begin to reason; -1: none
   std::string reasoning_end;               ///< what ends reasoning
@@ -40,11 +42,14 @@ public:
 private:
   enum class phase : std::uint8_t { first_token, reasoning, answer };
 
+  bool answer(std::int32_t token);
   bool reason(const std::string& bytes);
+  void forbid_space(std::span<std::uint32_t> mask) const;
 
   std::shared_ptr<const output_rules> rules_;
   models::grammar::matcher matcher_;
   phase phase_ = phase::answer;
+  json_space space_; ///< at the end of the answer, where it is JSON
   std::string tail_; ///< reasoning that may be the beginning of its end
 };
 

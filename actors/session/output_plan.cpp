@@ -148,6 +148,9 @@ result<output_plan> plan_output(const served_model& model, const request& asked,
   }
   if (plan.with_markers) plan.shown = answers.markers();
   return plan;
+  plan.is_json = plan.grammar && (plan.grammar->what == spec_kind::json_object ||
+                                  plan.grammar->what == spec_kind::json_schema ||
+                                  plan.grammar->what == spec_kind::framed);
 }
 
 answer_format find_answer_format(const models::model& model, const std::string& tool_format) {

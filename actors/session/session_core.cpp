@@ -93,6 +93,7 @@ void session_core::grammar(const grammar_answer& answer) {
   auto rules = std::make_shared<output_rules>();
   rules->grammar = answer.grammar.value();
   rules->tokens = answer.tokens;
+  rules->is_json = plan_.is_json;
   rules->begins_in_reasoning = plan_.reading.begins_in_reasoning;
   rules->reasoning_begin_token = plan_.reasoning_begin_token;
   if (plan_.reading.thoughts) rules->reasoning_end = plan_.reading.thoughts->end;

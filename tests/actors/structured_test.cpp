@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "actors/executor/output_guard.hpp"
 #include "tests/actors/scripted_runner.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/text/grammar/byte_vocabulary.hpp"
@@ -136,6 +137,43 @@ TEST_CASE("a form that cannot be enforced is refused by name", "[actors]") {
     CHECK(r.error()->message.starts_with("`" + r.error()->param + "` cannot be enforced: "));
     CHECK(r.error()->message.find("uniqueItems") != std::string::npos);
   }
+}
+
+TEST_CASE("white space between the parts of a JSON output is bounded, that of strings is not",
+          "[actors]") {
+  using namespace twill::test;
+  auto rules = std::make_shared<actors::output_rules>();
+  rules->tokens = byte_vocabulary();
+  const auto made = compiled(schema_spec(R"({"type": "object"})"));
+  REQUIRE(made.ok());
+  rules->grammar = made.value();
+  rules->is_json = true;
+  actors::output_guard guard(rules);
+  std::vector<std::uint32_t> mask(mask_words(byte_vocabulary()->size()));
+  const auto may_follow = [&](char c) {
+    guard.fill_mask(mask);
+    const auto id = static_cast<unsigned char>(c);
+    return (mask[id / 32u] >> (id % 32u) & 1) != 0;
+  };
+  const auto spaces = [&] {
+    int n = 0;
+    for (; n < 1000 && may_follow("\n \t"[n % 3]); ++n)
+      REQUIRE(guard.accept("\n \t"[n % 3]));
+    return n;
+  };
+  REQUIRE(guard.accept('{'));
+  CHECK(spaces() == actors::most_json_space_bytes);
+  CHECK(may_follow('}'));
+  for (const char c : std::string("\"\\\""))
+    REQUIRE(guard.accept(c));
+  for (int i = 0; i < 500; ++i)
+    REQUIRE(guard.accept(' '));
+  CHECK(may_follow(' '));
+  REQUIRE(guard.accept('"'));
+  CHECK(spaces() == actors::most_json_space_bytes);
+  REQUIRE(guard.accept(':'));
+  CHECK(spaces() == actors::most_json_space_bytes);
+  CHECK(may_follow('1'));
 }
 
 TEST_CASE("while a grammar compiles until its limit, streams and known grammars go on",

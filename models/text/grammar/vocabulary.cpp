@@ -31,6 +31,10 @@ vocabulary_ptr make_vocabulary(std::vector<std::string> bytes, std::vector<token
   end_ids.erase(std::unique(end_ids.begin(), end_ids.end()), end_ids.end());
   std::erase_if(end_ids, [&](token_id id) { return id < 0 || id >= out->size(); });
   out->end_ids = std::move(end_ids);
+  out->space.resize((out->bytes.size() + 31) / 32);
+  for (std::size_t id = 0; id < out->bytes.size(); ++id)
+    if (!out->bytes[id].empty() && out->bytes[id].find_first_not_of(" \t\r\n") == std::string::npos)
+      out->space[id / 32] |= std::uint32_t{1} << (id % 32);
   out->fingerprint = fingerprint_of(*out);
   const std::vector<std::int32_t> stops(out->end_ids.begin(), out->end_ids.end());
   out->tables = std::make_shared<vocabulary::index>(vocabulary::index{

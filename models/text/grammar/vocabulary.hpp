@@ -18,6 +18,8 @@ struct vocabulary {
   /// Bytes of each token id; empty for control tokens, which no grammar lets through.
   std::vector<std::string> bytes;
   std::vector<token_id> end_ids; ///< allowed where the answer is complete
+  /// A bit for each token that is nothing but JSON's white space, as in masks (matcher.hpp).
+  std::vector<std::uint32_t> space;
   std::uint64_t fingerprint = 0; ///< equal for equal vocabularies
 
   struct index; ///< XGrammar's own tables
