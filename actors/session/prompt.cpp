@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "models/text/text_limits.hpp"
+#include "models/text/tool_calls/tool_text.hpp"
 
 namespace twill::actors {
 
@@ -68,7 +69,10 @@ result<models::rendered_prompt> render_chat(const served_model& model, const cha
     return failure{errc::no_chat_template,
                    "`model` must have a chat template, got \"" + model.id + "\""};
   models::template_input input;
-  input.messages = model.files->chat->fit(chat.messages);
+  std::string tool_text;
+  if (model.answers.calls)
+    tool_text = models::tool_calls::tool_text(chat.tools, *model.answers.calls);
+  input.messages = model.files->chat->fit(chat.messages, tool_text);
   input.tools = chat.tools;
   input.add_generation_prompt = chat.add_generation_prompt;
   input.extra = chat.template_arguments;
@@ -88,10 +92,6 @@ result<std::vector<std::int32_t>> encode_chat(const served_model& model, const c
   return std::move(ids).value();
 }
 
-result<nothing> check_ids(const served_model& model, const std::vector<std::int32_t>& ids,
-                          const char* field) {
-  const std::int32_t vocab = model.files->text->vocab_size();
-  for (std::size_t i = 0; i < ids.size(); ++i) {
 tokenizer_info describe_tokenizer(const models::model& model) {
   const auto& text = *model.text;
   tokenizer_info info;
@@ -107,6 +107,10 @@ tokenizer_info describe_tokenizer(const models::model& model) {
   return info;
 }
 
+result<nothing> check_ids(const served_model& model, const std::vector<std::int32_t>& ids,
+                          const char* field) {
+  const std::int32_t vocab = model.files->text->vocab_size();
+  for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= vocab)
       return failure{errc::invalid_argument, "`" + std::string(field) + "[" + std::to_string(i) +
                                                  "]` must be in [0, " + std::to_string(vocab) +

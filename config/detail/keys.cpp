@@ -34,8 +34,8 @@ const std::vector<key>& rows() {
        "A file with a Jinja chat template. When empty, the model's own template is used."},
       {"model.tool_format", TWILL_MEMBER(model.tool_format), "",
        one_of({"auto", "hermes", "mistral", "llama3_json", "chatglm3", "json"}),
-       "How the model writes tool calls. auto is what its chat template tells of. hermes is what Qwen "
-       "models write."},
+       "How the model writes tool calls. auto is what its chat template tells of, and json where the "
+       "template shows no tools. hermes is what Qwen models write."},
 
       {"kv.memory", TWILL_BYTES(kv.memory_bytes), "", bytes_between(0, 64 * tib),
        "The most memory that all KV blocks together may take. 0 takes a share of the free memory."},

@@ -138,7 +138,7 @@ result<rendered_prompt> chat_template::render(const template_input& input) const
   }
 }
 
-value chat_template::fit(const value& messages) const {
+value chat_template::fit(const value& messages, const std::string& tool_text) const {
   std::call_once(impl_->tried, [this] {
     impl_->form = find_message_form(impl_->source, [this](const value& tried, const value& tools) {
       template_input input;
@@ -149,7 +149,7 @@ value chat_template::fit(const value& messages) const {
       return rendered.ok() ? std::move(rendered).value().text : std::string();
     });
   });
-  return fit_messages(messages, impl_->form);
+  return fit_messages(messages, impl_->form, tool_text);
 }
 
 const std::string& chat_template::source() const {

@@ -42,7 +42,7 @@ public:
 
   result<rendered_prompt> render(const template_input& input) const;
   /// Messages as this template expects them (models/text/message_form.hpp).
-  value fit(const value& messages) const;
+  value fit(const value& messages, const std::string& tool_text = {}) const;
   const std::string& source() const;
 
 private:

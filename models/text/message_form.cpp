@@ -93,6 +93,63 @@ value fit_content(const value& message, const value& content, const message_form
   return content;
 }
 
+value plain_message(const char* role, std::string content) {
+  return value_object{{"role", role}, {"content", std::move(content)}};
+}
+
+std::string text_of(const value& message, std::string_view name) {
+  const auto* found = message.find(name);
+  return found != nullptr && found->as_string() != nullptr ? *found->as_string() : std::string();
+}
+
+/// False where the template fails on a message of this role, or prints the other messages alone.
+bool knows_role(const try_template& render, const char* role, value_list before) {
+  before.push_back(plain_message(role, "needle"));
+  if (before.size() == 1) before.push_back(plain_message("user", "thread"));
+  const auto text = render(before, value());
+  return holds(text, "needle") || (!text.empty() && !holds(text, "thread"));
+}
+
+/// `text` at the end of the system message, or in front of all.
+void add_system_text(value_list& messages, const message_form& form, const std::string& text) {
+  if (!messages.empty()) {
+    const auto role = text_of(messages.front(), "role");
+    const auto* content = messages.front().find("content");
+    const bool system = role == "system" || role == "developer";
+    const bool joins = system || (!form.knows_system && role == "user");
+    if (joins && content != nullptr && content->as_string() != nullptr) {
+      value_object joined = *messages.front().as_object();
+      for (auto& [key, v] : joined)
+        if (key == "content")
+          v = system ? *v.as_string() + "\n\n" + text : text + "\n\n" + *v.as_string();
+      messages.front() = std::move(joined);
+      return;
+    }
+  }
+  messages.insert(messages.begin(), plain_message(form.knows_system ? "system" : "user", text));
+}
+
+/// What functions returned becomes what the user says, results of one turn in one message.
+void say_results(value_list& messages) {
+  value_list said;
+  bool in_results = false;
+  for (value& message : messages) {
+    if (text_of(message, "role") != "tool") {
+      in_results = false;
+      said.push_back(std::move(message));
+      continue;
+    }
+    const auto name = text_of(message, "name");
+    std::string text =
+        (name.empty() ? "The function" : name) + " returned:\n" + text_of(message, "content");
+    if (in_results) text = text_of(said.back(), "content") + "\n\n" + text;
+    if (in_results) said.pop_back();
+    said.push_back(plain_message("user", std::move(text)));
+    in_results = true;
+  }
+  messages = std::move(said);
+}
+
 value fit_message(const value& message, const message_form& form) {
   if (message.as_object() == nullptr) return message;
   value_object fitted;
@@ -122,6 +179,12 @@ message_form find_message_form(std::string_view template_source, const try_templ
   message_form form;
   form.knows_developer = holds(template_source, "developer");
   form.short_call_ids = holds(template_source, "length 9") || holds(template_source, "length != 9");
+  form.shows_tools = holds(template_source, "tools");
+  if (!form.shows_tools) {
+    form.knows_system = knows_role(render, "system", {});
+    form.knows_tool_role = knows_role(
+        render, "tool", {plain_message("user", "thread"), plain_message("assistant", "thread")});
+  }
   if (!holds(template_source, "tool_calls")) {
     form.shows_calls = false;
     return form;
@@ -139,12 +202,14 @@ message_form find_message_form(std::string_view template_source, const try_templ
   return form;
 }
 
-value fit_messages(const value& messages, const message_form& form) {
+value fit_messages(const value& messages, const message_form& form, const std::string& tool_text) {
   if (messages.as_list() == nullptr) return messages;
   value_list fitted;
   fitted.reserve(messages.as_list()->size());
   for (const value& message : *messages.as_list())
     fitted.push_back(fit_message(message, form));
+  if (!form.knows_tool_role) say_results(fitted);
+  if (!form.shows_tools && !tool_text.empty()) add_system_text(fitted, form, tool_text);
   return fitted;
 }
 

@@ -2,7 +2,8 @@
 //
 // Templates differ in whether a call's arguments are an object or JSON text, whether content may be
 // null beside calls, which roles and which ids of calls they take. The template is tried once on a
-// short conversation to find out. Pure functions; any thread.
+// short conversation to find out. A template that knows no tools gets them as text in the system
+// message. Pure functions; any thread.
 #pragma once
 
 #include <functional>
@@ -19,6 +20,10 @@ struct message_form {
   bool shows_calls = true; ///< false: the template ignores calls, so their JSON joins the content
   bool knows_developer = false; ///< false: the role is named system
   bool short_call_ids = false;  ///< ids of calls have nine letters and digits (Mistral)
+  bool shows_tools = true;      ///< false: the template does not mention tools
+  // Tried only where the template shows no tools:
+  bool knows_system = true;    ///< false: what the system says joins the first message
+  bool knows_tool_role = true; ///< false: results of calls are said by the user
 };
 
 /// Renders messages with tools; empty when the template fails.
@@ -26,7 +31,9 @@ using try_template = std::function<std::string(const value& messages, const valu
 
 message_form find_message_form(std::string_view template_source, const try_template& render);
 
-/// Messages with all their members, in the form that the template expects.
-value fit_messages(const value& messages, const message_form& form);
+/// Messages with all their members, in the form that the template expects. `tool_text` tells of the
+/// tools; a template that shows tools itself does not get it.
+value fit_messages(const value& messages, const message_form& form,
+                   const std::string& tool_text = {});
 
 } // namespace twill::models

@@ -148,3 +148,36 @@ def test_messages_as_clients_send_them(client, model):
         client.chat.completions.create(model=model, messages=[ASK[0], {"role": "wizard", "content": "x"}])
     with pytest.raises(openai.BadRequestError, match="web_search"):
         client.chat.completions.create(model=model, messages=ASK, tools=[{"type": "web_search"}])
+
+
+def test_of_allowed_tools_others_are_not_called(client, model):
+    time = {"name": "time", "parameters": {"type": "object", "properties": {}, "additionalProperties": False}}
+    arguments = dict(model=model, messages=ASK, max_tokens=64, temperature=1)
+    choice = {"type": "allowed_tools", "allowed_tools": {
+        "mode": "required", "tools": [{"type": "function", "function": {"name": "time"}}]}}
+    message = client.chat.completions.create(tools=[*CHAT_TOOLS, {"type": "function", "function": time}],
+                                             tool_choice=choice, parallel_tool_calls=False,
+                                             **arguments).choices[0].message
+    assert [call.function.name for call in message.tool_calls] == ["time"]
+    reply = client.responses.create(model=model, input="Weather?", max_output_tokens=64, parallel_tool_calls=False,
+                                    tools=[*FLAT_TOOLS, {"type": "function", **time}],
+                                    tool_choice={"type": "allowed_tools", "mode": "required",
+                                                 "tools": [{"type": "function", "name": "time"}]})
+    assert [item.name for item in reply.output] == ["time"]
+
+
+def test_a_template_without_tools_is_told_of_them(daemon):
+    """The default model's own template: tools stand in the system message, and calls are JSON."""
+    def text_of(**extra):
+        tokens = daemon.post("/tokenize", {"messages": ASK, **extra})[1]["tokens"]
+        return daemon.post("/detokenize", {"tokens": tokens})[1]["prompt"]
+
+    assert '"name":"weather"' in text_of(tools=CHAT_TOOLS)
+    assert text_of(tools=CHAT_TOOLS, tool_choice="none") == text_of()
+    client = openai.OpenAI(base_url=daemon.url + "/v1", api_key="none", max_retries=0, timeout=60)
+    arguments = dict(model=daemon.model(), tools=CHAT_TOOLS, max_tokens=64, temperature=0)
+    first = client.chat.completions.create(messages=ASK, tool_choice="required", parallel_tool_calls=False, **arguments)
+    call = first.choices[0].message.tool_calls[0]
+    assert is_weather_call(call.function.name, call.function.arguments)
+    history = [*ASK, first.choices[0].message, {"role": "tool", "tool_call_id": call.id, "content": "It rains."}]
+    assert client.chat.completions.create(messages=history, **arguments).choices[0].finish_reason

@@ -18,8 +18,8 @@ std::optional<tool_format> detect_format(std::string_view source) {
     return format_named("llama3_json");
   if (holds(source, "<|observation|>") || holds(source, "tool_call("))
     return format_named("chatglm3");
-  if (holds(source, "tools")) return format_named("json");
-  return std::nullopt;
+  // Templates that know no tools get them as text, which asks for this format.
+  return format_named("json");
 }
 
 std::optional<reasoning_tags> detect_reasoning(std::string_view source) {

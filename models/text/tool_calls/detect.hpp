@@ -8,7 +8,7 @@
 
 namespace twill::models::tool_calls {
 
-/// Nothing when the template knows no tools, or writes calls in a way that no known format reads.
+/// Nothing when the template writes calls in a way that no known format reads.
 std::optional<tool_format> detect_format(std::string_view template_source);
 
 /// Nothing when the template knows no reasoning.

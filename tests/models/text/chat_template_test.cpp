@@ -158,6 +158,45 @@ TEST_CASE("messages are made to fit what the template expects") {
               loop) == R"(developer:;assistant:f{"x": 1}9;tool:;)");
 }
 
+TEST_CASE("tools are told to templates that do not show them") {
+  const auto shown = [](const std::string& source, const char* messages) {
+    auto made = chat_template::parse(source, "", "");
+    REQUIRE(made.ok());
+    auto done = made.value()->render(
+        {.messages = made.value()->fit(twill::test::json_reader(messages).read_document(), "T")});
+    INFO((done.ok() ? std::string() : done.detail()));
+    REQUIRE(done.ok());
+    return done.value().text;
+  };
+  const std::string loop = "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}";
+  const char* asked = R"([{"role":"user","content":"u"}])";
+  const char* told = R"([{"role":"developer","content":"s"},{"role":"user","content":"u"}])";
+  const char* answered = R"([{"role":"user","content":"u"},
+    {"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function",
+      "function":{"name":"f","arguments":{}}}]},
+    {"role":"tool","content":"r","tool_call_id":"c","name":"f"},
+    {"role":"tool","content":"q","tool_call_id":"d"}])";
+  CHECK(shown(loop, asked) == "system:T;user:u;");
+  CHECK(shown(loop, told) == "system:s\n\nT;user:u;");
+  CHECK(shown(loop, answered) ==
+        R"(system:T;user:u;assistant:{"name":"f","arguments":{}};tool:r;tool:q;)");
+  // A template that shows tools itself is not told.
+  CHECK(shown("{# tools #}" + loop, asked) == "user:u;");
+  // A template of two roles that take turns.
+  const std::string strict =
+      "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+      "{{ raise_exception('turns') }}{% endif %}{{ m.role }}:{{ m.content }};"
+      "{% endfor %}";
+  CHECK(shown(strict, asked) == "user:T\n\nu;");
+  CHECK(shown(strict, answered) == R"(user:T
+
+u;assistant:{"name":"f","arguments":{}};user:f returned:
+r
+
+The function returned:
+q;)");
+}
+
 TEST_CASE("templates may change lists and dicts of their own") {
   CHECK(render("{% set l = [1] %}{% set _ = l.append(2) %}{{ l }}{{ l.pop() }}{{ l }}", "").text ==
         "[1, 2]2[1]");

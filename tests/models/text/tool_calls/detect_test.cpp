@@ -18,7 +18,7 @@ TEST_CASE("tool calls: the format follows from the chat template") {
   CHECK(name_of("Environment: ipython\n{% if tools %}") == "llama3_json");
   CHECK(name_of("<|observation|>{% if tools %}") == "chatglm3");
   CHECK(name_of("{% if tools %}{{ tools | tojson }}{% endif %}") == "json");
-  CHECK(name_of("{{ messages[0].content }}").empty());
+  CHECK(name_of("{{ messages[0].content }}") == "json");
   CHECK(name_of("<tool_call>\n<function={{ name }}>{% if tools %}").empty());
 }
 
