@@ -31,6 +31,9 @@ struct grammar_spec {
   std::vector<framed_schema> frames;
   std::string list_begin, list_between, list_end; ///< framed: texts around and between the frames
   bool repeated = false;                          ///< framed: more than one may stand
+  /// framed: an object stands between as a function's arguments do, `key=value, ...)`, with its
+  /// closing parenthesis; values are JSON.
+  bool as_arguments = false;
 
   bool operator==(const grammar_spec&) const = default;
 };

@@ -66,7 +66,8 @@ result<config::grammar_spec> forced_call(const answer_format& answers, const too
     return cannot("its chat template tells of no format of tool calls (`model.tool_format` can "
                   "name one)");
   auto spec = calls::call_grammar(*answers.calls, tools.all, choice.parallel && !named);
-  if (!spec) return cannot("calls in the format " + answers.calls->name + " are not JSON");
+  if (!spec)
+    return cannot("the format " + answers.calls->name + " has no room for names with `:` or `/`");
   spec->closed_objects = tools.strict;
   return std::move(*spec);
 }
@@ -147,10 +148,10 @@ result<output_plan> plan_output(const served_model& model, const request& asked,
                         answers.reasoning_markers.end());
   }
   if (plan.with_markers) plan.shown = answers.markers();
-  return plan;
   plan.is_json = plan.grammar && (plan.grammar->what == spec_kind::json_object ||
                                   plan.grammar->what == spec_kind::json_schema ||
                                   plan.grammar->what == spec_kind::framed);
+  return plan;
 }
 
 answer_format find_answer_format(const models::model& model, const std::string& tool_format) {

@@ -26,12 +26,22 @@ std::string json_string(const std::string& text) {
 
 std::optional<config::grammar_spec> call_grammar(const tool_format& format,
                                                  std::span<const callable> tools, bool parallel) {
-  if (format.syntax == call_syntax::chatglm3) return std::nullopt;
   config::grammar_spec out;
   out.what = config::grammar_spec::kind::framed;
   out.repeated = parallel;
   std::string begin, end;
   switch (format.syntax) {
+  case call_syntax::chatglm3:
+    // The reader takes no other names (parser.cpp).
+    for (const auto& tool : tools)
+      if (tool.name.find_first_of(":/") != std::string::npos) return std::nullopt;
+    out.repeated = false;
+    out.as_arguments = true;
+    for (const auto& tool : tools)
+      out.frames.push_back({tool.name + "\n ```python\ntool_call(",
+                            tool.parameters.empty() ? R"({"type": "object"})" : tool.parameters,
+                            "\n```"});
+    return out;
   case call_syntax::tagged_json:
     begin = format.begin + "\n";
     end = "\n" + format.end;

@@ -20,8 +20,8 @@ struct callable {
   std::string parameters; ///< JSON Schema of the arguments; empty: any object
 };
 
-/// `parallel`: more than one call may stand. Nothing for formats whose arguments are no JSON
-/// (ChatGLM3).
+/// `parallel`: more than one call may stand, where the format has room for it. Nothing for formats
+/// that cannot hold the names of these functions.
 std::optional<config::grammar_spec> call_grammar(const tool_format& format,
                                                  std::span<const callable> tools, bool parallel);
 

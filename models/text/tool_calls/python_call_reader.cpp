@@ -95,7 +95,7 @@ python_call_reader::status python_call_reader::push(char byte) {
     } else if (std::string_view("bfnrt\\\"").find(byte) != std::string_view::npos) {
       out_ += '\\';
       out_ += byte;
-    } else if (byte == '\'') {
+    } else if (byte == '\'' || byte == '/') { // JSON may write \/
       out_ += byte;
     } else if (byte != '\n') {
       out_ += "\\\\";

@@ -64,6 +64,7 @@ std::string encoded(const config::grammar_spec& spec) {
   for (const auto* text : {&spec.list_begin, &spec.list_between, &spec.list_end})
     put(out, *text);
   put(out, std::int64_t{spec.repeated});
+  put(out, std::int64_t{spec.as_arguments});
   put(out, static_cast<std::int64_t>(spec.frames.size()));
   for (const auto& frame : spec.frames)
     for (const auto* text : {&frame.before, &frame.schema, &frame.after})
@@ -95,6 +96,7 @@ std::optional<helper_request> decoded_request(std::string_view bytes) {
   for (auto* text : {&out.spec.list_begin, &out.spec.list_between, &out.spec.list_end})
     *text = in.text();
   out.spec.repeated = in.number() != 0;
+  out.spec.as_arguments = in.number() != 0;
   for (auto n = in.count(); n > 0; --n) {
     config::framed_schema frame;
     for (auto* text : {&frame.before, &frame.schema, &frame.after})

@@ -78,7 +78,8 @@ code_points short_escaped() {
 
 } // namespace
 
-json_text::json_text(rules& into) : into_(&into) {
+json_text::json_text(rules& into, std::string_view after_value)
+    : into_(&into), after_value_(after_value) {
   string_rest_ = into.add("rest");
   escape_ = into.add("escape",
                      choice_of({one_of("\"\\/bfnrt"), sequence_of({text_of("u"), hex_digits(4)})}));
@@ -155,7 +156,7 @@ expression json_text::string_of_class(const code_points& set, std::int64_t min, 
 
 /// A string is followed by what separates or ends values, or by the colon of a member.
 expression json_text::after_string() const {
-  return sequence_of({space(), one_of(",}]:")});
+  return sequence_of({space(), one_of(after_value_)});
 }
 
 expression json_text::char_in(const code_points& set) const {

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "config/base/value.hpp"
@@ -21,7 +22,8 @@ namespace twill::models::grammar {
 
 class json_text {
 public:
-  explicit json_text(rules& into);
+  /// `after_value`: what may follow a value, white space aside.
+  explicit json_text(rules& into, std::string_view after_value = ",}]:");
 
   /// White space stands in place: as a rule of its own it could end anywhere, and every token that
   /// begins with a space would have to be judged at each mask.
@@ -54,6 +56,7 @@ private:
   expression emit(const automaton& language, const std::string& hint, bool quoted);
 
   rules* into_;
+  std::string after_value_;
   int any_, string_, string_rest_, object_, array_, number_, integer_;
   int escape_; ///< any escape sequence
   std::map<std::tuple<std::string, std::int64_t, std::int64_t>, int>

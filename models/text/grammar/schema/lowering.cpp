@@ -47,6 +47,22 @@ std::string hint_of(const node& n, const document& doc) {
 
 int lowering::rule_of_whole(const node& n) {
   value_of(n);
+  lower_waiting();
+  return node_rules_.at(n);
+}
+
+int lowering::rule_of_arguments(const node& n) {
+  std::vector<expression> parts;
+  const auto alternatives = cases_->of(n);
+  for (const auto& c : alternatives)
+    if (!c.values && (c.types & type_object) != 0)
+      parts.push_back(object_lowering(*this, c.object, true).whole());
+  const int rule = rules_->add("arguments", choice_of(std::move(parts)));
+  lower_waiting();
+  return rule;
+}
+
+void lowering::lower_waiting() {
   while (!todo_.empty()) {
     const node next = std::move(todo_.front());
     todo_.pop_front();
@@ -57,7 +73,6 @@ int lowering::rule_of_whole(const node& n) {
       parts.push_back(case_of(c));
     rules_->define(node_rules_.at(next), choice_of(std::move(parts)));
   }
-  return node_rules_.at(n);
 }
 
 expression lowering::value_of(const node& n) {
@@ -335,8 +350,9 @@ std::string grammar_of_frames(const config::grammar_spec& spec) {
     const document doc(frame.schema);
     patterns known;
     cases all(doc, known);
-    lowering lower(all, into, {spec.closed_objects});
-    const int body = lower.rule_of_whole(node_of({{&doc.root(), true}}));
+    lowering lower(all, into, {spec.closed_objects, spec.as_arguments});
+    const auto root = node_of({{&doc.root(), true}});
+    const int body = spec.as_arguments ? lower.rule_of_arguments(root) : lower.rule_of_whole(root);
     ways.push_back(
         sequence_of({text_of(frame.before), into.reference(body), text_of(frame.after)}));
   }

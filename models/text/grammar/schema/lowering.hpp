@@ -18,14 +18,18 @@ namespace twill::models::grammar {
 class lowering {
 public:
   lowering(cases& known, rules& into, const schema_options& options)
-      : cases_(&known), rules_(&into), text_(into), options_(options) {}
+      : cases_(&known), rules_(&into), text_(into, options.as_arguments ? ",}]:)" : ",}]:"),
+        options_(options) {}
 
   /// The rule of the node, and all that it needs.
   int rule_of_whole(const node& n);
+  /// The same, with the node's objects written as a function's arguments.
+  int rule_of_arguments(const node& n);
 
 private:
   friend class object_lowering;
 
+  void lower_waiting();
   expression value_of(const node& n); ///< a reference to the node's rule
   expression case_of(const schema_case& c);
   expression number_of(const number_rules& rules);

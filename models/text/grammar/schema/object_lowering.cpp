@@ -15,15 +15,25 @@ constexpr std::size_t max_any_order = 4;
 constexpr std::size_t max_two_orders = 24;
 constexpr std::size_t max_classes = 64;
 
+bool is_identifier(const std::string& name) {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  return !name.empty() && is_letter(name.front()) && name.size() <= 256 &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+}
+
 } // namespace
 
 expression object_lowering::whole() {
   const auto& r = rules_;
   if (r.parts.empty() && r.required.empty() && r.forbidden.empty() && r.members.empty() &&
-      r.names.empty() && r.min == 0 && r.max < 0 && !r.no_others && !outer_.options_.closed_objects)
+      r.names.empty() && r.min == 0 && r.max < 0 && !r.no_others &&
+      !outer_.options_.closed_objects && !as_arguments_)
     return outer_.text_.any_object();
   if (!collect_named()) return never();
-  collect_others();
+  if (!as_arguments_) collect_others();
   const auto n_required = static_cast<std::int64_t>(r.required.size());
   counts_min_ = r.min > n_required;
   counts_max_ =
@@ -39,12 +49,13 @@ expression object_lowering::whole() {
   const auto ws = outer_.text_.space();
   std::vector<expression> ways;
   const state start;
-  if (may_end(start)) ways.push_back(text_of("}"));
+  if (may_end(start)) ways.push_back(end());
   for (std::size_t order = 0; order < orders_.size() && (!counts_max_ || r.max > 0); ++order) {
     state first;
     first.order = order;
     ways.push_back(next_member(first));
   }
+  if (as_arguments_) return sequence_of({ws, choice_of(std::move(ways))});
   return sequence_of({text_of("{"), ws, choice_of(std::move(ways))});
 }
 
@@ -83,6 +94,11 @@ expression object_lowering::member_of(expression key, const node& n) {
   return outer_.rules_->reference(outer_.rules_->add("pair", std::move(all)));
 }
 
+expression object_lowering::argument_of(const std::string& name, const node& n) {
+  auto all = sequence_of({text_of(name + "="), outer_.value_of(n)});
+  return outer_.rules_->reference(outer_.rules_->add("argument", std::move(all)));
+}
+
 /// False: a required property can have no value.
 bool object_lowering::collect_named() {
   auto& cases = *outer_.cases_;
@@ -107,7 +123,15 @@ bool object_lowering::collect_named() {
       if (required) return false;
       continue;
     }
-    named_.push_back({name, required, member_of(outer_.text_.fixed(value(name)), n)});
+    if (as_arguments_ && !is_identifier(name)) {
+      if (!required) continue;
+      refuse(errc::unsupported,
+             "the required property \"" + name +
+                 "\" cannot be written as an argument: its name is no identifier");
+    }
+    named_.push_back(
+        {name, required,
+         as_arguments_ ? argument_of(name, n) : member_of(outer_.text_.fixed(value(name)), n)});
   }
   return true;
 }
@@ -249,7 +273,7 @@ expression object_lowering::tail(const state& s) {
   const int rule = it->second = outer_.rules_->add("tail");
   const auto ws = outer_.text_.space();
   std::vector<expression> ways;
-  if (may_end(s)) ways.push_back(text_of("}"));
+  if (may_end(s)) ways.push_back(end());
   if (!counts_max_ || s.written < rules_.max)
     ways.push_back(sequence_of({text_of(","), ws, next_member(s)}));
   outer_.rules_->define(rule, sequence_of({ws, choice_of(std::move(ways))}));

@@ -22,7 +22,10 @@ class lowering;
 
 class object_lowering {
 public:
-  object_lowering(lowering& outer, const object_rules& rules) : outer_(outer), rules_(rules) {}
+  /// `as_arguments`: key=value, ...) instead of "key": value, ...} between braces. A property whose
+  /// name is no identifier is left out then, and so are those without fixed names.
+  object_lowering(lowering& outer, const object_rules& rules, bool as_arguments = false)
+      : outer_(outer), rules_(rules), as_arguments_(as_arguments) {}
 
   expression whole();
 
@@ -48,6 +51,8 @@ private:
   void collect_orders();
   std::vector<std::pair<automaton, node>> other_classes();
   expression member_of(expression key, const node& n);
+  expression argument_of(const std::string& name, const node& n);
+  expression end() const { return text_of(as_arguments_ ? ")" : "}"); }
   bool may_end(const state& s) const;
   state after_named(const state& s, std::size_t i) const;
   state after_other(const state& s) const;
@@ -57,6 +62,7 @@ private:
 
   lowering& outer_;
   const object_rules& rules_;
+  const bool as_arguments_;
   std::vector<named> named_;
   std::vector<std::vector<std::size_t>> orders_; ///< of the known properties, as indices
   std::vector<std::string> excluded_;            ///< names that the other properties do not have

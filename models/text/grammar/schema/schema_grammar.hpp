@@ -15,6 +15,8 @@ namespace twill::models::grammar {
 struct schema_options {
   /// Objects that say nothing of other properties have none (strict structured output).
   bool closed_objects = false;
+  /// The outermost value is an object, written `key=value, ...)`.
+  bool as_arguments = false;
 };
 
 std::string grammar_of_schema(std::string_view schema_text, const schema_options& options);

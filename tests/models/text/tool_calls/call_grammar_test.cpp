@@ -35,7 +35,7 @@ const callable& tool_named(const std::string& name) {
 
 TEST_CASE("tool calls: answers that keep to the grammar are calls with valid arguments") {
   std::mt19937 random(9);
-  for (const auto* name : {"hermes", "mistral", "llama3_json", "json"}) {
+  for (const auto* name : {"hermes", "mistral", "llama3_json", "json", "chatglm3"}) {
     const auto format = *format_named(name);
     for (const bool parallel : {false, true}) {
       const auto spec = call_grammar(format, tools, parallel);
@@ -67,6 +67,20 @@ TEST_CASE("tool calls: answers that keep to the grammar are calls with valid arg
   }
 }
 
-TEST_CASE("tool calls: ChatGLM3's calls are no JSON, so that no grammar of ours has them") {
-  CHECK_FALSE(call_grammar(*format_named("chatglm3"), tools, false).has_value());
+TEST_CASE("tool calls: what ChatGLM3's format has no room for is refused or left out") {
+  const auto format = *format_named("chatglm3");
+  CHECK_FALSE(call_grammar(format, std::vector<callable>{{"a:b", ""}}, false).has_value());
+  const auto refused = compiled(*call_grammar(
+      format, std::vector<callable>{{"f", R"({"type": "object", "required": ["a b"]})"}}, false));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.detail().find("\"a b\" cannot be written as an argument") != std::string::npos);
+  const auto left = compiled(*call_grammar(
+      format,
+      std::vector<callable>{
+          {"f", R"({"type": "object", "properties": {"a b": {}, "s": {"type": "string"}}})"}},
+      false));
+  REQUIRE(left.ok());
+  CHECK(passes(left.value(), "f\n ```python\ntool_call(s=\"x\\/)\" )\n```"));
+  CHECK(passes(left.value(), "f\n ```python\ntool_call()\n```"));
+  CHECK_FALSE(passes(left.value(), "f\n ```python\ntool_call(a b=1)\n```"));
 }
