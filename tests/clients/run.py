@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs twilld against real clients: openai, LangChain, instructor, curl, raw sockets.
+"""Runs twilld against real clients: openai, LangChain, instructor, curl, raw sockets, and with --long lm-eval.
 
     run.py --bin DIR [--long] [pytest arguments]
 
 Installs the pinned clients of each requirements.txt into the user's cache once, then hands over to pytest: the tests
-of this folder with its clients, then those of agents/ with theirs. With pytest arguments that name files, only the
-suites of those files run.
+of this folder with its clients, then those of agents/ and evals/ with theirs. With pytest arguments that name files,
+only the suites of those files run.
 """
 
 import argparse
@@ -16,7 +16,8 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-SUITES = (HERE, HERE / "agents")
+SUITES = (HERE, HERE / "agents", HERE / "evals")
+EVALS = SUITES[2]  # large, and pinned for one Python
 
 
 def clients_folder(suite: pathlib.Path) -> pathlib.Path:
@@ -26,15 +27,17 @@ def clients_folder(suite: pathlib.Path) -> pathlib.Path:
     folder = cache / f"clients-{sys.version_info[0]}.{sys.version_info[1]}-{key}"
     if not (folder / ".done").exists():
         print("installing the pinned clients (once)", flush=True)
+        # Some packages that lm-eval wants come as sources alone.
+        binary = [] if suite == EVALS else ["--only-binary=:all:"]
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", "--target", folder,
-                        "--require-hashes", "--only-binary=:all:", "-r", requirements],
-                       check=True, stderr=subprocess.DEVNULL)
+                        "--require-hashes", *binary, "-r", requirements], check=True, stderr=subprocess.DEVNULL)
         (folder / ".done").touch()
     return folder
 
 
 def suite_of(path: str) -> pathlib.Path:
-    return SUITES[1] if SUITES[1] in pathlib.Path(path.partition("::")[0]).resolve().parents else SUITES[0]
+    parents = pathlib.Path(path.partition("::")[0]).resolve().parents
+    return next((suite for suite in SUITES[1:] if suite in parents), HERE)
 
 
 def main() -> int:
@@ -54,11 +57,14 @@ def main() -> int:
         targets = [one for one in files if suite_of(one) == suite] if files else [suite]
         if not targets:
             continue
+        if suite == EVALS and not files and not (arguments.long and sys.version_info[:2] == (3, 11)):
+            print("not run: evals/, which wants --long and CPython 3.11", flush=True)
+            continue
         environment["PYTHONPATH"] = str(clients_folder(suite))
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", HERE, "--confcutdir",
                    HERE, *targets, *options]
         if suite == HERE:
-            command += ["--ignore", SUITES[1]]
+            command += [f"--ignore={other}" for other in SUITES[1:]]
         worst = max(worst, subprocess.run(command, env=environment).returncode)
     return worst
 
