@@ -1,6 +1,7 @@
 """Answers sampled at temperature 1 under a schema validate with Python's jsonschema.
 
-A few schemas by default; with TWILL_LONG, 200 of JSONSchemaBench's where they lie beside the checkout.
+A few schemas by default; with TWILL_LONG, 200 of JSONSchemaBench's where they lie beside the checkout or in
+TWILL_SCHEMAS.
 """
 
 import json
@@ -11,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import jsonschema
 import pytest
 
-FOLDER = pathlib.Path(__file__).resolve().parents[3].parent / "shared" / "schemas"
+FOLDER = pathlib.Path(os.environ.get("TWILL_SCHEMAS")
+                      or pathlib.Path(__file__).resolve().parents[3].parent / "shared" / "schemas")
 FEW = [
     {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer", "minimum": -5, "maximum": 12}}},
     {"type": "array", "minItems": 1, "maxItems": 3, "items": {"enum": ["x", 2, None, True]}},
