@@ -14,29 +14,22 @@ namespace {
 namespace calls = models::tool_calls;
 using spec_kind = config::grammar_spec::kind;
 
-struct tool_list {
-  std::vector<calls::callable> all;
-  bool strict = false; ///< every tool asks for objects without further properties
-};
+using tool_list = std::vector<calls::callable>;
 
 /// {"type": "function", "function": {...}}, or the function's members in the tool itself.
 tool_list tools_of(const value& tools) {
   tool_list out;
   const auto* list = tools.as_list();
   if (list == nullptr) return out;
-  out.strict = !list->empty();
   for (const value& tool : *list) {
     const value* nested = tool.find("function");
     const value& function = nested != nullptr ? *nested : tool;
     const value* name = function.find("name");
     if (name == nullptr || name->as_string() == nullptr) continue;
     const value* parameters = function.find("parameters");
-    const value* strict = function.find("strict");
-    out.strict =
-        out.strict && strict != nullptr && strict->as_bool() != nullptr && *strict->as_bool();
-    out.all.push_back({*name->as_string(), parameters == nullptr || parameters->is_null()
-                                               ? std::string()
-                                               : to_json(*parameters)});
+    out.push_back({*name->as_string(), parameters == nullptr || parameters->is_null()
+                                           ? std::string()
+                                           : to_json(*parameters)});
   }
   return out;
 }
@@ -50,12 +43,12 @@ result<config::grammar_spec> forced_call(const answer_format& answers, const too
                                          tool_list tools) {
   const bool named = choice.what == tool_choice::kind::named;
   if (named) {
-    std::erase_if(tools.all, [&](const calls::callable& c) { return c.name != choice.name; });
-    if (tools.all.empty())
+    std::erase_if(tools, [&](const calls::callable& c) { return c.name != choice.name; });
+    if (tools.empty())
       return failure{errc::invalid_argument,
                      "`tool_choice` must name one of `tools`, got " + quoted(choice.name)};
   }
-  if (tools.all.empty())
+  if (tools.empty())
     return failure{errc::invalid_argument,
                    "`tool_choice` must be \"auto\" or \"none\" without `tools`"};
   const auto cannot = [&](const std::string& why) {
@@ -65,10 +58,11 @@ result<config::grammar_spec> forced_call(const answer_format& answers, const too
   if (!answers.calls)
     return cannot("its chat template tells of no format of tool calls (`model.tool_format` can "
                   "name one)");
-  auto spec = calls::call_grammar(*answers.calls, tools.all, choice.parallel && !named);
+  auto spec = calls::call_grammar(*answers.calls, tools, choice.parallel && !named);
   if (!spec)
     return cannot("the format " + answers.calls->name + " has no room for names with `:` or `/`");
-  spec->closed_objects = tools.strict;
+  // A model goes on with properties of its own where it may.
+  spec->closed_objects = true;
   return std::move(*spec);
 }
 
@@ -77,13 +71,13 @@ result<config::grammar_spec> forced_call(const answer_format& answers, const too
 std::optional<config::grammar_spec> schema_or_call(const answer_format& answers,
                                                    const config::grammar_spec& schema,
                                                    const tool_list& tools) {
-  if (!answers.calls || tools.all.empty()) return std::nullopt;
+  if (!answers.calls || tools.empty()) return std::nullopt;
   const auto syntax = answers.calls->syntax;
   if (syntax != calls::call_syntax::tagged_json && syntax != calls::call_syntax::listed_json)
     return std::nullopt;
   if (schema.what != spec_kind::json_schema && schema.what != spec_kind::json_object)
     return std::nullopt;
-  auto spec = calls::call_grammar(*answers.calls, tools.all, false);
+  auto spec = calls::call_grammar(*answers.calls, tools, false);
   if (!spec) return std::nullopt;
   for (config::framed_schema& frame : spec->frames) {
     frame.before = spec->list_begin + frame.before;
@@ -92,7 +86,7 @@ std::optional<config::grammar_spec> schema_or_call(const answer_format& answers,
   spec->list_begin = spec->list_between = spec->list_end = "";
   spec->frames.push_back(
       {"", schema.what == spec_kind::json_object ? R"({"type": "object"})" : schema.text, ""});
-  spec->closed_objects = schema.closed_objects;
+  spec->closed_objects = true;
   return spec;
 }
 
@@ -113,7 +107,7 @@ result<output_plan> plan_output(const served_model& model, const request& asked,
   const tool_list tools = offered ? tools_of(chat->tools) : tool_list{};
   output_plan plan;
   auto& reading = plan.reading;
-  if (!tools.all.empty()) reading.calls = answers.calls;
+  if (!tools.empty()) reading.calls = answers.calls;
   if (forced) {
     if (asked.grammar)
       return failure{errc::invalid_argument,

@@ -29,8 +29,7 @@ bool is_identifier(const std::string& name) {
 expression object_lowering::whole() {
   const auto& r = rules_;
   if (r.parts.empty() && r.required.empty() && r.forbidden.empty() && r.members.empty() &&
-      r.names.empty() && r.min == 0 && r.max < 0 && !r.no_others &&
-      !outer_.options_.closed_objects && !as_arguments_)
+      r.names.empty() && r.min == 0 && r.max < 0 && !r.no_others && !as_arguments_)
     return outer_.text_.any_object();
   if (!collect_named()) return never();
   if (!as_arguments_) collect_others();
@@ -57,6 +56,14 @@ expression object_lowering::whole() {
   }
   if (as_arguments_) return sequence_of({ws, choice_of(std::move(ways))});
   return sequence_of({text_of("{"), ws, choice_of(std::move(ways))});
+}
+
+/// Whether the schema says what the properties are, so that there need be no others.
+bool object_lowering::declares() const {
+  if (rules_.min > static_cast<std::int64_t>(named_.size())) return false;
+  return std::any_of(rules_.parts.begin(), rules_.parts.end(), [](const auto& part) {
+    return part.properties != nullptr || part.by_pattern != nullptr;
+  });
 }
 
 /// Larger objects do not keep track of their optional properties: they may stand anywhere.
@@ -184,7 +191,7 @@ std::vector<std::pair<automaton, node>> object_lowering::other_classes() {
       }
       known |= in_part;
     }
-    if (!known && (rules_.no_others || outer_.options_.closed_objects)) continue;
+    if (!known && (rules_.no_others || (outer_.options_.closed_objects && declares()))) continue;
     const auto n = node_of(std::move(literals));
     const auto same =
         std::find_if(out.begin(), out.end(), [&n](const auto& c) { return c.second == n; });

@@ -45,6 +45,7 @@ private:
     auto operator<=>(const state&) const = default;
   };
 
+  bool declares() const;
   bool collect_named();
   void collect_others();
   void free_optional();

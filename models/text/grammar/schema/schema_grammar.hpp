@@ -13,7 +13,7 @@
 namespace twill::models::grammar {
 
 struct schema_options {
-  /// Objects that say nothing of other properties have none (strict structured output).
+  /// Objects whose properties are declared have no others, unless the schema speaks of those.
   bool closed_objects = false;
   /// The outermost value is an object, written `key=value, ...)`.
   bool as_arguments = false;

@@ -47,6 +47,13 @@ TEST_CASE("schema: objects keep required, optional and other properties apart") 
         {"{}", R"({"a": 0})"}, {R"({"b": 0})"});
   check(R"({"type": "object", "properties": {"a": {}}})", {R"({"b": 0})"}, {}, false);
   check(R"({"type": "object", "properties": {"a": {}}})", {R"({"a": 0})"}, {R"({"b": 0})"}, true);
+  // Closed are the objects that declare properties.
+  check(R"({"type": "object", "properties": {"a": {"type": "object"}}})", {R"({"a": {"b": 0}})"},
+        {R"({"a": {}, "b": 0})"}, true);
+  check(R"({"type": "object", "properties": {"a": {}}, "additionalProperties": true})",
+        {R"({"b": 0})"}, {}, true);
+  check(R"({"type": "object", "patternProperties": {"^a": {}}})", {R"({"ab": 0})"}, {R"({"b": 0})"},
+        true);
 }
 
 TEST_CASE("schema: many properties come in their order, or required ones first") {
