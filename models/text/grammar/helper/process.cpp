@@ -163,7 +163,10 @@ result<compiled_grammar_ptr> compile_apart(const std::string& text, const vocabu
 std::string default_helper() {
   std::error_code bad;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", bad);
-  return bad ? "twill-grammar" : (self.parent_path() / "twill-grammar").string();
+  if (bad) return "twill-grammar";
+  const auto beside = self.parent_path() / "twill-grammar";
+  if (std::filesystem::exists(beside, bad)) return beside.string();
+  return (self.parent_path() / TWILL_HELPER_FOLDER / "twill-grammar").lexically_normal().string();
 }
 
 result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,

@@ -10,7 +10,8 @@ result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
                                                const compile_limits& limits,
                                                const std::function<bool()>& is_abandoned = {});
 
-/// Where twill-grammar is looked for when no path is given: beside the running program.
+/// Where twill-grammar is when no path is given: beside the running program, as in a build tree, or
+/// in libexec/, as installed.
 std::string default_helper();
 
 } // namespace twill::models::grammar
