@@ -1,6 +1,7 @@
 #include "net/listeners.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -89,6 +91,31 @@ listener open_unix(const std::string& address) {
   return made;
 }
 
+/// Fills in where the socket is bound.
+void read_address(listener& of) {
+  sockaddr_storage bound{};
+  socklen_t length = sizeof bound;
+  ::getsockname(of.descriptor, reinterpret_cast<sockaddr*>(&bound), &length);
+  char text[INET6_ADDRSTRLEN] = "";
+  if (bound.ss_family == AF_UNIX) {
+    const auto& named = reinterpret_cast<const sockaddr_un&>(bound);
+    const char* begin = named.sun_path;
+    const char* end = reinterpret_cast<const char*>(&bound) + length;
+    const std::string path(begin, std::max(begin, end));
+    // An abstract name begins with a zero byte, which people write as '@'.
+    of.path = path.empty() || path[0] != '\0' ? path.c_str() : "@" + path.substr(1);
+  } else if (bound.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(bound);
+    ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+    of.port = ntohs(v6.sin6_port);
+  } else {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(bound);
+    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+    of.port = ntohs(v4.sin_port);
+  }
+  of.host = text;
+}
+
 listener open_tcp(const std::string& address, bool only_v6) {
   const auto colon = address.rfind(':');
   if (colon == std::string::npos || colon + 1 == address.size())
@@ -111,20 +138,30 @@ listener open_tcp(const std::string& address, bool only_v6) {
   listener made;
   const int error = bind_to(made, found->ai_addr, found->ai_addrlen, only_v6);
   if (error != 0) refuse(address, error);
-  sockaddr_storage bound{};
-  socklen_t length = sizeof bound;
-  ::getsockname(made.descriptor, reinterpret_cast<sockaddr*>(&bound), &length);
-  char text[INET6_ADDRSTRLEN] = "";
-  if (bound.ss_family == AF_INET6) {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(bound);
-    ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-    made.port = ntohs(v6.sin6_port);
-  } else {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(bound);
-    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
-    made.port = ntohs(v4.sin_port);
-  }
-  made.host = text;
+  read_address(made);
+  return made;
+}
+
+/// What getsockopt() says of a socket; -1 when it is none.
+int socket_option(int descriptor, int option) {
+  int value = -1;
+  socklen_t length = sizeof value;
+  return ::getsockopt(descriptor, SOL_SOCKET, option, &value, &length) == 0 ? value : -1;
+}
+
+listener adopted(int descriptor) {
+  listener made;
+  made.family = socket_option(descriptor, SO_DOMAIN);
+  const bool known = made.family == AF_INET || made.family == AF_INET6 || made.family == AF_UNIX;
+  if (!known || socket_option(descriptor, SO_TYPE) != SOCK_STREAM ||
+      socket_option(descriptor, SO_ACCEPTCONN) != 1)
+    throw std::runtime_error("descriptor " + std::to_string(descriptor) +
+                             " was passed to this process and must be a TCP or Unix stream socket "
+                             "that listens (`ListenStream=` with `Accept=no` in a socket unit)");
+  made.descriptor = descriptor;
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+  read_address(made);
   return made;
 }
 
@@ -152,6 +189,13 @@ listeners listeners::open(const std::vector<std::string>& addresses) {
   return made;
 }
 
+listeners listeners::adopt(const std::vector<int>& descriptors) {
+  listeners made;
+  for (const int descriptor : descriptors)
+    made.all_.push_back(adopted(descriptor));
+  return made;
+}
+
 listeners::~listeners() {
   for (const auto& one : all_) {
     if (one.descriptor >= 0) ::close(one.descriptor);
@@ -168,7 +212,7 @@ int listeners::take(std::size_t i) {
 
 void listeners::give_to(uid_t user, gid_t group) const {
   for (const auto& one : all_)
-    if (!one.path.empty() && ::lchown(one.path.c_str(), user, group) != 0)
+    if (one.inode != 0 && ::lchown(one.path.c_str(), user, group) != 0)
       refuse(one.address(), errno);
 }
 

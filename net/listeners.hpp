@@ -20,8 +20,8 @@ struct listener {
   std::uint16_t port = 0;
   std::string path;         ///< of a Unix socket
   std::uint64_t device = 0; ///< with `inode`: whether the path is still ours
-  std::uint64_t inode = 0;
-  int family = 0; ///< AF_INET, AF_INET6 or AF_UNIX
+  std::uint64_t inode = 0;  ///< 0: the path is somebody else's
+  int family = 0;           ///< AF_INET, AF_INET6 or AF_UNIX
 
   /// "127.0.0.1:8080", "[::1]:8080" or "unix:/run/twill.sock"
   std::string address() const;
@@ -33,6 +33,9 @@ class listeners {
 public:
   /// Throws std::runtime_error that names the address and the reason.
   static listeners open(const std::vector<std::string>& addresses);
+  /// Sockets that somebody else opened and that listen already; this object owns the descriptors,
+  /// and never the paths. Throws std::runtime_error for a descriptor that is no such socket.
+  static listeners adopt(const std::vector<int>& descriptors);
   listeners() = default;
   listeners(listeners&&) noexcept = default;
   listeners& operator=(listeners&&) = delete;
@@ -41,7 +44,7 @@ public:
   const std::vector<listener>& all() const noexcept { return all_; }
   /// Hands over a descriptor; its new owner closes it.
   int take(std::size_t i);
-  /// Gives the Unix sockets to this user, so that its processes can connect.
+  /// Gives the Unix sockets that were opened here to this user, so that its processes can connect.
   void give_to(uid_t user, gid_t group) const;
 
 private:

@@ -31,10 +31,12 @@ class Daemon:
     def __init__(self, *arguments):
         self.lines = []
         self.came = threading.Condition()
-        self.process = subprocess.Popen(
-            [os.path.join(BIN, "twilld"), "--listen", "127.0.0.1:0", *arguments],
-            stderr=subprocess.PIPE, text=True)
+        self.process = self.start([os.path.join(BIN, "twilld"), "--listen", "127.0.0.1:0", *arguments],
+                                  stderr=subprocess.PIPE, text=True)
         threading.Thread(target=self._read, daemon=True).start()
+
+    def start(self, command, **how):
+        return subprocess.Popen(command, **how)
 
     def _read(self):
         for line in self.process.stderr:

@@ -21,6 +21,8 @@
 #include "tools/common/default_model.hpp"
 #include "tools/common/progress_bar.hpp"
 #include "tools/twilld/file_keeper.hpp"
+#include "tools/twilld/notify.hpp"
+#include "tools/twilld/passed_sockets.hpp"
 #include "tools/twilld/user.hpp"
 
 namespace twill::tools {
@@ -73,9 +75,11 @@ void warn_of_open_doors(const daemon_config& config, const net::listeners& socke
               "; take that right away (chmod o-r)");
 }
 
+/// The sockets that the service manager passed, or those of `server.listen`.
 net::listeners open_listeners(const config::server_options& options,
-                              const std::optional<user>& wanted) {
-  auto sockets = net::listeners::open(options.listen);
+                              const std::optional<user>& wanted, const std::vector<int>& passed) {
+  auto sockets =
+      passed.empty() ? net::listeners::open(options.listen) : net::listeners::adopt(passed);
   if (wanted.has_value()) sockets.give_to(wanted->id, wanted->group);
   return sockets;
 }
@@ -110,18 +114,24 @@ void write_address(const std::string& path, const net::server& server) {
 /// ends the process in signal_waiter.
 class signal_handler {
 public:
-  signal_handler(const daemon_config& config, net::server& server, file_reader read)
+  signal_handler(const daemon_config& config, net::server& server, file_reader read,
+                 notifier& manager)
       : file_(config.file), settings_(config.settings), options_(config.options),
-        read_(std::move(read)), server_(server) {}
+        read_(std::move(read)), server_(server), manager_(manager) {}
 
   void operator()(int signal) {
-    if (signal == SIGHUP) return reload();
+    if (signal == SIGHUP) {
+      manager_.reloading();
+      reload();
+      return manager_.reloaded();
+    }
     const char* name = signal == SIGTERM ? "SIGTERM" : "SIGINT";
     switch (++stops_) {
     case 1:
       log::info(std::string(name) + ": draining, streams may finish within " +
                 std::to_string(options_.server.drain_timeout.count() / 1000) +
                 " s; a second signal stops at once");
+      manager_.stopping(options_.server.drain_timeout);
       return server_.drain();
     case 2:
       log::info(std::string(name) + " again: stopping now");
@@ -164,6 +174,7 @@ private:
   config::options options_; ///< the configuration in force
   file_reader read_;
   net::server& server_;
+  notifier& manager_;
   int stops_ = 0;
 };
 
@@ -173,14 +184,16 @@ struct signal_scope {
   ~signal_scope() { signals.stop(); }
 };
 
-/// Takes the reserve of memory again whenever it was used, until it is told to stop.
-void keep_reserve(const std::stop_token& stop) {
+/// Takes the reserve of memory again whenever it was used, and reports to the service manager,
+/// until it is told to stop.
+void keep_watch(const std::stop_token& stop, const actors::engine_port& port, notifier& manager) {
   std::mutex mutex;
   std::condition_variable_any changed;
   std::unique_lock lock(mutex);
   while (!stop.stop_requested()) {
     restore_memory_reserve();
-    changed.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
+    manager.report(port);
+    changed.wait_for(lock, stop, manager.period(), [] { return false; });
   }
 }
 
@@ -209,11 +222,13 @@ private:
 } // namespace
 
 int run_daemon(daemon_config config, signal_waiter& signals) {
+  notifier manager;
   const auto& asked = config.options.server;
   if (const auto doubt = allow_open_files(asked.max_connections); !doubt.empty()) log::warn(doubt);
   std::optional<user> wanted;
   if (!asked.user.empty()) wanted = find_user(asked.user);
-  auto sockets = open_listeners(asked, wanted);
+  const auto passed = passed_sockets();
+  auto sockets = open_listeners(asked, wanted, passed);
   warn_of_open_doors(config, sockets);
   // It forks, so it comes before every thread.
   std::optional<file_keeper> keeper;
@@ -226,10 +241,15 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   // SIGHUP compares with what was configured, not with the path found for an empty one.
   config::options effective = config.options;
   effective.model.path = resolve_model(effective.model.path);
+  // Where the sockets are decides which hosts are served.
+  if (!passed.empty()) effective.server.listen.clear();
+  for (std::size_t i = 0; i < passed.size(); ++i)
+    effective.server.listen.push_back(sockets.all()[i].address());
 
   progress_bar bar(false);
   auto engine =
       actors::start_engine(effective, [&](std::int64_t done_bytes, std::int64_t total_bytes) {
+        manager.loading(done_bytes, total_bytes);
         if (total_bytes < worth_a_bar) return;
         bar.show(done_bytes, total_bytes);
         if (done_bytes == total_bytes) bar.finish(true);
@@ -239,9 +259,8 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   const std::string url = urls_of(*server, !asked.tls_certificate.empty());
   log::info("listening on " + url + ", loading " + effective.model.path);
   std::optional<signal_scope> until_stopped{std::in_place, signals};
-  signals.start([handler = std::make_shared<signal_handler>(config, *server, read)](int signal) {
-    (*handler)(signal);
-  });
+  signals.start([handler = std::make_shared<signal_handler>(config, *server, read, manager)](
+                    int signal) { (*handler)(signal); });
 
   bool failed = false;
   std::jthread watcher([&](const std::stop_token& stop) {
@@ -250,7 +269,8 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
       if (state == engine_state::ready) {
         log::info(ready_line(config, port, url));
         if (!config.address_file.empty()) write_address(config.address_file, *server);
-        return keep_reserve(stop);
+        manager.ready();
+        return keep_watch(stop, port, manager);
       }
       if (state == engine_state::failed) {
         failed = true;

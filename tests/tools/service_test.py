@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Runs twilld as a service manager does: it tells of its state over $NOTIFY_SOCKET, and takes sockets that were opened
+for it."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import unittest
+import urllib.request
+
+from programs import Daemon, scratch
+
+MODEL = "dummy:smollm2-135m?layers=1&vocab=704&hidden=96&heads=3&kv-heads=1&mlp=160"
+
+
+class Manager:
+    """The service manager's end: a folder with its socket, and what came on it."""
+
+    def __init__(self, watchdog=None):
+        self.folder = scratch()
+        self.path = os.path.join(self.folder.name, "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.messages = []
+        self.environment = {"NOTIFY_SOCKET": self.path}
+        if watchdog is not None:
+            self.environment["WATCHDOG_USEC"] = str(int(watchdog * 1e6))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+        self.folder.cleanup()
+
+    def wait_for(self, pattern, seconds=20):
+        """Waits for a new message that matches; returns the match."""
+        end = time.monotonic() + seconds
+        while True:
+            self.socket.settimeout(max(end - time.monotonic(), 0.01))
+            try:
+                text = self.socket.recv(4096).decode()
+            except TimeoutError:
+                raise AssertionError(f"a message must match {pattern!r}, got {self.messages}") from None
+            self.messages.append(text)
+            if found := re.search(pattern, text, re.MULTILINE):
+                return found
+
+
+class Managed(Daemon):
+    """A daemon with variables of its own and descriptors that begin at 3."""
+
+    def __init__(self, *arguments, env, sockets=(), model=MODEL):
+        self.env, self.sockets = env, sockets
+        super().__init__("--model", model, *arguments)
+
+    def start(self, command, **how):
+        if not self.sockets:
+            return subprocess.Popen(command, env={**os.environ, **self.env}, **how)
+        # The shell gives the sockets their numbers, as the protocol wants them, and its own number as LISTEN_PID.
+        moves = " ".join(f"{3 + i}<&{s.fileno()}" for i, s in enumerate(self.sockets))
+        return subprocess.Popen(
+            ["bash", "-c", f'export LISTEN_PID=$$ LISTEN_FDS={len(self.sockets)}; exec "$@" {moves}', "bash",
+             *command], env={**os.environ, **self.env}, pass_fds=[s.fileno() for s in self.sockets], **how)
+
+
+def answer(url):
+    with urllib.request.urlopen(url, timeout=20) as reply:
+        return reply.status
+
+
+class Notify(unittest.TestCase):
+    def test_a_life_is_told_from_ready_to_stopping(self):
+        with Manager() as manager:
+            with Managed(env=manager.environment) as daemon:
+                manager.wait_for("^READY=1$")
+                url = daemon.ready()
+                self.assertEqual(answer(url + "/ready"), 200)
+                manager.wait_for("^STATUS=0 requests running, 0 waiting; 0 % of the KV cache in use$")
+                daemon.signal(signal.SIGHUP)
+                manager.wait_for(r"^RELOADING=1\nMONOTONIC_USEC=\d+$")
+                manager.wait_for("^READY=1$")
+                daemon.signal(signal.SIGTERM)
+                manager.wait_for(r"^STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=45000000$")
+                self.assertEqual(daemon.ends_with(), 0)
+
+    def test_nobody_hears_of_ready_before_the_model_is_there(self):
+        with Manager() as manager:
+            with Managed(env=manager.environment, model="/nowhere/model.gguf") as daemon:
+                self.assertEqual(daemon.ends_with(), 1)
+            with self.assertRaises(AssertionError):
+                manager.wait_for("READY=1", 0)
+
+    def test_a_drain_counts_what_is_left(self):
+        # The watchdog makes reports frequent, and the reply outlasts some of them.
+        with Manager(watchdog=0.15) as manager, Managed(env=manager.environment) as daemon:
+            url = daemon.ready()
+            body = {"prompt": "on and on", "max_tokens": 1900, "ignore_eos": True, "stream": True, "n": 4}
+            request = urllib.request.Request(url + "/v1/completions", json.dumps(body).encode(),
+                                             {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                reply.readline()
+                daemon.signal(signal.SIGTERM)
+                manager.wait_for(r"^STATUS=draining: \d requests? left, for (29|30) s at most$")
+                for _ in reply:
+                    pass
+            self.assertEqual(daemon.ends_with(60), 0)
+
+    def test_the_watchdog_is_fed_three_times_in_its_time(self):
+        with Manager(watchdog=0.6) as manager:
+            with Managed(env=manager.environment):
+                manager.wait_for("^READY=1$")
+                manager.wait_for("^WATCHDOG=1$")
+                begin = time.monotonic()
+                for _ in range(5):
+                    manager.wait_for("^WATCHDOG=1$", 0.6)
+                self.assertLess(time.monotonic() - begin, 3)
+
+    def test_without_a_watchdog_it_is_not_fed(self):
+        with Manager(watchdog=0.3) as manager:
+            manager.environment["WATCHDOG_PID"] = "1"
+            with Managed(env=manager.environment) as daemon:
+                daemon.ready()
+                time.sleep(0.7)
+                daemon.signal(signal.SIGTERM)
+                manager.wait_for("^STOPPING=1$")
+                self.assertNotIn("WATCHDOG", "".join(manager.messages))
+
+    def test_a_manager_that_is_gone_costs_a_warning(self):
+        with Managed(env={"NOTIFY_SOCKET": "/nowhere/notify"}) as daemon:
+            url = daemon.ready()
+            daemon.wait_for("cannot tell the service manager: No such file")
+            self.assertEqual(answer(url + "/health"), 200)
+        with Managed(env={"NOTIFY_SOCKET": "vsock:2:1"}) as daemon:
+            daemon.wait_for("NOTIFY_SOCKET must be a path or @NAME, got vsock:2:1")
+            daemon.ready()
+
+
+class PassedSockets(unittest.TestCase):
+    def test_clients_that_came_first_are_served_by_passed_sockets(self):
+        with scratch() as folder:
+            path = os.path.join(folder, "t.sock")
+            with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as local, \
+                    socket.create_connection(tcp.getsockname(), 30) as early:
+                local.bind(path)
+                local.listen()
+                early.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                with Managed(env={}, sockets=[tcp, local]) as daemon:
+                    self.assertIn(f"http://127.0.0.1:{tcp.getsockname()[1]}, unix:{path}",
+                                  daemon.wait_for("ready in .*").group())
+                    self.assertIn(b" 200 ", early.recv(64))
+                    # Only this machine comes in, so foreign host names are refused.
+                    early.close()
+                    with socket.socket(socket.AF_UNIX) as late:
+                        late.connect(path)
+                        late.sendall(b"GET /health HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+                        self.assertIn(b" 421 ", late.recv(64))
+                    daemon.signal(signal.SIGTERM)
+                    self.assertEqual(daemon.ends_with(), 0)
+                # They stay open for the next daemon.
+                self.assertTrue(os.path.exists(path))
+                with Managed(env={}, sockets=[tcp]) as daemon:
+                    self.assertEqual(answer(daemon.ready() + "/ready"), 200)
+
+    def test_what_is_no_listening_socket_is_refused(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wrong:
+            wrong.bind(("127.0.0.1", 0))
+            with Managed(env={}, sockets=[wrong]) as daemon:
+                self.assertEqual(daemon.ends_with(), 1)
+                daemon.wait_for("descriptor 3 .* must be a TCP or Unix stream socket that listens")
+
+    def test_sockets_of_another_process_are_left_alone(self):
+        with Managed(env={"LISTEN_PID": "1", "LISTEN_FDS": "1"}) as daemon:
+            self.assertEqual(answer(daemon.ready() + "/health"), 200)
+
+
+if __name__ == "__main__":
+    unittest.main()
