@@ -1,6 +1,7 @@
 #include "config/load.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -19,6 +20,7 @@ namespace {
 using namespace detail;
 
 constexpr std::int64_t largest_file = 4 * mib;
+constexpr std::size_t most_files = 200;
 
 std::string at(const std::string& file, const toml::source_region& where) {
   return file + ":" + std::to_string(where.begin.line) + ":" + std::to_string(where.begin.column);
@@ -169,6 +171,23 @@ private:
   std::vector<std::string> errors_;
 };
 
+/// Any file that can be read to its end, a pipe too.
+result<std::string, file_errc> read_configuration(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text;
+  char chunk[4096];
+  while (stream.read(chunk, sizeof chunk) || stream.gcount() > 0) {
+    text.append(chunk, static_cast<std::size_t>(stream.gcount()));
+    if (static_cast<std::int64_t>(text.size()) > largest_file)
+      return failure{file_errc::unreadable, file + ": a configuration file must be at most " +
+                                                format_bytes(largest_file) + " long"};
+  }
+  if (!stream.eof())
+    return failure{file_errc::unreadable,
+                   file + ": cannot be read; it must be a file that this user may read"};
+  return text;
+}
+
 } // namespace
 
 result<setting, load_errc> parse_setting(const std::string& text) {
@@ -183,35 +202,71 @@ result<setting, load_errc> parse_setting(const std::string& text) {
   return setting{"--set", trim(text.substr(0, equals)), trim(text.substr(equals + 1)), false};
 }
 
-result<options, load_errc> load_text(const std::string& text, const std::string& file,
-                                     const std::vector<setting>& settings) {
+result<options, load_errc> load_sources(const std::vector<source>& sources,
+                                        const std::vector<setting>& settings) {
   loader loading;
-  try {
-    loading.add_table(toml::parse(text, file), file);
-  } catch (const toml::parse_error& error) {
-    return failure{load_errc::bad_syntax,
-                   at(file, error.source()) + ": " + std::string(error.description())};
+  for (const auto& one : sources) {
+    try {
+      loading.add_table(toml::parse(one.text, one.file), one.file);
+    } catch (const toml::parse_error& error) {
+      return failure{load_errc::bad_syntax,
+                     at(one.file, error.source()) + ": " + std::string(error.description())};
+    }
   }
   for (const auto& s : settings)
     loading.add_setting(s);
   return loading.finish();
 }
 
-result<options, load_errc> load(const std::string& file, const std::vector<setting>& settings) {
-  if (file.empty()) return load_text("", "configuration", settings);
-  std::ifstream stream(file, std::ios::binary);
-  std::string text;
-  char chunk[4096];
-  while (stream.read(chunk, sizeof chunk) || stream.gcount() > 0) {
-    text.append(chunk, static_cast<std::size_t>(stream.gcount()));
-    if (static_cast<std::int64_t>(text.size()) > largest_file)
-      return failure{load_errc::file_unreadable, file + ": a configuration file must be at most " +
-                                                     format_bytes(largest_file) + " long"};
+result<options, load_errc> load_text(const std::string& text, const std::string& file,
+                                     const std::vector<setting>& settings) {
+  return load_sources({{file, text}}, settings);
+}
+
+result<std::vector<std::string>, load_errc> list_files(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const auto& path : paths) {
+    std::error_code error;
+    if (path.empty()) continue;
+    if (!std::filesystem::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    const auto first = static_cast<std::ptrdiff_t>(files.size());
+    std::filesystem::directory_iterator entry(path, error);
+    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+      if (entry->path().extension() == ".toml") files.push_back(entry->path().string());
+    if (error)
+      return failure{load_errc::file_unreadable,
+                     path + ": the folder cannot be read: " + error.message()};
+    std::sort(files.begin() + first, files.end());
   }
-  if (!stream.eof())
-    return failure{load_errc::file_unreadable,
-                   file + ": cannot be read; it must be a file that this user may read"};
-  return load_text(text, file, settings);
+  if (files.size() > most_files)
+    return failure{load_errc::file_unreadable, "a configuration must have at most " +
+                                                   std::to_string(most_files) + " files, got " +
+                                                   std::to_string(files.size())};
+  return files;
+}
+
+result<options, load_errc> load_files(const std::vector<std::string>& paths,
+                                      const std::vector<setting>& settings,
+                                      const file_reader& read) {
+  const auto files = list_files(paths);
+  if (!files.ok()) return files.error();
+  std::vector<source> sources;
+  for (const auto& file : files.value()) {
+    const auto text = read ? read(file) : read_configuration(file);
+    if (!text.ok()) return failure{load_errc::file_unreadable, text.detail()};
+    sources.push_back({file, text.value()});
+  }
+  return load_sources(sources, settings);
+}
+
+result<options, load_errc> load(const std::string& file, const std::vector<setting>& settings) {
+  if (file.empty()) return load_sources({}, settings);
+  const auto text = read_configuration(file);
+  if (!text.ok()) return failure{load_errc::file_unreadable, text.detail()};
+  return load_text(text.value(), file, settings);
 }
 
 } // namespace twill::config

@@ -1,8 +1,8 @@
-// Loads options from the defaults, then one TOML file, then settings of the command line, validates
+// Loads options from the defaults, then TOML files, then settings of the command line, validates
 // them, and writes options as commented TOML.
 //
 // Every key is one row of config/detail/keys.cpp, from which loading, printing and the reference
-// follow. Nothing here has a side effect but reading the file, and any thread may call. A failure
+// follow. Nothing here has a side effect but reading files, and any thread may call. A failure
 // is a value. Its detail has one line for each error that was found, of the form "FILE:LINE:COL:
 // `key` must be RULE, got VALUE"; errors of a setting begin with its option instead.
 #pragma once
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "config/base/read_file.hpp"
 #include "config/base/result.hpp"
 #include "config/options.hpp"
 
@@ -34,6 +35,26 @@ result<setting, load_errc> parse_setting(const std::string& text);
 
 /// Loads `file` and then the settings, of which later ones win. An empty `file` reads no file.
 result<options, load_errc> load(const std::string& file, const std::vector<setting>& settings = {});
+
+/// One text of TOML.
+struct source {
+  std::string file; ///< what errors call it
+  std::string text;
+};
+
+/// Loads the sources in their order and then the settings; of two values of a key the later wins.
+result<options, load_errc> load_sources(const std::vector<source>& sources,
+                                        const std::vector<setting>& settings = {});
+
+/// The files that paths stand for: a folder stands for those of its files that end in ".toml", in
+/// the order of their names, and any other path for itself. An empty path stands for nothing.
+result<std::vector<std::string>, load_errc> list_files(const std::vector<std::string>& paths);
+
+/// Loads the files of list_files(paths) and then the settings. `read` reads one file; when it is
+/// empty, this process does.
+result<options, load_errc> load_files(const std::vector<std::string>& paths,
+                                      const std::vector<setting>& settings = {},
+                                      const file_reader& read = {});
 
 /// `text` is what a file holds; `file` names it in errors.
 result<options, load_errc> load_text(const std::string& text, const std::string& file,

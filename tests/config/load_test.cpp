@@ -1,8 +1,11 @@
 #include "config/load.hpp"
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <string>
+#include <unistd.h>
 
 #include "config/base/units.hpp"
 #include "tests/catch.hpp"
@@ -40,6 +43,37 @@ options with_set(const std::string& text) {
 TEST_CASE("an empty file yields the defaults", "[config]") {
   const auto o = must_load("");
   CHECK(changed_keys(options{}, o).empty());
+}
+
+TEST_CASE("of several files and folders the later values win, and errors name the file",
+          "[config]") {
+  namespace fs = std::filesystem;
+  const auto folder = fs::temp_directory_path() / ("twill-config-" + std::to_string(::getpid()));
+  fs::create_directories(folder / "conf.d");
+  const auto write = [&](const char* name, const char* text) {
+    std::ofstream(folder / name) << text;
+    return (folder / name).string();
+  };
+  const auto first = write("first.toml", "[log]\nlevel = 'debug'\n[server]\nlisten = 'a:1'");
+  const auto last = write("last.toml", "[server]\nthreads = 4");
+  write("conf.d/20.toml", "[server]\nlisten = 'c:3'");
+  write("conf.d/10.toml", "[server]\nlisten = 'b:2'\nthreads = 3");
+  write("conf.d/README", "no TOML");
+  const std::vector<std::string> paths{first, "", (folder / "conf.d").string(), last};
+  const auto loaded = load_files(paths);
+  if (!loaded.ok()) FAIL(loaded.detail());
+  CHECK(loaded.value().log.level == "debug");
+  CHECK(loaded.value().server.listen == std::vector<std::string>{"c:3"});
+  CHECK(loaded.value().server.threads == 4);
+  CHECK(load_files(paths, {{"--set", "server.threads", "5"}}).value().server.threads == 5);
+
+  const auto wrong = write("conf.d/15.toml", "[server]\nthreads = 0");
+  CHECK(load_files(paths).detail().starts_with(wrong + ":2:11: `server.threads` must be"));
+  CHECK(load_files({"/nowhere/x.toml"}).code() == load_errc::file_unreadable);
+  for (int i = 0; i < 200; ++i)
+    write(("conf.d/3" + std::to_string(i) + ".toml").c_str(), "");
+  CHECK(load_files(paths).detail().find("at most 200 files, got 205") != std::string::npos);
+  fs::remove_all(folder);
 }
 
 TEST_CASE("a renamed key is read under its old name, but not under both", "[config]") {

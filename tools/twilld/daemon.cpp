@@ -70,9 +70,11 @@ void warn_of_open_doors(const daemon_config& config, const net::listeners& socke
   if (!server.tls_key.empty() && others_can_read(server.tls_key))
     log::warn("every user of this machine can read `server.tls_key` " + server.tls_key +
               "; take that right away (chmod o-r)");
-  if (!server.api_keys.empty() && !config.file.empty() && others_can_read(config.file))
-    log::warn("every user of this machine can read the API keys in " + config.file +
-              "; take that right away (chmod o-r)");
+  if (server.api_keys.empty()) return;
+  for (const auto& file : config.files)
+    if (others_can_read(file))
+      log::warn("every user of this machine can read the API keys in " + file +
+                "; take that right away (chmod o-r)");
 }
 
 /// The sockets that the service manager passed, or those of `server.listen`.
@@ -116,7 +118,7 @@ class signal_handler {
 public:
   signal_handler(const daemon_config& config, net::server& server, file_reader read,
                  notifier& manager)
-      : file_(config.file), settings_(config.settings), options_(config.options),
+      : paths_(config.paths), settings_(config.settings), options_(config.options),
         read_(std::move(read)), server_(server), manager_(manager) {}
 
   void operator()(int signal) {
@@ -143,7 +145,7 @@ public:
 
 private:
   void reload() {
-    const auto loaded = load();
+    const auto loaded = config::load_files(paths_, settings_, read_);
     if (!loaded.ok()) return log::error("SIGHUP: nothing was reloaded: " + loaded.detail());
     std::string applied, fixed;
     if (!options_.server.tls_certificate.empty()) {
@@ -162,14 +164,7 @@ private:
               (fixed.empty() ? "" : "; these changes need a restart: " + fixed));
   }
 
-  result<config::options, config::load_errc> load() {
-    if (file_.empty()) return config::load(file_, settings_);
-    const auto text = read_(file_);
-    if (!text.ok()) return failure{config::load_errc::file_unreadable, text.detail()};
-    return config::load_text(text.value(), file_, settings_);
-  }
-
-  std::string file_;
+  std::vector<std::string> paths_;
   std::vector<config::setting> settings_;
   config::options options_; ///< the configuration in force
   file_reader read_;
@@ -232,8 +227,11 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   warn_of_open_doors(config, sockets);
   // It forks, so it comes before every thread.
   std::optional<file_keeper> keeper;
-  if (wanted.has_value() && geteuid() == 0)
-    keeper.emplace(std::vector<std::string>{config.file, asked.tls_certificate, asked.tls_key});
+  if (wanted.has_value() && geteuid() == 0) {
+    auto kept = config.files;
+    kept.insert(kept.end(), {asked.tls_certificate, asked.tls_key});
+    keeper.emplace(std::move(kept));
+  }
   if (wanted.has_value()) become(*wanted);
   const file_reader read = [&keeper](const std::string& path) {
     return keeper.has_value() ? keeper->read(path) : read_file(path, max_file_bytes);

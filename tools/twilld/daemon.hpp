@@ -14,7 +14,8 @@ namespace twill::tools {
 
 struct daemon_config {
   config::options options;
-  std::string file; ///< configuration file, read again on SIGHUP; may be empty
+  std::vector<std::string> paths; ///< files and folders of configuration, read again on SIGHUP
+  std::vector<std::string> files; ///< what they stood for at the start
   std::vector<config::setting>
       settings;             ///< keys of the command line; they win over the file, also after SIGHUP
   std::string address_file; ///< the addresses are written to this file once ready; may be empty

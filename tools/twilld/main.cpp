@@ -21,14 +21,19 @@ namespace config = twill::config;
 using namespace twill::tools;
 
 struct arguments {
-  std::string file, model, listen, check_file, address_file;
-  std::vector<std::string> settings;
+  std::string model, listen, check_file, address_file;
+  std::vector<std::string> files, settings;
   bool print = false, print_reference = false;
 };
 
 void define(CLI::App& app, arguments& args) {
   app.set_version_flag("--version", "twilld " TWILL_VERSION);
-  app.add_option("--config", args.file, "Read this TOML file of options")->type_name("FILE");
+  app.add_option("--config", args.files,
+                 "Read this TOML file of options, or all files *.toml of this folder in the order "
+                 "of their names; the option may be given several times, and later values win")
+      ->type_name("PATH")
+      ->take_all()
+      ->expected(1);
   app.add_option("--model", args.model,
                  "Serve this GGUF file, Hugging Face folder or dummy:PRESET (key `model.path`)")
       ->type_name("PATH");
@@ -43,8 +48,9 @@ void define(CLI::App& app, arguments& args) {
       ->type_name("KEY=VALUE")
       ->take_all()
       ->expected(1);
-  app.add_option("--check-config", args.check_file, "Check this configuration file and exit")
-      ->type_name("FILE");
+  app.add_option("--check-config", args.check_file,
+                 "Check this configuration, a file or a folder, and exit")
+      ->type_name("PATH");
   app.add_flag("--print-config", args.print, "Print the effective configuration and exit");
   app.add_flag("--print-reference", args.print_reference, "Print a page about every key and exit");
 }
@@ -63,8 +69,9 @@ std::vector<config::setting> settings_of(const arguments& args) {
   return settings;
 }
 
-config::options must_load(const std::string& file, const std::vector<config::setting>& settings) {
-  auto loaded = config::load(file, settings);
+config::options must_load(const std::vector<std::string>& paths,
+                          const std::vector<config::setting>& settings) {
+  auto loaded = config::load_files(paths, settings);
   if (!loaded.ok()) throw std::runtime_error(loaded.detail());
   return std::move(loaded).value();
 }
@@ -75,8 +82,9 @@ int run(const arguments& args, std::chrono::steady_clock::time_point started) {
     return EXIT_SUCCESS;
   }
   const auto settings = settings_of(args);
-  const auto& file = args.check_file.empty() ? args.file : args.check_file;
-  const auto options = must_load(file, settings);
+  const auto paths =
+      args.check_file.empty() ? args.files : std::vector<std::string>{args.check_file};
+  const auto options = must_load(paths, settings);
   if (!args.check_file.empty() && !args.print) {
     std::printf("%s: ok\n", args.check_file.c_str());
     return EXIT_SUCCESS;
@@ -89,7 +97,9 @@ int run(const arguments& args, std::chrono::steady_clock::time_point started) {
   ask_for_short_slices(); // threads inherit what is asked before they begin
   twill::log::configure(*twill::log::level_named(options.log.level));
   signal_waiter signals; // later threads inherit the blocked signals
-  return run_daemon({options, file, settings, args.address_file, started}, signals);
+  return run_daemon(
+      {options, paths, config::list_files(paths).value(), settings, args.address_file, started},
+      signals);
 }
 
 } // namespace
