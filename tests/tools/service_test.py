@@ -12,7 +12,7 @@ import time
 import unittest
 import urllib.request
 
-from programs import Daemon, scratch
+from programs import BIN, SOURCE, Daemon, run, scratch
 
 MODEL = "dummy:smollm2-135m?layers=1&vocab=704&hidden=96&heads=3&kv-heads=1&mlp=160"
 
@@ -176,6 +176,51 @@ class PassedSockets(unittest.TestCase):
     def test_sockets_of_another_process_are_left_alone(self):
         with Managed(env={"LISTEN_PID": "1", "LISTEN_FDS": "1"}) as daemon:
             self.assertEqual(answer(daemon.ready() + "/health"), 200)
+
+
+class Pages(unittest.TestCase):
+    PROGRAMS = ("twilld", "twill", "twill-bench", "twill-synth")
+
+    def test_every_man_page_lists_every_option(self):
+        for program in self.PROGRAMS:
+            page = run(program, "--print-man").stdout
+            self.assertIn(".SH NAME", page)
+            for name in re.findall(r"(--[a-z][-a-z0-9]*)", run(program, "--help").stdout.split("Exit status")[0]):
+                self.assertIn("\\fB" + name.replace("-", "\\-") + "\\fR", page, program)
+
+    def complete(self, script, *words):
+        """What bash offers for the last word."""
+        line = " ".join(f"'{word}'" for word in words)
+        program = f"""source "$1"; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}
+        _{words[0].replace("-", "_")}; printf '%s\\n' "${{COMPREPLY[@]}}" """
+        done = subprocess.run(["bash", "-c", program, "bash", script], capture_output=True, text=True, timeout=20)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_bash_completes_commands_options_values_and_files(self):
+        with scratch() as folder:
+            for program in ("twill", "twilld", "twill-bench"):
+                with open(os.path.join(folder, program), "w") as file:
+                    file.write(run(program, "--print-completion", "bash").stdout)
+            twill, daemon, bench = (os.path.join(folder, p) for p in ("twill", "twilld", "twill-bench"))
+            self.assertEqual(self.complete(twill, "twill", "to"), ["tokenize"])
+            self.assertIn("--pieces", self.complete(twill, "twill", "tokenize", "--"))
+            self.assertNotIn("--pieces", self.complete(twill, "twill", "chat", "--"))
+            self.assertEqual(self.complete(daemon, "twilld", "--address"), ["--address-file"])
+            self.assertEqual(self.complete(daemon, "twilld", "--set", ""), [])
+            self.assertIn(os.path.join(SOURCE, "CMakeLists.txt"),
+                          self.complete(daemon, "twilld", "--config", os.path.join(SOURCE, "CMake")))
+            self.assertEqual(self.complete(bench, "twill-bench", "serve", "--ramp-up-strategy", "l"), ["linear"])
+
+    def test_the_scripts_of_other_shells_parse(self):
+        for shell in ("zsh", "fish"):
+            if not any(os.path.exists(os.path.join(p, shell)) for p in os.environ["PATH"].split(":")):
+                continue
+            for program in self.PROGRAMS:
+                script = run(program, "--print-completion", shell).stdout
+                self.assertGreater(len(script), 200)
+                done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, timeout=20)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), f"{shell} {program}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/common/cli_pages.hpp"
 #include "tools/twill-bench/accuracy_command.hpp"
 #include "tools/twill-bench/campaign_command.hpp"
 #include "tools/twill-bench/compare_command.hpp"
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
   twill::bench::add_kernels_command(app, exit_code);
   twill::bench::add_accuracy_command(app, exit_code);
 
+  if (twill::tools::print_pages(app, argc, argv)) return 0;
   // Flags without a sub-command mean `serve`.
   std::vector<std::string> arguments(argv + 1, argv + argc);
   const bool bare_flag = !arguments.empty() && arguments.front().front() == '-' &&

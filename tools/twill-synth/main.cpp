@@ -12,6 +12,7 @@
 #include "models/families/family.hpp"
 #include "models/synth/plan.hpp"
 #include "models/synth/recipe.hpp"
+#include "tools/common/cli_pages.hpp"
 #include "tools/common/progress_bar.hpp"
 #include "tools/twill-synth/write.hpp"
 
@@ -128,6 +129,7 @@ int main(int argc, char** argv) {
   arguments args;
   add_flags(app, args);
   try {
+    if (twill::tools::print_pages(app, argc, argv)) return 0;
     app.parse(argc, argv);
     for (auto option = args.options.begin(); option != args.options.end();)
       option =

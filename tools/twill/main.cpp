@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "tools/common/cli_pages.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
 
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
   add_inspect(app, status);
   add_offload(app, status);
   try {
+    if (print_pages(app, argc, argv)) return status_ok;
     app.parse(argc, argv);
     return status;
   } catch (const CLI::ParseError& error) {

@@ -11,6 +11,7 @@
 #include "config/base/log.hpp"
 #include "config/base/scarce_memory.hpp"
 #include "config/load.hpp"
+#include "tools/common/cli_pages.hpp"
 #include "tools/twilld/daemon.hpp"
 #include "tools/twilld/signals.hpp"
 #include "tools/twilld/time_slices.hpp"
@@ -53,6 +54,24 @@ void define(CLI::App& app, arguments& args) {
       ->type_name("PATH");
   app.add_flag("--print-config", args.print, "Print the effective configuration and exit");
   app.add_flag("--print-reference", args.print_reference, "Print a page about every key and exit");
+}
+
+/// What the man page tells beside the options.
+std::vector<man_section> man_sections() {
+  return {
+      {"SIGNALS",
+       "SIGTERM and SIGINT drain: streams under way may finish within server.drain_timeout. A "
+       "second signal stops at once.\n\nSIGHUP reads the TLS files and the configuration again, "
+       "applies what can change, and names in the log what needs a restart."},
+      {"ENVIRONMENT",
+       "NOTIFY_SOCKET, WATCHDOG_USEC: the service manager is told that requests are answered, "
+       "the state in one line, and that the engine makes progress.\n\nLISTEN_FDS, LISTEN_PID: "
+       "sockets that the service manager passes take the place of server.listen."},
+      {"EXIT STATUS",
+       "0 after the daemon was told to stop, 1 after a failure, 2 when the command line is "
+       "wrong."},
+      {"FILES", "/etc/twill/twilld.toml: the configuration of an installed daemon. twilld "
+                "--print-reference describes every key.\n\n/var/lib/twill: its models and files."}};
 }
 
 /// The settings of the command line. Later ones win: first every --set in order, then the options
@@ -110,6 +129,7 @@ int main(int argc, char** argv) {
   CLI::App app{"twilld serves a large language model over WebSocket and HTTP.", "twilld"};
   define(app, args);
   try {
+    if (print_pages(app, argc, argv, man_sections())) return EXIT_SUCCESS;
     app.parse(argc, argv);
     return run(args, started);
   } catch (const CLI::ParseError& error) {
