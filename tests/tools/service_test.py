@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 import unittest
 import urllib.request
@@ -140,6 +141,22 @@ class Notify(unittest.TestCase):
             daemon.ready()
 
 
+class Hardened(unittest.TestCase):
+    def test_tokens_are_the_same_where_no_memory_may_be_executable(self):
+        """The unit sets MemoryDenyWriteExecute=, which PCRE2's JIT compiler must do without."""
+        deny = ("import ctypes, os, sys; ctypes.CDLL(None).prctl(65, 1, 0, 0, 0) == 0 or sys.exit(99); "
+                "os.execv(sys.argv[1], sys.argv[1:])")
+        model = os.path.join(SOURCE, "tests/golden/llama3-style-tied-bf16")
+        text = "Don't panic: naïve café, 1234567 × 89\n\n  indented\tçà et là…" * 50
+        command = [os.path.join(BIN, "twill"), "tokenize", text, "--model", model]
+        denied = subprocess.run([sys.executable, "-c", deny, *command], capture_output=True, text=True, timeout=60)
+        if denied.returncode == 99:
+            self.skipTest("this kernel has no PR_SET_MDWE")
+        self.assertEqual((denied.returncode, denied.stderr), (0, ""))
+        self.assertEqual(denied.stdout, run("twill", *command[1:]).stdout)
+        self.assertGreater(len(denied.stdout.split()), 500)
+
+
 class PassedSockets(unittest.TestCase):
     def test_clients_that_came_first_are_served_by_passed_sockets(self):
         with scratch() as folder:
@@ -148,7 +165,8 @@ class PassedSockets(unittest.TestCase):
                     socket.create_connection(tcp.getsockname(), 30) as early:
                 local.bind(path)
                 local.listen()
-                early.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                # It hears nothing of a model that is not there yet.
+                early.sendall(b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 with Managed(env={}, sockets=[tcp, local]) as daemon:
                     self.assertIn(f"http://127.0.0.1:{tcp.getsockname()[1]}, unix:{path}",
                                   daemon.wait_for("ready in .*").group())
@@ -166,6 +184,15 @@ class PassedSockets(unittest.TestCase):
                 with Managed(env={}, sockets=[tcp]) as daemon:
                     self.assertEqual(answer(daemon.ready() + "/ready"), 200)
 
+    def test_a_stop_while_clients_wait_for_the_model_is_heard(self):
+        with socket.create_server(("127.0.0.1", 0)) as tcp, \
+                Managed(env={}, sockets=[tcp], model="dummy:opt-1.3b?layers=6") as daemon:
+            daemon.wait_for("listening on")
+            daemon.signal(signal.SIGTERM)
+            daemon.wait_for("SIGTERM: draining")
+            self.assertEqual(daemon.ends_with(60), 0)
+            self.assertFalse([line for line in daemon.lines if "ready in" in line])
+
     def test_what_is_no_listening_socket_is_refused(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wrong:
             wrong.bind(("127.0.0.1", 0))
@@ -176,6 +203,32 @@ class PassedSockets(unittest.TestCase):
     def test_sockets_of_another_process_are_left_alone(self):
         with Managed(env={"LISTEN_PID": "1", "LISTEN_FDS": "1"}) as daemon:
             self.assertEqual(answer(daemon.ready() + "/health"), 200)
+
+
+class Installed(unittest.TestCase):
+    def test_an_installed_tree_is_whole_and_finds_its_helper(self):
+        with scratch() as folder:
+            done = subprocess.run(["cmake", "--install", os.path.dirname(BIN), "--prefix", folder],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for path in ("bin/twilld", "bin/twill-bench", "libexec/twill/twill-grammar", "etc/twill/twilld.toml",
+                         "lib/systemd/system/twilld.socket", "share/man/man8/twilld.8.gz",
+                         "share/bash-completion/completions/twill", "share/doc/twill/copyright"):
+                self.assertTrue(os.path.exists(os.path.join(folder, path)), path)
+            with open(os.path.join(folder, "lib/systemd/system/twilld.service")) as file:
+                self.assertIn(f"ExecStart={folder}/bin/twilld --config {folder}/etc/twill/twilld.toml", file.read())
+            for config in (("etc/twill/twilld.toml",), ("etc/twill/conf.d",), ("share/doc/twill/examples/keys.toml",)):
+                done = subprocess.run([os.path.join(folder, "bin/twilld"), "--check-config",
+                                       os.path.join(folder, *config)], capture_output=True, text=True, timeout=20)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            # Only the helper compiles schemas.
+            schema = os.path.join(folder, "schema.json")
+            with open(schema, "w") as file:
+                file.write('{"type": "integer"}')
+            done = subprocess.run([os.path.join(folder, "bin/twill"), "grammar", schema, "--model",
+                                   os.path.join(SOURCE, "tests/golden/llama-tiny-fp16")],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 class Pages(unittest.TestCase):

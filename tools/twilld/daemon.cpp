@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
@@ -60,6 +61,12 @@ std::string urls_of(const net::server& server, bool tls) {
   return all;
 }
 
+/// Whether this file alone gives API keys, or may do so because it is no configuration by itself.
+bool has_keys(const std::string& file) {
+  const auto alone = config::load_files({file});
+  return !alone.ok() || !alone.value().server.api_keys.empty();
+}
+
 /// What an administrator should know before strangers find out.
 void warn_of_open_doors(const daemon_config& config, const net::listeners& sockets) {
   const auto& server = config.options.server;
@@ -72,7 +79,7 @@ void warn_of_open_doors(const daemon_config& config, const net::listeners& socke
               "; take that right away (chmod o-r)");
   if (server.api_keys.empty()) return;
   for (const auto& file : config.files)
-    if (others_can_read(file))
+    if (others_can_read(file) && has_keys(file))
       log::warn("every user of this machine can read the API keys in " + file +
                 "; take that right away (chmod o-r)");
 }
@@ -117,9 +124,9 @@ void write_address(const std::string& path, const net::server& server) {
 class signal_handler {
 public:
   signal_handler(const daemon_config& config, net::server& server, file_reader read,
-                 notifier& manager)
+                 notifier& manager, std::atomic<bool>& told_to_stop)
       : paths_(config.paths), settings_(config.settings), options_(config.options),
-        read_(std::move(read)), server_(server), manager_(manager) {}
+        read_(std::move(read)), server_(server), manager_(manager), told_to_stop_(told_to_stop) {}
 
   void operator()(int signal) {
     if (signal == SIGHUP) {
@@ -128,6 +135,7 @@ public:
       return manager_.reloaded();
     }
     const char* name = signal == SIGTERM ? "SIGTERM" : "SIGINT";
+    told_to_stop_ = true;
     switch (++stops_) {
     case 1:
       log::info(std::string(name) + ": draining, streams may finish within " +
@@ -170,6 +178,7 @@ private:
   file_reader read_;
   net::server& server_;
   notifier& manager_;
+  std::atomic<bool>& told_to_stop_;
   int stops_ = 0;
 };
 
@@ -256,9 +265,11 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   auto server = net::server::start(effective, port, std::move(sockets), read);
   const std::string url = urls_of(*server, !asked.tls_certificate.empty());
   log::info("listening on " + url + ", loading " + effective.model.path);
+  std::atomic<bool> told_to_stop = false;
   std::optional<signal_scope> until_stopped{std::in_place, signals};
-  signals.start([handler = std::make_shared<signal_handler>(config, *server, read, manager)](
-                    int signal) { (*handler)(signal); });
+  signals.start(
+      [handler = std::make_shared<signal_handler>(config, *server, read, manager, told_to_stop)](
+          int signal) { (*handler)(signal); });
 
   bool failed = false;
   std::jthread watcher([&](const std::stop_token& stop) {
@@ -277,6 +288,10 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   });
+  // Clients of passed sockets were promised an answer before this process began: they wait for the
+  // model where they are, instead of hearing that there is none yet.
+  while (!passed.empty() && port.state() == engine_state::loading && !told_to_stop)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   server->run();
   watcher.request_stop();
   watcher.join();
