@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import unittest
+import urllib.parse
 import urllib.request
 
 from programs import BIN, SOURCE, Daemon, run, scratch
@@ -120,6 +121,22 @@ class Notify(unittest.TestCase):
                 for _ in range(5):
                     manager.wait_for("^WATCHDOG=1$", 0.6)
                 self.assertLess(time.monotonic() - begin, 3)
+
+    def test_the_watchdog_starves_while_a_step_takes_too_long(self):
+        with Manager(watchdog=0.15) as manager, \
+                Managed("--set", "scheduler.watchdog=20ms", "--set", "scheduler.max_step_tokens=2048",
+                        env=manager.environment, model="dummy:opt-125m?layers=4&vocab=704") as daemon:
+            url = daemon.ready()
+            body = json.dumps({"prompt": [7] * 2000, "max_tokens": 1}).encode()
+            with socket.create_connection(urllib.parse.urlsplit(url).netloc.split(":"), 30) as client:
+                client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                               b"Content-Length: %d\r\nContent-Type: application/json\r\n\r\n%s" % (len(body), body))
+                manager.wait_for("^STATUS=.*longer than `scheduler.watchdog` allows")
+                self.assertNotIn("WATCHDOG", manager.messages[-1])
+                # It is fed again once the step is over, and not before.
+                manager.wait_for("^WATCHDOG=1$", 60)
+                self.assertIn("STATUS=", manager.messages[-1])
+                self.assertIn(b" 200 ", client.recv(64))
 
     def test_without_a_watchdog_it_is_not_fed(self):
         with Manager(watchdog=0.3) as manager:
