@@ -158,6 +158,24 @@ class Notify(unittest.TestCase):
             daemon.ready()
 
 
+class Folder(unittest.TestCase):
+    def test_a_file_that_came_into_a_folder_is_read_by_reloading(self):
+        with scratch() as folder:
+            def write(name, text):
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(text)
+
+            write("10.toml", "[scheduler]\nmax_queued = 7\n")
+            with Managed("--config", folder, env={}) as daemon:
+                daemon.ready()
+                write("20.toml", "[log]\nlevel = 'debug'\n[scheduler]\nmax_queued = 8\n")
+                daemon.signal(signal.SIGHUP)
+                daemon.wait_for("reloaded `log.level`; these changes need a restart: `scheduler.max_queued`")
+                write("30.toml", "[log]\nlevel = 3\n")
+                daemon.signal(signal.SIGHUP)
+                daemon.wait_for("nothing was reloaded: .*30.toml:2:9: `log.level` must be a string, got 3")
+
+
 class Hardened(unittest.TestCase):
     def test_tokens_are_the_same_where_no_memory_may_be_executable(self):
         """The unit sets MemoryDenyWriteExecute=, which PCRE2's JIT compiler must do without."""
