@@ -17,7 +17,8 @@
 namespace twill::models {
 
 struct model {
-  std::string name; ///< the file's own name for the model, else the file name
+  std::string name; ///< of the file or folder, without spaces and the kind of its weights
+  std::vector<std::string> other_names; ///< that clients may use for it
   std::string path;
   std::string format;       ///< "GGUF v3", ...
   std::string quantization; ///< "Q4_1", ...: the kind that most weights have

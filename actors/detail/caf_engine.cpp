@@ -126,6 +126,8 @@ public:
     if (!model) return {};
     model_info info;
     info.id = model->id;
+    // A name that was configured is the only one.
+    if (shared_->options.model.name.empty()) info.other_names = model->files->other_names;
     info.path = model->files->path;
     info.family = model->files->spec.family;
     info.quantization = model->files->quantization;

@@ -7,12 +7,14 @@
 // again.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -168,6 +170,7 @@ using event_callback = std::function<void(event)>;
 
 struct model_info {
   std::string id;
+  std::vector<std::string> other_names; ///< that requests may use as well
   std::string path;
   std::string family;
   std::string quantization;
@@ -176,6 +179,12 @@ struct model_info {
   std::int32_t vocab_size = 0;
   bool has_chat_template = false;
   config::sampling_params default_sampling;
+
+  /// Whether requests mean this model when they name `wanted`.
+  bool answers_to(std::string_view wanted) const {
+    return wanted == id ||
+           std::find(other_names.begin(), other_names.end(), wanted) != other_names.end();
+  }
 };
 
 enum class engine_state {

@@ -3,6 +3,7 @@
 #include "models/checkpoint/folder.hpp"
 #include "models/compute.hpp"
 #include "models/families/registry.hpp"
+#include "models/open/model_names.hpp"
 #include "models/open/openers.hpp"
 #include "models/synth/dummy.hpp"
 #include "models/text/chat_conventions.hpp"
@@ -53,7 +54,9 @@ opened_model open_folder_model(const std::string& path, const std::string& templ
   p.template_source = folder_chat_template(files.path(), files.tokenizer_config());
 
   auto opened = std::make_shared<model>();
-  opened->name = display_name("", files.path());
+  auto names = names_of("", files.path());
+  opened->name = std::move(names.id);
+  opened->other_names = std::move(names.others);
   opened->path = path;
   opened->format = "Hugging Face folder";
   opened->quantization = files.quantization();

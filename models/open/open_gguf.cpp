@@ -5,6 +5,7 @@
 #include "models/checkpoint/gguf/file.hpp"
 #include "models/compute.hpp"
 #include "models/families/registry.hpp"
+#include "models/open/model_names.hpp"
 #include "models/open/openers.hpp"
 #include "models/text/chat_conventions.hpp"
 #include "models/text/tokenizer/gguf_tokenizer.hpp"
@@ -67,7 +68,9 @@ opened_model open_gguf_model(const std::string& path, const std::string& templat
   if (!spec.ok()) return in_file(path, spec.error());
   opened->spec = std::move(spec).value();
   const auto* name = gguf.meta().find<std::string>("general.name");
-  opened->name = display_name(name == nullptr ? "" : *name, path);
+  auto names = names_of(name == nullptr ? "" : *name, path);
+  opened->name = std::move(names.id);
+  opened->other_names = std::move(names.others);
   opened->path = path;
   opened->format = "GGUF v" + std::to_string(gguf.version());
   opened->quantization = main_kind(gguf);

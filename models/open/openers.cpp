@@ -7,18 +7,11 @@
 
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
-#include "models/text/detokenizer.hpp"
 
 namespace twill::models {
 namespace {
 
 constexpr std::int64_t max_template_bytes = 1 * mib;
-
-bool is_printable(const std::string& name) {
-  for (const char c : name)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
-  return !name.empty() && name.size() <= 200 && is_utf8(name);
-}
 
 result<std::string> read_template_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -60,15 +53,6 @@ result<nothing> check_vocabulary(const tokenizer& text, const model_spec& spec) 
                  "the tokenizer must have at most as many tokens as the embedding has rows (" +
                      std::to_string(spec.vocab_size) + "), got " +
                      std::to_string(text.vocab_size())};
-}
-
-std::string display_name(const std::string& name, const std::string& path) {
-  if (is_printable(name)) return name;
-  const auto whole = std::filesystem::path(path).lexically_normal();
-  const auto last = whole.has_filename() ? whole : whole.parent_path();
-  const std::string stem =
-      last.extension() == ".gguf" ? last.stem().string() : last.filename().string();
-  return is_printable(stem) ? stem : "model";
 }
 
 } // namespace twill::models

@@ -25,10 +25,6 @@ make_template(const tokenizer& text, const std::string& source, const std::strin
 /// Fails with bad_metadata when the tokenizer has ids beyond the embedding.
 result<nothing> check_vocabulary(const tokenizer& text, const model_spec& spec);
 
-/// The name that clients see: `name` when it is short and printable UTF-8, else the last part of
-/// `path`.
-std::string display_name(const std::string& name, const std::string& path);
-
 /// The sampling parameters of generation_config.json, which may be null. `do_sample` false means a
 /// temperature of 0.
 result<config::sampling_params> generation_defaults(const value* generation_config,

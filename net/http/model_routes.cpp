@@ -29,7 +29,7 @@ http_answer list_models(request_scope& scope) {
 
 http_answer show_model(request_scope& scope) {
   for (const auto& model : scope.context.engine.models())
-    if (model.id == scope.wildcard) return http_reply{200, model_body(model)};
+    if (model.answers_to(scope.wildcard)) return http_reply{200, model_body(model)};
   return error_reply({actors::errc::unknown_model,
                       "`model` must be a served model, got " + describe(value(scope.wildcard)),
                       "model"});

@@ -23,7 +23,7 @@ result<actors::model_info> find_model(const actors::engine_port& engine, const v
   if (models.empty()) return no_model(engine);
   if (!named || name->as_string()->empty()) return models.front();
   for (const auto& model : models)
-    if (model.id == *name->as_string()) return model;
+    if (model.answers_to(*name->as_string())) return model;
   return fail({actors::errc::unknown_model,
                "`model` must be a served model such as \"" + models.front().id + "\", got " +
                    describe(*name),

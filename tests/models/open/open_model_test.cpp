@@ -1,7 +1,9 @@
 // Folders as users open them: text in, the reference's ids; ids out, the reference's text.
 #include <string>
+#include <vector>
 
 #include "models/model.hpp"
+#include "models/open/model_names.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/golden_folder.hpp"
 #include "tests/paths.hpp"
@@ -77,4 +79,28 @@ TEST_CASE("what a path holds is found out: folder, file in it, GGUF by content, 
   for (const std::string& path :
        {std::string("/nowhere"), std::string("dummy:nothing"), twill::test::golden_dir()})
     CHECK_FALSE(open_model(path).ok());
+}
+
+TEST_CASE("a model is named after its file, without spaces and the kind of its weights") {
+  const auto id = [](const std::string& given, const std::string& path) {
+    return names_of(given, path).id;
+  };
+  const std::string converted = "Smollm2 135M 8k Lc100K Mix1 Ep2";
+  const auto names = names_of(converted, "/m/SmolLM2-135M-Instruct.Q4_1.gguf");
+  CHECK(names.id == "SmolLM2-135M-Instruct");
+  CHECK(names.others == std::vector<std::string>{converted, "Smollm2-135M-8k-Lc100K-Mix1-Ep2",
+                                                 "SmolLM2-135M-Instruct.Q4_1"});
+  CHECK(id("", "/m/Llama-3.2-1B-Instruct-Q4_K_M.gguf") == "Llama-3.2-1B-Instruct");
+  CHECK(id("", "Qwen2.5-0.5B-iq4_xs.gguf") == "Qwen2.5-0.5B");
+  CHECK(id("", "big-bf16-00001-of-00003.gguf") == "big");
+  CHECK(id("", "my model (new).gguf") == "my-model-new");
+  CHECK(id("", "/m/Qwen3-0.6B/") == "Qwen3-0.6B");
+  CHECK(id("A Name", "/m/model.gguf") == "A-Name");
+  CHECK(id("A Name", "/m/ggml-model-Q4_0.gguf") == "A-Name");
+  CHECK(id("", "/m/model.gguf") == "model");
+  CHECK(id("a\x1b[2Jb", "/m/x\x01.gguf") == "model");
+  CHECK(id("", "/h/models--org--SmolLM2-135M/snapshots/12fd25f77366") == "SmolLM2-135M");
+  CHECK(id("", "-of-1.gguf") == "of-1");
+  CHECK(id("", "q4_0.gguf") == "q4_0");
+  CHECK(names_of("", "/").id == "model");
 }
