@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "config/base/log.hpp"
+#include "config/base/nearest.hpp"
 #include "config/base/units.hpp"
 #include "config/detail/keys.hpp"
-#include "config/detail/nearest.hpp"
 #include "config/detail/toml_value.hpp"
 
 namespace twill::config {

@@ -115,6 +115,16 @@ struct limit_options {
   milliseconds request_timeout{600000}; ///< from arrival to the last token; 0: no limit
 };
 
+/// [sampling]: how tokens are chosen where a request does not say. -1 is what the model's own files
+/// say, or no effect where they say nothing.
+struct sampling_options {
+  double temperature = -1;        ///< 0 is greedy
+  double top_p = -1;              ///< the nucleus' share of probability
+  std::int32_t top_k = -1;        ///< keeps the k most likely tokens; 0: all
+  double min_p = -1;              ///< share of the likeliest token's probability
+  double repetition_penalty = -1; ///< 1: off
+};
+
 /// [structured]: outputs that must keep to a schema or a grammar, which is compiled in a process of
 /// its own.
 struct structured_options {
@@ -142,6 +152,7 @@ struct options {
   offload_options offload;
   server_options server;
   limit_options limits;
+  sampling_options sampling;
   structured_options structured;
   batch_options batches;
   log_options log;

@@ -19,6 +19,8 @@ std::string type_words(const key& k) {
     return "time (\"30s\" or integer milliseconds)";
   case key_kind::flag:
     return "boolean";
+  case key_kind::number:
+    return "number";
   case key_kind::list:
     break;
   }

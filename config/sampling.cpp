@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "config/options.hpp"
 
@@ -124,6 +125,18 @@ checked check_stops(const sampling_params& p, const limit_options& limits,
 }
 
 } // namespace
+
+void put_configured(const sampling_options& configured, sampling_params& defaults) {
+  const std::pair<double, float*> numbers[] = {
+      {configured.temperature, &defaults.temperature},
+      {configured.top_p, &defaults.top_p},
+      {configured.min_p, &defaults.min_p},
+      {configured.repetition_penalty, &defaults.repetition_penalty},
+  };
+  for (const auto& [wish, target] : numbers)
+    if (wish != -1) *target = static_cast<float>(wish);
+  if (configured.top_k != -1) defaults.top_k = configured.top_k;
+}
 
 result<nothing, sampling_errc> validate(const sampling_params& params, const limit_options& limits,
                                         std::int32_t vocab_size) {

@@ -52,6 +52,10 @@ enum class sampling_errc {
 };
 
 struct limit_options;
+struct sampling_options;
+
+/// Puts what is configured in the place of the model's own defaults; -1 leaves those. Pure.
+void put_configured(const sampling_options& configured, sampling_params& defaults);
 
 /// Checks every field against its range and the server's limits; token ids must be below
 /// `vocab_size`. The detail reads "`field` must be ..., got ...". Pure.

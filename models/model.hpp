@@ -26,7 +26,7 @@ struct model {
   std::shared_ptr<const checkpoint> weights;
   std::shared_ptr<const tokenizer> text;
   std::shared_ptr<const chat_template> chat; ///< null when the model has none
-  config::sampling_params default_sampling;  ///< the file's generation defaults
+  config::sampling_params default_sampling;  ///< the file's or its authors' advice
 };
 
 /// Opens a GGUF file, a Hugging Face folder (or a weight file in one), or "dummy:PRESET" (random

@@ -137,6 +137,7 @@ public:
     info.vocab_size = model->files->text->vocab_size();
     info.has_chat_template = model->files->chat != nullptr;
     info.default_sampling = model->files->default_sampling;
+    config::put_configured(shared_->options.sampling, info.default_sampling);
     return {info};
   }
 

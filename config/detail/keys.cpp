@@ -221,6 +221,23 @@ const std::vector<key>& rows() {
       {"limits.request_timeout", TWILL_MEMBER(limits.request_timeout), "", time_between(0ms, 168h),
        "The time from a request's arrival to its last token. 0 sets no limit."},
 
+      {"sampling.temperature", TWILL_MEMBER(sampling.temperature), "", own_or_between(0, 100),
+       "The temperature of requests that give none. 0 always takes the likeliest token. -1 is what the "
+       "model's own files say, or 1."},
+      {"sampling.top_p", TWILL_MEMBER(sampling.top_p), "", own_or_between(0.001, 1),
+       "The `top_p` of requests that give none. -1 is what the model's own files say, or 1, which keeps "
+       "every token."},
+      {"sampling.top_k", TWILL_MEMBER(sampling.top_k), "tokens", between(-1, most_tokens),
+       "The `top_k` of requests that give none. 0 keeps every token. -1 is what the model's own files "
+       "say, or 0."},
+      {"sampling.min_p", TWILL_MEMBER(sampling.min_p), "", own_or_between(0, 1),
+       "The `min_p` of requests that give none. -1 is what the model's own files say, or 0, which keeps "
+       "every token."},
+      {"sampling.repetition_penalty", TWILL_MEMBER(sampling.repetition_penalty), "",
+       own_or_between(0.01, 100),
+       "The `repetition_penalty` of requests that give none. -1 is what the model's own files say, or 1, "
+       "which has no effect."},
+
       {"structured.compile_timeout", TWILL_MEMBER(structured.compile_timeout), "",
        time_between(10ms, 10min),
        "The time in which a schema or grammar must compile. A request whose grammar takes longer is "
@@ -288,6 +305,7 @@ key_value get(const key& k, const options& from) {
     key_value operator()(const milliseconds* t) const { return std::int64_t{t->count()}; }
     key_value operator()(const std::vector<std::string>* l) const { return *l; }
     key_value operator()(const bool* b) const { return *b; }
+    key_value operator()(const double* d) const { return *d; }
   };
   // locate() hands out a mutable address; nothing is written through it here.
   return std::visit(reader{}, k.locate(const_cast<options&>(from)));
@@ -306,6 +324,7 @@ void set(const key& k, options& to, const key_value& v) {
       *l = std::get<std::vector<std::string>>(v);
     }
     void operator()(bool* b) const { *b = std::get<bool>(v); }
+    void operator()(double* d) const { *d = std::get<double>(v); }
   };
   std::visit(writer{v}, k.locate(to));
 }
@@ -313,6 +332,7 @@ void set(const key& k, options& to, const key_value& v) {
 std::string print_value(const key& k, const key_value& v) {
   if (const auto* text = std::get_if<std::string>(&v)) return quote(*text);
   if (const auto* flag = std::get_if<bool>(&v)) return *flag ? "true" : "false";
+  if (const auto* number = std::get_if<double>(&v)) return exact_number(*number);
   if (const auto* list = std::get_if<std::vector<std::string>>(&v)) {
     if (k.single && list->size() == 1) return quote(list->front());
     std::string out = "[";

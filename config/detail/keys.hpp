@@ -22,12 +22,12 @@ struct bytes_member {
 
 /// The address of the member in which a key is stored.
 using member_address = std::variant<std::string*, std::int32_t*, bytes_member, milliseconds*,
-                                    std::vector<std::string>*, bool*>;
+                                    std::vector<std::string>*, bool*, double*>;
 
 /// A value of any key: counts, bytes and milliseconds are integers.
-using key_value = std::variant<std::string, std::int64_t, std::vector<std::string>, bool>;
+using key_value = std::variant<std::string, std::int64_t, std::vector<std::string>, bool, double>;
 
-enum class key_kind { text, count, bytes, time, list, flag };
+enum class key_kind { text, count, bytes, time, list, flag, number };
 
 /// Which values a key may have. `words` completes the sentence "must be ...".
 struct rule {

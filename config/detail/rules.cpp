@@ -91,6 +91,14 @@ rule between(std::int64_t low, std::int64_t high) {
                         "between " + std::to_string(low) + " and " + std::to_string(high));
 }
 
+rule own_or_between(double low, double high) {
+  return {"between " + exact_number(low) + " and " + exact_number(high) + ", or -1",
+          [=](const key_value& v) {
+            const double number = std::get<double>(v); // NaN fails every comparison
+            return number == -1 || (number >= low && number <= high);
+          }};
+}
+
 rule bytes_between(std::int64_t low, std::int64_t high) {
   return number_between(low, high, "between " + exact_bytes(low) + " and " + exact_bytes(high));
 }
@@ -152,6 +160,12 @@ std::string quote(std::string_view text) {
     }
   }
   return out + '"';
+}
+
+std::string exact_number(double number) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, number).ptr;
+  return {text, end};
 }
 
 std::string exact_bytes(std::int64_t bytes) {

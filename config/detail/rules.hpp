@@ -16,6 +16,8 @@ rule any_name();
 rule either();
 rule one_of(std::initializer_list<const char*> words);
 rule between(std::int64_t low, std::int64_t high);
+/// For a key that is a number: within the range, or -1, which leaves the value to the model.
+rule own_or_between(double low, double high);
 rule bytes_between(std::int64_t low, std::int64_t high);
 rule time_between(milliseconds low, milliseconds high);
 rule power_of_two_between(std::int64_t low, std::int64_t high);
@@ -28,6 +30,8 @@ rule list_of_words();
 
 /// `text` in double quotes with TOML's escapes, on one line.
 std::string quote(std::string_view text);
+/// The shortest text that reads back as `number`: "0.2", "-1".
+std::string exact_number(double number);
 /// "16 MiB" where that is exact, else plain bytes.
 std::string exact_bytes(std::int64_t bytes);
 /// "5m", "30s", "500ms": the largest unit that is exact.

@@ -39,6 +39,12 @@ std::optional<key_value> read_typed(key_kind kind, const toml::node& node) {
     if (const auto* flag = node.as_boolean()) return key_value{flag->get()};
     return std::nullopt;
   }
+  if (kind == key_kind::number) {
+    if (const auto* number = node.as_floating_point()) return key_value{number->get()};
+    if (const auto* number = node.as_integer())
+      return key_value{static_cast<double>(number->get())};
+    return std::nullopt;
+  }
   if (kind != key_kind::text) return read_number(kind, node);
   if (const auto* text = node.as_string()) return key_value{text->get()};
   return std::nullopt;
@@ -56,6 +62,8 @@ const char* type_rule(key_kind kind) {
     return "a time such as \"30s\", \"500ms\" or integer milliseconds";
   case key_kind::flag:
     return "true or false";
+  case key_kind::number:
+    return "a number";
   case key_kind::list:
     break;
   }

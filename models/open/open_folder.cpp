@@ -66,6 +66,7 @@ opened_model open_folder_model(const std::string& path, const std::string& templ
   if (!text.ok()) return in_file(path, text.error());
   opened->text = std::move(text).value();
   if (auto done = finish(p, template_path, *opened); !done.ok()) return in_file(path, done.error());
+  put_known_sampling(*opened);
   return std::shared_ptr<const model>(std::move(opened));
 }
 

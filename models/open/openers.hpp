@@ -25,6 +25,10 @@ make_template(const tokenizer& text, const std::string& source, const std::strin
 /// Fails with bad_metadata when the tokenizer has ids beyond the embedding.
 result<nothing> check_vocabulary(const tokenizer& text, const model_spec& spec);
 
+/// The authors' advice for models that clients otherwise find talking nonsense, applied to a model
+/// that has a chat template and whose files say nothing about sampling.
+void put_known_sampling(model& opened);
+
 /// The sampling parameters of generation_config.json, which may be null. `do_sample` false means a
 /// temperature of 0.
 result<config::sampling_params> generation_defaults(const value* generation_config,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config/base/units.hpp"
+#include "config/sampling.hpp"
 #include "tests/catch.hpp"
 #include "tests/paths.hpp"
 
@@ -174,6 +175,41 @@ TEST_CASE("impossible values are refused with rule and value", "[config]") {
       error_of("[scheduler]\nmax_running = 9223372036854775807") ==
       "t.toml:2:15: `scheduler.max_running` must be between 1 and 65536, got 9223372036854775807");
   CHECK(error_of("[server]\napi_keys = [\"\"]").find("non-empty strings") != std::string::npos);
+}
+
+TEST_CASE("numbers are integers or fractions, and -1 leaves them to the model", "[config]") {
+  CHECK(must_load("").sampling.temperature == -1);
+  CHECK(must_load("[sampling]\ntemperature = 0.2\ntop_p = 1\ntop_k = 40").sampling.temperature ==
+        0.2);
+  CHECK(must_load("[sampling]\ntop_p = 1").sampling.top_p == 1);
+  CHECK(must_load("[sampling]\nmin_p = -1").sampling.min_p == -1);
+  CHECK(with_set("sampling.temperature=0.7").sampling.temperature == 0.7);
+  CHECK(error_of("[sampling]\ntemperature = \"hot\"") ==
+        "t.toml:2:15: `sampling.temperature` must be a number, got \"hot\"");
+  for (const char* wrong : {"nan", "inf", "-inf", "-0.5", "100.5"})
+    CHECK(error_of(std::string("[sampling]\ntemperature = ") + wrong)
+              .find("`sampling.temperature` must be between 0 and 100, or -1, got ") !=
+          std::string::npos);
+  const auto printed = print_config(with_set("sampling.top_p=0.9"));
+  CHECK(printed.find("top_p = 0.9 # default: -1\n") != std::string::npos);
+  CHECK(must_load(printed).sampling.top_p == 0.9);
+}
+
+TEST_CASE("configured sampling takes the place of the model's own", "[config]") {
+  sampling_params own;
+  own.temperature = 0.3f;
+  own.top_k = 5;
+  sampling_options configured;
+  put_configured(configured, own);
+  CHECK(own.temperature == 0.3f);
+  CHECK(own.top_k == 5);
+  configured.temperature = 0;
+  configured.top_k = 0;
+  configured.repetition_penalty = 1.1;
+  put_configured(configured, own);
+  CHECK(own.temperature == 0);
+  CHECK(own.top_k == 0);
+  CHECK(own.repetition_penalty == 1.1f);
 }
 
 TEST_CASE("addresses are checked for form", "[config]") {

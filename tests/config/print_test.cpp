@@ -33,7 +33,8 @@ detail::key_value other_value(const detail::key& k) {
                                                   std::vector<std::string>{"[::1]:0", "unix:/x"},
                                                   std::vector<std::string>{"k\"1", "k2"},
                                                   false,
-                                                  true};
+                                                  true,
+                                                  0.25};
   for (const auto& c : candidates) {
     const auto now = get(k, options{});
     if (c.index() == now.index() && c != now && k.possible.holds(c)) return c;

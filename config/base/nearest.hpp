@@ -4,10 +4,10 @@
 #include <span>
 #include <string_view>
 
-namespace twill::config::detail {
+namespace twill {
 
 /// The candidate at the least edit distance (Levenshtein, in which a swap of neighbours counts
 /// one), or an empty text when no candidate is near enough to be meant.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
-} // namespace twill::config::detail
+} // namespace twill

@@ -1,10 +1,10 @@
-#include "config/detail/nearest.hpp"
+#include "config/base/nearest.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <vector>
 
-namespace twill::config::detail {
+namespace twill {
 namespace {
 
 /// The optimal string alignment distance. Three rows of its table are enough, since a swap looks
@@ -41,4 +41,4 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   return best;
 }
 
-} // namespace twill::config::detail
+} // namespace twill
