@@ -76,6 +76,18 @@ failure<errc> no_block_fits(const models::kv_budget& in) {
                                      format_bytes(in.block_bytes) + ", got " + got};
 }
 
+/// A small KV cache is easily taken for a small model.
+void warn_of_short_context(const models::kv_budget& kv, std::int32_t n_blocks) {
+  const std::int64_t tokens = std::int64_t{n_blocks} * kv.block_tokens;
+  if (tokens >= kv.max_context_tokens) return;
+  const std::int64_t blocks = (kv.max_context_tokens + kv.block_tokens - 1) / kv.block_tokens;
+  log::warn("the KV cache holds " + std::to_string(tokens) +
+            " tokens, so that a request's prompt and output together end there and not at the " +
+            std::to_string(kv.max_context_tokens) +
+            " that the model allows; one such request takes a `kv.memory` of " +
+            format_bytes(blocks * kv.block_bytes));
+}
+
 } // namespace
 
 result<decoder_size> size_decoder(const model_on_device& load) {
@@ -85,6 +97,7 @@ result<decoder_size> size_decoder(const model_on_device& load) {
   if (auto divided = divide_memory(load, kv, size); !divided.ok()) return divided.error();
   size.options.n_blocks = models::estimate_kv_blocks(kv);
   if (size.options.n_blocks < 1) return no_block_fits(kv);
+  warn_of_short_context(kv, size.options.n_blocks);
   return size;
 }
 

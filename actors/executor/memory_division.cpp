@@ -1,6 +1,7 @@
 #include "actors/executor/memory_division.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "actors/detail/executor_failure.hpp"
@@ -76,11 +77,32 @@ std::int64_t planned_kv_bytes(const model_on_device& load, std::int64_t least_kv
   return static_cast<std::int64_t>(plan.value().kv_bytes);
 }
 
+/// A wish for KV that leaves no room for weights, not even for streamed ones, is named as such;
+/// what the device lacks without that wish is choose_placement()'s to tell.
+result<nothing> check_kv_wish(const model_on_device& load, const models::kv_budget& kv,
+                              const models::decoder_options& sizes,
+                              const offload::placement_room& room) {
+  const std::int64_t beside_kv =
+      load.workspace_bytes(sizes) +
+      std::min(room.weights.all(),
+               offload::least_device_bytes(room, load.options.offload.ring_layers));
+  const std::int64_t most = kv.available_bytes - beside_kv;
+  if (kv.asked_bytes <= most || most < kv.block_bytes) return nothing{};
+  const std::int64_t budget = load.options.device.memory_bytes;
+  const std::string of = budget > 0 && budget <= kv.available_bytes
+                             ? "`device.memory` (" + format_bytes(budget) + ")"
+                             : format_bytes(kv.available_bytes) + " of free memory";
+  return failure{errc::executor_failed,
+                 "`kv.memory` must be at most " + format_bytes(most) + ", which " + of +
+                     " leaves beside weights and workspace, got " + format_bytes(kv.asked_bytes)};
+}
+
 } // namespace
 
 result<nothing> divide_memory(const model_on_device& load, models::kv_budget& kv,
                               decoder_size& size) {
   offload::placement_room room = room_of(load);
+  if (auto possible = check_kv_wish(load, kv, size.options, room); !possible.ok()) return possible;
   std::int64_t kv_bytes = unplanned_kv_bytes(load, kv, size.options, room);
   const bool fits =
       room.weights.all() <= kv.available_bytes - load.workspace_bytes(size.options) - kv_bytes;

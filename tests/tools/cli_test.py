@@ -6,6 +6,8 @@ import unittest
 
 from programs import SOURCE, run, scratch
 
+TINY = os.path.join(SOURCE, "tests/golden/opt-tiny-fp32")
+
 
 class TwilldOptions(unittest.TestCase):
     def test_version_and_help_succeed(self):
@@ -74,6 +76,15 @@ class TwilldStart(unittest.TestCase):
                    timeout=30)
         self.assertEqual(done.returncode, 1)
         self.assertIn("192.0.2.1", done.stderr)
+
+    def test_more_kv_memory_than_there_is_blames_that_key(self):
+        self.fails_with("`kv.memory` must be at most ", "--model", TINY, "--set", "kv.memory=60TiB")
+        self.fails_with("which `device.memory` (64.0 MiB) leaves beside weights and workspace, got 63.0 MiB",
+                        "--model", TINY, "--set", "device.memory=64MiB", "--set", "kv.memory=63MiB")
+
+    def test_a_sampling_default_out_of_range_is_refused(self):
+        for wrong in ("temperature=101", "top_p=0", "top_p=nan", "top_k=-2", "repetition_penalty=0"):
+            self.fails_with("`sampling." + wrong.split("=")[0] + "` must be between", "--set", "sampling." + wrong)
 
 
 class TwillClient(unittest.TestCase):
