@@ -2,6 +2,7 @@
 """Runs twilld and twill as a user does, without a model, and checks options, messages and exit status."""
 
 import os
+import socket
 import unittest
 
 from programs import SOURCE, run, scratch
@@ -21,8 +22,22 @@ class TwilldOptions(unittest.TestCase):
         folder = os.path.join(SOURCE, "config/examples")
         for name in os.listdir(folder):
             path = os.path.join(folder, name)
-            done = run("twilld", "--check-config", path)
+            done = run("twilld", "--check-config", path, "--model", TINY)
             self.assertEqual((done.returncode, done.stdout), (0, f"{path}: ok\n"), done.stderr)
+
+    def test_the_check_finds_that_the_model_or_a_key_file_is_missing(self):
+        with scratch() as folder:
+            path = os.path.join(folder, "twill.toml")
+            with open(path, "w") as file:
+                file.write('[model]\npath = "/no/such/model.gguf"\n'
+                           '[server]\ntls_certificate = "/no/cert.pem"\ntls_key = "/no/key.pem"\n')
+            done = run("twilld", "--check-config", path)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            lines = done.stderr.splitlines()
+            self.assertEqual(len(lines), 3, lines)
+            for line, key in zip(lines, ("model.path", "server.tls_certificate", "server.tls_key")):
+                self.assertTrue(line.startswith(f"twilld: {path}: `{key}` "), line)
+            self.assertIn("/no/such/model.gguf", lines[0])
 
     def test_every_error_of_a_file_is_one_line(self):
         with scratch() as folder:
@@ -76,6 +91,21 @@ class TwilldStart(unittest.TestCase):
                    timeout=30)
         self.assertEqual(done.returncode, 1)
         self.assertIn("192.0.2.1", done.stderr)
+
+    def test_a_used_port_is_noticed_before_the_model_is_loaded(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            done = run("twilld", "--listen", address, "--model", TINY, timeout=30)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, f"twilld: .*{address}.*in use")
+        self.assertNotIn("loading", done.stderr)
+
+    def test_an_address_file_that_cannot_be_written_ends_the_start(self):
+        with scratch() as folder:
+            for path in ("/no/such/folder/address", folder):
+                self.fails_with("`--address-file` must be a file that this user can write, got " + path,
+                                "--model", TINY, "--address-file", path)
+            self.assertEqual(os.listdir(folder), [])
 
     def test_more_kv_memory_than_there_is_blames_that_key(self):
         self.fails_with("`kv.memory` must be at most ", "--model", TINY, "--set", "kv.memory=60TiB")

@@ -19,9 +19,9 @@
 #include "config/base/log.hpp"
 #include "config/base/scarce_memory.hpp"
 #include "net/server.hpp"
-#include "tools/common/default_model.hpp"
 #include "tools/common/progress_bar.hpp"
 #include "tools/twilld/file_keeper.hpp"
+#include "tools/twilld/named_files.hpp"
 #include "tools/twilld/notify.hpp"
 #include "tools/twilld/passed_sockets.hpp"
 #include "tools/twilld/user.hpp"
@@ -36,19 +36,6 @@ constexpr std::int64_t max_file_bytes = 4 << 20;
 /// Bytes of weights from which a progress bar is shown; smaller models load before it could be
 /// read.
 constexpr std::int64_t worth_a_bar = 512 << 20;
-
-std::string resolve_model(const std::string& configured) {
-  if (!configured.empty()) return configured;
-  const auto path = default_model_path();
-  if (!path.ok())
-    throw std::runtime_error(
-        "`model.path` is empty and no cache folder for the default model is known: " +
-        path.detail());
-  if (!std::filesystem::exists(path.value()))
-    throw std::runtime_error("`model.path` is empty and the default model is not at " +
-                             path.value() + ": run `twill default-model` to fetch it");
-  return path.value();
-}
 
 /// "http://127.0.0.1:8080, unix:/run/twill.sock"
 std::string urls_of(const net::server& server, bool tls) {
@@ -242,6 +229,7 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
     keeper.emplace(std::move(kept));
   }
   if (wanted.has_value()) become(*wanted);
+  check_address_file(config.address_file);
   const file_reader read = [&keeper](const std::string& path) {
     return keeper.has_value() ? keeper->read(path) : read_file(path, max_file_bytes);
   };

@@ -13,6 +13,7 @@
 #include "config/load.hpp"
 #include "tools/common/cli_pages.hpp"
 #include "tools/twilld/daemon.hpp"
+#include "tools/twilld/named_files.hpp"
 #include "tools/twilld/signals.hpp"
 #include "tools/twilld/time_slices.hpp"
 
@@ -50,7 +51,8 @@ void define(CLI::App& app, arguments& args) {
       ->take_all()
       ->expected(1);
   app.add_option("--check-config", args.check_file,
-                 "Check this configuration, a file or a folder, and exit")
+                 "Check this configuration, a file or a folder, and what it names, such as the model, "
+                 "and exit")
       ->type_name("PATH");
   app.add_flag("--print-config", args.print, "Print the effective configuration and exit");
   app.add_flag("--print-reference", args.print_reference, "Print a page about every key and exit");
@@ -95,6 +97,16 @@ config::options must_load(const std::vector<std::string>& paths,
   return std::move(loaded).value();
 }
 
+/// What the file names must be there, too.
+int check_files(const std::string& file, const config::options& options) {
+  std::string all;
+  for (const auto& fault : faults_of_named_files(options))
+    all += (all.empty() ? "" : "\n") + file + ": " + fault;
+  if (!all.empty()) throw std::runtime_error(all);
+  std::printf("%s: ok\n", file.c_str());
+  return EXIT_SUCCESS;
+}
+
 int run(const arguments& args, std::chrono::steady_clock::time_point started) {
   if (args.print_reference) {
     std::fputs(config::print_reference().c_str(), stdout);
@@ -105,8 +117,7 @@ int run(const arguments& args, std::chrono::steady_clock::time_point started) {
       args.check_file.empty() ? args.files : std::vector<std::string>{args.check_file};
   const auto options = must_load(paths, settings);
   if (!args.check_file.empty() && !args.print) {
-    std::printf("%s: ok\n", args.check_file.c_str());
-    return EXIT_SUCCESS;
+    return check_files(args.check_file, options);
   }
   if (args.print) {
     std::fputs(config::print_config(options).c_str(), stdout);

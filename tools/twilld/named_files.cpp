@@ -1,0 +1,94 @@
+#include "tools/twilld/named_files.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "models/model.hpp"
+#include "tools/common/default_model.hpp"
+#include "tools/common/models_folder.hpp"
+#include "tools/twilld/user.hpp"
+
+namespace twill::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_readable(const char* key, const std::string& path, std::vector<std::string>& faults) {
+  if (path.empty() || (fs::is_regular_file(path) && ::access(path.c_str(), R_OK) == 0)) return;
+  const int why = errno;
+  faults.push_back("`" + std::string(key) + "` must be a file that this user may read, got " +
+                   path +
+                   (fs::exists(path) && why != EACCES ? ", which is no file"
+                                                      : std::string(": ") + std::strerror(why)));
+}
+
+void check_folder(const char* key, const std::string& path, std::vector<std::string>& faults) {
+  std::error_code error;
+  if (path.empty() || fs::is_directory(path, error)) return;
+  faults.push_back("`" + std::string(key) + "` must be a folder, got " + path);
+}
+
+} // namespace
+
+std::string resolve_model(const std::string& configured) {
+  if (!configured.empty()) return configured;
+  std::string searched;
+  if (const auto cached = default_model_path(); cached.ok()) {
+    if (fs::exists(cached.value())) return cached.value();
+    searched = cached.value();
+  }
+  for (const auto& folder : models_folders()) {
+    const auto path = (folder / default_model_file).string();
+    if (fs::exists(path)) return path;
+    searched += (searched.empty() ? "" : " or ") + path;
+  }
+  throw std::runtime_error("`model.path` is empty and the default model is not at " + searched +
+                           ": run `twill default-model` to fetch it");
+}
+
+std::vector<std::string> faults_of_named_files(const config::options& options) {
+  std::vector<std::string> faults;
+  try {
+    const auto path = resolve_model(options.model.path);
+    const auto opened = models::open_model(path, options.model.chat_template);
+    if (!opened.ok()) faults.push_back("`model.path` cannot be served: " + opened.detail());
+  } catch (const std::runtime_error& error) {
+    faults.push_back(error.what());
+  }
+  check_readable("server.tls_certificate", options.server.tls_certificate, faults);
+  check_readable("server.tls_key", options.server.tls_key, faults);
+  check_folder("offload.dir", options.offload.dir, faults);
+  // Only root can become another user; who checks a file may be anybody.
+  if (!options.server.user.empty() && ::geteuid() == 0) {
+    try {
+      find_user(options.server.user);
+    } catch (const std::runtime_error& error) {
+      faults.push_back(error.what());
+    }
+  }
+  return faults;
+}
+
+void check_address_file(const std::string& path) {
+  if (path.empty()) return;
+  const auto refuse = [&](const std::string& why) {
+    throw std::runtime_error("`--address-file` must be a file that this user can write, got " +
+                             path + ": " + why);
+  };
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) refuse("it is a folder");
+  // The file will be renamed into place, so it is its folder that must be writable.
+  const std::string trial = path + ".tmp";
+  errno = 0;
+  const bool written = std::ofstream(trial).put('\n').flush().good();
+  const int why = errno;
+  if (!written) refuse(why != 0 ? std::strerror(why) : "it cannot be written");
+  fs::remove(trial, ignored);
+}
+
+} // namespace twill::tools

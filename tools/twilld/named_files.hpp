@@ -1,0 +1,25 @@
+// named_files: whether what the configuration and the command line name is there, before anything
+// depends on it. Blocks while it reads headers; changes nothing on disk.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/options.hpp"
+
+namespace twill::tools {
+
+/// The path that is served: the configured one, else that of the default model, in the cache folder
+/// or in a models folder (see tools/common/models_folder.hpp). Throws std::runtime_error with what
+/// to do when the default model is nowhere.
+std::string resolve_model(const std::string& configured);
+
+/// One line for each key that names something which cannot be used: the model, whose headers,
+/// tokenizer and template are read as for serving, TLS files, the user, folders.
+std::vector<std::string> faults_of_named_files(const config::options& options);
+
+/// Throws std::runtime_error when the address file could not be written once the server is ready:
+/// scripts that wait for it would wait for ever.
+void check_address_file(const std::string& path);
+
+} // namespace twill::tools
