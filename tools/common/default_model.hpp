@@ -5,6 +5,7 @@
 // blocks until it ends. Two fetches at once do no harm: each renames a complete file into place.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "config/base/result.hpp"
@@ -12,6 +13,8 @@
 namespace twill::tools {
 
 inline constexpr const char* default_model_file = "SmolLM2-135M-Instruct.Q4_1.gguf";
+inline constexpr const char* default_model_sha256 =
+    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
 
 enum class fetch_errc {
   no_home,          ///< neither XDG_CACHE_HOME nor HOME says where the cache is
@@ -30,5 +33,8 @@ fetch_result<std::string> default_model_path();
 /// The path of the default model, which is fetched first when it is absent. Progress goes to
 /// standard error.
 fetch_result<std::string> fetch_default_model();
+
+/// The same in a folder of the caller's, which is made when it is absent.
+fetch_result<std::string> fetch_default_model_into(const std::filesystem::path& folder);
 
 } // namespace twill::tools

@@ -20,6 +20,18 @@ dialler::dialler(asio::io_context& io, const endpoint& where)
   }
 }
 
+namespace {
+
+/// A socket on which nobody listens mostly means that no daemon was started.
+std::string no_connection(const error_code& error) {
+  const bool nobody = error == asio::error::connection_refused ||
+                      error == boost::system::errc::no_such_file_or_directory;
+  return "cannot connect (" + error.message() + ")" +
+         (nobody ? "; `twilld` starts a daemon, and --url names one that listens elsewhere" : "");
+}
+
+} // namespace
+
 void dialler::connect(done call) {
   call_ = std::move(call);
   if (where_.unix_path.empty())
@@ -41,7 +53,7 @@ void dialler::connect_unix() {
   error_code error;
   socket.connect(path, error); // at once, or not at all
   asio::post(io_, [this, error, socket = std::move(socket)]() mutable {
-    if (error) return finish("cannot connect (" + error.message() + ")");
+    if (error) return finish(no_connection(error));
     finish({}, std::make_unique<net::client_stream>(std::move(socket)));
   });
 }
@@ -50,7 +62,7 @@ void dialler::connect_tcp() {
   resolver_.async_resolve(where_.host, where_.port, [this](error_code error, auto found) {
     if (error) return finish("cannot resolve the host (" + error.message() + ")");
     asio::async_connect(socket_, found, [this](error_code error, const auto&) {
-      if (error) return finish("cannot connect (" + error.message() + ")");
+      if (error) return finish(no_connection(error));
       error_code ignored;
       socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
       if (context_) return shake_hands(net::client_socket(std::move(socket_)));

@@ -13,4 +13,12 @@ int run_to_stderr(const std::vector<std::string>& command);
 /// Runs `command` as above, with all its output thrown away.
 int run_quietly(const std::vector<std::string>& command);
 
+struct program_output {
+  int status = 0;
+  std::string text; ///< its standard output
+};
+
+/// Runs `command` as above and reads its standard output; the rest goes to our standard error.
+program_output run_and_read(const std::vector<std::string>& command);
+
 } // namespace twill::tools

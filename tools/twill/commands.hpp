@@ -19,11 +19,15 @@ inline constexpr int status_interrupted = 130;
 
 void add_chat(CLI::App& root, int& status);
 void add_complete(CLI::App& root, int& status);
+void add_config(CLI::App& root, int& status);
+void add_models(CLI::App& root, int& status);
+void add_status(CLI::App& root, int& status);
 void add_tokenize(CLI::App& root, int& status);
 void add_default_model(CLI::App& root, int& status);
 void add_doctor(CLI::App& root, int& status);
 void add_grammar(CLI::App& root, int& status);
 void add_inspect(CLI::App& root, int& status);
 void add_offload(CLI::App& root, int& status);
+void add_top(CLI::App& root, int& status);
 
 } // namespace twill::tools

@@ -14,6 +14,7 @@
 #include "tools/twill/commands.hpp"
 #include "tools/twill/interrupt.hpp"
 #include "tools/twill/request_flags.hpp"
+#include "tools/twill/text_argument.hpp"
 
 namespace twill::tools {
 namespace {
@@ -75,11 +76,16 @@ int run_complete(const complete_options& options) {
 void add_complete(CLI::App& root, int& status) {
   auto* command = root.add_subcommand("complete", "continue a text");
   auto options = std::make_shared<complete_options>();
-  command->add_option("text", options->text, "the text")->required()->type_name("TEXT");
+  command->add_option("text", options->text, "the text; - reads standard input, as it is")
+      ->required()
+      ->type_name("TEXT");
   command->add_flag("--echo", options->echo, "print the text before its continuation");
   add_server_flags(*command, options->server);
   add_sampling_flags(*command, options->sampling);
-  command->callback([options, &status] { status = run_complete(*options); });
+  command->callback([options, &status] {
+    options->text = text_argument(options->text);
+    status = run_complete(*options);
+  });
 }
 
 } // namespace twill::tools

@@ -6,12 +6,13 @@
 
 namespace twill::tools {
 
-void add_server_flags(CLI::App& command, server_flags& flags) {
+void add_daemon_flags(CLI::App& command, server_flags& flags) {
   command
       .add_option(
           "--url", flags.url,
           "address of the daemon (http, https or unix:/PATH), default http://127.0.0.1:8080")
-      ->type_name("URL");
+      ->type_name("URL")
+      ->envname("TWILL_URL");
   command.add_option("--api-key", flags.api_key, "key, when the daemon wants one")
       ->type_name("KEY")
       ->envname("TWILL_API_KEY");
@@ -19,6 +20,10 @@ void add_server_flags(CLI::App& command, server_flags& flags) {
       .add_option("--cacert", flags.cacert,
                   "PEM file of the authorities to trust for https; default: the system's")
       ->type_name("FILE");
+}
+
+void add_server_flags(CLI::App& command, server_flags& flags) {
+  add_daemon_flags(command, flags);
   command.add_option("--model", flags.model, "model id; default: the only one")->type_name("ID");
 }
 

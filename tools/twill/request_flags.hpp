@@ -33,6 +33,9 @@ struct sampling_flags {
   std::vector<std::string> stop;
 };
 
+/// Where the daemon is, for commands that ask for no model.
+void add_daemon_flags(CLI::App& command, server_flags& flags);
+/// The same and which model is asked.
 void add_server_flags(CLI::App& command, server_flags& flags);
 void add_sampling_flags(CLI::App& command, sampling_flags& flags);
 

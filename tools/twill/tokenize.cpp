@@ -16,6 +16,7 @@
 #include "tools/common/http_client.hpp"
 #include "tools/twill/commands.hpp"
 #include "tools/twill/request_flags.hpp"
+#include "tools/twill/text_argument.hpp"
 
 namespace twill::tools {
 namespace {
@@ -121,11 +122,10 @@ int run_tokenize(const tokenize_options& options) {
 void add_tokenize(CLI::App& root, int& status) {
   auto* command = root.add_subcommand("tokenize", "print the token ids of a text");
   auto options = std::make_shared<tokenize_options>();
-  command->add_option("text", options->text, "the text")->required()->type_name("TEXT");
-  command->add_option("--url", options->server.url, "address of the daemon")->type_name("URL");
-  command->add_option("--api-key", options->server.api_key, "key, when the daemon wants one")
-      ->type_name("KEY")
-      ->envname("TWILL_API_KEY");
+  command->add_option("text", options->text, "the text; - reads standard input, as it is")
+      ->required()
+      ->type_name("TEXT");
+  add_daemon_flags(*command, options->server);
   command
       ->add_option("--model", options->file,
                    "GGUF file, Hugging Face folder or dummy:PRESET instead of the daemon's model")
@@ -134,7 +134,10 @@ void add_tokenize(CLI::App& root, int& status) {
   command->add_flag("--add-special", options->add_special, "with the model's prefix (BOS ...)");
   command->add_flag("--parse-special", options->parse_special,
                     "text of control tokens becomes the control token");
-  command->callback([options, &status] { status = run_tokenize(*options); });
+  command->callback([options, &status] {
+    options->text = text_argument(options->text);
+    status = run_tokenize(*options);
+  });
 }
 
 } // namespace twill::tools

@@ -1,0 +1,57 @@
+// daemon_view: what a daemon tells of itself through /ready, /v1/models and /metrics, and how it is
+// shown. look_at() blocks while it asks; the rest is pure.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/common/endpoint.hpp"
+
+namespace twill::tools {
+
+struct model_view {
+  std::string id, family, quantization;
+  std::int64_t context_tokens = 0;
+  std::int64_t created_unix_s = 0; ///< when it was loaded
+};
+
+/// Gauges of now and counters since the start of one model.
+struct model_load {
+  double running = 0, waiting = 0;
+  double kv_used_blocks = 0, kv_blocks = 0;
+  double prompt_tokens = 0, generated_tokens = 0;
+  double finished = 0, failed = 0;
+  double first_token_s = 0, first_tokens = 0; ///< sum and count
+  double between_s = 0, between = 0;          ///< sum and count of times between tokens
+};
+
+struct daemon_view {
+  std::string url, version;
+  bool ready = false;
+  std::string why_not; ///< of a daemon that is not ready
+  std::vector<model_view> models;
+  std::map<std::string, model_load> loads; ///< by id
+  double device_bytes = 0, resident_bytes = 0, open_sockets = 0;
+  std::chrono::steady_clock::time_point at;
+};
+
+/// Throws client_error when nothing answers. What a daemon refuses to tell stays empty.
+daemon_view look_at(const endpoint& where);
+
+/// Numbers of a scrape, put into `view`. Pure.
+void take_metrics(std::string_view scrape, daemon_view& view);
+
+/// The list of /v1/models, put into `view`; false when the text is no such list. Pure.
+bool take_models(std::string_view body, daemon_view& view);
+
+/// One screen about `now`; `before`, an earlier look, gives the rates.
+std::string status_text(const daemon_view& now, const daemon_view& before, std::int64_t unix_s);
+
+/// A table with one row for each model, for a terminal `columns` wide.
+std::string top_text(const daemon_view& now, const daemon_view& before, std::size_t columns);
+
+} // namespace twill::tools

@@ -1,0 +1,62 @@
+// `twill status`: one screen about a daemon, with an exit status for scripts.
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <thread>
+
+#include "tools/common/terminal.hpp"
+#include "tools/twill/commands.hpp"
+#include "tools/twill/daemon_view.hpp"
+#include "tools/twill/request_flags.hpp"
+
+namespace twill::tools {
+namespace {
+
+constexpr int status_not_ready = 1;
+constexpr int status_no_answer = 2;
+
+struct status_options {
+  server_flags server;
+  bool quiet = false;
+};
+
+int run_status(const status_options& options) {
+  const auto where = options.server.where();
+  daemon_view before;
+  try {
+    before = look_at(where);
+  } catch (const client_error& error) {
+    if (!options.quiet) {
+      std::fprintf(stderr, "%s %s\n", painted(stream::error, ink::red, "twill:").c_str(),
+                   printable(error.what()).c_str());
+    }
+    return status_no_answer;
+  }
+  if (!options.quiet) {
+    bool busy = false;
+    for (const auto& [id, load] : before.loads)
+      busy = busy || load.running > 0;
+    daemon_view now = before;
+    if (busy) { // two looks make a rate
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      now = look_at(where);
+    }
+    write_out(status_text(now, before, static_cast<std::int64_t>(std::time(nullptr))));
+  }
+  return before.ready ? status_ok : status_not_ready;
+}
+
+} // namespace
+
+void add_status(CLI::App& root, int& status) {
+  auto* command = root.add_subcommand("status", "tell on one screen how a daemon is");
+  auto options = std::make_shared<status_options>();
+  add_daemon_flags(*command, options->server);
+  command->add_flag("--quiet", options->quiet, "print nothing: the exit status tells");
+  command->footer("Exit status: 0 ready, 1 not ready, 2 no answer or wrong usage.");
+  command->callback([options, &status] { status = run_status(*options); });
+}
+
+} // namespace twill::tools

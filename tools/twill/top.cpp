@@ -1,0 +1,133 @@
+// `twill top`: models, requests, memory and tokens per second, drawn anew each second.
+#include <CLI/CLI.hpp>
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "tools/common/terminal.hpp"
+#include "tools/twill/commands.hpp"
+#include "tools/twill/daemon_view.hpp"
+#include "tools/twill/interrupt.hpp"
+#include "tools/twill/request_flags.hpp"
+
+namespace twill::tools {
+namespace {
+
+struct top_options {
+  server_flags server;
+  double seconds = 1;
+  bool once = false;
+};
+
+std::size_t columns_of_terminal() {
+  winsize size{};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 200;
+}
+
+void put(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+/// The terminal's other screen, with keys that arrive at once; what was there before comes back.
+class live_screen {
+public:
+  live_screen() {
+    keys_ = ::tcgetattr(STDIN_FILENO, &before_) == 0;
+    if (keys_) {
+      termios now = before_;
+      now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+      ::tcsetattr(STDIN_FILENO, TCSANOW, &now);
+    }
+    put("\x1b[?1049h\x1b[?25l");
+  }
+  live_screen(const live_screen&) = delete;
+  live_screen& operator=(const live_screen&) = delete;
+  ~live_screen() {
+    put("\x1b[?25h\x1b[?1049l");
+    if (keys_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+
+  void draw(const std::string& text) {
+    std::string frame = "\x1b[H";
+    for (const char c : text)
+      frame += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
+    put(frame + "\x1b[J");
+  }
+
+  /// Waits; true when the user wants to leave.
+  bool rest(std::chrono::milliseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (interrupts() == 0) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+          end - std::chrono::steady_clock::now());
+      if (left.count() <= 0) return false;
+      pollfd input{STDIN_FILENO, POLLIN, 0};
+      if (!keys_ || ::poll(&input, 1, static_cast<int>(left.count())) < 0) {
+        if (!keys_) std::this_thread::sleep_for(std::min(left, std::chrono::milliseconds(50)));
+        continue;
+      }
+      if (input.revents == 0) continue;
+      char key = 0;
+      if (::read(STDIN_FILENO, &key, 1) <= 0) keys_ = false;
+      if (key == 'q' || key == 'Q') return true;
+    }
+    return true;
+  }
+
+private:
+  termios before_{};
+  bool keys_ = false;
+};
+
+int run_top(const top_options& options) {
+  const auto where = options.server.where();
+  const auto pause = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.seconds));
+  daemon_view before = look_at(where);
+  if (options.once || !is_terminal(stream::out)) {
+    std::this_thread::sleep_for(pause);
+    write_out(top_text(look_at(where), before, columns_of_terminal()));
+    return status_ok;
+  }
+  count_interrupts(true);
+  live_screen screen;
+  daemon_view now = before;
+  std::string lost;
+  for (;;) {
+    screen.draw(top_text(now, before, columns_of_terminal()) + "\n" +
+                (lost.empty() ? "q leaves" : printable(lost)) + "\n");
+    if (screen.rest(pause)) return status_ok;
+    try {
+      daemon_view next = look_at(where);
+      before = std::move(now);
+      now = std::move(next);
+      lost.clear();
+    } catch (const client_error& error) {
+      lost = std::string(error.what()) + " (trying again; q leaves)";
+    }
+  }
+}
+
+} // namespace
+
+void add_top(CLI::App& root, int& status) {
+  auto* command = root.add_subcommand("top", "watch a daemon's models, requests and tokens/s");
+  auto options = std::make_shared<top_options>();
+  add_daemon_flags(*command, options->server);
+  command->add_option("--interval", options->seconds, "seconds between two looks, default 1")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->type_name("SECONDS");
+  command->add_flag("--once", options->once,
+                    "print one look and exit, which is also what happens without a terminal");
+  command->callback([options, &status] { status = run_top(*options); });
+}
+
+} // namespace twill::tools
