@@ -28,6 +28,7 @@ THIRD_PARTIES = {
     "prometheus": ("prometheus/",),
     "openssl": ("openssl/",),
     "cli11": ("CLI/",),
+    "libedit": ("histedit.h", "editline/"),
     "catch": ("catch2/",),
     "x86": ("immintrin.h", "x86intrin.h", "cpuid.h"),
     "xgrammar": ("xgrammar/", "dlpack/"),
@@ -48,7 +49,7 @@ RULES = {
     "actors/port": ({"actors/port", "config"}, set()),
     "actors/scheduling": ({"actors/scheduling", "actors/port", "config"}, set()),
     "net": ({"net", "actors/port", "config"}, {"boost", "prometheus", "openssl"}),
-    "tools": ({"tools", "net", "actors", "models", "gpu", "config"}, {"cli11", "boost", "toml"}),
+    "tools": ({"tools", "net", "actors", "models", "gpu", "config"}, {"cli11", "boost", "toml", "libedit"}),
     "tests": ({"tests", "tools", "net", "actors", "models", "gpu", "config"},
               {"catch", "boost", "caf", "kokkos"}),
 }

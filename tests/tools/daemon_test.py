@@ -120,6 +120,50 @@ class Together(unittest.TestCase):
         self.assertRegex(top, r"\nSmolLM2-135M-Instruct +\d+ +\d+  \[[#.]{10}\] +\d+ %")
         self.assertIn("SmolLM2-135M-Instruct", self.twill("models"))
 
+    def test_a_chat_at_a_terminal_has_editing_history_and_commands(self):
+        with scratch() as folder, Terminal("chat", "--url", self.url, "--temperature", "0", "--max-tokens", "8",
+                                           env={"XDG_CACHE_HOME": folder}) as chat:
+            chat.wait_for("> ")
+            chat.type("/hlp\n")
+            chat.wait_for("did you mean /help\\?")
+            chat.type("/system Be brief.\n")
+            chat.wait_for("these instructions from now on")
+            chat.type("/model nothing\n")
+            chat.wait_for('"nothing" is not served; there is SmolLM2-135M-Instruct')
+            chat.type("Name a colour.\x7f\x7f\x7f!\n")  # edited to "Name a colo!"
+            chat.wait_for(r"\[\d+ \+ \d+ tokens")
+            saved = os.path.join(folder, "talk.json")
+            chat.type(f"/save {saved}\n")
+            chat.wait_for("Saved to")
+            chat.type(f"/save {saved}\n")
+            chat.wait_for("was not written: File exists")
+            chat.type("/clear\n")
+            chat.wait_for("begins anew")
+            chat.type("/quit\n")
+            self.assertEqual(chat.ends_with(), 0)
+            with open(saved) as file:
+                talk = json.load(file)
+            self.assertEqual([message["role"] for message in talk], ["system", "user", "assistant"])
+            self.assertEqual(talk[1]["content"], "Name a colo!")
+            history = os.path.join(folder, "twill/chat_history")
+            self.assertEqual(os.stat(history).st_mode & 0o077, 0)
+            with open(history) as file:
+                self.assertIn("colo!", file.read())
+
+    def test_an_interrupt_at_the_prompt_leaves(self):
+        with Terminal("chat", "--url", self.url, "--no-history") as chat:
+            chat.wait_for("> ")
+            chat.type("half a line\x03")
+            self.assertEqual(chat.ends_with(), 0)
+
+    def test_a_terminal_that_cannot_edit_has_commands_all_the_same(self):
+        with Terminal("chat", "--url", self.url, env={"TERM": "dumb"}) as chat:
+            chat.wait_for("> ")
+            chat.type("/hlp\n")
+            chat.wait_for("did you mean /help")
+            chat.type("/quit\n")
+            self.assertEqual(chat.ends_with(), 0)
+
     def test_top_draws_itself_anew_until_q(self):
         with Terminal("top", "--url", self.url, "--interval", "0.1") as top:
             top.wait_for("SmolLM2-135M-Instruct(?s:.*)SmolLM2-135M-Instruct")

@@ -3,14 +3,18 @@
 
 #include <chrono>
 #include <cstdio>
-#include <iostream>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "config/base/cache_folder.hpp"
 #include "tools/common/terminal.hpp"
+#include "tools/twill/chat_commands.hpp"
 #include "tools/twill/commands.hpp"
 #include "tools/twill/conversation.hpp"
 #include "tools/twill/interrupt.hpp"
+#include "tools/twill/line_editor.hpp"
 
 namespace twill::tools {
 namespace {
@@ -19,6 +23,7 @@ struct chat_options {
   chat_flags flags;
   std::string prompt;
   bool quiet = false;
+  bool no_history = false;
 };
 
 void put_note(const std::string& text) {
@@ -44,27 +49,53 @@ turn one_turn(conversation& talk, const std::string& text, bool notes) {
   return reply;
 }
 
-int converse(conversation& talk, bool notes) {
-  const bool at_terminal = is_terminal(stream::out);
-  if (notes) put_note("Ctrl-C cancels a reply and leaves at the prompt; Ctrl-D leaves.");
+std::filesystem::path history_file(const chat_options& options) {
+  const auto cache = cache_folder();
+  return options.no_history || !cache ? std::filesystem::path() : *cache / "chat_history";
+}
+
+/// A message, which goes on in the next line after a '\\' at its end; nothing when the user leaves.
+std::optional<std::string> read_message(line_editor& lines) {
+  auto line = lines.read();
+  if (!lines.at_terminal()) return line;
+  while (line && line->ends_with('\\')) {
+    line->back() = '\n';
+    const auto more = lines.read();
+    if (!more) return std::nullopt;
+    *line += *more;
+  }
+  return line;
+}
+
+int converse(conversation& talk, const chat_options& options, bool notes) {
+  line_editor lines(history_file(options), "> ");
+  if (notes && lines.at_terminal())
+    put_note(
+        "/help lists commands; Ctrl-C cancels a reply and leaves at the prompt, as Ctrl-D does.");
   for (;;) {
     clear_interrupts();
-    if (at_terminal) {
-      std::fputs(painted(stream::out, ink::bold, "> ").c_str(), stdout);
-      std::fflush(stdout);
-    }
-    std::string line;
-    if (!std::getline(std::cin, line)) {
-      if (at_terminal) write_out("\n");
+    auto line = read_message(lines);
+    if (!line) {
+      if (lines.at_terminal()) write_out("\n");
       return status_ok;
     }
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (line->find_first_not_of(" \t\r\n") == std::string::npos) continue;
+    // Scripts say everything to the model.
+    if (lines.at_terminal() && line->starts_with('/')) {
+      if (!line->starts_with("//")) {
+        const auto outcome = carry_out(*line, talk);
+        if (outcome.leave) return status_ok;
+        put_note(printable(outcome.note));
+        continue;
+      }
+      line->erase(0, 1);
+    }
     try {
-      one_turn(talk, line, notes);
+      one_turn(talk, *line, notes);
     } catch (const client_error& error) {
       // One failed turn does not end a conversation; a script stops at once.
-      if (!at_terminal) throw;
-      put_note(error.what());
+      if (!lines.at_terminal()) throw;
+      put_note(printable(error.what()));
     }
     if (interrupts() > 1) return status_interrupted;
   }
@@ -74,7 +105,7 @@ int run_chat(const chat_options& options) {
   count_interrupts();
   conversation talk(options.flags);
   const bool notes = !options.quiet && is_terminal(stream::error);
-  if (options.prompt.empty()) return converse(talk, notes);
+  if (options.prompt.empty()) return converse(talk, options, notes);
   return one_turn(talk, options.prompt, notes).cancelled ? status_interrupted : status_ok;
 }
 
@@ -89,6 +120,7 @@ void add_chat(CLI::App& root, int& status) {
       ->type_name("TEXT");
   command->add_option("--system", options->flags.system, "instructions for the model")
       ->type_name("TEXT");
+  command->add_flag("--no-history", options->no_history, "do not keep what is typed");
   command->add_flag("--quiet", options->quiet, "no notes on standard error");
   command->callback([options, &status] { status = run_chat(*options); });
 }

@@ -49,6 +49,32 @@ void conversation::connect() {
   socket_ = std::make_unique<ws_client>(flags_.server.where(), "/v1/responses", 10s);
 }
 
+void conversation::forget() {
+  history_.clear();
+  last_response_.clear();
+}
+
+// The whole history goes along again, so that nothing in the daemon's memory belongs to another
+// system or model.
+void conversation::set_system(std::string text) {
+  flags_.system = std::move(text);
+  last_response_.clear();
+}
+
+void conversation::set_model(std::string id) {
+  flags_.server.model = std::move(id);
+  last_response_.clear();
+}
+
+json::array conversation::messages() const {
+  json::array all;
+  if (!flags_.system.empty())
+    all.push_back(json::object{{"role", "system"}, {"content", flags_.system}});
+  for (const auto& item : history_)
+    all.push_back(json::object{{"role", item.at("role")}, {"content", item.at("content")}});
+  return all;
+}
+
 void conversation::request(const std::string& text) {
   json::object create{{"type", "response.create"}};
   if (!flags_.server.model.empty()) create["model"] = flags_.server.model;

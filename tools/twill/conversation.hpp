@@ -39,6 +39,16 @@ public:
   /// Sends `text` and hands out the reply as it comes. Interrupts cancel the reply.
   turn say(const std::string& text, const std::function<void(std::string_view)>& on_text);
 
+  /// The next turn is the first one.
+  void forget();
+  const std::string& system() const { return flags_.system; }
+  /// Empty: no instructions.
+  void set_system(std::string text);
+  void set_model(std::string id);
+  endpoint where() const { return flags_.server.where(); }
+  /// The conversation as messages of OpenAI's chat: role and content.
+  boost::json::array messages() const;
+
 private:
   void connect();
   void request(const std::string& text);
