@@ -3,6 +3,9 @@
 import asyncio
 import json
 import pathlib
+import re
+import subprocess
+import sys
 
 import openai
 import pytest
@@ -18,6 +21,16 @@ def client(daemon):
 @pytest.fixture
 def model(client):
     return client.models.list().data[0].id
+
+
+def test_the_snippet_of_the_readme_ends_when_the_reply_is_cut(daemon):
+    readme = pathlib.Path(__file__).resolve().parents[2] / "README.md"
+    code = re.search(r"```python\n(.*?)```", readme.read_text(), re.DOTALL).group(1)
+    assert "max_output_tokens=200" in code and "http://127.0.0.1:8080/v1" in code
+    code = code.replace("max_output_tokens=200", "max_output_tokens=2").replace("http://127.0.0.1:8080", daemon.url)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
 
 
 def test_models_are_listed_and_retrieved(client, model):
