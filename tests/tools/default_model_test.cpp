@@ -77,4 +77,7 @@ TEST_CASE("child processes report their exit status", "[tools]") {
 TEST_CASE("control characters of foreign text do not reach a terminal", "[tools]") {
   CHECK(printable("a\x1b[31mb\r\n\tc\x7f") == "a\xef\xbf\xbd[31mb\xef\xbf\xbd\n\tc\xef\xbf\xbd");
   CHECK(printable("z\xc3\xa9") == "z\xc3\xa9");
+  CHECK(printable("a\xc2\x9b"
+                  "2Jb\xc2\xa9\xc2") == "a\xef\xbf\xbd"
+                                        "2Jb\xc2\xa9\xc2");
 }
