@@ -71,6 +71,21 @@ class TwilldOptions(unittest.TestCase):
         with open(os.path.join(SOURCE, "config/reference.md")) as page:
             self.assertEqual(run("twilld", "--print-reference").stdout, page.read())
 
+    def test_the_tuning_guide_names_keys_that_there_are_and_its_examples_load(self):
+        with open(os.path.join(SOURCE, "config/TUNING.md")) as page:
+            text = page.read()
+        printed = run("twilld", "--print-reference").stdout
+        known = {f"{table}.{key}" for table, keys in re.findall(r"## \[(\w+)\]\n(.*?)(?=\n## |\Z)", printed, re.DOTALL)
+                 for key in re.findall(r"(?m)^\| `(\w+)`", keys)}
+        named = set(re.findall(r"`([a-z]+\.[a-z_]+)`", text))
+        self.assertGreater(len(named), 15)
+        self.assertEqual(named - known, {"twilld.toml"} & named)
+        examples = re.findall(r"(?m)^twilld (--set .*)$", text)
+        self.assertEqual(len(examples), 4)
+        for example in examples:
+            done = run("twilld", "--print-config", *example.split())
+            self.assertEqual(done.returncode, 0, done.stderr)
+
 
 class TwilldStart(unittest.TestCase):
     def fails_with(self, words, *arguments, env=None):

@@ -15,7 +15,7 @@ import unittest
 import urllib.parse
 import urllib.request
 
-from programs import BIN, Daemon, default_model, run, scratch
+from programs import BIN, SOURCE, Daemon, default_model, run, scratch
 
 MODEL = default_model()
 # The reply is greedy, so that its length does not depend on luck.
@@ -170,6 +170,19 @@ class Together(unittest.TestCase):
             top.type("q")
             self.assertEqual(top.ends_with(), 0)
             top.wait_for(r"\x1b\[\?1049l")  # what was on the screen is back
+
+    def test_the_examples_of_the_guide_work(self):
+        with open(os.path.join(SOURCE, "tools/twill/README.md")) as page:
+            examples = re.findall(r"```sh\n(.*?)```", page.read(), re.DOTALL)
+        self.assertEqual(len(examples), 3)
+        with scratch() as folder:
+            environment = {**os.environ, "PATH": BIN + ":" + os.environ["PATH"], "TWILL_URL": self.url, "HOME": folder,
+                           "TWILL_MODELS": os.path.join(folder, "models"), "XDG_CACHE_HOME": folder}
+            done = subprocess.run(["sh", "-e"], input="".join(examples), capture_output=True, text=True, cwd=folder,
+                                  env=environment, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words in ("requests are answered", "Paris", "OUT/S", "[model]"):
+            self.assertIn(words, done.stdout)
 
     def test_interrupting_cancels_the_reply(self):
         client = subprocess.Popen(
