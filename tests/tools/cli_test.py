@@ -6,11 +6,15 @@ import hashlib
 import http.server
 import os
 import re
+import shutil
+import signal
 import socket
+import subprocess
 import threading
+import time
 import unittest
 
-from programs import SOURCE, run, scratch
+from programs import BIN, SOURCE, run, scratch
 
 TINY = os.path.join(SOURCE, "tests/golden/opt-tiny-fp32")
 
@@ -293,6 +297,20 @@ class TwillModels(unittest.TestCase):
         self.twill("rm", "link")  # the link alone
         self.assertTrue(os.path.exists(beside))
         self.assertEqual(self.stored(), ["inner"])
+
+    def test_an_interrupted_pull_keeps_nothing(self):
+        big = os.path.join(self.scratch.name, "big")
+        shutil.copytree(self.FOLDER, big)
+        with open(os.path.join(big, "more.bin"), "wb") as file:
+            file.truncate(2 << 30)  # takes no room, but seconds to copy
+        pull = subprocess.Popen([os.path.join(BIN, "twill"), "models", "pull", big], stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, "TWILL_MODELS": self.models})
+        while pull.poll() is None and not self.stored():
+            time.sleep(0.01)
+        pull.send_signal(signal.SIGINT)
+        self.assertIn("nothing was kept", pull.communicate(timeout=30)[1])
+        self.assertEqual(pull.returncode, 130)
+        self.assertEqual(self.stored(), [])
 
     def test_what_an_interrupted_pull_left_is_removed_by_the_next(self):
         left = os.path.join(self.models, ".fetch-abcdef")

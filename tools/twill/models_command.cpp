@@ -72,8 +72,7 @@ model_store store_to_fill() {
   return model_store(std::move(folder));
 }
 
-int run_pull(const models_options& options) {
-  count_interrupts(true);
+int pull_one(const models_options& options) {
   const auto store = store_to_fill();
   const auto path = options.source == "default" ? store.pull_default()
                                                 : store.pull(options.source, options.sha256);
@@ -81,6 +80,17 @@ int run_pull(const models_options& options) {
   std::fprintf(stderr, "serve it with `twilld --model %s`\n", printable(path).c_str());
   std::printf("%s\n", path.c_str());
   return status_ok;
+}
+
+int run_pull(const models_options& options) {
+  count_interrupts(true);
+  try {
+    return pull_one(options);
+  } catch (const client_error& error) {
+    if (interrupts() == 0) throw;
+    std::fprintf(stderr, "twill: %s\n", printable(error.what()).c_str());
+    return status_interrupted;
+  }
 }
 
 int run_rm(const models_options& options) {
