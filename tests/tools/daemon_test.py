@@ -311,6 +311,19 @@ class Start(unittest.TestCase):
                             r"one such request takes a `kv.memory` of \d")
             daemon.ready()
 
+    def test_the_example_of_the_operators_guide_works(self):
+        with open(os.path.join(SOURCE, "tools/twilld/README.md")) as page:
+            example = re.search(r"```sh\n(.*?)```", page.read(), re.DOTALL).group(1)
+        with scratch() as folder:
+            done = subprocess.run(["sh", "-e"], input=example, capture_output=True, text=True, cwd=folder, timeout=60,
+                                  env={**os.environ, "PATH": BIN + ":" + os.environ["PATH"], "XDG_CACHE_HOME": folder,
+                                       "TWILL_MODELS": os.path.dirname(MODEL)})
+            with open(os.path.join(folder, "log")) as file:
+                log = file.read()
+        self.assertEqual(done.returncode, 0, done.stderr + log)
+        self.assertIn("twilld.toml: ok\nready at http://127.0.0.1:", done.stdout)
+        self.assertRegex(log, "SIGHUP: (?s:.*)SIGTERM: draining(?s:.*)stopped")
+
     def test_configured_sampling_wins_over_the_models_own(self):
         with Daemon("--model", MODEL, "--set", "sampling.temperature=0") as daemon:
             url = daemon.ready()
