@@ -12,6 +12,8 @@
 #include "config/base/nearest.hpp"
 #include "config/base/units.hpp"
 #include "config/detail/keys.hpp"
+#include "config/detail/rules.hpp"
+#include "config/detail/tenant_keys.hpp"
 #include "config/detail/toml_value.hpp"
 
 namespace twill::config {
@@ -21,6 +23,7 @@ using namespace detail;
 
 constexpr std::int64_t largest_file = 4 * mib;
 constexpr std::size_t most_files = 200;
+constexpr std::string_view tenants_table = "tenants";
 
 std::string at(const std::string& file, const toml::source_region& where) {
   return file + ":" + std::to_string(where.begin.line) + ":" + std::to_string(where.begin.column);
@@ -32,10 +35,17 @@ std::string ticked(std::string_view name) {
   return text += '`';
 }
 
+/// `[name]` or `[[name]]`.
+std::string bracketed(std::string_view name, bool twice) {
+  const std::string inner = "[" + std::string(name) + "]";
+  return ticked(twice ? "[" + inner + "]" : inner);
+}
+
 std::vector<std::string_view> table_names() {
   std::vector<std::string_view> names;
   for (const auto& k : all_keys())
-    if (names.empty() || names.back() != table_of(k)) names.push_back(table_of(k));
+    if (names.empty() || names.back() != table_of(k.name)) names.push_back(table_of(k.name));
+  names.push_back(tenants_table);
   return names;
 }
 
@@ -48,11 +58,31 @@ std::string unknown_key(std::string_view name) {
     // The member may be right and its table wrong or missing.
     const auto member = name.substr(name.find('.') == name.npos ? 0 : name.find('.') + 1);
     for (const auto& k : all_keys())
-      if (member_of(k) == member && meant.empty()) meant = k.name;
+      if (member_of(k.name) == member && meant.empty()) meant = k.name;
   }
   return "unknown key " + ticked(name) +
          (meant.empty() ? "; `twilld --print-reference` lists all keys"
                         : "; did you mean " + ticked(meant) + "?");
+}
+
+std::string unknown_tenant_key(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const auto& k : tenant_keys())
+    known.push_back(k.name);
+  const auto meant = nearest(name, known);
+  return "unknown key " + ticked(name) +
+         (meant.empty() ? "; `twilld --print-reference` lists all keys"
+                        : "; did you mean " + ticked(meant) + "?");
+}
+
+/// The TOML text "v = ..."; null when it is no TOML, or more than one value.
+std::optional<toml::table> parse_as_v(const std::string& text) {
+  try {
+    auto parsed = toml::parse("v = " + text);
+    if (parsed.size() == 1 && parsed.get("v") != nullptr) return parsed;
+  } catch (const toml::parse_error&) {
+  }
+  return std::nullopt;
 }
 
 /// Collects values and errors from every source, then checks the rules that concern several keys.
@@ -64,6 +94,12 @@ public:
   }
 
   void add_setting(const setting& given) {
+    if (given.key == tenants_table) {
+      const auto parsed = parse_as_v(given.value);
+      const auto given_text = toml::table{{"v", given.value}};
+      return add_tenants(*(parsed ? *parsed : given_text).get("v"),
+                         [&](const toml::source_region&) { return given.origin; });
+    }
     const auto* k = key_named(given.key, given.origin);
     if (k == nullptr) return;
     const auto parsed = given.literal ? toml::table{{"v", given.value}} : parse(*k, given.value);
@@ -73,6 +109,7 @@ public:
   result<options, load_errc> finish() {
     check_memory();
     check_tls();
+    check_tenants();
     if (errors_.empty()) return std::move(loaded_);
     std::string detail;
     for (const auto& line : errors_)
@@ -85,15 +122,19 @@ private:
     const auto tables = table_names();
     const bool known = std::find(tables.begin(), tables.end(), name.str()) != tables.end();
     const auto where = at(file, name.source());
+    if (name.str() == tenants_table)
+      return add_tenants(node, [&](const toml::source_region& place) { return at(file, place); });
     if (known && !node.is_table())
       return complain(where, ticked(name.str()) + " must be a table, got " + show(node));
     if (known) {
       for (const auto& [member, value] : *node.as_table())
         add_key(std::string(name.str()) + "." + std::string(member.str()), member, value, file);
-    } else if (node.is_table()) {
+    } else if (node.is_table() || node.is_array_of_tables()) {
       const auto meant = nearest(name.str(), tables);
-      complain(where, "unknown table `[" + std::string(name.str()) + "]`" +
-                          (meant.empty() ? "" : "; did you mean `[" + std::string(meant) + "]`?"));
+      complain(where, "unknown table " + bracketed(name.str(), node.is_array()) +
+                          (meant.empty() ? ""
+                                         : "; did you mean " +
+                                               bracketed(meant, meant == tenants_table) + "?"));
     } else {
       complain(where, unknown_key(name.str()));
     }
@@ -133,13 +174,73 @@ private:
   /// The text as a TOML value under "v". A text that is no TOML value counts as a bare word, and so
   /// does every unquoted text that is given to a string key (a model may be named 7).
   static toml::table parse(const key& k, const std::string& text) {
-    try {
-      auto parsed = toml::parse("v = " + text);
-      const auto* node = parsed.size() == 1 ? parsed.get("v") : nullptr;
-      if (node != nullptr && (kind_of(k) != key_kind::text || node->is_string())) return parsed;
-    } catch (const toml::parse_error&) {
-    }
+    auto parsed = parse_as_v(text);
+    if (parsed && (kind_of(k) != key_kind::text || parsed->get("v")->is_string())) return *parsed;
     return toml::table{{"v", text}};
+  }
+
+  /// The whole list of tenants; a list that is given later replaces it. `origin_of` names a
+  /// place.
+  template <class OriginOf>
+  void add_tenants(const toml::node& node, OriginOf origin_of) {
+    loaded_.tenants.clear();
+    tenant_origins_.clear();
+    const auto* list = node.as_array();
+    if (list == nullptr || !(list->empty() || node.is_array_of_tables()))
+      return complain(origin_of(node.source()),
+                      "`tenants` must be a list of tables, each of which begins "
+                      "with `[[tenants]]`, got " +
+                          show(node));
+    for (const auto& entry : *list)
+      add_tenant(*entry.as_table(), origin_of);
+  }
+
+  template <class OriginOf>
+  void add_tenant(const toml::table& table, OriginOf origin_of) {
+    auto& added = loaded_.tenants.emplace_back();
+    auto& origins = tenant_origins_.emplace_back();
+    origins[tenants_table] = origin_of(table.source());
+    for (const auto& [member, node] : table) {
+      const auto name = std::string(tenants_table) + "." + std::string(member.str());
+      const auto keys = tenant_keys();
+      const auto k = std::find_if(keys.begin(), keys.end(),
+                                  [&](const tenant_key& one) { return one.name == name; });
+      if (k == keys.end()) {
+        complain(origin_of(member.source()), unknown_tenant_key(name));
+        continue;
+      }
+      auto read = read_value(*k, node);
+      origins[k->name] = origin_of(node.source());
+      if (read.value.has_value())
+        set(*k, added, *read.value);
+      else
+        complain(origins[k->name], ticked(name) + " " + read.problem);
+    }
+    if (table.get("name") == nullptr)
+      complain(origin_of(table.source()), "`tenants.name` must be given in each `[[tenants]]`");
+  }
+
+  void check_tenants() {
+    std::map<std::string_view, std::string> names, digests; ///< each with its origin
+    for (std::size_t i = 0; i < loaded_.tenants.size(); ++i) {
+      const auto& tenant = loaded_.tenants[i];
+      auto& origins = tenant_origins_[i];
+      const auto refuse_second = [&](auto& seen, const std::string& text, const char* member) {
+        const auto [first, fresh] = seen.emplace(text, origins[member]);
+        if (!fresh)
+          complain(origins[member], ticked(member) + " must differ from every other, got " +
+                                        quote(text) + ", which stands at " + first->second +
+                                        " as well");
+      };
+      if (!tenant.name.empty()) refuse_second(names, tenant.name, "tenants.name");
+      for (const auto& digest : tenant.key_sha256)
+        refuse_second(digests, digest, "tenants.key_sha256");
+      if (tenant.key_sha256.empty() && loaded_.server.keys_file.empty() &&
+          origins.count("tenants.key_sha256") == 0)
+        complain(origins[tenants_table],
+                 "`tenants.key_sha256` must be given, unless `server.keys_file` is; `twill key new "
+                 "NAME` makes a key");
+    }
   }
 
   void check_memory() {
@@ -168,6 +269,8 @@ private:
 
   options loaded_;
   std::map<std::string_view, std::string> origins_; ///< key -> where its value came from
+  /// Of each tenant: member -> where its value came from; "tenants" -> where its table begins.
+  std::vector<std::map<std::string_view, std::string>> tenant_origins_;
   std::vector<std::string> errors_;
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/base/units.hpp"
+#include "config/tenants.hpp"
 
 namespace twill::config {
 
@@ -31,6 +32,7 @@ struct kv_options {
   std::int32_t block_tokens = 16; ///< positions of a KV block; a power of two, 8..256
   std::string type = "auto";      ///< auto | f32 | f16 | bf16 | int8
   bool prefix_cache = true;       ///< keep KV blocks for prompts that begin with the same tokens
+  bool share_prefixes = false;    ///< between tenants
 };
 
 /// [scheduler]: how much one step may compute, and how many requests run or wait.
@@ -48,6 +50,7 @@ struct scheduler_options {
   milliseconds restart_delay{1000};      ///< before the second restart in a row; then twice as long
   milliseconds restart_delay_max{30000}; ///< before any restart, and between tries after giving up
   std::string policy = "fair";           ///< fair: clients take turns | fcfs: in order of arrival
+  milliseconds queue_timeout{0};         ///< for which a request waits to run; 0: no limit
   std::int32_t max_paused = 1024;        ///< requests that wait for their readers
   std::int64_t max_prompts_bytes = 512 * mib; ///< of the prompts of all live requests
   std::int64_t max_text_bytes = 64 * mib;     ///< of prompts that wait to be tokenized
@@ -101,6 +104,7 @@ struct server_options {
   milliseconds slow_reader_timeout{30000}; ///< paused for this long: cut off with an error
   milliseconds drain_timeout{30000};       ///< in which streams may finish after SIGTERM
   std::vector<std::string> api_keys;       ///< when not empty, clients must send one
+  std::string keys_file;                   ///< lines "NAME sha256:HEX"; empty: none
   std::vector<std::string> cors_origins;   ///< foreign web pages that may use the API; "*": any
   std::vector<std::string> hosts;          ///< names that this server answers to; "*": any
   std::int32_t max_streams_per_socket = 32; ///< lanes (`stream_id`) of one WebSocket
@@ -151,6 +155,7 @@ struct options {
   device_options device;
   offload_options offload;
   server_options server;
+  std::vector<tenant_options> tenants; ///< [[tenants]]; with them, clients must send a key
   limit_options limits;
   sampling_options sampling;
   structured_options structured;

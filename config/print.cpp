@@ -1,5 +1,6 @@
-// The key table written out: as commented TOML (--print-config) and as the reference page.
+// The tables of keys written out: as commented TOML (--print-config) and as the reference page.
 #include "config/detail/keys.hpp"
+#include "config/detail/tenant_keys.hpp"
 #include "config/load.hpp"
 
 namespace twill::config {
@@ -7,7 +8,8 @@ namespace {
 
 using namespace detail;
 
-std::string type_words(const key& k) {
+template <class Owner>
+std::string type_words(const basic_key<Owner>& k) {
   switch (kind_of(k)) {
   case key_kind::text:
     return "string";
@@ -27,6 +29,42 @@ std::string type_words(const key& k) {
   return k.single ? "string or list of strings" : "list of strings";
 }
 
+template <class Owner>
+std::string about(const basic_key<Owner>& k) {
+  return "# " + std::string(k.doc) + "\n#   " + type_words(k) + "; " + k.possible.words + "\n";
+}
+
+/// "member = value" with a comment on the default.
+template <class Owner>
+std::string assignment(const basic_key<Owner>& k, const Owner& now, const Owner& standard) {
+  const auto value = get(k, now);
+  const auto other = get(k, standard);
+  return std::string(member_of(k.name)) + " = " + print_value(k, value) +
+         (value == other ? " # default\n" : " # default: " + print_value(k, other) + "\n");
+}
+
+/// The first tenant's members stand under their descriptions.
+std::string print_tenants(const std::vector<tenant_options>& tenants) {
+  const tenant_options standard;
+  std::string out;
+  for (const auto& tenant : tenants) {
+    out += "\n[[tenants]]\n";
+    for (const auto& k : tenant_keys())
+      out += (&tenant == &tenants.front() ? about(k) : "") + assignment(k, tenant, standard);
+  }
+  return out;
+}
+
+template <class Owner>
+std::string reference_row(const basic_key<Owner>& k, const Owner& defaults) {
+  return "| `" + std::string(member_of(k.name)) + "` | " + type_words(k) + " | `" +
+         print_value(k, get(k, defaults)) + "` | " + k.possible.words + " | " + std::string(k.doc) +
+         " |\n";
+}
+
+constexpr const char* reference_head = "| key | type | default | must be | meaning |\n"
+                                       "|---|---|---|---|---|\n";
+
 } // namespace
 
 std::string print_config(const options& effective) {
@@ -34,22 +72,17 @@ std::string print_config(const options& effective) {
   std::string out = "# Effective configuration of twill " TWILL_VERSION ".\n";
   std::string_view table;
   for (const auto& k : all_keys()) {
-    if (table_of(k) != table) {
-      table = table_of(k);
+    if (table_of(k.name) != table) {
+      table = table_of(k.name);
       out += "\n[" + std::string(table) + "]\n";
     }
-    const auto now = get(k, effective);
-    const auto standard = get(k, defaults);
-    out += "# " + std::string(k.doc) + "\n";
-    out += "#   " + type_words(k) + "; " + k.possible.words + "\n";
-    if (k.secret && now != standard) {
-      out += "# " + std::string(member_of(k)) + " is set; its value is not shown\n";
-      continue;
-    }
-    out += std::string(member_of(k)) + " = " + print_value(k, now);
-    out += now == standard ? " # default\n" : " # default: " + print_value(k, standard) + "\n";
+    out += about(k);
+    if (k.secret && get(k, effective) != get(k, defaults))
+      out += "# " + std::string(member_of(k.name)) + " is set; its value is not shown\n";
+    else
+      out += assignment(k, effective, defaults);
   }
-  return out;
+  return out + print_tenants(effective.tenants);
 }
 
 std::string print_reference() {
@@ -60,23 +93,25 @@ std::string print_reference() {
       "Set a key in a TOML file, or with `--set table.key=value`.\n";
   std::string_view table;
   for (const auto& k : all_keys()) {
-    if (table_of(k) != table) {
-      table = table_of(k);
-      out += "\n## [" + std::string(table) +
-             "]\n| key | type | default | must be | meaning |\n"
-             "|---|---|---|---|---|\n";
+    if (table_of(k.name) != table) {
+      table = table_of(k.name);
+      out += "\n## [" + std::string(table) + "]\n" + reference_head;
     }
-    out += "| `" + std::string(member_of(k)) + "` | " + type_words(k) + " | `" +
-           print_value(k, get(k, defaults)) + "` | " + k.possible.words + " | " +
-           std::string(k.doc) + " |\n";
+    out += reference_row(k, defaults);
   }
-  return out;
+  out += std::string("\n## [[tenants]]\n") + reference_head;
+  for (const auto& k : tenant_keys())
+    out += reference_row(k, tenant_options{});
+  return out +
+         "\nEach `[[tenants]]` is one tenant, who is known by its keys. `--set tenants=[...]` "
+         "replaces the whole list.\n";
 }
 
 std::vector<std::string> changed_keys(const options& before, const options& after) {
   std::vector<std::string> names;
   for (const auto& k : all_keys())
     if (get(k, before) != get(k, after)) names.emplace_back(k.name);
+  if (before.tenants != after.tenants) names.emplace_back("tenants");
   return names;
 }
 

@@ -46,6 +46,9 @@ const std::vector<key>& rows() {
        "it is bf16 on a host that multiplies bf16, else f16."},
       {"kv.prefix_cache", TWILL_MEMBER(kv.prefix_cache), "", either(),
        "Whether computed KV blocks are kept for later prompts that begin with the same tokens."},
+      {"kv.share_prefixes", TWILL_MEMBER(kv.share_prefixes), "", either(),
+       "Whether tenants share cached KV blocks. Unless they do, a prompt finds only what its own "
+       "tenant computed, and neither times nor `cached_tokens` tell of other tenants' prompts."},
 
       {"scheduler.max_step_tokens", TWILL_MEMBER(scheduler.max_step_tokens), "tokens",
        between(0, 65536),
@@ -67,7 +70,11 @@ const std::vector<key>& rows() {
       {"scheduler.policy", TWILL_MEMBER(scheduler.policy), "", one_of({"fair", "fcfs"}),
        "Who is served next. fair lets clients take turns by tokens, and each client's requests keep "
        "their order; a client is an API key where there are keys, else an address, and behind "
-       "loopback a connection. fcfs serves all requests in the order of their arrival."},
+       "loopback a connection; the weight of a tenant is its share. fcfs serves all requests in the "
+       "order of their arrival."},
+      {"scheduler.queue_timeout", TWILL_MEMBER(scheduler.queue_timeout), "", time_between(0ms, 168h),
+       "The time for which a request may wait before it runs; then it ends with status 503. 0 sets no "
+       "limit beside `limits.request_timeout`."},
       {"scheduler.max_paused", TWILL_MEMBER(scheduler.max_paused), "requests", between(1, 1'000'000),
        "The most requests that wait because their readers are slow or give no credit. They do not "
        "count as waiting requests. One more ends the latest of the client that has the most."},
@@ -196,7 +203,11 @@ const std::vector<key>& rows() {
        "The time in which streams may finish after SIGTERM."},
       {"server.api_keys", TWILL_MEMBER(server.api_keys), "", list_of_words(),
        "When the list is not empty, clients must send one of the keys, as `Authorization: Bearer KEY` "
-       "or `X-Api-Key: KEY`. The keys are secret and are never shown.", true},
+       "or `X-Api-Key: KEY`. The keys are secret and are never shown. Each key is a tenant of its own.", true},
+      {"server.keys_file", TWILL_MEMBER(server.keys_file), "", any_path(),
+       "A file of further keys, such as a systemd credential or a Kubernetes secret. Its lines are "
+       "`NAME sha256:HEX`, as `twill key new NAME` prints them, empty, or comments after `#`. A NAME "
+       "that `[[tenants]]` lacks is a tenant with default limits."},
       {"server.cors_origins", TWILL_MEMBER(server.cors_origins), "", list_of_words(),
        "The web pages that may use this server beside its own, named by origin such as "
        "`https://chat.example.com`. `*` allows every page."},
@@ -284,20 +295,19 @@ std::string_view current_name(std::string_view old_name) {
   return old_name == "offload.ring_squares" ? "offload.kv_buffers" : "";
 }
 
-std::string_view table_of(const key& k) {
-  return k.name.substr(0, k.name.find('.'));
+std::string_view table_of(std::string_view key_name) {
+  return key_name.substr(0, key_name.find('.'));
 }
-std::string_view member_of(const key& k) {
-  return k.name.substr(k.name.find('.') + 1);
+std::string_view member_of(std::string_view key_name) {
+  return key_name.substr(key_name.find('.') + 1);
 }
 
-key_kind kind_of(const key& k) {
+key_kind kind_at(const member_address& at) {
   // The order of member_address's alternatives is the order of key_kind's values.
-  options any;
-  return static_cast<key_kind>(k.locate(any).index());
+  return static_cast<key_kind>(at.index());
 }
 
-key_value get(const key& k, const options& from) {
+key_value value_at(const member_address& at) {
   struct reader {
     key_value operator()(const std::string* s) const { return *s; }
     key_value operator()(const std::int32_t* n) const { return std::int64_t{*n}; }
@@ -307,11 +317,10 @@ key_value get(const key& k, const options& from) {
     key_value operator()(const bool* b) const { return *b; }
     key_value operator()(const double* d) const { return *d; }
   };
-  // locate() hands out a mutable address; nothing is written through it here.
-  return std::visit(reader{}, k.locate(const_cast<options&>(from)));
+  return std::visit(reader{}, at);
 }
 
-void set(const key& k, options& to, const key_value& v) {
+void store_at(const member_address& at, const key_value& v) {
   struct writer {
     const key_value& v;
     void operator()(std::string* s) const { *s = std::get<std::string>(v); }
@@ -326,22 +335,21 @@ void set(const key& k, options& to, const key_value& v) {
     void operator()(bool* b) const { *b = std::get<bool>(v); }
     void operator()(double* d) const { *d = std::get<double>(v); }
   };
-  std::visit(writer{v}, k.locate(to));
+  std::visit(writer{v}, at);
 }
 
-std::string print_value(const key& k, const key_value& v) {
+std::string print_value(key_kind kind, bool single, const key_value& v) {
   if (const auto* text = std::get_if<std::string>(&v)) return quote(*text);
   if (const auto* flag = std::get_if<bool>(&v)) return *flag ? "true" : "false";
   if (const auto* number = std::get_if<double>(&v)) return exact_number(*number);
   if (const auto* list = std::get_if<std::vector<std::string>>(&v)) {
-    if (k.single && list->size() == 1) return quote(list->front());
+    if (single && list->size() == 1) return quote(list->front());
     std::string out = "[";
     for (std::size_t i = 0; i < list->size(); ++i)
       out += (i > 0 ? ", " : "") + quote((*list)[i]);
     return out + "]";
   }
   const std::int64_t number = std::get<std::int64_t>(v);
-  const auto kind = kind_of(k);
   if (kind == key_kind::time && number != 0) return quote(exact_time(number));
   if (kind == key_kind::bytes && exact_bytes(number) != std::to_string(number))
     return quote(exact_bytes(number));

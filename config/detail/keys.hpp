@@ -35,15 +35,18 @@ struct rule {
   std::function<bool(const key_value&)> holds;
 };
 
-struct key {
+/// What one member of `Owner` is named, and which values it may have.
+template <class Owner>
+struct basic_key {
   std::string_view name; ///< "table.member"
-  member_address (*locate)(options&);
+  member_address (*locate)(Owner&);
   std::string_view unit; ///< of a key that is a count; empty when it has none
   rule possible;
   std::string_view doc;
   bool secret = false; ///< its values are never printed
   bool single = false; ///< a list of one may be given as that one string
 };
+using key = basic_key<options>;
 
 /// All keys, grouped by table, in the order they are printed.
 std::span<const key> all_keys();
@@ -55,15 +58,34 @@ const key* find_key(std::string_view name);
 /// accepted for one release.
 std::string_view current_name(std::string_view old_name);
 
-std::string_view table_of(const key& k);
-std::string_view member_of(const key& k);
-key_kind kind_of(const key& k);
+std::string_view table_of(std::string_view key_name);
+std::string_view member_of(std::string_view key_name);
 
-key_value get(const key& k, const options& from);
-/// `v` has been read for this key and obeys its rule.
-void set(const key& k, options& to, const key_value& v);
+key_kind kind_at(const member_address& at);
+key_value value_at(const member_address& at);
+/// `v` has been read for this member and obeys its rule.
+void store_at(const member_address& at, const key_value& v);
 
-/// As a TOML value: "512 MiB", "30s", ["a"].
-std::string print_value(const key& k, const key_value& v);
+template <class Owner>
+key_kind kind_of(const basic_key<Owner>& k) {
+  Owner any;
+  return kind_at(k.locate(any));
+}
+template <class Owner>
+key_value get(const basic_key<Owner>& k, const Owner& from) {
+  // locate() hands out a mutable address; nothing is written through it here.
+  return value_at(k.locate(const_cast<Owner&>(from)));
+}
+template <class Owner>
+void set(const basic_key<Owner>& k, Owner& to, const key_value& v) {
+  store_at(k.locate(to), v);
+}
+
+/// As a TOML value: "512 MiB", "30s", ["a"]. A list of one is that one string where `single`.
+std::string print_value(key_kind kind, bool single, const key_value& v);
+template <class Owner>
+std::string print_value(const basic_key<Owner>& k, const key_value& v) {
+  return print_value(kind_of(k), k.single, v);
+}
 
 } // namespace twill::config::detail

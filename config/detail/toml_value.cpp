@@ -93,8 +93,8 @@ std::string show(const toml::node& node) {
   return text.substr(0, cut) + "...";
 }
 
-read_outcome read_value(const key& k, const toml::node& node) {
-  const auto kind = kind_of(k);
+read_outcome read_value(const value_form& k, const toml::node& node) {
+  const auto kind = k.kind;
   const bool hidden = k.secret && node.is_value();
   const auto given = hidden ? std::string("a value that is not shown") : show(node);
   auto value = read_typed(kind, node);

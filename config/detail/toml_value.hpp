@@ -15,7 +15,18 @@ struct read_outcome {
   std::string problem;            ///< otherwise: "must be ..., got ..."
 };
 
-read_outcome read_value(const key& k, const toml::node& node);
+/// What decides how a value is read.
+struct value_form {
+  key_kind kind = key_kind::text;
+  const rule& possible;
+  bool secret = false;
+  bool single = false;
+};
+read_outcome read_value(const value_form& form, const toml::node& node);
+template <class Owner>
+read_outcome read_value(const basic_key<Owner>& k, const toml::node& node) {
+  return read_value(value_form{kind_of(k), k.possible, k.secret, k.single}, node);
+}
 
 /// The value as an error message shows it: short, and on one line.
 std::string show(const toml::node& node);
