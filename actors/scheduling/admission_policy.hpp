@@ -1,7 +1,8 @@
 // admission_policy: in which order sequences are served. The scheduler asks for the rank of each
-// sequence once, when it arrives, and keeps to that order whenever it chooses: who is admitted
-// next, whose prompt is computed first, who keeps its blocks when blocks run out. Only a sequence
-// that had to make room for another client's moves, right behind that one.
+// sequence when it arrives, and keeps to that order whenever it chooses: who is admitted next,
+// whose prompt is computed first, who keeps its blocks when blocks run out. A policy may move
+// sequences that were never admitted (take_moved). One that had to make room for another client's
+// moves right behind that one.
 //
 // Pure: a policy may remember the sequences that it has ranked, but reads no clock and draws no
 // random numbers. One thread at a time. A policy bounds waiting by how many later arrivals it ranks
@@ -10,6 +11,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <vector>
 
 #include "actors/scheduling/step_decision.hpp"
 
@@ -23,6 +25,15 @@ struct new_sequence {
   std::int32_t max_new = 0;       ///< output tokens at most; at least 1
   bool scored = false;            ///< each of its prompt tokens takes a row of logits
   std::uint64_t client = 0;       ///< whose request it is
+  std::int32_t weight = 1;        ///< of its client
+  std::int32_t most_running = 0;  ///< of its client's sequences at once; 0: no limit of its own
+  std::int32_t priority = 0;      ///< within its client; a lower one is served earlier
+};
+
+/// A sequence that has another rank now.
+struct moved_sequence {
+  sequence_id id = 0;
+  std::int64_t rank = 0;
 };
 
 /// A sequence's place in the order of service; the smallest key is served first. Sequences of equal
@@ -42,6 +53,11 @@ public:
   virtual void on_admitted(sequence_id) {}
   /// The sequence has left for good, with so many tokens of output.
   virtual void on_left(sequence_id, std::int32_t /*output_tokens*/) {}
+  /// A sequence that waits is served again, after its reader was slow.
+  virtual void on_resumed(sequence_id) {}
+  /// Appends the sequences that were never admitted and whose ranks have changed since they were
+  /// last told.
+  virtual void take_moved(std::vector<moved_sequence>& /*out*/) {}
   /// Whether a client that runs fewer sequences may take places of one that runs more (see
   /// preemption.hpp).
   virtual bool shares_running_set() const { return false; }

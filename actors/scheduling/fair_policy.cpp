@@ -16,24 +16,55 @@ std::int64_t fair_policy::rank_of(const new_sequence& arrived) {
   client& c = clients_[arrived.client];
   if (c.live == 0) {
     away_.erase({c.finish, arrived.client});
-    n_active_ += 1;
+    c.weight = std::max(arrived.weight, 1);
+    active_weight_ += c.weight;
   }
   const std::int64_t cost = charge(arrived);
-  const std::int64_t rank = c.waiting > 0 ? c.finish : std::max(virtual_time_, c.finish);
-  c.last = rank;
-  c.finish = rank + cost * parts;
+  const std::int64_t step = cost * parts / c.weight;
+  const order_in_client place{arrived.priority, arrived.id};
+  auto next = c.queue.upper_bound(place);
+  std::int64_t rank = c.queue.empty() ? std::max(virtual_time_, c.finish) : c.finish;
+  if (next != c.queue.end()) {
+    rank = next->second.rank;
+    for (auto passed = next; passed != c.queue.end(); ++passed)
+      passed->second.rank += step;
+    c.finish += step;
+    c.last += step;
+    moved_.insert(arrived.client);
+  } else {
+    c.finish = rank + step;
+    c.last = rank;
+  }
+  c.queue.emplace_hint(next, place, turn{rank, rank, step});
   c.live += 1;
-  c.waiting += 1;
   entries_[arrived.id] = {arrived.client, cost,
-                          std::min<std::int64_t>(c.expected_output, arrived.max_new)};
+                          std::min<std::int64_t>(c.expected_output, arrived.max_new), step,
+                          arrived.priority};
   return rank;
 }
 
 void fair_policy::on_admitted(sequence_id id) {
   const auto found = entries_.find(id);
   if (found == entries_.end() || !found->second.waiting) return; // again, after a preemption
-  found->second.waiting = false;
-  clients_.at(found->second.client).waiting -= 1;
+  entry& e = found->second;
+  e.waiting = false;
+  client& c = clients_.at(e.client);
+  const auto turn = c.queue.find({e.priority, id});
+  virtual_time_ = std::max(virtual_time_, turn->second.rank - c.running);
+  c.queue.erase(turn);
+  c.running += e.step;
+}
+
+/// One that waits goes: the client's later ones move forward.
+void fair_policy::cancel(std::uint64_t name, client& c, const order_in_client& who) {
+  const auto gone = c.queue.find(who);
+  const turn freed = gone->second;
+  auto later = c.queue.erase(gone);
+  c.last = freed.rank;
+  if (later != c.queue.end()) moved_.insert(name);
+  for (; later != c.queue.end(); ++later)
+    c.last = later->second.rank = std::max(later->second.rank - freed.step, freed.rank);
+  c.finish = std::max(c.finish - freed.step, c.last);
 }
 
 void fair_policy::on_left(sequence_id id, std::int32_t output_tokens) {
@@ -42,24 +73,50 @@ void fair_policy::on_left(sequence_id id, std::int32_t output_tokens) {
   const entry e = found->second;
   entries_.erase(found);
   client& c = clients_.at(e.client);
-  std::int64_t served = 0;
   if (e.waiting) {
-    c.waiting -= 1;
+    cancel(e.client, c, {e.priority, id});
   } else {
-    served = e.charged - e.charged_output + output_tokens;
+    const std::int64_t served = e.charged - e.charged_output + output_tokens;
     c.expected_output += (output_tokens - c.expected_output) / 8;
-    virtual_time_ += served * parts / n_active_;
+    virtual_time_ += served * parts / active_weight_;
+    c.running -= e.step;
+    if (!c.queue.empty())
+      virtual_time_ = std::max(virtual_time_, c.queue.begin()->second.rank - c.running);
+    // What was guessed is corrected, as far as the order of the client's sequences allows.
+    c.finish = std::max(c.finish + parts * (served - e.charged) / c.weight, c.last);
   }
-  // What was guessed is corrected, as far as the order of the client's sequences allows.
-  c.finish = std::max(c.finish + parts * (served - e.charged), c.last);
   if (--c.live > 0) return;
-  n_active_ -= 1;
+  active_weight_ -= c.weight;
   away_.emplace(c.finish, e.client);
   // Whoever is not ahead of the virtual time is like a client that never came.
   while (!away_.empty() && away_.begin()->first <= virtual_time_) {
     clients_.erase(away_.begin()->second);
     away_.erase(away_.begin());
   }
+}
+
+void fair_policy::on_resumed(sequence_id id) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || !found->second.waiting) return;
+  client& c = clients_.at(found->second.client);
+  auto at = c.queue.find({found->second.priority, id});
+  const std::int64_t late = virtual_time_ - at->second.rank;
+  if (late <= 0) return;
+  for (; at != c.queue.end(); ++at)
+    at->second.rank += late;
+  c.finish += late;
+  c.last += late;
+  moved_.insert(found->second.client);
+}
+
+void fair_policy::take_moved(std::vector<moved_sequence>& out) {
+  for (const std::uint64_t name : moved_) {
+    const auto found = clients_.find(name);
+    if (found == clients_.end()) continue;
+    for (auto& [place, t] : found->second.queue)
+      if (t.rank != t.told) out.push_back({place.second, t.told = t.rank});
+  }
+  moved_.clear();
 }
 
 } // namespace twill::actors

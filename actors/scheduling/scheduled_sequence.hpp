@@ -13,6 +13,8 @@ struct scheduled_sequence {
   priority_key key;
   sequence_id leader = 0; ///< the first choice of its request; 0: it is the first choice
   std::uint64_t client = 0;
+  std::int32_t weight = 1;       ///< of its client
+  std::int32_t most_running = 0; ///< of its client's sequences; 0: no limit of its own
   std::int32_t prompt = 0;
   std::int32_t max_new = 0;
   std::int32_t delivered = 0; ///< tokens drawn and returned

@@ -58,11 +58,13 @@ void scheduler::add(const new_sequence& arrived) {
   s.key = {policy_->rank_of(arrived), arrived.id};
   s.leader = arrived.leader;
   s.client = arrived.client;
+  s.weight = arrived.weight;
+  s.most_running = arrived.most_running;
   s.prompt = arrived.prompt_tokens;
   s.max_new = arrived.max_new;
   s.scored = arrived.scored;
   if (arrived.leader == 0) {
-    waiting_.emplace(s.key, &s);
+    enqueue(s);
   } else {
     s.where = scheduled_sequence::place::following;
     followers_.emplace(arrived.leader, arrived.id);
@@ -87,14 +89,93 @@ void scheduler::resume(sequence_id id) {
 void scheduler::set_paused(sequence_id id, bool paused) {
   scheduled_sequence* s = find(id);
   if (s == nullptr || s->paused == paused) return;
-  service_order& from = queue_of(*s);
+  const bool waits = s->where == scheduled_sequence::place::waiting;
+  if (waits) dequeue(*s);
   s->paused = paused;
-  if (s->where == scheduled_sequence::place::waiting) queue_of(*s).insert(from.extract(s->key));
+  if (waits) enqueue(*s);
+  if (!paused) policy_->on_resumed(id);
 }
 
 std::int32_t scheduler::running_of(std::uint64_t client) const {
   const auto found = running_of_.find(client);
-  return found == running_of_.end() ? 0 : found->second;
+  return found == running_of_.end() ? 0 : found->second.running;
+}
+
+/// The one way into the queue.
+void scheduler::enqueue(scheduled_sequence& s) {
+  if (s.paused || s.most_running == 0) {
+    (s.paused ? paused_ : waiting_).emplace(s.key, &s);
+    return;
+  }
+  limited_line& line = limited_[s.client];
+  line.most = s.most_running;
+  line.held_back.emplace(s.key, &s);
+  ++n_held_back_;
+  refill(s.client);
+}
+
+/// The one way out of the queue, but for an admission.
+void scheduler::dequeue(scheduled_sequence& s) {
+  if (s.paused || s.most_running == 0) {
+    (s.paused ? paused_ : waiting_).erase(s.key);
+    return;
+  }
+  limited_line& line = limited_.at(s.client);
+  if (line.held_back.erase(s.key) > 0) {
+    --n_held_back_;
+  } else {
+    line.in_line.erase(s.key);
+    waiting_.erase(s.key);
+  }
+  refill(s.client);
+}
+
+/// Puts a client's first sequences in line, as many as it may still run.
+void scheduler::refill(std::uint64_t client) {
+  const auto found = limited_.find(client);
+  if (found == limited_.end()) return;
+  limited_line& line = found->second;
+  const auto places = static_cast<std::size_t>(std::max(line.most - running_of(client), 0));
+  const auto hold_back_last = [&] {
+    const auto last = std::prev(line.in_line.end());
+    waiting_.erase(last->first);
+    line.held_back.insert(line.in_line.extract(last));
+    ++n_held_back_;
+  };
+  const auto put_first = [&] {
+    waiting_.insert(*line.held_back.begin());
+    line.in_line.insert(line.held_back.extract(line.held_back.begin()));
+    --n_held_back_;
+  };
+  while (line.in_line.size() > places)
+    hold_back_last();
+  while (line.in_line.size() < places && !line.held_back.empty())
+    put_first();
+  while (!line.in_line.empty() && !line.held_back.empty() &&
+         line.held_back.begin()->first < line.in_line.rbegin()->first) {
+    hold_back_last();
+    put_first();
+  }
+  if (line.in_line.empty() && line.held_back.empty()) limited_.erase(found);
+}
+
+/// Gives a sequence that was never admitted another rank.
+void scheduler::move(const moved_sequence& moved) {
+  scheduled_sequence* s = find(moved.id);
+  if (s == nullptr) return;
+  const bool waits = s->where == scheduled_sequence::place::waiting;
+  const bool holds = holding_.erase(s->key) > 0;
+  if (waits) dequeue(*s);
+  s->key.rank = moved.rank;
+  if (waits) enqueue(*s);
+  if (holds) holding_.emplace(s->key, s);
+}
+
+void scheduler::apply_moves() {
+  policy_->take_moved(moves_);
+  for (const moved_sequence& moved : moves_)
+    move(moved);
+  moves_.clear();
 }
 
 /// Tokens of prompts that the running set still has to compute.
@@ -105,8 +186,9 @@ std::int64_t scheduler::prompt_tokens_left() const {
   return left;
 }
 
-void scheduler::candidates(std::vector<sequence_id>& out) const {
+void scheduler::candidates(std::vector<sequence_id>& out) {
   out.clear();
+  apply_moves();
   if (!limits_.prefix_cache || waiting_.empty()) return;
   auto room = static_cast<std::size_t>(limits_.max_running);
   room -= std::min(room, running_.size());
@@ -135,6 +217,7 @@ void scheduler::plan(std::int64_t free_blocks, step_decision& out,
   out.grows.clear();
   out.forks.clear();
   out.preempted = 0;
+  apply_moves();
   budget left{limits_.max_step_tokens, free_blocks, limits_.max_logit_rows, {}};
   plan_decodes(left, out);
   if (!out.rows.empty() && limits_.mixed_prompt_tokens > 0)
@@ -158,20 +241,24 @@ void scheduler::preempt(scheduled_sequence& s, step_decision& out) {
   ++out.preempted;
 }
 
-/// The head of the queue takes the place of a sequence whose client runs at least two more than its
-/// own. Each sequence makes room once at most, so that the work that is lost stays bounded.
+/// The head of the queue takes the place of a sequence whose client runs more than its share, also
+/// when it has one less: with equal weights, at least two more than the head's own. Each sequence
+/// makes room once at most, so that the work that is lost stays bounded.
 void scheduler::share_running_set(const shortage& lacking, step_decision& out) {
   if (!policy_->shares_running_set() || waiting_.empty() || lacking.decode_blocks > 0) return;
   if (!lacking.running_set_full && lacking.head_blocks == 0) return;
   const scheduled_sequence& head = *waiting_.begin()->second;
-  const std::int32_t fewest = running_of(head.client) + 2;
+  const std::int64_t with_head = running_of(head.client) + 1;
+  const auto has_too_many = [&](const share& of) {
+    return (of.running - 1) * std::int64_t{head.weight} >= with_head * of.weight;
+  };
   if (std::none_of(running_of_.begin(), running_of_.end(),
-                   [&](const auto& one) { return one.second >= fewest; }))
+                   [&](const auto& one) { return has_too_many(one.second); }))
     return;
   scheduled_sequence* last = nullptr;
   for (const auto& [key, s] : running_) {
     if (s->leaving != scheduled_sequence::exit::none) return; // its place comes free
-    if (!s->displaced && running_of(s->client) >= fewest) last = s;
+    if (!s->displaced && has_too_many(running_of_.at(s->client))) last = s;
   }
   if (last == nullptr) return;
   last->displaced = true;
@@ -237,9 +324,12 @@ void scheduler::admit(budget& left, std::span<const prefix_hit> hits, step_decis
     left.blocks -= taken;
     open(s, hit, out);
     running_.insert(waiting_.extract(i));
+    if (s.most_running > 0) limited_.at(s.client).in_line.erase(key);
     s.where = scheduled_sequence::place::running;
     holding_.erase(key);
-    running_of_[s.client] += 1;
+    share& of = running_of_[s.client];
+    of.running += 1;
+    of.weight = s.weight;
     policy_->on_admitted(key.id);
     add_row(s, most_tokens(s, left), left, out);
     i = next;
@@ -293,7 +383,7 @@ void scheduler::fork_followers(sequence_id leader, step_decision& out) {
       out.forks.push_back({follower.key.id, leader, full});
     }
     follower.where = scheduled_sequence::place::waiting;
-    queue_of(follower).emplace(follower.key, &follower);
+    enqueue(follower);
     if (follower.blocks > 0) holding_.emplace(follower.key, &follower);
     i = followers_.erase(i);
   }
@@ -324,15 +414,15 @@ void scheduler::settle(scheduled_sequence& s) {
 }
 
 void scheduler::leave_running_set(scheduled_sequence& s) {
-  if (const auto of = running_of_.find(s.client); --of->second == 0) running_of_.erase(of);
+  if (const auto of = running_of_.find(s.client); --of->second.running == 0) running_of_.erase(of);
 }
 
 void scheduler::return_to_queue(scheduled_sequence& s) {
   leave_running_set(s);
   running_.erase(s.key);
   s.key.rank = std::max(s.key.rank, s.rank_in_queue);
-  queue_of(s).emplace(s.key, &s);
   s.where = scheduled_sequence::place::waiting;
+  enqueue(s);
 }
 
 void scheduler::remove(scheduled_sequence& s) {
@@ -341,12 +431,13 @@ void scheduler::remove(scheduled_sequence& s) {
     followers_.erase({s.leader, s.key.id});
     break;
   case scheduled_sequence::place::waiting:
-    queue_of(s).erase(s.key);
+    dequeue(s);
     holding_.erase(s.key);
     break;
   case scheduled_sequence::place::running:
     leave_running_set(s);
     running_.erase(s.key);
+    refill(s.client);
     break;
   }
   policy_->on_left(s.key.id, s.delivered);

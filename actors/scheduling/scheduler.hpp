@@ -11,11 +11,13 @@
 // grow afterwards. When a decode finds no block, the sequence served last is preempted (see
 // preemption.hpp): it gives up its blocks and is computed again later from its known tokens. The
 // sequence served first can therefore always go on, and every request that fits the pool alone
-// ends. The choices of one request share the full blocks of their prompt: the first choice computes
-// them, the followers wait for that and then fork its lease. Before a plan the pool may be asked
-// which blocks of the sequences next in line it has cached (candidates()); an admission then begins
-// after those, and only the blocks that it lacks are granted. Steps are planned ahead of their
-// results: a sequence that leaves keeps its blocks until no outstanding step has a row of it.
+// ends. A client with a limit of its own has no more sequences in line than it may still run, so
+// that the line never waits for it; its others are held back. The choices of one request share the
+// full blocks of their prompt: the first choice computes them, the followers wait for that and then
+// fork its lease. Before a plan the pool may be asked which blocks of the sequences next in line it
+// has cached (candidates()); an admission then begins after those, and only the blocks that it
+// lacks are granted. Steps are planned ahead of their results: a sequence that leaves keeps its
+// blocks until no outstanding step has a row of it.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +60,7 @@ public:
 
   /// With a prefix cache: the sequences that the next plan may admit and that hold no blocks yet,
   /// in order.
-  void candidates(std::vector<sequence_id>& out) const;
+  void candidates(std::vector<sequence_id>& out);
   /// Decides the next step. `free_blocks` is what the pool can grant now, `hits` is its answer for
   /// candidates(), in their order.
   void plan(std::int64_t free_blocks, step_decision& out, std::span<const prefix_hit> hits = {});
@@ -81,16 +83,34 @@ public:
   bool has_released() const { return !released_.empty(); }
 
   std::size_t running() const { return running_.size(); }
-  std::size_t waiting() const { return waiting_.size() + paused_.size() + followers_.size(); }
+  std::size_t waiting() const {
+    return waiting_.size() + paused_.size() + followers_.size() + n_held_back_;
+  }
   bool is_running(sequence_id id) const;
+  /// Sequences of a client that run.
+  std::int32_t running_of(std::uint64_t client) const;
 
 private:
   struct budget;
+  /// What a client has in the running set.
+  struct share {
+    std::int32_t running = 0;
+    std::int32_t weight = 1;
+  };
+  /// The sequences of a client with a limit that wait and are not paused.
+  struct limited_line {
+    service_order in_line;   ///< those that waiting_ has too, as many as may still run
+    service_order held_back; ///< the others, all of which are served later
+    std::int32_t most = 0;   ///< sequences in line and running
+  };
 
   std::int32_t blocks_for(std::int32_t tokens) const;
-  std::int32_t running_of(std::uint64_t client) const;
   std::int64_t prompt_tokens_left() const;
-  service_order& queue_of(const scheduled_sequence& s) { return s.paused ? paused_ : waiting_; }
+  void enqueue(scheduled_sequence& s);
+  void dequeue(scheduled_sequence& s);
+  void refill(std::uint64_t client);
+  void move(const moved_sequence& moved);
+  void apply_moves();
   scheduled_sequence* find(sequence_id id);
   void plan_decodes(budget& left, step_decision& out);
   void plan_prefills(budget& left, step_decision& out);
@@ -111,11 +131,14 @@ private:
   std::unique_ptr<admission_policy> policy_;
   std::unordered_map<sequence_id, scheduled_sequence> sequences_;
   service_order running_;
-  service_order waiting_; ///< without those that are paused
+  service_order waiting_; ///< the line: without those that are paused or held back
   service_order paused_;  ///< those that wait and are paused
   service_order holding_; ///< those that wait or are paused and hold blocks: forked followers
-  std::unordered_map<std::uint64_t, std::int32_t> running_of_; ///< sequences, by client
-  bool head_starved_ = false; ///< the last plan had no blocks for the head of the queue
+  std::unordered_map<std::uint64_t, share> running_of_; ///< by client
+  std::unordered_map<std::uint64_t, limited_line> limited_;
+  std::size_t n_held_back_ = 0;
+  std::vector<moved_sequence> moves_; ///< empty but in apply_moves()
+  bool head_starved_ = false;         ///< the last plan had no blocks for the head of the queue
   std::set<std::pair<sequence_id, sequence_id>> followers_; ///< (leader, follower)
   std::vector<sequence_id> prompts_planned_; ///< leaders whose prompt the plan being made completes
   std::vector<released_sequence> released_;

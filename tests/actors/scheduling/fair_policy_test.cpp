@@ -3,8 +3,10 @@
 #include "actors/scheduling/fair_policy.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "tests/actors/scheduling/simulation.hpp"
@@ -13,76 +15,253 @@ using namespace scheduling_tests;
 
 namespace {
 
-new_sequence of(std::uint64_t client, sequence_id id, std::int32_t prompt,
-                std::int32_t max_new = 1) {
+new_sequence of(std::uint64_t client, sequence_id id, std::int32_t prompt, std::int32_t max_new = 1,
+                std::int32_t weight = 1, std::int32_t priority = 0) {
   new_sequence s{id, 0, prompt, max_new};
   s.client = client;
+  s.weight = weight;
+  s.priority = priority;
   return s;
 }
 
-/// A queue in the policy's order; each admission takes a prompt and leaves at once.
+/// A queue in the policy's order. An admitted sequence leaves at once, or runs until it is told to
+/// leave or is preempted.
 class queue {
 public:
-  void arrive(std::uint64_t client, std::int32_t prompt) {
-    const new_sequence s = of(client, next_++, prompt);
-    waiting_[{policy.rank_of(s), s.id}] = s;
+  sequence_id arrive(std::uint64_t client, std::int32_t prompt, std::int32_t weight = 1,
+                     std::int32_t priority = 0) {
+    const new_sequence s = of(client, next_++, prompt, 1, weight, priority);
+    keys_[s.id] = {policy.rank_of(s), s.id};
+    waiting_[keys_[s.id]] = s;
     n_waiting[client] += 1;
+    apply_moves();
+    return s.id;
   }
-  new_sequence admit() {
-    const new_sequence s = waiting_.begin()->second;
-    waiting_.erase(waiting_.begin());
-    n_waiting[s.client] -= 1;
-    admitted[s.client] += s.prompt_tokens + 1;
+  new_sequence admit(bool runs_on = false) {
+    auto first = waiting_.begin();
+    while (at_its_limit(first->second.client) && std::next(first) != waiting_.end())
+      ++first;
+    const new_sequence s = first->second;
+    waiting_.erase(first);
     policy.on_admitted(s.id);
-    policy.on_left(s.id, 1);
+    if (ran_.insert(s.id).second) {
+      n_waiting[s.client] -= 1;
+      admitted[s.client] += s.prompt_tokens + 1;
+      in_hand[s.client] += (s.prompt_tokens + 1.0) / s.weight;
+    }
+    running_.push_back(s);
+    if (!runs_on) end(running_.size() - 1);
     return s;
   }
+  void end(std::size_t i) {
+    const new_sequence s = running_.at(i);
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+    leave(s);
+    apply_moves();
+  }
+  void preempt(std::size_t i) {
+    const new_sequence s = running_.at(i);
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+    waiting_[keys_.at(s.id)] = s;
+  }
+  void cancel(std::size_t i) {
+    const auto at = std::next(waiting_.begin(), static_cast<std::ptrdiff_t>(i));
+    const new_sequence s = at->second;
+    waiting_.erase(at);
+    if (ran_.count(s.id) == 0) n_waiting[s.client] -= 1;
+    leave(s);
+    apply_moves();
+  }
   bool empty() const { return waiting_.empty(); }
+  std::size_t size() const { return waiting_.size(); }
+  std::size_t running() const { return running_.size(); }
 
   fair_policy policy;
-  std::map<std::uint64_t, int> n_waiting;
+  std::uint64_t limited = 0; ///< this client is passed over while one of its sequences runs
+  std::map<std::uint64_t, int> n_waiting;         ///< without those that ran before
   std::map<std::uint64_t, std::int64_t> admitted; ///< tokens
+  /// Of sequences that ran and have not left: their tokens by weight.
+  std::map<std::uint64_t, double> in_hand;
 
 private:
+  bool at_its_limit(std::uint64_t client) const {
+    return client == limited && std::any_of(running_.begin(), running_.end(),
+                                            [&](const auto& s) { return s.client == client; });
+  }
+  void leave(const new_sequence& s) {
+    const bool ran = ran_.count(s.id) > 0;
+    if (ran) in_hand[s.client] -= (s.prompt_tokens + 1.0) / s.weight;
+    policy.on_left(s.id, ran ? 1 : 0);
+  }
+  void apply_moves() {
+    std::vector<moved_sequence> moved;
+    policy.take_moved(moved);
+    for (const moved_sequence& m : moved) {
+      auto node = waiting_.extract(keys_.at(m.id));
+      REQUIRE(!node.empty());
+      node.key().rank = keys_.at(m.id).rank = m.rank;
+      waiting_.insert(std::move(node));
+    }
+  }
+
   std::map<priority_key, new_sequence> waiting_;
+  std::map<sequence_id, priority_key> keys_;
+  std::set<sequence_id> ran_;
+  std::vector<new_sequence> running_;
   sequence_id next_ = 1;
 };
 
 } // namespace
 
-TEST_CASE("clients that wait get equal tokens, up to what two sequences cost") {
+TEST_CASE("clients that wait get tokens by weight, within the stated bound") {
   constexpr std::int32_t longest = 900;
   std::mt19937 random(5);
   const auto any = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
-  for (int round = 0; round < 40; ++round) {
+  const auto index_in = [&](std::size_t n) {
+    return static_cast<std::size_t>(any(0, static_cast<int>(n) - 1));
+  };
+  std::int64_t compared = 0;
+  for (int round = 0; round < 120; ++round) {
     queue q;
-    std::map<std::pair<int, int>, std::int64_t> base; // of pairs that both wait: their difference
+    // Some rounds with equal weights, some with preemptions, some with priorities.
+    std::map<int, int> weight;
+    for (int client = 1; client <= 4; ++client)
+      weight[client] = round % 3 == 0 ? 1 : any(1, 12);
+    const bool runs_on = round % 2 == 0;
+    if (round % 5 < 2) q.limited = 4; // who is behind by its own limit drags nobody along
+    struct beginning {
+      double difference, in_hand;
+    };
+    std::map<std::pair<int, int>, beginning> base; // of pairs that both wait
     for (int op = 0; op < 600; ++op) {
       const int client = any(1, 4);
       // Client 1 asks for much, the others for less and less.
-      if (any(0, 2) > 0) q.arrive(static_cast<std::uint64_t>(client), any(1, longest / client));
-      if (any(0, 1) == 0 && !q.empty()) q.admit();
+      if (any(0, 2) > 0)
+        q.arrive(static_cast<std::uint64_t>(client), any(1, longest / client), weight[client],
+                 round % 4 == 1 ? any(-2, 2) : 0);
+      if (any(0, 1) == 0 && !q.empty()) q.admit(runs_on);
+      if (any(0, 9) == 0 && !q.empty()) q.cancel(index_in(q.size()));
+      if (any(0, 9) == 0 && q.running() > 0) q.preempt(index_in(q.running()));
+      while (q.running() > 8 || (q.running() > 0 && any(0, 2) == 0))
+        q.end(index_in(q.running()));
       for (int a = 1; a <= 4; ++a) {
         for (int b = a + 1; b <= 4; ++b) {
-          const std::int64_t difference =
-              q.admitted[static_cast<std::uint64_t>(a)] - q.admitted[static_cast<std::uint64_t>(b)];
+          const auto served = [&](int c) {
+            return static_cast<double>(q.admitted[static_cast<std::uint64_t>(c)]) / weight[c];
+          };
+          const double difference = served(a) - served(b);
+          if (q.limited == static_cast<std::uint64_t>(b)) continue;
           if (q.n_waiting[static_cast<std::uint64_t>(a)] == 0 ||
               q.n_waiting[static_cast<std::uint64_t>(b)] == 0) {
             base.erase({a, b});
             continue;
           }
-          const auto began = base.try_emplace({a, b}, difference).first->second;
-          REQUIRE(std::abs(difference - began) <= 2 * (longest + 1));
+          double in_hand = 0;
+          for (const auto& [c, tokens] : q.in_hand)
+            in_hand = std::max(in_hand, tokens + (longest + 1.0) / weight[static_cast<int>(c)]);
+          const beginning began =
+              base.try_emplace({a, b}, beginning{difference, in_hand}).first->second;
+          const double bound =
+              (longest + 1.0) / weight[a] + (longest + 1.0) / weight[b] + began.in_hand;
+          ++compared;
+          REQUIRE(std::abs(difference - began.difference) <= bound + 0.5);
         }
       }
     }
     while (!q.empty())
       q.admit();
+    while (q.running() > 0)
+      q.end(0);
     // A client is remembered only while it is ahead of the others.
     CHECK(q.policy.clients() <= 4);
   }
+  CHECK(compared > 50000);
+}
+
+TEST_CASE("a client of weight 3 gets three times the tokens of one of weight 1") {
+  queue q;
+  for (int i = 0; i < 400; ++i) {
+    q.arrive(1, 100, 1);
+    q.arrive(2, 100, 3);
+  }
+  for (int i = 0; i < 400; ++i)
+    q.admit();
+  CHECK(q.admitted[2] >= 2.9 * static_cast<double>(q.admitted[1]));
+  CHECK(q.admitted[2] <= 3.1 * static_cast<double>(q.admitted[1]));
+}
+
+TEST_CASE("a newcomer overtakes no more than its share, also beside clients that only run") {
+  queue q;
+  for (std::uint64_t client = 10; client < 20; ++client) {
+    q.arrive(client, 100);
+    q.admit(true); // they run on and ask for nothing more
+  }
+  for (int i = 0; i < 100; ++i)
+    q.arrive(1, 100);
+  for (int i = 0; i < 50; ++i)
+    q.admit();
+  for (int i = 0; i < 50; ++i)
+    q.arrive(2, 100);
+  const auto before = q.admitted[1];
+  for (int i = 0; i < 20; ++i)
+    q.admit();
+  CHECK(q.admitted[1] - before >= 9 * 101);
+}
+
+TEST_CASE("a client that is behind by its own limit lets no newcomer overtake the others") {
+  queue q;
+  q.limited = 9;
+  for (int i = 0; i < 50; ++i) {
+    q.arrive(9, 100);
+    q.arrive(1, 100);
+    q.arrive(1, 100);
+  }
+  q.admit(true); // of client 9, and it runs on
+  for (int i = 0; i < 60; ++i)
+    q.admit();
+  for (int i = 0; i < 30; ++i)
+    q.arrive(2, 100);
+  const auto before = q.admitted[1];
+  for (int i = 0; i < 20; ++i)
+    q.admit();
+  CHECK(q.n_waiting[9] == 49);
+  CHECK(q.admitted[1] - before >= 9 * 101);
+}
+
+TEST_CASE("lower priorities of one client come first, and others do not pay for it") {
+  queue q;
+  std::vector<sequence_id> patient, urgent;
+  for (int i = 0; i < 20; ++i) {
+    patient.push_back(q.arrive(1, 100, 1, 5));
+    q.arrive(2, 100);
+  }
+  // Long ones, so that taking the short ones' turns would be a gain.
+  for (int i = 0; i < 5; ++i)
+    urgent.push_back(q.arrive(1, 400, 1, -1));
+  std::vector<sequence_id> order;
+  while (!q.empty()) {
+    const new_sequence s = q.admit();
+    if (s.client == 1) order.push_back(s.id);
+    if (q.n_waiting[2] > 0) REQUIRE(std::abs(q.admitted[1] - q.admitted[2]) <= 401 + 401);
+  }
+  urgent.insert(urgent.end(), patient.begin(), patient.end());
+  CHECK(order == urgent);
+}
+
+TEST_CASE("what a client cancels while it waits costs it no turns") {
+  queue q;
+  for (int i = 0; i < 20; ++i)
+    q.arrive(1, 100);
+  for (int i = 0; i < 20; ++i)
+    q.arrive(2, 100);
+  for (int i = 0; i < 15; ++i)
+    q.cancel(q.size() > 30 ? 2 : 0); // in the order of service both alternate
+  const auto waiting = std::min(q.n_waiting[1], q.n_waiting[2]);
+  for (int i = 0; i < 2 * (waiting - 1); ++i)
+    q.admit();
+  CHECK(std::abs(q.admitted[1] - q.admitted[2]) <= 202);
 }
 
 TEST_CASE("the sequences of one client keep their order") {

@@ -82,6 +82,7 @@ public:
     const std::int32_t n = pick(0, 3) == 0 ? pick(2, 4) : 1;
     const sequence_id leader = next_id_;
     const auto client = static_cast<std::uint64_t>(fair_ ? pick(1, 3) : 0);
+    const std::int32_t priority = fair_ ? std::max(pick(-6, 2), 0) : 0;
     const auto tokens = any_tokens(prompt + max_new);
     for (std::int32_t i = 0; i < n; ++i) {
       const sequence_id id = next_id_++;
@@ -94,6 +95,11 @@ public:
         if (pick(0, 9) == 0) s.tokens[static_cast<std::size_t>(p)] += 1;
       new_sequence arrived{id, i == 0 ? 0 : leader, prompt, max_new};
       arrived.client = client;
+      if (fair_) {
+        arrived.weight = static_cast<std::int32_t>(client);
+        arrived.most_running = client == limited_client ? limited_most : 0;
+        arrived.priority = priority;
+      }
       s.key = {rank_(arrived), id};
       all_[id] = s;
       group_[leader].push_back(id);
@@ -202,6 +208,10 @@ public:
   std::uint64_t steps = 0, preemptions = 0, finished = 0, hits = 0;
 
 private:
+  /// Under the fair policy this client has a limit of its own.
+  static constexpr std::uint64_t limited_client = 3;
+  static constexpr std::int32_t limited_most = 2;
+
   /// Counts the steps of the oldest sequence under first come first served, and bounds them: each
   /// step computes a token of it, but for two after a preemption in its favour, once per block.
   void note_first() {
@@ -374,6 +384,7 @@ private:
     }
     REQUIRE(tokens <= limits_.max_step_tokens);
     REQUIRE(scheduler_.running() <= static_cast<std::size_t>(limits_.max_running));
+    if (fair_) REQUIRE(scheduler_.running_of(limited_client) <= limited_most);
     outstanding_.push_back(std::move(plan));
   }
 
