@@ -37,6 +37,8 @@ using session_actor = caf::typed_actor<
     takes<resume_request>,
     // supervisor: the deadline has passed; end the request with timed_out.
     takes<deadline_passed>,
+    // supervisor: `scheduler.queue_timeout` has passed; end the request if it still waits.
+    takes<waited_too_long>,
     // supervisor: end the request with the given error.
     takes<abort_request>,
     // supervisor: the batcher was lost, and another has taken its place.
@@ -81,6 +83,8 @@ using batcher_actor = caf::typed_actor<
     takes<pause_request>,
     // session: schedule this request again.
     takes<resume_request>,
+    // session: end the request if it was never scheduled.
+    takes<waited_too_long>,
     // supervisor: an executor is ready for steps.
     takes<executor_ready>>;
 

@@ -44,6 +44,7 @@ struct sequence_spec {
   /// A bit for each token that may be drawn; null: all. Not together with `rules`.
   std::shared_ptr<const std::vector<std::uint32_t>> allowed;
   std::int32_t prompt_logprobs = -1; ///< alternatives for each prompt token; -1: no scores
+  std::uint64_t cache_scope = 0;     ///< whose cached prefixes it may find (kv/cache_scope.hpp)
 
   bool scores_prompt() const { return prompt_logprobs >= 0; }
 };
@@ -65,9 +66,27 @@ using encoded_prompt_ptr = std::shared_ptr<encoded_prompt>;
 struct cancel_request {};
 /// supervisor -> session: end with timed_out.
 struct deadline_passed {};
+/// supervisor -> session -> batcher: end with queue_timed_out, unless it runs or has run.
+struct waited_too_long {
+  request_id request = 0;
+
+  static request_error error() {
+    return {
+        errc::queue_timed_out,
+        "the request waited for longer than `scheduler.queue_timeout` for its turn; retry later",
+        ""};
+  }
+};
 /// supervisor -> session: end with `why`.
 struct abort_request {
   request_error why;
+};
+
+/// What one client may have of the scheduler; 0 sets no limit of its own.
+struct client_limits {
+  std::int32_t weight = 1;
+  std::int32_t max_running = 0; ///< sequences
+  std::int32_t max_queued = 0;  ///< requests
 };
 
 /// session -> batcher: queue this request; choice i is drawn with seed + i.
@@ -77,6 +96,8 @@ struct submit_prompt {
   std::int32_t n_choices = 1;
   steady_clock::time_point submitted;
   std::string client; ///< whose turn it takes
+  std::int32_t priority = 0;
+  client_limits limits; ///< of its client
 };
 /// batcher -> session: the request is in the queue; tokens will follow.
 struct prompt_queued {};

@@ -4,6 +4,7 @@
 // close code and type string each becomes is decided in net/error_map.cpp alone.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
@@ -44,8 +45,9 @@ enum class errc {
 
 struct api_error {
   std::variant<errc, actors::errc> code;
-  std::string message; ///< one sentence; for a field "`field` must be ..., got ..."
-  std::string param;   ///< the field at fault, or empty
+  std::string message;            ///< one sentence; for a field "`field` must be ..., got ..."
+  std::string param;              ///< the field at fault, or empty
+  std::int32_t retry_after_s = 0; ///< > 0: when a retry may succeed; else what the code says
 };
 
 template <class T>
@@ -57,7 +59,7 @@ inline failure<api_error> fail(api_error error) {
 }
 
 inline api_error from_engine(actors::request_error error) {
-  return {error.code, std::move(error.message), std::move(error.param)};
+  return {error.code, std::move(error.message), std::move(error.param), error.retry_after_s};
 }
 
 /// A message that begins with "`field` must be ..." names the field at fault, which becomes

@@ -94,6 +94,10 @@ wire_error map_error(actors::errc code) {
     return {400, policy, invalid, "grammar_refused"};
   case errc::queue_full:
     return {429, again_later, "rate_limit_error", "queue_full", 1};
+  case errc::rate_limited:
+    return {429, again_later, "rate_limit_error", "rate_limit_exceeded", 1};
+  case errc::queue_timed_out:
+    return {503, again_later, unavailable, "queue_timeout", 1};
   case errc::too_large:
     return {400, policy, invalid, "request_too_large"};
   case errc::not_ready:
@@ -111,7 +115,9 @@ wire_error map_error(actors::errc code) {
 }
 
 wire_error map_error(const api_error& error) {
-  return std::visit([](auto code) { return map_error(code); }, error.code);
+  auto wire = std::visit([](auto code) { return map_error(code); }, error.code);
+  if (error.retry_after_s > 0) wire.retry_after_s = error.retry_after_s;
+  return wire;
 }
 
 api_error output_is_full() {

@@ -143,6 +143,10 @@ batcher_actor::behavior_type batcher_behavior(batcher_actor::stateful_pointer<ba
         probe("batcher", "resume_request");
         state.apply([&](batcher_core& c) { c.resume(order.request); });
       },
+      [&state](waited_too_long order) {
+        probe("batcher", "waited_too_long");
+        state.apply([&](batcher_core& c) { c.waited_too_long(order.request); });
+      },
       [&state](const executor_ready& ready) {
         probe("batcher", "executor_ready");
         state.use(ready);

@@ -37,34 +37,62 @@ void batcher_core::set_limits(const batcher_limits& limits) {
 
 // Orders.
 
+/// Whether the queue, and its client's part of it, has a place. The queue begins where the running
+/// set ends: a burst that will run at once is not refused.
+std::optional<request_error> batcher_core::no_room(const submit_prompt& prompt,
+                                                   std::uint64_t client) const {
+  const std::int32_t running = static_cast<std::int32_t>(scheduler_.running());
+  const std::int32_t may_start = std::max(limits_.plan.max_running - running, 0);
+  const std::int32_t bound = limits_.max_queued + may_start;
+  if (groups_.size() >= static_cast<std::size_t>(bound) && groups_.n_waiting() >= bound)
+    return request_error{
+        errc::queue_full,
+        "the queue is full (" + std::to_string(groups_.n_waiting()) + " waiting); retry later", ""};
+  const client_limits& own = prompt.limits;
+  if (own.max_queued == 0) return std::nullopt;
+  std::int32_t may_start_own = may_start;
+  if (own.max_running > 0)
+    may_start_own =
+        std::min(may_start, std::max(own.max_running - scheduler_.running_of(client), 0));
+  const std::int32_t waiting = groups_.n_waiting_of(client);
+  if (waiting < own.max_queued + may_start_own) return std::nullopt;
+  return request_error{
+      errc::queue_full,
+      std::to_string(waiting) +
+          " requests of this tenant wait, which is the most (`tenants.max_queued`); "
+          "retry later",
+      ""};
+}
+
+void batcher_core::refuse(request_id request, const request_error& why) {
+  sessions_.failed(request, why);
+  sessions_.forgotten(request);
+}
+
 void batcher_core::submit(const submit_prompt& prompt) {
-  // The queue begins where the running set ends: a burst that will run at once is not refused.
-  const auto may_start = limits_.plan.max_running - static_cast<std::int32_t>(scheduler_.running());
-  const std::int32_t bound = limits_.max_queued + std::max(may_start, 0);
-  if (groups_.size() >= static_cast<std::size_t>(bound) && groups_.n_waiting() >= bound) {
-    sessions_.failed(prompt.request, {errc::queue_full,
-                                      "the queue is full (" + std::to_string(groups_.n_waiting()) +
-                                          " waiting); retry later",
-                                      ""});
-    sessions_.forgotten(prompt.request);
-    return;
-  }
+  const std::uint64_t client = std::hash<std::string>{}(prompt.client);
+  if (const auto why = no_room(prompt, client)) return refuse(prompt.request, *why);
   // The session knew the sizes of the executor at that time, which may have changed since.
-  if (const auto why = misfit(prompt.spec)) {
-    sessions_.failed(prompt.request, *why);
-    sessions_.forgotten(prompt.request);
-    return;
-  }
-  const group& added = groups_.add(prompt);
+  if (const auto why = misfit(prompt.spec)) return refuse(prompt.request, *why);
+  const group& added = groups_.add(prompt, prompt.limits.max_queued > 0 ? client : 0);
   for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
     new_sequence arrived{added.first + static_cast<sequence_id>(choice),
                          choice == 0 ? 0 : added.first,
                          static_cast<std::int32_t>(prompt.spec.prompt->size()), prompt.spec.max_new,
                          choice == 0 && prompt.spec.scores_prompt()};
-    arrived.client = std::hash<std::string>{}(prompt.client);
+    arrived.client = client;
+    arrived.weight = prompt.limits.weight;
+    arrived.most_running = prompt.limits.max_running;
+    arrived.priority = prompt.priority;
     scheduler_.add(arrived);
   }
   sessions_.queued(prompt.request);
+}
+
+void batcher_core::waited_too_long(request_id request) {
+  const group* g = groups_.find(request);
+  if (g == nullptr || g->scheduled) return;
+  fail(request, actors::waited_too_long::error());
 }
 
 void batcher_core::finish_choice(request_id request, std::int32_t choice) {

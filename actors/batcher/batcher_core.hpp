@@ -54,6 +54,8 @@ public:
   void release(request_id request);
   void pause(request_id request);
   void resume(request_id request);
+  /// The request fails, unless it was scheduled.
+  void waited_too_long(request_id request);
   /// An executor takes plans of this life. Its memory may hold less than that of the life before:
   /// requests that do not fit any more are shortened where nobody asked for their length, or fail.
   void executor_ready(std::uint64_t life, const batcher_limits& limits);
@@ -76,6 +78,8 @@ private:
   /// Where next() goes on: at the beginning, or with what the allocator's answer is for.
   enum class phase : std::uint8_t { begin, schedule, send };
 
+  std::optional<request_error> no_room(const submit_prompt& prompt, std::uint64_t client) const;
+  void refuse(request_id request, const request_error& why);
   template <class F>
   void for_each_choice(request_id request, F&& apply);
   action ask(kv_change change, phase then);

@@ -14,7 +14,7 @@ std::vector<prefix_query> prefix_cache_client::queries(std::span<const sequence_
     // Every token of a scored prompt is computed, for its logits.
     const bool may_reuse = shareable(known) && !s.spec.scores_prompt();
     const std::int32_t reusable = may_reuse ? (known - 1) / width * width : 0;
-    asked.push_back({id, s.known_tokens(0, reusable)});
+    asked.push_back({id, s.known_tokens(0, reusable), s.spec.cache_scope});
   }
   return asked;
 }
@@ -49,7 +49,7 @@ void prefix_cache_client::note_computed(sequence_id id, sequence_groups::sequenc
   const std::int32_t width = limits_.block_tokens;
   const std::int32_t full = n_computed / width;
   if (full <= s.n_inserted) return;
-  inserts_.push_back({id, s.known_tokens(s.n_inserted * width, full * width)});
+  inserts_.push_back({id, s.known_tokens(s.n_inserted * width, full * width), s.spec.cache_scope});
   s.n_inserted = full;
 }
 

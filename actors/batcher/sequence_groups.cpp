@@ -13,9 +13,21 @@ sequence_groups::kind sequence_groups::kind_of(const group& g) {
 /// The one way to change what kind_of() looks at.
 template <class F>
 void sequence_groups::change(group& g, F&& apply) {
-  counts_[kind_of(g)] -= 1;
+  count(g, -1);
   apply(g);
-  counts_[kind_of(g)] += 1;
+  count(g, 1);
+}
+
+void sequence_groups::count(const group& g, std::int32_t by) {
+  const kind k = kind_of(g);
+  counts_[k] += by;
+  if (k != waiting || g.counted_for == 0) return;
+  if ((waiting_of_[g.counted_for] += by) == 0) waiting_of_.erase(g.counted_for);
+}
+
+std::int32_t sequence_groups::n_waiting_of(std::uint64_t counted_for) const {
+  const auto found = waiting_of_.find(counted_for);
+  return found == waiting_of_.end() ? 0 : found->second;
 }
 
 std::vector<std::int32_t> sequence_groups::sequence::known_tokens(std::int32_t first,
@@ -30,11 +42,13 @@ std::vector<std::int32_t> sequence_groups::sequence::known_tokens(std::int32_t f
   return tokens;
 }
 
-const sequence_groups::group& sequence_groups::add(const submit_prompt& prompt) {
+const sequence_groups::group& sequence_groups::add(const submit_prompt& prompt,
+                                                   std::uint64_t counted_for) {
   group& added = groups_[prompt.request];
   added.first = next_id_;
   added.n_choices = added.n_left = prompt.n_choices;
-  counts_[waiting] += 1;
+  added.counted_for = counted_for;
+  count(added, 1);
   for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
     sequence& s = sequences_[next_id_++];
     s.request = prompt.request;
@@ -69,7 +83,7 @@ std::optional<request_id> sequence_groups::release(const released_sequence& r) {
   if (!r.gone) return std::nullopt;
   sequences_.erase(found);
   if (--owner.n_left > 0) return std::nullopt;
-  counts_[kind_of(owner)] -= 1;
+  count(owner, -1);
   groups_.erase(request);
   return request;
 }
@@ -84,7 +98,10 @@ void sequence_groups::forget_device() {
 }
 
 void sequence_groups::note_opened(const sequence& s) {
-  change(group_of(s), [](group& g) { g.n_running += 1; });
+  change(group_of(s), [](group& g) {
+    g.n_running += 1;
+    g.scheduled = true;
+  });
 }
 
 void sequence_groups::set_paused(request_id request, bool now_paused) {

@@ -43,12 +43,15 @@ public:
     std::int32_t n_lost = 0;        ///< steps that failed with one of its sequences
     bool released = false;          ///< it is over; its sequences leave as soon as no step has them
     bool paused = false;            ///< its reader is slow, or gives no credit
+    bool scheduled = false;         ///< one of its sequences has been in a step
+    std::uint64_t counted_for = 0;  ///< the client that has a limit; 0: none
     /// Of the prompt's tokens but the first, while steps score them; null once they are told.
     std::shared_ptr<std::vector<prompt_score>> scores;
   };
 
-  /// A new request; its sequences get the next ids.
-  const group& add(const submit_prompt& prompt);
+  /// A new request; its sequences get the next ids. `counted_for` names the client whose waiting
+  /// requests are counted; 0: none.
+  const group& add(const submit_prompt& prompt, std::uint64_t counted_for = 0);
   /// The request, unless it is unknown or released.
   group* find(request_id request);
   /// The sequence, unless it is forgotten.
@@ -74,6 +77,8 @@ public:
   std::int32_t n_running() const { return counts_[running]; }
   /// Requests without one, that are not paused.
   std::int32_t n_waiting() const { return counts_[waiting]; }
+  /// Of these, those that were added with `counted_for`.
+  std::int32_t n_waiting_of(std::uint64_t counted_for) const;
   /// Requests without one, that are paused.
   std::int32_t n_paused() const { return counts_[paused]; }
 
@@ -82,8 +87,10 @@ private:
   static kind kind_of(const group& g);
   template <class F>
   void change(group& g, F&& apply);
+  void count(const group& g, std::int32_t by);
 
-  std::array<std::int32_t, 4> counts_{}; ///< groups by kind
+  std::array<std::int32_t, 4> counts_{};                       ///< groups by kind
+  std::unordered_map<std::uint64_t, std::int32_t> waiting_of_; ///< by group::counted_for
   std::unordered_map<sequence_id, sequence> sequences_;
   std::unordered_map<request_id, group> groups_;
   sequence_id next_id_ = 1;

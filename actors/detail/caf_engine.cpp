@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "actors/detail/engine_shared.hpp"
+#include "actors/kv/cache_scope.hpp"
 #include "actors/session/prompt.hpp"
 #include "actors/session/session_actor.hpp"
 #include "actors/supervisor/supervisor_actor.hpp"
@@ -75,6 +76,18 @@ private:
     args.prompt_bytes = prompt_bytes(asked.prompt);
     entry.bytes = args.prompt_bytes;
     entry.client = asked.client;
+    args.tenant = config::find_tenant(options.tenants, asked.tenant);
+    args.budget = shared_->budget_of(asked.tenant);
+    args.cache_scope = cache_scope(options.kv.share_prefixes ? "" : asked.tenant, asked.cache_salt);
+    if (const auto patience = options.scheduler.queue_timeout; patience.count() > 0)
+      entry.queue_deadline = args.submitted + patience;
+    if (args.tenant != nullptr && args.tenant->max_queued > 0) {
+      const std::int32_t own = args.tenant->max_running;
+      entry.most_of_client =
+          static_cast<std::size_t>(args.tenant->max_queued) +
+          static_cast<std::size_t>(own > 0 ? own : options.scheduler.max_running);
+    }
+    auto refusal = refused_at_once(asked, args.budget);
     args.request = std::move(asked);
     entry.session = spawn_session(system_, shared_, std::move(args));
     const session_actor session = entry.session;
@@ -84,9 +97,24 @@ private:
     start_request start;
     if (draining)
       start.refusal = shutting_down();
+    else if (refusal)
+      start.refusal = std::move(refusal);
     else if (inserted.refused != nullptr)
       start.refusal = {errc::queue_full, std::string(inserted.refused) + "; retry later", ""};
     tell_from_outside(session, std::move(start));
+  }
+
+  /// What needs no look at the prompt.
+  std::optional<request_error> refused_at_once(const request& asked, token_budget* budget) const {
+    if (asked.priority != 0 && shared_->options.scheduler.policy == "fcfs")
+      return request_error{errc::invalid_argument,
+                           "`priority` must be 0 or absent where `scheduler.policy` is fcfs, got " +
+                               std::to_string(asked.priority),
+                           "priority"};
+    if (budget == nullptr) return std::nullopt;
+    if (const auto wait_s = budget->check(1, steady_clock::now()))
+      return rate_limited(*budget, *wait_s);
+    return std::nullopt;
   }
 
 public:

@@ -1,7 +1,8 @@
 // engine_shared: what the port, the sessions and the supervisor share.
 //
-// Thread safety: `options` never change; `stats` and `requests` lock themselves; everything else is
-// read and written through the functions below, under one mutex. Port and actors own it jointly.
+// Thread safety: `options` and the set of budgets never change; `stats` and `requests` lock
+// themselves; everything else is read and written through the functions below, under one mutex.
+// Port and actors own it jointly.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +11,12 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_map>
 
 #include "actors/detail/live_requests.hpp"
 #include "actors/detail/served_model.hpp"
 #include "actors/detail/stats_board.hpp"
+#include "actors/detail/token_budget.hpp"
 #include "actors/interfaces.hpp"
 #include "config/base/fair_pool.hpp"
 #include "config/options.hpp"
@@ -32,13 +35,23 @@ class engine_shared {
 public:
   explicit engine_shared(const config::options& o)
       : options(o), requests(bounds_of(o.scheduler)),
-        text_pool(std::make_unique<fair_pool>(text_limits_of(o.scheduler))) {}
+        text_pool(std::make_unique<fair_pool>(text_limits_of(o.scheduler))) {
+    for (const auto& tenant : options.tenants)
+      if (tenant.tokens_per_minute > 0)
+        budgets_.emplace(tenant.name, std::make_unique<token_budget>(tenant.tokens_per_minute));
+  }
 
   const config::options options;
   stats_board stats;
   live_requests requests;
   /// For prompts of some length. The port resets it once no session is left.
   std::unique_ptr<fair_pool> text_pool;
+
+  /// The tokens that a tenant may use; null when they are not limited.
+  token_budget* budget_of(const std::string& tenant) const {
+    const auto found = budgets_.find(tenant);
+    return found == budgets_.end() ? nullptr : found->second.get();
+  }
 
   engine_state state() const {
     if (requests.draining()) return engine_state::draining;
@@ -120,6 +133,7 @@ private:
     return limit.count() > 0 ? steady_clock::duration(limit) : steady_clock::duration::max();
   }
 
+  std::unordered_map<std::string, std::unique_ptr<token_budget>> budgets_; ///< by tenant
   mutable std::mutex mutex_;
   engine_state state_ = engine_state::loading;
   std::string detail_ = "loading the model";

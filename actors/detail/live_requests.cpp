@@ -10,7 +10,11 @@ live_requests::inserted live_requests::insert(request_id id, entry added) {
   inserted answer;
   const std::size_t live = entries_.size() - n_paused_;
   std::size_t& of_client = live_of_[added.client];
-  if (live >= limits_.live)
+  const auto paused_of = paused_of_.find(added.client);
+  const std::size_t n_paused_of = paused_of == paused_of_.end() ? 0 : paused_of->second.size();
+  if (added.most_of_client > 0 && of_client - n_paused_of >= added.most_of_client)
+    answer.refused = "this tenant has as many requests as it may (`tenants.max_queued`)";
+  else if (live >= limits_.live)
     answer.refused = "the queue is full (`scheduler.max_queued`)";
   else if (!added.client.empty() && of_client >= 7 * (limits_.live - live))
     answer.refused = "this client has as many requests as the queue has room for";
@@ -18,26 +22,43 @@ live_requests::inserted live_requests::insert(request_id id, entry added) {
     answer.refused = "the prompts of all requests take too much memory (`scheduler.max_prompts`)";
   of_client += 1;
   bytes_ += added.bytes;
-  if (added.deadline) {
-    deadlines_.emplace(*added.deadline, id);
-    answer.start_watching = !std::exchange(watching_, true);
-  }
+  add_deadline(added.deadline, {id, false});
+  add_deadline(added.queue_deadline, {id, true});
+  if (!deadlines_.empty()) answer.start_watching = !std::exchange(watching_, true);
   entries_.emplace(id, std::move(added));
   return answer;
 }
 
-void live_requests::erase(request_id id) {
+void live_requests::add_deadline(std::optional<steady_clock::time_point> at, due what) {
+  if (at) deadlines_.emplace(*at, what);
+}
+
+void live_requests::remove_deadline(std::optional<steady_clock::time_point> at, request_id id) {
+  if (!at) return;
+  const auto [first, last] = deadlines_.equal_range(*at);
+  for (auto d = first; d != last; ++d) {
+    if (d->second.id != id) continue;
+    deadlines_.erase(d);
+    return;
+  }
+}
+
+std::int32_t live_requests::retry_after_s(const std::string& client, steady_clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  const auto own = leaving_of_.find(client);
+  return (own == leaving_of_.end() ? leaving_ : own->second).retry_after_s(now);
+}
+
+void live_requests::erase(request_id id, bool was_queued, steady_clock::time_point now) {
   {
     const std::lock_guard lock(mutex_);
     const auto i = entries_.find(id);
     if (i == entries_.end()) return;
-    if (i->second.deadline) {
-      auto [first, last] = deadlines_.equal_range(*i->second.deadline);
-      for (auto d = first; d != last; ++d) {
-        if (d->second != id) continue;
-        deadlines_.erase(d);
-        break;
-      }
+    remove_deadline(i->second.deadline, id);
+    remove_deadline(i->second.queue_deadline, id);
+    if (was_queued) {
+      leaving_.left(now);
+      if (i->second.most_of_client > 0) leaving_of_[i->second.client].left(now);
     }
     set_paused(id, i->second, false);
     bytes_ -= i->second.bytes;
@@ -122,14 +143,15 @@ void live_requests::clear() {
   deadlines_.clear();
 }
 
-std::vector<session_actor> live_requests::take_expired(steady_clock::time_point now) {
+std::vector<live_requests::expired> live_requests::take_expired(steady_clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  std::vector<session_actor> expired;
+  std::vector<expired> passed;
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-    expired.push_back(entries_.find(deadlines_.begin()->second)->second.session);
+    const due what = deadlines_.begin()->second;
+    passed.push_back({what.id, entries_.find(what.id)->second.session, what.waited});
     deadlines_.erase(deadlines_.begin());
   }
-  return expired;
+  return passed;
 }
 
 bool live_requests::keep_watching() {

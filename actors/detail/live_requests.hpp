@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "actors/detail/drain_rate.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/session/session_core.hpp"
 
@@ -29,9 +30,17 @@ public:
     session_actor session;
     std::shared_ptr<request_control> control;
     std::optional<steady_clock::time_point> deadline;
+    std::optional<steady_clock::time_point> queue_deadline; ///< until which it may wait
     std::string client;
-    std::int64_t bytes = 0; ///< of its prompt
-    bool paused = false;    ///< set by pause()
+    std::size_t most_of_client = 0; ///< requests of its client that are not paused; 0: no limit
+    std::int64_t bytes = 0;         ///< of its prompt
+    bool paused = false;            ///< set by pause()
+  };
+  /// A deadline that has passed.
+  struct expired {
+    request_id id = 0;
+    session_actor session;
+    bool waited = false; ///< it is the queue_deadline
   };
 
   struct limits {
@@ -53,15 +62,20 @@ public:
   /// must end because of it: the latest of the client that has the most paused requests.
   std::optional<session_actor> pause(request_id id);
   void resume(request_id id);
-  void erase(request_id id);
+  /// `was_queued`: a place in the queue, or behind it, comes free with the request.
+  void erase(request_id id, bool was_queued = false,
+             steady_clock::time_point now = steady_clock::now());
+  /// When a request of this client that is refused now should come back, by how fast those of its
+  /// client leave where that has a limit of its own, else by how fast all leave.
+  std::int32_t retry_after_s(const std::string& client, steady_clock::time_point now);
   std::optional<entry> find(request_id id) const;
   std::vector<session_actor> all() const;
   /// From now on no event of any request is delivered, except one that is being delivered already.
   void silence_all();
   void clear();
 
-  /// The sessions whose deadline has passed; each is reported once.
-  std::vector<session_actor> take_expired(steady_clock::time_point now);
+  /// The deadlines that have passed; each is reported once.
+  std::vector<expired> take_expired(steady_clock::time_point now);
   /// True when deadlines are left; otherwise the next insert() asks for watching again.
   bool keep_watching();
 
@@ -71,10 +85,16 @@ public:
   void check_drained();
 
 private:
+  struct due {
+    request_id id = 0;
+    bool waited = false;
+  };
   void set_paused(request_id id, entry& e, bool paused);
+  void add_deadline(std::optional<steady_clock::time_point> at, due what);
+  void remove_deadline(std::optional<steady_clock::time_point> at, request_id id);
   std::optional<session_actor> find_surplus();
 
-  using deadline_map = std::multimap<steady_clock::time_point, request_id>;
+  using deadline_map = std::multimap<steady_clock::time_point, due>;
 
   const limits limits_;
   mutable std::mutex mutex_;
@@ -84,6 +104,8 @@ private:
   std::size_t n_paused_ = 0;
   std::int64_t bytes_ = 0, paused_bytes_ = 0;
   deadline_map deadlines_;
+  drain_rate leaving_;
+  std::unordered_map<std::string, drain_rate> leaving_of_; ///< by client that has a limit
   std::function<void()> drained_;
   bool draining_ = false;
   bool watching_ = false;

@@ -105,12 +105,13 @@ void block_pool::drop(sequence_id id) {
   leases_.erase(found);
 }
 
-std::vector<std::int32_t> block_pool::find(std::span<const std::int32_t> tokens) const {
+std::vector<std::int32_t> block_pool::find(const prefix_query& query) const {
+  std::span<const std::int32_t> tokens = query.tokens;
   std::vector<std::int32_t> path;
   const auto width = static_cast<std::size_t>(block_tokens_);
   std::int32_t at = prefix_tree::root;
   for (; tokens.size() >= width; tokens = tokens.subspan(width)) {
-    at = tree_.child(at, tokens.first(width));
+    at = tree_.child(at, tokens.first(width), query.scope);
     if (at == prefix_tree::none) break;
     path.push_back(at);
   }
@@ -121,7 +122,7 @@ void block_pool::look_up(std::span<const prefix_query> queries,
                          std::vector<prefix_match>& out) const {
   std::unordered_set<std::int32_t> counted;
   for (const prefix_query& query : queries) {
-    prefix_match match{query.id, find(query.tokens), 0};
+    prefix_match match{query.id, find(query), 0};
     for (std::int32_t block : match.blocks)
       if (references(block) == 0 && counted.insert(block).second) ++match.n_evictable;
     out.push_back(std::move(match));
@@ -147,9 +148,9 @@ void block_pool::insert(const prefix_insert& computed) {
     TWILL_ASSERT(l.n_inserted < l.blocks.size(),
                  "a lease prefix_inserts only blocks that it holds");
     const std::int32_t own = l.blocks[l.n_inserted++];
-    std::int32_t node = tree_.child(l.tip, tokens.first(width));
+    std::int32_t node = tree_.child(l.tip, tokens.first(width), computed.scope);
     if (node == prefix_tree::none) {
-      tree_.insert(l.tip, tokens.first(width), own);
+      tree_.insert(l.tip, tokens.first(width), own, computed.scope);
       refer(l.tip); // the reference of a used child
       node = own;
     }

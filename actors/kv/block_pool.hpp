@@ -26,6 +26,7 @@ namespace twill::actors {
 struct prefix_query {
   sequence_id id = 0;
   std::vector<std::int32_t> tokens;
+  std::uint64_t scope = 0; ///< only blocks of this scope match (cache_scope.hpp)
 };
 
 struct prefix_match {
@@ -38,6 +39,7 @@ struct prefix_match {
 struct prefix_insert {
   sequence_id id = 0;
   std::vector<std::int32_t> tokens; // (n_blocks * block_tokens)
+  std::uint64_t scope = 0;          ///< of the sequence
 };
 
 /// A lease that begins with the blocks of a match.
@@ -97,7 +99,7 @@ private:
   void refer(std::int32_t block);
   void release(std::int32_t block);
   void move_tip(lease& l, std::int32_t to);
-  std::vector<std::int32_t> find(std::span<const std::int32_t> tokens) const;
+  std::vector<std::int32_t> find(const prefix_query& query) const;
 
   std::int32_t block_tokens_;
   std::vector<std::int32_t> references_;            // (n_blocks)

@@ -20,11 +20,12 @@ std::uint64_t prefix_tree::mixed_hash(std::int32_t parent, std::span<const std::
   return h ^ (h >> 33);
 }
 
-std::int32_t prefix_tree::child(std::int32_t parent, std::span<const std::int32_t> tokens) const {
-  const auto [first, last] = index_.equal_range(hash_(parent, tokens));
+std::int32_t prefix_tree::child(std::int32_t parent, std::span<const std::int32_t> tokens,
+                                std::uint64_t scope) const {
+  const auto [first, last] = index_.equal_range(place(parent, tokens, scope));
   for (auto i = first; i != last; ++i) {
     const node& n = at(i->second);
-    if (n.parent == parent &&
+    if (n.parent == parent && (parent != root || n.scope == scope) &&
         std::equal(tokens.begin(), tokens.end(), n.tokens.begin(), n.tokens.end()))
       return i->second;
   }
@@ -32,22 +33,23 @@ std::int32_t prefix_tree::child(std::int32_t parent, std::span<const std::int32_
 }
 
 void prefix_tree::insert(std::int32_t parent, std::span<const std::int32_t> tokens,
-                         std::int32_t block) {
+                         std::int32_t block, std::uint64_t scope) {
   node& n = at(block);
   TWILL_ASSERT(!n.held, "a block has one place in the prefix tree");
   TWILL_ASSERT(parent == root || at(parent).held, "a prefix begins at the root");
   n.tokens.assign(tokens.begin(), tokens.end());
   n.parent = parent;
+  n.scope = scope;
   n.children = 0;
   n.held = true;
   if (parent != root) at(parent).children += 1;
-  index_.emplace(hash_(parent, tokens), block);
+  index_.emplace(place(parent, tokens, scope), block);
 }
 
 void prefix_tree::erase(std::int32_t block) {
   node& n = at(block);
   TWILL_ASSERT(n.held && n.children == 0, "leaves leave the prefix tree first");
-  auto i = index_.find(hash_(n.parent, n.tokens));
+  auto i = index_.find(place(n.parent, n.tokens, n.scope));
   while (i->second != block)
     ++i;
   index_.erase(i);

@@ -1,6 +1,6 @@
 // prefix_tree: which KV block holds which tokens after which other block. A node is a full block;
-// its path from the root is the prefix that was computed. The tree holds token ids, no keys or
-// values.
+// its path from the root is the prefix that was computed. Below the root prefixes are divided into
+// scopes, which never share a block. The tree holds token ids, no keys or values.
 //
 // Pure, one thread at a time (owned by block_pool). A child is found by hash and then compared
 // token by token, so that a collision shares nothing. Invariant: a node's parent is in the tree.
@@ -26,9 +26,12 @@ public:
       : nodes_(static_cast<std::size_t>(n_blocks)), hash_(hash) {}
 
   /// The block that holds `tokens` after `parent` (a block of the tree, or root); else none.
-  std::int32_t child(std::int32_t parent, std::span<const std::int32_t> tokens) const;
+  /// `scope` is that of the prefix, for a block that begins one.
+  std::int32_t child(std::int32_t parent, std::span<const std::int32_t> tokens,
+                     std::uint64_t scope = 0) const;
   /// Inserts a block that is not in the tree; `parent` must have no child with these tokens.
-  void insert(std::int32_t parent, std::span<const std::int32_t> tokens, std::int32_t block);
+  void insert(std::int32_t parent, std::span<const std::int32_t> tokens, std::int32_t block,
+              std::uint64_t scope = 0);
   /// Removes a block that has no children.
   void erase(std::int32_t block);
   /// Forgets everything; the blocks that may come are [0, n_blocks).
@@ -42,10 +45,15 @@ public:
 private:
   struct node {
     std::vector<std::int32_t> tokens; // (block_tokens)
+    std::uint64_t scope = 0;
     std::int32_t parent = root;
     std::int32_t children = 0;
     bool held = false;
   };
+  std::uint64_t place(std::int32_t parent, std::span<const std::int32_t> tokens,
+                      std::uint64_t scope) const {
+    return hash_(parent, tokens) ^ (parent == root ? scope : 0);
+  }
   const node& at(std::int32_t block) const { return nodes_[static_cast<std::size_t>(block)]; }
   node& at(std::int32_t block) { return nodes_[static_cast<std::size_t>(block)]; }
 

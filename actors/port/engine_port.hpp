@@ -36,6 +36,8 @@ enum class errc {
   grammar_refused,  ///< the asked-for form of the output cannot be enforced, or took too long to
                     ///< compile
   queue_full,       ///< too many requests wait; the client may retry later
+  rate_limited,     ///< the tenant has used its tokens; the client may retry later
+  queue_timed_out,  ///< the request waited too long for its turn; the client may retry later
   too_large,        ///< the request can never fit the KV cache
   not_ready,        ///< the model is still loading, or failed to load
   shutting_down,    ///< the daemon drains
@@ -49,8 +51,9 @@ using result = twill::result<T, errc>;
 
 struct request_error {
   errc code = errc::executor_failed;
-  std::string message; ///< "`field` must be ..., got ..."
-  std::string param;   ///< the field at fault, or empty
+  std::string message;            ///< "`field` must be ..., got ..."
+  std::string param;              ///< the field at fault, or empty
+  std::int32_t retry_after_s = 0; ///< > 0: when a retry may succeed
 };
 
 using request_id = std::uint64_t;
@@ -87,11 +90,13 @@ struct request {
   std::string model; ///< empty: the only model
   std::variant<text_prompt, token_prompt, chat_prompt> prompt;
   config::sampling_params sampling;
-  std::string tenant; ///< name of the API key, or empty
+  std::string tenant; ///< whose limits and caches count; empty where there are no keys
   /// Who shares a turn: requests of one client are served in their order, clients fairly between
   /// them. Empty counts as one client.
   std::string client;
-  std::string client_id;                ///< X-Request-Id or the protocol's id; used in log lines
+  std::int32_t priority = 0; ///< a lower one is served earlier, among the requests of its client
+  std::string cache_salt;    ///< only prompts of the same salt share cached KV
+  std::string client_id;     ///< X-Request-Id or the protocol's id; used in log lines
   std::chrono::milliseconds timeout{0}; ///< 0: the server's own limit
   bool echo_prompt_ids = false;         ///< report the prompt's ids in the first event
 

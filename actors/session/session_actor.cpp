@@ -91,8 +91,12 @@ private:
     tell(self_, batcher_, actors::finish_choice{id_, choice});
   }
   void release() override { tell(self_, batcher_, release_request{id_}); }
+  void waited_too_long() override { tell(self_, batcher_, actors::waited_too_long{id_}); }
+  std::int32_t retry_after_s() override {
+    return shared_->requests.retry_after_s(client_, steady_clock::now());
+  }
   void over() override {
-    shared_->requests.erase(id_);
+    shared_->requests.erase(id_, core->was_queued());
     self_->quit();
   }
 
@@ -182,6 +186,10 @@ session_actor::behavior_type session_behavior(session_actor::stateful_pointer<se
       [core](deadline_passed) {
         probe("session", "deadline_passed");
         core->expire();
+      },
+      [core](waited_too_long) {
+        probe("session", "waited_too_long");
+        core->waited_too_long();
       },
       [core](const abort_request& abort) {
         probe("session", "abort_request");

@@ -45,7 +45,20 @@ token_ids stop_ids_of(const models::tokenizer& text, const config::sampling_para
   return std::make_shared<const std::vector<std::int32_t>>(std::move(ids));
 }
 
+/// Output tokens that a request counts with which names no `max_tokens`.
+constexpr std::int64_t expected_output_tokens = 256;
+
 } // namespace
+
+request_error rate_limited(const token_budget& budget, std::int32_t wait_s) {
+  request_error error{
+      errc::rate_limited,
+      "the tokens of this tenant are used up for now (`tenants.tokens_per_minute` is " +
+          std::to_string(budget.per_minute()) + "); retry in " + std::to_string(wait_s) + " s",
+      ""};
+  error.retry_after_s = wait_s;
+  return error;
+}
 
 session_core::session_core(session_args args, stats_board& stats, session_host& host)
     : args_(std::move(args)), stats_(stats), host_(host) {}
@@ -179,13 +192,34 @@ std::optional<request_error> session_core::prepare(result<std::vector<std::int32
   out.n_choices = prompt_only_ ? 1 : sampling->n;
   out.submitted = args_.submitted;
   out.client = args_.request.client;
+  out.priority = asked.priority;
+  if (args_.tenant != nullptr)
+    out.limits = {args_.tenant->weight, args_.tenant->max_running, args_.tenant->max_queued};
+  out.spec.cache_scope = args_.cache_scope;
   out.spec.prompt = prompt_;
   out.spec.stop_ids = stop_ids_of(text, *sampling);
   out.spec.seed = sampling->seed ? *sampling->seed : drawn_seed();
   out.spec.sampling = std::move(sampling);
   out.spec.prompt_logprobs = asked.prompt_logprobs;
   if (auto error = set_token_rules(out.spec)) return error;
-  return set_max_new(out.spec);
+  if (auto error = set_max_new(out.spec)) return error;
+  return pay(out);
+}
+
+/// Charges the tenant's budget with the prompt and the output that may come.
+std::optional<request_error> session_core::pay(const submit_prompt& out) {
+  if (args_.budget == nullptr) return std::nullopt;
+  std::int64_t output = 0;
+  if (!prompt_only_)
+    output = out.spec.sampling->max_tokens >= 0
+                 ? out.spec.max_new
+                 : std::min<std::int64_t>(out.spec.max_new, expected_output_tokens);
+  const std::int64_t tokens =
+      static_cast<std::int64_t>(out.spec.prompt->size()) + output * out.n_choices;
+  if (const auto wait_s = args_.budget->take(tokens, steady_clock::now()))
+    return rate_limited(*args_.budget, *wait_s);
+  paid_ = tokens;
+  return std::nullopt;
 }
 
 std::optional<request_error> session_core::set_token_rules(sequence_spec& spec) const {
@@ -304,6 +338,10 @@ void session_core::token(const token_ready& drawn, steady_clock::time_point now)
   note_times(drawn, now);
   c.n_tokens += 1;
   use_.completion_tokens += 1;
+  if (args_.budget != nullptr && use_.prompt_tokens + use_.completion_tokens > paid_) {
+    args_.budget->spend(1);
+    paid_ += 1;
+  }
   use_.cached_tokens = drawn.cached_tokens;
   event e;
   e.choice = drawn.choice;
@@ -423,11 +461,19 @@ void session_core::expire() {
             ""});
 }
 
+void session_core::waited_too_long() {
+  if (over_) return;
+  if (in_batcher_) return host_.waited_too_long();
+  end_with(actors::waited_too_long::error());
+}
+
 void session_core::end_with(const request_error& why) {
   if (over_) return;
   over_ = true;
   event e;
   e.error = why;
+  const bool full = why.code == errc::queue_full || why.code == errc::queue_timed_out;
+  if (full && why.retry_after_s == 0) e.error->retry_after_s = host_.retry_after_s();
   e.last = true;
   emit(std::move(e));
   close(false, true);
@@ -451,6 +497,10 @@ void session_core::close(bool aborted, bool error) {
   over_ = true;
   if (compile_abandoned_) *compile_abandoned_ = true;
   if (in_batcher_ && (aborted || error)) host_.release();
+  // A request that failed before its first token used nothing.
+  const bool used = !error || use_.completion_tokens > 0;
+  const std::int64_t cost = used ? use_.prompt_tokens + use_.completion_tokens : 0;
+  if (args_.budget != nullptr && paid_ > cost) args_.budget->give_back(paid_ - cost);
   stats_.update([&](engine_stats& s) {
     if (aborted)
       s.finished_abort += 1;

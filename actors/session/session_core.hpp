@@ -15,6 +15,7 @@
 
 #include "actors/detail/served_model.hpp"
 #include "actors/detail/stats_board.hpp"
+#include "actors/detail/token_budget.hpp"
 #include "actors/messages.hpp"
 #include "actors/session/output_plan.hpp"
 #include "actors/session/prompt.hpp"
@@ -42,7 +43,13 @@ struct session_args {
   config::limit_options limits;
   std::int64_t prompt_bytes = 0;
   steady_clock::time_point submitted;
+  const config::tenant_options* tenant = nullptr; ///< null where it has no limits
+  token_budget* budget = nullptr;                 ///< the tenant's; null where it has none
+  std::uint64_t cache_scope = 0;
 };
+
+/// What a client is told whose tenant must wait for so many seconds.
+request_error rate_limited(const token_budget& budget, std::int32_t wait_s);
 
 class session_core {
 public:
@@ -58,6 +65,10 @@ public:
     virtual void compile(const compile_grammar& order) = 0;
     virtual void finish_choice(std::int32_t choice) = 0;
     virtual void release() = 0;
+    /// Has the batcher end the request, unless it was scheduled.
+    virtual void waited_too_long() = 0;
+    /// When a client that is refused now should come back; at least 1.
+    virtual std::int32_t retry_after_s() = 0;
     /// The request is over; the session may end.
     virtual void over() = 0;
   };
@@ -80,9 +91,13 @@ public:
   void compiler_lost(const request_error& why);
   void cancel();
   void expire();
+  /// `scheduler.queue_timeout` has passed.
+  void waited_too_long();
   /// Ends the request with an error and releases what it holds.
   void end_with(const request_error& why);
   bool over() const { return over_; }
+  /// The batcher has, or had, the request, and did not refuse or lose it.
+  bool was_queued() const { return in_batcher_; }
 
 private:
   struct choice_state {
@@ -106,6 +121,7 @@ private:
   std::optional<request_error> check_request() const;
   std::optional<request_error> set_token_rules(sequence_spec& spec) const;
   std::optional<request_error> set_max_new(sequence_spec& spec) const;
+  std::optional<request_error> pay(const submit_prompt& out);
   void submit();
   void answer_prompt(event e);
   void append_text(choice_state& c, const token_ready& drawn, event& e);
@@ -127,6 +143,7 @@ private:
   std::vector<choice_state> choices_;
   std::int32_t finished_choices_ = 0;
   usage use_;
+  std::int64_t paid_ = 0; ///< tokens that the tenant's budget was charged
   bool in_batcher_ = false;
   bool started_ = false; ///< the client knows that the request is queued
   bool moved_ = false;   ///< it was queued again after the batcher was lost

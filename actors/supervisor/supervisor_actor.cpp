@@ -81,8 +81,13 @@ public:
 
   void check_deadlines() {
     insist([this] {
-      for (const session_actor& session : shared_->requests.take_expired(steady_clock::now()))
-        insist([&] { tell(self_, session, deadline_passed{}); });
+      for (const auto& one : shared_->requests.take_expired(steady_clock::now()))
+        insist([&] {
+          if (one.waited)
+            tell(self_, one.session, waited_too_long{one.id});
+          else
+            tell(self_, one.session, deadline_passed{});
+        });
     });
     if (shared_->requests.keep_watching())
       insist([this] { tell_later(self_, self_, deadline_tick, actors::check_deadlines{}); });

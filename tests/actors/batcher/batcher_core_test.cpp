@@ -55,6 +55,7 @@ struct rig final : batcher_core::session_sink {
     order.spec.prompt_logprobs = prompt_logprobs;
     order.n_choices = n_choices;
     order.client = client;
+    order.limits = own_limits;
     for (std::int32_t choice = 0; choice < n_choices; ++choice)
       prompts[next_sequence++] = order.spec.prompt;
     core.submit(order);
@@ -168,6 +169,7 @@ struct rig final : batcher_core::session_sink {
   std::map<sequence_id, token_ids> prompts;
   sequence_id next_sequence = 1;
   std::string client;
+  client_limits own_limits; ///< of `client`
 };
 
 ids prompt_of(std::int32_t n, std::int32_t first = 1) {
@@ -408,6 +410,58 @@ TEST_CASE("a client with one request does not wait for all of another's") {
     CHECK(r.tokens[300].size() == 20);
     CHECK(r.pool.used() == 0);
   }
+}
+
+TEST_CASE("a tenant runs and queues no more than it may, and others pass it") {
+  batcher_limits limits;
+  limits.plan.max_running = 8;
+  limits.max_queued = 500;
+  for (const bool fair : {true, false}) {
+    limits.fair = fair;
+    rig r(2000, limits);
+    r.client = "bounded";
+    r.own_limits = {1, 2, 5};
+    for (request_id request = 1; request <= 10; ++request)
+      r.submit(request, prompt_of(4), 3);
+    // Two may start and five may wait.
+    CHECK(r.errors.size() == 3);
+    CHECK(r.errors[8].code == errc::queue_full);
+    CHECK(r.errors[8].message.find("`tenants.max_queued`") != std::string::npos);
+    r.client = "free";
+    r.own_limits = {};
+    for (request_id request = 11; request <= 14; ++request)
+      r.submit(request, prompt_of(4), 3);
+    r.pump();
+    CHECK(r.sent[0]->rows.size() == 6);
+    CHECK(r.stats.read().requests_running == 6);
+    while (!r.sent.empty()) {
+      std::size_t of_bounded = 0;
+      for (const planned_row& row : r.sent.front()->rows)
+        of_bounded += row.id <= 7;
+      CHECK(of_bounded <= 2);
+      r.step();
+    }
+    for (request_id request = 1; request <= 14; ++request)
+      if (r.errors.count(request) == 0) CHECK(r.tokens[request].size() == 3);
+    CHECK(r.pool.used() == 0);
+  }
+}
+
+TEST_CASE("a request that was never scheduled ends when it has waited too long") {
+  batcher_limits limits;
+  limits.plan.max_running = 1;
+  rig r(100, limits);
+  r.submit(1, prompt_of(4), 5);
+  r.submit(2, prompt_of(4), 5);
+  r.pump();
+  r.core.waited_too_long(1); // it runs
+  r.core.waited_too_long(2);
+  r.core.waited_too_long(3); // nobody
+  CHECK(r.errors.size() == 1);
+  CHECK(r.errors[2].code == errc::queue_timed_out);
+  r.run_to_the_end();
+  CHECK(r.tokens[1].size() == 5);
+  CHECK(r.forgotten_ids.size() == 2);
 }
 
 TEST_CASE("paused requests do not count against the bound of the queue") {

@@ -2,6 +2,12 @@
 // are paused.
 #include "actors/detail/live_requests.hpp"
 
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "actors/detail/drain_rate.hpp"
+#include "actors/detail/token_budget.hpp"
 #include "tests/catch.hpp"
 
 using namespace twill::actors;
@@ -70,4 +76,113 @@ TEST_CASE("the bytes of prompts are bounded, and paused requests may hold a quar
   table.erase(4);
   table.erase(5);
   CHECK(table.insert(6, of("a", 1000)).refused == nullptr);
+}
+
+TEST_CASE("a client with a bound of its own is refused beyond it, and others are not") {
+  live_requests table({100, 10, 1 << 20});
+  const auto bounded = [] {
+    auto e = of("small");
+    e.most_of_client = 3;
+    return e;
+  };
+  for (request_id id = 1; id <= 3; ++id)
+    CHECK(table.insert(id, bounded()).refused == nullptr);
+  const auto fourth = table.insert(4, bounded());
+  REQUIRE(fourth.refused != nullptr);
+  CHECK(std::string(fourth.refused).find("tenants.max_queued") != std::string::npos);
+  CHECK(table.insert(5, of("other")).refused == nullptr);
+  table.erase(4);
+  table.pause(1);
+  CHECK(table.insert(6, bounded()).refused == nullptr);
+}
+
+TEST_CASE("deadlines of waiting are reported beside those of requests, each once") {
+  live_requests table({100, 10, 1 << 20});
+  const steady_clock::time_point now = steady_clock::now();
+  auto both = of("a");
+  both.deadline = now + std::chrono::seconds(5);
+  both.queue_deadline = now + std::chrono::seconds(1);
+  CHECK(table.insert(1, both).start_watching);
+  auto gone = of("a");
+  gone.deadline = gone.queue_deadline = now + std::chrono::seconds(1);
+  table.insert(2, gone);
+  table.erase(2);
+  CHECK(table.take_expired(now).empty());
+  auto passed = table.take_expired(now + std::chrono::seconds(2));
+  REQUIRE(passed.size() == 1);
+  CHECK(passed[0].id == 1);
+  CHECK(passed[0].waited);
+  passed = table.take_expired(now + std::chrono::seconds(6));
+  REQUIRE(passed.size() == 1);
+  CHECK_FALSE(passed[0].waited);
+  CHECK_FALSE(table.keep_watching());
+}
+
+TEST_CASE("who is refused is told a turn of its own, at the rate at which requests leave") {
+  using std::chrono::milliseconds;
+  drain_rate rate;
+  auto now = steady_clock::now();
+  CHECK(rate.retry_after_s(now) == 1); // nothing is known yet
+  for (int i = 0; i < 200; ++i)
+    rate.left(now += milliseconds(250)); // four a second
+  CHECK(rate.per_second(now) == Approx(4).epsilon(0.1));
+  // Twenty at once: four of them a second.
+  std::map<std::int32_t, int> told;
+  for (int i = 0; i < 20; ++i)
+    told[rate.retry_after_s(now)] += 1;
+  CHECK(told.size() >= 5);
+  CHECK(told.size() <= 6);
+  for (const auto& [second, n] : told) {
+    CHECK(second >= 1);
+    CHECK(n <= 5);
+  }
+  // Turns that are too far away are spread over half a minute.
+  told.clear();
+  for (int i = 0; i < 1000; ++i)
+    told[rate.retry_after_s(now)] += 1;
+  CHECK(told.rbegin()->first <= 60);
+  for (const auto& [second, n] : told)
+    CHECK(n <= 60);
+  CHECK(rate.retry_after_s(now + std::chrono::minutes(30)) == 60); // a queue that stands still
+}
+
+TEST_CASE("only requests that leave the queue say how fast it drains") {
+  live_requests table({1000, 10, 1 << 20});
+  auto now = steady_clock::now();
+  const auto pass = [&](request_id id, const std::string& client, bool queued) {
+    auto e = of(client);
+    e.most_of_client = client == "slow" ? 100 : 0;
+    table.insert(id, e);
+    table.erase(id, queued, now += std::chrono::milliseconds(20));
+  };
+  for (request_id id = 1; id <= 500; ++id)
+    pass(id, "refused", false);
+  CHECK(table.retry_after_s("any", now) == 1);
+  CHECK(table.retry_after_s("any", now) == 2); // one a second, as nothing is known
+  for (request_id id = 1001; id <= 2000; ++id)
+    pass(id, id % 50 == 0 ? "slow" : "fast", true);
+  CHECK(table.retry_after_s("any", now) == 1);
+  CHECK(table.retry_after_s("any", now) == 1);  // fifty a second leave
+  CHECK(table.retry_after_s("slow", now) <= 2); // and one a second of these
+  CHECK(table.retry_after_s("slow", now) >= 2);
+}
+
+TEST_CASE("a budget of tokens fills with time, and debts are paid first") {
+  using std::chrono::seconds;
+  token_budget budget(600); // ten a second
+  auto now = steady_clock::now();
+  CHECK_FALSE(budget.take(500, now));
+  CHECK(budget.take(200, now) == 10);
+  CHECK_FALSE(budget.take(100, now));
+  CHECK(budget.check(1, now) == 1);
+  CHECK_FALSE(budget.take(200, now + seconds(20)));
+  budget.spend(300); // beyond what was taken
+  CHECK(budget.check(1, now + seconds(20)) == 31);
+  CHECK(budget.check(1, now + seconds(49)) == 2);
+  CHECK_FALSE(budget.check(10, now + seconds(51)));
+  budget.give_back(10'000);
+  CHECK_FALSE(budget.check(600, now + seconds(51)));
+  // More than a minute's tokens need a full bucket.
+  CHECK_FALSE(budget.take(5000, now + seconds(60)));
+  CHECK(budget.check(1, now + seconds(60)) == 441);
 }

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "actors/kv/block_pool.hpp"
+#include "actors/kv/cache_scope.hpp"
 #include "actors/kv/prefix_tree.hpp"
 #include "tests/catch.hpp"
 
@@ -161,6 +163,44 @@ TEST_CASE("a hash that is always the same shares nothing that differs", "[actors
   tree.erase(4);
   CHECK(tree.child(3, ids{1, 2}) == prefix_tree::none);
   CHECK(tree.size() == 2);
+}
+
+TEST_CASE("a prefix is found in its own scope alone", "[actors][policy]") {
+  for (const auto hash : {prefix_tree::mixed_hash, same_hash}) {
+    block_pool pool(12, 2, hash);
+    const ids prompt{1, 2, 3, 4};
+    const auto found = [&](std::uint64_t scope) {
+      const prefix_query query{99, prompt, scope};
+      std::vector<prefix_match> out;
+      pool.look_up({&query, 1}, out);
+      return out.at(0).blocks;
+    };
+    std::map<std::uint64_t, ids> of_scope;
+    for (const std::uint64_t scope : {0u, 7u, 8u}) {
+      CHECK(found(scope).empty());
+      REQUIRE(pool.grow(scope + 1, 2, of_scope[scope]));
+      pool.insert({scope + 1, prompt, scope});
+      pool.drop(scope + 1);
+    }
+    for (const std::uint64_t scope : {0u, 7u, 8u})
+      CHECK(found(scope) == of_scope[scope]);
+    CHECK(pool.cached() == 6);
+    // Eviction finds them again.
+    ids all;
+    REQUIRE(pool.grow(50, 12, all));
+    CHECK(found(7).empty());
+  }
+}
+
+TEST_CASE("scopes differ by tenant and by salt, and are hard to hit", "[actors][policy]") {
+  using twill::actors::cache_scope;
+  CHECK(cache_scope("", "") == 0);
+  std::set<std::uint64_t> scopes{0};
+  for (const char* tenant : {"", "a", "b", "ab", "a-long-name-of-more-than-eight-bytes"})
+    for (const char* salt : {"", "a", "b", "ab", "a-long-name-of-more-than-eight-bytes"})
+      scopes.insert(cache_scope(tenant, salt));
+  CHECK(scopes.size() == 25);
+  CHECK(cache_scope("a", "x") == cache_scope("a", "x"));
 }
 
 TEST_CASE("the least recently used prefix is evicted first, its end before its beginning",

@@ -19,8 +19,8 @@ namespace {
 const auto now = steady_clock::time_point{} + std::chrono::seconds(5);
 
 struct rig : session_core::session_host {
-  explicit rig(request asked, event_callback callback = nullptr)
-      : control(std::make_shared<request_control>()),
+  explicit rig(request asked, event_callback callback = nullptr, token_budget* tokens = nullptr)
+      : control(std::make_shared<request_control>()), budget(tokens),
         core(args_of(std::move(asked), std::move(callback)), stats, *this) {}
 
   session_args args_of(request asked, event_callback callback) {
@@ -30,6 +30,9 @@ struct rig : session_core::session_host {
     args.on_event = callback ? std::move(callback) : [this](event e) { events.push_back(e); };
     args.control = control;
     args.submitted = now - std::chrono::seconds(1);
+    args.tenant = &tenant;
+    args.budget = budget;
+    args.cache_scope = 5;
     return args;
   }
   void start(std::int32_t context = 100, std::int64_t kv_tokens = 100) {
@@ -78,6 +81,8 @@ struct rig : session_core::session_host {
   void compile(const compile_grammar& order) override { ordered.push_back(order); }
   void finish_choice(std::int32_t choice) override { finished.push_back(choice); }
   void release() override { ++n_released; }
+  void waited_too_long() override { ++n_waited; }
+  std::int32_t retry_after_s() override { return 7; }
   void over() override { ++n_over; }
 
   answer_format answers; ///< of the served model
@@ -87,7 +92,9 @@ struct rig : session_core::session_host {
   std::vector<submit_prompt> submitted;
   std::vector<compile_grammar> ordered;
   std::vector<std::int32_t> finished;
-  int n_released = 0, n_over = 0;
+  int n_released = 0, n_over = 0, n_waited = 0;
+  token_budget* budget; ///< of the request's tenant
+  twill::config::tenant_options tenant{"t", {}, 3, 2, 5};
   session_core core;
 };
 
@@ -133,6 +140,76 @@ TEST_CASE("a request is tokenized and submitted with its limits, seed and stop i
   CHECK(r.events[0].started);
   CHECK(r.events[0].prompt_ids == *prompt.spec.prompt);
   CHECK(r.events[0].use.prompt_tokens == 5);
+}
+
+TEST_CASE("what a tenant may have of the scheduler goes with the prompt") {
+  auto asked = asking("hi");
+  asked.priority = -4;
+  rig r(asked);
+  r.start();
+  REQUIRE(r.submitted.size() == 1);
+  CHECK(r.submitted[0].priority == -4);
+  CHECK(r.submitted[0].limits.weight == 3);
+  CHECK(r.submitted[0].limits.max_running == 2);
+  CHECK(r.submitted[0].limits.max_queued == 5);
+  CHECK(r.submitted[0].spec.cache_scope == 5);
+}
+
+TEST_CASE("a tenant's tokens are counted, and those it did not use given back") {
+  token_budget budget(100);
+  const auto left = [&] {
+    std::int64_t n = 0;
+    while (n < 100 && !budget.check(n + 1, steady_clock::now()))
+      ++n;
+    return n;
+  };
+  {
+    rig r(asking("12345", 50), nullptr, &budget);
+    r.start();
+    CHECK(left() <= 46); // time gives some back
+    r.tokens("abc");
+    CHECK(left() <= 46);
+    r.core.cancel();
+    CHECK(left() >= 90);
+  }
+  // The prompt of a request that was cancelled is used, one that failed before its first token
+  // used nothing.
+  budget.give_back(100);
+  {
+    rig r(asking("12345", 50), nullptr, &budget);
+    r.start();
+    r.core.failed({errc::executor_failed, "lost", ""});
+    CHECK(left() == 100);
+  }
+  rig large(asking("12345", 90), nullptr, &budget);
+  large.start();
+  rig refused(asking("12345", 10), nullptr, &budget);
+  refused.start();
+  REQUIRE(refused.events.size() == 1);
+  REQUIRE(refused.events[0].error);
+  CHECK(refused.events[0].error->code == errc::rate_limited);
+  CHECK(refused.events[0].error->retry_after_s >= 5);
+  CHECK(refused.events[0].error->retry_after_s <= 6);
+  CHECK(refused.events[0].error->message.find("tenants.tokens_per_minute") != std::string::npos);
+  CHECK(refused.submitted.empty());
+  large.core.cancel();
+  CHECK(left() >= 95);
+}
+
+TEST_CASE("a request that waits too long is the batcher's to end, unless that has not got it") {
+  rig r(asking("hi"));
+  r.start();
+  r.core.waited_too_long();
+  CHECK(r.n_waited == 1);
+  CHECK(r.n_over == 0);
+  r.core.failed(waited_too_long::error());
+  REQUIRE(r.events.back().error);
+  CHECK(r.events.back().error->code == errc::queue_timed_out);
+  CHECK(r.events.back().error->retry_after_s == 7);
+  rig early(asking("hi"));
+  early.core.waited_too_long();
+  REQUIRE(early.events.size() == 1);
+  CHECK(early.events[0].error->code == errc::queue_timed_out);
 }
 
 TEST_CASE("without max_tokens a request may fill the context, as far as the cache holds it") {

@@ -1,0 +1,55 @@
+// drain_rate: how fast requests leave, and when those that are refused should come back.
+//
+// Pure: times are handed in; one thread at a time. The rate is an average over about the last ten
+// seconds. Whoever is refused is told a turn of its own behind those who were refused before, one
+// turn for each request that is expected to leave, so that they do not all come back together.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+
+namespace twill::actors {
+
+class drain_rate {
+public:
+  using time = std::chrono::steady_clock::time_point;
+  /// Clients do not wait for longer than this.
+  static constexpr double longest_s = 60;
+
+  /// A request has left.
+  void left(time now) {
+    if (began_ == time{}) began_ = now;
+    sum_ = sum_ * std::exp(-seconds(now - last_) / memory_s) + 1;
+    last_ = now;
+  }
+
+  /// Requests per second; one while nothing is known.
+  double per_second(time now) const {
+    if (began_ == time{}) return 1;
+    const double recent = sum_ * std::exp(-seconds(now - last_) / memory_s);
+    const double seen_s = std::max(seconds(now - began_), 1.0);
+    return std::max(recent / (memory_s * (1 - std::exp(-seen_s / memory_s))), 1 / longest_s);
+  }
+
+  /// In how many whole seconds, from 1 to 60, a request that is refused now should come back.
+  std::int32_t retry_after_s(time now) {
+    const std::chrono::duration<double> turn(1 / per_second(now));
+    next_turn_ = std::max(next_turn_, now) + std::chrono::duration_cast<time::duration>(turn);
+    next_turn_ = std::min(next_turn_, now + std::chrono::hours(1));
+    double wait_s = seconds(next_turn_ - now);
+    // Turns that are further away are spread, too.
+    if (wait_s > longest_s) wait_s = longest_s / 2 + std::fmod(wait_s, longest_s / 2);
+    return std::max(static_cast<std::int32_t>(std::ceil(wait_s)), 1);
+  }
+
+private:
+  static constexpr double memory_s = 10;
+  static double seconds(time::duration d) { return std::chrono::duration<double>(d).count(); }
+
+  double sum_ = 0; ///< of those that left, each counted less the longer ago
+  time began_, last_, next_turn_;
+};
+
+} // namespace twill::actors

@@ -1,0 +1,71 @@
+// token_budget: the tokens that one tenant may use, so many a minute: a token bucket.
+//
+// Thread safety: every function takes the one mutex. The bucket holds a minute's tokens when it is
+// full. What is used beyond what was taken makes a debt, in which everything is refused until the
+// time has paid it.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <optional>
+
+namespace twill::actors {
+
+class token_budget {
+public:
+  using time = std::chrono::steady_clock::time_point;
+
+  explicit token_budget(std::int64_t per_minute) : per_minute_(per_minute) {}
+
+  /// Takes tokens; or takes none and says in how many seconds there will be enough. Whoever asks
+  /// for more than a minute's tokens needs a full bucket.
+  std::optional<std::int32_t> take(std::int64_t tokens, time now) {
+    const std::lock_guard lock(mutex_);
+    if (const auto wait_s = wait_for(tokens, now)) return wait_s;
+    used_ += static_cast<double>(tokens);
+    return std::nullopt;
+  }
+  /// As take(), without taking.
+  std::optional<std::int32_t> check(std::int64_t tokens, time now) {
+    const std::lock_guard lock(mutex_);
+    return wait_for(tokens, now);
+  }
+  /// Tokens that were used without having been taken.
+  void spend(std::int64_t tokens) {
+    const std::lock_guard lock(mutex_);
+    used_ += static_cast<double>(tokens);
+  }
+  /// Tokens that were taken and not used.
+  void give_back(std::int64_t tokens) {
+    const std::lock_guard lock(mutex_);
+    used_ = std::max(used_ - static_cast<double>(tokens), 0.0);
+  }
+
+  std::int64_t per_minute() const { return per_minute_; }
+
+private:
+  std::optional<std::int32_t> wait_for(std::int64_t tokens, time now) {
+    const double rate = static_cast<double>(per_minute_) / 60;
+    if (now > last_) {
+      if (last_ != time{})
+        used_ = std::max(used_ - rate * std::chrono::duration<double>(now - last_).count(), 0.0);
+      last_ = now;
+    }
+    const auto wanted = static_cast<double>(std::min(tokens, per_minute_));
+    const double lacking = used_ + wanted - static_cast<double>(per_minute_);
+    if (lacking <= 0) return std::nullopt;
+    constexpr double longest = std::numeric_limits<std::int32_t>::max();
+    return static_cast<std::int32_t>(std::min(std::ceil(lacking / rate), longest));
+  }
+
+  const std::int64_t per_minute_;
+  std::mutex mutex_;
+  double used_ = 0; ///< of the bucket; more than per_minute_ in debt
+  time last_;
+};
+
+} // namespace twill::actors

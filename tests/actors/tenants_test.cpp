@@ -1,0 +1,151 @@
+// Tenants through the port: what one may run, queue and use, whose cached prefixes it finds, how
+// long its requests wait, and whose come first.
+#include <string>
+#include <vector>
+
+#include "tests/actors/scripted_runner.hpp"
+#include "tests/catch.hpp"
+
+using namespace scripted;
+using actors::errc;
+
+namespace {
+
+actors::request of(const std::string& tenant, const std::string& prompt, std::int32_t max_tokens) {
+  auto asked = text_request(prompt, max_tokens);
+  asked.sampling.ignore_eos = true;
+  asked.tenant = tenant;
+  asked.client = "key " + tenant;
+  return asked;
+}
+
+recorder finished(bench& b, const actors::request& asked) {
+  recorder r;
+  b.port.submit(asked, r.callback());
+  REQUIRE(r.wait_over());
+  return r;
+}
+
+} // namespace
+
+TEST_CASE("cached prefixes are a tenant's own, and a salt divides them further", "[actors]") {
+  const std::string prompt = prompt_of(1, 44);
+  const auto cached = [&](bench& b, const std::string& tenant, const std::string& salt = "") {
+    auto asked = of(tenant, prompt, 3);
+    asked.cache_salt = salt;
+    auto r = finished(b, asked);
+    CHECK_FALSE(r.error());
+    CHECK(r.text() == solo(prompt, 3, 0, 0, 0, true).text);
+    return r.use().cached_tokens;
+  };
+  bench b;
+  REQUIRE(b.ready());
+  CHECK(cached(b, "alice") == 0);
+  const auto before = b.plan->computed.load();
+  CHECK(cached(b, "bob") == 0);
+  CHECK(b.plan->computed - before >= 44); // it took as long, too
+  CHECK(cached(b, "alice") == 40);
+  CHECK(cached(b, "bob") == 40);
+  CHECK(cached(b, "") == 0);
+  CHECK(cached(b, "alice", "salt") == 0);
+  CHECK(cached(b, "alice", "salt") == 40);
+  CHECK(cached(b, "bob", "salt") == 0);
+
+  config::options shared;
+  shared.kv.share_prefixes = true;
+  bench open(shared);
+  REQUIRE(open.ready());
+  CHECK(cached(open, "alice") == 0);
+  CHECK(cached(open, "bob") == 40);
+  CHECK(cached(open, "bob", "salt") == 0);
+  CHECK(cached(open, "alice", "salt") == 40);
+}
+
+TEST_CASE("a tenant's limits refuse its requests alone, at once, and say when to come back",
+          "[actors]") {
+  config::options options;
+  options.tenants = {{"small", {}, 1, 1, 1, 0}, {"poor", {}, 1, 0, 0, 600}, {"other", {}}};
+  auto plan = std::make_shared<script>();
+  plan->hold();
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  std::vector<recorder> small(3);
+  for (auto& r : small)
+    b.port.submit(of("small", "prompt", 5), r.callback());
+  REQUIRE(small[2].wait_over()); // while the others run and wait
+  REQUIRE(small[2].error());
+  CHECK(small[2].error()->code == errc::queue_full);
+  CHECK(small[2].error()->retry_after_s >= 1);
+  CHECK(small[2].error()->message.find("tenants.max_queued") != std::string::npos);
+  std::vector<recorder> poor(4);
+  for (auto& r : poor) { // 180 of 600 tokens each
+    b.port.submit(of("poor", std::string(80, 'x'), 100), r.callback());
+    REQUIRE(eventually([&] { return r.n_events() > 0; }));
+  }
+  REQUIRE(poor[3].error());
+  CHECK(poor[3].error()->code == errc::rate_limited);
+  CHECK(poor[3].error()->retry_after_s >= 10);
+  CHECK(poor[3].error()->retry_after_s <= 12);
+  recorder other;
+  b.port.submit(of("other", "prompt", 5), other.callback());
+  plan->open();
+  REQUIRE(other.wait_over());
+  CHECK_FALSE(other.error());
+  REQUIRE(small[1].wait_over());
+  CHECK_FALSE(small[1].error());
+  CHECK(b.no_blocks_used());
+}
+
+TEST_CASE("a request that waits for longer than queue_timeout ends, one that runs does not",
+          "[actors]") {
+  config::options options;
+  options.scheduler.max_running = 1;
+  options.scheduler.queue_timeout = 100ms;
+  auto plan = std::make_shared<script>();
+  plan->hold();
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  recorder runs, waits;
+  b.port.submit(of("", "runs", 5), runs.callback());
+  REQUIRE(plan->step_waits());
+  b.port.submit(of("", "waits", 5), waits.callback());
+  REQUIRE(waits.wait_over());
+  REQUIRE(waits.error());
+  CHECK(waits.error()->code == errc::queue_timed_out);
+  CHECK(waits.error()->message.find("scheduler.queue_timeout") != std::string::npos);
+  CHECK(waits.error()->retry_after_s >= 1);
+  plan->open();
+  REQUIRE(runs.wait_over());
+  CHECK_FALSE(runs.error());
+}
+
+TEST_CASE("a lower priority is served first, and fcfs refuses priorities", "[actors]") {
+  config::options options;
+  options.scheduler.max_running = 1;
+  auto plan = std::make_shared<script>();
+  plan->hold();
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  recorder first, later, urgent;
+  b.port.submit(of("t", "first", 5), first.callback());
+  REQUIRE(plan->step_waits());
+  auto asked = of("t", "later", 40);
+  b.port.submit(asked, later.callback());
+  asked = of("t", "urgent", 5);
+  asked.priority = -1;
+  b.port.submit(asked, urgent.callback());
+  plan->open();
+  REQUIRE(urgent.wait_over());
+  CHECK_FALSE(later.over());
+  REQUIRE(later.wait_over());
+
+  options.scheduler.policy = "fcfs";
+  bench fcfs(options);
+  REQUIRE(fcfs.ready());
+  auto refused = finished(fcfs, asked);
+  REQUIRE(refused.error());
+  CHECK(refused.error()->code == errc::invalid_argument);
+  CHECK(refused.error()->param == "priority");
+  asked.priority = 0;
+  CHECK_FALSE(finished(fcfs, asked).error());
+}
