@@ -2,15 +2,40 @@
 
 #include <algorithm>
 #include <openssl/crypto.h>
+#include <openssl/rand.h>
 #include <openssl/sha.h>
+
+#include "config/base/assert.hpp"
 
 namespace twill::net {
 namespace {
 
-std::array<unsigned char, 32> sha256(std::string_view text) {
-  std::array<unsigned char, 32> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return digest;
+using digest = std::array<unsigned char, 32>;
+constexpr std::size_t short_digits = 12;
+
+digest sha256(std::string_view text) {
+  digest hashed{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), hashed.data());
+  return hashed;
+}
+
+std::string to_hex(const digest& bytes) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string hex;
+  for (const auto byte : bytes) {
+    hex += digits[byte >> 4];
+    hex += digits[byte & 15];
+  }
+  return hex;
+}
+
+/// `hex` is 64 lower-case hex digits.
+digest from_hex(std::string_view hex) {
+  const auto value_of = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  digest bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<unsigned char>(value_of(hex[2 * i]) * 16 + value_of(hex[2 * i + 1]));
+  return bytes;
 }
 
 bool starts_with(std::string_view text, std::string_view lower_prefix) {
@@ -52,19 +77,48 @@ offered_subprotocols read_subprotocols(std::string_view header) {
   return offered;
 }
 
-api_keys::api_keys(const std::vector<std::string>& keys) {
-  for (const auto& key : keys)
-    digests_.push_back(sha256(key));
+std::string make_key() {
+  static constexpr char digits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  std::array<unsigned char, 32> bytes{};
+  TWILL_ASSERT(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1,
+               "the system gives no random bytes");
+  std::string key = "twk_";
+  unsigned waiting = 0; // bits that no digit holds yet
+  int n_waiting = 0;
+  for (const unsigned byte : bytes) {
+    waiting = waiting << 8 | byte;
+    for (n_waiting += 8; n_waiting >= 6; n_waiting -= 6)
+      key += digits[waiting >> (n_waiting - 6) & 63];
+  }
+  return key += digits[waiting << (6 - n_waiting) & 63];
+}
+
+std::string digest_of(std::string_view key) {
+  return to_hex(sha256(key));
+}
+
+api_keys::api_keys(const std::vector<std::string>& keys,
+                   const std::vector<config::tenant_options>& tenants, bool closed)
+    : open_(keys.empty() && tenants.empty() && !closed) {
+  for (const auto& key : keys) {
+    const auto hashed = sha256(key);
+    known_.push_back({hashed, "key-" + to_hex(hashed).substr(0, short_digits)});
+  }
+  // A key that stands in both lists is its tenant's: the last match counts.
+  for (const auto& tenant : tenants)
+    for (const auto& hex : tenant.key_sha256)
+      known_.push_back({from_hex(hex), tenant.name});
 }
 
 std::optional<std::string> api_keys::tenant_of(std::string_view key) const {
-  if (digests_.empty()) return std::string();
+  if (open_) return std::string();
   const auto given = sha256(key);
-  std::optional<std::string> tenant;
-  for (std::size_t i = 0; i < digests_.size(); ++i)
-    if (CRYPTO_memcmp(given.data(), digests_[i].data(), given.size()) == 0)
-      tenant = "key-" + std::to_string(i + 1);
-  return tenant;
+  const known_key* found = nullptr;
+  for (const auto& one : known_)
+    if (CRYPTO_memcmp(given.data(), one.digest.data(), given.size()) == 0) found = &one;
+  if (found == nullptr) return std::nullopt;
+  return found->tenant;
 }
 
 } // namespace twill::net

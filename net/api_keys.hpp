@@ -1,4 +1,4 @@
-// api_keys: finds and checks the keys of clients. Immutable after construction, any thread.
+// api_keys: makes, finds and checks the keys of clients. Immutable after construction, any thread.
 //
 // Keys are compared as SHA-256 digests in constant time and always all of them, so that the time
 // taken says nothing about a key or how many match.
@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "config/tenants.hpp"
 
 namespace twill::net {
 
@@ -23,17 +25,29 @@ struct offered_subprotocols {
 };
 offered_subprotocols read_subprotocols(std::string_view header);
 
+/// A fresh key: "twk_" and 256 random bits as 43 characters.
+std::string make_key();
+/// The SHA-256 digest as 64 lower-case hex digits.
+std::string digest_of(std::string_view key);
+
 class api_keys {
 public:
-  explicit api_keys(const std::vector<std::string>& keys);
+  /// `keys` are those of `server.api_keys`, each a tenant of its own; those of `tenants` are known
+  /// by digest. Without any, everybody is let in, unless `closed` is set.
+  explicit api_keys(const std::vector<std::string>& keys,
+                    const std::vector<config::tenant_options>& tenants = {}, bool closed = false);
 
-  /// The tenant's name: "" when no keys are configured, "key-N" for the N-th key; nothing when the
-  /// key is unknown.
+  /// The tenant's name: "" when no keys are needed, "key-" and the first 12 hex digits of the
+  /// digest for one of `keys`; nothing when the key is unknown.
   std::optional<std::string> tenant_of(std::string_view key) const;
 
 private:
-  using digest = std::array<unsigned char, 32>;
-  std::vector<digest> digests_;
+  struct known_key {
+    std::array<unsigned char, 32> digest{};
+    std::string tenant;
+  };
+  std::vector<known_key> known_;
+  bool open_ = false;
 };
 
 } // namespace twill::net

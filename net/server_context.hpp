@@ -29,8 +29,8 @@ inline constexpr std::int64_t standard_per_address = 1000;
 
 struct server_context {
   server_context(const config::options& o, actors::engine_port& e)
-      : options(o), engine(e), keys(o.server.api_keys), access(o.server),
-        proxies(o.server.trusted_proxies),
+      : options(o), engine(e), keys(o.server.api_keys, o.tenants, !o.server.keys_file.empty()),
+        access(o.server), proxies(o.server.trusted_proxies),
         sockets(o.server.max_connections,
                 o.server.max_per_address < 0 ? standard_per_address : o.server.max_per_address),
         output(o.server.max_output_bytes) {}

@@ -15,12 +15,24 @@ namespace twill::net {
 namespace {
 
 constexpr std::chrono::milliseconds retry_time{200};
+constexpr std::chrono::milliseconds rate_retry_time{1000};
 
 bool is_transient(const api_error& error) {
   const auto* code = std::get_if<actors::errc>(&error.code);
   return code != nullptr &&
-         (*code == actors::errc::queue_full || *code == actors::errc::not_ready ||
+         (*code == actors::errc::queue_full || *code == actors::errc::rate_limited ||
+          *code == actors::errc::queue_timed_out || *code == actors::errc::not_ready ||
           *code == actors::errc::shutting_down);
+}
+
+/// How long a batch waits whose tenant is refused; nothing when every batch would be.
+std::optional<std::chrono::milliseconds> time_of_one_batch(const api_error& error) {
+  const auto* code = std::get_if<actors::errc>(&error.code);
+  if (code == nullptr) return std::nullopt;
+  if (*code == actors::errc::rate_limited) return rate_retry_time;
+  if (*code == actors::errc::queue_full || *code == actors::errc::queue_timed_out)
+    return retry_time;
+  return std::nullopt;
 }
 
 bool streams(const value& body) {
@@ -42,6 +54,7 @@ struct batch_runner::active_batch {
   bool read_all = false;
   bool ended = false;
   clock::time_point due;
+  clock::time_point not_before; ///< its lines wait until then, and those of others do not
 };
 
 struct batch_runner::running_line {
@@ -124,8 +137,10 @@ void batch_runner::pump() {
 
 bool batch_runner::send_next() {
   if (sequences_ >= context_.options.batches.max_running) return false;
-  const auto waiting = std::find_if(lines_.begin(), lines_.end(),
-                                    [](const auto& line) { return !line->to_send.empty(); });
+  const auto now = clock::now();
+  const auto waiting = std::find_if(lines_.begin(), lines_.end(), [now](const auto& line) {
+    return !line->to_send.empty() && line->owner->not_before <= now;
+  });
   const auto line = waiting != lines_.end() ? *waiting : next_line();
   if (!line) return false;
   const auto n = line->generation.requests[line->to_send.back()].sampling.n;
@@ -140,6 +155,7 @@ std::shared_ptr<batch_runner::running_line> batch_runner::next_line() {
   for (std::size_t tries = active_.size(); tries > 0 && !blocked_until_; --tries) {
     const auto turn = active_.front();
     active_.splice(active_.end(), active_, active_.begin());
+    if (turn->not_before > clock::now()) continue;
     while (!turn->ended && !blocked_until_) {
       const auto text = turn->in->next();
       if (!text) {
@@ -177,7 +193,8 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
   line->custom_id = std::move(custom_id);
   if (streams(body))
     return refuse({errc::invalid_field, "`stream` must be false or absent in a batch", "stream"});
-  const auto model = find_model(context_.engine, body);
+  const auto model = find_model(context_.engine, body,
+                                config::find_tenant(context_.options.tenants, from->tenant));
   if (!model.ok()) return refuse(model.code());
   const codec_context context{model.value(), context_.options.limits, context_.engine,
                               context_.responses, from->tenant};
@@ -229,7 +246,10 @@ void batch_runner::on_event(engine_requests::key key, actors::event&& ev) {
     const api_error error = from_engine(std::move(*ev.error));
     if (is_transient(error)) {
       line->to_send.push_back(index);
-      return wait_a_moment();
+      const auto own_time = time_of_one_batch(error);
+      if (!own_time) return wait_a_moment();
+      line->owner->not_before = clock::now() + *own_time;
+      return;
     }
     drop_line(line);
     return end_line(line, map_error(error).http_status, error_body(error));
@@ -350,11 +370,14 @@ void batch_runner::on_timer() {
 
 void batch_runner::arm() {
   auto due = clock::time_point::max();
-  for (const auto& one : active_)
+  const auto now = clock::now();
+  for (const auto& one : active_) {
     due = std::min(due, one->due);
+    if (one->not_before > now) due = std::min(due, one->not_before);
+  }
   if (blocked_until_) due = std::min(due, *blocked_until_);
   if (due == clock::time_point::max()) return;
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(due - clock::now());
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(due - now);
   thread_.wake_after(std::max(left, std::chrono::milliseconds{0}) + std::chrono::milliseconds{1});
 }
 

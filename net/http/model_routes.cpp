@@ -21,14 +21,19 @@ http_answer on_worker(const request_scope& scope, Answer answer) {
   });
 }
 
+std::vector<actors::model_info> models_in(const request_scope& scope) {
+  return models_of(scope.context.engine,
+                   config::find_tenant(scope.context.options.tenants, scope.tenant));
+}
+
 } // namespace
 
 http_answer list_models(request_scope& scope) {
-  return http_reply{200, models_body(scope.context.engine.models())};
+  return http_reply{200, models_body(models_in(scope))};
 }
 
 http_answer show_model(request_scope& scope) {
-  for (const auto& model : scope.context.engine.models())
+  for (const auto& model : models_in(scope))
     if (model.answers_to(scope.wildcard)) return http_reply{200, model_body(model)};
   return error_reply({actors::errc::unknown_model,
                       "`model` must be a served model, got " + describe(value(scope.wildcard)),

@@ -8,7 +8,8 @@ namespace twill::net {
 result<prepared_body> prepare_body(const request_scope& scope) {
   auto body = parse_json(scope.request.body);
   if (!body.ok()) return fail(body.code());
-  auto model = find_model(scope.context.engine, body.value());
+  auto model = find_model(scope.context.engine, body.value(),
+                          config::find_tenant(scope.context.options.tenants, scope.tenant));
   if (!model.ok()) return fail(model.code());
   return prepared_body{std::move(body).value(), std::move(model).value(), scope.tenant,
                        scope.context};

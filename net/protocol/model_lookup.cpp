@@ -14,13 +14,27 @@ failure<api_error> no_model(const actors::engine_port& engine) {
 
 } // namespace
 
-result<actors::model_info> find_model(const actors::engine_port& engine, const value& body) {
+std::vector<actors::model_info> models_of(const actors::engine_port& engine,
+                                          const config::tenant_options* tenant) {
+  auto models = engine.models();
+  std::erase_if(models, [&](const auto& model) { return !config::may_use(tenant, model.id); });
+  return models;
+}
+
+result<actors::model_info> find_model(const actors::engine_port& engine, const value& body,
+                                      const config::tenant_options* tenant) {
   const auto* name = body.find("model");
   const bool named = name != nullptr && !name->is_null();
   if (named && name->as_string() == nullptr)
     return fail({errc::invalid_field, "`model` must be a string, got " + describe(*name), "model"});
-  const auto models = engine.models();
-  if (models.empty()) return no_model(engine);
+  const auto models = models_of(engine, tenant);
+  if (models.empty()) {
+    if (engine.models().empty()) return no_model(engine);
+    return fail({actors::errc::unknown_model,
+                 "`model` must be one that this key may use (`tenants.models`), and none of those "
+                 "is served",
+                 "model"});
+  }
   if (!named || name->as_string()->empty()) return models.front();
   for (const auto& model : models)
     if (model.answers_to(*name->as_string())) return model;

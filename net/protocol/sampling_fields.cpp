@@ -101,6 +101,15 @@ void read_prompt_options(fields& from, const codec_context& context, actors::req
   from.read("truncate_prompt_tokens", to.truncate_prompt_tokens, 1);
 }
 
+void read_queue_fields(fields& from, actors::request& to) {
+  constexpr std::size_t longest_salt = 1024;
+  from.read("priority", to.priority);
+  from.read("cache_salt", to.cache_salt);
+  if (const auto* salt = from.find("cache_salt");
+      salt != nullptr && (to.cache_salt.empty() || to.cache_salt.size() > longest_salt))
+    from.reject("cache_salt", "a string of 1 to 1024 bytes", *salt);
+}
+
 void reject_unsupported(fields& from) {
   static constexpr std::array<std::string_view, 10> not_ours = {"structural_tag",
                                                                 "logprob_token_ids",

@@ -28,6 +28,9 @@ void read_alternatives(fields& from, std::string_view name, const codec_context&
 /// `prompt_logprobs` and `truncate_prompt_tokens`.
 void read_prompt_options(fields& from, const codec_context& context, actors::request& to);
 
+/// vLLM's `priority` and `cache_salt`.
+void read_queue_fields(fields& from, actors::request& to);
+
 /// Refuses fields that twill does not support: beam search, suffix, audio, ...
 void reject_unsupported(fields& from);
 

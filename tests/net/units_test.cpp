@@ -47,6 +47,11 @@ TEST_CASE("An error body is OpenAI's, and overload says when to come back") {
       json(reply.body) ==
       json(
           R"({"error":{"message":"too many \"waiting\"","type":"rate_limit_error","param":null,"code":"queue_full"}})"));
+  actors::request_error limited{actors::errc::rate_limited, "no tokens are left", ""};
+  limited.retry_after_s = 41;
+  const auto later = error_reply(from_engine(limited));
+  CHECK(later.status == 429);
+  CHECK(later.headers.at(0) == std::pair<std::string, std::string>("Retry-After", "41"));
   const auto param = from_engine(actors::errc::invalid_argument, "`n` must be 1, got 2");
   CHECK(param.param == "n");
 }
@@ -122,11 +127,43 @@ TEST_CASE("Bearer keys name their tenant") {
   const api_keys none({});
   CHECK(none.tenant_of("") == std::string());
   const api_keys keys({"alpha", "beta"});
-  CHECK(keys.tenant_of(bearer_key("Bearer beta")) == std::string("key-2"));
-  CHECK(keys.tenant_of(bearer_key("bearer  alpha")) == std::string("key-1"));
+  // Known by its hash, whatever else stands in the list.
+  CHECK(keys.tenant_of(bearer_key("Bearer beta")) == std::string("key-f44e64e75f39"));
+  CHECK(api_keys({"beta"}).tenant_of("beta") == keys.tenant_of("beta"));
+  CHECK(keys.tenant_of(bearer_key("bearer  alpha")) != keys.tenant_of("beta"));
   for (const auto* bad :
        {"", "Bearer", "Bearer ", "Bearer alph", "Bearer alpha2", "Basic alpha", "alpha"})
     CHECK(!keys.tenant_of(bearer_key(bad)).has_value());
+}
+
+TEST_CASE("Tenants are known by the digests of their keys") {
+  const std::vector<config::tenant_options> tenants{{"alice", {digest_of("a1"), digest_of("a2")}},
+                                                    {"bob", {digest_of("b")}}};
+  const api_keys keys({"plain", "b"}, tenants);
+  CHECK(keys.tenant_of("a1") == std::string("alice"));
+  CHECK(keys.tenant_of("a2") == std::string("alice"));
+  CHECK(keys.tenant_of("b") == std::string("bob")); // its name, though it is a plain key as well
+  CHECK(keys.tenant_of("plain")->starts_with("key-"));
+  for (const auto& bad : {std::string(), std::string("a"), digest_of("a1")})
+    CHECK(!keys.tenant_of(bad).has_value());
+  // A file without any key, and tenants without, let nobody in.
+  CHECK(!api_keys({}, {}, true).tenant_of("").has_value());
+  CHECK(!api_keys({}, {{"carl"}}).tenant_of("").has_value());
+}
+
+TEST_CASE("Fresh keys are long, differ, and are known by their digest") {
+  CHECK(digest_of("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  std::set<std::string> made;
+  for (int i = 0; i < 300; ++i) {
+    const auto key = make_key();
+    CHECK(key.size() == 4 + 43);
+    CHECK(key.starts_with("twk_"));
+    CHECK(
+        key.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") ==
+        std::string::npos);
+    CHECK(made.insert(key).second);
+    CHECK(api_keys({}, {{"t", {digest_of(key)}}}).tenant_of(key) == std::string("t"));
+  }
 }
 
 TEST_CASE("A subprotocol may carry a key; another one is answered") {

@@ -20,6 +20,7 @@ result<call> parse_chat(const value& body, const codec_context& context) {
   read_token_limit(from, {"max_completion_tokens", "max_tokens"}, 1, sampling);
   read_chat_logprobs(from, context, sampling);
   read_prompt_options(from, context, request);
+  read_queue_fields(from, request);
   read_output_form(from, request);
   reply_options options;
   read_reply_options(from, options);

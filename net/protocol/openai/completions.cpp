@@ -84,6 +84,7 @@ result<call> parse_completions(const value& body, const codec_context& context) 
   actors::request asked;
   asked.model = context.model.id;
   read_prompt_options(from, context, asked);
+  read_queue_fields(from, asked);
   read_output_form(from, asked);
   bool echo = false;
   from.read("echo", echo);

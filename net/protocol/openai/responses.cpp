@@ -149,6 +149,7 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
       context.limits.default_max_tokens > 0 ? context.limits.default_max_tokens : -1;
   read_sampling(from, sampling);
   read_token_limit(from, {"max_output_tokens"}, 1, sampling);
+  read_queue_fields(from, turn.request);
   read_response_form(from, turn.request);
   reject_unsupported(from);
   reject_foreign(from);

@@ -108,7 +108,8 @@ void responses_socket::start_turn(const std::string& name, const value& message)
     if (const auto id = previous_id(message); !id.empty()) store_.erase(id, scope_id_);
     refuse(name, error);
   };
-  auto model = find_model(scope_.engine, message);
+  auto model = find_model(scope_.engine, message,
+                          config::find_tenant(scope_.options.tenants, scope_.tenant));
   if (!model.ok()) return refuse_turn(model.code());
   const codec_context context{model.value(), scope_.options.limits, scope_.engine, scope_.responses,
                               scope_.tenant};

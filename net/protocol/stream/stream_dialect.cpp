@@ -106,7 +106,8 @@ void stream_dialect::on_message(std::string_view text) {
 
 result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& message,
                                                                actors::request& request) {
-  auto model = find_model(scope_.engine, message);
+  auto model = find_model(scope_.engine, message,
+                          config::find_tenant(scope_.options.tenants, scope_.tenant));
   if (!model.ok()) return fail(model.code());
   const codec_context context{model.value(), scope_.options.limits, scope_.engine, scope_.responses,
                               scope_.tenant};
@@ -121,6 +122,7 @@ result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& mess
   read_token_limit(from, {"max_tokens"}, 0, sampling);
   read_alternatives(from, "logprobs", context, sampling.logprobs);
   read_prompt_options(from, context, request);
+  read_queue_fields(from, request);
   read_output_form(from, request);
   reject_unsupported(from);
   check_sampling(from, sampling, context);

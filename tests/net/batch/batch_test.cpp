@@ -9,6 +9,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "net/api_keys.hpp"
 #include "net/batch/batch.hpp"
 #include "net/batch/file_store.hpp"
 #include "net/http/multipart.hpp"
@@ -68,19 +69,22 @@ std::string upload(client& c, const std::string& content, const std::string& hea
   return text_of(at(json(r.body), "id"));
 }
 
-std::string start(client& c, const std::string& file, const std::string& window = "24h") {
+std::string start(client& c, const std::string& file, const std::string& window = "24h",
+                  const std::string& headers = "") {
   const auto r =
-      c.post("/v1/batches", R"({"input_file_id":")" + file +
-                                R"(","endpoint":"/v1/completions","completion_window":")" + window +
-                                "\"}");
+      c.post("/v1/batches",
+             R"({"input_file_id":")" + file +
+                 R"(","endpoint":"/v1/completions","completion_window":")" + window + "\"}",
+             headers);
   REQUIRE(r.status == 200);
   CHECK(at(json(r.body), "status") == value("validating"));
   return text_of(at(json(r.body), "id"));
 }
 
-value wait_status(client& c, const std::string& id, const std::string& wanted) {
+value wait_status(client& c, const std::string& id, const std::string& wanted,
+                  const std::string& headers = "") {
   for (int i = 0; i < 2000; ++i) {
-    auto now = json(c.get("/v1/batches/" + id).body);
+    auto now = json(c.get("/v1/batches/" + id, headers).body);
     if (at(now, "status") == value(wanted)) return now;
     std::this_thread::sleep_for(10ms);
   }
@@ -181,6 +185,29 @@ TEST_CASE("A full queue makes lines wait, another failure ends its line alone") 
   CHECK(at(done, "request_counts", "failed") == value(1));
   const auto errors = content(c, at(done, "error_file_id"));
   CHECK(contains(errors, R"("custom_id":"bad","response":{"status_code":500)"));
+}
+
+TEST_CASE("A tenant whose tokens are used up does not hold up the batches of another") {
+  auto o = options_with(2);
+  o.server.api_keys = {"one", "two"};
+  running_server s({}, o);
+  std::atomic<bool> refuse{true};
+  s.engine.set_script(
+      [&, poor = "key-" + net::digest_of("one").substr(0, 12)](const actors::request& r) {
+        script play;
+        if (refuse && r.tenant == poor)
+          play.refusal = {actors::errc::rate_limited, "none left", ""};
+        return play;
+      });
+  client c(s.port());
+  const std::string one = "Authorization: Bearer one\r\n", two = "Authorization: Bearer two\r\n";
+  const auto waits = start(c, upload(c, lines(5), one), "24h", one);
+  const auto goes_on = start(c, upload(c, lines(5), two), "24h", two);
+  wait_status(c, goes_on, "completed", two);
+  CHECK(at(json(c.get("/v1/batches/" + waits, one).body), "status") == value("in_progress"));
+  refuse = false;
+  const auto done = wait_status(c, waits, "completed", one);
+  CHECK(at(done, "request_counts", "completed") == value(5));
 }
 
 TEST_CASE("A batch whose window passes expires and keeps what was answered") {

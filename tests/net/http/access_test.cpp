@@ -1,5 +1,7 @@
 // Hosts, origins and keys: a web page of elsewhere must not drive the daemon.
 #include "net/http/access_policy.hpp"
+
+#include "net/api_keys.hpp"
 #include "tests/catch.hpp"
 #include "tests/net/support/codec_support.hpp"
 #include "tests/net/support/running_server.hpp"
@@ -114,6 +116,33 @@ TEST_CASE("The preflight of OpenAI's JavaScript SDK passes where its origin is a
   CHECK(r.header("access-control-allow-origin") == "https://chat.example");
   CHECK(r.header("access-control-allow-methods") == "POST, OPTIONS");
   CHECK(r.header("access-control-allow-headers") == headers);
+}
+
+TEST_CASE("A tenant sees and uses its models alone") {
+  config::options o;
+  o.tenants = {{"all", {net::digest_of("one")}},
+               {"some", {net::digest_of("two")}, 1, 0, 0, 0, {"test-model"}},
+               {"none", {net::digest_of("three")}, 1, 0, 0, 0, {"another"}}};
+  running_server s({}, o);
+  client c(s.port());
+  const auto key = [](const std::string& text) { return "X-Api-Key: " + text + "\r\n"; };
+  const std::string body = R"({"prompt":"x","model":"test-model"})";
+  CHECK(c.get("/v1/models").status == 401);
+  for (const std::string allowed : {"one", "two"}) {
+    CHECK(contains(c.get("/v1/models", key(allowed)).body, "test-model"));
+    CHECK(c.get("/v1/models/test-model", key(allowed)).status == 200);
+    CHECK(c.post("/v1/completions", body, key(allowed)).status == 200);
+  }
+  CHECK(s.engine.submitted().back().tenant == "some");
+  CHECK(contains(c.get("/v1/models", key("three")).body, R"("data":[])"));
+  CHECK(c.get("/v1/models/test-model", key("three")).status == 404);
+  for (const std::string& asked : {body, std::string(R"({"prompt":"x"})")}) {
+    const auto r = c.post("/v1/completions", asked, key("three"));
+    CHECK(r.status == 404);
+    CHECK(at(json(r.body), "error", "code") == value("model_not_found"));
+    CHECK(!contains(r.body, "test-model")); // it does not learn what is served
+  }
+  CHECK(c.post("/tokenize", body, key("three")).status == 404);
 }
 
 TEST_CASE("Keys come as Bearer, as X-Api-Key, or in a WebSocket's subprotocol") {
