@@ -61,6 +61,24 @@ class TwilldOptions(unittest.TestCase):
         for line in lines:
             self.assertTrue(line.startswith("twilld: "))
 
+    def test_what_is_wrong_in_a_file_of_keys_is_named_by_line(self):
+        with scratch() as folder:
+            keys, path = os.path.join(folder, "keys"), os.path.join(folder, "twill.toml")
+            with open(path, "w") as file:
+                file.write(f"[server]\nkeys_file = '{keys}'\n")
+            absent = run("twilld", "--check-config", path)
+            with open(keys, "w") as file:
+                file.write(f"# ours\nalice sha256:{64 * 'a'}\nbob plain-key\n")
+            wrong = run("twilld", "--check-config", path)
+            with open(keys, "w") as file:
+                file.write(f"alice sha256:{64 * 'a'}\n")
+            right = run("twilld", "--check-config", path)
+        self.assertIn("`server.keys_file` must be readable", absent.stderr)
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn(f"twilld: {keys}:3:5: the key must be sha256:", wrong.stderr)
+        self.assertNotIn("plain-key", wrong.stderr)
+        self.assertEqual(right.returncode, 0, right.stderr)
+
     def test_the_printed_configuration_can_be_loaded_again(self):
         printed = run("twilld", "--print-config", "--set", "kv.memory=64MiB", "--model", "/m.gguf").stdout
         self.assertIn('memory = "64 MiB" # default: 0', printed)

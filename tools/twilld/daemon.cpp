@@ -21,6 +21,7 @@
 #include "net/server.hpp"
 #include "tools/common/progress_bar.hpp"
 #include "tools/twilld/file_keeper.hpp"
+#include "tools/twilld/keys_file.hpp"
 #include "tools/twilld/named_files.hpp"
 #include "tools/twilld/notify.hpp"
 #include "tools/twilld/passed_sockets.hpp"
@@ -58,7 +59,8 @@ bool has_keys(const std::string& file) {
 void warn_of_open_doors(const daemon_config& config, const net::listeners& sockets) {
   const auto& server = config.options.server;
   for (const auto& one : sockets.all())
-    if (!one.is_local() && server.api_keys.empty())
+    if (!one.is_local() && server.api_keys.empty() && server.keys_file.empty() &&
+        config.options.tenants.empty())
       log::warn("everybody who reaches " + one.address() +
                 " may use this server: set `server.api_keys`, or listen on 127.0.0.1");
   if (!server.tls_key.empty() && others_can_read(server.tls_key))
@@ -110,10 +112,13 @@ void write_address(const std::string& path, const net::server& server) {
 /// ends the process in signal_waiter.
 class signal_handler {
 public:
-  signal_handler(const daemon_config& config, net::server& server, file_reader read,
-                 notifier& manager, std::atomic<bool>& told_to_stop)
+  /// `tenants` are those in force, with the keys of `server.keys_file`.
+  signal_handler(const daemon_config& config, std::vector<config::tenant_options> tenants,
+                 net::server& server, file_reader read, notifier& manager,
+                 std::atomic<bool>& told_to_stop)
       : paths_(config.paths), settings_(config.settings), options_(config.options),
-        read_(std::move(read)), server_(server), manager_(manager), told_to_stop_(told_to_stop) {}
+        tenants_(std::move(tenants)), read_(std::move(read)), server_(server), manager_(manager),
+        told_to_stop_(told_to_stop) {}
 
   void operator()(int signal) {
     if (signal == SIGHUP) {
@@ -153,15 +158,24 @@ private:
       auto& list = key == "log.level" ? applied : fixed;
       list += (list.empty() ? "`" : ", `") + key + "`";
     }
+    if (keys_have_changed()) fixed += fixed.empty() ? "the keys" : ", the keys";
     options_.log = loaded.value().log;
     log::configure(*log::level_named(options_.log.level));
     log::info("SIGHUP: reloaded " + (applied.empty() ? "nothing" : applied) +
               (fixed.empty() ? "" : "; these changes need a restart: " + fixed));
   }
 
+  /// Whether `server.keys_file` holds other keys than those in force.
+  bool keys_have_changed() const {
+    const auto tenants = read_keys_file(options_, read_);
+    if (!tenants.ok()) log::error("SIGHUP: " + tenants.detail());
+    return tenants.ok() && tenants.value() != tenants_;
+  }
+
   std::vector<std::string> paths_;
   std::vector<config::setting> settings_;
   config::options options_; ///< the configuration in force
+  std::vector<config::tenant_options> tenants_;
   file_reader read_;
   net::server& server_;
   notifier& manager_;
@@ -225,7 +239,7 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   std::optional<file_keeper> keeper;
   if (wanted.has_value() && geteuid() == 0) {
     auto kept = config.files;
-    kept.insert(kept.end(), {asked.tls_certificate, asked.tls_key});
+    kept.insert(kept.end(), {asked.tls_certificate, asked.tls_key, asked.keys_file});
     keeper.emplace(std::move(kept));
   }
   if (wanted.has_value()) become(*wanted);
@@ -235,6 +249,9 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   };
   // SIGHUP compares with what was configured, not with the path found for an empty one.
   config::options effective = config.options;
+  auto tenants = read_keys_file(config.options, read);
+  if (!tenants.ok()) throw std::runtime_error(tenants.detail());
+  effective.tenants = std::move(tenants).value();
   effective.model.path = resolve_model(effective.model.path);
   // Where the sockets are decides which hosts are served.
   if (!passed.empty()) effective.server.listen.clear();
@@ -256,7 +273,8 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   std::atomic<bool> told_to_stop = false;
   std::optional<signal_scope> until_stopped{std::in_place, signals};
   signals.start(
-      [handler = std::make_shared<signal_handler>(config, *server, read, manager, told_to_stop)](
+      [handler = std::make_shared<signal_handler>(config, effective.tenants, *server, read, manager,
+                                                  told_to_stop)](
           int signal) { (*handler)(signal); });
 
   bool failed = false;

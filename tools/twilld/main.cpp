@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "config/base/log.hpp"
+#include "config/base/read_file.hpp"
 #include "config/base/scarce_memory.hpp"
 #include "config/load.hpp"
 #include "tools/common/cli_pages.hpp"
 #include "tools/twilld/daemon.hpp"
+#include "tools/twilld/keys_file.hpp"
 #include "tools/twilld/named_files.hpp"
 #include "tools/twilld/signals.hpp"
 #include "tools/twilld/time_slices.hpp"
@@ -21,6 +23,8 @@ namespace {
 
 namespace config = twill::config;
 using namespace twill::tools;
+
+constexpr std::int64_t max_keys_bytes = 4 << 20; ///< of `server.keys_file`
 
 struct arguments {
   std::string model, listen, check_file, address_file;
@@ -102,6 +106,9 @@ int check_files(const std::string& file, const config::options& options) {
   std::string all;
   for (const auto& fault : faults_of_named_files(options))
     all += (all.empty() ? "" : "\n") + file + ": " + fault;
+  const auto keys = read_keys_file(
+      options, [](const std::string& path) { return twill::read_file(path, max_keys_bytes); });
+  if (!keys.ok()) all += (all.empty() ? "" : "\n") + keys.detail();
   if (!all.empty()) throw std::runtime_error(all);
   std::printf("%s: ok\n", file.c_str());
   return EXIT_SUCCESS;

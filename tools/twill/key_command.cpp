@@ -1,0 +1,49 @@
+// `twill key new`: makes an API key for a tenant and prints it once, with the lines that make it
+// known to twilld. Nothing is stored: the daemon knows keys by digest alone.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "config/tenants.hpp"
+#include "net/api_keys.hpp"
+#include "tools/common/http_client.hpp"
+#include "tools/twill/commands.hpp"
+
+namespace twill::tools {
+namespace {
+
+void print_new_key(const std::string& name) {
+  if (!config::is_tenant_name(name))
+    throw client_error("NAME must be " + config::tenant_name_words() + ", got \"" + name + "\"");
+  const std::string key = net::make_key();
+  const std::string digest = net::digest_of(key);
+  std::printf("The key of %s, which is shown this once:\n\n"
+              "  %s\n\n"
+              "For the configuration of twilld:\n\n"
+              "  [[tenants]]\n"
+              "  name = \"%s\"\n"
+              "  key_sha256 = \"%s\"\n\n"
+              "or, as a line of `server.keys_file`:\n\n"
+              "  %s sha256:%s\n",
+              name.c_str(), key.c_str(), name.c_str(), digest.c_str(), name.c_str(),
+              digest.c_str());
+}
+
+} // namespace
+
+void add_key(CLI::App& root, int& status) {
+  auto* command = root.add_subcommand("key", "make API keys");
+  command->require_subcommand(1);
+  auto* fresh = command->add_subcommand(
+      "new", "print a new key for a tenant, and the lines for the daemon's configuration");
+  auto name = std::make_shared<std::string>();
+  fresh->add_option("NAME", *name, "the name of the tenant")->required();
+  fresh->callback([name, &status] {
+    print_new_key(*name);
+    status = status_ok;
+  });
+}
+
+} // namespace twill::tools
