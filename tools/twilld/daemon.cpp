@@ -272,10 +272,10 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   log::info("listening on " + url + ", loading " + effective.model.path);
   std::atomic<bool> told_to_stop = false;
   std::optional<signal_scope> until_stopped{std::in_place, signals};
-  signals.start(
-      [handler = std::make_shared<signal_handler>(config, effective.tenants, *server, read, manager,
-                                                  told_to_stop)](
-          int signal) { (*handler)(signal); });
+  signals.start([handler = std::make_shared<signal_handler>(
+                     config, effective.tenants, *server, read, manager, told_to_stop)](int signal) {
+    (*handler)(signal);
+  });
 
   bool failed = false;
   std::jthread watcher([&](const std::stop_token& stop) {

@@ -54,9 +54,10 @@ void define(CLI::App& app, arguments& args) {
       ->type_name("KEY=VALUE")
       ->take_all()
       ->expected(1);
-  app.add_option("--check-config", args.check_file,
-                 "Check this configuration, a file or a folder, and what it names, such as the model, "
-                 "and exit")
+  app.add_option(
+         "--check-config", args.check_file,
+         "Check this configuration, a file or a folder, and what it names, such as the model, "
+         "and exit")
       ->type_name("PATH");
   app.add_flag("--print-config", args.print, "Print the effective configuration and exit");
   app.add_flag("--print-reference", args.print_reference, "Print a page about every key and exit");
