@@ -49,7 +49,8 @@ http_answer detokenize(request_scope& scope) {
 }
 
 http_answer tokenizer_info(request_scope& scope) {
-  auto model = find_model(scope.context.engine, value(value_object{}));
+  auto model = find_model(scope.context.engine, value(value_object{}),
+                          config::find_tenant(scope.context.options.tenants, scope.tenant));
   if (!model.ok()) return error_reply(model.code());
   return slow_reply([model = std::move(model).value(), &engine = scope.context.engine] {
     auto body = tokenizer_info_body(model, engine);
