@@ -42,7 +42,7 @@ def test_chat_parse_gives_the_pydantic_model(client, model):
 
 
 def test_responses_parse_gives_the_pydantic_model(client, model):
-    reply = client.responses.parse(model=model, input="Weather?", text_format=Forecast, max_output_tokens=64)
+    reply = client.responses.parse(model=model, input="Weather?", text_format=Forecast, max_output_tokens=512)
     assert isinstance(reply.output_parsed, Forecast)
 
 

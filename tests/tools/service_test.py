@@ -252,6 +252,13 @@ class Installed(unittest.TestCase):
                 self.assertTrue(os.path.exists(os.path.join(folder, path)), path)
             with open(os.path.join(folder, "lib/systemd/system/twilld.service")) as file:
                 self.assertIn(f"ExecStart={folder}/bin/twilld --config {folder}/etc/twill/twilld.toml", file.read())
+            # What is installed names a model that somebody has still to put there.
+            with open(os.path.join(folder, "etc/twill/twilld.toml"), "r+") as file:
+                text, n = re.subn('(?m)^path = .*', f'path = "{SOURCE}/tests/golden/llama-tiny-fp16"', file.read())
+                self.assertEqual(n, 1)
+                file.seek(0)
+                file.truncate()
+                file.write(text)
             for config in (("etc/twill/twilld.toml",), ("etc/twill/conf.d",), ("share/doc/twill/examples/keys.toml",)):
                 done = subprocess.run([os.path.join(folder, "bin/twilld"), "--check-config",
                                        os.path.join(folder, *config)], capture_output=True, text=True, timeout=20)
@@ -291,7 +298,7 @@ class Pages(unittest.TestCase):
                 with open(os.path.join(folder, program), "w") as file:
                     file.write(run(program, "--print-completion", "bash").stdout)
             twill, daemon, bench = (os.path.join(folder, p) for p in ("twill", "twilld", "twill-bench"))
-            self.assertEqual(self.complete(twill, "twill", "to"), ["tokenize"])
+            self.assertEqual(self.complete(twill, "twill", "to"), ["tokenize", "top"])
             self.assertIn("--pieces", self.complete(twill, "twill", "tokenize", "--"))
             self.assertNotIn("--pieces", self.complete(twill, "twill", "chat", "--"))
             self.assertEqual(self.complete(daemon, "twilld", "--address"), ["--address-file"])
