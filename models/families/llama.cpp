@@ -40,6 +40,10 @@ void add_presets(std::vector<synth::recipe>& all, const synth::recipe& blank) {
   r.rope_theta = 100000;
   r.tied_head = true;
   all.push_back(r);
+  // The daemon runs no step of this one: it draws tokens without computing.
+  r = make_preset(blank, "null", text_kind::smollm_json, storage_type::bf16,
+                  {32, 1, 1, 1, 64, 4096, 8192});
+  all.push_back(r);
 }
 
 void plan_tensors(synth::plan_builder& plan) {

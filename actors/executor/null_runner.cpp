@@ -1,0 +1,127 @@
+#include "actors/executor/null_runner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "actors/detail/executor_failure.hpp"
+#include "models/model.hpp"
+
+namespace twill::actors {
+namespace {
+
+constexpr std::int32_t block_tokens = 16;
+constexpr std::int32_t n_blocks = 1 << 16; ///< a million positions, none of which takes memory
+
+/// SplitMix64's finalizer.
+std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+class null_runner final : public step_runner {
+public:
+  explicit null_runner(const config::options& options) : options_(options) {}
+
+  result<runner_info> load() override {
+    auto opened = models::open_model(options_.model.path, options_.model.chat_template);
+    if (!opened.ok()) return executor_failure(opened.error());
+    runner_info info;
+    info.model = std::move(opened).value();
+    const models::tokenizer& text = *info.model->text;
+    for (std::int32_t id = 0; id < text.vocab_size(); ++id)
+      if (!text.is_special(id) && !text.token_bytes(id, false).empty()) words_.push_back(id);
+    if (words_.empty())
+      return failure{errc::executor_failed, options_.model.path + " has no token with a text"};
+    vocab_size_ = info.model->spec.vocab_size;
+    info.device = "none (dummy:null computes nothing)";
+    info.n_blocks = n_blocks;
+    info.block_tokens = block_tokens;
+    info.max_context_tokens = info.model->spec.context_length;
+    if (options_.scheduler.max_step_tokens > 0)
+      info.max_step_tokens = options_.scheduler.max_step_tokens;
+    return info;
+  }
+
+  result<nothing> run(const executor_step& batch, step_samples& out) override {
+    if (batch.await_masks) batch.await_masks();
+    out.tokens.clear();
+    out.max_top = 0;
+    for (const draw_spec& draw : batch.draws) {
+      out.tokens.push_back(token_of(draw));
+      out.max_top = std::max(out.max_top, draw.params->logprobs);
+    }
+    out.logprobs.assign(out.tokens.size(), even_logprob());
+    fill_tops(out.tokens, out.max_top, out.top_ids, out.top_logprobs);
+    out.score_max_top = 0;
+    scored_.clear();
+    for (const score_spec& score : batch.scores) {
+      scored_.push_back(score.token);
+      out.score_max_top = std::max(out.score_max_top, score.n_top);
+    }
+    out.score_logprobs.assign(scored_.size(), even_logprob());
+    fill_tops(scored_, out.score_max_top, out.score_top_ids, out.score_top_logprobs);
+    return nothing{};
+  }
+
+  std::int64_t memory_used_bytes() const override { return 0; }
+
+private:
+  float even_logprob() const { return -std::log(static_cast<float>(vocab_size_)); }
+
+  static bool is_banned(const draw_spec& draw, std::int32_t id) {
+    return std::any_of(draw.biases.begin(), draw.biases.end(), [&](const gpu::token_bias& b) {
+      return b.id == id && b.bias == -std::numeric_limits<float>::infinity();
+    });
+  }
+
+  std::int32_t token_of(const draw_spec& draw) const {
+    const std::uint64_t hash = mixed(mixed(draw.seed) + draw.counter);
+    if (draw.mask.empty()) {
+      // One ban at most for each id: a token that may be drawn comes after as many tries.
+      for (std::size_t i = 0; i < words_.size(); ++i)
+        if (const auto id = words_[(hash + i) % words_.size()]; !is_banned(draw, id)) return id;
+      return words_.front();
+    }
+    const auto n = static_cast<std::uint64_t>(vocab_size_);
+    for (std::uint64_t i = 0; i < n; ++i) {
+      const std::uint64_t id = (hash + i) % n;
+      if ((draw.mask[id / 32] >> (id % 32) & 1U) != 0) return static_cast<std::int32_t>(id);
+    }
+    return words_.front();
+  }
+
+  /// The token itself first, then the ids that follow it.
+  void fill_tops(const std::vector<std::int32_t>& tokens, std::int32_t n_top,
+                 std::vector<std::int32_t>& ids, std::vector<float>& logprobs) const {
+    ids.clear();
+    for (const std::int32_t token : tokens)
+      for (std::int32_t k = 0; k < n_top; ++k)
+        ids.push_back((token + k) % vocab_size_);
+    logprobs.assign(ids.size(), even_logprob());
+  }
+
+  const config::options& options_;
+  std::vector<std::int32_t> words_; ///< ids that are drawn when there is no mask
+  std::vector<std::int32_t> scored_;
+  std::int32_t vocab_size_ = 0;
+};
+
+} // namespace
+
+bool computes_nothing(std::string_view model_path) {
+  constexpr std::string_view name = "dummy:null";
+  return model_path.starts_with(name) &&
+         (model_path.size() == name.size() || model_path[name.size()] == '?');
+}
+
+runner_factory make_null_runners(const config::options& options) {
+  return [options = std::make_shared<const config::options>(options)] {
+    return std::make_unique<null_runner>(*options);
+  };
+}
+
+} // namespace twill::actors

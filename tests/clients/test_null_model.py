@@ -1,0 +1,35 @@
+"""`dummy:null` computes nothing, so that a measurement sees the cost of everything else; requests mean what they always do."""
+
+import json
+
+
+
+
+def events_of(text: bytes):
+    return [json.loads(line[6:]) for line in text.decode().splitlines()
+            if line.startswith("data: ") and line != "data: [DONE]"]
+
+
+def test_a_seed_names_the_text(start_daemon):
+    daemon = start_daemon(model="dummy:null")
+    body = {"prompt": "Once", "max_tokens": 50, "seed": 7}
+    first, second, other = (daemon.post("/v1/completions", b)[1] for b in (body, body, {**body, "seed": 8}))
+    assert first["choices"][0]["text"] == second["choices"][0]["text"] != other["choices"][0]["text"]
+    assert first["usage"]["completion_tokens"] == 50
+    assert first["choices"][0]["finish_reason"] == "length"
+
+    # A stream says the same, and scores are those of an even choice.
+    status, _, text = daemon.request("POST", "/v1/completions", {**body, "stream": True, "logprobs": 2})
+    assert status == 200
+    parts = [e["choices"][0] for e in events_of(text) if e.get("choices")]
+    assert "".join(p["text"] for p in parts) == first["choices"][0]["text"]
+    scores = [x for p in parts if p.get("logprobs") for x in p["logprobs"]["token_logprobs"]]
+    assert len(scores) == 50 and len(set(scores)) == 1
+
+    # Forms and bans hold.
+    _, chosen = daemon.post("/v1/completions", {**body, "guided_choice": ["left", "right"]})
+    assert chosen["choices"][0]["text"] in ("left", "right")
+    _, allowed = daemon.post("/v1/completions", {**body, "allowed_token_ids": [300, 301]})
+    _, pieces = daemon.post("/detokenize", {"tokens": [300]})
+    _, more = daemon.post("/detokenize", {"tokens": [301]})
+    assert not allowed["choices"][0]["text"].replace(pieces["prompt"], "").replace(more["prompt"], "")

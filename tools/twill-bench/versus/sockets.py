@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""What an open socket costs a daemon: sockets.py BIN [N]
+
+Starts `BIN/twilld` with dummy:null, opens N (10,000) keep-alive HTTP sockets that have had one answer, or N WebSockets, and
+prints the growth of the daemon's memory for each. `ulimit -n` must allow N and some.
+"""
+
+import base64
+import os
+import resource
+import socket
+import subprocess
+import sys
+import time
+
+
+def resident_kib(pid: int) -> int:
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
+
+
+def until(sock: socket.socket, end: bytes) -> bytes:
+    data = b""
+    while end not in data:
+        part = sock.recv(4096)
+        if not part:
+            raise ConnectionError(f"the daemon closed after {data!r}")
+        data += part
+    return data
+
+
+def connect(port: int, source: int) -> socket.socket:
+    # A loopback address has too few ports for all sockets: they come from several.
+    return socket.create_connection(("127.0.0.1", port), 30, source_address=(f"127.0.0.{2 + source // 5000}", 0))
+
+
+def open_http(port: int, number: int) -> socket.socket:
+    sock = connect(port, number)
+    sock.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    until(sock, b"\r\n\r\n")
+    return sock
+
+
+def open_websocket(port: int, number: int) -> socket.socket:
+    sock = connect(port, number)
+    key = base64.b64encode(os.urandom(16))
+    sock.sendall(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                 b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + key + b"\r\n\r\n")
+    until(sock, b"\r\n\r\n")
+    return sock
+
+
+def measure(bin_folder: str, name: str, opened, n: int) -> None:
+    port = 18431
+    daemon = subprocess.Popen([bin_folder + "/twilld", "--model", "dummy:null", "--listen", f"127.0.0.1:{port}",
+                               "--set", f"server.max_connections={n + 100}", "--set", "server.idle_timeout=1h",
+                               "--set", "log.level=error"])
+    try:
+        for _ in range(300):
+            try:
+                opened(port, 0).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        before = resident_kib(daemon.pid)
+        sockets = [opened(port, i) for i in range(n)]
+        time.sleep(1)
+        print(f"{name}: {n} sockets, {(resident_kib(daemon.pid) - before) / n:.1f} KiB each", flush=True)
+        for sock in sockets:
+            sock.close()
+    finally:
+        daemon.terminate()
+        daemon.wait()
+
+
+def main() -> None:
+    n = int(sys.argv[2]) if len(sys.argv) > 2 else 10000
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    measure(sys.argv[1], "HTTP", open_http, n)
+    measure(sys.argv[1], "WebSocket", open_websocket, n)
+
+
+if __name__ == "__main__":
+    main()
