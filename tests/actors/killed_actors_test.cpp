@@ -89,8 +89,10 @@ void live_through(const killing&) {
     INFO("request " << i);
     REQUIRE(all[i].wait_over());
     CHECK(all[i].broken() == "");
+    // On a busy machine a request may come only after the engine has begun to start again.
     if (all[i].error())
       CHECK((all[i].error()->code == errc::executor_failed ||
+             all[i].error()->code == errc::not_ready ||
              (i == 3 && all[i].error()->code == errc::timed_out)));
     else if (i == 0 || i == 4)
       CHECK(all[i].text() == solo(prompt_of(static_cast<int>(i), 9), 25, 0, 0, 0, true).text);
