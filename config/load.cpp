@@ -110,6 +110,7 @@ public:
     check_memory();
     check_tls();
     check_tenants();
+    check_administrators();
     if (errors_.empty()) return std::move(loaded_);
     std::string detail;
     for (const auto& line : errors_)
@@ -241,6 +242,17 @@ private:
                  "`tenants.key_sha256` must be given, unless `server.keys_file` is; `twill key new "
                  "NAME` makes a key");
     }
+  }
+
+  void check_administrators() {
+    const auto& address = loaded_.server.admin_listen;
+    if (address.empty() || address.starts_with("unix:")) return;
+    for (const auto& tenant : loaded_.tenants)
+      if (tenant.admin) return;
+    complain(origins_["server.admin_listen"],
+             "`server.admin_listen` must be unix:/PATH unless a tenant has `admin = true`, because "
+             "each request there needs such a tenant's key; got " +
+                 quote(address));
   }
 
   void check_memory() {

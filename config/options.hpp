@@ -86,10 +86,11 @@ struct offload_options {
 struct server_options {
   /// HOST:PORT or unix:/PATH each; port 0 picks a free one.
   std::vector<std::string> listen = {"127.0.0.1:8080"};
-  std::string user;                         ///< whose rights the daemon takes on; empty: it stays
-  std::string tls_certificate;              ///< PEM file; empty: no TLS
-  std::string tls_key;                      ///< PEM file
-  std::int32_t threads = 1;                 ///< threads that serve sockets
+  std::string admin_listen;    ///< an address of the same form for administrators; empty: none
+  std::string user;            ///< whose rights the daemon takes on; empty: it stays
+  std::string tls_certificate; ///< PEM file; empty: no TLS
+  std::string tls_key;         ///< PEM file
+  std::int32_t threads = 1;    ///< threads that serve sockets
   std::int32_t max_connections = 20000;     ///< open sockets; further ones are closed at accept
   std::int32_t max_per_address = -1;        ///< of one client address; 0: no limit; -1: automatic
   std::vector<std::string> trusted_proxies; ///< addresses, networks, "unix"

@@ -22,6 +22,7 @@ enum class errc {
   wrong_host,         ///< the Host header names another server
   foreign_origin,     ///< a web page of an origin that server.cors_origins does not list
   unauthorized,       ///< the request has no API key, or an unknown one
+  not_admin,          ///< the key's tenant is no administrator
   unknown_route,      ///< nothing is served at this path
   method_not_allowed, ///< the path is served, but not with this method
   body_too_large,     ///< the body is larger than its endpoint accepts

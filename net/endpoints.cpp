@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "net/admin/admin_routes.hpp"
 #include "net/batch/batch_routes.hpp"
 #include "net/http/model_routes.hpp"
 #include "net/http/page_routes.hpp"
@@ -67,6 +68,19 @@ constexpr std::array table = {
     // clang-format on
 };
 
+// At `server.admin_listen`. A Unix socket needs no key, an address needs an administrator's for
+// every row.
+constexpr std::array admin_table = {
+    // clang-format off
+    //       method path                     action
+    endpoint{get,  "/admin",                 list_admin_routes},
+    endpoint{get,  "/health",                health},
+    endpoint{get,  "/ready",                 ready},
+    endpoint{get,  "/metrics",               metrics},
+    endpoint{get,  "/version",               version},
+    // clang-format on
+};
+
 std::optional<http_method> method_of(std::string_view name) {
   if (name == "GET" || name == "HEAD") return http_method::get;
   if (name == "POST") return http_method::post;
@@ -103,14 +117,20 @@ bool matches(std::string_view pattern, std::string_view path, std::string& wildc
 
 } // namespace
 
-std::span<const endpoint> endpoints() {
-  return table;
+std::string_view name_of(http_method method) {
+  const auto all = names_of(method);
+  return all.substr(0, all.find(','));
 }
 
-endpoint_match match_endpoint(std::string_view method, std::string_view path) {
+std::span<const endpoint> endpoints(door by) {
+  if (by == door::clients) return table;
+  return admin_table;
+}
+
+endpoint_match match_endpoint(std::string_view method, std::string_view path, door by) {
   endpoint_match match;
   const auto wanted = method_of(method);
-  for (const auto& row : table) {
+  for (const auto& row : endpoints(by)) {
     if (!matches(row.path, path, match.wildcard)) continue;
     if (!match.allow.empty()) match.allow += ", ";
     match.allow += names_of(row.method);

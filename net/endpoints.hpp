@@ -1,5 +1,5 @@
-// endpoints: the one table of what this server answers. The HTTP router, WebSocket handshakes and
-// batches all read it.
+// endpoints: the one table of what this server answers to clients, and the one of what it answers
+// to administrators. The HTTP router, WebSocket handshakes and batches all read them.
 //
 // Immutable, any thread. A path with "*" stands for every path that has one non-empty segment
 // there; "**" at the end stands for one or more segments.
@@ -20,6 +20,7 @@ namespace twill::net {
 
 /// A GET endpoint answers HEAD as well.
 enum class http_method : std::uint8_t { get, post, del };
+std::string_view name_of(http_method method);
 enum class key_rule : std::uint8_t { required, open };
 /// `small` bodies hold a few fields; `full` bodies may have `server.max_body`.
 enum class body_limit : std::uint8_t { small, full };
@@ -35,14 +36,16 @@ struct endpoint {
   bool batch = false; ///< a line of a batch may name it; its action is a codec
 };
 
-std::span<const endpoint> endpoints();
+/// What clients may ask for at this door.
+std::span<const endpoint> endpoints(door by = door::clients);
 
 struct endpoint_match {
   const endpoint* target = nullptr; ///< nullptr: no endpoint has this path and method
   std::string wildcard;             ///< what "*" or "**" stands for
   std::string allow;                ///< the path's methods, comma-separated; empty: unknown path
 };
-endpoint_match match_endpoint(std::string_view method, std::string_view path);
+endpoint_match match_endpoint(std::string_view method, std::string_view path,
+                              door by = door::clients);
 
 /// The codec of a path that a batch may name; nullptr for any other path.
 codec find_batch_codec(std::string_view path);

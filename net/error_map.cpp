@@ -33,6 +33,8 @@ wire_error map_error(errc code) {
     return {403, policy, "permission_error", "foreign_origin"};
   case errc::unauthorized:
     return {401, policy, "authentication_error", "invalid_api_key"};
+  case errc::not_admin:
+    return {403, policy, "permission_error", "not_admin"};
   case errc::unknown_route:
     return {404, policy, "not_found_error", "unknown_route"};
   case errc::method_not_allowed:

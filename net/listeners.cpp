@@ -25,12 +25,18 @@ namespace {
 constexpr std::string_view unix_prefix = "unix:";
 constexpr mode_t unix_mode = 0660;
 
-[[noreturn]] void refuse(const std::string& address, const std::string& why) {
-  throw std::runtime_error("cannot listen on `server.listen` " + address + ": " + why);
+/// An address as the configuration gives it.
+struct given_address {
+  const std::string& key;
+  const std::string& text;
+};
+
+[[noreturn]] void refuse(const given_address& given, const std::string& why) {
+  throw std::runtime_error("cannot listen on `" + given.key + "` " + given.text + ": " + why);
 }
 
-[[noreturn]] void refuse(const std::string& address, int error) {
-  refuse(address, std::string(std::strerror(error)));
+[[noreturn]] void refuse(const given_address& given, int error) {
+  refuse(given, std::string(std::strerror(error)));
 }
 
 /// Opens, binds and listens; the error as errno, 0 for none.
@@ -60,9 +66,9 @@ bool somebody_listens(const sockaddr_un& at) {
   return !refused;
 }
 
-listener open_unix(const std::string& address) {
+listener open_unix(const given_address& address) {
   listener made;
-  made.path = address.substr(unix_prefix.size());
+  made.path = address.text.substr(unix_prefix.size());
   sockaddr_un where{};
   where.sun_family = AF_UNIX;
   if (made.path.empty() || made.path.size() >= sizeof where.sun_path)
@@ -116,16 +122,17 @@ void read_address(listener& of) {
   of.host = text;
 }
 
-listener open_tcp(const std::string& address, bool only_v6) {
+listener open_tcp(const given_address& given, bool only_v6) {
+  const auto& address = given.text;
   const auto colon = address.rfind(':');
   if (colon == std::string::npos || colon + 1 == address.size())
-    throw std::runtime_error("`server.listen` must be HOST:PORT or unix:/PATH, got \"" + address +
-                             "\"");
+    throw std::runtime_error("`" + given.key + "` must be HOST:PORT or unix:/PATH, got \"" +
+                             address + "\"");
   auto host = address.substr(0, colon);
   std::uint16_t port = 0;
   const auto* end = address.data() + address.size();
   const auto [stop, fault] = std::from_chars(address.data() + colon + 1, end, port);
-  if (fault != std::errc{} || stop != end) refuse(address, "the port must be between 0 and 65535");
+  if (fault != std::errc{} || stop != end) refuse(given, "the port must be between 0 and 65535");
   if (host.size() > 2 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
   addrinfo hints{};
@@ -133,11 +140,11 @@ listener open_tcp(const std::string& address, bool only_v6) {
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* first = nullptr;
   const int failed = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &first);
-  if (failed != 0) refuse(address, std::string(::gai_strerror(failed)));
+  if (failed != 0) refuse(given, std::string(::gai_strerror(failed)));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> found(first, &::freeaddrinfo);
   listener made;
   const int error = bind_to(made, found->ai_addr, found->ai_addrlen, only_v6);
-  if (error != 0) refuse(address, error);
+  if (error != 0) refuse(given, error);
   read_address(made);
   return made;
 }
@@ -178,14 +185,14 @@ bool listener::is_local() const {
   return parsed.has_value() && parsed->is_loopback();
 }
 
-listeners listeners::open(const std::vector<std::string>& addresses) {
-  if (addresses.empty()) throw std::runtime_error("`server.listen` must name an address, got none");
+listeners listeners::open(const std::vector<std::string>& addresses, const std::string& key) {
+  if (addresses.empty()) throw std::runtime_error("`" + key + "` must name an address, got none");
   listeners made;
   for (const auto& address : addresses)
     made.all_.push_back(address.starts_with(unix_prefix)
-                            ? open_unix(address)
+                            ? open_unix({key, address})
                             // [::]:80 takes IPv4 as well, unless an address of its own does.
-                            : open_tcp(address, addresses.size() > 1));
+                            : open_tcp({key, address}, addresses.size() > 1));
   return made;
 }
 
@@ -213,7 +220,8 @@ int listeners::take(std::size_t i) {
 void listeners::give_to(uid_t user, gid_t group) const {
   for (const auto& one : all_)
     if (one.inode != 0 && ::lchown(one.path.c_str(), user, group) != 0)
-      refuse(one.address(), errno);
+      throw std::runtime_error("cannot give " + one.address() +
+                               " to `server.user`: " + std::strerror(errno));
 }
 
 } // namespace twill::net

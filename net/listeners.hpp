@@ -31,8 +31,9 @@ struct listener {
 
 class listeners {
 public:
-  /// Throws std::runtime_error that names the address and the reason.
-  static listeners open(const std::vector<std::string>& addresses);
+  /// Throws std::runtime_error that names the address and the reason. `key` gave the addresses.
+  static listeners open(const std::vector<std::string>& addresses,
+                        const std::string& key = "server.listen");
   /// Sockets that somebody else opened and that listen already; this object owns the descriptors,
   /// and never the paths. Throws std::runtime_error for a descriptor that is no such socket.
   static listeners adopt(const std::vector<int>& descriptors);

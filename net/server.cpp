@@ -70,12 +70,12 @@ std::int64_t body_budget(const config::server_options& options) {
 class server_impl final : public server {
 public:
   server_impl(const config::options& options, actors::engine_port& engine, listeners sockets,
-              file_reader read)
+              file_reader read, listeners admin_sockets)
       : context_(options, engine), io_(options.server.threads),
         workers_({1, body_budget(options.server), std::chrono::hours(1)}),
-        control_(asio::make_strand(io_)), sockets_(std::move(sockets)), drain_timer_(control_),
-        relief_timer_(control_), alive_(std::make_shared<lifeline>()), batch_thread_(1),
-        batch_timer_(batch_thread_),
+        control_(asio::make_strand(io_)), sockets_(std::move(sockets)),
+        admin_sockets_(std::move(admin_sockets)), drain_timer_(control_), relief_timer_(control_),
+        alive_(std::make_shared<lifeline>()), batch_thread_(1), batch_timer_(batch_thread_),
         batches_(context_, {[this](std::function<void()> work) {
                               asio::post(batch_thread_, tolerant(std::move(work)));
                             },
@@ -89,12 +89,8 @@ public:
     context_.output.on_full([this] { asio::post(control_, [this] { relieve_output(); }); });
     if (!options.server.tls_certificate.empty())
       tls_.emplace(options.server.tls_certificate, options.server.tls_key, std::move(read));
-    for (std::size_t i = 0; i < sockets_.all().size(); ++i) {
-      const auto family = sockets_.all()[i].family;
-      const asio::generic::stream_protocol protocol(family, 0);
-      doors_.push_back(
-          std::make_unique<door>(acceptor(control_, protocol, sockets_.take(i)), control_));
-    }
+    add_entrances(sockets_, false);
+    add_entrances(admin_sockets_, true);
   }
 
   ~server_impl() override {
@@ -113,6 +109,9 @@ public:
       all.push_back(one.address());
     return all;
   }
+  std::string admin_address() const override {
+    return admin_sockets_.all().empty() ? std::string() : admin_sockets_.all().front().address();
+  }
   std::uint16_t port() const override {
     for (const auto& one : sockets_.all())
       if (one.port != 0) return one.port;
@@ -122,7 +121,7 @@ public:
 
   void run() override {
     asio::post(control_, [this] {
-      for (const auto& one : doors_)
+      for (const auto& one : entrances_)
         accept(*one);
     });
     std::vector<std::thread> others;
@@ -159,12 +158,24 @@ private:
   using acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 
   /// One address that clients come in by.
-  struct door {
-    door(acceptor a, const asio::strand<asio::io_context::executor_type>& control)
-        : entrance(std::move(a)), pause(control) {}
-    acceptor entrance;
+  struct entrance {
+    entrance(acceptor a, const asio::strand<asio::io_context::executor_type>& control, door kind)
+        : gate(std::move(a)), pause(control), by(kind) {}
+    acceptor gate;
     asio::steady_timer pause;
+    door by;
   };
+
+  void add_entrances(listeners& sockets, bool admin) {
+    for (std::size_t i = 0; i < sockets.all().size(); ++i) {
+      const auto& one = sockets.all()[i];
+      auto by = door::clients;
+      if (admin) by = one.family == AF_UNIX ? door::admin_socket : door::admin_address;
+      const asio::generic::stream_protocol protocol(one.family, 0);
+      entrances_.push_back(
+          std::make_unique<entrance>(acceptor(control_, protocol, sockets.take(i)), control_, by));
+    }
+  }
 
   /// Lets an engine's late callback find out that the server is gone.
   struct lifeline {
@@ -179,18 +190,21 @@ private:
     });
   }
 
-  void accept(door& at) {
-    if (!at.entrance.is_open()) return;
-    at.entrance.async_accept(asio::make_strand(io_),
-                             [this, &at](error_code error, client_socket socket) {
-                               if (error == asio::error::operation_aborted) return;
-                               if (error) return retry_accept(at, error);
-                               adopt(std::move(socket));
-                               accept(at);
-                             });
+  void accept(entrance& at) {
+    if (!at.gate.is_open()) return;
+    at.gate.async_accept(asio::make_strand(io_),
+                         [this, &at](error_code error, client_socket socket) {
+                           if (error == asio::error::operation_aborted) return;
+                           if (error) return retry_accept(at, error);
+                           if (at.by == door::clients)
+                             adopt(std::move(socket));
+                           else
+                             adopt_administrator(std::move(socket), at.by);
+                           accept(at);
+                         });
   }
 
-  void retry_accept(door& at, error_code error) {
+  void retry_accept(entrance& at, error_code error) {
     log::warn("accept: " + error.message());
     at.pause.expires_after(accept_pause);
     at.pause.async_wait([this, &at](error_code cancelled) {
@@ -213,11 +227,29 @@ private:
                 "reached");
       return;
     }
-    if (origin.address.has_value()) socket.set_option(tcp::no_delay(true), ignored);
-    socket.set_option(asio::socket_base::send_buffer_size(send_buffer_bytes), ignored);
     arriving_client client{std::move(socket), std::move(*ticket), std::move(origin)};
     client.proxy_header = options.proxy_protocol && client.origin.trusted_proxy;
     if (tls_) client.tls = tls_->current();
+    begin(std::move(client));
+  }
+
+  /// No proxy stands before an administrator, and a Unix socket needs no TLS.
+  void adopt_administrator(client_socket socket, door by) {
+    error_code ignored;
+    client_origin origin{address_of(socket.remote_endpoint(ignored)), false, by};
+    auto ticket = context_.admin_sockets.admit({});
+    if (!ticket.has_value())
+      return log::warn("a connection to `server.admin_listen` was closed at once: " +
+                       std::to_string(max_admin_sockets) + " are open");
+    arriving_client client{std::move(socket), std::move(*ticket), std::move(origin)};
+    if (tls_ && by == door::admin_address) client.tls = tls_->current();
+    begin(std::move(client));
+  }
+
+  void begin(arriving_client client) {
+    error_code ignored;
+    if (client.origin.address.has_value()) client.socket.set_option(tcp::no_delay(true), ignored);
+    client.socket.set_option(asio::socket_base::send_buffer_size(send_buffer_bytes), ignored);
     const auto strand = client.socket.get_executor();
     asio::post(strand, [this, client = std::move(client)]() mutable {
       if (client.proxy_header || client.tls) return receive_client(std::move(client), context_);
@@ -290,8 +322,8 @@ private:
 
   void close_all() {
     error_code ignored;
-    for (const auto& one : doors_) {
-      one->entrance.close(ignored);
+    for (const auto& one : entrances_) {
+      one->gate.close(ignored);
       one->pause.cancel();
     }
     drain_timer_.cancel();
@@ -308,7 +340,8 @@ private:
   fair_pool workers_;
   asio::strand<asio::io_context::executor_type> control_;
   listeners sockets_;
-  std::vector<std::unique_ptr<door>> doors_;
+  listeners admin_sockets_;
+  std::vector<std::unique_ptr<entrance>> entrances_;
   std::optional<tls_credentials> tls_;
   asio::steady_timer drain_timer_;
   asio::steady_timer relief_timer_;
@@ -324,13 +357,18 @@ private:
 } // namespace
 
 std::unique_ptr<server> server::bind(const config::options& options, actors::engine_port& engine) {
-  return start(options, engine, listeners::open(options.server.listen),
-               [](const std::string& path) { return read_file(path, max_pem_bytes); });
+  const auto& admin = options.server.admin_listen;
+  return start(
+      options, engine, listeners::open(options.server.listen),
+      [](const std::string& path) { return read_file(path, max_pem_bytes); },
+      admin.empty() ? listeners() : listeners::open({admin}, "server.admin_listen"));
 }
 
 std::unique_ptr<server> server::start(const config::options& options, actors::engine_port& engine,
-                                      listeners sockets, file_reader read) {
-  return std::make_unique<server_impl>(options, engine, std::move(sockets), std::move(read));
+                                      listeners sockets, file_reader read,
+                                      listeners admin_sockets) {
+  return std::make_unique<server_impl>(options, engine, std::move(sockets), std::move(read),
+                                       std::move(admin_sockets));
 }
 
 } // namespace twill::net

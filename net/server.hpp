@@ -21,15 +21,19 @@ class server {
 public:
   /// Binds at once; throws std::runtime_error naming the address or the TLS file when that fails.
   static std::unique_ptr<server> bind(const config::options& options, actors::engine_port& engine);
-  /// As above, with sockets that listen already; `read` reads the TLS files, now and later.
+  /// As above, with sockets that listen already, those of `server.admin_listen` apart; `read` reads
+  /// the TLS files, now and later.
   static std::unique_ptr<server> start(const config::options& options, actors::engine_port& engine,
-                                       listeners sockets, file_reader read);
+                                       listeners sockets, file_reader read,
+                                       listeners admin_sockets = {});
   virtual ~server() = default;
 
   /// The addresses in the order of `server.listen`.
   virtual std::vector<std::string> addresses() const = 0;
   /// The port of the first TCP address; 0 when there is none.
   virtual std::uint16_t port() const = 0;
+  /// That of `server.admin_listen`; empty when there is none.
+  virtual std::string admin_address() const = 0;
 
   virtual void run() = 0;
   /// Readiness goes first, new requests are refused, streams may end within the drain time-out, the

@@ -1,8 +1,8 @@
 // server_context: what all sessions of one server share. Owned by the server, outlives its
 // sessions.
 //
-// Thread safety: options, keys, access and proxies do not change; the other members are atomic or
-// lock their own mutex.
+// Thread safety: options, keys, both accesses and proxies do not change; the other members are
+// atomic or lock their own mutex.
 #pragma once
 
 #include <atomic>
@@ -27,22 +27,28 @@ class batch_service;
 /// Sockets of one client address where the configuration leaves it open.
 inline constexpr std::int64_t standard_per_address = 1000;
 
+/// Sockets of `server.admin_listen`.
+inline constexpr std::int64_t max_admin_sockets = 64;
+
 struct server_context {
   server_context(const config::options& o, actors::engine_port& e)
       : options(o), engine(e), keys(o.server.api_keys, o.tenants, !o.server.keys_file.empty()),
-        access(o.server), proxies(o.server.trusted_proxies),
+        access(o.server), admin_access(access_policy::of_administrators(o.server)),
+        proxies(o.server.trusted_proxies),
         sockets(o.server.max_connections,
                 o.server.max_per_address < 0 ? standard_per_address : o.server.max_per_address),
-        output(o.server.max_output_bytes) {}
+        admin_sockets(max_admin_sockets, 0), output(o.server.max_output_bytes) {}
 
   const config::options options;
   actors::engine_port& engine;
   const api_keys keys;
   const access_policy access;
+  const access_policy admin_access;
   const trusted_proxies proxies;
   response_store responses;
   session_registry sessions;
   open_sockets sockets;
+  open_sockets admin_sockets; ///< counted apart, so that clients cannot shut administrators out
   output_budget output;
   std::atomic<std::int64_t> body_bytes{0}; ///< unfinished request bodies of all sockets
   std::atomic<bool> draining{false};

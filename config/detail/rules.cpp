@@ -125,6 +125,13 @@ rule addresses() {
           }};
 }
 
+rule address_or_none() {
+  return {"HOST:PORT, unix:/PATH or empty", [](const key_value& v) {
+            const auto& one = std::get<std::string>(v);
+            return one.empty() || is_unix_path(one) || is_host_and_port(one);
+          }};
+}
+
 rule networks() {
   return {"a list of IP addresses, networks such as \"10.0.0.0/8\", or \"unix\"",
           [](const key_value& v) {

@@ -23,6 +23,8 @@ rule time_between(milliseconds low, milliseconds high);
 rule power_of_two_between(std::int64_t low, std::int64_t high);
 /// Each "host:port", "1.2.3.4:80", "[::1]:80" or "unix:/path"; port 0..65535; at least one.
 rule addresses();
+/// One such address, or empty.
+rule address_or_none();
 /// Each an IP address, "address/bits" or "unix".
 rule networks();
 /// Non-empty entries of visible ASCII.

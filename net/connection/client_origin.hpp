@@ -1,6 +1,7 @@
 // client_origin: where a socket's client is, for limits and logs. A plain value.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -8,9 +9,17 @@
 
 namespace twill::net {
 
+/// Which listener a client came in by.
+enum class door : std::uint8_t {
+  clients,       ///< one of `server.listen`
+  admin_socket,  ///< `server.admin_listen`, a Unix socket: the file's mode says who may
+  admin_address, ///< `server.admin_listen`, an address: each request needs an administrator's key
+};
+
 struct client_origin {
   std::optional<ip_address> address; ///< empty: a Unix socket
   bool trusted_proxy = false;        ///< its X-Forwarded-For is believed
+  door by = door::clients;
 
   /// As log lines name it.
   std::string text() const { return address.has_value() ? address->text() : "a Unix socket"; }

@@ -52,6 +52,14 @@ access_policy::access_policy(const config::server_options& options) {
   any_origin_ = contains(origins_, "*");
 }
 
+access_policy access_policy::of_administrators(const config::server_options& options) {
+  auto strict = options;
+  strict.listen = {options.admin_listen};
+  std::erase(strict.hosts, "*");
+  std::erase(strict.cors_origins, "*");
+  return access_policy(strict);
+}
+
 bool access_policy::serves_host(std::string_view host_header) const {
   if (any_host_ || host_header.empty()) return true; // HTTP/1.0 clients may send none
   const auto host = lower(without_port(host_header));

@@ -15,6 +15,8 @@ namespace twill::net {
 class access_policy {
 public:
   explicit access_policy(const config::server_options& options);
+  /// That of `server.admin_listen`: as above, but "*" allows nothing there.
+  static access_policy of_administrators(const config::server_options& options);
 
   /// Where only this machine connects, a name must be localhost, an address or one of
   /// `server.hosts`; elsewhere any name will do unless `server.hosts` lists some.

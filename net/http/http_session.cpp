@@ -194,6 +194,7 @@ private:
     const auto now = clock::now();
     const auto& head = in_.head();
     request_ = describe_request(head);
+    request_.by = origin_.by;
     const auto forwarded = origin_.trusted_proxy
                                ? find_forwarded_client(request_.forwarded_for, context_.proxies)
                                : forwarded_client{};

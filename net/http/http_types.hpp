@@ -10,11 +10,13 @@
 #include <variant>
 #include <vector>
 
+#include "net/connection/client_origin.hpp"
 #include "net/protocol/codec.hpp"
 
 namespace twill::net {
 
 struct http_request {
+  door by = door::clients; ///< where the client came in
   std::string method;
   std::string path;  ///< without the query, percent-decoded
   std::string query; ///< as it came, without the "?"

@@ -15,14 +15,19 @@ api_error unknown_key() {
           "a known API key is needed: send it as the header `Authorization: Bearer KEY`", ""};
 }
 
+const access_policy& access_at(door by, const server_context& context) {
+  return by == door::clients ? context.access : context.admin_access;
+}
+
 /// Web pages of other origins, and names that are not ours, are turned away before anything else.
 std::optional<api_error> find_intruder(const http_request& head, const server_context& context) {
-  if (!context.access.serves_host(head.host))
+  const auto& access = access_at(head.by, context);
+  if (!access.serves_host(head.host))
     return api_error{errc::wrong_host,
                      "this server does not answer to the host " + describe(value(head.host)) +
                          "; list its name in `server.hosts` if it should",
                      ""};
-  if (context.access.classify(head.origin, head.host) == access_policy::origin_kind::foreign)
+  if (access.classify(head.origin, head.host) == access_policy::origin_kind::foreign)
     return api_error{errc::foreign_origin,
                      "web pages of " + describe(value(head.origin)) +
                          " may not use this server; list it in `server.cors_origins` if they "
@@ -39,11 +44,27 @@ std::optional<std::string> find_tenant(const http_request& head, const server_co
                                                      : std::string_view(head.api_key));
 }
 
-http_reply unknown_path(const std::string& path) {
+/// Whose key the head carries, as far as this door and endpoint ask for one.
+result<std::string> identify(const http_request& head, const endpoint& target,
+                             const server_context& context) {
+  if (head.by == door::admin_socket) return std::string();
+  if (head.by == door::clients && target.key == key_rule::open) return std::string();
+  auto tenant = find_tenant(head, context);
+  if (!tenant.has_value()) return fail(unknown_key());
+  if (head.by == door::admin_address) {
+    const auto* owner = config::find_tenant(context.options.tenants, *tenant);
+    if (owner == nullptr || !owner->admin)
+      return fail({errc::not_admin,
+                   "`server.admin_listen` needs the key of a tenant with `admin = true`", ""});
+  }
+  return std::move(*tenant);
+}
+
+http_reply unknown_path(const http_request& head) {
+  const std::string list = head.by == door::clients ? "the page at /routes" : "/admin";
   return error_reply(
       {errc::unknown_route,
-       "nothing is served at " + describe(value(path)) + "; the page at /routes lists what is",
-       ""});
+       "nothing is served at " + describe(value(head.path)) + "; " + list + " lists what is", ""});
 }
 
 http_reply not_allowed(const http_request& head, const std::string& allow) {
@@ -79,6 +100,14 @@ http_reply websocket_only(const std::string& path) {
                       path + " speaks WebSocket: send a handshake (RFC 6455) with this GET", ""});
 }
 
+std::string websocket_paths(door by) {
+  std::string paths;
+  for (const auto& row : endpoints(by))
+    if (std::holds_alternative<dialect_opener>(row.action))
+      paths += (paths.empty() ? "" : " or ") + std::string(row.path);
+  return paths.empty() ? "another address" : paths;
+}
+
 http_answer generate(codec parse, request_scope& scope) {
   const auto prepared = prepare_body(scope);
   if (!prepared.ok()) return error_reply(prepared.code());
@@ -95,26 +124,25 @@ http_answer generate(codec parse, request_scope& scope) {
 
 std::variant<admission, http_reply> admit(const http_request& head, const server_context& context) {
   if (const auto intruder = find_intruder(head, context)) return error_reply(*intruder);
-  auto match = match_endpoint(head.method, head.path);
-  if (match.allow.empty()) return unknown_path(head.path);
+  auto match = match_endpoint(head.method, head.path, head.by);
+  if (match.allow.empty()) return unknown_path(head);
   if (head.method == "OPTIONS") return preflight(head, match.allow, context);
   if (match.target == nullptr) return not_allowed(head, match.allow);
   admission admitted{match.target, std::move(match.wildcard), "",
                      max_body_bytes(*match.target, context.options.server)};
-  if (match.target->key == key_rule::required) {
-    auto tenant = find_tenant(head, context);
-    if (!tenant.has_value()) return error_reply(unknown_key());
-    admitted.tenant = std::move(*tenant);
-  }
+  auto tenant = identify(head, *match.target, context);
+  if (!tenant.ok()) return error_reply(tenant.code());
+  admitted.tenant = std::move(tenant).value();
   if (std::holds_alternative<dialect_opener>(match.target->action))
     return websocket_only(head.path);
-  if (match.target->method == http_method::post && context.output.full())
+  const bool of_client = head.by == door::clients;
+  if (of_client && match.target->method == http_method::post && context.output.full())
     return error_reply(output_is_full());
   return admitted;
 }
 
 std::string readable_by(const http_request& head, const server_context& context) {
-  const auto kind = context.access.classify(head.origin, head.host);
+  const auto kind = access_at(head.by, context).classify(head.origin, head.host);
   return kind == access_policy::origin_kind::allowed ? head.origin : std::string();
 }
 
@@ -127,18 +155,18 @@ http_answer respond(const admission& admitted, http_request request, server_cont
 
 result<admission> admit_websocket(const http_request& head, const server_context& context) {
   if (auto intruder = find_intruder(head, context)) return fail(std::move(*intruder));
-  auto match = match_endpoint("GET", head.path);
+  auto match = match_endpoint("GET", head.path, head.by);
   const bool speaks =
       match.target != nullptr && std::holds_alternative<dialect_opener>(match.target->action);
   if (!speaks)
-    return fail({errc::upgrade_refused,
-                 "a WebSocket handshake must name /v1/responses or /v1/stream, got " + head.path,
-                 ""});
-  auto tenant = find_tenant(head, context);
-  if (!tenant.has_value()) return fail(unknown_key());
+    return fail(
+        {errc::upgrade_refused,
+         "a WebSocket handshake must name " + websocket_paths(head.by) + ", got " + head.path, ""});
+  auto tenant = identify(head, *match.target, context);
+  if (!tenant.ok()) return fail(tenant.code());
   if (context.draining)
     return fail({actors::errc::shutting_down, "the server is shutting down; retry later", ""});
-  return admission{match.target, {}, std::move(*tenant), 0};
+  return admission{match.target, {}, std::move(tenant).value(), 0};
 }
 
 } // namespace twill::net

@@ -23,7 +23,7 @@ detail::key_value other_value(const detail::key& k) {
                                                   std::string("cached"),
                                                   std::string("fcfs"),
                                                   std::string("json"),
-                                                  std::string("[::1]:0"),
+                                                  std::string("unix:/x"),
                                                   std::string("t\"\\"),
                                                   std::int64_t{64},
                                                   std::int64_t{1501},

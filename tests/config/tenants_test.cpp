@@ -129,3 +129,14 @@ TEST_CASE("what is wrong in a file of keys is named by line, and keys are not re
   CHECK(error("bob sha256:" + digest('1') + "\ncarl sha256:" + digest('1')) ==
         "keys:2:6: the key stands at keys:1:5 already; remove one");
 }
+
+TEST_CASE("an address for administrators needs one", "[config]") {
+  CHECK(load_toml("[server]\nadmin_listen = \"unix:/run/a.sock\"").ok());
+  CHECK(error_of("[server]\nadmin_listen = \"127.0.0.1:1\"") ==
+        "t.toml:2:16: `server.admin_listen` must be unix:/PATH unless a tenant has `admin = true`, "
+        "because each request there needs such a tenant's key; got \"127.0.0.1:1\"");
+  CHECK(load_toml("[server]\nadmin_listen = \"127.0.0.1:1\"\n" + two).ok());
+  CHECK(
+      error_of("[server]\nadmin_listen = \"nowhere\"") ==
+      "t.toml:2:16: `server.admin_listen` must be HOST:PORT, unix:/PATH or empty, got \"nowhere\"");
+}

@@ -82,6 +82,22 @@ net::listeners open_listeners(const config::server_options& options,
   return sockets;
 }
 
+/// The socket of `server.admin_listen`, if there is one.
+net::listeners open_admin_listener(const config::server_options& options,
+                                   const std::optional<user>& wanted) {
+  if (options.admin_listen.empty()) return {};
+  auto sockets = net::listeners::open({options.admin_listen}, "server.admin_listen");
+  if (wanted.has_value()) sockets.give_to(wanted->id, wanted->group);
+  return sockets;
+}
+
+void warn_of_plain_keys(const config::server_options& options, const net::listeners& admin) {
+  for (const auto& one : admin.all())
+    if (!one.is_local() && options.tls_certificate.empty())
+      log::warn("the keys of administrators come to `server.admin_listen` " + one.address() +
+                " unencrypted: set `server.tls_certificate`, or listen on unix:/PATH");
+}
+
 std::string ready_line(const daemon_config& config, const actors::engine_port& port,
                        const std::string& url) {
   const auto took = std::chrono::steady_clock::now() - config.started;
@@ -234,7 +250,9 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   if (!asked.user.empty()) wanted = find_user(asked.user);
   const auto passed = passed_sockets();
   auto sockets = open_listeners(asked, wanted, passed);
+  net::listeners admin_sockets = open_admin_listener(asked, wanted);
   warn_of_open_doors(config, sockets);
+  warn_of_plain_keys(asked, admin_sockets);
   // It forks, so it comes before every thread.
   std::optional<file_keeper> keeper;
   if (wanted.has_value() && geteuid() == 0) {
@@ -267,9 +285,12 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
         if (done_bytes == total_bytes) bar.finish(true);
       });
   auto& port = engine->port();
-  auto server = net::server::start(effective, port, std::move(sockets), read);
+  auto server =
+      net::server::start(effective, port, std::move(sockets), read, std::move(admin_sockets));
   const std::string url = urls_of(*server, !asked.tls_certificate.empty());
   log::info("listening on " + url + ", loading " + effective.model.path);
+  if (!asked.admin_listen.empty())
+    log::info("administrators connect to " + server->admin_address());
   std::atomic<bool> told_to_stop = false;
   std::optional<signal_scope> until_stopped{std::in_place, signals};
   signals.start([handler = std::make_shared<signal_handler>(

@@ -164,3 +164,66 @@ TEST_CASE("Keys come as Bearer, as X-Api-Key, or in a WebSocket's subprotocol") 
   CHECK(r.status == 101);
   CHECK(r.header("sec-websocket-protocol") == "realtime"); // and never the key
 }
+
+namespace {
+
+config::options with_administrators() {
+  config::options all;
+  all.server.admin_listen = "127.0.0.1:0";
+  all.server.cors_origins = {"*"};
+  all.server.hosts = {"*"};
+  all.server.max_connections = 1;
+  all.tenants.emplace_back().name = "boss";
+  all.tenants[0].key_sha256 = {net::digest_of("boss-key")};
+  all.tenants[0].admin = true;
+  all.tenants.emplace_back().name = "guest";
+  all.tenants[1].key_sha256 = {net::digest_of("guest-key")};
+  return all;
+}
+
+std::uint16_t admin_port(const running_server& s) {
+  const auto address = s.server->admin_address();
+  return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+}
+
+const std::string boss = "Authorization: Bearer boss-key\r\n";
+const std::string guest = "Authorization: Bearer guest-key\r\n";
+
+} // namespace
+
+TEST_CASE("At the administrators' address each request needs an administrator's key") {
+  running_server s({}, with_administrators());
+  client hog(s.port()); // all sockets of clients are taken
+  CHECK(hog.get("/health").status == 200);
+  for (const std::string path : {"/admin", "/health", "/metrics"}) {
+    client c(admin_port(s));
+    CHECK(c.get(path).status == 401);
+    CHECK(c.get(path, "Authorization: Bearer wrong\r\n").status == 401);
+    const auto refused = c.get(path, guest);
+    CHECK(refused.status == 403);
+    CHECK(at(json(refused.body), "error", "code") == value("not_admin"));
+    CHECK(c.get(path, boss).status == 200);
+  }
+  client c(admin_port(s));
+  CHECK(c.get("/v1/models", boss).status == 404);
+  CHECK(contains(c.get("/admin", boss).body, R"("path":"/metrics")"));
+  CHECK(c.upgrade("/v1/stream", boss) == 400);
+}
+
+TEST_CASE("The routes of administrators are served to them alone") {
+  auto all = with_administrators();
+  all.server.admin_listen.clear();
+  running_server s({}, all);
+  CHECK(s.server->admin_address().empty());
+  client c(s.port());
+  CHECK(c.get("/admin", boss).status == 404);
+}
+
+TEST_CASE("At the administrators' address \"*\" allows no host and no web page") {
+  running_server s({}, with_administrators());
+  client c(admin_port(s));
+  CHECK(c.get("/admin", boss + "Origin: https://evil.example\r\n").status == 403);
+  client renamed(admin_port(s));
+  renamed.send("GET /admin HTTP/1.1\r\nHost: evil.example\r\n" + boss + "\r\n");
+  CHECK(renamed.read_reply().status == 421);
+}

@@ -1,0 +1,11 @@
+// admin_routes: what administrators ask for at `server.admin_listen`. On session strands.
+#pragma once
+
+#include "net/http/request_scope.hpp"
+
+namespace twill::net {
+
+/// The methods and paths that are served there.
+http_answer list_admin_routes(request_scope& scope);
+
+} // namespace twill::net
