@@ -24,6 +24,21 @@ struct model_options {
   std::string compute = "auto";     ///< auto | f32 | bf16 | int8 | w8a8
   std::string chat_template;        ///< file with a Jinja template; empty: the model's own
   std::string tool_format = "auto"; ///< auto | hermes | mistral | llama3_json | chatglm3 | json
+
+  bool operator==(const model_options&) const = default;
+};
+
+/// [models.KEY]: one of several models that share the device. Each member is a row of
+/// config/detail/model_keys.cpp.
+struct shared_model_options {
+  std::string key; ///< of its table; also its id where `model.name` is empty
+  model_options model;
+  std::vector<std::string> aliases; ///< further names that requests may use
+  bool pin = false;           ///< loaded at the start, and kept for as long as the daemon runs
+  milliseconds keep_alive{0}; ///< without a request, until it is put to sleep; 0: no limit
+
+  const std::string& id() const { return model.name.empty() ? key : model.name; }
+  bool operator==(const shared_model_options&) const = default;
 };
 
 /// [kv]: the cache of keys and values.
@@ -151,6 +166,7 @@ struct log_options {
 
 struct options {
   model_options model;
+  std::vector<shared_model_options> models; ///< [models.KEY]; with them, `model` is not used
   kv_options kv;
   scheduler_options scheduler;
   device_options device;

@@ -1,5 +1,7 @@
 // The tables of keys written out: as commented TOML (--print-config) and as the reference page.
 #include "config/detail/keys.hpp"
+#include "config/detail/model_keys.hpp"
+#include "config/detail/rules.hpp"
 #include "config/detail/tenant_keys.hpp"
 #include "config/load.hpp"
 
@@ -55,6 +57,18 @@ std::string print_tenants(const std::vector<tenant_options>& tenants) {
   return out;
 }
 
+/// The first model's members stand under their descriptions.
+std::string print_models(const std::vector<shared_model_options>& models) {
+  const shared_model_options standard;
+  std::string out;
+  for (const auto& model : models) {
+    out += "\n[models." + quote(model.key) + "]\n";
+    for (const auto& k : model_keys())
+      out += (&model == &models.front() ? about(k) : "") + assignment(k, model, standard);
+  }
+  return out;
+}
+
 template <class Owner>
 std::string reference_row(const basic_key<Owner>& k, const Owner& defaults) {
   return "| `" + std::string(member_of(k.name)) + "` | " + type_words(k) + " | `" +
@@ -82,7 +96,7 @@ std::string print_config(const options& effective) {
     else
       out += assignment(k, effective, defaults);
   }
-  return out + print_tenants(effective.tenants);
+  return out + print_models(effective.models) + print_tenants(effective.tenants);
 }
 
 std::string print_reference() {
@@ -99,6 +113,12 @@ std::string print_reference() {
     }
     out += reference_row(k, defaults);
   }
+  out += std::string("\n## [models.NAME]\n") + reference_head;
+  for (const auto& k : model_keys())
+    out += reference_row(k, shared_model_options{});
+  out +=
+      "\nEach `[models.NAME]` is one of several models that share `device.memory`, and takes the "
+      "place of `[model]`. The first in the file serves requests that name no model.\n";
   out += std::string("\n## [[tenants]]\n") + reference_head;
   for (const auto& k : tenant_keys())
     out += reference_row(k, tenant_options{});
@@ -111,6 +131,7 @@ std::vector<std::string> changed_keys(const options& before, const options& afte
   std::vector<std::string> names;
   for (const auto& k : all_keys())
     if (get(k, before) != get(k, after)) names.emplace_back(k.name);
+  if (before.models != after.models) names.emplace_back("models");
   if (before.tenants != after.tenants) names.emplace_back("tenants");
   return names;
 }

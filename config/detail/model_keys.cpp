@@ -1,0 +1,71 @@
+#include "config/detail/model_keys.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "config/base/assert.hpp"
+#include "config/detail/rules.hpp"
+
+namespace twill::config::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+#define TWILL_MEMBER(member) [](shared_model_options& o) -> member_address { return &o.member; }
+
+/// The row of [model] whose rule and description a row here takes over.
+const key& in_model(std::string_view name) {
+  const auto* found = find_key(name);
+  TWILL_ASSERT(found != nullptr, "a row of [models] must name a row of [model]");
+  return *found;
+}
+
+model_key as_in_model(std::string_view name, member_address (*locate)(shared_model_options&),
+                      std::string_view own_name) {
+  const auto& row = in_model(own_name);
+  return {name, locate, row.unit, row.possible, row.doc};
+}
+
+const std::vector<model_key>& rows() {
+  static const std::vector<model_key> table{
+      // clang-format off
+      {"models.path", TWILL_MEMBER(model.path), "", in_model("model.path").possible,
+       "The GGUF file, Hugging Face folder or dummy:PRESET that is served."},
+      {"models.name", TWILL_MEMBER(model.name), "", in_model("model.name").possible,
+       "The id that clients see. When empty, it is the name of the table."},
+      as_in_model("models.compute", TWILL_MEMBER(model.compute), "model.compute"),
+      as_in_model("models.chat_template", TWILL_MEMBER(model.chat_template), "model.chat_template"),
+      as_in_model("models.tool_format", TWILL_MEMBER(model.tool_format), "model.tool_format"),
+      {"models.aliases", TWILL_MEMBER(aliases), "", list_of_words(),
+       "Further names that requests may use for the model."},
+      {"models.pin", TWILL_MEMBER(pin), "", either(),
+       "Whether the model is loaded at the start and never put to sleep to make room for another or "
+       "because nobody uses it."},
+      {"models.keep_alive", TWILL_MEMBER(keep_alive), "", time_between(0ms, 8760h),
+       "The time without a request after which the model is put to sleep and gives its memory back. 0 "
+       "keeps it until another model needs the room."},
+      // clang-format on
+  };
+  return table;
+}
+
+#undef TWILL_MEMBER
+
+} // namespace
+
+std::span<const model_key> model_keys() {
+  return rows();
+}
+
+bool is_model_key(std::string_view text) {
+  return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == '-' || c == '_' || c == ':';
+  });
+}
+
+std::string model_key_words() {
+  return "1 to 128 letters, digits, dots, colons, dashes or underscores";
+}
+
+} // namespace twill::config::detail
