@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "actors/detail/engine_shared.hpp"
+#include "actors/detail/text_port.hpp"
 #include "actors/kv/cache_scope.hpp"
 #include "actors/session/prompt.hpp"
 #include "actors/session/session_actor.hpp"
@@ -24,10 +25,18 @@ public:
   }
 };
 
-class caf_engine final : public engine, public engine_port {
+/// CAF keeps a reference to the logger of the system in which a thread spawned last, and an actor
+/// system waits at its end until nobody has one. Threads of others must not hold an engine up, so
+/// they drop it.
+struct logger_scope {
+  ~logger_scope() { caf::logger::set_current_actor_system(nullptr); }
+};
+
+class caf_engine final : public engine, public text_port {
 public:
-  caf_engine(const config::options& options, runner_factory make_runner)
-      : shared_(std::make_shared<engine_shared>(options)), system_(config_),
+  caf_engine(const config::options& options, runner_factory make_runner,
+             std::shared_ptr<const tenant_budgets> budgets)
+      : shared_(std::make_shared<engine_shared>(options, std::move(budgets))), system_(config_),
         supervisor_(spawn_supervisor(system_, shared_, std::move(make_runner))) {}
 
   ~caf_engine() override {
@@ -42,6 +51,7 @@ public:
   engine_port& port() override { return *this; }
 
   request_id submit(request asked, event_callback on_event) override {
+    const logger_scope dropped;
     const request_id id = next_id_.fetch_add(1, std::memory_order_relaxed);
     std::shared_ptr<request_control> control;
     try {
@@ -63,7 +73,8 @@ private:
     const auto& options = shared_->options;
     session_args args;
     args.id = id;
-    args.submitted = steady_clock::now();
+    const bool has_waited = asked.arrived != steady_clock::time_point{};
+    args.submitted = has_waited ? asked.arrived : steady_clock::now();
     args.limits = options.limits;
     args.control = control;
     args.on_event = on_event;
@@ -175,48 +186,6 @@ public:
     return snapshot;
   }
 
-  result<std::vector<std::int32_t>> tokenize(const std::string& model, const text_prompt& text,
-                                             bool parse_special) const override {
-    return with_model(model,
-                      [&](const served_model& m) { return encode_text(m, text, parse_special); });
-  }
-  result<std::vector<std::int32_t>> tokenize_chat(const std::string& model,
-                                                  const chat_prompt& chat) const override {
-    return with_model(model, [&](const served_model& m) { return encode_chat(m, chat); });
-  }
-  result<std::string> render_chat(const std::string& model,
-                                  const chat_prompt& chat) const override {
-    return with_model(model, [&](const served_model& m) -> result<std::string> {
-      auto rendered = actors::render_chat(m, chat);
-      if (!rendered.ok()) return rendered.error();
-      return std::move(rendered.value().text);
-    });
-  }
-  result<std::string> detokenize(const std::string& model,
-                                 const std::vector<std::int32_t>& ids) const override {
-    return with_model(model, [&](const served_model& m) -> result<std::string> {
-      if (const auto checked = check_ids(m, ids, "tokens"); !checked.ok()) return checked.error();
-      return m.files->text->decode(ids, false);
-    });
-  }
-  result<std::vector<token_piece>> pieces(const std::string& model,
-                                          const std::vector<std::int32_t>& ids) const override {
-    return with_model(model, [&](const served_model& m) -> result<std::vector<token_piece>> {
-      if (const auto checked = check_ids(m, ids, "tokens"); !checked.ok()) return checked.error();
-      std::vector<token_piece> out;
-      out.reserve(ids.size());
-      for (std::int32_t id : ids)
-        out.push_back({id, m.files->text->token_bytes(id, true)});
-      return out;
-    });
-  }
-
-  result<tokenizer_info> describe_tokenizer(const std::string& model) const override {
-    return with_model(model, [&](const served_model& m) -> result<tokenizer_info> {
-      return actors::describe_tokenizer(*m.files);
-    });
-  }
-
   void drain(std::function<void()> drained) override {
     shared_->requests.drain(std::move(drained));
     tell_from_outside(supervisor_, check_drained{});
@@ -228,15 +197,13 @@ private:
     return {errc::shutting_down, "the server is shutting down; retry later", ""};
   }
 
-  template <class F>
-  auto with_model(const std::string& id, F&& use) const
-      -> decltype(use(std::declval<const served_model&>())) {
-    const served_model_ptr model = shared_->model();
+  result<served_model_ptr> text_model(const std::string& id) const override {
+    served_model_ptr model = shared_->model();
     if (!model) return failure{errc::not_ready, shared_->not_ready_message()};
     if (!id.empty() && id != model->id)
       return failure{errc::unknown_model,
                      "`model` must be \"" + model->id + "\", got \"" + id + "\""};
-    return use(*model);
+    return model;
   }
 
   engine_shared_ptr shared_;
@@ -249,8 +216,9 @@ private:
 } // namespace
 
 std::unique_ptr<engine> start_engine_with(const config::options& options,
-                                          runner_factory make_runner) {
-  return std::make_unique<caf_engine>(options, std::move(make_runner));
+                                          runner_factory make_runner,
+                                          std::shared_ptr<const tenant_budgets> budgets) {
+  return std::make_unique<caf_engine>(options, std::move(make_runner), std::move(budgets));
 }
 
 } // namespace twill::actors

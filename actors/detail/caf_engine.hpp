@@ -9,7 +9,11 @@
 
 namespace twill::actors {
 
+class tenant_budgets;
+
+/// `budgets` are shared with other engines; null makes them.
 std::unique_ptr<engine> start_engine_with(const config::options& options,
-                                          runner_factory make_runner);
+                                          runner_factory make_runner,
+                                          std::shared_ptr<const tenant_budgets> budgets = nullptr);
 
 } // namespace twill::actors

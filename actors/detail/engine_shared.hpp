@@ -11,12 +11,12 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <unordered_map>
+#include <utility>
 
 #include "actors/detail/live_requests.hpp"
 #include "actors/detail/served_model.hpp"
 #include "actors/detail/stats_board.hpp"
-#include "actors/detail/token_budget.hpp"
+#include "actors/detail/tenant_budgets.hpp"
 #include "actors/interfaces.hpp"
 #include "config/base/fair_pool.hpp"
 #include "config/options.hpp"
@@ -33,12 +33,12 @@ struct admission {
 
 class engine_shared {
 public:
-  explicit engine_shared(const config::options& o)
+  /// `budgets` are those of all engines together; null makes them.
+  explicit engine_shared(const config::options& o,
+                         std::shared_ptr<const tenant_budgets> budgets = nullptr)
       : options(o), requests(bounds_of(o.scheduler)),
-        text_pool(std::make_unique<fair_pool>(text_limits_of(o.scheduler))) {
-    for (const auto& tenant : options.tenants)
-      if (tenant.tokens_per_minute > 0)
-        budgets_.emplace(tenant.name, std::make_unique<token_budget>(tenant.tokens_per_minute));
+        text_pool(std::make_unique<fair_pool>(text_limits_of(o.scheduler))),
+        budgets_(budgets ? std::move(budgets) : std::make_shared<const tenant_budgets>(o.tenants)) {
   }
 
   const config::options options;
@@ -48,10 +48,7 @@ public:
   std::unique_ptr<fair_pool> text_pool;
 
   /// The tokens that a tenant may use; null when they are not limited.
-  token_budget* budget_of(const std::string& tenant) const {
-    const auto found = budgets_.find(tenant);
-    return found == budgets_.end() ? nullptr : found->second.get();
-  }
+  token_budget* budget_of(const std::string& tenant) const { return budgets_->of(tenant); }
 
   engine_state state() const {
     if (requests.draining()) return engine_state::draining;
@@ -133,7 +130,7 @@ private:
     return limit.count() > 0 ? steady_clock::duration(limit) : steady_clock::duration::max();
   }
 
-  std::unordered_map<std::string, std::unique_ptr<token_budget>> budgets_; ///< by tenant
+  std::shared_ptr<const tenant_budgets> budgets_;
   mutable std::mutex mutex_;
   engine_state state_ = engine_state::loading;
   std::string detail_ = "loading the model";

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "config/options.hpp"
 #include "models/model.hpp"
 #include "models/text/tool_calls/tool_format.hpp"
 
@@ -45,5 +46,10 @@ struct served_model {
   std::shared_ptr<grammar_service> grammars; ///< any thread may use it; null in tests without it
 };
 using served_model_ptr = std::shared_ptr<const served_model>;
+
+/// The text side of a model: all but `kv_tokens` and `grammars`.
+std::shared_ptr<served_model> make_served_text(const config::model_options& options,
+                                               std::shared_ptr<const models::model> files,
+                                               std::int32_t max_context_tokens);
 
 } // namespace twill::actors

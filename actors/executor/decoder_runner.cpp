@@ -150,9 +150,10 @@ private:
 } // namespace
 
 runner_factory make_decoder_runners(const config::options& options, load_progress progress,
-                                    store_opener open_store) {
-  return [options = std::make_shared<const config::options>(options),
-          kept = std::make_shared<shared_model>(), progress = std::move(progress),
+                                    store_opener open_store, kept_model kept) {
+  if (!kept) kept = std::make_shared<shared_model>();
+  return [options = std::make_shared<const config::options>(options), kept = std::move(kept),
+          progress = std::move(progress),
           open_store = std::move(open_store)]() -> std::unique_ptr<step_runner> {
     return std::make_unique<decoder_runner>(*options, kept, progress, open_store);
   };

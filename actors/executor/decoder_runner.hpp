@@ -19,7 +19,11 @@ namespace twill::actors {
 /// Opens the disk tier in place of a file, for tests; null opens a file.
 using store_opener = std::function<models::result<std::unique_ptr<models::offload::disk_store>>()>;
 
+/// The model that loads use where it is not null; a load that finds it null opens the files and
+/// leaves it here.
+using kept_model = std::shared_ptr<std::shared_ptr<const models::model>>;
+
 runner_factory make_decoder_runners(const config::options& options, load_progress progress,
-                                    store_opener open_store = {});
+                                    store_opener open_store = {}, kept_model kept = nullptr);
 
 } // namespace twill::actors

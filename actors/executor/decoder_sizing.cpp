@@ -101,4 +101,19 @@ result<decoder_size> size_decoder(const model_on_device& load) {
   return size;
 }
 
+memory_need estimate_need(const model_on_device& load) {
+  const models::decoder_options sizes = step_sizes(load);
+  models::kv_budget kv = kv_input(load, sizes);
+  if (kv.asked_bytes <= 0) {
+    const std::int64_t blocks = (kv.max_context_tokens + kv.block_tokens - 1) / kv.block_tokens;
+    kv.asked_bytes = std::min(8 * blocks * kv.block_bytes, load.available_bytes / 4);
+  }
+  const std::int64_t blocks = std::max(models::estimate_kv_blocks(kv), 1);
+  memory_need need;
+  need.weights = models::estimate_packed_weights(load.model.spec, *load.model.weights).all();
+  need.workspace = load.workspace_bytes(sizes);
+  need.kv = blocks * kv.block_bytes;
+  return need;
+}
+
 } // namespace twill::actors

@@ -19,4 +19,14 @@ struct decoder_size {
 
 result<decoder_size> size_decoder(const model_on_device& load);
 
+/// What a model takes of a device when all its weights are there.
+struct memory_need {
+  std::int64_t weights = 0, workspace = 0, kv = 0;
+  std::int64_t all() const { return weights + workspace + kv; }
+};
+
+/// For a model that shares the device with others. KV is what `kv.memory` asks for, else room for 8
+/// sequences of full length, but at most a quarter of `load.available_bytes`.
+memory_need estimate_need(const model_on_device& load);
+
 } // namespace twill::actors

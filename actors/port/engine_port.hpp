@@ -98,7 +98,9 @@ struct request {
   std::string cache_salt;    ///< only prompts of the same salt share cached KV
   std::string client_id;     ///< X-Request-Id or the protocol's id; used in log lines
   std::chrono::milliseconds timeout{0}; ///< 0: the server's own limit
-  bool echo_prompt_ids = false;         ///< report the prompt's ids in the first event
+  /// From when its time counts, where it has waited for its model; else from submit().
+  std::chrono::steady_clock::time_point arrived{};
+  bool echo_prompt_ids = false; ///< report the prompt's ids in the first event
 
   /// What the output must look like; refused with errc::grammar_refused when it can't be enforced.
   std::optional<config::grammar_spec> grammar;
@@ -173,6 +175,16 @@ struct event {
 
 using event_callback = std::function<void(event)>;
 
+/// Whether a model has its weights in memory.
+enum class model_state {
+  ready,    ///< it serves requests
+  asleep,   ///< its memory is given back; the next request loads it
+  loading,  ///< it is being loaded
+  draining, ///< it is put to sleep once the requests under way have ended
+  unloaded, ///< asleep, and its files are closed
+  failed,   ///< it could not be opened or loaded; `detail` says why
+};
+
 struct model_info {
   std::string id;
   std::vector<std::string> other_names; ///< that requests may use as well
@@ -184,6 +196,14 @@ struct model_info {
   std::int32_t vocab_size = 0;
   bool has_chat_template = false;
   config::sampling_params default_sampling;
+
+  model_state state = model_state::ready;
+  std::string detail; ///< why it failed
+  bool pinned = false;
+  std::int64_t need_bytes = 0;    ///< of device memory, when it is loaded; 0: unknown
+  std::int64_t granted_bytes = 0; ///< of device memory, that it may take now
+  std::int32_t requests_under_way = 0;
+  std::int32_t requests_waiting = 0; ///< for the model to be loaded
 
   /// Whether requests mean this model when they name `wanted`.
   bool answers_to(std::string_view wanted) const {
@@ -240,6 +260,19 @@ struct engine_stats {
   histogram iteration_tokens;
 };
 
+/// The counters of one model.
+struct model_stats {
+  std::string model;
+  engine_stats stats;
+};
+
+/// What an administrator may tell a model to do.
+enum class model_order {
+  load,   ///< as a request for it would
+  sleep,  ///< give its memory back once the requests under way have ended
+  unload, ///< sleep, and close its files, so that the next load opens them anew
+};
+
 struct token_piece {
   std::int32_t id = 0;
   std::string bytes;
@@ -271,6 +304,17 @@ public:
   virtual std::string state_detail() const = 0; ///< why not ready: for /ready
   virtual std::vector<model_info> models() const = 0;
   virtual engine_stats stats() const = 0;
+  /// The counters of each model; together they are those of stats().
+  virtual std::vector<model_stats> stats_of_models() const {
+    const auto all = models();
+    return {{all.empty() ? std::string() : all.front().id, stats()}};
+  }
+  /// Returns at once, with the state that the order led to; `models()` shows what becomes of it.
+  virtual result<model_info> order_model(const std::string&, model_order) {
+    return failure{errc::invalid_argument,
+                   "the only model is always loaded; give models as `[models.NAME]` to load them "
+                   "and put them to sleep"};
+  }
 
   /// Tokenizer calls run on the caller's thread. An unknown model is errc::unknown_model.
   virtual result<std::vector<std::int32_t>>

@@ -27,19 +27,8 @@ namespace {
 constexpr std::chrono::milliseconds deadline_tick{50};
 
 std::shared_ptr<served_model> make_served(const config::options& options, const runner_info& info) {
-  auto served = std::make_shared<served_model>();
-  served->files = info.model;
-  served->id = options.model.name.empty() ? info.model->name : options.model.name;
-  served->created_unix_s = std::chrono::duration_cast<std::chrono::seconds>(
-                               std::chrono::system_clock::now().time_since_epoch())
-                               .count();
-  served->max_context_tokens = info.max_context_tokens;
+  auto served = make_served_text(options.model, info.model, info.max_context_tokens);
   served->kv_tokens = static_cast<std::int64_t>(info.n_blocks) * info.block_tokens;
-  std::size_t longest = 1;
-  for (std::int32_t id = 0; id < info.model->text->vocab_size(); ++id)
-    longest = std::max(longest, info.model->text->token_bytes(id, true).size());
-  served->max_prompt_bytes = longest * static_cast<std::size_t>(info.max_context_tokens);
-  served->answers = find_answer_format(*info.model, options.model.tool_format);
   models::grammar::compile_limits limits;
   limits.timeout = options.structured.compile_timeout;
   limits.memory_bytes = options.structured.compile_memory_bytes;
