@@ -1,0 +1,75 @@
+#include "actors/pool/pool_of_files.hpp"
+
+#include <utility>
+
+#include "actors/detail/caf_engine.hpp"
+#include "actors/detail/executor_failure.hpp"
+#include "actors/detail/tenant_budgets.hpp"
+#include "actors/executor/decoder_runner.hpp"
+#include "actors/executor/decoder_sizing.hpp"
+#include "actors/pool/model_pool.hpp"
+#include "actors/pool/step_turns.hpp"
+#include "gpu/machine.hpp"
+#include "models/compute.hpp"
+
+namespace twill::actors {
+
+namespace {
+
+/// The options that the engine of one model gets.
+config::options options_of(const config::options& all, std::size_t model) {
+  config::options own = all;
+  own.model = all.models[model].model;
+  own.model.name = all.models[model].id();
+  own.models.clear();
+  return own;
+}
+
+result<opened_model> open_files(const config::options& all, std::size_t index,
+                                std::int64_t budget) {
+  config::options options = options_of(all, index);
+  auto files = models::open_model(options.model.path, options.model.chat_template);
+  if (!files.ok()) return executor_failure(files.error());
+  models::model model = *files.value();
+  // Only to ask what kernels need; nothing is allocated.
+  auto device = gpu::device::open({options.device.kind, options.device.threads, budget});
+  if (!device.ok()) return executor_failure(device.error());
+  auto choice = models::resolve_compute(options.model.compute, options.kv.type, *model.weights,
+                                        device.value()->info());
+  if (!choice.ok()) return executor_failure(choice.error());
+  model.weights = models::weights_for(choice.value().compute, model.spec, model.weights);
+  const auto need = estimate_need({options, *device.value(), model, choice.value(), budget});
+  opened_model opened;
+  const std::int32_t asked = options.scheduler.max_context_tokens;
+  opened.text = make_served_text(options.model, files.value(),
+                                 asked > 0 ? asked : model.spec.context_length);
+  opened.need_bytes = need.all();
+  opened.kv_bytes = need.kv;
+  return opened;
+}
+
+} // namespace
+
+std::unique_ptr<engine> start_models(const config::options& options, load_progress progress) {
+  const auto all = std::make_shared<const config::options>(options);
+  const std::int64_t budget = options.device.memory_bytes > 0
+                                  ? options.device.memory_bytes
+                                  : gpu::machine::available_bytes() / 4 * 3;
+  const auto turns = std::make_shared<step_turns>();
+  const auto budgets = std::make_shared<const tenant_budgets>(options.tenants);
+  pool_parts parts;
+  parts.open = [all, budget](std::size_t model) { return open_files(*all, model, budget); };
+  parts.start = [all, turns, budgets, progress = std::move(progress)](
+                    std::size_t model, const opened_model& opened, std::int64_t grant) {
+    config::options own = options_of(*all, model);
+    own.device.memory_bytes = grant;
+    // Where not all of it fits, the division is the executor's to find, as for a model alone.
+    if (grant >= opened.need_bytes) own.kv.memory_bytes = opened.kv_bytes;
+    auto kept = std::make_shared<std::shared_ptr<const models::model>>(opened.text->files);
+    auto runners = make_decoder_runners(own, progress, {}, std::move(kept));
+    return start_engine_with(own, take_turns(std::move(runners), turns), budgets);
+  };
+  return start_pool(options, budget, std::move(parts));
+}
+
+} // namespace twill::actors

@@ -1,0 +1,46 @@
+#include "actors/pool/step_turns.hpp"
+
+#include <utility>
+
+namespace twill::actors {
+
+namespace {
+
+class turn {
+public:
+  explicit turn(step_turns& turns) : turns_(turns) { turns_.enter(); }
+  turn(const turn&) = delete;
+  turn& operator=(const turn&) = delete;
+  ~turn() { turns_.leave(); }
+
+private:
+  step_turns& turns_;
+};
+
+class turn_taking_runner final : public step_runner {
+public:
+  turn_taking_runner(std::unique_ptr<step_runner> inner, std::shared_ptr<step_turns> turns)
+      : inner_(std::move(inner)), turns_(std::move(turns)) {}
+
+  // A load takes no turn: it would hold up the others for as long as it takes.
+  result<runner_info> load() override { return inner_->load(); }
+  result<nothing> run(const executor_step& batch, step_samples& out) override {
+    const turn mine(*turns_);
+    return inner_->run(batch, out);
+  }
+  std::int64_t memory_used_bytes() const override { return inner_->memory_used_bytes(); }
+
+private:
+  std::unique_ptr<step_runner> inner_;
+  std::shared_ptr<step_turns> turns_;
+};
+
+} // namespace
+
+runner_factory take_turns(runner_factory make, std::shared_ptr<step_turns> turns) {
+  return [make = std::move(make), turns = std::move(turns)]() -> std::unique_ptr<step_runner> {
+    return std::make_unique<turn_taking_runner>(make(), turns);
+  };
+}
+
+} // namespace twill::actors

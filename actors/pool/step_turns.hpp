@@ -1,0 +1,43 @@
+// step_turns: whose step runs, where several models share the cores.
+//
+// A step uses all cores, so one runs at a time, in the order in which they were asked for. A model
+// has one step at a time, so while a step waits, every other model runs at most one; and no core is
+// idle while a step waits.
+//
+// Thread safety: every function takes the one mutex; enter() waits.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "actors/executor/step_runner.hpp"
+
+namespace twill::actors {
+
+class step_turns {
+public:
+  void enter() {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t mine = asked_++;
+    changed_.wait(lock, [&] { return mine == ended_; });
+  }
+  void leave() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++ended_;
+    }
+    changed_.notify_all();
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t asked_ = 0, ended_ = 0;
+};
+
+/// Runners whose steps take turns.
+runner_factory take_turns(runner_factory make, std::shared_ptr<step_turns> turns);
+
+} // namespace twill::actors

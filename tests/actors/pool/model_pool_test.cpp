@@ -1,0 +1,294 @@
+// The pool over scripted engines: routes, waits, limits, drains and stops, and stays right while
+// models come and go under random requests.
+#include "actors/pool/model_pool.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/actors/scripted_runner.hpp"
+#include "tests/catch.hpp"
+
+using namespace scripted;
+using actors::engine_state;
+using actors::errc;
+using actors::model_order;
+using actors::model_state;
+
+namespace {
+
+config::options options_for(std::size_t n) {
+  config::options options;
+  for (std::size_t m = 0; m < n; ++m) {
+    auto& model = options.models.emplace_back();
+    model.key = "m" + std::to_string(m);
+    model.aliases = {"alias" + std::to_string(m)};
+  }
+  options.scheduler.restart_delay = 50ms;
+  options.scheduler.restart_delay_max = 50ms;
+  return options;
+}
+
+/// Models of 10 bytes each.
+struct pool_bench {
+  pool_bench(const config::options& o, std::int64_t budget) : options(o) {
+    for (std::size_t m = 0; m < o.models.size(); ++m)
+      plans.push_back(std::make_shared<script>());
+    open_fails = std::make_shared<std::vector<std::atomic<bool>>>(o.models.size());
+    actors::pool_parts parts;
+    parts.open = [this](std::size_t m) -> actors::result<actors::opened_model> {
+      if ((*open_fails)[m]) return failure{errc::executor_failed, "no such file"};
+      auto files = std::make_shared<models::model>();
+      files->name = "scripted";
+      files->text = std::make_shared<byte_tokenizer>();
+      files->spec.vocab_size = 257;
+      actors::opened_model opened;
+      config::model_options own;
+      own.name = options.models[m].id();
+      opened.text = actors::make_served_text(own, std::move(files), 200);
+      opened.need_bytes = 10;
+      return opened;
+    };
+    parts.start = [this](std::size_t m, const actors::opened_model&, std::int64_t grant) {
+      if (grant != 10) throw std::runtime_error("a grant of the wrong size");
+      auto own = options;
+      own.model.name = options.models[m].id();
+      own.models.clear();
+      return actors::start_engine_with(own, runners(plans[m]));
+    };
+    engine = actors::start_pool(options, budget, std::move(parts));
+  }
+  actors::engine_port& port() { return engine->port(); }
+  bool ready() {
+    return eventually([&] { return port().state() == engine_state::ready; });
+  }
+  model_state state_of(std::size_t m) { return port().models().at(m).state; }
+  bool reaches(std::size_t m, model_state wanted) {
+    return eventually([&] { return state_of(m) == wanted; });
+  }
+  actors::request_id ask(recorder& to, const std::string& model, int seed = 1, int tokens = 5) {
+    auto asked = text_request(prompt_of(seed, 20), tokens);
+    asked.model = model;
+    return port().submit(std::move(asked), to.callback());
+  }
+
+  config::options options;
+  std::vector<std::shared_ptr<script>> plans;
+  std::shared_ptr<std::vector<std::atomic<bool>>> open_fails;
+  std::unique_ptr<actors::engine> engine;
+};
+
+} // namespace
+
+TEST_CASE("a request wakes its model by id, alias or as the first", "[pool]") {
+  pool_bench b(options_for(2), 20);
+  REQUIRE(b.ready());
+  CHECK(b.state_of(1) == model_state::asleep);
+  for (const std::string name : {"m1", "alias1", ""}) {
+    recorder r;
+    b.ask(r, name);
+    REQUIRE(r.wait_over());
+    CHECK_FALSE(r.error());
+    CHECK(r.text() == solo(prompt_of(1, 20), 5).text);
+  }
+  CHECK(b.plans[1]->loads == 1);
+  CHECK(b.plans[0]->loads == 1);
+  recorder r;
+  b.ask(r, "m2");
+  REQUIRE(r.wait_over());
+  REQUIRE(r.error());
+  CHECK(r.error()->code == errc::unknown_model);
+  CHECK(b.port().tokenize("m3", {"x", true}, true).code() == errc::unknown_model);
+  CHECK(b.port().tokenize("alias1", {"xy", true}, true).value().size() == 2);
+}
+
+TEST_CASE("what waits for a model can be cancelled, times out, and is bounded", "[pool]") {
+  auto options = options_for(2);
+  options.scheduler.max_queued = 2;
+  pool_bench b(options, 10);
+  REQUIRE(b.ready());
+  b.plans[0]->hold(); // it stays busy
+  recorder busy, cancelled, late, more;
+  b.ask(busy, "m0", 1, 3);
+  REQUIRE(b.plans[0]->step_waits());
+  const auto id = b.ask(cancelled, "m1");
+  auto asked = text_request("xyz", 3);
+  asked.model = "m1";
+  asked.timeout = 200ms;
+  b.port().submit(asked, late.callback());
+  b.ask(more, "m1"); // the queue holds two
+  REQUIRE(more.wait_over());
+  CHECK(more.error()->code == errc::queue_full);
+  REQUIRE(late.wait_over());
+  CHECK(late.error()->code == errc::timed_out);
+  b.port().cancel(id);
+  CHECK(b.port().stats().requests_waiting == 0);
+  // Nobody waits for m1 any more, so m0 goes on as if nothing had been.
+  recorder next;
+  b.ask(next, "m0", 2, 3);
+  b.plans[0]->open();
+  REQUIRE(busy.wait_over());
+  REQUIRE(next.wait_over());
+  CHECK(busy.text() == solo(prompt_of(1, 20), 3).text);
+  CHECK(cancelled.n_events() == 0);
+  CHECK(b.plans[0]->loads == 1);
+  CHECK(b.plans[1]->loads == 0);
+}
+
+TEST_CASE("a model that cannot be opened or loaded refuses and is tried again", "[pool]") {
+  auto options = options_for(2);
+  pool_bench b(options, 20);
+  REQUIRE(b.ready());
+  b.plans[1]->failing_loads = 1;
+  recorder failed, other, again;
+  b.ask(failed, "m1");
+  REQUIRE(failed.wait_over());
+  CHECK(failed.error()->code == errc::not_ready);
+  CHECK(failed.error()->message.find("scripted load failure") != std::string::npos);
+  CHECK(b.state_of(1) == model_state::failed);
+  CHECK(b.port().state() == engine_state::ready);
+  b.ask(other, "m0");
+  REQUIRE(other.wait_over());
+  CHECK_FALSE(other.error());
+  (*b.open_fails)[1] = true;
+  std::this_thread::sleep_for(60ms);
+  recorder unopened;
+  b.ask(unopened, "m1");
+  REQUIRE(unopened.wait_over());
+  CHECK(unopened.error()->message.find("no such file") != std::string::npos);
+  (*b.open_fails)[1] = false;
+  std::this_thread::sleep_for(60ms);
+  b.ask(again, "m1");
+  REQUIRE(again.wait_over());
+  CHECK_FALSE(again.error());
+}
+
+TEST_CASE("an administrator loads models and puts them to sleep", "[pool]") {
+  pool_bench b(options_for(2), 20);
+  REQUIRE(b.ready());
+  REQUIRE(b.port().order_model("alias0", model_order::load).ok());
+  CHECK(b.reaches(0, model_state::ready));
+  CHECK(b.port().models()[0].granted_bytes == 10);
+  b.plans[0]->hold();
+  recorder running, later;
+  b.ask(running, "m0", 1, 3);
+  REQUIRE(b.plans[0]->step_waits());
+  REQUIRE(b.port().order_model("m0", model_order::sleep).ok());
+  CHECK(b.reaches(0, model_state::draining));
+  b.ask(later, "m0", 2, 3); // it waits until the model is back
+  CHECK(b.port().models()[0].requests_waiting == 1);
+  b.plans[0]->open();
+  REQUIRE(running.wait_over());
+  REQUIRE(later.wait_over());
+  CHECK_FALSE(running.error());
+  CHECK(later.text() == solo(prompt_of(2, 20), 3).text);
+  CHECK(b.plans[0]->loads == 2);
+  REQUIRE(b.port().order_model("m0", model_order::unload).ok());
+  CHECK(b.reaches(0, model_state::unloaded));
+  CHECK(eventually([&] {
+    const auto tokens = b.port().tokenize("m0", {"x", true}, true);
+    return !tokens.ok() && tokens.code() == errc::not_ready;
+  }));
+  const auto stats = b.port().stats(); // counters stay
+  CHECK(stats.finished_length + stats.finished_stop == 2);
+  CHECK(b.port().order_model("m9", model_order::load).code() == errc::unknown_model);
+}
+
+TEST_CASE("a drain ends once waiting and running requests have ended", "[pool]") {
+  pool_bench b(options_for(2), 10);
+  REQUIRE(b.ready());
+  b.plans[0]->hold();
+  recorder running, waiting, refused;
+  b.ask(running, "m0", 1, 3);
+  REQUIRE(b.plans[0]->step_waits());
+  b.ask(waiting, "m1", 2, 3);
+  std::atomic<bool> drained{false};
+  b.port().drain([&] { drained = true; });
+  b.ask(refused, "m0");
+  REQUIRE(refused.wait_over());
+  CHECK(refused.error()->code == errc::shutting_down);
+  CHECK_FALSE(drained);
+  b.plans[0]->open();
+  REQUIRE(waiting.wait_over());
+  CHECK_FALSE(waiting.error());
+  CHECK(eventually([&] { return drained.load(); }));
+}
+
+TEST_CASE("requests that wait end when all are aborted, and are silent when the pool ends",
+          "[pool]") {
+  recorder silent;
+  {
+    pool_bench b(options_for(2), 10);
+    REQUIRE(b.ready());
+    b.plans[0]->hold();
+    recorder running, waiting;
+    b.ask(running, "m0", 1, 3);
+    REQUIRE(b.plans[0]->step_waits());
+    b.ask(waiting, "m1");
+    b.port().abort_all();
+    REQUIRE(waiting.wait_over());
+    CHECK(waiting.error()->code == errc::shutting_down);
+    REQUIRE(running.wait_over());
+    b.ask(silent, "m1");
+    b.plans[0]->open();
+  }
+  const auto seen = silent.n_events();
+  std::this_thread::sleep_for(20ms);
+  CHECK(silent.n_events() == seen);
+}
+
+TEST_CASE("four models under a budget for two answer random requests, also with cancels and pauses",
+          "[pool]") {
+  pool_bench b(options_for(4), 20);
+  REQUIRE(b.ready());
+  std::vector<std::thread> clients;
+  std::atomic<int> wrong{0}, served{0};
+  std::atomic<bool> over{false}, over_budget{false};
+  for (std::uint32_t c = 0; c < 6; ++c)
+    clients.emplace_back([&, c] {
+      std::mt19937 random(c);
+      for (int i = 0; i < 40; ++i) {
+        recorder r;
+        const int seed = static_cast<int>(random() % 50), tokens = 1 + static_cast<int>(random() % 20);
+        const auto id = b.ask(r, "m" + std::to_string(random() % 4), seed, tokens);
+        if (random() % 5 == 0) {
+          std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+          b.port().cancel(id);
+          continue;
+        }
+        if (random() % 5 == 0) {
+          b.port().pause(id);
+          b.port().resume(id);
+        }
+        if (!r.wait_over() || r.error() || r.text() != solo(prompt_of(seed, 20), tokens).text)
+          ++wrong;
+        ++served;
+      }
+    });
+  std::thread watcher([&] {
+    while (!over) {
+      std::int64_t sum = 0;
+      for (const auto& model : b.port().models())
+        sum += model.granted_bytes;
+      if (sum > 20) over_budget = true;
+      std::this_thread::sleep_for(1ms);
+    }
+  });
+  for (auto& client : clients)
+    client.join();
+  over = true;
+  watcher.join();
+  CHECK(wrong == 0);
+  CHECK(served > 100);
+  CHECK_FALSE(over_budget);
+  int loads = 0;
+  for (const auto& plan : b.plans)
+    loads += plan->loads;
+  CHECK(loads > 4);
+  CHECK(eventually([&] { return b.port().stats().requests_running == 0; }));
+}

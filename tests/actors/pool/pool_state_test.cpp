@@ -1,0 +1,385 @@
+// pool_state: single rules by examples; its promises over random rules, requests, orders and faults.
+#include "actors/pool/pool_state.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tests/catch.hpp"
+
+using namespace twill::actors;
+using namespace std::chrono_literals;
+using phase = pool_state::phase;
+using verdict = pool_state::verdict;
+
+namespace {
+
+const pool_state::time start{};
+
+/// A pool whose models are opened and loaded as soon as that is ordered.
+struct quick {
+  quick(std::vector<pool_state::model_rules> rules, std::vector<std::int64_t> needs,
+        std::int64_t budget)
+      : pool(std::move(rules), {budget, 1s, 30s}), needs(std::move(needs)) {
+    pool.begin(now);
+    run();
+  }
+  void run() {
+    for (auto orders = pool.take_orders(); !orders.empty(); orders = pool.take_orders())
+      for (const auto& order : orders) {
+        if (const auto* o = std::get_if<pool_state::open>(&order))
+          pool.opened(o->model, needs[o->model], now);
+        if (const auto* l = std::get_if<pool_state::load>(&order)) pool.loaded(l->model, now);
+        if (const auto* l = std::get_if<pool_state::leave>(&order)) pool.left(l->model, now);
+        if (const auto* r = std::get_if<pool_state::refuse_waiting>(&order)) why = r->why;
+      }
+  }
+  verdict ask(std::size_t m) {
+    const auto answer = pool.asked(m, now);
+    run();
+    return answer;
+  }
+  void end(std::size_t m) {
+    pool.ended(m, now);
+    run();
+  }
+  void pass(pool_state::duration t) {
+    now += t;
+    pool.woken(now);
+    run();
+  }
+
+  pool_state pool;
+  std::vector<std::int64_t> needs;
+  pool_state::time now = start;
+  std::string why;
+};
+
+} // namespace
+
+TEST_CASE("a request loads its model, and the one used least recently makes room", "[pool]") {
+  quick q({{}, {}, {}}, {10, 10, 10}, 20);
+  CHECK(q.pool.now(0) == phase::asleep);
+  CHECK(q.ask(0) == verdict::wait);
+  CHECK(q.pool.now(0) == phase::awake);
+  CHECK(q.pool.under_way(0) == 1);
+  q.end(0);
+  q.pass(1s);
+  CHECK(q.ask(1) == verdict::wait);
+  q.end(1);
+  q.pass(1s);
+  CHECK(q.ask(0) == verdict::send);
+  q.end(0);
+  q.pass(1s);
+  CHECK(q.ask(2) == verdict::wait);
+  CHECK(q.pool.now(2) == phase::awake);
+  CHECK(q.pool.now(0) == phase::awake);
+  CHECK(q.pool.now(1) == phase::asleep);
+  CHECK(q.pool.granted() == 20);
+}
+
+TEST_CASE("a busy model gives way once its requests have ended", "[pool]") {
+  quick q({{}, {}}, {10, 10}, 10);
+  q.ask(0);
+  CHECK(q.ask(1) == verdict::wait);
+  CHECK(q.pool.now(0) == phase::draining);
+  CHECK(q.ask(0) == verdict::wait);
+  q.end(0); // it leaves, 1 is loaded and served, and 0 waits for 1 to end
+  CHECK(q.pool.now(1) == phase::draining);
+  CHECK(q.pool.under_way(1) == 1);
+  q.end(1);
+  CHECK(q.pool.now(0) == phase::awake);
+  CHECK(q.pool.under_way(0) == 1);
+}
+
+TEST_CASE("a model that nobody waits for any more stays", "[pool]") {
+  quick q({{}, {}}, {10, 10}, 10);
+  q.ask(0);
+  q.ask(1);
+  q.ask(0);
+  q.pool.gave_up(1, q.now);
+  q.run();
+  CHECK(q.pool.now(0) == phase::awake);
+  CHECK(q.pool.under_way(0) == 2);
+}
+
+TEST_CASE("a model stays for as long as it took to load", "[pool]") {
+  pool_state pool({{}, {}}, {10, 1s, 30s});
+  pool.begin(start);
+  pool.opened(0, 10, start);
+  pool.opened(1, 10, start);
+  pool.asked(0, start);
+  pool.loaded(0, start + 4s);
+  pool.asked(1, start + 5s);
+  CHECK(pool.now(0) == phase::awake);
+  REQUIRE(pool.wake_at());
+  CHECK(*pool.wake_at() == start + 8s);
+  CHECK(pool.asked(0, start + 6s) == verdict::send);
+  pool.woken(start + 8s);
+  CHECK(pool.now(0) == phase::draining);
+}
+
+TEST_CASE("pinned models are loaded at the start and never make room", "[pool]") {
+  quick q({{true, 1s}, {}, {}}, {10, 10, 10}, 20);
+  CHECK(q.pool.begun());
+  CHECK(q.pool.now(0) == phase::awake);
+  q.pass(1h);
+  for (int i = 0; i < 4; ++i) {
+    const std::size_t m = 1 + i % 2;
+    CHECK(q.ask(m) == verdict::wait);
+    q.end(m);
+    CHECK(q.pool.now(0) == phase::awake);
+    q.pass(1s);
+  }
+  // A pinned model that sleeps by an order keeps its place.
+  q.pool.ask_sleep(0, q.now);
+  q.run();
+  CHECK(q.pool.now(0) == phase::asleep);
+  q.ask(1);
+  q.ask(2);
+  CHECK(q.pool.granted() == 10);
+  CHECK(q.ask(0) == verdict::wait);
+  CHECK(q.pool.now(0) == phase::awake);
+}
+
+TEST_CASE("a model sleeps after its keep_alive without a request", "[pool]") {
+  quick q({{false, 10s}}, {10}, 20);
+  q.ask(0);
+  q.pass(1min);
+  CHECK(q.pool.now(0) == phase::awake);
+  q.end(0);
+  CHECK(q.pool.wake_at() == q.now + 10s);
+  q.pass(9s);
+  CHECK(q.pool.now(0) == phase::awake);
+  q.pass(1s);
+  CHECK(q.pool.now(0) == phase::asleep);
+  CHECK(q.pool.granted() == 0);
+}
+
+TEST_CASE("a model that does not load refuses, and is tried again later", "[pool]") {
+  pool_state pool({{}}, {10, 1s, 3s});
+  pool.begin(start);
+  pool.opened(0, 10, start);
+  CHECK(pool.asked(0, start) == verdict::wait);
+  pool.load_failed(0, "no such file", start);
+  CHECK(pool.detail(0) == "no such file");
+  CHECK(pool.granted() == 0);
+  CHECK(pool.asked(0, start + 999ms) == verdict::refuse);
+  CHECK(pool.asked(0, start + 1s) == verdict::wait);
+  CHECK(pool.now(0) == phase::opening);
+  pool.open_failed(0, "no such file", start + 1s);
+  CHECK(pool.waiting(0) == 0);
+  CHECK(pool.asked(0, start + 2999ms) == verdict::refuse);
+  CHECK(pool.asked(0, start + 3s) == verdict::wait);
+}
+
+TEST_CASE("a model that pinned ones leave no room for is refused with the numbers", "[pool]") {
+  quick q({{true, 0s}, {}}, {20, 10}, 20);
+  CHECK(q.ask(1) == verdict::refuse);
+  CHECK(q.pool.detail(1).find("pinned models leave nothing") != std::string::npos);
+}
+
+TEST_CASE("unload closes the files and load opens them again", "[pool]") {
+  quick q({{}}, {10}, 20);
+  q.pool.ask_load(0, q.now);
+  q.run();
+  CHECK(q.pool.now(0) == phase::awake);
+  q.pool.ask_unload(0, q.now);
+  q.run();
+  CHECK(q.pool.now(0) == phase::closed);
+  q.pool.ask_load(0, q.now);
+  q.run();
+  CHECK(q.pool.now(0) == phase::awake);
+}
+
+namespace {
+
+/// Plays the world around a pool: opening, loading and leaving take a random time and may fail, and
+/// requests come, give up and end at random. It checks the promises after every fact.
+class world {
+public:
+  world(std::uint32_t seed, bool with_orders) : random_(seed), with_orders_(with_orders) {
+    const std::size_t n = 1 + random_() % 5;
+    std::int64_t pinned = 0;
+    budget_ = 100;
+    for (std::size_t m = 0; m < n; ++m) {
+      needs_.push_back(1 + static_cast<std::int64_t>(random_() % 120));
+      const bool pin = random_() % 5 == 0 && pinned + needs_[m] <= budget_ / 2;
+      if (pin) pinned += needs_[m];
+      const auto keep = std::chrono::milliseconds(static_cast<int>(random_() % 3000));
+      rules_.push_back({pin, random_() % 2 == 0 ? 0ms : keep});
+    }
+    ordered_.assign(n, false);
+    waiting_.assign(n, 0);
+    under_way_.assign(n, 0);
+    pool_.emplace(rules_, pool_state::limits{budget_, 100ms, 1s});
+  }
+
+  void play(int facts) {
+    pool_->begin(now_);
+    settle();
+    for (int i = 0; i < facts; ++i)
+      step(true);
+    // Nobody comes any more: everybody is served.
+    for (int i = 0; i < 20'000 && !idle(); ++i)
+      step(false);
+    CHECK(idle());
+  }
+
+private:
+  struct due {
+    pool_state::order what;
+  };
+
+  bool idle() const {
+    return due_.empty() &&
+           std::all_of(waiting_.begin(), waiting_.end(), [](int n) { return n == 0; }) &&
+           std::all_of(under_way_.begin(), under_way_.end(), [](int n) { return n == 0; });
+  }
+
+  void step(bool open_doors) {
+    now_ += 1ms * (random_() % 40);
+    if (pool_->wake_at() && *pool_->wake_at() <= now_) pool_->woken(now_);
+    settle();
+    const std::size_t m = random_() % rules_.size();
+    switch (random_() % (open_doors ? 8 : 4)) {
+    case 0:
+    case 1:
+      if (!due_.empty()) finish_one();
+      break;
+    case 2:
+    case 3:
+      if (under_way_[m] > 0) {
+        --under_way_[m];
+        pool_->ended(m, now_);
+      }
+      break;
+    case 4:
+      if (waiting_[m] > 0) {
+        --waiting_[m];
+        pool_->gave_up(m, now_);
+      }
+      break;
+    case 5:
+      if (with_orders_ && random_() % 4 == 0) {
+        ordered_[m] = true;
+        const auto what = random_() % 3;
+        if (what == 0) pool_->ask_load(m, now_);
+        if (what == 1) pool_->ask_sleep(m, now_);
+        if (what == 2) pool_->ask_unload(m, now_);
+      }
+      break;
+    default:
+      ask(m);
+    }
+    settle();
+  }
+
+  void ask(std::size_t m) {
+    switch (pool_->asked(m, now_)) {
+    case verdict::send:
+      ++under_way_[m];
+      CHECK(pool_->now(m) == phase::awake);
+      break;
+    case verdict::wait:
+      ++waiting_[m];
+      break;
+    case verdict::refuse:
+      CHECK_FALSE(pool_->detail(m).empty());
+      break;
+    }
+  }
+
+  /// Something that was ordered is done, or fails.
+  void finish_one() {
+    const std::size_t i = random_() % due_.size();
+    const auto order = due_[i].what;
+    due_.erase(due_.begin() + static_cast<std::ptrdiff_t>(i));
+    const bool fails = random_() % 10 == 0;
+    if (const auto* o = std::get_if<pool_state::open>(&order))
+      fails ? pool_->open_failed(o->model, "open", now_)
+            : pool_->opened(o->model, needs_[o->model], now_);
+    if (const auto* l = std::get_if<pool_state::load>(&order))
+      fails ? pool_->load_failed(l->model, "load", now_) : pool_->loaded(l->model, now_);
+    if (const auto* l = std::get_if<pool_state::leave>(&order)) pool_->left(l->model, now_);
+  }
+
+  void settle() {
+    for (const auto& order : pool_->take_orders()) {
+      if (const auto* s = std::get_if<pool_state::send_waiting>(&order))
+        under_way_[s->model] += std::exchange(waiting_[s->model], 0);
+      else if (const auto* r = std::get_if<pool_state::refuse_waiting>(&order))
+        waiting_[r->model] = 0;
+      else if (!std::holds_alternative<pool_state::close>(order))
+        due_.push_back({order});
+      if (const auto* l = std::get_if<pool_state::leave>(&order)) {
+        CHECK(under_way_[l->model] == 0);
+        if (rules_[l->model].pinned) CHECK(ordered_[l->model]);
+      }
+      if (const auto* l = std::get_if<pool_state::load>(&order)) {
+        CHECK(l->grant > 0);
+        CHECK(l->grant <= needs_[l->model]);
+      }
+    }
+    CHECK(pool_->granted() <= budget_);
+    int loading = 0;
+    for (std::size_t m = 0; m < rules_.size(); ++m) {
+      CHECK(static_cast<int>(pool_->waiting(m)) == waiting_[m]);
+      CHECK(static_cast<int>(pool_->under_way(m)) == under_way_[m]);
+      if (pool_->now(m) == phase::awake) CHECK(waiting_[m] == 0);
+      loading += pool_->now(m) == phase::loading;
+    }
+    CHECK(loading <= 1);
+  }
+
+  std::mt19937 random_;
+  bool with_orders_;
+  std::int64_t budget_ = 0;
+  std::vector<pool_state::model_rules> rules_;
+  std::vector<std::int64_t> needs_;
+  std::vector<bool> ordered_;
+  std::vector<int> waiting_, under_way_;
+  std::vector<due> due_;
+  pool_state::time now_ = start;
+  std::optional<pool_state> pool_;
+};
+
+} // namespace
+
+TEST_CASE("the promises of a pool hold over random requests and faults", "[pool]") {
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    INFO("seed " << seed);
+    world(seed, false).play(300);
+  }
+}
+
+TEST_CASE("the promises of a pool hold with random orders of an administrator", "[pool]") {
+  for (std::uint32_t seed = 1000; seed < 1300; ++seed) {
+    INFO("seed " << seed);
+    world(seed, true).play(300);
+  }
+}
+
+TEST_CASE("no request waits for ever while others keep a model busy", "[pool]") {
+  // Models 0 and 1 always have requests under way, in a budget for one; a request for 2 comes.
+  quick q({{}, {}, {}}, {10, 10, 10}, 10);
+  int served = 0;
+  q.ask(0);
+  q.ask(2);
+  for (int i = 0; i < 100 && served == 0; ++i) {
+    q.pass(10ms);
+    q.ask(i % 2);
+    for (std::size_t m = 0; m < 3; ++m) {
+      if (q.pool.under_way(m) == 0) continue;
+      if (m == 2) ++served;
+      q.end(m);
+      if (m < 2) q.ask(m);
+    }
+  }
+  CHECK(served == 1);
+}
