@@ -12,6 +12,7 @@
 namespace twill::actors {
 
 struct scheduler_replaced;
+struct offloader_replaced;
 
 /// The life of one request.
 using session_actor = caf::typed_actor<
@@ -86,7 +87,27 @@ using batcher_actor = caf::typed_actor<
     // session: end the request if it was never scheduled.
     takes<waited_too_long>,
     // supervisor: an executor is ready for steps.
-    takes<executor_ready>>;
+    takes<executor_ready>,
+    // offloader: blocks that were asked for are in host memory. itself: they took too long.
+    takes<blocks_fetched>,
+    // supervisor: another offloader has taken the place of the one that was lost.
+    takes<offloader_replaced>>;
+
+/// The owner of the KV tiers off the device; it has a thread of its own.
+using offloader_actor = caf::typed_actor<
+    // itself: take the memory and open the file.
+    takes<open_tiers>,
+    // batcher: bring these blocks to host memory; answered by blocks_fetched to that batcher.
+    takes<fetch_blocks, batcher_actor>,
+    // batcher: these will be wanted.
+    takes<prefetch_blocks>,
+    // batcher: these blocks have left the device.
+    takes<blocks_spilled>>;
+
+/// supervisor -> batcher: from now on this one takes spills and fetches.
+struct offloader_replaced {
+  offloader_actor offloader;
+};
 
 /// supervisor -> session: requests that the lost batcher had queued are to be queued again, or end
 /// with `why` when something of them was streamed.

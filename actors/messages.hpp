@@ -168,6 +168,7 @@ struct kv_change {
 struct kv_grant {
   std::vector<std::int32_t> blocks;  ///< ids for all of `grows`, one after the other
   std::vector<prefix_match> matches; ///< for `queries`, in their order
+  std::vector<block_spill> spills;   ///< to be copied before the next step's plan is carried out
   std::int64_t free_blocks = 0;      ///< blocks that can be granted, cached ones included
   std::int64_t used_blocks = 0;
 };
@@ -190,6 +191,8 @@ struct step_plan {
   std::vector<lease_growth> grows;  ///< blocks added to tables
   std::vector<std::int32_t> blocks; ///< ids for `grows`, one after the other
   std::vector<planned_row> rows;    ///< no sequence twice
+  std::vector<block_spill> spills;  ///< copied to host memory before the loads ...
+  std::vector<block_load> loads;    ///< ... which are copied to the device before the rows
 };
 using step_plan_ptr = std::shared_ptr<const step_plan>;
 
@@ -221,8 +224,31 @@ struct step_result {
   std::vector<scored_token> scored; ///< in the order of rows and positions
   std::vector<std::pair<std::int32_t, float>> top;
   std::int64_t memory_used_bytes = 0;
+  double copy_seconds = 0; ///< of `seconds`, for spills and loads
 };
 using step_result_ptr = std::shared_ptr<const step_result>;
+
+/// batcher -> offloader: bring these blocks to host memory; answered by blocks_fetched.
+struct fetch_blocks {
+  std::uint64_t ticket = 0;
+  std::vector<block_key> keys; ///< of blocks that follow each other
+};
+/// offloader -> batcher: the first of these blocks, perhaps none. batcher -> itself, later: the
+/// ticket is given up.
+struct blocks_fetched {
+  std::uint64_t ticket = 0;
+  std::vector<host_block> blocks;
+};
+/// batcher -> offloader: a prompt waits that will want these blocks.
+struct prefetch_blocks {
+  std::vector<block_key> keys;
+};
+/// batcher -> offloader: the executor has copied these blocks to host memory.
+struct blocks_spilled {
+  std::vector<std::pair<block_identity, host_block>> blocks;
+};
+/// offloader -> itself: take the memory and open the file.
+struct open_tiers {};
 
 /// supervisor -> executor: begin this life: load the model, or load it again.
 struct load_model {

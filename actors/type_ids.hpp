@@ -10,6 +10,7 @@ namespace twill::actors {
 // In actors/interfaces.hpp, because they carry handles.
 struct executor_ready;
 struct scheduler_replaced;
+struct offloader_replaced;
 } // namespace twill::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::start_request)
@@ -46,3 +47,9 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::wake_supervisor)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::scheduler_replaced)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::encoded_prompt_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::waited_too_long)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::fetch_blocks)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::blocks_fetched)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::prefetch_blocks)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::blocks_spilled)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::open_tiers)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(twill::actors::offloader_replaced)

@@ -114,6 +114,7 @@ public:
 
   result<options, load_errc> finish() {
     check_memory();
+    check_tiers();
     check_tls();
     check_tenants();
     check_administrators();
@@ -382,6 +383,18 @@ private:
     complain(origins_.count("kv.memory") ? origins_["kv.memory"] : "configuration",
              "`kv.memory` must be at most `device.memory` (" + format_bytes(device) + "), got " +
                  format_bytes(kv));
+  }
+
+  void check_tiers() {
+    const auto& kv = loaded_.kv;
+    const bool any = kv.host_memory_bytes > 0 || kv.disk_memory_bytes > 0;
+    if (kv.keep && kv.disk_memory_bytes == 0)
+      complain(origins_["kv.keep"], "`kv.keep` must be given with `kv.disk_memory`, where blocks "
+                                    "are kept");
+    if (any && !kv.prefix_cache)
+      complain(origins_[kv.host_memory_bytes > 0 ? "kv.host_memory" : "kv.disk_memory"],
+               "`kv.host_memory` and `kv.disk_memory` must be 0 where `kv.prefix_cache` is false, "
+               "since they hold cached blocks");
   }
 
   void check_tls() {

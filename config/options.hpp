@@ -48,6 +48,10 @@ struct kv_options {
   std::string type = "auto";      ///< auto | f32 | f16 | bf16 | int8
   bool prefix_cache = true;       ///< keep KV blocks for prompts that begin with the same tokens
   bool share_prefixes = false;    ///< between tenants
+  std::int64_t host_memory_bytes = 0; ///< for cached blocks that leave the device; 0: none
+  std::int64_t disk_memory_bytes = 0; ///< for cached blocks that leave host memory; 0: none
+  std::string disk_dir;               ///< empty: kv/ in the cache folder
+  bool keep = false;                  ///< blocks on disk are found after a restart
 };
 
 /// [scheduler]: how much one step may compute, and how many requests run or wait.

@@ -96,6 +96,28 @@ private:
     gauge(to, "open_sockets", "Open client connections", static_cast<double>(open_sockets_));
   }
 
+  void collect_tiers(families& to) const {
+    const auto& s = stats_;
+    gauge(to, "kv_host_blocks", "KV blocks in host memory", static_cast<double>(s.kv_host_blocks));
+    gauge(to, "kv_disk_blocks", "KV blocks on disk", static_cast<double>(s.kv_disk_blocks));
+    counter(to, "kv_host_hits_total", "KV blocks that came back from host memory", s.kv_host_hits);
+    counter(to, "kv_disk_hits_total", "KV blocks that came back from disk", s.kv_disk_hits);
+    counter(to, "kv_spilled_bytes_total", "Bytes of KV blocks that left the device",
+            s.kv_spilled_bytes);
+    counter(to, "kv_host_read_bytes_total", "Bytes of KV blocks that came back from host memory",
+            s.kv_host_read_bytes);
+    counter(to, "kv_disk_read_bytes_total", "Bytes of KV blocks read from disk",
+            s.kv_disk_read_bytes);
+    counter(to, "kv_disk_written_bytes_total", "Bytes of KV blocks written to disk",
+            s.kv_disk_written_bytes);
+    counter(to, "kv_tier_failures_total", "Reads and writes of KV blocks that failed",
+            s.kv_tier_failures);
+    counter(to, "kv_tier_dropped_total", "KV blocks for which no tier had room in time",
+            s.kv_tier_dropped);
+    counter(to, "kv_fetches_refused_total",
+            "Fetches of KV that would have taken longer than computing it", s.kv_fetches_refused);
+  }
+
   void collect_counters(families& to) const {
     const auto& s = stats_;
     counter(to, "num_preemptions_total", "Sequences preempted", s.preemptions);
@@ -105,6 +127,7 @@ private:
             s.prefix_cache_queries);
     counter(to, "prefix_cache_hits_total", "Prompt tokens whose KV the prefix cache had",
             s.prefix_cache_hits);
+    if (s.kv_tiers) collect_tiers(to);
     counter(to, "engine_steps_total", "Forward passes", s.steps);
     counter(to, "executor_restarts_total", "Times the executor was restarted", s.executor_restarts);
     MetricFamily finished{"twill:request_success_total",

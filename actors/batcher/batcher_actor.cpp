@@ -1,7 +1,10 @@
 #include "actors/batcher/batcher_actor.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -12,16 +15,19 @@ namespace twill::actors {
 
 namespace {
 
-class batcher_state : public batcher_core::session_sink {
+class batcher_state : public batcher_core::session_sink, public batcher_core::tier_sink {
 public:
   const char* name = "batcher";
 
   void init(batcher_actor::pointer self, const batcher_limits& limits,
-            std::shared_ptr<stats_board> stats, kv_allocator_actor kv) {
+            std::shared_ptr<stats_board> stats, kv_allocator_actor kv, offloader_actor offloader,
+            std::shared_ptr<const kv_tiers> tiers) {
     self_ = self;
+    offloader_ = std::move(offloader);
+    tiers_ = std::move(tiers);
     stats_ = std::move(stats);
     kv_ = std::move(kv);
-    core_ = std::make_unique<batcher_core>(limits, *stats_, *this);
+    core_ = std::make_unique<batcher_core>(limits, *stats_, *this, tiers_ ? this : nullptr);
     stats_->watch_steps_from({});
   }
 
@@ -29,12 +35,14 @@ public:
     handles_.emplace(prompt.request, session);
     core_->submit(prompt);
     pump();
+    if (tiers_ && tiers_->has_host() && core_->has_queue()) prefetch(prompt.spec);
   }
   void use(const executor_ready& ready) {
     executor_ = ready.executor;
     core_->executor_ready(ready.life, ready.limits);
     pump();
   }
+  void use(const offloader_actor& offloader) { offloader_ = offloader; }
   /// Applies an order to the core, then does what follows from it.
   template <class F>
   void apply(F&& order) {
@@ -87,6 +95,37 @@ private:
     else
       core_->step_failed(result.epoch, result.detail);
     pump();
+    if (tiers_) publish_tiers();
+  }
+
+  /// While the prompt waits for its turn, what the disk has of it comes to host memory.
+  void prefetch(const sequence_spec& spec) {
+    constexpr std::size_t most_tokens = 4096;
+    const std::span<const std::int32_t> tokens(*spec.prompt);
+    prefetch_blocks order;
+    tiers_->match(root_key(spec.cache_scope), tokens.first(std::min(tokens.size(), most_tokens)),
+                  steady_clock::now(), order.keys);
+    if (!order.keys.empty() && offloader_) tell(self_, offloader_, std::move(order));
+  }
+
+  void publish_tiers() {
+    const tier_counts now = tiers_->counts();
+    const auto bytes = static_cast<std::uint64_t>(tiers_->block_bytes());
+    const std::uint64_t refused = core_->fetches_refused();
+    stats_->update([&](engine_stats& s) {
+      s.kv_tiers = true;
+      s.kv_host_blocks = now.host_blocks;
+      s.kv_disk_blocks = now.disk_blocks;
+      s.kv_host_hits = now.from_host;
+      s.kv_disk_hits = now.from_disk;
+      s.kv_spilled_bytes = now.spilled * bytes;
+      s.kv_host_read_bytes = now.from_host * bytes;
+      s.kv_disk_read_bytes = now.from_disk * bytes;
+      s.kv_disk_written_bytes = now.written * bytes;
+      s.kv_tier_failures = now.failed_reads + now.failed_writes;
+      s.kv_tier_dropped = now.dropped;
+      s.kv_fetches_refused = refused;
+    });
   }
 
   // batcher_core::session_sink
@@ -107,9 +146,20 @@ private:
   }
   void forgotten(request_id request) override { handles_.erase(request); }
 
+  // batcher_core::tier_sink
+  void fetch(fetch_blocks order, std::chrono::milliseconds patience) override {
+    tell_later(self_, batcher_actor{self_}, patience, blocks_fetched{order.ticket, {}});
+    if (offloader_) tell(self_, offloader_, std::move(order), batcher_actor{self_});
+  }
+  void spilled(blocks_spilled blocks) override {
+    if (offloader_) tell(self_, offloader_, std::move(blocks));
+  }
+
   batcher_actor::pointer self_ = nullptr;
   std::shared_ptr<stats_board> stats_;
   kv_allocator_actor kv_;
+  offloader_actor offloader_;             ///< null: blocks stay on the device
+  std::shared_ptr<const kv_tiers> tiers_; ///< for the counters
   executor_actor executor_;
   std::size_t outstanding_ = 0; ///< plans that were not answered yet
   std::unique_ptr<batcher_core> core_;
@@ -119,9 +169,10 @@ private:
 batcher_actor::behavior_type batcher_behavior(batcher_actor::stateful_pointer<batcher_state> self,
                                               batcher_limits limits,
                                               std::shared_ptr<stats_board> stats,
-                                              kv_allocator_actor kv) {
+                                              kv_allocator_actor kv, offloader_actor offloader,
+                                              std::shared_ptr<const kv_tiers> tiers) {
   auto& state = state_of(self);
-  state.init(self, limits, std::move(stats), std::move(kv));
+  state.init(self, limits, std::move(stats), std::move(kv), std::move(offloader), std::move(tiers));
   return {
       [&state](const submit_prompt& prompt, const session_actor& session) {
         probe("batcher", "submit_prompt");
@@ -151,14 +202,21 @@ batcher_actor::behavior_type batcher_behavior(batcher_actor::stateful_pointer<ba
         probe("batcher", "executor_ready");
         state.use(ready);
       },
+      [&state](const blocks_fetched& answer) {
+        probe("batcher", "blocks_fetched");
+        state.apply([&](batcher_core& c) { c.fetched(answer, steady_clock::now()); });
+      },
+      [&state](const offloader_replaced& replaced) { state.use(replaced.offloader); },
   };
 }
 
 } // namespace
 
 batcher_actor spawn_batcher(caf::actor_system& system, const batcher_limits& limits,
-                            std::shared_ptr<stats_board> stats, kv_allocator_actor kv) {
-  return system.spawn<caf::detached>(batcher_behavior, limits, std::move(stats), std::move(kv));
+                            std::shared_ptr<stats_board> stats, kv_allocator_actor kv,
+                            offloader_actor offloader, std::shared_ptr<const kv_tiers> tiers) {
+  return system.spawn<caf::detached>(batcher_behavior, limits, std::move(stats), std::move(kv),
+                                     std::move(offloader), std::move(tiers));
 }
 
 } // namespace twill::actors

@@ -4,11 +4,13 @@
 
 #include "actors/batcher/batcher_core.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/offloader/kv_tiers.hpp"
 
 namespace twill::actors {
 
 /// The new actor plans nothing until it is sent an executor.
 batcher_actor spawn_batcher(caf::actor_system& system, const batcher_limits& limits,
-                            std::shared_ptr<stats_board> stats, kv_allocator_actor kv);
+                            std::shared_ptr<stats_board> stats, kv_allocator_actor kv,
+                            offloader_actor offloader, std::shared_ptr<const kv_tiers> tiers);
 
 } // namespace twill::actors

@@ -21,9 +21,12 @@ std::unique_ptr<admission_policy> make_policy(bool fair) {
 }
 } // namespace
 
-batcher_core::batcher_core(const batcher_limits& limits, stats_board& stats, session_sink& sessions)
-    : stats_(stats), sessions_(sessions), scheduler_(limits.plan, make_policy(limits.fair)),
-      prefixes_({limits.plan.prefix_cache, limits.plan.block_tokens, limits.shareable_length}) {
+batcher_core::batcher_core(const batcher_limits& limits, stats_board& stats, session_sink& sessions,
+                           tier_sink* tiers)
+    : stats_(stats), sessions_(sessions), tiers_(tiers),
+      scheduler_(limits.plan, make_policy(limits.fair)),
+      prefixes_({limits.plan.prefix_cache, limits.plan.block_tokens, limits.shareable_length}),
+      fetches_(limits.plan.block_tokens) {
   set_limits(limits);
   grant_.free_blocks = limits.total_blocks;
   publish_gauges();
@@ -177,6 +180,9 @@ void batcher_core::fail(request_id request, const request_error& why) {
 void batcher_core::lose_executor() {
   pipeline_.executor_lost();
   prefixes_.forget_device();
+  spills_.clear();
+  for (const sequence_id id : fetches_.end_all())
+    scheduler_.let_go(id);
   scheduler_.forget_device();
   groups_.forget_device();
   reset_blocks_ = true;
@@ -188,6 +194,12 @@ batcher_core::action batcher_core::next(steady_clock::time_point now) {
   TWILL_ASSERT(!awaiting_grant_, "the batcher waits for the allocator's answer");
   switch (std::exchange(phase_, phase::begin)) {
   case phase::schedule:
+    // Sequences that wait for a fetch are candidates no longer, and others may have taken their
+    // places in the line.
+    if (std::exchange(fetches_began_, false)) {
+      prefixes_.take_matches({});
+      if (auto queries = look_up()) return ask(std::move(*queries), phase::schedule);
+    }
     return schedule(now);
   case phase::send:
     return send(now);
@@ -210,11 +222,44 @@ batcher_core::action batcher_core::ask(kv_change change, phase then) {
   return action{std::move(change)};
 }
 
-void batcher_core::granted(kv_grant grant) {
+void batcher_core::granted(kv_grant grant, steady_clock::time_point now) {
   TWILL_ASSERT(awaiting_grant_, "the allocator answers each change once");
   awaiting_grant_ = false;
   prefixes_.take_matches(std::move(grant.matches));
+  for (block_spill& s : grant.spills)
+    spills_.push_back(std::move(s));
+  grant.spills.clear();
   grant_ = std::move(grant);
+  if (tiers_ != nullptr)
+    prefixes_.leave_out([&](const prefix_match& m) { return starts_fetch(m, now); });
+}
+
+/// Whether the sequence now waits for blocks that a tier has behind those on the device.
+bool batcher_core::starts_fetch(const prefix_match& match, steady_clock::time_point now) {
+  constexpr std::int32_t most_fetches = 2; // what is evicted again before the admission is computed
+  auto& fetched = groups_.at(match.id).fetched;
+  const auto n_blocks = static_cast<std::int32_t>(match.blocks.size());
+  if (fetched.after(n_blocks) > 0) return false;
+  fetched.blocks.clear();
+  if (match.beyond.empty() || fetched.n_fetches >= most_fetches ||
+      !fetches_.speeds.worth_fetching(match.beyond.size()))
+    return false;
+  ++fetched.n_fetches;
+  fetched.first = n_blocks;
+  fetched.ticket = fetches_.begin(match.id, now);
+  scheduler_.hold(match.id);
+  fetches_began_ = true;
+  tiers_->fetch({fetched.ticket, match.beyond}, fetches_.speeds.patience(match.beyond.size()));
+  return true;
+}
+
+void batcher_core::fetched(blocks_fetched answer, steady_clock::time_point now) {
+  const tier_client::fetch ended = fetches_.end(answer.ticket);
+  if (ended.id == 0) return;
+  fetches_.speeds.note_fetch(std::max<std::size_t>(answer.blocks.size(), 1),
+                             in_seconds(now - ended.asked));
+  if (sequence* s = groups_.find_sequence(ended.id)) s->fetched.blocks = std::move(answer.blocks);
+  scheduler_.let_go(ended.id);
 }
 
 std::optional<kv_change> batcher_core::take_drops() {
@@ -243,7 +288,7 @@ std::optional<kv_change> batcher_core::look_up() {
 
 batcher_core::action batcher_core::schedule(steady_clock::time_point now) {
   if (prefill_budget_) scheduler_.set_mixed_prompt_tokens(prefill_budget_->prompt_tokens());
-  scheduler_.plan(grant_.free_blocks, decision_, prefixes_.hits());
+  scheduler_.plan(grant_.free_blocks, decision_, prefixes_.hits(groups_));
   if (decision_.preempted > 0) {
     stats_.update(
         [&](engine_stats& s) { s.preemptions += static_cast<std::uint64_t>(decision_.preempted); });
@@ -262,7 +307,10 @@ batcher_core::action batcher_core::schedule(steady_clock::time_point now) {
 batcher_core::action batcher_core::rest_or_drop() {
   if (auto drops = take_drops()) return ask(std::move(*drops), phase::begin);
   publish_gauges();
-  return rest{};
+  if (spills_.empty()) return rest{};
+  step_plan copies; // of blocks that are to be kept; nothing else is to be done
+  copies.spills = std::exchange(spills_, {});
+  return pipeline_.send(std::move(copies));
 }
 
 batcher_core::action batcher_core::send(steady_clock::time_point now) {
@@ -275,7 +323,8 @@ step_plan batcher_core::build_plan(steady_clock::time_point now) {
     sequence& s = groups_.at(id);
     if (s.scheduled == steady_clock::time_point{}) {
       s.scheduled = now;
-      if (s.choice == 0) note_first_admission(s);
+      if (s.choice == 0)
+        note_first_admission(s, s.fetched.after(static_cast<std::int32_t>(s.blocks.size())));
     }
     groups_.note_opened(s);
     plan.opens.push_back({id, s.spec, s.output, s.blocks});
@@ -290,15 +339,29 @@ step_plan batcher_core::build_plan(steady_clock::time_point now) {
     const auto& source = groups_.at(f.from).blocks;
     groups_.at(f.id).blocks.assign(source.begin(), source.begin() + f.n_blocks);
   }
+  for (sequence_id id : decision_.opened)
+    add_loads(groups_.at(id), plan);
+  plan.spills = std::exchange(spills_, {});
   plan.grows = decision_.grows;
   plan.blocks = std::move(grant_.blocks);
   plan.rows = decision_.rows;
   return plan;
 }
 
-void batcher_core::note_first_admission(const sequence& s) {
+/// What was fetched goes into the blocks after those that were on the device, which are the first
+/// that the tree does not know of this lease.
+void batcher_core::add_loads(sequence& s, step_plan& plan) {
+  const std::int32_t n_loaded = s.fetched.after(s.n_inserted);
+  for (std::int32_t i = s.n_inserted; i < s.n_inserted + n_loaded; ++i)
+    plan.loads.push_back({s.blocks[static_cast<std::size_t>(i)],
+                          s.fetched.blocks[static_cast<std::size_t>(i - s.fetched.first)]});
+  s.fetched = {};
+}
+
+void batcher_core::note_first_admission(const sequence& s, std::int32_t n_loaded) {
   if (!limits_.plan.prefix_cache) return;
-  const std::size_t cached = s.blocks.size() * static_cast<std::size_t>(limits_.plan.block_tokens);
+  const std::size_t cached = (s.blocks.size() + static_cast<std::size_t>(n_loaded)) *
+                             static_cast<std::size_t>(limits_.plan.block_tokens);
   groups_.group_of(s).cached_tokens = static_cast<std::int32_t>(cached);
   stats_.update([&](engine_stats& stats) {
     stats.prefix_cache_queries += s.spec.prompt->size();
@@ -311,6 +374,8 @@ void batcher_core::note_first_admission(const sequence& s) {
 void batcher_core::step_done(const step_result& result, steady_clock::time_point now) {
   const step_plan_ptr plan = pipeline_.take(result);
   if (!plan) return;
+  if (tiers_ != nullptr) note_copies(*plan, result);
+  if (plan->rows.empty()) return;
   std::vector<double> gaps_s; // between a sequence's tokens
   std::uint64_t prompt_tokens = 0;
   std::int32_t decode_tokens = 0, prefill_tokens = 0;
@@ -344,6 +409,22 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     for (double gap : gaps_s)
       observe(s.inter_token_latency_seconds, gap);
   });
+}
+
+void batcher_core::note_copies(const step_plan& plan, const step_result& result) {
+  fetches_.speeds.note_copies(plan.spills.size() + plan.loads.size(), result.copy_seconds);
+  std::int32_t prompt_tokens = 0;
+  bool decodes = false;
+  for (const planned_row& row : plan.rows) {
+    prompt_tokens += row.n_tokens;
+    decodes = decodes || row.n_tokens == 1;
+  }
+  if (!decodes) fetches_.speeds.note_prefill(prompt_tokens, result.seconds - result.copy_seconds);
+  if (plan.spills.empty()) return;
+  blocks_spilled told;
+  for (const block_spill& s : plan.spills)
+    told.blocks.emplace_back(s.identity, s.to);
+  tiers_->spilled(std::move(told));
 }
 
 void batcher_core::keep_scores(const step_result& result) {

@@ -18,6 +18,7 @@
 #include "actors/batcher/prefix_cache_client.hpp"
 #include "actors/batcher/sequence_groups.hpp"
 #include "actors/batcher/step_pipeline.hpp"
+#include "actors/batcher/tier_client.hpp"
 #include "actors/detail/stats_board.hpp"
 #include "actors/messages.hpp"
 #include "actors/scheduling/prefill_budget.hpp"
@@ -40,13 +41,24 @@ public:
     virtual void forgotten(request_id request) = 0;
   };
 
+  /// Where orders to the tiers off the device go.
+  class tier_sink {
+  public:
+    virtual ~tier_sink() = default;
+    /// Answered by fetched(), with no blocks once `patience` is over.
+    virtual void fetch(fetch_blocks order, std::chrono::milliseconds patience) = 0;
+    virtual void spilled(blocks_spilled blocks) = 0;
+  };
+
   /// Nothing can be done until the next message.
   struct rest {};
   /// What is to be done next: nothing, ask the allocator for a change, or send a plan to the
   /// executor.
   using action = std::variant<rest, kv_change, step_plan_ptr>;
 
-  batcher_core(const batcher_limits& limits, stats_board& stats, session_sink& sessions);
+  /// Without `tiers` blocks stay on the device.
+  batcher_core(const batcher_limits& limits, stats_board& stats, session_sink& sessions,
+               tier_sink* tiers = nullptr);
 
   // Orders of sessions and of the supervisor.
   void submit(const submit_prompt& prompt);
@@ -64,7 +76,13 @@ public:
   /// been answered, so that a step is planned from one state.
   action next(steady_clock::time_point now);
   /// The allocator's answer to the kv_change of the last next().
-  void granted(kv_grant grant);
+  void granted(kv_grant grant, steady_clock::time_point now = steady_clock::now());
+  /// Whether a request that comes now is likely to wait.
+  bool has_queue() const { return groups_.n_waiting() > 1; }
+  /// Fetches that would have taken longer than computing the blocks.
+  std::uint64_t fetches_refused() const { return fetches_.speeds.n_refused(); }
+  /// The answer to a fetch; one that was given up is ignored.
+  void fetched(blocks_fetched answer, steady_clock::time_point now);
 
   /// Results of an earlier epoch are ignored.
   void step_done(const step_result& result, steady_clock::time_point now);
@@ -87,9 +105,12 @@ private:
   std::optional<kv_change> look_up();
   action schedule(steady_clock::time_point now);
   action rest_or_drop();
+  static void add_loads(sequence& s, step_plan& plan);
+  bool starts_fetch(const prefix_match& match, steady_clock::time_point now);
+  void note_copies(const step_plan& plan, const step_result& result);
   action send(steady_clock::time_point now);
   step_plan build_plan(steady_clock::time_point now);
-  void note_first_admission(const sequence& s);
+  void note_first_admission(const sequence& s, std::int32_t n_loaded);
   void keep_scores(const step_result& result);
   void deliver_scores(const sequence& s, const planned_row& row);
   void deliver(sequence_id id, sequence& s, const drawn_token& drawn, const step_result& result);
@@ -104,17 +125,21 @@ private:
   batcher_limits limits_;
   stats_board& stats_;
   session_sink& sessions_;
+  tier_sink* tiers_; ///< null: blocks stay on the device
   scheduler scheduler_;
   std::optional<prefill_budget> prefill_budget_; ///< where the limits ask for it
   sequence_groups groups_;
   prefix_cache_client prefixes_;
   step_pipeline pipeline_;
+  tier_client fetches_;
+  std::vector<block_spill> spills_; ///< for the next plan
 
   phase phase_ = phase::begin;
   bool awaiting_grant_ = false;
-  bool reset_blocks_ = false; ///< the next kv_change begins with a reset
-  step_decision decision_;    ///< of the step being planned
-  kv_grant grant_;            ///< the allocator's last answer
+  bool fetches_began_ = false; ///< with the last answer
+  bool reset_blocks_ = false;  ///< the next kv_change begins with a reset
+  step_decision decision_;     ///< of the step being planned
+  kv_grant grant_;             ///< the allocator's last answer
 };
 
 } // namespace twill::actors

@@ -19,10 +19,12 @@ std::vector<prefix_query> prefix_cache_client::queries(std::span<const sequence_
   return asked;
 }
 
-std::span<const prefix_hit> prefix_cache_client::hits() {
+std::span<const prefix_hit> prefix_cache_client::hits(const sequence_groups& groups) {
   hits_.clear();
-  for (const prefix_match& m : matches_)
-    hits_.push_back({m.id, static_cast<std::int32_t>(m.blocks.size()), m.n_evictable});
+  for (const prefix_match& m : matches_) {
+    const auto n_blocks = static_cast<std::int32_t>(m.blocks.size());
+    hits_.push_back({m.id, n_blocks, m.n_evictable, groups.at(m.id).fetched.after(n_blocks)});
+  }
   return hits_;
 }
 

@@ -31,8 +31,13 @@ public:
                                     const sequence_groups& groups) const;
   /// The answer to the queries; valid for the next schedule.
   void take_matches(std::vector<prefix_match> matches) { matches_ = std::move(matches); }
+  /// Takes out the matches for which `leave_out` says so; their sequences are candidates no longer.
+  template <class F>
+  void leave_out(F&& leave_out) {
+    std::erase_if(matches_, leave_out);
+  }
   /// The matches as the scheduler needs them. Valid until the next call.
-  std::span<const prefix_hit> hits();
+  std::span<const prefix_hit> hits(const sequence_groups& groups);
   /// Begins the block tables of the sequences in `reuses` with their matches; drops all matches.
   std::vector<lease_reuse> begin_reused(std::span<const sequence_id> reuses,
                                         sequence_groups& groups);

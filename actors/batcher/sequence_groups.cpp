@@ -92,6 +92,7 @@ void sequence_groups::forget_device() {
   for (auto& [id, s] : sequences_) {
     s.blocks.clear();
     s.n_inserted = 0;
+    s.fetched = {}; // the next device may have another model
   }
   for (auto& [id, g] : groups_)
     change(g, [](group& one) { one.n_running = 0; });

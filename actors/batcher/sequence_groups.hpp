@@ -17,6 +17,19 @@ namespace twill::actors {
 
 class sequence_groups {
 public:
+  /// Blocks of a sequence's prefix in host memory.
+  struct fetched_blocks {
+    std::int32_t first = 0; ///< the number of the first in the sequence
+    std::vector<host_block> blocks;
+    std::uint64_t ticket = 0;   ///< of the fetch under way; 0: none is
+    std::int32_t n_fetches = 0; ///< since its last admission
+
+    /// How many of them follow the first n_blocks of the sequence.
+    std::int32_t after(std::int32_t n_blocks) const {
+      const std::int32_t last = first + static_cast<std::int32_t>(blocks.size());
+      return first <= n_blocks && n_blocks < last ? last - n_blocks : 0;
+    }
+  };
   struct sequence {
     request_id request = 0;
     std::int32_t choice = 0;
@@ -25,6 +38,7 @@ public:
     std::vector<std::int32_t> blocks;   ///< its block table
     std::int32_t n_inserted = 0;        ///< first blocks that the prefix cache has been told of
     bool finished = false;              ///< its session knows of its end
+    fetched_blocks fetched;             ///< of its prefix, from the tiers off the device
     steady_clock::time_point scheduled; ///< when it first entered a step
     steady_clock::time_point last_token;
 

@@ -9,9 +9,11 @@
 #include "actors/detail/engine_shared.hpp"
 #include "actors/detail/text_port.hpp"
 #include "actors/kv/cache_scope.hpp"
+#include "actors/offloader/kept_folder.hpp"
 #include "actors/session/prompt.hpp"
 #include "actors/session/session_actor.hpp"
 #include "actors/supervisor/supervisor_actor.hpp"
+#include "config/base/log.hpp"
 
 namespace twill::actors {
 
@@ -32,11 +34,22 @@ struct logger_scope {
   ~logger_scope() { caf::logger::set_current_actor_system(nullptr); }
 };
 
+/// Blocks that outlive the process need scopes that do; to be known before the first request.
+engine_shared_ptr with_kept_scopes(const config::options& options,
+                                   std::shared_ptr<const tenant_budgets> budgets) {
+  const auto& kv = options.kv;
+  if (kv.keep && kv.disk_memory_bytes > 0) {
+    auto key = keep_scope_key(kv.disk_dir);
+    if (!key.ok()) log::warn("KV blocks on disk are of no use after a restart: " + key.detail());
+  }
+  return std::make_shared<engine_shared>(options, std::move(budgets));
+}
+
 class caf_engine final : public engine, public text_port {
 public:
   caf_engine(const config::options& options, runner_factory make_runner,
              std::shared_ptr<const tenant_budgets> budgets)
-      : shared_(std::make_shared<engine_shared>(options, std::move(budgets))), system_(config_),
+      : shared_(with_kept_scopes(options, std::move(budgets))), system_(config_),
         supervisor_(spawn_supervisor(system_, shared_, std::move(make_runner))) {}
 
   ~caf_engine() override {

@@ -7,6 +7,7 @@
 #include "actors/detail/executor_failure.hpp"
 #include "actors/executor/decoder_sizing.hpp"
 #include "actors/executor/device_sampler.hpp"
+#include "actors/executor/kv_fingerprint.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "gpu/device.hpp"
@@ -44,6 +45,15 @@ public:
   }
 
   std::int64_t memory_used_bytes() const override { return device_->memory_used(); }
+
+  result<nothing> save_block(std::int32_t block, void* to) override {
+    decoder_->save_block(block, to);
+    return nothing{};
+  }
+  result<nothing> load_block(std::int32_t block, const void* from) override {
+    decoder_->load_block(block, from);
+    return nothing{};
+  }
 
 private:
   result<runner_info> load_unguarded() {
@@ -133,6 +143,10 @@ private:
     info.max_logit_rows = size.options.max_logit_rows;
     info.memory_used_bytes = device_->memory_used();
     info.shareable_length = model.spec.shareable_length();
+    if (options_.kv.host_memory_bytes > 0 || options_.kv.disk_memory_bytes > 0) {
+      info.kv_block_bytes = models::decoder::block_bytes(model.spec, size.options);
+      info.fingerprint = kv_fingerprint(model.path, size.options, device_->info());
+    }
     return info;
   }
 

@@ -51,6 +51,7 @@ public:
     const auto began = steady_clock::now();
     const auto done = guarded<nothing>([&]() -> result<nothing> {
       states_.prepare(plan, batch_);
+      if (auto copied = copy_blocks(plan, *answer); !copied.ok()) return copied;
       if (!batch_.tokens.empty())
         if (auto ran = runner_->run(batch_, samples_); !ran.ok()) return ran;
       states_.finish(plan, samples_, *answer);
@@ -72,6 +73,18 @@ public:
   }
 
 private:
+  /// Between steps, so that no step is writing to what is saved, or reading what is loaded.
+  result<nothing> copy_blocks(const step_plan& plan, step_result& answer) {
+    if (plan.spills.empty() && plan.loads.empty()) return nothing{};
+    const auto began = steady_clock::now();
+    for (const block_spill& s : plan.spills)
+      if (auto saved = runner_->save_block(s.block, s.to.get()); !saved.ok()) return saved;
+    for (const block_load& l : plan.loads)
+      if (auto loaded = runner_->load_block(l.block, l.from.get()); !loaded.ok()) return loaded;
+    answer.copy_seconds = std::chrono::duration<double>(steady_clock::now() - began).count();
+    return nothing{};
+  }
+
   /// The one try/catch around device work.
   template <class T, class F>
   static result<T> guarded(F&& work) {

@@ -17,6 +17,7 @@
 #include "gpu/sampling/sample.hpp"
 #include "models/decoder/step_batch.hpp"
 #include "models/offload/plan/serving_plan.hpp"
+#include "models/offload/streams/disk_store.hpp"
 
 namespace twill::models {
 struct model;
@@ -37,6 +38,10 @@ struct runner_info {
   std::int64_t memory_used_bytes = 0;
   /// Sequences up to this length have KV that depends on their tokens alone; 0: all have.
   std::int32_t shareable_length = 0;
+  std::int64_t kv_block_bytes = 0; ///< of one block on the device; 0: blocks stay there
+  std::string fingerprint;         ///< all that a block's bytes depend on beside its tokens
+  /// Opens the disk tier in place of a file, for tests.
+  std::function<models::result<std::unique_ptr<models::offload::disk_store>>()> open_kv_store;
 };
 
 /// How one row of logits is drawn from. Spans and pointers are valid during run() only.
@@ -86,6 +91,17 @@ public:
   virtual result<runner_info> load() = 0;
   virtual result<nothing> run(const executor_step& batch, step_samples& out) = 0;
   virtual std::int64_t memory_used_bytes() const = 0;
+  /// Copies of one KV block's runner_info::kv_block_bytes between device and host, between steps.
+  virtual result<nothing> save_block(std::int32_t /*block*/, void* /*to*/) { return no_tiers(); }
+  virtual result<nothing> load_block(std::int32_t /*block*/, const void* /*from*/) {
+    return no_tiers();
+  }
+
+private:
+  static result<nothing> no_tiers() {
+    return failure{errc::executor_failed,
+                   std::string("this runner's KV blocks stay on its device")};
+  }
 };
 
 /// Called on the executor's thread for each load.

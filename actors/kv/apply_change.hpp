@@ -1,14 +1,17 @@
 // apply_change: what the allocator does with a kv_change. The order of its parts is the contract
 // that the batcher plans with; it is the order of kv_change's members.
 //
-// Pure but for the pool. A change that the pool cannot grant is a bug of the batcher.
+// Pure but for the pool and the tiers. A change that the pool cannot grant is a bug of the batcher.
+// With tiers, evicted blocks that are in none of them are to be spilled, and so are all computed
+// blocks where they are kept; matches go on in the tiers.
 #pragma once
 
 #include "actors/kv/block_pool.hpp"
 #include "actors/messages.hpp"
+#include "actors/offloader/kv_tiers.hpp"
 
 namespace twill::actors {
 
-kv_grant apply_change(block_pool& pool, const kv_change& change);
+kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers = nullptr);
 
 } // namespace twill::actors

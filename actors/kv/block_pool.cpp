@@ -22,6 +22,8 @@ void block_pool::reset(std::int32_t n_blocks) {
   }
   tree_.clear(static_cast<std::int32_t>(references_.size()));
   evictable_.clear();
+  evicted_.clear();
+  inserted_.clear();
   free_.clear();
   // Low ids first: on a host device pages are committed as they are touched, so an idle daemon
   // stays small.
@@ -36,6 +38,7 @@ std::int32_t block_pool::take() {
     // A parent is released after its last used child, so the block released first is a leaf.
     const std::int32_t oldest = evictable_.begin()->second;
     evictable_.erase(evictable_.begin());
+    if (tree_.has_names()) evicted_.push_back({oldest, tree_.identity(oldest)});
     tree_.erase(oldest);
     return oldest;
   }
@@ -122,7 +125,7 @@ void block_pool::look_up(std::span<const prefix_query> queries,
                          std::vector<prefix_match>& out) const {
   std::unordered_set<std::int32_t> counted;
   for (const prefix_query& query : queries) {
-    prefix_match match{query.id, find(query), 0};
+    prefix_match match{query.id, find(query), 0, {}};
     for (std::int32_t block : match.blocks)
       if (references(block) == 0 && counted.insert(block).second) ++match.n_evictable;
     out.push_back(std::move(match));
@@ -152,6 +155,7 @@ void block_pool::insert(const prefix_insert& computed) {
     if (node == prefix_tree::none) {
       tree_.insert(l.tip, tokens.first(width), own, computed.scope);
       refer(l.tip); // the reference of a used child
+      if (tree_.has_names()) inserted_.push_back(own);
       node = own;
     }
     move_tip(l, node);

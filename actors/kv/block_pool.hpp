@@ -15,9 +15,11 @@
 #include <map>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "actors/kv/prefix_tree.hpp"
+#include "actors/kv/spilled_block.hpp"
 #include "actors/scheduling/step_decision.hpp"
 
 namespace twill::actors {
@@ -33,6 +35,7 @@ struct prefix_match {
   sequence_id id = 0;
   std::vector<std::int32_t> blocks; ///< the longest prefix that is in the tree
   std::int32_t n_evictable = 0;     ///< cached blocks among them that no earlier match counted
+  std::vector<block_key> beyond;    ///< the blocks that follow in the tiers off the device
 };
 
 /// The next full blocks of a lease have been computed from `tokens`.
@@ -73,6 +76,25 @@ public:
   /// tokens, that block stays in it and the lease keeps its own copy.
   void insert(const prefix_insert& computed);
 
+  /// From now on blocks of the tree have names, and those that are evicted or inserted are noted.
+  void name_blocks(const hash_key& key) { tree_.name_blocks(key); }
+  /// Moves out what was evicted from the tree since the last call; the blocks have other leases
+  /// now, which no step has written to yet.
+  struct named_block {
+    std::int32_t block = 0;
+    block_identity identity;
+  };
+  std::vector<named_block> take_evicted() { return std::exchange(evicted_, {}); }
+  /// Moves out the blocks that were inserted since the last call.
+  std::vector<std::int32_t> take_inserted() { return std::exchange(inserted_, {}); }
+  block_identity identity(std::int32_t block) const { return tree_.identity(block); }
+  bool holds(std::int32_t block) const { return tree_.holds(block); }
+  /// The name of what comes last in a match.
+  block_key name_of_end(const prefix_match& match, std::uint64_t scope) const {
+    return tree_.name(match.blocks.empty() ? prefix_tree::root : match.blocks.back(), scope);
+  }
+
+  std::int32_t block_tokens() const { return block_tokens_; }
   std::int64_t total() const { return static_cast<std::int64_t>(references_.size()); }
   std::int64_t free() const { return static_cast<std::int64_t>(free_.size()); }
   std::int64_t cached() const { return static_cast<std::int64_t>(evictable_.size()); }
@@ -109,6 +131,8 @@ private:
   std::uint64_t clock_ = 0;                         ///< counts releases
   prefix_tree tree_;
   std::unordered_map<sequence_id, lease> leases_;
+  std::vector<named_block> evicted_;   ///< where blocks have names
+  std::vector<std::int32_t> inserted_; ///< where blocks have names
 };
 
 } // namespace twill::actors

@@ -5,10 +5,20 @@
 #include <cstdint>
 #include <string_view>
 
+#include "actors/kv/keyed_hash.hpp"
+
 namespace twill::actors {
 
-/// 0 for no tenant and no salt. Otherwise a keyed hash (SipHash-2-4) of both, whose key is drawn
-/// once per process: nobody can make up a salt that leads into another tenant's scope. Any thread.
+/// 0 for no tenant and no salt. Otherwise a keyed hash of both: nobody can make up a salt that
+/// leads into another tenant's scope. Any thread.
 std::uint64_t cache_scope(std::string_view tenant, std::string_view salt);
+
+hash_key draw_hash_key();
+/// The key of this process's scopes. It is drawn once per process, unless use_scope_key() was
+/// called before.
+hash_key scope_key();
+/// Where blocks outlive the process (`kv.keep`), scopes must too: `kept` is the key that they were
+/// made with. To be called before the first scope is made.
+void use_scope_key(const hash_key& kept);
 
 } // namespace twill::actors

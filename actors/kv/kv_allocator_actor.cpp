@@ -1,6 +1,7 @@
 #include "actors/kv/kv_allocator_actor.hpp"
 
 #include <memory>
+#include <utility>
 
 #include "actors/detail/message_probe.hpp"
 #include "actors/kv/apply_change.hpp"
@@ -12,23 +13,28 @@ namespace {
 struct kv_allocator_state {
   const char* name = "kv_allocator";
   std::unique_ptr<block_pool> pool;
+  std::shared_ptr<kv_tiers> tiers; ///< null: blocks stay on the device
 };
 
 kv_allocator_actor::behavior_type
 kv_allocator_behavior(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
-                      std::int32_t n_blocks, std::int32_t block_tokens) {
+                      std::int32_t n_blocks, std::int32_t block_tokens,
+                      std::shared_ptr<kv_tiers> tiers) {
   state_of(self).pool = std::make_unique<block_pool>(n_blocks, block_tokens);
+  if (tiers) state_of(self).pool->name_blocks(tiers->key());
+  state_of(self).tiers = std::move(tiers);
   return {[self](const kv_change& change) {
     probe("kv_allocator", "kv_change");
-    return apply_change(*state_of(self).pool, change);
+    return apply_change(*state_of(self).pool, change, state_of(self).tiers.get());
   }};
 }
 
 } // namespace
 
 kv_allocator_actor spawn_kv_allocator(caf::actor_system& system, std::int32_t n_blocks,
-                                      std::int32_t block_tokens) {
-  return system.spawn<caf::detached>(kv_allocator_behavior, n_blocks, block_tokens);
+                                      std::int32_t block_tokens, std::shared_ptr<kv_tiers> tiers) {
+  return system.spawn<caf::detached>(kv_allocator_behavior, n_blocks, block_tokens,
+                                     std::move(tiers));
 }
 
 } // namespace twill::actors

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "actors/interfaces.hpp"
+#include "actors/offloader/kv_tiers.hpp"
 
 namespace twill::actors {
 
+/// Without `tiers` blocks stay on the device.
 kv_allocator_actor spawn_kv_allocator(caf::actor_system& system, std::int32_t n_blocks,
-                                      std::int32_t block_tokens);
+                                      std::int32_t block_tokens, std::shared_ptr<kv_tiers> tiers);
 
 } // namespace twill::actors

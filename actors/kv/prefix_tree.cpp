@@ -42,6 +42,7 @@ void prefix_tree::insert(std::int32_t parent, std::span<const std::int32_t> toke
   n.scope = scope;
   n.children = 0;
   n.held = true;
+  if (names_) n.name = key_after(*names_, name(parent, scope), tokens);
   if (parent != root) at(parent).children += 1;
   index_.emplace(place(parent, tokens, scope), block);
 }

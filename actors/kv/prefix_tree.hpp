@@ -8,9 +8,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
+
+#include "actors/kv/spilled_block.hpp"
 
 namespace twill::actors {
 
@@ -42,6 +45,18 @@ public:
   std::int32_t parent(std::int32_t block) const { return at(block).parent; }
   std::size_t size() const { return index_.size(); }
 
+  /// From now on inserted blocks have names, under which tiers off the device know them.
+  void name_blocks(const hash_key& key) { names_ = key; }
+  bool has_names() const { return names_.has_value(); }
+  /// The name of a block of the tree; that of the scope for root.
+  block_key name(std::int32_t block, std::uint64_t scope) const {
+    return block == root ? root_key(scope) : at(block).name;
+  }
+  block_identity identity(std::int32_t block) const {
+    const node& n = at(block);
+    return {n.name, name(n.parent, n.scope), n.tokens};
+  }
+
 private:
   struct node {
     std::vector<std::int32_t> tokens; // (block_tokens)
@@ -49,6 +64,7 @@ private:
     std::int32_t parent = root;
     std::int32_t children = 0;
     bool held = false;
+    block_key name;
   };
   std::uint64_t place(std::int32_t parent, std::span<const std::int32_t> tokens,
                       std::uint64_t scope) const {
@@ -60,6 +76,7 @@ private:
   std::vector<node> nodes_; // (n_blocks)
   std::unordered_multimap<std::uint64_t, std::int32_t> index_;
   hash_function hash_;
+  std::optional<hash_key> names_;
 };
 
 } // namespace twill::actors

@@ -29,6 +29,7 @@ struct scheduled_sequence {
   /// ... and goes back into the queue behind that one.
   std::int64_t rank_in_queue = std::numeric_limits<std::int64_t>::min();
   bool paused = false;
+  bool held = false;   ///< it waits for blocks to come from another tier
   bool opened = false; ///< the executor holds its state
 
   /// A follower is a further choice of a request and waits for the first one's prompt.

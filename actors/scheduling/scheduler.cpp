@@ -96,6 +96,15 @@ void scheduler::set_paused(sequence_id id, bool paused) {
   if (!paused) policy_->on_resumed(id);
 }
 
+void scheduler::set_held(sequence_id id, bool held) {
+  scheduled_sequence* s = find(id);
+  if (s == nullptr || s->held == held) return;
+  const bool waits = s->where == scheduled_sequence::place::waiting;
+  if (waits) dequeue(*s);
+  s->held = held;
+  if (waits) enqueue(*s);
+}
+
 std::int32_t scheduler::running_of(std::uint64_t client) const {
   const auto found = running_of_.find(client);
   return found == running_of_.end() ? 0 : found->second.running;
@@ -103,8 +112,9 @@ std::int32_t scheduler::running_of(std::uint64_t client) const {
 
 /// The one way into the queue.
 void scheduler::enqueue(scheduled_sequence& s) {
-  if (s.paused || s.most_running == 0) {
-    (s.paused ? paused_ : waiting_).emplace(s.key, &s);
+  const bool apart = s.paused || s.held;
+  if (apart || s.most_running == 0) {
+    (apart ? paused_ : waiting_).emplace(s.key, &s);
     return;
   }
   limited_line& line = limited_[s.client];
@@ -116,8 +126,9 @@ void scheduler::enqueue(scheduled_sequence& s) {
 
 /// The one way out of the queue, but for an admission.
 void scheduler::dequeue(scheduled_sequence& s) {
-  if (s.paused || s.most_running == 0) {
-    (s.paused ? paused_ : waiting_).erase(s.key);
+  const bool apart = s.paused || s.held;
+  if (apart || s.most_running == 0) {
+    (apart ? paused_ : waiting_).erase(s.key);
     return;
   }
   limited_line& line = limited_.at(s.client);
@@ -309,7 +320,7 @@ void scheduler::admit(budget& left, std::span<const prefix_hit> hits, step_decis
       hit = hits.front();
       TWILL_ASSERT(hit.id == key.id, "hits come in the order of the candidates");
       hits = hits.subspan(1);
-      s.hint = hit.n_blocks;
+      s.hint = hit.n_blocks + hit.n_loaded;
     }
     // One spare block for each running sequence, so that an admission does not cause a preemption
     // in the very next steps.
@@ -337,12 +348,12 @@ void scheduler::admit(budget& left, std::span<const prefix_hit> hits, step_decis
 }
 
 void scheduler::open(scheduled_sequence& s, const prefix_hit& hit, step_decision& out) {
-  if (hit.n_blocks > 0) {
+  if (hit.n_blocks + hit.n_loaded > 0) {
     s.blocks = hit.n_blocks;
-    s.computed = hit.n_blocks * limits_.block_tokens;
+    s.computed = (hit.n_blocks + hit.n_loaded) * limits_.block_tokens;
     TWILL_ASSERT(s.remaining() > 0, "a hit leaves a token whose logits are drawn from");
-    out.reuses.push_back(s.key.id);
   }
+  if (hit.n_blocks > 0) out.reuses.push_back(s.key.id);
   if (const std::int32_t need = blocks_for(s.known()) - s.blocks; need > 0) {
     out.grows.push_back({s.key.id, need});
     s.blocks += need;

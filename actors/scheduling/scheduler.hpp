@@ -57,6 +57,10 @@ public:
   void leave(sequence_id id);
   void pause(sequence_id id);
   void resume(sequence_id id);
+  /// A sequence that waits is not admitted, and not a candidate, until it is let go; others pass
+  /// it. Unknown ids are ignored.
+  void hold(sequence_id id) { set_held(id, true); }
+  void let_go(sequence_id id) { set_held(id, false); }
 
   /// With a prefix cache: the sequences that the next plan may admit and that hold no blocks yet,
   /// in order.
@@ -118,6 +122,7 @@ private:
   void share_running_set(const shortage& lacking, step_decision& out);
   void preempt(scheduled_sequence& s, step_decision& out);
   void set_paused(sequence_id id, bool paused);
+  void set_held(sequence_id id, bool held);
   void open(scheduled_sequence& s, const prefix_hit& hit, step_decision& out);
   static std::int32_t most_tokens(const scheduled_sequence& s, const budget& left);
   void add_row(scheduled_sequence& s, std::int32_t n_tokens, budget& left, step_decision& out);
@@ -132,7 +137,7 @@ private:
   std::unordered_map<sequence_id, scheduled_sequence> sequences_;
   service_order running_;
   service_order waiting_; ///< the line: without those that are paused or held back
-  service_order paused_;  ///< those that wait and are paused
+  service_order paused_;  ///< those that wait and are paused or held
   service_order holding_; ///< those that wait or are paused and hold blocks: forked followers
   std::unordered_map<std::uint64_t, share> running_of_; ///< by client
   std::unordered_map<std::uint64_t, limited_line> limited_;

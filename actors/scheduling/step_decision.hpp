@@ -36,6 +36,9 @@ struct prefix_hit {
   std::int32_t n_blocks = 0; ///< at most those of its known tokens but the last
   std::int32_t n_evictable =
       0; ///< those of n_blocks that count as free and that no earlier hit has
+  /// Blocks after n_blocks that count as computed: their bytes are copied into granted blocks
+  /// before the step.
+  std::int32_t n_loaded = 0;
 };
 
 /// What scheduler::plan() decided. `rows` may be empty.

@@ -15,6 +15,7 @@
 #include "actors/batcher/batcher_actor.hpp"
 #include "actors/executor/executor_actor.hpp"
 #include "actors/kv/kv_allocator_actor.hpp"
+#include "actors/offloader/offloader_actor.hpp"
 #include "actors/session/output_plan.hpp"
 #include "actors/structured/grammar_compiler_actor.hpp"
 #include "actors/supervisor/lifecycle.hpp"
@@ -54,6 +55,7 @@ public:
   void on_loaded(const model_loaded& loaded) {
     if (loaded.life == lifecycle_->life()) {
       info_ = loaded.info;
+      if (offloading_ && info_.fingerprint != fingerprint_) offloading_->tiers()->retire();
       insist([this] { publish_model(); });
     }
     note([&](lifecycle& l) { l.loaded(loaded.life, steady_clock::now()); });
@@ -101,6 +103,8 @@ public:
       if (const auto model = shared_->model()) model->grammars->stop();
       if (grammars_) self_->send_exit(grammars_, caf::exit_reason::user_shutdown);
       if (kv_) self_->send_exit(kv_, caf::exit_reason::user_shutdown);
+      if (offloader_) self_->send_exit(offloader_, caf::exit_reason::user_shutdown);
+      if (offloading_) offloading_->stop();
       self_->send_exit(executor_, caf::exit_reason::user_shutdown);
     });
     shared_->close();
@@ -178,10 +182,13 @@ private:
     shared_->set_grammars(grammars_);
   }
   void carry_out(const lifecycle::start_scheduler&) {
-    kv_ = spawn_kv_allocator(self_->system(), info_.n_blocks, info_.block_tokens);
+    start_offloader();
+    const auto tiers = offloading_ ? offloading_->tiers() : nullptr;
+    kv_ = spawn_kv_allocator(self_->system(), info_.n_blocks, info_.block_tokens, tiers);
     self_->monitor(kv_);
     batcher_ = spawn_batcher(self_->system(), limits(),
-                             std::shared_ptr<stats_board>(shared_, &shared_->stats), kv_);
+                             std::shared_ptr<stats_board>(shared_, &shared_->stats), kv_,
+                             offloader_, tiers);
     self_->monitor(batcher_);
     shared_->set_batcher(batcher_);
   }
@@ -216,6 +223,26 @@ private:
         wake_supervisor{});
   }
 
+  /// Tiers off the device are made with the first scheduler, since the load says what a block is.
+  void start_offloader() {
+    const auto& kv = shared_->options.kv;
+    if (offloading_ || !kv.prefix_cache) return;
+    tier_options tiers;
+    tiers.block_bytes = info_.kv_block_bytes;
+    tiers.block_tokens = info_.block_tokens;
+    tiers.device_blocks = info_.n_blocks;
+    tiers.host_bytes = kv.host_memory_bytes;
+    tiers.disk_bytes = kv.disk_memory_bytes;
+    tiers.disk_dir = kv.disk_dir;
+    tiers.keep = kv.keep;
+    tiers.fingerprint = fingerprint_ = info_.fingerprint;
+    tiers.open_store = info_.open_kv_store;
+    if (!tiers.any()) return;
+    offloading_ = std::make_shared<offloader_core>(std::move(tiers));
+    offloader_ = spawn_offloader(self_->system(), offloading_, true);
+    self_->monitor(offloader_);
+  }
+
   batcher_limits limits() const {
     const auto& scheduler = shared_->options.scheduler;
     const std::int32_t step =
@@ -241,6 +268,13 @@ private:
       note([&](lifecycle& l) { l.executor_ended(why, steady_clock::now()); });
     else if (down.source == grammars_)
       note([](lifecycle& l) { l.compiler_ended(); });
+    else if (offloader_ && down.source == offloader_)
+      insist([&] {
+        log::error("the offloader ended (" + why + "); another one takes its place");
+        offloader_ = spawn_offloader(self_->system(), offloading_, false);
+        self_->monitor(offloader_);
+        if (batcher_) tell(self_, batcher_, offloader_replaced{offloader_});
+      });
     else if (down.source == kv_ || down.source == batcher_)
       note([&](lifecycle& l) { l.scheduler_ended(why, steady_clock::now()); });
   }
@@ -252,6 +286,9 @@ private:
   executor_actor executor_;
   kv_allocator_actor kv_;
   batcher_actor batcher_;
+  std::shared_ptr<offloader_core> offloading_; ///< null: blocks stay on the device
+  offloader_actor offloader_;
+  std::string fingerprint_; ///< that of its blocks
   grammar_compiler_actor grammars_;
   std::optional<lifecycle> lifecycle_;
   std::deque<lifecycle::order> orders_; ///< not carried out yet

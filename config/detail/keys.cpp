@@ -49,6 +49,19 @@ const std::vector<key>& rows() {
       {"kv.share_prefixes", TWILL_MEMBER(kv.share_prefixes), "", either(),
        "Whether tenants share cached KV blocks. Unless they do, a prompt finds only what its own "
        "tenant computed, and neither times nor `cached_tokens` tell of other tenants' prompts."},
+      {"kv.host_memory", TWILL_BYTES(kv.host_memory_bytes), "", bytes_between(0, 64 * tib),
+       "The most host memory for cached KV blocks that have left the device. They come back when a "
+       "prompt begins with their tokens. Blocks on their way to and from tiers take up to 256 MiB "
+       "more."},
+      {"kv.disk_memory", TWILL_BYTES(kv.disk_memory_bytes), "", bytes_between(0, 64 * tib),
+       "The most room on disk for cached KV blocks that have left the device and host memory."},
+      {"kv.disk_dir", TWILL_MEMBER(kv.disk_dir), "", any_path(),
+       "The folder of KV blocks on disk. It must be open to twilld's user alone (mode 0700), since "
+       "blocks tell of prompts, and is made where it is missing. When empty, it is kv/ in the cache "
+       "folder."},
+      {"kv.keep", TWILL_MEMBER(kv.keep), "", either(),
+       "Whether KV blocks on disk are found again after a restart or a crash. Then every computed "
+       "block is written to disk. `twill kv purge` removes them."},
 
       {"scheduler.max_step_tokens", TWILL_MEMBER(scheduler.max_step_tokens), "tokens",
        between(0, 65536),

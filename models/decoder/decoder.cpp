@@ -92,6 +92,19 @@ std::int64_t decoder::block_bytes(const model_spec& spec, const decoder_options&
   return kv_arena::block_bytes(spec, options);
 }
 
+void decoder::save_block(std::int32_t block, void* to) const {
+  const std::int64_t bytes = block_bytes(impl_->spec, impl_->options);
+  impl_->dev->download(to,
+                       static_cast<const unsigned char*>(impl_->kv.memory.data()) + block * bytes,
+                       static_cast<std::size_t>(bytes));
+}
+
+void decoder::load_block(std::int32_t block, const void* from) {
+  const std::int64_t bytes = block_bytes(impl_->spec, impl_->options);
+  impl_->dev->upload(static_cast<unsigned char*>(impl_->kv.memory.data()) + block * bytes, from,
+                     static_cast<std::size_t>(bytes));
+}
+
 std::int32_t decoder::block_table_width(const model_spec& spec, const decoder_options& o) {
   const std::int64_t context =
       o.max_context_tokens > 0 ? o.max_context_tokens : spec.context_length;

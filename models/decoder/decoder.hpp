@@ -70,6 +70,10 @@ public:
   const model_spec& spec() const;
   /// Bytes of one KV block in all layers of the arena.
   static std::int64_t block_bytes(const model_spec& spec, const decoder_options& options);
+  /// Copies the block_bytes() of one block between the arena and host memory, after the steps so
+  /// far. Not with kv_staged.
+  void save_block(std::int32_t block, void* to) const;
+  void load_block(std::int32_t block, const void* from);
   /// Most columns of a step's block table: the blocks of the longest sequence.
   static std::int32_t block_table_width(const model_spec& spec, const decoder_options& options);
   /// Bytes of weights on the device.

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +21,7 @@
 #include "actors/detail/caf_engine.hpp"
 #include "actors/executor/step_runner.hpp"
 #include "models/model.hpp"
+#include "models/offload/streams/disk_store.hpp"
 
 namespace scripted {
 
@@ -133,6 +136,8 @@ struct script {
   std::int32_t block_tokens = 4;
   std::int32_t max_context = 200;
   std::int32_t shareable_length = 0;
+  std::function<models::result<std::unique_ptr<models::offload::disk_store>>()> open_kv_store;
+  std::atomic<std::int64_t> blocks_saved{0}, blocks_loaded{0};
   std::atomic<int> loads{0};
   std::atomic<int> failing_loads{0}; ///< loads that fail, counted down
   std::atomic<std::int64_t> steps{0};
@@ -202,6 +207,9 @@ public:
     info.block_tokens = script_->block_tokens;
     info.max_context_tokens = script_->max_context;
     info.shareable_length = script_->shareable_length;
+    info.kv_block_bytes = script_->block_tokens * 4;
+    info.fingerprint = "script";
+    info.open_kv_store = script_->open_kv_store;
     return info;
   }
 
@@ -235,6 +243,17 @@ public:
   }
   std::int64_t memory_used_bytes() const override { return 4096; }
 
+  actors::result<nothing> save_block(std::int32_t block, void* to) override {
+    script_->blocks_saved += 1;
+    std::memcpy(to, block_at(block), static_cast<std::size_t>(script_->block_tokens) * 4);
+    return nothing{};
+  }
+  actors::result<nothing> load_block(std::int32_t block, const void* from) override {
+    script_->blocks_loaded += 1;
+    std::memcpy(block_at(block), from, static_cast<std::size_t>(script_->block_tokens) * 4);
+    return nothing{};
+  }
+
 private:
   std::int32_t& at(const actors::executor_step& batch, std::size_t s, std::int32_t position) {
     const auto column = static_cast<std::size_t>(position / script_->block_tokens);
@@ -242,6 +261,9 @@ private:
         batch.block_table.at(s * static_cast<std::size_t>(batch.max_blocks) + column);
     return kv_.at(
         static_cast<std::size_t>(block * script_->block_tokens + position % script_->block_tokens));
+  }
+  std::int32_t* block_at(std::int32_t block) {
+    return &kv_.at(static_cast<std::size_t>(block * script_->block_tokens));
   }
   void write(const actors::executor_step& batch, std::size_t s, std::size_t row) {
     const std::int32_t position = batch.positions[row];

@@ -49,4 +49,14 @@ result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool
 /// Opens an existing file for reading only.
 result<std::unique_ptr<disk_store>> open_stored_file(const std::string& path, bool direct);
 
+/// A file that outlives the process.
+struct kept_store {
+  std::unique_ptr<disk_store> store;
+  std::int64_t bytes = 0; ///< of the file as it was found; 0: it is new
+};
+/// Opens or makes the file `path`, which only this user may read (mode 0600) and which is no link.
+/// It is locked for this process while the store lives: a file that another process has open is
+/// file_unwritable.
+result<kept_store> open_kept_store(const std::string& path);
+
 } // namespace twill::models::offload

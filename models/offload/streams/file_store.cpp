@@ -1,4 +1,6 @@
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -131,6 +133,22 @@ result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool
   ::unlink(name.c_str());
   return result<std::unique_ptr<disk_store>>(
       std::make_unique<file_store>(fd, where.string(), direct, read_at));
+}
+
+result<kept_store> open_kept_store(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0)
+    return failure{errc::file_unwritable, "opening " + path + ": " + std::strerror(errno)};
+  kept_store kept;
+  kept.store = std::make_unique<file_store>(fd, path, false, ::pread);
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0)
+    return failure{errc::file_unwritable, path + " is in use by another process"};
+  struct stat found = {};
+  if (::fstat(fd, &found) != 0 || ::fchmod(fd, 0600) != 0)
+    return failure{errc::file_unwritable, "opening " + path + ": " + std::strerror(errno)};
+  if (!S_ISREG(found.st_mode)) return failure{errc::file_unwritable, path + " is not a file"};
+  kept.bytes = found.st_size;
+  return kept;
 }
 
 result<std::unique_ptr<disk_store>> open_stored_file(const std::string& path, bool direct) {

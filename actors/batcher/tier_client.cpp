@@ -1,0 +1,44 @@
+#include "actors/batcher/tier_client.hpp"
+
+#include <algorithm>
+
+namespace twill::actors {
+
+namespace {
+
+void average(double& seconds_each, double n, double seconds) {
+  if (n <= 0 || seconds <= 0) return;
+  const double now = seconds / n;
+  seconds_each = seconds_each == 0 ? now : seconds_each + (now - seconds_each) / 4;
+}
+
+} // namespace
+
+void tier_speeds::note_prefill(std::int32_t tokens, double seconds) {
+  // Short prompts tell of a step's fixed costs more than of what a long prompt takes.
+  if (tokens >= 2 * block_tokens_)
+    average(compute_s_, static_cast<double>(tokens) / block_tokens_, seconds);
+}
+
+void tier_speeds::note_copies(std::size_t blocks, double seconds) {
+  average(copy_s_, static_cast<double>(blocks), seconds);
+}
+
+void tier_speeds::note_fetch(std::size_t blocks, double seconds) {
+  average(fetch_s_, static_cast<double>(blocks), seconds);
+}
+
+bool tier_speeds::worth_fetching(std::size_t blocks) {
+  if (blocks == 0) return false;
+  if (compute_s_ == 0 || fetch_s_ + copy_s_ <= compute_s_) return true;
+  return ++n_refused_ % 16 == 0;
+}
+
+std::chrono::milliseconds tier_speeds::patience(std::size_t blocks) const {
+  using std::chrono::milliseconds;
+  if (compute_s_ == 0) return milliseconds(2000);
+  const double ms = 2000 * compute_s_ * static_cast<double>(blocks);
+  return milliseconds(static_cast<std::int64_t>(std::clamp(ms, 250.0, 10000.0)));
+}
+
+} // namespace twill::actors

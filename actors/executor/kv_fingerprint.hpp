@@ -1,0 +1,18 @@
+// kv_fingerprint: the text that names all that the bytes of a KV block depend on beside its tokens:
+// the model's files, the program, the layout, the types, the device and its instruction set.
+//
+// Any thread. Of each file it holds the name, size and time, and a checksum of samples from all
+// over it, so that a model that was exchanged is another model.
+#pragma once
+
+#include <string>
+
+#include "gpu/device.hpp"
+#include "models/decoder/decoder.hpp"
+
+namespace twill::actors {
+
+std::string kv_fingerprint(const std::string& model_path, const models::decoder_options& options,
+                           const gpu::device_info& device);
+
+} // namespace twill::actors

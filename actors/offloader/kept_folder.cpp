@@ -1,0 +1,135 @@
+#include "actors/offloader/kept_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "actors/kv/cache_scope.hpp"
+#include "config/base/cache_folder.hpp"
+#include "models/offload/streams/checksum.hpp"
+
+namespace twill::actors {
+
+namespace {
+
+namespace fs = std::filesystem;
+using models::errc;
+using models::failure;
+
+constexpr const char* key_file = "key";
+constexpr const char* blocks_suffix = ".blocks";
+
+failure system_failure(const std::string& what) {
+  return {errc::file_unwritable, what + ": " + std::strerror(errno)};
+}
+
+/// The key and its checksum.
+using key_record = std::array<std::uint64_t, 3>;
+
+std::uint64_t sum_of(const key_record& record) {
+  return models::offload::checksum(record.data(), 2 * sizeof(std::uint64_t));
+}
+
+std::string hex(std::uint64_t value) {
+  std::string text(16, '0');
+  for (std::size_t i = 16; i-- > 0; value >>= 4)
+    text[i] = "0123456789abcdef"[value & 15];
+  return text;
+}
+
+} // namespace
+
+models::result<std::string> kept_folder_path(const std::string& disk_dir) {
+  if (!disk_dir.empty()) return disk_dir;
+  if (const auto cache = cache_folder()) return (*cache / "kv").string();
+  return failure{errc::bad_option, "`kv.disk_dir` must be given where neither XDG_CACHE_HOME nor "
+                                   "HOME is set"};
+}
+
+models::result<nothing> make_kept_folder(const std::string& folder) {
+  std::error_code failed;
+  fs::create_directories(fs::path(folder).parent_path(), failed);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return system_failure("making the folder " + folder + " (`kv.disk_dir`)");
+  struct stat found = {};
+  if (::lstat(folder.c_str(), &found) != 0)
+    return system_failure("looking at " + folder + " (`kv.disk_dir`)");
+  if (!S_ISDIR(found.st_mode) || found.st_uid != ::geteuid() || (found.st_mode & 077) != 0)
+    return failure{errc::file_unwritable,
+                   "`kv.disk_dir` must be a folder of this user that nobody else may enter (mode "
+                   "0700), since it tells of prompts, or one that does not exist yet; got " +
+                       folder};
+  return nothing{};
+}
+
+models::result<hash_key> kept_key(const std::string& folder) {
+  const std::string path = folder + "/" + key_file;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return system_failure("opening " + path);
+  struct closer {
+    int fd;
+    ~closer() { ::close(fd); }
+  } const closes{fd};
+  ::flock(fd, LOCK_EX);
+  key_record record{};
+  if (::pread(fd, record.data(), sizeof record, 0) == static_cast<ssize_t>(sizeof record) &&
+      record[2] == sum_of(record))
+    return hash_key{record[0], record[1]};
+  const hash_key fresh = draw_hash_key();
+  record = {fresh.first, fresh.second, 0};
+  record[2] = sum_of(record);
+  if (::fchmod(fd, 0600) != 0 ||
+      ::pwrite(fd, record.data(), sizeof record, 0) != static_cast<ssize_t>(sizeof record) ||
+      ::fsync(fd) != 0)
+    return system_failure("writing " + path);
+  return fresh;
+}
+
+models::result<nothing> keep_scope_key(const std::string& disk_dir) {
+  auto folder = kept_folder_path(disk_dir);
+  if (!folder.ok()) return folder.error();
+  if (auto made = make_kept_folder(folder.value()); !made.ok()) return made.error();
+  auto key = kept_key(folder.value());
+  if (!key.ok()) return key.error();
+  use_scope_key(key.value());
+  return nothing{};
+}
+
+std::string kept_file(const std::string& folder, const std::string& fingerprint) {
+  const auto bytes = static_cast<std::int64_t>(fingerprint.size());
+  return folder + "/" + hex(models::offload::checksum(fingerprint.data(), bytes)) + blocks_suffix;
+}
+
+models::result<std::int64_t> purge_kept_folder(const std::string& folder) {
+  std::error_code failed;
+  std::vector<fs::path> found;
+  for (const auto& file : fs::directory_iterator(folder, failed))
+    if (file.is_regular_file(failed) && !file.is_symlink(failed) &&
+        (file.path().extension() == blocks_suffix || file.path().filename() == key_file))
+      found.push_back(file.path());
+  for (const fs::path& path : found) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return system_failure("opening " + path.string());
+    const bool is_free = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+    ::close(fd);
+    if (!is_free)
+      return failure{errc::file_unwritable,
+                     path.string() + " is in use; stop the daemon that serves with it first"};
+  }
+  std::int64_t bytes = 0;
+  for (const fs::path& path : found) {
+    const auto size = fs::file_size(path, failed);
+    if (!failed) bytes += static_cast<std::int64_t>(size);
+    if (::unlink(path.c_str()) != 0) return system_failure("removing " + path.string());
+  }
+  return bytes;
+}
+
+} // namespace twill::actors

@@ -1,0 +1,326 @@
+#include "actors/offloader/kv_tiers.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "config/base/assert.hpp"
+
+namespace twill::actors {
+
+namespace {
+/// Blocks on their way to disk at once. More would take the host memory that evictions need.
+std::int32_t most_writing(const host_pool& pool, std::int32_t host_blocks) {
+  return std::max((pool.total() - host_blocks) * 3 / 4, 1);
+}
+} // namespace
+
+void kv_tiers::open(std::shared_ptr<host_pool> pool) {
+  const std::lock_guard lock(mutex_);
+  pool_ = std::move(pool);
+  open_ = true;
+}
+
+void kv_tiers::lose_disk() {
+  const std::lock_guard lock(mutex_);
+  limits_.disk_blocks = 0;
+  limits_.keep = false;
+}
+
+void kv_tiers::retire() {
+  const std::lock_guard lock(mutex_);
+  open_ = false;
+}
+
+void kv_tiers::freshen(entry& e) {
+  if (e.in_host_lru) host_lru_.splice(host_lru_.begin(), host_lru_, e.host_at);
+  if (e.on_disk) disk_lru_.splice(disk_lru_.begin(), disk_lru_, e.disk_at);
+}
+
+bool kv_tiers::keeps() const {
+  const std::lock_guard lock(mutex_);
+  return open_ && limits_.keep;
+}
+
+bool kv_tiers::touch(const block_key& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return false;
+  freshen(found->second);
+  return true;
+}
+
+host_block kv_tiers::take_place() {
+  const std::lock_guard lock(mutex_);
+  if (!open_) return nullptr;
+  host_block place = pool_->take();
+  if (!place) ++counts_.dropped;
+  return place;
+}
+
+void kv_tiers::match(block_key parent, std::span<const std::int32_t> tokens, time_point now,
+                     std::vector<block_key>& out) const {
+  const auto width = static_cast<std::size_t>(limits_.block_tokens);
+  const std::lock_guard lock(mutex_);
+  if (!open_) return;
+  for (; tokens.size() >= width; tokens = tokens.subspan(width)) {
+    const auto own = tokens.first(width);
+    const block_key key = key_after(limits_.key, parent, own);
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return;
+    const entry& e = found->second;
+    if (!e.bytes && !disk_works(now)) return;
+    if (e.parent != parent || !std::equal(own.begin(), own.end(), e.tokens.begin(), e.tokens.end()))
+      return;
+    out.push_back(key);
+    parent = key;
+  }
+}
+
+void kv_tiers::keep_on_host(const block_key& key, entry& e) {
+  if (limits_.host_blocks == 0 || e.in_host_lru) return;
+  host_lru_.push_front(key);
+  e.host_at = host_lru_.begin();
+  e.in_host_lru = true;
+}
+
+void kv_tiers::put(block_identity identity, host_block bytes, time_point now,
+                   std::vector<write_order>& writes) {
+  const std::lock_guard lock(mutex_);
+  if (!open_) return;
+  const auto [at, fresh] = entries_.try_emplace(identity.key);
+  entry& e = at->second;
+  if (!fresh) {
+    freshen(e);
+    return;
+  }
+  ++counts_.spilled;
+  e.parent = identity.parent;
+  e.tokens = std::move(identity.tokens);
+  e.bytes = std::move(bytes);
+  keep_on_host(at->first, e);
+  if (limits_.keep || !e.in_host_lru)
+    if (!order_write(at->first, e, now, writes) && e.in_host_lru) unwritten_.push_back(at->first);
+  if (!e.in_host_lru && !e.writing) {
+    ++counts_.dropped;
+    entries_.erase(at);
+    return;
+  }
+  shrink_host(now, writes);
+}
+
+void kv_tiers::shrink_host(time_point now, std::vector<write_order>& writes) {
+  while (host_lru_.size() > static_cast<std::size_t>(limits_.host_blocks)) {
+    const auto at = entries_.find(host_lru_.back());
+    entry& e = at->second;
+    host_lru_.pop_back();
+    e.in_host_lru = false;
+    if (!e.on_disk && !e.writing) order_write(at->first, e, now, writes);
+    if (!e.writing) e.bytes = nullptr;
+    forget_if_nowhere(at);
+  }
+}
+
+bool kv_tiers::order_write(const block_key& key, entry& e, time_point now,
+                           std::vector<write_order>& writes) {
+  if (!disk_works(now) || n_writing_ >= most_writing(*pool_, limits_.host_blocks)) return false;
+  const std::int32_t place = take_disk_place(now);
+  if (place < 0) return false;
+  e.place = place;
+  e.writing = true;
+  ++n_writing_;
+  writes.push_back({{key, e.parent, e.tokens}, e.bytes, place});
+  return true;
+}
+
+std::int32_t kv_tiers::take_disk_place(time_point now) {
+  if (!aside_.empty() && now >= retry_aside_at_) {
+    free_places_.insert(free_places_.end(), aside_.begin(), aside_.end());
+    aside_.clear();
+  }
+  if (!free_places_.empty()) {
+    const std::int32_t place = free_places_.back();
+    free_places_.pop_back();
+    return place;
+  }
+  if (n_places_ < limits_.disk_blocks && aside_.empty()) return n_places_++;
+  for (auto oldest = disk_lru_.rbegin(); oldest != disk_lru_.rend(); ++oldest) {
+    const auto at = entries_.find(*oldest);
+    const std::int32_t place = at->second.place;
+    if (readers_.contains(place)) continue;
+    disk_lru_.erase(at->second.disk_at);
+    at->second.on_disk = false;
+    at->second.place = -1;
+    forget_if_nowhere(at);
+    return place;
+  }
+  return -1;
+}
+
+void kv_tiers::forget_if_nowhere(entries::iterator at) {
+  const entry& e = at->second;
+  if (!e.in_host_lru && !e.on_disk && !e.writing) entries_.erase(at);
+}
+
+void kv_tiers::set_aside(std::int32_t place, time_point now) {
+  aside_.push_back(place);
+  retry_aside_at_ = now + disk_pause;
+}
+
+void kv_tiers::note_failure(time_point now) {
+  if (++failures_in_a_row_ < most_failures_in_a_row) return;
+  disk_off_until_ = now + disk_pause;
+  failures_in_a_row_ = 0;
+}
+
+void kv_tiers::fetch(std::span<const block_key> keys, time_point now, std::vector<host_block>& have,
+                     std::vector<read_order>& reads) {
+  const std::lock_guard lock(mutex_);
+  have.clear();
+  if (!open_) return;
+  for (const block_key& key : keys) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) break;
+    entry& e = found->second;
+    if (e.bytes) {
+      ++counts_.from_host;
+      have.push_back(e.bytes);
+      continue;
+    }
+    if (!disk_works(now)) break;
+    host_block to = pool_->take();
+    if (!to) break;
+    ++readers_[e.place];
+    have.emplace_back();
+    reads.push_back({have.size() - 1, key, e.place, std::move(to)});
+  }
+  for (std::size_t i = have.size(); i-- > 0;)
+    freshen(entries_.find(keys[i])->second);
+}
+
+void kv_tiers::read_done(const read_order& read, bool good, time_point now,
+                         std::vector<write_order>& writes) {
+  const std::lock_guard lock(mutex_);
+  if (auto readers = readers_.find(read.place); --readers->second == 0) readers_.erase(readers);
+  if (const auto left = std::find(left_while_read_.begin(), left_while_read_.end(), read.place);
+      left != left_while_read_.end() && !readers_.contains(read.place)) {
+    left_while_read_.erase(left);
+    set_aside(read.place, now);
+  }
+  const auto found = entries_.find(read.key);
+  if (good) {
+    failures_in_a_row_ = 0;
+    ++counts_.from_disk;
+    if (found == entries_.end() || found->second.bytes || limits_.host_blocks == 0) return;
+    found->second.bytes = read.to;
+    keep_on_host(read.key, found->second);
+    shrink_host(now, writes);
+    return;
+  }
+  ++counts_.failed_reads;
+  note_failure(now);
+  if (found == entries_.end() || !found->second.on_disk || found->second.place != read.place)
+    return;
+  entry& e = found->second;
+  disk_lru_.erase(e.disk_at);
+  e.on_disk = false;
+  if (readers_.contains(read.place))
+    left_while_read_.push_back(read.place);
+  else
+    set_aside(read.place, now);
+  e.place = -1;
+  forget_if_nowhere(found);
+}
+
+void kv_tiers::write_done(const write_order& write, bool good, time_point now,
+                          std::vector<write_order>& writes) {
+  const std::lock_guard lock(mutex_);
+  --n_writing_;
+  const auto found = entries_.find(write.identity.key);
+  TWILL_ASSERT(found != entries_.end() && found->second.writing,
+               "a block stays while it is written");
+  entry& e = found->second;
+  e.writing = false;
+  if (good) {
+    failures_in_a_row_ = 0;
+    ++counts_.written;
+    disk_lru_.push_front(found->first);
+    e.disk_at = disk_lru_.begin();
+    e.on_disk = true;
+  } else {
+    ++counts_.failed_writes;
+    note_failure(now);
+    set_aside(write.place, now);
+    e.place = -1;
+  }
+  if (!e.in_host_lru) e.bytes = nullptr;
+  forget_if_nowhere(found);
+  while (!unwritten_.empty()) {
+    const auto next = entries_.find(unwritten_.front());
+    const bool waits = next != entries_.end() && next->second.in_host_lru &&
+                       !next->second.on_disk && !next->second.writing;
+    if (waits && !order_write(next->first, next->second, now, writes)) {
+      if (n_writing_ == 0) unwritten_.clear(); // the disk takes nothing now
+      return;
+    }
+    unwritten_.pop_front();
+  }
+}
+
+void kv_tiers::adopt(std::vector<kept_block> blocks, std::int32_t n_places) {
+  const std::lock_guard lock(mutex_);
+  n_places_ = n_places;
+  std::vector<bool> filled(static_cast<std::size_t>(n_places), false);
+  for (kept_block& kept : blocks) {
+    const auto [at, fresh] = entries_.try_emplace(kept.identity.key);
+    if (!fresh) continue; // written twice: one of both is enough
+    entry& e = at->second;
+    e.parent = kept.identity.parent;
+    e.tokens = std::move(kept.identity.tokens);
+    e.place = kept.place;
+    e.on_disk = true;
+    disk_lru_.push_front(at->first);
+    e.disk_at = disk_lru_.begin();
+    filled[static_cast<std::size_t>(kept.place)] = true;
+  }
+  for (std::int32_t place = n_places; place-- > 0;)
+    if (!filled[static_cast<std::size_t>(place)]) free_places_.push_back(place);
+}
+
+tier_counts kv_tiers::counts() const {
+  const std::lock_guard lock(mutex_);
+  tier_counts now = counts_;
+  now.host_blocks = static_cast<std::int64_t>(host_lru_.size());
+  now.disk_blocks = static_cast<std::int64_t>(disk_lru_.size());
+  now.host_capacity = limits_.host_blocks;
+  now.disk_capacity = limits_.disk_blocks;
+  return now;
+}
+
+bool kv_tiers::consistent() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<int> owners(static_cast<std::size_t>(n_places_), 0);
+  const auto own = [&](std::int32_t place) { ++owners[static_cast<std::size_t>(place)]; };
+  for (const std::int32_t place : free_places_)
+    own(place);
+  for (const std::int32_t place : aside_)
+    own(place);
+  for (const std::int32_t place : left_while_read_)
+    own(place);
+  std::size_t on_host = 0, on_disk = 0, writing = 0;
+  for (const auto& [key, e] : entries_) {
+    if (e.on_disk || e.writing) own(e.place);
+    if (e.on_disk && e.writing) return false;
+    if ((e.in_host_lru || e.writing) != static_cast<bool>(e.bytes)) return false;
+    if (!e.in_host_lru && !e.on_disk && !e.writing) return false;
+    on_host += e.in_host_lru ? 1 : 0;
+    on_disk += e.on_disk ? 1 : 0;
+    writing += e.writing ? 1 : 0;
+  }
+  return std::all_of(owners.begin(), owners.end(), [](int n) { return n == 1; }) &&
+         on_host == host_lru_.size() && on_disk == disk_lru_.size() &&
+         writing == static_cast<std::size_t>(n_writing_) && n_places_ <= limits_.disk_blocks &&
+         on_host <= static_cast<std::size_t>(limits_.host_blocks);
+}
+
+} // namespace twill::actors

@@ -1,0 +1,72 @@
+// offloader_core: the KV tiers with their disk: opens them, writes what leaves host memory, reads
+// what is fetched, and answers each fetch once.
+//
+// Thread safety: one thread at a time (the offloader's), but for tiers(). Reads and writes are done
+// by threads of its own; a fetch is answered on one of them, or on the caller's when nothing had to
+// be read. Where the disk fails, a fetch brings fewer blocks; where it hangs, an answer comes late
+// or never, and nobody waits for it for longer than they like. At most half of the threads write,
+// so that reads do not queue behind them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/offloader/block_file.hpp"
+#include "actors/offloader/io_threads.hpp"
+#include "actors/offloader/kv_tiers.hpp"
+
+namespace twill::actors {
+
+struct tier_options {
+  std::int64_t block_bytes = 0;
+  std::int32_t block_tokens = 16;
+  std::int32_t device_blocks = 0; ///< bounds what is on its way between the tiers at once
+  std::int64_t host_bytes = 0;
+  std::int64_t disk_bytes = 0;
+  std::string disk_dir;
+  bool keep = false;
+  std::string fingerprint; ///< all that the bytes of a block depend on beside its tokens
+  /// Opens a store in place of a file in disk_dir; for tests.
+  std::function<models::result<std::unique_ptr<models::offload::disk_store>>()> open_store;
+
+  bool any() const { return block_bytes > 0 && (host_bytes > 0 || disk_bytes > 0); }
+};
+
+class offloader_core {
+public:
+  /// The blocks are the first ones of those that were asked for, perhaps none.
+  using answer = std::function<void(std::vector<host_block>)>;
+
+  /// Knows the budgets at once; the tiers are empty until open().
+  explicit offloader_core(tier_options options);
+  ~offloader_core() { stop(); }
+
+  /// Takes the memory, opens the file and reads what it keeps. A tier that cannot be had is left
+  /// out with a line in the log.
+  void open();
+  const std::shared_ptr<kv_tiers>& tiers() const { return tiers_; }
+
+  void spill(std::vector<std::pair<block_identity, host_block>> blocks);
+  /// No fetch is answered after this, and nothing more is written. Any thread.
+  void stop();
+  void fetch(const std::vector<block_key>& keys, answer done);
+  /// Bytes per second of the last reads from disk; 0: not known yet.
+  double disk_rate() const;
+
+private:
+  struct disk;
+  void write(std::vector<kv_tiers::write_order> orders);
+
+  tier_options options_;
+  std::shared_ptr<kv_tiers> tiers_;
+  std::mutex stop_mutex_; ///< of disk_ between open() and stop(), and of stopped_
+  std::shared_ptr<disk> disk_;
+  bool stopped_ = false;
+};
+
+} // namespace twill::actors

@@ -1,0 +1,130 @@
+// Blocks in a file: what comes back, and what is refused.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "actors/offloader/block_file.hpp"
+#include "actors/offloader/host_pool.hpp"
+#include "actors/offloader/kept_folder.hpp"
+#include "tests/catch.hpp"
+#include "tests/models/support/temp_folder.hpp"
+
+namespace {
+
+using namespace twill::actors;
+namespace fs = std::filesystem;
+namespace offload = twill::models::offload;
+
+constexpr hash_key key{11, 12};
+constexpr std::int64_t block_bytes = 5000;
+
+block_identity identity_of(std::int32_t number) {
+  block_identity one;
+  one.parent = root_key(3);
+  one.tokens = {number, 2, 3, 4};
+  one.key = key_after(key, one.parent, one.tokens);
+  return one;
+}
+
+struct opened {
+  explicit opened(const std::string& path, const std::string& fingerprint = "model")
+      : pool(host_pool::create(block_bytes, 4).value()),
+        file(std::move(offload::open_kept_store(path).value().store), block_bytes, fingerprint) {}
+
+  host_block filled(int with) const {
+    auto block = pool->take();
+    std::memset(block.get(), with, block_bytes);
+    return block;
+  }
+  std::size_t n_found(const hash_key& k = key) { return file.scan(3, 4, k).size(); }
+
+  std::shared_ptr<host_pool> pool;
+  block_file file;
+};
+
+void flip(const std::string& path, std::int64_t at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(at);
+  const char was = static_cast<char>(file.get());
+  file.seekp(at);
+  file.put(static_cast<char>(was ^ 4));
+}
+
+} // namespace
+
+TEST_CASE("a file of blocks gives back what it was given, also to the next process", "[actors]") {
+  const twill::test::temp_folder f;
+  const std::string path = f.path() + "/x.blocks";
+  std::int64_t stride = 0;
+  {
+    opened o(path);
+    stride = o.file.stride();
+    for (std::int32_t i = 0; i < 3; ++i)
+      REQUIRE(o.file.write(2 - i, identity_of(i), o.filled(i + 1)).ok());
+    CHECK_FALSE(offload::open_kept_store(path).ok()); // it is in use
+  }
+  struct stat found = {};
+  REQUIRE(::stat(path.c_str(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0600);
+  {
+    opened o(path);
+    const auto kept = o.file.scan(3, 4, key);
+    REQUIRE(kept.size() == 3);
+    for (std::int32_t i = 0; i < 3; ++i) { // in the order of the writes
+      CHECK(kept[static_cast<std::size_t>(i)].place == 2 - i);
+      CHECK(kept[static_cast<std::size_t>(i)].identity.tokens == identity_of(i).tokens);
+      const auto to = o.pool->take();
+      REQUIRE(o.file.read(2 - i, identity_of(i).key, to).ok());
+      CHECK(std::all_of(to.get(), to.get() + block_bytes, [&](int c) { return c == i + 1; }));
+      CHECK_FALSE(o.file.read(2 - i, identity_of(i + 1).key, to).ok());
+    }
+    CHECK(o.n_found({11, 13}) == 0);
+  }
+  CHECK(opened(path, "another model").n_found() == 0);
+  SECTION("a header that was damaged is not found") {
+    flip(path, stride + 40);
+    CHECK(opened(path).n_found() == 2);
+  }
+  SECTION("bytes that were damaged are not read") {
+    flip(path, stride + block_header_bytes + 4321);
+    opened o(path);
+    CHECK(o.n_found() == 3);
+    CHECK_FALSE(o.file.read(1, identity_of(1).key, o.pool->take()).ok());
+  }
+  SECTION("a file that ends early has lost the rest") {
+    fs::resize_file(path, static_cast<std::uintmax_t>(2 * stride + 100));
+    opened o(path);
+    CHECK(o.n_found() == 2);
+  }
+}
+
+TEST_CASE("the folder of KV is its user's alone, keeps its key and is emptied", "[actors]") {
+  const twill::test::temp_folder f;
+  const std::string path = f.path() + "/kv";
+  REQUIRE(make_kept_folder(path).ok());
+  struct stat found = {};
+  REQUIRE(::stat(path.c_str(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0700);
+  const auto first = kept_key(path);
+  REQUIRE(first.ok());
+  CHECK(kept_key(path).value().first == first.value().first);
+  flip(path + "/key", 3);
+  CHECK(kept_key(path).value().first != first.value().first);
+  CHECK(kept_file(path, "a") != kept_file(path, "b"));
+  {
+    std::ofstream(path + "/other.txt") << "not twill's";
+    const auto held = offload::open_kept_store(kept_file(path, "a")).value();
+    CHECK_FALSE(purge_kept_folder(path).ok()); // a daemon has it open
+  }
+  REQUIRE(purge_kept_folder(path).ok());
+  CHECK_FALSE(fs::exists(kept_file(path, "a")));
+  CHECK(fs::exists(path + "/other.txt"));
+  fs::permissions(path, fs::perms(0755));
+  CHECK_FALSE(make_kept_folder(path).ok());
+  fs::create_symlink(f.path(), f.path() + "/link");
+  CHECK_FALSE(make_kept_folder(f.path() + "/link").ok());
+}

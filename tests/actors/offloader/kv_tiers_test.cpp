@@ -1,0 +1,334 @@
+// The allocator, the tree and the tiers without actors, by random schedules that replay from a
+// seed: arrivals, cancels, evictions, lost devices, and a disk whose reads and writes fail or come
+// late. Each block's bytes tell of the prefix that they hold.
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "actors/kv/apply_change.hpp"
+#include "actors/offloader/kv_tiers.hpp"
+#include "tests/catch.hpp"
+
+namespace {
+
+using namespace twill::actors;
+using twill::nothing;
+using ids = std::vector<std::int32_t>;
+
+constexpr std::int32_t width = 4;
+constexpr hash_key key{1, 2};
+
+std::uint64_t content_of(const ids& tokens, std::size_t n_blocks, std::uint64_t scope) {
+  std::uint64_t h = scope * 977 + 5;
+  for (std::size_t i = 0; i < n_blocks * width; ++i)
+    h = (h ^ static_cast<std::uint64_t>(tokens[i] + 1)) * 0x100000001b3ULL;
+  return h;
+}
+
+std::uint64_t read(const host_block& bytes) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.get(), sizeof value);
+  return value;
+}
+
+class simulation {
+public:
+  explicit simulation(std::uint64_t seed) : rng_(seed) {
+    kv_tiers::limits l;
+    n_device_ = pick(6, 24);
+    l.host_blocks = pick(0, 2) == 0 ? 0 : pick(1, 20);
+    l.disk_blocks = l.host_blocks == 0 || pick(0, 2) > 0 ? pick(1, 40) : 0;
+    l.block_tokens = width;
+    l.keep = l.disk_blocks > 0 && pick(0, 1) == 0;
+    l.key = key;
+    faults_ = pick(0, 2) == 0 ? 0 : pick(1, 30);
+    tiers_ = std::make_unique<kv_tiers>(l);
+    places_ = l.host_blocks + pick(4, 20);
+    pool_memory_ = host_pool::create(64, places_).value();
+    tiers_->open(pool_memory_);
+    pool_ = std::make_unique<block_pool>(n_device_, width);
+    pool_->name_blocks(key);
+    device_.assign(static_cast<std::size_t>(n_device_), 0);
+  }
+
+  void run(int n_operations) {
+    for (int i = 0; i < n_operations; ++i) {
+      const int what = pick(0, 99);
+      if (what < 20)
+        arrive();
+      else if (what < 55)
+        admit();
+      else if (what < 70)
+        leave();
+      else if (what < 78)
+        repeat(&simulation::write_one);
+      else if (what < 90)
+        repeat(&simulation::read_one);
+      else if (what < 97)
+        tell_spilled();
+      else if (what < 98)
+        lose_device();
+      else
+        now_ += std::chrono::seconds(pick(0, 12));
+      check();
+    }
+    finish();
+  }
+  int from_tiers = 0, refused = 0;
+
+private:
+  struct sequence {
+    ids tokens;
+    std::uint64_t scope = 0;
+    std::size_t first = 0; ///< of what was fetched
+    std::vector<host_block> fetched;
+    std::size_t reads_left = 0;
+    int fetch = 0; ///< the number of the last
+    ids blocks;
+    bool running = false;
+  };
+  struct late_read {
+    sequence_id id;
+    int fetch;
+    kv_tiers::read_order order;
+  };
+
+  int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(rng_); }
+  void repeat(void (simulation::*one)()) {
+    for (int n = pick(1, 6); n > 0; --n)
+      (this->*one)();
+  }
+  bool fails() { return pick(0, 99) < faults_; }
+
+  /// What the executor does with a plan: spills before anything is written.
+  void carry_out(const kv_grant& grant) {
+    for (const block_spill& s : grant.spills) {
+      const std::uint64_t value = device_[static_cast<std::size_t>(s.block)];
+      std::memcpy(s.to.get(), &value, sizeof value);
+      spilled_.push_back({s.identity, s.to});
+    }
+  }
+
+  void tell_spilled() {
+    while (!spilled_.empty()) {
+      std::vector<kv_tiers::write_order> orders;
+      tiers_->put(spilled_.front().first, spilled_.front().second, now_, orders);
+      spilled_.pop_front();
+      take(orders);
+    }
+  }
+  void take(std::vector<kv_tiers::write_order>& orders) {
+    for (auto& order : orders) {
+      REQUIRE(written_to_.insert(order.place).second); // no place has two writers
+      REQUIRE_FALSE(read_from_.contains(order.place));
+      disk_.erase(order.place); // whatever a crash leaves there
+      writes_.push_back(std::move(order));
+    }
+    orders.clear();
+  }
+  void write_one() {
+    if (writes_.empty()) return;
+    const auto at = writes_.begin() + pick(0, static_cast<int>(writes_.size()) - 1);
+    const kv_tiers::write_order order = std::move(*at);
+    writes_.erase(at);
+    const bool good = !fails();
+    if (good) disk_[order.place] = {order.identity.key, read(order.bytes)};
+    written_to_.erase(order.place);
+    std::vector<kv_tiers::write_order> more;
+    tiers_->write_done(order, good, now_, more);
+    take(more);
+  }
+  void read_one() {
+    if (reads_.empty()) return;
+    const auto at = reads_.begin() + pick(0, static_cast<int>(reads_.size()) - 1);
+    const late_read one = std::move(*at);
+    reads_.erase(at);
+    if (--read_from_[one.order.place] == 0) read_from_.erase(one.order.place);
+    const auto stored = disk_.find(one.order.place);
+    REQUIRE(stored != disk_.end()); // nothing is read before it was written
+    REQUIRE(stored->second.first == one.order.key);
+    const bool good = !fails();
+    if (good) std::memcpy(one.order.to.get(), &stored->second.second, 8);
+    std::vector<kv_tiers::write_order> writes;
+    tiers_->read_done(one.order, good, now_, writes);
+    take(writes);
+    const auto s = sequences_.find(one.id);
+    if (s == sequences_.end() || s->second.reads_left == 0 || s->second.fetch != one.fetch)
+      return; // given up
+    if (good) s->second.fetched[one.order.index] = one.order.to;
+    if (--s->second.reads_left == 0) cut(s->second);
+  }
+  static void cut(sequence& s) {
+    s.fetched.erase(std::find(s.fetched.begin(), s.fetched.end(), nullptr), s.fetched.end());
+  }
+
+  void arrive() {
+    if (sequences_.size() > 12) return;
+    sequence s;
+    s.scope = static_cast<std::uint64_t>(pick(0, 1));
+    const int n = pick(1, 8);
+    for (int i = 0; i < n * width + 1; ++i)
+      s.tokens.push_back(pick(0, 9) < 8 ? 0 : pick(1, 2));
+    sequences_.emplace(next_++, std::move(s));
+  }
+
+  void admit() {
+    const auto waiting = [&] {
+      std::vector<sequence_id> all;
+      for (const auto& [id, s] : sequences_)
+        if (!s.running && s.reads_left == 0) all.push_back(id);
+      return all;
+    }();
+    if (waiting.empty()) return;
+    const sequence_id id = waiting[static_cast<std::size_t>(pick(0, int(waiting.size()) - 1))];
+    sequence& s = sequences_.at(id);
+    const std::size_t n = s.tokens.size() / width;
+    kv_change asked;
+    asked.queries.push_back(
+        {id, ids(s.tokens.begin(), s.tokens.begin() + std::ptrdiff_t(n * width)), s.scope});
+    kv_grant grant = apply_change(*pool_, asked, tiers_.get());
+    REQUIRE(grant.spills.empty());
+    const prefix_match match = grant.matches.at(0);
+    const std::size_t own = match.blocks.size();
+    const bool ready = s.first <= own && own < s.first + s.fetched.size();
+    if (!ready && !match.beyond.empty() && pick(0, 3) > 0) {
+      std::vector<kv_tiers::read_order> reads;
+      s.first = own;
+      tiers_->fetch(match.beyond, now_, s.fetched, reads);
+      s.reads_left = reads.size();
+      ++s.fetch;
+      for (auto& r : reads) {
+        ++read_from_[r.place];
+        reads_.push_back({id, s.fetch, std::move(r)});
+      }
+      return;
+    }
+    const auto need = static_cast<std::int32_t>(n - own);
+    if (need + match.n_evictable > pool_->available()) {
+      ++refused;
+      return;
+    }
+    kv_change change;
+    if (own > 0) change.reuses.push_back({id, match.blocks});
+    if (need > 0) change.grows.push_back({id, need});
+    grant = apply_change(*pool_, change, tiers_.get());
+    carry_out(grant);
+    s.blocks = match.blocks;
+    s.blocks.insert(s.blocks.end(), grant.blocks.begin(), grant.blocks.end());
+    for (std::size_t i = 0; i < n; ++i) {
+      auto& here = device_[static_cast<std::size_t>(s.blocks[i])];
+      const std::uint64_t right = content_of(s.tokens, i + 1, s.scope);
+      if (i >= own && ready && i < s.first + s.fetched.size()) {
+        here = read(s.fetched[i - s.first]);
+        ++from_tiers;
+      } else if (i >= own) {
+        here = right; // computed
+      }
+      REQUIRE(here == right);
+    }
+    s.fetched.clear();
+    s.running = true;
+    kv_change done;
+    done.prefix_inserts.push_back({id,
+                                   ids(s.tokens.begin() + std::ptrdiff_t(own * width),
+                                       s.tokens.begin() + std::ptrdiff_t(n * width)),
+                                   s.scope});
+    carry_out(apply_change(*pool_, done, tiers_.get()));
+  }
+
+  void leave() {
+    if (sequences_.empty()) return;
+    auto at = sequences_.begin();
+    std::advance(at, pick(0, int(sequences_.size()) - 1));
+    if (at->second.running) {
+      kv_change change;
+      change.drops.push_back(at->first);
+      carry_out(apply_change(*pool_, change, tiers_.get()));
+    }
+    sequences_.erase(at);
+  }
+
+  void lose_device() {
+    kv_change change;
+    change.reset = true;
+    apply_change(*pool_, change, tiers_.get());
+    spilled_.clear();
+    std::fill(device_.begin(), device_.end(), 0);
+    for (auto& [id, s] : sequences_) {
+      s.running = false;
+      s.blocks.clear();
+      s.fetched.clear();
+      s.reads_left = 0; // late reads are ignored
+    }
+  }
+
+  void check() {
+    REQUIRE(tiers_->consistent());
+    REQUIRE(pool_->used() + pool_->cached() + pool_->free() == pool_->total());
+  }
+
+  void finish() {
+    while (!sequences_.empty())
+      leave();
+    while (!reads_.empty())
+      read_one();
+    tell_spilled();
+    while (!writes_.empty())
+      write_one();
+    check();
+    const tier_counts counts = tiers_->counts();
+    REQUIRE(pool_memory_->free() == places_ - counts.host_blocks);
+  }
+
+  std::mt19937_64 rng_;
+  kv_tiers::time_point now_{std::chrono::hours(1)};
+  std::int32_t n_device_ = 0, places_ = 0;
+  int faults_ = 0; ///< percent of reads and writes that fail
+  std::shared_ptr<host_pool> pool_memory_;
+  std::unique_ptr<kv_tiers> tiers_;
+  std::unique_ptr<block_pool> pool_;
+  std::vector<std::uint64_t> device_; ///< what each block holds
+  std::map<sequence_id, sequence> sequences_;
+  sequence_id next_ = 1;
+  std::deque<std::pair<block_identity, host_block>> spilled_;
+  std::vector<kv_tiers::write_order> writes_;
+  std::vector<late_read> reads_;
+  std::map<std::int32_t, std::pair<block_key, std::uint64_t>> disk_;
+  std::set<std::int32_t> written_to_;
+  std::map<std::int32_t, int> read_from_;
+};
+
+int blocks_from_tiers(std::uint64_t first, std::uint64_t last) {
+  int from_tiers = 0;
+  for (std::uint64_t seed = first; seed < last; ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    s.run(250);
+    from_tiers += s.from_tiers;
+  }
+  return from_tiers;
+}
+
+} // namespace
+
+TEST_CASE("blocks come back from the tiers as they left, whatever fails on the way", "[actors]") {
+  CHECK(blocks_from_tiers(0, 300) > 300);
+}
+
+TEST_CASE("tens of thousands of schedules of blocks and tiers", "[actors][.long]") {
+  CHECK(blocks_from_tiers(1000, 41000) > 40000);
+}
+
+TEST_CASE("a key says the scope and every token before it", "[actors]") {
+  const ids a{1, 2, 3, 4}, b{1, 2, 3, 5};
+  const block_key first = key_after(key, root_key(0), a);
+  CHECK(first == key_after(key, root_key(0), a));
+  CHECK(first != key_after(key, root_key(7), a));
+  CHECK(first != key_after(key, root_key(0), b));
+  CHECK(first != key_after({1, 3}, root_key(0), a));
+  CHECK(key_after(key, first, a) != key_after(key, key_after(key, root_key(0), b), a));
+}
