@@ -17,6 +17,7 @@ THIRD_PARTIES = {
     "kokkos": ("Kokkos_", "OpenMP", "omp.h"),
     "cuda": ("cuda", "cub/", "cublas", "cooperative_groups", "mma.h", "nccl", "nv/"),
     "caf": ("caf/",),
+    "fibers": ("boost/context/",),  # before Boost, whose name it begins with
     "boost": ("boost/",),
     "toml": ("toml++/",),
     "spdlog": ("spdlog/", "fmt/"),
@@ -41,6 +42,7 @@ RULES = {
     "gpu": ({"gpu", "config"}, {"kokkos"}),
     "gpu/host": ({"gpu", "config"}, {"x86"}),
     "gpu/*/host": ({"gpu", "config"}, {"x86"}),
+    "gpu/cuda": ({"gpu", "config"}, {"kokkos", "cuda"}),
     "gpu/*/cuda": ({"gpu", "config"}, {"kokkos", "cuda"}),
     "models": ({"models", "gpu", "config"}, {"pcre2", "sentencepiece", "utf8proc", "xxhash"}),
     "models/offload/plan": ({"models/offload/plan", "config"}, set()),
@@ -52,6 +54,7 @@ RULES = {
     "tools": ({"tools", "net", "actors", "models", "gpu", "config"}, {"cli11", "boost", "toml", "libedit"}),
     "tests": ({"tests", "tools", "net", "actors", "models", "gpu", "config"},
               {"catch", "boost", "caf", "kokkos"}),
+    "tests/gpu/cuda": ({"tests", "gpu", "config"}, {"catch", "fibers"}),
 }
 # Third parties that one file alone may include.
 HOME = {"json": "models/checkpoint/json.cpp"}
@@ -62,7 +65,7 @@ VERSION_MACROS = {
     "BOOST_VERSION": None,  # no file: what we use of Boost is spelled alike in every version that we support
 }
 # These headers show no Kokkos and no intrinsics to those who include them, also not through another header.
-PUBLIC = re.compile(r"^gpu/(?!(?:detail|host)/)([a-z0-9_]+/)?[a-z0-9_]+\.hpp$")
+PUBLIC = re.compile(r"^gpu/(?!(?:detail|host|portable|cuda)/)([a-z0-9_]+/)?[a-z0-9_]+\.hpp$")
 HIDDEN = ("kokkos", "cuda", "x86")
 # Folders of pure functions: the same arguments give the same answer, and nothing else happens. They may name
 # points in time that a caller hands in, but never read a clock.
@@ -102,11 +105,11 @@ def is_inside(path: str, folder: str) -> bool:
 def private_parent(header: str):
     """The folder that alone may include the header; None for one that others may include too.
 
-    A detail/ is private to the folder that holds it; host/ and cuda/, the backends, are private to gpu/.
+    A detail/ is private to the folder that holds it; host/, portable/ and cuda/, the backends, are private to gpu/.
     """
     if "/detail/" in header:
         return header[:header.rindex("/detail/")]
-    return "gpu" if re.match(r"gpu/([a-z0-9_]+/)?(host|cuda)/", header) else None
+    return "gpu" if re.match(r"gpu/([a-z0-9_]+/)?(host|portable|cuda)/", header) else None
 
 
 def third_party_of(header: str):

@@ -71,6 +71,19 @@ class CheckIncludes(unittest.TestCase):
             self.assert_breach("may not include <boost/asio.hpp> (boost)",
                                {f"gpu/linear/cuda/tiles.{suffix}": "#include <boost/asio.hpp>\n"})
 
+    def test_fibers_belong_to_the_tests_of_cuda_kernels(self):
+        fibers = "#include <boost/context/fiber.hpp>\n"
+        self.assertEqual(self.breaches({"tests/gpu/cuda/emulator.cpp": fibers}), [])
+        self.assert_breach("(fibers)", {"tests/net/server_test.cpp": fibers})
+        self.assert_breach("(fibers)", {"net/server.cpp": fibers})
+        self.assert_breach("(boost)", {"tests/gpu/cuda/emulator.cpp": "#include <boost/asio.hpp>\n"})
+
+    def test_portable_forms_are_private_to_gpu(self):
+        form = {"gpu/rows/portable/rows_portable.hpp": "#pragma once\n"}
+        use = '#include "gpu/rows/portable/rows_portable.hpp"\n'
+        self.assertEqual(self.breaches({**form, "tests/gpu/forms.cpp": use}), [])
+        self.assert_breach("is private to gpu/", {**form, "models/decoder.cpp": use})
+
     def test_paths_begin_at_the_root(self):
         self.assert_breach("is not the path of a file", {
             "gpu/device.hpp": "", "gpu/device.cpp": '#include "device.hpp"\n'})
