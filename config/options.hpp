@@ -78,7 +78,8 @@ struct scheduler_options {
 
 /// [device]: where kernels run.
 struct device_options {
-  std::string kind = "auto";     ///< auto | host | cuda; auto: what the program was built for
+  std::string kind = "auto"; ///< auto | host | cuda; auto: a GPU where build and machine have one
+  std::int32_t id = 0;       ///< which GPU
   std::int64_t memory_bytes = 0; ///< for weights, KV and workspace; 0: no limit
   std::int32_t threads = 0;      ///< compute threads of the host; 0: one for each usable core
   std::int32_t link_gbps = 0;    ///< simulated speed of copies to the device; 0: not simulated

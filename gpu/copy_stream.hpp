@@ -14,7 +14,8 @@
 
 namespace twill::gpu {
 
-/// True where device memory is this process's own: files can be read straight into it.
+/// True where device memory is this process's own: files can be read straight into it. False for
+/// the whole process once it has opened a device on another chip.
 bool device_memory_is_host();
 
 /// Owns host memory, zero-filled. Movable.
@@ -32,7 +33,8 @@ public:
 private:
   unsigned char* data_ = nullptr;
   std::size_t bytes_ = 0;
-  bool mapped_ = true; ///< mapped by the system, else allocated by the device's runtime
+  void (*unpin_)(void*) =
+      nullptr; ///< how the device's runtime frees it; null: mapped by the system
 };
 
 /// Copies on a stream of their own; each returns when its copy is done.

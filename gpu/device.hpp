@@ -4,13 +4,14 @@
 // (the executor); Kokkos is initialised there. memory_used() and info() may be called by any
 // thread. On a host build device memory is memory of this process, committed page by page as it is
 // touched and capped by the budget. Ops are asynchronous where the backend is: call fence() before
-// the host reads their results.
+// the host reads their results. A device that is not the host fails with device_lost_error.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "gpu/errc.hpp"
@@ -19,11 +20,18 @@
 
 namespace twill::gpu {
 
+namespace detail {
+struct op_backends;
+}
+
 struct device_config {
-  std::string kind = "auto";     ///< auto | host | cuda
+  std::string kind = "auto";     ///< auto | host | cuda; auto: cuda where this build and machine do
   std::int32_t threads = 0;      ///< host compute threads; 0: the cores this process may use
   std::int64_t memory_bytes = 0; ///< budget; 0: what the machine has
+  std::int32_t id = 0;           ///< which GPU, as CUDA counts them
   std::string isa = "auto";      ///< widest host kernels to use; tests name narrower ones
+  /// The table to run ops with instead of the device's own; tests run other forms with it.
+  const detail::op_backends* ops = nullptr;
 };
 
 struct device_info {
@@ -44,7 +52,7 @@ class thread_pool;
 }
 namespace detail {
 class host_slabs;
-struct op_backends;
+class space;
 } // namespace detail
 
 /// How an allocation will be written. On a host it decides which pages back it.
@@ -52,10 +60,15 @@ enum class page_hint {
   /// Written whole before settle(), as weights are: small pages, which settle() moves to huge ones.
   filled_at_once,
   /// Written in large parts over time, perhaps never whole, as the KV arena is and buffers that
-  /// disks
-  /// are read into: huge pages from the start.
+  /// disks are read into: huge pages from the start.
   filled_gradually,
   any
+};
+
+/// What upload(), download() and fence() throw where the device refuses.
+class device_lost_error : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
 };
 
 class device {
@@ -69,6 +82,10 @@ public:
   host::isa isa() const { return isa_; }
   /// The host's compute threads, for ops.
   host::thread_pool& pool() { return *pool_; }
+  /// Where the memory lies and kernels run, for ops.
+  const detail::space& where() const { return *space_; }
+  /// Whether device memory is this process's own.
+  bool memory_is_host() const;
   /// The backend's functions, for ops.
   const detail::op_backends& ops() const { return *ops_; }
 
@@ -93,7 +110,9 @@ public:
   /// run.
   result<nothing> reserve_scratch(std::size_t bytes);
 
-  /// Copy between host and device; the host memory may be reused on return.
+  /// Copy between host and device; the host memory may be reused on return. These and fence() throw
+  /// device_lost_error where the device refuses, which the executor answers with as with any other
+  /// failure of a step.
   void upload(void* device_dst, const void* host_src, std::size_t bytes);
   void download(void* host_dst, const void* device_src, std::size_t bytes);
 
@@ -110,6 +129,7 @@ private:
   device_info info_;
   host::isa isa_ = host::isa::plain;
   std::unique_ptr<host::thread_pool> pool_;
+  std::unique_ptr<detail::space> space_;
   const detail::op_backends* ops_ = nullptr;
   std::unique_ptr<detail::host_slabs> slabs_;
   void* scratch_ = nullptr;

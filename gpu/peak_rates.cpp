@@ -5,8 +5,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
-#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/detail/op_backends.hpp"
+#include "gpu/detail/probe_backend.hpp"
 #include "gpu/host/thread_pool.hpp"
 #include "gpu/linear/host/kernels.hpp"
 
@@ -41,27 +43,16 @@ void keep(std::uint64_t sum) {
 
 constexpr std::int64_t read_words = std::int64_t{64} << 20; // 512 MiB
 
-double read_on_host(device& dev, const std::uint64_t* words) {
+void read_on_host(device& dev, const std::uint64_t* words, std::int64_t n) {
   constexpr std::int64_t part_words = std::int64_t{1} << 18;
   std::atomic<std::uint64_t> total{0};
-  dev.pool().run(read_words / part_words, [&](std::int64_t part) {
+  dev.pool().run(n / part_words, [&](std::int64_t part) {
     std::uint64_t sum = 0;
     for (std::int64_t i = part * part_words; i < (part + 1) * part_words; ++i)
       sum += words[i];
     total.fetch_add(sum, std::memory_order_relaxed);
   });
   keep(total);
-  return static_cast<double>(read_words) * 8;
-}
-
-double read_anywhere(device& dev, const std::uint64_t* words) {
-  std::uint64_t total = 0;
-  Kokkos::parallel_reduce(
-      "read", detail::range(0, read_words),
-      KOKKOS_LAMBDA(const long i, std::uint64_t& sum) { sum += words[i]; }, total);
-  dev.fence();
-  keep(total);
-  return static_cast<double>(read_words) * 8;
 }
 
 double peak_on_host(device& dev, compute_type type) {
@@ -79,28 +70,38 @@ double peak_on_host(device& dev, compute_type type) {
       .back();
 }
 
+peak_rates peaks_on_host(device& dev) {
+  return {peak_on_host(dev, compute_type::f32), peak_on_host(dev, compute_type::bf16),
+          peak_on_host(dev, compute_type::int8)};
+}
+
 } // namespace
+
+constinit const detail::probe_backend detail::host_probe{read_on_host, peaks_on_host};
 
 result<read_probe> read_probe::make(device& dev) {
   auto memory = dev.allocate(read_words * 8, "read_probe", page_hint::filled_gradually);
   if (!memory.ok()) return memory.error();
-  auto* words = static_cast<std::uint64_t*>(memory.value().data());
   // Without a write all pages would be the system's one page of zeros.
-  if constexpr (detail::on_host) std::fill_n(words, read_words, std::uint64_t{1});
+  constexpr std::int64_t run = std::int64_t{1} << 17;
+  const std::vector<std::uint64_t> ones(run, 1);
+  auto* words = static_cast<std::uint64_t*>(memory.value().data());
+  for (std::int64_t at = 0; at < read_words; at += run)
+    dev.upload(words + at, ones.data(), run * 8);
   return read_probe(dev, std::move(memory.value()));
 }
 
 double read_probe::bytes_per_s() const {
   const auto* words = static_cast<const std::uint64_t*>(memory_.data());
-  const auto rates = rates_of(
-      [&] { return detail::on_host ? read_on_host(*dev_, words) : read_anywhere(*dev_, words); });
+  const auto rates = rates_of([&] {
+    dev_->ops().probe.read(*dev_, words, read_words);
+    return static_cast<double>(read_words) * 8;
+  });
   return rates[rates.size() / 2];
 }
 
 peak_rates measure_peaks(device& dev) {
-  if (!detail::on_host) return {};
-  return {peak_on_host(dev, compute_type::f32), peak_on_host(dev, compute_type::bf16),
-          peak_on_host(dev, compute_type::int8)};
+  return dev.ops().probe.peaks(dev);
 }
 
 } // namespace twill::gpu

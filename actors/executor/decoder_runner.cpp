@@ -63,8 +63,8 @@ private:
       *kept_ = std::move(opened).value();
     }
     models::model model = **kept_;
-    auto device = gpu::device::open(
-        {options_.device.kind, options_.device.threads, options_.device.memory_bytes});
+    auto device = gpu::device::open({options_.device.kind, options_.device.threads,
+                                     options_.device.memory_bytes, options_.device.id});
     if (!device.ok()) return executor_failure(device.error());
     device_ = std::move(device).value();
     auto choice = models::resolve_compute(options_.model.compute, options_.kv.type, *model.weights,

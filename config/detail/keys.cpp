@@ -112,7 +112,10 @@ const std::vector<key>& rows() {
        "request ends with an error, and the executor is loaded again each time that this has passed."},
 
       {"device.kind", TWILL_MEMBER(device.kind), "", one_of({"auto", "host", "cuda"}),
-       "Where kernels run. auto is the kind that the program was built for."},
+       "Where kernels run. auto is cuda where the program was built with CUDA and finds a GPU, else "
+       "host."},
+      {"device.id", TWILL_MEMBER(device.id), "", between(0, 1023),
+       "The number of the GPU, as CUDA counts them, where kernels run on one."},
       {"device.memory", TWILL_BYTES(device.memory_bytes), "", bytes_between(0, 64 * tib),
        "The budget for weights, KV and workspace together. 0 sets no limit beyond the machine's own."},
       {"device.threads", TWILL_MEMBER(device.threads), "threads", between(0, 1024),

@@ -1,250 +1,20 @@
 #include "gpu/attention/kv4.hpp"
 
-#include <cmath>
-
-#include "gpu/detail/kv_rows.hpp"
-#include "gpu/detail/launch.hpp"
+#include "gpu/attention/detail/kv4_kernels.hpp"
+#include "gpu/detail/attention_backend.hpp"
+#include "gpu/detail/op_backends.hpp"
 #include "gpu/detail/shapes.hpp"
 
 namespace twill::gpu {
 namespace {
 
-constexpr float most_code = 15.0f;
-constexpr float largest_f16 = 65504.0f;
-
-struct f16_value {
-  std::uint16_t bits;
-};
-struct bf16_value {
-  std::uint16_t bits;
-};
-
-KOKKOS_INLINE_FUNCTION float widen(float x) {
-  return x;
-}
-KOKKOS_INLINE_FUNCTION float widen(f16_value x) {
-  return detail::f16_to_f32(x.bits);
-}
-KOKKOS_INLINE_FUNCTION float widen(bf16_value x) {
-  return detail::bf16_to_f32(x.bits);
-}
-
-KOKKOS_INLINE_FUNCTION void narrow(float* to, const float* x, int n) {
-  detail::store_f32(to, x, n);
-}
-KOKKOS_INLINE_FUNCTION void narrow(f16_value* to, const float* x, int n) {
-  detail::store_f16(reinterpret_cast<std::uint16_t*>(to), x, n);
-}
-KOKKOS_INLINE_FUNCTION void narrow(bf16_value* to, const float* x, int n) {
-  detail::store_bf16(reinterpret_cast<std::uint16_t*>(to), x, n);
-}
-
-/// A group's offset and scale, as f16 keeps them.
-struct group_scale {
-  float offset, scale;
-  std::uint16_t offset_bits, scale_bits;
-};
-
-KOKKOS_INLINE_FUNCTION group_scale scale_of(float low, float high) {
-  low = ::fmaxf(low, -largest_f16);
-  high = ::fminf(high, largest_f16);
-  group_scale g;
-  g.offset_bits = detail::f32_to_f16(low);
-  g.offset = detail::f16_to_f32(g.offset_bits);
-  g.scale_bits = detail::f32_to_f16(::fmaxf(high - g.offset, 0.0f) / most_code);
-  g.scale = detail::f16_to_f32(g.scale_bits);
-  return g;
-}
-
-KOKKOS_INLINE_FUNCTION int code_of(float x, const group_scale& g) {
-  const float code = g.scale > 0 ? (x - g.offset) / g.scale : 0.0f;
-  return static_cast<int>(::fmaxf(::fminf(code + 0.5f, most_code), 0.0f)); // a NaN becomes 15
-}
-
-/// Where one group of one head's KV block lies, packed and unpacked. A byte has the codes of
-/// dimensions d and d + dims / 2 of one position. Keys are packed as (block_tokens / P, dims / 2,
-/// P) with P = 16 or 8 positions side by side, values as (block_tokens, dims / 2).
-struct group_place {
-  unsigned char* codes;
-  std::uint16_t *offsets, *scales; // (block_tokens)
-  std::int64_t first;              ///< element of dimension 0, position 0
-  int dims;
-  long by_dim, by_position; ///< elements from one dimension, or position, to the next
-};
-
-struct kv4_geometry {
-  kv_layer kv;
-  unsigned char* packed;
-  std::int64_t stride;
-  std::int32_t first_block;
-
-  KOKKOS_INLINE_FUNCTION int groups() const { return (kv.head_dim + kv4_group - 1) / kv4_group; }
-  KOKKOS_INLINE_FUNCTION std::int64_t head_bytes() const {
-    return std::int64_t{kv.block_tokens} * (kv.head_dim / 2 + 4 * groups());
-  }
-
-  /// The group that work item i of (blocks, keys and values, heads, groups) stands for.
-  KOKKOS_INLINE_FUNCTION group_place place(long i, bool& values) const {
-    const int group = static_cast<int>(i % groups());
-    i /= groups();
-    const int head = static_cast<int>(i % kv.n_kv_heads);
-    i /= kv.n_kv_heads;
-    values = i % 2 == 1;
-    const std::int64_t block = first_block + i / 2;
-    const int first_dim = group * kv4_group;
-    group_place p;
-    p.dims = first_dim + kv4_group < kv.head_dim ? kv4_group : kv.head_dim - first_dim;
-    unsigned char* of_head =
-        packed + block * stride + ((values ? kv.n_kv_heads : 0) + head) * head_bytes();
-    p.codes = of_head + std::int64_t{first_dim} * kv.block_tokens / 2;
-    p.offsets = reinterpret_cast<std::uint16_t*>(of_head +
-                                                 std::int64_t{kv.head_dim} * kv.block_tokens / 2) +
-                std::int64_t{group} * kv.block_tokens;
-    p.scales = p.offsets + std::int64_t{groups()} * kv.block_tokens;
-    p.by_dim = values ? 1 : kv.block_tokens;
-    p.by_position = values ? kv.head_dim : 1;
-    p.first = block * kv.block_stride + std::int64_t{head} * kv.block_tokens * kv.head_dim +
-              first_dim * p.by_dim;
-    return p;
-  }
-};
-
-/// Packs the codes of low[i] and high[i] into byte i. The inputs are rows of f32, so that compilers
-/// vectorise the loop.
-KOKKOS_INLINE_FUNCTION void pack_row(unsigned char* __restrict codes, const float* __restrict low,
-                                     const float* __restrict high,
-                                     const group_scale* __restrict scales, int by_scale, int n) {
-  for (int i = 0; i < n; ++i)
-    codes[i] = static_cast<unsigned char>(code_of(low[i], scales[i * by_scale]) |
-                                          code_of(high[i], scales[i * by_scale]) << 4);
-}
-
-/// Packs the keys of `Positions` positions, where a row is a dimension and each position has a
-/// scale.
-template <int Positions, class Element>
-KOKKOS_INLINE_FUNCTION void pack_keys(const group_place& p, const Element* from, int t0) {
-  float x[kv4_group][Positions];
-  float low[Positions], high[Positions];
-  for (int d = 0; d < p.dims; ++d)
-    for (int t = 0; t < Positions; ++t)
-      x[d][t] = widen(from[d * p.by_dim + t0 + t]);
-  for (int t = 0; t < Positions; ++t)
-    low[t] = high[t] = x[0][t];
-  for (int d = 1; d < p.dims; ++d)
-    for (int t = 0; t < Positions; ++t) {
-      low[t] = ::fminf(low[t], x[d][t]);
-      high[t] = ::fmaxf(high[t], x[d][t]);
-    }
-  group_scale scales[Positions];
-  for (int t = 0; t < Positions; ++t) {
-    scales[t] = scale_of(low[t], high[t]);
-    p.offsets[t0 + t] = scales[t].offset_bits;
-    p.scales[t0 + t] = scales[t].scale_bits;
-  }
-  const int half = p.dims / 2;
-  for (int d = 0; d < half; ++d)
-    pack_row(p.codes + t0 * half + d * Positions, x[d], x[d + half], scales, 1, Positions);
-}
-
-template <int Positions, class Element>
-KOKKOS_INLINE_FUNCTION void unpack_keys(const group_place& p, Element* to, int t0) {
-  float offset[Positions], scale[Positions];
-  for (int t = 0; t < Positions; ++t) {
-    offset[t] = detail::f16_to_f32(p.offsets[t0 + t]);
-    scale[t] = detail::f16_to_f32(p.scales[t0 + t]);
-  }
-  const int half = p.dims / 2;
-  for (int d = 0; d < half; ++d) {
-    const unsigned char* codes = p.codes + t0 * half + d * Positions;
-    float low[Positions], high[Positions];
-    for (int t = 0; t < Positions; ++t) {
-      low[t] = ::fmaf(static_cast<float>(codes[t] & 15), scale[t], offset[t]);
-      high[t] = ::fmaf(static_cast<float>(codes[t] >> 4), scale[t], offset[t]);
-    }
-    narrow(to + d * p.by_dim + t0, low, Positions);
-    narrow(to + (d + half) * p.by_dim + t0, high, Positions);
-  }
-}
-
-/// Packs the values of one position, which are a row.
-template <class Element>
-KOKKOS_INLINE_FUNCTION void pack_value(const group_place& p, const Element* from, int t) {
-  float x[kv4_group];
-  from += t * p.by_position;
-  for (int d = 0; d < p.dims; ++d)
-    x[d] = widen(from[d]);
-  float low = x[0], high = x[0];
-  for (int d = 1; d < p.dims; ++d) {
-    low = ::fminf(low, x[d]);
-    high = ::fmaxf(high, x[d]);
-  }
-  const group_scale scale = scale_of(low, high);
-  p.offsets[t] = scale.offset_bits;
-  p.scales[t] = scale.scale_bits;
-  const int half = p.dims / 2;
-  pack_row(p.codes + t * half, x, x + half, &scale, 0, half);
-}
-
-template <class Element>
-KOKKOS_INLINE_FUNCTION void unpack_value(const group_place& p, Element* to, int t) {
-  const float offset = detail::f16_to_f32(p.offsets[t]), scale = detail::f16_to_f32(p.scales[t]);
-  const int half = p.dims / 2;
-  const unsigned char* codes = p.codes + t * half;
-  float x[kv4_group];
-  for (int d = 0; d < half; ++d) {
-    x[d] = ::fmaf(static_cast<float>(codes[d] & 15), scale, offset);
-    x[d + half] = ::fmaf(static_cast<float>(codes[d] >> 4), scale, offset);
-  }
-  narrow(to + t * p.by_position, x, p.dims);
-}
-
-enum class direction : std::uint8_t { pack, unpack };
-
-/// Packs or unpacks one group of one head's KV block.
-template <class Element, direction Direction>
-struct group_item {
-  kv4_geometry at;
-
-  KOKKOS_INLINE_FUNCTION void operator()(const long i) const {
-    bool values = false;
-    const group_place p = at.place(i, values);
-    Element* block = static_cast<Element*>(values ? at.kv.values : at.kv.keys) + p.first;
-    if (values) {
-      for (int t = 0; t < at.kv.block_tokens; ++t)
-        if constexpr (Direction == direction::pack)
-          pack_value(p, block, t);
-        else
-          unpack_value(p, block, t);
-    } else if (at.kv.block_tokens % 16 == 0) {
-      keys<16>(p, block);
-    } else {
-      keys<8>(p, block);
-    }
-  }
-
-  template <int Positions>
-  KOKKOS_INLINE_FUNCTION void keys(const group_place& p, Element* block) const {
-    for (int t = 0; t < at.kv.block_tokens; t += Positions)
-      if constexpr (Direction == direction::pack)
-        pack_keys<Positions>(p, block, t);
-      else
-        unpack_keys<Positions>(p, block, t);
-  }
-};
-
-template <direction Direction>
-void launch(device& dev, const char* name, const kv4_geometry& at, std::int32_t count) {
+/// Checks the shapes and returns the number of work items.
+long items_of(const detail::kv4_geometry& at, std::int32_t count) {
   TWILL_ASSERT(has_kv4(at.kv), "kv4: KV must be f32, f16 or bf16 with even head_dim");
   TWILL_ASSERT(at.kv.block_tokens % 8 == 0, "kv4: block_tokens must be a multiple of 8");
   TWILL_ASSERT(at.stride >= kv4_block_bytes(at.kv) && at.stride % 4 == 0,
                "kv4: stride must hold a block, in multiples of 4");
-  const long items = long{count} * 2 * at.kv.n_kv_heads * at.groups();
-  const long work = 8L * kv4_group * at.kv.block_tokens;
-  if (at.kv.type == dtype::f32)
-    return detail::for_items(dev, name, items, work, group_item<float, Direction>{at});
-  if (at.kv.type == dtype::f16)
-    return detail::for_items(dev, name, items, work, group_item<f16_value, Direction>{at});
-  detail::for_items(dev, name, items, work, group_item<bf16_value, Direction>{at});
+  return long{count} * 2 * at.kv.n_kv_heads * at.groups();
 }
 
 } // namespace
@@ -254,21 +24,22 @@ bool has_kv4(const kv_layer& kv) {
 }
 
 std::int64_t kv4_block_bytes(const kv_layer& kv) {
-  return 2 * kv.n_kv_heads * kv4_geometry{kv, nullptr, 0, 0}.head_bytes();
+  return 2 * kv.n_kv_heads * detail::kv4_geometry{kv, nullptr, 0, 0}.head_bytes();
 }
 
 void kv4_pack(device& dev, const kv_layer& kv, std::int32_t first, std::int32_t count, void* packed,
               std::int64_t stride) {
-  const kv4_geometry at{detail::checked_kv(kv), static_cast<unsigned char*>(packed), stride, first};
-  launch<direction::pack>(dev, "kv4_pack", at, count);
+  const detail::kv4_geometry at{detail::checked_kv(kv), static_cast<unsigned char*>(packed), stride,
+                                first};
+  dev.ops().attention.kv4_pack(dev, at, items_of(at, count));
 }
 
 void kv4_unpack(device& dev, const kv_layer& kv, std::int32_t first, std::int32_t count,
                 const void* packed, std::int64_t stride) {
   // kv4_geometry serves both directions; unpacking writes nothing to `packed`.
   auto* from = static_cast<unsigned char*>(const_cast<void*>(packed));
-  launch<direction::unpack>(dev, "kv4_unpack", {detail::checked_kv(kv), from, stride, first},
-                            count);
+  const detail::kv4_geometry at{detail::checked_kv(kv), from, stride, first};
+  dev.ops().attention.kv4_unpack(dev, at, items_of(at, count));
 }
 
 } // namespace twill::gpu

@@ -8,6 +8,8 @@
 
 namespace twill::gpu::detail {
 
+struct kv4_geometry;
+
 struct attention_backend {
   /// The most of device::scratch() that run() takes for up to `n_tokens` rows that see up to
   /// `reach` positions.
@@ -15,9 +17,12 @@ struct attention_backend {
                                 std::int32_t head_dim, std::int64_t n_tokens, std::int64_t reach);
   /// `args` have been checked, and the strides of their KV are spelled out (detail::checked_kv()).
   void (*run)(device& dev, const ragged_batch& batch, const attention_args& args);
+  /// Pack and unpack KV blocks: `items` counts the groups of all heads of all blocks.
+  void (*kv4_pack)(device& dev, const kv4_geometry& at, long items);
+  void (*kv4_unpack)(device& dev, const kv4_geometry& at, long items);
 };
 
-extern const attention_backend portable_attention; ///< attention/portable.cpp
+extern const attention_backend portable_attention; ///< portable/backends.cpp
 extern const attention_backend host_attention;     ///< attention/host/attention_host.cpp
 
 } // namespace twill::gpu::detail

@@ -1,13 +1,11 @@
 // The one file that knows Kokkos versions (3.4.1 to 5.x). Include it instead of <Kokkos_Core.hpp>.
 //
-// exec_space is where every kernel runs; on_host says whether that is this process. Start-up goes
-// through start_kokkos(), which any number of devices may call: Kokkos before 4.0 cannot be
-// initialised twice, so it is started once per process and never finalised.
+// Start-up goes through start_kokkos(), which any number of devices may call: Kokkos before 4.0
+// cannot be initialised twice, so it is started once per process and never finalised.
 #pragma once
 
 #include <mutex>
 #include <string>
-#include <type_traits>
 
 #include <Kokkos_Core.hpp>
 #if KOKKOS_VERSION < 30700
@@ -16,11 +14,7 @@
 
 namespace twill::gpu::detail {
 
-using exec_space = Kokkos::DefaultExecutionSpace;
-using memory_space = exec_space::memory_space;
-
-/// Kernels run in this process and see its memory.
-inline constexpr bool on_host = std::is_same_v<exec_space, Kokkos::DefaultHostExecutionSpace>;
+using kokkos_host = Kokkos::DefaultHostExecutionSpace;
 
 /// Functions for kernels: math::exp(float) and friends, on any backend.
 #if KOKKOS_VERSION < 30700
@@ -29,18 +23,10 @@ namespace math = Kokkos::Experimental; // drop when Kokkos >= 3.7
 namespace math = Kokkos;
 #endif
 
-using range = Kokkos::RangePolicy<exec_space, Kokkos::IndexType<long>>;
-using team_range = Kokkos::TeamPolicy<exec_space>;
-using team_member = team_range::member_type;
-
-/// A view of plain memory, for copies.
-template <class Space>
-using bytes_view = Kokkos::View<unsigned char*, Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-
 /// Starts Kokkos on its first call; on later calls makes the calling thread one that may launch.
-/// `threads` counts host threads and matters on the first call only. Returns the pool's size. Any
-/// thread, at once with others.
-inline int start_kokkos(int threads) {
+/// `threads` counts host threads, `device_id` is the number of the GPU, where Kokkos has one; both
+/// matter on the first call only. Returns the pool's size. Any thread, at once with others.
+inline int start_kokkos(int threads, [[maybe_unused]] int device_id = -1) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
 #if KOKKOS_VERSION < 30500 && defined(KOKKOS_ENABLE_OPENMP)
@@ -56,6 +42,7 @@ inline int start_kokkos(int threads) {
 #else
     Kokkos::InitializationSettings settings;
     settings.set_num_threads(threads).set_disable_warnings(true);
+    if (device_id >= 0) settings.set_device_id(device_id);
 #endif
     Kokkos::initialize(settings);
 #if KOKKOS_VERSION < 30500 && defined(KOKKOS_ENABLE_OPENMP)
@@ -73,10 +60,11 @@ inline int start_kokkos(int threads) {
 }
 
 /// "Kokkos 3.4.1 OpenMP".
-inline std::string backend_name() {
+template <class Space>
+std::string backend_name() {
   return "Kokkos " + std::to_string(KOKKOS_VERSION / 10000) + "." +
          std::to_string(KOKKOS_VERSION / 100 % 100) + "." + std::to_string(KOKKOS_VERSION % 100) +
-         " " + exec_space::name();
+         " " + Space::name();
 }
 
 } // namespace twill::gpu::detail

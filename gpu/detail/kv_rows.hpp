@@ -9,14 +9,13 @@
 #include <cstdint>
 
 #include "gpu/detail/half.hpp"
-#include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/host/f16_rows.hpp"
 
 namespace twill::gpu::detail {
 
 /// Pairs (i, i + half).
-KOKKOS_INLINE_FUNCTION void rotate_halves(float* __restrict x, const float* __restrict c,
-                                          const float* __restrict s, int half) {
+TWILL_KERNEL_INLINE void rotate_halves(float* __restrict x, const float* __restrict c,
+                                       const float* __restrict s, int half) {
   for (int i = 0; i < half; ++i) {
     const float a = x[i];
     const float b = x[i + half];
@@ -26,8 +25,8 @@ KOKKOS_INLINE_FUNCTION void rotate_halves(float* __restrict x, const float* __re
 }
 
 /// Pairs (2i, 2i + 1).
-KOKKOS_INLINE_FUNCTION void rotate_pairs(float* __restrict x, const float* __restrict c,
-                                         const float* __restrict s, int half) {
+TWILL_KERNEL_INLINE void rotate_pairs(float* __restrict x, const float* __restrict c,
+                                      const float* __restrict s, int half) {
   for (int i = 0; i < half; ++i) {
     const float a = x[2 * i];
     const float b = x[2 * i + 1];
@@ -36,19 +35,18 @@ KOKKOS_INLINE_FUNCTION void rotate_pairs(float* __restrict x, const float* __res
   }
 }
 
-KOKKOS_INLINE_FUNCTION void store_f32(float* __restrict to, const float* __restrict x, int n) {
+TWILL_KERNEL_INLINE void store_f32(float* __restrict to, const float* __restrict x, int n) {
   for (int d = 0; d < n; ++d)
     to[d] = x[d];
 }
 
-KOKKOS_INLINE_FUNCTION void store_bf16(std::uint16_t* __restrict to, const float* __restrict x,
-                                       int n) {
+TWILL_KERNEL_INLINE void store_bf16(std::uint16_t* __restrict to, const float* __restrict x,
+                                    int n) {
   for (int d = 0; d < n; ++d)
     to[d] = f32_to_bf16(x[d]);
 }
 
-KOKKOS_INLINE_FUNCTION void store_f16(std::uint16_t* __restrict to, const float* __restrict x,
-                                      int n) {
+TWILL_KERNEL_INLINE void store_f16(std::uint16_t* __restrict to, const float* __restrict x, int n) {
 #if defined(__CUDACC__) || defined(__HIPCC__)
   int d = 0;
 #else
@@ -61,8 +59,7 @@ KOKKOS_INLINE_FUNCTION void store_f16(std::uint16_t* __restrict to, const float*
 /// Stores x as multiples of the returned scale, which is the largest magnitude / 127. A row so
 /// small that the reciprocal is not finite counts as zero. A row with a NaN or an infinity gets a
 /// scale that is not finite.
-KOKKOS_INLINE_FUNCTION float store_i8(std::int8_t* __restrict to, const float* __restrict x,
-                                      int n) {
+TWILL_KERNEL_INLINE float store_i8(std::int8_t* __restrict to, const float* __restrict x, int n) {
   std::uint32_t top = 0; // magnitudes order like their bits
   for (int d = 0; d < n; ++d) {
     const std::uint32_t magnitude = f32_to_bits(x[d]) & 0x7fffffffU;

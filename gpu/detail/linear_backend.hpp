@@ -27,7 +27,7 @@ struct linear_backend {
   bool (*run_silu_mul)(device& dev, const linear_args& args, tensor_ref out);
 };
 
-extern const linear_backend portable_linear; ///< linear/portable.cpp
+extern const linear_backend portable_linear; ///< portable/backends.cpp
 extern const linear_backend host_linear;     ///< linear/host/linear_host.cpp
 
 /// The type that products are computed in: dense weights have no int8 form.

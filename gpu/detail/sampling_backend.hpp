@@ -16,7 +16,7 @@ struct sampling_backend {
                          float* logprobs);
 };
 
-extern const sampling_backend portable_sampling; ///< sampling/portable.cpp
+extern const sampling_backend portable_sampling; ///< portable/backends.cpp
 extern const sampling_backend host_sampling;     ///< sampling/host/sample_host.cpp
 
 } // namespace twill::gpu::detail

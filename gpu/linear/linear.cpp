@@ -12,7 +12,7 @@ namespace {
 const detail::linear_backend& backend_for(const device& dev, const detail::packed_view& w,
                                           compute_type compute) {
   const detail::linear_backend& chosen = dev.ops().linear;
-  return chosen.supports(w, compute) ? chosen : detail::portable_linear;
+  return chosen.supports(w, compute) ? chosen : dev.ops().any_linear;
 }
 
 void check_linear(const linear_args& args) {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/packed_matrix_impl.hpp"
 #include "gpu/host/thread_pool.hpp"
 #include "gpu/linear/detail/packed_form.hpp"
@@ -204,7 +203,7 @@ public:
       if (!allocated.ok()) return allocated.error();
       target.device = std::move(allocated.value());
     }
-    if (!on_device || !detail::on_host) target.host = std::make_unique<unsigned char[]>(n);
+    if (!on_device || !dev.memory_is_host()) target.host = std::make_unique<unsigned char[]>(n);
     return memory;
   }
   unsigned char* data() const {

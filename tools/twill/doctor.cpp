@@ -158,6 +158,7 @@ int run_doctor(const doctor_options& given) {
   wanted.kind = options.device.kind;
   wanted.threads = options.device.threads;
   wanted.memory_bytes = options.device.memory_bytes;
+  wanted.id = options.device.id;
   auto opened = gpu::device::open(wanted);
   if (!opened.ok()) throw client_error(opened.detail());
   auto& dev = *opened.value();

@@ -2,6 +2,7 @@
 // share.
 #include <algorithm>
 
+#include "gpu/attention/detail/kv4_kernels.hpp"
 #include "gpu/attention/host/attention_kernels.hpp"
 #include "gpu/detail/attention_backend.hpp"
 #include "gpu/host/for_items.hpp"
@@ -150,8 +151,16 @@ std::int64_t scratch_bytes(const device& dev, std::int32_t n_heads, std::int32_t
   return partial_bytes(rows, n_heads, chunks_of(reach), head_dim);
 }
 
+template <direction Direction>
+void kv4(device& dev, const kv4_geometry& at, long items) {
+  const long work = 8L * kv4_group * at.kv.block_tokens;
+  with_kv4_kernel<Direction>(at,
+                             [&](const auto& kernel) { for_host_items(dev, items, work, kernel); });
+}
+
 } // namespace
 
-constinit const attention_backend host_attention{scratch_bytes, run};
+constinit const attention_backend host_attention{scratch_bytes, run, kv4<direction::pack>,
+                                                 kv4<direction::unpack>};
 
 } // namespace twill::gpu::detail

@@ -14,6 +14,7 @@
 #include "gpu/detail/half.hpp"
 #include "gpu/detail/shapes.hpp"
 #include "gpu/rows/rope.hpp"
+#include "tests/gpu/forms.hpp"
 #include "tests/gpu/ragged_case.hpp"
 
 using namespace twill;
@@ -330,13 +331,18 @@ TEST_CASE("attention agrees with a naive oracle over shapes, KV types, windows a
       {.n_heads = 6, .n_kv_heads = 6, .head_dim = 5, .type = dtype::i8, .window = 40},
   };
   std::vector<oracle_rows> known_of(shapes.size());
-  for (const std::string& isa : isas()) {
-    auto dev = open(isa);
+  std::vector<std::pair<std::string, std::unique_ptr<gpu::device>>> devices;
+  for (const std::string& isa : isas())
+    devices.emplace_back(isa, open(isa));
+  for (const int form : {test::team_form, test::serial_form})
+    devices.emplace_back(test::name_of_form(form), test::open_form(form, "plain"));
+  for (const auto& [isa, dev] : devices) {
     for (std::size_t i = 0; i < 2 * shapes.size(); ++i) {
       shape s = shapes[i / 2];
       s.bf16_products = i % 2 == 1;
       oracle_rows& known = known_of[i / 2];
-      CAPTURE(isa, i);
+      CAPTURE(dev->info().isa, i);
+      INFO(isa);
       setup a(*dev, s, {70, 1, 130, 65});
       const std::vector<std::size_t> all{0, 1, 2, 3};
       const std::vector<chunk> first{{0, 69}, {0, 1}, {0, 100}, {0, 64}};

@@ -8,6 +8,7 @@
 
 #include "gpu/attention/kv4.hpp"
 #include "gpu/detail/half.hpp"
+#include "tests/gpu/forms.hpp"
 #include "tests/gpu/ragged_case.hpp"
 
 using namespace twill;
@@ -51,9 +52,8 @@ std::vector<float> loaded(const std::vector<unsigned char>& bytes, dtype type) {
 } // namespace
 
 TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions", "[kv4]") {
-  auto device = gpu::device::open({});
-  REQUIRE(device.ok());
-  gpu::device& dev = *device.value();
+  auto device = test::open_form(GENERATE(0, 1, 2));
+  gpu::device& dev = *device;
   constexpr std::int32_t n_blocks = 7, first = 2, count = 4;
   const std::vector<shape> shapes = {{dtype::f16, 3, 64, 16}, {dtype::bf16, 2, 128, 16},
                                      {dtype::f32, 1, 80, 8},  {dtype::f16, 1, 96, 32},
@@ -136,9 +136,8 @@ TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions
 }
 
 TEST_CASE("4-bit KV keeps a group of one value, and cuts what f16 cannot hold", "[kv4]") {
-  auto device = gpu::device::open({});
-  REQUIRE(device.ok());
-  gpu::device& dev = *device.value();
+  auto device = test::open_form(GENERATE(0, 1, 2));
+  gpu::device& dev = *device;
   gpu::kv_layer kv;
   kv.type = dtype::f32;
   kv.n_blocks = kv.n_kv_heads = 1;

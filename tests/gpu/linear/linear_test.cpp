@@ -9,6 +9,7 @@
 #include "gpu/host/isa.hpp"
 #include "gpu/linear/host/kernels.hpp"
 #include "gpu/rows/elementwise.hpp"
+#include "tests/gpu/forms.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
 
 using namespace twill::gpu;
@@ -63,10 +64,12 @@ std::vector<std::unique_ptr<device>> devices() {
   std::vector<std::unique_ptr<device>> all;
   for (const std::string& isa : all_isas())
     all.push_back(open(isa));
+  for (const int form : {twill::test::team_form, twill::test::serial_form})
+    all.push_back(twill::test::open_form(form));
   return all;
 }
 
-/// Every compute type on every device.
+/// Every compute type on every device, with the host's and the portable forms.
 void check_matrix(const std::vector<std::unique_ptr<device>>& devices, const matrix& w,
                   std::int64_t m) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;

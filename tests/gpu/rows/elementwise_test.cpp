@@ -6,22 +6,15 @@
 
 #include "gpu/rows/elementwise.hpp"
 #include "gpu/rows/norms.hpp"
+#include "tests/gpu/forms.hpp"
 #include "tests/gpu/ragged_case.hpp"
 
 using namespace twill;
 using gpu::dtype;
 using test::device_array;
 
-namespace {
-
-std::unique_ptr<gpu::device> open() {
-  return gpu::device::open({.threads = 2, .memory_bytes = std::int64_t{1} << 30}).value();
-}
-
-} // namespace
-
 TEST_CASE("rms_norm agrees with a naive oracle, with and without a residual, over strided rows") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(0, 1, 2));
   for (const auto& [m, n] : std::vector<std::pair<long, long>>{
            {0, 8}, {1, 1}, {1, 576}, {3, 17}, {5, 31}, {200, 576}, {64, 2048}, {2, 4097}}) {
     for (const bool residual : {false, true}) {
@@ -60,7 +53,7 @@ TEST_CASE("rms_norm agrees with a naive oracle, with and without a residual, ove
 }
 
 TEST_CASE("a normed row has the same bits alone and in a batch, and may overwrite its input") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(0, 1, 2));
   const long m = 150, n = 577;
   const auto x = test::random_floats(m * n, 4);
   device_array<float> in(*dev, x), w(*dev, test::random_floats(n, 5));
@@ -75,7 +68,7 @@ TEST_CASE("a normed row has the same bits alone and in a batch, and may overwrit
 }
 
 TEST_CASE("silu_mul agrees with a naive oracle, from very negative to very positive gates") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(0, 1, 2));
   for (const auto& [m, n] : std::vector<std::pair<long, long>>{
            {0, 3}, {1, 1}, {1, 1536}, {7, 19}, {100, 1536}, {3, 5000}}) {
     CAPTURE(m, n);
@@ -102,7 +95,7 @@ TEST_CASE("silu_mul agrees with a naive oracle, from very negative to very posit
 }
 
 TEST_CASE("gather_rows copies the named rows, repeats included") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(0, 1, 2));
   const long m = 9, n = 2500;
   const auto x = test::random_floats(m * n, 7);
   device_array<float> in(*dev, x);

@@ -10,6 +10,7 @@
 #include "gpu/detail/philox.hpp"
 #include "gpu/detail/sampling_backend.hpp"
 #include "gpu/sampling/sample.hpp"
+#include "tests/gpu/forms.hpp"
 #include "tests/gpu/ragged_case.hpp"
 
 using namespace twill;
@@ -227,6 +228,16 @@ TEST_CASE("draws follow the exact distribution for combinations of parameters") 
     }
 }
 
+TEST_CASE("draws of the portable form follow the exact distribution on teams and in Serial") {
+  auto dev = test::open_form(GENERATE(1, 2));
+  const auto logits = test::random_floats(41, 9, 2.0f);
+  const auto requests = combinations();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    CAPTURE(i);
+    check_distribution(*dev, logits, requests[i], 300, false);
+  }
+}
+
 TEST_CASE("draws follow the exact distribution over a vocabulary of real size") {
   auto dev = open();
   const auto logits = test::random_floats(49157, 10, 3.0f);
@@ -242,7 +253,7 @@ TEST_CASE("draws follow the exact distribution over a vocabulary of real size") 
 }
 
 TEST_CASE("a row's draw is the same alone and in any batch") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(0, 1, 2));
   const std::size_t vocab = 3001;
   const auto requests = combinations();
   const auto logits = test::random_floats(requests.size() * vocab, 11, 2.0f);
@@ -257,7 +268,7 @@ TEST_CASE("a row's draw is the same alone and in any batch") {
 }
 
 TEST_CASE("asking for log-probabilities does not change the draw") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(0, 1, 2));
   const std::size_t vocab = 501;
   auto requests = combinations();
   const auto logits = test::random_floats(requests.size() * vocab, 12, 2.0f);
@@ -302,7 +313,7 @@ TEST_CASE("ties at a top_k or top_p boundary go to the lowest ids") {
 }
 
 TEST_CASE("argmax takes the lowest id of the largest and never a NaN") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(0, 1, 2));
   for (const std::int64_t vocab : {1, 2, 7, 8, 9, 15, 16, 17, 33, 49152}) {
     const std::int64_t n = 5, stride = vocab + 3;
     auto x =
@@ -333,7 +344,7 @@ TEST_CASE("argmax takes the lowest id of the largest and never a NaN") {
 }
 
 TEST_CASE("when everything is banned the raw argmax is taken") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(0, 1, 2));
   for (const float temperature : {0.0f, 1.0f}) {
     request r;
     r.row.temperature = temperature;
@@ -384,7 +395,7 @@ TEST_CASE("log-probabilities are of the logits before the mask") {
 }
 
 TEST_CASE("top_k of one and a tiny temperature are greedy; ids out of range are ignored") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(0, 1, 2));
   const auto logits = test::random_floats(777, 13);
   const auto best =
       static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
@@ -403,7 +414,7 @@ TEST_CASE("top_k of one and a tiny temperature are greedy; ids out of range are 
 }
 
 TEST_CASE("log-probabilities are of the raw logits, within 1e-5 of double") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(0, 1, 2));
   const std::size_t vocab = 49152;
   auto logits = test::random_floats(vocab, 14, 4.0f);
   logits[100] = logits[40000] = 25; // a tie at the top
@@ -451,7 +462,7 @@ TEST_CASE("log-probabilities are of the raw logits, within 1e-5 of double") {
 }
 
 TEST_CASE("fewer candidates than alternatives leave id -1 and -infinity") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(0, 1, 2));
   request r;
   r.row.n_top = 3;
   r.row.temperature = 0;

@@ -53,7 +53,7 @@ public:
     if (flags_.compress_weight)
       weights_ = models::offload::int4_weights(weights_, {names.positions});
     device_ = std::move(must(gpu::device::open({options_.device.kind, options_.device.threads,
-                                                options_.device.memory_bytes}))
+                                                options_.device.memory_bytes, options_.device.id}))
                             .value());
     types_ = must(models::resolve_compute(options_.model.compute, options_.kv.type,
                                           *model_->weights, device_->info()))

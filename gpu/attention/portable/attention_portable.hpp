@@ -3,17 +3,20 @@
 // KV is read in tiles of 64 positions counted from position 0, so a row's result depends on its own
 // sequence alone, as in the host's form.
 
+#pragma once
+
 #include <cmath>
 
+#include "gpu/attention/detail/kv4_kernels.hpp"
 #include "gpu/detail/attention_backend.hpp"
 #include "gpu/detail/kernel_math.hpp"
 #include "gpu/detail/kv_place.hpp"
 #include "gpu/detail/shapes.hpp"
+#include "gpu/portable/launch.hpp"
 
 namespace twill::gpu::detail {
 
-namespace {
-
+template <class Member>
 struct attention_team {
   static constexpr int tile = 64;
   static constexpr int heads_per_team = 8; ///< bounds the scratch: 8 * (256 + 64 + 3) floats
@@ -47,7 +50,7 @@ struct attention_team {
             position - column * kv.block_tokens};
   }
 
-  KOKKOS_INLINE_FUNCTION void operator()(const team_member& team) const {
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& team) const {
     const int dim = kv.head_dim;
     const int item = team.league_rank();
     const int split = item % splits;
@@ -132,36 +135,41 @@ struct attention_team {
   }
 };
 
-void run(device&, const ragged_batch& batch, const attention_args& args) {
-  const int group = args.n_heads / args.kv.n_kv_heads;
-  const int splits = (group + attention_team::heads_per_team - 1) / attention_team::heads_per_team;
-  const attention_team kernel{args.q.as<const float>(),
-                              args.out.as<float>(),
-                              args.q.row_stride,
-                              args.out.row_stride,
-                              args.kv,
-                              group,
-                              splits,
-                              args.scale,
-                              args.window,
-                              args.alibi_slopes,
-                              batch};
-  const int teams = batch.n_tokens * args.kv.n_kv_heads * splits;
-  if (teams == 0) return;
-  const auto bytes = attention_team::scratch_floats(args.kv.head_dim) * long{sizeof(float)};
-  Kokkos::parallel_for(
-      "attention",
-      team_range(teams, Kokkos::AUTO).set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(bytes))),
-      kernel);
-}
+template <class Launch>
+struct attention_portable {
+  using kernel_type = attention_team<typename Launch::member>;
 
-std::int64_t scratch_bytes(const device&, std::int32_t, std::int32_t, std::int32_t, std::int64_t,
-                           std::int64_t) {
-  return 0;
-}
+  static std::int64_t scratch_bytes(const device&, std::int32_t, std::int32_t, std::int32_t,
+                                    std::int64_t, std::int64_t) {
+    return 0;
+  }
 
-} // namespace
+  static void run(device& dev, const ragged_batch& batch, const attention_args& args) {
+    const int group = args.n_heads / args.kv.n_kv_heads;
+    const int splits = (group + kernel_type::heads_per_team - 1) / kernel_type::heads_per_team;
+    const kernel_type kernel{args.q.as<const float>(),
+                             args.out.as<float>(),
+                             args.q.row_stride,
+                             args.out.row_stride,
+                             args.kv,
+                             group,
+                             splits,
+                             args.scale,
+                             args.window,
+                             args.alibi_slopes,
+                             batch};
+    Launch::teams(dev, "attention", long{batch.n_tokens} * args.kv.n_kv_heads * splits, kernel,
+                  kernel_type::scratch_floats(args.kv.head_dim) * long{sizeof(float)});
+  }
 
-constinit const attention_backend portable_attention{scratch_bytes, run};
+  template <direction Direction>
+  static void kv4(device& dev, const kv4_geometry& at, long items) {
+    with_kv4_kernel<Direction>(
+        at, [&](const auto& kernel) { Launch::items(dev, "kv4", items, kernel); });
+  }
+
+  static constexpr attention_backend table{scratch_bytes, run, kv4<direction::pack>,
+                                           kv4<direction::unpack>};
+};
 
 } // namespace twill::gpu::detail

@@ -1,11 +1,11 @@
 // linear()'s portable form: one Kokkos kernel for any execution space, from the packed layout of
 // all forms. One output element per work item.
-#include "gpu/detail/kokkos_compat.hpp"
+#pragma once
+
 #include "gpu/detail/linear_backend.hpp"
+#include "gpu/portable/launch.hpp"
 
 namespace twill::gpu::detail {
-
-namespace {
 
 /// Activations rounded to the integers of int8 or int8x2; the residual is part of one integer here.
 struct quantised {
@@ -15,13 +15,14 @@ struct quantised {
   float largest_code;
 };
 
-void quantise(const packed_view& w, const tensor_ref& x, const quantised& q) {
+template <class Launch>
+void quantise(device& dev, const packed_view& w, const tensor_ref& x, const quantised& q) {
   const float* from = x.as<const float>();
   const std::int64_t stride = x.row_stride;
   const std::int64_t cols = w.cols;
   const std::int64_t groups = q.groups;
-  Kokkos::parallel_for(
-      "linear_quantise", range(0, x.rows() * groups), KOKKOS_LAMBDA(const long i) {
+  Launch::items(
+      dev, "linear_quantise", x.rows() * groups, KOKKOS_LAMBDA(const long i) {
         const std::int64_t row = i / groups;
         const std::int64_t begin = i % groups * activation_group;
         const std::int64_t end = begin + activation_group < cols ? begin + activation_group : cols;
@@ -42,11 +43,13 @@ void quantise(const packed_view& w, const tensor_ref& x, const quantised& q) {
 }
 
 /// Copies x's columns to `to` in the order of the weights' columns. // to: (m, cols)
-void gather_columns(const tensor_ref& x, const std::int32_t* order, std::int64_t cols, float* to) {
+template <class Launch>
+void gather_columns(device& dev, const tensor_ref& x, const std::int32_t* order, std::int64_t cols,
+                    float* to) {
   const float* from = x.as<const float>();
   const std::int64_t stride = x.row_stride;
-  Kokkos::parallel_for(
-      "linear_gather", range(0, x.rows() * cols), KOKKOS_LAMBDA(const long i) {
+  Launch::items(
+      dev, "linear_gather", x.rows() * cols, KOKKOS_LAMBDA(const long i) {
         const std::int64_t row = i / cols;
         to[i] = from[row * stride + order[i - row * cols]];
       });
@@ -94,7 +97,7 @@ TWILL_KERNEL_FUNCTION float dot_float(const packed_view& w, const float* x, bool
   return sum;
 }
 
-std::int64_t activation_groups(const packed_view& w) {
+inline std::int64_t activation_groups(const packed_view& w) {
   return (w.cols + activation_group - 1) / activation_group;
 }
 
@@ -108,59 +111,58 @@ struct scratch_layout {
   std::int64_t gathered, values, scales;
 };
 
-bool supports_all(const packed_view&, compute_type) {
-  return true;
-}
+template <class Launch>
+struct linear_portable {
+  static bool supports(const packed_view&, compute_type) { return true; }
 
-std::int64_t scratch_bytes(const device&, const packed_view& w, bool ordered, compute_type asked,
-                           std::int64_t m) {
-  return scratch_layout(w, ordered, is_int8(effective_compute(w, asked)), m).bytes();
-}
-
-void run(device& dev, const linear_args& args) {
-  const packed_view w = args.weights->get().view;
-  const compute_type compute = effective_compute(w, args.compute);
-  const std::int64_t m = args.x.rows();
-  const std::int32_t* order = args.weights->get().column_order();
-  const bool int8 = is_int8(compute);
-  quantised q{};
-  q.largest_code = compute == compute_type::int8 ? 127.0F : 127.0F * residual_ratio;
-  q.groups = activation_groups(w);
-  const scratch_layout layout(w, order != nullptr, int8, m);
-  auto* scratch =
-      static_cast<unsigned char*>(dev.scratch(static_cast<std::size_t>(layout.bytes())));
-  tensor_ref from = args.x;
-  if (order != nullptr) {
-    gather_columns(args.x, order, w.cols, reinterpret_cast<float*>(scratch));
-    from = view_2d(scratch, dtype::f32, m, w.cols);
-  }
-  if (int8) {
-    q.values = reinterpret_cast<short*>(scratch + layout.gathered);
-    q.scales = reinterpret_cast<float*>(scratch + layout.gathered + layout.values);
-    quantise(w, from, q);
+  static std::int64_t scratch_bytes(const device&, const packed_view& w, bool ordered,
+                                    compute_type asked, std::int64_t m) {
+    return scratch_layout(w, ordered, is_int8(effective_compute(w, asked)), m).bytes();
   }
 
-  const float* x = from.as<const float>();
-  const std::int64_t x_stride = from.row_stride;
-  float* out = args.out.as<float>();
-  const std::int64_t out_stride = args.out.row_stride;
-  const float* bias = args.bias;
-  const bool accumulate = args.accumulate;
-  Kokkos::parallel_for(
-      "linear", range(0, m * w.rows), KOKKOS_LAMBDA(const long i) {
-        const std::int64_t row = i / w.rows;
-        const std::int64_t n = i % w.rows;
-        float sum = int8 ? dot_int8(w, q, row, n / lanes, n % lanes)
-                         : dot_float(w, x + row * x_stride, compute == compute_type::bf16,
-                                     n / lanes, n % lanes);
-        if (bias != nullptr) sum += bias[n];
-        float& to = out[row * out_stride + n];
-        to = accumulate ? to + sum : sum;
-      });
-}
+  static void run(device& dev, const linear_args& args) {
+    const packed_view w = args.weights->get().view;
+    const compute_type compute = effective_compute(w, args.compute);
+    const std::int64_t m = args.x.rows();
+    const std::int32_t* order = args.weights->get().column_order();
+    const bool int8 = is_int8(compute);
+    quantised q{};
+    q.largest_code = compute == compute_type::int8 ? 127.0F : 127.0F * residual_ratio;
+    q.groups = activation_groups(w);
+    const scratch_layout layout(w, order != nullptr, int8, m);
+    auto* scratch =
+        static_cast<unsigned char*>(dev.scratch(static_cast<std::size_t>(layout.bytes())));
+    tensor_ref from = args.x;
+    if (order != nullptr) {
+      gather_columns<Launch>(dev, args.x, order, w.cols, reinterpret_cast<float*>(scratch));
+      from = view_2d(scratch, dtype::f32, m, w.cols);
+    }
+    if (int8) {
+      q.values = reinterpret_cast<short*>(scratch + layout.gathered);
+      q.scales = reinterpret_cast<float*>(scratch + layout.gathered + layout.values);
+      quantise<Launch>(dev, w, from, q);
+    }
 
-} // namespace
+    const float* x = from.as<const float>();
+    const std::int64_t x_stride = from.row_stride;
+    float* out = args.out.as<float>();
+    const std::int64_t out_stride = args.out.row_stride;
+    const float* bias = args.bias;
+    const bool accumulate = args.accumulate;
+    Launch::items(
+        dev, "linear", m * w.rows, KOKKOS_LAMBDA(const long i) {
+          const std::int64_t row = i / w.rows;
+          const std::int64_t n = i % w.rows;
+          float sum = int8 ? dot_int8(w, q, row, n / lanes, n % lanes)
+                           : dot_float(w, x + row * x_stride, compute == compute_type::bf16,
+                                       n / lanes, n % lanes);
+          if (bias != nullptr) sum += bias[n];
+          float& to = out[row * out_stride + n];
+          to = accumulate ? to + sum : sum;
+        });
+  }
 
-constinit const linear_backend portable_linear{supports_all, scratch_bytes, run, nullptr};
+  static constexpr linear_backend table{supports, scratch_bytes, run, nullptr};
+};
 
 } // namespace twill::gpu::detail

@@ -1,23 +1,24 @@
 // sampling's portable form: Kokkos kernels with one team per row.
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
-#include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/sampling_backend.hpp"
+#include "gpu/portable/launch.hpp"
 #include "gpu/sampling/detail/sample_row.hpp"
 
 namespace twill::gpu::detail {
 
-namespace {
-
 /// Teams that hold a copy of their row at a time; bounds the memory of the copies.
-constexpr long copies_at_once = 128;
+inline constexpr long copies_at_once = 128;
 
 /// The passes over a row as a team does them. All lanes call each member together, and all get its
 /// result.
+template <class Member>
 struct team_passes {
-  const team_member& team;
+  const Member& team;
 
   /// An unsigned image of (x, id) that orders by value, then by lower id; 0 for NaN and -infinity.
   KOKKOS_INLINE_FUNCTION static std::uint64_t rank_of(float x, std::int32_t id) {
@@ -29,6 +30,11 @@ struct team_passes {
   KOKKOS_INLINE_FUNCTION static std::int32_t id_of(std::uint64_t rank) {
     return rank == 0 ? -1
                      : static_cast<std::int32_t>(0xffffffffu - static_cast<std::uint32_t>(rank));
+  }
+  KOKKOS_INLINE_FUNCTION static float value_of(std::uint64_t rank) {
+    if (rank == 0) return -INFINITY;
+    const auto image = static_cast<std::uint32_t>(rank >> 32);
+    return bits_to_f32(image & 0x80000000u ? image & 0x7fffffffu : ~image);
   }
   KOKKOS_INLINE_FUNCTION static bool takes_part(float w, std::int32_t i, host::weight_cut cut) {
     return w > cut.threshold || (w == cut.threshold && i <= cut.last_tie);
@@ -67,9 +73,9 @@ struct team_passes {
   KOKKOS_INLINE_FUNCTION std::int32_t argmax(const float* x, std::int32_t n) const {
     return id_of(top_rank(n, [&](const int i) { return rank_of(x[i], i); }));
   }
+  /// The value comes out of its rank: a lane that is ahead may already overwrite x.
   KOKKOS_INLINE_FUNCTION float largest(const float* x, std::int32_t n) const {
-    const std::int32_t id = argmax(x, n);
-    return id < 0 ? -INFINITY : x[id];
+    return value_of(top_rank(n, [&](const int i) { return rank_of(x[i], i); }));
   }
   KOKKOS_INLINE_FUNCTION double sum_exp(const float* x, std::int32_t n, float max) const {
     return sum_over<double>(n, [&](const int i) {
@@ -143,32 +149,35 @@ struct team_passes {
   }
 };
 
+template <class Member>
 struct sample_team {
   sample_batch batch;
   long copies; ///< rows c, c + copies, c + 2 * copies, ... share copy buffer c
   float* raw;  ///< (copies, vocab), or null
 
-  KOKKOS_INLINE_FUNCTION void operator()(const team_member& team) const {
-    const team_passes passes{team};
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& team) const {
+    const team_passes<Member> passes{team};
     const long copy = team.league_rank();
     for (long r = copy; r < batch.rows; r += copies)
       sample_one(passes, batch, r, raw == nullptr ? nullptr : raw + copy * batch.vocab);
   }
 };
 
+template <class Member>
 struct argmax_team {
   const float* logits;
   long stride;
   std::int32_t vocab;
   std::int32_t* tokens;
 
-  KOKKOS_INLINE_FUNCTION void operator()(const team_member& team) const {
-    const team_passes passes{team};
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& team) const {
+    const team_passes<Member> passes{team};
     const std::int32_t id = passes.argmax(logits + team.league_rank() * stride, vocab);
     passes.single([&] { tokens[team.league_rank()] = id < 0 ? 0 : id; });
   }
 };
 
+template <class Member>
 struct token_logprobs_team {
   const float* logits;
   long stride;
@@ -176,40 +185,42 @@ struct token_logprobs_team {
   const std::int32_t* ids;
   float* logprobs;
 
-  KOKKOS_INLINE_FUNCTION void operator()(const team_member& team) const {
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& team) const {
     const long r = team.league_rank();
-    token_logprob(team_passes{team}, logits + r * stride, vocab, ids[r], logprobs + r);
+    token_logprob(team_passes<Member>{team}, logits + r * stride, vocab, ids[r], logprobs + r);
   }
 };
 
-void sample(device& dev, const sample_args& args) {
-  const sample_batch batch = batch_of(args);
-  const long copies = args.any_logprobs ? std::min(batch.rows, copies_at_once) : batch.rows;
-  float* raw = nullptr;
-  if (args.any_logprobs)
-    raw = static_cast<float*>(
-        dev.scratch(static_cast<std::size_t>(copies * batch.vocab) * sizeof(float)));
-  Kokkos::parallel_for("sample", team_range(static_cast<int>(copies), Kokkos::AUTO),
-                       sample_team{batch, copies, raw});
-}
+template <class Launch>
+struct sampling_portable {
+  using member = typename Launch::member;
 
-void argmax(device&, const tensor_ref& logits, std::int32_t* tokens) {
-  if (logits.shape[0] == 0) return;
-  Kokkos::parallel_for("argmax", team_range(static_cast<int>(logits.shape[0]), Kokkos::AUTO),
-                       argmax_team{logits.as<const float>(), static_cast<long>(logits.row_stride),
-                                   static_cast<std::int32_t>(logits.shape[1]), tokens});
-}
+  static void sample(device& dev, const sample_args& args) {
+    const sample_batch batch = batch_of(args);
+    const long copies = args.any_logprobs ? std::min(batch.rows, copies_at_once) : batch.rows;
+    float* raw = nullptr;
+    if (args.any_logprobs)
+      raw = static_cast<float*>(
+          dev.scratch(static_cast<std::size_t>(copies * batch.vocab) * sizeof(float)));
+    Launch::teams(dev, "sample", copies, sample_team<member>{batch, copies, raw});
+  }
 
-void token_logprobs(device&, const tensor_ref& logits, const std::int32_t* ids, float* logprobs) {
-  if (logits.shape[0] == 0) return;
-  Kokkos::parallel_for(
-      "token_logprobs", team_range(static_cast<int>(logits.shape[0]), Kokkos::AUTO),
-      token_logprobs_team{logits.as<const float>(), static_cast<long>(logits.row_stride),
-                          static_cast<std::int32_t>(logits.shape[1]), ids, logprobs});
-}
+  static void argmax(device& dev, const tensor_ref& logits, std::int32_t* tokens) {
+    Launch::teams(dev, "argmax", logits.shape[0],
+                  argmax_team<member>{logits.as<const float>(),
+                                      static_cast<long>(logits.row_stride),
+                                      static_cast<std::int32_t>(logits.shape[1]), tokens});
+  }
 
-} // namespace
+  static void token_logprobs(device& dev, const tensor_ref& logits, const std::int32_t* ids,
+                             float* logprobs) {
+    Launch::teams(
+        dev, "token_logprobs", logits.shape[0],
+        token_logprobs_team<member>{logits.as<const float>(), static_cast<long>(logits.row_stride),
+                                    static_cast<std::int32_t>(logits.shape[1]), ids, logprobs});
+  }
 
-constinit const sampling_backend portable_sampling{sample, argmax, token_logprobs};
+  static constexpr sampling_backend table{sample, argmax, token_logprobs};
+};
 
 } // namespace twill::gpu::detail

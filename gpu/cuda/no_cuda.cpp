@@ -1,0 +1,15 @@
+// What a build without CUDA answers.
+#include "gpu/detail/space.hpp"
+
+namespace twill::gpu::detail {
+
+bool cuda_is_present() {
+  return false;
+}
+
+result<std::unique_ptr<space>> open_cuda_space(std::int32_t, std::int32_t) {
+  return failure{errc::not_built, "device.kind must be auto or host in this build, which has no "
+                                  "CUDA, got \"cuda\""};
+}
+
+} // namespace twill::gpu::detail

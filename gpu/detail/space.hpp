@@ -1,0 +1,53 @@
+// space: where a device's memory lies and its kernels run: this process, or another chip.
+//
+// A device owns one. The device's thread alone calls it, except for facts(). Copies block until the
+// host's memory may be used again. A call that the chip refuses is device_lost.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "config/base/result.hpp"
+#include "gpu/errc.hpp"
+
+namespace twill::gpu::detail {
+
+struct op_backends;
+
+struct space_facts {
+  std::string kind;             ///< host | cuda
+  std::string name;             ///< processor or board
+  std::string backend;          ///< "Kokkos 3.4.1 OpenMP", ...
+  std::int64_t memory_bytes;    ///< what a device may take where nothing else is configured
+  bool is_host;                 ///< device memory is this process's own
+  bool multiplies_bf16 = false; ///< whatever the host's instruction set is
+};
+
+class space {
+public:
+  virtual ~space() = default;
+  virtual const space_facts& facts() const = 0;
+  virtual const op_backends& ops() const = 0;
+  /// What Kokkos launches on, for launcher; null on the host.
+  virtual const void* instance() const = 0;
+
+  /// Zero-filled memory, 64-byte aligned; null where it is refused. `huge_pages` asks a host for
+  /// them.
+  virtual void* allocate(std::size_t bytes, bool huge_pages) = 0;
+  virtual void free(void* data, std::size_t bytes) noexcept = 0;
+  virtual result<nothing> upload(void* device_dst, const void* host_src, std::size_t bytes) = 0;
+  virtual result<nothing> download(void* host_dst, const void* device_src, std::size_t bytes) = 0;
+  virtual result<nothing> fence() = 0;
+};
+
+/// This process. `threads` counts the threads of Kokkos' pool.
+std::unique_ptr<space> open_host_space(std::int32_t threads);
+
+/// Whether this build has CUDA and the machine a GPU for it.
+bool cuda_is_present();
+/// GPU number `id`. not_built where this build has no CUDA or the machine no such GPU.
+result<std::unique_ptr<space>> open_cuda_space(std::int32_t id, std::int32_t threads);
+
+} // namespace twill::gpu::detail
