@@ -1,0 +1,105 @@
+// ptx: the instructions of a GPU that kernel bodies are written over, and nothing else.
+//
+// A body is a template over this policy: `template <class Ptx> void body(Ptx ptx, const args&)`.
+// device_ptx is the GPU's; the tests' emulator has the same members and runs a body's threads on
+// the host. Shared memory is addressed by byte offset, so that the emulator sees every access. All
+// 32 threads of a warp call a member that says "warp" together, all threads of a block barrier().
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/detail/half.hpp"
+
+namespace twill::gpu::cuda {
+
+/// 16 bytes, the widest load.
+struct alignas(16) words4 {
+  std::uint32_t word[4];
+};
+struct alignas(16) floats4 {
+  float value[4];
+};
+
+#ifdef __CUDACC__
+
+extern __shared__ words4 shared_memory[];
+
+struct device_ptx {
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ static int block() { return static_cast<int>(blockIdx.x); }
+
+  /// Global memory. T is aligned to its size.
+  template <class T>
+  __device__ static T load(const T* from) {
+    return *from;
+  }
+  template <class T>
+  __device__ static void store(T* to, T value) {
+    *to = value;
+  }
+
+  /// Shared memory. The offset is a multiple of T's size.
+  template <class T>
+  __device__ static T load_shared(unsigned offset) {
+    return *reinterpret_cast<const T*>(reinterpret_cast<const char*>(shared_memory) + offset);
+  }
+  template <class T>
+  __device__ static void store_shared(unsigned offset, T value) {
+    *reinterpret_cast<T*>(reinterpret_cast<char*>(shared_memory) + offset) = value;
+  }
+
+  /// Copies 16 aligned bytes from global to shared memory; they are there after the wait() that
+  /// leaves fewer groups than were committed since, for this thread, and after a barrier() for
+  /// others.
+  __device__ static void copy_async(unsigned offset, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address_of(offset)), "l"(from)
+                 : "memory");
+  }
+  __device__ static void commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
+  /// Waits until at most `Left` committed groups of this thread are under way.
+  template <int Left>
+  __device__ static void wait() {
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(Left) : "memory");
+  }
+
+  __device__ static void barrier() { __syncthreads(); }
+
+  /// Warp: the value of the thread whose number differs in `mask`.
+  __device__ static float shuffle_xor(float value, int mask) {
+    return __shfl_xor_sync(0xffffffffU, value, mask);
+  }
+
+  /// Warp: four 8 x 8 matrices of 16-bit elements; thread 8i + r gives the offset of row r of
+  /// matrix i. Trans transposes each.
+  template <bool Trans>
+  __device__ static void load_matrices(std::uint32_t (&to)[4], unsigned offset) {
+    if constexpr (Trans)
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                   : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                   : "r"(address_of(offset))
+                   : "memory");
+    else
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                   : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                   : "r"(address_of(offset))
+                   : "memory");
+  }
+
+  /// Warp: d += a * b for a (16, 16), b (16, 8) f16 and d (16, 8) f32.
+  __device__ static void mma_f16(float (&d)[4], const std::uint32_t (&a)[4],
+                                 const std::uint32_t (&b)[2]) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+
+private:
+  __device__ static unsigned address_of(unsigned offset) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(shared_memory)) + offset;
+  }
+};
+
+#endif
+
+} // namespace twill::gpu::cuda
