@@ -1,31 +1,36 @@
-# One interface target carries every flag; no global flags.
+# One interface target carries every flag; no global flags. They are the host compiler's: nvcc knows
+# other ones (twill_cuda.cmake).
 add_library(twill_flags INTERFACE)
+function(twill_cxx_options)
+  foreach(option ${ARGN})
+    target_compile_options(twill_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${option}>")
+  endforeach()
+endfunction()
 target_compile_features(twill_flags INTERFACE cxx_std_20)
 target_include_directories(twill_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_definitions(twill_flags INTERFACE TWILL_VERSION="${PROJECT_VERSION}")
-target_compile_options(twill_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+twill_cxx_options(-Wall -Wextra -Wno-missing-field-initializers)
 set(CMAKE_CXX_EXTENSIONS OFF)
 # GCC at -O3 warns wrongly of unset members in moved variants, and before 13 of overlapping copies in
 # std::string.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    target_compile_options(twill_flags INTERFACE -Wno-restrict)
+    twill_cxx_options(-Wno-restrict)
   endif()
-  target_compile_options(twill_flags INTERFACE -Wno-maybe-uninitialized)
+  twill_cxx_options(-Wno-maybe-uninitialized)
 endif()
 
 # The baseline of a host build is AVX2 (x86-64-v3); gpu/host/ adds wider files and picks at run time.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(TWILL_X86 ON)
-  target_compile_options(twill_flags INTERFACE -march=x86-64-v3 -mtune=generic)
+  twill_cxx_options(-march=x86-64-v3 -mtune=generic)
 endif()
 
 if(TWILL_WERROR)
-  target_compile_options(twill_flags INTERFACE -Werror)
+  twill_cxx_options(-Werror)
 endif()
 if(TWILL_SANITIZE)
-  target_compile_options(twill_flags INTERFACE -fsanitize=${TWILL_SANITIZE} -fno-omit-frame-pointer
-                                               -fno-sanitize-recover=all)
+  twill_cxx_options(-fsanitize=${TWILL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(twill_flags INTERFACE -fsanitize=${TWILL_SANITIZE})
 endif()
 

@@ -1,10 +1,71 @@
 # Kokkos 3.4.1 to 5.x with OpenMP, as target Kokkos::kokkos. Order:
-#   1. -DTWILL_FETCH_KOKKOS=ON: a pinned release, built with twill (CUDA users without their own)
-#   2. -DKokkos_ROOT=DIR or CMAKE_PREFIX_PATH: the user's own, CUDA or any other backend
+#   0. -DTWILL_CUDA=ON: the user's own with CUDA, in -DKokkos_ROOT=DIR and nowhere else
+#   1. -DTWILL_FETCH_KOKKOS=ON: a pinned release, built with twill
+#   2. -DKokkos_ROOT=DIR or CMAKE_PREFIX_PATH: the user's own
 #   3. the system's headers and library
 #   4. the copy that tools/build made from PyPI's pykokkos-base in the user's cache
 # Trilinos' package has Serial only: it fails the OpenMP test and is never used by accident.
 set(TWILL_KOKKOS_OLDEST 3.4.1)
+
+if(DEFINED ENV{XDG_CACHE_HOME})
+  set(TWILL_CACHE_DIR "$ENV{XDG_CACHE_HOME}/twill")
+else()
+  set(TWILL_CACHE_DIR "$ENV{HOME}/.cache/twill")
+endif()
+
+# Kokkos with CUDA is taken by its headers and library: its CMake package would send every file that
+# links it through its compiler wrapper. OpenMP beside CUDA is welcome, not needed.
+function(twill_cuda_kokkos)
+  if(NOT Kokkos_ROOT)
+    set(Kokkos_ROOT "$ENV{Kokkos_ROOT}")
+  endif()
+  set(header "${Kokkos_ROOT}/include/KokkosCore_config.h")
+  find_library(TWILL_KOKKOS_CORE kokkoscore PATHS "${Kokkos_ROOT}" PATH_SUFFIXES lib lib64
+               NO_DEFAULT_PATH)
+  if(NOT EXISTS "${header}" OR NOT TWILL_KOKKOS_CORE)
+    message(FATAL_ERROR "TWILL_CUDA needs an installed Kokkos with CUDA: -DKokkos_ROOT=DIR, where "
+                        "DIR/include and DIR/lib hold its headers and libkokkoscore; got "
+                        "'${Kokkos_ROOT}'")
+  endif()
+  file(STRINGS "${header}" config REGEX "^#define KOKKOS_(VERSION|ENABLE_OPENMP|ENABLE_CUDA)( |$)")
+  string(REGEX MATCH "KOKKOS_VERSION ([0-9]+)" found "${config}")
+  set(number "${CMAKE_MATCH_1}")
+  set(oldest 40001)
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    set(oldest 40699) # development trees count their patches from 99; releases know CUDA 13 from 4.7.02
+  endif()
+  if(NOT config MATCHES "ENABLE_CUDA" OR number LESS oldest)
+    message(FATAL_ERROR "Kokkos in ${Kokkos_ROOT} must have CUDA and be at least 4.0.01 for CUDA 12 or "
+                        "4.7.02 for CUDA 13; its number is ${number}, CUDA is "
+                        "${CMAKE_CUDA_COMPILER_VERSION}")
+  endif()
+  find_package(Threads REQUIRED)
+  find_library(TWILL_CUDA_DRIVER cuda PATHS ${CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES}
+               PATH_SUFFIXES stubs)
+  set(libraries "Threads::Threads;${CMAKE_DL_LIBS}")
+  if(TWILL_CUDA_DRIVER)
+    list(APPEND libraries "${TWILL_CUDA_DRIVER}")
+  endif()
+  add_library(Kokkos::kokkos UNKNOWN IMPORTED GLOBAL)
+  if(config MATCHES "ENABLE_OPENMP")
+    find_package(OpenMP REQUIRED COMPONENTS CXX)
+    list(APPEND libraries "$<$<COMPILE_LANGUAGE:CXX>:OpenMP::OpenMP_CXX>" ${OpenMP_CXX_LIBRARIES})
+    set_property(TARGET Kokkos::kokkos PROPERTY INTERFACE_COMPILE_OPTIONS
+      "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${OpenMP_CXX_FLAGS}>")
+  endif()
+  set_property(TARGET Kokkos::kokkos APPEND PROPERTY INTERFACE_COMPILE_OPTIONS
+    "$<$<COMPILE_LANGUAGE:CUDA>:${TWILL_CUDA_OPTIONS}>")
+  set_target_properties(Kokkos::kokkos PROPERTIES
+    IMPORTED_LOCATION "${TWILL_KOKKOS_CORE}"
+    INTERFACE_INCLUDE_DIRECTORIES "${Kokkos_ROOT}/include"
+    INTERFACE_LINK_LIBRARIES "${libraries}")
+  message(STATUS "Kokkos ${number} with CUDA: ${TWILL_KOKKOS_CORE}")
+endfunction()
+
+if(TWILL_CUDA)
+  twill_cuda_kokkos()
+  return()
+endif()
 
 if(TWILL_FETCH_KOKKOS)
   include(FetchContent)
@@ -57,12 +118,6 @@ function(twill_packaged_kokkos)
   set_target_properties(Kokkos::kokkos PROPERTIES IMPORTED_GLOBAL TRUE)
   message(STATUS "Kokkos ${Kokkos_VERSION} (${Kokkos_DEVICES}) at ${Kokkos_DIR}")
 endfunction()
-
-if(DEFINED ENV{XDG_CACHE_HOME})
-  set(TWILL_CACHE_DIR "$ENV{XDG_CACHE_HOME}/twill")
-else()
-  set(TWILL_CACHE_DIR "$ENV{HOME}/.cache/twill")
-endif()
 
 if(Kokkos_ROOT OR DEFINED ENV{Kokkos_ROOT} OR CMAKE_PREFIX_PATH)
   twill_packaged_kokkos(NO_CMAKE_SYSTEM_PATH NO_SYSTEM_ENVIRONMENT_PATH)

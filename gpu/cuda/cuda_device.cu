@@ -1,0 +1,231 @@
+// A GPU as a space, and copies beside its compute. Errors of CUDA are values here: nothing aborts.
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "gpu/cuda/cuda_backends.hpp"
+#include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/detail/space.hpp"
+#include "gpu/detail/transfer_backend.hpp"
+
+namespace twill::gpu::cuda {
+
+namespace {
+
+/// Left for CUDA's own needs and for scratch memory, which the budget does not hold.
+constexpr std::int64_t spare_bytes = std::int64_t{512} << 20;
+
+result<nothing> outcome_of(cudaError_t code, const char* action) {
+  if (code == cudaSuccess) return nothing{};
+  return failure{errc::device_lost, std::string(action) + ": " + cudaGetErrorString(code)};
+}
+
+/// The stream of the process's GPU, for markers. It outlives no device.
+std::atomic<cudaStream_t> compute_stream{nullptr};
+/// Its number, which threads of other copies choose for themselves.
+std::atomic<int> chosen{0};
+
+class cuda_space final : public detail::space {
+public:
+  cuda_space(detail::space_facts facts, cudaStream_t stream)
+      : facts_(std::move(facts)), stream_(stream), kokkos_(std::make_unique<Kokkos::Cuda>(stream)) {
+    compute_stream.store(stream);
+  }
+  ~cuda_space() override {
+    compute_stream.store(nullptr);
+    if (cudaStreamSynchronize(stream_) != cudaSuccess) {
+      // Kokkos stops the process where it frees what an instance owns on a lost device.
+      [[maybe_unused]] const Kokkos::Cuda* kept = kokkos_.release();
+      return;
+    }
+    kokkos_.reset(); // which lets go of the stream
+    cudaStreamDestroy(stream_);
+  }
+
+  const detail::space_facts& facts() const override { return facts_; }
+  const detail::op_backends& ops() const override { return backends(); }
+  const void* instance() const override { return kokkos_.get(); }
+  cudaStream_t stream() const { return stream_; }
+
+  void* allocate(std::size_t bytes, bool) override {
+    void* data = nullptr;
+    if (cudaMalloc(&data, bytes) != cudaSuccess) {
+      cudaGetLastError(); // refused memory is no error of later calls
+      return nullptr;
+    }
+    // Waits, since copies on other streams may follow.
+    if (cudaMemsetAsync(data, 0, bytes, stream_) == cudaSuccess &&
+        cudaStreamSynchronize(stream_) == cudaSuccess)
+      return data;
+    cudaFree(data);
+    return nullptr;
+  }
+  void free(void* data, std::size_t) noexcept override { cudaFree(data); }
+
+  result<nothing> upload(void* device_dst, const void* host_src, std::size_t bytes) override {
+    return copied(device_dst, host_src, bytes, cudaMemcpyHostToDevice, "copying to the device");
+  }
+  result<nothing> download(void* host_dst, const void* device_src, std::size_t bytes) override {
+    return copied(host_dst, device_src, bytes, cudaMemcpyDeviceToHost, "copying from the device");
+  }
+  /// Waits for this device's work alone. A kernel that could not be launched shows here.
+  result<nothing> fence() override {
+    const cudaError_t launched = cudaGetLastError();
+    return outcome_of(launched != cudaSuccess ? launched : cudaStreamSynchronize(stream_),
+                      "running on the device");
+  }
+
+private:
+  result<nothing> copied(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                         const char* action) {
+    if (bytes == 0) return nothing{};
+    const cudaError_t begun = cudaMemcpyAsync(to, from, bytes, kind, stream_);
+    return outcome_of(begun != cudaSuccess ? begun : cudaStreamSynchronize(stream_), action);
+  }
+
+  detail::space_facts facts_;
+  cudaStream_t stream_;
+  std::unique_ptr<Kokkos::Cuda> kokkos_;
+};
+
+void* pin(std::size_t bytes) {
+  void* data = nullptr;
+  cudaSetDevice(chosen.load());
+  if (cudaMallocHost(&data, bytes) != cudaSuccess) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  return data;
+}
+void unpin(void* data) {
+  cudaFreeHost(data);
+}
+result<void*> make_stream() {
+  cudaSetDevice(chosen.load());
+  cudaStream_t stream = nullptr;
+  const auto made =
+      outcome_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a copy stream");
+  if (!made.ok()) return made.error();
+  return result<void*>(stream);
+}
+void drop_stream(void* stream) {
+  cudaStreamDestroy(static_cast<cudaStream_t>(stream));
+}
+result<nothing> copy(void* stream, void* to, const void* from, std::size_t bytes,
+                     const char* action) {
+  const auto on = static_cast<cudaStream_t>(stream);
+  const cudaError_t begun = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, on);
+  return outcome_of(begun != cudaSuccess ? begun : cudaStreamSynchronize(on), action);
+}
+result<nothing> to_device(void* stream, void* to, const void* from, std::size_t bytes) {
+  return copy(stream, to, from, bytes, "copying to the device");
+}
+result<nothing> to_host(void* stream, void* to, const void* from, std::size_t bytes) {
+  return copy(stream, to, from, bytes, "copying from the device");
+}
+result<void*> make_event() {
+  cudaSetDevice(chosen.load());
+  cudaEvent_t event = nullptr;
+  const auto made =
+      outcome_of(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
+                 "making an event");
+  if (!made.ok()) return made.error();
+  return result<void*>(event);
+}
+void drop_event(void* event) {
+  cudaEventDestroy(static_cast<cudaEvent_t>(event));
+}
+result<nothing> record(void* event) {
+  return outcome_of(cudaEventRecord(static_cast<cudaEvent_t>(event), compute_stream.load()),
+                    "recording an event");
+}
+result<nothing> wait(void* event) {
+  return outcome_of(cudaEventSynchronize(static_cast<cudaEvent_t>(event)),
+                    "waiting for the device");
+}
+
+constinit const detail::transfer_backend transfers{false,       pin,       unpin,   make_stream,
+                                                   drop_stream, to_device, to_host, make_event,
+                                                   drop_event,  record,    wait};
+
+} // namespace
+
+cudaStream_t stream_of(const detail::space& gpu) {
+  return static_cast<const cuda_space&>(gpu).stream();
+}
+
+} // namespace twill::gpu::cuda
+
+namespace twill::gpu::detail {
+
+bool cuda_is_present() {
+  int count = 0;
+  const bool present = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+  cudaGetLastError();
+  return present;
+}
+
+result<std::unique_ptr<space>> open_cuda_space(std::int32_t id, std::int32_t threads) {
+  int count = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted != cudaSuccess || count == 0)
+    return failure{errc::not_built,
+                   std::string("device.kind = \"cuda\" needs a GPU: CUDA says \"") +
+                       cudaGetErrorString(counted) + "\""};
+  if (id < 0 || id >= count)
+    return failure{errc::not_built, "device.id must be 0 to " + std::to_string(count - 1) +
+                                        " on this machine, got " + std::to_string(id)};
+  // Kokkos binds to one GPU when it starts, for as long as the process lives.
+  static std::mutex one_at_a_time;
+  static int bound = -1;
+  {
+    const std::lock_guard lock(one_at_a_time);
+    if (bound >= 0 && bound != id)
+      return failure{errc::not_built, "device.id must stay " + std::to_string(bound) +
+                                          " in this process, got " + std::to_string(id)};
+    if (bound < 0 && Kokkos::is_initialized() && id != Kokkos::Cuda().cuda_device())
+      return failure{errc::not_built,
+                     "device.id must be " + std::to_string(Kokkos::Cuda().cuda_device()) +
+                         " after a host device was opened, got " + std::to_string(id)};
+    bound = id;
+  }
+  if (auto done = cuda::outcome_of(cudaSetDevice(id), "choosing the GPU"); !done.ok())
+    return done.error();
+  cuda::chosen.store(id);
+  try {
+    start_kokkos(threads, id);
+  } catch (const std::exception& error) {
+    return failure{errc::device_lost, std::string("starting Kokkos on the GPU: ") + error.what()};
+  }
+
+  cudaDeviceProp properties{};
+  std::size_t free = 0, total = 0;
+  cudaStream_t stream = nullptr;
+  if (auto done =
+          cuda::outcome_of(cudaGetDeviceProperties(&properties, id), "asking the GPU's name");
+      !done.ok())
+    return done.error();
+  if (auto done = cuda::outcome_of(cudaMemGetInfo(&free, &total), "asking the GPU's memory");
+      !done.ok())
+    return done.error();
+  if (auto done = cuda::outcome_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                                   "making a stream");
+      !done.ok())
+    return done.error();
+  const auto room = static_cast<std::int64_t>(free);
+  space_facts facts{.kind = "cuda",
+                    .name = properties.name,
+                    .backend = backend_name<Kokkos::Cuda>(),
+                    .memory_bytes =
+                        room > 2 * cuda::spare_bytes ? room - cuda::spare_bytes : room / 2,
+                    .is_host = false,
+                    .multiplies_bf16 = properties.major >= 8};
+  use_transfers(cuda::transfers);
+  return result<std::unique_ptr<space>>(
+      std::make_unique<cuda::cuda_space>(std::move(facts), stream));
+}
+
+} // namespace twill::gpu::detail

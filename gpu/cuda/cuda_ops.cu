@@ -1,0 +1,30 @@
+// The table of ops of a GPU.
+#include "gpu/attention/portable/attention_portable.hpp"
+#include "gpu/cuda/cuda_backends.hpp"
+#include "gpu/detail/op_backends.hpp"
+#include "gpu/linear/portable/linear_portable.hpp"
+#include "gpu/portable/probe_portable.hpp"
+#include "gpu/rows/portable/rows_portable.hpp"
+#include "gpu/sampling/portable/sampling_portable.hpp"
+
+namespace twill::gpu::cuda {
+
+namespace {
+
+using on_gpu = detail::launcher<Kokkos::Cuda>;
+
+constinit const detail::linear_backend portable_linear = detail::linear_portable<on_gpu>::table;
+constinit const detail::attention_backend attention = detail::attention_portable<on_gpu>::table;
+constinit const detail::sampling_backend sampling = detail::sampling_portable<on_gpu>::table;
+constinit const detail::rows_backend rows = detail::rows_portable<on_gpu>::table;
+constinit const detail::probe_backend probe = detail::probe_portable<on_gpu>::table;
+
+} // namespace
+
+const detail::op_backends& backends() {
+  static constexpr detail::op_backends table{linear, portable_linear, attention, sampling, rows,
+                                             probe};
+  return table;
+}
+
+} // namespace twill::gpu::cuda
