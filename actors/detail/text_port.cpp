@@ -6,9 +6,8 @@
 
 namespace twill::actors {
 
-result<std::vector<std::int32_t>> text_port::tokenize(const std::string& model,
-                                                      const text_prompt& text,
-                                                      bool parse_special) const {
+result<std::vector<std::int32_t>>
+text_port::tokenize(const std::string& model, const text_prompt& text, bool parse_special) const {
   const auto found = text_model(model);
   if (!found.ok()) return found.error();
   return encode_text(*found.value(), text, parse_special);

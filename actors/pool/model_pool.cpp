@@ -222,7 +222,7 @@ private:
   struct one {
     model_info info; ///< what is known since the files were first opened
     std::optional<opened_model> opened;
-    std::unique_ptr<engine> running; ///< while it is awake, and until it has left
+    std::unique_ptr<engine> running;          ///< while it is awake, and until it has left
     engine_stats past = stats_board().read(); ///< of its engines that are gone
 
     engine_port& port() { return running->port(); }
@@ -342,8 +342,8 @@ private:
             "the model " + models_[m].info.id + " cannot be served: " + state_.detail(m), ""};
   }
 
-  /// What waits for a model is bounded as a queue is. A named client may hold seven times the places
-  /// that are free, so that others still get in.
+  /// What waits for a model is bounded as a queue is. A named client may hold seven times the
+  /// places that are free, so that others still get in.
   std::optional<request_error> queue_full(const held_request& held) const {
     const auto refuse = [](const char* why) {
       return request_error{errc::queue_full, std::string(why) + "; retry later", "", 1};
@@ -467,12 +467,11 @@ private:
                                                   model + " to be loaded; retry later",
                                               ""});
       else if (held->queue_deadline && *held->queue_deadline <= now)
-        late.emplace_back(held,
-                          request_error{errc::queue_timed_out,
-                                        "the request waited for longer than "
-                                        "`scheduler.queue_timeout` for the model " +
-                                            model + " to be loaded; retry later",
-                                        "", 1});
+        late.emplace_back(held, request_error{errc::queue_timed_out,
+                                              "the request waited for longer than "
+                                              "`scheduler.queue_timeout` for the model " +
+                                                  model + " to be loaded; retry later",
+                                              "", 1});
       else {
         if (held->deadline) by(*held->deadline);
         if (held->queue_deadline) by(*held->queue_deadline);

@@ -2,8 +2,9 @@
 // requests of those that are not.
 //
 // pool_state decides; this carries out. A request goes straight to its model's engine where that is
-// awake. Otherwise it is held here until the engine is ready, within the request's own time-outs and
-// within the bounds that a queue has (`scheduler.max_queued`, `max_prompts`, `tenants.max_queued`).
+// awake. Otherwise it is held here until the engine is ready, within the request's own time-outs
+// and within the bounds that a queue has (`scheduler.max_queued`, `max_prompts`,
+// `tenants.max_queued`).
 //
 // Threads: any thread may call the port. Two threads belong to the pool: the clerk carries out what
 // is decided, delivers refusals and watches the time; the loader does what takes long (opening

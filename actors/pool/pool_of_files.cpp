@@ -41,8 +41,8 @@ result<opened_model> open_files(const config::options& all, std::size_t index,
   const auto need = estimate_need({options, *device.value(), model, choice.value(), budget});
   opened_model opened;
   const std::int32_t asked = options.scheduler.max_context_tokens;
-  opened.text = make_served_text(options.model, files.value(),
-                                 asked > 0 ? asked : model.spec.context_length);
+  opened.text =
+      make_served_text(options.model, files.value(), asked > 0 ? asked : model.spec.context_length);
   opened.need_bytes = need.all();
   opened.kv_bytes = need.kv;
   return opened;

@@ -211,7 +211,7 @@ std::optional<pool_state::index> pool_state::next_wanted() const {
 
 bool pool_state::wants_memory(const one& m) {
   return m.wanted && (m.what == phase::asleep || m.what == phase::opening ||
-                            m.what == phase::closed || m.what == phase::leaving);
+                      m.what == phase::closed || m.what == phase::leaving);
 }
 
 void pool_state::take_next(time now) {

@@ -8,11 +8,11 @@
 // - A pinned model is never put to sleep, but by an administrator's order; its memory is kept free
 //   for it.
 // - Models are loaded one after another, in the order in which their oldest waiting requests came;
-//   nobody passes but pinned models, whose room is free. Room is made by the model that was used least recently, of those without a
-//   request. Where all have requests, the one that has been there longest takes no new ones and
-//   sleeps when those under way have ended. It is left alone until it has been there for as long as
-//   it took to load, so that at most half of the time goes to loading. So every request is served
-//   or refused, as long as requests and loads end.
+//   nobody passes but pinned models, whose room is free. Room is made by the model that was used
+//   least recently, of those without a request. Where all have requests, the one that has been
+//   there longest takes no new ones and sleeps when those under way have ended. It is left alone
+//   until it has been there for as long as it took to load, so that at most half of the time goes
+//   to loading. So every request is served or refused, as long as requests and loads end.
 //
 // One thread at a time.
 #pragma once

@@ -1,5 +1,5 @@
-// [models.NAME] in files and as settings: what is read, in which order, where errors point, and that
-// everything is printed back.
+// [models.NAME] in files and as settings: what is read, in which order, where errors point, and
+// that everything is printed back.
 #include <chrono>
 #include <string>
 
@@ -67,8 +67,7 @@ TEST_CASE("settings and later files add to models", "[config]") {
 TEST_CASE("errors of models name the place, the rule and the value", "[config]") {
   CHECK(error_of("[models.a]\npth = \"/x\"\n")
             .find("t.toml:2:1: unknown key `models.pth`; did you mean `models.path`?") == 0);
-  CHECK(error_of("[models.a]\n") ==
-        "t.toml:1:9: `models.path` must be given in `[models.a]`");
+  CHECK(error_of("[models.a]\n") == "t.toml:1:9: `models.path` must be given in `[models.a]`");
   CHECK(error_of("[models.\"a b\"]\npath = \"/x\"\n")
             .find("t.toml:1:9: the NAME of `[models.NAME]` must be 1 to 128 letters") == 0);
   CHECK(error_of("models = 3\n").find("`models` must be a table of tables") != std::string::npos);

@@ -254,7 +254,8 @@ TEST_CASE("four models under a budget for two answer random requests, also with 
       std::mt19937 random(c);
       for (int i = 0; i < 40; ++i) {
         recorder r;
-        const int seed = static_cast<int>(random() % 50), tokens = 1 + static_cast<int>(random() % 20);
+        const int seed = static_cast<int>(random() % 50),
+                  tokens = 1 + static_cast<int>(random() % 20);
         const auto id = b.ask(r, "m" + std::to_string(random() % 4), seed, tokens);
         if (random() % 5 == 0) {
           std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));

@@ -1,4 +1,5 @@
-// pool_state: single rules by examples; its promises over random rules, requests, orders and faults.
+// pool_state: single rules by examples; its promises over random rules, requests, orders and
+// faults.
 #include "actors/pool/pool_state.hpp"
 
 #include <algorithm>
