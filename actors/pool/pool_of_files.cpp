@@ -22,6 +22,10 @@ config::options options_of(const config::options& all, std::size_t model) {
   own.model = all.models[model].model;
   own.model.name = all.models[model].id();
   own.models.clear();
+  // The tiers' budgets hold over all models: each has an equal share.
+  const auto n = static_cast<std::int64_t>(all.models.size());
+  own.kv.host_memory_bytes /= n;
+  own.kv.disk_memory_bytes /= n;
   return own;
 }
 

@@ -52,9 +52,10 @@ const std::vector<key>& rows() {
       {"kv.host_memory", TWILL_BYTES(kv.host_memory_bytes), "", bytes_between(0, 64 * tib),
        "The most host memory for cached KV blocks that have left the device. They come back when a "
        "prompt begins with their tokens. Blocks on their way to and from tiers take up to 256 MiB "
-       "more."},
+       "more. Of several models each has an equal share."},
       {"kv.disk_memory", TWILL_BYTES(kv.disk_memory_bytes), "", bytes_between(0, 64 * tib),
-       "The most room on disk for cached KV blocks that have left the device and host memory."},
+       "The most room on disk for cached KV blocks that have left the device and host memory. Of "
+       "several models each has an equal share."},
       {"kv.disk_dir", TWILL_MEMBER(kv.disk_dir), "", any_path(),
        "The folder of KV blocks on disk. It must be open to twilld's user alone (mode 0700), since "
        "blocks tell of prompts, and is made where it is missing. When empty, it is kv/ in the cache "
