@@ -164,9 +164,10 @@ struct batch_options {
   std::int64_t max_folder_bytes = 1 * gib; ///< of all files together
 };
 
-/// [log]: which lines are written to standard error.
+/// [log]: which lines are written to standard error, and how.
 struct log_options {
-  std::string level = "info"; ///< trace | debug | info | warn | error | off
+  std::string level = "info";  ///< trace | debug | info | warn | error | off
+  std::string format = "text"; ///< text | json
 };
 
 struct options {

@@ -18,10 +18,23 @@ std::optional<level> level_named(std::string_view name);
 /// Sets the least level that is written to standard error. Any thread may call at any time.
 void configure(level least);
 
+enum class format {
+  text, ///< time, level and message
+  json, ///< one object a line
+};
+/// How lines are written from now on. Call it before other threads begin.
+void use_format(format wanted);
+
 /// True when a line of this level would be written. Callers ask before they build a costly message.
 bool enabled(level l) noexcept;
 
 void write(level l, std::string_view message);
+/// `members` is JSON text such as `"a":1,"b":"x"`, which only a line in JSON has, beside the
+/// message.
+void write(level l, std::string_view message, std::string_view members);
+
+/// Appends the text as a JSON string. Bytes that are no UTF-8 count as Latin-1.
+void append_json_string(std::string& out, std::string_view text);
 
 /// The text with control characters as "\xHH"; every line is written so.
 std::string escape_controls(std::string_view message);

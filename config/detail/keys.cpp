@@ -290,7 +290,11 @@ const std::vector<key>& rows() {
 
       {"log.level", TWILL_MEMBER(log.level), "",
        one_of({"trace", "debug", "info", "warn", "error", "off"}),
-       "The least level of lines that are written to standard error. SIGHUP reloads it."},
+       "The least level of lines that are written to standard error. SIGHUP reloads it. At info each "
+       "request has one line when it ends; no line holds text of prompts or outputs."},
+      {"log.format", TWILL_MEMBER(log.format), "", one_of({"text", "json"}),
+       "How lines are written. json is one object a line, with `time`, `level`, `message` and, for a "
+       "request, its tenant, model, tokens, times and status as members of their own."},
       // clang-format on
   };
   return table;

@@ -64,3 +64,17 @@ TEST_CASE("addresses and networks are read and compared", "[config]") {
   CHECK_FALSE(ip_address::parse("::2")->is_loopback());
   CHECK(ip_address::parse("::ffff:1.2.3.4")->text() == "1.2.3.4");
 }
+
+TEST_CASE("any bytes become a JSON string in the log", "[config]") {
+  const auto json = [](std::string_view text) {
+    std::string out;
+    log::append_json_string(out, text);
+    return out;
+  };
+  CHECK(json("a\"\\\n\x7f") == R"("a\"\\\u000a\u007f")");
+  CHECK(json("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80") == "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"");
+  CHECK(json("\xff") == R"("\u00ff")");
+  CHECK(json("\xc3") == R"("\u00c3")");
+  CHECK(json("\xc0\xaf") == R"("\u00c0\u00af")");
+  CHECK(json("\xed\xa0\x80") == R"("\u00ed\u00a0\u0080")");
+}

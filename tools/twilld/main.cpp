@@ -134,6 +134,7 @@ int run(const arguments& args, std::chrono::steady_clock::time_point started) {
   twill::prepare_for_scarce_memory();
   ask_for_short_slices(); // threads inherit what is asked before they begin
   twill::log::configure(*twill::log::level_named(options.log.level));
+  if (options.log.format == "json") twill::log::use_format(twill::log::format::json);
   signal_waiter signals; // later threads inherit the blocked signals
   return run_daemon(
       {options, paths, config::list_files(paths).value(), settings, args.address_file, started},
