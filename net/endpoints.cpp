@@ -76,7 +76,7 @@ constexpr std::array admin_table = {
     endpoint{get,  "/admin",                 list_admin_routes},
     endpoint{get,  "/health",                health},
     endpoint{get,  "/ready",                 ready},
-    endpoint{get,  "/metrics",               metrics},
+    endpoint{get,  "/metrics",               admin_metrics},
     endpoint{get,  "/version",               version},
     // clang-format on
 };

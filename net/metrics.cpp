@@ -23,6 +23,18 @@ std::int64_t resident_bytes() {
   return resident_pages * ::sysconf(_SC_PAGESIZE);
 }
 
+void put_histogram(ClientMetric& to, const actors::histogram& from) {
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < from.counts.size(); ++i) {
+    below += from.counts[i];
+    const double bound =
+        i < from.bounds.size() ? from.bounds[i] : std::numeric_limits<double>::infinity();
+    to.histogram.bucket.push_back({below, bound});
+  }
+  to.histogram.sample_count = below;
+  to.histogram.sample_sum = from.sum;
+}
+
 /// Turns one snapshot of the engine into metric families.
 class engine_collectable final : public prometheus::Collectable {
 public:
@@ -64,15 +76,7 @@ private:
   void histogram(families& to, const char* name, const char* help,
                  const actors::histogram& from) const {
     auto one = metric();
-    std::uint64_t below = 0;
-    for (std::size_t i = 0; i < from.counts.size(); ++i) {
-      below += from.counts[i];
-      const double bound =
-          i < from.bounds.size() ? from.bounds[i] : std::numeric_limits<double>::infinity();
-      one.histogram.bucket.push_back({below, bound});
-    }
-    one.histogram.sample_count = below;
-    one.histogram.sample_sum = from.sum;
+    put_histogram(one, from);
     to.push_back({std::string("twill:") + name, help, MetricType::Histogram, {std::move(one)}});
   }
 
@@ -166,6 +170,12 @@ private:
     histogram(to, "request_generation_tokens", "Generated tokens per request",
               s.request_generation_tokens);
     histogram(to, "iteration_tokens_total", "Tokens per forward pass", s.iteration_tokens);
+    histogram(to, "decode_step_seconds", "Time of forward passes that only decode",
+              s.decode_step_seconds);
+    histogram(to, "prefill_step_seconds", "Time of forward passes that only read prompts",
+              s.prefill_step_seconds);
+    histogram(to, "mixed_step_seconds", "Time of forward passes that do both",
+              s.mixed_step_seconds);
   }
 
   actors::engine_stats stats_;
@@ -173,13 +183,107 @@ private:
   std::int64_t open_sockets_;
 };
 
+/// Turns what is known of each tenant into metric families: one metric for each of them.
+class tenant_families {
+public:
+  explicit tenant_families(std::vector<actors::tenant_stats> all) : all_(std::move(all)) {}
+
+  std::vector<MetricFamily> collect() const {
+    using stats = actors::tenant_stats;
+    std::vector<MetricFamily> to;
+    gauge(to, "requests_waiting", "Requests that are queued and have no token",
+          &stats::requests_waiting);
+    gauge(to, "requests_running", "Requests that have a token and are not over",
+          &stats::requests_running);
+    counter(to, "prompt_tokens_total", "Prompt tokens of requests that have a token",
+            &stats::prompt_tokens);
+    counter(to, "cached_prompt_tokens_total", "Those of them whose KV was cached",
+            &stats::cached_prompt_tokens);
+    counter(to, "generation_tokens_total", "Tokens generated for requests that are over",
+            &stats::generation_tokens);
+    finished(to);
+    histogram(to, "time_to_first_token_seconds", "Arrival to first token",
+              &stats::time_to_first_token_seconds);
+    histogram(to, "time_per_output_token_seconds", "Mean time between tokens of a request",
+              &stats::time_per_output_token_seconds);
+    histogram(to, "e2e_request_latency_seconds", "Arrival to last token",
+              &stats::e2e_request_latency_seconds);
+    histogram(to, "request_queue_time_seconds", "Arrival to admission",
+              &stats::request_queue_time_seconds);
+    return to;
+  }
+
+private:
+  using families = std::vector<MetricFamily>;
+
+  /// `fill` sets the value of one tenant's metric.
+  template <class Fill>
+  void family(families& to, const char* name, const char* help, MetricType type, Fill fill) const {
+    MetricFamily made{std::string("twill:tenant_") + name, help, type, {}};
+    for (const auto& one : all_) {
+      ClientMetric metric;
+      metric.label = {{"tenant", one.tenant}, {"model_name", one.model}};
+      fill(metric, one);
+      made.metric.push_back(std::move(metric));
+    }
+    to.push_back(std::move(made));
+  }
+  template <class Member>
+  void gauge(families& to, const char* name, const char* help, Member member) const {
+    family(to, name, help, MetricType::Gauge, [&](ClientMetric& metric, const auto& one) {
+      metric.gauge.value = static_cast<double>(one.*member);
+    });
+  }
+  template <class Member>
+  void counter(families& to, const char* name, const char* help, Member member) const {
+    family(to, name, help, MetricType::Counter, [&](ClientMetric& metric, const auto& one) {
+      metric.counter.value = static_cast<double>(one.*member);
+    });
+  }
+  template <class Member>
+  void histogram(families& to, const char* name, const char* help, Member member) const {
+    family(to, name, help, MetricType::Histogram,
+           [&](ClientMetric& metric, const auto& one) { put_histogram(metric, one.*member); });
+  }
+  void finished(families& to) const {
+    MetricFamily made{
+        "twill:tenant_requests_total", "Requests by how they ended", MetricType::Counter, {}};
+    for (const auto& one : all_)
+      for (const auto& [reason, count] : one.finished) {
+        ClientMetric metric;
+        metric.label = {
+            {"tenant", one.tenant}, {"model_name", one.model}, {"finished_reason", reason}};
+        metric.counter.value = static_cast<double>(count);
+        made.metric.push_back(std::move(metric));
+      }
+    to.push_back(std::move(made));
+  }
+
+  std::vector<actors::tenant_stats> all_;
+};
+
+std::vector<MetricFamily> engine_families(const actors::engine_port& engine,
+                                          std::int64_t open_sockets) {
+  const auto models = engine.models();
+  return engine_collectable(engine.stats(), models.empty() ? "" : models.front().id, open_sockets)
+      .Collect();
+}
+
+std::string text_of(const std::vector<MetricFamily>& families) {
+  return prometheus::TextSerializer().prometheus::Serializer::Serialize(families);
+}
+
 } // namespace
 
 std::string metrics_text(const actors::engine_port& engine, std::int64_t open_sockets) {
-  const auto models = engine.models();
-  const engine_collectable collectable(engine.stats(), models.empty() ? "" : models.front().id,
-                                       open_sockets);
-  return prometheus::TextSerializer().prometheus::Serializer::Serialize(collectable.Collect());
+  return text_of(engine_families(engine, open_sockets));
+}
+
+std::string admin_metrics_text(const actors::engine_port& engine, std::int64_t open_sockets) {
+  auto families = engine_families(engine, open_sockets);
+  for (auto& family : tenant_families(engine.tenants()).collect())
+    families.push_back(std::move(family));
+  return text_of(families);
 }
 
 } // namespace twill::net

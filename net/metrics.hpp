@@ -12,4 +12,8 @@ namespace twill::net {
 
 std::string metrics_text(const actors::engine_port& engine, std::int64_t open_sockets);
 
+/// What metrics_text() gives, and beside it what each tenant asked of each model. For
+/// administrators alone.
+std::string admin_metrics_text(const actors::engine_port& engine, std::int64_t open_sockets);
+
 } // namespace twill::net

@@ -406,6 +406,10 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     s.generation_tokens += result.drawn.size();
     s.device_memory_used_bytes = result.memory_used_bytes;
     observe(s.iteration_tokens, static_cast<double>(decode_tokens + prefill_tokens));
+    observe(decode_tokens == 0    ? s.prefill_step_seconds
+            : prefill_tokens == 0 ? s.decode_step_seconds
+                                  : s.mixed_step_seconds,
+            result.seconds);
     for (double gap : gaps_s)
       observe(s.inter_token_latency_seconds, gap);
   });

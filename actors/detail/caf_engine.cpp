@@ -199,6 +199,8 @@ public:
     return snapshot;
   }
 
+  std::vector<tenant_stats> tenants() const override { return shared_->stats.read_tenants(); }
+
   void drain(std::function<void()> drained) override {
     shared_->requests.drain(std::move(drained));
     tell_from_outside(supervisor_, check_drained{});

@@ -33,6 +33,9 @@ histogram length_bounds() {
   return with_bounds(
       {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000});
 }
+histogram step_bounds() {
+  return with_bounds({.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30});
+}
 histogram iteration_bounds() {
   return with_bounds({1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384});
 }
@@ -55,11 +58,35 @@ stats_board::stats_board() {
   stats_.request_prompt_tokens = length_bounds();
   stats_.request_generation_tokens = length_bounds();
   stats_.iteration_tokens = iteration_bounds();
+  stats_.decode_step_seconds = step_bounds();
+  stats_.prefill_step_seconds = step_bounds();
+  stats_.mixed_step_seconds = step_bounds();
 }
 
 engine_stats stats_board::read() const {
   const std::lock_guard lock(mutex_);
   return stats_;
+}
+
+tenant_stats& stats_board::entry_of(const std::string& tenant, const std::string& model) {
+  const auto [found, fresh] = tenants_.try_emplace({tenant, model});
+  tenant_stats& entry = found->second;
+  if (!fresh) return entry;
+  entry.tenant = tenant;
+  entry.model = model;
+  entry.time_to_first_token_seconds = ttft_bounds();
+  entry.time_per_output_token_seconds = gap_bounds();
+  entry.e2e_request_latency_seconds = request_bounds();
+  entry.request_queue_time_seconds = request_bounds();
+  return entry;
+}
+
+std::vector<tenant_stats> stats_board::read_tenants() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<tenant_stats> all;
+  for (const auto& [key, entry] : tenants_)
+    all.push_back(entry);
+  return all;
 }
 
 } // namespace twill::actors

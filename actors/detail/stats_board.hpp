@@ -1,12 +1,17 @@
 // stats_board: the counters and gauges of the engine, in one copy that all actors share.
 //
 // Thread safety: every function takes the one mutex. The batcher writes once per step, sessions
-// once per request, and the supervisor; readers get a copy. Invariant: counters only grow.
+// a few times per request, and the supervisor; readers get a copy. Invariant: counters only grow.
+// There are as many entries of tenants as tenants times models: names of clients are no tenants.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "actors/port/engine_port.hpp"
 
@@ -26,6 +31,13 @@ public:
   }
   engine_stats read() const;
 
+  template <class F>
+  void update_tenant(const std::string& tenant, const std::string& model, F&& change) {
+    const std::lock_guard lock(mutex_);
+    change(entry_of(tenant, model));
+  }
+  std::vector<tenant_stats> read_tenants() const;
+
   /// The batcher waits for a step since `sent`; a default time point says that it waits for none.
   void watch_steps_from(std::chrono::steady_clock::time_point sent) {
     waits_since_.store(sent.time_since_epoch().count(), std::memory_order_relaxed);
@@ -38,8 +50,11 @@ public:
   }
 
 private:
+  tenant_stats& entry_of(const std::string& tenant, const std::string& model);
+
   mutable std::mutex mutex_;
   engine_stats stats_;
+  std::map<std::pair<std::string, std::string>, tenant_stats> tenants_; ///< by tenant and model
   std::atomic<std::chrono::steady_clock::rep> waits_since_{0};
 };
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -270,6 +271,25 @@ struct engine_stats {
   histogram request_prompt_tokens;
   histogram request_generation_tokens;
   histogram iteration_tokens;
+  histogram decode_step_seconds;  ///< steps that only decode
+  histogram prefill_step_seconds; ///< steps that only read prompts
+  histogram mixed_step_seconds;   ///< steps that do both
+};
+
+/// What one tenant asked of one model: counters since start and gauges of now. Each request counts
+/// once, when it is queued, has its first token, or ends.
+struct tenant_stats {
+  std::string tenant, model;              ///< the tenant is empty where there are none
+  std::int64_t requests_waiting = 0;      ///< queued, without a token
+  std::int64_t requests_running = 0;      ///< with a token, and not over
+  std::uint64_t prompt_tokens = 0;        ///< of requests that have a token
+  std::uint64_t cached_prompt_tokens = 0; ///< of these, those whose KV was cached
+  std::uint64_t generation_tokens = 0;    ///< of requests that are over
+  std::map<std::string, std::uint64_t, std::less<>> finished; ///< by "stop", "queue_full", ...
+  histogram time_to_first_token_seconds;
+  histogram time_per_output_token_seconds; ///< a request's mean, first token to last
+  histogram e2e_request_latency_seconds;
+  histogram request_queue_time_seconds;
 };
 
 /// The counters of one model.
@@ -316,6 +336,8 @@ public:
   virtual std::string state_detail() const = 0; ///< why not ready: for /ready
   virtual std::vector<model_info> models() const = 0;
   virtual engine_stats stats() const = 0;
+  /// By tenant and model; those that never asked are absent.
+  virtual std::vector<tenant_stats> tenants() const { return {}; }
   /// The counters of each model; together they are those of stats().
   virtual std::vector<model_stats> stats_of_models() const {
     const auto all = models();

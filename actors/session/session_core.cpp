@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "actors/executor/output_guard.hpp"
+#include "actors/session/request_log.hpp"
 #include "actors/structured/grammar_answer.hpp"
 #include "actors/structured/grammar_service.hpp"
 #include "config/base/log.hpp"
@@ -127,6 +128,8 @@ void session_core::submit() {
     return answer_prompt(std::move(e));
   }
   in_batcher_ = true;
+  counted_waiting_ = true;
+  count_for_tenant([](tenant_stats& s) { s.requests_waiting += 1; });
   host_.submit(pending_);
 }
 
@@ -328,7 +331,7 @@ void session_core::answer_prompt(event e) {
     emit(std::move(done));
   }
   if (in_batcher_) host_.release();
-  close(false, false);
+  close(false, nullptr);
 }
 
 void session_core::token(const token_ready& drawn, steady_clock::time_point now) {
@@ -360,7 +363,7 @@ void session_core::token(const token_ready& drawn, steady_clock::time_point now)
   if (last) over_ = true;
   emit(std::move(e));
   if (last)
-    close(false, false);
+    close(false, nullptr);
   else if (args_.control->silenced)
     cancel(); // nobody listens any more
 }
@@ -439,6 +442,14 @@ void session_core::note_times(const token_ready& drawn, steady_clock::time_point
     stats_.update([&](engine_stats& s) {
       observe(s.time_to_first_token_seconds, seconds_of(now - args_.submitted));
     });
+    count_for_tenant([&](tenant_stats& s) {
+      if (std::exchange(counted_waiting_, false)) s.requests_waiting -= 1;
+      s.requests_running += 1;
+      s.prompt_tokens += static_cast<std::uint64_t>(use_.prompt_tokens);
+      s.cached_prompt_tokens += static_cast<std::uint64_t>(drawn.cached_tokens);
+      observe(s.time_to_first_token_seconds, seconds_of(now - args_.submitted));
+      observe(s.request_queue_time_seconds, seconds_of(drawn.scheduled - args_.submitted));
+    });
   }
   last_token_ = now;
 }
@@ -451,7 +462,7 @@ void session_core::failed(const request_error& why) {
 void session_core::cancel() {
   if (over_) return;
   over_ = true;
-  close(true, false);
+  close(true, nullptr);
 }
 
 void session_core::expire() {
@@ -476,7 +487,7 @@ void session_core::end_with(const request_error& why) {
   if (full && why.retry_after_s == 0) e.error->retry_after_s = host_.retry_after_s();
   e.last = true;
   emit(std::move(e));
-  close(false, true);
+  close(false, &why);
 }
 
 void session_core::emit(event e) {
@@ -493,22 +504,23 @@ void session_core::emit(event e) {
   }
 }
 
-void session_core::close(bool aborted, bool error) {
+/// With the error that ended the request, if one did.
+void session_core::close(bool aborted, const request_error* error) {
   over_ = true;
   if (compile_abandoned_) *compile_abandoned_ = true;
-  if (in_batcher_ && (aborted || error)) host_.release();
+  if (in_batcher_ && (aborted || error != nullptr)) host_.release();
   // A request that failed before its first token used nothing.
-  const bool used = !error || use_.completion_tokens > 0;
+  const bool used = error == nullptr || use_.completion_tokens > 0;
   const std::int64_t cost = used ? use_.prompt_tokens + use_.completion_tokens : 0;
   if (args_.budget != nullptr && paid_ > cost) args_.budget->give_back(paid_ - cost);
   stats_.update([&](engine_stats& s) {
     if (aborted)
       s.finished_abort += 1;
-    else if (error)
+    else if (error != nullptr)
       s.finished_error += 1;
     else
       (any_length_ ? s.finished_length : s.finished_stop) += 1;
-    if (aborted || error || first_token_ == steady_clock::time_point{}) return;
+    if (aborted || error != nullptr || first_token_ == steady_clock::time_point{}) return;
     observe(s.e2e_request_latency_seconds, seconds_of(last_token_ - args_.submitted));
     observe(s.request_queue_time_seconds, seconds_of(scheduled_ - args_.submitted));
     observe(s.request_prefill_time_seconds, seconds_of(first_token_ - scheduled_));
@@ -516,16 +528,57 @@ void session_core::close(bool aborted, bool error) {
     observe(s.request_prompt_tokens, use_.prompt_tokens);
     observe(s.request_generation_tokens, use_.completion_tokens);
   });
-  if (log::enabled(log::level::debug))
-    log::debug("request " + std::to_string(args_.id) +
-               (args_.request.client_id.empty() ? "" : " (" + args_.request.client_id + ")") +
-               (aborted ? " was cancelled"
-                : error ? " failed"
-                        : " finished") +
-               " after " + std::to_string(use_.prompt_tokens) + " prompt and " +
-               std::to_string(use_.completion_tokens) + " output tokens");
+  const std::string_view status = aborted            ? "cancelled"
+                                  : error != nullptr ? word_of(error->code)
+                                  : any_length_      ? "length"
+                                                     : "stop";
+  count_end(status);
+  write_log(status);
   args_.on_event = nullptr;
   host_.over();
+}
+
+template <class F>
+void session_core::count_for_tenant(F&& change) {
+  stats_.update_tenant(args_.request.tenant, model_ ? model_->id : "", std::forward<F>(change));
+}
+
+void session_core::count_end(std::string_view status) {
+  const bool ran = first_token_ != steady_clock::time_point{};
+  const bool whole = status == "stop" || status == "length";
+  count_for_tenant([&](tenant_stats& s) {
+    if (std::exchange(counted_waiting_, false)) s.requests_waiting -= 1;
+    if (ran) s.requests_running -= 1;
+    const auto known = s.finished.find(status);
+    if (known != s.finished.end())
+      known->second += 1;
+    else
+      s.finished.emplace(status, 1);
+    s.generation_tokens += static_cast<std::uint64_t>(use_.completion_tokens);
+    if (!ran || !whole) return;
+    observe(s.e2e_request_latency_seconds, seconds_of(last_token_ - args_.submitted));
+    // Choices draw at the same time, so this is their mean only where there is one.
+    const auto gaps = use_.completion_tokens - 1;
+    if (gaps > 0 && choices_.size() == 1)
+      observe(s.time_per_output_token_seconds, seconds_of(last_token_ - first_token_) / gaps);
+  });
+}
+
+void session_core::write_log(std::string_view status) const {
+  if (!log::enabled(log::level::info)) return;
+  request_summary about;
+  about.id = args_.id;
+  about.client_id = args_.request.client_id;
+  about.tenant = args_.request.tenant;
+  if (model_) about.model = model_->id;
+  about.use = use_;
+  about.status = status;
+  about.total = steady_clock::now() - args_.submitted;
+  if (first_token_ != steady_clock::time_point{}) {
+    about.queued = scheduled_ - args_.submitted;
+    about.first_token = first_token_ - args_.submitted;
+  }
+  log_request(about);
 }
 
 } // namespace twill::actors

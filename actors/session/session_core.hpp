@@ -129,7 +129,11 @@ private:
   void fill_tokens(const token_ready& drawn, event& e) const;
   void note_times(const token_ready& drawn, steady_clock::time_point now);
   void emit(event e);
-  void close(bool aborted, bool error);
+  void close(bool aborted, const request_error* error);
+  void write_log(std::string_view status) const;
+  template <class F>
+  void count_for_tenant(F&& change);
+  void count_end(std::string_view status);
 
   session_args args_;
   served_model_ptr model_;
@@ -150,6 +154,7 @@ private:
   bool over_ = false;
   bool prompt_only_ = false; ///< max_tokens is 0: nothing is generated
   bool any_length_ = false;
+  bool counted_waiting_ = false; ///< for its tenant
   steady_clock::time_point scheduled_, first_token_, last_token_;
 };
 

@@ -1,6 +1,7 @@
 #include "net/admin/admin_routes.hpp"
 
 #include "net/endpoints.hpp"
+#include "net/metrics.hpp"
 #include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
@@ -15,6 +16,11 @@ http_answer list_admin_routes(request_scope& scope) {
   }
   json.end_array().end_object();
   return http_reply{200, std::move(body)};
+}
+
+http_answer admin_metrics(request_scope& scope) {
+  return http_reply{200, admin_metrics_text(scope.context.engine, scope.context.sockets.count()),
+                    "text/plain; version=0.0.4; charset=utf-8"};
 }
 
 } // namespace twill::net

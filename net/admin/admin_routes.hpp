@@ -7,5 +7,7 @@ namespace twill::net {
 
 /// The methods and paths that are served there.
 http_answer list_admin_routes(request_scope& scope);
+/// The public metrics, and those of each tenant and model.
+http_answer admin_metrics(request_scope& scope);
 
 } // namespace twill::net

@@ -1,6 +1,8 @@
 // The logic of one request without actors: what is refused, what a client is told, and when.
 #include "actors/session/session_core.hpp"
 
+#include "actors/session/request_log.hpp"
+
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -595,4 +597,62 @@ TEST_CASE("bad words become token ids at the beginning of a text and after a spa
   CHECK((*spec.allowed)[1] == 2);
   asked.grammar.emplace();
   CHECK(refusal(asked).param == "allowed_token_ids");
+}
+
+TEST_CASE("what a tenant asked is counted when a request is queued, has a token, and ends") {
+  auto asked = asking("12345", 3);
+  asked.tenant = "t";
+  rig r(asked);
+  const auto of_tenant = [&] {
+    const auto all = r.stats.read_tenants();
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].tenant == "t");
+    CHECK(all[0].model == "bytes");
+    return all[0];
+  };
+  r.start();
+  CHECK(of_tenant().requests_waiting == 1);
+  r.tokens("a");
+  CHECK(of_tenant().requests_waiting == 0);
+  CHECK(of_tenant().requests_running == 1);
+  CHECK(of_tenant().prompt_tokens == 5);
+  r.core.cancel();
+  const auto over = of_tenant();
+  CHECK(over.requests_running == 0);
+  CHECK(over.generation_tokens == 1);
+  CHECK(over.finished.at("cancelled") == 1);
+}
+
+TEST_CASE("a request that fails before its first token leaves nobody waiting") {
+  auto asked = asking("12345", 3);
+  rig r(asked);
+  r.start();
+  r.core.failed({errc::queue_full, "full", ""});
+  const auto all = r.stats.read_tenants();
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].requests_waiting == 0);
+  CHECK(all[0].requests_running == 0);
+  CHECK(all[0].finished.at("queue_full") == 1);
+}
+
+TEST_CASE("the line about a request holds its numbers, and an id cannot break it") {
+  using std::chrono::milliseconds;
+  request_summary about;
+  about.id = 7;
+  about.client_id = "a\"b";
+  about.tenant = "t";
+  about.model = "m";
+  about.use = {5, 4, 3};
+  about.status = "stop";
+  about.total = milliseconds(20);
+  CHECK(text_of(about) == "request 7 ended: status=stop id=a\"b tenant=t model=m prompt_tokens=5 "
+                          "cached_tokens=4 output_tokens=3 total_ms=20.0");
+  about.queued = milliseconds(1);
+  about.first_token = milliseconds(2);
+  CHECK(
+      members_of(about) ==
+      R"("request":7,"id":"a\"b","tenant":"t","model":"m","status":"stop","prompt_tokens":5,)"
+      R"("cached_tokens":4,"output_tokens":3,"queue_ms":1.0,"first_token_ms":2.0,"total_ms":20.0)");
+  about.client_id = std::string(1000, 'x');
+  CHECK(text_of(about).size() < 300);
 }

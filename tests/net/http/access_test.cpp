@@ -210,6 +210,23 @@ TEST_CASE("At the administrators' address each request needs an administrator's 
   CHECK(c.upgrade("/v1/stream", boss) == 400);
 }
 
+TEST_CASE("Metrics of tenants are for administrators alone") {
+  running_server s({}, with_administrators());
+  actors::tenant_stats one;
+  one.tenant = "guest";
+  one.model = "m";
+  one.requests_waiting = 3;
+  one.finished = {{"stop", 2}};
+  s.engine.set_tenants({one});
+  client admin(admin_port(s));
+  const auto told = admin.get("/metrics", boss).body;
+  CHECK(contains(told, R"(twill:tenant_requests_waiting{tenant="guest",model_name="m"} 3)"));
+  CHECK(contains(told, R"(finished_reason="stop"} 2)"));
+  CHECK(contains(told, "twill:num_requests_running"));
+  client c(s.port());
+  CHECK(!contains(c.get("/metrics", boss).body, "guest"));
+}
+
 TEST_CASE("The routes of administrators are served to them alone") {
   auto all = with_administrators();
   all.server.admin_listen.clear();

@@ -45,6 +45,7 @@ public:
   std::string state_detail() const override { return "as scripted"; }
   std::vector<actors::model_info> models() const override;
   actors::engine_stats stats() const override;
+  std::vector<actors::tenant_stats> tenants() const override { return tenants_; }
   actors::result<std::vector<std::int32_t>> tokenize(const std::string& model,
                                                      const actors::text_prompt& text,
                                                      bool parse_special) const override;
@@ -63,6 +64,8 @@ public:
 
   void set_state(actors::engine_state s) { state_ = s; }
   void set_script(writer write);
+  /// Before the first client connects.
+  void set_tenants(std::vector<actors::tenant_stats> all) { tenants_ = std::move(all); }
 
   std::size_t running() const;
   std::vector<actors::request> submitted() const;
@@ -101,6 +104,7 @@ private:
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   writer write_;
+  std::vector<actors::tenant_stats> tenants_;
   std::map<actors::request_id, std::shared_ptr<playing>> playing_;
   std::vector<actors::request> submitted_;
   std::vector<std::function<void()>> drained_;

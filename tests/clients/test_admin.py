@@ -1,0 +1,52 @@
+"""The door of administrators from outside: a Unix socket, metrics of tenants, and the log of requests."""
+
+import http.client
+import json
+import re
+import socket
+import stat
+
+from test_tenants import key_of, tenant
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=30)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(self.path)
+
+
+def ask(path, target, **headers):
+    connection = UnixConnection(path)
+    connection.request("GET", target, headers=headers)
+    reply = connection.getresponse()
+    return reply.status, reply.read().decode()
+
+
+def test_administrators_see_tenants_and_each_request_has_a_line(start_daemon, tmp_path):
+    door = tmp_path / "admin.sock"
+    daemon = start_daemon(f"server.admin_listen=unix:{door}", "log.format=json", "kv.memory=64MiB",
+                          "model.name=tiny", f"tenants=[{tenant('a')}]")
+    assert stat.S_IMODE(door.stat().st_mode) == 0o660
+    body = {"prompt": "My secret word", "max_tokens": 4, "ignore_eos": True}
+    status, _ = daemon.post("/v1/completions", body, headers={**key_of("a"), "X-Request-Id": 'my"id'})
+    assert status == 200
+    status, text = ask(door, "/metrics")
+    assert status == 200
+    assert re.search(r'^twill:tenant_requests_total\{.*tenant="a".*finished_reason="length".*\} 1$', text, re.M), text
+    assert "tenant_" not in daemon.request("GET", "/metrics")[2].decode()
+    routes = json.loads(ask(door, "/admin")[1])["routes"]
+    assert {"method": "GET", "path": "/metrics", "websocket": False} in routes
+    assert ask(door, "/admin", Origin="https://evil.example")[0] == 403
+    assert ask(door, "/admin", Host="evil.example")[0] == 421
+    assert daemon.request("GET", "/admin", headers=key_of("a"))[0] == 404
+    lines = [json.loads(line) for line in daemon.text_of_log().splitlines()]
+    ended = [line for line in lines if "request" in line]
+    assert len(ended) == 1
+    assert ended[0].items() >= {"level": "info", "id": 'my"id', "tenant": "a", "model": "tiny", "status": "length",
+                                "output_tokens": 4}.items()
+    assert ended[0]["total_ms"] >= ended[0]["first_token_ms"] >= ended[0]["queue_ms"] >= 0
+    assert "secret" not in daemon.text_of_log()
