@@ -174,6 +174,16 @@ public:
     return all;
   }
 
+  std::vector<tenant_stats> tenants() const override {
+    const std::lock_guard lock(mutex_);
+    std::vector<tenant_stats> all;
+    for (const auto& model : models_) {
+      add_tenants(all, model.past_tenants);
+      if (model.running) add_tenants(all, model.running->port().tenants());
+    }
+    return all;
+  }
+
   result<model_info> order_model(const std::string& name, model_order what) override {
     const std::lock_guard lock(mutex_);
     auto found = name.empty() ? std::nullopt : find(name);
@@ -224,6 +234,8 @@ private:
     std::optional<opened_model> opened;
     std::unique_ptr<engine> running;          ///< while it is awake, and until it has left
     engine_stats past = stats_board().read(); ///< of its engines that are gone
+
+    std::vector<tenant_stats> past_tenants;
 
     engine_port& port() { return running->port(); }
   };
@@ -650,6 +662,7 @@ private:
       auto counted = ending->port().stats();
       forget_gauges(counted);
       add_stats(models_[m].past, counted);
+      add_tenants(models_[m].past_tenants, ending->port().tenants());
       log::info("model " + models_[m].info.id + " is put to sleep");
     }
     ending.reset();

@@ -1,5 +1,6 @@
 #include "actors/pool/sum_stats.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace twill::actors {
@@ -45,11 +46,50 @@ void add_stats(engine_stats& to, const engine_stats& from) {
   add(to.request_prompt_tokens, from.request_prompt_tokens);
   add(to.request_generation_tokens, from.request_generation_tokens);
   add(to.iteration_tokens, from.iteration_tokens);
+  add(to.decode_step_seconds, from.decode_step_seconds);
+  add(to.prefill_step_seconds, from.prefill_step_seconds);
+  add(to.mixed_step_seconds, from.mixed_step_seconds);
+  to.kv_tiers = to.kv_tiers || from.kv_tiers;
+  to.kv_host_blocks += from.kv_host_blocks;
+  to.kv_disk_blocks += from.kv_disk_blocks;
+  to.kv_host_hits += from.kv_host_hits;
+  to.kv_disk_hits += from.kv_disk_hits;
+  to.kv_spilled_bytes += from.kv_spilled_bytes;
+  to.kv_host_read_bytes += from.kv_host_read_bytes;
+  to.kv_disk_read_bytes += from.kv_disk_read_bytes;
+  to.kv_disk_written_bytes += from.kv_disk_written_bytes;
+  to.kv_tier_failures += from.kv_tier_failures;
+  to.kv_tier_dropped += from.kv_tier_dropped;
+  to.kv_fetches_refused += from.kv_fetches_refused;
+}
+
+void add_tenants(std::vector<tenant_stats>& to, const std::vector<tenant_stats>& from) {
+  for (const tenant_stats& more : from) {
+    const auto found = std::find_if(to.begin(), to.end(), [&](const tenant_stats& one) {
+      return one.tenant == more.tenant && one.model == more.model;
+    });
+    if (found == to.end()) {
+      to.push_back(more);
+      continue;
+    }
+    found->requests_waiting += more.requests_waiting;
+    found->requests_running += more.requests_running;
+    found->prompt_tokens += more.prompt_tokens;
+    found->cached_prompt_tokens += more.cached_prompt_tokens;
+    found->generation_tokens += more.generation_tokens;
+    for (const auto& [reason, n] : more.finished)
+      found->finished[reason] += n;
+    add(found->time_to_first_token_seconds, more.time_to_first_token_seconds);
+    add(found->time_per_output_token_seconds, more.time_per_output_token_seconds);
+    add(found->e2e_request_latency_seconds, more.e2e_request_latency_seconds);
+    add(found->request_queue_time_seconds, more.request_queue_time_seconds);
+  }
 }
 
 void forget_gauges(engine_stats& of) {
   of.requests_running = of.requests_waiting = 0;
   of.kv_blocks_total = of.kv_blocks_used = 0;
+  of.kv_host_blocks = of.kv_disk_blocks = 0;
   of.device_memory_used_bytes = 0;
 }
 

@@ -1,12 +1,17 @@
 // Sums of counters over engines. Pure.
 #pragma once
 
+#include <vector>
+
 #include "actors/port/engine_port.hpp"
 
 namespace twill::actors {
 
 /// Adds counters and gauges; `state` and the block size stay, unless they were not set.
 void add_stats(engine_stats& to, const engine_stats& from);
+
+/// Adds the entries of an engine, each to that of its tenant and model.
+void add_tenants(std::vector<tenant_stats>& to, const std::vector<tenant_stats>& from);
 
 /// Takes away the gauges, which are meaningless once the engine is gone; counters stay.
 void forget_gauges(engine_stats& of);
