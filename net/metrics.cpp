@@ -1,8 +1,10 @@
 #include "net/metrics.hpp"
 
+#include <algorithm>
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <limits>
-#include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 #include <unistd.h>
@@ -35,24 +37,30 @@ void put_histogram(ClientMetric& to, const actors::histogram& from) {
   to.histogram.sample_sum = from.sum;
 }
 
-/// Turns one snapshot of the engine into metric families.
-class engine_collectable final : public prometheus::Collectable {
-public:
-  engine_collectable(actors::engine_stats stats, std::string model, std::int64_t open_sockets)
-      : stats_(std::move(stats)), labels_{{"engine", "0"}, {"model_name", std::move(model)}},
-        open_sockets_(open_sockets) {}
+using families = std::vector<MetricFamily>;
 
-  std::vector<MetricFamily> Collect() const override {
-    std::vector<MetricFamily> to;
+/// Turns one snapshot of a model's counters into metric families.
+class model_metrics {
+public:
+  explicit model_metrics(const actors::model_stats& of)
+      : stats_(of.stats), labels_{{"engine", "0"}, {"model_name", of.model}} {}
+
+  families collect() const {
+    families to;
     collect_gauges(to);
     collect_counters(to);
     collect_histograms(to);
     return to;
   }
 
-private:
-  using families = std::vector<MetricFamily>;
+  /// What is not of any model; it has the labels of the first, as it always had.
+  void collect_process(families& to, std::int64_t open_sockets) const {
+    gauge(to, "process_resident_memory_bytes", "Resident memory of the process",
+          static_cast<double>(resident_bytes()));
+    gauge(to, "open_sockets", "Open client connections", static_cast<double>(open_sockets));
+  }
 
+private:
   ClientMetric metric(labels extra = {}) const {
     ClientMetric metric;
     metric.label = labels_;
@@ -95,9 +103,6 @@ private:
            {"num_gpu_blocks", std::to_string(s.kv_blocks_total)}});
     gauge(to, "device_memory_used_bytes", "Device memory that tensors hold",
           static_cast<double>(s.device_memory_used_bytes));
-    gauge(to, "process_resident_memory_bytes", "Resident memory of the process",
-          static_cast<double>(resident_bytes()));
-    gauge(to, "open_sockets", "Open client connections", static_cast<double>(open_sockets_));
   }
 
   void collect_tiers(families& to) const {
@@ -178,9 +183,8 @@ private:
               s.mixed_step_seconds);
   }
 
-  actors::engine_stats stats_;
+  const actors::engine_stats& stats_;
   labels labels_;
-  std::int64_t open_sockets_;
 };
 
 /// Turns what is known of each tenant into metric families: one metric for each of them.
@@ -214,8 +218,6 @@ public:
   }
 
 private:
-  using families = std::vector<MetricFamily>;
-
   /// `fill` sets the value of one tenant's metric.
   template <class Fill>
   void family(families& to, const char* name, const char* help, MetricType type, Fill fill) const {
@@ -262,11 +264,29 @@ private:
   std::vector<actors::tenant_stats> all_;
 };
 
-std::vector<MetricFamily> engine_families(const actors::engine_port& engine,
-                                          std::int64_t open_sockets) {
-  const auto models = engine.models();
-  return engine_collectable(engine.stats(), models.empty() ? "" : models.front().id, open_sockets)
-      .Collect();
+families engine_families(const actors::engine_port& engine, std::int64_t open_sockets) {
+  const auto models = engine.stats_of_models();
+  families all;
+  for (const auto& model : models) {
+    const model_metrics metrics(model);
+    auto own = metrics.collect();
+    if (all.empty()) {
+      all = std::move(own);
+      metrics.collect_process(all, open_sockets);
+      continue;
+    }
+    // A model that has not been loaded has no families of KV tiers.
+    for (auto& family : own) {
+      const auto same = std::find_if(all.begin(), all.end(), [&](const MetricFamily& one) {
+        return one.name == family.name;
+      });
+      if (same == all.end())
+        all.push_back(std::move(family));
+      else
+        std::move(family.metric.begin(), family.metric.end(), std::back_inserter(same->metric));
+    }
+  }
+  return all;
 }
 
 std::string text_of(const std::vector<MetricFamily>& families) {
@@ -280,10 +300,10 @@ std::string metrics_text(const actors::engine_port& engine, std::int64_t open_so
 }
 
 std::string admin_metrics_text(const actors::engine_port& engine, std::int64_t open_sockets) {
-  auto families = engine_families(engine, open_sockets);
+  auto all = engine_families(engine, open_sockets);
   for (auto& family : tenant_families(engine.tenants()).collect())
-    families.push_back(std::move(family));
-  return text_of(families);
+    all.push_back(std::move(family));
+  return text_of(all);
 }
 
 } // namespace twill::net

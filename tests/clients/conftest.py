@@ -28,7 +28,7 @@ class Daemon:
         if not any(setting.startswith("server.listen=") for setting in settings):
             command += ["--listen", "127.0.0.1:0"]
         model = model or os.environ.get("TWILL_DEFAULT_MODEL")
-        if model:
+        if model and not any(setting.startswith("models.") for setting in settings):
             command += ["--model", model]
         for setting in settings:
             command += ["--set", setting]

@@ -105,9 +105,20 @@ std::string ready_line(const daemon_config& config, const actors::engine_port& p
   std::snprintf(seconds, sizeof seconds, "%.2f", std::chrono::duration<double>(took).count());
   std::string names;
   for (const auto& m : port.models())
-    names += (names.empty() ? "" : "; ") + m.id + " (" + m.family + ", " + m.quantization +
-             ", context " + std::to_string(m.max_model_len) + ")";
+    names += (names.empty() ? "" : "; ") + m.id +
+             (m.vocab_size == 0 ? " (which cannot be served: " + m.detail + ")"
+                                : " (" + m.family + ", " + m.quantization + ", context " +
+                                      std::to_string(m.max_model_len) + ")");
   return std::string("ready in ") + seconds + " s: model " + names + ", " + url;
+}
+
+/// "/models/a.gguf", or the ids of several models.
+std::string models_named(const config::options& options) {
+  if (options.models.empty()) return options.model.path;
+  std::string all;
+  for (const auto& model : options.models)
+    all += (all.empty() ? "" : ", ") + model.id();
+  return all;
 }
 
 /// Writes the addresses, one a line, for scripts that ask for port 0. The file appears whole, and
@@ -270,7 +281,7 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   auto tenants = read_keys_file(config.options, read);
   if (!tenants.ok()) throw std::runtime_error(tenants.detail());
   effective.tenants = std::move(tenants).value();
-  effective.model.path = resolve_model(effective.model.path);
+  if (effective.models.empty()) effective.model.path = resolve_model(effective.model.path);
   // Where the sockets are decides which hosts are served.
   if (!passed.empty()) effective.server.listen.clear();
   for (std::size_t i = 0; i < passed.size(); ++i)
@@ -288,7 +299,7 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   auto server =
       net::server::start(effective, port, std::move(sockets), read, std::move(admin_sockets));
   const std::string url = urls_of(*server, !asked.tls_certificate.empty());
-  log::info("listening on " + url + ", loading " + effective.model.path);
+  log::info("listening on " + url + ", loading " + models_named(effective));
   if (!asked.admin_listen.empty())
     log::info("administrators connect to " + server->admin_address());
   std::atomic<bool> told_to_stop = false;
@@ -329,7 +340,7 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
     const last_resort watch;
     engine.reset();
   }
-  if (failed) throw std::runtime_error("cannot serve " + effective.model.path + ": " + why);
+  if (failed) throw std::runtime_error("cannot serve " + models_named(effective) + ": " + why);
   log::info("stopped");
   return EXIT_SUCCESS;
 }

@@ -33,6 +33,22 @@ void check_folder(const char* key, const std::string& path, std::vector<std::str
   faults.push_back("`" + std::string(key) + "` must be a folder, got " + path);
 }
 
+void check_models(const config::options& options, std::vector<std::string>& faults) {
+  const auto check = [&](const std::string& key, const std::string& path,
+                         const std::string& chat_template) {
+    const auto opened = models::open_model(path, chat_template);
+    if (!opened.ok()) faults.push_back("`" + key + "` cannot be served: " + opened.detail());
+  };
+  for (const auto& one : options.models)
+    check("models." + one.key + ".path", one.model.path, one.model.chat_template);
+  if (!options.models.empty()) return;
+  try {
+    check("model.path", resolve_model(options.model.path), options.model.chat_template);
+  } catch (const std::runtime_error& error) {
+    faults.push_back(error.what());
+  }
+}
+
 } // namespace
 
 std::string resolve_model(const std::string& configured) {
@@ -53,13 +69,7 @@ std::string resolve_model(const std::string& configured) {
 
 std::vector<std::string> faults_of_named_files(const config::options& options) {
   std::vector<std::string> faults;
-  try {
-    const auto path = resolve_model(options.model.path);
-    const auto opened = models::open_model(path, options.model.chat_template);
-    if (!opened.ok()) faults.push_back("`model.path` cannot be served: " + opened.detail());
-  } catch (const std::runtime_error& error) {
-    faults.push_back(error.what());
-  }
+  check_models(options, faults);
   check_readable("server.tls_certificate", options.server.tls_certificate, faults);
   check_readable("server.tls_key", options.server.tls_key, faults);
   check_folder("offload.dir", options.offload.dir, faults);

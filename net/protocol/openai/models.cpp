@@ -3,6 +3,26 @@
 #include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
+
+const char* name_of(actors::model_state state) {
+  using actors::model_state;
+  switch (state) {
+  case model_state::ready:
+    return "ready";
+  case model_state::asleep:
+    return "asleep";
+  case model_state::loading:
+    return "loading";
+  case model_state::draining:
+    return "draining";
+  case model_state::unloaded:
+    return "unloaded";
+  case model_state::failed:
+    break;
+  }
+  return "failed";
+}
+
 namespace {
 
 void add_model(json_writer& json, const actors::model_info& model) {
@@ -18,6 +38,7 @@ void add_model(json_writer& json, const actors::model_info& model) {
       .field("family", model.family)
       .field("quantization", model.quantization)
       .field("has_chat_template", model.has_chat_template)
+      .field("state", name_of(model.state))
       .key("permission")
       .raw("[]")
       .end_object();

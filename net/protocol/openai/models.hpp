@@ -8,6 +8,9 @@
 
 namespace twill::net {
 
+/// "ready", "asleep", ...
+const char* name_of(actors::model_state state);
+
 std::string models_body(std::span<const actors::model_info> models);
 std::string model_body(const actors::model_info& model);
 
