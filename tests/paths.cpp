@@ -1,9 +1,12 @@
 #include "tests/paths.hpp"
 
+#include <cstdlib>
+
 namespace twill::test {
 
 const std::string& source_dir() {
-  static const std::string path = TWILL_SOURCE_DIR;
+  static const char* const moved = std::getenv("TWILL_TEST_SOURCE");
+  static const std::string path = moved != nullptr ? moved : TWILL_SOURCE_DIR;
   return path;
 }
 
