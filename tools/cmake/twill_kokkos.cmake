@@ -49,7 +49,7 @@ function(twill_cuda_kokkos)
   add_library(Kokkos::kokkos UNKNOWN IMPORTED GLOBAL)
   if(config MATCHES "ENABLE_OPENMP")
     find_package(OpenMP REQUIRED COMPONENTS CXX)
-    list(APPEND libraries "$<$<COMPILE_LANGUAGE:CXX>:OpenMP::OpenMP_CXX>" ${OpenMP_CXX_LIBRARIES})
+    list(APPEND libraries ${OpenMP_CXX_LIBRARIES})
     set_property(TARGET Kokkos::kokkos PROPERTY INTERFACE_COMPILE_OPTIONS
       "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${OpenMP_CXX_FLAGS}>")
   endif()
