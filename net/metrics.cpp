@@ -1,7 +1,6 @@
 #include "net/metrics.hpp"
 
 #include <algorithm>
-#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <limits>
