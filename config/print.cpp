@@ -4,6 +4,7 @@
 #include "config/detail/rules.hpp"
 #include "config/detail/tenant_keys.hpp"
 #include "config/load.hpp"
+#include "config/reload.hpp"
 
 namespace twill::config {
 namespace {
@@ -73,7 +74,7 @@ template <class Owner>
 std::string reference_row(const basic_key<Owner>& k, const Owner& defaults) {
   return "| `" + std::string(member_of(k.name)) + "` | " + type_words(k) + " | `" +
          print_value(k, get(k, defaults)) + "` | " + k.possible.words + " | " + std::string(k.doc) +
-         " |\n";
+         (reloads(k.name) ? " *Reloads.* |\n" : " |\n");
 }
 
 constexpr const char* reference_head = "| key | type | default | must be | meaning |\n"
@@ -104,7 +105,8 @@ std::string print_reference() {
   std::string out =
       "# Configuration keys\n\n"
       "Written by `twilld --print-reference`; a test compares this page with the code.\n"
-      "Set a key in a TOML file, or with `--set table.key=value`.\n";
+      "Set a key in a TOML file, or with `--set table.key=value`. A running daemon that is told to "
+      "reload takes over\nnew values of keys marked *Reloads*; others need a restart.\n";
   std::string_view table;
   for (const auto& k : all_keys()) {
     if (table_of(k.name) != table) {

@@ -179,7 +179,7 @@ const std::vector<key>& rows() {
       {"server.tls_certificate", TWILL_MEMBER(server.tls_certificate), "", any_path(),
        "A PEM file with the server's certificate and those that lead to its authority. With it and "
        "`server.tls_key`, HTTP and WebSocket are served over TLS 1.2 or newer, and nothing without TLS. "
-       "SIGHUP reloads both files; a pair that cannot be used leaves the old one in force."},
+       "A reload reads both files anew; a pair that cannot be used leaves everything as it was."},
       {"server.tls_key", TWILL_MEMBER(server.tls_key), "", any_path(),
        "A PEM file with the key of `server.tls_certificate`, without a passphrase."},
       {"server.threads", TWILL_MEMBER(server.threads), "threads", between(1, 256),
@@ -290,7 +290,7 @@ const std::vector<key>& rows() {
 
       {"log.level", TWILL_MEMBER(log.level), "",
        one_of({"trace", "debug", "info", "warn", "error", "off"}),
-       "The least level of lines that are written to standard error. SIGHUP reloads it. At info each "
+       "The least level of lines that are written to standard error. At info each "
        "request has one line when it ends; no line holds text of prompts or outputs."},
       {"log.format", TWILL_MEMBER(log.format), "", one_of({"text", "json"}),
        "How lines are written. json is one object a line, with `time`, `level`, `message` and, for a "

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "config/load.hpp"
+#include "config/reload.hpp"
 #include "tests/catch.hpp"
 
 using namespace twill::config;
@@ -139,4 +140,39 @@ TEST_CASE("an address for administrators needs one", "[config]") {
   CHECK(
       error_of("[server]\nadmin_listen = \"nowhere\"") ==
       "t.toml:2:16: `server.admin_listen` must be HOST:PORT, unix:/PATH or empty, got \"nowhere\"");
+}
+
+TEST_CASE("a reload takes over tenants and limits, and names each key that differs", "[config]") {
+  const auto before = load_toml(two);
+  REQUIRE(before.ok());
+  auto loaded = before.value();
+  loaded.tenants[0].weight = 7;
+  loaded.tenants[1].key_sha256 = {digest('d')};
+  loaded.tenants.push_back({"carol", {digest('e')}});
+  loaded.limits.max_choices = 3;
+  loaded.server.api_keys = {"hush"};
+  loaded.server.threads = 2;
+  loaded.scheduler.max_queued = 5;
+  const auto changes = changes_between(before.value(), loaded);
+  const std::vector<key_change> wanted{
+      {"scheduler.max_queued", "1024", "5"},
+      {"server.threads", "1", "2"},
+      {"server.api_keys", "0 secrets", "1 secret"},
+      {"limits.max_choices", "16", "3"},
+      {"tenants.alice.weight", "3", "7"},
+      {"tenants.bob.key_sha256", "2 secrets", "1 secret"},
+      {"tenants.carol", "absent", "present"},
+  };
+  CHECK(changes == wanted);
+  const auto in_force = take_reloads(before.value(), loaded);
+  CHECK(in_force.tenants == loaded.tenants);
+  CHECK(in_force.limits.max_choices == 3);
+  CHECK(in_force.server.api_keys == loaded.server.api_keys);
+  CHECK(in_force.server.threads == 1);
+  const auto left = changes_between(in_force, loaded);
+  REQUIRE(left.size() == 2);
+  for (const auto& one : left)
+    CHECK_FALSE(reloads(one.key));
+  CHECK(changes_between(loaded, before.value()).back() ==
+        key_change{"tenants.carol", "present", "absent"});
 }
