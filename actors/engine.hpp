@@ -18,6 +18,9 @@ class engine {
 public:
   virtual ~engine() = default;
   virtual engine_port& port() = 0;
+  /// New requests obey these limits, sampling defaults, tenants and `scheduler.queue_timeout`;
+  /// requests under way keep what they began with. Any thread.
+  virtual void reload(const config::options& options) = 0;
 };
 
 /// Told while the model loads, on the executor's thread: the bytes of weights packed so far, and

@@ -36,7 +36,7 @@ struct logger_scope {
 
 /// Blocks that outlive the process need scopes that do; to be known before the first request.
 engine_shared_ptr with_kept_scopes(const config::options& options,
-                                   std::shared_ptr<const tenant_budgets> budgets) {
+                                   std::shared_ptr<tenant_budgets> budgets) {
   const auto& kv = options.kv;
   if (kv.keep && kv.disk_memory_bytes > 0) {
     auto key = keep_scope_key(kv.disk_dir);
@@ -48,7 +48,7 @@ engine_shared_ptr with_kept_scopes(const config::options& options,
 class caf_engine final : public engine, public text_port {
 public:
   caf_engine(const config::options& options, runner_factory make_runner,
-             std::shared_ptr<const tenant_budgets> budgets)
+             std::shared_ptr<tenant_budgets> budgets)
       : shared_(with_kept_scopes(options, std::move(budgets))), system_(config_),
         supervisor_(spawn_supervisor(system_, shared_, std::move(make_runner))) {}
 
@@ -62,6 +62,7 @@ public:
   }
 
   engine_port& port() override { return *this; }
+  void reload(const config::options& options) override { shared_->reload(options); }
 
   request_id submit(request asked, event_callback on_event) override {
     const logger_scope dropped;
@@ -84,15 +85,16 @@ private:
   void start(request_id id, request asked, const std::shared_ptr<request_control>& control,
              const event_callback& on_event) {
     const auto& options = shared_->options;
+    const auto current = shared_->current();
     session_args args;
     args.id = id;
     const bool has_waited = asked.arrived != steady_clock::time_point{};
     args.submitted = has_waited ? asked.arrived : steady_clock::now();
-    args.limits = options.limits;
+    args.limits = current->limits;
     args.control = control;
     args.on_event = on_event;
     auto timeout = asked.timeout;
-    if (const auto most = options.limits.request_timeout; most.count() > 0)
+    if (const auto most = current->limits.request_timeout; most.count() > 0)
       timeout = timeout.count() > 0 ? std::min(timeout, most) : most;
     live_requests::entry entry;
     entry.control = args.control;
@@ -100,10 +102,12 @@ private:
     args.prompt_bytes = prompt_bytes(asked.prompt);
     entry.bytes = args.prompt_bytes;
     entry.client = asked.client;
-    args.tenant = config::find_tenant(options.tenants, asked.tenant);
+    // It shares the ownership of all options that were in force when the request came.
+    args.tenant = std::shared_ptr<const config::tenant_options>(
+        current, config::find_tenant(current->tenants, asked.tenant));
     args.budget = shared_->budget_of(asked.tenant);
     args.cache_scope = cache_scope(options.kv.share_prefixes ? "" : asked.tenant, asked.cache_salt);
-    if (const auto patience = options.scheduler.queue_timeout; patience.count() > 0)
+    if (const auto patience = current->queue_timeout; patience.count() > 0)
       entry.queue_deadline = args.submitted + patience;
     if (args.tenant != nullptr && args.tenant->max_queued > 0) {
       const std::int32_t own = args.tenant->max_running;
@@ -111,7 +115,7 @@ private:
           static_cast<std::size_t>(args.tenant->max_queued) +
           static_cast<std::size_t>(own > 0 ? own : options.scheduler.max_running);
     }
-    auto refusal = refused_at_once(asked, args.budget);
+    auto refusal = refused_at_once(asked, args.budget.get());
     args.request = std::move(asked);
     entry.session = spawn_session(system_, shared_, std::move(args));
     const session_actor session = entry.session;
@@ -189,7 +193,7 @@ public:
     info.vocab_size = model->files->text->vocab_size();
     info.has_chat_template = model->files->chat != nullptr;
     info.default_sampling = model->files->default_sampling;
-    config::put_configured(shared_->options.sampling, info.default_sampling);
+    config::put_configured(shared_->current()->sampling, info.default_sampling);
     return {info};
   }
 
@@ -232,7 +236,7 @@ private:
 
 std::unique_ptr<engine> start_engine_with(const config::options& options,
                                           runner_factory make_runner,
-                                          std::shared_ptr<const tenant_budgets> budgets) {
+                                          std::shared_ptr<tenant_budgets> budgets) {
   return std::make_unique<caf_engine>(options, std::move(make_runner), std::move(budgets));
 }
 

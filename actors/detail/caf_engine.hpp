@@ -14,6 +14,6 @@ class tenant_budgets;
 /// `budgets` are shared with other engines; null makes them.
 std::unique_ptr<engine> start_engine_with(const config::options& options,
                                           runner_factory make_runner,
-                                          std::shared_ptr<const tenant_budgets> budgets = nullptr);
+                                          std::shared_ptr<tenant_budgets> budgets = nullptr);
 
 } // namespace twill::actors

@@ -1,6 +1,6 @@
 // engine_shared: what the port, the sessions and the supervisor share.
 //
-// Thread safety: `options` and the set of budgets never change; `stats` and `requests` lock
+// Thread safety: `options` never change; `stats` and `requests` lock
 // themselves; everything else is read and written through the functions below, under one mutex.
 // Port and actors own it jointly.
 #pragma once
@@ -31,24 +31,52 @@ struct admission {
   grammar_compiler_actor grammars;
 };
 
+/// The options that a reload changes.
+struct reloadable_options {
+  config::limit_options limits;
+  config::sampling_options sampling;
+  std::vector<config::tenant_options> tenants;
+  std::chrono::milliseconds queue_timeout{0};
+};
+
 class engine_shared {
 public:
   /// `budgets` are those of all engines together; null makes them.
   explicit engine_shared(const config::options& o,
-                         std::shared_ptr<const tenant_budgets> budgets = nullptr)
+                         std::shared_ptr<tenant_budgets> budgets = nullptr)
       : options(o), requests(bounds_of(o.scheduler)),
         text_pool(std::make_unique<fair_pool>(text_limits_of(o.scheduler))),
-        budgets_(budgets ? std::move(budgets) : std::make_shared<const tenant_budgets>(o.tenants)) {
+        budgets_(budgets ? std::move(budgets) : std::make_shared<tenant_budgets>(o.tenants)) {
+    reload(o);
   }
 
-  const config::options options;
+  const config::options options; ///< of the start; what a reload changes is in current() alone
   stats_board stats;
   live_requests requests;
   /// For prompts of some length. The port resets it once no session is left.
   std::unique_ptr<fair_pool> text_pool;
 
+  /// What new requests obey; a request keeps what it began with.
+  std::shared_ptr<const reloadable_options> current() const {
+    const std::lock_guard lock(mutex_);
+    return current_;
+  }
+  /// A tenant keeps the tokens that it has used, also when it may use more or less now.
+  void reload(const config::options& o) {
+    auto next = std::make_shared<reloadable_options>();
+    next->limits = o.limits;
+    next->sampling = o.sampling;
+    next->tenants = o.tenants;
+    next->queue_timeout = o.scheduler.queue_timeout;
+    budgets_->reload(o.tenants);
+    const std::lock_guard lock(mutex_);
+    current_ = std::move(next);
+  }
+
   /// The tokens that a tenant may use; null when they are not limited.
-  token_budget* budget_of(const std::string& tenant) const { return budgets_->of(tenant); }
+  std::shared_ptr<token_budget> budget_of(const std::string& tenant) const {
+    return budgets_->of(tenant);
+  }
 
   engine_state state() const {
     if (requests.draining()) return engine_state::draining;
@@ -130,8 +158,9 @@ private:
     return limit.count() > 0 ? steady_clock::duration(limit) : steady_clock::duration::max();
   }
 
-  std::shared_ptr<const tenant_budgets> budgets_;
-  mutable std::mutex mutex_;
+  const std::shared_ptr<tenant_budgets> budgets_;
+  mutable std::mutex mutex_; ///< guards what follows
+  std::shared_ptr<const reloadable_options> current_;
   engine_state state_ = engine_state::loading;
   std::string detail_ = "loading the model";
   served_model_ptr model_;

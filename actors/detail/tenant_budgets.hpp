@@ -1,10 +1,11 @@
 // tenant_budgets: the token_budget of each tenant that has one.
 //
-// The set never changes, and the budgets lock themselves. Engines that serve different models share
-// one, so that a tenant's tokens count whatever model they are of.
+// Any thread. Engines that serve different models share one, so that a tenant's tokens count
+// whatever model they are of.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,20 +17,33 @@ namespace twill::actors {
 
 class tenant_budgets {
 public:
-  explicit tenant_budgets(const std::vector<config::tenant_options>& tenants) {
-    for (const auto& tenant : tenants)
-      if (tenant.tokens_per_minute > 0)
-        budgets_.emplace(tenant.name, std::make_unique<token_budget>(tenant.tokens_per_minute));
+  explicit tenant_budgets(const std::vector<config::tenant_options>& tenants) { reload(tenants); }
+
+  /// A tenant keeps the tokens that it has used, also when it may use more or less now.
+  void reload(const std::vector<config::tenant_options>& tenants) {
+    const std::lock_guard lock(mutex_);
+    decltype(budgets_) next;
+    for (const auto& tenant : tenants) {
+      if (tenant.tokens_per_minute == 0) continue;
+      const auto found = budgets_.find(tenant.name);
+      auto& budget = next[tenant.name];
+      budget = found == budgets_.end() ? std::make_shared<token_budget>(tenant.tokens_per_minute)
+                                       : found->second;
+      budget->set_per_minute(tenant.tokens_per_minute);
+    }
+    budgets_.swap(next);
   }
 
   /// Null when the tenant's tokens are not limited.
-  token_budget* of(const std::string& tenant) const {
+  std::shared_ptr<token_budget> of(const std::string& tenant) const {
+    const std::lock_guard lock(mutex_);
     const auto found = budgets_.find(tenant);
-    return found == budgets_.end() ? nullptr : found->second.get();
+    return found == budgets_.end() ? nullptr : found->second;
   }
 
 private:
-  std::unordered_map<std::string, std::unique_ptr<token_budget>> budgets_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<token_budget>> budgets_;
 };
 
 } // namespace twill::actors

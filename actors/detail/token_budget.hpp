@@ -45,7 +45,15 @@ public:
     used_ = std::max(used_ - static_cast<double>(tokens), 0.0);
   }
 
-  std::int64_t per_minute() const { return per_minute_; }
+  std::int64_t per_minute() const {
+    const std::lock_guard lock(mutex_);
+    return per_minute_;
+  }
+  /// What was used stays used.
+  void set_per_minute(std::int64_t tokens) {
+    const std::lock_guard lock(mutex_);
+    per_minute_ = tokens;
+  }
 
 private:
   std::optional<std::int32_t> wait_for(std::int64_t tokens, time now) {
@@ -62,8 +70,8 @@ private:
     return static_cast<std::int32_t>(std::min(std::ceil(lacking / rate), longest));
   }
 
-  const std::int64_t per_minute_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_; ///< guards what follows
+  std::int64_t per_minute_;
   double used_ = 0; ///< of the bucket; more than per_minute_ in debt
   time last_;
 };

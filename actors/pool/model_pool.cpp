@@ -44,7 +44,7 @@ request_error shutting_down() {
 class model_pool final : public engine, public text_port {
 public:
   model_pool(const config::options& options, std::int64_t budget_bytes, pool_parts parts)
-      : options_(options), parts_(std::move(parts)), models_(options.models.size()),
+      : parts_(std::move(parts)), options_(options), models_(options.models.size()),
         state_(rules_of(options), {budget_bytes, options.scheduler.restart_delay,
                                    options.scheduler.restart_delay_max}) {
     for (std::size_t m = 0; m < models_.size(); ++m) {
@@ -77,6 +77,15 @@ public:
   }
 
   engine_port& port() override { return *this; }
+  void reload(const config::options& options) override {
+    const std::lock_guard lock(mutex_);
+    options_.limits = options.limits;
+    options_.sampling = options.sampling;
+    options_.tenants = options.tenants;
+    options_.scheduler.queue_timeout = options.scheduler.queue_timeout;
+    for (auto& model : models_)
+      if (model.running) model.running->reload(options_);
+  }
 
   request_id submit(request asked, event_callback on_event) override {
     const request_id id = next_id_.fetch_add(1, std::memory_order_relaxed);
@@ -636,6 +645,7 @@ private:
     const std::lock_guard lock(mutex_);
     const auto now = steady_clock::now();
     if (made) {
+      made->reload(options_); // as a reload may have come since the start
       models_[m].running = std::move(made);
       state_.loaded(m, now);
     } else {
@@ -685,9 +695,9 @@ private:
     }
   }
 
-  const config::options options_;
   const pool_parts parts_;
   mutable std::mutex mutex_;
+  config::options options_;              ///< a reload changes it
   std::condition_variable changed_;      ///< for the clerk
   std::condition_variable jobs_changed_; ///< for the loader
   std::vector<one> models_;

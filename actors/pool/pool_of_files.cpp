@@ -60,7 +60,7 @@ std::unique_ptr<engine> start_models(const config::options& options, load_progre
                                   ? options.device.memory_bytes
                                   : gpu::machine::available_bytes() / 4 * 3;
   const auto turns = std::make_shared<step_turns>();
-  const auto budgets = std::make_shared<const tenant_budgets>(options.tenants);
+  const auto budgets = std::make_shared<tenant_budgets>(options.tenants);
   pool_parts parts;
   parts.open = [all, budget](std::size_t model) { return open_files(*all, model, budget); };
   parts.start = [all, turns, budgets, progress = std::move(progress)](

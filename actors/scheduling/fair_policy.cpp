@@ -16,8 +16,11 @@ std::int64_t fair_policy::rank_of(const new_sequence& arrived) {
   client& c = clients_[arrived.client];
   if (c.live == 0) {
     away_.erase({c.finish, arrived.client});
-    c.weight = std::max(arrived.weight, 1);
     active_weight_ += c.weight;
+  }
+  if (const std::int64_t weight = std::max(arrived.weight, 1); weight != c.weight) {
+    active_weight_ += weight - c.weight; // it was configured anew
+    c.weight = weight;
   }
   const std::int64_t cost = charge(arrived);
   const std::int64_t step = cost * parts / c.weight;

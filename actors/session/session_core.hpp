@@ -43,8 +43,8 @@ struct session_args {
   config::limit_options limits;
   std::int64_t prompt_bytes = 0;
   steady_clock::time_point submitted;
-  const config::tenant_options* tenant = nullptr; ///< null where it has no limits
-  token_budget* budget = nullptr;                 ///< the tenant's; null where it has none
+  std::shared_ptr<const config::tenant_options> tenant; ///< null where it has no limits
+  std::shared_ptr<token_budget> budget;                 ///< the tenant's; null where it has none
   std::uint64_t cache_scope = 0;
 };
 

@@ -149,3 +149,31 @@ TEST_CASE("a lower priority is served first, and fcfs refuses priorities", "[act
   asked.priority = 0;
   CHECK_FALSE(finished(fcfs, asked).error());
 }
+
+TEST_CASE("a reload changes what new requests obey, and what was used stays used", "[actors]") {
+  config::options options;
+  options.tenants = {{"poor", {}, 1, 0, 0, 600}};
+  bench b(options);
+  REQUIRE(b.ready());
+  CHECK_FALSE(finished(b, of("poor", std::string(80, 'x'), 100)).error());
+  auto several = of("poor", "x", 1);
+  several.sampling.n = 3;
+  CHECK_FALSE(finished(b, several).error());
+
+  options.tenants[0].tokens_per_minute = 150;
+  options.limits.max_choices = 2;
+  options.sampling.temperature = 0.25;
+  b.engine->reload(options);
+  auto refused = finished(b, of("poor", "x", 1));
+  REQUIRE(refused.error());
+  CHECK(refused.error()->code == errc::rate_limited);
+  CHECK(refused.error()->message.find("is 150") != std::string::npos);
+  CHECK(b.port.models().front().default_sampling.temperature == 0.25);
+
+  options.tenants.clear();
+  b.engine->reload(options);
+  CHECK_FALSE(finished(b, of("poor", "x", 1)).error());
+  refused = finished(b, several);
+  REQUIRE(refused.error());
+  CHECK(refused.error()->message.find("`n`") != std::string::npos);
+}

@@ -383,3 +383,23 @@ TEST_CASE("invariants hold and every request ends while clients take turns") {
   CHECK(sums.preemptions > 50);
   CHECK(sums.finished > 1000);
 }
+
+TEST_CASE("a client's new weight counts from its next sequence on, also while it never leaves",
+          "[scheduling]") {
+  queue q;
+  for (int i = 0; i < 40; ++i) {
+    q.arrive(1, 9);
+    q.arrive(2, 9);
+  }
+  for (int i = 0; i < 300; ++i) {
+    q.arrive(1, 9, 3);
+    q.arrive(2, 9);
+  }
+  for (int i = 0; i < 80; ++i)
+    q.admit();
+  q.admitted.clear();
+  for (int i = 0; i < 200; ++i)
+    q.admit();
+  CHECK(q.admitted[1] > 2.5 * q.admitted[2]);
+  CHECK(q.admitted[1] < 3.5 * q.admitted[2]);
+}

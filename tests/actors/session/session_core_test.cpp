@@ -32,8 +32,9 @@ struct rig : session_core::session_host {
     args.on_event = callback ? std::move(callback) : [this](event e) { events.push_back(e); };
     args.control = control;
     args.submitted = now - std::chrono::seconds(1);
-    args.tenant = &tenant;
-    args.budget = budget;
+    // The rig owns them, and outlives its core.
+    args.tenant = {std::shared_ptr<void>(), &tenant};
+    args.budget = {std::shared_ptr<void>(), budget};
     args.cache_scope = 5;
     return args;
   }
