@@ -103,22 +103,33 @@ api_keys::api_keys(const std::vector<std::string>& keys,
     : open_(keys.empty() && tenants.empty() && !closed) {
   for (const auto& key : keys) {
     const auto hashed = sha256(key);
-    known_.push_back({hashed, "key-" + to_hex(hashed).substr(0, short_digits)});
+    known_.push_back({"key-" + to_hex(hashed).substr(0, short_digits), hashed});
   }
   // A key that stands in both lists is its tenant's: the last match counts.
   for (const auto& tenant : tenants)
     for (const auto& hex : tenant.key_sha256)
-      known_.push_back({from_hex(hex), tenant.name});
+      known_.push_back({tenant.name, from_hex(hex)});
 }
 
-std::optional<std::string> api_keys::tenant_of(std::string_view key) const {
-  if (open_) return std::string();
+std::optional<api_keys::holder> api_keys::holder_of(std::string_view key) const {
+  if (open_) return holder{};
   const auto given = sha256(key);
   const known_key* found = nullptr;
   for (const auto& one : known_)
     if (CRYPTO_memcmp(given.data(), one.digest.data(), given.size()) == 0) found = &one;
   if (found == nullptr) return std::nullopt;
-  return found->tenant;
+  return *found;
+}
+
+bool api_keys::admit(const holder& who) const {
+  return open_ || std::any_of(known_.begin(), known_.end(), [&](const known_key& one) {
+           return one.digest == who.digest && one.tenant == who.tenant;
+         });
+}
+
+bool api_keys::has_key(std::string_view tenant) const {
+  return open_ || std::any_of(known_.begin(), known_.end(),
+                              [&](const known_key& one) { return one.tenant == tenant; });
 }
 
 } // namespace twill::net

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "config/tenants.hpp"
@@ -39,13 +40,26 @@ public:
 
   /// The tenant's name: "" when no keys are needed, "key-" and the first 12 hex digits of the
   /// digest for one of `keys`; nothing when the key is unknown.
-  std::optional<std::string> tenant_of(std::string_view key) const;
+  std::optional<std::string> tenant_of(std::string_view key) const {
+    auto found = holder_of(key);
+    if (!found.has_value()) return std::nullopt;
+    return std::move(found->tenant);
+  }
+
+  /// Who was let in, and by which key; connections that last keep it.
+  struct holder {
+    std::string tenant;
+    std::array<unsigned char, 32> digest{}; ///< zeros where no key was needed
+  };
+  /// As tenant_of().
+  std::optional<holder> holder_of(std::string_view key) const;
+  /// Whether these keys, which may be newer ones, still let the holder in.
+  bool admit(const holder& who) const;
+  /// Whether the tenant still has a key, or needs none.
+  bool has_key(std::string_view tenant) const;
 
 private:
-  struct known_key {
-    std::array<unsigned char, 32> digest{};
-    std::string tenant;
-  };
+  using known_key = holder;
   std::vector<known_key> known_;
   bool open_ = false;
 };

@@ -145,4 +145,9 @@ std::string error_body(const api_error& error) {
   return out;
 }
 
+api_error unknown_key() {
+  return {errc::unauthorized,
+          "a known API key is needed: send it as the header `Authorization: Bearer KEY`", ""};
+}
+
 } // namespace twill::net

@@ -118,6 +118,7 @@ public:
     return 0;
   }
   std::string reload_certificate() override { return tls_ ? tls_->reload() : std::string(); }
+  void reload(const config::options& options) override { context_.current.replace(options); }
 
   void run() override {
     asio::post(control_, [this] {
@@ -292,7 +293,7 @@ private:
     });
     for (const auto& one : context_.sessions.all())
       one->begin_drain();
-    drain_timer_.expires_after(context_.options.server.drain_timeout);
+    drain_timer_.expires_after(context_.current.get()->drain_timeout);
     drain_timer_.async_wait([this](error_code cancelled) {
       if (cancelled || drained_) return;
       log::warn("`server.drain_timeout` passed: ending the requests that are left");

@@ -44,6 +44,10 @@ public:
   /// Reads the TLS files anew. Empty when the new pair is in force for new connections (or there is
   /// no TLS), else why it is not; the old one then stays.
   virtual std::string reload_certificate() = 0;
+  /// Takes over what may change while the server runs: keys, tenants, limits, foreign pages, hosts
+  /// and the drain time-out. Requests under way go on as they began; open WebSockets whose key is
+  /// gone start nothing new.
+  virtual void reload(const config::options& options) = 0;
 };
 
 } // namespace twill::net

@@ -1,8 +1,8 @@
 // server_context: what all sessions of one server share. Owned by the server, outlives its
 // sessions.
 //
-// Thread safety: options, keys, both accesses and proxies do not change; the other members are
-// atomic or lock their own mutex.
+// Thread safety: options and proxies do not change; the other members are atomic or lock their own
+// mutex.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,12 @@
 #include "actors/port/engine_port.hpp"
 #include "config/base/fair_pool.hpp"
 #include "config/options.hpp"
-#include "net/api_keys.hpp"
 #include "net/connection/open_sockets.hpp"
 #include "net/connection/output_budget.hpp"
 #include "net/connection/session_registry.hpp"
-#include "net/http/access_policy.hpp"
 #include "net/http/forwarded_for.hpp"
 #include "net/protocol/openai/response_store.hpp"
+#include "net/settings.hpp"
 
 namespace twill::net {
 
@@ -32,18 +31,14 @@ inline constexpr std::int64_t max_admin_sockets = 64;
 
 struct server_context {
   server_context(const config::options& o, actors::engine_port& e)
-      : options(o), engine(e), keys(o.server.api_keys, o.tenants, !o.server.keys_file.empty()),
-        access(o.server), admin_access(access_policy::of_administrators(o.server)),
-        proxies(o.server.trusted_proxies),
+      : options(o), current(o), engine(e), proxies(o.server.trusted_proxies),
         sockets(o.server.max_connections,
                 o.server.max_per_address < 0 ? standard_per_address : o.server.max_per_address),
         admin_sockets(max_admin_sockets, 0), output(o.server.max_output_bytes) {}
 
-  const config::options options;
+  const config::options options; ///< of the start; what a reload changes is in `current` alone
+  current_settings current;
   actors::engine_port& engine;
-  const api_keys keys;
-  const access_policy access;
-  const access_policy admin_access;
   const trusted_proxies proxies;
   response_store responses;
   session_registry sessions;

@@ -193,11 +193,13 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
   line->custom_id = std::move(custom_id);
   if (streams(body))
     return refuse({errc::invalid_field, "`stream` must be false or absent in a batch", "stream"});
-  const auto model = find_model(context_.engine, body,
-                                config::find_tenant(context_.options.tenants, from->tenant));
+  const auto current = context_.current.get();
+  // A reload may have taken the tenant away since the batch was made, and its limits with it.
+  if (!current->keys.has_key(from->tenant)) return refuse(unknown_key());
+  const auto model = find_model(context_.engine, body, current->tenant(from->tenant));
   if (!model.ok()) return refuse(model.code());
-  const codec_context context{model.value(), context_.options.limits, context_.engine,
-                              context_.responses, from->tenant};
+  const codec_context context{model.value(), current->limits, context_.engine, context_.responses,
+                              from->tenant};
   const codec parse = find_batch_codec(from->endpoint);
   TWILL_ASSERT(parse != nullptr, "a batch was made for an endpoint that is not for batches");
   auto generation = parse(body, context);

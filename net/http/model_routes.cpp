@@ -22,8 +22,7 @@ http_answer on_worker(const request_scope& scope, Answer answer) {
 }
 
 std::vector<actors::model_info> models_in(const request_scope& scope) {
-  return models_of(scope.context.engine,
-                   config::find_tenant(scope.context.options.tenants, scope.tenant));
+  return models_of(scope.context.engine, scope.context.current.get()->tenant(scope.tenant));
 }
 
 } // namespace
@@ -50,7 +49,7 @@ http_answer detokenize(request_scope& scope) {
 
 http_answer tokenizer_info(request_scope& scope) {
   auto model = find_model(scope.context.engine, value(value_object{}),
-                          config::find_tenant(scope.context.options.tenants, scope.tenant));
+                          scope.context.current.get()->tenant(scope.tenant));
   if (!model.ok()) return error_reply(model.code());
   return slow_reply([model = std::move(model).value(), &engine = scope.context.engine] {
     auto body = tokenizer_info_body(model, engine);

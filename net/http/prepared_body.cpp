@@ -8,11 +8,11 @@ namespace twill::net {
 result<prepared_body> prepare_body(const request_scope& scope) {
   auto body = parse_json(scope.request.body);
   if (!body.ok()) return fail(body.code());
-  auto model = find_model(scope.context.engine, body.value(),
-                          config::find_tenant(scope.context.options.tenants, scope.tenant));
+  auto current = scope.context.current.get();
+  auto model = find_model(scope.context.engine, body.value(), current->tenant(scope.tenant));
   if (!model.ok()) return fail(model.code());
   return prepared_body{std::move(body).value(), std::move(model).value(), scope.tenant,
-                       scope.context};
+                       std::move(current), scope.context};
 }
 
 } // namespace twill::net

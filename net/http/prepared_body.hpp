@@ -12,10 +12,11 @@ struct prepared_body {
   value body;
   actors::model_info model;
   std::string tenant;
+  settings_ptr current; ///< of when it arrived
   server_context& server;
 
   codec_context context() const {
-    return {model, server.options.limits, server.engine, server.responses, tenant};
+    return {model, current->limits, server.engine, server.responses, tenant};
   }
 };
 

@@ -10,18 +10,14 @@
 namespace twill::net {
 namespace {
 
-api_error unknown_key() {
-  return {errc::unauthorized,
-          "a known API key is needed: send it as the header `Authorization: Bearer KEY`", ""};
-}
-
-const access_policy& access_at(door by, const server_context& context) {
-  return by == door::clients ? context.access : context.admin_access;
+const access_policy& access_at(door by, const settings& current) {
+  return by == door::clients ? current.access : current.admin_access;
 }
 
 /// Web pages of other origins, and names that are not ours, are turned away before anything else.
 std::optional<api_error> find_intruder(const http_request& head, const server_context& context) {
-  const auto& access = access_at(head.by, context);
+  const auto current = context.current.get();
+  const auto& access = access_at(head.by, *current);
   if (!access.serves_host(head.host))
     return api_error{errc::wrong_host,
                      "this server does not answer to the host " + describe(value(head.host)) +
@@ -36,28 +32,31 @@ std::optional<api_error> find_intruder(const http_request& head, const server_co
   return std::nullopt;
 }
 
-std::optional<std::string> find_tenant(const http_request& head, const server_context& context) {
+std::optional<api_keys::holder> find_holder(const http_request& head,
+                                            const server_context& context) {
+  const auto current = context.current.get();
   const auto bearer = bearer_key(head.authorization);
-  if (!bearer.empty()) return context.keys.tenant_of(bearer);
+  if (!bearer.empty()) return current->keys.holder_of(bearer);
   const auto offered = read_subprotocols(head.subprotocols);
-  return context.keys.tenant_of(head.api_key.empty() ? offered.key
-                                                     : std::string_view(head.api_key));
+  return current->keys.holder_of(head.api_key.empty() ? offered.key
+                                                      : std::string_view(head.api_key));
 }
 
 /// Whose key the head carries, as far as this door and endpoint ask for one.
-result<std::string> identify(const http_request& head, const endpoint& target,
-                             const server_context& context) {
-  if (head.by == door::admin_socket) return std::string();
-  if (head.by == door::clients && target.key == key_rule::open) return std::string();
-  auto tenant = find_tenant(head, context);
-  if (!tenant.has_value()) return fail(unknown_key());
+result<api_keys::holder> identify(const http_request& head, const endpoint& target,
+                                  const server_context& context) {
+  if (head.by == door::admin_socket) return api_keys::holder{};
+  if (head.by == door::clients && target.key == key_rule::open) return api_keys::holder{};
+  auto holder = find_holder(head, context);
+  if (!holder.has_value()) return fail(unknown_key());
   if (head.by == door::admin_address) {
-    const auto* owner = config::find_tenant(context.options.tenants, *tenant);
+    const auto current = context.current.get();
+    const auto* owner = current->tenant(holder->tenant);
     if (owner == nullptr || !owner->admin)
       return fail({errc::not_admin,
                    "`server.admin_listen` needs the key of a tenant with `admin = true`", ""});
   }
-  return std::move(*tenant);
+  return std::move(*holder);
 }
 
 http_reply unknown_path(const http_request& head) {
@@ -128,11 +127,13 @@ std::variant<admission, http_reply> admit(const http_request& head, const server
   if (match.allow.empty()) return unknown_path(head);
   if (head.method == "OPTIONS") return preflight(head, match.allow, context);
   if (match.target == nullptr) return not_allowed(head, match.allow);
-  admission admitted{match.target, std::move(match.wildcard), "",
+  admission admitted{match.target,
+                     std::move(match.wildcard),
+                     {},
                      max_body_bytes(*match.target, context.options.server)};
-  auto tenant = identify(head, *match.target, context);
-  if (!tenant.ok()) return error_reply(tenant.code());
-  admitted.tenant = std::move(tenant).value();
+  auto holder = identify(head, *match.target, context);
+  if (!holder.ok()) return error_reply(holder.code());
+  admitted.holder = std::move(holder).value();
   if (std::holds_alternative<dialect_opener>(match.target->action))
     return websocket_only(head.path);
   const bool of_client = head.by == door::clients;
@@ -142,12 +143,13 @@ std::variant<admission, http_reply> admit(const http_request& head, const server
 }
 
 std::string readable_by(const http_request& head, const server_context& context) {
-  const auto kind = access_at(head.by, context).classify(head.origin, head.host);
+  const auto current = context.current.get();
+  const auto kind = access_at(head.by, *current).classify(head.origin, head.host);
   return kind == access_policy::origin_kind::allowed ? head.origin : std::string();
 }
 
 http_answer respond(const admission& admitted, http_request request, server_context& context) {
-  request_scope scope{request, context, admitted.tenant, admitted.wildcard};
+  request_scope scope{request, context, admitted.holder.tenant, admitted.wildcard};
   if (const auto* parse = std::get_if<codec>(&admitted.target->action))
     return generate(*parse, scope);
   return std::get<route_handler>(admitted.target->action)(scope);
@@ -162,11 +164,11 @@ result<admission> admit_websocket(const http_request& head, const server_context
     return fail(
         {errc::upgrade_refused,
          "a WebSocket handshake must name " + websocket_paths(head.by) + ", got " + head.path, ""});
-  auto tenant = identify(head, *match.target, context);
-  if (!tenant.ok()) return fail(tenant.code());
+  auto holder = identify(head, *match.target, context);
+  if (!holder.ok()) return fail(holder.code());
   if (context.draining)
     return fail({actors::errc::shutting_down, "the server is shutting down; retry later", ""});
-  return admission{match.target, {}, std::move(tenant).value(), 0};
+  return admission{match.target, {}, std::move(holder).value(), 0};
 }
 
 } // namespace twill::net

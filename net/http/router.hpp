@@ -18,7 +18,7 @@ namespace twill::net {
 struct admission {
   const endpoint* target = nullptr;
   std::string wildcard;
-  std::string tenant; ///< empty where no key is needed
+  api_keys::holder holder; ///< whose request it is; empty where no key is needed
   std::int64_t max_body_bytes = 0;
 };
 

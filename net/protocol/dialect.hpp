@@ -13,6 +13,7 @@
 #include "config/options.hpp"
 #include "net/api_error.hpp"
 #include "net/connection/engine_requests.hpp"
+#include "net/settings.hpp"
 
 namespace twill::net {
 
@@ -48,8 +49,9 @@ struct dialect_scope {
   dialect_host& host;
   const actors::engine_port& engine;
   const config::options& options;
+  const current_settings& current;
   response_store& responses;
-  std::string tenant;
+  api_keys::holder holder;
   std::string client_id;       ///< the handshake's X-Request-Id
   std::uint64_t socket_id = 0; ///< names this socket among all that are open
 };

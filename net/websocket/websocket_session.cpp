@@ -38,9 +38,9 @@ public:
       });
     });
     const auto& limits = context_.options.server;
-    dialect_ =
-        handshake_->open({*this, context_.engine, context_.options, context_.responses,
-                          std::move(handshake_->tenant), handshake_->request_id, registry_id_});
+    dialect_ = handshake_->open({*this, context_.engine, context_.options, context_.current,
+                                 context_.responses, std::move(handshake_->holder),
+                                 handshake_->request_id, registry_id_});
     connection_.emplace(
         connection_guard::limits{static_cast<std::size_t>(limits.max_write_queue_bytes),
                                  limits.slow_reader_timeout},

@@ -18,7 +18,7 @@ namespace twill::net {
 
 struct websocket_handshake {
   dialect_opener open = nullptr;
-  std::string tenant;
+  api_keys::holder holder;
   std::string request_id;
   std::string subprotocol; ///< answered to the client; empty: none
   http::request<http::string_body> message;

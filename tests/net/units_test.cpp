@@ -149,6 +149,16 @@ TEST_CASE("Tenants are known by the digests of their keys") {
   // A file without any key, and tenants without, let nobody in.
   CHECK(!api_keys({}, {}, true).tenant_of("").has_value());
   CHECK(!api_keys({}, {{"carl"}}).tenant_of("").has_value());
+  // What a connection that lasts was let in with, against newer keys.
+  const auto holder = keys.holder_of("a1");
+  REQUIRE(holder.has_value());
+  CHECK(keys.admit(*holder));
+  CHECK(api_keys({}).admit(*holder));
+  CHECK_FALSE(api_keys({"other"}).admit(*holder));
+  CHECK_FALSE(api_keys({}, {{"eve", {digest_of("a1")}}}).admit(*holder)); // another's key now
+  CHECK_FALSE(api_keys({"other"}).admit(*api_keys({}).holder_of("")));
+  CHECK(keys.has_key("alice"));
+  CHECK_FALSE(keys.has_key("eve"));
 }
 
 TEST_CASE("Fresh keys are long, differ, and are known by their digest") {

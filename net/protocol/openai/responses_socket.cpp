@@ -108,13 +108,15 @@ void responses_socket::start_turn(const std::string& name, const value& message)
     if (const auto id = previous_id(message); !id.empty()) store_.erase(id, scope_id_);
     refuse(name, error);
   };
-  auto model = find_model(scope_.engine, message,
-                          config::find_tenant(scope_.options.tenants, scope_.tenant));
+  const auto current = scope_.current.get();
+  // A reload may have taken the key away since the handshake.
+  if (!current->keys.admit(scope_.holder)) return refuse_turn(unknown_key());
+  auto model = find_model(scope_.engine, message, current->tenant(scope_.holder.tenant));
   if (!model.ok()) return refuse_turn(model.code());
-  const codec_context context{model.value(), scope_.options.limits, scope_.engine, scope_.responses,
-                              scope_.tenant};
+  const codec_context context{model.value(), current->limits, scope_.engine, scope_.responses,
+                              scope_.holder.tenant};
   auto parsed = parse_response_turn(message, context, [this](const std::string& id) {
-    return store_.find(id, scope_.tenant, scope_id_);
+    return store_.find(id, scope_.holder.tenant, scope_id_);
   });
   if (!parsed.ok()) return refuse_turn(parsed.code());
   turn created;
@@ -127,7 +129,7 @@ void responses_socket::start_turn(const std::string& name, const value& message)
     created.events->complete_empty();
     return remember_turn(created);
   }
-  created.parsed.request.tenant = scope_.tenant;
+  created.parsed.request.tenant = scope_.holder.tenant;
   created.parsed.request.client_id = scope_.client_id + "/" + created.parsed.echo.identity.id;
   const auto key = scope_.host.start(std::move(created.parsed.request));
   lanes_[name].running = key;
@@ -139,7 +141,7 @@ void responses_socket::remember_turn(const turn& t) {
   store_.erase(at.newest, scope_id_);
   const bool shared = t.parsed.echo.store;
   const auto& id = t.parsed.echo.identity.id;
-  store_.put(id, scope_.tenant, shared ? 0 : scope_id_,
+  store_.put(id, scope_.holder.tenant, shared ? 0 : scope_id_,
              remember(t.parsed, t.events->text(), t.events->tool_calls()));
   at.newest = shared ? std::string() : id;
 }

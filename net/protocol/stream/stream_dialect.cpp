@@ -106,11 +106,13 @@ void stream_dialect::on_message(std::string_view text) {
 
 result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& message,
                                                                actors::request& request) {
-  auto model = find_model(scope_.engine, message,
-                          config::find_tenant(scope_.options.tenants, scope_.tenant));
+  const auto current = scope_.current.get();
+  // A reload may have taken the key away since the handshake.
+  if (!current->keys.admit(scope_.holder)) return fail(unknown_key());
+  auto model = find_model(scope_.engine, message, current->tenant(scope_.holder.tenant));
   if (!model.ok()) return fail(model.code());
-  const codec_context context{model.value(), scope_.options.limits, scope_.engine, scope_.responses,
-                              scope_.tenant};
+  const codec_context context{model.value(), current->limits, scope_.engine, scope_.responses,
+                              scope_.holder.tenant};
   fields from(message);
   auto s = std::make_shared<stream>();
   s->id = read_id(from);
@@ -141,7 +143,7 @@ result<stream_dialect::stream_ptr> stream_dialect::read_submit(const value& mess
   s->parallel_calls = request.tools.parallel;
   s->stop_token_ids = sampling.stop_token_ids;
   request.model = context.model.id;
-  request.tenant = scope_.tenant;
+  request.tenant = scope_.holder.tenant;
   request.client_id = scope_.client_id + "/" + s->id;
   return s;
 }

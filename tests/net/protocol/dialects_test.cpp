@@ -32,12 +32,13 @@ template <class Dialect>
 struct bench : codec_bench {
   fake_host host;
   config::options options;
+  current_settings current{options};
   std::unique_ptr<dialect> spoken;
 
   explicit bench(int max_streams = 32) {
     options.server.max_streams_per_socket = max_streams;
     spoken = std::make_unique<Dialect>(
-        dialect_scope{host, engine, options, responses, "tenant", "socket", 77});
+        dialect_scope{host, engine, options, current, responses, {"tenant", {}}, "socket", 77});
   }
   void say(const std::string& text) { spoken->on_message(text); }
   void event(engine_requests::key key, actors::event ev) { spoken->on_event(key, std::move(ev)); }
