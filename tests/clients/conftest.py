@@ -18,7 +18,7 @@ BIN = pathlib.Path(os.environ["TWILL_BIN"])
 class Daemon:
     """A running twilld: its address, its metrics, and what ends it."""
 
-    def __init__(self, *settings: str, model: str = "", folder=None):
+    def __init__(self, *settings: str, model: str = "", folder=None, config=None):
         self.folder = tempfile.TemporaryDirectory(dir=folder)
         if folder:
             pathlib.Path(self.folder.name).chmod(0o777)  # for a daemon that becomes another user
@@ -30,6 +30,8 @@ class Daemon:
         model = model or os.environ.get("TWILL_DEFAULT_MODEL")
         if model and not any(setting.startswith("models.") for setting in settings):
             command += ["--model", model]
+        if config:
+            command += ["--config", config]
         for setting in settings:
             command += ["--set", setting]
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)

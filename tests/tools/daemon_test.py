@@ -247,7 +247,8 @@ class Signals(unittest.TestCase):
                 daemon.ready()
                 write('[log]\nlevel = "debug"\n[scheduler]\nmax_queued = 7\n')
                 daemon.signal(signal.SIGHUP)
-                daemon.wait_for("reloaded `log.level`; these changes need a restart: `scheduler.max_queued`")
+                daemon.wait_for(r'reloaded `log.level` \("info" -> "debug"\); '
+                                r"these changes need a restart: `scheduler.max_queued` \(1024 -> 7\)")
                 write("[log]\nlevel = 3\n")
                 daemon.signal(signal.SIGHUP)
                 daemon.wait_for("nothing was reloaded: .*`log.level` must be a string, got 3")

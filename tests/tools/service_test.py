@@ -170,7 +170,8 @@ class Folder(unittest.TestCase):
                 daemon.ready()
                 write("20.toml", "[log]\nlevel = 'debug'\n[scheduler]\nmax_queued = 8\n")
                 daemon.signal(signal.SIGHUP)
-                daemon.wait_for("reloaded `log.level`; these changes need a restart: `scheduler.max_queued`")
+                daemon.wait_for(r'reloaded `log.level` \("info" -> "debug"\); '
+                                r"these changes need a restart: `scheduler.max_queued` \(7 -> 8\)")
                 write("30.toml", "[log]\nlevel = 3\n")
                 daemon.signal(signal.SIGHUP)
                 daemon.wait_for("nothing was reloaded: .*30.toml:2:9: `log.level` must be a string, got 3")

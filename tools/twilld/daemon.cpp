@@ -25,6 +25,7 @@
 #include "tools/twilld/named_files.hpp"
 #include "tools/twilld/notify.hpp"
 #include "tools/twilld/passed_sockets.hpp"
+#include "tools/twilld/reloader.hpp"
 #include "tools/twilld/user.hpp"
 
 namespace twill::tools {
@@ -139,13 +140,9 @@ void write_address(const std::string& path, const net::server& server) {
 /// ends the process in signal_waiter.
 class signal_handler {
 public:
-  /// `tenants` are those in force, with the keys of `server.keys_file`.
-  signal_handler(const daemon_config& config, std::vector<config::tenant_options> tenants,
-                 net::server& server, file_reader read, notifier& manager,
+  signal_handler(reloader& files, net::server& server, notifier& manager,
                  std::atomic<bool>& told_to_stop)
-      : paths_(config.paths), settings_(config.settings), options_(config.options),
-        tenants_(std::move(tenants)), read_(std::move(read)), server_(server), manager_(manager),
-        told_to_stop_(told_to_stop) {}
+      : files_(files), server_(server), manager_(manager), told_to_stop_(told_to_stop) {}
 
   void operator()(int signal) {
     if (signal == SIGHUP) {
@@ -158,9 +155,9 @@ public:
     switch (++stops_) {
     case 1:
       log::info(std::string(name) + ": draining, streams may finish within " +
-                std::to_string(options_.server.drain_timeout.count() / 1000) +
+                std::to_string(files_.drain_timeout().count() / 1000) +
                 " s; a second signal stops at once");
-      manager_.stopping(options_.server.drain_timeout);
+      manager_.stopping(files_.drain_timeout());
       return server_.drain();
     case 2:
       log::info(std::string(name) + " again: stopping now");
@@ -172,38 +169,12 @@ public:
 
 private:
   void reload() {
-    const auto loaded = config::load_files(paths_, settings_, read_);
-    if (!loaded.ok()) return log::error("SIGHUP: nothing was reloaded: " + loaded.detail());
-    std::string applied, fixed;
-    if (!options_.server.tls_certificate.empty()) {
-      if (const auto fault = server_.reload_certificate(); fault.empty())
-        applied = "the TLS certificate";
-      else
-        log::error("SIGHUP: the old TLS certificate stays in force: " + fault);
-    }
-    for (const auto& key : config::changed_keys(options_, loaded.value())) {
-      auto& list = key == "log.level" ? applied : fixed;
-      list += (list.empty() ? "`" : ", `") + key + "`";
-    }
-    if (keys_have_changed()) fixed += fixed.empty() ? "the keys" : ", the keys";
-    options_.log = loaded.value().log;
-    log::configure(*log::level_named(options_.log.level));
-    log::info("SIGHUP: reloaded " + (applied.empty() ? "nothing" : applied) +
-              (fixed.empty() ? "" : "; these changes need a restart: " + fixed));
+    const auto report = files_.reload();
+    const auto line = "SIGHUP: " + report.line();
+    report.faults.empty() ? log::info(line) : log::error(line);
   }
 
-  /// Whether `server.keys_file` holds other keys than those in force.
-  bool keys_have_changed() const {
-    const auto tenants = read_keys_file(options_, read_);
-    if (!tenants.ok()) log::error("SIGHUP: " + tenants.detail());
-    return tenants.ok() && tenants.value() != tenants_;
-  }
-
-  std::vector<std::string> paths_;
-  std::vector<config::setting> settings_;
-  config::options options_; ///< the configuration in force
-  std::vector<config::tenant_options> tenants_;
-  file_reader read_;
+  reloader& files_;
   net::server& server_;
   notifier& manager_;
   std::atomic<bool>& told_to_stop_;
@@ -303,11 +274,11 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   if (!asked.admin_listen.empty())
     log::info("administrators connect to " + server->admin_address());
   std::atomic<bool> told_to_stop = false;
+  reloader files({config.paths, config.settings, config.options, effective, read}, *engine,
+                 *server);
   std::optional<signal_scope> until_stopped{std::in_place, signals};
-  signals.start([handler = std::make_shared<signal_handler>(
-                     config, effective.tenants, *server, read, manager, told_to_stop)](int signal) {
-    (*handler)(signal);
-  });
+  signals.start([handler = std::make_shared<signal_handler>(files, *server, manager, told_to_stop)](
+                    int signal) { (*handler)(signal); });
 
   bool failed = false;
   std::jthread watcher([&](const std::stop_token& stop) {

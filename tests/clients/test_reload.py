@@ -1,0 +1,151 @@
+"""Reloads: keys, tenants, limits, log and certificate change while streams run, and no stream notices."""
+
+import hashlib
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import ssl
+import threading
+import time
+
+from websockets.sync.client import connect
+
+TINY = "dummy:opt-125m?layers=1&vocab=1000"
+TLS = pathlib.Path(__file__).resolve().parent / "tls"
+LONG = bool(os.environ.get("TWILL_LONG"))
+N_STREAMS, N_ROUNDS = (100, 50) if LONG else (12, 3)
+BODY = {"prompt": "Once upon a time", "max_tokens": 300, "ignore_eos": True, "stream": True,
+        "stream_options": {"include_usage": True}}
+
+
+def digest(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+class Reloading:
+    """A daemon with a configuration of its own; reload() writes it anew and waits for the report."""
+
+    def __init__(self, start_daemon, folder: pathlib.Path, text: str, *settings: str):
+        self.file = folder / "twilld.toml"
+        self.keys = folder / "keys"
+        self.keys.write_text(f"stream sha256:{digest('stream-key')}\n")
+        self.text = text
+        self.file.write_text(text)
+        self.daemon = start_daemon(*settings, f"server.keys_file={self.keys}", model=TINY, config=self.file)
+
+    def reload(self, text=None) -> str:
+        if text is not None:
+            self.file.write_text(text)
+        before = len(self.reports())
+        self.daemon.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + 60
+        while len(self.reports()) == before:
+            assert time.monotonic() < deadline and self.daemon.process.poll() is None, self.daemon.text_of_log()
+            time.sleep(0.01)
+        return self.reports()[-1]
+
+    def reports(self):
+        return [line for line in self.daemon.text_of_log().splitlines() if "SIGHUP: " in line]
+
+
+def key(name: str) -> dict:
+    return {"Authorization": f"Bearer {name}"}
+
+
+def test_streams_run_on_over_reloads_of_every_kind(start_daemon, tmp_path):
+    def install(pair):
+        shutil.copy(TLS / f"{pair}.pem", tmp_path / "tls.pem")
+        shutil.copy(TLS / f"{pair}.key", tmp_path / "tls.key")
+
+    install("first")
+    reloading = Reloading(start_daemon, tmp_path, "", f"server.tls_certificate={tmp_path}/tls.pem",
+                          f"server.tls_key={tmp_path}/tls.key", "scheduler.max_running=128", "kv.memory=256MiB")
+    daemon = reloading.daemon
+    stop = threading.Event()
+    faults, n_done = [], [0] * N_STREAMS
+
+    def stream(i):
+        trust = ssl.create_default_context()
+        trust.check_hostname = False
+        trust.verify_mode = ssl.CERT_NONE
+        while not stop.is_set():
+            try:
+                connection = http.client.HTTPSConnection(daemon.host, daemon.port, timeout=120, context=trust)
+                connection.request("POST", "/v1/completions", json.dumps(BODY), key("stream-key"))
+                reply = connection.getresponse()
+                text = reply.read().decode()
+                connection.close()
+                if reply.status != 200 or not text.endswith("data: [DONE]\n\n") or '"completion_tokens":300' not in text:
+                    faults.append((reply.status, text[-500:]))
+                n_done[i] += 1
+            except Exception as error:
+                faults.append(repr(error))
+
+    threads = [threading.Thread(target=stream, args=(i,)) for i in range(N_STREAMS)]
+    for thread in threads:
+        thread.start()
+    stream_line = f"stream sha256:{digest('stream-key')}\n"
+    try:
+        for i in range(N_ROUNDS):
+            reloading.keys.write_text(f"{stream_line}guest sha256:{digest(str(i))}\n")
+            assert "reloaded the TLS certificate, `tenants.guest" in reloading.reload("")
+            assert "`server.api_keys` (0 secrets -> 1 secret)" in reloading.reload(f'[server]\napi_keys = ["k{i}"]\n')
+            weight = f'[[tenants]]\nname = "stream"\nkey_sha256 = "{digest("other")}"\nweight = {2 + i}\n'
+            assert f"-> {2 + i})" in reloading.reload(weight)
+            assert f"`limits.max_choices` (16 -> {2 + i % 9})" in reloading.reload(f"[limits]\nmax_choices = {2 + i % 9}\n")
+            assert "`log.level`" in reloading.reload('[log]\nlevel = "debug"\n')
+            install("second" if i % 2 == 0 else "first")
+            assert "the TLS certificate" in reloading.reload()
+            assert "need a restart: `server.threads` (1 -> 2)" in reloading.reload("[server]\nthreads = 2\n")
+            for fault in ("[server]\nthreads = 'x'\n", "no TOML [", "[limits]\nmax_choice = 1\n"):
+                assert "nothing was reloaded: " in reloading.reload(fault)
+            reloading.keys.write_text("stream no-digest\n")
+            assert "nothing was reloaded: " in reloading.reload("[limits]\nmax_choices = 1\n")
+            reloading.keys.write_text(stream_line)
+            shutil.copy(TLS / ("first.pem" if i % 2 == 0 else "second.pem"), tmp_path / "tls.pem")
+            assert "nothing was reloaded: `server.tls_key` must be" in reloading.reload("[limits]\nmax_choices = 1\n")
+            install("first")
+            assert "max_choices` (1" not in reloading.reload("")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(120)
+    assert faults == []
+    assert min(n_done) >= 1
+    print(f"\n{sum(n_done)} streams of 300 tokens, {len(reloading.reports())} reloads")
+
+
+def test_a_reload_changes_what_new_requests_meet(start_daemon, tmp_path):
+    reloading = Reloading(start_daemon, tmp_path, "")
+    daemon = reloading.daemon
+    body = {"prompt": "Once", "max_tokens": 2, "n": 3}
+    assert daemon.post("/v1/completions", body, headers=key("stream-key"))[0] == 200
+    assert daemon.post("/v1/completions", body, headers=key("fresh"))[0] == 401
+    with connect(daemon.ws + "/v1/stream", compression=None, additional_headers=key("stream-key")) as socket:
+        submit = json.dumps({"op": "submit", "id": "a", "prompt": "Once", "max_tokens": 1})
+        socket.send(submit)
+        while not json.loads(socket.recv(timeout=20)).get("done"):
+            pass
+        reloading.keys.write_text(f"stream sha256:{digest('fresh')}\n")
+        report = reloading.reload("[limits]\nmax_choices = 2\n[scheduler]\nmax_queued = 9\n")
+        assert "`limits.max_choices` (16 -> 2), `tenants.stream.key_sha256` (1 secret, others than before)" in report
+        assert "these changes need a restart: `scheduler.max_queued` (1024 -> 9)" in report
+        # The key is gone: what stays open starts nothing new.
+        socket.send(submit)
+        frame = socket.recv(timeout=20)
+        while "error" not in frame:
+            frame = socket.recv(timeout=20)
+        assert "a known API key is needed" in frame
+    assert daemon.post("/v1/completions", body, headers=key("stream-key"))[0] == 401
+    status, reply = daemon.post("/v1/completions", body, headers=key("fresh"))
+    assert status == 400 and "`n`" in reply["error"]["message"], reply
+    assert daemon.post("/v1/completions", {**body, "n": 2}, headers=key("fresh"))[0] == 200
+    # A tenant's budget is in force at once.
+    tenant = '[[tenants]]\nname = "stream"\nkey_sha256 = []\ntokens_per_minute = 10\n'
+    assert "`tenants.stream.tokens_per_minute` (0 -> 10)" in reloading.reload(tenant)
+    statuses = [daemon.post("/v1/completions", {"prompt": "Once", "max_tokens": 8}, headers=key("fresh"))[0]
+                for _ in range(3)]
+    assert statuses[0] == 200 and statuses[2] == 429, statuses
