@@ -15,9 +15,9 @@ using namespace detail;
 /// Whole tables whose keys are looked up anew by each request or log line.
 constexpr std::array<std::string_view, 4> tables{"limits", "log", "sampling", "tenants"};
 /// Single keys of other tables.
-constexpr std::array<std::string_view, 6> keys{"scheduler.queue_timeout", "server.api_keys",
-                                               "server.cors_origins",     "server.drain_timeout",
-                                               "server.hosts",            "server.keys_file"};
+constexpr std::array<std::string_view, 6> keys{
+    "scheduler.queue_timeout", "server.api_keys", "server.cors_origins",
+    "server.drain_timeout",    "server.hosts",    "server.keys_file"};
 
 /// What may be shown of a value: of a secret list no more than its length.
 template <class Owner>
@@ -54,8 +54,8 @@ void compare_tenants(const std::vector<tenant_options>& before,
     const auto was = old.find(name);
     const auto is = now.find(name);
     if (was == old.end() || is == now.end()) {
-      to.push_back({key, was == old.end() ? "absent" : "present",
-                    is == now.end() ? "absent" : "present"});
+      to.push_back(
+          {key, was == old.end() ? "absent" : "present", is == now.end() ? "absent" : "present"});
       continue;
     }
     for (const auto& k : tenant_keys())

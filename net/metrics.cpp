@@ -276,9 +276,8 @@ families engine_families(const actors::engine_port& engine, std::int64_t open_so
     }
     // A model that has not been loaded has no families of KV tiers.
     for (auto& family : own) {
-      const auto same = std::find_if(all.begin(), all.end(), [&](const MetricFamily& one) {
-        return one.name == family.name;
-      });
+      const auto same = std::find_if(
+          all.begin(), all.end(), [&](const MetricFamily& one) { return one.name == family.name; });
       if (same == all.end())
         all.push_back(std::move(family));
       else

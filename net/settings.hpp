@@ -20,7 +20,8 @@ struct settings {
   explicit settings(const config::options& o)
       : limits(o.limits), tenants(o.tenants),
         keys(o.server.api_keys, o.tenants, !o.server.keys_file.empty()), access(o.server),
-        admin_access(access_policy::of_administrators(o.server)), drain_timeout(o.server.drain_timeout) {}
+        admin_access(access_policy::of_administrators(o.server)),
+        drain_timeout(o.server.drain_timeout) {}
 
   /// What is configured of a tenant, or null.
   const config::tenant_options* tenant(const std::string& name) const {

@@ -53,7 +53,7 @@ public:
 
 private:
   mutable std::mutex mutex_; ///< guards `from_`, and is held during a reload
-  parts from_; ///< `configured` and `effective` are what is in force
+  parts from_;               ///< `configured` and `effective` are what is in force
   actors::engine& engine_;
   net::server& server_;
 };
