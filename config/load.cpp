@@ -387,14 +387,9 @@ private:
 
   void check_tiers() {
     const auto& kv = loaded_.kv;
-    const bool any = kv.host_memory_bytes > 0 || kv.disk_memory_bytes > 0;
     if (kv.keep && kv.disk_memory_bytes == 0)
       complain(origins_["kv.keep"], "`kv.keep` must be given with `kv.disk_memory`, where blocks "
                                     "are kept");
-    if (any && !kv.prefix_cache)
-      complain(origins_[kv.host_memory_bytes > 0 ? "kv.host_memory" : "kv.disk_memory"],
-               "`kv.host_memory` and `kv.disk_memory` must be 0 where `kv.prefix_cache` is false, "
-               "since they hold cached blocks");
   }
 
   void check_tls() {
