@@ -28,6 +28,7 @@ void add_doctor(CLI::App& root, int& status);
 void add_grammar(CLI::App& root, int& status);
 void add_inspect(CLI::App& root, int& status);
 void add_key(CLI::App& root, int& status);
+void add_kv(CLI::App& root, int& status);
 void add_offload(CLI::App& root, int& status);
 void add_top(CLI::App& root, int& status);
 

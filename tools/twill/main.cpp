@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
   add_grammar(app, status);
   add_inspect(app, status);
   add_key(app, status);
+  add_kv(app, status);
   add_offload(app, status);
   if (const auto why = misspelt(app, argc, argv); !why.empty()) {
     std::fprintf(stderr, "%s %s\n", painted(stream::error, ink::red, "twill:").c_str(),
