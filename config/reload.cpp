@@ -12,12 +12,12 @@ namespace {
 
 using namespace detail;
 
-/// Whole tables whose keys are looked up anew by each request or log line.
-constexpr std::array<std::string_view, 4> tables{"limits", "log", "sampling", "tenants"};
+/// Whole tables whose keys are looked up anew by each request.
+constexpr std::array<std::string_view, 3> tables{"limits", "sampling", "tenants"};
 /// Single keys of other tables.
-constexpr std::array<std::string_view, 6> keys{
-    "scheduler.queue_timeout", "server.api_keys", "server.cors_origins",
-    "server.drain_timeout",    "server.hosts",    "server.keys_file"};
+constexpr std::array<std::string_view, 7> keys{
+    "log.level",           "scheduler.queue_timeout", "server.api_keys", "server.cors_origins",
+    "server.drain_timeout", "server.hosts",            "server.keys_file"};
 
 /// What may be shown of a value: of a secret list no more than its length.
 template <class Owner>
@@ -63,6 +63,17 @@ void compare_tenants(const std::vector<tenant_options>& before,
   }
 }
 
+/// Models are not taken over; whoever changed them learns so.
+void compare_models(const options& before, const options& after, std::vector<key_change>& to) {
+  const auto keys_of = [](const options& of) {
+    std::string keys;
+    for (const auto& model : of.models)
+      keys += (keys.empty() ? "" : ", ") + model.key;
+    return keys.empty() ? std::string("none") : keys;
+  };
+  if (!(before.models == after.models)) to.push_back({"models", keys_of(before), keys_of(after)});
+}
+
 } // namespace
 
 bool reloads(std::string_view key) {
@@ -74,6 +85,7 @@ std::vector<key_change> changes_between(const options& before, const options& af
   std::vector<key_change> all;
   for (const auto& k : all_keys())
     compare(k, std::string(k.name), before, after, all);
+  compare_models(before, after, all);
   compare_tenants(before.tenants, after.tenants, all);
   return all;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "net/admin/admin_routes.hpp"
+#include "net/admin/model_orders.hpp"
 #include "net/batch/batch_routes.hpp"
 #include "net/http/model_routes.hpp"
 #include "net/http/page_routes.hpp"
@@ -74,6 +75,12 @@ constexpr std::array admin_table = {
     // clang-format off
     //       method path                     action
     endpoint{get,  "/admin",                 list_admin_routes},
+    endpoint{get,  "/admin/state",           show_state},
+    endpoint{post, "/admin/reload",          reload},
+    endpoint{get,  "/admin/models",          list_model_states},
+    endpoint{post, "/admin/models/*/load",   load_model},
+    endpoint{post, "/admin/models/*/sleep",  sleep_model},
+    endpoint{post, "/admin/models/*/unload", unload_model},
     endpoint{get,  "/health",                health},
     endpoint{get,  "/ready",                 ready},
     endpoint{get,  "/metrics",               admin_metrics},

@@ -119,6 +119,9 @@ public:
   }
   std::string reload_certificate() override { return tls_ ? tls_->reload() : std::string(); }
   void reload(const config::options& options) override { context_.current.replace(options); }
+  void on_reload(std::function<std::pair<bool, std::string>()> work) override {
+    context_.reload = std::move(work);
+  }
 
   void run() override {
     asio::post(control_, [this] {

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/port/engine_port.hpp"
@@ -48,6 +50,8 @@ public:
   /// and the drain time-out. Requests under way go on as they began; open WebSockets whose key is
   /// gone start nothing new.
   virtual void reload(const config::options& options) = 0;
+  /// What `POST /admin/reload` does: see server_context::reload. Before run().
+  virtual void on_reload(std::function<std::pair<bool, std::string>()> work) = 0;
 };
 
 } // namespace twill::net

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <utility>
 
 #include "actors/port/engine_port.hpp"
 #include "config/base/fair_pool.hpp"
@@ -50,6 +52,9 @@ struct server_context {
   /// Runs long work on bodies (JSON, tokenizing), which must not hold up the sockets, on a thread
   /// of its own; false when too much waits already.
   std::function<bool(fair_pool::task)> run_on_worker;
+  /// Reads the configuration anew: whether that was done, and what it changed, as JSON. Empty where
+  /// nobody can.
+  std::function<std::pair<bool, std::string>()> reload;
   batch_service* batches = nullptr; ///< the server's; set before its first session
 };
 

@@ -18,6 +18,53 @@ http_answer list_admin_routes(request_scope& scope) {
   return http_reply{200, std::move(body)};
 }
 
+http_answer reload(request_scope& scope) {
+  if (!scope.context.reload)
+    return error_reply({errc::conflict, "this server has no configuration to read anew", ""});
+  return slow_reply([&work = scope.context.reload] {
+    auto [done, report] = work();
+    return http_reply{done ? 200 : 400, std::move(report)};
+  });
+}
+
+http_answer show_state(request_scope& scope) {
+  const auto& context = scope.context;
+  std::string body;
+  json_writer json(body);
+  json.begin_object().field("detail", context.engine.state_detail());
+  json.field("open_sockets", context.sockets.count());
+  json.key("models").begin_array();
+  for (const auto& [model, stats] : context.engine.stats_of_models()) {
+    json.begin_object().field("model", model);
+    json.field("requests_running", stats.requests_running);
+    json.field("requests_waiting", stats.requests_waiting);
+    json.field("kv_blocks_used", stats.kv_blocks_used);
+    json.field("kv_blocks_total", stats.kv_blocks_total);
+    json.field("kv_block_tokens", stats.kv_block_tokens);
+    json.field("kv_host_blocks", stats.kv_host_blocks);
+    json.field("kv_disk_blocks", stats.kv_disk_blocks);
+    json.field("device_memory_used_bytes", stats.device_memory_used_bytes);
+    json.field("prompt_tokens", stats.prompt_tokens);
+    json.field("generation_tokens", stats.generation_tokens);
+    json.field("steps", stats.steps).field("preemptions", stats.preemptions);
+    json.field("executor_restarts", stats.executor_restarts).end_object();
+  }
+  json.end_array().key("tenants").begin_array();
+  for (const auto& one : context.engine.tenants()) {
+    json.begin_object().field("tenant", one.tenant).field("model", one.model);
+    json.field("requests_waiting", one.requests_waiting);
+    json.field("requests_running", one.requests_running);
+    json.field("prompt_tokens", one.prompt_tokens);
+    json.field("cached_prompt_tokens", one.cached_prompt_tokens);
+    json.field("generation_tokens", one.generation_tokens).key("finished").begin_object();
+    for (const auto& [reason, n] : one.finished)
+      json.field(reason, n);
+    json.end_object().end_object();
+  }
+  json.end_array().end_object();
+  return http_reply{200, std::move(body)};
+}
+
 http_answer admin_metrics(request_scope& scope) {
   return http_reply{200, admin_metrics_text(scope.context.engine, scope.context.sockets.count()),
                     "text/plain; version=0.0.4; charset=utf-8"};

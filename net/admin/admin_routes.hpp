@@ -10,4 +10,10 @@ http_answer list_admin_routes(request_scope& scope);
 /// The public metrics, and those of each tenant and model.
 http_answer admin_metrics(request_scope& scope);
 
+/// POST /admin/reload: reads the configuration anew, and tells key by key what changed; 400 with
+/// the faults, when nothing did.
+http_answer reload(request_scope& scope);
+/// GET /admin/state: the engine, its models, and each tenant's requests and tokens.
+http_answer show_state(request_scope& scope);
+
 } // namespace twill::net

@@ -50,3 +50,39 @@ def test_administrators_see_tenants_and_each_request_has_a_line(start_daemon, tm
                                 "output_tokens": 4}.items()
     assert ended[0]["total_ms"] >= ended[0]["first_token_ms"] >= ended[0]["queue_ms"] >= 0
     assert "secret" not in daemon.text_of_log()
+
+
+def post(path, target):
+    connection = UnixConnection(path)
+    connection.request("POST", target)
+    reply = connection.getresponse()
+    return reply.status, json.loads(reply.read())
+
+
+def test_administrators_reload_and_see_the_state(start_daemon, tmp_path):
+    door, file = tmp_path / "admin.sock", tmp_path / "twilld.toml"
+    file.write_text("[limits]\nmax_choices = 2\n")
+    daemon = start_daemon(f"server.admin_listen=unix:{door}", "kv.memory=64MiB", "model.name=tiny", config=file)
+    assert daemon.post("/v1/completions", {"prompt": "One", "max_tokens": 2, "ignore_eos": True})[0] == 200
+
+    file.write_text("[limits]\nmax_choices = 3\n[server]\nthreads = 2\n")
+    status, report = post(door, "/admin/reload")
+    assert status == 200 and report["reloaded"]
+    assert report["changed"] == [{"key": "limits.max_choices", "before": "2", "after": "3"}]
+    assert [one["key"] for one in report["needs_restart"]] == ["server.threads"]
+    file.write_text("[limits]\nmax_choices = 0\n")
+    status, report = post(door, "/admin/reload")
+    assert status == 400 and not report["reloaded"] and "limits.max_choices" in report["errors"][0]
+    assert daemon.post("/v1/completions", {"prompt": "One", "max_tokens": 2, "n": 3})[0] == 200
+
+    status, text = ask(door, "/admin/state")
+    state = json.loads(text)
+    assert status == 200
+    (model,), (tenant_of_all,) = state["models"], state["tenants"]
+    assert model["model"] == tenant_of_all["model"] == "tiny"
+    assert model["kv_blocks_used"] == 0 < model["kv_blocks_total"]
+    assert tenant_of_all["finished"]["length"] >= 1
+    status, text = ask(door, "/admin/models")
+    assert status == 200 and json.loads(text)["data"][0]["state"] == "ready"
+    # The only model cannot be put to sleep.
+    assert post(door, "/admin/models/tiny/sleep")[0] == 400

@@ -276,6 +276,12 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   std::atomic<bool> told_to_stop = false;
   reloader files({config.paths, config.settings, config.options, effective, read}, *engine,
                  *server);
+  server->on_reload([&files] {
+    const auto report = files.reload();
+    const bool done = report.faults.empty();
+    (done ? log::info : log::error)("POST /admin/reload: " + report.line());
+    return std::pair(done, report.json());
+  });
   std::optional<signal_scope> until_stopped{std::in_place, signals};
   signals.start([handler = std::make_shared<signal_handler>(files, *server, manager, told_to_stop)](
                     int signal) { (*handler)(signal); });
