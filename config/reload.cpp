@@ -16,8 +16,9 @@ using namespace detail;
 constexpr std::array<std::string_view, 3> tables{"limits", "sampling", "tenants"};
 /// Single keys of other tables.
 constexpr std::array<std::string_view, 7> keys{
-    "log.level",           "scheduler.queue_timeout", "server.api_keys", "server.cors_origins",
-    "server.drain_timeout", "server.hosts",            "server.keys_file"};
+    "log.level",           "scheduler.queue_timeout", "server.api_keys",
+    "server.cors_origins", "server.drain_timeout",    "server.hosts",
+    "server.keys_file"};
 
 /// What may be shown of a value: of a secret list no more than its length.
 template <class Owner>

@@ -1,5 +1,5 @@
-// model_orders: which models have memory, and orders to them, for administrators. On session strands;
-// nothing waits: an order returns at once, with the state it led to.
+// model_orders: which models have memory, and orders to them, for administrators. On session
+// strands; nothing waits: an order returns at once, with the state it led to.
 #pragma once
 
 #include "net/http/request_scope.hpp"
