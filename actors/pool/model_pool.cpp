@@ -114,6 +114,7 @@ public:
 
   void cancel(request_id id) override {
     const std::lock_guard lock(mutex_);
+    obey();
     if (const auto refused = refusing_.find(id); refused != refusing_.end())
       refused->second->silenced = true;
     const auto found = requests_.find(id);
@@ -225,6 +226,7 @@ public:
 
   void abort_all() override {
     const std::lock_guard lock(mutex_);
+    obey();
     std::vector<held_request_ptr> waiting;
     for (auto& [id, held] : requests_)
       if (held->where == held_request::place::waiting) waiting.push_back(held);
@@ -477,6 +479,7 @@ private:
     std::optional<steady_clock::time_point> wake;
     const auto by = [&](steady_clock::time_point at) { wake = wake ? std::min(*wake, at) : at; };
     if (const auto at = state_.wake_at(); at && *at <= now) state_.woken(now);
+    obey();
     std::vector<refusal> late;
     for (const auto& [id, held] : requests_) {
       if (held->where != held_request::place::waiting) continue;
@@ -502,8 +505,7 @@ private:
       forget(*held);
       refuse(held, std::move(why));
     }
-    for (const auto& order : state_.take_orders())
-      std::visit([this](const auto& one) { carry_out(one); }, order);
+    obey();
     if (const auto at = state_.wake_at()) by(*at);
     return wake;
   }
@@ -530,6 +532,15 @@ private:
     for (const auto& held : todo.sends)
       send(held, models_[held->model].port());
     if (todo.drained) todo.drained();
+  }
+
+  /// Carries out what the state has ordered. It counts requests as under way once it has ordered to
+  /// send them, so nobody may end a request that waits before its orders were obeyed.
+  void obey() {
+    const auto orders = state_.take_orders();
+    for (const auto& order : orders)
+      std::visit([this](const auto& one) { carry_out(one); }, order);
+    if (!orders.empty()) changed_.notify_one();
   }
 
   void carry_out(const pool_state::open& order) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -244,6 +245,8 @@ TEST_CASE("requests that wait end when all are aborted, and are silent when the 
 
 TEST_CASE("four models under a budget for two answer random requests, also with cancels and pauses",
           "[pool]") {
+  // An event may be on its way to a request that was cancelled, so recorders outlive the pool.
+  std::vector<std::deque<recorder>> recorders(6);
   pool_bench b(options_for(4), 20);
   REQUIRE(b.ready());
   std::vector<std::thread> clients;
@@ -253,7 +256,7 @@ TEST_CASE("four models under a budget for two answer random requests, also with 
     clients.emplace_back([&, c] {
       std::mt19937 random(c);
       for (int i = 0; i < 40; ++i) {
-        recorder r;
+        recorder& r = recorders[c].emplace_back();
         const int seed = static_cast<int>(random() % 50),
                   tokens = 1 + static_cast<int>(random() % 20);
         const auto id = b.ask(r, "m" + std::to_string(random() % 4), seed, tokens);
