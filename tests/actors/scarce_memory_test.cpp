@@ -30,8 +30,9 @@ bool fails() {
 
 } // namespace
 
-// What the standard says of operator new, apart from the failures.
-void* operator new(std::size_t size) {
+// What the standard says of operator new, apart from the failures. Inlined, its malloc would look
+// like a mismatch to the compiler.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   for (;;) {
     if (!fails())
       if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
@@ -40,17 +41,17 @@ void* operator new(std::size_t size) {
     handler();
   }
 }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   try {
     return operator new(size);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 
