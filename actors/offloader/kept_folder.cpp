@@ -47,7 +47,11 @@ std::string hex(std::uint64_t value) {
 } // namespace
 
 models::result<std::string> kept_folder_path(const std::string& disk_dir) {
-  if (!disk_dir.empty()) return disk_dir;
+  if (!disk_dir.empty()) {
+    // A slash at the end would have its folder made as a parent, open to others.
+    const auto end = disk_dir.find_last_not_of('/');
+    return end == std::string::npos ? disk_dir : disk_dir.substr(0, end + 1);
+  }
   if (const auto cache = cache_folder()) return (*cache / "kv").string();
   return failure{errc::bad_option, "`kv.disk_dir` must be given where neither XDG_CACHE_HOME nor "
                                    "HOME is set"};
@@ -110,7 +114,11 @@ std::string kept_file(const std::string& folder, const std::string& fingerprint)
 models::result<std::int64_t> purge_kept_folder(const std::string& folder) {
   std::error_code failed;
   std::vector<fs::path> found;
-  for (const auto& file : fs::directory_iterator(folder, failed))
+  const fs::directory_iterator files(folder, failed);
+  if (failed)
+    return failure{errc::file_unreadable, "the folder of kept KV must be readable, got " + folder +
+                                              ": " + failed.message()};
+  for (const auto& file : files)
     if (file.is_regular_file(failed) && !file.is_symlink(failed) &&
         (file.path().extension() == blocks_suffix || file.path().filename() == key_file))
       found.push_back(file.path());

@@ -29,6 +29,12 @@ public:
     return inner_->run(batch, out);
   }
   std::int64_t memory_used_bytes() const override { return inner_->memory_used_bytes(); }
+  result<nothing> save_block(std::int32_t block, void* to) override {
+    return inner_->save_block(block, to);
+  }
+  result<nothing> load_block(std::int32_t block, const void* from) override {
+    return inner_->load_block(block, from);
+  }
 
 private:
   std::unique_ptr<step_runner> inner_;
