@@ -123,6 +123,8 @@ TEST_CASE("the folder of KV is its user's alone, keeps its key and is emptied", 
   REQUIRE(purge_kept_folder(path).ok());
   CHECK_FALSE(fs::exists(kept_file(path, "a")));
   CHECK(fs::exists(path + "/other.txt"));
+  CHECK_FALSE(purge_kept_folder(f.path() + "/absent").ok());
+  CHECK(kept_folder_path(path + "//").value() == path);
   fs::permissions(path, fs::perms(0755));
   CHECK_FALSE(make_kept_folder(path).ok());
   fs::create_symlink(f.path(), f.path() + "/link");
