@@ -47,7 +47,7 @@ public:
       : options(o), requests(bounds_of(o.scheduler)),
         text_pool(std::make_unique<fair_pool>(text_limits_of(o.scheduler))),
         budgets_(budgets ? std::move(budgets) : std::make_shared<tenant_budgets>(o.tenants)) {
-    reload(o);
+    take(o); // the budgets may be shared with engines whose limits are newer
   }
 
   const config::options options; ///< of the start; what a reload changes is in current() alone
@@ -63,14 +63,8 @@ public:
   }
   /// A tenant keeps the tokens that it has used, also when it may use more or less now.
   void reload(const config::options& o) {
-    auto next = std::make_shared<reloadable_options>();
-    next->limits = o.limits;
-    next->sampling = o.sampling;
-    next->tenants = o.tenants;
-    next->queue_timeout = o.scheduler.queue_timeout;
     budgets_->reload(o.tenants);
-    const std::lock_guard lock(mutex_);
-    current_ = std::move(next);
+    take(o);
   }
 
   /// The tokens that a tenant may use; null when they are not limited.
@@ -138,6 +132,16 @@ public:
   }
 
 private:
+  void take(const config::options& o) {
+    auto next = std::make_shared<reloadable_options>();
+    next->limits = o.limits;
+    next->sampling = o.sampling;
+    next->tenants = o.tenants;
+    next->queue_timeout = o.scheduler.queue_timeout;
+    const std::lock_guard lock(mutex_);
+    current_ = std::move(next);
+  }
+
   static live_requests::limits bounds_of(const config::scheduler_options& o) {
     return {static_cast<std::size_t>(o.max_queued) + static_cast<std::size_t>(o.max_running),
             static_cast<std::size_t>(o.max_paused), o.max_prompts_bytes};

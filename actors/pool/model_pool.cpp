@@ -231,6 +231,8 @@ public:
     for (auto& [id, held] : requests_)
       if (held->where == held_request::place::waiting) waiting.push_back(held);
     for (const auto& held : waiting) {
+      obey();
+      if (held->where != held_request::place::waiting) continue;
       forget(*held);
       refuse(held, shutting_down());
     }
@@ -502,6 +504,9 @@ private:
       }
     }
     for (auto& [held, why] : late) {
+      // The end of one may have ordered to send another.
+      obey();
+      if (held->where != held_request::place::waiting) continue;
       forget(*held);
       refuse(held, std::move(why));
     }

@@ -149,3 +149,16 @@ def test_a_reload_changes_what_new_requests_meet(start_daemon, tmp_path):
     statuses = [daemon.post("/v1/completions", {"prompt": "Once", "max_tokens": 8}, headers=key("fresh"))[0]
                 for _ in range(3)]
     assert statuses[0] == 200 and statuses[2] == 429, statuses
+
+
+def test_the_last_key_is_not_taken_away(start_daemon, tmp_path):
+    file = tmp_path / "keys.toml"
+    file.write_text('[server]\napi_keys = ["only"]\n')
+    daemon = start_daemon(model="dummy:null", config=file)
+    file.write_text("[server]\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    deadline = time.monotonic() + 10
+    while "the last key cannot be taken away" not in daemon.text_of_log() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert daemon.request("GET", "/v1/models")[0] == 401
+    assert daemon.request("GET", "/v1/models", headers={"Authorization": "Bearer only"})[0] == 200

@@ -73,6 +73,16 @@ reload_report reloader::reload() {
   if (!loaded.ok()) return {lines_of(loaded.detail()), {}, {}, false};
   auto tenants = read_keys_file(loaded.value(), from_.read);
   if (!tenants.ok()) return {lines_of(tenants.detail()), {}, {}, false};
+  const auto needs_keys = [](const config::options& o, const auto& of) {
+    return !o.server.api_keys.empty() || !of.empty() || !o.server.keys_file.empty();
+  };
+  if (needs_keys(from_.effective, from_.effective.tenants) &&
+      !needs_keys(loaded.value(), tenants.value()))
+    return {{"the last key cannot be taken away while the daemon runs, because everybody would be "
+             "let in; restart it if that is meant"},
+            {},
+            {},
+            false};
   // The last thing that can fail.
   const bool tls = !from_.configured.server.tls_certificate.empty();
   if (tls)
