@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "actors/port/error_words.hpp"
 #include "config/base/assert.hpp"
 #include "net/protocol/json/json_writer.hpp"
 
@@ -79,39 +80,40 @@ wire_error map_error(errc code) {
 
 wire_error map_error(actors::errc code) {
   using actors::errc;
+  const std::string_view word = actors::word_of(code);
   switch (code) {
   case errc::invalid_argument:
-    return {400, policy, invalid, "invalid_value"};
+    return {400, policy, invalid, word};
   case errc::context_too_long:
-    return {400, policy, invalid, "context_length_exceeded"};
+    return {400, policy, invalid, word};
   case errc::unknown_model:
-    return {404, policy, "not_found_error", "model_not_found"};
+    return {404, policy, "not_found_error", word};
   case errc::empty_prompt:
-    return {400, policy, invalid, "empty_prompt"};
+    return {400, policy, invalid, word};
   case errc::no_chat_template:
-    return {400, policy, invalid, "no_chat_template"};
+    return {400, policy, invalid, word};
   case errc::template_failed:
-    return {400, policy, invalid, "template_failed"};
+    return {400, policy, invalid, word};
   case errc::grammar_refused:
-    return {400, policy, invalid, "grammar_refused"};
+    return {400, policy, invalid, word};
   case errc::queue_full:
-    return {429, again_later, "rate_limit_error", "queue_full", 1};
+    return {429, again_later, "rate_limit_error", word, 1};
   case errc::rate_limited:
-    return {429, again_later, "rate_limit_error", "rate_limit_exceeded", 1};
+    return {429, again_later, "rate_limit_error", word, 1};
   case errc::queue_timed_out:
-    return {503, again_later, unavailable, "queue_timeout", 1};
+    return {503, again_later, unavailable, word, 1};
   case errc::too_large:
-    return {400, policy, invalid, "request_too_large"};
+    return {400, policy, invalid, word};
   case errc::not_ready:
-    return {503, again_later, unavailable, "model_not_ready", 1};
+    return {503, again_later, unavailable, word, 1};
   case errc::shutting_down:
-    return {503, going_away, unavailable, "shutting_down", 1};
+    return {503, going_away, unavailable, word, 1};
   case errc::timed_out:
-    return {408, policy, "timeout_error", "request_timed_out"};
+    return {408, policy, "timeout_error", word};
   case errc::executor_failed:
-    return {500, internal, "server_error", "executor_failed"};
+    return {500, internal, "server_error", word};
   case errc::slow_reader:
-    return {408, policy, "timeout_error", "slow_reader"};
+    return {408, policy, "timeout_error", word};
   }
   TWILL_ASSERT(false, "actors::errc without a row");
 }

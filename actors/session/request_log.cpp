@@ -1,5 +1,6 @@
 #include "actors/session/request_log.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "config/base/log.hpp"
@@ -20,50 +21,20 @@ std::string id_of(const request_summary& about) {
   return about.client_id.substr(0, max_id_bytes);
 }
 
-} // namespace
-
-std::string_view word_of(errc code) {
-  switch (code) {
-  case errc::invalid_argument:
-    return "invalid_value";
-  case errc::context_too_long:
-    return "context_length_exceeded";
-  case errc::unknown_model:
-    return "model_not_found";
-  case errc::empty_prompt:
-    return "empty_prompt";
-  case errc::no_chat_template:
-    return "no_chat_template";
-  case errc::template_failed:
-    return "template_failed";
-  case errc::grammar_refused:
-    return "grammar_refused";
-  case errc::queue_full:
-    return "queue_full";
-  case errc::rate_limited:
-    return "rate_limit_exceeded";
-  case errc::queue_timed_out:
-    return "queue_timeout";
-  case errc::too_large:
-    return "request_too_large";
-  case errc::not_ready:
-    return "model_not_ready";
-  case errc::shutting_down:
-    return "shutting_down";
-  case errc::timed_out:
-    return "request_timed_out";
-  case errc::executor_failed:
-    return "executor_failed";
-  case errc::slow_reader:
-    return "slow_reader";
-  }
-  return "error";
+/// The id as one word, so that no part of it reads as another member of the line.
+std::string word_of_id(const request_summary& about) {
+  std::string id = id_of(about);
+  std::replace_if(
+      id.begin(), id.end(), [](char c) { return c <= 32 || c >= 127; }, '?');
+  return id;
 }
+
+} // namespace
 
 std::string text_of(const request_summary& about) {
   std::string line = "request " + std::to_string(about.id) + " ended: status=";
   line += about.status;
-  if (!about.client_id.empty()) line += " id=" + id_of(about);
+  if (!about.client_id.empty()) line += " id=" + word_of_id(about);
   if (!about.tenant.empty()) line += " tenant=" + about.tenant;
   if (!about.model.empty()) line += " model=" + about.model;
   line += " prompt_tokens=" + std::to_string(about.use.prompt_tokens) +

@@ -12,16 +12,13 @@
 
 namespace twill::actors {
 
-/// A stable word for an error, which the wire uses as well ("queue_full").
-std::string_view word_of(errc code);
-
 struct request_summary {
   request_id id = 0;
   std::string client_id; ///< X-Request-Id; empty: none
   std::string tenant;    ///< empty: there are no tenants
   std::string model;     ///< empty: it was refused before a model was chosen
   usage use;
-  std::string_view status; ///< stop, length, cancelled or the word of its error
+  std::string_view status; ///< stop, length, cancelled or word_of() its error
   std::chrono::nanoseconds total{0};
   std::optional<std::chrono::nanoseconds> queued;      ///< until its first step, if there was one
   std::optional<std::chrono::nanoseconds> first_token; ///< until its first token, if there was one

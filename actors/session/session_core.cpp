@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "actors/executor/output_guard.hpp"
+#include "actors/port/error_words.hpp"
 #include "actors/session/request_log.hpp"
 #include "actors/structured/grammar_answer.hpp"
 #include "actors/structured/grammar_service.hpp"

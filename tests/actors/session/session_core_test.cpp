@@ -654,6 +654,8 @@ TEST_CASE("the line about a request holds its numbers, and an id cannot break it
       members_of(about) ==
       R"("request":7,"id":"a\"b","tenant":"t","model":"m","status":"stop","prompt_tokens":5,)"
       R"("cached_tokens":4,"output_tokens":3,"queue_ms":1.0,"first_token_ms":2.0,"total_ms":20.0)");
+  about.client_id = "a tenant=other";
+  CHECK(text_of(about).find("id=a?tenant=other tenant=t") != std::string::npos);
   about.client_id = std::string(1000, 'x');
   CHECK(text_of(about).size() < 300);
 }
