@@ -18,6 +18,7 @@
 #include "actors/engine.hpp"
 #include "config/base/log.hpp"
 #include "config/base/scarce_memory.hpp"
+#include "config/needs_keys.hpp"
 #include "net/server.hpp"
 #include "tools/common/progress_bar.hpp"
 #include "tools/twilld/file_keeper.hpp"
@@ -60,8 +61,7 @@ bool has_keys(const std::string& file) {
 void warn_of_open_doors(const daemon_config& config, const net::listeners& sockets) {
   const auto& server = config.options.server;
   for (const auto& one : sockets.all())
-    if (!one.is_local() && server.api_keys.empty() && server.keys_file.empty() &&
-        config.options.tenants.empty())
+    if (!one.is_local() && !config::needs_keys(config.options))
       log::warn("everybody who reaches " + one.address() +
                 " may use this server: set `server.api_keys`, or listen on 127.0.0.1");
   if (!server.tls_key.empty() && others_can_read(server.tls_key))

@@ -5,6 +5,7 @@
 #include "config/base/json_text.hpp"
 #include "config/base/log.hpp"
 #include "config/base/value.hpp"
+#include "config/needs_keys.hpp"
 #include "tools/twilld/keys_file.hpp"
 
 namespace twill::tools {
@@ -73,11 +74,7 @@ reload_report reloader::reload() {
   if (!loaded.ok()) return {lines_of(loaded.detail()), {}, {}, false};
   auto tenants = read_keys_file(loaded.value(), from_.read);
   if (!tenants.ok()) return {lines_of(tenants.detail()), {}, {}, false};
-  const auto needs_keys = [](const config::options& o, const auto& of) {
-    return !o.server.api_keys.empty() || !of.empty() || !o.server.keys_file.empty();
-  };
-  if (needs_keys(from_.effective, from_.effective.tenants) &&
-      !needs_keys(loaded.value(), tenants.value()))
+  if (config::needs_keys(from_.effective) && !config::needs_keys(loaded.value()))
     return {{"the last key cannot be taken away while the daemon runs, because everybody would be "
              "let in; restart it if that is meant"},
             {},

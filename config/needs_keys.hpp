@@ -1,0 +1,13 @@
+// needs_keys: whether clients must show an API key. Pure.
+#pragma once
+
+#include "config/options.hpp"
+
+namespace twill::config {
+
+/// Some key is configured, or a file that may hold keys. Otherwise everybody is let in.
+inline bool needs_keys(const options& o) {
+  return !o.server.api_keys.empty() || !o.tenants.empty() || !o.server.keys_file.empty();
+}
+
+} // namespace twill::config
