@@ -5,8 +5,8 @@
 #include "actors/detail/caf_engine.hpp"
 #include "actors/detail/executor_failure.hpp"
 #include "actors/detail/tenant_budgets.hpp"
-#include "actors/executor/decoder_runner.hpp"
 #include "actors/executor/decoder_sizing.hpp"
+#include "actors/executor/runners.hpp"
 #include "actors/pool/model_pool.hpp"
 #include "actors/pool/step_turns.hpp"
 #include "gpu/machine.hpp"
@@ -70,7 +70,7 @@ std::unique_ptr<engine> start_models(const config::options& options, load_progre
     // Where not all of it fits, the division is the executor's to find, as for a model alone.
     if (grant >= opened.need_bytes) own.kv.memory_bytes = opened.kv_bytes;
     auto kept = std::make_shared<std::shared_ptr<const models::model>>(opened.text->files);
-    auto runners = make_decoder_runners(own, progress, {}, std::move(kept));
+    auto runners = make_runners(own, progress, std::move(kept));
     return start_engine_with(own, take_turns(std::move(runners), turns), budgets);
   };
   return start_pool(options, budget, std::move(parts));

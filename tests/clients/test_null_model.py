@@ -3,8 +3,6 @@
 import json
 
 
-
-
 def events_of(text: bytes):
     return [json.loads(line[6:]) for line in text.decode().splitlines()
             if line.startswith("data: ") and line != "data: [DONE]"]
@@ -33,3 +31,12 @@ def test_a_seed_names_the_text(start_daemon):
     _, pieces = daemon.post("/detokenize", {"tokens": [300]})
     _, more = daemon.post("/detokenize", {"tokens": [301]})
     assert not allowed["choices"][0]["text"].replace(pieces["prompt"], "").replace(more["prompt"], "")
+
+
+def test_one_of_several_models_may_compute_nothing(start_daemon):
+    daemon = start_daemon("models.a.path=dummy:null", "models.b.path=dummy:null")
+    body = {"prompt": "Once", "max_tokens": 8, "seed": 7}
+    first, second = (daemon.post("/v1/completions", {**body, "model": name})[1] for name in "ab")
+    assert first["choices"][0]["text"] == second["choices"][0]["text"]
+    assert first["usage"]["completion_tokens"] == 8
+    assert "computes nothing" in daemon.text_of_log()
