@@ -70,7 +70,6 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
 
   std::shared_ptr<kv_tiers> tiers;
   std::unique_ptr<block_file> file;
-  std::atomic<double> rate{0};
   std::atomic<bool> said_read{false}, said_write{false};
   std::mutex mutex;
   std::deque<kv_tiers::write_order> to_write;
@@ -145,16 +144,9 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
   }
 
   bool read(const kv_tiers::read_order& order) {
-    const auto began = clock::now();
     const auto done = file->read(order.place, order.key, order.to);
-    if (done.ok()) {
-      const double seconds = std::chrono::duration<double>(clock::now() - began).count();
-      const double now = static_cast<double>(file->stride()) / std::max(seconds, 1e-7);
-      const double before = rate;
-      rate = before == 0 ? now : before + (now - before) / 8;
-    } else if (!said_read.exchange(true)) {
+    if (!done.ok() && !said_read.exchange(true))
       log::warn("a KV block did not come back from disk; it is computed again: " + done.detail());
-    }
     std::vector<kv_tiers::write_order> writes;
     tiers->read_done(order, done.ok(), clock::now(), writes);
     if (!writes.empty()) write(std::move(writes));
@@ -262,10 +254,6 @@ void offloader_core::stop() {
   const std::lock_guard lock(stop_mutex_);
   stopped_ = true;
   if (disk_) disk_->stop();
-}
-
-double offloader_core::disk_rate() const {
-  return disk_ ? disk_->rate.load() : 0;
 }
 
 } // namespace twill::actors

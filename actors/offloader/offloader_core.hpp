@@ -55,8 +55,6 @@ public:
   /// No fetch is answered after this, and nothing more is written. Any thread.
   void stop();
   void fetch(const std::vector<block_key>& keys, answer done);
-  /// Bytes per second of the last reads from disk; 0: not known yet.
-  double disk_rate() const;
 
 private:
   struct disk;

@@ -245,9 +245,9 @@ private:
   struct one {
     model_info info; ///< what is known since the files were first opened
     std::optional<opened_model> opened;
-    std::unique_ptr<engine> running;          ///< while it is awake, and until it has left
-    engine_stats past = stats_board().read(); ///< of its engines that are gone
-
+    std::unique_ptr<engine> running; ///< while it is awake, and until it has left
+    // Of its engines that are gone:
+    engine_stats past = stats_board().read();
     std::vector<tenant_stats> past_tenants;
 
     engine_port& port() { return running->port(); }
@@ -306,7 +306,8 @@ private:
     }
     info.detail = state_.detail(m);
     if (models_[m].running && models_[m].running->port().state() == engine_state::failed) {
-      info.state = model_state::failed; // for now: the engine tries again by itself
+      info.state =
+          model_state::failed; // until the engine, which tries again by itself, has it back
       info.detail = models_[m].running->port().state_detail();
     }
     info.need_bytes = state_.need(m);
