@@ -158,7 +158,7 @@ TEST_CASE("after kill -9 the first turn of an old conversation reads what was ke
 TEST_CASE("how long a returning conversation waits for its first token", "[.measure]") {
   const test::temp_folder f;
   constexpr int n_conversations = 8, n_tokens = 1200;
-  const auto base = [] { return options_with("auto", 56 * mib); }; // two conversations and a half
+  const auto base = [] { return options_with("auto", 56 * mib); }; // two of the eight
   struct kind {
     const char* name;
     config::options options;

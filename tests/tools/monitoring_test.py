@@ -1,7 +1,7 @@
 """The alert rules and the dashboard of the package, tried with Prometheus' own tools: promtool and a server that scrapes twilld.
 
-Skipped where they are not installed (Debian's package prometheus has both). With TWILL_LONG=1 an overload also lets an
-alert fire.
+Skipped where they are not installed (Debian's package prometheus has both). With TWILL_LONG=1, which tools/test --long
+sets, an overload also lets an alert fire.
 """
 
 import http.client
@@ -133,7 +133,7 @@ class Monitoring(unittest.TestCase):
                 and not re.match("twill:(iteration_tokens|kv_blocks)_total ", line)]
         self.assertEqual(left, [])
 
-    @unittest.skipUnless(os.environ.get("TWILL_LONG"), "takes a minute; set TWILL_LONG=1")
+    @unittest.skipUnless(os.environ.get("TWILL_LONG"), "takes a minute: tools/test --long")
     def test_an_overload_lets_an_alert_fire(self):
         with scratch() as folder, Daemon("--model", MODEL, "--set", "scheduler.max_running=1") as daemon:
             url = daemon.ready()
