@@ -1,4 +1,5 @@
-// admin_routes: what administrators ask for at `server.admin_listen`. On session strands.
+// admin_routes: what administrators ask for at `server.admin_listen`. Called on session strands; a
+// reload is done on the worker thread.
 #pragma once
 
 #include "net/http/request_scope.hpp"
