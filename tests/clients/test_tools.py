@@ -36,7 +36,7 @@ def is_weather_call(name, arguments):
 
 
 def test_chat_parse_gives_the_pydantic_model(client, model):
-    reply = client.chat.completions.parse(model=model, messages=ASK, response_format=Forecast, max_tokens=64)
+    reply = client.chat.completions.parse(model=model, messages=ASK, response_format=Forecast, max_tokens=512)
     assert isinstance(reply.choices[0].message.parsed, Forecast)
     assert reply.choices[0].finish_reason == "stop"
 
@@ -48,7 +48,7 @@ def test_responses_parse_gives_the_pydantic_model(client, model):
 
 def test_every_other_spelling_of_a_form_holds(client, model):
     def answer(**extra):
-        return client.chat.completions.create(model=model, messages=ASK, max_tokens=48, temperature=1,
+        return client.chat.completions.create(model=model, messages=ASK, max_tokens=512, temperature=1,
                                               extra_body=extra).choices[0].message.content
     assert answer(guided_choice=["yes", "no"]) in ("yes", "no")
     assert answer(structured_outputs={"regex": "[0-9]{3}-[a-c]"})[3] == "-"
@@ -92,14 +92,14 @@ def test_a_streamed_call_adds_up_to_the_whole(client, model):
 
 
 def test_legacy_functions(client, model):
-    message = client.chat.completions.create(model=model, messages=ASK, functions=[WEATHER], max_tokens=64,
+    message = client.chat.completions.create(model=model, messages=ASK, functions=[WEATHER], max_tokens=512,
                                              function_call={"name": "weather"}, temperature=0).choices[0].message
     assert is_weather_call(message.function_call.name, message.function_call.arguments)
 
 
 def test_a_responses_loop_of_tools(client, model):
     arguments = dict(model=model, tools=FLAT_TOOLS, temperature=0)
-    first = client.responses.create(input="Weather in Oslo?", tool_choice="required", max_output_tokens=64,
+    first = client.responses.create(input="Weather in Oslo?", tool_choice="required", max_output_tokens=512,
                                     parallel_tool_calls=False, **arguments)
     call = first.output[0]
     assert call.type == "function_call" and is_weather_call(call.name, call.arguments)
@@ -122,7 +122,7 @@ def test_a_responses_websocket_loop_of_tools(client, model):
                 return seen
 
     with client.responses.connect() as connection:
-        events = turn(connection, input="Weather in Oslo?", tool_choice="required", max_output_tokens=64, store=False,
+        events = turn(connection, input="Weather in Oslo?", tool_choice="required", max_output_tokens=512, store=False,
                       parallel_tool_calls=False)
         deltas = "".join(e.delta for e in events if e.type == "response.function_call_arguments.delta")
         done = [e for e in events if e.type == "response.function_call_arguments.done"]
@@ -152,14 +152,14 @@ def test_messages_as_clients_send_them(client, model):
 
 def test_of_allowed_tools_others_are_not_called(client, model):
     time = {"name": "time", "parameters": {"type": "object", "properties": {}, "additionalProperties": False}}
-    arguments = dict(model=model, messages=ASK, max_tokens=64, temperature=1)
+    arguments = dict(model=model, messages=ASK, max_tokens=512, temperature=1)
     choice = {"type": "allowed_tools", "allowed_tools": {
         "mode": "required", "tools": [{"type": "function", "function": {"name": "time"}}]}}
     message = client.chat.completions.create(tools=[*CHAT_TOOLS, {"type": "function", "function": time}],
                                              tool_choice=choice, parallel_tool_calls=False,
                                              **arguments).choices[0].message
     assert [call.function.name for call in message.tool_calls] == ["time"]
-    reply = client.responses.create(model=model, input="Weather?", max_output_tokens=64, parallel_tool_calls=False,
+    reply = client.responses.create(model=model, input="Weather?", max_output_tokens=512, parallel_tool_calls=False,
                                     tools=[*FLAT_TOOLS, {"type": "function", **time}],
                                     tool_choice={"type": "allowed_tools", "mode": "required",
                                                  "tools": [{"type": "function", "name": "time"}]})
