@@ -29,6 +29,10 @@ void pool_state::opened(index i, std::int64_t need, time now) {
   m.what = phase::asleep;
   m.need = std::max<std::int64_t>(need, 0);
   if (!m.rules.pinned) m.begun = true;
+  if (std::exchange(m.forgotten, false) && !m.wanted) {
+    m.what = phase::closed;
+    orders_.push_back(close{i});
+  }
   settle(now);
 }
 
@@ -138,7 +142,7 @@ void pool_state::ask_unload(index i, time now) {
     m.what = phase::closed;
     m.detail.clear();
   }
-  m.forgotten = holds_memory(m);
+  m.forgotten = holds_memory(m) || m.what == phase::opening;
   ask_sleep(i, now);
 }
 
@@ -166,6 +170,9 @@ void pool_state::settle(time now) {
   wake_at_.reset();
   sleep_unused(now);
   take_next(now);
+  // An administrator may have put a pinned model to sleep before it was ever loaded.
+  for (auto& m : models_)
+    if ((m.what == phase::asleep || m.what == phase::closed) && !m.wanted) m.begun = true;
   // Nobody wants the room any more.
   if (next_wanted()) return;
   for (auto& m : models_) {

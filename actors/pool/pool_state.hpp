@@ -117,7 +117,8 @@ public:
   std::int64_t granted() const; ///< the sum of all grants
   std::int64_t budget() const { return limits_.budget; }
   std::size_t size() const { return models_.size(); }
-  /// Every model has been opened or has failed, and every pinned one has been loaded or has failed.
+  /// Every model has been opened or has failed, and every pinned one has been loaded, has failed or
+  /// sleeps by an administrator's order.
   bool begun() const;
 
 private:

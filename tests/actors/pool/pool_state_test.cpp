@@ -198,6 +198,64 @@ TEST_CASE("unload closes the files and load opens them again", "[pool]") {
   CHECK(q.pool.now(0) == phase::awake);
 }
 
+TEST_CASE("an order to sleep while the pool starts does not hold it up", "[pool]") {
+  pool_state pool({{true, 0s}, {true, 0s}, {}}, {30, 1s, 30s});
+  pool.begin(start);
+  pool.ask_sleep(0, start); // its files are being opened
+  for (std::size_t m = 0; m < 3; ++m)
+    pool.opened(m, 10, start);
+  CHECK(pool.now(0) == phase::asleep);
+  CHECK(pool.now(1) == phase::loading);
+  CHECK_FALSE(pool.begun());
+  pool.loaded(1, start);
+  CHECK(pool.begun());
+}
+
+TEST_CASE("an order to sleep takes a pinned model from the queue for its first load", "[pool]") {
+  pool_state pool({{true, 0s}, {true, 0s}}, {30, 1s, 30s});
+  pool.begin(start);
+  pool.opened(0, 10, start);
+  pool.opened(1, 10, start);
+  REQUIRE(pool.now(0) == phase::loading);
+  SECTION("sleep") {
+    pool.ask_sleep(1, start);
+    CHECK(pool.now(1) == phase::asleep);
+  }
+  SECTION("unload") {
+    pool.ask_unload(1, start);
+    CHECK(pool.now(1) == phase::closed);
+  }
+  SECTION("sleep, although a request waits that then gives up") {
+    pool.asked(1, start);
+    pool.ask_sleep(1, start);
+    CHECK_FALSE(pool.begun());
+    pool.gave_up(1, start);
+    CHECK(pool.now(1) == phase::asleep);
+  }
+  CHECK_FALSE(pool.begun());
+  pool.loaded(0, start);
+  CHECK(pool.begun());
+}
+
+TEST_CASE("an order to unload also closes files that are being opened", "[pool]") {
+  pool_state pool({{}}, {20, 1s, 30s});
+  pool.begin(start);
+  pool.ask_unload(0, start);
+  pool.take_orders();
+  pool.opened(0, 10, start);
+  CHECK(pool.now(0) == phase::closed);
+  const auto orders = pool.take_orders();
+  REQUIRE(orders.size() == 1);
+  CHECK(std::holds_alternative<pool_state::close>(orders.front()));
+  CHECK(pool.begun());
+  // A request that comes meanwhile is served.
+  pool.ask_load(0, start);
+  pool.ask_unload(0, start);
+  CHECK(pool.asked(0, start) == verdict::wait);
+  pool.opened(0, 10, start);
+  CHECK(pool.now(0) == phase::loading);
+}
+
 namespace {
 
 /// Plays the world around a pool: opening, loading and leaving take a random time and may fail, and
@@ -230,6 +288,7 @@ public:
     for (int i = 0; i < 20'000 && !idle(); ++i)
       step(false);
     CHECK(idle());
+    CHECK(pool_->begun());
   }
 
 private:
@@ -238,7 +297,7 @@ private:
   };
 
   bool idle() const {
-    return due_.empty() &&
+    return due_.empty() && pool_->begun() &&
            std::all_of(waiting_.begin(), waiting_.end(), [](int n) { return n == 0; }) &&
            std::all_of(under_way_.begin(), under_way_.end(), [](int n) { return n == 0; });
   }
