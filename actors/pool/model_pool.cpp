@@ -243,7 +243,7 @@ public:
 
 private:
   struct one {
-    model_info info; ///< what is known since the files were first opened
+    model_info info; ///< what is known since the files were first opened, also of their sampling
     std::optional<opened_model> opened;
     std::unique_ptr<engine> running; ///< while it is awake, and until it has left
     // Of its engines that are gone:
@@ -278,6 +278,7 @@ private:
 
   model_info describe(std::size_t m) const {
     model_info info = models_[m].info;
+    config::put_configured(options_.sampling, info.default_sampling); // a reload changes them
     if (models_[m].running)
       for (const auto& awake : models_[m].running->port().models())
         info.max_model_len = awake.max_model_len;
@@ -628,7 +629,6 @@ private:
     info.vocab_size = text.files->text->vocab_size();
     info.has_chat_template = text.files->chat != nullptr;
     info.default_sampling = text.files->default_sampling;
-    config::put_configured(options_.sampling, info.default_sampling);
   }
 
   void load(std::size_t m, std::int64_t grant) {

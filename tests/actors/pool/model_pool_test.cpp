@@ -48,6 +48,7 @@ struct pool_bench {
       files->name = "scripted";
       files->text = std::make_shared<byte_tokenizer>();
       files->spec.vocab_size = 257;
+      files->default_sampling.top_k = 7;
       actors::opened_model opened;
       config::model_options own;
       own.name = options.models[m].id();
@@ -198,6 +199,35 @@ TEST_CASE("an administrator loads models and puts them to sleep", "[pool]") {
   const auto stats = b.port().stats(); // counters stay
   CHECK(stats.finished_length + stats.finished_stop == 2);
   CHECK(b.port().order_model("m9", model_order::load).code() == errc::unknown_model);
+}
+
+TEST_CASE("a reload reaches models that are awake, those that sleep, and the next load", "[pool]") {
+  auto options = options_for(2);
+  options.sampling.top_k = 3;
+  pool_bench b(options, 20);
+  REQUIRE(b.ready());
+  recorder first;
+  b.ask(first, "m0");
+  REQUIRE(first.wait_over());
+  const auto defaults = [&](std::size_t m) { return b.port().models().at(m).default_sampling; };
+  options.sampling.temperature = 0.25;
+  options.sampling.top_k = -1;
+  options.limits.max_choices = 1;
+  b.engine->reload(options);
+  for (std::size_t m = 0; m < 2; ++m) {
+    CHECK(defaults(m).temperature == 0.25f);
+    CHECK(defaults(m).top_k == 7); // as its files say
+    recorder two;
+    auto asked = text_request("x", 1);
+    asked.model = options.models[m].key;
+    asked.sampling.n = 2;
+    b.port().submit(std::move(asked), two.callback());
+    REQUIRE(two.wait_over());
+    REQUIRE(two.error());
+    CHECK(two.error()->code == errc::invalid_argument);
+  }
+  CHECK(b.state_of(1) == model_state::ready);
+  CHECK(defaults(1).temperature == 0.25f);
 }
 
 TEST_CASE("a drain ends once waiting and running requests have ended", "[pool]") {
