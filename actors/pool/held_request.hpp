@@ -15,9 +15,11 @@ namespace twill::actors {
 /// All members but `silenced` and `on_event` are the pool's, under its mutex.
 struct held_request {
   enum class place {
-    waiting, ///< for its model
-    sending, ///< some thread is handing it to its engine
+    entering, ///< nothing counts it yet
+    waiting,  ///< for its model
+    sending,  ///< some thread is handing it to its engine
     sent,
+    refused, ///< its client does not know yet
   };
 
   request_id id = 0;
@@ -26,8 +28,9 @@ struct held_request {
   event_callback on_event;
   std::int64_t bytes = 0; ///< of its prompt
   std::optional<std::chrono::steady_clock::time_point> deadline, queue_deadline;
-  place where = place::waiting;
-  request_id inner = 0; ///< its id in its engine, once it is sent
+  place where = place::entering;
+  request_error refusal; ///< once it is refused
+  request_id inner = 0;  ///< its id in its engine, once it is sent
   bool paused = false;
   bool over = false; ///< its last event came while it was being sent
   std::atomic<bool> silenced{false};

@@ -8,6 +8,7 @@
 #include "actors/executor/decoder_sizing.hpp"
 #include "actors/executor/runners.hpp"
 #include "actors/pool/model_pool.hpp"
+#include "actors/pool/pool_parts.hpp"
 #include "actors/pool/step_turns.hpp"
 #include "gpu/machine.hpp"
 #include "models/compute.hpp"

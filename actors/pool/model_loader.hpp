@@ -1,0 +1,70 @@
+// model_loader: the thread on which a pool does what takes long: opening files, starting engines
+// and ending them. One follows another, in the order in which they were asked for.
+//
+// Threads: any thread may ask, also under a mutex that the reports take. Reports are called on the
+// loader's thread, without a mutex of the loader. They must not throw.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "actors/engine.hpp"
+#include "actors/pool/pool_parts.hpp"
+
+namespace twill::actors {
+
+class model_loader {
+public:
+  struct reports {
+    std::function<void(std::size_t model, result<opened_model>)> opened;
+    /// The engine is ready.
+    std::function<void(std::size_t model, result<std::unique_ptr<engine>>)> loaded;
+    /// Hands over the engine that is to end; no request is left in it.
+    std::function<std::unique_ptr<engine>(std::size_t model)> give_up;
+    /// The engine has ended, and its memory is free.
+    std::function<void(std::size_t model)> left;
+  };
+
+  model_loader(pool_parts parts, reports to);
+  ~model_loader() { stop(); }
+  model_loader(const model_loader&) = delete;
+  model_loader& operator=(const model_loader&) = delete;
+
+  void open(std::size_t model);
+  /// Starts an engine and waits until it is ready.
+  void load(std::size_t model, std::shared_ptr<const opened_model> opened,
+            std::int64_t grant_bytes);
+  /// Ends an engine. `port` is its port, which stays until the engine is given up.
+  void end(std::size_t model, engine_port& port);
+  /// Lets go of the files. Closing a large file takes a while.
+  void close(std::shared_ptr<const opened_model> files);
+
+  /// Waits for what is under way, except for a load, which is given up, and drops the rest. No
+  /// report follows.
+  void stop();
+
+private:
+  void push(std::function<void()> job);
+  void run();
+  void load_now(std::size_t model, const opened_model& opened, std::int64_t grant_bytes);
+  void end_now(std::size_t model, engine_port& port);
+  bool stopping() const;
+
+  const pool_parts parts_;
+  const reports to_;
+  mutable std::mutex mutex_; ///< guards what follows
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> jobs_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+} // namespace twill::actors

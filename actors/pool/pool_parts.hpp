@@ -1,0 +1,32 @@
+// pool_parts: what the pool of models cannot do by itself; tests pass their own.
+//
+// The functions are called on the loader's thread, with the model's place in `options.models`. They
+// may throw; the model then counts as one that cannot be opened or loaded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "actors/detail/served_model.hpp"
+#include "actors/engine.hpp"
+
+namespace twill::actors {
+
+/// A model whose files are open.
+struct opened_model {
+  served_model_ptr text;       ///< for tokenizer calls, which need no weights in memory
+  std::int64_t need_bytes = 0; ///< of device memory, when it is loaded
+  std::int64_t kv_bytes = 0;   ///< of these, for KV
+};
+
+struct pool_parts {
+  std::function<result<opened_model>(std::size_t model)> open;
+  /// An engine that loads the model within so much device memory.
+  std::function<std::unique_ptr<engine>(std::size_t model, const opened_model& opened,
+                                        std::int64_t grant_bytes)>
+      start;
+};
+
+} // namespace twill::actors

@@ -1,0 +1,69 @@
+// pooled_models: the models of a pool: what is known of each, its files and its engine where it has
+// one, and what the port tells of them.
+//
+// Thread safety: none; the pool's mutex guards it. Which model has memory is pool_state's to say.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/detail/stats_board.hpp"
+#include "actors/engine.hpp"
+#include "actors/pool/pool_parts.hpp"
+#include "actors/pool/pool_state.hpp"
+#include "config/options.hpp"
+
+namespace twill::actors {
+
+class pooled_models {
+public:
+  explicit pooled_models(const std::vector<config::shared_model_options>& configured);
+
+  std::size_t size() const { return all_.size(); }
+  const std::string& id(std::size_t m) const { return all_[m].info.id; }
+  /// By id or alias; the first where there is no name.
+  std::optional<std::size_t> find(const std::string& name) const;
+  /// By id, alias or the name of its table.
+  std::optional<std::size_t> find_for_order(const std::string& name) const;
+  failure<errc> unknown(const std::string& name) const;
+
+  /// Null while its files are not open.
+  const std::shared_ptr<const opened_model>& files(std::size_t m) const { return all_[m].files; }
+  void take_files(std::size_t m, opened_model opened);
+  std::shared_ptr<const opened_model> give_up_files(std::size_t m);
+
+  /// Null while it has none.
+  engine* running(std::size_t m) const { return all_[m].running.get(); }
+  engine_port& port(std::size_t m) const { return all_[m].running->port(); }
+  void take_engine(std::size_t m, std::unique_ptr<engine> started);
+  /// Its counters stay.
+  std::unique_ptr<engine> give_up_engine(std::size_t m);
+  void end_engines();
+
+  engine_state state(const pool_state& memory) const;
+  std::string state_detail(const pool_state& memory) const;
+  /// `sampling` is what is configured for all models.
+  model_info describe(std::size_t m, const pool_state& memory,
+                      const config::sampling_options& sampling) const;
+  std::vector<model_stats> stats(const pool_state& memory) const;
+  std::vector<tenant_stats> tenants() const;
+  result<served_model_ptr> text(const std::string& name, const pool_state& memory) const;
+
+private:
+  struct one {
+    std::string table; ///< its name in the configuration
+    model_info info;   ///< since its files were first opened; of sampling, what they say
+    std::shared_ptr<const opened_model> files;
+    std::unique_ptr<engine> running; ///< while it is awake, and until it has left
+    // Of its engines that are gone:
+    engine_stats past = stats_board().read();
+    std::vector<tenant_stats> past_tenants;
+  };
+
+  std::vector<one> all_;
+};
+
+} // namespace twill::actors
