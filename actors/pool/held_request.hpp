@@ -32,7 +32,8 @@ struct held_request {
   request_error refusal; ///< once it is refused
   request_id inner = 0;  ///< its id in its engine, once it is sent
   bool paused = false;
-  bool over = false; ///< its last event came while it was being sent
+  bool aborted = false; ///< it is to end once it is sent
+  bool over = false;    ///< its last event came while it was being sent
   std::atomic<bool> silenced{false};
 };
 using held_request_ptr = std::shared_ptr<held_request>;

@@ -180,6 +180,7 @@ public:
     for (const auto& [id, held] : requests_.all()) {
       obey(); // the end of one may have ordered to send another
       if (held->where == place::waiting) end_waiting(held, shutting_down());
+      held->aborted = held->where == place::sending; // whoever hands it on sees to it
     }
     for (std::size_t m = 0; m < models_.size(); ++m)
       if (auto* running = models_.running(m)) running->port().abort_all();
@@ -196,6 +197,7 @@ private:
 
   /// Holds a new request, or refuses it. Returns the engine that it is to be sent to now, or null.
   engine_port* take_in(const held_request_ptr& held) {
+    obey(); // what was ordered for those that wait is not for this one
     requests_.add(held);
     const auto refuse = [&](request_error why) -> engine_port* {
       this->refuse(held, std::move(why));
@@ -255,6 +257,8 @@ private:
     held->where = place::sent;
     if (held->silenced)
       to.cancel(inner);
+    else if (held->aborted && !held->over)
+      to.abort_all(); // all others in this engine were told so already
     else if (held->paused)
       to.pause(inner);
     if (held->silenced || held->over) forget(*held);
@@ -359,7 +363,7 @@ private:
   }
 
   /// Carries out what the state has ordered. It counts requests as under way once it has ordered to
-  /// send them, so nobody may end a request that waits before its orders were obeyed.
+  /// send them, so no request may begin or end to wait before the orders were obeyed.
   void obey() {
     const auto orders = state_.take_orders();
     for (const auto& order : orders)

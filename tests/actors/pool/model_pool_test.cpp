@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <future>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -83,6 +84,25 @@ struct pool_bench {
   std::vector<std::shared_ptr<script>> plans;
   std::shared_ptr<std::vector<std::atomic<bool>>> open_fails;
   std::unique_ptr<actors::engine> engine;
+};
+
+/// Holds the thread of a pool that tells clients of refusals and sends what waited.
+struct busy_clerk {
+  explicit busy_clerk(pool_bench& b) : bench(b) {
+    auto asked = text_request("x", 1);
+    asked.model = "nobody";
+    b.port().submit(std::move(asked), [this](const actors::event&) {
+      is_held.set_value();
+      let_go.get_future().wait();
+    });
+    is_held.get_future().wait();
+  }
+  /// What was decided so far is carried out, except for what the clerk does.
+  void obey() { bench.port().cancel(0); }
+  void free() { let_go.set_value(); }
+
+  pool_bench& bench;
+  std::promise<void> is_held, let_go;
 };
 
 } // namespace
@@ -271,6 +291,44 @@ TEST_CASE("requests that wait end when all are aborted, and are silent when the 
   const auto seen = silent.n_events();
   std::this_thread::sleep_for(20ms);
   CHECK(silent.n_events() == seen);
+}
+
+TEST_CASE("a request that is being handed to its engine is aborted too", "[pool]") {
+  pool_bench b(options_for(1), 10);
+  REQUIRE(b.ready());
+  b.plans[0]->delay_us = 2000;
+  busy_clerk clerk(b);
+  recorder sending;
+  b.ask(sending, "m0", 1, 150);
+  clerk.obey();
+  CHECK(b.reaches(0, model_state::ready));
+  clerk.obey(); // the clerk is to send it
+  b.port().abort_all();
+  clerk.free();
+  REQUIRE(sending.wait_over());
+  REQUIRE(sending.error());
+  CHECK(sending.error()->code == errc::shutting_down);
+}
+
+TEST_CASE("a request that comes after an order to send others waits for its own", "[pool]") {
+  pool_bench b(options_for(1), 10);
+  REQUIRE(b.ready());
+  busy_clerk clerk(b);
+  recorder first, second;
+  b.ask(first, "m0", 1);
+  clerk.obey();
+  CHECK(b.reaches(0, model_state::ready)); // the first is to be sent
+  REQUIRE(b.port().order_model("m0", model_order::sleep).ok());
+  b.ask(second, "m0", 2);
+  clerk.free();
+  REQUIRE(first.wait_over());
+  REQUIRE(second.wait_over());
+  CHECK(second.text() == solo(prompt_of(2, 20), 5).text);
+  CHECK(b.plans[0]->loads == 2);
+  CHECK(eventually([&] {
+    const auto model = b.port().models().front();
+    return model.requests_under_way == 0 && model.requests_waiting == 0;
+  }));
 }
 
 TEST_CASE("four models under a budget for two answer random requests, also with cancels and pauses",
