@@ -3,6 +3,7 @@
 #include <chrono>
 #include <exception>
 #include <future>
+#include <new>
 #include <utility>
 
 namespace twill::actors {
@@ -19,20 +20,32 @@ auto guarded(F&& work) -> decltype(work()) {
   }
 }
 
+/// False when memory is too short for it.
+bool try_now(const std::function<void()>& job) {
+  try {
+    job();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 } // namespace
 
 model_loader::model_loader(pool_parts parts, reports to)
     : parts_(std::move(parts)), to_(std::move(to)), thread_([this] { run(); }) {}
 
 void model_loader::open(std::size_t model) {
-  push([this, model] { to_.opened(model, guarded([&] { return parts_.open(model); })); });
+  push([this, model] {
+    auto opened = guarded([&] { return parts_.open(model); });
+    to_.opened(model, opened);
+  });
 }
 
 void model_loader::load(std::size_t model, std::shared_ptr<const opened_model> opened,
                         std::int64_t grant_bytes) {
   push([this, model, opened = std::move(opened), grant_bytes] {
-    if (!opened) return to_.loaded(model, failure{errc::not_ready, "its files are not open"});
-    load_now(model, *opened, grant_bytes);
+    load_now(model, opened.get(), grant_bytes);
   });
 }
 
@@ -69,16 +82,18 @@ void model_loader::run() {
     auto job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    job();
+    while (!try_now(job) && !stopping())
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     job = nullptr; // what it holds must not wait for the next one
     lock.lock();
   }
 }
 
-void model_loader::load_now(std::size_t model, const opened_model& opened,
+void model_loader::load_now(std::size_t model, const opened_model* opened,
                             std::int64_t grant_bytes) {
   auto started = guarded([&]() -> result<std::unique_ptr<engine>> {
-    auto made = parts_.start(model, opened, grant_bytes);
+    if (opened == nullptr) return failure{errc::not_ready, "its files are not open"};
+    auto made = parts_.start(model, *opened, grant_bytes);
     while (made->port().state() == engine_state::loading) {
       if (stopping()) return std::unique_ptr<engine>();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -88,7 +103,7 @@ void model_loader::load_now(std::size_t model, const opened_model& opened,
     return made;
   });
   if (started.ok() && started.value() == nullptr) return; // the pool is ending
-  to_.loaded(model, std::move(started));
+  to_.loaded(model, started);
 }
 
 void model_loader::end_now(std::size_t model, engine_port& port) {

@@ -2,7 +2,8 @@
 // and ending them. One follows another, in the order in which they were asked for.
 //
 // Threads: any thread may ask, also under a mutex that the reports take. Reports are called on the
-// loader's thread, without a mutex of the loader. They must not throw.
+// loader's thread, without a mutex of the loader. A report that throws std::bad_alloc must have
+// changed nothing: what it is about is done once more from the beginning.
 #pragma once
 
 #include <condition_variable>
@@ -24,9 +25,9 @@ namespace twill::actors {
 class model_loader {
 public:
   struct reports {
-    std::function<void(std::size_t model, result<opened_model>)> opened;
-    /// The engine is ready.
-    std::function<void(std::size_t model, result<std::unique_ptr<engine>>)> loaded;
+    std::function<void(std::size_t model, result<opened_model>&)> opened;
+    /// The engine is ready. Unless it is moved away, it ends after the report.
+    std::function<void(std::size_t model, result<std::unique_ptr<engine>>&)> loaded;
     /// Hands over the engine that is to end; no request is left in it.
     std::function<std::unique_ptr<engine>(std::size_t model)> give_up;
     /// The engine has ended, and its memory is free.
@@ -54,7 +55,7 @@ public:
 private:
   void push(std::function<void()> job);
   void run();
-  void load_now(std::size_t model, const opened_model& opened, std::int64_t grant_bytes);
+  void load_now(std::size_t model, const opened_model* opened, std::int64_t grant_bytes);
   void end_now(std::size_t model, engine_port& port);
   bool stopping() const;
 

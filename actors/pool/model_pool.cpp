@@ -77,8 +77,9 @@ public:
 
   request_id submit(request asked, event_callback on_event) override {
     const request_id id = next_id_.fetch_add(1, std::memory_order_relaxed);
+    held_request_ptr held;
     try {
-      auto held = std::make_shared<held_request>();
+      held = std::make_shared<held_request>();
       held->id = id;
       held->asked = std::move(asked);
       held->on_event = on_event;
@@ -92,10 +93,7 @@ public:
       else
         changed_.notify_one();
     } catch (const std::bad_alloc&) {
-      event refused;
-      refused.error = request_error{errc::executor_failed, "out of memory", ""};
-      refused.last = true;
-      on_event(std::move(refused));
+      give_up(held, on_event);
     }
     return id;
   }
@@ -218,7 +216,6 @@ private:
     }
     switch (state_.asked(*found, now)) {
     case pool_state::verdict::refuse:
-      requests_.end_wait(*held);
       return refuse(not_ready(*found));
     case pool_state::verdict::send:
       held->where = place::sending;
@@ -232,6 +229,7 @@ private:
   /// The clerk tells the client, so that no callback runs inside a call of the port.
   void refuse(const held_request_ptr& held, request_error why) {
     refused_.push_back(held);
+    if (held->where == place::waiting) requests_.end_wait(*held);
     held->refusal = std::move(why);
     held->where = place::refused;
   }
@@ -239,7 +237,6 @@ private:
   /// Refuses a request that waits. The state must not have ordered to send it.
   void end_waiting(const held_request_ptr& held, request_error why) {
     refuse(held, std::move(why));
-    requests_.end_wait(*held);
     state_.gave_up(held->model, steady_clock::now());
   }
 
@@ -255,14 +252,34 @@ private:
     const std::lock_guard lock(mutex_);
     held->inner = inner;
     held->where = place::sent;
-    if (held->silenced)
-      to.cancel(inner);
-    else if (held->aborted && !held->over)
-      to.abort_all(); // all others in this engine were told so already
-    else if (held->paused)
-      to.pause(inner);
     if (held->silenced || held->over) forget(*held);
     changed_.notify_one();
+    if (held->over) return;
+    try {
+      if (held->silenced)
+        to.cancel(inner);
+      else if (held->aborted)
+        to.abort_all(); // all others in this engine were told so already
+      else if (held->paused)
+        to.pause(inner);
+    } catch (const std::bad_alloc&) { // it goes on in the engine, which has it now
+    }
+  }
+
+  /// Memory is too short for a request that no engine has: its client is told, and nothing counts
+  /// it any more.
+  void give_up(const held_request_ptr& held, const event_callback& on_event) {
+    if (held) {
+      const std::lock_guard lock(mutex_);
+      if (held->where == place::refused) return; // the clerk tells its client
+      forget(*held);
+      changed_.notify_one();
+      if (held->silenced.exchange(true)) return;
+    }
+    event refused;
+    refused.error = request_error{errc::executor_failed, "out of memory", ""};
+    refused.last = true;
+    on_event(std::move(refused));
   }
 
   void pass_on(const held_request_ptr& held, event e) {
@@ -283,7 +300,9 @@ private:
     if (!held) return;
     requests_.remove(*held);
     const auto now = steady_clock::now();
-    if (held->where != place::waiting) return state_.ended(held->model, now);
+    if (held->where == place::sending || held->where == place::sent)
+      return state_.ended(held->model, now);
+    if (held->where != place::waiting) return;
     requests_.end_wait(*held);
     state_.gave_up(held->model, now);
   }
@@ -310,7 +329,7 @@ private:
   void run_clerk() {
     std::unique_lock lock(mutex_);
     while (!stopping_) {
-      const auto wake = prepare(steady_clock::now());
+      auto wake = try_to_prepare(steady_clock::now());
       if (work todo = take_work(); !todo.empty()) {
         lock.unlock();
         do_work(todo);
@@ -321,6 +340,14 @@ private:
         changed_.wait_until(lock, *wake);
       else
         changed_.wait(lock);
+    }
+  }
+
+  std::optional<steady_clock::time_point> try_to_prepare(steady_clock::time_point now) {
+    try {
+      return prepare(now);
+    } catch (const std::bad_alloc&) {
+      return now + std::chrono::milliseconds(20); // what is left is done then
     }
   }
 
@@ -357,18 +384,25 @@ private:
       requests_.remove(*held);
     }
     // The engine stays: the requests count as under way.
-    for (const auto& held : todo.sends)
-      send(held, models_.port(held->model));
+    for (const auto& held : todo.sends) {
+      try {
+        send(held, models_.port(held->model));
+      } catch (const std::bad_alloc&) {
+        give_up(held, held->on_event);
+      }
+    }
     if (todo.drained) todo.drained();
   }
 
   /// Carries out what the state has ordered. It counts requests as under way once it has ordered to
-  /// send them, so no request may begin or end to wait before the orders were obeyed.
+  /// send them, so no request may begin or end to wait before the orders were obeyed. Where memory
+  /// is too short for an order, it stays the next one, and is carried out from its beginning.
   void obey() {
-    const auto orders = state_.take_orders();
-    for (const auto& order : orders)
-      std::visit([this](const auto& one) { carry_out(one); }, order);
-    if (!orders.empty()) changed_.notify_one();
+    while (const auto* order = state_.next_order()) {
+      std::visit([this](const auto& one) { carry_out(one); }, *order);
+      state_.drop_order();
+      changed_.notify_one();
+    }
   }
 
   void carry_out(const pool_state::open& order) { loader_.open(order.model); }
@@ -393,30 +427,29 @@ private:
   }
   void carry_out(const pool_state::refuse_waiting& order) {
     for (const auto& [id, held] : requests_.all()) {
-      if (held->model != order.model || held->where != place::waiting) continue;
-      refuse(held, not_ready(order.model));
-      requests_.end_wait(*held);
+      if (held->model == order.model && held->where == place::waiting)
+        refuse(held, not_ready(order.model));
     }
-    log::error("the model " + models_.id(order.model) + " cannot be served: " + order.why);
+    log::error("the model " + models_.id(order.model) +
+               " cannot be served: " + state_.detail(order.model));
   }
 
   // What the loader reports, on its thread.
 
   model_loader::reports reports() {
-    return {
-        [this](std::size_t m, result<opened_model> opened) { take_files(m, std::move(opened)); },
-        [this](std::size_t m, result<std::unique_ptr<engine>> started) {
-          take_engine(m, std::move(started));
-        },
-        [this](std::size_t m) { return give_up_engine(m); },
-        [this](std::size_t m) {
-          const std::lock_guard lock(mutex_);
-          state_.left(m, steady_clock::now());
-          changed_.notify_one();
-        }};
+    return {[this](std::size_t m, result<opened_model>& opened) { take_files(m, opened); },
+            [this](std::size_t m, result<std::unique_ptr<engine>>& started) {
+              take_engine(m, started);
+            },
+            [this](std::size_t m) { return give_up_engine(m); },
+            [this](std::size_t m) {
+              const std::lock_guard lock(mutex_);
+              state_.left(m, steady_clock::now());
+              changed_.notify_one();
+            }};
   }
 
-  void take_files(std::size_t m, result<opened_model> opened) {
+  void take_files(std::size_t m, result<opened_model>& opened) {
     const std::lock_guard lock(mutex_);
     const auto now = steady_clock::now();
     if (opened.ok()) {
@@ -428,12 +461,12 @@ private:
     changed_.notify_one();
   }
 
-  void take_engine(std::size_t m, result<std::unique_ptr<engine>> started) {
+  void take_engine(std::size_t m, result<std::unique_ptr<engine>>& started) {
     const std::lock_guard lock(mutex_);
     const auto now = steady_clock::now();
     if (started.ok()) {
+      started.value()->reload(options_); // as reloads may have come since the daemon began
       models_.take_engine(m, std::move(started).value());
-      models_.running(m)->reload(options_); // as reloads may have come since the daemon began
       state_.loaded(m, now);
     } else {
       log::error("the model " + models_.id(m) + " cannot be loaded: " + started.detail());

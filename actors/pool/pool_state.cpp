@@ -9,6 +9,7 @@ namespace twill::actors {
 
 pool_state::pool_state(std::vector<model_rules> models, const limits& bounds) : limits_(bounds) {
   models_.resize(models.size());
+  orders_.reserve(64 + 16 * models.size());
   for (index m = 0; m < models.size(); ++m)
     models_[m].rules = models[m];
 }
@@ -36,9 +37,9 @@ void pool_state::opened(index i, std::int64_t need, time now) {
   settle(now);
 }
 
-void pool_state::open_failed(index i, const std::string& why, time now) {
+void pool_state::open_failed(index i, std::string why, time now) {
   if (models_[i].what != phase::opening) return;
-  fail(i, why, now);
+  fail(i, std::move(why), now);
   settle(now);
 }
 
@@ -59,13 +60,13 @@ void pool_state::loaded(index i, time now) {
   settle(now);
 }
 
-void pool_state::load_failed(index i, const std::string& why, time now) {
+void pool_state::load_failed(index i, std::string why, time now) {
   auto& m = models_[i];
   if (m.what != phase::loading) return;
   m.grant = 0;
   // The next try opens the files anew: they may be what is wrong.
   orders_.push_back(close{i});
-  fail(i, why, now);
+  fail(i, std::move(why), now);
   settle(now);
 }
 
@@ -144,10 +145,6 @@ void pool_state::ask_unload(index i, time now) {
   }
   m.forgotten = holds_memory(m) || m.what == phase::opening;
   ask_sleep(i, now);
-}
-
-std::vector<pool_state::order> pool_state::take_orders() {
-  return std::exchange(orders_, {});
 }
 
 std::int64_t pool_state::granted() const {
@@ -289,11 +286,11 @@ bool pool_state::make_room(index wanted, std::int64_t grant, time now) {
   return false;
 }
 
-void pool_state::fail(index i, const std::string& why, time now) {
+void pool_state::fail(index i, std::string why, time now) {
   auto& m = models_[i];
   m.what = phase::failed;
   m.begun = true;
-  m.detail = why;
+  m.detail = std::move(why);
   m.by_order = m.forgotten = m.load_ordered = false;
   m.wanted.reset();
   duration delay = limits_.first_retry;
@@ -303,7 +300,7 @@ void pool_state::fail(index i, const std::string& why, time now) {
   m.retry_at = now + std::min(delay, limits_.most_retry);
   if (m.waiting == 0) return;
   m.waiting = 0;
-  orders_.push_back(refuse_waiting{i, why});
+  orders_.push_back(refuse_waiting{i});
 }
 
 void pool_state::want(one& m) {

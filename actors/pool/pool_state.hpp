@@ -73,9 +73,8 @@ public:
   struct send_waiting { ///< every waiting request counts as under way from now on
     index model;
   };
-  struct refuse_waiting { ///< no request waits any more
+  struct refuse_waiting { ///< no request waits any more; detail() says why
     index model;
-    std::string why;
   };
   using order = std::variant<open, load, leave, close, send_waiting, refuse_waiting>;
 
@@ -86,9 +85,9 @@ public:
   /// Opens every model; those that are pinned are loaded.
   void begin(time now);
   void opened(index m, std::int64_t need, time now);
-  void open_failed(index m, const std::string& why, time now);
+  void open_failed(index m, std::string why, time now);
   void loaded(index m, time now);
-  void load_failed(index m, const std::string& why, time now);
+  void load_failed(index m, std::string why, time now);
   void left(index m, time now);
 
   /// A request for a model. After `send` it is under way, after `wait` it waits.
@@ -105,7 +104,9 @@ public:
   void woken(time now) { settle(now); }
   std::optional<time> wake_at() const { return wake_at_; }
 
-  std::vector<order> take_orders();
+  /// The order that is to be carried out first, until it is dropped; null when there is none.
+  const order* next_order() const { return orders_.empty() ? nullptr : &orders_.front(); }
+  void drop_order() { orders_.erase(orders_.begin()); }
 
   phase now(index m) const { return models_[m].what; }
   /// Why it failed; empty otherwise.
@@ -144,7 +145,7 @@ private:
   void take_next(time now);
   bool make_room(index wanted, std::int64_t grant, time now);
   void start_leaving(one& m);
-  void fail(index m, const std::string& why, time now);
+  void fail(index m, std::string why, time now);
   void wake_by(time at);
   void want(one& m);
   std::optional<index> next_wanted() const;
@@ -154,7 +155,8 @@ private:
 
   std::vector<one> models_;
   limits limits_;
-  std::vector<order> orders_;
+  std::vector<order> orders_; ///< with room for more than are ever there, so that memory which is
+                              ///< short loses none
   std::uint64_t n_wanted_ = 0;
   std::optional<time> wake_at_;
 };

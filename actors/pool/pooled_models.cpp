@@ -76,8 +76,10 @@ failure<errc> pooled_models::unknown(const std::string& name) const {
 }
 
 void pooled_models::take_files(std::size_t m, opened_model opened) {
+  auto info = all_[m].info;
+  learn(info, *opened.text);
   all_[m].files = std::make_shared<const opened_model>(std::move(opened));
-  learn(all_[m].info, *all_[m].files->text);
+  all_[m].info = std::move(info);
 }
 
 std::shared_ptr<const opened_model> pooled_models::give_up_files(std::size_t m) {

@@ -4,9 +4,14 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <deque>
+#include <memory>
 #include <new>
+#include <string>
 #include <vector>
 
+#include "actors/detail/text_port.hpp"
+#include "actors/pool/model_pool.hpp"
 #include "tests/actors/scripted_runner.hpp"
 #include "tests/catch.hpp"
 
@@ -17,7 +22,12 @@ std::atomic<unsigned> failing{0};
 std::atomic<std::uint64_t> draws{0}, n_failed{0};
 std::atomic<std::uint64_t> seed{1};
 
+/// The allocation of this thread that fails, counted from now; 0: none.
+thread_local int failing_here = 0;
+thread_local int n_failed_here = 0;
+
 bool fails() {
+  if (failing_here > 0 && --failing_here == 0) return ++n_failed_here > 0;
   const unsigned rate = failing.load(std::memory_order_relaxed);
   if (rate == 0) return false;
   std::uint64_t x = seed + 0x9e3779b97f4a7c15ULL * ++draws;
@@ -123,6 +133,132 @@ TEST_CASE("memory that is short for moments costs no request", "[actors]") {
     CHECK(n_failed > 20);
   }
   std::set_new_handler(nullptr);
+}
+
+namespace {
+
+/// An engine whose requests are over at once. It allocates nothing that could fail.
+class quick_engine final : public actors::engine, public actors::text_port {
+public:
+  actors::engine_port& port() override { return *this; }
+  void reload(const config::options&) override {}
+  actors::request_id submit(actors::request, actors::event_callback on_event) override {
+    failing_here = 0; // what follows is no pool's
+    actors::event over;
+    over.finish = actors::finish_reason::stop;
+    over.last = true;
+    on_event(std::move(over));
+    return 1;
+  }
+  void cancel(actors::request_id) override {}
+  void pause(actors::request_id) override {}
+  void resume(actors::request_id) override {}
+  actors::engine_state state() const override { return actors::engine_state::ready; }
+  std::string state_detail() const override { return ""; }
+  std::vector<actors::model_info> models() const override { return {}; }
+  actors::engine_stats stats() const override { return {}; }
+  void drain(std::function<void()> drained) override { drained(); }
+  void abort_all() override {}
+
+private:
+  actors::result<actors::served_model_ptr> text_model(const std::string&) const override {
+    return failure{errc::unknown_model, "none"};
+  }
+};
+
+/// Two models in a budget for one.
+struct quick_pool {
+  quick_pool() {
+    for (const char* key : {"m0", "m1"})
+      options.models.emplace_back().key = key;
+    options.scheduler.restart_delay = options.scheduler.restart_delay_max = 1ms;
+    actors::pool_parts parts;
+    auto files = std::make_shared<models::model>();
+    files->text = std::make_shared<byte_tokenizer>();
+    parts.open = [files](std::size_t) -> actors::result<actors::opened_model> {
+      return actors::opened_model{actors::make_served_text({}, files, 200), 10, 0};
+    };
+    parts.start = [](std::size_t, const actors::opened_model&, std::int64_t) {
+      return std::make_unique<quick_engine>();
+    };
+    engine = actors::start_pool(options, 10, std::move(parts));
+    REQUIRE(eventually([&] { return port().state() == actors::engine_state::ready; }));
+  }
+  actors::engine_port& port() { return engine->port(); }
+  bool reaches(std::size_t m, actors::model_state wanted) {
+    return eventually([&] { return port().models().at(m).state == wanted; });
+  }
+  /// Nothing counts a request that is over.
+  void check_empty() {
+    for (std::size_t m = 0; m < 2; ++m)
+      CHECK(eventually([&] {
+        const auto model = port().models().at(m);
+        return model.requests_under_way == 0 && model.requests_waiting == 0;
+      }));
+    std::atomic<bool> drained{false};
+    port().drain([&] { drained = true; });
+    CHECK(eventually([&] { return drained.load(); }));
+  }
+
+  config::options options;
+  std::unique_ptr<actors::engine> engine;
+};
+
+} // namespace
+
+TEST_CASE("an allocation that fails in a pool of models costs no place", "[pool]") {
+  for (const std::string model : {"m0", "m1", "nobody"}) {
+    quick_pool pool;
+    REQUIRE(pool.port().order_model("m0", actors::model_order::load).ok());
+    REQUIRE(pool.reaches(0, actors::model_state::ready));
+    int n = 0;
+    do {
+      if (model == "m1") { // it is asleep
+        REQUIRE(pool.port().order_model("m1", actors::model_order::sleep).ok());
+        REQUIRE(pool.reaches(1, actors::model_state::asleep));
+      }
+      auto asked = text_request(std::string(100, 'x'), 1);
+      asked.model = model;
+      asked.client = std::string(100, 'c');
+      recorder r;
+      auto callback = r.callback();
+      n_failed_here = 0;
+      failing_here = ++n;
+      pool.port().submit(std::move(asked), std::move(callback));
+      failing_here = 0;
+      INFO(model << ", allocation " << n);
+      REQUIRE(r.wait_over());
+    } while (n_failed_here > 0);
+    CHECK(n > 3);
+    pool.check_empty();
+  }
+}
+
+TEST_CASE("allocations that fail anywhere in a pool of models cost no place", "[pool]") {
+  for (std::uint64_t s = 1; s <= 3; ++s) {
+    quick_pool pool;
+    std::deque<std::atomic<int>> over(60);
+    {
+      std::vector<actors::request> asked;
+      std::vector<actors::event_callback> callbacks;
+      for (std::size_t i = 0; i < over.size(); ++i) {
+        asked.push_back(text_request(std::string(100, 'x'), 1));
+        asked.back().model = i % 3 == 0 ? "m0" : "m1";
+        callbacks.emplace_back([&over, i](const actors::event&) { ++over[i]; });
+      }
+      const at_rate scarce(4000, s);
+      for (std::size_t i = 0; i < over.size(); ++i) {
+        pool.port().submit(std::move(asked[i]), std::move(callbacks[i]));
+        std::this_thread::sleep_for(1ms);
+      }
+      for (const auto& one : over)
+        CHECK(eventually([&] { return one > 0; }));
+    }
+    for (const auto& one : over)
+      CHECK(one == 1);
+    CHECK(n_failed > 10);
+    pool.check_empty();
+  }
 }
 
 TEST_CASE("the reserve is used once, waited for, and taken again") {

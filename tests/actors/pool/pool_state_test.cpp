@@ -22,6 +22,13 @@ namespace {
 
 const pool_state::time start{};
 
+std::vector<pool_state::order> take_orders(pool_state& pool) {
+  std::vector<pool_state::order> all;
+  for (; pool.next_order() != nullptr; pool.drop_order())
+    all.push_back(*pool.next_order());
+  return all;
+}
+
 /// A pool whose models are opened and loaded as soon as that is ordered.
 struct quick {
   quick(std::vector<pool_state::model_rules> rules, std::vector<std::int64_t> needs,
@@ -31,13 +38,12 @@ struct quick {
     run();
   }
   void run() {
-    for (auto orders = pool.take_orders(); !orders.empty(); orders = pool.take_orders())
+    for (auto orders = take_orders(pool); !orders.empty(); orders = take_orders(pool))
       for (const auto& order : orders) {
         if (const auto* o = std::get_if<pool_state::open>(&order))
           pool.opened(o->model, needs[o->model], now);
         if (const auto* l = std::get_if<pool_state::load>(&order)) pool.loaded(l->model, now);
         if (const auto* l = std::get_if<pool_state::leave>(&order)) pool.left(l->model, now);
-        if (const auto* r = std::get_if<pool_state::refuse_waiting>(&order)) why = r->why;
       }
   }
   verdict ask(std::size_t m) {
@@ -58,7 +64,6 @@ struct quick {
   pool_state pool;
   std::vector<std::int64_t> needs;
   pool_state::time now = start;
-  std::string why;
 };
 
 } // namespace
@@ -241,10 +246,10 @@ TEST_CASE("an order to unload also closes files that are being opened", "[pool]"
   pool_state pool({{}}, {20, 1s, 30s});
   pool.begin(start);
   pool.ask_unload(0, start);
-  pool.take_orders();
+  take_orders(pool);
   pool.opened(0, 10, start);
   CHECK(pool.now(0) == phase::closed);
-  const auto orders = pool.take_orders();
+  const auto orders = take_orders(pool);
   REQUIRE(orders.size() == 1);
   CHECK(std::holds_alternative<pool_state::close>(orders.front()));
   CHECK(pool.begun());
@@ -370,7 +375,7 @@ private:
   }
 
   void settle() {
-    for (const auto& order : pool_->take_orders()) {
+    for (const auto& order : take_orders(*pool_)) {
       if (const auto* s = std::get_if<pool_state::send_waiting>(&order))
         under_way_[s->model] += std::exchange(waiting_[s->model], 0);
       else if (const auto* r = std::get_if<pool_state::refuse_waiting>(&order))
