@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""What the masks of structured output cost a step: masks.py BIN MODEL [--streams 32] [--tokens 128] [--rounds 5]
+
+Starts `BIN/twilld` and, by turns, lets it write the same number of tokens for the same number of streams: without a format,
+and held to a JSON schema. Prints, per round and as medians, the processor time that the daemon took for a token and the
+tokens it wrote in a second, each as the masked turn's share of the plain one. Processor time is the steadier of the two on a
+machine that others use.
+"""
+
+import argparse
+import concurrent.futures
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import time
+
+PORT = 18433
+SCHEMA = {
+    "type": "array", "minItems": 60,
+    "items": {
+        "type": "object", "additionalProperties": False, "required": ["name", "age", "tags"],
+        "properties": {
+            "name": {"type": "string"},
+            "age": {"type": "integer", "minimum": 0, "maximum": 150},
+            "tags": {"type": "array", "items": {"enum": ["red", "green", "blue"]}, "minItems": 1},
+        },
+    },
+}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "people", "strict": True, "schema": SCHEMA}}
+
+
+def processor_seconds(pid: int) -> float:
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def ask(seed: int, tokens: int, masked: bool) -> int:
+    body = {"messages": [{"role": "user", "content": f"Tell me about {seed} people and what they like."}],
+            "max_tokens": tokens, "temperature": 1, "seed": seed, "ignore_eos": True}
+    if masked:
+        body["response_format"] = FORMAT
+    link = http.client.HTTPConnection("127.0.0.1", PORT, timeout=600)
+    link.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
+    reply = link.getresponse()
+    text = json.loads(reply.read())
+    if reply.status != 200:
+        raise RuntimeError(f"the daemon answered {reply.status}: {text}")
+    return text["usage"]["completion_tokens"]
+
+
+def turn(pid: int, streams: int, tokens: int, masked: bool) -> tuple[float, float]:
+    """Processor seconds for a token, and tokens in a second."""
+    cpu, clock = processor_seconds(pid), time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(streams) as pool:
+        written = sum(pool.map(lambda seed: ask(seed, tokens, masked), range(streams)))
+    if written != streams * tokens:
+        raise RuntimeError(f"{written} tokens were written instead of {streams * tokens}; their turns cannot be compared")
+    return (processor_seconds(pid) - cpu) / written, written / (time.monotonic() - clock)
+
+
+def ready(daemon: subprocess.Popen) -> None:
+    for _ in range(600):
+        if daemon.poll() is not None:
+            raise RuntimeError(f"the daemon ended with status {daemon.returncode} before it was ready")
+        try:
+            link = http.client.HTTPConnection("127.0.0.1", PORT, timeout=5)
+            link.request("GET", "/ready")
+            if link.getresponse().status == 200:
+                return
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise RuntimeError("the daemon was not ready within a minute")
+
+
+def main() -> None:
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("bin")
+    flags.add_argument("model")
+    flags.add_argument("--streams", type=int, default=32)
+    flags.add_argument("--tokens", type=int, default=128)
+    flags.add_argument("--rounds", type=int, default=5)
+    given = flags.parse_args()
+    daemon = subprocess.Popen([given.bin + "/twilld", "--model", given.model, "--listen", f"127.0.0.1:{PORT}",
+                               "--set", "log.level=error"])
+    try:
+        ready(daemon)
+        for masked in (False, True):  # The prompts are in the prefix cache and the grammar is compiled from here on.
+            turn(daemon.pid, given.streams, 8, masked)
+        cost, pace = [], []
+        for number in range(given.rounds):
+            order = (False, True, True, False) if number % 2 == 0 else (True, False, False, True)
+            times = {False: [], True: []}
+            for masked in order:
+                times[masked].append(turn(daemon.pid, given.streams, given.tokens, masked))
+            cpu, rate = ({masked: sum(one[k] for one in times[masked]) / 2 for masked in times} for k in (0, 1))
+            cost.append(cpu[True] / cpu[False])
+            pace.append(rate[True] / rate[False])
+            print(f"round {number + 1}: processor time {cpu[True] * 1e6:.0f} / {cpu[False] * 1e6:.0f} us a token = "
+                  f"{cost[-1]:.3f}, pace {rate[True]:.0f} / {rate[False]:.0f} tokens/s = {pace[-1]:.3f}", flush=True)
+        print(f"medians: processor time {statistics.median(cost):.3f}, pace {statistics.median(pace):.3f}")
+    finally:
+        daemon.terminate()
+        daemon.wait()
+
+
+if __name__ == "__main__":
+    main()
