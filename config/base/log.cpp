@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include "config/base/fault_log.hpp"
 
 namespace twill::log {
 namespace {
@@ -59,6 +62,11 @@ std::size_t character_bytes(std::string_view text) {
   const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
   const bool beyond = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
   return overlong || beyond ? 0 : n;
+}
+
+std::int64_t now_unix_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
 constexpr std::array<std::string_view, 6> names{"trace", "debug", "info", "warn", "error", "off"};
@@ -125,6 +133,8 @@ void write(level l, std::string_view message) {
 }
 
 void write(level l, std::string_view message, std::string_view members) {
+  if (l == level::warn || l == level::error)
+    faults().add(l == level::error, message, now_unix_ms());
   if (!enabled(l)) return;
   std::string escaped;
   if (writes_json) {

@@ -1,3 +1,4 @@
+#include "config/base/fault_log.hpp"
 #include "config/base/ip_network.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
@@ -77,4 +78,38 @@ TEST_CASE("any bytes become a JSON string in the log", "[config]") {
   CHECK(json("\xc3") == R"("\u00c3")");
   CHECK(json("\xc0\xaf") == R"("\u00c0\u00af")");
   CHECK(json("\xed\xa0\x80") == R"("\u00ed\u00a0\u0080")");
+}
+
+TEST_CASE("the log keeps its last warnings and errors, each once", "[config]") {
+  log::fault_log faults;
+  for (std::size_t i = 0; i < 3 * log::kept_faults; ++i)
+    faults.add(false, "fault " + std::to_string(i), 1);
+  CHECK(faults.changed_after(0).size() == log::kept_faults);
+  const auto last = faults.changed_after(0).back();
+  CHECK(last.message == "fault 599");
+  CHECK(faults.changed_after(last.version).empty());
+  faults.add(false, "fault 599", 2);
+  const auto again = faults.changed_after(last.version);
+  REQUIRE(again.size() == 1);
+  CHECK(again[0].id == last.id);
+  CHECK(again[0].times == 2);
+  faults.add(true, "fault 599", 2); // an error is not that warning
+  CHECK(faults.changed_after(last.version).size() == 2);
+  faults.add(true, std::string(log::fault_bytes - 4, 'x') + "\xc3\xa9" + "yyy", 3);
+  const auto cut = faults.changed_after(again[0].version + 1).back().message;
+  CHECK(cut == std::string(log::fault_bytes - 4, 'x') + "...");
+}
+
+TEST_CASE("warnings and errors are kept whatever the least level of the log is", "[config]") {
+  const auto kept = log::faults().changed_after(0);
+  const std::uint64_t before = kept.empty() ? 0 : kept.back().version;
+  log::configure(log::level::off);
+  log::info("not kept");
+  log::warn("a warning that is kept");
+  log::configure(log::level::info);
+  const auto changed = log::faults().changed_after(before);
+  REQUIRE(changed.size() == 1);
+  CHECK(changed[0].message == "a warning that is kept");
+  CHECK_FALSE(changed[0].is_error);
+  CHECK(changed[0].at_unix_ms > 0);
 }
