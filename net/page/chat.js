@@ -1,8 +1,11 @@
 // The page: the conversations, the turns that run, and what connects them to the server and to the screen.
 import { Composer } from "./composer.js";
-import { address, Connection } from "./connection.js";
-import { confirmDialog, keyDialog, settingsDialog, snippetDialog } from "./dialogs.js";
+import { Connection } from "./connection.js";
+import { confirmDialog, keyDialog } from "./dialog.js";
+import { settingsDialog, snippetDialog } from "./dialogs.js";
 import { announce, button, make } from "./dom.js";
+import { readKey, writeKey } from "./key.js";
+import { address } from "./link.js";
 import { MessageList } from "./messages.js";
 import { requestOf } from "./settings.js";
 import * as store from "./store.js";
@@ -11,7 +14,7 @@ const $ = (id) => document.getElementById(id);
 const saveEvery = 500; // milliseconds, while an answer comes
 const askAgainAfter = 1000; // milliseconds, when the server said that it is not ready
 
-const connection = new Connection(store.readKey());
+const connection = new Connection(readKey());
 const opened = new Map(); // conversations that were opened since the page was loaded, by id
 const turns = new Map(); // node id -> the turn that fills it
 let current = null;
@@ -335,7 +338,7 @@ function show(turn) {
 
 function askForKey() {
   keyDialog(connection.state === "locked" ? connection.detail : "", (key, keep) => {
-    store.writeKey(key, keep);
+    writeKey(key, keep);
     connection.useKey(key);
   });
 }

@@ -3,9 +3,8 @@
 // A conversation is {id, title, created, changed, settings, nodes, selected}. A node is {id, parent, role, text,
 // status, ...}; `selected` names, for a node's id ("" for the root), which of its children is shown.
 import { randomId } from "./dom.js";
+import { scope } from "./key.js";
 
-// Two servers behind one origin keep apart by the path of their pages.
-const scope = `twill:${new URL(".", location.href).pathname}:`;
 const prefix = `${scope}chat:`;
 
 function read(key) {
@@ -131,23 +130,4 @@ export function readCurrent() {
 
 export function writeCurrent(id) {
   write(`${scope}current`, id);
-}
-
-/** The key is kept until the tab closes, or longer where the user said so. */
-export function readKey() {
-  try {
-    return sessionStorage.getItem(`${scope}key`) ?? localStorage.getItem(`${scope}key`) ?? "";
-  } catch {
-    return "";
-  }
-}
-
-export function writeKey(key, keep) {
-  try {
-    localStorage.removeItem(`${scope}key`);
-    sessionStorage.setItem(`${scope}key`, key);
-    if (keep) localStorage.setItem(`${scope}key`, key);
-  } catch {
-    // no storage: it will be asked for again
-  }
 }

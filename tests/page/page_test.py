@@ -1,6 +1,5 @@
 """The chat page in Chromium, in front of the real default model; a scripted socket where a model's words must be known."""
 
-import importlib.util
 import json
 import os
 import pathlib
@@ -11,15 +10,9 @@ import time
 
 import pytest
 
-from browser import Browser
 from proxy import Proxy
+from support import OPEN, clients, hosts, shot, violations
 
-HERE = pathlib.Path(__file__).resolve().parent
-spec = importlib.util.spec_from_file_location("clients_conftest", HERE.parent / "clients" / "conftest.py")
-clients = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(clients)
-
-OPEN = "document.getElementById('state').dataset.state === 'open'"
 DONE = "document.querySelector('.assistant:last-child .foot button') && !document.getElementById('send').hidden && !document.querySelector('.running')"
 
 # A WebSocket that answers as the test says: answer(text) streams a whole answer to the request that was sent last.
@@ -40,60 +33,12 @@ window.answer = (text) => {
 """
 
 
-@pytest.fixture(scope="session")
-def browser():
-    running = Browser()
-    yield running
-    running.close()
-
-
-@pytest.fixture(scope="session")
-def daemon():
-    running = clients.Daemon("kv.memory=256MiB")
-    yield running
-    running.stop()
-
-
-@pytest.fixture
-def visit(browser, daemon):
-    """Opens the page with settings in a fresh profile; at the end the browser must have had nothing to complain about."""
-    pages = []
-
-    def visit(url=None, wait=OPEN, complaints=False, **options):
-        settings = {"temperature": 0, "max_output_tokens": 24, **options.pop("settings", {})}
-        url = url or daemon.url + "/"
-        path = "/" + url.split("/", 3)[3]
-        before = f"if (location.protocol !== 'about:' && !localStorage.getItem('twill:{path}:settings')) localStorage.setItem('twill:{path}:settings', " \
-                 f"JSON.stringify({json.dumps(settings)}));"
-        page = browser.page(url, before=before + options.pop("before", ""), **options)
-        pages.append((page, complaints))
-        if wait:
-            page.wait(wait)
-        return page
-
-    yield visit
-    for page, complaints in pages:
-        found = page.complaints()
-        page.close()
-        assert complaints or found == []
-
-
 def ask(page, text, wait=True):
     page.click("#prompt")
     page.type(text)
     page.press("Enter")
     if wait:
         page.wait(DONE, 60)
-
-
-def shot(page, name):
-    if folder := os.environ.get("TWILL_SCREENSHOTS"):
-        page.screenshot(pathlib.Path(folder) / f"{name}.png")
-
-
-def hosts(page):
-    """Whom the page asked; addresses that hold their data ask nobody."""
-    return {url.split("/")[2] for url in page.requests() if not url.startswith("data:")}
 
 
 def answers(page):
@@ -332,14 +277,6 @@ def twill(n):
 
 <tool_call>{"name": "get_weather", "arguments": {"city": "Ghent", "days": 2, "metric": true}}</tool_call>
 """
-
-
-def violations(page):
-    page.call("Page.setBypassCSP", {"enabled": False})
-    # DevTools runs the library: the page's policy does not hold for it.
-    page.run(pathlib.Path(os.environ["TWILL_AXE"]).read_text() + "; true")
-    found = page.run("axe.run(document).then((r) => r.violations.map((v) => [v.id, v.help, v.nodes.map((n) => n.html.slice(0, 200) + ' ' + n.failureSummary)]))")
-    return found
 
 
 @pytest.mark.skipif("TWILL_AXE" not in os.environ, reason="axe-core comes from npm, which is not installed")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Drives the chat page of a running twilld with headless Chromium. run.py --bin DIR [pytest arguments]
+"""Drives the pages of a running twilld with headless Chromium. run.py --bin DIR [pytest arguments]
 
 Takes the pinned packages of tests/clients and the pinned axe-core of axe/ (fetched into the user's cache once). Ends with 77
 where there is no Chromium: apt-get install chromium. TWILL_SCREENSHOTS names a folder for screenshots.

@@ -1,4 +1,4 @@
-# As a module, twill_embed_page(TARGET FOLDER file ...) gives a target a source that holds the files' bytes as
+# As a module, twill_embed_page(TARGET FOLDER file ...) makes a library that holds the files' bytes as
 # twill::net::page_files(); as a script (cmake -DOUT=... -DFOLDER=... -DFILES="a;b" -P), it writes that source.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(TWILL_EMBED_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
@@ -8,7 +8,10 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     add_custom_command(OUTPUT "${out}"
       COMMAND "${CMAKE_COMMAND}" "-DOUT=${out}" "-DFOLDER=${FOLDER}" "-DFILES=${ARGN}" -P "${TWILL_EMBED_SCRIPT}"
       DEPENDS ${paths} "${TWILL_EMBED_SCRIPT}" VERBATIM)
-    target_sources(${TARGET} PRIVATE "${out}")
+    add_library(${TARGET} STATIC "${out}")
+    string(REPLACE "twill_" "twill::" alias "${TARGET}")
+    add_library(${alias} ALIAS ${TARGET})
+    target_link_libraries(${TARGET} PUBLIC twill_flags)
   endfunction()
   return()
 endif()

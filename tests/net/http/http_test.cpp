@@ -53,7 +53,7 @@ TEST_CASE("The chat page and its files are served under a strict policy") {
   CHECK(page.header("x-content-type-options") == "nosniff");
   CHECK(page.header("referrer-policy") == "no-referrer");
   CHECK(c.get("/page/chat.js").header("content-type") == "text/javascript; charset=utf-8");
-  CHECK(c.get("/page/style.css").header("content-type") == "text/css; charset=utf-8");
+  CHECK(c.get("/page/look.css").header("content-type") == "text/css; charset=utf-8");
   CHECK(c.get("/page/icon.svg").header("content-type") == "image/svg+xml");
   CHECK(c.get("/page/none.js").status == 404);
   CHECK(c.get("/page/../endpoints.cpp").status == 404);
