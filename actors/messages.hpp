@@ -224,7 +224,8 @@ struct step_result {
   std::vector<scored_token> scored; ///< in the order of rows and positions
   std::vector<std::pair<std::int32_t, float>> top;
   std::int64_t memory_used_bytes = 0;
-  double copy_seconds = 0; ///< of `seconds`, for spills and loads
+  double copy_seconds = 0;                       ///< of `seconds`, for spills and loads
+  std::shared_ptr<const stream_report> streamed; ///< now and then, where weights are streamed
 };
 using step_result_ptr = std::shared_ptr<const step_result>;
 

@@ -8,6 +8,7 @@
 #include "actors/executor/decoder_sizing.hpp"
 #include "actors/executor/device_sampler.hpp"
 #include "actors/executor/kv_fingerprint.hpp"
+#include "actors/executor/stream_watch.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "gpu/device.hpp"
@@ -38,13 +39,16 @@ public:
   }
 
   result<nothing> run(const executor_step& batch, step_samples& out) override {
+    watch_.step_begins();
     auto ran = run_unguarded(batch, out);
+    watch_.step_ends();
     if (models::mapping_guard::faults() == faults_) return ran;
     kept_->reset();
     return failure{errc::executor_failed, options_.model.path + ": " + models::mapping_fault_words};
   }
 
   std::int64_t memory_used_bytes() const override { return device_->memory_used(); }
+  std::shared_ptr<const stream_report> take_stream_report() override { return watch_.take(); }
 
   result<nothing> save_block(std::int32_t block, void* to) override {
     decoder_->save_block(block, to);
@@ -79,6 +83,7 @@ private:
         models::decoder::load(*device_, model.spec, *model.weights, o, packed_share(model));
     if (!decoder.ok()) return executor_failure(decoder.error());
     decoder_ = std::move(decoder).value();
+    watch_.watch(*decoder_);
     auto sampler = device_sampler::create(*device_, o.max_logit_rows, options_.limits.max_logprobs,
                                           model.spec.vocab_size);
     if (!sampler.ok()) return executor_failure(sampler.error());
@@ -142,6 +147,7 @@ private:
     info.mixed_prompt_tokens = size.mixed_prompt_tokens;
     info.max_logit_rows = size.options.max_logit_rows;
     info.memory_used_bytes = device_->memory_used();
+    info.streamed = watch_.placement();
     info.shareable_length = model.spec.shareable_length();
     if (options_.kv.host_memory_bytes > 0 || options_.kv.disk_memory_bytes > 0) {
       info.kv_block_bytes = models::decoder::block_bytes(model.spec, size.options);
@@ -157,6 +163,7 @@ private:
   std::uint64_t faults_ = 0; ///< of mapped files, when the load began
   // Declared before, and so destroyed after, everything that lives in its memory.
   std::unique_ptr<gpu::device> device_;
+  stream_watch watch_;
   std::unique_ptr<models::decoder> decoder_;
   std::optional<device_sampler> sampler_;
 };

@@ -60,6 +60,7 @@ public:
     answer->seconds = std::chrono::duration<double>(steady_clock::now() - began).count();
     if (done.ok()) {
       answer->memory_used_bytes = runner_->memory_used_bytes();
+      answer->streamed = runner_->take_stream_report();
       return answer;
     }
     // The device may be in any state, so everything on it is destroyed, on this thread.

@@ -36,6 +36,7 @@ struct runner_info {
   std::int32_t mixed_prompt_tokens = 0; ///< see plan_limits; 0: no plan has set it
   std::int32_t max_logit_rows = 256;    ///< draws and scored prompt tokens of a step
   std::int64_t memory_used_bytes = 0;
+  std::shared_ptr<const stream_report> streamed; ///< null: all weights live on the device
   /// Sequences up to this length have KV that depends on their tokens alone; 0: all have.
   std::int32_t shareable_length = 0;
   std::int64_t kv_block_bytes = 0; ///< of one block on the device; 0: blocks stay there
@@ -91,6 +92,8 @@ public:
   virtual result<runner_info> load() = 0;
   virtual result<nothing> run(const executor_step& batch, step_samples& out) = 0;
   virtual std::int64_t memory_used_bytes() const = 0;
+  /// What streamed weights did in the last step; null where none are, and after most steps.
+  virtual std::shared_ptr<const stream_report> take_stream_report() { return nullptr; }
   /// Copies of one KV block's runner_info::kv_block_bytes between device and host, between steps.
   virtual result<nothing> save_block(std::int32_t /*block*/, void* /*to*/) { return no_tiers(); }
   virtual result<nothing> load_block(std::int32_t /*block*/, const void* /*from*/) {

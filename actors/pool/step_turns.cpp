@@ -29,6 +29,9 @@ public:
     return inner_->run(batch, out);
   }
   std::int64_t memory_used_bytes() const override { return inner_->memory_used_bytes(); }
+  std::shared_ptr<const stream_report> take_stream_report() override {
+    return inner_->take_stream_report();
+  }
   result<nothing> save_block(std::int32_t block, void* to) override {
     return inner_->save_block(block, to);
   }

@@ -91,6 +91,7 @@ void forget_gauges(engine_stats& of) {
   of.kv_blocks_total = of.kv_blocks_used = 0;
   of.kv_host_blocks = of.kv_disk_blocks = 0;
   of.device_memory_used_bytes = 0;
+  of.streamed = nullptr;
 }
 
 } // namespace twill::actors

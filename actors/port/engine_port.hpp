@@ -230,6 +230,23 @@ struct histogram {
   double sum = 0;
 };
 
+/// A model that streams its weights: where they live, what moved since it was loaded, and what its
+/// last step did when.
+struct stream_report {
+  enum class kind : std::uint8_t { compute, from_host, from_disk };
+  struct span {
+    kind what = kind::compute;
+    std::int32_t layer = 0; ///< or after the layers a part of the head
+    float begin_s = 0;      ///< since the step began; transfers may begin before
+    float end_s = 0;
+  };
+  std::int64_t device_bytes = 0, host_bytes = 0, disk_bytes = 0;
+  std::int64_t host_read_bytes = 0, disk_read_bytes = 0; ///< moved to the device
+  double waited_s = 0;                                   ///< that the compute waited for weights
+  double step_s = 0;                                     ///< 0: there was no step yet
+  std::vector<span> spans;
+};
+
 /// A snapshot of counters since start and gauges of now. Units are in the names.
 struct engine_stats {
   engine_state state = engine_state::loading;
@@ -262,6 +279,8 @@ struct engine_stats {
   std::uint64_t finished_error = 0;
   std::uint64_t executor_restarts = 0;
   std::int64_t device_memory_used_bytes = 0;
+  std::int64_t kv_block_bytes = 0; ///< of one KV block; 0 where blocks stay on the device
+  std::shared_ptr<const stream_report> streamed; ///< null: all weights live on the device
   histogram time_to_first_token_seconds;
   histogram inter_token_latency_seconds;
   histogram e2e_request_latency_seconds;

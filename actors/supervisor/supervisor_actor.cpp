@@ -198,8 +198,11 @@ private:
     self_->send_exit(kv_, caf::exit_reason::kill);
   }
   void carry_out(const lifecycle::serve& order) {
-    shared_->stats.update(
-        [&](engine_stats& s) { s.device_memory_used_bytes = info_.memory_used_bytes; });
+    shared_->stats.update([&](engine_stats& s) {
+      s.device_memory_used_bytes = info_.memory_used_bytes;
+      s.kv_block_bytes = info_.kv_block_bytes;
+      s.streamed = info_.streamed;
+    });
     log::info((order.life > 1 ? "the executor was restarted: model " : "model ") +
               shared_->model()->id + " is ready on " + info_.device + " with " +
               std::to_string(info_.n_blocks) + " KV blocks of " +

@@ -120,8 +120,8 @@ const offload::weight_stream* decoder::stream() const {
   return impl_->weights.stream.get();
 }
 
-void decoder::record_to(offload::span_recorder* t) {
-  if (impl_->weights.stream) impl_->weights.stream->record_to(t);
+void decoder::record_to(offload::span_recorder* t, bool uses) {
+  if (impl_->weights.stream) impl_->weights.stream->record_to(t, uses);
 }
 
 result<gpu::tensor_ref> decoder::forward(const step_batch& step) {

@@ -80,7 +80,9 @@ public:
   std::int64_t weight_bytes() const;
   /// Where weights live and what was transferred; null when all of them live on the device.
   const offload::weight_stream* stream() const;
-  void record_to(offload::span_recorder* t);
+  /// Records the transfers of streamed weights, and with `uses` when each layer computed. The
+  /// recorder outlives the decoder.
+  void record_to(offload::span_recorder* t, bool uses = false);
 
   /// One step. The logits view is device memory. // (n_logit_rows, vocab_size) f32
   result<gpu::tensor_ref> forward(const step_batch& step);

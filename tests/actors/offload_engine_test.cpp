@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "actors/executor/decoder_runner.hpp"
@@ -90,6 +91,29 @@ TEST_CASE("an engine that streams its weights gives the tokens of one that holds
     CHECK(streamed.tokens(first) == wanted);
     CHECK(mixed.tokens(first) == wanted);
   }
+}
+
+TEST_CASE("an engine that streams its weights tells what its steps did when", "[actors][offload]") {
+  real_engine resident(options_for(100)), streamed(options_for(0));
+  REQUIRE(resident.ready());
+  REQUIRE(streamed.ready());
+  CHECK(resident.port.stats().streamed == nullptr);
+  auto report = streamed.port.stats().streamed;
+  REQUIRE(report != nullptr);
+  CHECK(report->disk_bytes > report->host_bytes);
+  CHECK(report->step_s == 0);
+  REQUIRE(streamed.tokens(5).size() == 12);
+  report = streamed.port.stats().streamed;
+  CHECK(report->step_s > 0);
+  CHECK(report->disk_read_bytes > 0);
+  std::set<actors::stream_report::kind> kinds;
+  for (const auto& span : report->spans) {
+    kinds.insert(span.what);
+    CHECK(span.begin_s <= span.end_s);
+    CHECK(double(span.end_s) <= report->step_s + 1e-3);
+  }
+  CHECK(kinds.count(actors::stream_report::kind::compute) == 1);
+  CHECK(kinds.size() > 1);
 }
 
 TEST_CASE(

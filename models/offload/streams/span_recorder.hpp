@@ -1,12 +1,15 @@
 // span_recorder: which compute and which transfer ran when, for a picture of a schedule.
 //
-// Thread safety: add() from any thread. Streams and jobs hold a pointer that is null unless a
-// picture was asked for.
+// Thread safety: every function from any thread. Streams and jobs hold a pointer that is null
+// unless somebody wants to see what they do.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace twill::models::offload {
@@ -25,10 +28,15 @@ class span_recorder {
 public:
   using clock = std::chrono::steady_clock;
 
+  /// Spans beyond `most` are dropped until they are taken.
+  explicit span_recorder(std::size_t most = std::numeric_limits<std::size_t>::max())
+      : most_(most) {}
+
   void add(lane where, std::int32_t layer_or_head_part, std::int32_t micro_batch,
            clock::time_point begin) {
     const auto now = clock::now();
     const std::lock_guard lock(mutex_);
+    if (spans_.size() >= most_) return;
     spans_.push_back({where, layer_or_head_part, micro_batch, seconds(begin), seconds(now)});
   }
   std::vector<recorded_span> spans() const {
@@ -36,10 +44,19 @@ public:
     return spans_;
   }
 
+  /// The spans so far, which are then forgotten.
+  std::vector<recorded_span> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(spans_, {});
+  }
+  /// The time of a span's begin and end; spans count from when the recorder was made.
+  double seconds_at(clock::time_point t) const { return seconds(t); }
+
 private:
   double seconds(clock::time_point t) const {
     return std::chrono::duration<double>(t - start_).count();
   }
+  const std::size_t most_;
   const clock::time_point start_ = clock::now();
   mutable std::mutex mutex_;
   std::vector<recorded_span> spans_;

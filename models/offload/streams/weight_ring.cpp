@@ -94,6 +94,7 @@ result<nothing> weight_ring::acquire(std::int32_t group) {
   fill_ahead();
   const auto buffer = buffers_.acquire(lock, group);
   if (!buffer.ok()) return buffer.error();
+  if (records_uses_) used_since_ = span_recorder::clock::now();
   for (const weight_location& h : placement_.group(group).locations)
     if (h.where != tier::device) h.target->place(buffer.value()->memory + h.staging_offset);
   return nothing{};
@@ -107,6 +108,7 @@ void weight_ring::release(std::int32_t group) {
   for (const weight_location& h : placement_.group(group).locations)
     if (h.where != tier::device) h.target->place(nullptr);
   b->last_use.record();
+  if (records_uses_) timeline_.load()->add(lane::compute, group, -1, used_since_);
   buffers_.end_use(*b, buffer_state::ready);
   const auto at = std::find(order_.begin(), order_.end(), group);
   cursor_ =

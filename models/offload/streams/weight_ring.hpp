@@ -8,6 +8,7 @@
 // device. Failure: a transfer that failed fails every later acquire().
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -44,7 +45,11 @@ public:
   void release(std::int32_t group);
 
   ring_stats stats() const;
-  void record_to(span_recorder* t) { timeline_ = t; }
+  /// Records transfers, and with `uses` how long each group was in use.
+  void record_to(span_recorder* t, bool uses) {
+    records_uses_ = uses;
+    timeline_ = t;
+  }
 
 private:
   weight_ring(const weight_placement& placement, io_pool& pool)
@@ -56,7 +61,9 @@ private:
 
   const weight_placement& placement_;
   io_pool& pool_;
-  span_recorder* timeline_ = nullptr;
+  std::atomic<span_recorder*> timeline_ = nullptr; ///< workers may fill before it is set
+  bool records_uses_ = false;
+  span_recorder::clock::time_point used_since_{}; ///< of the group that is in use
   gpu::buffer memory_;      ///< of all buffers in one stretch, which huge pages need
   staging_buffers buffers_; ///< its lock guards what follows
   std::vector<std::int32_t> order_;

@@ -54,8 +54,8 @@ public:
   std::int64_t ring_bytes() const { return layout_.ring_bytes(); }
   /// What moved of layers, head and embedding rows.
   ring_stats stats() const;
-  void record_to(span_recorder* t) {
-    if (ring_) ring_->record_to(t);
+  void record_to(span_recorder* t, bool uses) {
+    if (ring_) ring_->record_to(t, uses);
   }
 
 private:
