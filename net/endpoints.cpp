@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "net/admin/admin_routes.hpp"
+#include "net/admin/admin_stream.hpp"
 #include "net/admin/model_orders.hpp"
 #include "net/batch/batch_routes.hpp"
 #include "net/http/model_routes.hpp"
@@ -38,8 +39,8 @@ constexpr auto full = body_limit::full;
 constexpr std::array table = {
     // clang-format off
     //       method path                     action                     key          body   batch
-    endpoint{get,  "/",                      send_page,                 open_to_all},
-    endpoint{get,  "/page/*",                send_page,                 open_to_all},
+    endpoint{get,  "/",                      send_chat_page,            open_to_all},
+    endpoint{get,  "/page/*",                send_page_file,            open_to_all},
     endpoint{get,  "/routes",                list_routes,               open_to_all},
     endpoint{get,  "/health",                health,                    open_to_all},
     endpoint{get,  "/ready",                 ready,                     open_to_all},
@@ -70,11 +71,14 @@ constexpr std::array table = {
 };
 
 // At `server.admin_listen`. A Unix socket needs no key, an address needs an administrator's for
-// every row.
+// every row but the files of the dashboard: a browser cannot send a key with those.
 constexpr std::array admin_table = {
     // clang-format off
-    //       method path                     action
+    //       method path                     action                     key
+    endpoint{get,  "/",                      send_dashboard,            open_to_all},
+    endpoint{get,  "/page/*",                send_page_file,            open_to_all},
     endpoint{get,  "/admin",                 list_admin_routes},
+    endpoint{get,  "/admin/stream",          open<admin_stream>},
     endpoint{get,  "/admin/state",           show_state},
     endpoint{post, "/admin/reload",          reload},
     endpoint{get,  "/admin/models",          list_model_states},

@@ -16,14 +16,6 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using labels = std::vector<ClientMetric::Label>;
 
-std::int64_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::int64_t total_pages = 0;
-  std::int64_t resident_pages = 0;
-  statm >> total_pages >> resident_pages;
-  return resident_pages * ::sysconf(_SC_PAGESIZE);
-}
-
 void put_histogram(ClientMetric& to, const actors::histogram& from) {
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < from.counts.size(); ++i) {
@@ -292,6 +284,14 @@ std::string text_of(const std::vector<MetricFamily>& families) {
 }
 
 } // namespace
+
+std::int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t total_pages = 0;
+  std::int64_t resident_pages = 0;
+  statm >> total_pages >> resident_pages;
+  return resident_pages * ::sysconf(_SC_PAGESIZE);
+}
 
 std::string metrics_text(const actors::engine_port& engine, std::int64_t open_sockets) {
   return text_of(engine_families(engine, open_sockets));

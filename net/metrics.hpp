@@ -10,6 +10,9 @@
 
 namespace twill::net {
 
+/// Memory of this process that is in RAM.
+std::int64_t resident_bytes();
+
 std::string metrics_text(const actors::engine_port& engine, std::int64_t open_sockets);
 
 /// What metrics_text() gives, and beside it what each tenant asked of each model. For

@@ -16,6 +16,7 @@
 
 #include "config/base/fair_pool.hpp"
 #include "config/base/log.hpp"
+#include "net/admin/monitor.hpp"
 #include "net/batch/batch_service.hpp"
 #include "net/beast.hpp"
 #include "net/connection/arrival.hpp"
@@ -35,7 +36,8 @@ constexpr int send_buffer_bytes = 256 * 1024;
 constexpr milliseconds accept_pause{
     100}; ///< before the next try when there are no file descriptors
 constexpr milliseconds drain_poll{20};
-constexpr milliseconds flush_grace{1200}; ///< in which the last frames leave
+constexpr milliseconds sample_interval{1000}; ///< of the figures that dashboards show
+constexpr milliseconds flush_grace{1200};     ///< in which the last frames leave
 
 /// Larger files are no PEM files.
 constexpr std::int64_t max_pem_bytes = 1 << 20;
@@ -71,17 +73,20 @@ class server_impl final : public server {
 public:
   server_impl(const config::options& options, actors::engine_port& engine, listeners sockets,
               file_reader read, listeners admin_sockets)
-      : context_(options, engine), io_(options.server.threads),
+      : context_(options, engine), monitor_(engine, [this] { return context_.sockets.count(); }),
+        io_(options.server.threads),
         workers_({1, body_budget(options.server), std::chrono::hours(1)}),
         control_(asio::make_strand(io_)), sockets_(std::move(sockets)),
         admin_sockets_(std::move(admin_sockets)), drain_timer_(control_), relief_timer_(control_),
-        alive_(std::make_shared<lifeline>()), batch_thread_(1), batch_timer_(batch_thread_),
+        sample_timer_(control_), alive_(std::make_shared<lifeline>()), batch_thread_(1),
+        batch_timer_(batch_thread_),
         batches_(context_, {[this](std::function<void()> work) {
                               asio::post(batch_thread_, tolerant(std::move(work)));
                             },
                             [this](milliseconds time) { wake_batches_after(time); }}) {
     alive_->owner = this;
     context_.batches = &batches_;
+    context_.watched = &monitor_;
     context_.run_on_worker = [this](fair_pool::task work) {
       work.run = tolerant(std::move(work.run));
       return workers_.add(std::move(work));
@@ -127,6 +132,7 @@ public:
     asio::post(control_, [this] {
       for (const auto& one : entrances_)
         accept(*one);
+      if (!admin_sockets_.all().empty()) sample();
     });
     std::vector<std::thread> others;
     for (int i = 1; i < context_.options.server.threads; ++i)
@@ -278,6 +284,18 @@ private:
     });
   }
 
+  /// Once a second, where administrators can look at what was sampled.
+  void sample() {
+    if (stopping_) return;
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    monitor_.sample(std::chrono::duration_cast<milliseconds>(now).count());
+    sample_timer_.expires_at(std::max(sample_timer_.expiry() + sample_interval,
+                                      std::chrono::steady_clock::now() + sample_interval / 2));
+    sample_timer_.async_wait([this](error_code cancelled) {
+      if (!cancelled) sample();
+    });
+  }
+
   /// Large frames leave holes in the heap, which would stay for long.
   void return_memory() {
 #ifdef __GLIBC__
@@ -332,6 +350,7 @@ private:
     }
     drain_timer_.cancel();
     relief_timer_.cancel();
+    sample_timer_.cancel();
     for (const auto& one : context_.sessions.all())
       one->close_now();
     // The sessions close on their strands first, then their handlers run, then this timer fires.
@@ -340,6 +359,7 @@ private:
   }
 
   server_context context_;
+  monitor monitor_;
   asio::io_context io_; // sessions die with it, so before the context
   fair_pool workers_;
   asio::strand<asio::io_context::executor_type> control_;
@@ -349,6 +369,7 @@ private:
   std::optional<tls_credentials> tls_;
   asio::steady_timer drain_timer_;
   asio::steady_timer relief_timer_;
+  asio::steady_timer sample_timer_;
   std::shared_ptr<lifeline> alive_;
   asio::thread_pool batch_thread_;
   asio::steady_timer batch_timer_;

@@ -24,6 +24,7 @@
 namespace twill::net {
 
 class batch_service;
+class monitor;
 
 /// Sockets of one client address where the configuration leaves it open.
 inline constexpr std::int64_t standard_per_address = 1000;
@@ -56,6 +57,7 @@ struct server_context {
   /// nobody can.
   std::function<std::pair<bool, std::string>()> reload;
   batch_service* batches = nullptr; ///< the server's; set before its first session
+  monitor* watched = nullptr;       ///< as `batches`; its figures are sampled for administrators
 };
 
 } // namespace twill::net

@@ -20,16 +20,13 @@ bool lists(std::string_view if_none_match, std::string_view etag) {
   return if_none_match == "*" || if_none_match.find(etag) != std::string_view::npos;
 }
 
-} // namespace
-
-http_answer send_page(request_scope& scope) {
-  const std::string name = scope.wildcard.empty() ? "index.html" : scope.wildcard;
+http_answer send(const request_scope& scope, const std::string& name) {
   const auto files = page_files();
   const auto found =
       std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.name == name; });
   if (found == files.end())
     return error_reply({errc::unknown_route,
-                        "the chat page has no file " + describe(value(name)) +
+                        "no page has a file " + describe(value(name)) +
                             "; the page at /routes lists what is served",
                         ""});
   http_reply reply;
@@ -47,6 +44,18 @@ http_answer send_page(request_scope& scope) {
   reply.body = found->bytes;
   reply.content_type = found->content_type;
   return reply;
+}
+
+} // namespace
+
+http_answer send_chat_page(request_scope& scope) {
+  return send(scope, "index.html");
+}
+http_answer send_dashboard(request_scope& scope) {
+  return send(scope, "dashboard.html");
+}
+http_answer send_page_file(request_scope& scope) {
+  return send(scope, scope.wildcard);
 }
 
 } // namespace twill::net

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 
 namespace twill::net {
 
+class monitor;
 class response_store;
 
 class dialect_host {
@@ -28,6 +30,8 @@ public:
   virtual void resume(engine_requests::key which) = 0;
   /// The output of all sockets together is too much: nothing new may start.
   virtual bool output_full() const = 0;
+  /// Has the session ask for a frame soon. Any thread may call it, also once the session is gone.
+  virtual std::function<void()> waker() = 0;
 };
 
 class dialect {
@@ -54,6 +58,7 @@ struct dialect_scope {
   api_keys::holder holder;
   std::string client_id;       ///< the handshake's X-Request-Id
   std::uint64_t socket_id = 0; ///< names this socket among all that are open
+  monitor* watched = nullptr;  ///< the server's figures; set where administrators come in
 };
 
 /// Opens a dialect; the endpoint table names one per WebSocket path.

@@ -40,7 +40,7 @@ public:
     const auto& limits = context_.options.server;
     dialect_ = handshake_->open({*this, context_.engine, context_.options, context_.current,
                                  context_.responses, std::move(handshake_->holder),
-                                 handshake_->request_id, registry_id_});
+                                 handshake_->request_id, registry_id_, context_.watched});
     connection_.emplace(
         connection_guard::limits{static_cast<std::size_t>(limits.max_write_queue_bytes),
                                  limits.slow_reader_timeout},
@@ -75,6 +75,13 @@ public:
     requests_->resume(which, engine_requests::no_credit);
   }
   bool output_full() const override { return context_.output.full(); }
+  std::function<void()> waker() override {
+    return [weak = weak_from_this(), executor = ws_.get_executor()] {
+      asio::post(executor, [weak] {
+        if (auto self = weak.lock(); self && !self->closed()) self->act();
+      });
+    };
+  }
 
 private:
   using clock = deadline_timer::clock;

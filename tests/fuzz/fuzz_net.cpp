@@ -131,6 +131,9 @@ struct silent_host final : dialect_host {
   void pause(engine_requests::key) override {}
   void resume(engine_requests::key) override {}
   bool output_full() const override { return false; }
+  std::function<void()> waker() override {
+    return [] {};
+  }
   engine_requests::key last = 0;
 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The files of the chat page, without a browser: what they load, what they must not hold, how large they are."""
+"""The files of the pages, without a browser: what they load, what they must not hold, how large they are."""
 
 import os
 import pathlib
@@ -13,11 +13,27 @@ PAGE = ROOT / "net" / "page"
 FILES = {path.name: path.read_text(encoding="utf-8") for path in PAGE.iterdir()}
 SCRIPTS = {name: text for name, text in FILES.items() if name.endswith(".js")}
 NODE = shutil.which("node")
+PAGES = {name: text for name, text in FILES.items() if name.endswith(".html")}
+
+
+def imports(script, seen):
+    """The modules that a script needs, itself left out."""
+    for name in re.findall(r'from "\./([\w.]+)"', SCRIPTS[script]):
+        if name not in seen:
+            seen.add(name)
+            imports(name, seen)
+    return seen
+
+
+def first_load(page):
+    """All files that a page asks for."""
+    return {page, *re.findall(r'(?:src|href)="page/([\w.]+)"', PAGES[page])}
 
 
 class PageFiles(unittest.TestCase):
     def test_the_first_load_is_small(self):
-        self.assertLess(sum(len(text.encode()) for text in FILES.values()), 150_000)
+        for page in PAGES:
+            self.assertLess(sum(len(FILES[name].encode()) for name in first_load(page)), 150_000, page)
 
     def test_every_file_is_embedded(self):
         listed = re.search(r"twill_embed_page\(([^)]*)\)", (ROOT / "net/CMakeLists.txt").read_text())[1].split()[2:]
@@ -33,19 +49,21 @@ class PageFiles(unittest.TestCase):
             self.assertEqual(re.findall(r"""(?:src|href|from|import|action)\s*=?\s*["']/[^"']*""", text), [], name)
 
     def test_the_policy_needs_no_exception(self):
-        html = FILES["index.html"]
-        self.assertNotRegex(html, r"<style|\sstyle=|\son\w+=|javascript:")
-        self.assertEqual(re.findall(r"<script[^>]*>([^<]*)</script>", html), [""])
+        for html in PAGES.values():
+            self.assertNotRegex(html, r"<style|\sstyle=|\son\w+=|javascript:")
+            self.assertEqual(re.findall(r"<script[^>]*>([^<]*)</script>", html), [""])
         for name, text in SCRIPTS.items():
             code = re.sub(r"//.*|/\*.*?\*/", "", text)
             self.assertNotRegex(code, r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|"
                                       r"createContextualFragment|DOMParser|srcdoc|setAttribute\(\"style", name)
 
     def test_all_modules_are_loaded_at_once(self):
-        imported = {name for text in SCRIPTS.values() for name in re.findall(r'from "\./([\w.]+)"', text)}
-        preloaded = set(re.findall(r'modulepreload" href="page/([\w.]+)"', FILES["index.html"]))
-        self.assertEqual(preloaded, imported)
-        self.assertEqual(imported | {"chat.js"}, set(SCRIPTS))
+        for page, main in (("index.html", "chat.js"), ("dashboard.html", "dashboard.js")):
+            preloaded = set(re.findall(r'modulepreload" href="page/([\w.]+)"', PAGES[page]))
+            self.assertEqual(preloaded, imports(main, set()), page)
+
+    def test_each_file_is_of_a_page(self):
+        self.assertEqual(set().union(*map(first_load, PAGES)), set(FILES))
 
     @unittest.skipIf(NODE is None, "node is not installed")
     def test_modules_parse(self):
@@ -55,8 +73,9 @@ class PageFiles(unittest.TestCase):
 
     @unittest.skipIf(NODE is None, "node is not installed")
     def test_text_becomes_data_as_it_should(self):
-        run = subprocess.run([NODE, "--no-warnings", ROOT / "tests/page/markdown_test.mjs", PAGE], text=True, capture_output=True)
-        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        for test in ("markdown_test.mjs", "feed_test.mjs"):
+            run = subprocess.run([NODE, "--no-warnings", ROOT / "tests/page" / test, PAGE], text=True, capture_output=True)
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ def main() -> int:
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     if shutil.which("npm"):
         environment["TWILL_AXE"] = str(axe_file())
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / "page_test.py", *rest],
+    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / "page_test.py",
+                           HERE / "dashboard_test.py", *rest],
                           env=environment).returncode
 
 

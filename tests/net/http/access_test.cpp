@@ -210,6 +210,38 @@ TEST_CASE("At the administrators' address each request needs an administrator's 
   CHECK(c.upgrade("/v1/stream", boss) == 400);
 }
 
+TEST_CASE("The dashboard's files need no key, what it shows does") {
+  running_server s({}, with_administrators());
+  client c(admin_port(s));
+  const auto page = c.get("/");
+  CHECK(page.status == 200);
+  CHECK(contains(page.body, "page/dashboard.js"));
+  CHECK(contains(page.header("content-security-policy"), "script-src 'self'"));
+  CHECK(c.get("/page/dashboard.js").status == 200);
+  CHECK(c.get("/page/nothing.js").status == 404);
+  CHECK(c.get("/admin/stream", boss).status == 426);
+  CHECK(client(admin_port(s)).upgrade("/admin/stream") == 401);
+  CHECK(client(admin_port(s)).upgrade("/admin/stream", guest) == 403);
+  CHECK(client(admin_port(s)).upgrade("/admin/stream", boss + "Origin: https://evil.example\r\n") ==
+        403);
+  CHECK(client(s.port()).upgrade("/admin/stream", boss) == 400);
+  CHECK(contains(client(s.port()).get("/").body, "page/chat.js"));
+}
+
+TEST_CASE("A dashboard is told the past, then a sample a second") {
+  running_server s({}, with_administrators());
+  client c(admin_port(s));
+  REQUIRE(c.upgrade("/admin/stream", boss) == 101);
+  CHECK(contains(c.read_text(), R"({"type":"history")"));
+  std::vector<value> samples;
+  while (samples.size() < 2) {
+    auto frame = json(c.read_text());
+    if (at(frame, "type") == value("sample")) samples.push_back(std::move(frame));
+  }
+  CHECK(at(samples[1], "models", 0, "kv_blocks_used") == value(std::int64_t{25}));
+  CHECK(at(samples[1], "number") == value(*at(samples[0], "number").as_int() + 1));
+}
+
 TEST_CASE("Metrics of tenants are for administrators alone") {
   running_server s({}, with_administrators());
   actors::tenant_stats one;

@@ -26,6 +26,9 @@ struct fake_host : dialect_host {
   void pause(engine_requests::key which) override { paused.insert(which); }
   void resume(engine_requests::key which) override { paused.erase(which); }
   bool output_full() const override { return full; }
+  std::function<void()> waker() override {
+    return [] {};
+  }
 };
 
 template <class Dialect>

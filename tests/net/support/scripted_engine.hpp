@@ -45,7 +45,10 @@ public:
   std::string state_detail() const override { return "as scripted"; }
   std::vector<actors::model_info> models() const override;
   actors::engine_stats stats() const override;
-  std::vector<actors::tenant_stats> tenants() const override { return tenants_; }
+  std::vector<actors::tenant_stats> tenants() const override {
+    const std::lock_guard lock(mutex_);
+    return tenants_;
+  }
   actors::result<std::vector<std::int32_t>> tokenize(const std::string& model,
                                                      const actors::text_prompt& text,
                                                      bool parse_special) const override;
@@ -64,8 +67,10 @@ public:
 
   void set_state(actors::engine_state s) { state_ = s; }
   void set_script(writer write);
-  /// Before the first client connects.
-  void set_tenants(std::vector<actors::tenant_stats> all) { tenants_ = std::move(all); }
+  void set_tenants(std::vector<actors::tenant_stats> all) {
+    const std::lock_guard lock(mutex_);
+    tenants_ = std::move(all);
+  }
 
   std::size_t running() const;
   std::vector<actors::request> submitted() const;
