@@ -215,6 +215,10 @@ TEST_CASE("a page holds the tables and charts of its run, and nothing from outsi
     ++charts;
   CHECK(charts == 4);
   CHECK(has(text, "<title>A &lt;model&gt; &amp; more</title>"));
+  // The script gets titles as data that cannot end its element, and the daemon's chart module.
+  CHECK(has(text, "\"title\":\"A \\u003cmodel\\u003e \\u0026 more"));
+  CHECK(has(text, "export class LineChart"));
+  CHECK(has(text, "--series-1"));
   CHECK_FALSE(has(text, "src="));
   CHECK_FALSE(has(text, "href="));
 

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <stdexcept>
+#include <string_view>
 #include <thread>
 
+#include "net/http/page_files.hpp"
 #include "tools/twill-bench/engine/stats.hpp"
 #include "tools/twill-bench/engine/text.hpp"
 #include "tools/twill-bench/sweep/tables.hpp"
@@ -16,16 +19,94 @@ namespace {
 
 constexpr std::size_t most_slices = 120;
 
+std::string_view file(std::string_view name) {
+  for (const auto& one : net::page_files())
+    if (one.name == name) return one.bytes;
+  throw std::logic_error("no page has a file " + std::string(name));
+}
+
+/// What the pages of the daemon need not say of themselves.
+constexpr std::string_view own_style =
+    "body{max-width:76rem;margin:0 auto;padding:1.5rem 1.25rem 3rem}h1{font-size:var(--huge)}"
+    "h2{font-size:var(--large);margin:1.5rem 0 .5rem}pre{background:var(--sunk);padding:1rem;"
+    "overflow:auto;font-family:var(--mono);font-size:var(--small)}td,th{text-align:end;"
+    "white-space:nowrap}.charts{display:grid;gap:1rem;margin:1rem 0;"
+    "grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr))}noscript "
+    "svg{max-width:100%;"
+    "height:auto}";
+
+/// Draws what draw() left in the page.
+constexpr std::string_view own_script = R"js(
+for (const place of document.querySelectorAll(".charts > div")) {
+  const { title, names, ...data } = JSON.parse(place.querySelector("script").textContent);
+  const chart = new LineChart(title, names);
+  place.append(chart.element);
+  chart.show(data);
+}
+)js";
+
 std::string page(const std::string& title, const std::string& body) {
-  return "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-         escape_markup(title) +
-         "</title>\n<style>body{font:15px/1.45 sans-serif;max-width:60em;margin:2em auto;"
-         "padding:0 1em}table{border-collapse:collapse}td,th{border:1px solid #ccc;"
-         "padding:.2em .6em;text-align:right}th{background:#f3f3f3}svg{max-width:100%;height:auto}"
-         "pre{background:#f3f3f3;padding:1em;overflow:auto}</style></head>\n<body>\n<h1>" +
-         escape_markup(title) + "</h1>\n" + body + "<p>twill-bench " TWILL_VERSION "</p>\n" +
-         "</body></html>\n";
+  std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                    "<meta name=\"color-scheme\" content=\"light dark\">\n<title>";
+  out += escape_markup(title);
+  out += "</title>\n<style>";
+  for (const auto style : {file("look.css"), file("chart.css"), own_style})
+    out += style;
+  out += "</style></head>\n<body>\n<main>\n<h1>" + escape_markup(title) + "</h1>\n" + body;
+  out += "<p class=\"hint\">twill-bench " TWILL_VERSION "</p>\n</main>\n<script type=\"module\">\n";
+  out += file("chart.js");
+  out += own_script;
+  return out + "</script>\n</body></html>\n";
+}
+
+/// A JSON string that may stand inside a script element.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&') {
+      constexpr char digits[] = "0123456789abcdef";
+      out += "\\u00";
+      out += digits[byte >> 4];
+      out += digits[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+/// "[...]" of what `entry` gives for each.
+template <class Range, class Entry>
+std::string array_of(const Range& all, Entry entry) {
+  std::string out = "[";
+  for (const auto& one : all)
+    out += (out.size() > 1 ? "," : "") + entry(one);
+  return out + "]";
+}
+
+std::string number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? fixed(*value, 6) : "null";
+}
+
+/// A chart as data for the script, and as SVG for those who run none.
+std::string draw(const chart& of) {
+  const auto name = [](const chart_series& one) { return quoted(one.name); };
+  const auto values = [](const chart_series& one) { return array_of(one.values, number); };
+  const std::string unit = of.y_title.empty() ? "" : " (" + of.y_title + ")";
+  return "<div><script type=\"application/json\">{\"title\":" + quoted(of.title + unit) +
+         ",\"names\":" + array_of(of.series, name) + ",\"places\":" + array_of(of.places, quoted) +
+         ",\"xTitle\":" + quoted(of.x_title) + ",\"now\":" + quoted(of.x_title) +
+         ",\"series\":" + array_of(of.series, values) + "}</script><noscript>" + svg_chart(of) +
+         "</noscript></div>\n";
+}
+
+std::string draw(const std::vector<chart>& all) {
+  std::string out = "<div class=\"charts\">\n";
+  for (const chart& one : all)
+    out += draw(one);
+  return out + "</div>\n";
 }
 
 std::string list(const std::vector<std::string>& lines) {
@@ -36,7 +117,8 @@ std::string list(const std::vector<std::string>& lines) {
 }
 
 std::string rows(const std::vector<std::vector<std::string>>& all) {
-  std::string out = "<table>\n";
+  std::string out =
+      "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"Table\"><table>\n";
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string tag = i == 0 ? "th" : "td";
     out += "<tr>";
@@ -44,7 +126,7 @@ std::string rows(const std::vector<std::vector<std::string>>& all) {
       out += "<" + tag + ">" + escape_markup(field) + "</" + tag + ">";
     out += "</tr>\n";
   }
-  return out + "</table>\n";
+  return out + "</table></div>\n";
 }
 
 /// Seconds cut into at most `most_slices` slices of whole seconds.
@@ -171,8 +253,7 @@ std::string serve_page(const report_input& in, const std::vector<std::string>& r
       std::isinf(o.request_rate_per_s) ? "no limit" : fixed(o.request_rate_per_s, 3) + "/s";
   std::string body = "<pre>" + escape_markup(report_table(in) + repeats_table(in.repeats)) +
                      "</pre>\n" + list(remarks);
-  for (const chart& each : serve_charts(in))
-    body += svg_chart(each);
+  body += draw(serve_charts(in));
   body +=
       "<h2>What was asked</h2>\n" +
       rows({{"option", "value"},
@@ -190,9 +271,7 @@ std::string serve_page(const report_input& in, const std::vector<std::string>& r
             {"date", in.date}});
   body += "<h2>Where the client ran</h2>\n" + rows(machine_facts());
   const std::vector<chart> told = server_charts(server);
-  if (!told.empty()) body += "<h2>The server's metrics</h2>\n";
-  for (const chart& each : told)
-    body += svg_chart(each);
+  if (!told.empty()) body += "<h2>The server's metrics</h2>\n" + draw(told);
   return page(o.model + ": " + o.backend + ", " + in.date, body);
 }
 
@@ -214,8 +293,10 @@ std::string sweep_page(const sweep& of) {
   std::string body = "<p>" + escape_markup(s.server.empty() ? s.backend : s.server) + ", " +
                      escape_markup(s.hardware.empty() ? "hardware not told" : s.hardware) + ", " +
                      escape_markup(s.date) + "</p>\n" + rows(table) + list(sweep_remarks(of));
+  std::vector<chart> charts;
   for (const auto& [name, each] : sweep_charts(of))
-    body += svg_chart(each);
+    charts.push_back(each);
+  body += draw(charts);
   return page(s.title, body);
 }
 

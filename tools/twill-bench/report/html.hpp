@@ -1,4 +1,6 @@
-// html: one self-contained page per run: no script, no outside reference. Pure functions.
+// html: one self-contained page per run: its look and its charts are those of the daemon's pages
+// (net/page/), and nothing is loaded from outside. Without JavaScript the charts are plain SVG.
+// Pure functions.
 #pragma once
 
 #include <string>
