@@ -18,7 +18,8 @@ void fault_log::add(bool is_error, std::string_view message, std::int64_t at_uni
   auto text = cut(message);
   const std::lock_guard lock(mutex_);
   ++versions_;
-  if (!entries_.empty() && entries_.back().is_error == is_error && entries_.back().message == text) {
+  if (!entries_.empty() && entries_.back().is_error == is_error &&
+      entries_.back().message == text) {
     auto& again = entries_.back();
     again.version = versions_;
     again.at_unix_ms = at_unix_ms;

@@ -1,4 +1,5 @@
-// fault_log: the warnings and errors that were logged last, for pages that show them to an administrator.
+// fault_log: the warnings and errors that were logged last, for pages that show them to an
+// administrator.
 //
 // Thread safety: every function locks. Bounded: `kept_faults` entries of at most `fault_bytes`
 // bytes of text. log::write() adds warnings and errors, whatever the least level of the log is. A

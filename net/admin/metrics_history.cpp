@@ -34,7 +34,8 @@ void write_rows(json_writer& json, const std::deque<history_row>& rows) {
 
 } // namespace
 
-history_row make_history_row(std::int64_t at_unix_ms, const std::vector<actors::model_stats>& models,
+history_row make_history_row(std::int64_t at_unix_ms,
+                             const std::vector<actors::model_stats>& models,
                              std::int64_t resident_bytes, std::int64_t open_sockets) {
   history_row row;
   auto& v = row.values;

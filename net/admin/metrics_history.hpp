@@ -19,11 +19,13 @@ namespace twill::net {
 
 /// What a row tells, in this order; sums over all models where they are of models.
 inline constexpr std::array<std::string_view, 20> history_columns = {
-    "at_unix_ms",      "requests_running",  "requests_waiting", "kv_blocks_used",
-    "kv_blocks_total", "kv_host_blocks",    "kv_disk_blocks",   "prompt_tokens",
-    "generation_tokens", "prefix_cache_queries", "prefix_cache_hits", "kv_host_hits",
-    "kv_disk_hits",    "preemptions",       "steps",            "requests_ended",
-    "requests_failed", "device_memory_used_bytes", "resident_bytes", "open_sockets",
+    "at_unix_ms",           "requests_running",  "requests_waiting",
+    "kv_blocks_used",       "kv_blocks_total",   "kv_host_blocks",
+    "kv_disk_blocks",       "prompt_tokens",     "generation_tokens",
+    "prefix_cache_queries", "prefix_cache_hits", "kv_host_hits",
+    "kv_disk_hits",         "preemptions",       "steps",
+    "requests_ended",       "requests_failed",   "device_memory_used_bytes",
+    "resident_bytes",       "open_sockets",
 };
 
 struct history_row {
@@ -32,11 +34,12 @@ struct history_row {
   std::vector<std::uint64_t> gaps;                           ///< counts of times between tokens
 };
 
-history_row make_history_row(std::int64_t at_unix_ms, const std::vector<actors::model_stats>& models,
+history_row make_history_row(std::int64_t at_unix_ms,
+                             const std::vector<actors::model_stats>& models,
                              std::int64_t resident_bytes, std::int64_t open_sockets);
 
-/// Members `first_token_bounds_s` and `gap_bounds_s`: the buckets of a row's histograms. They are those
-/// of all models; empty while no model has been loaded.
+/// Members `first_token_bounds_s` and `gap_bounds_s`: the buckets of a row's histograms. They are
+/// those of all models; empty while no model has been loaded.
 void write_bounds(json_writer& json, const std::vector<actors::model_stats>& models);
 
 /// A row as an array: its values, then of both histograms pairs of a bucket and its count; all as

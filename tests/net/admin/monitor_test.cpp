@@ -58,8 +58,8 @@ struct dashboard {
 
   void connect(const std::string& key) {
     auto holder = key.empty() ? api_keys::holder{} : *current.get()->keys.holder_of(key);
-    spoken = std::make_unique<admin_stream>(dialect_scope{
-        host, engine, options, current, responses, std::move(holder), "id", 1, &watched});
+    spoken = std::make_unique<admin_stream>(dialect_scope{host, engine, options, current, responses,
+                                                          std::move(holder), "id", 1, &watched});
   }
   /// The next frame that is not about faults, which other tests may have left.
   std::optional<value> frame() {
