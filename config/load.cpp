@@ -12,7 +12,8 @@
 #include "config/base/nearest.hpp"
 #include "config/base/units.hpp"
 #include "config/detail/keys.hpp"
-#include "config/detail/model_keys.hpp"
+#include "config/detail/load_words.hpp"
+#include "config/detail/model_tables.hpp"
 #include "config/detail/rules.hpp"
 #include "config/detail/tenant_keys.hpp"
 #include "config/detail/toml_value.hpp"
@@ -25,17 +26,6 @@ using namespace detail;
 constexpr std::int64_t largest_file = 4 * mib;
 constexpr std::size_t most_files = 200;
 constexpr std::string_view tenants_table = "tenants";
-constexpr std::string_view models_table = "models";
-
-std::string at(const std::string& file, const toml::source_region& where) {
-  return file + ":" + std::to_string(where.begin.line) + ":" + std::to_string(where.begin.column);
-}
-
-std::string ticked(std::string_view name) {
-  std::string text = "`";
-  text += name;
-  return text += '`';
-}
 
 /// `[name]` or `[[name]]`.
 std::string bracketed(std::string_view name, bool twice) {
@@ -68,28 +58,6 @@ std::string unknown_key(std::string_view name) {
                         : "; did you mean " + ticked(meant) + "?");
 }
 
-/// For the members of the tables that are there more than once.
-template <class Rows>
-std::string unknown_member(std::string_view name, const Rows& rows) {
-  std::vector<std::string_view> known;
-  for (const auto& k : rows)
-    known.push_back(k.name);
-  const auto meant = nearest(name, known);
-  return "unknown key " + ticked(name) +
-         (meant.empty() ? "; `twilld --print-reference` lists all keys"
-                        : "; did you mean " + ticked(meant) + "?");
-}
-
-/// The TOML text "v = ..."; null when it is no TOML, or more than one value.
-std::optional<toml::table> parse_as_v(const std::string& text) {
-  try {
-    auto parsed = toml::parse("v = " + text);
-    if (parsed.size() == 1 && parsed.get("v") != nullptr) return parsed;
-  } catch (const toml::parse_error&) {
-  }
-  return std::nullopt;
-}
-
 /// Collects values and errors from every source, then checks the rules that concern several keys.
 class loader {
 public:
@@ -105,7 +73,7 @@ public:
       return add_tenants(*(parsed ? *parsed : given_text).get("v"),
                          [&](const toml::source_region&) { return given.origin; });
     }
-    if (given.key.starts_with("models.")) return add_model_setting(given);
+    if (given.key.starts_with("models.")) return models_.add_setting(given);
     const auto* k = key_named(given.key, given.origin);
     if (k == nullptr) return;
     const auto parsed = given.literal ? toml::table{{"v", given.value}} : parse(*k, given.value);
@@ -119,6 +87,7 @@ public:
     check_tenants();
     check_administrators();
     check_models();
+    loaded_.models = models_.all();
     if (errors_.empty()) return std::move(loaded_);
     std::string detail;
     for (const auto& line : errors_)
@@ -133,7 +102,7 @@ private:
     const auto where = at(file, name.source());
     if (name.str() == tenants_table)
       return add_tenants(node, [&](const toml::source_region& place) { return at(file, place); });
-    if (name.str() == models_table) return add_models(node, file);
+    if (name.str() == models_table) return models_.add(node, file);
     if (known && !node.is_table())
       return complain(where, ticked(name.str()) + " must be a table, got " + show(node));
     if (known) {
@@ -264,116 +233,15 @@ private:
                  quote(address));
   }
 
-  /// `[models.KEY]` of one file, in the order in which they stand there. Values of a later file win
-  /// over those of an earlier one, as those of any table do.
-  void add_models(const toml::node& node, const std::string& file) {
-    const auto* tables = node.as_table();
-    if (tables == nullptr)
-      return complain(at(file, node.source()),
-                      "`models` must be a table of tables, each of which begins with "
-                      "`[models.NAME]`, got " +
-                          show(node));
-    std::vector<std::pair<const toml::key*, const toml::node*>> entries;
-    for (const auto& [name, entry] : *tables)
-      entries.emplace_back(&name, &entry);
-    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-      const auto &x = a.first->source().begin, &y = b.first->source().begin;
-      return std::pair(x.line, x.column) < std::pair(y.line, y.column);
-    });
-    for (const auto& [name, entry] : entries) {
-      const auto where = at(file, name->source());
-      if (!entry->is_table())
-        return complain(where, "`models." + std::string(name->str()) +
-                                   "` must be a table, which begins with `[models.NAME]`, got " +
-                                   show(*entry));
-      const auto index = model_at(name->str(), where);
-      if (!index) continue;
-      for (const auto& [member, value] : *entry->as_table())
-        if (const auto* k = model_key_named(member.str(), at(file, member.source())))
-          store_member(*index, *k, value, at(file, value.source()));
-    }
-  }
-
-  /// "models.KEY.MEMBER", of the command line. KEY may have dots.
-  void add_model_setting(const setting& given) {
-    const auto dot = given.key.rfind('.');
-    const auto begin = models_table.size() + 1;
-    if (dot < begin + 1)
-      return complain(given.origin, ticked(given.key) + " must be models.NAME.KEY, such as "
-                                                        "models.small.path");
-    const auto* k = model_key_named(given.key.substr(dot + 1), given.origin);
-    if (k == nullptr) return;
-    const auto index = model_at(given.key.substr(begin, dot - begin), given.origin);
-    if (!index) return;
-    auto parsed = given.literal ? std::nullopt : parse_as_v(given.value);
-    if (parsed && kind_of(*k) == key_kind::text && !parsed->get("v")->is_string()) parsed.reset();
-    const auto as_text = toml::table{{"v", given.value}};
-    store_member(*index, *k, *(parsed ? *parsed : as_text).get("v"), given.origin);
-  }
-
-  /// The place of the model of this key, which is made where there is none.
-  std::optional<std::size_t> model_at(std::string_view key, const std::string& origin) {
-    if (!is_model_key(key)) {
-      complain(origin, "the NAME of `[models.NAME]` must be " + model_key_words() + ", got " +
-                           quote(key.substr(0, 200)));
-      return std::nullopt;
-    }
-    auto& all = loaded_.models;
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.key == key; });
-    if (found != all.end()) return static_cast<std::size_t>(found - all.begin());
-    all.emplace_back().key = key;
-    model_origins_.emplace_back()[models_table] = origin;
-    return all.size() - 1;
-  }
-
-  const model_key* model_key_named(std::string_view member, const std::string& origin) {
-    const auto name = std::string(models_table) + "." + std::string(member);
-    const auto keys = model_keys();
-    const auto k = std::find_if(keys.begin(), keys.end(),
-                                [&](const model_key& one) { return one.name == name; });
-    if (k != keys.end()) return &*k;
-    complain(origin, unknown_member(name, keys));
-    return nullptr;
-  }
-
-  void store_member(std::size_t index, const model_key& k, const toml::node& node,
-                    const std::string& origin) {
-    auto read = read_value(k, node);
-    if (!read.value.has_value()) return complain(origin, ticked(k.name) + " " + read.problem);
-    set(k, loaded_.models[index], *read.value);
-    model_origins_[index][k.name] = origin;
-  }
-
   void check_models() {
-    if (loaded_.models.empty()) return;
+    if (models_.all().empty()) return;
     const options standard;
     for (const auto& k : all_keys())
       if (table_of(k.name) == "model" && get(k, loaded_) != get(k, standard))
         complain(origins_.count(k.name) ? origins_[k.name] : "configuration",
                  ticked(k.name) + " must not be given beside `[models.NAME]`; move it to a table "
                                   "`[models.NAME]` of its own");
-    std::map<std::string_view, std::string> names; ///< each with its origin
-    for (std::size_t i = 0; i < loaded_.models.size(); ++i) {
-      const auto& model = loaded_.models[i];
-      auto& origins = model_origins_[i];
-      const auto origin_of = [&](const char* member) {
-        return origins.count(member) ? origins[member] : origins[models_table];
-      };
-      if (model.model.path.empty())
-        complain(origins[models_table],
-                 "`models.path` must be given in `[models." + model.key + "]`");
-      const auto refuse_second = [&](const std::string& name, const char* member) {
-        const auto [first, fresh] = names.emplace(name, origin_of(member));
-        if (!fresh)
-          complain(origin_of(member), "the name " + quote(name) + " in `[models." + model.key +
-                                          "]` must differ from every other name and alias; " +
-                                          "it stands at " + first->second + " as well");
-      };
-      refuse_second(model.id(), "models.name");
-      for (const auto& alias : model.aliases)
-        refuse_second(alias, "models.aliases");
-    }
+    models_.check();
   }
 
   void check_memory() {
@@ -411,9 +279,9 @@ private:
   std::map<std::string_view, std::string> origins_; ///< key -> where its value came from
   /// Of each tenant: member -> where its value came from; "tenants" -> where its table begins.
   std::vector<std::map<std::string_view, std::string>> tenant_origins_;
-  /// Of each model: member -> where its value came from; "models" -> where its table begins.
-  std::vector<std::map<std::string_view, std::string>> model_origins_;
   std::vector<std::string> errors_;
+  model_tables models_{
+      [this](const std::string& origin, const std::string& problem) { complain(origin, problem); }};
 };
 
 /// Any file that can be read to its end, a pipe too.

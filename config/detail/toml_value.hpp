@@ -1,4 +1,5 @@
-// Reads one TOML value for one key. No other header of config/ shows toml++.
+// Reads one TOML value for one key. Of the headers of config/, this one, load_words.hpp and
+// model_tables.hpp show toml++.
 #pragma once
 
 #include <optional>

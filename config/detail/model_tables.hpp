@@ -1,0 +1,53 @@
+// model_tables: collects the tables `[models.NAME]` of all sources, in the order in which they
+// come, and checks the rules that concern several of them.
+//
+// One thread. Errors go to whoever takes complaints; values without a fault are kept all the same.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/detail/load_words.hpp"
+#include "config/detail/model_keys.hpp"
+#include "config/load.hpp"
+#include "config/options.hpp"
+
+namespace twill::config::detail {
+
+inline constexpr std::string_view models_table = "models";
+
+class model_tables {
+public:
+  explicit model_tables(complaint_taker complain) : complain_(std::move(complain)) {}
+
+  /// What stands under `models` in one file. Values of a later file win over those of an earlier
+  /// one, as those of any table do.
+  void add(const toml::node& node, const std::string& file);
+  /// "models.NAME.KEY", of the command line. NAME may have dots.
+  void add_setting(const setting& given);
+  /// That each model has a path, and a name of its own.
+  void check();
+
+  const std::vector<shared_model_options>& all() const { return all_; }
+
+private:
+  using origins = std::map<std::string_view, std::string>;
+
+  std::optional<std::size_t> place_of(std::string_view table, const std::string& origin);
+  const model_key* key_named(std::string_view member, const std::string& origin);
+  void store(std::size_t index, const model_key& k, const toml::node& node,
+             const std::string& origin);
+  const std::string& origin_of(std::size_t index, std::string_view member) const;
+
+  complaint_taker complain_;
+  std::vector<shared_model_options> all_;
+  /// Of each model: member -> where its value came from; "models" -> where its table begins.
+  std::vector<origins> origins_;
+};
+
+} // namespace twill::config::detail
