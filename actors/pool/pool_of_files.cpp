@@ -1,5 +1,6 @@
 #include "actors/pool/pool_of_files.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "actors/detail/caf_engine.hpp"
@@ -23,8 +24,10 @@ config::options options_of(const config::options& all, std::size_t model) {
   own.model = all.models[model].model;
   own.model.name = all.models[model].id();
   own.models.clear();
-  // The tiers' budgets hold over all models: each has an equal share.
+  // Budgets of host memory and disk hold over all models: each has an equal share.
   const auto n = static_cast<std::int64_t>(all.models.size());
+  if (auto& host = own.offload.host_memory_bytes; host > 0)
+    host = std::max<std::int64_t>(host / n, 1);
   own.kv.host_memory_bytes /= n;
   own.kv.disk_memory_bytes /= n;
   return own;

@@ -38,7 +38,8 @@ const std::vector<key>& rows() {
        "template shows no tools. hermes is what Qwen models write."},
 
       {"kv.memory", TWILL_BYTES(kv.memory_bytes), "", bytes_between(0, 64 * tib),
-       "The most memory that all KV blocks together may take. 0 takes a share of the free memory."},
+       "The most memory that all KV blocks together may take. 0 takes a share of the free memory. Each "
+       "of several models may take this much, within `device.memory`, which holds over all of them."},
       {"kv.block_tokens", TWILL_MEMBER(kv.block_tokens), "tokens", power_of_two_between(8, 256),
        "How many positions of a sequence one KV block holds."},
       {"kv.type", TWILL_MEMBER(kv.type), "", one_of({"auto", "f32", "f16", "bf16", "int8"}),
@@ -155,7 +156,8 @@ const std::vector<key>& rows() {
        "read in this many. 1 compares every read."},
       {"offload.host_memory", TWILL_BYTES(offload.host_memory_bytes), "",
        bytes_between(0, 64 * tib),
-       "The most bytes that live in host memory. 0 takes what is available."},
+       "The most bytes that live in host memory. 0 takes what is available. Of several models each has "
+       "an equal share."},
       {"offload.typical_prompt_tokens", TWILL_MEMBER(offload.typical_prompt_tokens), "tokens",
        between(1, most_tokens),
        "The prompt length for which the plan of a model that does not fit shares the device among "
