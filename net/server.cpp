@@ -72,7 +72,7 @@ std::int64_t body_budget(const config::server_options& options) {
 class server_impl final : public server {
 public:
   server_impl(const config::options& options, actors::engine_port& engine, listeners sockets,
-              file_reader read, listeners admin_sockets)
+              const file_reader& read, listeners admin_sockets)
       : context_(options, engine), monitor_(engine, [this] { return context_.sockets.count(); }),
         io_(options.server.threads),
         workers_({1, body_budget(options.server), std::chrono::hours(1)}),
@@ -93,7 +93,7 @@ public:
     };
     context_.output.on_full([this] { asio::post(control_, [this] { relieve_output(); }); });
     if (!options.server.tls_certificate.empty())
-      tls_.emplace(options.server.tls_certificate, options.server.tls_key, std::move(read));
+      tls_.emplace(options.server.tls_certificate, options.server.tls_key, read);
     add_entrances(sockets_, false);
     add_entrances(admin_sockets_, true);
   }
@@ -122,7 +122,9 @@ public:
       if (one.port != 0) return one.port;
     return 0;
   }
-  std::string reload_certificate() override { return tls_ ? tls_->reload() : std::string(); }
+  std::string reload_certificate(const file_reader& read) override {
+    return tls_ ? tls_->reload(read) : std::string();
+  }
   void reload(const config::options& options) override { context_.current.replace(options); }
   void on_reload(std::function<std::pair<bool, std::string>()> work) override {
     context_.reload = std::move(work);
@@ -390,9 +392,9 @@ std::unique_ptr<server> server::bind(const config::options& options, actors::eng
 }
 
 std::unique_ptr<server> server::start(const config::options& options, actors::engine_port& engine,
-                                      listeners sockets, file_reader read,
+                                      listeners sockets, const file_reader& read,
                                       listeners admin_sockets) {
-  return std::make_unique<server_impl>(options, engine, std::move(sockets), std::move(read),
+  return std::make_unique<server_impl>(options, engine, std::move(sockets), read,
                                        std::move(admin_sockets));
 }
 

@@ -24,9 +24,9 @@ public:
   /// Binds at once; throws std::runtime_error naming the address or the TLS file when that fails.
   static std::unique_ptr<server> bind(const config::options& options, actors::engine_port& engine);
   /// As above, with sockets that listen already, those of `server.admin_listen` apart; `read` reads
-  /// the TLS files, now and later.
+  /// the TLS files.
   static std::unique_ptr<server> start(const config::options& options, actors::engine_port& engine,
-                                       listeners sockets, file_reader read,
+                                       listeners sockets, const file_reader& read,
                                        listeners admin_sockets = {});
   virtual ~server() = default;
 
@@ -45,7 +45,7 @@ public:
   virtual void stop() = 0;
   /// Reads the TLS files anew. Empty when the new pair is in force for new connections (or there is
   /// no TLS), else why it is not; the old one then stays.
-  virtual std::string reload_certificate() = 0;
+  virtual std::string reload_certificate(const file_reader& read) = 0;
   /// Takes over what may change while the server runs: keys, tenants, limits, foreign pages, hosts
   /// and the drain time-out. Requests under way go on as they began; open WebSockets whose key is
   /// gone start nothing new.

@@ -74,16 +74,15 @@ std::string use_certificates(SSL_CTX* context, const std::string& pem) {
 } // namespace
 
 tls_credentials::tls_credentials(std::string certificate_file, std::string key_file,
-                                 file_reader read)
-    : certificate_file_(std::move(certificate_file)), key_file_(std::move(key_file)),
-      read_(std::move(read)) {
-  if (const auto fault = reload(); !fault.empty()) throw std::runtime_error(fault);
+                                 const file_reader& read)
+    : certificate_file_(std::move(certificate_file)), key_file_(std::move(key_file)) {
+  if (const auto fault = reload(read); !fault.empty()) throw std::runtime_error(fault);
 }
 
-std::string tls_credentials::reload() {
-  const auto certificate = read_(certificate_file_);
+std::string tls_credentials::reload(const file_reader& read) {
+  const auto certificate = read(certificate_file_);
   if (!certificate.ok()) return "`server.tls_certificate` cannot be read: " + certificate.detail();
-  const auto key = read_(key_file_);
+  const auto key = read(key_file_);
   if (!key.ok()) return "`server.tls_key` cannot be read: " + key.detail();
   const auto context = make_context(TLS_server_method());
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);

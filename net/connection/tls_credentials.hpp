@@ -20,16 +20,15 @@ using tls_context = std::shared_ptr<ssl_ctx_st>;
 class tls_credentials {
 public:
   /// Throws std::runtime_error when the pair cannot be used.
-  tls_credentials(std::string certificate_file, std::string key_file, file_reader read);
+  tls_credentials(std::string certificate_file, std::string key_file, const file_reader& read);
 
   /// Empty when the new pair is in force, else why it is not; the old one then stays.
-  std::string reload();
+  std::string reload(const file_reader& read);
   tls_context current() const;
 
 private:
   std::string certificate_file_;
   std::string key_file_;
-  file_reader read_;
   mutable std::mutex mutex_;
   tls_context current_;
 };

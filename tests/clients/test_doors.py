@@ -217,6 +217,31 @@ def test_a_daemon_that_gave_up_roots_rights_still_renews_roots_files(start_daemo
         assert not pathlib.Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's daemon has another process read its files")
+def test_a_stop_does_not_wait_for_a_reload_that_hangs(start_daemon, tmp_path):
+    for part in (tmp_path, *tmp_path.parents):
+        if "pytest" in str(part):
+            part.chmod(0o755)
+    address = tmp_path / "run"
+    address.mkdir()
+    address.chmod(0o777)
+    configuration = tmp_path / "twilld.toml"
+    configuration.write_text("")
+    daemon = start_daemon("server.user=nobody", model=TINY, folder=address, config=configuration)
+    children = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(daemon.process.pid)], capture_output=True,
+                              text=True).stdout.splitlines()
+    [reads] = [int(line.split()[0]) for line in children if "twilld-files" in line]
+    os.kill(reads, signal.SIGSTOP)  # as a file system that does not answer would halt it
+    try:
+        daemon.process.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        daemon.process.terminate()
+        assert daemon.process.wait(10) == 0
+        assert "a reload has not ended" in daemon.text_of_log()
+    finally:
+        os.kill(reads, signal.SIGCONT)
+
+
 def test_a_user_that_does_not_exist_is_named():
     ended = subprocess.run([BIN / "twilld", "--model", TINY, "--listen", "127.0.0.1:0", "--set",
                             "server.user=no-such-user"], capture_output=True, text=True, timeout=60)

@@ -145,11 +145,7 @@ public:
       : files_(files), server_(server), manager_(manager), told_to_stop_(told_to_stop) {}
 
   void operator()(int signal) {
-    if (signal == SIGHUP) {
-      manager_.reloading();
-      reload();
-      return manager_.reloaded();
-    }
+    if (signal == SIGHUP) return reload();
     const char* name = signal == SIGTERM ? "SIGTERM" : "SIGINT";
     told_to_stop_ = true;
     switch (++stops_) {
@@ -168,10 +164,17 @@ public:
   }
 
 private:
+  /// Returns at once: a stop must not wait for a file system that hangs.
   void reload() {
-    const auto report = files_.reload();
-    const auto line = "SIGHUP: " + report.line();
-    report.faults.empty() ? log::info(line) : log::error(line);
+    manager_.reloading();
+    const bool ordered = files_.order([this](const reload_report& report) {
+      const auto line = "SIGHUP: " + report.line();
+      report.faults.empty() ? log::info(line) : log::error(line);
+      manager_.reloaded();
+    });
+    if (ordered) return;
+    log::error("SIGHUP: earlier reloads have not ended; a file system may hang");
+    manager_.reloaded();
   }
 
   reloader& files_;
@@ -236,16 +239,16 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   warn_of_open_doors(config, sockets);
   warn_of_plain_keys(asked, admin_sockets);
   // It forks, so it comes before every thread.
-  std::optional<file_keeper> keeper;
+  std::shared_ptr<file_keeper> keeper; // a reload that hangs keeps it
   if (wanted.has_value() && geteuid() == 0) {
     auto kept = config.files;
     kept.insert(kept.end(), {asked.tls_certificate, asked.tls_key, asked.keys_file});
-    keeper.emplace(std::move(kept));
+    keeper = std::make_shared<file_keeper>(std::move(kept));
   }
   if (wanted.has_value()) become(*wanted);
   check_address_file(config.address_file);
-  const file_reader read = [&keeper](const std::string& path) {
-    return keeper.has_value() ? keeper->read(path) : read_file(path, max_file_bytes);
+  const file_reader read = [keeper](const std::string& path) {
+    return keeper ? keeper->read(path) : read_file(path, max_file_bytes);
   };
   // SIGHUP compares with what was configured, not with the path found for an empty one.
   config::options effective = config.options;
@@ -312,6 +315,7 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   watcher.join();
   const std::string why = failed ? port.state_detail() : std::string();
   until_stopped.reset();
+  const bool reload_hangs = !files.close();
   server.reset();
   {
     const last_resort watch;
@@ -319,6 +323,11 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   }
   if (failed) throw std::runtime_error("cannot serve " + models_named(effective) + ": " + why);
   log::info("stopped");
+  if (reload_hangs) {
+    log::warn("a reload has not ended, because a file system does not answer; the process ends "
+              "without it");
+    _exit(EXIT_SUCCESS);
+  }
   return EXIT_SUCCESS;
 }
 

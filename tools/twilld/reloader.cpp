@@ -1,6 +1,13 @@
 #include "tools/twilld/reloader.hpp"
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
 
 #include "config/base/json_text.hpp"
 #include "config/base/log.hpp"
@@ -41,7 +48,75 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+constexpr std::size_t most_orders = 16;
+/// For which close() waits: long enough for files that are there.
+constexpr std::chrono::milliseconds close_patience{500};
+
+/// What a reload has read; nothing of it is in force.
+struct read_anew {
+  std::vector<std::string> faults;
+  config::options loaded;
+  std::vector<config::tenant_options> tenants; ///< with those of `server.keys_file`
+  std::map<std::string, result<std::string, file_errc>> tls_files;
+};
+
+/// Reads every file that a reload needs. This can hang.
+read_anew read_files(const reloader::parts& from) {
+  read_anew anew;
+  auto loaded = config::load_files(from.paths, from.settings, from.read);
+  if (!loaded.ok()) {
+    anew.faults = lines_of(loaded.detail());
+    return anew;
+  }
+  auto tenants = read_keys_file(loaded.value(), from.read);
+  if (!tenants.ok()) {
+    anew.faults = lines_of(tenants.detail());
+    return anew;
+  }
+  if (config::needs_keys(from.effective) && !config::needs_keys(loaded.value())) {
+    anew.faults = {"the last key cannot be taken away while the daemon runs, because everybody "
+                   "would be let in; restart it if that is meant"};
+    return anew;
+  }
+  const auto& server = from.configured.server;
+  if (!server.tls_certificate.empty())
+    for (const auto& path : {server.tls_certificate, server.tls_key})
+      anew.tls_files.emplace(path, from.read(path));
+  anew.loaded = std::move(loaded).value();
+  anew.tenants = std::move(tenants).value();
+  return anew;
+}
+
+/// As read_files(), with an exception as a fault.
+read_anew try_to_read_files(const reloader::parts& from) {
+  try {
+    return read_files(from);
+  } catch (const std::exception& error) {
+    read_anew anew;
+    anew.faults = {std::string("the files cannot be read: ") + error.what()};
+    return anew;
+  }
+}
+
 } // namespace
+
+struct reloader::shared {
+  shared(parts p, actors::engine& e, net::server& s)
+      : from(std::move(p)), engine(e), server(s),
+        drain_timeout(from.effective.server.drain_timeout) {}
+
+  parts from; ///< `configured` and `effective` are what is in force; the thread's
+  actors::engine& engine;
+  net::server& server;
+  std::atomic<std::chrono::milliseconds> drain_timeout;
+
+  std::mutex mutex; ///< guards what follows, and is held while a reload takes effect
+  std::condition_variable changed;
+  std::vector<teller> orders;
+  bool closed = false, ended = false;
+
+  reload_report apply(read_anew anew);
+};
 
 std::string reload_report::line() const {
   if (!faults.empty()) {
@@ -68,44 +143,99 @@ std::string reload_report::json() const {
                               {"errors", std::move(errors)}});
 }
 
-reload_report reloader::reload() {
-  const std::lock_guard lock(mutex_);
-  const auto loaded = config::load_files(from_.paths, from_.settings, from_.read);
-  if (!loaded.ok()) return {lines_of(loaded.detail()), {}, {}, false};
-  auto tenants = read_keys_file(loaded.value(), from_.read);
-  if (!tenants.ok()) return {lines_of(tenants.detail()), {}, {}, false};
-  if (config::needs_keys(from_.effective) && !config::needs_keys(loaded.value()))
-    return {{"the last key cannot be taken away while the daemon runs, because everybody would be "
-             "let in; restart it if that is meant"},
-            {},
-            {},
-            false};
+reload_report reloader::shared::apply(read_anew anew) {
+  if (!anew.faults.empty()) return {std::move(anew.faults), {}, {}, false};
   // The last thing that can fail.
-  const bool tls = !from_.configured.server.tls_certificate.empty();
-  if (tls)
-    if (const auto fault = server_.reload_certificate(); !fault.empty())
-      return {lines_of(fault), {}, {}, false};
-
-  auto effective = loaded.value();
-  effective.tenants = std::move(tenants).value();
-  effective = config::take_reloads(from_.effective, effective);
+  const bool tls = !anew.tls_files.empty();
+  if (tls) {
+    const auto fault = server.reload_certificate(
+        [&anew](const std::string& path) { return anew.tls_files.at(path); });
+    if (!fault.empty()) return {lines_of(fault), {}, {}, false};
+  }
+  auto effective = anew.loaded;
+  effective.tenants = std::move(anew.tenants);
+  effective = config::take_reloads(from.effective, effective);
   reload_report report;
   report.tls = tls;
-  const auto configured = config::take_reloads(from_.configured, loaded.value());
-  report.needs_restart = config::changes_between(configured, loaded.value());
+  const auto configured = config::take_reloads(from.configured, anew.loaded);
+  report.needs_restart = config::changes_between(configured, anew.loaded);
   // Keys that came or went in `server.keys_file` are told as tenants, so tenants are compared as
   // they run, and everything else as it was configured.
-  auto before = from_.configured, after = configured;
-  before.tenants = from_.effective.tenants;
+  auto before = from.configured, after = configured;
+  before.tenants = from.effective.tenants;
   after.tenants = effective.tenants;
   report.changed = config::changes_between(before, after);
   // The engine first: it must know the limits of a new tenant before the server lets its keys in.
-  engine_.reload(effective);
-  server_.reload(effective);
+  engine.reload(effective);
+  server.reload(effective);
   log::configure(*log::level_named(effective.log.level));
-  from_.configured = configured;
-  from_.effective = std::move(effective);
+  drain_timeout = effective.server.drain_timeout;
+  from.configured = configured;
+  from.effective = std::move(effective);
   return report;
+}
+
+reloader::reloader(parts from, actors::engine& engine, net::server& server)
+    : shared_(std::make_shared<shared>(std::move(from), engine, server)),
+      thread_([all = shared_] { run(all); }) {}
+
+void reloader::run(const std::shared_ptr<shared>& all) {
+  std::unique_lock lock(all->mutex);
+  for (;;) {
+    all->changed.wait(lock, [&] { return all->closed || !all->orders.empty(); });
+    if (all->closed) break;
+    const auto orders = std::exchange(all->orders, {});
+    lock.unlock();
+    auto anew = try_to_read_files(all->from);
+    lock.lock();
+    if (all->closed) break;
+    const auto report = all->apply(std::move(anew));
+    for (const auto& told : orders)
+      told(report);
+  }
+  all->ended = true;
+  all->changed.notify_all();
+}
+
+bool reloader::order(teller told) {
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->closed || shared_->orders.size() >= most_orders) return false;
+  shared_->orders.push_back(std::move(told));
+  shared_->changed.notify_all();
+  return true;
+}
+
+reload_report reloader::reload(std::chrono::milliseconds patience) {
+  const auto answer = std::make_shared<std::optional<reload_report>>();
+  const auto all = shared_;
+  if (!order([answer, &changed = all->changed](const reload_report& report) {
+        *answer = report;
+        changed.notify_all();
+      }))
+    return {{"earlier reloads have not ended; a file system may hang"}, {}, {}, false};
+  std::unique_lock lock(all->mutex);
+  all->changed.wait_for(lock, patience, [&] { return answer->has_value() || all->closed; });
+  if (answer->has_value()) return **answer;
+  return {{"reading the files takes longer than " + std::to_string(patience.count() / 1000) +
+           " s and goes on; a file system may hang"},
+          {},
+          {},
+          false};
+}
+
+std::chrono::milliseconds reloader::drain_timeout() const {
+  return shared_->drain_timeout;
+}
+
+bool reloader::close() {
+  std::unique_lock lock(shared_->mutex);
+  shared_->closed = true;
+  shared_->changed.notify_all();
+  const bool ended =
+      shared_->changed.wait_for(lock, close_patience, [this] { return shared_->ended; });
+  lock.unlock();
+  if (thread_.joinable()) ended ? thread_.join() : thread_.detach();
+  return ended;
 }
 
 } // namespace twill::tools

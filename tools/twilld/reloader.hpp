@@ -1,13 +1,20 @@
 // reloader: reads the configuration, the keys and the TLS files anew, puts into force what may
 // change while the daemon runs, and tells key by key what changed and what needs a restart.
 //
-// Any thread may call; one reload follows another. It changes all or nothing: when any of the files
-// has a fault, whatever was in force stays. Requests and connections under way are not disturbed.
+// It changes all or nothing: when any of the files has a fault, whatever was in force stays.
+// Requests and connections under way are not disturbed.
+//
+// Threads: any thread may call. Files are read on a thread of its own, one reload after another,
+// because a file system may hang: whoever asks for something else does not wait for it, and
+// close() leaves such a thread behind.
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <mutex>
+#include <functional>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "actors/engine.hpp"
@@ -40,22 +47,34 @@ public:
     config::options effective;             ///< as they run: with the keys of `server.keys_file`
     file_reader read;
   };
-  /// Engine and server must outlive it.
-  reloader(parts from, actors::engine& engine, net::server& server)
-      : from_(std::move(from)), engine_(engine), server_(server) {}
+  /// Told on the reloader's thread; it must be quick and must not call the reloader.
+  using teller = std::function<void(const reload_report&)>;
 
-  reload_report reload();
+  /// Engine and server must outlive it, up to close().
+  reloader(parts from, actors::engine& engine, net::server& server);
+  ~reloader() { close(); }
+  reloader(const reloader&) = delete;
+  reloader& operator=(const reloader&) = delete;
+
+  /// Reloads soon. One reload answers all orders that came before it. False, and `told` is not
+  /// called, when too many orders wait for a reload that does not end.
+  bool order(teller told);
+  /// Reloads, and waits so long for what comes of it. Afterwards the reload goes on.
+  reload_report reload(std::chrono::milliseconds patience = std::chrono::seconds(5));
   /// `server.drain_timeout` in force.
-  std::chrono::milliseconds drain_timeout() const {
-    const std::lock_guard lock(mutex_);
-    return from_.effective.server.drain_timeout;
-  }
+  std::chrono::milliseconds drain_timeout() const;
+
+  /// From now on nothing changes and nobody is told. False when the thread still waits for a file:
+  /// it touches no engine and no server any more, and ends with the process. Idempotent; not
+  /// together with order() or reload() on another thread, except for those that wait.
+  bool close();
 
 private:
-  mutable std::mutex mutex_; ///< guards `from_`, and is held during a reload
-  parts from_;               ///< `configured` and `effective` are what is in force
-  actors::engine& engine_;
-  net::server& server_;
+  struct shared;
+  static void run(const std::shared_ptr<shared>& all);
+
+  std::shared_ptr<shared> shared_;
+  std::thread thread_;
 };
 
 } // namespace twill::tools
