@@ -1,12 +1,14 @@
 #include "net/metrics.hpp"
 
-#include <algorithm>
 #include <fstream>
-#include <iterator>
+#include <functional>
 #include <limits>
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
+#include <string>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace twill::net {
 namespace {
@@ -30,253 +32,209 @@ void put_histogram(ClientMetric& to, const actors::histogram& from) {
 
 using families = std::vector<MetricFamily>;
 
-/// Turns one snapshot of a model's counters into metric families.
-class model_metrics {
+/// Writes families that have a metric for each of several owners: models, or tenants and models.
+/// A value is a member of an owner's counters or a function of them.
+template <class Stats>
+class family_writer {
 public:
-  explicit model_metrics(const actors::model_stats& of)
-      : stats_(of.stats), labels_{{"engine", "0"}, {"model_name", of.model}} {}
+  struct owner {
+    labels names;
+    const Stats* stats;
+  };
+  family_writer(families& to, std::string prefix, std::vector<owner> owners)
+      : to_(to), prefix_(std::move(prefix)), owners_(std::move(owners)) {}
 
-  families collect() const {
-    families to;
-    collect_gauges(to);
-    collect_counters(to);
-    collect_histograms(to);
-    return to;
+  template <class Value>
+  void gauge(const char* name, const char* help, Value value) const {
+    family(name, help, MetricType::Gauge, [&](const Stats& stats, const auto& add) {
+      add({}).gauge.value = static_cast<double>(std::invoke(value, stats));
+    });
   }
-
-  /// What is not of any model; it has the labels of the first, as it always had.
-  void collect_process(families& to, std::int64_t open_sockets) const {
-    gauge(to, "process_resident_memory_bytes", "Resident memory of the process",
-          static_cast<double>(resident_bytes()));
-    gauge(to, "open_sockets", "Open client connections", static_cast<double>(open_sockets));
+  template <class Value>
+  void counter(const char* name, const char* help, Value value) const {
+    family(name, help, MetricType::Counter, [&](const Stats& stats, const auto& add) {
+      add({}).counter.value = static_cast<double>(std::invoke(value, stats));
+    });
   }
-
-private:
-  ClientMetric metric(labels extra = {}) const {
-    ClientMetric metric;
-    metric.label = labels_;
-    metric.label.insert(metric.label.end(), extra.begin(), extra.end());
-    return metric;
+  template <class Value>
+  void histogram(const char* name, const char* help, Value value) const {
+    family(name, help, MetricType::Histogram, [&](const Stats& stats, const auto& add) {
+      put_histogram(add({}), std::invoke(value, stats));
+    });
   }
-
-  void gauge(families& to, const char* name, const char* help, double value,
-             labels extra = {}) const {
-    auto one = metric(std::move(extra));
-    one.gauge.value = value;
-    to.push_back({std::string("twill:") + name, help, MetricType::Gauge, {std::move(one)}});
-  }
-
-  void counter(families& to, const char* name, const char* help, std::uint64_t value) const {
-    auto one = metric();
-    one.counter.value = static_cast<double>(value);
-    to.push_back({std::string("twill:") + name, help, MetricType::Counter, {std::move(one)}});
-  }
-
-  void histogram(families& to, const char* name, const char* help,
-                 const actors::histogram& from) const {
-    auto one = metric();
-    put_histogram(one, from);
-    to.push_back({std::string("twill:") + name, help, MetricType::Histogram, {std::move(one)}});
-  }
-
-  void collect_gauges(families& to) const {
-    const auto& s = stats_;
-    gauge(to, "num_requests_running", "Requests in the running set", s.requests_running);
-    gauge(to, "num_requests_waiting", "Requests waiting to be admitted", s.requests_waiting);
-    const double share = s.kv_blocks_total > 0 ? static_cast<double>(s.kv_blocks_used) /
-                                                     static_cast<double>(s.kv_blocks_total)
-                                               : 0.0;
-    gauge(to, "kv_cache_usage_perc", "Share of KV blocks in use, 0 to 1", share);
-    gauge(to, "kv_blocks_used", "KV blocks in use", static_cast<double>(s.kv_blocks_used));
-    gauge(to, "kv_blocks_total", "KV blocks there are", static_cast<double>(s.kv_blocks_total));
-    gauge(to, "cache_config_info", "Shape of the KV cache", 1,
-          {{"block_size", std::to_string(s.kv_block_tokens)},
-           {"num_gpu_blocks", std::to_string(s.kv_blocks_total)}});
-    gauge(to, "device_memory_used_bytes", "Device memory that tensors hold",
-          static_cast<double>(s.device_memory_used_bytes));
-  }
-
-  void collect_tiers(families& to) const {
-    const auto& s = stats_;
-    gauge(to, "kv_host_blocks", "KV blocks in host memory", static_cast<double>(s.kv_host_blocks));
-    gauge(to, "kv_disk_blocks", "KV blocks on disk", static_cast<double>(s.kv_disk_blocks));
-    counter(to, "kv_host_hits_total", "KV blocks that came back from host memory", s.kv_host_hits);
-    counter(to, "kv_disk_hits_total", "KV blocks that came back from disk", s.kv_disk_hits);
-    counter(to, "kv_spilled_bytes_total", "Bytes of KV blocks that left the device",
-            s.kv_spilled_bytes);
-    counter(to, "kv_host_read_bytes_total", "Bytes of KV blocks that came back from host memory",
-            s.kv_host_read_bytes);
-    counter(to, "kv_disk_read_bytes_total", "Bytes of KV blocks read from disk",
-            s.kv_disk_read_bytes);
-    counter(to, "kv_disk_written_bytes_total", "Bytes of KV blocks written to disk",
-            s.kv_disk_written_bytes);
-    counter(to, "kv_tier_failures_total", "Reads and writes of KV blocks that failed",
-            s.kv_tier_failures);
-    counter(to, "kv_tier_dropped_total", "KV blocks for which no tier had room in time",
-            s.kv_tier_dropped);
-    counter(to, "kv_fetches_refused_total",
-            "Fetches of KV that would have taken longer than computing it", s.kv_fetches_refused);
-  }
-
-  void collect_counters(families& to) const {
-    const auto& s = stats_;
-    counter(to, "num_preemptions_total", "Sequences preempted", s.preemptions);
-    counter(to, "prompt_tokens_total", "Prompt tokens processed", s.prompt_tokens);
-    counter(to, "generation_tokens_total", "Tokens generated", s.generation_tokens);
-    counter(to, "prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache",
-            s.prefix_cache_queries);
-    counter(to, "prefix_cache_hits_total", "Prompt tokens whose KV the prefix cache had",
-            s.prefix_cache_hits);
-    if (s.kv_tiers) collect_tiers(to);
-    counter(to, "engine_steps_total", "Forward passes", s.steps);
-    counter(to, "executor_restarts_total", "Times the executor was restarted", s.executor_restarts);
-    MetricFamily finished{"twill:request_success_total",
-                          "Requests by the reason they ended",
-                          MetricType::Counter,
-                          {}};
-    const std::pair<const char*, std::uint64_t> reasons[] = {{"stop", s.finished_stop},
-                                                             {"length", s.finished_length},
-                                                             {"abort", s.finished_abort},
-                                                             {"error", s.finished_error}};
-    for (const auto& [reason, count] : reasons) {
-      auto one = metric({{"finished_reason", reason}});
-      one.counter.value = static_cast<double>(count);
-      finished.metric.push_back(std::move(one));
-    }
-    to.push_back(std::move(finished));
-  }
-
-  void collect_histograms(families& to) const {
-    const auto& s = stats_;
-    histogram(to, "time_to_first_token_seconds", "Arrival to first token",
-              s.time_to_first_token_seconds);
-    histogram(to, "inter_token_latency_seconds", "Time between tokens of a sequence",
-              s.inter_token_latency_seconds);
-    histogram(to, "time_per_output_token_seconds", "Alias of inter_token_latency_seconds",
-              s.inter_token_latency_seconds);
-    histogram(to, "e2e_request_latency_seconds", "Arrival to last token",
-              s.e2e_request_latency_seconds);
-    histogram(to, "request_queue_time_seconds", "Arrival to admission",
-              s.request_queue_time_seconds);
-    histogram(to, "request_prefill_time_seconds", "Admission to first token",
-              s.request_prefill_time_seconds);
-    histogram(to, "request_decode_time_seconds", "First to last token",
-              s.request_decode_time_seconds);
-    histogram(to, "request_prompt_tokens", "Prompt tokens per request", s.request_prompt_tokens);
-    histogram(to, "request_generation_tokens", "Generated tokens per request",
-              s.request_generation_tokens);
-    histogram(to, "iteration_tokens_total", "Tokens per forward pass", s.iteration_tokens);
-    histogram(to, "decode_step_seconds", "Time of forward passes that only decode",
-              s.decode_step_seconds);
-    histogram(to, "prefill_step_seconds", "Time of forward passes that only read prompts",
-              s.prefill_step_seconds);
-    histogram(to, "mixed_step_seconds", "Time of forward passes that do both",
-              s.mixed_step_seconds);
-  }
-
-  const actors::engine_stats& stats_;
-  labels labels_;
-};
-
-/// Turns what is known of each tenant into metric families: one metric for each of them.
-class tenant_families {
-public:
-  explicit tenant_families(std::vector<actors::tenant_stats> all) : all_(std::move(all)) {}
-
-  std::vector<MetricFamily> collect() const {
-    using stats = actors::tenant_stats;
-    std::vector<MetricFamily> to;
-    gauge(to, "requests_waiting", "Requests that are queued and have no token",
-          &stats::requests_waiting);
-    gauge(to, "requests_running", "Requests that have a token and are not over",
-          &stats::requests_running);
-    counter(to, "prompt_tokens_total", "Prompt tokens of requests that have a token",
-            &stats::prompt_tokens);
-    counter(to, "cached_prompt_tokens_total", "Those of them whose KV was cached",
-            &stats::cached_prompt_tokens);
-    counter(to, "generation_tokens_total", "Tokens generated for requests that are over",
-            &stats::generation_tokens);
-    finished(to);
-    histogram(to, "time_to_first_token_seconds", "Arrival to first token",
-              &stats::time_to_first_token_seconds);
-    histogram(to, "time_per_output_token_seconds", "Mean time between tokens of a request",
-              &stats::time_per_output_token_seconds);
-    histogram(to, "e2e_request_latency_seconds", "Arrival to last token",
-              &stats::e2e_request_latency_seconds);
-    histogram(to, "request_queue_time_seconds", "Arrival to admission",
-              &stats::request_queue_time_seconds);
-    return to;
-  }
-
-private:
-  /// `fill` sets the value of one tenant's metric.
+  /// `fill` is given the counters of each owner, and what adds a metric with further labels.
   template <class Fill>
-  void family(families& to, const char* name, const char* help, MetricType type, Fill fill) const {
-    MetricFamily made{std::string("twill:tenant_") + name, help, type, {}};
-    for (const auto& one : all_) {
-      ClientMetric metric;
-      metric.label = {{"tenant", one.tenant}, {"model_name", one.model}};
-      fill(metric, one);
-      made.metric.push_back(std::move(metric));
-    }
-    to.push_back(std::move(made));
-  }
-  template <class Member>
-  void gauge(families& to, const char* name, const char* help, Member member) const {
-    family(to, name, help, MetricType::Gauge, [&](ClientMetric& metric, const auto& one) {
-      metric.gauge.value = static_cast<double>(one.*member);
-    });
-  }
-  template <class Member>
-  void counter(families& to, const char* name, const char* help, Member member) const {
-    family(to, name, help, MetricType::Counter, [&](ClientMetric& metric, const auto& one) {
-      metric.counter.value = static_cast<double>(one.*member);
-    });
-  }
-  template <class Member>
-  void histogram(families& to, const char* name, const char* help, Member member) const {
-    family(to, name, help, MetricType::Histogram,
-           [&](ClientMetric& metric, const auto& one) { put_histogram(metric, one.*member); });
-  }
-  void finished(families& to) const {
-    MetricFamily made{
-        "twill:tenant_requests_total", "Requests by how they ended", MetricType::Counter, {}};
-    for (const auto& one : all_)
-      for (const auto& [reason, count] : one.finished) {
-        ClientMetric metric;
-        metric.label = {
-            {"tenant", one.tenant}, {"model_name", one.model}, {"finished_reason", reason}};
-        metric.counter.value = static_cast<double>(count);
-        made.metric.push_back(std::move(metric));
-      }
-    to.push_back(std::move(made));
+  void family(const char* name, const char* help, MetricType type, Fill fill) const {
+    MetricFamily made{prefix_ + name, help, type, {}};
+    for (const auto& one : owners_)
+      fill(*one.stats, [&](const labels& extra) -> ClientMetric& {
+        auto& metric = made.metric.emplace_back();
+        metric.label = one.names;
+        metric.label.insert(metric.label.end(), extra.begin(), extra.end());
+        return metric;
+      });
+    to_.push_back(std::move(made));
   }
 
-  std::vector<actors::tenant_stats> all_;
+private:
+  families& to_;
+  std::string prefix_;
+  std::vector<owner> owners_;
 };
+
+using stats = actors::engine_stats;
+using model_families = family_writer<stats>;
+
+void write_gauges(const model_families& to) {
+  to.gauge("num_requests_running", "Requests in the running set", &stats::requests_running);
+  to.gauge("num_requests_waiting", "Requests waiting to be admitted", &stats::requests_waiting);
+  to.gauge("kv_cache_usage_perc", "Share of KV blocks in use, 0 to 1", [](const stats& s) {
+    return s.kv_blocks_total > 0
+               ? static_cast<double>(s.kv_blocks_used) / static_cast<double>(s.kv_blocks_total)
+               : 0.0;
+  });
+  to.gauge("kv_blocks_used", "KV blocks in use", &stats::kv_blocks_used);
+  to.gauge("kv_blocks_total", "KV blocks there are", &stats::kv_blocks_total);
+  to.family("cache_config_info", "Shape of the KV cache", MetricType::Gauge,
+            [](const stats& s, const auto& add) {
+              add({{"block_size", std::to_string(s.kv_block_tokens)},
+                   {"num_gpu_blocks", std::to_string(s.kv_blocks_total)}})
+                  .gauge.value = 1;
+            });
+  to.gauge("device_memory_used_bytes", "Device memory that tensors hold",
+           &stats::device_memory_used_bytes);
+}
+
+void write_tiers(const model_families& to) {
+  to.gauge("kv_host_blocks", "KV blocks in host memory", &stats::kv_host_blocks);
+  to.gauge("kv_disk_blocks", "KV blocks on disk", &stats::kv_disk_blocks);
+  to.counter("kv_host_hits_total", "KV blocks that came back from host memory",
+             &stats::kv_host_hits);
+  to.counter("kv_disk_hits_total", "KV blocks that came back from disk", &stats::kv_disk_hits);
+  to.counter("kv_spilled_bytes_total", "Bytes of KV blocks that left the device",
+             &stats::kv_spilled_bytes);
+  to.counter("kv_host_read_bytes_total", "Bytes of KV blocks that came back from host memory",
+             &stats::kv_host_read_bytes);
+  to.counter("kv_disk_read_bytes_total", "Bytes of KV blocks read from disk",
+             &stats::kv_disk_read_bytes);
+  to.counter("kv_disk_written_bytes_total", "Bytes of KV blocks written to disk",
+             &stats::kv_disk_written_bytes);
+  to.counter("kv_tier_failures_total", "Reads and writes of KV blocks that failed",
+             &stats::kv_tier_failures);
+  to.counter("kv_tier_dropped_total", "KV blocks for which no tier had room in time",
+             &stats::kv_tier_dropped);
+  to.counter("kv_fetches_refused_total",
+             "Fetches of KV that would have taken longer than computing it",
+             &stats::kv_fetches_refused);
+}
+
+void write_token_counters(const model_families& to) {
+  to.counter("num_preemptions_total", "Sequences preempted", &stats::preemptions);
+  to.counter("prompt_tokens_total", "Prompt tokens processed", &stats::prompt_tokens);
+  to.counter("generation_tokens_total", "Tokens generated", &stats::generation_tokens);
+  to.counter("prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache",
+             &stats::prefix_cache_queries);
+  to.counter("prefix_cache_hits_total", "Prompt tokens whose KV the prefix cache had",
+             &stats::prefix_cache_hits);
+}
+
+void write_step_counters(const model_families& to) {
+  to.counter("engine_steps_total", "Forward passes", &stats::steps);
+  to.counter("executor_restarts_total", "Times the executor was restarted",
+             &stats::executor_restarts);
+  to.family("request_success_total", "Requests by the reason they ended", MetricType::Counter,
+            [](const stats& s, const auto& add) {
+              const std::pair<const char*, std::uint64_t> reasons[] = {
+                  {"stop", s.finished_stop},
+                  {"length", s.finished_length},
+                  {"abort", s.finished_abort},
+                  {"error", s.finished_error}};
+              for (const auto& [reason, count] : reasons)
+                add({{"finished_reason", reason}}).counter.value = static_cast<double>(count);
+            });
+}
+
+void write_histograms(const model_families& to) {
+  to.histogram("time_to_first_token_seconds", "Arrival to first token",
+               &stats::time_to_first_token_seconds);
+  to.histogram("inter_token_latency_seconds", "Time between tokens of a sequence",
+               &stats::inter_token_latency_seconds);
+  to.histogram("time_per_output_token_seconds", "Alias of inter_token_latency_seconds",
+               &stats::inter_token_latency_seconds);
+  to.histogram("e2e_request_latency_seconds", "Arrival to last token",
+               &stats::e2e_request_latency_seconds);
+  to.histogram("request_queue_time_seconds", "Arrival to admission",
+               &stats::request_queue_time_seconds);
+  to.histogram("request_prefill_time_seconds", "Admission to first token",
+               &stats::request_prefill_time_seconds);
+  to.histogram("request_decode_time_seconds", "First to last token",
+               &stats::request_decode_time_seconds);
+  to.histogram("request_prompt_tokens", "Prompt tokens per request", &stats::request_prompt_tokens);
+  to.histogram("request_generation_tokens", "Generated tokens per request",
+               &stats::request_generation_tokens);
+  to.histogram("iteration_tokens_total", "Tokens per forward pass", &stats::iteration_tokens);
+  to.histogram("decode_step_seconds", "Time of forward passes that only decode",
+               &stats::decode_step_seconds);
+  to.histogram("prefill_step_seconds", "Time of forward passes that only read prompts",
+               &stats::prefill_step_seconds);
+  to.histogram("mixed_step_seconds", "Time of forward passes that do both",
+               &stats::mixed_step_seconds);
+}
 
 families engine_families(const actors::engine_port& engine, std::int64_t open_sockets) {
   const auto models = engine.stats_of_models();
   families all;
+  if (models.empty()) return all;
+  std::vector<model_families::owner> owners, with_tiers;
   for (const auto& model : models) {
-    const model_metrics metrics(model);
-    auto own = metrics.collect();
-    if (all.empty()) {
-      all = std::move(own);
-      metrics.collect_process(all, open_sockets);
-      continue;
-    }
-    // A model that has not been loaded has no families of KV tiers.
-    for (auto& family : own) {
-      const auto same = std::find_if(
-          all.begin(), all.end(), [&](const MetricFamily& one) { return one.name == family.name; });
-      if (same == all.end())
-        all.push_back(std::move(family));
-      else
-        std::move(family.metric.begin(), family.metric.end(), std::back_inserter(same->metric));
-    }
+    owners.push_back({{{"engine", "0"}, {"model_name", model.model}}, &model.stats});
+    if (model.stats.kv_tiers) with_tiers.push_back(owners.back());
   }
+  const model_families to(all, "twill:", owners);
+  write_gauges(to);
+  write_token_counters(to);
+  // A model that has not been loaded has no tiers.
+  if (!with_tiers.empty()) write_tiers(model_families(all, "twill:", std::move(with_tiers)));
+  write_step_counters(to);
+  write_histograms(to);
+  // What is not of any model has the labels of the first, as it always had.
+  const model_families process(all, "twill:", {owners.front()});
+  process.gauge("process_resident_memory_bytes", "Resident memory of the process",
+                [](const stats&) { return resident_bytes(); });
+  process.gauge("open_sockets", "Open client connections",
+                [&](const stats&) { return open_sockets; });
   return all;
+}
+
+void write_tenants(families& all, const std::vector<actors::tenant_stats>& tenants) {
+  using tenant = actors::tenant_stats;
+  std::vector<family_writer<tenant>::owner> owners;
+  for (const auto& one : tenants)
+    owners.push_back({{{"tenant", one.tenant}, {"model_name", one.model}}, &one});
+  const family_writer<tenant> to(all, "twill:tenant_", std::move(owners));
+  to.gauge("requests_waiting", "Requests that are queued and have no token",
+           &tenant::requests_waiting);
+  to.gauge("requests_running", "Requests that have a token and are not over",
+           &tenant::requests_running);
+  to.counter("prompt_tokens_total", "Prompt tokens of requests that have a token",
+             &tenant::prompt_tokens);
+  to.counter("cached_prompt_tokens_total", "Those of them whose KV was cached",
+             &tenant::cached_prompt_tokens);
+  to.counter("generation_tokens_total", "Tokens generated for requests that are over",
+             &tenant::generation_tokens);
+  to.family("requests_total", "Requests by how they ended", MetricType::Counter,
+            [](const tenant& one, const auto& add) {
+              for (const auto& [reason, count] : one.finished)
+                add({{"finished_reason", reason}}).counter.value = static_cast<double>(count);
+            });
+  to.histogram("time_to_first_token_seconds", "Arrival to first token",
+               &tenant::time_to_first_token_seconds);
+  to.histogram("time_per_output_token_seconds", "Mean time between tokens of a request",
+               &tenant::time_per_output_token_seconds);
+  to.histogram("e2e_request_latency_seconds", "Arrival to last token",
+               &tenant::e2e_request_latency_seconds);
+  to.histogram("request_queue_time_seconds", "Arrival to admission",
+               &tenant::request_queue_time_seconds);
 }
 
 std::string text_of(const std::vector<MetricFamily>& families) {
@@ -299,8 +257,7 @@ std::string metrics_text(const actors::engine_port& engine, std::int64_t open_so
 
 std::string admin_metrics_text(const actors::engine_port& engine, std::int64_t open_sockets) {
   auto all = engine_families(engine, open_sockets);
-  for (auto& family : tenant_families(engine.tenants()).collect())
-    all.push_back(std::move(family));
+  write_tenants(all, engine.tenants());
   return text_of(all);
 }
 
