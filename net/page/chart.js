@@ -42,6 +42,12 @@ function niceStep(most, wanted) {
   return [1, 2, 5, 10].find((factor) => raw <= factor * power * 1.0000001) * power;
 }
 
+/** The same for bytes, whose units are powers of 1024. */
+function niceByteStep(most, wanted) {
+  const unit = 1024 ** Math.max(0, Math.floor(Math.log(most / wanted) / Math.log(1024)));
+  return niceStep(most / unit, wanted) * unit;
+}
+
 /** What a figure of any kind has: a title, what it says now, the drawing, a legend, and a table on demand. */
 class Figure {
   #shown = null;
@@ -56,10 +62,10 @@ class Figure {
     this.element = html("figure", { class: "chart" }, html("figcaption", {}, html("span", { class: "chart-title" }, title), this.now),
       this.drawing, this.legend, this.details);
     this.details.addEventListener("toggle", () => this.#fillTable());
-    this.drawing.addEventListener("pointermove", (event) => this.point(event.offsetX));
+    this.drawing.addEventListener("pointermove", (event) => this.point(event.clientX - this.drawing.getBoundingClientRect().left));
     this.drawing.addEventListener("pointerleave", () => this.point(null));
-    new ResizeObserver(() => {
-      const width = Math.floor(this.element.clientWidth);
+    new ResizeObserver(([{ contentRect }]) => {
+      const width = Math.floor(contentRect.width);
       if (width === this.#width || width === 0) return;
       this.#width = width;
       this.#draw();
@@ -109,8 +115,8 @@ class Figure {
   }
 
   /** Lines and labels of the y axis; gives also the scale. */
-  yAxis(most, width, format) {
-    const step = niceStep(most > 0 ? most : 1, 4);
+  yAxis(most, width, format, stepOf = niceStep) {
+    const step = stepOf(most > 0 ? most : 1, 4);
     const highest = step * Math.max(1, Math.ceil((most > 0 ? most : 1) / step - 1e-9));
     const bottom = height - margin.bottom;
     const y = (value) => bottom - (bottom - margin.top) * Math.min(1, Math.max(0, value / highest));
@@ -146,19 +152,22 @@ export class LineChart extends Figure {
   #format;
   #names;
   #most;
+  #step;
   #x = null;
 
-  constructor(title, names, { format = readable, most = 0 } = {}) {
+  /** `most` is the least height of the axis; `isBytes` marks it at powers of 1024. */
+  constructor(title, names, { format = readable, most = 0, isBytes = false } = {}) {
     super(title);
     this.#names = names;
     this.#format = format;
     this.#most = most;
+    this.#step = isBytes ? niceByteStep : niceStep;
   }
 
   draw(data, width) {
     const { series, places } = data;
     const values = series.flat().filter((value) => value !== null && Number.isFinite(value));
-    const { y, parts } = this.yAxis(Math.max(this.#most, ...values), width, this.#format);
+    const { y, parts } = this.yAxis(Math.max(this.#most, ...values), width, this.#format, this.#step);
     const room = width - margin.left - margin.right;
     const count = places?.length ?? data.at.length;
     const from = places ? 0 : data.from;

@@ -55,7 +55,7 @@ const first = new BarChart("Time to first token", "Up to");
 const gaps = new BarChart("Time between tokens", "Up to");
 const kv = new LineChart("KV blocks in use", ["share in use"], { format: percent, most: 1 });
 const hits = new LineChart("Prompt tokens found in the prefix cache", ["share found"], { format: percent, most: 1 });
-const memory = new LineChart("Memory", ["tensors on the device", "process"], { format: bytes });
+const memory = new LineChart("Memory", ["tensors on the device", "process"], { format: bytes, isBytes: true });
 $("work-charts").append(tokens.element, requests.element);
 $("latency-charts").append(first.element, gaps.element);
 $("kv-charts").append(kv.element, hits.element, memory.element);
