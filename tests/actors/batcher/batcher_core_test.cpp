@@ -631,6 +631,45 @@ TEST_CASE("gauges say who runs and who waits") {
   CHECK(s.kv_blocks_total == 100);
 }
 
+TEST_CASE("a step's time, tokens and gaps are observed for what the step did") {
+  rig r;
+  r.submit(1, ids(6, 5), 3);
+  r.pump();
+  auto at = twill::actors::steady_clock::time_point{} + std::chrono::hours(1);
+  const auto step = [&](double seconds, std::int64_t memory) {
+    REQUIRE_FALSE(r.sent.empty());
+    const step_plan_ptr plan = r.sent.front();
+    r.sent.pop_front();
+    step_result result = r.result_of(*plan, 7);
+    result.seconds = seconds;
+    result.memory_used_bytes = memory;
+    at += std::chrono::milliseconds(125);
+    r.core.step_done(result, at);
+    r.pump();
+  };
+  step(0.5, 100);
+  CHECK(r.stats.read().prefill_step_seconds.sum == 0.5);
+  CHECK(r.stats.read().iteration_tokens.sum == 6);
+  CHECK(r.stats.read().prompt_tokens == 6);
+  CHECK(r.stats.read().inter_token_latency_seconds.sum == 0);
+  step(0.25, 300);
+  CHECK(r.stats.read().decode_step_seconds.sum == 0.25);
+  r.submit(2, ids(5, 6), 3); // joins the step after the one that is prepared
+  while (r.stats.read().mixed_step_seconds.sum == 0 && !r.sent.empty())
+    step(0.125, 200);
+  const engine_stats all = r.stats.read();
+  CHECK(all.prefill_step_seconds.sum + all.decode_step_seconds.sum + all.mixed_step_seconds.sum ==
+        0.75 + 0.125 * static_cast<double>(all.steps - 2));
+  CHECK(all.device_memory_used_bytes == 200);
+  CHECK(all.kv_block_tokens == 4);
+  CHECK(all.generation_tokens == r.tokens[1].size() + r.tokens[2].size());
+  std::uint64_t gaps = 0;
+  for (const auto n : all.inter_token_latency_seconds.counts)
+    gaps += n;
+  CHECK(gaps == r.tokens[1].size() - 1 + (r.tokens[2].empty() ? 0 : r.tokens[2].size() - 1));
+  CHECK(all.inter_token_latency_seconds.sum == 0.125 * static_cast<double>(gaps));
+}
+
 TEST_CASE("a prompt is scored once, before its tokens, however it is cut and whatever is cached") {
   batcher_limits limits;
   limits.plan.max_step_tokens = 16;
