@@ -13,6 +13,7 @@
 #include "actors/structured/grammar_answer.hpp"
 #include "actors/structured/grammar_service.hpp"
 #include "config/base/log.hpp"
+#include "config/base/units.hpp"
 
 namespace twill::actors {
 
@@ -207,7 +208,28 @@ std::optional<request_error> session_core::prepare(result<std::vector<std::int32
   out.spec.prompt_logprobs = asked.prompt_logprobs;
   if (auto error = set_token_rules(out.spec)) return error;
   if (auto error = set_max_new(out.spec)) return error;
+  if (auto error = take_score_memory(out.spec)) return error;
   return pay(out);
+}
+
+std::optional<request_error> session_core::take_score_memory(const sequence_spec& spec) {
+  if (!spec.scores_prompt()) return std::nullopt;
+  const auto n = static_cast<std::int64_t>(spec.prompt->size());
+  const auto bytes = score_memory::bytes_of(n, spec.prompt_logprobs);
+  constexpr auto most = score_memory::most_bytes_of_request;
+  if (bytes > most)
+    return request_error{errc::invalid_argument,
+                         "`prompt_logprobs` must ask for less than " + format_bytes(most) +
+                             " of scores, got " + std::to_string(spec.prompt_logprobs) + " for " +
+                             std::to_string(n) + " prompt tokens, which is " + format_bytes(bytes) +
+                             "; ask for fewer alternatives, or give a shorter prompt",
+                         "prompt_logprobs"};
+  if (score_memory_.take(bytes)) return std::nullopt;
+  request_error busy{errc::queue_full,
+                     "the scores of other prompts fill the memory for them; retry later",
+                     "prompt_logprobs"};
+  busy.retry_after_s = host_.retry_after_s();
+  return busy;
 }
 
 /// Charges the tenant's budget with the prompt and the output that may come.

@@ -19,6 +19,7 @@
 #include "actors/messages.hpp"
 #include "actors/session/output_plan.hpp"
 #include "actors/session/prompt.hpp"
+#include "actors/session/score_memory.hpp"
 #include "actors/session/stop_matcher.hpp"
 #include "config/options.hpp"
 #include "models/text/detokenizer.hpp"
@@ -121,6 +122,7 @@ private:
   std::optional<request_error> check_request() const;
   std::optional<request_error> set_token_rules(sequence_spec& spec) const;
   std::optional<request_error> set_max_new(sequence_spec& spec) const;
+  std::optional<request_error> take_score_memory(const sequence_spec& spec);
   std::optional<request_error> pay(const submit_prompt& out);
   void submit();
   void answer_prompt(event e);
@@ -136,6 +138,7 @@ private:
   void count_end(std::string_view status);
 
   session_args args_;
+  score_memory score_memory_;
   served_model_ptr model_;
   stats_board& stats_;
   session_host& host_;

@@ -3,10 +3,18 @@
 namespace twill::net {
 namespace {
 
+std::size_t cost(const std::vector<actors::token_output>& tokens) {
+  std::size_t bytes = sizeof(actors::token_output) * tokens.size();
+  for (const auto& token : tokens)
+    bytes += sizeof(actors::token_logprob) * token.top.size();
+  return bytes;
+}
+
 std::size_t cost(const actors::event& ev) {
-  std::size_t bytes = ev.text.size();
-  for (const auto& token : ev.tokens)
-    bytes += sizeof token.chosen + sizeof(actors::token_logprob) * token.top.size();
+  std::size_t bytes = ev.text.size() + cost(ev.tokens) + cost(ev.prompt_scores) +
+                      sizeof(std::int32_t) * ev.prompt_ids.size();
+  for (const auto& part : ev.parts)
+    bytes += part.text.size();
   return bytes;
 }
 

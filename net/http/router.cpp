@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "config/base/units.hpp"
 #include "net/error_map.hpp"
 #include "net/http/prepared_body.hpp"
 #include "net/protocol/json/json_writer.hpp"
@@ -107,11 +108,34 @@ std::string websocket_paths(door by) {
   return paths.empty() ? "another address" : paths;
 }
 
+/// Why a reply that is sent whole would be too large to gather; empty: it is not. Only what a
+/// request says of its length counts.
+std::string find_excess(const call& asked, std::int32_t context_tokens, std::int64_t most) {
+  if (asked.stream) return {};
+  std::int64_t bytes = 0;
+  for (const auto& request : asked.requests) {
+    const auto& sampling = request.sampling;
+    if (sampling.logprobs < 0 || sampling.max_tokens < 0) continue;
+    bytes += std::int64_t{sampling.n} * std::min(sampling.max_tokens, context_tokens) *
+             static_cast<std::int64_t>(sizeof(actors::token_output) +
+                                       sizeof(actors::token_logprob) *
+                                           static_cast<std::size_t>(sampling.logprobs));
+  }
+  if (bytes <= most) return {};
+  return "`logprobs` of all tokens would be gathered for one reply and take " +
+         format_bytes(bytes) + ", which must be at most " + format_bytes(most) +
+         " (`server.max_output`); set `stream`, or ask for fewer tokens, choices or alternatives";
+}
+
 http_answer generate(codec parse, request_scope& scope) {
   const auto prepared = prepare_body(scope);
   if (!prepared.ok()) return error_reply(prepared.code());
   auto generation = parse(prepared.value().body, prepared.value().context());
   if (!generation.ok()) return error_reply(generation.code());
+  if (auto excess = find_excess(generation.value(), prepared.value().model.max_model_len,
+                                scope.context.output.max_bytes());
+      !excess.empty())
+    return error_reply({errc::invalid_field, std::move(excess), "logprobs"});
   for (auto& request : generation.value().requests) {
     request.tenant = scope.tenant;
     request.client_id = scope.request.request_id;

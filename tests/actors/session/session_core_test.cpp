@@ -3,6 +3,7 @@
 
 #include "actors/session/request_log.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -658,4 +659,85 @@ TEST_CASE("the line about a request holds its numbers, and an id cannot break it
   CHECK(text_of(about).find("id=a?tenant=other tenant=t") != std::string::npos);
   about.client_id = std::string(1000, 'x');
   CHECK(text_of(about).size() < 300);
+}
+
+TEST_CASE("scores of a prompt are counted: too many for one request, or for all, are refused") {
+  const auto scored = [](std::int32_t tokens, std::int32_t alternatives) {
+    request r;
+    r.prompt = token_prompt(static_cast<std::size_t>(tokens), 65);
+    r.sampling.max_tokens = 1;
+    r.prompt_logprobs = alternatives;
+    return r;
+  };
+  constexpr std::int32_t context = 1'000'000;
+  const auto too_much = refusal(scored(100'000, 20), context, context);
+  CHECK(too_much.code == errc::invalid_argument);
+  CHECK(too_much.param == "prompt_logprobs");
+  CHECK(too_much.message.find("100000 prompt tokens") != std::string::npos);
+  CHECK(score_memory::taken_by_all() == 0);
+  {
+    const auto start = [](rig& r) { r.start(context, context); };
+    rig plain(asking("hi"));
+    start(plain);
+    CHECK(score_memory::taken_by_all() == 0); // who asks for no scores takes nothing
+    std::vector<std::unique_ptr<rig>> running;
+    for (int i = 0; i < 4; ++i) {
+      running.push_back(std::make_unique<rig>(scored(50'000, 20)));
+      start(*running.back());
+      CHECK(running.back()->submitted.size() == 1);
+    }
+    CHECK(score_memory::taken_by_all() > 200'000 * 20 * 40);
+    const auto full = refusal(scored(50'000, 20), context, context);
+    CHECK(full.code == errc::queue_full);
+    CHECK(full.retry_after_s == 7);
+    running.pop_back();
+    rig next(scored(50'000, 20));
+    start(next);
+    CHECK(next.submitted.size() == 1);
+  }
+  CHECK(score_memory::taken_by_all() == 0);
+}
+
+TEST_CASE("the times of a request are observed once it is whole, and only then") {
+  using std::chrono::milliseconds;
+  rig r(asking("12345", 3));
+  r.start();
+  const auto submitted = now - std::chrono::seconds(1);
+  for (int i = 0; i < 3; ++i) {
+    auto ready = rig::token_of('a');
+    ready.scheduled = submitted + milliseconds(250);
+    ready.length = i == 2;
+    r.core.token(ready, submitted + milliseconds(500 + 125 * i));
+  }
+  const engine_stats all = r.stats.read();
+  const auto has = [](const histogram& h, double value) {
+    std::uint64_t n = 0;
+    for (const auto count : h.counts)
+      n += count;
+    CHECK(n == 1);
+    CHECK(h.sum == Approx(value));
+    const auto bound = std::lower_bound(h.bounds.begin(), h.bounds.end(), value);
+    CHECK(h.counts[static_cast<std::size_t>(bound - h.bounds.begin())] == 1);
+  };
+  has(all.time_to_first_token_seconds, 0.5);
+  has(all.request_queue_time_seconds, 0.25);
+  has(all.request_prefill_time_seconds, 0.25);
+  has(all.request_decode_time_seconds, 0.25);
+  has(all.e2e_request_latency_seconds, 0.75);
+  has(all.request_prompt_tokens, 5);
+  has(all.request_generation_tokens, 3);
+  CHECK(all.finished_length == 1);
+  const auto tenants = r.stats.read_tenants();
+  REQUIRE(tenants.size() == 1);
+  has(tenants[0].time_to_first_token_seconds, 0.5);
+  has(tenants[0].request_queue_time_seconds, 0.25);
+  has(tenants[0].e2e_request_latency_seconds, 0.75);
+  has(tenants[0].time_per_output_token_seconds, 0.125);
+
+  rig cancelled(asking("12345", 3));
+  cancelled.start();
+  cancelled.core.token(rig::token_of('a'), now);
+  cancelled.core.cancel();
+  CHECK(cancelled.stats.read().e2e_request_latency_seconds.sum == 0);
+  CHECK(cancelled.stats.read().request_prompt_tokens.sum == 0);
 }

@@ -277,3 +277,33 @@ TEST_CASE("HTTP connection: what a whole reply gathers counts as output") {
   b.connection.on_peer_closed(start);
   CHECK(b.connection.output_bytes() == 0);
 }
+
+TEST_CASE("HTTP connection: all that a whole reply gathers counts as output") {
+  bench b;
+  b.receive();
+  b.generate(false);
+  std::size_t before = b.connection.output_bytes();
+  const auto grows_by = [&](std::size_t least, actors::event ev) {
+    b.event(std::move(ev));
+    const auto now = b.connection.output_bytes();
+    CHECK(now >= before + least);
+    before = now;
+  };
+  actors::event ev;
+  ev.text = std::string(1000, 'a');
+  grows_by(1000, ev);
+  ev = {};
+  ev.parts.push_back({actors::output_part::kind::reasoning, std::string(2000, 'b')});
+  grows_by(2000, ev);
+  ev = {};
+  ev.prompt_ids.resize(1000);
+  grows_by(4000, ev);
+  ev = {};
+  ev.tokens.resize(10);
+  for (auto& token : ev.tokens)
+    token.top.resize(20);
+  grows_by(200 * sizeof(actors::token_logprob), ev);
+  ev.prompt_scores = std::move(ev.tokens);
+  ev.tokens.clear();
+  grows_by(200 * sizeof(actors::token_logprob), ev);
+}

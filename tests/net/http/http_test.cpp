@@ -130,6 +130,22 @@ TEST_CASE("A bad body gets 400 and the next request is served") {
   CHECK(c.post("/v1/chat/completions", chat_body).status == 200);
 }
 
+TEST_CASE("A whole reply that would gather more than all output may take is refused at once") {
+  config::server_options options;
+  options.max_output_bytes = 1 << 20;
+  running_server s(options);
+  client c(s.port());
+  const auto asks = [](const std::string& fields) {
+    return R"({"prompt":"x","logprobs":20,)" + fields + "}";
+  };
+  const auto refused = c.post("/v1/completions", asks(R"("max_tokens":1000,"n":2)"));
+  CHECK(refused.status == 400);
+  CHECK(at(json(refused.body), "error", "param") == value("logprobs"));
+  CHECK(contains(refused.body, "server.max_output"));
+  for (const char* fits : {R"("max_tokens":1000,"n":2,"stream":true)", R"("max_tokens":100,"n":2)"})
+    CHECK(c.post("/v1/completions", asks(fits)).status == 200);
+}
+
 TEST_CASE("X-Request-Id is echoed, or made") {
   running_server s;
   client c(s.port());
