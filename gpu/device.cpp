@@ -1,6 +1,7 @@
 #include "gpu/device.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -95,7 +96,9 @@ result<buffer> device::allocate(std::size_t bytes, const char* label, page_hint 
 }
 
 void device::settle() {
-  slabs_->settle();
+  // A small model's first steps then run as fast as all others.
+  constexpr std::chrono::milliseconds at_once{750};
+  slabs_->settle(at_once);
 }
 
 void device::touch(const buffer& memory) {

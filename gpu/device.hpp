@@ -91,8 +91,8 @@ public:
 
   /// Zero-filled, 64-byte aligned. `label` names the allocation in the error.
   result<buffer> allocate(std::size_t bytes, const char* label, page_hint hint = page_hint::any);
-  /// Says that all memory with page_hint::filled_at_once has been written. On a host it may now
-  /// move to huge pages, in the background; addresses stay.
+  /// Says that all memory with page_hint::filled_at_once has been written. On a host it now moves
+  /// to huge pages, in the background where that takes longer than a second; addresses stay.
   void settle();
   /// Commits memory that is about to be used whole. A host does so with all threads, instead of
   /// page by page while ops write. On the device's thread.

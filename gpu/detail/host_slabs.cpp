@@ -67,23 +67,37 @@ bool host_slabs::give_back(const void* data) noexcept {
   return true;
 }
 
-void host_slabs::settle() {
+void host_slabs::settle(clock::duration at_once) {
   stop_settling();
+  std::vector<char*> pages;
+  for (const slab& s : slabs_)
+    for (std::size_t at = 0; at + huge_page_bytes <= s.used; at += huge_page_bytes)
+      pages.push_back(s.memory + at);
+  // The first pages tell how long all of them will take.
+  constexpr std::size_t trial = 8;
+  const auto began = clock::now();
+  std::size_t n_moved = 0;
+  while (n_moved < pages.size()) {
+    const auto all = (clock::now() - began) / std::max<std::size_t>(n_moved, 1) * pages.size();
+    if ((n_moved >= trial || at_once == clock::duration::zero()) && all >= at_once) break;
+    move_to_huge_page(pages[n_moved++]);
+  }
+  pages.erase(pages.begin(), pages.begin() + static_cast<std::ptrdiff_t>(n_moved));
+  if (pages.empty()) return;
   stop_ = false;
-  settling_ = std::thread([this, slabs = slabs_] {
+  settling_ = std::thread([this, pages = std::move(pages)] {
     // A move copies 2 MiB and stops every thread that touches the page. One after the other they
     // would take half of the streams' speed for as long as they last.
     constexpr int rest_per_work = 9;
-    for (const slab& s : slabs)
-      for (std::size_t at = 0; at + huge_page_bytes <= s.used; at += huge_page_bytes) {
-        const auto began = std::chrono::steady_clock::now();
-        move_to_huge_page(s.memory + at);
-        if (!rest(rest_per_work * (std::chrono::steady_clock::now() - began))) return;
-      }
+    for (char* page : pages) {
+      const auto start = clock::now();
+      move_to_huge_page(page);
+      if (!rest(rest_per_work * (clock::now() - start))) return;
+    }
   });
 }
 
-bool host_slabs::rest(std::chrono::steady_clock::duration time) {
+bool host_slabs::rest(clock::duration time) {
   std::unique_lock lock(mutex_);
   return !stopped_.wait_for(lock, time, [this] { return stop_; });
 }

@@ -2,9 +2,9 @@
 //
 // A forward pass reads every weight, one small matrix after the other. On 4 KiB pages the processor
 // walks page tables and stops its prefetchers at every page. So allocations below a few MiB share
-// slabs, and settle() moves slabs to huge pages in the background: clearing a huge page that the
-// system hands out for the first time can take milliseconds, which would otherwise add up before
-// the first token.
+// slabs, and settle() moves slabs to huge pages. Clearing a huge page that the system hands out for
+// the first time can take milliseconds: where they would add up to more than a start should wait
+// for, the pages move in the background.
 //
 // Threads: one thread at a time, apart from the one that settle() starts. Allocations are
 // zero-filled and 64-byte aligned. A slab's memory goes back to the system with its last
@@ -31,9 +31,11 @@ public:
   void* take(std::size_t bytes);
   /// Returns false for memory that take() did not hand out.
   bool give_back(const void* data) noexcept;
-  /// Starts to move all memory handed out so far to huge pages; addresses stay. The move takes a
-  /// tenth of a core's time, so that streams keep their pace meanwhile.
-  void settle();
+  using clock = std::chrono::steady_clock;
+  /// Moves all memory handed out so far to huge pages; addresses stay. It returns once all has
+  /// moved, where that takes no longer than `at_once` by the pace of the first pages; else the rest
+  /// moves afterwards, in a tenth of a core's time, so that streams keep their pace meanwhile.
+  void settle(clock::duration at_once);
 
 private:
   struct slab {
@@ -43,7 +45,7 @@ private:
     std::size_t allocations = 0; ///< not given back yet
   };
   /// Waits for `time`; false when settling is to stop.
-  bool rest(std::chrono::steady_clock::duration time);
+  bool rest(clock::duration time);
   void stop_settling();
 
   std::vector<slab> slabs_;
