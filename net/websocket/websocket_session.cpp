@@ -1,5 +1,6 @@
 #include "net/websocket/websocket_session.hpp"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket/stream.hpp>
@@ -221,7 +222,9 @@ private:
 
   void discard() {
     buffer_.clear();
-    ws_.next_layer().async_read_some(buffer_.prepare(kept_buffer_bytes),
+    // With a small `server.max_frame` the buffer takes less than it may keep.
+    const auto room = std::min(kept_buffer_bytes, buffer_.max_size());
+    ws_.next_layer().async_read_some(buffer_.prepare(room),
                                      [self = shared_from_this()](error_code error, std::size_t) {
                                        if (self->closed()) return;
                                        if (!error) return self->discard();

@@ -343,3 +343,22 @@ TEST_CASE("Replies that nobody reads are bounded over all sockets") {
   reader.send_frame(R"({"type":"response.create","input":"hi"})");
   CHECK(contains(reader.read_text(), "response.created"));
 }
+
+TEST_CASE("With the smallest messages allowed, clients may close in every way") {
+  config::server_options options;
+  options.max_frame_bytes = 1024;
+  running_server s(options);
+  for (int way = 0; way < 3; ++way) {
+    client c(s.port());
+    REQUIRE(c.upgrade("/v1/stream") == 101);
+    if (way == 0) c.send_frame("binary", 2); // the server closes, and drops what still comes
+    if (way == 1) c.send_frame(std::string(2000, ' '));
+    if (way == 2)
+      c.shutdown_send();
+    else
+      c.join_close();
+    CHECK(c.closed_within(20s));
+  }
+  client next(s.port());
+  CHECK(next.get("/health").status == 200);
+}
