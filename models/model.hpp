@@ -9,6 +9,7 @@
 
 #include "config/sampling.hpp"
 #include "models/checkpoint/checkpoint.hpp"
+#include "models/checkpoint/mapped_file.hpp"
 #include "models/errc.hpp"
 #include "models/spec.hpp"
 #include "models/text/chat_template.hpp"
@@ -27,6 +28,8 @@ struct model {
   std::shared_ptr<const tokenizer> text;
   std::shared_ptr<const chat_template> chat; ///< null when the model has none
   config::sampling_params default_sampling;  ///< the file's or its authors' advice
+  /// The files that say what is computed: weights and their configuration. None for random weights.
+  std::vector<std::shared_ptr<const mapped_file>> files;
 };
 
 /// Opens a GGUF file, a Hugging Face folder (or a weight file in one), or "dummy:PRESET" (random

@@ -151,7 +151,7 @@ private:
     info.shareable_length = model.spec.shareable_length();
     if (options_.kv.host_memory_bytes > 0 || options_.kv.disk_memory_bytes > 0) {
       info.kv_block_bytes = models::decoder::block_bytes(model.spec, size.options);
-      info.fingerprint = kv_fingerprint(model.path, size.options, device_->info());
+      info.fingerprint = kv_fingerprint(model, size.options, device_->info());
     }
     return info;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/checkpoint/json.hpp"
+#include "models/checkpoint/mapped_file.hpp"
 #include "models/checkpoint/quant/checkpoint.hpp"
 #include "models/checkpoint/quant/config.hpp"
 #include "models/checkpoint/quoted.hpp"
@@ -40,20 +41,25 @@ result<place> find_place(const std::string& path) {
   return place{whole.has_parent_path() ? whole.parent_path().string() : ".", name};
 }
 
-/// Reads an optional file that must hold an object.
-result<std::optional<value>> read_optional(const std::string& folder, const char* name) {
+using file_list = std::vector<std::shared_ptr<const mapped_file>>;
+
+/// Reads an optional file that must hold an object, and adds it to `files`, where given.
+result<std::optional<value>> read_optional(const std::string& folder, const char* name,
+                                           file_list* files = nullptr) {
   const std::string path = (fs::path(folder) / name).string();
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::optional<value>{};
-  auto read = read_json_file(path, max_config_bytes);
+  std::shared_ptr<const mapped_file> file;
+  auto read = read_json_file(path, max_config_bytes, &file);
   if (!read.ok()) return read.error();
+  if (files != nullptr) files->push_back(std::move(file));
   if (read.value().as_object() == nullptr)
     return failure{errc::bad_format, path + ": must be a JSON object"};
   return std::optional<value>(std::move(read).value());
 }
 
-result<std::optional<quant::quant_config>> find_quantization(const std::string& folder,
-                                                             const value& config) {
+result<std::optional<quant::quant_config>>
+find_quantization(const std::string& folder, const value& config, file_list& files) {
   using found = std::optional<quant::quant_config>;
   const auto as_found = [](result<quant::quant_config> read) -> result<found> {
     if (!read.ok()) return read.error();
@@ -62,10 +68,10 @@ result<std::optional<quant::quant_config>> find_quantization(const std::string& 
   if (const value* object = config.find("quantization_config"); object && !object->is_null())
     return as_found(
         quant::read_config(*object, folder + "/config.json: `quantization_config`", std::nullopt));
-  const std::pair<const char*, quant::method> files[] = {
+  const std::pair<const char*, quant::method> others[] = {
       {"quantize_config.json", quant::method::gptq}, {"quant_config.json", quant::method::awq}};
-  for (const auto& [name, method] : files) {
-    auto object = read_optional(folder, name);
+  for (const auto& [name, method] : others) {
+    auto object = read_optional(folder, name, &files);
     if (!object.ok()) return object.error();
     if (object.value())
       return as_found(quant::read_config(*object.value(), folder + "/" + name, method));
@@ -82,6 +88,7 @@ struct folder::impl {
   std::optional<value> tokenizer_config;
   std::shared_ptr<const checkpoint> weights;
   std::string quantization;
+  file_list files;
 };
 
 folder::folder() : impl_(std::make_unique<impl>()) {}
@@ -94,7 +101,7 @@ result<std::shared_ptr<const folder>> folder::open(const std::string& path) {
   impl& f = *opened->impl_;
   f.path = at.value().folder;
 
-  auto config = read_optional(f.path, "config.json");
+  auto config = read_optional(f.path, "config.json", &f.files);
   if (!config.ok()) return config.error();
   if (!config.value())
     return failure{errc::file_unreadable, f.path + ": the folder has no config.json"};
@@ -108,10 +115,12 @@ result<std::shared_ptr<const folder>> folder::open(const std::string& path) {
     *into = std::move(read).value();
   }
 
-  auto quantization = find_quantization(f.path, f.config);
+  auto quantization = find_quantization(f.path, f.config, f.files);
   if (!quantization.ok()) return quantization.error();
   auto table = read_weights(f.path, at.value().file);
   if (!table.ok()) return table.error();
+  for (auto& file : table.value()->files())
+    f.files.push_back(std::move(file));
   auto shown = quant::show_as_matrices(table.value(), quantization.value());
   if (!shown.ok()) return in_file(f.path, shown.error());
   f.weights = std::move(shown).value();
@@ -136,6 +145,10 @@ std::shared_ptr<const checkpoint> folder::weights() const {
 }
 std::string folder::quantization() const {
   return impl_->quantization;
+}
+
+const std::vector<std::shared_ptr<const mapped_file>>& folder::files() const {
+  return impl_->files;
 }
 
 } // namespace twill::models

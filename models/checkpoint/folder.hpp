@@ -8,12 +8,15 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "config/base/value.hpp"
 #include "models/checkpoint/checkpoint.hpp"
 #include "models/errc.hpp"
 
 namespace twill::models {
+
+class mapped_file;
 
 class folder {
 public:
@@ -31,6 +34,8 @@ public:
   std::shared_ptr<const checkpoint> weights() const;
   /// "GPTQ-4", "GPTQ-8" or "AWQ-4"; empty for dense weights.
   std::string quantization() const;
+  /// The files that say what is computed: weights, and the configuration of model and quantisation.
+  const std::vector<std::shared_ptr<const mapped_file>>& files() const;
 
 private:
   folder();

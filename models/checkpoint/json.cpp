@@ -131,9 +131,11 @@ result<value> parse_json(std::string_view text, const std::string& where) {
   return failure{errc::bad_format, place + ": " + events.error()};
 }
 
-result<value> read_json_file(const std::string& path, std::int64_t max_bytes) {
+result<value> read_json_file(const std::string& path, std::int64_t max_bytes,
+                             std::shared_ptr<const mapped_file>* read) {
   auto mapping = mapped_file::open(path);
   if (!mapping.ok()) return mapping.error();
+  if (read != nullptr) *read = mapping.value();
   const auto bytes = mapping.value()->bytes();
   if (bytes.size() > static_cast<std::uint64_t>(max_bytes))
     return failure{errc::bad_format, path + ": must be at most " + std::to_string(max_bytes) +

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -15,13 +16,16 @@
 
 namespace twill::models {
 
+class mapped_file;
+
 inline constexpr int max_json_depth = 128;
 
 /// Parses `text`. `where` names it in messages.
 result<value> parse_json(std::string_view text, const std::string& where);
 
 /// Reads and parses a regular file of at most `max_bytes`; fails with file_unreadable or
-/// bad_format.
-result<value> read_json_file(const std::string& path, std::int64_t max_bytes);
+/// bad_format. `read`, where given, becomes the file that was read.
+result<value> read_json_file(const std::string& path, std::int64_t max_bytes,
+                             std::shared_ptr<const mapped_file>* read = nullptr);
 
 } // namespace twill::models

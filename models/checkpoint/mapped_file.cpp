@@ -24,6 +24,15 @@ struct descriptor {
   }
 };
 
+std::int64_t nanoseconds(const timespec& t) {
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+mapped_file::file_state state_of(const struct stat& found) {
+  return {static_cast<std::uint64_t>(found.st_dev), static_cast<std::uint64_t>(found.st_ino),
+          nanoseconds(found.st_mtim), nanoseconds(found.st_ctim)};
+}
+
 failure unreadable(const std::string& path, const std::string& why) {
   return {errc::file_unreadable, path + ": " + why};
 }
@@ -46,6 +55,7 @@ result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& 
   mapped->path_ = path;
   mapped->data_ = static_cast<const std::byte*>(data);
   mapped->size_ = size;
+  mapped->state_ = state_of(status);
   mapped->guard_ = std::make_unique<mapping_guard>(data, size);
   mapped->read_ahead(mapped->bytes().first(0));
   return std::shared_ptr<const mapped_file>(std::move(mapped));
@@ -54,6 +64,14 @@ result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& 
 mapped_file::~mapped_file() {
   guard_.reset();
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+bool mapped_file::written_since() const {
+  struct stat found {};
+  if (::stat(path_.c_str(), &found) != 0) return false;
+  const file_state now = state_of(found);
+  const bool is_same_file = now.device == state_.device && now.number == state_.number;
+  return is_same_file && !(now == state_ && static_cast<std::size_t>(found.st_size) == size_);
 }
 
 void mapped_file::read_ahead(std::span<const std::byte> part) const {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +27,17 @@ public:
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
+  /// What the system said of the file when it was opened; times in nanoseconds.
+  struct file_state {
+    std::uint64_t device = 0, number = 0;
+    std::int64_t modified_ns = 0, changed_ns = 0;
+    bool operator==(const file_state&) const = default;
+  };
+  const file_state& state() const { return state_; }
+  /// Whether somebody has written into the file since it was opened, so that bytes() may have
+  /// changed. A file that was replaced by another one, or removed, is still what it was.
+  bool written_since() const;
+
   /// Asks the system to read `part` of bytes(), and what follows it, in the background.
   void read_ahead(std::span<const std::byte> part) const;
   /// Removes the whole pages of `part` of bytes() from this process's memory. They are read again,
@@ -38,6 +50,7 @@ private:
   std::string path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  file_state state_;
   std::unique_ptr<mapping_guard> guard_;
 };
 

@@ -1,5 +1,6 @@
 #include "models/checkpoint/tensor_table.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "models/checkpoint/quoted.hpp"
@@ -51,6 +52,15 @@ std::vector<tensor_info> tensor_table::tensors() const {
   all.reserve(tensors_.size());
   for (const stored_tensor& t : tensors_)
     all.push_back(t.info);
+  return all;
+}
+
+std::vector<std::shared_ptr<const mapped_file>> tensor_table::files() const {
+  std::vector<std::shared_ptr<const mapped_file>> all;
+  for (const stored_tensor& t : tensors_) // those of a file follow each other
+    if (all.empty() ||
+        (all.back() != t.file && std::find(all.begin(), all.end(), t.file) == all.end()))
+      all.push_back(t.file);
   return all;
 }
 

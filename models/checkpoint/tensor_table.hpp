@@ -45,6 +45,8 @@ public:
   result<const stored_tensor*> stored(std::string_view name) const;
   /// The stored tensor of that name, not read ahead; nullptr when there is none.
   const stored_tensor* peek(std::string_view name) const;
+  /// The files of all tensors, each once.
+  std::vector<std::shared_ptr<const mapped_file>> files() const;
 
 private:
   std::vector<stored_tensor> tensors_;

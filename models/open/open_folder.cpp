@@ -61,6 +61,7 @@ opened_model open_folder_model(const std::string& path, const std::string& templ
   opened->format = "Hugging Face folder";
   opened->quantization = files.quantization();
   opened->weights = files.weights();
+  opened->files = files.files();
   auto text = make_folder_tokenizer(files.path(), p.family->tokenizer, files.config(),
                                     files.tokenizer_config(), files.generation_config());
   if (!text.ok()) return in_file(path, text.error());

@@ -77,6 +77,7 @@ opened_model open_gguf_model(const std::string& path, const std::string& templat
   if (auto text = read_text_side(gguf, template_path, *opened); !text.ok())
     return in_file(path, text.error());
   put_known_sampling(*opened);
+  opened->files = {gguf.mapping()};
   opened->weights = std::move(file).value();
   return std::shared_ptr<const model>(std::move(opened));
 }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <random>
 #include <stdexcept>
@@ -362,4 +363,48 @@ TEST_CASE("every family draws the same tokens from blocks that were away", "[act
   }
   CHECK(n_families >= 10);
   CHECK(n_that_fetched >= n_families / 2); // where lengths change frequencies nothing is shared
+}
+
+TEST_CASE("blocks are named by the files that were loaded, whatever stands at their paths now",
+          "[actors]") {
+  const test::temp_folder f;
+  const fs::path own = fs::path(f.path()) / "model", weights = own / "model.safetensors";
+  fs::copy(fs::path(test::golden_dir()) / "llama-tiny-fp16", own);
+  config::options options;
+  options.model.path = own.string();
+  options.kv.memory_bytes = 8 * mib;
+  options.kv.host_memory_bytes = 8 * mib;
+  options.scheduler.max_context_tokens = 64;
+  const auto fingerprint = [&](const actors::kept_model& kept) {
+    const auto runners = actors::make_decoder_runners(options, {}, {}, kept);
+    const auto info = runners()->load();
+    REQUIRE(info.ok());
+    return info.value().fingerprint;
+  };
+  const auto open = [&] {
+    return std::make_shared<std::shared_ptr<const models::model>>(
+        models::open_model(options.model.path).value());
+  };
+  const auto kept = open();
+  const std::string before = fingerprint(kept);
+  CHECK(fingerprint(open()) == before);
+
+  // Another file takes the place of the one that is mapped.
+  const auto change_end = [](const fs::path& file, char to) {
+    std::fstream(file, std::ios::in | std::ios::out | std::ios::binary)
+        .seekp(-1, std::ios::end)
+        .put(to);
+  };
+  fs::copy_file(weights, f.path() + "/new");
+  change_end(f.path() + "/new", 1);
+  fs::rename(f.path() + "/new", weights);
+  CHECK(fingerprint(kept) == before);
+
+  // Somebody writes into the file that is mapped: nobody knows what was loaded.
+  const auto kept_new = open();
+  const std::string after = fingerprint(kept_new);
+  CHECK(after != before);
+  change_end(weights, 2);
+  CHECK(fingerprint(kept_new) != after);
+  CHECK(fingerprint(kept_new) != fingerprint(kept_new));
 }

@@ -29,6 +29,7 @@ public:
 
   std::uint32_t version() const { return version_; }
   const metadata& meta() const { return meta_; }
+  const std::shared_ptr<const mapped_file>& mapping() const { return mapping_; }
 
   std::vector<tensor_info> tensors() const override;
   const tensor_info* find(std::string_view name) const override;
