@@ -35,21 +35,21 @@ struct logger_scope {
 };
 
 /// Blocks that outlive the process need scopes that do; to be known before the first request.
-engine_shared_ptr with_kept_scopes(const config::options& options,
-                                   std::shared_ptr<tenant_budgets> budgets) {
+kept_folder_lock keep_scopes(const config::options& options) {
   const auto& kv = options.kv;
-  if (kv.keep && kv.disk_memory_bytes > 0) {
-    auto key = keep_scope_key(kv.disk_dir);
-    if (!key.ok()) log::warn("KV blocks on disk are of no use after a restart: " + key.detail());
-  }
-  return std::make_shared<engine_shared>(options, std::move(budgets));
+  if (!kv.keep || kv.disk_memory_bytes == 0) return {};
+  auto kept = keep_scope_key(kv.disk_dir);
+  if (kept.ok()) return std::move(kept).value();
+  log::warn("KV blocks on disk are of no use after a restart: " + kept.detail());
+  return {};
 }
 
 class caf_engine final : public engine, public text_port {
 public:
   caf_engine(const config::options& options, runner_factory make_runner,
              std::shared_ptr<tenant_budgets> budgets)
-      : shared_(with_kept_scopes(options, std::move(budgets))), system_(config_),
+      : kept_(keep_scopes(options)),
+        shared_(std::make_shared<engine_shared>(options, std::move(budgets))), system_(config_),
         supervisor_(spawn_supervisor(system_, shared_, std::move(make_runner))) {}
 
   ~caf_engine() override {
@@ -225,6 +225,7 @@ private:
     return model;
   }
 
+  kept_folder_lock kept_; ///< while the engine may use what the folder of KV holds
   engine_shared_ptr shared_;
   system_config config_;
   caf::actor_system system_;

@@ -7,12 +7,17 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <deque>
 #include <filesystem>
+#include <thread>
 #include <vector>
 
 #include "actors/kv/cache_scope.hpp"
 #include "config/base/cache_folder.hpp"
+#include "config/base/log.hpp"
+#include "config/base/units.hpp"
 #include "models/offload/streams/checksum.hpp"
 
 namespace twill::actors {
@@ -25,6 +30,17 @@ using models::failure;
 
 constexpr const char* key_file = "key";
 constexpr const char* blocks_suffix = ".blocks";
+constexpr std::chrono::seconds longest_purge{5};
+
+struct closing_fd {
+  explicit closing_fd(int opened) : fd(opened) {}
+  closing_fd(const closing_fd&) = delete;
+  closing_fd& operator=(const closing_fd&) = delete;
+  ~closing_fd() {
+    if (fd >= 0) ::close(fd);
+  }
+  int fd;
+};
 
 failure system_failure(const std::string& what) {
   return {errc::file_unwritable, what + ": " + std::strerror(errno)};
@@ -44,7 +60,39 @@ std::string hex(std::uint64_t value) {
   return text;
 }
 
+std::string hash_text(const std::string& text) {
+  return hex(models::offload::checksum(text.data(), static_cast<std::int64_t>(text.size())));
+}
+
+/// Waits for the lock for as long as `patience`.
+models::result<kept_folder_lock> lock_folder(const std::string& folder, int kind,
+                                             std::chrono::milliseconds patience) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0)
+    return failure{errc::file_unreadable, "the folder of kept KV must be readable, got " + folder +
+                                              ": " + std::strerror(errno)};
+  kept_folder_lock lock(fd);
+  constexpr std::chrono::milliseconds pause{50};
+  while (::flock(fd, kind | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return system_failure("locking " + folder);
+    if (patience.count() <= 0)
+      return failure{errc::file_unwritable,
+                     kind == LOCK_EX
+                         ? folder + " is in use by a running daemon (`kv.keep`); stop the daemon, "
+                                    "or give it another `kv.disk_dir`, before you purge"
+                         : folder + " is being purged by another process; start again after that"};
+    std::this_thread::sleep_for(pause);
+    patience -= pause;
+  }
+  return lock;
+}
+
 } // namespace
+
+kept_folder_lock::~kept_folder_lock() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
 models::result<std::string> kept_folder_path(const std::string& disk_dir) {
   if (!disk_dir.empty()) {
@@ -77,10 +125,7 @@ models::result<hash_key> kept_key(const std::string& folder) {
   const std::string path = folder + "/" + key_file;
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return system_failure("opening " + path);
-  struct closer {
-    int fd;
-    ~closer() { ::close(fd); }
-  } const closes{fd};
+  const closing_fd closes(fd);
   ::flock(fd, LOCK_EX);
   key_record record{};
   if (::pread(fd, record.data(), sizeof record, 0) == static_cast<ssize_t>(sizeof record) &&
@@ -96,23 +141,47 @@ models::result<hash_key> kept_key(const std::string& folder) {
   return fresh;
 }
 
-models::result<nothing> keep_scope_key(const std::string& disk_dir) {
+models::result<kept_folder_lock> keep_scope_key(const std::string& disk_dir) {
   auto folder = kept_folder_path(disk_dir);
   if (!folder.ok()) return folder.error();
   if (auto made = make_kept_folder(folder.value()); !made.ok()) return made.error();
+  auto lock = lock_folder(folder.value(), LOCK_SH, longest_purge);
+  if (!lock.ok()) return lock.error();
   auto key = kept_key(folder.value());
   if (!key.ok()) return key.error();
   use_scope_key(key.value());
-  return nothing{};
+  return lock;
 }
 
-std::string kept_file(const std::string& folder, const std::string& fingerprint) {
-  const auto bytes = static_cast<std::int64_t>(fingerprint.size());
-  return folder + "/" + hex(models::offload::checksum(fingerprint.data(), bytes)) + blocks_suffix;
+std::string kept_file(const std::string& folder, const std::string& model_path,
+                      const std::string& fingerprint) {
+  return folder + "/" + hash_text(model_path) + "-" + hash_text(fingerprint) + blocks_suffix;
+}
+
+void remove_old_files(const std::string& folder, const std::string& model_path,
+                      const std::string& fingerprint) {
+  const fs::path own = kept_file(folder, model_path, fingerprint);
+  std::error_code failed;
+  std::vector<fs::path> found;
+  for (const auto& file : fs::directory_iterator(folder, failed))
+    if (file.path().filename().string().starts_with(hash_text(model_path) + "-") &&
+        file.path().extension() == blocks_suffix && file.path() != own)
+      found.push_back(file.path());
+  for (const fs::path& path : found) {
+    const closing_fd file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+    if (file.fd < 0 || ::flock(file.fd, LOCK_EX | LOCK_NB) != 0) continue;
+    const auto size = fs::file_size(path, failed);
+    if (::unlink(path.c_str()) == 0 && !failed)
+      log::info("removed " + format_bytes(static_cast<std::int64_t>(size)) +
+                " of KV that was kept for an earlier state of the model");
+  }
 }
 
 models::result<std::int64_t> purge_kept_folder(const std::string& folder) {
+  auto lock = lock_folder(folder, LOCK_EX, {});
+  if (!lock.ok()) return lock.error();
   std::error_code failed;
+  std::int64_t bytes = 0;
   std::vector<fs::path> found;
   const fs::directory_iterator files(folder, failed);
   if (failed)
@@ -122,16 +191,14 @@ models::result<std::int64_t> purge_kept_folder(const std::string& folder) {
     if (file.is_regular_file(failed) && !file.is_symlink(failed) &&
         (file.path().extension() == blocks_suffix || file.path().filename() == key_file))
       found.push_back(file.path());
+  std::deque<closing_fd> locked; // until the files are gone, so that nobody opens them meanwhile
   for (const fs::path& path : found) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) return system_failure("opening " + path.string());
-    const bool is_free = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
-    ::close(fd);
-    if (!is_free)
+    locked.emplace_back(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+    if (locked.back().fd < 0) return system_failure("opening " + path.string());
+    if (::flock(locked.back().fd, LOCK_EX | LOCK_NB) != 0)
       return failure{errc::file_unwritable,
                      path.string() + " is in use; stop the daemon that serves with it first"};
   }
-  std::int64_t bytes = 0;
   for (const fs::path& path : found) {
     const auto size = fs::file_size(path, failed);
     if (!failed) bytes += static_cast<std::int64_t>(size);

@@ -54,11 +54,14 @@ models::result<std::unique_ptr<models::offload::disk_store>> open_unkept(const t
   return models::offload::open_file_store(folder.value(), false);
 }
 
-models::result<models::offload::kept_store> open_kept(const tier_options& o) {
+models::result<models::offload::kept_store> open_kept(const tier_options& o,
+                                                      std::int64_t most_bytes) {
   auto folder = kept_folder_path(o.disk_dir);
   if (!folder.ok()) return folder.error();
   if (auto made = make_kept_folder(folder.value()); !made.ok()) return made.error();
-  return models::offload::open_kept_store(kept_file(folder.value(), o.fingerprint));
+  remove_old_files(folder.value(), o.model_path, o.fingerprint);
+  return models::offload::open_kept_store(kept_file(folder.value(), o.model_path, o.fingerprint),
+                                          most_bytes);
 }
 
 } // namespace
@@ -171,7 +174,7 @@ void offloader_core::open() {
   std::int64_t kept_bytes = 0;
   std::unique_ptr<models::offload::disk_store> store;
   if (limits.keep && !options_.open_store) {
-    auto kept = open_kept(options_);
+    auto kept = open_kept(options_, limits.disk_blocks * stride_of(options_));
     if (kept.ok()) {
       store = std::move(kept.value().store);
       kept_bytes = kept.value().bytes;

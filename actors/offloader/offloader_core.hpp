@@ -30,6 +30,7 @@ struct tier_options {
   std::int64_t disk_bytes = 0;
   std::string disk_dir;
   bool keep = false;
+  std::string model_path;
   std::string fingerprint; ///< all that the bytes of a block depend on beside its tokens
   /// Opens a store in place of a file in disk_dir; for tests.
   std::function<models::result<std::unique_ptr<models::offload::disk_store>>()> open_store;

@@ -238,6 +238,7 @@ private:
     tiers.disk_bytes = kv.disk_memory_bytes;
     tiers.disk_dir = kv.disk_dir;
     tiers.keep = kv.keep;
+    tiers.model_path = info_.model->path;
     tiers.fingerprint = fingerprint_ = info_.fingerprint;
     tiers.open_store = info_.open_kv_store;
     if (!tiers.any()) return;

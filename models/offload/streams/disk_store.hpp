@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <sys/types.h>
@@ -55,8 +56,11 @@ struct kept_store {
   std::int64_t bytes = 0; ///< of the file as it was found; 0: it is new
 };
 /// Opens or makes the file `path`, which only this user may read (mode 0600) and which is no link.
+/// What a file has beyond `most_bytes` is cut off.
 /// It is locked for this process while the store lives: a file that another process has open is
 /// file_unwritable.
-result<kept_store> open_kept_store(const std::string& path);
+result<kept_store>
+open_kept_store(const std::string& path,
+                std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max());
 
 } // namespace twill::models::offload

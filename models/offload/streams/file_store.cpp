@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -135,7 +136,7 @@ result<std::unique_ptr<disk_store>> open_file_store(const std::string& dir, bool
       std::make_unique<file_store>(fd, where.string(), direct, read_at));
 }
 
-result<kept_store> open_kept_store(const std::string& path) {
+result<kept_store> open_kept_store(const std::string& path, std::int64_t most_bytes) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0)
     return failure{errc::file_unwritable, "opening " + path + ": " + std::strerror(errno)};
@@ -147,7 +148,9 @@ result<kept_store> open_kept_store(const std::string& path) {
   if (::fstat(fd, &found) != 0 || ::fchmod(fd, 0600) != 0)
     return failure{errc::file_unwritable, "opening " + path + ": " + std::strerror(errno)};
   if (!S_ISREG(found.st_mode)) return failure{errc::file_unwritable, path + " is not a file"};
-  kept.bytes = found.st_size;
+  kept.bytes = std::min<std::int64_t>(found.st_size, most_bytes);
+  if (kept.bytes < found.st_size && ::ftruncate(fd, static_cast<off_t>(kept.bytes)) != 0)
+    return failure{errc::file_unwritable, "shortening " + path + ": " + std::strerror(errno)};
   return kept;
 }
 

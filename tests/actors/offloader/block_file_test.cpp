@@ -114,14 +114,26 @@ TEST_CASE("the folder of KV is its user's alone, keeps its key and is emptied", 
   CHECK(kept_key(path).value().first == first.value().first);
   flip(path + "/key", 3);
   CHECK(kept_key(path).value().first != first.value().first);
-  CHECK(kept_file(path, "a") != kept_file(path, "b"));
+  CHECK(kept_file(path, "m", "a") != kept_file(path, "m", "b"));
+  CHECK(kept_file(path, "m", "a") != kept_file(path, "n", "a"));
   {
     std::ofstream(path + "/other.txt") << "not twill's";
-    const auto held = offload::open_kept_store(kept_file(path, "a")).value();
-    CHECK_FALSE(purge_kept_folder(path).ok()); // a daemon has it open
+    const auto held = offload::open_kept_store(kept_file(path, "m", "a")).value();
+    CHECK_FALSE(purge_kept_folder(path).ok()); // a process has it open
+  }
+  {
+    // A daemon uses the folder, whether or not it has opened its file yet.
+    const auto daemon = keep_scope_key(path);
+    REQUIRE(daemon.ok());
+    const auto purged = purge_kept_folder(path);
+    REQUIRE_FALSE(purged.ok());
+    CHECK(purged.detail().find("running daemon") != std::string::npos);
+    CHECK(keep_scope_key(path).ok()); // another model's engine
+    CHECK(fs::exists(path + "/key"));
   }
   REQUIRE(purge_kept_folder(path).ok());
-  CHECK_FALSE(fs::exists(kept_file(path, "a")));
+  CHECK_FALSE(fs::exists(kept_file(path, "m", "a")));
+  CHECK_FALSE(fs::exists(path + "/key"));
   CHECK(fs::exists(path + "/other.txt"));
   CHECK_FALSE(purge_kept_folder(f.path() + "/absent").ok());
   CHECK(kept_folder_path(path + "//").value() == path);
@@ -129,4 +141,30 @@ TEST_CASE("the folder of KV is its user's alone, keeps its key and is emptied", 
   CHECK_FALSE(make_kept_folder(path).ok());
   fs::create_symlink(f.path(), f.path() + "/link");
   CHECK_FALSE(make_kept_folder(f.path() + "/link").ok());
+}
+
+TEST_CASE("a model has one file of blocks, no larger than it may be", "[actors]") {
+  const twill::test::temp_folder f;
+  const std::string path = f.path() + "/kv";
+  REQUIRE(make_kept_folder(path).ok());
+  const auto touch = [&](const std::string& model, const std::string& fingerprint) {
+    std::ofstream(kept_file(path, model, fingerprint)) << std::string(10000, 'x');
+  };
+  const auto exists = [&](const std::string& model, const std::string& fingerprint) {
+    return fs::exists(kept_file(path, model, fingerprint));
+  };
+  for (const char* fingerprint : {"before", "in use", "now"})
+    touch("m", fingerprint);
+  touch("other", "before");
+  {
+    const auto held = offload::open_kept_store(kept_file(path, "m", "in use")).value();
+    remove_old_files(path, "m", "now");
+  }
+  CHECK_FALSE(exists("m", "before"));
+  CHECK(exists("m", "in use"));
+  CHECK(exists("m", "now"));
+  CHECK(exists("other", "before"));
+  CHECK(offload::open_kept_store(kept_file(path, "m", "now"), 20000).value().bytes == 10000);
+  CHECK(offload::open_kept_store(kept_file(path, "m", "now"), 6000).value().bytes == 6000);
+  CHECK(fs::file_size(kept_file(path, "m", "now")) == 6000);
 }
