@@ -233,12 +233,16 @@ using step_result_ptr = std::shared_ptr<const step_result>;
 struct fetch_blocks {
   std::uint64_t ticket = 0;
   std::vector<block_key> keys; ///< of blocks that follow each other
+  /// From then on nothing more is read for it, and the answer is what is there.
+  steady_clock::time_point until;
 };
 /// offloader -> batcher: the first of these blocks, perhaps none. batcher -> itself, later: the
 /// ticket is given up.
 struct blocks_fetched {
   std::uint64_t ticket = 0;
   std::vector<host_block> blocks;
+  double seconds = 0; ///< that the tiers spent on them, without what was asked before
+  bool given_up = false;
 };
 /// batcher -> offloader: a prompt waits that will want these blocks.
 struct prefetch_blocks {

@@ -148,7 +148,7 @@ private:
 
   // batcher_core::tier_sink
   void fetch(fetch_blocks order, std::chrono::milliseconds patience) override {
-    tell_later(self_, batcher_actor{self_}, patience, blocks_fetched{order.ticket, {}});
+    tell_later(self_, batcher_actor{self_}, patience, blocks_fetched{order.ticket, {}, 0, true});
     if (offloader_) tell(self_, offloader_, std::move(order), batcher_actor{self_});
   }
   void spilled(blocks_spilled blocks) override {

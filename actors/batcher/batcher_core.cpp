@@ -246,18 +246,22 @@ bool batcher_core::starts_fetch(const prefix_match& match, steady_clock::time_po
     return false;
   ++fetched.n_fetches;
   fetched.first = n_blocks;
-  fetched.ticket = fetches_.begin(match.id, now);
+  fetched.ticket = fetches_.begin(match.id, now, match.beyond.size());
   scheduler_.hold(match.id);
   fetches_began_ = true;
-  tiers_->fetch({fetched.ticket, match.beyond}, fetches_.speeds.patience(match.beyond.size()));
+  // The tiers answer with what is there before the fetch is given up, unless they hang.
+  const auto patience = fetches_.speeds.patience(match.beyond.size());
+  tiers_->fetch({fetched.ticket, match.beyond, now + patience * 3 / 4}, patience);
   return true;
 }
 
 void batcher_core::fetched(blocks_fetched answer, steady_clock::time_point now) {
   const tier_client::fetch ended = fetches_.end(answer.ticket);
   if (ended.id == 0) return;
-  fetches_.speeds.note_fetch(std::max<std::size_t>(answer.blocks.size(), 1),
-                             in_seconds(now - ended.asked));
+  if (answer.given_up)
+    fetches_.speeds.note_given_up(ended.n_blocks, in_seconds(now - ended.asked));
+  else
+    fetches_.speeds.note_fetch(answer.blocks.size(), answer.seconds);
   if (sequence* s = groups_.find_sequence(ended.id)) s->fetched.blocks = std::move(answer.blocks);
   scheduler_.let_go(ended.id);
 }

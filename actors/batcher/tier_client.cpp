@@ -28,6 +28,12 @@ void tier_speeds::note_fetch(std::size_t blocks, double seconds) {
   average(fetch_s_, static_cast<double>(blocks), seconds);
 }
 
+void tier_speeds::note_given_up(std::size_t blocks, double seconds) {
+  // They took longer than that, and longer than computing them.
+  average(fetch_s_, static_cast<double>(blocks),
+          std::max(seconds, 2 * compute_s_ * static_cast<double>(blocks)));
+}
+
 bool tier_speeds::worth_fetching(std::size_t blocks) {
   if (blocks == 0) return false;
   if (compute_s_ == 0 || fetch_s_ + copy_s_ <= compute_s_) return true;

@@ -24,8 +24,10 @@ public:
   void note_prefill(std::int32_t tokens, double seconds);
   /// The executor copied so many blocks.
   void note_copies(std::size_t blocks, double seconds);
-  /// A fetch brought so many blocks to host memory.
+  /// The tiers took so long to bring so many blocks to host memory.
   void note_fetch(std::size_t blocks, double seconds);
+  /// So many blocks did not come within their patience.
+  void note_given_up(std::size_t blocks, double seconds);
 
   /// Whether `blocks` should be fetched and not computed. One refusal in sixteen is overruled, so
   /// that a disk that was slow for a while is measured again.
@@ -47,9 +49,10 @@ public:
   struct fetch {
     sequence_id id = 0;
     steady_clock::time_point asked;
+    std::size_t n_blocks = 0; ///< that were asked for
   };
-  std::uint64_t begin(sequence_id id, steady_clock::time_point now) {
-    under_way_.emplace(++last_ticket_, fetch{id, now});
+  std::uint64_t begin(sequence_id id, steady_clock::time_point now, std::size_t n_blocks) {
+    under_way_.emplace(++last_ticket_, fetch{id, now, n_blocks});
     return last_ticket_;
   }
   /// The fetch that a ticket is of, which is over now; id 0 when it was over before.

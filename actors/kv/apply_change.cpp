@@ -1,9 +1,12 @@
 #include "actors/kv/apply_change.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "config/base/assert.hpp"
 
@@ -11,19 +14,36 @@ namespace twill::actors {
 
 namespace {
 
-void spill(kv_tiers& tiers, std::int32_t block, block_identity identity, kv_grant& grant) {
-  if (tiers.touch(identity.key)) return;
-  host_block to = tiers.take_place();
-  if (to) grant.spills.push_back({block, std::move(identity), std::move(to)});
+/// Spills blocks that no tier has, each after those before it in its prefix: a block is of no use
+/// without them, so they get host memory first.
+void spill(kv_tiers& tiers, std::vector<block_pool::named_block> blocks, kv_grant& grant) {
+  std::unordered_set<block_key, block_key_hash> lost;
+  for (auto& [block, identity] : blocks) {
+    if (lost.contains(identity.parent)) {
+      tiers.note_dropped();
+      lost.insert(identity.key);
+    } else if (host_block to = tiers.take_place()) {
+      grant.spills.push_back({block, std::move(identity), std::move(to)});
+    } else {
+      lost.insert(identity.key);
+    }
+  }
 }
 
-void use_tiers(block_pool& pool, const kv_change& change, kv_tiers& tiers, kv_grant& grant) {
-  for (auto& evicted : pool.take_evicted())
-    spill(tiers, evicted.block, std::move(evicted.identity), grant);
-  const bool keeps = tiers.keeps();
-  for (const std::int32_t block : pool.take_inserted())
-    if (keeps && pool.holds(block)) spill(tiers, block, pool.identity(block), grant);
-  const auto now = steady_clock::now();
+void use_tiers(block_pool& pool, const kv_change& change, kv_tiers& tiers,
+               steady_clock::time_point now, kv_grant& grant) {
+  const auto is_known = [&](const auto& one) { return tiers.touch(one.identity.key); };
+  auto evicted = pool.take_evicted(); // children before parents
+  std::erase_if(evicted, is_known);
+  std::reverse(evicted.begin(), evicted.end());
+  spill(tiers, std::move(evicted), grant);
+  const auto inserted = pool.take_inserted();
+  std::vector<block_pool::named_block> to_keep;
+  if (tiers.keeps())
+    for (const std::int32_t block : inserted)
+      if (pool.holds(block)) to_keep.push_back({block, pool.identity(block)});
+  std::erase_if(to_keep, is_known);
+  spill(tiers, std::move(to_keep), grant);
   for (std::size_t i = 0; i < change.queries.size(); ++i) {
     const prefix_query& query = change.queries[i];
     prefix_match& match = grant.matches[i];
@@ -35,7 +55,8 @@ void use_tiers(block_pool& pool, const kv_change& change, kv_tiers& tiers, kv_gr
 
 } // namespace
 
-kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers) {
+kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers,
+                      steady_clock::time_point now) {
   kv_grant grant;
   if (change.reset) pool.reset(change.n_blocks);
   for (const lease_reuse& r : change.reuses) {
@@ -57,7 +78,7 @@ kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers
   for (sequence_id id : change.drops)
     pool.drop(id);
   pool.look_up(change.queries, grant.matches);
-  if (tiers != nullptr) use_tiers(pool, change, *tiers, grant);
+  if (tiers != nullptr) use_tiers(pool, change, *tiers, now, grant);
   grant.free_blocks = pool.available();
   grant.used_blocks = pool.used();
   return grant;

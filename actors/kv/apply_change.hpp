@@ -12,6 +12,8 @@
 
 namespace twill::actors {
 
-kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers = nullptr);
+/// `now` is what the tiers know a disk that hangs by.
+kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers = nullptr,
+                      steady_clock::time_point now = steady_clock::now());
 
 } // namespace twill::actors

@@ -86,15 +86,16 @@ models::result<nothing> block_file::read(std::int32_t place, const block_key& ke
   return nothing{};
 }
 
-std::vector<block_file::kept_block>
-block_file::scan(std::int32_t n_places, std::int32_t block_tokens, const hash_key& key) {
+std::vector<block_file::kept_block> block_file::scan(std::int32_t n_places,
+                                                     std::int32_t block_tokens, const hash_key& key,
+                                                     const std::atomic<bool>& stop) {
   std::vector<kept_block> found;
   struct alignas(block_header_bytes) page {
     unsigned char bytes[block_header_bytes];
   };
   const auto one = std::make_unique<page>();
   int failures = 0; // a disk that fails is not asked for each place
-  for (std::int32_t place = 0; place < n_places && failures < 4; ++place) {
+  for (std::int32_t place = 0; place < n_places && failures < 4 && !stop; ++place) {
     if (!store_->read(place * stride_, one->bytes, block_header_bytes).ok()) {
       ++failures;
       continue;

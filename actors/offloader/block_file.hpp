@@ -31,14 +31,15 @@ public:
   models::result<nothing> read(std::int32_t place, const block_key& key, const host_block& to);
   /// What the places below `n_places` hold, in the order in which they were written. Places that
   /// hold nothing whole, or something of another model or another hash key, are left out. The bytes
-  /// themselves are compared when they are read.
+  /// themselves are compared when they are read. A file of many places takes long: the scan ends
+  /// where it is once `stop` is set.
   struct kept_block {
     std::uint64_t number = 0;
     std::int32_t place = 0;
     block_identity identity;
   };
   std::vector<kept_block> scan(std::int32_t n_places, std::int32_t block_tokens,
-                               const hash_key& key);
+                               const hash_key& key, const std::atomic<bool>& stop);
   void expect(std::int32_t place) { store_->expect(place * stride_, stride_); }
   std::int64_t stride() const { return stride_; }
   std::string describe() const { return store_->describe(); }

@@ -32,6 +32,12 @@ void kv_tiers::retire() {
   open_ = false;
 }
 
+/// Whether a block that is on disk alone can be had.
+bool kv_tiers::readable(const entry& e, time_point now) const {
+  const bool hangs = n_reading_ > 0 && now - read_ended_at_ > longest_read;
+  return disk_works(now) && !hangs && !(e.reading && now - e.read_since > longest_read);
+}
+
 void kv_tiers::freshen(entry& e) {
   if (e.in_host_lru) host_lru_.splice(host_lru_.begin(), host_lru_, e.host_at);
   if (e.on_disk) disk_lru_.splice(disk_lru_.begin(), disk_lru_, e.disk_at);
@@ -58,6 +64,11 @@ host_block kv_tiers::take_place() {
   return place;
 }
 
+void kv_tiers::note_dropped() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.dropped;
+}
+
 void kv_tiers::match(block_key parent, std::span<const std::int32_t> tokens, time_point now,
                      std::vector<block_key>& out) const {
   const auto width = static_cast<std::size_t>(limits_.block_tokens);
@@ -69,7 +80,7 @@ void kv_tiers::match(block_key parent, std::span<const std::int32_t> tokens, tim
     const auto found = entries_.find(key);
     if (found == entries_.end()) return;
     const entry& e = found->second;
-    if (!e.bytes && !disk_works(now)) return;
+    if (!e.bytes && !readable(e, now)) return;
     if (e.parent != parent || !std::equal(own.begin(), own.end(), e.tokens.begin(), e.tokens.end()))
       return;
     out.push_back(key);
@@ -84,16 +95,28 @@ void kv_tiers::keep_on_host(const block_key& key, entry& e) {
   e.in_host_lru = true;
 }
 
-void kv_tiers::put(block_identity identity, host_block bytes, time_point now,
+void kv_tiers::put(std::vector<spilled_block> blocks, time_point now,
                    std::vector<write_order>& writes) {
   const std::lock_guard lock(mutex_);
   if (!open_) return;
+  const auto first = static_cast<std::ptrdiff_t>(writes.size());
+  std::vector<block_key> keys;
+  for (spilled_block& block : blocks) {
+    keys.push_back(block.first.key);
+    put_one(block, now, writes);
+  }
+  // The disk is LRU by when a block was written. What is kept is written from its beginning, since
+  // a crash may come at any time.
+  if (!limits_.keep) std::reverse(writes.begin() + first, writes.end());
+  freshen_path(keys);
+  shrink_host(now, writes);
+}
+
+void kv_tiers::put_one(spilled_block& block, time_point now, std::vector<write_order>& writes) {
+  auto& [identity, bytes] = block;
   const auto [at, fresh] = entries_.try_emplace(identity.key);
   entry& e = at->second;
-  if (!fresh) {
-    freshen(e);
-    return;
-  }
+  if (!fresh) return;
   ++counts_.spilled;
   e.parent = identity.parent;
   e.tokens = std::move(identity.tokens);
@@ -101,24 +124,24 @@ void kv_tiers::put(block_identity identity, host_block bytes, time_point now,
   keep_on_host(at->first, e);
   if (limits_.keep || !e.in_host_lru)
     if (!order_write(at->first, e, now, writes) && e.in_host_lru) unwritten_.push_back(at->first);
-  if (!e.in_host_lru && !e.writing) {
-    ++counts_.dropped;
-    entries_.erase(at);
-    return;
-  }
-  shrink_host(now, writes);
+  if (e.in_host_lru || e.writing) return;
+  ++counts_.dropped;
+  entries_.erase(at);
 }
 
 void kv_tiers::shrink_host(time_point now, std::vector<write_order>& writes) {
-  while (host_lru_.size() > static_cast<std::size_t>(limits_.host_blocks)) {
-    const auto at = entries_.find(host_lru_.back());
-    entry& e = at->second;
-    host_lru_.pop_back();
-    e.in_host_lru = false;
-    if (!e.on_disk && !e.writing) order_write(at->first, e, now, writes);
+  std::vector<entries::iterator> leaving; // children before parents
+  for (; host_lru_.size() > static_cast<std::size_t>(limits_.host_blocks); host_lru_.pop_back())
+    leaving.push_back(entries_.find(host_lru_.back()));
+  const auto first = static_cast<std::ptrdiff_t>(writes.size());
+  for (auto at = leaving.rbegin(); at != leaving.rend(); ++at) {
+    entry& e = (*at)->second;
+    e.in_host_lru = false; // not before: the disk place of one may be taken for another
+    if (!e.on_disk && !e.writing) order_write((*at)->first, e, now, writes);
     if (!e.writing) e.bytes = nullptr;
-    forget_if_nowhere(at);
+    forget_if_nowhere(*at);
   }
+  if (!limits_.keep) std::reverse(writes.begin() + first, writes.end());
 }
 
 bool kv_tiers::order_write(const block_key& key, entry& e, time_point now,
@@ -147,7 +170,7 @@ std::int32_t kv_tiers::take_disk_place(time_point now) {
   for (auto oldest = disk_lru_.rbegin(); oldest != disk_lru_.rend(); ++oldest) {
     const auto at = entries_.find(*oldest);
     const std::int32_t place = at->second.place;
-    if (readers_.contains(place)) continue;
+    if (at->second.reading) continue;
     disk_lru_.erase(at->second.disk_at);
     at->second.on_disk = false;
     at->second.place = -1;
@@ -173,63 +196,67 @@ void kv_tiers::note_failure(time_point now) {
   failures_in_a_row_ = 0;
 }
 
-void kv_tiers::fetch(std::span<const block_key> keys, time_point now, std::vector<host_block>& have,
-                     std::vector<read_order>& reads) {
+void kv_tiers::freshen(std::span<const block_key> prefix) {
   const std::lock_guard lock(mutex_);
-  have.clear();
-  if (!open_) return;
-  for (const block_key& key : keys) {
-    const auto found = entries_.find(key);
-    if (found == entries_.end()) break;
-    entry& e = found->second;
-    if (e.bytes) {
-      ++counts_.from_host;
-      have.push_back(e.bytes);
-      continue;
-    }
-    if (!disk_works(now)) break;
-    host_block to = pool_->take();
-    if (!to) break;
-    ++readers_[e.place];
-    have.emplace_back();
-    reads.push_back({have.size() - 1, key, e.place, std::move(to)});
-  }
-  for (std::size_t i = have.size(); i-- > 0;)
-    freshen(entries_.find(keys[i])->second);
+  freshen_path(prefix);
 }
 
-void kv_tiers::read_done(const read_order& read, bool good, time_point now,
-                         std::vector<write_order>& writes) {
+void kv_tiers::freshen_path(std::span<const block_key> prefix) {
+  for (std::size_t i = prefix.size(); i-- > 0;)
+    if (const auto at = entries_.find(prefix[i]); at != entries_.end()) freshen(at->second);
+}
+
+kv_tiers::handed kv_tiers::fetch(const block_key& key, const reader& who, time_point now) {
   const std::lock_guard lock(mutex_);
-  if (auto readers = readers_.find(read.place); --readers->second == 0) readers_.erase(readers);
-  if (const auto left = std::find(left_while_read_.begin(), left_while_read_.end(), read.place);
-      left != left_while_read_.end() && !readers_.contains(read.place)) {
-    left_while_read_.erase(left);
-    set_aside(read.place, now);
+  if (!open_) return {};
+  const auto at = entries_.find(key);
+  if (at == entries_.end()) return {};
+  entry& e = at->second;
+  if (e.bytes) {
+    ++counts_.from_host;
+    return {whereabouts::on_host, e.bytes, {}};
   }
-  const auto found = entries_.find(read.key);
+  if (!readable(e, now)) return {};
+  if (e.reading) {
+    e.readers.push_back(who);
+    return {whereabouts::on_its_way, nullptr, {}};
+  }
+  host_block to = pool_->take();
+  if (!to) return {};
+  e.readers.assign(1, who);
+  e.reading = true;
+  e.read_since = now;
+  if (n_reading_++ == 0) read_ended_at_ = now;
+  return {whereabouts::on_disk, nullptr, {key, e.place, std::move(to)}};
+}
+
+std::vector<kv_tiers::reader> kv_tiers::read_done(const read_order& read, bool good, time_point now,
+                                                  std::vector<write_order>& writes) {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(read.key);
+  TWILL_ASSERT(at != entries_.end() && at->second.reading, "a block stays while it is read");
+  entry& e = at->second;
+  e.reading = false;
+  --n_reading_;
+  read_ended_at_ = now;
+  std::vector<reader> waited = std::exchange(e.readers, {});
   if (good) {
     failures_in_a_row_ = 0;
-    ++counts_.from_disk;
-    if (found == entries_.end() || found->second.bytes || limits_.host_blocks == 0) return;
-    found->second.bytes = read.to;
-    keep_on_host(read.key, found->second);
+    counts_.from_disk += waited.size();
+    if (e.bytes || limits_.host_blocks == 0) return waited;
+    e.bytes = read.to;
+    keep_on_host(read.key, e);
     shrink_host(now, writes);
-    return;
+    return waited;
   }
   ++counts_.failed_reads;
   note_failure(now);
-  if (found == entries_.end() || !found->second.on_disk || found->second.place != read.place)
-    return;
-  entry& e = found->second;
   disk_lru_.erase(e.disk_at);
   e.on_disk = false;
-  if (readers_.contains(read.place))
-    left_while_read_.push_back(read.place);
-  else
-    set_aside(read.place, now);
+  set_aside(read.place, now);
   e.place = -1;
-  forget_if_nowhere(found);
+  forget_if_nowhere(at);
+  return waited;
 }
 
 void kv_tiers::write_done(const write_order& write, bool good, time_point now,
@@ -305,21 +332,22 @@ bool kv_tiers::consistent() const {
     own(place);
   for (const std::int32_t place : aside_)
     own(place);
-  for (const std::int32_t place : left_while_read_)
-    own(place);
-  std::size_t on_host = 0, on_disk = 0, writing = 0;
+  std::size_t on_host = 0, on_disk = 0, writing = 0, reading = 0;
   for (const auto& [key, e] : entries_) {
     if (e.on_disk || e.writing) own(e.place);
     if (e.on_disk && e.writing) return false;
     if ((e.in_host_lru || e.writing) != static_cast<bool>(e.bytes)) return false;
     if (!e.in_host_lru && !e.on_disk && !e.writing) return false;
+    if (e.reading && (!e.on_disk || e.readers.empty())) return false;
     on_host += e.in_host_lru ? 1 : 0;
     on_disk += e.on_disk ? 1 : 0;
     writing += e.writing ? 1 : 0;
+    reading += e.reading ? 1 : 0;
   }
   return std::all_of(owners.begin(), owners.end(), [](int n) { return n == 1; }) &&
          on_host == host_lru_.size() && on_disk == disk_lru_.size() &&
-         writing == static_cast<std::size_t>(n_writing_) && n_places_ <= limits_.disk_blocks &&
+         writing == static_cast<std::size_t>(n_writing_) &&
+         reading == static_cast<std::size_t>(n_reading_) && n_places_ <= limits_.disk_blocks &&
          on_host <= static_cast<std::size_t>(limits_.host_blocks);
 }
 

@@ -5,7 +5,8 @@
 // there and takes places for what it evicts, the offloader does all the rest. Both tiers are LRU by
 // block; a fetch touches a prefix from its end, so that children leave before their parents. A
 // block that is being written to disk or was handed to a reader keeps its host memory until both
-// are done; a place on disk that is being read is not given away.
+// are done; a place on disk that is being read is not given away. A block is read once at a time,
+// however many wait for it.
 //
 // Invariants: places of the disk = free + set aside + filled + being written; host memory in the
 // index <= the host budget, beside what is on its way to disk; no place on disk has two blocks; a
@@ -20,6 +21,7 @@
 #include <mutex>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "actors/kv/block_key.hpp"
@@ -48,6 +50,9 @@ public:
   /// whole disk.
   static constexpr std::chrono::seconds disk_pause{10};
   static constexpr int most_failures_in_a_row = 4;
+  /// A disk of which no read has ended for so long, while one is under way, hangs: its blocks are
+  /// not found until one ends. A block whose own read takes so long is not found either.
+  static constexpr std::chrono::seconds longest_read{2};
 
   struct limits {
     std::int32_t host_blocks = 0;
@@ -79,6 +84,8 @@ public:
   bool touch(const block_key& key);
   /// Host memory for a block that leaves the device; null when there is none.
   host_block take_place();
+  /// A block that left the device was not taken at all.
+  void note_dropped();
   /// The keys of the blocks that tiers have of `tokens`, which follow block `parent`. Appends to
   /// `out`; stops at the first block that is nowhere.
   void match(block_key parent, std::span<const std::int32_t> tokens, time_point now,
@@ -91,22 +98,39 @@ public:
     host_block bytes;
     std::int32_t place = -1;
   };
+  /// Who waits for a block that is being read: a fetch, and which of its blocks that is.
+  struct reader {
+    std::uint64_t fetch = 0;
+    std::size_t index = 0;
+  };
   struct read_order {
-    std::size_t index = 0; ///< in the fetch
     block_key key;
     std::int32_t place = -1;
     host_block to;
   };
-  /// A block's bytes have reached host memory. Appends what is to be written to disk now.
-  void put(block_identity identity, host_block bytes, time_point now,
-           std::vector<write_order>& writes);
-  /// Hands out blocks: `have[i]` is that of keys[i], null until the read in `reads` is done.
-  /// Shorter than `keys` when a block is gone or no host memory is left.
-  void fetch(std::span<const block_key> keys, time_point now, std::vector<host_block>& have,
-             std::vector<read_order>& reads);
+  using spilled_block = std::pair<block_identity, host_block>;
+  /// The bytes of these blocks have reached host memory; blocks of a prefix follow each other.
+  /// Appends what is to be written to disk now. Where that is too much at once, the beginnings of
+  /// prefixes are written, since what follows is of no use without them.
+  void put(std::vector<spilled_block> blocks, time_point now, std::vector<write_order>& writes);
+  /// The blocks of a prefix are fetched: they count as used now, the first of them last.
+  void freshen(std::span<const block_key> prefix);
+  enum class whereabouts : std::uint8_t {
+    nowhere,    ///< or there is no host memory to read it into
+    on_host,    ///< `bytes` are the block's
+    on_its_way, ///< the reader is told by the read_done() of a read under way
+    on_disk     ///< `read` is to be done, and the reader is told by its read_done()
+  };
+  struct handed {
+    whereabouts where = whereabouts::nowhere;
+    host_block bytes;
+    read_order read;
+  };
+  handed fetch(const block_key& key, const reader& who, time_point now);
   /// Blocks that were read stay in host memory when that is a tier; this may move others out.
-  void read_done(const read_order& read, bool good, time_point now,
-                 std::vector<write_order>& writes);
+  /// Returns who has waited for the block.
+  std::vector<reader> read_done(const read_order& read, bool good, time_point now,
+                                std::vector<write_order>& writes);
   void write_done(const write_order& write, bool good, time_point now,
                   std::vector<write_order>& writes);
   /// Before open(): a file of n_places has these blocks, the oldest first.
@@ -127,7 +151,9 @@ private:
     std::vector<std::int32_t> tokens;
     host_block bytes;        ///< in host memory: in the LRU of the host, or being written
     std::int32_t place = -1; ///< on disk, or being written there
-    bool in_host_lru = false, on_disk = false, writing = false;
+    bool in_host_lru = false, on_disk = false, writing = false, reading = false;
+    time_point read_since{};     ///< while it is being read
+    std::vector<reader> readers; ///< while it is being read
     lru::iterator host_at, disk_at;
   };
   using entries = std::unordered_map<block_key, entry, block_key_hash>;
@@ -135,7 +161,10 @@ private:
   bool disk_works(time_point now) const {
     return limits_.disk_blocks > 0 && now >= disk_off_until_;
   }
+  bool readable(const entry& e, time_point now) const;
   void freshen(entry& e);
+  void freshen_path(std::span<const block_key> prefix);
+  void put_one(spilled_block& block, time_point now, std::vector<write_order>& writes);
   void keep_on_host(const block_key& key, entry& e);
   void shrink_host(time_point now, std::vector<write_order>& writes);
   bool order_write(const block_key& key, entry& e, time_point now,
@@ -153,10 +182,9 @@ private:
   lru host_lru_, disk_lru_;
   std::int32_t n_places_ = 0; ///< of the disk, so far
   std::vector<std::int32_t> free_places_;
-  std::vector<std::int32_t> aside_;                        ///< places that failed
-  std::unordered_map<std::int32_t, std::int32_t> readers_; ///< of places
-  std::vector<std::int32_t> left_while_read_;              ///< places to be freed by their reader
-  std::int32_t n_writing_ = 0;
+  std::vector<std::int32_t> aside_; ///< places that failed
+  std::int32_t n_writing_ = 0, n_reading_ = 0;
+  time_point read_ended_at_{};      ///< or began, when none was under way
   std::deque<block_key> unwritten_; ///< to be kept, and too many were on their way already
   int failures_in_a_row_ = 0;
   time_point retry_aside_at_{}, disk_off_until_{};

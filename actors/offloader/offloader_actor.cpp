@@ -24,13 +24,15 @@ offloader_behavior(offloader_actor::stateful_pointer<offloader_state> self,
       [self](const fetch_blocks& order, const batcher_actor& batcher) {
         probe("offloader", "fetch_blocks");
         state_of(self).core->fetch(
-            order.keys, [batcher, ticket = order.ticket](std::vector<host_block> blocks) {
-              tell_from_outside(batcher, blocks_fetched{ticket, std::move(blocks)});
+            order.keys, order.until,
+            [batcher, ticket = order.ticket](offloader_core::fetched answer) {
+              tell_from_outside(
+                  batcher, blocks_fetched{ticket, std::move(answer.blocks), answer.seconds, false});
             });
       },
       [self](const prefetch_blocks& order) {
         probe("offloader", "prefetch_blocks");
-        state_of(self).core->fetch(order.keys, [](const std::vector<host_block>&) {});
+        state_of(self).core->prefetch(order.keys);
       },
       [self](const blocks_spilled& spilled) {
         probe("offloader", "blocks_spilled");

@@ -4,9 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
+#include <span>
 #include <utility>
 
 #include "actors/kv/cache_scope.hpp"
@@ -64,6 +65,12 @@ models::result<models::offload::kept_store> open_kept(const tier_options& o,
                                           most_bytes);
 }
 
+/// The blocks that came, up to the first that did not: what follows it is of no use.
+std::vector<host_block> without_gaps(std::vector<host_block> have) {
+  have.erase(std::find(have.begin(), have.end(), nullptr), have.end());
+  return have;
+}
+
 } // namespace
 
 /// The part that tasks own jointly: it outlives the core where a disk hangs.
@@ -71,40 +78,45 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
   disk(std::shared_ptr<kv_tiers> t, std::unique_ptr<block_file> f)
       : tiers(std::move(t)), file(std::move(f)), threads(n_threads) {}
 
+  /// A fetch under way.
+  struct job {
+    std::vector<block_key> keys;
+    std::vector<host_block> have; ///< of the first keys, null for those that are waited for
+    std::size_t n_awaited = 0;
+    bool ends = false; ///< nothing more is asked for
+    time_point began, until;
+    answer done;
+  };
+
   std::shared_ptr<kv_tiers> tiers;
   std::unique_ptr<block_file> file;
+  std::atomic<bool> stopping{false};
   std::atomic<bool> said_read{false}, said_write{false};
-  std::mutex mutex;
+  std::mutex write_mutex;
   std::deque<kv_tiers::write_order> to_write;
   std::int32_t writers = 0;
-  std::mutex answer_mutex;
-  std::unordered_map<std::uint64_t, answer> answers; ///< of fetches under way
-  std::uint64_t next_answer = 0;
+  std::mutex job_mutex; ///< of what follows; taken before that of the tiers
+  std::map<std::uint64_t, job> jobs;
+  std::uint64_t last_job = 0;
+  std::deque<block_key> to_prefetch;
+  std::int32_t n_reads = 0;
+  time_point last_end{};   ///< of a job
+  std::mutex answer_mutex; ///< held while an answer is given
+  bool stopped = false;
   io_threads threads; ///< last, so that it ends first
 
-  std::uint64_t expect(answer done) {
-    const std::lock_guard lock(answer_mutex);
-    answers.emplace(++next_answer, std::move(done));
-    return next_answer;
-  }
-  void give(std::uint64_t number, std::vector<host_block> blocks) {
-    const std::lock_guard lock(answer_mutex);
-    const auto found = answers.find(number);
-    if (found == answers.end()) return;
-    found->second(std::move(blocks));
-    answers.erase(found);
-  }
   /// No answer is given any more, also by threads that hang.
   void stop() {
+    stopping = true;
     {
       const std::lock_guard lock(answer_mutex);
-      answers.clear();
+      stopped = true;
     }
     if (threads.stop()) file.reset(); // so that the next process may open it
   }
 
   void write(std::vector<kv_tiers::write_order> orders) {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(write_mutex);
     for (auto& order : orders)
       to_write.push_back(std::move(order));
     while (writers < most_writers && writers < static_cast<std::int32_t>(to_write.size())) {
@@ -125,7 +137,7 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
     for (;;) {
       std::optional<kv_tiers::write_order> order;
       {
-        const std::lock_guard lock(mutex);
+        const std::lock_guard lock(write_mutex);
         if (to_write.empty()) {
           --writers;
           return;
@@ -140,20 +152,112 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
       std::vector<kv_tiers::write_order> more;
       tiers->write_done(*order, written.ok(), clock::now(), more);
       if (more.empty()) continue;
-      const std::lock_guard lock(mutex);
+      const std::lock_guard lock(write_mutex);
       for (auto& one : more)
         to_write.push_back(std::move(one));
     }
   }
 
-  bool read(const kv_tiers::read_order& order) {
+  void fetch(std::vector<block_key> keys, time_point until, answer done) {
+    const time_point now = clock::now();
+    std::vector<job> over;
+    {
+      const std::lock_guard lock(job_mutex);
+      job asked{std::move(keys), {}, 0, false, now, until, std::move(done)};
+      if (jobs.size() < most_fetches)
+        jobs.emplace(++last_job, std::move(asked));
+      else
+        over.push_back(std::move(asked));
+      go_on(now, over);
+    }
+    give(over, now);
+  }
+
+  void prefetch(const std::vector<block_key>& keys, std::size_t most) {
+    const time_point now = clock::now();
+    std::vector<job> over;
+    {
+      const std::lock_guard lock(job_mutex);
+      if (to_prefetch.size() + keys.size() > most) return;
+      to_prefetch.insert(to_prefetch.end(), keys.begin(), keys.end());
+      go_on(now, over);
+    }
+    give(over, now);
+  }
+
+  /// Asks for what may be read now, and moves out the jobs that are over.
+  void go_on(time_point now, std::vector<job>& over) {
+    for (auto at = jobs.begin(); at != jobs.end();) {
+      job& j = at->second;
+      const bool late = now >= j.until;
+      while (!late && !j.ends && j.have.size() < j.keys.size() && n_reads < most_reads)
+        ask(at->first, j, now);
+      const bool asked_all = j.ends || j.have.size() == j.keys.size();
+      if (late || (asked_all && j.n_awaited == 0)) {
+        over.push_back(std::move(j));
+        at = jobs.erase(at);
+      } else {
+        ++at;
+      }
+    }
+    while (jobs.empty() && !to_prefetch.empty() && n_reads < most_prefetch) {
+      order_read(tiers->fetch(to_prefetch.front(), {}, now));
+      to_prefetch.pop_front();
+    }
+  }
+
+  void ask(std::uint64_t number, job& j, time_point now) {
+    auto handed = tiers->fetch(j.keys[j.have.size()], {number, j.have.size()}, now);
+    if (handed.where == kv_tiers::whereabouts::nowhere) {
+      j.ends = true;
+      return;
+    }
+    if (!handed.bytes) ++j.n_awaited;
+    j.have.push_back(handed.bytes);
+    order_read(std::move(handed));
+  }
+
+  void order_read(kv_tiers::handed handed) {
+    if (handed.where != kv_tiers::whereabouts::on_disk) return;
+    ++n_reads;
+    post([order = std::move(handed.read)](disk& d) { d.read(order); });
+  }
+
+  void read(const kv_tiers::read_order& order) {
     const auto done = file->read(order.place, order.key, order.to);
     if (!done.ok() && !said_read.exchange(true))
       log::warn("a KV block did not come back from disk; it is computed again: " + done.detail());
+    const time_point now = clock::now();
     std::vector<kv_tiers::write_order> writes;
-    tiers->read_done(order, done.ok(), clock::now(), writes);
+    const auto waited = tiers->read_done(order, done.ok(), now, writes);
     if (!writes.empty()) write(std::move(writes));
-    return done.ok();
+    std::vector<job> over;
+    {
+      const std::lock_guard lock(job_mutex);
+      --n_reads;
+      for (const kv_tiers::reader& who : waited)
+        if (const auto at = jobs.find(who.fetch); at != jobs.end()) {
+          job& j = at->second;
+          --j.n_awaited;
+          if (done.ok())
+            j.have[who.index] = order.to;
+          else
+            j.ends = true;
+        }
+      go_on(now, over);
+    }
+    give(over, now);
+  }
+
+  void give(std::vector<job>& over, time_point now) {
+    for (job& j : over) {
+      auto blocks = without_gaps(std::move(j.have));
+      tiers->freshen(std::span(j.keys).first(blocks.size()));
+      const std::lock_guard lock(answer_mutex);
+      if (stopped) return;
+      const time_point from = std::max(j.began, std::exchange(last_end, now));
+      j.done({std::move(blocks), std::chrono::duration<double>(now - from).count()});
+    }
   }
 };
 
@@ -188,27 +292,30 @@ void offloader_core::open() {
     else
       log::warn("the disk tier of KV is off: " + opened.detail());
   }
-  if (store) {
-    auto file =
-        std::make_unique<block_file>(std::move(store), options_.block_bytes, options_.fingerprint);
-    const std::int32_t n = std::min(blocks_in(kept_bytes, stride_of(options_)), limits.disk_blocks);
-    std::vector<kv_tiers::kept_block> found;
-    for (auto& kept : file->scan(n, options_.block_tokens, limits.key))
-      found.push_back({std::move(kept.identity), kept.place});
-    const std::size_t n_kept = found.size();
-    tiers_->adopt(std::move(found), n);
-    const std::lock_guard lock(stop_mutex_);
-    if (stopped_) return;
-    disk_ = std::make_shared<disk>(tiers_, std::move(file));
-    log::info("KV tiers: " + format_bytes(options_.host_bytes) + " of host memory and " +
-              format_bytes(options_.disk_bytes) + " on disk (" + disk_->file->describe() + ")" +
-              (limits.keep ? ", which keeps " + std::to_string(n_kept) + " blocks of before" : ""));
-  } else {
+  if (!store) {
     tiers_->lose_disk();
     if (limits.host_blocks == 0) return;
     log::info("KV tiers: " + format_bytes(options_.host_bytes) + " of host memory");
+    return tiers_->open(std::move(pool).value());
   }
-  tiers_->open(std::move(pool).value());
+  const std::lock_guard lock(stop_mutex_);
+  if (stopped_) return;
+  disk_ = std::make_shared<disk>(
+      tiers_,
+      std::make_unique<block_file>(std::move(store), options_.block_bytes, options_.fingerprint));
+  const std::int32_t n = std::min(blocks_in(kept_bytes, stride_of(options_)), limits.disk_blocks);
+  disk_->post([n, limits, options = options_, pool = std::move(pool).value()](disk& d) {
+    std::vector<kv_tiers::kept_block> found;
+    for (auto& kept : d.file->scan(n, options.block_tokens, limits.key, d.stopping))
+      found.push_back({std::move(kept.identity), kept.place});
+    if (d.stopping) return;
+    const std::size_t n_kept = found.size();
+    d.tiers->adopt(std::move(found), n);
+    d.tiers->open(pool);
+    log::info("KV tiers: " + format_bytes(options.host_bytes) + " of host memory and " +
+              format_bytes(options.disk_bytes) + " on disk (" + d.file->describe() + ")" +
+              (limits.keep ? ", which keeps " + std::to_string(n_kept) + " blocks of before" : ""));
+  });
 }
 
 void offloader_core::write(std::vector<kv_tiers::write_order> orders) {
@@ -217,40 +324,27 @@ void offloader_core::write(std::vector<kv_tiers::write_order> orders) {
 
 void offloader_core::spill(std::vector<std::pair<block_identity, host_block>> blocks) {
   std::vector<kv_tiers::write_order> writes;
-  for (auto& [identity, bytes] : blocks)
-    tiers_->put(std::move(identity), std::move(bytes), clock::now(), writes);
+  tiers_->put(std::move(blocks), clock::now(), writes);
   write(std::move(writes));
 }
 
-void offloader_core::fetch(const std::vector<block_key>& keys, answer done) {
-  struct job {
-    std::mutex mutex;
-    std::vector<host_block> have;
-    std::size_t left = 0;
-    std::uint64_t number = 0;
+void offloader_core::fetch(std::vector<block_key> keys, time_point until, answer done) {
+  if (disk_) return disk_->fetch(std::move(keys), until, std::move(done));
+  fetched all;
+  for (const block_key& key : keys) {
+    auto handed = tiers_->fetch(key, {}, clock::now());
+    if (!handed.bytes) break;
+    all.blocks.push_back(std::move(handed.bytes));
+  }
+  tiers_->freshen(std::span(keys).first(all.blocks.size()));
+  done(std::move(all));
+}
 
-    /// True: that was the last one.
-    bool finish(const kv_tiers::read_order& read, bool good) {
-      const std::lock_guard lock(mutex);
-      if (good) have[read.index] = read.to;
-      return --left == 0;
-    }
-    /// What follows a block that is missing is of no use.
-    std::vector<host_block> take() {
-      have.erase(std::find(have.begin(), have.end(), nullptr), have.end());
-      return std::move(have);
-    }
-  };
-  const auto own = std::make_shared<job>();
-  std::vector<kv_tiers::read_order> reads;
-  tiers_->fetch(keys, clock::now(), own->have, reads);
-  if (reads.empty()) return done(std::move(own->have));
-  own->left = reads.size();
-  own->number = disk_->expect(std::move(done));
-  for (auto& read : reads)
-    disk_->post([own, read = std::move(read)](disk& d) {
-      if (own->finish(read, d.read(read))) d.give(own->number, own->take());
-    });
+void offloader_core::prefetch(const std::vector<block_key>& keys) {
+  // More than half of the host tier would push each other out before they are used.
+  const auto most = static_cast<std::size_t>(tiers_->counts().host_capacity / 2);
+  if (disk_) return disk_->prefetch(keys, most);
+  tiers_->freshen(keys);
 }
 
 void offloader_core::stop() {

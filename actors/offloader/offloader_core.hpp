@@ -1,13 +1,17 @@
 // offloader_core: the KV tiers with their disk: opens them, writes what leaves host memory, reads
 // what is fetched, and answers each fetch once.
 //
-// Thread safety: one thread at a time (the offloader's), but for tiers(). Reads and writes are done
-// by threads of its own; a fetch is answered on one of them, or on the caller's when nothing had to
-// be read. Where the disk fails, a fetch brings fewer blocks; where it hangs, an answer comes late
-// or never, and nobody waits for it for longer than they like. At most half of the threads write,
-// so that reads do not queue behind them.
+// Thread safety: one thread at a time (the offloader's), but for tiers() and stop(). Reads, writes
+// and the scan of a kept file are done by threads of its own; a fetch is answered on one of them,
+// or on the caller's. Fetches take turns: those that were asked first are read first, no more than
+// most_reads blocks at once, and prefetches only while no fetch waits. A block that several want is
+// read once. Where the disk fails, a fetch brings fewer blocks; where it hangs, an answer comes
+// late or never, and nobody waits for it for longer than they like. At most half of the threads
+// write, so that reads do not queue behind them.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,22 +44,35 @@ struct tier_options {
 
 class offloader_core {
 public:
-  /// The blocks are the first ones of those that were asked for, perhaps none.
-  using answer = std::function<void(std::vector<host_block>)>;
+  static constexpr std::int32_t most_reads = 32;   ///< blocks that are read at once
+  static constexpr std::int32_t most_prefetch = 4; ///< of these, while nobody waits for any
+  static constexpr std::size_t most_fetches = 256; ///< under way; others are answered with nothing
+
+  using time_point = std::chrono::steady_clock::time_point;
+  struct fetched {
+    std::vector<host_block> blocks; ///< the first ones of those that were asked for, perhaps none
+    /// Since the fetch was asked, or since the end of the one before it, where that was later.
+    double seconds = 0;
+  };
+  using answer = std::function<void(fetched)>;
 
   /// Knows the budgets at once; the tiers are empty until open().
   explicit offloader_core(tier_options options);
   ~offloader_core() { stop(); }
 
-  /// Takes the memory, opens the file and reads what it keeps. A tier that cannot be had is left
-  /// out with a line in the log.
+  /// Takes the memory, opens the file and begins to read what it keeps; the tiers can be used once
+  /// that is done. A tier that cannot be had is left out with a line in the log.
   void open();
   const std::shared_ptr<kv_tiers>& tiers() const { return tiers_; }
 
+  /// Blocks of a prefix in their order.
   void spill(std::vector<std::pair<block_identity, host_block>> blocks);
   /// No fetch is answered after this, and nothing more is written. Any thread.
   void stop();
-  void fetch(const std::vector<block_key>& keys, answer done);
+  /// What has not been read by `until` is not waited for, as long as any read ends.
+  void fetch(std::vector<block_key> keys, time_point until, answer done);
+  /// Brings blocks to host memory when there is nothing else to do; what is too much is ignored.
+  void prefetch(const std::vector<block_key>& keys);
 
 private:
   struct disk;

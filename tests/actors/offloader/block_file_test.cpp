@@ -40,7 +40,10 @@ struct opened {
     std::memset(block.get(), with, block_bytes);
     return block;
   }
-  std::size_t n_found(const hash_key& k = key) { return file.scan(3, 4, k).size(); }
+  std::vector<block_file::kept_block> scan(const hash_key& k = key) {
+    return file.scan(3, 4, k, false);
+  }
+  std::size_t n_found(const hash_key& k = key) { return scan(k).size(); }
 
   std::shared_ptr<host_pool> pool;
   block_file file;
@@ -72,7 +75,7 @@ TEST_CASE("a file of blocks gives back what it was given, also to the next proce
   CHECK((found.st_mode & 0777) == 0600);
   {
     opened o(path);
-    const auto kept = o.file.scan(3, 4, key);
+    const auto kept = o.scan();
     REQUIRE(kept.size() == 3);
     for (std::int32_t i = 0; i < 3; ++i) { // in the order of the writes
       CHECK(kept[static_cast<std::size_t>(i)].place == 2 - i);
