@@ -15,6 +15,18 @@ double in_seconds(steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
+/// Between the tokens of so many sequences.
+struct token_gap {
+  steady_clock::duration length;
+  std::uint64_t n = 0;
+};
+
+/// Most sequences drew their last tokens in one step.
+void note_gap(std::vector<token_gap>& gaps, steady_clock::duration length) {
+  if (gaps.empty() || gaps.back().length != length) gaps.push_back({length, 0});
+  ++gaps.back().n;
+}
+
 std::unique_ptr<admission_policy> make_policy(bool fair) {
   if (fair) return std::make_unique<fair_policy>();
   return std::make_unique<fcfs_policy>();
@@ -380,7 +392,7 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   if (!plan) return;
   if (tiers_ != nullptr) note_copies(*plan, result);
   if (plan->rows.empty()) return;
-  std::vector<double> gaps_s; // between a sequence's tokens
+  std::vector<token_gap> gaps;
   std::uint64_t prompt_tokens = 0;
   std::int32_t decode_tokens = 0, prefill_tokens = 0;
   keep_scores(result);
@@ -395,7 +407,7 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     if (drew) {
       s.output.push_back(drawn->token);
       if (s.output.size() > 1)
-        gaps_s.push_back(in_seconds(now - s.last_token));
+        note_gap(gaps, now - s.last_token);
       else if (s.choice == 0)
         prompt_tokens += s.spec.prompt->size();
       s.last_token = now;
@@ -415,8 +427,8 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
             : prefill_tokens == 0 ? s.decode_step_seconds
                                   : s.mixed_step_seconds,
             result.seconds);
-    for (double gap : gaps_s)
-      observe(s.inter_token_latency_seconds, gap);
+    for (const token_gap& gap : gaps)
+      observe(s.inter_token_latency_seconds, in_seconds(gap.length), gap.n);
   });
 }
 
@@ -461,8 +473,8 @@ void batcher_core::deliver_scores(const sequence& s, const planned_row& row) {
 void batcher_core::deliver(sequence_id id, sequence& s, const drawn_token& drawn,
                            const step_result& result) {
   // A token drawn by a step that was prepared before the end was known is dropped.
-  const group* owner = groups_.find(s.request);
-  if (s.finished || owner == nullptr) return;
+  const group& owner = sequence_groups::group_of(s);
+  if (s.finished || owner.released) return;
   if (drawn.stuck)
     return fail(
         s.request,
@@ -479,7 +491,7 @@ void batcher_core::deliver(sequence_id id, sequence& s, const drawn_token& drawn
   const auto first = result.top.begin() + drawn.first_top;
   ready.top.assign(first, first + drawn.n_top);
   ready.scheduled = s.scheduled;
-  ready.cached_tokens = owner->cached_tokens;
+  ready.cached_tokens = owner.cached_tokens;
   if (ready.stopped || ready.length) {
     s.finished = true;
     scheduler_.leave(id);

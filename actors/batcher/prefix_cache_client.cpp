@@ -46,9 +46,10 @@ std::vector<lease_reuse> prefix_cache_client::begin_reused(std::span<const seque
 
 void prefix_cache_client::note_computed(sequence_id id, sequence_groups::sequence& s,
                                         std::int32_t n_computed) {
-  if (!limits_.enabled || !shareable(static_cast<std::int32_t>(s.spec.prompt->size()))) return;
-  if (!shareable(n_computed)) n_computed = limits_.shareable_length;
   const std::int32_t width = limits_.block_tokens;
+  if (!limits_.enabled || n_computed / width <= s.n_inserted) return; // so for most decodes
+  if (!shareable(static_cast<std::int32_t>(s.spec.prompt->size()))) return;
+  if (!shareable(n_computed)) n_computed = limits_.shareable_length;
   const std::int32_t full = n_computed / width;
   if (full <= s.n_inserted) return;
   inserts_.push_back({id, s.known_tokens(s.n_inserted * width, full * width), s.spec.cache_scope});

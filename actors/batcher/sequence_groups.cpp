@@ -52,6 +52,7 @@ const sequence_groups::group& sequence_groups::add(const submit_prompt& prompt,
   for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
     sequence& s = sequences_[next_id_++];
     s.request = prompt.request;
+    s.owner = &added;
     s.choice = choice;
     s.spec = prompt.spec;
     s.spec.seed += static_cast<std::uint64_t>(choice);
@@ -63,25 +64,23 @@ const sequence_groups::group& sequence_groups::add(const submit_prompt& prompt,
 }
 
 sequence_groups::group* sequence_groups::find(request_id request) {
-  const auto found = groups_.find(request);
-  return found == groups_.end() || found->second.released ? nullptr : &found->second;
+  group* found = groups_.find(request);
+  return found == nullptr || found->released ? nullptr : found;
 }
 
 sequence_groups::sequence* sequence_groups::find_sequence(sequence_id id) {
-  const auto found = sequences_.find(id);
-  return found == sequences_.end() ? nullptr : &found->second;
+  return sequences_.find(id);
 }
 
 std::optional<request_id> sequence_groups::release(const released_sequence& r) {
-  const auto found = sequences_.find(r.id);
-  sequence& s = found->second;
+  sequence& s = sequences_.at(r.id);
   s.blocks.clear();
   s.n_inserted = 0;
   const request_id request = s.request;
-  group& owner = groups_.at(request);
+  group& owner = *s.owner;
   if (r.opened) change(owner, [](group& g) { g.n_running -= 1; });
   if (!r.gone) return std::nullopt;
-  sequences_.erase(found);
+  sequences_.erase(r.id);
   if (--owner.n_left > 0) return std::nullopt;
   count(owner, -1);
   groups_.erase(request);
@@ -89,13 +88,13 @@ std::optional<request_id> sequence_groups::release(const released_sequence& r) {
 }
 
 void sequence_groups::forget_device() {
-  for (auto& [id, s] : sequences_) {
+  sequences_.for_each([](sequence_id, sequence& s) {
     s.blocks.clear();
     s.n_inserted = 0;
     s.fetched = {}; // the next device may have another model
-  }
-  for (auto& [id, g] : groups_)
-    change(g, [](group& one) { one.n_running = 0; });
+  });
+  groups_.for_each(
+      [this](request_id, group& g) { change(g, [](group& one) { one.n_running = 0; }); });
 }
 
 void sequence_groups::note_opened(const sequence& s) {
@@ -116,8 +115,7 @@ void sequence_groups::mark_released(request_id request) {
 std::vector<request_id> sequence_groups::requests() const {
   std::vector<request_id> all;
   all.reserve(groups_.size());
-  for (const auto& [id, g] : groups_)
-    all.push_back(id);
+  groups_.for_each([&all](request_id id, const group&) { all.push_back(id); });
   return all;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "actors/messages.hpp"
+#include "actors/scheduling/id_table.hpp"
 
 namespace twill::actors {
 
@@ -30,8 +31,10 @@ public:
       return first <= n_blocks && n_blocks < last ? last - n_blocks : 0;
     }
   };
+  struct group;
   struct sequence {
     request_id request = 0;
+    group* owner = nullptr;
     std::int32_t choice = 0;
     sequence_spec spec;
     std::vector<std::int32_t> output;   ///< tokens drawn so far
@@ -72,7 +75,7 @@ public:
   sequence* find_sequence(sequence_id id);
   sequence& at(sequence_id id) { return sequences_.at(id); }
   const sequence& at(sequence_id id) const { return sequences_.at(id); }
-  group& group_of(const sequence& s) { return groups_.at(s.request); }
+  static group& group_of(const sequence& s) { return *s.owner; }
 
   /// A sequence enters the running set.
   void note_opened(const sequence& s);
@@ -105,8 +108,8 @@ private:
 
   std::array<std::int32_t, 4> counts_{};                       ///< groups by kind
   std::unordered_map<std::uint64_t, std::int32_t> waiting_of_; ///< by group::counted_for
-  std::unordered_map<sequence_id, sequence> sequences_;
-  std::unordered_map<request_id, group> groups_;
+  id_table<sequence> sequences_;
+  id_table<group> groups_;
   sequence_id next_id_ = 1;
 };
 

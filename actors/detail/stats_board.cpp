@@ -42,10 +42,10 @@ histogram iteration_bounds() {
 
 } // namespace
 
-void observe(histogram& h, double value) {
+void observe(histogram& h, double value, std::uint64_t n) {
   const auto bound = std::lower_bound(h.bounds.begin(), h.bounds.end(), value);
-  ++h.counts[static_cast<std::size_t>(bound - h.bounds.begin())];
-  h.sum += value;
+  h.counts[static_cast<std::size_t>(bound - h.bounds.begin())] += n;
+  h.sum += value * static_cast<double>(n);
 }
 
 stats_board::stats_board() {

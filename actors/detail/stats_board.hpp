@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
@@ -17,8 +18,8 @@
 
 namespace twill::actors {
 
-/// Adds one observation to a histogram.
-void observe(histogram& h, double value);
+/// Adds `n` equal observations to a histogram.
+void observe(histogram& h, double value, std::uint64_t n = 1);
 
 class stats_board {
 public:

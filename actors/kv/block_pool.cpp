@@ -1,6 +1,5 @@
 #include "actors/kv/block_pool.hpp"
 
-#include <unordered_set>
 #include <utility>
 
 #include "config/base/assert.hpp"
@@ -9,35 +8,48 @@ namespace twill::actors {
 
 block_pool::block_pool(std::int32_t n_blocks, std::int32_t block_tokens,
                        prefix_tree::hash_function hash)
-    : block_tokens_(block_tokens), references_(static_cast<std::size_t>(n_blocks), 0),
-      released_at_(static_cast<std::size_t>(n_blocks), 0), tree_(n_blocks, hash) {
+    : block_tokens_(block_tokens), blocks_(static_cast<std::size_t>(n_blocks)),
+      tree_(n_blocks, block_tokens, hash) {
   reset();
 }
 
 void block_pool::reset(std::int32_t n_blocks) {
   leases_.clear();
-  if (n_blocks > 0) {
-    references_.resize(static_cast<std::size_t>(n_blocks));
-    released_at_.resize(static_cast<std::size_t>(n_blocks));
-  }
-  tree_.clear(static_cast<std::int32_t>(references_.size()));
-  evictable_.clear();
+  blocks_.assign(n_blocks > 0 ? static_cast<std::size_t>(n_blocks) : blocks_.size(), {});
+  tree_.clear(static_cast<std::int32_t>(blocks_.size()));
+  oldest_ = newest_ = nobody;
+  n_cached_ = 0;
   evicted_.clear();
   inserted_.clear();
   free_.clear();
   // Low ids first: on a host device pages are committed as they are touched, so an idle daemon
   // stays small.
-  for (std::size_t i = references_.size(); i-- > 0;) {
-    references_[i] = 0;
+  for (std::size_t i = blocks_.size(); i-- > 0;)
     free_.push_back(static_cast<std::int32_t>(i));
-  }
+}
+
+/// Appends to the list of cached blocks.
+void block_pool::cache(std::int32_t block) {
+  block_state& b = at(block);
+  b.before = newest_;
+  b.after = nobody;
+  (newest_ == nobody ? oldest_ : at(newest_).after) = block;
+  newest_ = block;
+  ++n_cached_;
+}
+
+void block_pool::uncache(std::int32_t block) {
+  const block_state& b = at(block);
+  (b.before == nobody ? oldest_ : at(b.before).after) = b.after;
+  (b.after == nobody ? newest_ : at(b.after).before) = b.before;
+  --n_cached_;
 }
 
 std::int32_t block_pool::take() {
   if (free_.empty()) {
     // A parent is released after its last used child, so the block released first is a leaf.
-    const std::int32_t oldest = evictable_.begin()->second;
-    evictable_.erase(evictable_.begin());
+    const std::int32_t oldest = oldest_;
+    uncache(oldest);
     if (tree_.has_names()) evicted_.push_back({oldest, tree_.identity(oldest)});
     tree_.erase(oldest);
     return oldest;
@@ -49,21 +61,20 @@ std::int32_t block_pool::take() {
 
 void block_pool::refer(std::int32_t block) {
   while (block != prefix_tree::root) {
-    if (++references_[static_cast<std::size_t>(block)] > 1 || !tree_.holds(block)) return;
-    evictable_.erase(released_at_[static_cast<std::size_t>(block)]);
+    if (++at(block).references > 1 || !tree_.holds(block)) return;
+    uncache(block);
     block = tree_.parent(block);
   }
 }
 
 void block_pool::release(std::int32_t block) {
   while (block != prefix_tree::root) {
-    if (--references_[static_cast<std::size_t>(block)] > 0) return;
+    if (--at(block).references > 0) return;
     if (!tree_.holds(block)) {
       free_.push_back(block);
       return;
     }
-    released_at_[static_cast<std::size_t>(block)] = ++clock_;
-    evictable_.emplace(clock_, block);
+    cache(block);
     block = tree_.parent(block);
   }
 }
@@ -85,27 +96,28 @@ bool block_pool::grow(sequence_id id, std::int32_t n, std::vector<std::int32_t>&
   return true;
 }
 
+block_pool::lease& block_pool::begin_lease(sequence_id id) {
+  TWILL_ASSERT(leases_.find(id) == nullptr, "a lease begins with what it shares or reuses");
+  return leases_[id];
+}
+
 bool block_pool::fork(sequence_id id, sequence_id from, std::int32_t n) {
-  const auto source = leases_.find(from);
-  if (source == leases_.end() || source->second.blocks.size() < static_cast<std::size_t>(n))
-    return false;
-  lease shared;
-  shared.blocks.assign(source->second.blocks.begin(), source->second.blocks.begin() + n);
+  const lease* source = leases_.find(from);
+  if (source == nullptr || source->blocks.size() < static_cast<std::size_t>(n)) return false;
+  lease& shared = begin_lease(id);
+  shared.blocks.assign(source->blocks.begin(), source->blocks.begin() + n);
   for (std::int32_t block : shared.blocks)
     refer(block);
-  const bool fresh = leases_.emplace(id, std::move(shared)).second;
-  TWILL_ASSERT(fresh, "a lease is forked before it holds blocks");
   return true;
 }
 
 void block_pool::drop(sequence_id id) {
-  const auto found = leases_.find(id);
-  if (found == leases_.end()) return;
-  lease& l = found->second;
-  move_tip(l, prefix_tree::root);
-  for (auto block = l.blocks.rbegin(); block != l.blocks.rend(); ++block)
+  lease* l = leases_.find(id);
+  if (l == nullptr) return;
+  move_tip(*l, prefix_tree::root);
+  for (auto block = l->blocks.rbegin(); block != l->blocks.rend(); ++block)
     release(*block);
-  leases_.erase(found);
+  leases_.erase(id);
 }
 
 std::vector<std::int32_t> block_pool::find(const prefix_query& query) const {
@@ -123,11 +135,13 @@ std::vector<std::int32_t> block_pool::find(const prefix_query& query) const {
 
 void block_pool::look_up(std::span<const prefix_query> queries,
                          std::vector<prefix_match>& out) const {
-  std::unordered_set<std::int32_t> counted;
+  ++n_look_ups_; // blocks that an earlier query of this call has counted have its number
   for (const prefix_query& query : queries) {
     prefix_match match{query.id, find(query), 0, {}};
     for (std::int32_t block : match.blocks)
-      if (references(block) == 0 && counted.insert(block).second) ++match.n_evictable;
+      if (const auto& b = blocks_[static_cast<std::size_t>(block)];
+          b.references == 0 && std::exchange(b.counted, n_look_ups_) != n_look_ups_)
+        ++match.n_evictable;
     out.push_back(std::move(match));
   }
 }
@@ -137,9 +151,10 @@ bool block_pool::reuse(const lease_reuse& begin) {
     if (!tree_.holds(block)) return false;
   for (std::int32_t block : begin.blocks)
     refer(block);
-  const auto [at, fresh] = leases_.emplace(begin.id, lease{begin.blocks, begin.blocks.size()});
-  TWILL_ASSERT(fresh, "a lease begins with what it reuses");
-  if (!begin.blocks.empty()) move_tip(at->second, begin.blocks.back());
+  lease& l = begin_lease(begin.id);
+  l.blocks = begin.blocks;
+  l.n_inserted = begin.blocks.size();
+  if (!begin.blocks.empty()) move_tip(l, begin.blocks.back());
   return true;
 }
 
@@ -164,8 +179,8 @@ void block_pool::insert(const prefix_insert& computed) {
 
 const std::vector<std::int32_t>& block_pool::blocks(sequence_id id) const {
   static const std::vector<std::int32_t> none;
-  const auto found = leases_.find(id);
-  return found == leases_.end() ? none : found->second.blocks;
+  const lease* found = leases_.find(id);
+  return found == nullptr ? none : found->blocks;
 }
 
 } // namespace twill::actors

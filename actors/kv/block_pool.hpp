@@ -12,14 +12,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "actors/kv/prefix_tree.hpp"
 #include "actors/kv/spilled_block.hpp"
+#include "actors/scheduling/id_table.hpp"
 #include "actors/scheduling/step_decision.hpp"
 
 namespace twill::actors {
@@ -95,9 +94,9 @@ public:
   }
 
   std::int32_t block_tokens() const { return block_tokens_; }
-  std::int64_t total() const { return static_cast<std::int64_t>(references_.size()); }
+  std::int64_t total() const { return static_cast<std::int64_t>(blocks_.size()); }
   std::int64_t free() const { return static_cast<std::int64_t>(free_.size()); }
-  std::int64_t cached() const { return static_cast<std::int64_t>(evictable_.size()); }
+  std::int64_t cached() const { return n_cached_; }
   std::int64_t used() const { return total() - free() - cached(); }
   /// Blocks that grow() can grant.
   std::int64_t available() const { return free() + cached(); }
@@ -105,7 +104,7 @@ public:
   /// Blocks of a lease; empty when unknown.
   const std::vector<std::int32_t>& blocks(sequence_id id) const;
   std::int32_t references(std::int32_t block) const {
-    return references_[static_cast<std::size_t>(block)];
+    return blocks_[static_cast<std::size_t>(block)].references;
   }
   bool is_cached(std::int32_t block) const { return tree_.holds(block) && references(block) == 0; }
 
@@ -117,6 +116,17 @@ private:
     std::int32_t tip = prefix_tree::root;
   };
 
+  static constexpr std::int32_t nobody = -1;
+  struct block_state {
+    std::int32_t references = 0;
+    std::int32_t before = nobody, after = nobody; ///< of cached blocks, by the time of release
+    mutable std::uint64_t counted = 0;            ///< the last look_up() that counted it
+  };
+
+  block_state& at(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
+  void cache(std::int32_t block);
+  void uncache(std::int32_t block);
+  lease& begin_lease(sequence_id id);
   std::int32_t take();
   void refer(std::int32_t block);
   void release(std::int32_t block);
@@ -124,13 +134,13 @@ private:
   std::vector<std::int32_t> find(const prefix_query& query) const;
 
   std::int32_t block_tokens_;
-  std::vector<std::int32_t> references_;            // (n_blocks)
-  std::vector<std::int32_t> free_;                  ///< the last is taken next
-  std::map<std::uint64_t, std::int32_t> evictable_; ///< cached blocks by the time of their release
-  std::vector<std::uint64_t> released_at_;          // (n_blocks) key in evictable_
-  std::uint64_t clock_ = 0;                         ///< counts releases
+  std::vector<block_state> blocks_;                // (n_blocks)
+  std::vector<std::int32_t> free_;                 ///< the last is taken next
+  std::int32_t oldest_ = nobody, newest_ = nobody; ///< of the cached blocks
+  std::int64_t n_cached_ = 0;
+  mutable std::uint64_t n_look_ups_ = 0;
   prefix_tree tree_;
-  std::unordered_map<sequence_id, lease> leases_;
+  id_table<lease> leases_;
   std::vector<named_block> evicted_;   ///< where blocks have names
   std::vector<std::int32_t> inserted_; ///< where blocks have names
 };

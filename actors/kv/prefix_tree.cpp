@@ -22,14 +22,12 @@ std::uint64_t prefix_tree::mixed_hash(std::int32_t parent, std::span<const std::
 
 std::int32_t prefix_tree::child(std::int32_t parent, std::span<const std::int32_t> tokens,
                                 std::uint64_t scope) const {
-  const auto [first, last] = index_.equal_range(place(parent, tokens, scope));
-  for (auto i = first; i != last; ++i) {
-    const node& n = at(i->second);
-    if (n.parent == parent && (parent != root || n.scope == scope) &&
-        std::equal(tokens.begin(), tokens.end(), n.tokens.begin(), n.tokens.end()))
-      return i->second;
-  }
-  return none;
+  const std::int32_t found = index_.find(place(parent, tokens, scope), [&](std::int32_t block) {
+    const node& n = at(block);
+    return n.parent == parent && (parent != root || n.scope == scope) &&
+           std::equal(tokens.begin(), tokens.end(), tokens_of(block).begin());
+  });
+  return found == block_index::none ? none : found;
 }
 
 void prefix_tree::insert(std::int32_t parent, std::span<const std::int32_t> tokens,
@@ -37,30 +35,29 @@ void prefix_tree::insert(std::int32_t parent, std::span<const std::int32_t> toke
   node& n = at(block);
   TWILL_ASSERT(!n.held, "a block has one place in the prefix tree");
   TWILL_ASSERT(parent == root || at(parent).held, "a prefix begins at the root");
-  n.tokens.assign(tokens.begin(), tokens.end());
-  n.parent = parent;
-  n.scope = scope;
-  n.children = 0;
-  n.held = true;
-  if (names_) n.name = key_after(*names_, name(parent, scope), tokens);
+  TWILL_ASSERT(tokens.size() == width_, "the prefix tree holds full blocks");
+  std::copy(tokens.begin(), tokens.end(), tokens_of(block).begin());
+  n = {scope, place(parent, tokens, scope), parent, 0, true};
+  if (naming_)
+    names_[static_cast<std::size_t>(block)] = key_after(*naming_, name(parent, scope), tokens);
   if (parent != root) at(parent).children += 1;
-  index_.emplace(place(parent, tokens, scope), block);
+  index_.insert(n.place, block);
 }
 
 void prefix_tree::erase(std::int32_t block) {
   node& n = at(block);
   TWILL_ASSERT(n.held && n.children == 0, "leaves leave the prefix tree first");
-  auto i = index_.find(place(n.parent, n.tokens, n.scope));
-  while (i->second != block)
-    ++i;
-  index_.erase(i);
+  index_.erase(n.place, block);
   if (n.parent != root) at(n.parent).children -= 1;
   n = node{};
 }
 
 void prefix_tree::clear(std::int32_t n_blocks) {
-  index_.clear();
-  nodes_.assign(static_cast<std::size_t>(n_blocks), node{});
+  const auto n = static_cast<std::size_t>(n_blocks);
+  index_.clear(n);
+  if (nodes_.size() != n) tokens_.reset(new std::int32_t[n * width_]); // untouched until used
+  nodes_.assign(n, node{});
+  if (naming_) names_.resize(n);
 }
 
 } // namespace twill::actors

@@ -3,16 +3,19 @@
 // scopes, which never share a block. The tree holds token ids, no keys or values.
 //
 // Pure, one thread at a time (owned by block_pool). A child is found by hash and then compared
-// token by token, so that a collision shares nothing. Invariant: a node's parent is in the tree.
+// token by token, so that a collision shares nothing. Everything lies in arrays over block ids, and
+// the index is one open-addressing table, so that a change allocates nothing. Invariant: a node's
+// parent is in the tree.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
+#include "actors/kv/block_index.hpp"
 #include "actors/kv/spilled_block.hpp"
 
 namespace twill::actors {
@@ -25,8 +28,10 @@ public:
                                           std::span<const std::int32_t> tokens);
   static std::uint64_t mixed_hash(std::int32_t parent, std::span<const std::int32_t> tokens);
 
-  explicit prefix_tree(std::int32_t n_blocks, hash_function hash = mixed_hash)
-      : nodes_(static_cast<std::size_t>(n_blocks)), hash_(hash) {}
+  prefix_tree(std::int32_t n_blocks, std::int32_t block_tokens, hash_function hash = mixed_hash)
+      : width_(static_cast<std::size_t>(block_tokens)), hash_(hash) {
+    clear(n_blocks);
+  }
 
   /// The block that holds `tokens` after `parent` (a block of the tree, or root); else none.
   /// `scope` is that of the prefix, for a block that begins one.
@@ -46,25 +51,28 @@ public:
   std::size_t size() const { return index_.size(); }
 
   /// From now on inserted blocks have names, under which tiers off the device know them.
-  void name_blocks(const hash_key& key) { names_ = key; }
-  bool has_names() const { return names_.has_value(); }
+  void name_blocks(const hash_key& key) {
+    naming_ = key;
+    names_.resize(nodes_.size());
+  }
+  bool has_names() const { return naming_.has_value(); }
   /// The name of a block of the tree; that of the scope for root.
   block_key name(std::int32_t block, std::uint64_t scope) const {
-    return block == root ? root_key(scope) : at(block).name;
+    return block == root ? root_key(scope) : names_[static_cast<std::size_t>(block)];
   }
   block_identity identity(std::int32_t block) const {
+    const auto own = tokens_of(block);
     const node& n = at(block);
-    return {n.name, name(n.parent, n.scope), n.tokens};
+    return {name(block, n.scope), name(n.parent, n.scope), {own.begin(), own.end()}};
   }
 
 private:
   struct node {
-    std::vector<std::int32_t> tokens; // (block_tokens)
     std::uint64_t scope = 0;
+    std::uint64_t place = 0; ///< in the index
     std::int32_t parent = root;
     std::int32_t children = 0;
     bool held = false;
-    block_key name;
   };
   std::uint64_t place(std::int32_t parent, std::span<const std::int32_t> tokens,
                       std::uint64_t scope) const {
@@ -72,11 +80,17 @@ private:
   }
   const node& at(std::int32_t block) const { return nodes_[static_cast<std::size_t>(block)]; }
   node& at(std::int32_t block) { return nodes_[static_cast<std::size_t>(block)]; }
+  std::span<std::int32_t> tokens_of(std::int32_t block) const {
+    return {tokens_.get() + static_cast<std::size_t>(block) * width_, width_};
+  }
 
-  std::vector<node> nodes_; // (n_blocks)
-  std::unordered_multimap<std::uint64_t, std::int32_t> index_;
+  std::size_t width_;                      ///< tokens of a block
+  std::vector<node> nodes_;                // (n_blocks)
+  std::unique_ptr<std::int32_t[]> tokens_; // (n_blocks, width_), of blocks that are held
+  std::vector<block_key> names_;           // (n_blocks), where blocks have names
+  block_index index_;
   hash_function hash_;
-  std::optional<hash_key> names_;
+  std::optional<hash_key> naming_;
 };
 
 } // namespace twill::actors

@@ -13,7 +13,7 @@ struct candidates {
   bool any_leaving = false;
 };
 
-candidates find_candidates(const shortage& lacking, const service_order& running,
+candidates find_candidates(const shortage& lacking, const running_order& running,
                            const service_order& waiting) {
   candidates found;
   const bool decodes_starve = lacking.decode_blocks > 0;
@@ -46,7 +46,7 @@ bool served_later(const scheduled_sequence* a, const scheduled_sequence* b) {
 } // namespace
 
 std::vector<scheduled_sequence*> choose_preempted(const shortage& lacking,
-                                                  const service_order& running,
+                                                  const running_order& running,
                                                   const service_order& waiting) {
   std::vector<scheduled_sequence*> chosen;
   if (lacking.decode_blocks == 0 && lacking.head_blocks == 0 && !lacking.running_set_full)

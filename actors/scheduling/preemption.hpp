@@ -24,7 +24,7 @@ struct shortage {
 
 /// The sequences to preempt, in order.
 std::vector<scheduled_sequence*> choose_preempted(const shortage& lacking,
-                                                  const service_order& running,
+                                                  const running_order& running,
                                                   const service_order& waiting);
 
 } // namespace twill::actors

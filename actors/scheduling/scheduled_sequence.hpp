@@ -1,9 +1,13 @@
 // scheduled_sequence: a sequence as the scheduler knows it, in numbers of tokens and blocks alone.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "actors/scheduling/admission_policy.hpp"
 
@@ -47,5 +51,28 @@ struct scheduled_sequence {
 
 /// Sequences in the order in which they are served.
 using service_order = std::map<priority_key, scheduled_sequence*>;
+
+/// The same for the running set, which every plan goes through several times and few sequences
+/// enter or leave in one step.
+class running_order {
+public:
+  using entry = std::pair<priority_key, scheduled_sequence*>;
+
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
+  std::size_t size() const { return all_.size(); }
+  bool empty() const { return all_.empty(); }
+  void add(const priority_key& key, scheduled_sequence* s) { all_.insert(place(key), {key, s}); }
+  void erase(const priority_key& key) {
+    if (const auto at = place(key); at != all_.end() && at->first == key) all_.erase(at);
+  }
+
+private:
+  std::vector<entry>::iterator place(const priority_key& key) {
+    return std::lower_bound(all_.begin(), all_.end(), key,
+                            [](const entry& e, const priority_key& k) { return e.first < k; });
+  }
+  std::vector<entry> all_;
+};
 
 } // namespace twill::actors

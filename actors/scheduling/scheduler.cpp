@@ -42,13 +42,12 @@ std::int32_t scheduler::blocks_for(std::int32_t tokens) const {
 }
 
 scheduled_sequence* scheduler::find(sequence_id id) {
-  const auto found = sequences_.find(id);
-  return found == sequences_.end() ? nullptr : &found->second;
+  return sequences_.find(id);
 }
 
 bool scheduler::is_running(sequence_id id) const {
-  const auto found = sequences_.find(id);
-  return found != sequences_.end() && found->second.where == scheduled_sequence::place::running;
+  const scheduled_sequence* s = sequences_.find(id);
+  return s != nullptr && s->where == scheduled_sequence::place::running;
 }
 
 void scheduler::add(const new_sequence& arrived) {
@@ -334,7 +333,8 @@ void scheduler::admit(budget& left, std::span<const prefix_hit> hits, step_decis
     }
     left.blocks -= taken;
     open(s, hit, out);
-    running_.insert(waiting_.extract(i));
+    running_.add(key, &s);
+    waiting_.erase(i);
     if (s.most_running > 0) limited_.at(s.client).in_line.erase(key);
     s.where = scheduled_sequence::place::running;
     holding_.erase(key);
@@ -452,17 +452,17 @@ void scheduler::remove(scheduled_sequence& s) {
     break;
   }
   policy_->on_left(s.key.id, s.delivered);
-  sequences_.erase(sequence_id{s.key.id});
+  sequences_.erase(s.key.id);
 }
 
 void scheduler::forget_device() {
   for (released_sequence& r : released_)
     r.leased = r.opened = false;
-  for (auto& [id, s] : sequences_) {
+  sequences_.for_each([](sequence_id, scheduled_sequence& s) {
     s.in_flight = s.drawing = s.computed = s.blocks = s.shared = 0;
     s.hint = -1;
     s.opened = false;
-  }
+  });
   holding_.clear();
   while (!running_.empty()) {
     scheduled_sequence& s = *running_.begin()->second;

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "actors/scheduling/admission_policy.hpp"
+#include "actors/scheduling/id_table.hpp"
 #include "actors/scheduling/preemption.hpp"
 #include "actors/scheduling/scheduled_sequence.hpp"
 #include "actors/scheduling/step_decision.hpp"
@@ -134,8 +135,8 @@ private:
 
   plan_limits limits_;
   std::unique_ptr<admission_policy> policy_;
-  std::unordered_map<sequence_id, scheduled_sequence> sequences_;
-  service_order running_;
+  id_table<scheduled_sequence> sequences_;
+  running_order running_;
   service_order waiting_; ///< the line: without those that are paused or held back
   service_order paused_;  ///< those that wait and are paused or held
   service_order holding_; ///< those that wait or are paused and hold blocks: forked followers

@@ -150,7 +150,7 @@ private:
 } // namespace
 
 TEST_CASE("a hash that is always the same shares nothing that differs", "[actors][policy]") {
-  prefix_tree tree(8, same_hash);
+  prefix_tree tree(8, 2, same_hash);
   tree.insert(prefix_tree::root, ids{1, 2}, 3);
   tree.insert(3, ids{1, 2}, 4);
   tree.insert(prefix_tree::root, ids{2, 1}, 5);

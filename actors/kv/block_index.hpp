@@ -1,0 +1,70 @@
+// block_index: blocks by hash, in one table with open addressing. Several blocks may have one hash.
+//
+// Pure, one thread at a time. The table is made for a number of blocks and never grows; it is at
+// most half full. Probing is linear, and an erased place is filled by those behind it.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace twill::actors {
+
+class block_index {
+public:
+  static constexpr std::int32_t none = -1;
+
+  /// Forgets everything; at most `n_blocks` blocks may come.
+  void clear(std::size_t n_blocks) {
+    slots_.assign(std::bit_ceil(2 * n_blocks + 2), {});
+    size_ = 0;
+  }
+  std::size_t size() const { return size_; }
+
+  /// The first block with this hash for which `is_it` holds; none.
+  template <class F>
+  std::int32_t find(std::uint64_t hash, F&& is_it) const {
+    for (std::size_t i = home(tag_of(hash)); slots_[i].block != none; i = next(i))
+      if (slots_[i].tag == tag_of(hash) && is_it(slots_[i].block)) return slots_[i].block;
+    return none;
+  }
+  void insert(std::uint64_t hash, std::int32_t block) {
+    std::size_t i = home(tag_of(hash));
+    while (slots_[i].block != none)
+      i = next(i);
+    slots_[i] = {tag_of(hash), block};
+    ++size_;
+  }
+  /// The block is there, under this hash.
+  void erase(std::uint64_t hash, std::int32_t block) {
+    std::size_t hole = home(tag_of(hash));
+    while (slots_[hole].block != block)
+      hole = next(hole);
+    for (std::size_t i = next(hole); slots_[i].block != none; i = next(i)) {
+      // What lies behind its home by more than the hole does may move into the hole.
+      if (distance(home(slots_[i].tag), i) < distance(hole, i)) continue;
+      slots_[hole] = slots_[i];
+      hole = i;
+    }
+    slots_[hole] = {};
+    --size_;
+  }
+
+private:
+  struct slot {
+    std::uint32_t tag = 0;
+    std::int32_t block = none;
+  };
+  static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash); }
+  std::size_t home(std::uint32_t tag) const { return tag & (slots_.size() - 1); }
+  std::size_t next(std::size_t i) const { return (i + 1) & (slots_.size() - 1); }
+  std::size_t distance(std::size_t from, std::size_t to) const {
+    return (to - from) & (slots_.size() - 1);
+  }
+
+  std::vector<slot> slots_;
+  std::size_t size_ = 0;
+};
+
+} // namespace twill::actors
