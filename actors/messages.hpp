@@ -160,6 +160,7 @@ struct kv_change {
   std::vector<lease_reuse> reuses; ///< leases that begin with a match of the last answer
   std::vector<lease_growth> grows; ///< blocks to add to a lease (begun when unknown)
   std::vector<lease_fork> forks;   ///< leases that begin by sharing another's first blocks
+  std::vector<lease_copy> copies;  ///< leases that get one more block
   std::vector<prefix_insert> prefix_inserts; ///< full blocks that finished steps have computed
   std::vector<sequence_id> drops;            ///< leases that end
   std::vector<prefix_query> queries;         ///< answered by `matches`
@@ -167,6 +168,7 @@ struct kv_change {
 /// kv_allocator -> batcher: the answer to a kv_change.
 struct kv_grant {
   std::vector<std::int32_t> blocks;  ///< ids for all of `grows`, one after the other
+  std::vector<std::int32_t> copies;  ///< ids for `copies`, in their order
   std::vector<prefix_match> matches; ///< for `queries`, in their order
   std::vector<block_spill> spills;   ///< to be copied before the next step's plan is carried out
   std::int64_t free_blocks = 0;      ///< blocks that can be granted, cached ones included
@@ -181,6 +183,9 @@ struct open_sequence {
   std::vector<std::int32_t> output; ///< tokens drawn so far
   std::vector<std::int32_t> blocks; ///< blocks that its table begins with, computed already
 };
+struct block_copy {
+  std::int32_t from = 0, to = 0;
+};
 /// batcher -> executor: one step, prepared while the one before it runs. A decode row names no
 /// token: it takes the token that was drawn last for its sequence.
 struct step_plan {
@@ -191,6 +196,7 @@ struct step_plan {
   std::vector<lease_growth> grows;  ///< blocks added to tables
   std::vector<std::int32_t> blocks; ///< ids for `grows`, one after the other
   std::vector<planned_row> rows;    ///< no sequence twice
+  std::vector<block_copy> copies;   ///< on the device, before anything else is written to it
   std::vector<block_spill> spills;  ///< copied to host memory before the loads ...
   std::vector<block_load> loads;    ///< ... which are copied to the device before the rows
 };

@@ -193,6 +193,7 @@ void batcher_core::lose_executor() {
   pipeline_.executor_lost();
   prefixes_.forget_device();
   spills_.clear();
+  copies_.clear();
   for (const sequence_id id : fetches_.end_all())
     scheduler_.let_go(id);
   scheduler_.forget_device();
@@ -314,7 +315,9 @@ batcher_core::action batcher_core::schedule(steady_clock::time_point now) {
   if (decision_.rows.empty()) return rest_or_drop();
   change.grows = decision_.grows;
   change.forks = decision_.forks;
-  if (!change.grows.empty() || !change.forks.empty()) return ask(std::move(change), phase::send);
+  change.copies = decision_.copies;
+  if (!change.grows.empty() || !change.forks.empty() || !change.copies.empty())
+    return ask(std::move(change), phase::send);
   grant_.blocks.clear();
   return send(now);
 }
@@ -354,6 +357,13 @@ step_plan batcher_core::build_plan(steady_clock::time_point now) {
   for (const lease_fork& f : decision_.forks) {
     const auto& source = groups_.at(f.from).blocks;
     groups_.at(f.id).blocks.assign(source.begin(), source.begin() + f.n_blocks);
+  }
+  plan.copies = std::exchange(copies_, {});
+  for (std::size_t i = 0; i < decision_.copies.size(); ++i) {
+    const lease_copy& c = decision_.copies[i];
+    const auto column = static_cast<std::size_t>(c.column);
+    copies_.push_back({groups_.at(c.from).blocks[column], grant_.copies[i]});
+    groups_.at(c.id).blocks.push_back(grant_.copies[i]);
   }
   for (sequence_id id : decision_.opened)
     add_loads(groups_.at(id), plan);

@@ -133,6 +133,7 @@ private:
   step_pipeline pipeline_;
   tier_client fetches_;
   std::vector<block_spill> spills_; ///< for the next plan
+  std::vector<block_copy> copies_;  ///< for the next plan: the last one computes what is copied
 
   phase phase_ = phase::begin;
   bool awaiting_grant_ = false;

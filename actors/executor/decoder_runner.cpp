@@ -149,10 +149,9 @@ private:
     info.memory_used_bytes = device_->memory_used();
     info.streamed = watch_.placement();
     info.shareable_length = model.spec.shareable_length();
-    if (options_.kv.host_memory_bytes > 0 || options_.kv.disk_memory_bytes > 0) {
-      info.kv_block_bytes = models::decoder::block_bytes(model.spec, size.options);
+    info.kv_block_bytes = models::decoder::block_bytes(model.spec, size.options);
+    if (options_.kv.host_memory_bytes > 0 || options_.kv.disk_memory_bytes > 0)
       info.fingerprint = kv_fingerprint(model, size.options, device_->info());
-    }
     return info;
   }
 

@@ -3,6 +3,7 @@
 #include <exception>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/sequence_states.hpp"
@@ -76,6 +77,12 @@ public:
 private:
   /// Between steps, so that no step is writing to what is saved, or reading what is loaded.
   result<nothing> copy_blocks(const step_plan& plan, step_result& answer) {
+    scratch_.resize(plan.copies.empty() ? scratch_.size()
+                                        : static_cast<std::size_t>(info_.kv_block_bytes));
+    for (const block_copy& c : plan.copies) {
+      if (auto saved = runner_->save_block(c.from, scratch_.data()); !saved.ok()) return saved;
+      if (auto loaded = runner_->load_block(c.to, scratch_.data()); !loaded.ok()) return loaded;
+    }
     if (plan.spills.empty() && plan.loads.empty()) return nothing{};
     const auto began = steady_clock::now();
     for (const block_spill& s : plan.spills)
@@ -105,7 +112,8 @@ private:
   sequence_states states_;
   executor_step batch_;
   step_samples samples_;
-  runner_info info_; ///< of the last load
+  runner_info info_;                   ///< of the last load
+  std::vector<unsigned char> scratch_; ///< of a block that is copied
   std::uint64_t life_ = 0;
 };
 

@@ -39,7 +39,7 @@ struct runner_info {
   std::shared_ptr<const stream_report> streamed; ///< null: all weights live on the device
   /// Sequences up to this length have KV that depends on their tokens alone; 0: all have.
   std::int32_t shareable_length = 0;
-  std::int64_t kv_block_bytes = 0; ///< of one block on the device; 0: blocks stay there
+  std::int64_t kv_block_bytes = 0; ///< of one block on the device; 0: blocks cannot be copied
   std::string fingerprint;         ///< all that a block's bytes depend on beside its tokens
   /// Opens the disk tier in place of a file, for tests.
   std::function<models::result<std::unique_ptr<models::offload::disk_store>>()> open_kv_store;

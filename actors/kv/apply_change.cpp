@@ -71,6 +71,10 @@ kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers
     const bool forked = pool.fork(f.id, f.from, f.n_blocks);
     TWILL_ASSERT(forked, "a fork's source holds its prompt's blocks");
   }
+  for (const lease_copy& c : change.copies) {
+    const bool granted = pool.grow(c.id, 1, grant.copies);
+    TWILL_ASSERT(granted, "the scheduler copies into free blocks only");
+  }
   // Inserts come after the grows, which were planned with the counts from before: an insert may
   // take a cached block into use.
   for (const prefix_insert& inserted : change.prefix_inserts)

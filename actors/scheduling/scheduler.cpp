@@ -226,6 +226,7 @@ void scheduler::plan(std::int64_t free_blocks, step_decision& out,
   out.reuses.clear();
   out.grows.clear();
   out.forks.clear();
+  out.copies.clear();
   out.preempted = 0;
   apply_moves();
   budget left{limits_.max_step_tokens, free_blocks, limits_.max_logit_rows, {}};
@@ -237,7 +238,7 @@ void scheduler::plan(std::int64_t free_blocks, step_decision& out,
   if (left.lacking.decode_blocks == 0) admit(left, hits, out);
   // Followers are for the next step at the earliest, when their leader's KV is there.
   for (sequence_id leader : prompts_planned_)
-    fork_followers(leader, out);
+    fork_followers(leader, left, out);
   prompts_planned_.clear();
   head_starved_ = left.lacking.head_blocks > 0;
   for (scheduled_sequence* s : choose_preempted(left.lacking, running_, holding_))
@@ -382,9 +383,11 @@ void scheduler::add_row(scheduled_sequence& s, std::int32_t n_tokens, budget& le
   if (prompt_ends && s.leader == 0) prompts_planned_.push_back(s.key.id);
 }
 
-void scheduler::fork_followers(sequence_id leader, step_decision& out) {
+void scheduler::fork_followers(sequence_id leader, budget& left, step_decision& out) {
   // At least one prompt token is left to each follower: its logits yield the first draw.
-  const std::int32_t full = (sequences_.at(leader).prompt - 1) / limits_.block_tokens;
+  const std::int32_t before_last = sequences_.at(leader).prompt - 1;
+  const std::int32_t full = before_last / limits_.block_tokens;
+  const bool has_part = limits_.copies_blocks && before_last > full * limits_.block_tokens;
   auto i = followers_.lower_bound({leader, 0});
   while (i != followers_.end() && i->first == leader) {
     scheduled_sequence& follower = sequences_.at(i->second);
@@ -392,6 +395,14 @@ void scheduler::fork_followers(sequence_id leader, step_decision& out) {
       follower.blocks = follower.shared = full;
       follower.computed = full * limits_.block_tokens;
       out.forks.push_back({follower.key.id, leader, full});
+    }
+    // As for an admission, one spare block is left to each running sequence.
+    if (has_part && left.lacking.decode_blocks == 0 &&
+        left.blocks > static_cast<std::int64_t>(running_.size())) {
+      left.blocks -= 1;
+      follower.blocks = full + 1;
+      follower.computed = before_last;
+      out.copies.push_back({follower.key.id, leader, full});
     }
     follower.where = scheduled_sequence::place::waiting;
     enqueue(follower);

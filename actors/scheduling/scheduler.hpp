@@ -14,7 +14,7 @@
 // ends. A client with a limit of its own has no more sequences in line than it may still run, so
 // that the line never waits for it; its others are held back. The choices of one request share the
 // full blocks of their prompt: the first choice computes them, the followers wait for that and then
-// fork its lease. Before a plan the pool may be asked which blocks of the sequences next in line it
+// fork its lease. Of the block with the prompt's end each gets a copy where a block is free. Before a plan the pool may be asked which blocks of the sequences next in line it
 // has cached (candidates()); an admission then begins after those, and only the blocks that it
 // lacks are granted. Steps are planned ahead of their results: a sequence that leaves keeps its
 // blocks until no outstanding step has a row of it.
@@ -45,6 +45,7 @@ struct plan_limits {
   /// Prompt tokens at most in a step that decodes as well; 0: as many as fit.
   std::int32_t mixed_prompt_tokens = 0;
   std::int32_t max_logit_rows = 256; ///< of one step; at least max_running
+  bool copies_blocks = false;        ///< the executor can copy a block to another one
 };
 
 class scheduler {
@@ -127,7 +128,7 @@ private:
   void open(scheduled_sequence& s, const prefix_hit& hit, step_decision& out);
   static std::int32_t most_tokens(const scheduled_sequence& s, const budget& left);
   void add_row(scheduled_sequence& s, std::int32_t n_tokens, budget& left, step_decision& out);
-  void fork_followers(sequence_id leader, step_decision& out);
+  void fork_followers(sequence_id leader, budget& left, step_decision& out);
   void settle(scheduled_sequence& s);
   void leave_running_set(scheduled_sequence& s);
   void return_to_queue(scheduled_sequence& s);

@@ -30,6 +30,14 @@ struct lease_fork {
   std::int32_t n_blocks = 0;
 };
 
+/// A block that is added to a lease which was forked from another one, as a copy of that lease's
+/// block `column`: the bytes are copied once the step that is planned is done.
+struct lease_copy {
+  sequence_id id = 0;
+  sequence_id from = 0;
+  std::int32_t column = 0;
+};
+
 /// What the pool has cached of a candidate for admission: it may begin with these full blocks.
 struct prefix_hit {
   sequence_id id = 0;
@@ -48,6 +56,7 @@ struct step_decision {
   std::vector<sequence_id> reuses; ///< leases that begin with a hit's blocks; applied before grows
   std::vector<lease_growth> grows;
   std::vector<lease_fork> forks;
+  std::vector<lease_copy> copies; ///< applied after forks
   std::int32_t preempted = 0;
 };
 

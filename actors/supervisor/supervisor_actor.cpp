@@ -257,6 +257,7 @@ private:
     limits.plan = {step, scheduler.max_running, info_.block_tokens,
                    shared_->options.kv.prefix_cache, mixed};
     limits.plan.max_logit_rows = info_.max_logit_rows;
+    limits.plan.copies_blocks = info_.kv_block_bytes > 0;
     limits.adapt_prefill_budget = mixed == 0;
     limits.max_queued = scheduler.max_queued;
     limits.fair = scheduler.policy == "fair";

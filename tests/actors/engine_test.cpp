@@ -145,6 +145,24 @@ TEST_CASE("choices are drawn with consecutive seeds and share their prompt's blo
   CHECK(b.no_blocks_used());
 }
 
+TEST_CASE("choices compute no token of their prompt but the last one", "[actors]") {
+  bench b;
+  REQUIRE(b.ready());
+  recorder r;
+  const std::string prompt =
+      prompt_of(3, 44); // 10 full blocks of 4, and a block of which 3 are known
+  auto asked = text_request(prompt, 12, 1.0f);
+  asked.sampling.n = 4;
+  asked.sampling.seed = 77;
+  asked.sampling.ignore_eos = true;
+  b.port.submit(asked, r.callback());
+  REQUIRE(r.wait_over());
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK(r.text(i) == solo(prompt, 12, 1.0f, 77 + i, 0, true).text);
+  CHECK(b.plan->computed == 44 + 3 * 1 + 4 * 11);
+  CHECK(b.no_blocks_used());
+}
+
 TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
   config::options options;
   options.scheduler.max_step_tokens = 16;

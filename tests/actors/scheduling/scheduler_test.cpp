@@ -13,6 +13,7 @@ TEST_CASE("random operation sequences keep the scheduler's invariants and every 
   CHECK(sums.preemptions > 100); // the small pools did force it
   CHECK(sums.finished > 6000);
   CHECK(sums.hits > 1000);
+  CHECK(sums.copied > 300);
 }
 
 TEST_CASE("a long prompt is cut into chunks and decodes go first", "[actors][policy]") {

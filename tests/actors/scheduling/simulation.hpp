@@ -10,6 +10,7 @@
 #include <memory>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "actors/kv/block_pool.hpp"
@@ -56,6 +57,7 @@ struct sim_sequence {
 
 struct sim_plan {
   std::vector<planned_row> rows;
+  std::vector<std::pair<std::int32_t, std::int32_t>> copies; ///< of blocks, before the rows
   std::map<sequence_id, std::vector<std::int32_t>> tables;
 };
 
@@ -162,6 +164,12 @@ public:
     outstanding_.pop_front();
     ++steps;
     note_first();
+    const auto width = static_cast<std::ptrdiff_t>(limits_.block_tokens);
+    for (const auto& [from, to] : plan.copies) {
+      REQUIRE(to != from);
+      std::copy_n(kv_.begin() + from * width, width, kv_.begin() + to * width);
+    }
+    copied += plan.copies.size();
     for (const planned_row& row : plan.rows) {
       sim_sequence& s = all_.at(row.id);
       bool drew = false;
@@ -190,6 +198,8 @@ public:
 
   void lose_device() {
     outstanding_.clear();
+    due_copies_.clear();
+    later_copies_.clear();
     pool_.reset();
     std::fill(kv_.begin(), kv_.end(), -1);
     scheduler_.forget_device();
@@ -205,7 +215,7 @@ public:
   std::size_t n_outstanding() const { return outstanding_.size(); }
   const block_pool& pool() const { return pool_; }
 
-  std::uint64_t steps = 0, preemptions = 0, finished = 0, hits = 0;
+  std::uint64_t steps = 0, preemptions = 0, finished = 0, hits = 0, copied = 0;
 
 private:
   /// Under the fair policy this client has a limit of its own.
@@ -355,6 +365,17 @@ private:
       s.stored = f.n_blocks * limits_.block_tokens;
       REQUIRE(s.stored < s.prompt);
     }
+    for (const lease_copy& c : d.copies) {
+      std::vector<std::int32_t> fresh;
+      REQUIRE(pool_.grow(c.id, 1, fresh));
+      REQUIRE(busy.count(fresh.at(0)) == 0);
+      sim_sequence& s = all_.at(c.id);
+      s.blocks = pool_.blocks(c.id);
+      REQUIRE(s.blocks.size() == static_cast<std::size_t>(c.column) + 1);
+      s.stored = s.prompt - 1;
+      later_copies_.push_back(
+          {all_.at(c.from).blocks.at(static_cast<std::size_t>(c.column)), fresh.at(0)});
+    }
     // Nobody is admitted before a sequence that is to be served earlier, but for the further
     // choices of a request, which wait for their prompt.
     for (sequence_id id : d.opened) {
@@ -373,6 +394,7 @@ private:
   void send(const step_decision& d) {
     sim_plan plan;
     plan.rows = d.rows;
+    plan.copies = std::exchange(due_copies_, {});
     std::int32_t tokens = 0;
     std::set<sequence_id> seen;
     for (const planned_row& row : d.rows) {
@@ -386,6 +408,7 @@ private:
     REQUIRE(scheduler_.running() <= static_cast<std::size_t>(limits_.max_running));
     if (fair_) REQUIRE(scheduler_.running_of(limited_client) <= limited_most);
     outstanding_.push_back(std::move(plan));
+    due_copies_ = std::exchange(later_copies_, {});
   }
 
   std::mt19937_64 rng_;
@@ -399,10 +422,12 @@ private:
   std::map<sequence_id, sim_sequence> all_;
   std::map<sequence_id, std::vector<sequence_id>> group_;
   std::deque<sim_plan> outstanding_;
+  /// Blocks to be copied before the next plan, and before the one after it.
+  std::vector<std::pair<std::int32_t, std::int32_t>> due_copies_, later_copies_;
 };
 
 struct totals {
-  std::uint64_t preemptions = 0, finished = 0, hits = 0;
+  std::uint64_t preemptions = 0, finished = 0, hits = 0, copied = 0;
 };
 
 /// Random limits, random operations, then until every request has ended.
@@ -412,8 +437,9 @@ inline void run_to_the_end(std::uint64_t seed, ranked_policy::function rank, tot
   auto any = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(shape);
   };
-  const plan_limits limits{any(1, 40), any(1, 12), 1 << any(0, 4), seed % 2 == 0,
-                           seed % 3 == 0 ? any(1, 8) : 0};
+  plan_limits limits{any(1, 40), any(1, 12), 1 << any(0, 4), seed % 2 == 0,
+                     seed % 3 == 0 ? any(1, 8) : 0};
+  limits.copies_blocks = seed % 5 > 1;
   simulation sim(seed, limits, any(1, 24), rank, fair);
   for (int op = 0; op < 300; ++op) {
     switch (any(0, 9)) {
@@ -454,6 +480,7 @@ inline void run_to_the_end(std::uint64_t seed, ranked_policy::function rank, tot
   REQUIRE(sim.pool().leases() == 0);
   if (seed % 2 != 0) REQUIRE(sim.pool().cached() == 0);
   sums.hits += sim.hits;
+  sums.copied += sim.copied;
   sums.preemptions += sim.preemptions;
   sums.finished += sim.finished;
 }
