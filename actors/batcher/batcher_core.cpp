@@ -407,13 +407,15 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   std::int32_t decode_tokens = 0, prefill_tokens = 0;
   keep_scores(result);
   auto drawn = result.drawn.begin(); // in the order of rows, finished ones left out
-  for (const planned_row& row : plan->rows) {
+  for (std::size_t i = 0; i < plan->rows.size(); ++i) {
+    const planned_row& row = plan->rows[i];
+    expect_rows(*plan, i);
     (row.n_tokens == 1 ? decode_tokens : prefill_tokens) += row.n_tokens;
     const bool drew = drawn != result.drawn.end() && drawn->id == row.id;
     sequence& s = groups_.at(row.id);
     // A row that should have drawn and did not was skipped.
     if (drew || !row.draws) prefixes_.note_computed(row.id, s, row.first_position + row.n_tokens);
-    if (s.spec.scores_prompt()) deliver_scores(s, row);
+    if (sequence_groups::group_of(s).scores && s.spec.scores_prompt()) deliver_scores(s, row);
     if (drew) {
       s.output.push_back(drawn->token);
       if (s.output.size() > 1)
@@ -440,6 +442,20 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     for (const token_gap& gap : gaps)
       observe(s.inter_token_latency_seconds, in_seconds(gap.length), gap.n);
   });
+}
+
+/// A thousand sequences lie all over the memory: what the rows after row i need is brought to the
+/// cache in time.
+void batcher_core::expect_rows(const step_plan& plan, std::size_t i) const {
+  constexpr std::size_t far = 16, near = 8;
+  if (i + far < plan.rows.size()) {
+    groups_.expect(plan.rows[i + far].id);
+    scheduler_.expect(plan.rows[i + far].id);
+  }
+  if (i + near < plan.rows.size()) {
+    groups_.expect_sequence(plan.rows[i + near].id);
+    scheduler_.expect_sequence(plan.rows[i + near].id);
+  }
 }
 
 void batcher_core::note_copies(const step_plan& plan, const step_result& result) {

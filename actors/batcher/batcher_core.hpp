@@ -107,6 +107,7 @@ private:
   action rest_or_drop();
   static void add_loads(sequence& s, step_plan& plan);
   bool starts_fetch(const prefix_match& match, steady_clock::time_point now);
+  void expect_rows(const step_plan& plan, std::size_t i) const;
   void note_copies(const step_plan& plan, const step_result& result);
   action send(steady_clock::time_point now);
   step_plan build_plan(steady_clock::time_point now);

@@ -32,18 +32,20 @@ public:
     }
   };
   struct group;
-  struct sequence {
+  struct alignas(64) sequence {
+    // What every token of it changes lies in one line of the cache.
     request_id request = 0;
     group* owner = nullptr;
+    std::vector<std::int32_t> output; ///< tokens drawn so far
     std::int32_t choice = 0;
+    std::int32_t n_inserted = 0; ///< first blocks that the prefix cache has been told of
+    steady_clock::time_point last_token;
+    bool finished = false; ///< its session knows of its end
+
     sequence_spec spec;
-    std::vector<std::int32_t> output;   ///< tokens drawn so far
     std::vector<std::int32_t> blocks;   ///< its block table
-    std::int32_t n_inserted = 0;        ///< first blocks that the prefix cache has been told of
-    bool finished = false;              ///< its session knows of its end
     fetched_blocks fetched;             ///< of its prefix, from the tiers off the device
     steady_clock::time_point scheduled; ///< when it first entered a step
-    steady_clock::time_point last_token;
 
     std::int32_t n_known() const {
       return static_cast<std::int32_t>(spec.prompt->size() + output.size());
@@ -74,6 +76,9 @@ public:
   /// The sequence, unless it is forgotten.
   sequence* find_sequence(sequence_id id);
   sequence& at(sequence_id id) { return sequences_.at(id); }
+  /// The sequence will soon be asked for, and later its last token.
+  void expect(sequence_id id) const { sequences_.expect(id); }
+  void expect_sequence(sequence_id id) const { sequences_.expect_value(id); }
   const sequence& at(sequence_id id) const { return sequences_.at(id); }
   static group& group_of(const sequence& s) { return *s.owner; }
 

@@ -1,4 +1,5 @@
-// block_index: blocks by hash, in one table with open addressing. Several blocks may have one hash.
+// block_index: blocks by tag, which is a part of a hash, in one table with open addressing. Several
+// blocks may have one tag.
 //
 // Pure, one thread at a time. The table is made for a number of blocks and never grows; it is at
 // most half full. Probing is linear, and an erased place is filled by those behind it.
@@ -22,23 +23,24 @@ public:
   }
   std::size_t size() const { return size_; }
 
-  /// The first block with this hash for which `is_it` holds; none.
+  static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash); }
+  /// The first block with this tag for which `is_it` holds; none.
   template <class F>
-  std::int32_t find(std::uint64_t hash, F&& is_it) const {
-    for (std::size_t i = home(tag_of(hash)); slots_[i].block != none; i = next(i))
-      if (slots_[i].tag == tag_of(hash) && is_it(slots_[i].block)) return slots_[i].block;
+  std::int32_t find(std::uint32_t tag, F&& is_it) const {
+    for (std::size_t i = home(tag); slots_[i].block != none; i = next(i))
+      if (slots_[i].tag == tag && is_it(slots_[i].block)) return slots_[i].block;
     return none;
   }
-  void insert(std::uint64_t hash, std::int32_t block) {
-    std::size_t i = home(tag_of(hash));
+  void insert(std::uint32_t tag, std::int32_t block) {
+    std::size_t i = home(tag);
     while (slots_[i].block != none)
       i = next(i);
-    slots_[i] = {tag_of(hash), block};
+    slots_[i] = {tag, block};
     ++size_;
   }
-  /// The block is there, under this hash.
-  void erase(std::uint64_t hash, std::int32_t block) {
-    std::size_t hole = home(tag_of(hash));
+  /// The block is there, under this tag.
+  void erase(std::uint32_t tag, std::int32_t block) {
+    std::size_t hole = home(tag);
     while (slots_[hole].block != block)
       hole = next(hole);
     for (std::size_t i = next(hole); slots_[i].block != none; i = next(i)) {
@@ -56,7 +58,6 @@ private:
     std::uint32_t tag = 0;
     std::int32_t block = none;
   };
-  static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash); }
   std::size_t home(std::uint32_t tag) const { return tag & (slots_.size() - 1); }
   std::size_t next(std::size_t i) const { return (i + 1) & (slots_.size() - 1); }
   std::size_t distance(std::size_t from, std::size_t to) const {

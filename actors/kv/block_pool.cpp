@@ -17,6 +17,7 @@ void block_pool::reset(std::int32_t n_blocks) {
   leases_.clear();
   blocks_.assign(n_blocks > 0 ? static_cast<std::size_t>(n_blocks) : blocks_.size(), {});
   tree_.clear(static_cast<std::int32_t>(blocks_.size()));
+  counted_.assign(blocks_.size(), 0);
   oldest_ = newest_ = nobody;
   n_cached_ = 0;
   evicted_.clear();
@@ -139,8 +140,8 @@ void block_pool::look_up(std::span<const prefix_query> queries,
   for (const prefix_query& query : queries) {
     prefix_match match{query.id, find(query), 0, {}};
     for (std::int32_t block : match.blocks)
-      if (const auto& b = blocks_[static_cast<std::size_t>(block)];
-          b.references == 0 && std::exchange(b.counted, n_look_ups_) != n_look_ups_)
+      if (references(block) == 0 &&
+          std::exchange(counted_[static_cast<std::size_t>(block)], n_look_ups_) != n_look_ups_)
         ++match.n_evictable;
     out.push_back(std::move(match));
   }

@@ -120,7 +120,6 @@ private:
   struct block_state {
     std::int32_t references = 0;
     std::int32_t before = nobody, after = nobody; ///< of cached blocks, by the time of release
-    mutable std::uint64_t counted = 0;            ///< the last look_up() that counted it
   };
 
   block_state& at(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
@@ -138,6 +137,7 @@ private:
   std::vector<std::int32_t> free_;                 ///< the last is taken next
   std::int32_t oldest_ = nobody, newest_ = nobody; ///< of the cached blocks
   std::int64_t n_cached_ = 0;
+  mutable std::vector<std::uint64_t> counted_; // (n_blocks) the last look_up() that counted it
   mutable std::uint64_t n_look_ups_ = 0;
   prefix_tree tree_;
   id_table<lease> leases_;

@@ -22,32 +22,34 @@ std::uint64_t prefix_tree::mixed_hash(std::int32_t parent, std::span<const std::
 
 std::int32_t prefix_tree::child(std::int32_t parent, std::span<const std::int32_t> tokens,
                                 std::uint64_t scope) const {
-  const std::int32_t found = index_.find(place(parent, tokens, scope), [&](std::int32_t block) {
-    const node& n = at(block);
-    return n.parent == parent && (parent != root || n.scope == scope) &&
-           std::equal(tokens.begin(), tokens.end(), tokens_of(block).begin());
-  });
+  const std::int32_t found =
+      index_.find(block_index::tag_of(place(parent, tokens, scope)), [&](std::int32_t block) {
+        return at(block).parent == parent &&
+               (parent != root || scopes_[static_cast<std::size_t>(block)] == scope) &&
+               std::equal(tokens.begin(), tokens.end(), tokens_of(block).begin());
+      });
   return found == block_index::none ? none : found;
 }
 
 void prefix_tree::insert(std::int32_t parent, std::span<const std::int32_t> tokens,
                          std::int32_t block, std::uint64_t scope) {
   node& n = at(block);
-  TWILL_ASSERT(!n.held, "a block has one place in the prefix tree");
-  TWILL_ASSERT(parent == root || at(parent).held, "a prefix begins at the root");
+  TWILL_ASSERT(!holds(block), "a block has one place in the prefix tree");
+  TWILL_ASSERT(parent == root || holds(parent), "a prefix begins at the root");
   TWILL_ASSERT(tokens.size() == width_, "the prefix tree holds full blocks");
   std::copy(tokens.begin(), tokens.end(), tokens_of(block).begin());
-  n = {scope, place(parent, tokens, scope), parent, 0, true};
+  n = {block_index::tag_of(place(parent, tokens, scope)), parent, 0};
+  scopes_[static_cast<std::size_t>(block)] = scope;
   if (naming_)
     names_[static_cast<std::size_t>(block)] = key_after(*naming_, name(parent, scope), tokens);
   if (parent != root) at(parent).children += 1;
-  index_.insert(n.place, block);
+  index_.insert(n.tag, block);
 }
 
 void prefix_tree::erase(std::int32_t block) {
   node& n = at(block);
-  TWILL_ASSERT(n.held && n.children == 0, "leaves leave the prefix tree first");
-  index_.erase(n.place, block);
+  TWILL_ASSERT(n.children == 0, "leaves leave the prefix tree first");
+  index_.erase(n.tag, block);
   if (n.parent != root) at(n.parent).children -= 1;
   n = node{};
 }
@@ -57,6 +59,7 @@ void prefix_tree::clear(std::int32_t n_blocks) {
   index_.clear(n);
   if (nodes_.size() != n) tokens_.reset(new std::int32_t[n * width_]); // untouched until used
   nodes_.assign(n, node{});
+  scopes_.assign(n, 0);
   if (naming_) names_.resize(n);
 }
 

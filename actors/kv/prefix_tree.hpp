@@ -45,7 +45,7 @@ public:
   /// Forgets everything; the blocks that may come are [0, n_blocks).
   void clear(std::int32_t n_blocks);
 
-  bool holds(std::int32_t block) const { return at(block).held; }
+  bool holds(std::int32_t block) const { return at(block).children >= 0; }
   /// The parent of a block of the tree; root for a block that begins a prefix.
   std::int32_t parent(std::int32_t block) const { return at(block).parent; }
   std::size_t size() const { return index_.size(); }
@@ -62,17 +62,15 @@ public:
   }
   block_identity identity(std::int32_t block) const {
     const auto own = tokens_of(block);
-    const node& n = at(block);
-    return {name(block, n.scope), name(n.parent, n.scope), {own.begin(), own.end()}};
+    const std::uint64_t scope = scopes_[static_cast<std::size_t>(block)];
+    return {name(block, scope), name(at(block).parent, scope), {own.begin(), own.end()}};
   }
 
 private:
   struct node {
-    std::uint64_t scope = 0;
-    std::uint64_t place = 0; ///< in the index
+    std::uint32_t tag = 0; ///< in the index
     std::int32_t parent = root;
-    std::int32_t children = 0;
-    bool held = false;
+    std::int32_t children = -1; ///< -1: the tree does not hold the block
   };
   std::uint64_t place(std::int32_t parent, std::span<const std::int32_t> tokens,
                       std::uint64_t scope) const {
@@ -86,6 +84,7 @@ private:
 
   std::size_t width_;                      ///< tokens of a block
   std::vector<node> nodes_;                // (n_blocks)
+  std::vector<std::uint64_t> scopes_;      // (n_blocks)
   std::unique_ptr<std::int32_t[]> tokens_; // (n_blocks, width_), of blocks that are held
   std::vector<block_key> names_;           // (n_blocks), where blocks have names
   block_index index_;

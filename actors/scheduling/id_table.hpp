@@ -56,6 +56,12 @@ public:
     shift_ = first_shift;
     size_ = 0;
   }
+  /// Brings to the cache what a look-up of the id will touch first; expect_value(), some look-ups
+  /// later, brings the value.
+  void expect(std::uint64_t id) const { __builtin_prefetch(&slots_[home(id)]); }
+  void expect_value(std::uint64_t id) const {
+    if (const T* value = find(id)) __builtin_prefetch(value);
+  }
   /// Calls f(id, value) for all, in no order. `f` neither adds nor erases.
   template <class F>
   void for_each(F&& f) {

@@ -13,12 +13,9 @@
 
 namespace twill::actors {
 
-struct scheduled_sequence {
+struct alignas(64) scheduled_sequence {
+  // What plans and results look at lies in one line of the cache.
   priority_key key;
-  sequence_id leader = 0; ///< the first choice of its request; 0: it is the first choice
-  std::uint64_t client = 0;
-  std::int32_t weight = 1;       ///< of its client
-  std::int32_t most_running = 0; ///< of its client's sequences; 0: no limit of its own
   std::int32_t prompt = 0;
   std::int32_t max_new = 0;
   std::int32_t delivered = 0; ///< tokens drawn and returned
@@ -28,10 +25,7 @@ struct scheduled_sequence {
   std::int32_t shared = 0;    ///< blocks of the lease that were shared when it began
   std::int32_t in_flight = 0; ///< outstanding rows
   bool scored = false;        ///< each computed token takes a row of logits
-  std::int32_t hint = -1;     ///< cached blocks when it was last looked up; -1: it was not
-  bool displaced = false;     ///< it has made room for another client's sequence ...
-  /// ... and goes back into the queue behind that one.
-  std::int64_t rank_in_queue = std::numeric_limits<std::int64_t>::min();
+  bool displaced = false;     ///< it has made room for another client's sequence
   bool paused = false;
   bool held = false;   ///< it waits for blocks to come from another tier
   bool opened = false; ///< the executor holds its state
@@ -39,6 +33,14 @@ struct scheduled_sequence {
   /// A follower is a further choice of a request and waits for the first one's prompt.
   enum class place : std::uint8_t { following, waiting, running } where = place::waiting;
   enum class exit : std::uint8_t { none, preempted, gone } leaving = exit::none;
+
+  sequence_id leader = 0; ///< the first choice of its request; 0: it is the first choice
+  std::uint64_t client = 0;
+  std::int32_t weight = 1;       ///< of its client
+  std::int32_t most_running = 0; ///< of its client's sequences; 0: no limit of its own
+  std::int32_t hint = -1;        ///< cached blocks when it was last looked up; -1: it was not
+  /// A sequence that was displaced goes back into the queue behind the one that it made room for.
+  std::int64_t rank_in_queue = std::numeric_limits<std::int64_t>::min();
 
   std::int32_t known() const { return prompt + delivered + drawing; }
   std::int32_t remaining() const { return known() - computed; }

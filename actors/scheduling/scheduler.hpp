@@ -14,10 +14,11 @@
 // ends. A client with a limit of its own has no more sequences in line than it may still run, so
 // that the line never waits for it; its others are held back. The choices of one request share the
 // full blocks of their prompt: the first choice computes them, the followers wait for that and then
-// fork its lease. Of the block with the prompt's end each gets a copy where a block is free. Before a plan the pool may be asked which blocks of the sequences next in line it
-// has cached (candidates()); an admission then begins after those, and only the blocks that it
-// lacks are granted. Steps are planned ahead of their results: a sequence that leaves keeps its
-// blocks until no outstanding step has a row of it.
+// fork its lease. Of the block with the prompt's end each gets a copy where a block is free. Before
+// a plan the pool may be asked which blocks of the sequences next in line it has cached
+// (candidates()); an admission then begins after those, and only the blocks that it lacks are
+// granted. Steps are planned ahead of their results: a sequence that leaves keeps its blocks until
+// no outstanding step has a row of it.
 #pragma once
 
 #include <cstddef>
@@ -80,6 +81,9 @@ public:
   /// A row of an outstanding step came back. `draws` is as planned; `drew` says whether the row did
   /// bring a token.
   void row_done(sequence_id id, bool draws, bool drew);
+  /// A row of the sequence will soon be done; expect_sequence() is to be said some rows later.
+  void expect(sequence_id id) const { sequences_.expect(id); }
+  void expect_sequence(sequence_id id) const { sequences_.expect_value(id); }
   /// The device lost its KV and no outstanding step will come back: every sequence is to be
   /// computed again. Leases and the executor's states are void; none is reported as released.
   void forget_device();
