@@ -170,6 +170,11 @@ struct log_options {
   std::string format = "text"; ///< text | json
 };
 
+/// [metrics]: what /metrics tells.
+struct metrics_options {
+  std::string compat = "none"; ///< none | vllm | 0.1: whose names stand beside twill's own
+};
+
 struct options {
   model_options model;
   std::vector<shared_model_options> models; ///< [models.KEY]; with them, `model` is not used
@@ -184,6 +189,7 @@ struct options {
   structured_options structured;
   batch_options batches;
   log_options log;
+  metrics_options metrics;
 };
 
 } // namespace twill::config

@@ -13,7 +13,7 @@ namespace {
 using namespace detail;
 
 /// Whole tables whose keys are looked up anew by each request.
-constexpr std::array<std::string_view, 3> tables{"limits", "sampling", "tenants"};
+constexpr std::array<std::string_view, 4> tables{"limits", "metrics", "sampling", "tenants"};
 /// Single keys of other tables.
 constexpr std::array<std::string_view, 7> keys{
     "log.level",           "scheduler.queue_timeout", "server.api_keys",

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "net/metric_aliases.hpp"
+
 namespace twill::net {
 namespace {
 
@@ -94,7 +96,7 @@ void write_gauges(const model_families& to) {
                : 0.0;
   });
   to.gauge("kv_blocks_used", "KV blocks in use", &stats::kv_blocks_used);
-  to.gauge("kv_blocks_total", "KV blocks there are", &stats::kv_blocks_total);
+  to.gauge("kv_blocks", "KV blocks there are", &stats::kv_blocks_total);
   to.family("cache_config_info", "Shape of the KV cache", MetricType::Gauge,
             [](const stats& s, const auto& add) {
               add({{"block_size", std::to_string(s.kv_block_tokens)},
@@ -159,8 +161,6 @@ void write_histograms(const model_families& to) {
                &stats::time_to_first_token_seconds);
   to.histogram("inter_token_latency_seconds", "Time between tokens of a sequence",
                &stats::inter_token_latency_seconds);
-  to.histogram("time_per_output_token_seconds", "Alias of inter_token_latency_seconds",
-               &stats::inter_token_latency_seconds);
   to.histogram("e2e_request_latency_seconds", "Arrival to last token",
                &stats::e2e_request_latency_seconds);
   to.histogram("request_queue_time_seconds", "Arrival to admission",
@@ -169,10 +169,21 @@ void write_histograms(const model_families& to) {
                &stats::request_prefill_time_seconds);
   to.histogram("request_decode_time_seconds", "First to last token",
                &stats::request_decode_time_seconds);
+  to.histogram("request_inference_time_seconds", "Admission to last token",
+               &stats::request_inference_time_seconds);
+  to.histogram("request_time_per_output_token_seconds",
+               "Mean time between tokens of a request with one choice",
+               &stats::request_time_per_output_token_seconds);
   to.histogram("request_prompt_tokens", "Prompt tokens per request", &stats::request_prompt_tokens);
   to.histogram("request_generation_tokens", "Generated tokens per request",
                &stats::request_generation_tokens);
-  to.histogram("iteration_tokens_total", "Tokens per forward pass", &stats::iteration_tokens);
+  to.histogram("request_max_num_generation_tokens",
+               "Generated tokens of the longest choice of a request",
+               &stats::request_max_num_generation_tokens);
+  to.histogram("request_params_n", "Choices that a request asks for", &stats::request_params_n);
+  to.histogram("request_params_max_tokens", "max_tokens of requests that name it",
+               &stats::request_params_max_tokens);
+  to.histogram("iteration_tokens", "Tokens per forward pass", &stats::iteration_tokens);
   to.histogram("decode_step_seconds", "Time of forward passes that only decode",
                &stats::decode_step_seconds);
   to.histogram("prefill_step_seconds", "Time of forward passes that only read prompts",
@@ -190,15 +201,16 @@ families engine_families(const actors::engine_port& engine, std::int64_t open_so
     owners.push_back({{{"engine", "0"}, {"model_name", model.model}}, &model.stats});
     if (model.stats.kv_tiers) with_tiers.push_back(owners.back());
   }
-  const model_families to(all, "twill:", owners);
+  const model_families to(all, std::string(our_prefix), owners);
   write_gauges(to);
   write_token_counters(to);
   // A model that has not been loaded has no tiers.
-  if (!with_tiers.empty()) write_tiers(model_families(all, "twill:", std::move(with_tiers)));
+  if (!with_tiers.empty())
+    write_tiers(model_families(all, std::string(our_prefix), std::move(with_tiers)));
   write_step_counters(to);
   write_histograms(to);
   // What is not of any model has the labels of the first, as it always had.
-  const model_families process(all, "twill:", {owners.front()});
+  const model_families process(all, std::string(our_prefix), {owners.front()});
   process.gauge("process_resident_memory_bytes", "Resident memory of the process",
                 [](const stats&) { return resident_bytes(); });
   process.gauge("open_sockets", "Open client connections",
@@ -211,7 +223,7 @@ void write_tenants(families& all, const std::vector<actors::tenant_stats>& tenan
   std::vector<family_writer<tenant>::owner> owners;
   for (const auto& one : tenants)
     owners.push_back({{{"tenant", one.tenant}, {"model_name", one.model}}, &one});
-  const family_writer<tenant> to(all, "twill:tenant_", std::move(owners));
+  const family_writer<tenant> to(all, std::string(our_prefix) + "tenant_", std::move(owners));
   to.gauge("requests_waiting", "Requests that are queued and have no token",
            &tenant::requests_waiting);
   to.gauge("requests_running", "Requests that have a token and are not over",
@@ -237,8 +249,12 @@ void write_tenants(families& all, const std::vector<actors::tenant_stats>& tenan
                &tenant::request_queue_time_seconds);
 }
 
-std::string text_of(const std::vector<MetricFamily>& families) {
-  return prometheus::TextSerializer().prometheus::Serializer::Serialize(families);
+std::string metrics_text(const metrics_sources& from, bool tenants) {
+  auto all = engine_families(from.engine, from.open_sockets);
+  if (tenants) write_tenants(all, from.engine.tenants());
+  if (from.compat == "vllm") add_vllm_names(all);
+  if (from.compat == "0.1") add_older_names(all);
+  return prometheus::TextSerializer().prometheus::Serializer::Serialize(all);
 }
 
 } // namespace
@@ -251,14 +267,12 @@ std::int64_t resident_bytes() {
   return resident_pages * ::sysconf(_SC_PAGESIZE);
 }
 
-std::string metrics_text(const actors::engine_port& engine, std::int64_t open_sockets) {
-  return text_of(engine_families(engine, open_sockets));
+std::string metrics_text(const metrics_sources& from) {
+  return metrics_text(from, false);
 }
 
-std::string admin_metrics_text(const actors::engine_port& engine, std::int64_t open_sockets) {
-  auto all = engine_families(engine, open_sockets);
-  write_tenants(all, engine.tenants());
-  return text_of(all);
+std::string admin_metrics_text(const metrics_sources& from) {
+  return metrics_text(from, true);
 }
 
 } // namespace twill::net

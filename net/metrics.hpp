@@ -1,6 +1,8 @@
 // metrics_text: /metrics in Prometheus' text format. Any thread; reads one snapshot of the engine.
 //
-// Names are vLLM's suffixes and units under the prefix `twill:`, so that dashboards carry over.
+// Names are vLLM's suffixes and units under the prefix `twill_`. With `metrics.compat = "vllm"`
+// vLLM's own names, labels and older spellings stand beside them, so that its dashboards answer;
+// with "0.1" the names of twill 0.1 do.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +15,16 @@ namespace twill::net {
 /// Memory of this process that is in RAM.
 std::int64_t resident_bytes();
 
-std::string metrics_text(const actors::engine_port& engine, std::int64_t open_sockets);
+struct metrics_sources {
+  const actors::engine_port& engine;
+  std::int64_t open_sockets = 0;
+  std::string compat = {}; ///< `metrics.compat`
+};
+
+std::string metrics_text(const metrics_sources& from);
 
 /// What metrics_text() gives, and beside it what each tenant asked of each model. For
 /// administrators alone.
-std::string admin_metrics_text(const actors::engine_port& engine, std::int64_t open_sockets);
+std::string admin_metrics_text(const metrics_sources& from);
 
 } // namespace twill::net

@@ -21,7 +21,7 @@ struct settings {
       : limits(o.limits), tenants(o.tenants),
         keys(o.server.api_keys, o.tenants, !o.server.keys_file.empty()), access(o.server),
         admin_access(access_policy::of_administrators(o.server)),
-        drain_timeout(o.server.drain_timeout) {}
+        drain_timeout(o.server.drain_timeout), metrics_compat(o.metrics.compat) {}
 
   /// What is configured of a tenant, or null.
   const config::tenant_options* tenant(const std::string& name) const {
@@ -34,6 +34,7 @@ struct settings {
   const access_policy access;
   const access_policy admin_access; ///< at `server.admin_listen`
   const std::chrono::milliseconds drain_timeout;
+  const std::string metrics_compat; ///< whose names /metrics has as well
 };
 using settings_ptr = std::shared_ptr<const settings>;
 

@@ -33,6 +33,9 @@ histogram length_bounds() {
   return with_bounds(
       {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000});
 }
+histogram choice_bounds() {
+  return with_bounds({1, 2, 5, 10, 20});
+}
 histogram step_bounds() {
   return with_bounds({.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30});
 }
@@ -55,8 +58,13 @@ stats_board::stats_board() {
   stats_.request_queue_time_seconds = request_bounds();
   stats_.request_prefill_time_seconds = request_bounds();
   stats_.request_decode_time_seconds = request_bounds();
+  stats_.request_inference_time_seconds = request_bounds();
+  stats_.request_time_per_output_token_seconds = gap_bounds();
   stats_.request_prompt_tokens = length_bounds();
   stats_.request_generation_tokens = length_bounds();
+  stats_.request_max_num_generation_tokens = length_bounds();
+  stats_.request_params_n = choice_bounds();
+  stats_.request_params_max_tokens = length_bounds();
   stats_.iteration_tokens = iteration_bounds();
   stats_.decode_step_seconds = step_bounds();
   stats_.prefill_step_seconds = step_bounds();

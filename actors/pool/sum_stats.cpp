@@ -43,8 +43,13 @@ void add_stats(engine_stats& to, const engine_stats& from) {
   add(to.request_queue_time_seconds, from.request_queue_time_seconds);
   add(to.request_prefill_time_seconds, from.request_prefill_time_seconds);
   add(to.request_decode_time_seconds, from.request_decode_time_seconds);
+  add(to.request_inference_time_seconds, from.request_inference_time_seconds);
+  add(to.request_time_per_output_token_seconds, from.request_time_per_output_token_seconds);
   add(to.request_prompt_tokens, from.request_prompt_tokens);
   add(to.request_generation_tokens, from.request_generation_tokens);
+  add(to.request_max_num_generation_tokens, from.request_max_num_generation_tokens);
+  add(to.request_params_n, from.request_params_n);
+  add(to.request_params_max_tokens, from.request_params_max_tokens);
   add(to.iteration_tokens, from.iteration_tokens);
   add(to.decode_step_seconds, from.decode_step_seconds);
   add(to.prefill_step_seconds, from.prefill_step_seconds);

@@ -287,8 +287,13 @@ struct engine_stats {
   histogram request_queue_time_seconds;
   histogram request_prefill_time_seconds;
   histogram request_decode_time_seconds;
+  histogram request_inference_time_seconds;        ///< from admission to the last token
+  histogram request_time_per_output_token_seconds; ///< a request's mean; of one choice alone
   histogram request_prompt_tokens;
   histogram request_generation_tokens;
+  histogram request_max_num_generation_tokens; ///< of its longest choice
+  histogram request_params_n;                  ///< choices that were asked for
+  histogram request_params_max_tokens;         ///< of requests that name `max_tokens`
   histogram iteration_tokens;
   histogram decode_step_seconds;  ///< steps that only decode
   histogram prefill_step_seconds; ///< steps that only read prompts

@@ -548,8 +548,19 @@ void session_core::close(bool aborted, const request_error* error) {
     observe(s.request_queue_time_seconds, seconds_of(scheduled_ - args_.submitted));
     observe(s.request_prefill_time_seconds, seconds_of(first_token_ - scheduled_));
     observe(s.request_decode_time_seconds, seconds_of(last_token_ - first_token_));
+    observe(s.request_inference_time_seconds, seconds_of(last_token_ - scheduled_));
     observe(s.request_prompt_tokens, use_.prompt_tokens);
     observe(s.request_generation_tokens, use_.completion_tokens);
+    std::int32_t most = 0;
+    for (const auto& c : choices_)
+      most = std::max(most, c.n_tokens);
+    observe(s.request_max_num_generation_tokens, most);
+    observe(s.request_params_n, sampling_->n);
+    if (sampling_->max_tokens >= 0) observe(s.request_params_max_tokens, sampling_->max_tokens);
+    // Choices draw at the same time, so this is their mean only where there is one.
+    if (choices_.size() == 1 && most > 1)
+      observe(s.request_time_per_output_token_seconds,
+              seconds_of(last_token_ - first_token_) / (most - 1));
   });
   const std::string_view status = aborted            ? "cancelled"
                                   : error != nullptr ? word_of(error->code)

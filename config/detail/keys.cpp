@@ -297,6 +297,11 @@ const std::vector<key>& rows() {
       {"log.format", TWILL_MEMBER(log.format), "", one_of({"text", "json"}),
        "How lines are written. json is one object a line, with `time`, `level`, `message` and, for a "
        "request, its tenant, model, tokens, times and status as members of their own."},
+
+      {"metrics.compat", TWILL_MEMBER(metrics.compat), "", one_of({"none", "vllm", "0.1"}),
+       "Whose names /metrics has beside twill's own. vllm adds those of vLLM, so that dashboards and "
+       "alerts that were made for it go on working. 0.1 adds those of twill 0.1, which began with "
+       "`twill:`, for one release."},
       // clang-format on
   };
   return table;

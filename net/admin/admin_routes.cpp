@@ -1,6 +1,7 @@
 #include "net/admin/admin_routes.hpp"
 
 #include "net/endpoints.hpp"
+#include "net/http/system_routes.hpp"
 #include "net/metrics.hpp"
 #include "net/protocol/json/json_writer.hpp"
 
@@ -66,7 +67,7 @@ http_answer show_state(request_scope& scope) {
 }
 
 http_answer admin_metrics(request_scope& scope) {
-  return http_reply{200, admin_metrics_text(scope.context.engine, scope.context.sockets.count()),
+  return http_reply{200, admin_metrics_text(metrics_of(scope.context)),
                     "text/plain; version=0.0.4; charset=utf-8"};
 }
 

@@ -28,8 +28,12 @@ http_answer ready(request_scope& scope) {
       {actors::errc::not_ready, detail.empty() ? reason : reason + ": " + detail, ""});
 }
 
+metrics_sources metrics_of(const server_context& context) {
+  return {context.engine, context.sockets.count(), context.current.get()->metrics_compat};
+}
+
 http_answer metrics(request_scope& scope) {
-  return http_reply{200, metrics_text(scope.context.engine, scope.context.sockets.count()),
+  return http_reply{200, metrics_text(metrics_of(scope.context)),
                     "text/plain; version=0.0.4; charset=utf-8"};
 }
 

@@ -36,7 +36,7 @@ def test_administrators_see_tenants_and_each_request_has_a_line(start_daemon, tm
     assert status == 200
     status, text = ask(door, "/metrics")
     assert status == 200
-    assert re.search(r'^twill:tenant_requests_total\{.*tenant="a".*finished_reason="length".*\} 1$', text, re.M), text
+    assert re.search(r'^twill_tenant_requests_total\{.*tenant="a".*finished_reason="length".*\} 1$', text, re.M), text
     assert "tenant_" not in daemon.request("GET", "/metrics")[2].decode()
     routes = json.loads(ask(door, "/admin")[1])["routes"]
     assert {"method": "GET", "path": "/metrics", "websocket": False} in routes

@@ -121,12 +121,12 @@ def test_interactive_requests_pass_a_long_batch(client, daemon):
     file = upload(client, lines_of(*[(f"l{i}", long) for i in range(200)]))
     batch = start(client, file)
     deadline = time.monotonic() + 60
-    while daemon.metric("twill:num_requests_running") < 1:
+    while daemon.metric("twill_num_requests_running") < 1:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert daemon.complete("The sky is", max_tokens=4)["choices"][0]["text"]
     assert client.batches.retrieve(batch.id).status == "in_progress"
-    assert daemon.metric("twill:num_requests_running") <= 4
+    assert daemon.metric("twill_num_requests_running") <= 4
     client.batches.cancel(batch.id)
     assert finished(client, batch).status == "cancelled"
 

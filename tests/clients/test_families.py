@@ -48,7 +48,7 @@ def test_all_prompts_at_once_give_the_golden_tokens(folder):
         with ThreadPoolExecutor(len(prompts)) as pool:
             answers = list(pool.map(ask, prompts * 2))
         assert answers == [case["greedy_ids"] for case in prompts] * 2
-        assert daemon.metric("twill:num_preemptions_total") > 0
+        assert daemon.metric("twill_num_preemptions_total") > 0
         text = next((case for case in prompts if case.get("text")), None)
         if text:
             status, tokens = daemon.post("/tokenize", {"prompt": text["text"]})

@@ -34,10 +34,10 @@ def reset(socket: sockets.socket):
 def test_disconnect_while_decoding_frees_every_block(daemon):
     stream = start_stream(daemon, LONG)
     assert b"data:" in stream.recv(4096) + stream.recv(4096)
-    assert daemon.metric("twill:kv_blocks_used") > 0
+    assert daemon.metric("twill_kv_blocks_used") > 0
     reset(stream)
-    daemon.wait_metric("twill:kv_blocks_used", 0)
-    assert daemon.metric("twill:num_requests_running") == 0
+    daemon.wait_metric("twill_kv_blocks_used", 0)
+    assert daemon.metric("twill_num_requests_running") == 0
 
 
 def test_disconnect_in_prefill_frees_every_block(daemon):
@@ -45,7 +45,7 @@ def test_disconnect_in_prefill_frees_every_block(daemon):
         stream = start_stream(daemon, {**LONG, "prompt": [300 + i % 4000 for i in range(4000)]})
         time.sleep(delay)
         reset(stream)
-        daemon.wait_metric("twill:kv_blocks_used", 0)
+        daemon.wait_metric("twill_kv_blocks_used", 0)
 
 
 def test_disconnect_while_queued(start_daemon):
@@ -53,21 +53,21 @@ def test_disconnect_while_queued(start_daemon):
     running = start_stream(daemon, LONG)
     running.recv(4096)
     waiting = [start_stream(daemon, LONG) for _ in range(5)]
-    daemon.wait_metric("twill:num_requests_waiting", 5)
+    daemon.wait_metric("twill_num_requests_waiting", 5)
     for stream in waiting:
         reset(stream)
-    daemon.wait_metric("twill:num_requests_waiting", 0)
-    assert daemon.metric("twill:num_requests_running") == 1
+    daemon.wait_metric("twill_num_requests_waiting", 0)
+    assert daemon.metric("twill_num_requests_running") == 1
     reset(running)
-    daemon.wait_metric("twill:kv_blocks_used", 0)
+    daemon.wait_metric("twill_kv_blocks_used", 0)
 
 
 def test_whole_reply_disconnect_frees_every_block(daemon):
     stream = start_stream(daemon, {**LONG, "stream": False})
     time.sleep(0.3)
-    assert daemon.metric("twill:num_requests_running") == 1
+    assert daemon.metric("twill_num_requests_running") == 1
     stream.close()
-    daemon.wait_metric("twill:kv_blocks_used", 0)
+    daemon.wait_metric("twill_kv_blocks_used", 0)
 
 
 def test_killed_and_stopped_clients_leave_others_unharmed(daemon):
@@ -87,7 +87,7 @@ def test_killed_and_stopped_clients_leave_others_unharmed(daemon):
     clients[1].send_signal(signal.SIGKILL)
     for client in clients:
         client.wait(10)
-    daemon.wait_metric("twill:kv_blocks_used", 0, 10)
+    daemon.wait_metric("twill_kv_blocks_used", 0, 10)
 
 
 def test_a_slow_reader_is_paused_then_cut_off(start_daemon):
@@ -99,7 +99,7 @@ def test_a_slow_reader_is_paused_then_cut_off(start_daemon):
                    b"Content-Length: %d\r\n\r\n" % len(bodies) + bodies)
     stream.recv(1000)
     before = daemon.memory_bytes()
-    daemon.wait_metric("twill:kv_blocks_used", 0, 90)  # cut off, everything released
+    daemon.wait_metric("twill_kv_blocks_used", 0, 90)  # cut off, everything released
     assert daemon.memory_bytes() - before < 256 << 20
     assert daemon.complete("x", max_tokens=1)["choices"]
     stream.close()
@@ -114,7 +114,7 @@ def test_sigterm_drains(start_daemon):
 
     thread = threading.Thread(target=run)
     thread.start()
-    daemon.wait_metric("twill:num_requests_running", 1)
+    daemon.wait_metric("twill_num_requests_running", 1)
     daemon.process.terminate()
     time.sleep(0.1)
     thread.join(30)

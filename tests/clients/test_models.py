@@ -99,7 +99,7 @@ def test_four_models_under_a_budget_for_two(needs):
 
     def watch():
         while not over.is_set():
-            largest[0] = max(largest[0], daemon.metric("twill:device_memory_used_bytes"))
+            largest[0] = max(largest[0], daemon.metric("twill_device_memory_used_bytes"))
             held.append(held_bytes(daemon))
             time.sleep(0.01)
 
@@ -132,9 +132,9 @@ def test_four_models_under_a_budget_for_two(needs):
         assert loads >= 8, loads  # each gave way and came back
         assert max(held) < asleep + budget + OVERHEAD
         assert parts[5] < parts[2] + 4 * 2**20
-        assert daemon.metric("twill:num_requests_running") == 0
-        assert daemon.metric("twill:num_requests_waiting") == 0
-        assert daemon.metric("twill:request_success_total") == sum(served.values())
+        assert daemon.metric("twill_num_requests_running") == 0
+        assert daemon.metric("twill_num_requests_waiting") == 0
+        assert daemon.metric("twill_request_success_total") == sum(served.values())
     finally:
         daemon.stop()
 
@@ -189,15 +189,15 @@ def test_keep_alive_and_pin(start_daemon):
                           "models.pinned.pin=true", "models.pinned.keep_alive=100ms", "models.short.keep_alive=300ms")
     assert states(daemon) == {"pinned": "ready", "short": "asleep"}
     case = golden("opt-tiny-fp32")[0]
-    used = daemon.metric("twill:device_memory_used_bytes")
+    used = daemon.metric("twill_device_memory_used_bytes")
     assert tokens(ask(daemon, "short", case)[1]) == case["greedy_ids"]
     assert states(daemon)["short"] == "ready"
-    assert daemon.metric("twill:device_memory_used_bytes") > used
+    assert daemon.metric("twill_device_memory_used_bytes") > used
     wait_state(daemon, "short", "asleep")
-    assert daemon.metric("twill:device_memory_used_bytes") == used
+    assert daemon.metric("twill_device_memory_used_bytes") == used
     assert states(daemon)["pinned"] == "ready"
     # Counters outlive the engine that counted.
-    assert daemon.metric("twill:generation_tokens_total") == len(case["greedy_ids"])
+    assert daemon.metric("twill_generation_tokens_total") == len(case["greedy_ids"])
     assert tokens(ask(daemon, "short", case)[1]) == case["greedy_ids"]
 
 
@@ -221,8 +221,8 @@ def test_a_request_for_a_sleeping_model_keeps_its_deadline_and_may_be_cancelled(
                 text = json.dumps({**body, "model": names[0], "max_tokens": 4})
                 gone.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: {daemon.host}\r\n"
                              f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
-        daemon.wait_metric("twill:num_requests_waiting", 0)
-        daemon.wait_metric("twill:num_requests_running", 0)
+        daemon.wait_metric("twill_num_requests_waiting", 0)
+        daemon.wait_metric("twill_num_requests_running", 0)
         assert tokens(ask(daemon, names[1], case)[1]) == case["greedy_ids"]
     finally:
         daemon.stop()

@@ -178,4 +178,4 @@ def test_many_at_once_each_equals_its_solo_text(daemon, model):
 
     for mine, alone in zip(asyncio.run(all_of_them()), solo):
         assert mine is None or mine == alone
-    daemon.wait_metric("twill:kv_blocks_used", 0)
+    daemon.wait_metric("twill_kv_blocks_used", 0)

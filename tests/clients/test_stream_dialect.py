@@ -49,7 +49,7 @@ def test_cancel_frees_the_blocks(daemon):
         socket.send(json.dumps({"op": "submit", "id": "c", "prompt": "Once", "max_tokens": 7000, "ignore_eos": True}))
         socket.recv(timeout=20)
         socket.send(json.dumps({"op": "cancel", "id": "c"}))
-        daemon.wait_metric("twill:kv_blocks_used", 0)
+        daemon.wait_metric("twill_kv_blocks_used", 0)
         socket.send(json.dumps({"op": "submit", "id": "d", "prompt": "Once", "max_tokens": 2, "temperature": 0}))
         while True:
             frame = json.loads(socket.recv(timeout=20))

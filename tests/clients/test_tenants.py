@@ -64,7 +64,7 @@ def test_a_flood_of_one_tenant_does_not_hold_up_another(shared):
     with concurrent.futures.ThreadPoolExecutor(60) as pool:
         flooding = [pool.submit(flood, i) for i in range(60)]
         deadline = time.monotonic() + 30
-        while shared.metric("twill:num_requests_waiting") < 40:
+        while shared.metric("twill_num_requests_waiting") < 40:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         status, _ = shared.post("/v1/completions", {**body, "max_tokens": 1}, headers=key_of("one"))
@@ -80,7 +80,7 @@ def test_the_limits_of_a_tenant_refuse_at_once_and_say_when_to_come_back(shared)
     body = {"prompt": "a b c d e f g h", "max_tokens": 200, "ignore_eos": True}
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         running = pool.submit(shared.request, "POST", "/v1/completions", body, headers=key_of("poor"))
-        shared.wait_metric("twill:num_requests_running", 1)
+        shared.wait_metric("twill_num_requests_running", 1)
         began = time.monotonic()
         status, headers, text = shared.request("POST", "/v1/completions", body, headers=key_of("poor"))
         assert time.monotonic() - began < 5

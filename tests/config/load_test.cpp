@@ -317,3 +317,8 @@ TEST_CASE("the listener is one address or a list, TLS needs both files", "[confi
   CHECK(error_of("[server]\ntrusted_proxies = ['10.0.0.0/40']").find("networks such as") !=
         std::string::npos);
 }
+
+TEST_CASE("whose names metrics have is one of a few", "[config]") {
+  CHECK(set_error("metrics.compat=sglang").find("must be \"none\", \"vllm\" or \"0.1\"") !=
+        std::string::npos);
+}

@@ -224,7 +224,7 @@ TEST_CASE("Reply heads and chunks are framed as HTTP/1.1 wants") {
 
 TEST_CASE("Metrics carry vLLM's names under our prefix") {
   scripted_engine engine;
-  const auto text = metrics_text(engine, 3);
+  const auto text = metrics_text({engine, 3});
   for (const auto* name : {"num_requests_running",
                            "num_requests_waiting",
                            "kv_cache_usage_perc",
@@ -235,25 +235,46 @@ TEST_CASE("Metrics carry vLLM's names under our prefix") {
                            "prefix_cache_hits_total",
                            "time_to_first_token_seconds_bucket",
                            "inter_token_latency_seconds_count",
-                           "time_per_output_token_seconds_count",
                            "e2e_request_latency_seconds_sum",
                            "request_queue_time_seconds_count",
                            "request_prefill_time_seconds_count",
                            "request_decode_time_seconds_count",
                            "request_prompt_tokens_count",
                            "request_generation_tokens_count",
-                           "iteration_tokens_total_count",
+                           "iteration_tokens_count",
                            "process_resident_memory_bytes",
                            "open_sockets",
                            "kv_blocks_used",
-                           "kv_blocks_total"})
+                           "kv_blocks"})
     CHECK(
-        contains(text, std::string("\ntwill:") + name + "{engine=\"0\",model_name=\"test-model\""));
-  CHECK(contains(text, "twill:kv_cache_usage_perc{engine=\"0\",model_name=\"test-model\"} 0.25\n"));
-  CHECK(contains(text, "twill:open_sockets{engine=\"0\",model_name=\"test-model\"} 3\n"));
+        contains(text, std::string("\ntwill_") + name + "{engine=\"0\",model_name=\"test-model\""));
+  CHECK(contains(text, "twill_kv_cache_usage_perc{engine=\"0\",model_name=\"test-model\"} 0.25\n"));
+  CHECK(contains(text, "twill_open_sockets{engine=\"0\",model_name=\"test-model\"} 3\n"));
   CHECK(contains(text, "le=\"0.1\"} 2\n"));
   CHECK(contains(text, "le=\"1\"} 3\n"));
   CHECK(contains(text, "le=\"+Inf\"} 4\n"));
   CHECK(contains(text, "finished_reason=\"abort\"} 0\n"));
   CHECK(contains(text, "block_size=\"16\",num_gpu_blocks=\"100\"} 1\n"));
+}
+
+TEST_CASE(
+    "Metrics stand under vLLM's names, or those of twill 0.1, as well when that is asked for") {
+  scripted_engine engine;
+  const auto plain = metrics_text({engine, 3});
+  CHECK(!contains(plain, "vllm:"));
+  CHECK(!contains(plain, "twill:"));
+  const auto vllm = metrics_text({engine, 3, "vllm"});
+  CHECK(contains(vllm, "\ntwill_kv_blocks{"));
+  const std::string labels = "{engine=\"0\",model_name=\"test-model\"} ";
+  for (const char* name : {"kv_cache_usage_perc", "gpu_cache_usage_perc"})
+    CHECK(contains(vllm, std::string("\nvllm:") + name + labels + "0.25\n"));
+  for (const char* name : {"inter_token_latency_seconds", "time_per_output_token_seconds",
+                           "request_max_num_generation_tokens", "iteration_tokens_total"})
+    CHECK(contains(vllm, std::string("# TYPE vllm:") + name + " histogram\n"));
+  const auto older = metrics_text({engine, 3, "0.1"});
+  CHECK(contains(older, "\ntwill_kv_blocks{"));
+  for (const char* name : {"kv_blocks_total", "kv_blocks_used", "iteration_tokens_total",
+                           "time_per_output_token_seconds", "inter_token_latency_seconds"})
+    CHECK(contains(older, std::string("\n# TYPE twill:") + name + " "));
+  CHECK(!contains(older, "twill:kv_blocks{"));
 }

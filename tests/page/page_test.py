@@ -74,7 +74,7 @@ def test_stop_ends_the_answer_here_and_in_the_daemon(visit, daemon):
     page.click("#stop")
     page.wait(DONE)
     assert "Stopped" in page.text(".assistant .note")
-    daemon.wait_metric("twill:num_requests_running", 0)
+    daemon.wait_metric("twill_num_requests_running", 0)
     kept = answers(page)
     time.sleep(0.3)
     assert answers(page) == kept
@@ -113,7 +113,7 @@ def test_a_reload_in_the_middle_keeps_what_came(visit, daemon):
     page.wait(OPEN)
     assert len(answers(page)[0]) > 20
     assert "not finished" in page.text(".assistant .note")
-    daemon.wait_metric("twill:num_requests_running", 0)
+    daemon.wait_metric("twill_num_requests_running", 0)
     page.click(".assistant button", "Try again")
     page.wait("document.querySelector('.running .body')?.innerText.length > 10")
     page.click("#stop")

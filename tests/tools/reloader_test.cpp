@@ -1,5 +1,5 @@
-// The reloader while a file system hangs: whoever stops the daemon does not wait for it, and what is
-// read too late changes nothing.
+// The reloader while a file system hangs: whoever stops the daemon does not wait for it, and what
+// is read too late changes nothing.
 #include "tools/twilld/reloader.hpp"
 
 #include <chrono>

@@ -138,7 +138,7 @@ void take_metrics(std::string_view scrape, daemon_view& view) {
       {"num_requests_running", &model_load::running},
       {"num_requests_waiting", &model_load::waiting},
       {"kv_blocks_used", &model_load::kv_used_blocks},
-      {"kv_blocks_total", &model_load::kv_blocks},
+      {"kv_blocks", &model_load::kv_blocks},
       {"prompt_tokens_total", &model_load::prompt_tokens},
       {"generation_tokens_total", &model_load::generated_tokens},
       {"time_to_first_token_seconds_sum", &model_load::first_token_s},

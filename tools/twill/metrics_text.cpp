@@ -32,14 +32,20 @@ bool take_labels(std::string_view& rest, std::map<std::string, std::string>& lab
   return true;
 }
 
+/// The name without twill's prefix; empty when it has another one. A daemon may tell the same
+/// numbers under the names of others as well (`metrics.compat`).
+std::string_view own_name(std::string_view name) {
+  constexpr std::string_view prefix = "twill_";
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : std::string_view();
+}
+
 std::optional<metric_sample> read_line(std::string_view line) {
   if (line.empty() || line.front() == '#') return std::nullopt;
   const auto end = line.find_first_of("{ ");
   if (end == line.npos) return std::nullopt;
   metric_sample sample;
-  const auto name = line.substr(0, end);
-  const auto colon = name.find(':');
-  sample.name = name.substr(colon == name.npos ? 0 : colon + 1);
+  sample.name = own_name(line.substr(0, end));
+  if (sample.name.empty()) return std::nullopt;
   auto rest = line.substr(end);
   if (rest.front() == '{') {
     rest.remove_prefix(1);

@@ -9,12 +9,12 @@
 namespace twill::tools {
 
 struct metric_sample {
-  std::string name; ///< without the part before its first ':'
+  std::string name; ///< without twill's prefix
   std::map<std::string, std::string> labels;
   double value = 0;
 };
 
-/// The samples of a scrape in their order. Lines that are none are left out.
+/// The samples of a scrape that have twill's prefix, in their order. Other lines are left out.
 std::vector<metric_sample> read_metrics(std::string_view text);
 
 } // namespace twill::tools

@@ -60,7 +60,9 @@ TEST_CASE("other types, block sizes and devices are other KV", "[actors]") {
   std::set<std::string> seen;
   models::decoder_options options;
   gpu::device_info device;
-  const auto is_new = [&] { return seen.insert(kv_fingerprint("dummy:x", options, device)).second; };
+  const auto is_new = [&] {
+    return seen.insert(kv_fingerprint("dummy:x", options, device)).second;
+  };
   CHECK(is_new());
   options.block_tokens += 16;
   CHECK(is_new());

@@ -10,23 +10,28 @@ namespace {
 using stats = engine_stats;
 
 constexpr std::uint64_t stats::*counters[] = {
-    &stats::prompt_tokens,       &stats::generation_tokens,  &stats::prefix_cache_queries,
-    &stats::prefix_cache_hits,   &stats::kv_host_hits,       &stats::kv_disk_hits,
-    &stats::kv_spilled_bytes,    &stats::kv_host_read_bytes, &stats::kv_disk_read_bytes,
-    &stats::kv_disk_written_bytes, &stats::kv_tier_failures, &stats::kv_tier_dropped,
-    &stats::kv_fetches_refused,  &stats::preemptions,        &stats::steps,
-    &stats::finished_stop,       &stats::finished_length,    &stats::finished_abort,
-    &stats::finished_error,      &stats::executor_restarts};
+    &stats::prompt_tokens,         &stats::generation_tokens,  &stats::prefix_cache_queries,
+    &stats::prefix_cache_hits,     &stats::kv_host_hits,       &stats::kv_disk_hits,
+    &stats::kv_spilled_bytes,      &stats::kv_host_read_bytes, &stats::kv_disk_read_bytes,
+    &stats::kv_disk_written_bytes, &stats::kv_tier_failures,   &stats::kv_tier_dropped,
+    &stats::kv_fetches_refused,    &stats::preemptions,        &stats::steps,
+    &stats::finished_stop,         &stats::finished_length,    &stats::finished_abort,
+    &stats::finished_error,        &stats::executor_restarts};
 constexpr std::int64_t stats::*gauges[] = {&stats::kv_blocks_total, &stats::kv_blocks_used,
                                            &stats::kv_host_blocks, &stats::kv_disk_blocks,
                                            &stats::device_memory_used_bytes};
-constexpr histogram stats::*histograms[] = {
-    &stats::time_to_first_token_seconds,  &stats::inter_token_latency_seconds,
-    &stats::e2e_request_latency_seconds,  &stats::request_queue_time_seconds,
-    &stats::request_prefill_time_seconds, &stats::request_decode_time_seconds,
-    &stats::request_prompt_tokens,        &stats::request_generation_tokens,
-    &stats::iteration_tokens,             &stats::decode_step_seconds,
-    &stats::prefill_step_seconds,         &stats::mixed_step_seconds};
+constexpr histogram stats::*histograms[] = {&stats::time_to_first_token_seconds,
+                                            &stats::inter_token_latency_seconds,
+                                            &stats::e2e_request_latency_seconds,
+                                            &stats::request_queue_time_seconds,
+                                            &stats::request_prefill_time_seconds,
+                                            &stats::request_decode_time_seconds,
+                                            &stats::request_prompt_tokens,
+                                            &stats::request_generation_tokens,
+                                            &stats::iteration_tokens,
+                                            &stats::decode_step_seconds,
+                                            &stats::prefill_step_seconds,
+                                            &stats::mixed_step_seconds};
 
 histogram counted(std::uint64_t low, std::uint64_t high, double sum) {
   return {{1.0}, {low, high}, sum};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -635,6 +636,25 @@ TEST_CASE("a request that fails before its first token leaves nobody waiting") {
   CHECK(all[0].requests_waiting == 0);
   CHECK(all[0].requests_running == 0);
   CHECK(all[0].finished.at("queue_full") == 1);
+}
+
+TEST_CASE("a request that has ended is counted with what it asked for and what it took") {
+  rig r(asking("12345", 2));
+  r.start();
+  r.core.token(rig::token_of('a'), now);
+  auto last = rig::token_of('b');
+  last.length = true;
+  r.core.token(last, now + std::chrono::milliseconds(5));
+  const auto stats = r.stats.read();
+  const auto n_of = [](const histogram& h) {
+    return std::accumulate(h.counts.begin(), h.counts.end(), std::uint64_t{0});
+  };
+  CHECK(stats.request_max_num_generation_tokens.sum == 2);
+  CHECK(stats.request_params_n.sum == 1);
+  CHECK(stats.request_params_max_tokens.sum == 2);
+  CHECK(n_of(stats.request_time_per_output_token_seconds) == 1);
+  CHECK(stats.request_time_per_output_token_seconds.sum == Approx(0.005));
+  CHECK(n_of(stats.request_inference_time_seconds) == 1);
 }
 
 TEST_CASE("the line about a request holds its numbers, and an id cannot break it") {

@@ -252,9 +252,9 @@ TEST_CASE("Metrics of tenants are for administrators alone") {
   s.engine.set_tenants({one});
   client admin(admin_port(s));
   const auto told = admin.get("/metrics", boss).body;
-  CHECK(contains(told, R"(twill:tenant_requests_waiting{tenant="guest",model_name="m"} 3)"));
+  CHECK(contains(told, R"(twill_tenant_requests_waiting{tenant="guest",model_name="m"} 3)"));
   CHECK(contains(told, R"(finished_reason="stop"} 2)"));
-  CHECK(contains(told, "twill:num_requests_running"));
+  CHECK(contains(told, "twill_num_requests_running"));
   client c(s.port());
   CHECK(!contains(c.get("/metrics", boss).body, "guest"));
 }

@@ -30,7 +30,7 @@ TEST_CASE("The plain routes answer") {
   CHECK(contains(c.get("/").header("content-type"), "text/html"));
   CHECK(c.get("/version").status == 200);
   CHECK(contains(c.get("/metrics").body,
-                 "twill:open_sockets{engine=\"0\",model_name=\"test-model\"} 1\n"));
+                 "twill_open_sockets{engine=\"0\",model_name=\"test-model\"} 1\n"));
   CHECK(c.get("/v1/models").status == 200);
   CHECK(c.get("/v1/models/test-model?x=y").status == 200);
   CHECK(c.get("/v1/models/other").status == 404);

@@ -1,0 +1,88 @@
+#include "net/metric_aliases.hpp"
+
+#include <string>
+#include <utility>
+
+namespace twill::net {
+namespace {
+
+using prometheus::MetricFamily;
+using families = std::vector<MetricFamily>;
+
+/// A name of a family without its prefix, and another one under a prefix of its own.
+struct other_name {
+  const char* ours;
+  const char* theirs;
+};
+
+/// What vLLM calls our families. Where it has had several names, dashboards use all of them.
+constexpr other_name vllm_names[] = {
+    {"num_requests_running", "num_requests_running"},
+    {"num_requests_waiting", "num_requests_waiting"},
+    {"kv_cache_usage_perc", "kv_cache_usage_perc"},
+    {"kv_cache_usage_perc", "gpu_cache_usage_perc"},
+    {"cache_config_info", "cache_config_info"},
+    {"num_preemptions_total", "num_preemptions_total"},
+    {"prompt_tokens_total", "prompt_tokens_total"},
+    {"generation_tokens_total", "generation_tokens_total"},
+    {"prefix_cache_queries_total", "prefix_cache_queries_total"},
+    {"prefix_cache_queries_total", "gpu_prefix_cache_queries_total"},
+    {"prefix_cache_hits_total", "prefix_cache_hits_total"},
+    {"prefix_cache_hits_total", "gpu_prefix_cache_hits_total"},
+    {"request_success_total", "request_success_total"},
+    {"time_to_first_token_seconds", "time_to_first_token_seconds"},
+    {"inter_token_latency_seconds", "inter_token_latency_seconds"},
+    {"inter_token_latency_seconds", "time_per_output_token_seconds"},
+    {"request_time_per_output_token_seconds", "request_time_per_output_token_seconds"},
+    {"e2e_request_latency_seconds", "e2e_request_latency_seconds"},
+    {"request_queue_time_seconds", "request_queue_time_seconds"},
+    {"request_prefill_time_seconds", "request_prefill_time_seconds"},
+    {"request_decode_time_seconds", "request_decode_time_seconds"},
+    {"request_inference_time_seconds", "request_inference_time_seconds"},
+    {"request_prompt_tokens", "request_prompt_tokens"},
+    {"request_generation_tokens", "request_generation_tokens"},
+    {"request_max_num_generation_tokens", "request_max_num_generation_tokens"},
+    {"request_params_n", "request_params_n"},
+    {"request_params_max_tokens", "request_params_max_tokens"},
+    {"iteration_tokens", "iteration_tokens_total"},
+};
+
+/// What twill 0.1 called those families that it called more than `twill:`.
+constexpr other_name older_names[] = {
+    {"kv_blocks", "kv_blocks_total"},
+    {"iteration_tokens", "iteration_tokens_total"},
+    {"inter_token_latency_seconds", "time_per_output_token_seconds"},
+};
+
+void add_as(families& all, const MetricFamily& ours, std::string name) {
+  auto theirs = ours;
+  theirs.name = std::move(name);
+  all.push_back(std::move(theirs));
+}
+
+} // namespace
+
+void add_vllm_names(families& all) {
+  const auto ours = all;
+  for (const auto& name : vllm_names)
+    for (const auto& family : ours)
+      if (family.name == std::string(our_prefix) + name.ours)
+        add_as(all, family, std::string("vllm:") + name.theirs);
+}
+
+void add_older_names(families& all) {
+  const std::string prefix = "twill:";
+  const auto ours = all;
+  for (const auto& family : ours) {
+    const auto suffix = family.name.substr(our_prefix.size());
+    bool renamed = false;
+    for (const auto& name : older_names) {
+      if (suffix != name.ours) continue;
+      add_as(all, family, prefix + name.theirs);
+      renamed = suffix != "inter_token_latency_seconds"; // which had both names
+    }
+    if (!renamed) add_as(all, family, prefix + suffix);
+  }
+}
+
+} // namespace twill::net
