@@ -175,6 +175,14 @@ struct metrics_options {
   std::string compat = "none"; ///< none | vllm | 0.1: whose names stand beside twill's own
 };
 
+/// [tracing]: spans of requests for an OpenTelemetry collector.
+struct tracing_options {
+  std::string endpoint; ///< of OTLP over HTTP; empty: no tracing
+  double sample = 1;    ///< the share of requests that no caller has decided on, 0 to 1
+  std::string service = "twill";
+  std::vector<std::string> headers; ///< "Name: value", sent to the collector
+};
+
 struct options {
   model_options model;
   std::vector<shared_model_options> models; ///< [models.KEY]; with them, `model` is not used
@@ -190,6 +198,7 @@ struct options {
   batch_options batches;
   log_options log;
   metrics_options metrics;
+  tracing_options tracing;
 };
 
 } // namespace twill::config

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "net/metric_aliases.hpp"
+#include "net/tracing/tracer.hpp"
 
 namespace twill::net {
 namespace {
@@ -249,9 +250,22 @@ void write_tenants(families& all, const std::vector<actors::tenant_stats>& tenan
                &tenant::request_queue_time_seconds);
 }
 
+void add_traces(families& all, const tracer& traces) {
+  const auto counter = [&](const char* name, const char* help, std::uint64_t value) {
+    ClientMetric one;
+    one.counter.value = static_cast<double>(value);
+    all.push_back({name, help, MetricType::Counter, {std::move(one)}});
+  };
+  const auto counts = traces.read();
+  counter("twill_trace_spans_sent_total", "Spans that the collector took", counts.sent);
+  counter("twill_trace_spans_dropped_total", "Spans that the collector did not take in time",
+          counts.dropped);
+}
+
 std::string metrics_text(const metrics_sources& from, bool tenants) {
   auto all = engine_families(from.engine, from.open_sockets);
   if (tenants) write_tenants(all, from.engine.tenants());
+  if (from.traces != nullptr) add_traces(all, *from.traces);
   if (from.compat == "vllm") add_vllm_names(all);
   if (from.compat == "0.1") add_older_names(all);
   return prometheus::TextSerializer().prometheus::Serializer::Serialize(all);

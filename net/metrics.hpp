@@ -12,13 +12,16 @@
 
 namespace twill::net {
 
+class tracer;
+
 /// Memory of this process that is in RAM.
 std::int64_t resident_bytes();
 
 struct metrics_sources {
   const actors::engine_port& engine;
   std::int64_t open_sockets = 0;
-  std::string compat = {}; ///< `metrics.compat`
+  std::string compat = {};        ///< `metrics.compat`
+  const tracer* traces = nullptr; ///< null: nothing is traced
 };
 
 std::string metrics_text(const metrics_sources& from);

@@ -129,6 +129,7 @@ public:
   void on_reload(std::function<std::pair<bool, std::string>()> work) override {
     context_.reload = std::move(work);
   }
+  void trace_with(tracer& traces) override { context_.traces = &traces; }
 
   void run() override {
     asio::post(control_, [this] {

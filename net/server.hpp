@@ -19,6 +19,8 @@
 
 namespace twill::net {
 
+class tracer;
+
 class server {
 public:
   /// Binds at once; throws std::runtime_error naming the address or the TLS file when that fails.
@@ -52,6 +54,8 @@ public:
   virtual void reload(const config::options& options) = 0;
   /// What `POST /admin/reload` does: see server_context::reload. Before run().
   virtual void on_reload(std::function<std::pair<bool, std::string>()> work) = 0;
+  /// Every request is traced by `traces`, which must outlive the server. Before run().
+  virtual void trace_with(tracer& traces) = 0;
 };
 
 } // namespace twill::net

@@ -25,6 +25,7 @@ namespace twill::net {
 
 class batch_service;
 class monitor;
+class tracer;
 
 /// Sockets of one client address where the configuration leaves it open.
 inline constexpr std::int64_t standard_per_address = 1000;
@@ -58,6 +59,7 @@ struct server_context {
   std::function<std::pair<bool, std::string>()> reload;
   batch_service* batches = nullptr; ///< the server's; set before its first session
   monitor* watched = nullptr;       ///< as `batches`; its figures are sampled for administrators
+  tracer* traces = nullptr;         ///< null where nothing is traced; set before the first session
 };
 
 } // namespace twill::net

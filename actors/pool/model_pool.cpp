@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -18,6 +19,8 @@
 #include "actors/pool/pool_state.hpp"
 #include "actors/pool/pooled_models.hpp"
 #include "actors/pool/sum_stats.hpp"
+#include "actors/port/error_words.hpp"
+#include "actors/port/request_summary.hpp"
 #include "actors/session/prompt.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
@@ -38,6 +41,23 @@ std::vector<pool_state::model_rules> rules_of(const config::options& options) {
 
 request_error shutting_down() {
   return {errc::shutting_down, "the server is shutting down; retry later", ""};
+}
+
+/// For whoever asked to be told of the end of a request that reached no engine.
+void tell_end(const held_request& held, std::string_view status, bool failed) {
+  if (!held.asked.on_end) return;
+  const auto now = steady_clock::now();
+  request_summary about;
+  about.id = held.id;
+  about.client_id = held.asked.client_id;
+  about.tenant = held.asked.tenant;
+  about.model = held.asked.model;
+  about.status = status;
+  about.failed = failed;
+  about.arrived = held.asked.arrived == steady_clock::time_point{} ? now : held.asked.arrived;
+  about.total = now - about.arrived;
+  about.sampling = &held.asked.sampling;
+  held.asked.on_end(about);
 }
 
 class model_pool final : public engine, public text_port {
@@ -106,7 +126,10 @@ public:
     held->silenced = true;
     // Whoever hands it on sees to it, and the clerk to its refusal.
     if (held->where == place::sending || held->where == place::refused) return;
-    if (held->where == place::sent) models_.port(held->model).cancel(held->inner);
+    if (held->where == place::sent)
+      models_.port(held->model).cancel(held->inner);
+    else
+      tell_end(*held, "cancelled", false);
     forget(*held);
     changed_.notify_one();
   }
@@ -376,6 +399,7 @@ private:
 
   void do_work(work& todo) {
     for (const auto& held : todo.refusals) {
+      tell_end(*held, word_of(held->refusal.code), true);
       event refused;
       refused.error = std::move(held->refusal);
       refused.last = true;

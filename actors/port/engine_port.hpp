@@ -87,6 +87,8 @@ struct tool_choice {
   bool parallel = true; ///< more than one call may stand in an answer
 };
 
+struct request_summary; // actors/port/request_summary.hpp
+
 struct request {
   std::string model; ///< empty: the only model
   std::variant<text_prompt, token_prompt, chat_prompt> prompt;
@@ -113,6 +115,10 @@ struct request {
   std::int32_t prompt_logprobs = -1;
   /// Only the last so many prompt tokens are kept; 0: all.
   std::int32_t truncate_prompt_tokens = 0;
+
+  /// Called once when the request is over, however it ended, on an engine thread; it must be as
+  /// quick as an event's callback. Not called where the engine itself ends first. May be empty.
+  std::function<void(const request_summary&)> on_end;
 };
 
 struct token_logprob {

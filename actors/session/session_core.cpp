@@ -567,7 +567,7 @@ void session_core::close(bool aborted, const request_error* error) {
                                   : any_length_      ? "length"
                                                      : "stop";
   count_end(status);
-  write_log(status);
+  tell_end(status, error != nullptr);
   args_.on_event = nullptr;
   host_.over();
 }
@@ -598,8 +598,11 @@ void session_core::count_end(std::string_view status) {
   });
 }
 
-void session_core::write_log(std::string_view status) const {
-  if (!log::enabled(log::level::info)) return;
+/// For the log, and for whoever asked to be told.
+void session_core::tell_end(std::string_view status, bool failed) const {
+  const bool logged = log::enabled(log::level::info);
+  const auto& tell = args_.request.on_end;
+  if (!logged && !tell) return;
   request_summary about;
   about.id = args_.id;
   about.client_id = args_.request.client_id;
@@ -607,12 +610,19 @@ void session_core::write_log(std::string_view status) const {
   if (model_) about.model = model_->id;
   about.use = use_;
   about.status = status;
+  about.failed = failed;
+  about.called_tools = std::any_of(choices_.begin(), choices_.end(),
+                                   [](const choice_state& c) { return c.whole_calls > 0; });
+  about.arrived = args_.submitted;
   about.total = steady_clock::now() - args_.submitted;
   if (first_token_ != steady_clock::time_point{}) {
     about.queued = scheduled_ - args_.submitted;
     about.first_token = first_token_ - args_.submitted;
+    about.last_token = last_token_ - args_.submitted;
   }
-  log_request(about);
+  about.sampling = sampling_.get();
+  if (logged) log_request(about);
+  if (tell) tell(about);
 }
 
 } // namespace twill::actors

@@ -132,7 +132,7 @@ private:
   void note_times(const token_ready& drawn, steady_clock::time_point now);
   void emit(event e);
   void close(bool aborted, const request_error* error);
-  void write_log(std::string_view status) const;
+  void tell_end(std::string_view status, bool failed) const;
   template <class F>
   void count_for_tenant(F&& change);
   void count_end(std::string_view status);

@@ -302,6 +302,17 @@ const std::vector<key>& rows() {
        "Whose names /metrics has beside twill's own. vllm adds those of vLLM, so that dashboards and "
        "alerts that were made for it go on working. 0.1 adds those of twill 0.1, which began with "
        "`twill:`, for one release."},
+
+      {"tracing.endpoint", TWILL_MEMBER(tracing.endpoint), "", url_or_none(),
+       "The OpenTelemetry collector that gets a trace of each request by OTLP over HTTP, such as "
+       "http://127.0.0.1:4318; spans go to /v1/traces below it. When empty, nothing is traced."},
+      {"tracing.sample", TWILL_MEMBER(tracing.sample), "", share(),
+       "The share of requests that are traced, from 0 to 1. Where a request has a `traceparent`, its "
+       "flag decides instead."},
+      {"tracing.service", TWILL_MEMBER(tracing.service), "", any_name(),
+       "The `service.name` of spans."},
+      {"tracing.headers", TWILL_MEMBER(tracing.headers), "", header_lines(),
+       "Header lines for the collector, such as \"Authorization: Bearer KEY\".", true},
       // clang-format on
   };
   return table;

@@ -132,6 +132,41 @@ rule address_or_none() {
           }};
 }
 
+rule url_or_none() {
+  return {"http://HOST:PORT, https://HOST:PORT, unix:/PATH or empty", [](const key_value& v) {
+            std::string_view text = text_of(v);
+            if (text.empty() || is_unix_path(text)) return true;
+            const std::string_view scheme = text.starts_with("https://") ? "https://" : "http://";
+            if (!text.starts_with(scheme)) return false;
+            text.remove_prefix(scheme.size());
+            if (!std::all_of(text.begin(), text.end(), [](char c) { return c > 32 && c < 127; }))
+              return false;
+            const auto host = text.substr(0, text.find('/'));
+            return is_host_and_port(host) || is_host_and_port(std::string(host) + ":1");
+          }};
+}
+
+rule share() {
+  return {"between 0 and 1", [](const key_value& v) {
+            const double number = std::get<double>(v); // NaN fails every comparison
+            return number >= 0 && number <= 1;
+          }};
+}
+
+rule header_lines() {
+  return {"a list of header lines \"Name: value\"", [](const key_value& v) {
+            const auto& list = std::get<std::vector<std::string>>(v);
+            return std::all_of(list.begin(), list.end(), [](const std::string& one) {
+              const auto colon = one.find(':');
+              const auto name = std::string_view(one).substr(0, colon);
+              return colon != std::string::npos && !name.empty() &&
+                     std::all_of(name.begin(), name.end(),
+                                 [](char c) { return c > 32 && c < 127 && c != '"'; }) &&
+                     std::none_of(one.begin(), one.end(), is_control);
+            });
+          }};
+}
+
 rule networks() {
   return {"a list of IP addresses, networks such as \"10.0.0.0/8\", or \"unix\"",
           [](const key_value& v) {

@@ -10,6 +10,7 @@
 #include "net/endpoints.hpp"
 #include "net/error_map.hpp"
 #include "net/protocol/model_lookup.hpp"
+#include "net/tracing/tracer.hpp"
 
 namespace twill::net {
 namespace {
@@ -219,9 +220,10 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
 void batch_runner::send(const std::shared_ptr<running_line>& line) {
   const auto index = line->to_send.back();
   line->to_send.pop_back();
-  const auto& request = line->generation.requests[index];
+  auto request = line->generation.requests[index];
   sequences_ += request.sampling.n;
-  sent_.emplace(requests_.start(request), sent_request{line, index});
+  if (context_.traces != nullptr) context_.traces->watch(request, {});
+  sent_.emplace(requests_.start(std::move(request)), sent_request{line, index});
 }
 
 void batch_runner::wait_a_moment() {

@@ -276,7 +276,7 @@ private:
     context_.sessions.remove(registry_id_);
     start_websocket_session(std::move(socket_), std::move(ticket_), context_,
                             {std::get<dialect_opener>(admitted.value().target->action),
-                             admitted.value().holder, request_.request_id,
+                             admitted.value().holder, request_.request_id, request_.traceparent,
                              std::string(read_subprotocols(request_.subprotocols).named),
                              std::move(message)});
   }

@@ -30,6 +30,7 @@ struct http_request {
   std::string forwarded_for;     ///< X-Forwarded-For, all lines joined by commas
   std::string if_none_match;     ///< If-None-Match: what a browser still has
   std::string request_id;        ///< the client's X-Request-Id, or a fresh one
+  std::string traceparent;       ///< W3C Trace Context, as it came
   std::string body;
 };
 

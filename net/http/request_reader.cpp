@@ -167,6 +167,8 @@ http_request describe_request(const request_reader::message& head) {
   const auto id = head["X-Request-Id"];
   const bool usable = !id.empty() && id.size() <= 128 &&
                       std::all_of(id.begin(), id.end(), [](char c) { return c > 32 && c < 127; });
+  if (const auto parent = head["traceparent"]; parent.size() <= 128)
+    request.traceparent = std::string(parent);
   request.request_id = usable ? std::string(id) : make_id("req_");
   return request;
 }

@@ -7,6 +7,7 @@
 #include "net/error_map.hpp"
 #include "net/http/prepared_body.hpp"
 #include "net/protocol/json/json_writer.hpp"
+#include "net/tracing/tracer.hpp"
 
 namespace twill::net {
 namespace {
@@ -139,6 +140,8 @@ http_answer generate(codec parse, request_scope& scope) {
   for (auto& request : generation.value().requests) {
     request.tenant = scope.tenant;
     request.client_id = scope.request.request_id;
+    if (scope.context.traces != nullptr)
+      scope.context.traces->watch(request, scope.request.traceparent);
   }
   return std::move(generation).value();
 }

@@ -29,7 +29,8 @@ http_answer ready(request_scope& scope) {
 }
 
 metrics_sources metrics_of(const server_context& context) {
-  return {context.engine, context.sockets.count(), context.current.get()->metrics_compat};
+  return {context.engine, context.sockets.count(), context.current.get()->metrics_compat,
+          context.traces};
 }
 
 http_answer metrics(request_scope& scope) {

@@ -8,6 +8,7 @@
 
 #include "config/base/log.hpp"
 #include "net/connection/deadline_timer.hpp"
+#include "net/tracing/tracer.hpp"
 #include "net/websocket/websocket_connection.hpp"
 
 namespace twill::net {
@@ -39,6 +40,7 @@ public:
       });
     });
     const auto& limits = context_.options.server;
+    traceparent_ = handshake_->traceparent;
     dialect_ = handshake_->open({*this, context_.engine, context_.options, context_.current,
                                  context_.responses, std::move(handshake_->holder),
                                  handshake_->request_id, registry_id_, context_.watched});
@@ -66,6 +68,7 @@ public:
 
   // dialect_host
   engine_requests::key start(actors::request request) override {
+    if (context_.traces != nullptr) context_.traces->watch(request, traceparent_);
     return requests_->start(std::move(request));
   }
   void cancel(engine_requests::key which) override { requests_->cancel(which); }
@@ -242,6 +245,7 @@ private:
   server_context& context_;
   open_sockets::ticket ticket_;
   std::optional<websocket_handshake> handshake_;
+  std::string traceparent_;
   std::optional<output_budget::account> output_;
   websocket::stream<client_stream, false> ws_;
   deadline_timer deadline_;

@@ -20,6 +20,7 @@ struct websocket_handshake {
   dialect_opener open = nullptr;
   api_keys::holder holder;
   std::string request_id;
+  std::string traceparent; ///< the parent of all requests of this socket; may be empty
   std::string subprotocol; ///< answered to the client; empty: none
   http::request<http::string_body> message;
 };

@@ -95,7 +95,7 @@ def test_reads_that_hang_are_told_and_everything_goes_on_once_they_end(daemon_an
     assert status == 200
     assert reply["choices"][0]["text"] == wanted["choices"][0]["text"]
     assert complete(daemon)[1]["choices"] == wanted["choices"]
-    assert daemon.metric("twill:executor_restarts_total") == 0
+    assert daemon.metric("twill_executor_restarts_total") == 0
 
 
 def test_the_third_signal_ends_a_daemon_whose_reads_hang(daemon_and_disk):
@@ -131,7 +131,7 @@ def test_one_failing_read_in_a_hundred_is_noticed_by_nobody(daemon_and_disk):
         status, reply = complete(daemon, 64)
         assert status == 200
         assert reply["choices"] == wanted["choices"]
-    assert daemon.metric("twill:executor_restarts_total") == 0
+    assert daemon.metric("twill_executor_restarts_total") == 0
 
 
 def test_a_disk_that_fails_for_a_while_is_used_again_once_it_has_healed(daemon_and_disk):
@@ -149,5 +149,5 @@ def test_a_disk_that_fails_for_a_while_is_used_again_once_it_has_healed(daemon_a
         assert time.monotonic() < deadline, reply
         time.sleep(0.1)
     assert reply["choices"] == wanted["choices"]
-    assert daemon.metric("twill:executor_restarts_total") > 0
+    assert daemon.metric("twill_executor_restarts_total") > 0
     assert daemon.process.poll() is None

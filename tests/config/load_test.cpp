@@ -318,7 +318,24 @@ TEST_CASE("the listener is one address or a list, TLS needs both files", "[confi
         std::string::npos);
 }
 
-TEST_CASE("whose names metrics have is one of a few", "[config]") {
+TEST_CASE("where traces go, how many, and with which headers is checked", "[config]") {
+  for (const char* good : {"", "http://127.0.0.1:4318", "https://host/otlp",
+                           "http://[::1]:4318/v1/traces", "unix:/run/otel.sock"})
+    CHECK(with_set(std::string("tracing.endpoint='") + good + "'").tracing.endpoint == good);
+  for (const char* bad :
+       {"127.0.0.1:4318", "ftp://host", "http://", "http://a b", "http://u@host", "unix:x"})
+    CHECK(set_error(std::string("tracing.endpoint='") + bad + "'")
+              .find("must be http://HOST:PORT, https://HOST:PORT, unix:/PATH or empty") !=
+          std::string::npos);
+  CHECK(with_set("tracing.sample=0.25").tracing.sample == 0.25);
+  CHECK(with_set("tracing.sample=1").tracing.sample == 1);
+  for (const char* bad : {"-0.1", "1.5", "nan"})
+    CHECK(set_error(std::string("tracing.sample=") + bad).find("between 0 and 1") !=
+          std::string::npos);
+  CHECK(with_set("tracing.headers='A-B: c'").tracing.headers == std::vector<std::string>{"A-B: c"});
+  for (const char* bad : {"no colon", ": x", "A B: c", "A: b\\r\\nX: y"})
+    CHECK(set_error(std::string("tracing.headers=[\"") + bad + "\"]").find("header lines") !=
+          std::string::npos);
   CHECK(set_error("metrics.compat=sglang").find("must be \"none\", \"vllm\" or \"0.1\"") !=
         std::string::npos);
 }

@@ -67,15 +67,34 @@ private:
   bool late_ = false;
 };
 
-} // namespace
-
-http_reply http_request(const endpoint& where, const std::string& path, const std::string& body,
-                        std::chrono::milliseconds timeout) {
-  http::request<http::string_body> request{body.empty() ? http::verb::get : http::verb::post,
-                                           where.prefix + path, 11};
+http::request<http::string_body> begun(const endpoint& where, http::verb verb,
+                                       const std::string& path) {
+  http::request<http::string_body> request{verb, where.prefix + path, 11};
   request.set(http::field::host, where.authority());
   request.set(http::field::user_agent, "twill/" TWILL_VERSION);
   request.set(http::field::connection, "close");
+  return request;
+}
+
+} // namespace
+
+http_reply http_send(const endpoint& where, const http_post& what,
+                     std::chrono::milliseconds timeout) {
+  auto request = begun(where, http::verb::post, what.path);
+  for (const auto& line : what.headers) {
+    const auto colon = line.find(':');
+    const auto value = line.find_first_not_of(' ', colon + 1);
+    request.set(line.substr(0, colon), value == line.npos ? std::string() : line.substr(value));
+  }
+  request.set(http::field::content_type, what.content_type);
+  request.body() = what.body;
+  request.prepare_payload();
+  return exchange(where, timeout).run(std::move(request));
+}
+
+http_reply http_request(const endpoint& where, const std::string& path, const std::string& body,
+                        std::chrono::milliseconds timeout) {
+  auto request = begun(where, body.empty() ? http::verb::get : http::verb::post, path);
   if (!where.api_key.empty()) request.set(http::field::authorization, "Bearer " + where.api_key);
   if (!body.empty()) {
     request.set(http::field::content_type, "application/json");

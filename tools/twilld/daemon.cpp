@@ -20,7 +20,9 @@
 #include "config/base/scarce_memory.hpp"
 #include "config/needs_keys.hpp"
 #include "net/server.hpp"
+#include "net/tracing/tracer.hpp"
 #include "tools/common/progress_bar.hpp"
+#include "tools/twilld/collector.hpp"
 #include "tools/twilld/file_keeper.hpp"
 #include "tools/twilld/keys_file.hpp"
 #include "tools/twilld/named_files.hpp"
@@ -270,12 +272,16 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
         if (done_bytes == total_bytes) bar.finish(true);
       });
   auto& port = engine->port();
+  std::optional<net::tracer> traces;
+  if (const auto& tracing = effective.tracing; !tracing.endpoint.empty())
+    traces.emplace(tracing, post_to(tracing));
   auto server =
       net::server::start(effective, port, std::move(sockets), read, std::move(admin_sockets));
   const std::string url = urls_of(*server, !asked.tls_certificate.empty());
   log::info("listening on " + url + ", loading " + models_named(effective));
   if (!asked.admin_listen.empty())
     log::info("administrators connect to " + server->admin_address());
+  if (traces.has_value()) server->trace_with(*traces);
   std::atomic<bool> told_to_stop = false;
   reloader files({config.paths, config.settings, config.options, effective, read}, *engine,
                  *server);

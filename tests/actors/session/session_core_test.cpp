@@ -638,13 +638,31 @@ TEST_CASE("a request that fails before its first token leaves nobody waiting") {
   CHECK(all[0].finished.at("queue_full") == 1);
 }
 
-TEST_CASE("a request that has ended is counted with what it asked for and what it took") {
-  rig r(asking("12345", 2));
+TEST_CASE("who asked for it is told once how a request ended, and what it took") {
+  std::vector<request_summary> told;
+  auto asked = asking("12345", 2);
+  asked.client_id = "id";
+  asked.on_end = [&](const request_summary& about) {
+    CHECK(about.sampling != nullptr);
+    CHECK(about.sampling->max_tokens == 2);
+    told.push_back(about);
+  };
+  rig r(asked);
   r.start();
   r.core.token(rig::token_of('a'), now);
+  CHECK(told.empty());
   auto last = rig::token_of('b');
   last.length = true;
   r.core.token(last, now + std::chrono::milliseconds(5));
+  r.core.cancel(); // too late
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].status == "length");
+  CHECK_FALSE(told[0].failed);
+  CHECK(told[0].model == "bytes");
+  CHECK(told[0].client_id == "id");
+  CHECK(told[0].use.completion_tokens == 2);
+  CHECK(told[0].first_token == std::chrono::seconds(1));
+  CHECK(told[0].last_token == std::chrono::milliseconds(1005));
   const auto stats = r.stats.read();
   const auto n_of = [](const histogram& h) {
     return std::accumulate(h.counts.begin(), h.counts.end(), std::uint64_t{0});
@@ -655,6 +673,25 @@ TEST_CASE("a request that has ended is counted with what it asked for and what i
   CHECK(n_of(stats.request_time_per_output_token_seconds) == 1);
   CHECK(stats.request_time_per_output_token_seconds.sum == Approx(0.005));
   CHECK(n_of(stats.request_inference_time_seconds) == 1);
+}
+
+TEST_CASE("a request that is refused or cancelled has an end that is told as well") {
+  for (const bool refused : {false, true}) {
+    std::vector<std::string> told;
+    auto asked = asking("12345", 3);
+    asked.on_end = [&](const request_summary& about) {
+      CHECK(about.failed == refused);
+      CHECK_FALSE(about.first_token.has_value());
+      told.emplace_back(about.status);
+    };
+    rig r(asked);
+    r.start();
+    if (refused)
+      r.core.failed({errc::queue_full, "full", ""});
+    else
+      r.core.cancel();
+    CHECK(told == std::vector<std::string>{refused ? "queue_full" : "cancelled"});
+  }
 }
 
 TEST_CASE("the line about a request holds its numbers, and an id cannot break it") {

@@ -1,0 +1,25 @@
+// trace_parent: the `traceparent` of W3C Trace Context, by which a caller says which trace its
+// request belongs to. Pure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace twill::net {
+
+using trace_id = std::array<std::uint8_t, 16>;
+using span_id = std::array<std::uint8_t, 8>;
+
+struct trace_parent {
+  trace_id trace{};
+  span_id span{};
+  bool sampled = false; ///< the caller records its own spans of this trace
+};
+
+/// Nothing when the text is empty or no valid `traceparent`, which is then ignored as the standard
+/// asks. Later versions of the format are read as far as they agree with version 00.
+std::optional<trace_parent> read_trace_parent(std::string_view text);
+
+} // namespace twill::net
