@@ -7,7 +7,19 @@
 
 namespace twill::gpu::detail {
 
-/// Launches kernels in `Space`. TeamSize 0 lets Kokkos choose, which on the host gives teams of one
+/// What a kernel with teams asks of a team.
+struct team_shape {
+  long scratch_bytes = 0;
+  /// Lanes of a team on another chip: a multiple of 32. Up to 512 fit any kernel that leaves a
+  /// multiprocessor half full.
+  int chip_lanes = 128;
+};
+
+/// The largest kernel that reaches a GPU with its launch. Kokkos would pass a larger one through
+/// constant memory, for which a launch waits until the launch before has read its own.
+inline constexpr std::size_t most_kernel_bytes = 352;
+
+/// Launches kernels in `Space`. On a host, TeamSize 0 lets Kokkos choose, which gives teams of one
 /// lane; tests ask for more.
 template <class Space, int TeamSize = 0>
 struct launcher {
@@ -15,11 +27,13 @@ struct launcher {
   using team_policy = Kokkos::TeamPolicy<Space>;
   using member = typename team_policy::member_type;
 
+  static constexpr bool on_host =
+      Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Space::memory_space>::accessible;
+
   /// What kernels are launched on: a device of another chip has an instance of its own, so that its
   /// steps wait for nobody else's work.
   static Space instance(const device& dev) {
-    if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace,
-                                             typename Space::memory_space>::accessible)
+    if constexpr (on_host)
       return Space();
     else
       return *static_cast<const Space*>(dev.where().instance());
@@ -28,23 +42,27 @@ struct launcher {
   /// f(i) for i in [0, n).
   template <class Functor>
   static void items(const device& dev, const char* name, long n, const Functor& f) {
+    static_assert(sizeof(Functor) <= most_kernel_bytes);
     if (n > 0) Kokkos::parallel_for(name, range_policy(instance(dev), 0, n), f);
   }
 
-  /// f(member) for n teams, which have `scratch_bytes` of scratch memory each.
+  /// f(member) for n teams.
   template <class Functor>
   static void teams(const device& dev, const char* name, long n, const Functor& f,
-                    long scratch_bytes = 0) {
+                    team_shape shape = {}) {
+    static_assert(sizeof(Functor) <= most_kernel_bytes);
     if (n <= 0) return;
     const auto count = static_cast<int>(n);
     const auto policy = [&] {
-      if constexpr (TeamSize == 0)
+      if constexpr (TeamSize > 0)
+        return team_policy(instance(dev), count, TeamSize);
+      else if constexpr (on_host)
         return team_policy(instance(dev), count, Kokkos::AUTO);
       else
-        return team_policy(instance(dev), count, TeamSize);
+        return team_policy(instance(dev), count, shape.chip_lanes);
     };
-    Kokkos::parallel_for(
-        name, policy().set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(scratch_bytes))), f);
+    const int scratch = static_cast<int>(shape.scratch_bytes);
+    Kokkos::parallel_for(name, policy().set_scratch_size(0, Kokkos::PerTeam(scratch)), f);
   }
 };
 

@@ -19,7 +19,8 @@ namespace twill::gpu::detail {
 template <class Member>
 struct attention_team {
   static constexpr int tile = 64;
-  static constexpr int heads_per_team = 8; ///< bounds the scratch: 8 * (256 + 64 + 3) floats
+  static constexpr int heads_per_team = 8; ///< bounds the scratch: 8 * (256 + 64 + 16 + 3) floats
+  static constexpr int parts = 8;          ///< lanes that share the softmax of a head's tile
 
   const float* q;
   float* out;
@@ -32,7 +33,7 @@ struct attention_team {
   ragged_batch batch;
 
   KOKKOS_INLINE_FUNCTION static long scratch_floats(int head_dim) {
-    return long{heads_per_team} * (head_dim + tile + 3);
+    return long{heads_per_team} * (head_dim + tile + 2 * parts + 3);
   }
 
   /// Where the block and head of a position begin among elements and scales, and the position's
@@ -50,6 +51,13 @@ struct attention_team {
             position - column * kv.block_tokens};
   }
 
+  /// The largest of a head's maximum so far and those of its parts.
+  KOKKOS_INLINE_FUNCTION static float top_of(float max, const float* of_parts) {
+    for (int p = 0; p < parts; ++p)
+      max = of_parts[p] > max ? of_parts[p] : max;
+    return max;
+  }
+
   KOKKOS_INLINE_FUNCTION void operator()(const Member& team) const {
     const int dim = kv.head_dim;
     const int item = team.league_rank();
@@ -63,7 +71,9 @@ struct attention_team {
     float* acc = static_cast<float*>(
         team.team_shmem().get_shmem(static_cast<int>(scratch_floats(dim) * long{sizeof(float)})));
     float* weights = acc + heads_per_team * dim;
-    float* max = weights + heads_per_team * tile;
+    float* part_max = weights + heads_per_team * tile;
+    float* part_sum = part_max + heads_per_team * parts;
+    float* max = part_sum + heads_per_team * parts;
     float* sum = max + heads_per_team;
     float* shrink = sum + heads_per_team;
 
@@ -99,17 +109,34 @@ struct attention_team {
         weights[i] = dot;
       });
       team.team_barrier();
-      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](const int h) {
-        float top = max[h];
-        for (int j = from; j < to; ++j)
-          top = weights[h * tile + j] > top ? weights[h * tile + j] : top;
+      // Every part-th position of a head is a lane's, so that the order of the sums does not depend
+      // on the number of lanes.
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * parts), [&](const int i) {
+        const float* row = weights + i / parts * tile;
+        float top = -INFINITY;
+        for (int j = from + i % parts; j < to; j += parts)
+          top = row[j] > top ? row[j] : top;
+        part_max[i] = top;
+      });
+      team.team_barrier();
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * parts), [&](const int i) {
+        float* row = weights + i / parts * tile;
+        const float top = top_of(max[i / parts], part_max + i / parts * parts);
         float part = 0;
-        for (int j = from; j < to; ++j) {
-          weights[h * tile + j] = ::expf(weights[h * tile + j] - top);
-          part += weights[h * tile + j];
+        for (int j = from + i % parts; j < to; j += parts) {
+          row[j] = ::expf(row[j] - top);
+          part += row[j];
         }
+        part_sum[i] = part;
+      });
+      team.team_barrier();
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](const int h) {
+        const float top = top_of(max[h], part_max + h * parts);
+        float added = 0;
+        for (int p = 0; p < parts; ++p)
+          added += part_sum[h * parts + p];
         shrink[h] = ::expf(max[h] - top);
-        sum[h] = sum[h] * shrink[h] + part;
+        sum[h] = ::fmaf(sum[h], shrink[h], added);
         max[h] = top;
       });
       team.team_barrier();
@@ -158,8 +185,9 @@ struct attention_portable {
                              args.window,
                              args.alibi_slopes,
                              batch};
-    Launch::teams(dev, "attention", long{batch.n_tokens} * args.kv.n_kv_heads * splits, kernel,
-                  kernel_type::scratch_floats(args.kv.head_dim) * long{sizeof(float)});
+    Launch::teams(
+        dev, "attention", long{batch.n_tokens} * args.kv.n_kv_heads * splits, kernel,
+        {.scratch_bytes = kernel_type::scratch_floats(args.kv.head_dim) * long{sizeof(float)}});
   }
 
   template <direction Direction>

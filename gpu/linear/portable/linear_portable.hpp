@@ -1,9 +1,13 @@
-// linear()'s portable form: one Kokkos kernel for any execution space, from the packed layout of
-// all forms. One output element per work item.
+// linear()'s portable form: Kokkos kernels for any execution space, from the packed layout of all
+// forms. A team multiplies half a row panel with up to four rows of activations.
 #pragma once
+
+#include <cmath>
+#include <cstdint>
 
 #include "gpu/detail/linear_backend.hpp"
 #include "gpu/portable/launch.hpp"
+#include "gpu/portable/team_sums.hpp"
 
 namespace twill::gpu::detail {
 
@@ -55,47 +59,236 @@ void gather_columns(device& dev, const tensor_ref& x, const std::int32_t* order,
       });
 }
 
-TWILL_KERNEL_FUNCTION float dot_int8(const packed_view& w, const quantised& q, std::int64_t row,
-                                     std::int64_t panel, std::int64_t lane) {
-  const short* values = q.values + row * w.cols;
-  float sum = 0;
-  for (std::int64_t k = 0; k < w.cols;) {
-    const std::int64_t end = k + w.segment;
-    const scale_offset t = group_params(w, panel, lane, k / w.group);
-    const float scale = q.scales[row * q.groups + k / activation_group];
-    std::int32_t products = 0;
-    std::int32_t plain = 0;
-    for (; k < end; ++k) {
-      products += code_at(w, panel, lane, k) * values[k];
-      plain += values[k];
-    }
-    sum += t.scale * scale * static_cast<float>(products);
-    sum += t.offset * (scale * static_cast<float>(plain));
-  }
-  return sum;
-}
-
 TWILL_KERNEL_FUNCTION float round_for(bool bf16, float x) {
   return bf16 ? bf16_to_f32(f32_to_bf16(x)) : x;
 }
 
-TWILL_KERNEL_FUNCTION float dot_float(const packed_view& w, const float* x, bool bf16,
-                                      std::int64_t panel, std::int64_t lane) {
-  float sum = 0;
-  if (!w.grouped()) {
-    for (std::int64_t k = 0; k < w.cols; ++k)
-      sum += round_for(bf16, dense_at(w, panel, lane, k)) * round_for(bf16, x[k]);
-    return sum;
+/// Pieces of 16 aligned bytes, which a GPU loads at once.
+struct alignas(16) four_words {
+  std::uint32_t word[4];
+};
+struct alignas(16) four_floats {
+  float value[4];
+};
+struct alignas(16) eight_shorts {
+  short value[8];
+};
+
+/// Outputs that a team computes of each row: the half of a row panel, whose codes lie together.
+inline constexpr int team_outputs = 8;
+
+/// out = x * W^T for half a row panel and up to `Rows` rows of x. Lanes take column octets in turn;
+/// the order of a sum depends on the columns and the number of lanes alone, so a row has the same
+/// bits in any batch.
+template <class Member, int Rows>
+struct linear_team {
+  using sums = team_sums<float, Rows * team_outputs>;
+
+  packed_view w;
+  const float* x; // (m, cols) f32
+  std::int64_t m, x_stride;
+  bool vectors; ///< x may be read in aligned pieces of 16 bytes
+  bool int8, bf16;
+  quantised q; ///< x as integers, with int8
+  const float* bias;
+  float* out;
+  std::int64_t out_stride;
+  bool accumulate;
+
+  /// Octet `octet` of a row, rounded; columns beyond the last are zero.
+  KOKKOS_INLINE_FUNCTION void load_row(std::int64_t row, std::int64_t octet,
+                                       float (&to)[column_octet]) const {
+    const std::int64_t first = octet * column_octet;
+    const float* from = x + row * x_stride + first;
+    if (vectors) {
+      const four_floats low = *reinterpret_cast<const four_floats*>(from);
+      const four_floats high = *reinterpret_cast<const four_floats*>(from + 4);
+      for (int c = 0; c < 4; ++c) {
+        to[c] = low.value[c];
+        to[c + 4] = high.value[c];
+      }
+    } else {
+      for (int c = 0; c < column_octet; ++c)
+        to[c] = first + c < w.cols ? from[c] : 0.0f;
+    }
+    for (int c = 0; c < column_octet; ++c)
+      to[c] = round_for(bf16, to[c]);
   }
-  for (std::int64_t k = 0; k < w.cols;) {
-    const scale_offset t = group_params(w, panel, lane, k / w.group);
-    for (const std::int64_t end = k + w.group; k < end; ++k) {
-      const float value = t.scale * static_cast<float>(code_at(w, panel, lane, k)) + t.offset;
-      sum += round_for(bf16, value) * round_for(bf16, x[k]);
+
+  /// 32 bytes of an array.
+  KOKKOS_INLINE_FUNCTION static void load_words(const unsigned char* from,
+                                                std::uint32_t (&to)[team_outputs]) {
+    const four_words low = *reinterpret_cast<const four_words*>(from);
+    const four_words high = *reinterpret_cast<const four_words*>(from + 16);
+    for (int i = 0; i < 4; ++i) {
+      to[i] = low.word[i];
+      to[i + 4] = high.word[i];
     }
   }
-  return sum;
-}
+
+  /// The codes of one octet of half a panel, as they lie.
+  struct code_words {
+    std::uint32_t first[team_outputs], second[team_outputs];
+  };
+  KOKKOS_INLINE_FUNCTION code_words load_codes(std::int64_t panel, int half,
+                                               std::int64_t octet) const {
+    code_words words{};
+    const unsigned char* from = w.codes + panel * w.codes_stride + half * 32;
+    if (w.kind == weight_kind::grouped_u8) {
+      load_words(from + octet * 2 * code_line_bytes, words.first);
+      load_words(from + (octet * 2 + 1) * code_line_bytes, words.second);
+    } else {
+      load_words(from + octet * code_line_bytes, words.first);
+      for (int i = 0; i < team_outputs; ++i)
+        words.second[i] = words.first[i] >> 4;
+    }
+    return words;
+  }
+  /// The codes of lane `lane` of the panel, whose number in its half is `i`.
+  KOKKOS_INLINE_FUNCTION void codes_of(const code_words& words, int i, std::int64_t panel,
+                                       std::int64_t lane, std::int64_t octet,
+                                       std::int32_t (&code)[column_octet]) const {
+    const std::uint32_t mask = w.kind == weight_kind::grouped_u8 ? 255u : 15u;
+    for (int c = 0; c < 4; ++c) {
+      code[c] = static_cast<std::int32_t>(words.first[i] >> (8 * c) & mask);
+      code[c + 4] = static_cast<std::int32_t>(words.second[i] >> (8 * c) & mask);
+    }
+    if (w.kind == weight_kind::grouped_u4_as_u8) { // see code_at()
+      const std::int64_t column = octet * column_octet;
+      const auto* line = reinterpret_cast<const std::uint16_t*>(
+          w.scales + panel * w.scales_stride + column / w.group * w.params_stride +
+          (1 + column % w.group / w.code_group) * code_line_bytes);
+      for (int c = 0; c < column_octet; ++c)
+        code[c] = static_cast<std::uint16_t>(line[lane] * code[c] + line[lanes + lane]) >> 8;
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void add_grouped(std::int64_t first_row, std::int64_t panel, int half,
+                                          std::int64_t octet, sums& part) const {
+    float values[Rows][column_octet] = {};
+    for (int r = 0; r < Rows; ++r)
+      if (first_row + r < m) load_row(first_row + r, octet, values[r]);
+    const code_words words = load_codes(panel, half, octet);
+    for (int i = 0; i < team_outputs; ++i) {
+      const int lane = half * team_outputs + i;
+      const scale_offset t = group_params(w, panel, lane, octet * column_octet / w.group);
+      std::int32_t code[column_octet];
+      codes_of(words, i, panel, lane, octet, code);
+      for (int c = 0; c < column_octet; ++c) {
+        const float weight =
+            round_for(bf16, ::fmaf(t.scale, static_cast<float>(code[c]), t.offset));
+        for (int r = 0; r < Rows; ++r) {
+          float& sum = part.value[r * team_outputs + i];
+          sum = ::fmaf(weight, values[r][c], sum);
+        }
+      }
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void add_int8(std::int64_t first_row, std::int64_t panel, int half,
+                                       std::int64_t octet, sums& part) const {
+    eight_shorts values[Rows] = {};
+    float scale[Rows] = {}, scaled_plain[Rows] = {};
+    for (int r = 0; r < Rows; ++r) {
+      const std::int64_t row = first_row + r;
+      if (row >= m) continue;
+      values[r] =
+          *reinterpret_cast<const eight_shorts*>(q.values + row * w.cols + octet * column_octet);
+      scale[r] = q.scales[row * q.groups + octet * column_octet / activation_group];
+      std::int32_t plain = 0;
+      for (int c = 0; c < column_octet; ++c)
+        plain += values[r].value[c];
+      scaled_plain[r] = scale[r] * static_cast<float>(plain);
+    }
+    const code_words words = load_codes(panel, half, octet);
+    for (int i = 0; i < team_outputs; ++i) {
+      const int lane = half * team_outputs + i;
+      const scale_offset t = group_params(w, panel, lane, octet * column_octet / w.group);
+      std::int32_t code[column_octet];
+      codes_of(words, i, panel, lane, octet, code);
+      for (int r = 0; r < Rows; ++r) {
+        std::int32_t products = 0;
+        for (int c = 0; c < column_octet; ++c)
+          products += code[c] * values[r].value[c];
+        float& sum = part.value[r * team_outputs + i];
+        sum = ::fmaf(t.scale * scale[r], static_cast<float>(products), sum);
+        sum = ::fmaf(t.offset, scaled_plain[r], sum);
+      }
+    }
+  }
+
+  /// Column `c` of an octet of half a panel.
+  KOKKOS_INLINE_FUNCTION void load_dense(std::int64_t panel, int half, std::int64_t column,
+                                         float (&to)[team_outputs]) const {
+    const unsigned char* from = w.codes + panel * w.codes_stride;
+    const std::int64_t at = column * lanes + half * team_outputs;
+    std::uint32_t words[team_outputs];
+    if (w.kind == weight_kind::f32) {
+      load_words(from + at * 4, words);
+      for (int i = 0; i < team_outputs; ++i)
+        to[i] = bits_to_f32(words[i]);
+    } else if (w.kind == weight_kind::f16) {
+      const four_words pairs = *reinterpret_cast<const four_words*>(from + at * 2);
+      for (int i = 0; i < team_outputs; ++i)
+        to[i] = f16_to_f32(static_cast<std::uint16_t>(pairs.word[i / 2] >> (i % 2 * 16)));
+    } else { // pairs of columns
+      load_words(from + (column / 2 * lanes + half * team_outputs) * 4, words);
+      for (int i = 0; i < team_outputs; ++i)
+        to[i] = bf16_to_f32(static_cast<std::uint16_t>(words[i] >> (column % 2 * 16)));
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void add_dense(std::int64_t first_row, std::int64_t panel, int half,
+                                        std::int64_t octet, sums& part) const {
+    float values[Rows][column_octet] = {};
+    for (int r = 0; r < Rows; ++r)
+      if (first_row + r < m) load_row(first_row + r, octet, values[r]);
+    for (int c = 0; c < column_octet; ++c) {
+      float weights[team_outputs];
+      load_dense(panel, half, octet * column_octet + c, weights);
+      for (int i = 0; i < team_outputs; ++i) {
+        const float weight = round_for(bf16, weights[i]);
+        for (int r = 0; r < Rows; ++r) {
+          float& sum = part.value[r * team_outputs + i];
+          sum = ::fmaf(weight, values[r][c], sum);
+        }
+      }
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& team) const {
+    // Teams that follow each other share weights.
+    const std::int64_t blocks = (m + Rows - 1) / Rows;
+    const std::int64_t first_row = team.league_rank() % blocks * Rows;
+    const std::int64_t halves = team.league_rank() / blocks;
+    const std::int64_t panel = halves / 2;
+    const int half = static_cast<int>(halves % 2);
+    sums total;
+    Kokkos::parallel_reduce(
+        Kokkos::TeamThreadRange(team, static_cast<int>(w.padded_cols / column_octet)),
+        [&](const int octet, sums& part) {
+          if (int8)
+            add_int8(first_row, panel, half, octet, part);
+          else if (w.grouped())
+            add_grouped(first_row, panel, half, octet, part);
+          else
+            add_dense(first_row, panel, half, octet, part);
+        },
+        Kokkos::Sum<sums>(total));
+    Kokkos::single(Kokkos::PerTeam(team), [&] {
+      const std::int64_t first_output = panel * lanes + half * team_outputs;
+      for (int r = 0; r < Rows; ++r)
+        for (int i = 0; i < team_outputs; ++i) {
+          const std::int64_t output = first_output + i;
+          if (first_row + r >= m || output >= w.rows) continue;
+          float sum = total.value[r * team_outputs + i];
+          if (bias != nullptr) sum += bias[output];
+          float& to = out[(first_row + r) * out_stride + output];
+          to = accumulate ? to + sum : sum;
+        }
+    });
+  }
+};
 
 inline std::int64_t activation_groups(const packed_view& w) {
   return (w.cols + activation_group - 1) / activation_group;
@@ -118,6 +311,28 @@ struct linear_portable {
   static std::int64_t scratch_bytes(const device&, const packed_view& w, bool ordered,
                                     compute_type asked, std::int64_t m) {
     return scratch_layout(w, ordered, is_int8(effective_compute(w, asked)), m).bytes();
+  }
+
+  template <int Rows>
+  static void multiply(device& dev, const linear_args& args, const tensor_ref& x,
+                       const quantised& q) {
+    linear_team<typename Launch::member, Rows> team;
+    team.w = args.weights->get().view;
+    team.x = x.as<const float>();
+    team.m = x.rows();
+    team.x_stride = x.row_stride;
+    team.vectors = reinterpret_cast<std::uintptr_t>(team.x) % alignof(four_floats) == 0 &&
+                   team.x_stride % 4 == 0 && team.w.cols % column_octet == 0;
+    const compute_type compute = effective_compute(team.w, args.compute);
+    team.int8 = is_int8(compute);
+    team.bf16 = compute == compute_type::bf16;
+    team.q = q;
+    team.bias = args.bias;
+    team.out = args.out.as<float>();
+    team.out_stride = args.out.row_stride;
+    team.accumulate = args.accumulate;
+    const std::int64_t blocks = (team.m + Rows - 1) / Rows;
+    Launch::teams(dev, "linear", 2 * team.w.panels * blocks, team);
   }
 
   static void run(device& dev, const linear_args& args) {
@@ -143,23 +358,10 @@ struct linear_portable {
       quantise<Launch>(dev, w, from, q);
     }
 
-    const float* x = from.as<const float>();
-    const std::int64_t x_stride = from.row_stride;
-    float* out = args.out.as<float>();
-    const std::int64_t out_stride = args.out.row_stride;
-    const float* bias = args.bias;
-    const bool accumulate = args.accumulate;
-    Launch::items(
-        dev, "linear", m * w.rows, KOKKOS_LAMBDA(const long i) {
-          const std::int64_t row = i / w.rows;
-          const std::int64_t n = i % w.rows;
-          float sum = int8 ? dot_int8(w, q, row, n / lanes, n % lanes)
-                           : dot_float(w, x + row * x_stride, compute == compute_type::bf16,
-                                       n / lanes, n % lanes);
-          if (bias != nullptr) sum += bias[n];
-          float& to = out[row * out_stride + n];
-          to = accumulate ? to + sum : sum;
-        });
+    if (m > 1)
+      multiply<4>(dev, args, from, q);
+    else
+      multiply<1>(dev, args, from, q);
   }
 
   static constexpr linear_backend table{supports, scratch_bytes, run, nullptr};

@@ -95,10 +95,10 @@ struct rows_portable {
     Launch::items(dev, "columns", rows * cols, column_item<Kernel>{kernel, cols});
   }
   static void rms_norm(device& dev, const rms_norm_rows& kernel, long items) {
-    Launch::teams(dev, "rms_norm", items, rms_norm_team<member>{kernel});
+    Launch::teams(dev, "rms_norm", items, rms_norm_team<member>{kernel}, {.chip_lanes = 256});
   }
   static void layer_norm(device& dev, const layer_norm_rows& kernel, long rows) {
-    Launch::teams(dev, "layer_norm", rows, layer_norm_team<member>{kernel});
+    Launch::teams(dev, "layer_norm", rows, layer_norm_team<member>{kernel}, {.chip_lanes = 256});
   }
   static void rope_angles(device& dev, const angle_item& kernel, long items) {
     Launch::items(dev, "rope_angles", items, kernel);

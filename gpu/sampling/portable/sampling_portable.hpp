@@ -7,18 +7,45 @@
 
 #include "gpu/detail/sampling_backend.hpp"
 #include "gpu/portable/launch.hpp"
+#include "gpu/portable/team_sums.hpp"
 #include "gpu/sampling/detail/sample_row.hpp"
 
 namespace twill::gpu::detail {
 
 /// Teams that hold a copy of their row at a time; bounds the memory of the copies.
 inline constexpr long copies_at_once = 128;
+/// Lanes of a team on another chip: a step has few rows, of a whole vocabulary each.
+inline constexpr int row_lanes = 512;
+
+struct tally_sums {
+  team_sums<std::int32_t, 3> count;
+  team_sums<double, 3> mass;
+
+  KOKKOS_INLINE_FUNCTION tally_sums& operator+=(const tally_sums& other) {
+    count += other.count;
+    mass += other.mass;
+    return *this;
+  }
+};
+
+} // namespace twill::gpu::detail
+
+template <>
+struct Kokkos::reduction_identity<twill::gpu::detail::tally_sums> {
+  KOKKOS_FORCEINLINE_FUNCTION static twill::gpu::detail::tally_sums sum() { return {}; }
+};
+
+namespace twill::gpu::detail {
 
 /// The passes over a row as a team does them. All lanes call each member together, and all get its
 /// result.
 template <class Member>
 struct team_passes {
+  static constexpr std::int32_t run_len = 32, n_runs = 32, runs_len = run_len * n_runs;
+  static constexpr long scratch_bytes = n_runs * long{sizeof(double)};
+
   const Member& team;
+  void* runs; ///< scratch_bytes of the team's scratch memory, for draw() and nth_equal()
 
   /// An unsigned image of (x, id) that orders by value, then by lower id; 0 for NaN and -infinity.
   KOKKOS_INLINE_FUNCTION static std::uint64_t rank_of(float x, std::int32_t id) {
@@ -92,54 +119,97 @@ struct team_passes {
   }
   KOKKOS_INLINE_FUNCTION host::weight_tally tally(const float* w, std::int32_t n,
                                                   const float (&t)[3], bool with_mass) const {
+    const float least[3] = {t[0], t[1], t[2]};
+    tally_sums sums;
+    Kokkos::parallel_reduce(
+        Kokkos::TeamThreadRange(team, n),
+        [&](const int i, tally_sums& part) {
+          for (int k = 0; k < 3; ++k) {
+            if (!(w[i] >= least[k])) continue;
+            part.count.value[k] += 1;
+            if (with_mass) part.mass.value[k] += static_cast<double>(w[i]);
+          }
+        },
+        Kokkos::Sum<tally_sums>(sums));
     host::weight_tally result = {};
     for (int k = 0; k < 3; ++k) {
-      const float least = t[k];
-      result.count[k] = sum_over<std::int32_t>(n, [&](const int i) { return w[i] >= least; });
-      if (with_mass)
-        result.mass[k] = sum_over<double>(
-            n, [&](const int i) { return w[i] >= least ? static_cast<double>(w[i]) : 0.0; });
+      result.count[k] = sums.count.value[k];
+      result.mass[k] = sums.mass.value[k];
     }
     return result;
   }
   KOKKOS_INLINE_FUNCTION double mass_of(const float* w, std::int32_t n,
                                         host::weight_cut cut) const {
-    return mass_between(w, 0, n, cut);
+    return sum_over<double>(n, [&](const int i) { return mass_at(w, i, cut); });
   }
-  KOKKOS_INLINE_FUNCTION double mass_between(const float* w, std::int32_t begin, std::int32_t end,
-                                             host::weight_cut cut) const {
-    return sum_over<double>(end - begin, [&](const int i) {
-      return takes_part(w[begin + i], begin + i, cut) ? static_cast<double>(w[begin + i]) : 0.0;
-    });
+  KOKKOS_INLINE_FUNCTION static double mass_at(const float* w, std::int32_t i,
+                                               host::weight_cut cut) {
+    return takes_part(w[i], i, cut) ? static_cast<double>(w[i]) : 0.0;
   }
   KOKKOS_INLINE_FUNCTION std::int32_t draw(const float* w, std::int32_t n, host::weight_cut cut,
                                            double target) const {
-    constexpr std::int32_t run_len = 1024;
-    double before = 0;
+    const passing at = first_past(
+        n, [&](const std::int32_t i) { return mass_at(w, i, cut); }, target);
+    if (at.index >= 0) return at.index;
+    // Rounding left the target out of reach: the last that takes part.
     std::int32_t last = -1;
-    for (std::int32_t begin = 0; begin < n; begin += run_len) {
-      const std::int32_t end = n - begin < run_len ? n : begin + run_len;
-      const double mass = mass_between(w, begin, end, cut);
-      const bool here = before + mass > target;
-      if (here || mass > 0) { // every lane walks the run alike
-        double running = before;
-        for (std::int32_t i = begin; i < end; ++i) {
-          if (!takes_part(w[i], i, cut)) continue;
-          last = i;
-          running += static_cast<double>(w[i]);
-          if (here && running > target) return i;
-        }
-        if (here) return last;
-      }
-      before += mass;
-    }
-    return last;
+    Kokkos::parallel_reduce(
+        Kokkos::TeamThreadRange(team, at.end),
+        [&](const int i, std::int32_t& part) {
+          if (takes_part(w[i], i, cut) && i > part) part = i;
+        },
+        Kokkos::Max<std::int32_t>(last));
+    return last < 0 ? -1 : last; // the identity of a maximum is the lowest integer
   }
   KOKKOS_INLINE_FUNCTION std::int32_t nth_equal(const float* w, std::int32_t n, float value,
                                                 std::int32_t nth) const {
-    for (std::int32_t i = 0; i < n; ++i)
-      if (w[i] == value && --nth == 0) return i;
-    return n - 1;
+    const passing at = first_past(
+        n, [&](const std::int32_t i) { return std::int32_t{w[i] == value}; }, nth - 1);
+    return at.index < 0 ? n - 1 : at.index;
+  }
+
+  /// Where a running sum passes a target: an index, or -1 where rounding left it out of reach
+  /// although a sum over the entries before `end` said otherwise, or where none passes it.
+  struct passing {
+    std::int32_t index, end;
+  };
+  /// The first i in [0, n) at which f(0) + ... + f(i) passes `target`. The lanes add up runs of
+  /// 16384 entries until one passes it, then runs of 1024 in that one, then all 32 runs of 32 at
+  /// once, and walk the last run alike. The order of the sums depends on n and the number of lanes
+  /// alone.
+  template <class Sum, class F>
+  KOKKOS_INLINE_FUNCTION passing first_past(std::int32_t n, const F& f, Sum target) const {
+    std::int32_t begin = 0, end = n;
+    Sum before = 0;
+    for (std::int32_t length = 16 * runs_len; length >= runs_len; length /= 16) {
+      std::int32_t at = begin;
+      for (; at < end; at += length) {
+        const std::int32_t stop = end - at < length ? end : at + length;
+        const Sum here = sum_over<Sum>(stop - at, [&](const int i) { return f(at + i); });
+        if (before + here > target) {
+          begin = at;
+          end = stop;
+          break;
+        }
+        before += here;
+      }
+      if (at >= end) return {-1, end};
+    }
+    auto* parts = static_cast<Sum*>(runs);
+    each(n_runs, [&](const std::int32_t p) {
+      Sum here = 0;
+      for (std::int32_t i = begin + p * run_len; i < begin + (p + 1) * run_len && i < end; ++i)
+        here += f(i);
+      parts[p] = here;
+    });
+    std::int32_t p = 0;
+    while (p < n_runs && !(before + parts[p] > target))
+      before += parts[p++];
+    for (std::int32_t i = begin + p * run_len; i < end; ++i) {
+      before += f(i);
+      if (before > target) return {i, end};
+    }
+    return {-1, end};
   }
   KOKKOS_INLINE_FUNCTION std::int32_t next_largest(const float* x, std::int32_t n, float value,
                                                    std::int32_t id) const {
@@ -156,7 +226,9 @@ struct sample_team {
   float* raw;  ///< (copies, vocab), or null
 
   KOKKOS_INLINE_FUNCTION void operator()(const Member& team) const {
-    const team_passes<Member> passes{team};
+    using passes_of_team = team_passes<Member>;
+    const passes_of_team passes{
+        team, team.team_shmem().get_shmem(static_cast<int>(passes_of_team::scratch_bytes))};
     const long copy = team.league_rank();
     for (long r = copy; r < batch.rows; r += copies)
       sample_one(passes, batch, r, raw == nullptr ? nullptr : raw + copy * batch.vocab);
@@ -171,7 +243,7 @@ struct argmax_team {
   std::int32_t* tokens;
 
   KOKKOS_INLINE_FUNCTION void operator()(const Member& team) const {
-    const team_passes<Member> passes{team};
+    const team_passes<Member> passes{team, nullptr};
     const std::int32_t id = passes.argmax(logits + team.league_rank() * stride, vocab);
     passes.single([&] { tokens[team.league_rank()] = id < 0 ? 0 : id; });
   }
@@ -187,7 +259,8 @@ struct token_logprobs_team {
 
   KOKKOS_INLINE_FUNCTION void operator()(const Member& team) const {
     const long r = team.league_rank();
-    token_logprob(team_passes<Member>{team}, logits + r * stride, vocab, ids[r], logprobs + r);
+    token_logprob(team_passes<Member>{team, nullptr}, logits + r * stride, vocab, ids[r],
+                  logprobs + r);
   }
 };
 
@@ -202,14 +275,16 @@ struct sampling_portable {
     if (args.any_logprobs)
       raw = static_cast<float*>(
           dev.scratch(static_cast<std::size_t>(copies * batch.vocab) * sizeof(float)));
-    Launch::teams(dev, "sample", copies, sample_team<member>{batch, copies, raw});
+    Launch::teams(dev, "sample", copies, sample_team<member>{batch, copies, raw},
+                  {.scratch_bytes = team_passes<member>::scratch_bytes, .chip_lanes = row_lanes});
   }
 
   static void argmax(device& dev, const tensor_ref& logits, std::int32_t* tokens) {
     Launch::teams(dev, "argmax", logits.shape[0],
                   argmax_team<member>{logits.as<const float>(),
                                       static_cast<long>(logits.row_stride),
-                                      static_cast<std::int32_t>(logits.shape[1]), tokens});
+                                      static_cast<std::int32_t>(logits.shape[1]), tokens},
+                  {.chip_lanes = row_lanes});
   }
 
   static void token_logprobs(device& dev, const tensor_ref& logits, const std::int32_t* ids,
@@ -217,7 +292,8 @@ struct sampling_portable {
     Launch::teams(
         dev, "token_logprobs", logits.shape[0],
         token_logprobs_team<member>{logits.as<const float>(), static_cast<long>(logits.row_stride),
-                                    static_cast<std::int32_t>(logits.shape[1]), ids, logprobs});
+                                    static_cast<std::int32_t>(logits.shape[1]), ids, logprobs},
+        {.chip_lanes = row_lanes});
   }
 
   static constexpr sampling_backend table{sample, argmax, token_logprobs};

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gpu/detail/linear_backend.hpp"
+#include "tests/gpu/forms.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
 
 using namespace twill::gpu;
@@ -100,6 +101,25 @@ TEST_CASE("the kernel for any execution space honours a column order, over strid
       };
       CHECK(run(packed, wide, 100) == run(straight, gathered(x, *order), 96));
     }
+}
+
+TEST_CASE("a row's bits are the same alone and in any batch in the kernel for any space") {
+  for (const int form : {twill::test::team_form, twill::test::serial_form}) {
+    auto dev = twill::test::open_form(form);
+    for (const weight_kind kind : kinds)
+      for (const compute_type compute : computes) {
+        const matrix w = random_matrix(kind, 35, 160, 32, offsets::stored_f16, 34);
+        const auto packed = pack(*dev, w.source(), "w").value();
+        const auto x = spiky_floats(9 * w.cols, 35);
+        const auto all = run_linear(*dev, packed, x, 9, compute);
+        for (const std::int64_t m : {1, 3, 4, 6}) {
+          const std::vector<float> first(x.begin(), x.begin() + m * w.cols);
+          const auto some = run_linear(*dev, packed, first, m, compute);
+          INFO(name_of(kind) << " " << name_of(compute) << " m " << m);
+          REQUIRE(std::memcmp(some.data(), all.data(), some.size() * 4) == 0);
+        }
+      }
+  }
 }
 
 TEST_CASE("only sources of equal column order stack") {

@@ -312,6 +312,38 @@ TEST_CASE("ties at a top_k or top_p boundary go to the lowest ids") {
   }
 }
 
+TEST_CASE("draws and ties are found wherever they lie in a long row") {
+  auto dev = test::open_form(GENERATE(0, 1, 2));
+  constexpr std::size_t vocab = 40000;
+  // Ids on both sides of the runs that a team adds up.
+  const std::vector<std::int32_t> alive{0, 31, 32, 1023, 1024, 16383, 16384, 39999};
+  std::vector<float> few(vocab, -inf), flat(vocab, 0.5f), logits;
+  for (const std::int32_t id : alive)
+    few[static_cast<std::size_t>(id)] = 1;
+  std::vector<request> requests;
+  for (std::uint64_t c = 0; c < 80; ++c) {
+    request any, most;
+    any.row.counter = most.row.counter = c;
+    most.row.top_k = 33000;
+    for (const request& r : {any, most})
+      requests.push_back(r);
+    logits.insert(logits.end(), few.begin(), few.end());
+    logits.insert(logits.end(), flat.begin(), flat.end());
+  }
+  const auto ids = sample(*dev, logits, requests).tokens;
+  std::vector<std::int32_t> seen;
+  std::int32_t last = 0;
+  for (std::size_t i = 0; i < ids.size(); i += 2) {
+    seen.push_back(ids[i]);
+    last = std::max(last, ids[i + 1]);
+  }
+  std::sort(seen.begin(), seen.end());
+  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+  CHECK(seen == alive);
+  CHECK(last < 33000);
+  CHECK(last > 30000);
+}
+
 TEST_CASE("argmax takes the lowest id of the largest and never a NaN") {
   auto dev = test::open_form(GENERATE(0, 1, 2));
   for (const std::int64_t vocab : {1, 2, 7, 8, 9, 15, 16, 17, 33, 49152}) {
