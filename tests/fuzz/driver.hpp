@@ -1,0 +1,25 @@
+// driver: what the programs of this folder have in common whose inputs are short texts.
+//
+// A program defines targets(); driver.cpp has its main(), which damages seeds at random or replays
+// a corpus, and LLVMFuzzerTestOneInput for clang's libFuzzer. One thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace twill::fuzz {
+
+struct target {
+  void (*run)(std::string_view); ///< aborts when a promise is broken
+  std::vector<std::string> seeds;
+};
+
+/// By name; each program has its own.
+const std::map<std::string, target>& targets();
+
+/// Ends the program when `holds` is false.
+void expect(bool holds, const char* what);
+
+} // namespace twill::fuzz
