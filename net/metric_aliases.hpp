@@ -1,4 +1,5 @@
-// metric_aliases: other names for families of metrics, for `metrics.compat`. Without state; any thread.
+// metric_aliases: other names for families of metrics, for `metrics.compat`. Without state; any
+// thread.
 #pragma once
 
 #include <prometheus/metric_family.h>

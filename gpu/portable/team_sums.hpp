@@ -1,6 +1,7 @@
 // team_sums: several numbers that the lanes of a team add up together, in one reduction:
 //   team_sums<float, 4> total;
-//   Kokkos::parallel_reduce(Kokkos::TeamThreadRange(team, n), f, Kokkos::Sum<decltype(total)>(total));
+//   Kokkos::parallel_reduce(Kokkos::TeamThreadRange(team, n), f,
+//   Kokkos::Sum<decltype(total)>(total));
 // Every lane gets the total. Its rounding depends on n and the number of lanes alone.
 #pragma once
 

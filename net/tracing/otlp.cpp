@@ -62,9 +62,7 @@ message any_value(const attribute_value& value) {
     message& to;
     void operator()(const std::string& text) const { to.text(1, text); }
     void operator()(bool flag) const { to.varint(2, flag ? 1 : 0); }
-    void operator()(std::int64_t number) const {
-      to.varint(3, static_cast<std::uint64_t>(number));
-    }
+    void operator()(std::int64_t number) const { to.varint(3, static_cast<std::uint64_t>(number)); }
     void operator()(double number) const { to.fixed64(4, std::bit_cast<std::uint64_t>(number)); }
     void operator()(const std::vector<std::string>& texts) const {
       message array;

@@ -77,8 +77,8 @@ void append_spans(const traced_request& from, const std::function<span_id()>& fr
   const auto total = static_cast<std::uint64_t>(std::max<std::int64_t>(about.total.count(), 0));
   const std::uint64_t arrived = from.end_unix_ns - std::min(total, from.end_unix_ns);
   const auto at = [&](nanoseconds since) {
-    return arrived + std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(since.count(), 0)),
-                              total);
+    return arrived +
+           std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(since.count(), 0)), total);
   };
   span whole;
   whole.trace = from.trace;

@@ -26,8 +26,8 @@ struct traced_sampling {
 
 struct traced_request {
   trace_id trace{};
-  span_id id{}, parent{}; ///< no parent: all zero
-  bool chat = false;      ///< else a text is continued
+  span_id id{}, parent{};        ///< no parent: all zero
+  bool chat = false;             ///< else a text is continued
   actors::request_summary about; ///< without `sampling`
   std::optional<traced_sampling> sampling;
   std::uint64_t end_unix_ns = 0;

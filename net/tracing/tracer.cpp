@@ -53,10 +53,9 @@ bool worth_another_try(int status) {
 
 struct tracer::shared {
   shared(const config::tracing_options& options, post s, pace h)
-      : send(std::move(s)), how(h),
-        resource{{"service.name", options.service},
-                 {"service.version", std::string(TWILL_VERSION)},
-                 {"service.instance.id", make_id("twill-")}} {
+      : send(std::move(s)), how(h), resource{{"service.name", options.service},
+                                             {"service.version", std::string(TWILL_VERSION)},
+                                             {"service.instance.id", make_id("twill-")}} {
     std::random_device source;
     std::seed_seq seed{source(), source(), source(), source()};
     random.seed(seed);
@@ -106,7 +105,8 @@ struct tracer::shared {
 
   void drop(const traced_request& one) {
     std::vector<span> lost;
-    append_spans(one, [] { return span_id{}; }, lost);
+    append_spans(
+        one, [] { return span_id{}; }, lost);
     dropped += lost.size();
   }
 
@@ -122,7 +122,8 @@ struct tracer::shared {
     lock.unlock();
     std::vector<span> spans;
     for (const auto& one : batch)
-      append_spans(one, [this] { return fresh<span_id>(); }, spans);
+      append_spans(
+          one, [this] { return fresh<span_id>(); }, spans);
     return spans;
   }
 

@@ -1,5 +1,5 @@
-// tracer: hands traces of requests to an OpenTelemetry collector, without ever holding a request up.
-// A public header of net/, beside server.hpp.
+// tracer: hands traces of requests to an OpenTelemetry collector, without ever holding a request
+// up. A public header of net/, beside server.hpp.
 //
 // Thread safety: watch() and read() may be called from any thread, and what watch() puts into a
 // request from engine threads, also after the tracer is gone. What ends is queued within a bound
@@ -35,7 +35,8 @@ public:
     std::size_t max_batch = 256;            ///< requests
   };
 
-  tracer(const config::tracing_options& options, post send) : tracer(options, std::move(send), {}) {}
+  tracer(const config::tracing_options& options, post send)
+      : tracer(options, std::move(send), {}) {}
   tracer(const config::tracing_options& options, post send, pace how);
   /// Sends what is queued, if that can be done at once.
   ~tracer();

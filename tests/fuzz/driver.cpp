@@ -48,8 +48,8 @@ void damage_seeds(const std::string& name, const target& what, int seconds, gene
   const auto& seeds = what.seeds;
   long rounds = 0;
   for (; std::chrono::steady_clock::now() < end; ++rounds) {
-    const auto input = mutate(random, seeds[draw(random, seeds.size())],
-                              seeds[draw(random, seeds.size())]);
+    const auto input =
+        mutate(random, seeds[draw(random, seeds.size())], seeds[draw(random, seeds.size())]);
     keep(kept_path(name), input); // found again after a crash
     run(what, input);
   }
@@ -110,8 +110,7 @@ int run_program(int argc, char** argv) {
     damage_seeds(first, named->second, std::atoi(argv[2]), generator(seed));
     return 0;
   }
-  std::fprintf(stderr, "usage: %s TARGET SECONDS [RANDOM_SEED] | replay FOLDER; targets:",
-               argv[0]);
+  std::fprintf(stderr, "usage: %s TARGET SECONDS [RANDOM_SEED] | replay FOLDER; targets:", argv[0]);
   for (const auto& entry : targets())
     std::fprintf(stderr, " %s", entry.first.c_str());
   std::fprintf(stderr, "\n");
@@ -124,8 +123,7 @@ int run_program(int argc, char** argv) {
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   const auto* what = twill::fuzz::chosen();
   twill::fuzz::expect(what != nullptr, "TWILL_FUZZ_TARGET names a target");
-  if (const char* folder = std::getenv("TWILL_FUZZ_SEEDS"))
-    twill::fuzz::write_seeds(*what, folder);
+  if (const char* folder = std::getenv("TWILL_FUZZ_SEEDS")) twill::fuzz::write_seeds(*what, folder);
   return 0;
 }
 

@@ -56,7 +56,8 @@ void check_frames(std::string_view said) {
   while (said.size() >= 2) {
     const unsigned opcode = byte(said, 0) & 15U;
     expect(!closed, "nothing follows a close frame");
-    expect((byte(said, 0) & 0x70U) == 0 && (byte(said, 1) & 0x80U) == 0, "no reserved bit, no mask");
+    expect((byte(said, 0) & 0x70U) == 0 && (byte(said, 1) & 0x80U) == 0,
+           "no reserved bit, no mask");
     expect(opcode == 1 || opcode >= 8, "only text and control frames are sent, unfragmented");
     std::size_t size = byte(said, 1) & 127U;
     std::size_t head = 2;
@@ -109,12 +110,15 @@ const std::map<std::string, fuzz::target>& fuzz::targets() {
   static const std::map<std::string, target> all{
       {"ws_stream",
        {fuzz_websocket<stream_path>,
-        {frame(0x81, submit), frame(0x01, submit.substr(0, 9)) + frame(0x89, "ping") +
-                                  frame(0x80, submit.substr(9)) + frame(0x88, "\x03\xe8" "bye"),
+        {frame(0x81, submit),
+         frame(0x01, submit.substr(0, 9)) + frame(0x89, "ping") + frame(0x80, submit.substr(9)) +
+             frame(0x88, "\x03\xe8"
+                         "bye"),
          frame(0x82, "binary"), frame(0xc1, "{}"), frame(0x8a, "") + frame(0x83, "x"),
          frame(0x81, R"({"op":"cancel","id":1})") + frame(0x88, "\x03")}}},
       {"ws_responses",
-       {fuzz_websocket<responses_path>, {frame(0x81, turn) + frame(0x81, turn), frame(0x81, "[]")}}},
+       {fuzz_websocket<responses_path>,
+        {frame(0x81, turn) + frame(0x81, turn), frame(0x81, "[]")}}},
       {"wire",
        {fuzz_http,
         {post_text("/v1/completions", R"({"prompt":"x","max_tokens":2,"stream":true})") +
@@ -124,7 +128,8 @@ const std::map<std::string, fuzz::target>& fuzz::targets() {
          "POST /v1/files HTTP/1.1\r\nHost: h\r\nContent-Type: multipart/form-data; "
          "boundary=s\r\nContent-Length: 97\r\n\r\n--s\r\nContent-Disposition: form-data; "
          "name=\"file\"; filename=\"a\"\r\n\r\n{\"custom_id\":\"a\"}\r\n--s--\r\n          ",
-         "GET /v1/files?limit=1&after=x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"}}},
+         "GET /v1/files?limit=1&after=x HTTP/1.1\r\nHost: localhost\r\nConnection: "
+         "close\r\n\r\n"}}},
   };
   return all;
 }

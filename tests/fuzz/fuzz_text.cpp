@@ -82,12 +82,14 @@ const std::vector<std::shared_ptr<const chat_template>>& templates() {
           "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
           "{{ bos_token }}{% for m in messages %}{% if m.tool_calls %}{% for c in m.tool_calls %}"
           "<tool_call>{{ c.function.name }} {{ c.function.arguments | tojson }}</tool_call>"
-          "{% endfor %}{% elif m.content is string %}{{ m['role'] ~ ': ' ~ m['content'] }}{% else %}"
+          "{% endfor %}{% elif m.content is string %}{{ m['role'] ~ ': ' ~ m['content'] }}{% else "
+          "%}"
           "{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% endfor %}"
           "{% if tools %}{{ tools | tojson(indent=2) }}{% endif %}",
           "{% for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}"
           "{{ raise_exception('roles must alternate') }}{% endif %}{% if m['role'] == 'user' %}"
-          "{{ '[INST] ' + m['content'] + ' [/INST]' }}{% else %}{{ m['content'].split('</think>')[-1]"
+          "{{ '[INST] ' + m['content'] + ' [/INST]' }}{% else %}{{ "
+          "m['content'].split('</think>')[-1]"
           ".lstrip('\\n') + eos_token }}{% endif %}{% endfor %}{{ extra[:3] if extra else '' }}"}) {
       auto parsed = chat_template::parse(source, "<s>", "</s>");
       expect(parsed.ok(), "the templates of this program parse");
@@ -174,11 +176,13 @@ const std::map<std::string, fuzz::target>& fuzz::targets() {
        {fuzz_answer,
         {"\x08<think>hm</think>so <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": "
          "[1, \"\\u00e9\"]}}\n</tool_call> \xE5\x8C\x97",
-         "\x01[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {}}, {\"arguments\": \"{}\", \"name\": "
+         "\x01[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {}}, {\"arguments\": \"{}\", "
+         "\"name\": "
          "\"g\"}]",
          "\x01[TOOL_CALLS]f[ARGS]{\"a\": 1}",
          "\x02<|python_tag|>{\"name\": \"f\", \"parameters\": {\"a\": null}}; {\"name\": \"g\"}",
-         "\x03" "f\n ```python\ntool_call(a='b\\'', c=[1, True], d={'k': None})\n```",
+         "\x03"
+         "f\n ```python\ntool_call(a='b\\'', c=[1, True], d={'k': None})\n```",
          "\x04[{\"function\": {\"name\": \"f\", \"arguments\": {}}}]"}}},
       {"messages",
        {fuzz_messages,
@@ -198,8 +202,10 @@ const std::map<std::string, fuzz::target>& fuzz::targets() {
          R"("items":{"$ref":"#/$defs/x"},"maxItems":2}]}}})",
          R"(2{"enum":[1,2.5,null,{"a":[]}],"not":{"const":1},"if":{"type":"null"},"then":false})",
          R"(3{"type":"string","format":"date","minLength":2,"maxLength":12})"}}},
-      {"regex", {fuzz_regex, {"^(a|b)*?[^\\d\\u0041-\\x5a]{2,3}$", "(?=x)\\p{Lu}+", "[\\s\\S]\\b"}}},
-      {"utf8", {fuzz_utf8, {"a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", "\xED\xA0\x80\xF4\x90\x80\x80"}}},
+      {"regex",
+       {fuzz_regex, {"^(a|b)*?[^\\d\\u0041-\\x5a]{2,3}$", "(?=x)\\p{Lu}+", "[\\s\\S]\\b"}}},
+      {"utf8",
+       {fuzz_utf8, {"a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", "\xED\xA0\x80\xF4\x90\x80\x80"}}},
   };
   return all;
 }

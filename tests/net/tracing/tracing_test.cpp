@@ -39,7 +39,8 @@ actors::request_summary ended(const char* status = "stop", bool failed = false) 
 std::vector<span> spans_of(const traced_request& from) {
   std::vector<span> all;
   std::uint8_t n = 0;
-  append_spans(from, [&n] { return span_id{++n}; }, all);
+  append_spans(
+      from, [&n] { return span_id{++n}; }, all);
   return all;
 }
 
