@@ -5,7 +5,9 @@ import json
 import re
 import socket
 import stat
+import subprocess
 
+from conftest import BIN
 from test_tenants import key_of, tenant
 
 
@@ -86,3 +88,21 @@ def test_administrators_reload_and_see_the_state(start_daemon, tmp_path):
     assert status == 200 and json.loads(text)["data"][0]["state"] == "ready"
     # The only model cannot be put to sleep.
     assert post(door, "/admin/models/tiny/sleep")[0] == 400
+
+
+def test_top_by_the_door_of_administrators_shows_tenants(start_daemon, tmp_path):
+    door = tmp_path / "admin.sock"
+    daemon = start_daemon(f"server.admin_listen=unix:{door}", "model.name=tiny", f"tenants=[{tenant('a')},{tenant('b')}]",
+                          model="dummy:opt-125m?layers=1&vocab=1000")
+    for who in "aab":
+        body = {"prompt": "Once", "max_tokens": 2, "ignore_eos": True}
+        assert daemon.post("/v1/completions", body, headers=key_of(who))[0] == 200
+    top = subprocess.run([BIN / "twill", "top", "--once", "--interval", "0.1", "--admin", f"unix:{door}"],
+                         capture_output=True, text=True, timeout=60)
+    assert top.returncode == 0, top.stderr
+    assert re.search(r"^tiny .* 3 +0$", top.stdout, re.M), top.stdout
+    assert re.search(r"^a +tiny .* 2 +0$", top.stdout, re.M), top.stdout
+    assert re.search(r"^b +tiny .* 1 +0$", top.stdout, re.M), top.stdout
+    front = subprocess.run([BIN / "twill", "top", "--once", "--interval", "0.1", "--url", daemon.url, "--api-key",
+                            key_of("a")["Authorization"].split()[1]], capture_output=True, text=True, timeout=60)
+    assert "TENANT" not in front.stdout and re.search(r"^tiny .* 3 +0$", front.stdout, re.M), front.stdout + front.stderr

@@ -58,30 +58,34 @@ std::string described(const model_view& model) {
          std::to_string(model.context_tokens) + ")";
 }
 
-/// How much a counter grew each second between two looks.
-class rates {
+/// How much counters grew between two looks; `Loads` has them by a name.
+template <class Loads>
+class growth {
 public:
-  rates(const daemon_view& now, const daemon_view& before)
-      : before_(before), seconds_(std::chrono::duration<double>(now.at - before.at).count()) {}
+  using name = typename Loads::key_type;
+  using load = typename Loads::mapped_type;
 
-  double of(const std::string& id, const model_load& load, double model_load::*counter) const {
-    return seconds_ > 0 ? grown(id, load, counter) / seconds_ : 0;
+  growth(const daemon_view& now, const daemon_view& before, Loads daemon_view::*loads)
+      : before_(before.*loads),
+        seconds_(std::chrono::duration<double>(now.at - before.at).count()) {}
+
+  double per_second(const name& of, const load& now, double load::*counter) const {
+    return seconds_ > 0 ? grown(of, now, counter) / seconds_ : 0;
   }
   /// The mean of what was observed between the looks; 0 when nothing was.
-  double mean(const std::string& id, const model_load& load, double model_load::*sum,
-              double model_load::*count) const {
-    const double n = grown(id, load, count);
-    return n > 0 ? grown(id, load, sum) / n : 0;
+  double mean(const name& of, const load& now, double load::*sum, double load::*count) const {
+    const double n = grown(of, now, count);
+    return n > 0 ? grown(of, now, sum) / n : 0;
   }
 
 private:
-  double grown(const std::string& id, const model_load& load, double model_load::*counter) const {
-    const auto old = before_.loads.find(id);
-    const double was = old == before_.loads.end() ? load.*counter : old->second.*counter;
-    return std::max(load.*counter - was, 0.0); // a daemon that started anew counts from 0
+  double grown(const name& of, const load& now, double load::*counter) const {
+    const auto old = before_.find(of);
+    const double was = old == before_.end() ? now.*counter : old->second.*counter;
+    return std::max(now.*counter - was, 0.0); // a daemon that started anew counts from 0
   }
 
-  const daemon_view& before_;
+  const Loads& before_;
   double seconds_;
 };
 
@@ -128,6 +132,7 @@ bool take_models(std::string_view body, daemon_view& view) {
     model.quantization = text_at(entry, "/quantization");
     model.context_tokens = number_at(entry, "/max_model_len");
     model.created_unix_s = number_at(entry, "/created");
+    model.state = text_at(entry, "/state");
     view.models.push_back(std::move(model));
   }
   return true;
@@ -146,23 +151,47 @@ void take_metrics(std::string_view scrape, daemon_view& view) {
       {"inter_token_latency_seconds_sum", &model_load::between_s},
       {"inter_token_latency_seconds_count", &model_load::between},
   };
+  const std::map<std::string_view, double tenant_load::*> of_tenants{
+      {"tenant_requests_running", &tenant_load::running},
+      {"tenant_requests_waiting", &tenant_load::waiting},
+      {"tenant_prompt_tokens_total", &tenant_load::prompt_tokens},
+      {"tenant_cached_prompt_tokens_total", &tenant_load::cached_tokens},
+      {"tenant_generation_tokens_total", &tenant_load::generated_tokens},
+      {"tenant_time_to_first_token_seconds_sum", &tenant_load::first_token_s},
+      {"tenant_time_to_first_token_seconds_count", &tenant_load::first_tokens},
+  };
   for (const auto& sample : read_metrics(scrape)) {
     if (sample.name == "device_memory_used_bytes") view.device_bytes = sample.value;
     if (sample.name == "process_resident_memory_bytes") view.resident_bytes = sample.value;
     if (sample.name == "open_sockets") view.open_sockets = sample.value;
-    const auto name = sample.labels.find("model_name");
-    if (name == sample.labels.end() || name->second.empty()) continue;
-    auto& load = view.loads[name->second];
+    const auto label = [&sample](const char* name) {
+      const auto found = sample.labels.find(name);
+      return found == sample.labels.end() ? std::string() : found->second;
+    };
+    const auto model = label("model_name");
+    const auto reason = label("finished_reason");
+    if (const auto tenant = sample.labels.find("tenant"); tenant != sample.labels.end()) {
+      auto& load = view.tenants[{tenant->second, model}];
+      if (const auto known = of_tenants.find(sample.name); known != of_tenants.end())
+        load.*known->second += sample.value;
+      if (sample.name != "tenant_requests_total") continue;
+      const bool ended = reason == "stop" || reason == "length" || reason == "cancelled";
+      (ended ? load.finished : load.failed) += sample.value;
+      continue;
+    }
+    if (model.empty()) continue;
+    auto& load = view.loads[model];
     if (const auto known = of_models.find(sample.name); known != of_models.end())
       load.*known->second += sample.value;
     if (sample.name != "request_success_total") continue;
-    const auto reason = sample.labels.find("finished_reason");
-    const bool failed = reason != sample.labels.end() && reason->second == "error";
-    (failed ? load.failed : load.finished) += sample.value;
+    (reason == "error" ? load.failed : load.finished) += sample.value;
   }
 }
 
-daemon_view look_at(const endpoint& where) {
+namespace {
+
+/// `models` lists the models; both doors have the other routes.
+daemon_view look_by(const endpoint& where, const char* models) {
   daemon_view view;
   view.url = where.url();
   const auto ready = http_request(where, "/ready", {}, 10s);
@@ -171,15 +200,25 @@ daemon_view look_at(const endpoint& where) {
   boost::system::error_code bad;
   const auto version = json::parse(http_request(where, "/version", {}, 10s).body, bad);
   if (!bad) view.version = text_at(version, "/version");
-  const auto models = http_request(where, "/v1/models", {}, 10s);
-  if (models.status != 200)
-    view.why_not = "the list of models was refused: " + why_refused(models);
-  else if (!take_models(models.body, view))
+  const auto list = http_request(where, models, {}, 10s);
+  if (list.status != 200)
+    view.why_not = "the list of models was refused: " + why_refused(list);
+  else if (!take_models(list.body, view))
     throw client_error(view.url + " answers, but not as twilld does; name the daemon with --url");
   if (const auto metrics = http_request(where, "/metrics", {}, 10s); metrics.status == 200)
     take_metrics(metrics.body, view);
   view.at = std::chrono::steady_clock::now();
   return view;
+}
+
+} // namespace
+
+daemon_view look_at(const endpoint& where) {
+  return look_by(where, "/v1/models");
+}
+
+daemon_view look_as_administrator(const endpoint& door) {
+  return look_by(door, "/admin/models");
 }
 
 std::string status_text(const daemon_view& now, const daemon_view& before, std::int64_t unix_s) {
@@ -189,7 +228,7 @@ std::string status_text(const daemon_view& now, const daemon_view& before, std::
   if (!now.version.empty()) out += ", twilld " + printable(now.version);
   out += "\n";
   if (!now.why_not.empty()) line(out, now.ready ? "note" : "why", now.why_not);
-  const rates rate(now, before);
+  const growth rate(now, before, &daemon_view::loads);
   for (const auto& model : now.models) {
     line(out, "model", described(model));
     line(out, "up for", time_since(unix_s - model.created_unix_s));
@@ -203,8 +242,9 @@ std::string status_text(const daemon_view& now, const daemon_view& before, std::
          shown("%.0f %% in use", 100 * share_of(load)) +
              shown(" (%.0f of %.0f blocks)", load.kv_used_blocks, load.kv_blocks));
     line(out, "tokens/s",
-         shown("%.0f generated, %.0f read", rate.of(id, load, &model_load::generated_tokens),
-               rate.of(id, load, &model_load::prompt_tokens)));
+         shown("%.0f generated, %.0f read",
+               rate.per_second(id, load, &model_load::generated_tokens),
+               rate.per_second(id, load, &model_load::prompt_tokens)));
   }
   line(out, "memory",
        format_bytes(static_cast<std::int64_t>(now.device_bytes)) + " on the device, " +
@@ -213,8 +253,52 @@ std::string status_text(const daemon_view& now, const daemon_view& before, std::
   return out;
 }
 
+namespace {
+
+/// One row for each tenant and model, the busiest first.
+void add_tenants(const daemon_view& now, const daemon_view& before,
+                 std::vector<std::string>& lines) {
+  if (now.tenants.empty()) return;
+  const growth rate(now, before, &daemon_view::tenants);
+  lines.push_back("");
+  lines.push_back(padded("TENANT", 20) + "  " + padded("MODEL", 28) +
+                  "  RUN  WAIT    IN/S  CACHED %  FIRST ms    ENDED  FAILED");
+  using entry = std::pair<const std::pair<std::string, std::string>, tenant_load>;
+  std::vector<const entry*> all;
+  for (const auto& one : now.tenants)
+    all.push_back(&one);
+  std::stable_sort(all.begin(), all.end(), [](const entry* a, const entry* b) {
+    return a->second.running + a->second.waiting > b->second.running + b->second.waiting;
+  });
+  for (const auto* one : all) {
+    const auto& [name, load] = *one;
+    const double read = load.prompt_tokens;
+    char row[160];
+    std::snprintf(
+        row, sizeof row, " %4.0f  %4.0f  %6.0f  %8.0f  %8.0f  %7.0f  %6.0f", load.running,
+        load.waiting, rate.per_second(name, load, &tenant_load::prompt_tokens),
+        read > 0 ? 100 * load.cached_tokens / read : 0,
+        1000 * rate.mean(name, load, &tenant_load::first_token_s, &tenant_load::first_tokens),
+        load.finished, load.failed);
+    const auto tenant = name.first.empty() ? std::string("(all)") : name.first;
+    lines.push_back(padded(printable(tenant), 20) + "  " + padded(printable(name.second), 28) +
+                    row);
+  }
+}
+
+/// Models that have no row of numbers, or are not ready: what becomes of them.
+std::string states_of(const daemon_view& now) {
+  std::string all;
+  for (const auto& model : now.models)
+    if (!model.state.empty() && model.state != "ready")
+      all += (all.empty() ? "" : ", ") + model.id + " is " + model.state;
+  return all;
+}
+
+} // namespace
+
 std::string top_text(const daemon_view& now, const daemon_view& before, std::size_t columns) {
-  const rates rate(now, before);
+  const growth rate(now, before, &daemon_view::loads);
   std::vector<std::string> lines;
   lines.push_back("twill top  " + now.url + "  " +
                   (now.ready ? "ready" : "not ready: " + now.why_not));
@@ -232,13 +316,15 @@ std::string top_text(const daemon_view& now, const daemon_view& before, std::siz
                   " %4.0f  %4.0f  [%s%s] %3.0f %%  %6.0f  %6.0f  %8.0f  %7.1f  %7.0f  %6.0f",
                   load.running, load.waiting, std::string(filled, '#').c_str(),
                   std::string(10 - filled, '.').c_str(), 100 * share_of(load),
-                  rate.of(id, load, &model_load::generated_tokens),
-                  rate.of(id, load, &model_load::prompt_tokens),
+                  rate.per_second(id, load, &model_load::generated_tokens),
+                  rate.per_second(id, load, &model_load::prompt_tokens),
                   1000 * rate.mean(id, load, &model_load::first_token_s, &model_load::first_tokens),
                   1000 * rate.mean(id, load, &model_load::between_s, &model_load::between),
                   load.finished, load.failed);
     lines.push_back(padded(printable(id), 28) + row);
   }
+  if (const auto states = states_of(now); !states.empty()) lines.push_back(states);
+  add_tenants(now, before, lines);
   std::string out;
   for (const auto& text : lines)
     out += cut_to(printable(text), columns) + "\n";

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/common/endpoint.hpp"
@@ -15,6 +16,7 @@ namespace twill::tools {
 
 struct model_view {
   std::string id, family, quantization;
+  std::string state; ///< "ready", "asleep", ...; only administrators are told
   std::int64_t context_tokens = 0;
   std::int64_t created_unix_s = 0; ///< when it was loaded
 };
@@ -29,12 +31,22 @@ struct model_load {
   double between_s = 0, between = 0;          ///< sum and count of times between tokens
 };
 
+/// What one tenant asks of one model: gauges of now and counters since the start.
+struct tenant_load {
+  double running = 0, waiting = 0;
+  double prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
+  double finished = 0, failed = 0;
+  double first_token_s = 0, first_tokens = 0; ///< sum and count
+};
+
 struct daemon_view {
   std::string url, version;
   bool ready = false;
   std::string why_not; ///< of a daemon that is not ready
   std::vector<model_view> models;
   std::map<std::string, model_load> loads; ///< by id
+  /// By tenant and model; only administrators are told.
+  std::map<std::pair<std::string, std::string>, tenant_load> tenants;
   double device_bytes = 0, resident_bytes = 0, open_sockets = 0;
   std::chrono::steady_clock::time_point at;
 };
@@ -42,16 +54,22 @@ struct daemon_view {
 /// Throws client_error when nothing answers. What a daemon refuses to tell stays empty.
 daemon_view look_at(const endpoint& where);
 
+/// The same by the door of administrators (`server.admin_listen`), which tells of tenants and of
+/// models that are not loaded too.
+daemon_view look_as_administrator(const endpoint& door);
+
 /// Numbers of a scrape, put into `view`. Pure.
 void take_metrics(std::string_view scrape, daemon_view& view);
 
-/// The list of /v1/models, put into `view`; false when the text is no such list. Pure.
+/// The list of /v1/models or of /admin/models, put into `view`; false when the text is no such
+/// list. Pure.
 bool take_models(std::string_view body, daemon_view& view);
 
 /// One screen about `now`; `before`, an earlier look, gives the rates.
 std::string status_text(const daemon_view& now, const daemon_view& before, std::int64_t unix_s);
 
-/// A table with one row for each model, for a terminal `columns` wide.
+/// A table with one row for each model, and one for each tenant that is known, for a terminal
+/// `columns` wide.
 std::string top_text(const daemon_view& now, const daemon_view& before, std::size_t columns);
 
 } // namespace twill::tools

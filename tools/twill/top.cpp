@@ -22,6 +22,7 @@ namespace {
 
 struct top_options {
   server_flags server;
+  std::string admin;
   double seconds = 1;
   bool once = false;
 };
@@ -89,12 +90,16 @@ private:
 };
 
 int run_top(const top_options& options) {
-  const auto where = options.server.where();
+  const auto& flags = options.server;
+  const bool admin = !options.admin.empty();
+  const auto where =
+      admin ? parse_endpoint(options.admin, flags.api_key, flags.cacert) : flags.where();
+  const auto look = [&] { return admin ? look_as_administrator(where) : look_at(where); };
   const auto pause = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.seconds));
-  daemon_view before = look_at(where);
+  daemon_view before = look();
   if (options.once || !is_terminal(stream::out)) {
     std::this_thread::sleep_for(pause);
-    write_out(top_text(look_at(where), before, columns_of_terminal()));
+    write_out(top_text(look(), before, columns_of_terminal()));
     return status_ok;
   }
   count_interrupts(true);
@@ -106,7 +111,7 @@ int run_top(const top_options& options) {
                 (lost.empty() ? "q leaves" : printable(lost)) + "\n");
     if (screen.rest(pause)) return status_ok;
     try {
-      daemon_view next = look_at(where);
+      daemon_view next = look();
       before = std::move(now);
       now = std::move(next);
       lost.clear();
@@ -122,6 +127,12 @@ void add_top(CLI::App& root, int& status) {
   auto* command = root.add_subcommand("top", "watch a daemon's models, requests and tokens/s");
   auto options = std::make_shared<top_options>();
   add_daemon_flags(*command, options->server);
+  command
+      ->add_option(
+          "--admin", options->admin,
+          "address of the daemon's `server.admin_listen` (http, https or unix:/PATH): shows "
+          "tenants, and models that are not loaded, too; takes the place of --url")
+      ->type_name("URL");
   command->add_option("--interval", options->seconds, "seconds between two looks, default 1")
       ->check(CLI::Range(0.1, 3600.0))
       ->type_name("SECONDS");
