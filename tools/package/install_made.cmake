@@ -57,7 +57,7 @@ if(DEFINED ENV{TWILL_DEBIAN_VERSION})
 
   * Packed by tools/package/deb; changelog.gz tells what changed.
 
- -- twill maintainers <maintainers@users.noreply.github.com>  $ENV{TWILL_DEBIAN_DATE}
+ -- $ENV{TWILL_DEBIAN_MAINTAINER}  $ENV{TWILL_DEBIAN_DATE}
 ")
   compress(changelog.Debian)
   install_to("${prefix}/${doc}" "${made}/changelog.Debian.gz")

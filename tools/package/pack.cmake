@@ -2,7 +2,8 @@
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME twill)
 set(CPACK_PACKAGE_VERSION "${PROJECT_VERSION}")
-set(CPACK_PACKAGE_CONTACT "twill maintainers <maintainers@users.noreply.github.com>" CACHE STRING "Who publishes the package")
+# Who publishes a package is whoever makes it: tools/package/deb says so.
+set(CPACK_PACKAGE_CONTACT "nobody <nobody@localhost>" CACHE STRING "Who publishes the package")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "server of large language models over HTTP and WebSocket")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 "twilld serves large language models to many clients at once. It streams
