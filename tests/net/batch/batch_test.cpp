@@ -465,3 +465,16 @@ TEST_CASE("Lines of a batch are read strictly") {
         "invalid_value:url");
   CHECK(fault(line("a", "[]")) == "invalid_value:body");
 }
+
+TEST_CASE("A page of files has as many as `limit` asks for, which must be a whole number") {
+  running_server s;
+  client c(s.port());
+  for (int i = 0; i < 3; ++i)
+    upload(c, lines(1));
+  for (const char* n : {"1", "2", "3"}) {
+    const auto page = json(c.get(std::string("/v1/files?limit=") + n).body);
+    CHECK(at(page, "data").as_list()->size() == static_cast<std::size_t>(std::stoi(n)));
+  }
+  for (const char* wrong : {"0", "-1", "2x", "x", "99999999999999999999"})
+    CHECK(c.get(std::string("/v1/files?limit=") + wrong).status == 400);
+}
