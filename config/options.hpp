@@ -74,6 +74,8 @@ struct scheduler_options {
   std::int64_t max_prompts_bytes = 512 * mib; ///< of the prompts of all live requests
   std::int64_t max_text_bytes = 64 * mib;     ///< of prompts that wait to be tokenized
   milliseconds text_timeout{30000};           ///< for which they may wait
+  std::string trace;                          ///< a file for what is seen and decided; empty: none
+  std::int64_t trace_size_bytes = 256 * mib;  ///< where it ends
 };
 
 /// [device]: where kernels run.

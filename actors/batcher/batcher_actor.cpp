@@ -21,13 +21,15 @@ public:
 
   void init(batcher_actor::pointer self, const batcher_limits& limits,
             std::shared_ptr<stats_board> stats, kv_allocator_actor kv, offloader_actor offloader,
-            std::shared_ptr<const kv_tiers> tiers) {
+            std::shared_ptr<const kv_tiers> tiers, std::shared_ptr<scheduler_trace> trace) {
     self_ = self;
+    trace_ = std::move(trace);
     offloader_ = std::move(offloader);
     tiers_ = std::move(tiers);
     stats_ = std::move(stats);
     kv_ = std::move(kv);
-    core_ = std::make_unique<batcher_core>(limits, *stats_, *this, tiers_ ? this : nullptr);
+    core_ = std::make_unique<batcher_core>(limits, *stats_, *this, tiers_ ? this : nullptr,
+                                           trace_.get());
     stats_->watch_steps_from({});
   }
 
@@ -162,17 +164,19 @@ private:
   std::shared_ptr<const kv_tiers> tiers_; ///< for the counters
   executor_actor executor_;
   std::size_t outstanding_ = 0; ///< plans that were not answered yet
+  std::shared_ptr<scheduler_trace> trace_;
   std::unique_ptr<batcher_core> core_;
   std::unordered_map<request_id, session_actor> handles_;
 };
 
-batcher_actor::behavior_type batcher_behavior(batcher_actor::stateful_pointer<batcher_state> self,
-                                              batcher_limits limits,
-                                              std::shared_ptr<stats_board> stats,
-                                              kv_allocator_actor kv, offloader_actor offloader,
-                                              std::shared_ptr<const kv_tiers> tiers) {
+batcher_actor::behavior_type
+batcher_behavior(batcher_actor::stateful_pointer<batcher_state> self,
+                 batcher_limits limits, std::shared_ptr<stats_board> stats, kv_allocator_actor kv,
+                 offloader_actor offloader, std::shared_ptr<const kv_tiers> tiers,
+                 std::shared_ptr<scheduler_trace> trace) {
   auto& state = state_of(self);
-  state.init(self, limits, std::move(stats), std::move(kv), std::move(offloader), std::move(tiers));
+  state.init(self, limits, std::move(stats), std::move(kv), std::move(offloader), std::move(tiers),
+             std::move(trace));
   return {
       [&state](const submit_prompt& prompt, const session_actor& session) {
         probe("batcher", "submit_prompt");
@@ -214,9 +218,10 @@ batcher_actor::behavior_type batcher_behavior(batcher_actor::stateful_pointer<ba
 
 batcher_actor spawn_batcher(caf::actor_system& system, const batcher_limits& limits,
                             std::shared_ptr<stats_board> stats, kv_allocator_actor kv,
-                            offloader_actor offloader, std::shared_ptr<const kv_tiers> tiers) {
+                            offloader_actor offloader, std::shared_ptr<const kv_tiers> tiers,
+                            std::shared_ptr<scheduler_trace> trace) {
   return system.spawn<caf::detached>(batcher_behavior, limits, std::move(stats), std::move(kv),
-                                     std::move(offloader), std::move(tiers));
+                                     std::move(offloader), std::move(tiers), std::move(trace));
 }
 
 } // namespace twill::actors

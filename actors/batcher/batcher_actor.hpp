@@ -8,9 +8,10 @@
 
 namespace twill::actors {
 
-/// The new actor plans nothing until it is sent an executor.
+/// The new actor plans nothing until it is sent an executor. `trace` is null where nobody records.
 batcher_actor spawn_batcher(caf::actor_system& system, const batcher_limits& limits,
                             std::shared_ptr<stats_board> stats, kv_allocator_actor kv,
-                            offloader_actor offloader, std::shared_ptr<const kv_tiers> tiers);
+                            offloader_actor offloader, std::shared_ptr<const kv_tiers> tiers,
+                            std::shared_ptr<scheduler_trace> trace);
 
 } // namespace twill::actors

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "actors/scheduling/fair_policy.hpp"
+#include "actors/trace/scheduler_trace.hpp"
 #include "config/base/assert.hpp"
 
 namespace twill::actors {
@@ -34,8 +35,8 @@ std::unique_ptr<admission_policy> make_policy(bool fair) {
 } // namespace
 
 batcher_core::batcher_core(const batcher_limits& limits, stats_board& stats, session_sink& sessions,
-                           tier_sink* tiers)
-    : stats_(stats), sessions_(sessions), tiers_(tiers),
+                           tier_sink* tiers, scheduler_trace* trace)
+    : stats_(stats), sessions_(sessions), tiers_(tiers), trace_(trace),
       scheduler_(limits.plan, make_policy(limits.fair)),
       prefixes_({limits.plan.prefix_cache, limits.plan.block_tokens, limits.shareable_length}),
       fetches_(limits.plan.block_tokens) {
@@ -80,16 +81,19 @@ std::optional<request_error> batcher_core::no_room(const submit_prompt& prompt,
 }
 
 void batcher_core::refuse(request_id request, const request_error& why) {
+  if (trace_ != nullptr) trace_->ended(request, why);
   sessions_.failed(request, why);
   sessions_.forgotten(request);
 }
 
 void batcher_core::submit(const submit_prompt& prompt) {
+  if (trace_ != nullptr) trace_->arrived(prompt);
   const std::uint64_t client = std::hash<std::string>{}(prompt.client);
   if (const auto why = no_room(prompt, client)) return refuse(prompt.request, *why);
   // The session knew the sizes of the executor at that time, which may have changed since.
   if (const auto why = misfit(prompt.spec)) return refuse(prompt.request, *why);
   const group& added = groups_.add(prompt, prompt.limits.max_queued > 0 ? client : 0);
+  if (trace_ != nullptr) trace_->queued(added.first, prompt.n_choices);
   for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
     new_sequence arrived{added.first + static_cast<sequence_id>(choice),
                          choice == 0 ? 0 : added.first,
@@ -105,12 +109,14 @@ void batcher_core::submit(const submit_prompt& prompt) {
 }
 
 void batcher_core::waited_too_long(request_id request) {
+  if (trace_ != nullptr) trace_->waited_too_long(request);
   const group* g = groups_.find(request);
   if (g == nullptr || g->scheduled) return;
   fail(request, actors::waited_too_long::error());
 }
 
 void batcher_core::finish_choice(request_id request, std::int32_t choice) {
+  if (trace_ != nullptr) trace_->choice_finished(request, choice);
   const group* g = groups_.find(request);
   if (g == nullptr) return;
   const sequence_id id = g->first + static_cast<sequence_id>(choice);
@@ -129,21 +135,29 @@ void batcher_core::for_each_choice(request_id request, F&& apply) {
 }
 
 void batcher_core::release(request_id request) {
+  if (trace_ != nullptr) trace_->released(request);
+  let_go(request);
+}
+
+void batcher_core::let_go(request_id request) {
   for_each_choice(request, [this](sequence_id id) { scheduler_.leave(id); });
   groups_.mark_released(request);
 }
 
 void batcher_core::pause(request_id request) {
+  if (trace_ != nullptr) trace_->paused(request);
   for_each_choice(request, [this](sequence_id id) { scheduler_.pause(id); });
   groups_.set_paused(request, true);
 }
 
 void batcher_core::resume(request_id request) {
+  if (trace_ != nullptr) trace_->resumed(request);
   for_each_choice(request, [this](sequence_id id) { scheduler_.resume(id); });
   groups_.set_paused(request, false);
 }
 
 void batcher_core::executor_ready(std::uint64_t life, const batcher_limits& limits) {
+  if (trace_ != nullptr) trace_->executor_ready(life, limits);
   if (pipeline_.has_executor()) lose_executor();
   pipeline_.executor_ready(life);
   reset_blocks_ = reset_blocks_ || limits.total_blocks != limits_.total_blocks;
@@ -185,8 +199,9 @@ void batcher_core::refit() {
 
 void batcher_core::fail(request_id request, const request_error& why) {
   if (groups_.find(request) == nullptr) return;
+  if (trace_ != nullptr) trace_->ended(request, why);
   sessions_.failed(request, why);
-  release(request);
+  let_go(request);
 }
 
 void batcher_core::lose_executor() {
@@ -237,6 +252,7 @@ batcher_core::action batcher_core::ask(kv_change change, phase then) {
 
 void batcher_core::granted(kv_grant grant, steady_clock::time_point now) {
   TWILL_ASSERT(awaiting_grant_, "the allocator answers each change once");
+  if (trace_ != nullptr && tiers_ != nullptr) trace_->tiers_answered(grant, now);
   awaiting_grant_ = false;
   prefixes_.take_matches(std::move(grant.matches));
   for (block_spill& s : grant.spills)
@@ -269,6 +285,7 @@ bool batcher_core::starts_fetch(const prefix_match& match, steady_clock::time_po
 }
 
 void batcher_core::fetched(blocks_fetched answer, steady_clock::time_point now) {
+  if (trace_ != nullptr) trace_->fetched(answer.ticket, answer.blocks.size(), now);
   const tier_client::fetch ended = fetches_.end(answer.ticket);
   if (ended.id == 0) return;
   if (answer.given_up)
@@ -288,6 +305,7 @@ std::optional<kv_change> batcher_core::take_drops() {
   for (const released_sequence& r : released) {
     if (r.leased) change.drops.push_back(r.id);
     if (r.opened) pipeline_.close(r.id);
+    if (trace_ != nullptr && r.gone) trace_->forgotten(r.id);
     if (const auto over = groups_.release(r)) sessions_.forgotten(*over);
   }
   if (!change.reset && change.drops.empty()) return std::nullopt;
@@ -329,11 +347,17 @@ batcher_core::action batcher_core::rest_or_drop() {
   if (spills_.empty()) return rest{};
   step_plan copies; // of blocks that are to be kept; nothing else is to be done
   copies.spills = std::exchange(spills_, {});
-  return pipeline_.send(std::move(copies));
+  return send_plan(std::move(copies), 0);
 }
 
 batcher_core::action batcher_core::send(steady_clock::time_point now) {
-  return pipeline_.send(build_plan(now));
+  return send_plan(build_plan(now), decision_.preempted);
+}
+
+step_plan_ptr batcher_core::send_plan(step_plan plan, std::int32_t preempted) {
+  step_plan_ptr sent = pipeline_.send(std::move(plan));
+  if (trace_ != nullptr) trace_->planned(*sent, preempted);
+  return sent;
 }
 
 step_plan batcher_core::build_plan(steady_clock::time_point now) {
@@ -399,7 +423,9 @@ void batcher_core::note_first_admission(const sequence& s, std::int32_t n_loaded
 
 void batcher_core::step_done(const step_result& result, steady_clock::time_point now) {
   const step_plan_ptr plan = pipeline_.take(result);
+  if (trace_ != nullptr && !plan) trace_->ignored_step();
   if (!plan) return;
+  if (trace_ != nullptr) trace_->step_done(*plan, result, now);
   if (tiers_ != nullptr) note_copies(*plan, result);
   if (plan->rows.empty()) return;
   std::vector<token_gap> gaps;
@@ -526,7 +552,9 @@ void batcher_core::deliver(sequence_id id, sequence& s, const drawn_token& drawn
 }
 
 void batcher_core::step_failed(std::uint64_t epoch, const std::string& detail) {
-  if (epoch != pipeline_.epoch()) return;
+  const bool ignored = epoch != pipeline_.epoch();
+  if (trace_ != nullptr) ignored ? trace_->ignored_step() : trace_->step_failed(epoch);
+  if (ignored) return;
   if (const step_plan_ptr failed = pipeline_.oldest()) {
     std::set<request_id> lost;
     for (const planned_row& row : failed->rows)
@@ -554,6 +582,7 @@ bool batcher_core::may_compute_again(request_id request) {
 }
 
 void batcher_core::publish_gauges() {
+  if (trace_ != nullptr && pipeline_.oldest() == nullptr) trace_->rested();
   stats_.update([&](engine_stats& s) {
     s.requests_waiting = groups_.n_waiting() + groups_.n_paused();
     s.requests_running = groups_.n_running();

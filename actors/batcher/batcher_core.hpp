@@ -26,6 +26,8 @@
 
 namespace twill::actors {
 
+class scheduler_trace;
+
 class batcher_core {
 public:
   /// Where answers to sessions go.
@@ -56,9 +58,9 @@ public:
   /// executor.
   using action = std::variant<rest, kv_change, step_plan_ptr>;
 
-  /// Without `tiers` blocks stay on the device.
+  /// Without `tiers` blocks stay on the device. `trace` is told of everything, where there is one.
   batcher_core(const batcher_limits& limits, stats_board& stats, session_sink& sessions,
-               tier_sink* tiers = nullptr);
+               tier_sink* tiers = nullptr, scheduler_trace* trace = nullptr);
 
   // Orders of sessions and of the supervisor.
   void submit(const submit_prompt& prompt);
@@ -98,6 +100,7 @@ private:
 
   std::optional<request_error> no_room(const submit_prompt& prompt, std::uint64_t client) const;
   void refuse(request_id request, const request_error& why);
+  void let_go(request_id request);
   template <class F>
   void for_each_choice(request_id request, F&& apply);
   action ask(kv_change change, phase then);
@@ -110,6 +113,7 @@ private:
   void expect_rows(const step_plan& plan, std::size_t i) const;
   void note_copies(const step_plan& plan, const step_result& result);
   action send(steady_clock::time_point now);
+  step_plan_ptr send_plan(step_plan plan, std::int32_t preempted);
   step_plan build_plan(steady_clock::time_point now);
   void note_first_admission(const sequence& s, std::int32_t n_loaded);
   void keep_scores(const step_result& result);
@@ -126,7 +130,8 @@ private:
   batcher_limits limits_;
   stats_board& stats_;
   session_sink& sessions_;
-  tier_sink* tiers_; ///< null: blocks stay on the device
+  tier_sink* tiers_;       ///< null: blocks stay on the device
+  scheduler_trace* trace_; ///< null: nobody records
   scheduler scheduler_;
   std::optional<prefill_budget> prefill_budget_; ///< where the limits ask for it
   sequence_groups groups_;

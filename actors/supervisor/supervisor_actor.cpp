@@ -19,6 +19,7 @@
 #include "actors/session/output_plan.hpp"
 #include "actors/structured/grammar_compiler_actor.hpp"
 #include "actors/supervisor/lifecycle.hpp"
+#include "actors/trace/recording.hpp"
 #include "config/base/log.hpp"
 
 namespace twill::actors {
@@ -188,7 +189,9 @@ private:
     self_->monitor(kv_);
     batcher_ = spawn_batcher(self_->system(), limits(),
                              std::shared_ptr<stats_board>(shared_, &shared_->stats), kv_,
-                             offloader_, tiers);
+                             offloader_, tiers,
+                             begin_recording(shared_->options.scheduler, shared_->model()->id,
+                                             limits(), tiers != nullptr));
     self_->monitor(batcher_);
     shared_->set_batcher(batcher_);
   }
@@ -299,9 +302,9 @@ private:
   std::deque<lifecycle::order> orders_; ///< not carried out yet
 };
 
-supervisor_actor::behavior_type
-supervisor_behavior(supervisor_actor::stateful_pointer<supervisor_state> self,
-                    engine_shared_ptr shared, runner_factory make_runner) {
+supervisor_actor::behavior_type supervisor_behavior(
+    supervisor_actor::stateful_pointer<supervisor_state> self,
+    engine_shared_ptr shared, runner_factory make_runner) {
   self->attach_functor([shared](const caf::error& reason) {
     if (!reason) return;
     // Nothing is left that could mend anything: what is under way ends.

@@ -113,6 +113,16 @@ const std::vector<key>& rows() {
        "The longest time before an executor is loaded again. After 6 failures in a short time every "
        "request ends with an error, and the executor is loaded again each time that this has passed."},
 
+      {"scheduler.trace", TWILL_MEMBER(scheduler.trace), "", any_path(),
+       "A file that tells line by line what the scheduler saw and decided, for `twill replay`. It has "
+       "names of clients, lengths and times, and hashes where prompts begin alike, but no text; only "
+       "twilld's user may read it. A file that is there at the start is kept with .1 behind its name. "
+       "When empty, nothing is written."},
+      {"scheduler.trace_size", TWILL_BYTES(scheduler.trace_size_bytes), "",
+       bytes_between(64 * kib, 64 * tib),
+       "The size beyond which that file does not grow. What comes later is left out, and a line of the "
+       "log says so."},
+
       {"device.kind", TWILL_MEMBER(device.kind), "", one_of({"auto", "host", "cuda"}),
        "Where kernels run. auto is cuda where the program was built with CUDA and finds a GPU, else "
        "host."},

@@ -30,6 +30,7 @@ void add_inspect(CLI::App& root, int& status);
 void add_key(CLI::App& root, int& status);
 void add_kv(CLI::App& root, int& status);
 void add_offload(CLI::App& root, int& status);
+void add_replay(CLI::App& root, int& status);
 void add_top(CLI::App& root, int& status);
 
 } // namespace twill::tools

@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
   add_key(app, status);
   add_kv(app, status);
   add_offload(app, status);
+  add_replay(app, status);
   if (const auto why = misspelt(app, argc, argv); !why.empty()) {
     std::fprintf(stderr, "%s %s\n", painted(stream::error, ink::red, "twill:").c_str(),
                  why.c_str());

@@ -1,0 +1,255 @@
+#include "actors/trace/replayed_batcher.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+
+#include "actors/kv/apply_change.hpp"
+#include "models/errc.hpp"
+
+namespace twill::actors {
+
+namespace {
+
+constexpr std::int64_t most_tokens = 1 << 24;
+/// Of all prompts that are there at once; a gigabyte.
+constexpr std::size_t most_live_tokens = std::size_t{1} << 28;
+
+std::uint64_t from_hex(std::string_view digits) {
+  std::uint64_t n = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), n, 16);
+  if (read.ec != std::errc() || read.ptr != digits.data() + digits.size())
+    throw bad_trace("a hash must be hexadecimal digits");
+  return n;
+}
+
+/// A block's hash as the last of its tokens.
+std::int32_t token_of(std::string_view digits) {
+  return static_cast<std::int32_t>(from_hex(digits) & 0x7fffffff);
+}
+
+/// "12:0badcafe,13:..." by the number before the colon.
+std::unordered_map<sequence_id, std::int32_t> hashes_of(std::string_view text) {
+  std::unordered_map<sequence_id, std::int32_t> all;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const std::string_view item = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    const std::size_t colon = item.find(':');
+    if (colon == std::string_view::npos) throw bad_trace("a hash must follow its sequence's number");
+    const number_ranges number(item.substr(0, colon));
+    if (number.ranges().size() != 1) throw bad_trace("a hash must follow its sequence's number");
+    all[number.ranges().front().first] = token_of(item.substr(colon + 1));
+  }
+  return all;
+}
+
+/// Where two texts part, with as much around it as can be read.
+std::string excerpt(const std::string& text, std::size_t differs) {
+  constexpr std::size_t before = 200, most = 800;
+  const std::size_t begin = text.size() <= most || differs <= before ? 0 : differs - before;
+  return (begin > 0 ? "..." : "") + text.substr(begin, most) +
+         (begin + most < text.size() ? "..." : "");
+}
+
+} // namespace
+
+replayed_batcher::replayed_batcher(const trace_line& begin)
+    : limits_(begin.limits()), has_tiers_(begin.yes("tiers")), trace_(*this),
+      pool_(static_cast<std::int32_t>(limits_.total_blocks), limits_.plan.block_tokens),
+      core_(limits_, stats_, *this, has_tiers_ ? this : nullptr, &trace_) {}
+
+void replayed_batcher::see(const trace_line& line) {
+  if (!decisions_.empty())
+    throw other_decision("the trace goes on with another input, where the replay decides\n  " +
+                         excerpt(decisions_.front(), 0));
+  if (grant_.has_value() != (line.what() == "tiers"))
+    throw other_decision(grant_ ? "the replay asks the allocator, and the trace has no answer of "
+                                  "the tiers"
+                                : "the trace has an answer of the tiers, and the replay asks for "
+                                  "none");
+  time_ = std::chrono::nanoseconds(line.number("t"));
+  try {
+    feed(line);
+    pump();
+  } catch (const std::out_of_range&) {
+    throw other_decision("the trace speaks of a sequence that the replay does not have");
+  }
+}
+
+void replayed_batcher::compare(const trace_line& line) {
+  const std::string recorded(line.body());
+  if (decisions_.empty())
+    throw other_decision("recorded:\n  " + excerpt(recorded, 0) + "\nreplayed: nothing");
+  if (const std::string& replayed = decisions_.front(); replayed != recorded) {
+    const auto shorter = static_cast<std::ptrdiff_t>(std::min(recorded.size(), replayed.size()));
+    const auto parts =
+        std::mismatch(recorded.begin(), recorded.begin() + shorter, replayed.begin()).first;
+    const auto differs = static_cast<std::size_t>(parts - recorded.begin());
+    throw other_decision("recorded:\n  " + excerpt(recorded, differs) + "\nreplayed:\n  " +
+                         excerpt(replayed, differs));
+  }
+  decisions_.pop_front();
+}
+
+void replayed_batcher::feed(const trace_line& line) {
+  const std::string& what = line.what();
+  const request_id request = line.id("r");
+  if (what == "arrive") return arrive(line);
+  if (what == "done") return finish_step(line);
+  if (what == "finish") return core_.finish_choice(request, line.small("choice"));
+  if (what == "release") return core_.release(request);
+  if (what == "pause") return core_.pause(request);
+  if (what == "resume") return core_.resume(request);
+  if (what == "late") return core_.waited_too_long(request);
+  if (what == "ready") return be_ready(line);
+  if (what == "ignored") return;
+  if (what == "tiers") return add_tiers(line);
+  if (what == "fetched") {
+    blocks_fetched answer{line.id("ticket"), {}};
+    // An answer that comes after it was given up counts for nothing.
+    if (const auto asked = asked_.extract(answer.ticket)) {
+      const auto most = static_cast<std::int64_t>(asked.mapped());
+      answer.blocks.resize(static_cast<std::size_t>(line.number("n", 0, most)));
+    }
+    return core_.fetched(std::move(answer), now());
+  }
+  if (what == "failed") {
+    if (line.id("life") != life_ || life_ == 0)
+      throw other_decision("the trace has a failed step of another life of the executor");
+    outstanding_.clear();
+    life_ = 0;
+    return core_.step_failed(line.id("life"), "as in the trace");
+  }
+  throw bad_trace("`e` must be one of the words that twilld writes, got \"" + what + "\"");
+}
+
+void replayed_batcher::be_ready(const trace_line& line) {
+  batcher_limits limits = line.limits();
+  if (limits.plan.block_tokens != limits_.plan.block_tokens)
+    throw bad_trace("`block_tokens` must stay what it was");
+  outstanding_.clear();
+  life_ = static_cast<std::uint64_t>(line.number("life", 1));
+  core_.executor_ready(life_, limits);
+}
+
+void replayed_batcher::arrive(const trace_line& line) {
+  submit_prompt order;
+  order.request = line.id("r");
+  const auto n_prompt = static_cast<std::size_t>(line.number("prompt", 1, most_tokens));
+  if (!live_.emplace(order.request, n_prompt).second)
+    throw bad_trace("request " + std::to_string(order.request) + " arrives twice");
+  if ((live_tokens_ += n_prompt) > most_live_tokens)
+    throw bad_trace("its prompts must be of " + std::to_string(most_live_tokens) +
+                    " tokens at most at a time");
+  std::vector<std::int32_t> prompt(n_prompt);
+  const auto width = static_cast<std::size_t>(limits_.plan.block_tokens);
+  const std::string hashes = line.text("blocks");
+  constexpr std::size_t digits = 8;
+  if (hashes.size() % digits != 0 || hashes.size() / digits > prompt.size() / width)
+    throw bad_trace("`blocks` must have 8 digits for each full block of the prompt");
+  for (std::size_t i = 0; i < hashes.size() / digits; ++i)
+    prompt[(i + 1) * width - 1] = token_of(std::string_view(hashes).substr(i * digits, digits));
+  order.spec.prompt = std::make_shared<const std::vector<std::int32_t>>(std::move(prompt));
+  order.spec.max_new = line.small("new", 1, most_tokens);
+  config::sampling_params sampling;
+  sampling.max_tokens = line.yes("asked") ? order.spec.max_new : -1;
+  order.spec.sampling = std::make_shared<const config::sampling_params>(sampling);
+  order.spec.prompt_logprobs = line.yes("scored") ? 0 : -1;
+  if (const std::string scope = line.text("scope"); !scope.empty())
+    order.spec.cache_scope = from_hex(scope);
+  order.n_choices = std::max(line.small("choices", 0, 4096), 1);
+  order.priority = static_cast<std::int32_t>(
+      line.number("priority", std::numeric_limits<std::int32_t>::min(),
+                  std::numeric_limits<std::int32_t>::max()));
+  order.client = line.text("client");
+  order.limits.weight = std::max(line.small("weight", 0, 1 << 20), 1);
+  order.limits.max_running = line.small("running", 0, most_tokens);
+  order.limits.max_queued = line.small("queued", 0, most_tokens);
+  core_.submit(order);
+}
+
+void replayed_batcher::finish_step(const trace_line& line) {
+  const std::uint64_t number = line.id("n");
+  if (outstanding_.empty() || line.id("life") != life_ || outstanding_.front()->number != number)
+    throw other_decision("the trace has the result of step " + std::to_string(number) +
+                         ", which is not what the replay waits for");
+  const step_plan_ptr plan = outstanding_.front();
+  outstanding_.pop_front();
+  const number_ranges skipped = line.numbers("skipped");
+  const number_ranges stopped = line.numbers("stopped");
+  const number_ranges stuck = line.numbers("stuck");
+  const auto hashes = hashes_of(line.text("blocks"));
+  step_result result;
+  result.epoch = plan->epoch;
+  result.number = plan->number;
+  result.seconds = line.real("seconds");
+  result.copy_seconds = line.real("copying");
+  for (const planned_row& row : plan->rows) {
+    if (!row.draws || skipped.contains(row.id)) continue;
+    drawn_token drawn;
+    drawn.id = row.id;
+    drawn.stopped = stopped.contains(row.id);
+    drawn.stuck = stuck.contains(row.id);
+    if (const auto hash = hashes.find(row.id); hash != hashes.end()) drawn.token = hash->second;
+    result.drawn.push_back(drawn);
+  }
+  core_.step_done(result, now());
+}
+
+void replayed_batcher::add_tiers(const trace_line& line) {
+  kv_grant grant = std::move(*grant_);
+  grant_.reset();
+  std::size_t match = 0;
+  const number_ranges beyond = line.numbers("beyond");
+  for (const auto& [n, last] : beyond.ranges()) {
+    if (match == grant.matches.size() || n > most_beyond_[match])
+      throw other_decision("the tiers have more blocks than the replay asks for");
+    grant.matches[match++].beyond.resize(static_cast<std::size_t>(n));
+  }
+  const auto n_blocks = static_cast<std::uint64_t>(pool_.total());
+  const number_ranges spilled = line.numbers("spill");
+  for (const auto& [first, last] : spilled.ranges())
+    for (std::uint64_t block = first; block <= last; ++block) {
+      if (block >= n_blocks || grant.spills.size() >= n_blocks)
+        throw bad_trace("`spill` must name blocks of the device, each once");
+      grant.spills.push_back({static_cast<std::int32_t>(block), {}, {}});
+    }
+  core_.granted(std::move(grant), now());
+}
+
+void replayed_batcher::forgotten(request_id request) {
+  const auto left = live_.find(request);
+  if (left == live_.end()) return;
+  live_tokens_ -= left->second;
+  live_.erase(left);
+}
+
+/// As the batcher's actor does, with the allocator's part done at once.
+void replayed_batcher::pump() {
+  while (!grant_) {
+    auto action = core_.next(now());
+    if (auto* plan = std::get_if<step_plan_ptr>(&action)) {
+      outstanding_.push_back(*plan);
+      continue;
+    }
+    auto* change = std::get_if<kv_change>(&action);
+    if (change == nullptr) return;
+    kv_grant grant = apply_change(pool_, *change);
+    if (!has_tiers_) {
+      core_.granted(std::move(grant), now());
+      continue;
+    }
+    most_beyond_.clear();
+    const auto width = static_cast<std::size_t>(limits_.plan.block_tokens);
+    for (std::size_t i = 0; i < grant.matches.size(); ++i)
+      most_beyond_.push_back(change->queries[i].tokens.size() / width -
+                             grant.matches[i].blocks.size());
+    grant_ = std::move(grant);
+  }
+}
+
+} // namespace twill::actors

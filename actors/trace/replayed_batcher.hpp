@@ -1,0 +1,72 @@
+// replayed_batcher: a batcher_core and a block pool that are shown the lines of one stream of a
+// trace. Throws bad_trace or other_decision.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/batcher/batcher_core.hpp"
+#include "actors/kv/block_pool.hpp"
+#include "actors/trace/scheduler_trace.hpp"
+#include "actors/trace/trace_line.hpp"
+
+namespace twill::actors {
+
+class replayed_batcher final : batcher_core::session_sink, batcher_core::tier_sink, trace_sink {
+public:
+  explicit replayed_batcher(const trace_line& begin);
+
+  /// The batcher sees what the line says.
+  void see(const trace_line& line);
+  /// It must have decided what the line says.
+  void compare(const trace_line& line);
+
+private:
+  void arrive(const trace_line& line);
+  void be_ready(const trace_line& line);
+  void finish_step(const trace_line& line);
+  void add_tiers(const trace_line& line);
+  void feed(const trace_line& line);
+  void pump();
+  steady_clock::time_point now() const { return steady_clock::time_point{} + time_; }
+
+  // batcher_core::session_sink
+  void queued(request_id) override {}
+  void scored(request_id, prompt_scored) override {}
+  void token(request_id, token_ready) override {}
+  void failed(request_id, const request_error&) override {}
+  void forgotten(request_id request) override;
+  // batcher_core::tier_sink
+  void fetch(fetch_blocks order, std::chrono::milliseconds) override {
+    asked_[order.ticket] = order.keys.size();
+  }
+  void spilled(blocks_spilled) override {}
+  // trace_sink
+  void saw(std::chrono::nanoseconds, std::string_view) override {}
+  void decided(std::chrono::nanoseconds, std::string_view body) override {
+    decisions_.emplace_back(body);
+  }
+
+  batcher_limits limits_;
+  bool has_tiers_;
+  stats_board stats_;
+  scheduler_trace trace_;
+  block_pool pool_;
+  batcher_core core_;
+  std::chrono::nanoseconds time_{0};
+  std::uint64_t life_ = 0;
+  std::deque<std::string> decisions_;       ///< not compared yet
+  std::deque<step_plan_ptr> outstanding_;   ///< oldest first
+  std::optional<kv_grant> grant_;           ///< waits for what the tiers add
+  std::vector<std::size_t> most_beyond_;    ///< by match of grant_
+  std::unordered_map<request_id, std::size_t> live_; ///< tokens of their prompts
+  std::size_t live_tokens_ = 0;
+  std::unordered_map<std::uint64_t, std::size_t> asked_; ///< blocks of a fetch, by ticket
+};
+
+} // namespace twill::actors
