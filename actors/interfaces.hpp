@@ -48,7 +48,9 @@ using session_actor = caf::typed_actor<
 /// The owner of the accounting of KV blocks.
 using kv_allocator_actor = caf::typed_actor<
     // batcher: apply one change of leases; the answer has the ids of the granted blocks.
-    answers<kv_grant, kv_change>>;
+    answers<kv_grant, kv_change>,
+    // batcher: who has which blocks, for an administrator.
+    answers<kv_leases, describe_leases>>;
 
 /// The owner of the device, the weights and the step loop; it has a thread of its own.
 using executor_actor = caf::typed_actor<
@@ -91,7 +93,9 @@ using batcher_actor = caf::typed_actor<
     // offloader: blocks that were asked for are in host memory. itself: they took too long.
     takes<blocks_fetched>,
     // supervisor: another offloader has taken the place of the one that was lost.
-    takes<offloader_replaced>>;
+    takes<offloader_replaced>,
+    // port: tell an administrator who holds what.
+    takes<describe_scheduler>>;
 
 /// The owner of the KV tiers off the device; it has a thread of its own.
 using offloader_actor = caf::typed_actor<

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -95,7 +96,8 @@ struct submit_prompt {
   sequence_spec spec;
   std::int32_t n_choices = 1;
   steady_clock::time_point submitted;
-  std::string client; ///< whose turn it takes
+  std::string client;            ///< whose turn it takes
+  std::string tenant, client_id; ///< for pictures
   std::int32_t priority = 0;
   client_limits limits; ///< of its client
 };
@@ -173,6 +175,23 @@ struct kv_grant {
   std::vector<block_spill> spills;   ///< to be copied before the next step's plan is carried out
   std::int64_t free_blocks = 0;      ///< blocks that can be granted, cached ones included
   std::int64_t used_blocks = 0;
+};
+
+/// port -> batcher: tell who holds what.
+struct describe_scheduler {
+  std::shared_ptr<const std::function<void(scheduler_picture)>> told;
+};
+/// batcher -> kv_allocator: tell who has which blocks.
+struct describe_leases {};
+/// kv_allocator -> batcher: the leases, and a picture without its sequences.
+struct kv_leases {
+  struct lease {
+    sequence_id id = 0;
+    std::string blocks;
+    std::int64_t n_blocks = 0;
+  };
+  std::vector<lease> leases; ///< by rising id
+  scheduler_picture picture;
 };
 
 /// batcher -> executor: a sequence enters the running set, for the first time or again after a

@@ -250,6 +250,20 @@ void write_tenants(families& all, const std::vector<actors::tenant_stats>& tenan
                &tenant::request_queue_time_seconds);
 }
 
+MetricFamily mailbox_family(const actors::engine_port& engine) {
+  MetricFamily made{std::string(our_prefix) + "actor_mailbox_depth",
+                    "Messages that wait for an actor or are under way",
+                    MetricType::Gauge,
+                    {}};
+  for (const auto& one : engine.mailboxes()) {
+    ClientMetric metric;
+    metric.label = {{"model_name", one.model}, {"actor", one.actor}};
+    metric.gauge.value = static_cast<double>(one.depth);
+    made.metric.push_back(std::move(metric));
+  }
+  return made;
+}
+
 void add_traces(families& all, const tracer& traces) {
   const auto counter = [&](const char* name, const char* help, std::uint64_t value) {
     ClientMetric one;
@@ -264,7 +278,10 @@ void add_traces(families& all, const tracer& traces) {
 
 std::string metrics_text(const metrics_sources& from, bool tenants) {
   auto all = engine_families(from.engine, from.open_sockets);
-  if (tenants) write_tenants(all, from.engine.tenants());
+  if (tenants) {
+    write_tenants(all, from.engine.tenants());
+    all.push_back(mailbox_family(from.engine));
+  }
   if (from.traces != nullptr) add_traces(all, *from.traces);
   if (from.compat == "vllm") add_vllm_names(all);
   if (from.compat == "0.1") add_older_names(all);

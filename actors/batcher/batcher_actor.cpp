@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "actors/detail/counted_actor.hpp"
 #include "actors/detail/message_probe.hpp"
 
 namespace twill::actors {
@@ -45,6 +46,12 @@ public:
     pump();
   }
   void use(const offloader_actor& offloader) { offloader_ = offloader; }
+  /// Other messages wait, so that both parts are of one moment.
+  void describe(const describe_scheduler& order) {
+    ask(self_, kv_, describe_leases{}).await([this, told = order.told](kv_leases& leases) {
+      (*told)(core_->describe(std::move(leases)));
+    });
+  }
   /// Applies an order to the core, then does what follows from it.
   template <class F>
   void apply(F&& order) {
@@ -170,7 +177,7 @@ private:
 };
 
 batcher_actor::behavior_type
-batcher_behavior(batcher_actor::stateful_pointer<batcher_state> self,
+batcher_behavior(counted_pointer<batcher_actor, batcher_state, actor_kind::batcher> self,
                  batcher_limits limits, std::shared_ptr<stats_board> stats, kv_allocator_actor kv,
                  offloader_actor offloader, std::shared_ptr<const kv_tiers> tiers,
                  std::shared_ptr<scheduler_trace> trace) {
@@ -211,6 +218,10 @@ batcher_behavior(batcher_actor::stateful_pointer<batcher_state> self,
         state.apply([&](batcher_core& c) { c.fetched(answer, steady_clock::now()); });
       },
       [&state](const offloader_replaced& replaced) { state.use(replaced.offloader); },
+      [&state](const describe_scheduler& order) {
+        probe("batcher", "describe_scheduler");
+        state.describe(order);
+      },
   };
 }
 

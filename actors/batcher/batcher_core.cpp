@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -579,6 +580,34 @@ bool batcher_core::may_compute_again(request_id request) {
     drew = drew || s == nullptr || !s->output.empty();
   });
   return !drew;
+}
+
+scheduler_picture batcher_core::describe(kv_leases leases) const {
+  scheduler_picture picture = std::move(leases.picture);
+  std::map<sequence_id, scheduler_picture::sequence> all;
+  groups_.each_sequence([&](sequence_id id, const sequence& s, const group& g) {
+    auto& one = all[id];
+    one.request = s.request;
+    one.choice = s.choice;
+    one.tenant = g.tenant;
+    one.client_id = g.client_id;
+    one.running = scheduler_.is_running(id);
+    one.paused = g.paused;
+    one.tokens = s.n_known();
+    one.max_tokens = static_cast<std::int32_t>(s.spec.prompt->size()) + s.spec.max_new;
+  });
+  for (auto& lease : leases.leases) {
+    const auto found = all.find(lease.id);
+    auto& holder = found == all.end() ? picture.orphans.emplace_back() : found->second;
+    holder.id = lease.id;
+    holder.blocks = std::move(lease.blocks);
+    holder.n_blocks = lease.n_blocks;
+  }
+  for (auto& [id, one] : all) {
+    one.id = id;
+    picture.sequences.push_back(std::move(one));
+  }
+  return picture;
 }
 
 void batcher_core::publish_gauges() {

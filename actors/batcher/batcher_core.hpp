@@ -92,6 +92,9 @@ public:
   /// that are lost for the first time. Every sequence that is left is computed again.
   void step_failed(std::uint64_t epoch, const std::string& detail);
 
+  /// The picture with the allocator's part in it, which is of this moment, too.
+  scheduler_picture describe(kv_leases leases) const;
+
 private:
   using sequence = sequence_groups::sequence;
   using group = sequence_groups::group;

@@ -48,6 +48,8 @@ const sequence_groups::group& sequence_groups::add(const submit_prompt& prompt,
   added.first = next_id_;
   added.n_choices = added.n_left = prompt.n_choices;
   added.counted_for = counted_for;
+  added.tenant = prompt.tenant;
+  added.client_id = prompt.client_id;
   count(added, 1);
   for (std::int32_t choice = 0; choice < prompt.n_choices; ++choice) {
     sequence& s = sequences_[next_id_++];

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -64,6 +65,7 @@ public:
     bool paused = false;            ///< its reader is slow, or gives no credit
     bool scheduled = false;         ///< one of its sequences has been in a step
     std::uint64_t counted_for = 0;  ///< the client that has a limit; 0: none
+    std::string tenant, client_id;  ///< for pictures
     /// Of the prompt's tokens but the first, while steps score them; null once they are told.
     std::shared_ptr<std::vector<prompt_score>> scores;
   };
@@ -93,6 +95,12 @@ public:
   /// No sequence has blocks or runs any more.
   void forget_device();
 
+  /// Calls visit(id, sequence, its group) for each, in any order.
+  template <class F>
+  void each_sequence(F&& visit) const {
+    for (const auto& [id, s] : sequences_)
+      visit(id, s, groups_.at(s.request));
+  }
   std::size_t size() const { return groups_.size(); }
   std::vector<request_id> requests() const;
   /// Requests with a running sequence.

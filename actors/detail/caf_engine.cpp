@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "actors/detail/counted_actor.hpp"
 #include "actors/detail/engine_shared.hpp"
 #include "actors/detail/text_port.hpp"
 #include "actors/kv/cache_scope.hpp"
@@ -18,14 +19,6 @@
 namespace twill::actors {
 
 namespace {
-
-class system_config final : public caf::actor_system_config {
-public:
-  system_config() {
-    use_work_sharing(*this);
-    set_scheduler_threads(*this, 2);
-  }
-};
 
 /// CAF keeps a reference to the logger of the system in which a thread spawned last, and an actor
 /// system waits at its end until nobody has one. Threads of others must not hold an engine up, so
@@ -205,6 +198,27 @@ public:
 
   std::vector<tenant_stats> tenants() const override { return shared_->stats.read_tenants(); }
 
+  std::vector<mailbox_depth> mailboxes() const override {
+    const std::string model = shared_->model() ? shared_->model()->id : shared_->options.model.name;
+    std::vector<mailbox_depth> all;
+    for (std::size_t kind = 0; kind < actor_kind_names.size(); ++kind)
+      all.push_back(
+          {model, actor_kind_names[kind], std::max<std::int64_t>(config_.depths->depth(kind), 0)});
+    return all;
+  }
+
+  void describe(std::function<void(std::vector<scheduler_picture>)> told) const override {
+    const batcher_actor batcher = shared_->batcher();
+    if (!batcher) return told({});
+    describe_scheduler order;
+    order.told = std::make_shared<const std::function<void(scheduler_picture)>>(
+        [told = std::move(told), shared = shared_](scheduler_picture picture) {
+          if (const auto model = shared->model()) picture.model = model->id;
+          told({std::move(picture)});
+        });
+    tell_from_outside(batcher, std::move(order));
+  }
+
   void drain(std::function<void()> drained) override {
     shared_->requests.drain(std::move(drained));
     tell_from_outside(supervisor_, check_drained{});
@@ -227,7 +241,7 @@ private:
 
   kept_folder_lock kept_; ///< while the engine may use what the folder of KV holds
   engine_shared_ptr shared_;
-  system_config config_;
+  engine_config config_;
   caf::actor_system system_;
   supervisor_actor supervisor_;
   std::atomic<request_id> next_id_{1};

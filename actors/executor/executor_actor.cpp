@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/detail/counted_actor.hpp"
 #include "actors/detail/message_probe.hpp"
 #include "actors/executor/sequence_states.hpp"
 
@@ -118,8 +119,8 @@ private:
 };
 
 executor_actor::behavior_type
-executor_behavior(executor_actor::stateful_pointer<executor_state> self, runner_factory make_runner,
-                  supervisor_actor supervisor) {
+executor_behavior(counted_pointer<executor_actor, executor_state, actor_kind::executor> self,
+                  runner_factory make_runner, supervisor_actor supervisor) {
   state_of(self).init(self, std::move(make_runner), std::move(supervisor));
   return {
       [self](const load_model& order) {

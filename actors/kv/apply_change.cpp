@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/base/assert.hpp"
+#include "config/base/id_ranges.hpp"
 
 namespace twill::actors {
 
@@ -86,6 +87,31 @@ kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers
   grant.free_blocks = pool.available();
   grant.used_blocks = pool.used();
   return grant;
+}
+
+kv_leases describe(const block_pool& pool) {
+  kv_leases told;
+  std::vector<bool> held(static_cast<std::size_t>(pool.total()), false);
+  pool.each_lease([&](sequence_id id, const std::vector<std::int32_t>& blocks) {
+    told.leases.push_back({id, range_text(blocks), static_cast<std::int64_t>(blocks.size())});
+    for (const std::int32_t block : blocks)
+      held[static_cast<std::size_t>(block)] = true;
+  });
+  std::sort(told.leases.begin(), told.leases.end(),
+            [](const auto& a, const auto& b) { return a.id < b.id; });
+  id_ranges cached, tied;
+  for (std::int32_t block = 0; block < pool.total(); ++block) {
+    if (pool.is_cached(block))
+      cached.add(static_cast<std::uint64_t>(block));
+    else if (pool.references(block) > 0 && !held[static_cast<std::size_t>(block)])
+      tied.add(static_cast<std::uint64_t>(block));
+  }
+  told.picture.cached = cached.text();
+  told.picture.tied = tied.text();
+  told.picture.total_blocks = pool.total();
+  told.picture.used_blocks = pool.used();
+  told.picture.free_blocks = pool.free();
+  return told;
 }
 
 } // namespace twill::actors

@@ -16,4 +16,7 @@ namespace twill::actors {
 kv_grant apply_change(block_pool& pool, const kv_change& change, kv_tiers* tiers = nullptr,
                       steady_clock::time_point now = steady_clock::now());
 
+/// Who has which blocks, for an administrator.
+kv_leases describe(const block_pool& pool);
+
 } // namespace twill::actors

@@ -103,6 +103,12 @@ public:
   std::size_t leases() const { return leases_.size(); }
   /// Blocks of a lease; empty when unknown.
   const std::vector<std::int32_t>& blocks(sequence_id id) const;
+  /// Calls visit(id, blocks) for each lease, in any order.
+  template <class F>
+  void each_lease(F&& visit) const {
+    for (const auto& [id, l] : leases_)
+      visit(id, l.blocks);
+  }
   std::int32_t references(std::int32_t block) const {
     return blocks_[static_cast<std::size_t>(block)].references;
   }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "actors/detail/counted_actor.hpp"
 #include "actors/detail/message_probe.hpp"
 #include "actors/kv/apply_change.hpp"
 
@@ -16,17 +17,22 @@ struct kv_allocator_state {
   std::shared_ptr<kv_tiers> tiers; ///< null: blocks stay on the device
 };
 
-kv_allocator_actor::behavior_type
-kv_allocator_behavior(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
-                      std::int32_t n_blocks, std::int32_t block_tokens,
-                      std::shared_ptr<kv_tiers> tiers) {
+kv_allocator_actor::behavior_type kv_allocator_behavior(
+    counted_pointer<kv_allocator_actor, kv_allocator_state, actor_kind::kv_allocator> self,
+    std::int32_t n_blocks, std::int32_t block_tokens, std::shared_ptr<kv_tiers> tiers) {
   state_of(self).pool = std::make_unique<block_pool>(n_blocks, block_tokens);
   if (tiers) state_of(self).pool->name_blocks(tiers->key());
   state_of(self).tiers = std::move(tiers);
-  return {[self](const kv_change& change) {
-    probe("kv_allocator", "kv_change");
-    return apply_change(*state_of(self).pool, change, state_of(self).tiers.get());
-  }};
+  return {
+      [self](const kv_change& change) {
+        probe("kv_allocator", "kv_change");
+        return apply_change(*state_of(self).pool, change, state_of(self).tiers.get());
+      },
+      [self](describe_leases) {
+        probe("kv_allocator", "describe_leases");
+        return describe(*state_of(self).pool);
+      },
+  };
 }
 
 } // namespace

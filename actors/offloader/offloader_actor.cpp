@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/detail/counted_actor.hpp"
 #include "actors/detail/message_probe.hpp"
 
 namespace twill::actors {
@@ -15,7 +16,7 @@ struct offloader_state {
 };
 
 offloader_actor::behavior_type
-offloader_behavior(offloader_actor::stateful_pointer<offloader_state> self,
+offloader_behavior(counted_pointer<offloader_actor, offloader_state, actor_kind::offloader> self,
                    std::shared_ptr<offloader_core> core, bool open) {
   state_of(self).core = std::move(core);
   if (open) tell(self, offloader_actor{self}, open_tiers{});

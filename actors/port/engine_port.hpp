@@ -328,6 +328,39 @@ struct model_stats {
   engine_stats stats;
 };
 
+/// Messages that wait for one kind of actor of a model's engine.
+struct mailbox_depth {
+  std::string model;
+  std::string actor; ///< "batcher", "executor", ...; "session": all sessions together
+  std::int64_t depth = 0;
+};
+
+/// Who has which KV blocks, and who waits, at one moment. Lists of blocks are texts such as
+/// "0-12,40".
+struct scheduler_picture {
+  struct sequence {
+    std::uint64_t id = 0;
+    request_id request = 0;
+    std::int32_t choice = 0;
+    std::string tenant;
+    std::string client_id; ///< request::client_id
+    bool running = false;
+    bool paused = false;         ///< its reader is slow
+    std::int32_t tokens = 0;     ///< of prompt and output
+    std::int32_t max_tokens = 0; ///< that these may become
+    std::string blocks;          ///< in the order of its positions
+    std::int64_t n_blocks = 0;
+  };
+  std::string model;
+  std::vector<sequence> sequences; ///< in the order of their arrival
+  std::vector<sequence> orphans;   ///< holders of blocks that belong to no request: a leak
+  std::int64_t total_blocks = 0;
+  std::int64_t used_blocks = 0;
+  std::int64_t free_blocks = 0;
+  std::string cached; ///< blocks of prefixes that nobody uses now
+  std::string tied;   ///< blocks that nobody holds and that used ones follow in the prefix tree
+};
+
 /// What an administrator may tell a model to do.
 enum class model_order {
   load,   ///< as a request for it would
@@ -368,6 +401,13 @@ public:
   virtual engine_stats stats() const = 0;
   /// By tenant and model; those that never asked are absent.
   virtual std::vector<tenant_stats> tenants() const { return {}; }
+  /// By model and actor.
+  virtual std::vector<mailbox_depth> mailboxes() const { return {}; }
+  /// Asks for a picture of each scheduler; `told` is called once, on any thread, perhaps before
+  /// this returns. An engine that ends meanwhile destroys it without a call.
+  virtual void describe(std::function<void(std::vector<scheduler_picture>)> told) const {
+    told({});
+  }
   /// The counters of each model; together they are those of stats().
   virtual std::vector<model_stats> stats_of_models() const {
     const auto all = models();

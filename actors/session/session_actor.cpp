@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/detail/counted_actor.hpp"
 #include "actors/detail/message_probe.hpp"
 #include "config/base/log.hpp"
 
@@ -135,9 +136,9 @@ void bury(engine_shared& shared, request_id id, request_control& control,
   shared.requests.erase(id);
 }
 
-session_actor::behavior_type session_behavior(session_actor::stateful_pointer<session_state> self,
-                                              engine_shared_ptr shared,
-                                              std::shared_ptr<session_args> args) {
+session_actor::behavior_type
+session_behavior(counted_pointer<session_actor, session_state, actor_kind::session> self,
+                 engine_shared_ptr shared, std::shared_ptr<session_args> args) {
   self->attach_functor([shared, id = args->id, control = args->control, on_event = args->on_event](
                            const caf::error&) { bury(*shared, id, *control, on_event); });
   state_of(self).init(self, std::move(shared), std::move(*args));

@@ -197,6 +197,8 @@ std::optional<request_error> session_core::prepare(result<std::vector<std::int32
   out.n_choices = prompt_only_ ? 1 : sampling->n;
   out.submitted = args_.submitted;
   out.client = args_.request.client;
+  out.tenant = asked.tenant;
+  out.client_id = asked.client_id;
   out.priority = asked.priority;
   if (args_.tenant != nullptr)
     out.limits = {args_.tenant->weight, args_.tenant->max_running, args_.tenant->max_queued};

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/detail/counted_actor.hpp"
 #include "actors/structured/compile_queue.hpp"
 
 namespace twill::actors {
@@ -68,9 +69,10 @@ private:
   bool busy_ = false;
 };
 
-grammar_compiler_actor::behavior_type
-grammar_compiler_behavior(grammar_compiler_actor::stateful_pointer<grammar_compiler_state> self,
-                          std::shared_ptr<grammar_service> service) {
+grammar_compiler_actor::behavior_type grammar_compiler_behavior(
+    counted_pointer<grammar_compiler_actor, grammar_compiler_state, actor_kind::grammar_compiler>
+        self,
+    std::shared_ptr<grammar_service> service) {
   state_of(self).init(self, std::move(service));
   return {
       [self](const compile_grammar& what, const session_actor& session) {

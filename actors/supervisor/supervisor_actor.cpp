@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "actors/batcher/batcher_actor.hpp"
+#include "actors/detail/counted_actor.hpp"
 #include "actors/executor/executor_actor.hpp"
 #include "actors/kv/kv_allocator_actor.hpp"
 #include "actors/offloader/offloader_actor.hpp"
@@ -303,7 +304,7 @@ private:
 };
 
 supervisor_actor::behavior_type supervisor_behavior(
-    supervisor_actor::stateful_pointer<supervisor_state> self,
+    counted_pointer<supervisor_actor, supervisor_state, actor_kind::supervisor> self,
     engine_shared_ptr shared, runner_factory make_runner) {
   self->attach_functor([shared](const caf::error& reason) {
     if (!reason) return;

@@ -1,5 +1,6 @@
 #include "net/admin/admin_routes.hpp"
 
+#include "net/admin/scheduler_state.hpp"
 #include "net/endpoints.hpp"
 #include "net/http/system_routes.hpp"
 #include "net/metrics.hpp"
@@ -28,8 +29,10 @@ http_answer reload(request_scope& scope) {
   });
 }
 
-http_answer show_state(request_scope& scope) {
-  const auto& context = scope.context;
+namespace {
+
+http_reply state_of(const server_context& context) {
+  const auto pictures = ask_schedulers(context.engine);
   std::string body;
   json_writer json(body);
   json.begin_object().field("detail", context.engine.state_detail());
@@ -62,8 +65,16 @@ http_answer show_state(request_scope& scope) {
       json.field(reason, n);
     json.end_object().end_object();
   }
-  json.end_array().end_object();
-  return http_reply{200, std::move(body)};
+  add_scheduler_state(json.end_array(), pictures, context.engine.mailboxes());
+  json.end_object();
+  return {200, std::move(body)};
+}
+
+} // namespace
+
+/// The engine answers in its own time, so the worker waits for it.
+http_answer show_state(request_scope& scope) {
+  return slow_reply([&context = scope.context] { return state_of(context); });
 }
 
 http_answer admin_metrics(request_scope& scope) {

@@ -14,7 +14,8 @@ http_answer admin_metrics(request_scope& scope);
 /// POST /admin/reload: reads the configuration anew, and tells key by key what changed; 400 with
 /// the faults, when nothing did.
 http_answer reload(request_scope& scope);
-/// GET /admin/state: the engine, its models, and each tenant's requests and tokens.
+/// GET /admin/state: the engine, its models, each tenant's requests and tokens, who holds which KV
+/// blocks, and what waits in mailboxes.
 http_answer show_state(request_scope& scope);
 
 } // namespace twill::net

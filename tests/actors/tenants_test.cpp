@@ -1,6 +1,8 @@
 // Tenants through the port: what one may run, queue and use, whose cached prefixes it finds, how
 // long its requests wait, and whose come first.
+#include <future>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/actors/scripted_runner.hpp"
@@ -176,4 +178,62 @@ TEST_CASE("a reload changes what new requests obey, and what was used stays used
   refused = finished(b, several);
   REQUIRE(refused.error());
   CHECK(refused.error()->message.find("`n`") != std::string::npos);
+}
+
+TEST_CASE("a picture names the owner of every block, and mailboxes are counted", "[actors]") {
+  config::options options;
+  options.scheduler.max_running = 2;
+  auto plan = std::make_shared<script>();
+  plan->hold();
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  const auto picture = [&] {
+    auto answer = std::make_shared<std::promise<std::vector<actors::scheduler_picture>>>();
+    auto coming = answer->get_future();
+    b.port.describe([answer](auto all) { answer->set_value(std::move(all)); });
+    REQUIRE(coming.wait_for(patience) == std::future_status::ready);
+    const auto all = coming.get();
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].model == "scripted");
+    CHECK(all[0].orphans.empty());
+    CHECK(all[0].total_blocks == plan->n_blocks);
+    return all[0];
+  };
+  const auto depth = [&](const std::string& actor) {
+    for (const auto& one : b.port.mailboxes())
+      if (one.actor == actor) return one.depth;
+    return std::int64_t{-1};
+  };
+  CHECK(picture().sequences.empty());
+  std::vector<recorder> all(3);
+  for (int i = 0; i < 3; ++i) {
+    auto asked = of("t" + std::to_string(i), prompt_of(i, 10), 4);
+    asked.client_id = "id-" + std::to_string(i);
+    b.port.submit(asked, all[static_cast<std::size_t>(i)].callback());
+    REQUIRE(
+        eventually([&] { return picture().sequences.size() == static_cast<std::size_t>(i) + 1; }));
+  }
+  REQUIRE(plan->step_waits());
+  const auto held = picture();
+  std::int64_t blocks = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& one = held.sequences[i];
+    CHECK(one.tenant == "t" + std::to_string(i));
+    CHECK(one.client_id == "id-" + std::to_string(i));
+    // Two steps are outstanding, both of the first: the others wait for a third.
+    CHECK(one.running == (i == 0));
+    CHECK(one.n_blocks == (i == 0 ? 3 : 0)); // of 4 tokens each
+    CHECK(one.blocks.empty() == (i > 0));
+    CHECK(one.max_tokens == 14);
+    blocks += one.n_blocks;
+  }
+  CHECK(held.used_blocks == blocks);
+  CHECK(depth("executor") >= 1); // the step that waits, and perhaps the next
+  plan->open();
+  for (auto& r : all)
+    REQUIRE(r.wait_over());
+  CHECK(eventually([&] { return picture().sequences.empty(); }));
+  CHECK_FALSE(picture().cached.empty());
+  for (const char* actor : {"batcher", "executor", "kv_allocator", "session", "supervisor"})
+    CHECK(eventually([&] { return depth(actor) == 0; }));
 }

@@ -1,5 +1,6 @@
 """The door of administrators from outside: a Unix socket, metrics of tenants, and the log of requests."""
 
+import concurrent.futures
 import http.client
 import json
 import re
@@ -84,6 +85,9 @@ def test_administrators_reload_and_see_the_state(start_daemon, tmp_path):
     assert model["model"] == tenant_of_all["model"] == "tiny"
     assert model["kv_blocks_used"] == 0 < model["kv_blocks_total"]
     assert tenant_of_all["finished"]["length"] >= 1
+    (scheduler,) = state["schedulers"]
+    assert scheduler["sequences"] == scheduler["orphans"] == []
+    assert {one["actor"] for one in state["mailboxes"]} >= {"batcher", "executor", "kv_allocator", "session"}
     status, text = ask(door, "/admin/models")
     assert status == 200 and json.loads(text)["data"][0]["state"] == "ready"
     # The only model cannot be put to sleep.

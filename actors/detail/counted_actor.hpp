@@ -1,0 +1,67 @@
+// counted_actor: an actor whose mailbox is counted (mailbox_depths).
+//
+// Only below actors/interfaces.hpp, as all of CAF. Any thread may enqueue; the rest is CAF's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "actors/detail/caf_compat.hpp"
+#include "actors/detail/mailbox_depths.hpp"
+
+namespace twill::actors {
+
+/// The configuration of an engine's actor system, which has what its actors count in.
+class engine_config final : public caf::actor_system_config {
+public:
+  engine_config() {
+    use_work_sharing(*this);
+    set_scheduler_threads(*this, 2);
+  }
+  const std::shared_ptr<mailbox_depths> depths = std::make_shared<mailbox_depths>();
+};
+
+#if TWILL_CAF_0_18
+// From 0.18 on CAF's own metrics (caf.actor.mailbox-size) count, and these hooks are spelled
+// otherwise: until they are used here, depths are 0.
+template <class Actor, class State, actor_kind Kind>
+using counted_pointer = typename Actor::template stateful_pointer<State>;
+#else
+template <class Actor, class State, actor_kind Kind>
+class counted_actor : public caf::stateful_actor<State, typename Actor::base> {
+public:
+  using super = caf::stateful_actor<State, typename Actor::base>;
+
+  explicit counted_actor(caf::actor_config& config) : super(config) {
+    if (auto* own = dynamic_cast<const engine_config*>(&this->home_system().config()))
+      depths_ = own->depths;
+  }
+  ~counted_actor() override { count(-depth_.load()); }
+
+  void enqueue(caf::mailbox_element_ptr message, caf::execution_unit* unit) override {
+    count(1);
+    super::enqueue(std::move(message), unit);
+  }
+  caf::invoke_message_result consume(caf::mailbox_element& message) override {
+    const auto done = super::consume(message);
+    // A message that is skipped is consumed later.
+    if (done != caf::invoke_message_result::skipped) count(-1);
+    return done;
+  }
+
+private:
+  void count(std::int64_t n) {
+    if (!depths_) return;
+    depth_.fetch_add(n, std::memory_order_relaxed);
+    depths_->add(Kind, n);
+  }
+
+  std::shared_ptr<mailbox_depths> depths_;
+  std::atomic<std::int64_t> depth_{0};
+};
+template <class Actor, class State, actor_kind Kind>
+using counted_pointer = counted_actor<Actor, State, Kind>*;
+#endif
+
+} // namespace twill::actors

@@ -1,0 +1,63 @@
+#include "net/admin/scheduler_state.hpp"
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <utility>
+
+namespace twill::net {
+namespace {
+
+using pictures = std::vector<actors::scheduler_picture>;
+
+void add_sequences(json_writer& json, const char* name,
+                   const std::vector<actors::scheduler_picture::sequence>& all) {
+  json.key(name).begin_array();
+  for (const auto& one : all) {
+    json.begin_object().field("request", one.request).field("sequence", one.id);
+    json.field("tenant", one.tenant).field("id", one.client_id);
+    if (one.choice > 0) json.field("choice", one.choice);
+    json.field("state", one.paused ? "paused" : one.running ? "running" : "waiting");
+    json.field("tokens", one.tokens).field("max_tokens", one.max_tokens);
+    json.field("kv_blocks", one.n_blocks).field("blocks", one.blocks).end_object();
+  }
+  json.end_array();
+}
+
+} // namespace
+
+std::vector<actors::scheduler_picture> ask_schedulers(const actors::engine_port& engine) {
+  auto answer = std::make_shared<std::promise<pictures>>();
+  auto coming = answer->get_future();
+  // Nobody else has the promise: an engine that ends lets go of it, and the wait is over.
+  engine.describe([answer = std::move(answer)](pictures all) { answer->set_value(std::move(all)); });
+  if (coming.wait_for(std::chrono::seconds(1)) != std::future_status::ready) return {};
+  try {
+    return coming.get();
+  } catch (const std::future_error&) {
+    return {};
+  }
+}
+
+void add_scheduler_state(json_writer& json, const pictures& all,
+                         const std::vector<actors::mailbox_depth>& mailboxes) {
+  json.key("schedulers").begin_array();
+  for (const auto& one : all) {
+    json.begin_object().field("model", one.model).field("kv_blocks_total", one.total_blocks);
+    json.field("kv_blocks_used", one.used_blocks).field("kv_blocks_free", one.free_blocks);
+    json.field("cached", one.cached).field("tied", one.tied);
+    add_sequences(json, "sequences", one.sequences);
+    add_sequences(json, "orphans", one.orphans);
+    json.end_object();
+  }
+  json.end_array().key("mailboxes").begin_array();
+  for (const auto& one : mailboxes)
+    json.begin_object()
+        .field("model", one.model)
+        .field("actor", one.actor)
+        .field("depth", one.depth)
+        .end_object();
+  json.end_array();
+}
+
+} // namespace twill::net
