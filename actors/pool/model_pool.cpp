@@ -168,6 +168,38 @@ public:
     return models_.tenants();
   }
 
+  std::vector<mailbox_depth> mailboxes() const override {
+    const std::lock_guard lock(mutex_);
+    std::vector<mailbox_depth> all;
+    for (const auto& model : models_) {
+      if (!model.running) continue;
+      for (auto& one : model.running->port().mailboxes())
+        all.push_back({model.info.id, std::move(one.actor), one.depth});
+    }
+    return all;
+  }
+
+  /// Tells when the last engine has answered, or has ended.
+  void describe(std::function<void(std::vector<scheduler_picture>)> told) const override {
+    struct gathering {
+      std::mutex mutex;
+      std::vector<scheduler_picture> all;
+      std::function<void(std::vector<scheduler_picture>)> told;
+      ~gathering() { told(std::move(all)); }
+    };
+    const auto gathered = std::make_shared<gathering>();
+    gathered->told = std::move(told);
+    const std::lock_guard lock(mutex_);
+    for (const auto& model : models_) {
+      if (!model.running) continue;
+      model.running->port().describe([gathered](std::vector<scheduler_picture> pictures) {
+        const std::lock_guard own(gathered->mutex);
+        for (auto& picture : pictures)
+          gathered->all.push_back(std::move(picture));
+      });
+    }
+  }
+
   result<model_info> order_model(const std::string& name, model_order what) override {
     const std::lock_guard lock(mutex_);
     const auto found = models_.find_for_order(name);
