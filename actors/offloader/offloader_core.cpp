@@ -105,12 +105,18 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
   bool stopped = false;
   io_threads threads; ///< last, so that it ends first
 
-  /// No answer is given any more, also by threads that hang.
+  /// No answer is given any more, also by threads that hang. Whom it would reach may end.
   void stop() {
     stopping = true;
     {
       const std::lock_guard lock(answer_mutex);
       stopped = true;
+    }
+    std::map<std::uint64_t, job> dropped;
+    {
+      const std::lock_guard lock(job_mutex);
+      dropped.swap(jobs);
+      to_prefetch.clear();
     }
     if (threads.stop()) file.reset(); // so that the next process may open it
   }
@@ -163,6 +169,7 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
     std::vector<job> over;
     {
       const std::lock_guard lock(job_mutex);
+      if (stopping) return;
       job asked{std::move(keys), {}, 0, false, now, until, std::move(done)};
       if (jobs.size() < most_fetches)
         jobs.emplace(++last_job, std::move(asked));
