@@ -270,6 +270,12 @@ bool batcher_core::starts_fetch(const prefix_match& match, steady_clock::time_po
   auto& fetched = groups_.at(match.id).fetched;
   const auto n_blocks = static_cast<std::int32_t>(match.blocks.size());
   if (fetched.after(n_blocks) > 0) return false;
+  // While it could not be admitted, what it waits with would be evicted behind its back.
+  const std::int32_t width = limits_.plan.block_tokens;
+  const std::int64_t all = (groups_.at(match.id).n_known() + width - 1) / width;
+  if (all - n_blocks + match.n_evictable + static_cast<std::int64_t>(scheduler_.running()) >
+      grant_.free_blocks)
+    return false;
   fetched.blocks.clear();
   if (match.beyond.empty() || fetched.n_fetches >= most_fetches ||
       !fetches_.speeds.worth_fetching(match.beyond.size()))

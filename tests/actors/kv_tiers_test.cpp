@@ -108,6 +108,31 @@ TEST_CASE("what left the device comes back from disk", "[actors]") {
   CHECK(fs::is_empty(f.path() + "/kv")); // its file has no name
 }
 
+TEST_CASE("a preempted sequence comes back from the host tier instead of being computed again",
+          "[actors]") {
+  // Two sequences that do not fit together: the second gives way and returns after the first.
+  const auto run = [](const config::options& options, int delay_us) {
+    auto plan = small_device();
+    plan->delay_us = delay_us;
+    bench b(options, plan);
+    REQUIRE(b.ready());
+    turn(b, 9); // tells how long computing takes
+    const auto before = b.plan->computed.load();
+    recorder first, second;
+    b.port.submit(endless(prompt_of(1, 44), 44), first.callback());
+    b.port.submit(endless(prompt_of(2, 44), 44), second.callback());
+    REQUIRE((first.wait_over() && second.wait_over()));
+    CHECK(first.text() == alone(prompt_of(1, 44), 44));
+    CHECK(second.text() == alone(prompt_of(2, 44), 44));
+    CHECK(b.port.stats().preemptions > 0);
+    return std::pair(b.plan->computed - before, b.plan->blocks_loaded.load());
+  };
+  const auto recomputed = run({}, 3000), swapped = run(tiers(100, 0), 3000);
+  CHECK(recomputed.second == 0);
+  CHECK(swapped.second >= 4);
+  CHECK(swapped.first <= recomputed.first - 4 * swapped.second);
+}
+
 TEST_CASE("with tiers off nothing is copied", "[actors]") {
   bench b({}, small_device());
   REQUIRE(b.ready());
