@@ -1,8 +1,8 @@
 // mailbox_depths: how many messages wait in the mailboxes of each kind of actor, those of all
 // sessions together.
 //
-// Lock-free; any thread. A message counts from when it was sent until its handler has run, so that a
-// message under way counts as well.
+// Lock-free; any thread. A message counts from when it was sent until its handler has run, so that
+// a message under way counts as well.
 #pragma once
 
 #include <array>
@@ -22,13 +22,12 @@ enum class actor_kind : std::uint8_t {
   supervisor,
 };
 inline constexpr std::array<const char*, 7> actor_kind_names{
-    "session", "batcher", "kv_allocator", "offloader", "executor", "grammar_compiler", "supervisor"};
+    "session",  "batcher",          "kv_allocator", "offloader",
+    "executor", "grammar_compiler", "supervisor"};
 
 class mailbox_depths {
 public:
-  void add(actor_kind of, std::int64_t n) {
-    at(of).fetch_add(n, std::memory_order_relaxed);
-  }
+  void add(actor_kind of, std::int64_t n) { at(of).fetch_add(n, std::memory_order_relaxed); }
   std::int64_t depth(std::size_t kind) const {
     return depths_[kind].load(std::memory_order_relaxed);
   }

@@ -39,7 +39,8 @@ std::unordered_map<sequence_id, std::int32_t> hashes_of(std::string_view text) {
     const std::string_view item = text.substr(0, comma);
     text.remove_prefix(std::min(comma + 1, text.size()));
     const std::size_t colon = item.find(':');
-    if (colon == std::string_view::npos) throw bad_trace("a hash must follow its sequence's number");
+    if (colon == std::string_view::npos)
+      throw bad_trace("a hash must follow its sequence's number");
     const number_ranges number(item.substr(0, colon));
     if (number.ranges().size() != 1) throw bad_trace("a hash must follow its sequence's number");
     all[number.ranges().front().first] = token_of(item.substr(colon + 1));
@@ -162,9 +163,9 @@ void replayed_batcher::arrive(const trace_line& line) {
   if (const std::string scope = line.text("scope"); !scope.empty())
     order.spec.cache_scope = from_hex(scope);
   order.n_choices = std::max(line.small("choices", 0, 4096), 1);
-  order.priority = static_cast<std::int32_t>(
-      line.number("priority", std::numeric_limits<std::int32_t>::min(),
-                  std::numeric_limits<std::int32_t>::max()));
+  order.priority =
+      static_cast<std::int32_t>(line.number("priority", std::numeric_limits<std::int32_t>::min(),
+                                            std::numeric_limits<std::int32_t>::max()));
   order.client = line.text("client");
   order.limits.weight = std::max(line.small("weight", 0, 1 << 20), 1);
   order.limits.max_running = line.small("running", 0, most_tokens);

@@ -60,10 +60,10 @@ private:
   batcher_core core_;
   std::chrono::nanoseconds time_{0};
   std::uint64_t life_ = 0;
-  std::deque<std::string> decisions_;       ///< not compared yet
-  std::deque<step_plan_ptr> outstanding_;   ///< oldest first
-  std::optional<kv_grant> grant_;           ///< waits for what the tiers add
-  std::vector<std::size_t> most_beyond_;    ///< by match of grant_
+  std::deque<std::string> decisions_;                ///< not compared yet
+  std::deque<step_plan_ptr> outstanding_;            ///< oldest first
+  std::optional<kv_grant> grant_;                    ///< waits for what the tiers add
+  std::vector<std::size_t> most_beyond_;             ///< by match of grant_
   std::unordered_map<request_id, std::size_t> live_; ///< tokens of their prompts
   std::size_t live_tokens_ = 0;
   std::unordered_map<std::uint64_t, std::size_t> asked_; ///< blocks of a fetch, by ticket

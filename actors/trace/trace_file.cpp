@@ -80,9 +80,9 @@ void trace_file::append(std::string_view lines) {
 
 void trace_stream::add(std::chrono::nanoseconds at, std::string_view body) {
   char head[64];
-  const int n = std::snprintf(head, sizeof head, R"({"s":%llu,"t":%lld,)",
-                              static_cast<unsigned long long>(number_),
-                              static_cast<long long>(at.count()));
+  const int n =
+      std::snprintf(head, sizeof head, R"({"s":%llu,"t":%lld,)",
+                    static_cast<unsigned long long>(number_), static_cast<long long>(at.count()));
   lines_.append(head, static_cast<std::size_t>(n)).append(body).append("}\n");
   if (lines_.size() >= many_bytes) rested();
 }

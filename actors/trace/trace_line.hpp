@@ -50,9 +50,7 @@ public:
                      std::int64_t most = std::numeric_limits<std::int32_t>::max()) const {
     return static_cast<std::int32_t>(number(name, least, most));
   }
-  std::uint64_t id(const char* name) const {
-    return static_cast<std::uint64_t>(number(name));
-  }
+  std::uint64_t id(const char* name) const { return static_cast<std::uint64_t>(number(name)); }
   double real(const char* name) const;
   bool yes(const char* name) const;
   std::string text(const char* name) const;

@@ -30,7 +30,8 @@ std::vector<actors::scheduler_picture> ask_schedulers(const actors::engine_port&
   auto answer = std::make_shared<std::promise<pictures>>();
   auto coming = answer->get_future();
   // Nobody else has the promise: an engine that ends lets go of it, and the wait is over.
-  engine.describe([answer = std::move(answer)](pictures all) { answer->set_value(std::move(all)); });
+  engine.describe(
+      [answer = std::move(answer)](pictures all) { answer->set_value(std::move(all)); });
   if (coming.wait_for(std::chrono::seconds(1)) != std::future_status::ready) return {};
   try {
     return coming.get();

@@ -43,7 +43,8 @@ int replay_file(const std::string& path) {
   std::printf("the same decisions: %llu of %llu scheduler%s about %llu requests\n",
               static_cast<unsigned long long>(outcome.decisions),
               static_cast<unsigned long long>(outcome.schedulers),
-              outcome.schedulers == 1 ? "" : "s", static_cast<unsigned long long>(outcome.requests));
+              outcome.schedulers == 1 ? "" : "s",
+              static_cast<unsigned long long>(outcome.requests));
   return status_ok;
 }
 
@@ -52,7 +53,8 @@ int replay_file(const std::string& path) {
 void add_replay(CLI::App& root, int& status) {
   auto* command = root.add_subcommand("replay", "decide again as a scheduler's trace tells");
   command->description(
-      "Has the scheduler of this program decide again about what a trace (`scheduler.trace`) says it "
+      "Has the scheduler of this program decide again about what a trace (`scheduler.trace`) says "
+      "it "
       "saw. Exit status: 0 the same decisions, 1 another decision, 2 no trace that can be read.");
   auto path = std::make_shared<std::string>();
   command->add_option("FILE", *path, "the file that `scheduler.trace` named")->required();

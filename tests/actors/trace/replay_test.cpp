@@ -158,7 +158,8 @@ private:
   }
   void answer_fetches() {
     for (const auto& [ticket, n] : std::exchange(asked_, {})) {
-      core_->fetched({ticket, std::vector<host_block>(static_cast<std::size_t>(any(0, n)))}, tick());
+      core_->fetched({ticket, std::vector<host_block>(static_cast<std::size_t>(any(0, n)))},
+                     tick());
       pump();
     }
   }
@@ -206,14 +207,11 @@ private:
     for (std::size_t i = 0; i < grant.matches.size(); ++i) {
       const auto left = static_cast<std::int32_t>(change.queries[i].tokens.size() / 4 -
                                                   grant.matches[i].blocks.size());
-      if (any(0, 3) == 0)
-        grant.matches[i].beyond.resize(static_cast<std::size_t>(any(0, left)));
+      if (any(0, 3) == 0) grant.matches[i].beyond.resize(static_cast<std::size_t>(any(0, left)));
     }
     if (any(0, 9) == 0) grant.spills.push_back({any(0, 9), {}, {}});
   }
-  steady_clock::time_point tick() {
-    return now_ += std::chrono::microseconds(any(1, 5000));
-  }
+  steady_clock::time_point tick() { return now_ += std::chrono::microseconds(any(1, 5000)); }
 
   void queued(request_id) override {}
   void scored(request_id, prompt_scored) override {}
@@ -354,8 +352,9 @@ TEST_CASE("what is no trace is said to be none, and a cut trace is as good as it
   const auto begin = lines_of(text).front() + "\n";
   CHECK(replay_text(begin + begin).what_came == verdict::unreadable);
   CHECK(replay_text(text.substr(begin.size())).what_came == verdict::unreadable);
-  CHECK(replay_text(begin + R"({"s":1,"t":1,"e":"dance"})" "\n").what_came ==
-        verdict::unreadable);
+  CHECK(replay_text(begin + R"({"s":1,"t":1,"e":"dance"})"
+                            "\n")
+            .what_came == verdict::unreadable);
   for (std::size_t size = begin.size(); size < text.size(); size += 97) {
     const auto outcome = replay_text(text.substr(0, size));
     INFO("line " << outcome.line << ": " << outcome.what);
