@@ -98,8 +98,8 @@ public:
   /// Calls visit(id, sequence, its group) for each, in any order.
   template <class F>
   void each_sequence(F&& visit) const {
-    for (const auto& [id, s] : sequences_)
-      visit(id, s, groups_.at(s.request));
+    sequences_.for_each(
+        [&](sequence_id id, const sequence& s) { visit(id, s, groups_.at(s.request)); });
   }
   std::size_t size() const { return groups_.size(); }
   std::vector<request_id> requests() const;

@@ -106,8 +106,7 @@ public:
   /// Calls visit(id, blocks) for each lease, in any order.
   template <class F>
   void each_lease(F&& visit) const {
-    for (const auto& [id, l] : leases_)
-      visit(id, l.blocks);
+    leases_.for_each([&](sequence_id id, const lease& l) { visit(id, l.blocks); });
   }
   std::int32_t references(std::int32_t block) const {
     return blocks_[static_cast<std::size_t>(block)].references;

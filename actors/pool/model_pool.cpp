@@ -171,10 +171,10 @@ public:
   std::vector<mailbox_depth> mailboxes() const override {
     const std::lock_guard lock(mutex_);
     std::vector<mailbox_depth> all;
-    for (const auto& model : models_) {
-      if (!model.running) continue;
-      for (auto& one : model.running->port().mailboxes())
-        all.push_back({model.info.id, std::move(one.actor), one.depth});
+    for (std::size_t m = 0; m < models_.size(); ++m) {
+      if (models_.running(m) == nullptr) continue;
+      for (auto& one : models_.port(m).mailboxes())
+        all.push_back({models_.id(m), std::move(one.actor), one.depth});
     }
     return all;
   }
@@ -190,9 +190,9 @@ public:
     const auto gathered = std::make_shared<gathering>();
     gathered->told = std::move(told);
     const std::lock_guard lock(mutex_);
-    for (const auto& model : models_) {
-      if (!model.running) continue;
-      model.running->port().describe([gathered](std::vector<scheduler_picture> pictures) {
+    for (std::size_t m = 0; m < models_.size(); ++m) {
+      if (models_.running(m) == nullptr) continue;
+      models_.port(m).describe([gathered](std::vector<scheduler_picture> pictures) {
         const std::lock_guard own(gathered->mutex);
         for (auto& picture : pictures)
           gathered->all.push_back(std::move(picture));

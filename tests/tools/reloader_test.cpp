@@ -37,6 +37,7 @@ struct counting_server final : net::server {
   }
   void reload(const config::options&) override { ++reloads; }
   void on_reload(std::function<std::pair<bool, std::string>()>) override {}
+  void trace_with(net::tracer&) override {}
   int reloads = 0;
   std::string certificate;
 };

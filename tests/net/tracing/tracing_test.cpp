@@ -108,12 +108,12 @@ TEST_CASE("a traceparent is read as the standard wants, and anything else is ign
   CHECK(read->sampled);
   CHECK_FALSE(read_trace_parent(parent.substr(0, 53) + "00")->sampled);
   CHECK(read_trace_parent("01" + parent.substr(2) + "-later").has_value());
-  for (const std::string& wrong :
-       {std::string(), parent.substr(1), parent + "-more", "ff" + parent.substr(2),
-        "00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-        "00-00000000000000000000000000000000-b7ad6b7169203331-01",
-        "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", std::string(55, '-'),
-        std::string(5000, 'a')})
+  for (const std::string& wrong : std::initializer_list<std::string>{
+           std::string(), parent.substr(1), parent + "-more", "ff" + parent.substr(2),
+           "00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+           "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+           "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", std::string(55, '-'),
+           std::string(5000, 'a')})
     CHECK_FALSE(read_trace_parent(wrong).has_value());
 }
 
