@@ -49,6 +49,7 @@ public:
   members& limits(const batcher_limits& l) {
     number("step_tokens", l.plan.max_step_tokens).number("running", l.plan.max_running);
     number("block_tokens", l.plan.block_tokens).yes("prefix_cache", l.plan.prefix_cache);
+    yes("copies_blocks", l.plan.copies_blocks);
     number("mixed_tokens", l.plan.mixed_prompt_tokens).number("logit_rows", l.plan.max_logit_rows);
     yes("adapts", l.adapt_prefill_budget).number("queued", l.max_queued).yes("fair", l.fair);
     return number("blocks", l.total_blocks).number("shareable", l.shareable_length);
@@ -226,18 +227,21 @@ void scheduler_trace::planned(const step_plan& plan, std::int32_t preempted) {
       opened.add_text(std::to_string(o.id) + ":" + std::to_string(o.blocks.size()) + "@" +
                       std::to_string(o.blocks.front()));
   }
-  id_ranges grown, spilled, loaded;
+  id_ranges grown, spilled, loaded, copied;
   for (const lease_growth& g : plan.grows)
     grown.add_text(std::to_string(g.id) + "+" + std::to_string(g.n_blocks));
   for (const block_spill& s : plan.spills)
     spilled.add(static_cast<std::uint64_t>(s.block));
   for (const block_load& l : plan.loads)
     loaded.add(static_cast<std::uint64_t>(l.block));
+  for (const block_copy& c : plan.copies)
+    copied.add_text(std::to_string(c.from) + ">" + std::to_string(c.to));
   members m("plan");
   m.id("life", plan.epoch).id("n", plan.number);
   m.list("close", range_text(plan.closes)).list("open", opened.text()).list("rows", rows.text());
   m.list("grow", grown.text()).list("blocks", range_text(plan.blocks));
   m.list("spill", spilled.text()).list("load", loaded.text());
+  m.list("copy", copied.text());
   if (preempted > 0) m.number("preempted", preempted);
   sink_.decided(at(steady_clock::now()), m.body());
 }

@@ -98,6 +98,7 @@ batcher_limits trace_line::limits() const {
   l.plan.max_running = small("running", 1, many);
   l.plan.block_tokens = small("block_tokens", 1, 1 << 16);
   l.plan.prefix_cache = yes("prefix_cache");
+  l.plan.copies_blocks = yes("copies_blocks");
   l.plan.mixed_prompt_tokens = small("mixed_tokens", 0, many);
   l.plan.max_logit_rows = small("logit_rows", 1, many);
   l.adapt_prefill_budget = yes("adapts");

@@ -332,7 +332,8 @@ TEST_CASE("where traces go, how many, and with which headers is checked", "[conf
   for (const char* bad : {"-0.1", "1.5", "nan"})
     CHECK(set_error(std::string("tracing.sample=") + bad).find("between 0 and 1") !=
           std::string::npos);
-  CHECK(with_set("tracing.headers='A-B: c'").tracing.headers == std::vector<std::string>{"A-B: c"});
+  CHECK(with_set("tracing.headers=['A-B: c']").tracing.headers ==
+        std::vector<std::string>{"A-B: c"});
   for (const char* bad : {"no colon", ": x", "A B: c", "A: b\\r\\nX: y"})
     CHECK(set_error(std::string("tracing.headers=[\"") + bad + "\"]").find("header lines") !=
           std::string::npos);
