@@ -1,9 +1,12 @@
-// The default model with KV tiers: tokens from blocks that were away, and a process that is killed.
+// The default model with KV tiers: tokens from blocks that were away, a process that is killed, and
+// what a returning conversation waits for (hidden, since it is a measurement).
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -44,6 +47,7 @@ struct served {
   struct answer {
     std::vector<std::int32_t> ids;
     std::int32_t cached = 0;
+    double first_token_s = 0;
   };
   answer turn(int who, int n_tokens, std::int32_t max_new) {
     actors::token_prompt ids;
@@ -55,8 +59,13 @@ struct served {
     asked.sampling.temperature = 0;
     asked.sampling.ignore_eos = true;
     recorder r;
+    const auto began = std::chrono::steady_clock::now();
     port.submit(asked, r.callback());
+    for (int i = 0; i < 15 && !r.wait_tokens(1); ++i)
+      continue;
     answer a;
+    a.first_token_s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     for (int i = 0; i < 15 && !r.wait_over(); ++i)
       continue;
     REQUIRE(r.over());
@@ -144,4 +153,38 @@ TEST_CASE("after kill -9 the first turn of an old conversation reads what was ke
   served again(options);
   std::this_thread::sleep_for(std::chrono::milliseconds(300)); // the file is being read
   CHECK(again.turn(1, 100, 5).cached == 96);
+}
+
+TEST_CASE("how long a returning conversation waits for its first token", "[.measure]") {
+  const test::temp_folder f;
+  constexpr int n_conversations = 8, n_tokens = 1200;
+  const auto base = [] { return options_with("auto", 56 * mib); }; // two of the eight
+  struct kind {
+    const char* name;
+    config::options options;
+  };
+  std::vector<kind> kinds{{"off", base()}, {"host", base()}, {"disk", base()}};
+  kinds[1].options.kv.host_memory_bytes = 512 * mib;
+  kinds[2].options.kv.disk_memory_bytes = 512 * mib;
+  kinds[2].options.kv.disk_dir = f.path() + "/kv";
+  for (int round = 0; round < 3; ++round)
+    for (const kind& k : kinds) {
+      served s(k.options);
+      std::vector<double> first, back;
+      std::int32_t cached = 0;
+      for (int who = 0; who < n_conversations; ++who)
+        first.push_back(s.turn(who, n_tokens, 4).first_token_s);
+      for (int who = 0; who < 4; ++who) {
+        const auto a = s.turn(who, n_tokens, 4);
+        back.push_back(a.first_token_s);
+        cached += a.cached;
+      }
+      std::sort(first.begin(), first.end());
+      std::sort(back.begin(), back.end());
+      std::printf("round %d, tiers %s: %lld blocks, first turn %.3f s, returning %.3f s (median), "
+                  "%d cached tokens of %d\n",
+                  round, k.name, static_cast<long long>(s.port.stats().kv_blocks_total),
+                  first[first.size() / 2], (back[1] + back[2]) / 2, cached, 4 * n_tokens);
+      std::fflush(stdout);
+    }
 }

@@ -9,7 +9,6 @@
 
 #include "tools/common/cli_pages.hpp"
 #include "tools/twill-bench/accuracy_command.hpp"
-#include "tools/twill-bench/cache_command.hpp"
 #include "tools/twill-bench/campaign_command.hpp"
 #include "tools/twill-bench/compare_command.hpp"
 #include "tools/twill-bench/disk_command.hpp"
@@ -35,7 +34,6 @@ int main(int argc, char** argv) {
   twill::bench::add_engine_command(app, exit_code);
   twill::bench::add_null_command(app, exit_code);
   twill::bench::add_plan_command(app, exit_code);
-  twill::bench::add_cache_commands(app, exit_code);
   twill::bench::add_sweep_command(app, exit_code);
   twill::bench::add_versus_command(app, exit_code);
   twill::bench::add_disk_command(app, exit_code);
