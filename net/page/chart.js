@@ -56,7 +56,7 @@ class Figure {
   constructor(title) {
     this.title = title;
     this.now = html("span", { class: "chart-now" });
-    this.drawing = svg("svg", { class: "chart-drawing", role: "img", height });
+    this.drawing = svg("svg", { class: "chart-drawing", role: "img", "aria-label": `${title}. No figures yet.`, height });
     this.legend = html("ul", { class: "legend" });
     this.details = html("details", {}, html("summary", {}, "As a table"));
     this.element = html("figure", { class: "chart" }, html("figcaption", {}, html("span", { class: "chart-title" }, title), this.now),
