@@ -539,7 +539,8 @@ void batcher_core::deliver(sequence_id id, sequence& s, const drawn_token& drawn
         s.request,
         {errc::executor_failed,
          "the output cannot go on: the vocabulary of the model has no token that its grammar "
-         "allows here; ask for another form of the output",
+         "allows here, or the grammar is so ambiguous that finding one takes too long; ask for "
+         "another form of the output",
          ""});
   token_ready ready;
   ready.choice = s.choice;

@@ -4,9 +4,14 @@
 #include <cstddef>
 #include <utility>
 
+#include "models/text/grammar/trial.hpp"
+
 namespace twill::actors {
 
 namespace {
+
+/// Some times what a grammar may take in its trial.
+constexpr auto most_step_time = 10 * models::grammar::most_mask_time;
 
 std::uint32_t bit_of(std::int32_t id) {
   return std::uint32_t{1} << (id % 32);
@@ -37,7 +42,10 @@ bool output_guard::accept(std::int32_t token) {
 }
 
 bool output_guard::answer(std::int32_t token) {
-  if (!matcher_.accept(token)) return false;
+  const auto began = models::grammar::thread_time();
+  const bool accepted = matcher_.accept(token);
+  accept_time_ = models::grammar::thread_time() - began;
+  if (!accepted) return false;
   if (rules_->is_json) space_.push(rules_->tokens->bytes[static_cast<std::size_t>(token)]);
   return true;
 }
@@ -79,7 +87,12 @@ void output_guard::fill_mask(std::span<std::uint32_t> mask) {
       mask[static_cast<std::size_t>(id / 32)] &= ~bit_of(id);
     return;
   }
+  const auto began = models::grammar::thread_time();
   matcher_.fill_next_mask({reinterpret_cast<std::int32_t*>(mask.data()), mask.size()});
+  if (models::grammar::thread_time() - began + accept_time_ > most_step_time) {
+    std::fill(mask.begin(), mask.end(), std::uint32_t{0});
+    return;
+  }
   if (space_.is_enough()) forbid_space(mask);
   if (phase_ == phase::first_token) {
     const std::int32_t begin = rules_->reasoning_begin_token;

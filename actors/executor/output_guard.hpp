@@ -5,6 +5,7 @@
 // reasoning.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -36,7 +37,8 @@ public:
   /// The grammar has ended: nothing may follow.
   bool is_over() const { return matcher_.is_terminated(); }
   /// Fills `mask`, mask_words(rules' vocabulary size) words: which tokens may follow. Not to be
-  /// called once is_over().
+  /// called once is_over(). No token may follow where this step took more than half a second of
+  /// processor time: the grammar is so ambiguous there that the next one would hold up everybody.
   void fill_mask(std::span<std::uint32_t> mask);
 
 private:
@@ -49,8 +51,9 @@ private:
   std::shared_ptr<const output_rules> rules_;
   models::grammar::matcher matcher_;
   phase phase_ = phase::answer;
-  json_space space_; ///< at the end of the answer, where it is JSON
-  std::string tail_; ///< reasoning that may be the beginning of its end
+  json_space space_;                        ///< at the end of the answer, where it is JSON
+  std::chrono::nanoseconds accept_time_{0}; ///< processor time of the last accept()
+  std::string tail_;                        ///< reasoning that may be the beginning of its end
 };
 
 } // namespace twill::actors

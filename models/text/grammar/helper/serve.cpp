@@ -13,6 +13,7 @@
 #include "models/text/grammar/compiled_grammar.hpp"
 #include "models/text/grammar/helper/request.hpp"
 #include "models/text/grammar/spec_text.hpp"
+#include "models/text/grammar/trial.hpp"
 
 namespace twill::models::grammar {
 namespace {
@@ -56,6 +57,7 @@ result<std::string> compiled(const helper_request& request) {
     const auto tokens = make_vocabulary(request.token_bytes, request.end_ids);
     const auto grammar = compile_here(text.value(), tokens);
     if (!grammar.ok()) return grammar.error();
+    if (auto slow = try_masks(grammar.value())) return *std::move(slow);
     return text;
   } catch (const std::bad_alloc&) {
     return failure{errc::out_of_memory,

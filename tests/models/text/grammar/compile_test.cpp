@@ -77,6 +77,27 @@ TEST_CASE("grammar compiler: a bomb ends at its time limit and harms nobody") {
   CHECK(compiler.compile(ebnf("root ::= \"still here\"")).ok());
 }
 
+TEST_CASE("grammar compiler: a small grammar whose masks take for ever is refused") {
+  compile_limits limits;
+  limits.timeout = std::chrono::seconds(3);
+  grammar_compiler compiler(byte_vocabulary(), limits);
+  const std::string quoted = R"({"type": "string", "pattern": ")";
+  for (const auto& slow :
+       {twill::config::grammar_spec{
+            twill::config::grammar_spec::kind::regex, "(([a-z]{1,100}){1,100}){1,100}x", {}, false},
+        schema_spec(quoted + "^(([a-z]{1,100}){1,100}){1,100}x$\"}"),
+        ebnf("root ::= r0? r1? r2?\nr0 ::= (root | [a-z]{1,20}) {1,20}\n"
+             "r1 ::= (root | [a-z]{1,20}) {1,20}\nr2 ::= (root | [a-z]{1,20}) {1,20}\n")}) {
+    const auto refused = compiler.compile(slow);
+    REQUIRE_FALSE(refused.ok());
+    INFO(refused.detail());
+    CHECK((refused.code() == errc::too_large || refused.code() == errc::timed_out ||
+           refused.code() == errc::out_of_memory));
+  }
+  CHECK(compiler.compile(ebnf("root ::= ([a-z]{1,100} \" \"){1,100} \"x\"")).ok());
+  CHECK(compiler.compile(ebnf("root ::= root")).code() == errc::unsatisfiable);
+}
+
 #ifndef __SANITIZE_ADDRESS__ // whose allocator keeps to no limit of address space
 TEST_CASE("grammar compiler: a bomb ends at its memory limit") {
   compile_limits limits;
