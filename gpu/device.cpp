@@ -144,14 +144,29 @@ bool device::grow_scratch(std::size_t bytes) {
 }
 
 void device::upload(void* device_dst, const void* host_src, std::size_t bytes) {
+  ++exchanges_.uploads;
+  ++exchanges_.waits;
   demand(space_->upload(device_dst, host_src, bytes));
 }
 
 void device::download(void* host_dst, const void* device_src, std::size_t bytes) {
+  ++exchanges_.downloads;
+  ++exchanges_.waits;
   demand(space_->download(host_dst, device_src, bytes));
 }
 
+void device::enqueue_upload(void* device_dst, const void* pinned_src, std::size_t bytes) {
+  ++exchanges_.uploads;
+  demand(space_->enqueue_upload(device_dst, pinned_src, bytes));
+}
+
+void device::enqueue_download(void* pinned_dst, const void* device_src, std::size_t bytes) {
+  ++exchanges_.downloads;
+  demand(space_->enqueue_download(pinned_dst, device_src, bytes));
+}
+
 void device::fence() {
+  ++exchanges_.waits;
   demand(space_->fence());
 }
 

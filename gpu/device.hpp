@@ -65,6 +65,13 @@ enum class page_hint {
   any
 };
 
+/// How often a device's thread has copied and waited since open(). A copy that waits for its end
+/// counts as both.
+struct exchange_counts {
+  std::int64_t uploads = 0, downloads = 0;
+  std::int64_t waits = 0; ///< for all work of the device that was launched before
+};
+
 /// What upload(), download() and fence() throw where the device refuses.
 class device_lost_error : public std::runtime_error {
 public:
@@ -116,8 +123,15 @@ public:
   void upload(void* device_dst, const void* host_src, std::size_t bytes);
   void download(void* host_dst, const void* device_src, std::size_t bytes);
 
+  /// The same without waiting, in the order of the ops that were launched. The host memory is
+  /// pinned (gpu/copy_stream.hpp) and must stay as it is until a marker that is recorded afterwards
+  /// has passed.
+  void enqueue_upload(void* device_dst, const void* pinned_src, std::size_t bytes);
+  void enqueue_download(void* pinned_dst, const void* device_src, std::size_t bytes);
+
   /// Waits for every op launched so far.
   void fence();
+  const exchange_counts& exchanges() const { return exchanges_; }
 
 private:
   friend class buffer;
@@ -134,6 +148,7 @@ private:
   std::unique_ptr<detail::host_slabs> slabs_;
   void* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
+  exchange_counts exchanges_;
   std::atomic<std::int64_t> used_{0};
   std::atomic<std::int64_t> peak_{0}; ///< only the device's thread writes it
 };

@@ -71,6 +71,14 @@ public:
   result<nothing> download(void* host_dst, const void* device_src, std::size_t bytes) override {
     return copied(host_dst, device_src, bytes, cudaMemcpyDeviceToHost, "copying from the device");
   }
+  result<nothing> enqueue_upload(void* device_dst, const void* host_src,
+                                 std::size_t bytes) override {
+    return begun(device_dst, host_src, bytes, cudaMemcpyHostToDevice, "copying to the device");
+  }
+  result<nothing> enqueue_download(void* host_dst, const void* device_src,
+                                   std::size_t bytes) override {
+    return begun(host_dst, device_src, bytes, cudaMemcpyDeviceToHost, "copying from the device");
+  }
   /// Waits for this device's work alone. A kernel that could not be launched shows here.
   result<nothing> fence() override {
     const cudaError_t launched = cudaGetLastError();
@@ -79,11 +87,15 @@ public:
   }
 
 private:
+  result<nothing> begun(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                        const char* action) {
+    if (bytes == 0) return nothing{};
+    return outcome_of(cudaMemcpyAsync(to, from, bytes, kind, stream_), action);
+  }
   result<nothing> copied(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                          const char* action) {
-    if (bytes == 0) return nothing{};
-    const cudaError_t begun = cudaMemcpyAsync(to, from, bytes, kind, stream_);
-    return outcome_of(begun != cudaSuccess ? begun : cudaStreamSynchronize(stream_), action);
+    if (auto done = begun(to, from, bytes, kind, action); !done.ok() || bytes == 0) return done;
+    return outcome_of(cudaStreamSynchronize(stream_), action);
   }
 
   detail::space_facts facts_;

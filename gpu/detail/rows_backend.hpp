@@ -13,6 +13,7 @@ struct activate_span;
 struct scale_span;
 struct gather_span;
 struct embedding_span;
+struct feed_item;
 struct rms_norm_rows;
 struct layer_norm_rows;
 struct angle_item;
@@ -24,6 +25,7 @@ struct rows_backend {
   void (*scale_columns)(device& dev, const scale_span& kernel, long rows, long cols);
   void (*gather_rows)(device& dev, const gather_span& kernel, long rows, long cols);
   void (*embedding)(device& dev, const embedding_span& kernel, long rows, long cols);
+  void (*feed_tokens)(device& dev, const feed_item& kernel, long items);
   /// `items` counts rows, or the heads of all rows.
   void (*rms_norm)(device& dev, const rms_norm_rows& kernel, long items);
   void (*layer_norm)(device& dev, const layer_norm_rows& kernel, long rows);

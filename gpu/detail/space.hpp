@@ -39,6 +39,12 @@ public:
   virtual void free(void* data, std::size_t bytes) noexcept = 0;
   virtual result<nothing> upload(void* device_dst, const void* host_src, std::size_t bytes) = 0;
   virtual result<nothing> download(void* host_dst, const void* device_src, std::size_t bytes) = 0;
+  /// The same in the order of the ops that were launched, without waiting: the host's memory is
+  /// pinned and stays as it is until a marker that is recorded afterwards has passed.
+  virtual result<nothing> enqueue_upload(void* device_dst, const void* host_src,
+                                         std::size_t bytes) = 0;
+  virtual result<nothing> enqueue_download(void* host_dst, const void* device_src,
+                                           std::size_t bytes) = 0;
   virtual result<nothing> fence() = 0;
 };
 

@@ -42,6 +42,14 @@ public:
     if (bytes > 0) std::memcpy(host_dst, device_src, bytes);
     return nothing{};
   }
+  result<nothing> enqueue_upload(void* device_dst, const void* host_src,
+                                 std::size_t bytes) override {
+    return upload(device_dst, host_src, bytes);
+  }
+  result<nothing> enqueue_download(void* host_dst, const void* device_src,
+                                   std::size_t bytes) override {
+    return download(host_dst, device_src, bytes);
+  }
   /// Ops are done when they return.
   result<nothing> fence() override { return nothing{}; }
 

@@ -18,4 +18,11 @@ void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids,
                            w.cols);
 }
 
+void feed_tokens(device& dev, std::int32_t* ids, const std::int32_t* from, std::int64_t n,
+                 const std::int32_t* drawn) {
+  TWILL_ASSERT(n == 0 || (ids != nullptr && from != nullptr && drawn != nullptr),
+               "feed_tokens: an array is missing");
+  dev.ops().rows.feed_tokens(dev, {ids, from, drawn}, n);
+}
+
 } // namespace twill::gpu

@@ -15,4 +15,10 @@ void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids,
                tensor_ref out,                                                   // (n, cols) f32
                bool accumulate = false);
 
+/// ids[i] = drawn[from[i]] where from[i] is not -1: tokens that a step takes from the draws of the
+/// one before it, without passing through the host.
+void feed_tokens(device& dev, std::int32_t* ids,             // (n) device
+                 const std::int32_t* from,                   // (n) device
+                 std::int64_t n, const std::int32_t* drawn); // device
+
 } // namespace twill::gpu

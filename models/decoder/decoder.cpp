@@ -65,8 +65,9 @@ result<nothing> decoder::impl::load(const checkpoint& source,
   if (!made_kv.ok()) return made_kv.error();
   kv = std::move(made_kv).value();
 
-  auto made_own =
-      activations::create(*dev, spec, limits_for(options.max_step_tokens, options.max_sequences));
+  step_limits limits = limits_for(options.max_step_tokens, options.max_sequences);
+  limits.carried_bytes = options.carried_bytes;
+  auto made_own = activations::create(*dev, spec, limits);
   if (!made_own.ok()) return made_own.error();
   own = std::move(made_own).value();
 
@@ -124,8 +125,12 @@ void decoder::record_to(offload::span_recorder* t, bool uses) {
   if (impl_->weights.stream) impl_->weights.stream->record_to(t, uses);
 }
 
-result<gpu::tensor_ref> decoder::forward(const step_batch& step) {
-  return impl_->forward(step);
+result<gpu::tensor_ref> decoder::forward(const step_batch& step, const step_cargo& cargo) {
+  return impl_->forward(step, cargo);
+}
+
+const unsigned char* decoder::cargo_of(const step_batch& step) const {
+  return impl_->own.step.cargo_of(step);
 }
 
 result<std::unique_ptr<micro_batch>>
@@ -153,7 +158,7 @@ void decoder::place_hidden(micro_batch& batch, float* hidden) {
 }
 
 result<nothing> decoder::begin(micro_batch& batch, const step_batch& step) {
-  return impl_->begin(batch.impl_->state, step);
+  return impl_->begin(batch.impl_->state, step, {});
 }
 
 std::int32_t decoder::n_stages() const {

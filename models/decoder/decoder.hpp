@@ -42,6 +42,7 @@ struct decoder_options {
   offload::offload_options offload;  ///< where weights live
   /// Layers whose KV is not in the arena; run() gets it instead. // (n_layers), or empty
   std::vector<bool> kv_staged;
+  std::int64_t carried_bytes = 0; ///< most bytes of a forward() step's cargo
   bool touch_kv = false; ///< load() touches the KV arena's pages, for a job that will fill it
 };
 
@@ -84,8 +85,11 @@ public:
   /// recorder outlives the decoder.
   void record_to(offload::span_recorder* t, bool uses = false);
 
-  /// One step. The logits view is device memory. // (n_logit_rows, vocab_size) f32
-  result<gpu::tensor_ref> forward(const step_batch& step);
+  /// One step, launched without waiting for those before it. The result is a view of the logits in
+  /// device memory. // (n_logit_rows, vocab_size) f32
+  result<gpu::tensor_ref> forward(const step_batch& step, const step_cargo& cargo = {});
+  /// Where the cargo of a step will lie on the device, 64-byte aligned, until the next step.
+  const unsigned char* cargo_of(const step_batch& step) const;
 
   // A pass stage by stage, for block schedules: begin_pass(), then for each stage enter(), run() of
   // any micro-batches that have begun and have passed the earlier stages, and leave(); score()

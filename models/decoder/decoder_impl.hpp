@@ -33,10 +33,10 @@ struct decoder::impl {
   result<nothing> load(const checkpoint& source, const std::function<void(double)>& progress);
   step_limits limits_for(std::int32_t tokens, std::int32_t sequences) const;
 
-  result<gpu::tensor_ref> forward(const step_batch& input);
+  result<gpu::tensor_ref> forward(const step_batch& input, const step_cargo& cargo);
 
   /// Uploads the step and computes its embeddings.
-  result<nothing> begin(activations& a, const step_batch& input);
+  result<nothing> begin(activations& a, const step_batch& input, const step_cargo& cargo);
   /// The part of a layer that a stage runs.
   struct stage {
     std::size_t layer = 0;

@@ -122,16 +122,18 @@ void decoder::impl::run_mlp(std::size_t index, gpu::tensor_ref hidden) {
   if (!before) layer.mlp_norm.apply(*dev, hidden, spec.norm_epsilon, hidden);
 }
 
-result<nothing> decoder::impl::begin(activations& a, const step_batch& input) {
-  a.step.set(*dev, input);
+result<nothing> decoder::impl::begin(activations& a, const step_batch& input,
+                                     const step_cargo& cargo) {
+  TWILL_ASSERT(input.fed_from.empty() || !weights.embedding_rows,
+               "embeddings that live elsewhere are fetched for tokens that the host knows");
+  if (auto uploaded = a.step.set(*dev, input, cargo); !uploaded.ok()) return uploaded;
   a.n_rows = a.step.batch().n_tokens;
   a.n_logits = static_cast<std::int64_t>(input.logit_rows.size());
   if (a.n_rows == 0) return nothing{};
   if (auto embedded = embed(a, input); !embedded.ok()) return embedded;
   const std::int64_t half = spec.rope.rotary_dim / 2;
-  angles.set(*dev, spec.rope, floats(weights.inv_freq), input, a.step.batch(),
-             matrix(a.cos, a.n_rows, half), matrix(a.sin, a.n_rows, half));
-  return nothing{};
+  return angles.set(*dev, spec.rope, floats(weights.inv_freq), input, a.step.batch(),
+                    matrix(a.cos, a.n_rows, half), matrix(a.sin, a.n_rows, half));
 }
 
 decoder::impl::stage decoder::impl::stage_at(std::int32_t number) const {
@@ -243,9 +245,9 @@ result<gpu::tensor_ref> decoder::impl::score(std::span<activations* const> batch
   return logits;
 }
 
-result<gpu::tensor_ref> decoder::impl::forward(const step_batch& input) {
+result<gpu::tensor_ref> decoder::impl::forward(const step_batch& input, const step_cargo& cargo) {
   if (weights.stream) weights.stream->begin_pass(!input.logit_rows.empty());
-  if (auto begun = begin(own, input); !begun.ok()) return begun.error();
+  if (auto begun = begin(own, input, cargo); !begun.ok()) return begun.error();
   if (own.n_rows == 0) return matrix(work.logits, own.n_logits, spec.vocab_size);
   for (std::int32_t s = 0; s < n_stages(); ++s) {
     if (auto entered = enter(s); !entered.ok()) return entered.error();

@@ -1,57 +1,114 @@
 #include "models/decoder/step_arrays.hpp"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "config/base/assert.hpp"
+#include "gpu/rows/embedding.hpp"
 #include "models/decoder/gpu_error.hpp"
 
 namespace twill::models {
 
+namespace {
+
+constexpr std::int64_t line_entries = 16; ///< arrays begin at lines of 64 bytes
+
+std::int64_t whole_lines(std::int64_t entries) {
+  return (entries + line_entries - 1) / line_entries * line_entries;
+}
+
+void put(std::int32_t* to, const std::vector<std::int32_t>& values) {
+  std::copy(values.begin(), values.end(), to);
+}
+
+} // namespace
+
 result<step_arrays> step_arrays::create(gpu::device& dev, const step_limits& limits) {
-  const std::int64_t entries =
-      4 * std::int64_t{limits.tokens} + 2 * std::int64_t{limits.sequences} + 1 +
-      std::int64_t{limits.sequences} * limits.max_blocks * (limits.staged ? 2 : 1) +
-      limits.logit_rows;
-  auto memory =
-      dev.allocate(static_cast<std::size_t>(entries) * sizeof(std::int32_t), "step description");
-  if (!memory.ok()) return from_gpu(memory.error());
   step_arrays arrays;
   arrays.limits_ = limits;
+  std::int64_t end = 0;
+  const auto place = [&](std::int64_t entries) {
+    const std::int64_t at = end;
+    end += whole_lines(entries);
+    return at;
+  };
+  auto& p = arrays.places_;
+  p.tokens = place(limits.tokens);
+  p.positions = place(limits.tokens);
+  p.sequence_of = place(limits.tokens);
+  p.position_rows = place(limits.position_offset > 0 ? limits.tokens : 0);
+  p.fed_from = place(limits.tokens);
+  p.first_token = place(limits.sequences + 1);
+  p.kv_lengths = place(limits.sequences);
+  p.logit_rows = place(limits.logit_rows);
+  p.tables = end;
+  end += whole_lines(std::int64_t{limits.sequences} * limits.max_blocks * (limits.staged ? 2 : 1));
+  const auto bytes = static_cast<std::size_t>(
+      end * static_cast<std::int64_t>(sizeof(std::int32_t)) + limits.carried_bytes);
+  auto memory = dev.allocate(bytes, "step description");
+  if (!memory.ok()) return from_gpu(memory.error());
   arrays.memory_ = std::move(memory).value();
-  arrays.staged_.reserve(static_cast<std::size_t>(entries));
+  auto ring = gpu::pinned_ring::create(bytes, "step description");
+  if (!ring.ok()) return from_gpu(ring.error());
+  arrays.ring_ = std::move(ring).value();
   return arrays;
 }
 
-const std::int32_t* step_arrays::stage(std::span<const std::int32_t> values) {
-  const auto* at = static_cast<const std::int32_t*>(memory_.data()) + staged_.size();
-  staged_.insert(staged_.end(), values.begin(), values.end());
-  return at;
+std::int64_t step_arrays::cargo_place(const step_batch& step) const {
+  return whole_lines(places_.tables + static_cast<std::int64_t>(step.block_table.size()) +
+                     static_cast<std::int64_t>(step.staged_table.size()));
 }
 
-void step_arrays::set(gpu::device& dev, const step_batch& step) {
-  check(step);
-  staged_.clear();
-  const std::size_t n_sequences = step.kv_lengths.size();
-  tokens_ = stage(step.tokens);
-  batch_.n_tokens = static_cast<std::int32_t>(step.tokens.size());
-  batch_.n_sequences = static_cast<std::int32_t>(n_sequences);
-  batch_.max_blocks = step.max_blocks;
-  batch_.positions = stage(step.positions);
-  batch_.first_token = stage(step.first_token);
-  batch_.kv_lengths = stage(step.kv_lengths);
-  batch_.block_table = stage(step.block_table);
-  logit_rows_ = stage(step.logit_rows);
-  staged_table_ = stage(step.staged_table);
-  batch_.sequence_of = stage({});
-  for (std::size_t s = 0; s < n_sequences; ++s)
-    staged_.insert(staged_.end(),
-                   static_cast<std::size_t>(step.first_token[s + 1] - step.first_token[s]),
-                   static_cast<std::int32_t>(s));
-  position_rows_ = stage({});
+const unsigned char* step_arrays::cargo_of(const step_batch& step) const {
+  return reinterpret_cast<const unsigned char*>(device_at(cargo_place(step)));
+}
+
+void step_arrays::write(const step_batch& step, std::int32_t* slot) const {
+  put(slot + places_.tokens, step.tokens);
+  put(slot + places_.positions, step.positions);
+  put(slot + places_.first_token, step.first_token);
+  put(slot + places_.kv_lengths, step.kv_lengths);
+  put(slot + places_.logit_rows, step.logit_rows);
+  put(slot + places_.fed_from, step.fed_from);
+  for (std::size_t s = 0; s < step.kv_lengths.size(); ++s)
+    std::fill(slot + places_.sequence_of + step.first_token[s],
+              slot + places_.sequence_of + step.first_token[s + 1], static_cast<std::int32_t>(s));
   if (limits_.position_offset > 0)
-    for (const std::int32_t position : step.positions)
-      staged_.push_back(position + limits_.position_offset);
-  dev.upload(memory_.data(), staged_.data(), staged_.size() * sizeof(std::int32_t));
+    std::transform(step.positions.begin(), step.positions.end(), slot + places_.position_rows,
+                   [this](std::int32_t position) { return position + limits_.position_offset; });
+  put(slot + places_.tables, step.block_table);
+  put(slot + places_.tables + step.block_table.size(), step.staged_table);
+}
+
+result<nothing> step_arrays::set(gpu::device& dev, const step_batch& step,
+                                 const step_cargo& cargo) {
+  check(step);
+  TWILL_ASSERT(static_cast<std::int64_t>(cargo.bytes.size()) <= limits_.carried_bytes,
+               "a step carries more bytes than there is room for");
+  TWILL_ASSERT(step.fed_from.empty() || cargo.drawn != nullptr,
+               "a step takes tokens from draws, but has none");
+  auto slot = ring_.begin();
+  if (!slot.ok()) return from_gpu(slot.error());
+  write(step, reinterpret_cast<std::int32_t*>(slot.value()));
+  const auto fixed = static_cast<std::size_t>(cargo_place(step)) * sizeof(std::int32_t);
+  std::copy(cargo.bytes.begin(), cargo.bytes.end(), slot.value() + fixed);
+  dev.enqueue_upload(memory_.data(), slot.value(), fixed + cargo.bytes.size());
+  ring_.end();
+
+  batch_.n_tokens = static_cast<std::int32_t>(step.tokens.size());
+  batch_.n_sequences = static_cast<std::int32_t>(step.kv_lengths.size());
+  batch_.max_blocks = step.max_blocks;
+  batch_.positions = device_at(places_.positions);
+  batch_.sequence_of = device_at(places_.sequence_of);
+  batch_.first_token = device_at(places_.first_token);
+  batch_.kv_lengths = device_at(places_.kv_lengths);
+  batch_.block_table = device_at(places_.tables);
+  staged_table_ = batch_.block_table + step.block_table.size();
+  if (!step.fed_from.empty())
+    gpu::feed_tokens(dev, device_at(places_.tokens), device_at(places_.fed_from), batch_.n_tokens,
+                     cargo.drawn);
+  return nothing{};
 }
 
 // A wrong index would corrupt another sequence's KV silently; checking costs far less than the
@@ -75,6 +132,8 @@ void step_arrays::check(const step_batch& step) const {
   TWILL_ASSERT(step.staged_table.empty() ||
                    (limits_.staged && step.staged_table.size() == step.block_table.size()),
                "a staged block table must be as large as the other");
+  TWILL_ASSERT(step.fed_from.empty() || step.fed_from.size() == step.tokens.size(),
+               "fed_from must have one entry per token");
   for (const std::int32_t id : step.tokens)
     TWILL_ASSERT(id >= 0 && id < limits_.vocab_size, "a token id is outside the vocabulary");
   for (const std::int32_t row : step.logit_rows)

@@ -1,13 +1,17 @@
-// step_arrays: the description of a step on the device, uploaded in one copy.
+// step_arrays: the description of a step on the device, uploaded in one copy that nobody waits for.
 //
-// Owned by the decoder's thread. Sized once for the largest step; set() allocates nothing.
+// Owned by the decoder's thread. Sized once for the largest step; set() allocates nothing. Arrays
+// with an entry per row or sequence lie at fixed places; block tables and the caller's own bytes
+// follow each other behind them, so that the copy is no longer than the step needs. The host writes
+// them into pinned memory, of which a step has a slot of its own while the step before it may not
+// have been read.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "gpu/device.hpp"
+#include "gpu/pinned_ring.hpp"
 #include "gpu/ragged.hpp"
 #include "models/decoder/decoder.hpp"
 
@@ -25,34 +29,44 @@ struct step_limits {
   std::int32_t position_offset = 0; ///< above 0: the rows of learned positions are uploaded too
   std::int32_t most_positions = 0;  ///< 0: any number
   bool staged = false;              ///< a step may have a second block table
+  std::int64_t carried_bytes = 0;   ///< of the caller's own
 };
 
 class step_arrays {
 public:
   static result<step_arrays> create(gpu::device& dev, const step_limits& limits);
 
-  /// Checks the step (a wrong one is a programmer error) and uploads it.
-  void set(gpu::device& dev, const step_batch& step);
+  /// Checks the step (a wrong one is a programmer error) and uploads it. Fails where the device is
+  /// lost.
+  result<nothing> set(gpu::device& dev, const step_batch& step, const step_cargo& cargo);
+  /// Where the bytes that the caller sends with `step` will lie on the device.
+  const unsigned char* cargo_of(const step_batch& step) const;
 
   const gpu::ragged_batch& batch() const { return batch_; }
-  const std::int32_t* tokens() const { return tokens_; }         // (n_tokens) device
-  const std::int32_t* logit_rows() const { return logit_rows_; } // (n_logit_rows) device
+  const std::int32_t* tokens() const { return device_at(places_.tokens); } // (n_tokens) device
+  const std::int32_t* logit_rows() const { return device_at(places_.logit_rows); } // device
   /// The block table of staged layers. // (n_sequences, max_blocks) device
   const std::int32_t* staged_table() const { return staged_table_; }
   /// Rows of the position table. // (n_tokens) device
-  const std::int32_t* position_rows() const { return position_rows_; }
+  const std::int32_t* position_rows() const { return device_at(places_.position_rows); }
 
 private:
   void check(const step_batch& step) const;
-  const std::int32_t* stage(std::span<const std::int32_t> values);
+  void write(const step_batch& step, std::int32_t* slot) const;
+  std::int64_t cargo_place(const step_batch& step) const;
+  std::int32_t* device_at(std::int64_t entry) const {
+    return static_cast<std::int32_t*>(memory_.data()) + entry;
+  }
 
   step_limits limits_;
+  /// Where each array begins, in entries; block tables begin at the last.
+  struct {
+    std::int64_t tokens, positions, sequence_of, position_rows, fed_from, first_token, kv_lengths,
+        logit_rows, tables;
+  } places_{};
   gpu::buffer memory_;
-  std::vector<std::int32_t> staged_; ///< host copy of memory_; its capacity never changes
+  gpu::pinned_ring ring_;
   gpu::ragged_batch batch_;
-  const std::int32_t* tokens_ = nullptr;
-  const std::int32_t* logit_rows_ = nullptr;
-  const std::int32_t* position_rows_ = nullptr;
   const std::int32_t* staged_table_ = nullptr;
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace twill::models {
@@ -22,6 +23,17 @@ struct step_batch {
   /// Block numbers within the KV segment of a staged layer, see models/offload/streams/kv_backing.
   /// Empty when every layer's KV is in the arena.
   std::vector<std::int32_t> staged_table; // (n_sequences, max_blocks)
+  /// Rows whose token the step before drew: the number of that draw, or -1 where `tokens` has it.
+  /// Empty when it has them all.
+  std::vector<std::int32_t> fed_from; // (n_tokens)
+};
+
+/// What else reaches the device with a step.
+struct step_cargo {
+  /// Bytes for those who use the step's logits; they lie at decoder::cargo_of(step) then.
+  std::span<const unsigned char> bytes;
+  /// What step_batch::fed_from counts in. // (n_draws) device
+  const std::int32_t* drawn = nullptr;
 };
 
 } // namespace twill::models

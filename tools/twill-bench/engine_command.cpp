@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpu/sampling/sample.hpp"
@@ -75,20 +77,25 @@ public:
     return seconds_since(start);
   }
 
-  /// Seconds of the remaining output tokens of all sequences.
+  /// Seconds of the remaining output tokens of all sequences. A step takes its tokens from the
+  /// draws before it on the device.
   double decode() {
     const auto n = static_cast<std::size_t>(a_.at_once);
-    ids positions(n), first(n + 1), lengths(n), rows(n);
-    for (std::int32_t s = 0; s <= a_.at_once; ++s)
-      first[static_cast<std::size_t>(s)] = s;
-    for (std::int32_t s = 0; s < a_.at_once; ++s)
-      rows[static_cast<std::size_t>(s)] = s;
+    auto* chosen = static_cast<std::int32_t*>(chosen_.data());
+    models::step_batch input = batch_of(ids(n), ids(n), ids(n + 1), ids(n), table_, ids(n));
+    std::iota(input.first_token.begin(), input.first_token.end(), 0);
+    std::iota(input.logit_rows.begin(), input.logit_rows.end(), 0);
+    input.fed_from = input.logit_rows;
+    models::step_cargo cargo;
+    cargo.drawn = chosen;
     const auto start = clock::now();
+    dev_->upload(chosen, next_.data(), n * sizeof(std::int32_t));
     for (std::int32_t t = 0; t + 1 < a_.output; ++t) {
-      std::fill(positions.begin(), positions.end(), a_.input + t);
-      std::fill(lengths.begin(), lengths.end(), a_.input + t + 1);
-      next_ = step(next_, positions, first, lengths, table_, rows);
+      std::fill(input.positions.begin(), input.positions.end(), a_.input + t);
+      std::fill(input.kv_lengths.begin(), input.kv_lengths.end(), a_.input + t + 1);
+      gpu::argmax(*dev_, decoder_->forward(input, cargo).value(), chosen); // cannot fail
     }
+    dev_->fence();
     return seconds_since(start);
   }
 
@@ -105,26 +112,30 @@ private:
     if (end == a_.input) rows.push_back(end - from - 1);
     const auto blocks = table_.begin() + std::ptrdiff_t{sequence} * blocks_;
     const ids chosen =
-        step(tokens, positions, {0, end - from}, {end}, {blocks, blocks + blocks_}, rows);
+        step(batch_of(tokens, positions, {0, end - from}, {end}, {blocks, blocks + blocks_}, rows));
     next_.insert(next_.end(), chosen.begin(), chosen.end());
   }
 
-  /// One step, and the most likely token of each wanted row.
-  ids step(const ids& tokens, const ids& positions, const ids& first, const ids& lengths,
-           const ids& table, const ids& rows) {
+  models::step_batch batch_of(ids tokens, ids positions, ids first, ids lengths, ids table,
+                              ids rows) const {
     models::step_batch input;
-    input.tokens = tokens;
-    input.positions = positions;
-    input.first_token = first;
-    input.kv_lengths = lengths;
-    input.block_table = table;
-    input.max_blocks = blocks_;
-    input.logit_rows = rows;
     input.prompt_lengths.assign(lengths.size(), a_.input);
+    input.tokens = std::move(tokens);
+    input.positions = std::move(positions);
+    input.first_token = std::move(first);
+    input.kv_lengths = std::move(lengths);
+    input.block_table = std::move(table);
+    input.max_blocks = blocks_;
+    input.logit_rows = std::move(rows);
+    return input;
+  }
+
+  /// One step, and the most likely token of each wanted row.
+  ids step(const models::step_batch& input) {
     const gpu::tensor_ref logits =
         decoder_->forward(input).value(); // resident weights: cannot fail
-    ids chosen(rows.size());
-    if (!rows.empty()) {
+    ids chosen(input.logit_rows.size());
+    if (!chosen.empty()) {
       gpu::argmax(*dev_, logits, static_cast<std::int32_t*>(chosen_.data()));
       dev_->download(chosen.data(), chosen_.data(), chosen.size() * 4);
     }

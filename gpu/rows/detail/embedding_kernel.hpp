@@ -43,4 +43,14 @@ struct embedding_span {
   }
 };
 
+struct feed_item {
+  std::int32_t* ids;
+  const std::int32_t* from;
+  const std::int32_t* drawn;
+
+  TWILL_KERNEL_MEMBER void operator()(const long i) const {
+    if (from[i] >= 0) ids[i] = drawn[from[i]];
+  }
+};
+
 } // namespace twill::gpu::detail

@@ -40,6 +40,10 @@ void norm(device& dev, const Kernel& kernel, long items) {
   for_host_items(dev, items, 4 * kernel.n, kernel);
 }
 
+void feed_tokens(device& dev, const feed_item& kernel, long items) {
+  for_host_items(dev, items, 1, kernel);
+}
+
 void rope_angles(device& dev, const angle_item& kernel, long items) {
   for_host_items(dev, items, 40, kernel);
 }
@@ -69,6 +73,7 @@ constinit const rows_backend host_rows{spans<silu_mul_span, 8>,
                                        spans<scale_span, 1>,
                                        spans<gather_span, 1>,
                                        spans<embedding_span, 4>,
+                                       feed_tokens,
                                        norm<rms_norm_rows>,
                                        norm<layer_norm_rows>,
                                        rope_angles,

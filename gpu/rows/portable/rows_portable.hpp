@@ -94,6 +94,9 @@ struct rows_portable {
   static void columns(device& dev, const Kernel& kernel, long rows, long cols) {
     Launch::items(dev, "columns", rows * cols, column_item<Kernel>{kernel, cols});
   }
+  static void feed_tokens(device& dev, const feed_item& kernel, long items) {
+    Launch::items(dev, "feed_tokens", items, kernel);
+  }
   static void rms_norm(device& dev, const rms_norm_rows& kernel, long items) {
     Launch::teams(dev, "rms_norm", items, rms_norm_team<member>{kernel}, {.chip_lanes = 256});
   }
@@ -113,6 +116,7 @@ struct rows_portable {
                                       columns<scale_span>,
                                       columns<gather_span>,
                                       columns<embedding_span>,
+                                      feed_tokens,
                                       rms_norm,
                                       layer_norm,
                                       rope_angles,

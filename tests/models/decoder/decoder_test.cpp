@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "gpu/copy_stream.hpp"
+#include "gpu/sampling/sample.hpp"
 #include "models/checkpoint/gguf/file.hpp"
 #include "models/families/registry.hpp"
 #include "tests/catch.hpp"
+#include "tests/gpu/portable_ops.hpp"
 #include "tests/models/support/decoder_runner.hpp"
 #include "tests/models/support/naive_llama.hpp"
 #include "tests/models/support/temp_file.hpp"
@@ -213,4 +216,64 @@ TEST_CASE("weights that do not fit the spec are refused by name, expected and fo
     check_load_fails(opened_model(test::make_tiny_llama(other)), errc::unsupported,
                      "`token_embd.weight` has kind IQ4_NL");
   }
+}
+
+namespace {
+
+/// Greedy decoding of two prompts in one batch. `on_device`: each step takes its tokens from the
+/// draws of the one before it, which the host sees at the end alone.
+std::vector<std::int32_t> decode_two(const opened_model& m, const gpu::detail::op_backends* ops,
+                                     bool on_device) {
+  constexpr std::int32_t steps = 9;
+  auto dev = gpu::device::open({.kind = "host", .threads = 2, .memory_bytes = 1 << 28, .ops = ops})
+                 .value();
+  auto loaded = decoder::load(*dev, m.spec, *m.file, options_for_tests(), {}).value();
+  const gpu::buffer drawn = dev->allocate(2 * sizeof(std::int32_t), "draws").value();
+  const auto tokens_of_step = gpu::host_buffer::allocate(steps * 8, "draws");
+  auto* tokens = static_cast<std::int32_t*>(drawn.data());
+  auto* seen = reinterpret_cast<std::int32_t*>(tokens_of_step.value().data());
+  step_batch step;
+  step.tokens = {1, 2, 3, 4};
+  step.positions = {0, 1, 2, 0};
+  step.first_token = {0, 3, 4};
+  step.kv_lengths = {3, 1};
+  step.block_table = {7, 2, 9, 5};
+  step.max_blocks = 2;
+  step.logit_rows = {3, 2}; // draw 0 is the second sequence's
+  step.prompt_lengths = {3, 1};
+  const gpu::exchange_counts before = dev->exchanges();
+  for (std::int32_t s = 0; s < steps; ++s) {
+    step_cargo cargo;
+    if (!step.fed_from.empty()) cargo.drawn = tokens;
+    const auto logits = loaded->forward(step, cargo).value();
+    gpu::argmax(*dev, logits, tokens);
+    dev->enqueue_download(seen + 2 * s, tokens, 8);
+    const std::int32_t first = s == 0 ? 1 : 0, second = 1 - first; // whose draw is which
+    step.tokens = {0, 0};
+    if (on_device) {
+      step.fed_from = {first, second};
+    } else {
+      dev->fence();
+      step.tokens = {seen[2 * s + first], seen[2 * s + second]};
+    }
+    step.positions = {3 + s, 1 + s};
+    step.first_token = {0, 1, 2};
+    step.kv_lengths = {4 + s, 2 + s};
+    step.logit_rows = {0, 1};
+  }
+  CHECK(dev->exchanges().uploads - before.uploads == steps);
+  CHECK(dev->exchanges().downloads - before.downloads == steps);
+  CHECK(dev->exchanges().waits - before.waits == (on_device ? 0 : steps));
+  dev->fence();
+  return {seen, seen + 2 * steps};
+}
+
+} // namespace
+
+TEST_CASE("a step is one upload and no wait, and takes its tokens from the draws before it") {
+  tiny_llama shape;
+  const opened_model m(test::make_tiny_llama(shape));
+  const auto tokens = decode_two(m, nullptr, false);
+  CHECK(decode_two(m, nullptr, true) == tokens);
+  CHECK(decode_two(m, test::portable_ops(), true) == decode_two(m, test::portable_ops(), false));
 }
