@@ -28,15 +28,29 @@ result<nothing> copy(void*, void* to, const void* from, std::size_t bytes) {
   std::memcpy(to, from, bytes);
   return nothing{};
 }
-/// On the host ops are done when they return, so there is nothing to wait for.
+/// On the host ops and copies are done when they return, so there is nothing to wait for.
 result<nothing> done(void*) {
   return nothing{};
 }
+result<nothing> copies_done(void*, void*) {
+  return nothing{};
+}
 
-constinit const detail::transfer_backend host_transfers{
-    true, nullptr, nullptr,         nothing_to_make, nothing_to_drop,
-    copy, copy,    nothing_to_make, nothing_to_drop, done,
-    done};
+constinit const detail::transfer_backend host_transfers{.device_is_host = true,
+                                                        .pin = nullptr,
+                                                        .unpin = nullptr,
+                                                        .make_stream = nothing_to_make,
+                                                        .drop_stream = nothing_to_drop,
+                                                        .to_device = copy,
+                                                        .to_host = copy,
+                                                        .begin_to_device = copy,
+                                                        .make_event = nothing_to_make,
+                                                        .drop_event = nothing_to_drop,
+                                                        .record = done,
+                                                        .wait = done,
+                                                        .record_copies = copies_done,
+                                                        .copies_follow = copies_done,
+                                                        .device_follows = done};
 
 constinit std::atomic<const detail::transfer_backend*> current{&host_transfers};
 
@@ -98,6 +112,18 @@ struct copy_stream::impl {
   result<void*> stream = table.make_stream();
 };
 
+struct marker::impl {
+  const detail::transfer_backend& table = detail::transfers();
+  result<void*> event = table.make_event();
+  result<nothing> recorded = nothing{};
+
+  /// Why there is nothing to wait for, if anything.
+  result<nothing> usable() const {
+    if (!event.ok()) return event.error();
+    return recorded;
+  }
+};
+
 copy_stream::copy_stream() : impl_(std::make_unique<impl>()) {}
 copy_stream::~copy_stream() {
   if (impl_->stream.ok()) impl_->table.drop_stream(impl_->stream.value());
@@ -111,11 +137,16 @@ result<nothing> copy_stream::to_host(void* host_dst, const void* device_src, std
   return impl_->table.to_host(impl_->stream.value(), host_dst, device_src, bytes);
 }
 
-struct marker::impl {
-  const detail::transfer_backend& table = detail::transfers();
-  result<void*> event = table.make_event();
-  result<nothing> recorded = nothing{};
-};
+result<nothing> copy_stream::begin_to_device(void* device_dst, const void* pinned_src,
+                                             std::size_t bytes) {
+  if (!impl_->stream.ok()) return impl_->stream.error();
+  return impl_->table.begin_to_device(impl_->stream.value(), device_dst, pinned_src, bytes);
+}
+result<nothing> copy_stream::follow(const marker& point) {
+  if (!impl_->stream.ok()) return impl_->stream.error();
+  if (auto usable = point.impl_->usable(); !usable.ok()) return usable;
+  return impl_->table.copies_follow(impl_->stream.value(), point.impl_->event.value());
+}
 
 marker::marker() : impl_(std::make_unique<impl>()) {}
 marker::~marker() {
@@ -124,10 +155,17 @@ marker::~marker() {
 void marker::record() {
   if (impl_->event.ok()) impl_->recorded = impl_->table.record(impl_->event.value());
 }
+void marker::record(copy_stream& copies) {
+  if (!impl_->event.ok() || !copies.impl_->stream.ok()) return;
+  impl_->recorded = impl_->table.record_copies(copies.impl_->stream.value(), impl_->event.value());
+}
 result<nothing> marker::wait() {
-  if (!impl_->event.ok()) return impl_->event.error();
-  if (!impl_->recorded.ok()) return impl_->recorded.error();
+  if (auto usable = impl_->usable(); !usable.ok()) return usable;
   return impl_->table.wait(impl_->event.value());
+}
+result<nothing> marker::device_follows() {
+  if (auto usable = impl_->usable(); !usable.ok()) return usable;
+  return impl_->table.device_follows(impl_->event.value());
 }
 
 } // namespace twill::gpu

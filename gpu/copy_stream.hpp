@@ -1,10 +1,11 @@
 // copy_stream, marker, host_buffer: transfers between host and device memory beside the compute.
 //
 // Threads: each copy_stream belongs to one thread, which is not the device's; a copy blocks that
-// thread alone. A marker is recorded by the device's thread and waited for by any other. A
-// host_buffer is page-aligned memory of the host. Where the device is another chip it is pinned
-// unless told otherwise, because copies of memory that is not pinned are slower. Failures: memory
-// that is refused is out_of_memory; a copy or a wait that the device refuses is device_lost.
+// thread alone, or nobody where it is only begun. A marker is recorded by the device's thread, or
+// for the copies of a stream by that stream's, and waited for by any other thread or by the device
+// itself. A host_buffer is page-aligned memory of the host. Where the device is another chip it is
+// pinned unless told otherwise, because copies of memory that is not pinned are slower. Failures:
+// memory that is refused is out_of_memory; a copy or a wait that the device refuses is device_lost.
 #pragma once
 
 #include <cstddef>
@@ -37,23 +38,34 @@ private:
       nullptr; ///< how the device's runtime frees it; null: mapped by the system
 };
 
-/// Copies on a stream of their own; each returns when its copy is done.
+class marker;
+
+/// Copies on a stream of their own.
 class copy_stream {
 public:
   copy_stream();
   copy_stream(const copy_stream&) = delete;
   copy_stream& operator=(const copy_stream&) = delete;
   ~copy_stream();
+  /// These return when the copy is done.
   [[nodiscard]] result<nothing> to_device(void* device_dst, const void* host_src,
                                           std::size_t bytes);
   [[nodiscard]] result<nothing> to_host(void* host_dst, const void* device_src, std::size_t bytes);
+  /// Returns when the copy is under way. The host memory stays as it is until a marker of this
+  /// stream that is recorded afterwards has passed.
+  [[nodiscard]] result<nothing> begin_to_device(void* device_dst, const void* pinned_src,
+                                                std::size_t bytes);
+  /// Copies that are begun from now on wait for the marker, not this thread.
+  [[nodiscard]] result<nothing> follow(const marker& point);
 
 private:
+  friend class marker;
   struct impl;
   std::unique_ptr<impl> impl_;
 };
 
-/// A point in the device's work: everything that was launched before it is done after wait().
+/// A point in the device's work, or in the copies of a stream: everything that was launched or
+/// begun before it is done after wait().
 class marker {
 public:
   marker();
@@ -62,11 +74,16 @@ public:
   ~marker();
   /// On the device's thread.
   void record();
+  /// On the stream's thread.
+  void record(copy_stream& copies);
   /// On any thread, after record() returned; blocks that thread alone. device_lost where the device
   /// refused the marker or its recording.
   [[nodiscard]] result<nothing> wait();
+  /// Ops that are launched from now on wait for the point, not this thread, which is the device's.
+  [[nodiscard]] result<nothing> device_follows();
 
 private:
+  friend class copy_stream;
   struct impl;
   std::unique_ptr<impl> impl_;
 };

@@ -159,9 +159,41 @@ result<nothing> wait(void* event) {
                     "waiting for the device");
 }
 
-constinit const detail::transfer_backend transfers{false,       pin,       unpin,   make_stream,
-                                                   drop_stream, to_device, to_host, make_event,
-                                                   drop_event,  record,    wait};
+result<nothing> begin_to_device(void* stream, void* to, const void* from, std::size_t bytes) {
+  return outcome_of(
+      cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream)),
+      "copying to the device");
+}
+result<nothing> record_copies(void* stream, void* event) {
+  return outcome_of(
+      cudaEventRecord(static_cast<cudaEvent_t>(event), static_cast<cudaStream_t>(stream)),
+      "recording an event of copies");
+}
+result<nothing> copies_follow(void* stream, void* event) {
+  return outcome_of(
+      cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(event), 0),
+      "ordering copies");
+}
+result<nothing> device_follows(void* event) {
+  return outcome_of(cudaStreamWaitEvent(compute_stream.load(), static_cast<cudaEvent_t>(event), 0),
+                    "ordering the device's work");
+}
+
+constinit const detail::transfer_backend transfers{.device_is_host = false,
+                                                   .pin = pin,
+                                                   .unpin = unpin,
+                                                   .make_stream = make_stream,
+                                                   .drop_stream = drop_stream,
+                                                   .to_device = to_device,
+                                                   .to_host = to_host,
+                                                   .begin_to_device = begin_to_device,
+                                                   .make_event = make_event,
+                                                   .drop_event = drop_event,
+                                                   .record = record,
+                                                   .wait = wait,
+                                                   .record_copies = record_copies,
+                                                   .copies_follow = copies_follow,
+                                                   .device_follows = device_follows};
 
 } // namespace
 

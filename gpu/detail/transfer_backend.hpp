@@ -20,12 +20,20 @@ struct transfer_backend {
   /// Returns when the copy is done.
   result<nothing> (*to_device)(void* stream, void* to, const void* from, std::size_t bytes);
   result<nothing> (*to_host)(void* stream, void* to, const void* from, std::size_t bytes);
+  /// Returns when the copy is under way; copies of a stream end in order.
+  result<nothing> (*begin_to_device)(void* stream, void* to, const void* from, std::size_t bytes);
   result<void*> (*make_event)();
   void (*drop_event)(void* event);
   /// On the device's thread: the event is the end of what was launched so far.
   result<nothing> (*record)(void* event);
   /// On any thread, which alone is blocked.
   result<nothing> (*wait)(void* event);
+  /// On the stream's thread: the event is the end of the copies that the stream has begun.
+  result<nothing> (*record_copies)(void* stream, void* event);
+  /// On the stream's thread: copies that are begun from now on follow the event.
+  result<nothing> (*copies_follow)(void* stream, void* event);
+  /// On the device's thread: what is launched from now on follows the event.
+  result<nothing> (*device_follows)(void* event);
 };
 
 /// The table of the process.

@@ -15,6 +15,7 @@ result<std::unique_ptr<io_pool>> io_pool::start(std::int32_t threads) {
         static_cast<std::size_t>(transfer_bytes + 2 * store_alignment), "transfer buffer");
     if (!bounce.ok()) return from_gpu(bounce.error());
     worker->bounce = std::move(bounce).value();
+    worker->number = static_cast<std::size_t>(i);
     pool->workers_.push_back(std::move(worker));
   }
   for (const auto& worker : pool->workers_)

@@ -25,6 +25,7 @@ namespace twill::models::offload {
 inline constexpr std::int64_t transfer_bytes = std::int64_t{1} << 20;
 
 struct io_worker {
+  std::size_t number = 0; ///< from 0 on
   gpu::copy_stream copies;
   gpu::host_buffer bounce; // (transfer_bytes + 2 * store_alignment)
 };
@@ -43,6 +44,7 @@ public:
   void post_first(task t);
   /// Runs these tasks before those that wait and returns when they are done.
   void run_all(std::vector<task> tasks);
+  std::size_t workers() const { return workers_.size(); }
   /// Seconds so far in which at least one task was running.
   double busy_seconds() const;
 

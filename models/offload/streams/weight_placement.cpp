@@ -116,8 +116,8 @@ result<nothing> weight_placement::transfer(std::int32_t number, std::int32_t n, 
   if (n >= disk_parts) {
     const std::int64_t at = (n - disk_parts) * transfer_bytes;
     const std::int64_t bytes = std::min(transfer_bytes, u.host_bytes - at);
-    const auto copied = worker.copies.to_device(to + u.disk_bytes + at, u.host.data() + at,
-                                                static_cast<std::size_t>(bytes));
+    const auto copied = worker.copies.begin_to_device(to + u.disk_bytes + at, u.host.data() + at,
+                                                      static_cast<std::size_t>(bytes));
     link_.pass(bytes);
     return from_gpu(copied);
   }

@@ -31,6 +31,8 @@ weight_ring::create(gpu::device& dev, const weight_placement& placement, io_pool
   if (!memory.ok()) return from_gpu(memory.error());
   ring->memory_ = std::move(memory).value();
   ring->buffers_.create(static_cast<unsigned char*>(ring->memory_.data()), buffers, staging_bytes);
+  for (const auto& b : ring->buffers_.all())
+    ring->arrivals_[b.get()].create(pool.workers());
   ring->order_ = std::move(order);
   ring->pass_size_ = ring->order_.size();
   const auto lock = ring->buffers_.lock();
@@ -62,23 +64,59 @@ void weight_ring::fill_ahead() {
 
 void weight_ring::fill(staging_buffer& b, std::int32_t group) {
   const std::int32_t transfers = placement_.transfers(group);
+  arrivals& arriving = arrivals_.at(&b);
+  arriving.turn();
   buffers_.assign(b, group);
   b.awaited = true;
   buffers_.begin_copies(b, buffer_state::filling, transfers);
   placement_.expect(group);
   for (std::int32_t n = 0; n < transfers; ++n)
-    pool_.post([this, &b, group, n](io_worker& worker) {
+    pool_.post([this, &b, &arriving, group, n](io_worker& worker) {
       const span_clock began(timeline_);
-      auto outcome = from_gpu(b.last_use.wait());
+      const bool disk = placement_.from_disk(group, n);
+      auto outcome = arriving.follow(b, worker, disk);
       if (outcome.ok()) outcome = placement_.transfer(group, n, b.memory, worker);
-      began.end(placement_.from_disk(group, n) ? lane::disk_read : lane::host_to_device, group);
-      transferred(b, group, outcome);
+      arriving.now[worker.number]->end.record(worker.copies);
+      began.end(disk ? lane::disk_read : lane::host_to_device, group);
+      transferred(b, group, outcome, worker);
     });
 }
 
-void weight_ring::transferred(staging_buffer& b, std::int32_t group,
-                              const result<nothing>& outcome) {
+void weight_ring::arrivals::create(std::size_t workers) {
+  for (auto* all : {&now, &before})
+    for (std::size_t i = 0; i < workers; ++i)
+      all->push_back(std::make_unique<arrival>());
+}
+
+void weight_ring::arrivals::turn() {
+  now.swap(before);
+  for (const auto& a : now)
+    a->pending = false;
+}
+
+/// A read that goes straight into the buffer cannot be held back by the device.
+result<nothing> weight_ring::arrivals::follow(staging_buffer& b, io_worker& worker,
+                                              bool by_host) const {
+  auto outcome = by_host ? b.last_use.wait() : worker.copies.follow(b.last_use);
+  for (const auto& a : before)
+    if (outcome.ok() && a->pending)
+      outcome = by_host ? a->end.wait() : worker.copies.follow(a->end);
+  return from_gpu(outcome);
+}
+
+result<nothing> weight_ring::arrivals::device_follows() const {
+  for (const auto& a : now)
+    if (a->pending) {
+      a->pending = false; // the marker of the buffer's last use comes after it
+      if (auto outcome = a->end.device_follows(); !outcome.ok()) return from_gpu(outcome);
+    }
+  return nothing{};
+}
+
+void weight_ring::transferred(staging_buffer& b, std::int32_t group, const result<nothing>& outcome,
+                              const io_worker& worker) {
   const auto lock = buffers_.lock();
+  arrivals_.at(&b).now[worker.number]->pending = true;
   if (!buffers_.end_copy(b, outcome)) return;
   const transfer_group& moved = placement_.group(group);
   stats_.disk_bytes += moved.disk_bytes;
@@ -94,6 +132,7 @@ result<nothing> weight_ring::acquire(std::int32_t group) {
   fill_ahead();
   const auto buffer = buffers_.acquire(lock, group);
   if (!buffer.ok()) return buffer.error();
+  if (auto ordered = arrivals_.at(buffer.value()).device_follows(); !ordered.ok()) return ordered;
   if (records_uses_) used_since_ = span_recorder::clock::now();
   for (const weight_location& h : placement_.group(group).locations)
     if (h.where != tier::device) h.target->place(buffer.value()->memory + h.staging_offset);

@@ -3,13 +3,15 @@
 //
 // Threads: io_pool's workers fill; everything else belongs to the device's thread. Groups are used
 // in a known order, again and again; while one is in use the next ones are on their way, and only
-// the group that is needed is waited for. On a device that runs asynchronously a buffer is refilled
-// when the work that was launched before its release has ended (a marker); nothing synchronises the
+// the group that is needed is waited for. On a device that runs asynchronously copies from the host
+// are begun, not waited for: acquire() makes the device wait for them, and the next copies into a
+// buffer wait for the work that was launched before its release (markers). Nothing synchronises the
 // device. Failure: a transfer that failed fails every later acquire().
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -39,7 +41,8 @@ public:
   /// Begins a pass that uses only the first `n` groups of the order; the next pass begins with the
   /// first group again.
   void begin_pass(std::size_t n);
-  /// Waits until the group is on the device and places its matrices there.
+  /// Waits until the group is on the device or on its way there, makes the device's next work wait
+  /// for it, and places its matrices there.
   result<nothing> acquire(std::int32_t group);
   /// No op that is launched from now on uses the group.
   void release(std::int32_t group);
@@ -52,12 +55,32 @@ public:
   }
 
 private:
+  /// Where the copies into a buffer end on each worker's stream, for what the buffer holds and for
+  /// what it held before, which may never have been used. The lock guards it all, but `before` and
+  /// the markers of `now`, which belong to the workers while the buffer is filled.
+  struct arrival {
+    gpu::marker end;
+    bool pending = false; ///< the device has not been told to wait for it
+  };
+  struct arrivals {
+    std::vector<std::unique_ptr<arrival>> now, before; // (workers)
+
+    void create(std::size_t workers);
+    /// The buffer is about to take another content.
+    void turn();
+    /// A worker's next copies, or its thread where it reads by itself, follow the buffer's last
+    /// use.
+    result<nothing> follow(staging_buffer& b, io_worker& worker, bool by_host) const;
+    result<nothing> device_follows() const;
+  };
+
   weight_ring(const weight_placement& placement, io_pool& pool)
       : placement_(placement), pool_(pool) {}
   /// Begins to fetch the groups that come next from `cursor_` on, as far as buffers are idle.
   void fill_ahead();
   void fill(staging_buffer& b, std::int32_t group);
-  void transferred(staging_buffer& b, std::int32_t group, const result<nothing>& outcome);
+  void transferred(staging_buffer& b, std::int32_t group, const result<nothing>& outcome,
+                   const io_worker& worker);
 
   const weight_placement& placement_;
   io_pool& pool_;
@@ -66,6 +89,7 @@ private:
   span_recorder::clock::time_point used_since_{}; ///< of the group that is in use
   gpu::buffer memory_;      ///< of all buffers in one stretch, which huge pages need
   staging_buffers buffers_; ///< its lock guards what follows
+  std::map<const staging_buffer*, arrivals> arrivals_;
   std::vector<std::int32_t> order_;
   std::size_t pass_size_ = 0;
   std::size_t cursor_ = 0; ///< index in order_ of the group that is in use or comes next
