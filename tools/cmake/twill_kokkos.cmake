@@ -63,15 +63,24 @@ function(twill_cuda_kokkos)
 endfunction()
 
 if(TWILL_CUDA)
+  if(TWILL_FETCH_KOKKOS)
+    message(FATAL_ERROR "TWILL_FETCH_KOKKOS builds a Kokkos for the host alone, and must be OFF with TWILL_CUDA, "
+                        "which takes your own: -DKokkos_ROOT=DIR")
+  endif()
   twill_cuda_kokkos()
   return()
 endif()
 
 if(TWILL_FETCH_KOKKOS)
+  # The first release that knows CUDA 13. Without a network: -DFETCHCONTENT_SOURCE_DIR_KOKKOS=DIR, which
+  # holds its unpacked sources.
   include(FetchContent)
+  if(POLICY CMP0135)
+    cmake_policy(SET CMP0135 NEW) # unpacked files get the time of unpacking
+  endif()
   FetchContent_Declare(kokkos
-    GIT_REPOSITORY https://github.com/kokkos/kokkos.git
-    GIT_TAG 1b1383c6001f3bfe9fe309ca923c2d786600cc79) # 4.6.01
+    URL https://github.com/kokkos/kokkos/releases/download/4.7.02/kokkos-4.7.02.tar.gz
+    URL_HASH SHA256=a81826ac0a167933d13506bc2a986fb5517038df9abb780fe9bb2c1d4e80803b)
   set(Kokkos_ENABLE_SERIAL ON CACHE BOOL "")
   set(Kokkos_ENABLE_OPENMP ON CACHE BOOL "")
   FetchContent_MakeAvailable(kokkos)
