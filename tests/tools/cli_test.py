@@ -4,6 +4,7 @@
 import contextlib
 import hashlib
 import http.server
+import json
 import os
 import re
 import shutil
@@ -13,8 +14,9 @@ import subprocess
 import threading
 import time
 import unittest
+import urllib.request
 
-from programs import BIN, SOURCE, run, scratch
+from programs import BIN, SOURCE, Daemon, run, scratch
 
 TINY = os.path.join(SOURCE, "tests/golden/opt-tiny-fp32")
 
@@ -336,6 +338,47 @@ class TwillModels(unittest.TestCase):
         os.utime(left, (0, 0))
         self.twill("pull", self.GGUF)
         self.assertEqual(self.stored(), ["model.gguf"])
+
+
+class TwillReplay(unittest.TestCase):
+    def test_the_exit_status_tells_the_same_another_and_no_trace(self):
+        with scratch() as folder:
+            path = os.path.join(folder, "trace")
+            with Daemon("--model", "dummy:null", "--set", f"scheduler.trace={path}") as daemon:
+                body = json.dumps({"prompt": "Once upon a time", "max_tokens": 8}).encode()
+                asked = urllib.request.Request(daemon.ready() + "/v1/completions", body, {"Content-Type": "application/json"})
+                with urllib.request.urlopen(asked, timeout=60) as reply:
+                    self.assertEqual(reply.status, 200)
+                daemon.signal(signal.SIGTERM)
+                self.assertEqual(daemon.ends_with(), 0)
+            done = run("twill", "replay", path)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertRegex(done.stdout, r"^the same decisions: [1-9]\d* of 1 scheduler about 1 requests\n$")
+
+            with open(path) as file:
+                lines = file.readlines()
+
+            def replay(changed):
+                with open(path, "w") as file:
+                    file.writelines(changed)
+                return run("twill", "replay", path)
+
+            done = replay([*lines, lines[-1][:-2]])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("the last line is not whole", done.stdout)
+            plan = next(i for i, line in enumerate(lines) if '"e":"plan"' in line)
+            done = replay([*lines[:plan], *lines[plan + 1:]])
+            self.assertEqual((done.returncode, done.stderr), (1, ""))
+            self.assertRegex(done.stdout, rf"^another decision at {re.escape(path)}:\d+: ")
+            done = replay([*lines[:plan], "no line of a trace\n"])
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"{path}:{plan + 1}: ", done.stderr)
+            self.assertEqual(replay([]).returncode, 2)
+            for none in (os.path.join(folder, "none"), folder):
+                done = run("twill", "replay", none)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(f"cannot read {none}: ", done.stderr)
+            self.assertEqual(run("twill", "replay").returncode, 2)
 
 
 class TwillMessages(unittest.TestCase):
