@@ -1,12 +1,17 @@
 #include "actors/executor/null_runner.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "actors/detail/executor_failure.hpp"
 #include "models/model.hpp"
+#include "models/synth/dummy.hpp"
 
 namespace twill::actors {
 namespace {
@@ -22,9 +27,43 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// When a step is to fail next; it outlives the runners, each of which a fault ends.
+class fault_clock {
+public:
+  using clock = std::chrono::steady_clock;
+  explicit fault_clock(std::chrono::seconds every) : every_(every), due_(clock::now() + every) {}
+  /// One thread at a time.
+  bool strikes() {
+    const auto now = clock::now();
+    if (every_.count() == 0 || now < due_) return false;
+    due_ = now + every_;
+    return true;
+  }
+
+private:
+  std::chrono::seconds every_;
+  clock::time_point due_;
+};
+
+/// What one model of this kind does, over all its runners.
+struct null_model {
+  explicit null_model(const config::options& o)
+      : options(o), recipe(recipe_of(o)), faults(std::chrono::seconds(recipe.fault_every_s)) {}
+
+  static models::synth::recipe recipe_of(const config::options& o) {
+    auto parsed = models::synth::parse_dummy(o.model.path);
+    return parsed.ok() ? std::move(parsed).value() : models::synth::recipe{};
+  }
+
+  const config::options options;
+  const models::synth::recipe recipe;
+  fault_clock faults;
+};
+
 class null_runner final : public step_runner {
 public:
-  explicit null_runner(const config::options& options) : options_(options) {}
+  explicit null_runner(std::shared_ptr<null_model> of)
+      : of_(std::move(of)), options_(of_->options) {}
 
   result<runner_info> load() override {
     auto opened = models::open_model(options_.model.path, options_.model.chat_template);
@@ -47,6 +86,11 @@ public:
   }
 
   result<nothing> run(const executor_step& batch, step_samples& out) override {
+    if (of_->recipe.step_us > 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(of_->recipe.step_us));
+    if (of_->faults.strikes())
+      return failure{errc::executor_failed,
+                     std::string("a fault that `fault-every` of the model ordered")};
     if (batch.await_masks) batch.await_masks();
     out.tokens.clear();
     out.max_top = 0;
@@ -104,6 +148,7 @@ private:
     logprobs.assign(ids.size(), even_logprob());
   }
 
+  std::shared_ptr<null_model> of_;
   const config::options& options_;
   std::vector<std::int32_t> words_; ///< ids that are drawn when there is no mask
   std::vector<std::int32_t> scored_;
@@ -119,8 +164,8 @@ bool computes_nothing(std::string_view model_path) {
 }
 
 runner_factory make_null_runners(const config::options& options) {
-  return [options = std::make_shared<const config::options>(options)] {
-    return std::make_unique<null_runner>(*options);
+  return [model = std::make_shared<null_model>(options)] {
+    return std::make_unique<null_runner>(model);
   };
 }
 

@@ -3,7 +3,9 @@
 // of everything around the model: sockets, sessions, planning, detokenizing.
 //
 // Masks and bans hold; a sequence ends at its limit, as no drawn token is a control token. Each
-// token has the same log-probability.
+// token has the same log-probability. For tests of what surrounds it, `dummy:null?step-us=2000`
+// takes that long for a step, and `dummy:null?fault-every=60` fails a step each minute, as a device
+// may.
 #pragma once
 
 #include <string_view>

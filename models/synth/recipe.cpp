@@ -92,6 +92,7 @@ constexpr size_rule size_rules[] = {
     {"head-dim", &recipe::head_dim, 0},       {"mlp", &recipe::mlp_size, 1},
     {"context", &recipe::context_length, 16}, {"window", &recipe::window, 0},
     {"embed", &recipe::embed_dim, 0},         {"group", &recipe::group, -1},
+    {"step-us", &recipe::step_us, 0},         {"fault-every", &recipe::fault_every_s, 0},
 };
 
 struct flag_rule {
@@ -157,6 +158,8 @@ const std::vector<option_help>& options() {
       {"act-order", "GPTQ: columns out of order"},
       {"sym", "GPTQ: zero points in the middle"},
       {"seed", "seed of every random number"},
+      {"step-us", "dummy:null: microseconds that a step takes, at most 10 s"},
+      {"fault-every", "dummy:null: a step fails after so many seconds, again and again; 0: none"},
   };
   return all;
 }

@@ -61,6 +61,8 @@ struct recipe {
   bool act_order = false;   ///< GPTQ: columns belong to groups out of order
   bool symmetric = true;    ///< GPTQ: zero points in the middle
   std::uint64_t seed = 1;
+  std::int32_t step_us = 0;       ///< null: how long a step takes; it is slept through
+  std::int32_t fault_every_s = 0; ///< null: a step fails after so many seconds, again and again
 
   std::int32_t head_size() const;
   std::int32_t embedding_size() const { return embed_dim > 0 ? embed_dim : hidden_size; }

@@ -12,10 +12,11 @@ namespace {
 
 /// Bounds keep every count below 2^48 and generated vocabularies within what can be spelled.
 constexpr std::pair<const char*, std::pair<std::int32_t recipe::*, std::int32_t>> most[] = {
-    {"vocab", {&recipe::vocab_size, 800000}}, {"hidden", {&recipe::hidden_size, 1 << 17}},
-    {"layers", {&recipe::n_layers, 1024}},    {"heads", {&recipe::n_heads, 4096}},
-    {"head-dim", {&recipe::head_dim, 4096}},  {"mlp", {&recipe::mlp_size, 1 << 19}},
-    {"embed", {&recipe::embed_dim, 1 << 17}}, {"context", {&recipe::context_length, 1 << 24}},
+    {"vocab", {&recipe::vocab_size, 800000}},    {"hidden", {&recipe::hidden_size, 1 << 17}},
+    {"layers", {&recipe::n_layers, 1024}},       {"heads", {&recipe::n_heads, 4096}},
+    {"head-dim", {&recipe::head_dim, 4096}},     {"mlp", {&recipe::mlp_size, 1 << 19}},
+    {"embed", {&recipe::embed_dim, 1 << 17}},    {"context", {&recipe::context_length, 1 << 24}},
+    {"step-us", {&recipe::step_us, 10'000'000}},
 };
 
 result<nothing> check_heads(const recipe& r) {
@@ -48,6 +49,9 @@ result<nothing> check_family_options(const recipe& r) {
       {!r.pre_norm, "pre-norm"},        {r.alibi, "alibi"},
       {r.rope_theta != 10000, "theta"}, {r.rope_ratio != 1, "rope-ratio"},
       {r.attention_bias, "bias"},       {r.tied_head, "tied"}};
+  // What computes nothing has its time and its faults by order; a real model has its own.
+  if (r.preset != "null" && r.step_us > 0) return refuse("step-us");
+  if (r.preset != "null" && r.fault_every_s > 0) return refuse("fault-every");
   for (const auto& [set, option] : used)
     if (set && std::find(rules.options.begin(), rules.options.end(), option) == rules.options.end())
       return refuse(option);

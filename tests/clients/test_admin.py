@@ -110,3 +110,23 @@ def test_top_by_the_door_of_administrators_shows_tenants(start_daemon, tmp_path)
     front = subprocess.run([BIN / "twill", "top", "--once", "--interval", "0.1", "--url", daemon.url, "--api-key",
                             key_of("a")["Authorization"].split()[1]], capture_output=True, text=True, timeout=60)
     assert "TENANT" not in front.stdout and re.search(r"^tiny .* 3 +0$", front.stdout, re.M), front.stdout + front.stderr
+
+
+def test_the_state_names_the_owner_of_every_block(start_daemon, tmp_path):
+    door = tmp_path / "admin.sock"
+    daemon = start_daemon(f"server.admin_listen=unix:{door}", "scheduler.max_running=2", f"tenants=[{tenant('a')}]",
+                          model="dummy:null?step-us=20000")
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(daemon.post, "/v1/completions", {"prompt": "One two three", "max_tokens": 60},
+                             headers={**key_of("a"), "X-Request-Id": f"mine-{i}"}) for i in range(3)]
+        daemon.wait_metric("twill_num_requests_waiting", 1)
+        state = json.loads(ask(door, "/admin/state")[1])
+        assert all(one.result()[0] == 200 for one in asked)
+    (scheduler,) = state["schedulers"]
+    assert {one["id"] for one in scheduler["sequences"]} == {"mine-0", "mine-1", "mine-2"}
+    assert {one["tenant"] for one in scheduler["sequences"]} == {"a"}
+    assert sorted(one["state"] for one in scheduler["sequences"]) == ["running", "running", "waiting"]
+    held = sum(one["kv_blocks"] for one in scheduler["sequences"])
+    assert 2 <= held == scheduler["kv_blocks_used"]
+    assert scheduler["orphans"] == [] and not scheduler["tied"]
+    assert re.search(r'^twill_actor_mailbox_depth\{.*actor="batcher".*\} 0$', ask(door, "/metrics")[1], re.M)

@@ -137,6 +137,10 @@ TEST_CASE("Wrong presets and options are named") {
       {"baichuan2-13b?hidden=4096&heads=32", "ALiBi"},
       {"mistral-7b-awq?group=48", "group"},
       {"mistral-7b-awq?seed=x", "integer"},
+      {"opt-125m?step-us=5", "`step-us` is not for opt"},
+      {"opt-125m?fault-every=5", "`fault-every` is not for opt"},
+      {"null?step-us=20000000", "at most 10000000"},
+      {"null?fault-every=-1", "at least 0"},
   };
   for (const auto& [text, part] : wrong) {
     const auto r = synth::parse_recipe(text);
