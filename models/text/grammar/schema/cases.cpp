@@ -62,14 +62,33 @@ const std::vector<schema_case>& cases::of(const node& n) {
   return known_.emplace(n, std::move(out)).first->second;
 }
 
+/// What was added after the given numbers of entries stands inside `not`: it must hold, but
+/// unevaluatedProperties does not see its properties.
+void cases::silence(pending& at, std::size_t n_todo, std::size_t n_choices, std::size_t n_parts) {
+  for (auto i = n_todo; i < at.todo.size(); ++i)
+    at.todo[i].annotates = false;
+  for (auto i = n_parts; i < at.so_far.object.parts.size(); ++i)
+    at.so_far.object.parts[i].annotates = false;
+  for (auto i = n_choices; i < at.choices.size(); ++i)
+    for (auto& take : at.choices[i])
+      take = [inner = std::move(take)](pending& p) {
+        const auto before = p.todo.size();
+        inner(p);
+        silence(p, before, p.choices.size(), p.so_far.object.parts.size());
+      };
+}
+
 void cases::run(pending at, const node& whole, std::vector<schema_case>& out) {
   while (!at.todo.empty()) {
-    const auto [l, depth] = at.todo.back();
+    const auto [l, depth, annotates] = at.todo.back();
     at.todo.pop_back();
+    const auto n_todo = at.todo.size(), n_choices = at.choices.size(),
+               n_parts = at.so_far.object.parts.size();
     if (l.holds)
       apply(at, *l.schema, depth);
     else
       apply_not(at, *l.schema, depth);
+    if (!annotates || !l.holds) silence(at, n_todo, n_choices, n_parts);
     if (at.so_far.types == 0) return;
   }
   if (!at.choices.empty()) {
@@ -120,11 +139,13 @@ void cases::apply(pending& at, const value& schema, int depth) {
   check_known(schema, *doc_);
   apply_types(c, schema);
   if (const auto* fixed = member(schema, "const")) {
+    check_exact(*fixed, schema, "const", *doc_);
     if (!c.values) c.values.emplace({fixed});
   }
   if (const auto* listed = member(schema, "enum")) {
     if (listed->as_list() == nullptr)
       refuse_keyword(errc::bad_schema, *doc_, schema, "enum", "must be a list");
+    check_exact(*listed, schema, "enum", *doc_);
     if (!c.values) {
       c.values.emplace();
       for (const auto& v : *listed->as_list())
@@ -195,7 +216,7 @@ void cases::apply_object(pending& at, const value& schema, int depth) {
   if (const auto n = count_of(schema, "maxProperties", *doc_)) at_most(o.max, *n);
   object_rules::part part{member(schema, "properties"), member(schema, "patternProperties"),
                           member(schema, "additionalProperties"),
-                          names_of(schema, "required", *doc_)};
+                          names_of(schema, "required", *doc_), true};
   o.required.insert(part.required.begin(), part.required.end());
   for (const auto& [keyword, v] :
        {std::pair{"properties", part.properties}, std::pair{"patternProperties", part.by_pattern}})
@@ -373,7 +394,7 @@ node cases::member_node(const object_rules& rules, const std::string& name) {
           literals.push_back({&schema, true});
         }
     if (!known && part.others != nullptr) literals.push_back({part.others, true});
-    any_known |= known || part.others != nullptr;
+    any_known |= part.annotates && (known || part.others != nullptr);
   }
   if (!any_known && rules.no_others) literals.push_back({&nothing_valid, true});
   if (const auto beside = rules.members.find(name); beside != rules.members.end())

@@ -73,6 +73,7 @@ struct object_rules {
     const value* by_pattern = nullptr;
     const value* others = nullptr;
     std::vector<std::string> required; ///< in the schema's order
+    bool annotates = true;             ///< false inside `not`, whose schemas evaluate no property
   };
   std::vector<part> parts;
   std::set<std::string> required, forbidden;
@@ -89,7 +90,7 @@ struct schema_case {
   array_rules array;
   object_rules object;
   std::optional<std::vector<const value*>> values; ///< one of these, each checked against the node
-  const value* not_list = nullptr; ///< an excluded list or object, which no rule expresses
+  std::vector<const value*> not_lists; ///< excluded lists and objects, which no rule expresses
 };
 
 class cases {
@@ -118,10 +119,16 @@ private:
   using choice = std::vector<branch>;
   struct pending {
     schema_case so_far;
-    std::vector<std::pair<literal, int>> todo; ///< with the number of $ref followed so far
+    struct task {
+      literal what;
+      int depth = 0; ///< how many $ref and combining keywords lead here
+      bool annotates = true;
+    };
+    std::vector<task> todo;
     std::vector<choice> choices;
   };
 
+  static void silence(pending& at, std::size_t n_todo, std::size_t n_choices, std::size_t n_parts);
   void run(pending at, const node& whole, std::vector<schema_case>& out);
   void apply(pending& at, const value& schema, int depth);
   void apply_not(pending& at, const value& schema, int depth);

@@ -262,7 +262,20 @@ std::string number_text(const value& v) {
   return out;
 }
 
-automaton number_automaton(const number_rules& rules) {
+bool is_rounded(const value& v) {
+  const auto* number = v.as_double();
+  return number != nullptr && std::abs(*number) >= 0x1p63;
+}
+
+automaton number_automaton(const number_rules& given) {
+  // A bound that was rounded is drawn in by more than it can have been rounded.
+  number_rules rules = given;
+  for (auto& bound : rules.bounds) {
+    if (bound.rounded == 0) continue;
+    const double inside = bound.is_least ? HUGE_VAL : -HUGE_VAL;
+    const double moved = std::nextafter(std::nextafter(bound.rounded, inside), inside);
+    if (auto at = decimal_of(value(moved))) bound.at = std::move(*at);
+  }
   const number_reader reader(rules);
   automaton out;
   out.states.clear();

@@ -25,6 +25,8 @@ struct decimal {
 
 /// Nothing when `v` is no number.
 std::optional<decimal> decimal_of(const value& v);
+/// Whether a number is so large that a whole number may have been rounded to it: 2^63 and more.
+bool is_rounded(const value& v);
 /// -1, 0 or 1.
 int compare(const decimal& a, const decimal& b);
 /// The shortest text that reads back as the number, as Python's json.dumps writes it.
@@ -37,6 +39,7 @@ struct number_rules {
     decimal at;
     bool is_least = false;
     bool exclusive = false;
+    double rounded = 0; ///< what `at` was read as, where reading may have rounded it; else 0
   };
   std::vector<bound> bounds;
   std::vector<decimal> multiples;     ///< of each of them

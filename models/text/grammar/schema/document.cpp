@@ -1,6 +1,8 @@
 #include "models/text/grammar/schema/document.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -51,6 +53,80 @@ std::string unescaped_part(std::string_view part) {
   return out;
 }
 
+/// Keywords that came with draft 2020-12, 2019-09, 7 and 6: to earlier drafts they are unknown, and
+/// what is unknown says nothing.
+bool is_later_keyword(std::string_view key, int draft) {
+  static const std::map<std::string_view, int> since{{"prefixItems", 2020},
+                                                     {"$dynamicRef", 2020},
+                                                     {"$dynamicAnchor", 2020},
+                                                     {"dependentRequired", 2019},
+                                                     {"dependentSchemas", 2019},
+                                                     {"minContains", 2019},
+                                                     {"maxContains", 2019},
+                                                     {"unevaluatedItems", 2019},
+                                                     {"unevaluatedProperties", 2019},
+                                                     {"$anchor", 2019},
+                                                     {"$recursiveRef", 2019},
+                                                     {"if", 7},
+                                                     {"then", 7},
+                                                     {"else", 7},
+                                                     {"const", 6},
+                                                     {"contains", 6},
+                                                     {"propertyNames", 6}};
+  const auto found = since.find(key);
+  return found != since.end() && draft < found->second;
+}
+
+bool holds_data(std::string_view key) {
+  static const std::set<std::string_view> keys{"enum", "const", "default", "examples", "example"};
+  return keys.contains(key);
+}
+
+/// Keywords whose members are names, each with a schema.
+bool holds_named_schemas(std::string_view key) {
+  static const std::set<std::string_view> keys{"properties",  "patternProperties", "$defs",
+                                               "definitions", "dependentSchemas",  "dependencies"};
+  return keys.contains(key);
+}
+
+/// The schema without the keywords of later drafts.
+value without_later_keywords(const value& v, int draft, bool is_schema) {
+  if (const auto* list = v.as_list()) {
+    value_list out;
+    for (const auto& part : *list)
+      out.push_back(without_later_keywords(part, draft, is_schema));
+    return value(std::move(out));
+  }
+  if (v.as_object() == nullptr) return v;
+  value_object out;
+  for (const auto& [key, inner] : *v.as_object()) {
+    if (is_schema && is_later_keyword(key, draft)) continue;
+    if (is_schema && holds_data(key))
+      out.emplace_back(key, inner);
+    else
+      out.emplace_back(
+          key, without_later_keywords(inner, draft, !(is_schema && holds_named_schemas(key))));
+  }
+  return value(std::move(out));
+}
+
+/// `reference` against the URI around it, as RFC 3986 section 5.2 says, without "." and "..".
+std::string resolved_uri(const std::string& base, const std::string& reference) {
+  const auto scheme_end = [](const std::string& uri) {
+    const auto colon = uri.find(':');
+    return colon != std::string::npos && colon < uri.find_first_of("/?#") ? colon + 1 : 0;
+  };
+  if (base.empty() || scheme_end(reference) > 0) return reference;
+  const auto scheme = scheme_end(base);
+  if (reference.starts_with("//")) return base.substr(0, scheme) + reference;
+  auto path = scheme;
+  if (base.compare(scheme, 2, "//") == 0) path = std::min(base.find('/', scheme + 2), base.size());
+  if (reference.starts_with("/")) return base.substr(0, path) + reference;
+  const auto last = base.rfind('/');
+  if (last == std::string::npos || last < path) return base.substr(0, path) + "/" + reference;
+  return base.substr(0, last + 1) + reference;
+}
+
 std::string escaped_part(const std::string& key) {
   std::string out;
   for (const char c : key)
@@ -75,33 +151,44 @@ document::document(std::string_view schema_text) {
   if (root_->as_object() == nullptr && root_->as_bool() == nullptr)
     refuse(errc::bad_schema, "a schema must be an object, true or false");
   draft_ = draft_of(*root_);
-  index(*root_, "#", root_.get());
+  if (draft_ < 2020) *root_ = without_later_keywords(*root_, draft_, true);
+  index(*root_, "#", root_.get(), true);
 }
 
-void document::index(const value& v, const std::string& pointer, const value* base) {
-  static const std::set<std::string> data{"enum", "const", "default", "examples", "example"};
-  const auto* id = member(v, draft_ == 4 ? "id" : "$id");
+void document::add_id(const value& v, const std::string& uri, const value* outer) {
+  const auto around = uris_.find(outer);
+  const auto whole = resolved_uri(around == uris_.end() ? "" : around->second, uri);
+  ids_.emplace(uri, &v);
+  ids_.emplace(whole, &v);
+  uris_.emplace(&v, whole);
+}
+
+void document::index(const value& v, const std::string& pointer, const value* base,
+                     bool is_schema) {
+  const auto* id = is_schema ? member(v, draft_ == 4 ? "id" : "$id") : nullptr;
   if (id != nullptr && id->as_string() != nullptr) {
     const auto& text = *id->as_string();
     const auto uri = without_fragment(text);
     if (!uri.empty()) {
+      add_id(v, uri, base);
       base = &v;
-      ids_.emplace(uri, &v);
     }
     if (const auto hash = text.find('#'); hash != std::string::npos && hash + 1 < text.size())
       anchors_.emplace(std::pair{base, text.substr(hash + 1)}, &v);
   }
-  if (const auto* anchor = member(v, "$anchor");
+  if (const auto* anchor = is_schema ? member(v, "$anchor") : nullptr;
       anchor != nullptr && anchor->as_string() != nullptr)
     anchors_.emplace(std::pair{base, *anchor->as_string()}, &v);
   pointers_.emplace(&v, pointer);
   bases_.emplace(&v, base);
   if (const auto* object = v.as_object()) {
     for (const auto& [key, inner] : *object)
-      if (!data.contains(key)) index(inner, pointer + "/" + escaped_part(key), base);
+      if (!is_schema || !holds_data(key))
+        index(inner, pointer + "/" + escaped_part(key), base,
+              !(is_schema && holds_named_schemas(key)));
   } else if (const auto* list = v.as_list()) {
     for (std::size_t i = 0; i < list->size(); ++i)
-      index((*list)[i], pointer + "/" + std::to_string(i), base);
+      index((*list)[i], pointer + "/" + std::to_string(i), base, is_schema);
   }
 }
 
@@ -136,7 +223,9 @@ const value& document::resolve(const value& from, const std::string& reference) 
   const value* base = found_base == bases_.end() ? root_.get() : found_base->second;
   const auto uri = without_fragment(reference);
   if (!uri.empty()) {
-    const auto known = ids_.find(uri);
+    const auto around = uris_.find(base);
+    auto known = ids_.find(resolved_uri(around == uris_.end() ? "" : around->second, uri));
+    if (known == ids_.end()) known = ids_.find(uri);
     if (known == ids_.end())
       refuse(errc::unsupported, "`$ref` to " + reference + ": other documents are not fetched");
     base = known->second;

@@ -33,7 +33,8 @@ public:
   int draft() const { return draft_; } ///< 4, 6, 7, 2019 or 2020
 
 private:
-  void index(const value& v, const std::string& pointer, const value* base);
+  void index(const value& v, const std::string& pointer, const value* base, bool is_schema);
+  void add_id(const value& v, const std::string& uri, const value* outer);
   const value& follow(const value& base, std::string_view pointer,
                       const std::string& reference) const;
 
@@ -41,8 +42,10 @@ private:
   int draft_ = 2020;
   std::unordered_map<const value*, std::string> pointers_;
   std::unordered_map<const value*, const value*>
-      bases_;                               ///< the part with an $id that holds each part
-  std::map<std::string, const value*> ids_; ///< $id as written, without its fragment
+      bases_; ///< the part with an $id that holds each part
+  /// By $id as written and as resolved against the $id around it, without fragments.
+  std::map<std::string, const value*> ids_;
+  std::unordered_map<const value*, std::string> uris_; ///< resolved, of each base
   std::map<std::pair<const value*, std::string>, const value*> anchors_;
 };
 

@@ -5,6 +5,34 @@
 namespace twill::models::grammar {
 namespace {
 
+/// At most 253 characters in all: up to three labels of any length, or up to ten short ones. An
+/// automaton that counts the whole name as well as each label would be too large.
+std::string hostname_pattern() {
+  const auto labels = [](int inner, int more) {
+    const std::string label =
+        "[A-Za-z0-9](?:[A-Za-z0-9-]{0," + std::to_string(inner) + "}[A-Za-z0-9])?";
+    return label + "(?:\\." + label + "){0," + std::to_string(more) + "}";
+  };
+  return "^(?:" + labels(61, 2) + "|" + labels(22, 9) + ")$";
+}
+
+/// Regular expressions without lookaround and back-references, with groups up to two deep: what
+/// ECMA-262 and Python read alike.
+std::string regex_pattern() {
+  const std::string escape = "\\\\[dDwWsSnrtfv.^$|?*+()\\[\\]{}/\\\\]";
+  const std::string in_class =
+      "\\[\\^?(?:a-z|A-Z|0-9|[A-Za-z0-9_ .,:;!@#%/=<>+*?$]|" + escape + ")+\\]";
+  const std::string count = "(?:[*+?]|\\{[0-9]{1,3},?\\}|\\{[01],[1-9][0-9]{0,2}\\})\\??";
+  std::string atom = "[^\\\\^$.|?*+()\\[\\]{}\\r\\n\\u2028\\u2029]|" + escape + "|\\.|" + in_class;
+  std::string all;
+  for (int depth = 0; depth < 3; ++depth) {
+    const std::string one = "(?:(?:" + atom + ")(?:" + count + ")?|[\\^$])*";
+    all = one + "(?:\\|" + one + ")*";
+    atom += "|\\((?:\\?:)?" + all + "\\)";
+  }
+  return "^" + all + "$";
+}
+
 std::map<std::string, std::string> make_patterns() {
   const std::string leap =
       "(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)";
@@ -31,10 +59,11 @@ std::map<std::string, std::string> make_patterns() {
   const auto uri = [&](const std::string& beyond_ascii, bool reference) {
     const std::string plain = "[A-Za-z0-9._~!$&'()*+,;=:@" + beyond_ascii + "-]";
     const std::string pchar = "(?:" + plain + "|%[0-9A-Fa-f]{2})";
-    const std::string authority =
-        "(?:(?:[A-Za-z0-9._~!$&'()*+,;=:@" + beyond_ascii +
-        "-]|%[0-9A-Fa-f]{2})*|(?:[A-Za-z0-9._~!$&'()*+,;=:%-]*@)?\\[[0-9A-Fa-f:.]+\\]"
-        "(?::[0-9]*)?)";
+    const std::string authority = "(?:(?:[A-Za-z0-9._~!$&'()*+,;=:@" + beyond_ascii +
+                                  "-]|%[0-9A-Fa-f]{2})*|(?:[A-Za-z0-9._~!$&'()*+,;=:%-]*@)?\\[" +
+                                  ipv6 +
+                                  "\\]"
+                                  "(?::[0-9]*)?)";
     const std::string path = "(?:" + pchar + "|/)*";
     const std::string tail = "(?:\\?(?:" + pchar + "|[/?])*)?(?:#(?:" + pchar + "|[/?])*)?";
     const std::string scheme = "[A-Za-z][A-Za-z0-9+.-]*:";
@@ -56,7 +85,8 @@ std::map<std::string, std::string> make_patterns() {
                    "(?:T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S))?"
                    "|T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S))$"},
       {"email", "^" + atext + "(?:\\." + atext + ")*@" + host + "$"},
-      {"hostname", "^" + host + "$"},
+      {"hostname", hostname_pattern()},
+      {"regex", regex_pattern()},
       {"ipv4", "^" + ipv4 + "$"},
       {"ip-address", "^" + ipv4 + "$"}, // draft 3's and many schemas' name for it
       {"ipv6", "^" + ipv6 + "$"},

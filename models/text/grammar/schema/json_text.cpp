@@ -39,6 +39,15 @@ std::string counted_regex(const std::string& unit, std::int64_t min, std::int64_
          counted_regex(unit, 0, max - block) + ")";
 }
 
+/// Alternatives for one code point as \uXXXX or as a pair of those; not of ASCII unless `ascii`.
+std::string escaped_unit(bool ascii) {
+  const std::string hex = "[0-9a-fA-F]", start = "|\\\\u";
+  std::string out = start + "[1-9abcefABCEF]" + hex + "{3}" + start + "0[1-9a-fA-F]" + hex + "{2}" +
+                    start + "00[89a-fA-F]" + hex + start + "[dD][0-7]" + hex + "{2}";
+  if (ascii) out += start + "00[0-7]" + hex;
+  return out + start + "[dD][89abAB]" + hex + "{2}\\\\u[dD][c-fC-F]" + hex + "{2}";
+}
+
 struct short_escape {
   char letter;
   std::uint32_t stands_for;
@@ -142,7 +151,7 @@ expression json_text::string_of_class(const code_points& set, std::int64_t min, 
   std::string unit = plain.empty() ? "" : regex_class(plain);
   if (!letters.empty()) {
     unit += std::string(unit.empty() ? "" : "|") + "\\\\" + regex_class(letters);
-    if (max < 0 && set.covers(high)) unit += "|\\\\u[0-9a-fA-F]{4}";
+    if (max < 0 && set.covers(high)) unit += escaped_unit(set == code_points::all());
     unit = "(" + unit + ")";
   }
   if (unit.empty()) return min == 0 ? text_of("\"\"") : never();
@@ -281,7 +290,8 @@ expression json_text::fixed(const value& v) const {
     std::vector<expression> parts{text_of("\"")};
     for (const auto c : code_points_of(*s)) {
       auto spelled = char_in({c, c});
-      if (c >= 0x80) spelled = choice_of({std::move(spelled), text_of(escaped_units(c))});
+      if (c >= 0x80 || c < 0x20)
+        spelled = choice_of({std::move(spelled), text_of(escaped_units(c))});
       // One spelling for plain characters: a fixed text is quickest.
       if (c < 0x80 && unescaped.contains(c)) {
         std::string text;

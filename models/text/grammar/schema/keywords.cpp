@@ -87,6 +87,10 @@ number_rules number_rules_of(const value& schema, const document& doc) {
     if (!d) refuse_keyword(errc::bad_schema, doc, schema, keyword, "must be a number");
     return d;
   };
+  const auto rounded = [&](const char* keyword) {
+    const auto* v = member(schema, keyword);
+    return is_rounded(*v) ? *v->as_double() : 0.0;
+  };
   // Draft 4: exclusiveMinimum is a boolean beside minimum.
   const auto flag = [&](const char* keyword) {
     const auto* v = member(schema, keyword);
@@ -96,9 +100,11 @@ number_rules number_rules_of(const value& schema, const document& doc) {
     const char* exclusive = least ? "exclusiveMinimum" : "exclusiveMaximum";
     const auto* is_exclusive = flag(exclusive);
     if (const auto at = number(least ? "minimum" : "maximum"))
-      out.bounds.push_back({*at, least, is_exclusive != nullptr && *is_exclusive});
+      out.bounds.push_back({*at, least, is_exclusive != nullptr && *is_exclusive,
+                            rounded(least ? "minimum" : "maximum")});
     if (is_exclusive == nullptr)
-      if (const auto at = number(exclusive)) out.bounds.push_back({*at, least, true});
+      if (const auto at = number(exclusive))
+        out.bounds.push_back({*at, least, true, rounded(exclusive)});
   }
   if (const auto multiple = number("multipleOf")) {
     if (multiple->negative || multiple->is_zero())
@@ -106,6 +112,20 @@ number_rules number_rules_of(const value& schema, const document& doc) {
     out.multiples.push_back(*multiple);
   }
   return out;
+}
+
+void check_exact(const value& given, const value& schema, const char* keyword,
+                 const document& doc) {
+  if (is_rounded(given))
+    refuse_keyword(errc::unsupported, doc, schema, keyword,
+                   "holds " + number_text(given) +
+                       " or a number that is rounded to it: whole numbers must be below 2^63 here");
+  if (const auto* list = given.as_list())
+    for (const auto& inner : *list)
+      check_exact(inner, schema, keyword, doc);
+  if (const auto* object = given.as_object())
+    for (const auto& [name, inner] : *object)
+      check_exact(inner, schema, keyword, doc);
 }
 
 items_shape items_of(const value& schema, const document& doc) {

@@ -32,6 +32,10 @@ std::vector<const value*> schemas_of(const value& schema, const char* keyword, c
 /// minimum, maximum, exclusive*, multipleOf; `type` is not looked at.
 number_rules number_rules_of(const value& schema, const document& doc);
 
+/// Refuses `given`, the value of `keyword`, where it holds a number of 2^63 or more: such numbers
+/// are rounded when they are read, so that another number would be taken for them.
+void check_exact(const value& given, const value& schema, const char* keyword, const document& doc);
+
 /// items, prefixItems, additionalItems of any draft.
 struct items_shape {
   std::vector<const value*> prefix;

@@ -62,6 +62,20 @@ int lowering::rule_of_arguments(const node& n) {
   return rule;
 }
 
+int lowering::rule_of_object(const node& n) {
+  std::vector<expression> parts;
+  auto alternatives = cases_->of(n);
+  for (auto& c : alternatives) {
+    only(c, type_object);
+    if (c.values)
+      std::erase_if(*c.values, [](const value* v) { return v->as_object() == nullptr; });
+    parts.push_back(case_of(c));
+  }
+  const int rule = rules_->add("object", choice_of(std::move(parts)));
+  lower_waiting();
+  return rule;
+}
+
 void lowering::lower_waiting() {
   while (!todo_.empty()) {
     const node next = std::move(todo_.front());
@@ -95,10 +109,11 @@ expression lowering::case_of(const schema_case& c) {
       parts.push_back(text_.fixed(*v));
     return choice_of(std::move(parts));
   }
-  if (c.not_list != nullptr && (c.types & (c.not_list->as_list() ? type_array : type_object)) != 0)
-    refuse(errc::unsupported,
-           "`enum` or `const` at " + cases_->doc().pointer_to(*c.not_list) +
-               " is not enforced where a list or an object must not be equal to it");
+  for (const auto* excluded : c.not_lists)
+    if ((c.types & (excluded->as_list() ? type_array : type_object)) != 0)
+      refuse(errc::unsupported,
+             "`enum` or `const` at " + cases_->doc().pointer_to(*excluded) +
+                 " is not enforced where a list or an object must not be equal to it");
   if ((c.types & type_object) != 0) parts.push_back(object_lowering(*this, c.object).whole());
   if ((c.types & type_array) != 0) parts.push_back(array_of(c.array));
   if ((c.types & type_string) != 0) parts.push_back(string_of(c.string));
@@ -352,7 +367,16 @@ std::string grammar_of_frames(const config::grammar_spec& spec) {
     cases all(doc, known);
     lowering lower(all, into, {spec.closed_objects, spec.as_arguments});
     const auto root = node_of({{&doc.root(), true}});
-    const int body = spec.as_arguments ? lower.rule_of_arguments(root) : lower.rule_of_whole(root);
+    // An answer stands by itself and may be any value; what stands in a call is its arguments.
+    const bool is_answer = frame.before.empty();
+    const int body = is_answer           ? lower.rule_of_whole(root)
+                     : spec.as_arguments ? lower.rule_of_arguments(root)
+                                         : lower.rule_of_object(root);
+    if (!is_answer && !into.ebnf(body))
+      refuse(errc::unsatisfiable,
+             "no object satisfies the schema of a tool's `parameters`, and a tool's arguments are "
+             "always an object: " +
+                 frame.schema.substr(0, 200));
     ways.push_back(
         sequence_of({text_of(frame.before), into.reference(body), text_of(frame.after)}));
   }

@@ -23,6 +23,8 @@ public:
 
   /// The rule of the node, and all that it needs.
   int rule_of_whole(const node& n);
+  /// The objects among the node's values, for arguments of a tool, which are nothing else.
+  int rule_of_object(const node& n);
   /// The same, with the node's objects written as a function's arguments.
   int rule_of_arguments(const node& n);
 

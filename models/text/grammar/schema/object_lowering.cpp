@@ -14,6 +14,8 @@ constexpr std::size_t max_any_order = 4;
 /// Properties for which a second order is worth its rules.
 constexpr std::size_t max_two_orders = 24;
 constexpr std::size_t max_classes = 64;
+/// Rules that a bound on the number of optional members may cost.
+constexpr std::size_t max_free_rules = 512;
 
 bool is_identifier(const std::string& name) {
   const auto is_letter = [](char c) {
@@ -68,10 +70,15 @@ bool object_lowering::declares() const {
 
 /// Larger objects do not keep track of their optional properties: they may stand anywhere.
 void object_lowering::free_optional() {
+  const bool closed = others_.empty();
   for (const auto& property : named_)
     if (!property.required) others_.push_back(property.member);
+  const auto n_free = others_.size();
   std::erase_if(named_, [](const named& property) { return !property.required; });
   if (others_.empty()) return;
+  const auto n_orders =
+      named_.size() <= max_any_order ? std::size_t{1} << named_.size() : 2 * (named_.size() + 1);
+  if (closed && n_free * n_orders <= max_free_rules) most_free_ = static_cast<std::int64_t>(n_free);
   auto any = outer_.rules_->add("other", choice_of(std::move(others_)));
   others_ = {outer_.rules_->reference(any)};
 }
@@ -189,7 +196,7 @@ std::vector<std::pair<automaton, node>> object_lowering::other_classes() {
         in_part = true;
         literals.push_back({part.others, true});
       }
-      known |= in_part;
+      known |= in_part && part.annotates;
     }
     if (!known && (rules_.no_others || (outer_.options_.closed_objects && declares()))) continue;
     const auto n = node_of(std::move(literals));
@@ -236,6 +243,7 @@ object_lowering::state object_lowering::after_other(const state& s) const {
     next.has_other = true;
   }
   if (counts_max_) ++next.written;
+  if (most_free_ >= 0) ++next.free;
   return next;
 }
 
@@ -267,8 +275,9 @@ expression object_lowering::next_member(const state& s) {
   } else {
     ways.push_back(next_named(s, s.seen));
   }
-  for (const auto& other : others_)
-    ways.push_back(sequence_of({other, tail(after_other(s))}));
+  if (most_free_ < 0 || s.free < most_free_)
+    for (const auto& other : others_)
+      ways.push_back(sequence_of({other, tail(after_other(s))}));
   outer_.rules_->define(rule, choice_of(std::move(ways)));
   return outer_.rules_->reference(rule);
 }

@@ -3,8 +3,9 @@
 // Objects of few known properties accept each of them once, in any order. Larger ones keep track of
 // the required properties alone: up to four in any order, more in the order of `properties` or of
 // `required`. Optional and other properties may then stand anywhere; one that stands twice means
-// its last value to every reader of JSON, which is valid as well. Where properties are counted, all
-// of them are tracked, in order. One use per instance.
+// its last value to every reader of JSON, which is valid as well. Unless there are very many, no
+// more optional members may stand than there are optional properties, so that the object ends.
+// Where properties are counted, all of them are tracked, in order. One use per instance.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,7 @@ private:
     std::size_t order = 0;  ///< which of orders_
     std::int64_t counted = 0; ///< members that count for minProperties, as far as needed
     std::int64_t written = 0; ///< members that count for maxProperties, as far as needed
+    std::int64_t free = 0;    ///< optional members of a larger object, where they are bounded
     bool has_other = false;
     auto operator<=>(const state&) const = default;
   };
@@ -69,6 +71,7 @@ private:
   std::vector<std::string> excluded_;            ///< names that the other properties do not have
   std::vector<expression> others_;
   bool any_order_ = false;
+  std::int64_t most_free_ = -1; ///< how many optional members may stand; -1: no bound
   bool counts_min_ = false, counts_max_ = false;
   std::map<state, int> tails_, members_;
   std::map<std::pair<state, std::size_t>, int> chains_;

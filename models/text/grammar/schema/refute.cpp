@@ -72,7 +72,8 @@ void cases::refute_scalars(choice& branches, const value& schema) {
   for (const auto& bound : number_rules_of(schema, *doc_).bounds)
     branches.push_back([bound](pending& p) {
       only(p.so_far, type_number);
-      p.so_far.number.bounds.push_back({bound.at, !bound.is_least, !bound.exclusive});
+      p.so_far.number.bounds.push_back(
+          {bound.at, !bound.is_least, !bound.exclusive, bound.rounded});
     });
   for (const auto& multiple : number_rules_of(schema, *doc_).multiples)
     branches.push_back([multiple](pending& p) {
@@ -116,12 +117,18 @@ void cases::refute_values(choice& branches, const value& schema) {
         if (v->is_null()) c.types &= ~unsigned{type_null};
         if (const auto* s = v->as_string()) c.string.not_values.insert(*s);
         if (const auto number = decimal_of(*v)) c.number.not_values.push_back(*number);
-        if (v->as_list() != nullptr || v->as_object() != nullptr) c.not_list = v;
+        if (v->as_list() != nullptr || v->as_object() != nullptr) c.not_lists.push_back(v);
       }
     });
   };
-  if (member(schema, "enum") != nullptr) exclude(values);
-  if (const auto* fixed = member(schema, "const")) exclude({fixed});
+  if (const auto* listed = member(schema, "enum")) {
+    check_exact(*listed, schema, "enum", *doc_);
+    exclude(values);
+  }
+  if (const auto* fixed = member(schema, "const")) {
+    check_exact(*fixed, schema, "const", *doc_);
+    exclude({fixed});
+  }
 }
 
 void cases::refute_items(choice& branches, const value& schema) {

@@ -51,6 +51,7 @@ bool validator::valid(const value& schema, const value& instance, int depth) {
     if (!valid(doc_->resolve(schema, *ref->as_string()), instance, depth + 1)) return false;
     if (doc_->ignores_beside_ref()) return true;
   }
+  check_known(schema, *doc_);
   if (const auto* type = member(schema, "type")) {
     const auto types = type_names(*type);
     if (std::none_of(types.begin(), types.end(),
@@ -76,7 +77,7 @@ bool validator::valid(const value& schema, const value& instance, int depth) {
   if (const auto* members = instance.as_object();
       members != nullptr && !valid_object(schema, *members, instance, depth))
     return false;
-  return valid_combined(schema, instance, depth);
+  return valid_combined(schema, instance, depth) && valid_unevaluated(schema, instance, depth);
 }
 
 bool validator::valid_number(const value& schema, const value& instance) {
@@ -167,6 +168,53 @@ bool validator::valid_object(const value& schema, const value_object& members,
     }
   }
   return true;
+}
+
+bool validator::valid_unevaluated(const value& schema, const value& instance, int depth) {
+  const auto* rest = member(schema, "unevaluatedProperties");
+  if (rest == nullptr || doc_->draft() < 2019 || instance.as_object() == nullptr) return true;
+  std::set<std::string> evaluated;
+  add_evaluated(evaluated, schema, instance, depth, false);
+  return std::all_of(
+      instance.as_object()->begin(), instance.as_object()->end(), [&](const auto& entry) {
+        return evaluated.contains(entry.first) || valid(*rest, entry.second, depth + 1);
+      });
+}
+
+/// Adds the properties of a valid instance that the schema evaluates; `all`: with its own
+/// unevaluatedProperties, which evaluates whatever is left.
+void validator::add_evaluated(std::set<std::string>& names, const value& schema,
+                              const value& instance, int depth, bool all) {
+  if (depth > max_reference_depth) refuse(errc::unsupported, "`$ref` leads to itself without end");
+  if (schema.as_object() == nullptr) return;
+  const auto add = [&](const value& part) {
+    if (valid(part, instance, depth + 1)) add_evaluated(names, part, instance, depth + 1, true);
+  };
+  if (const auto* ref = member(schema, "$ref"); ref != nullptr && ref->as_string() != nullptr)
+    add(doc_->resolve(schema, *ref->as_string()));
+  const auto* properties = member(schema, "properties");
+  const auto* by_pattern = member(schema, "patternProperties");
+  const bool others = member(schema, "additionalProperties") != nullptr ||
+                      (all && member(schema, "unevaluatedProperties") != nullptr);
+  for (const auto& [name, inner] : *instance.as_object()) {
+    bool known = others || (properties != nullptr && member(*properties, name) != nullptr);
+    if (by_pattern != nullptr && by_pattern->as_object() != nullptr)
+      for (const auto& [pattern, part] : *by_pattern->as_object())
+        known = known || patterns_->found_in(pattern, name);
+    if (known) names.insert(name);
+  }
+  for (const auto* keyword : {"allOf", "anyOf", "oneOf"})
+    for (const auto* part : schemas_of(schema, keyword, *doc_))
+      add(*part);
+  if (const auto* condition = member(schema, "if")) {
+    const bool holds = valid(*condition, instance, depth + 1);
+    if (holds) add(*condition);
+    if (const auto* follows = member(schema, holds ? "then" : "else")) add(*follows);
+  }
+  if (const auto* dependent = member(schema, "dependentSchemas");
+      dependent != nullptr && dependent->as_object() != nullptr)
+    for (const auto& [name, needs] : *dependent->as_object())
+      if (member(instance, name) != nullptr) add(needs);
 }
 
 bool validator::valid_combined(const value& schema, const value& instance, int depth) {

@@ -4,6 +4,9 @@
 // second opinion about masks. One thread at a time. Throws refusal for what it does not know.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "config/base/value.hpp"
 #include "models/text/grammar/schema/document.hpp"
 #include "models/text/grammar/schema/patterns.hpp"
@@ -22,6 +25,9 @@ private:
   bool valid_array(const value& schema, const value_list& items, int depth);
   bool valid_object(const value& schema, const value_object& members, const value& instance,
                     int depth);
+  bool valid_unevaluated(const value& schema, const value& instance, int depth);
+  void add_evaluated(std::set<std::string>& names, const value& schema, const value& instance,
+                     int depth, bool all);
   bool valid_combined(const value& schema, const value& instance, int depth);
 
   const document* doc_;

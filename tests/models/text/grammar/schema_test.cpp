@@ -199,3 +199,96 @@ TEST_CASE("schema: formats are enforced, unknown ones are annotations") {
         {R"("2022-01-01T12:00:00")"});
   check(R"({"type": "string", "format": "grid"})", {R"("x")"}, {});
 }
+
+TEST_CASE("schema: a bound of 2^63 or more is drawn in by what reading may have rounded") {
+  check(R"({"type": "integer", "maximum": 18446744073709551615})", {"18446744073709540000", "-5"},
+        {"18446744073709552000", "18446744073709551616", "18446744073709552640"});
+  check(R"({"type": "integer", "minimum": 9223372036854775808})", {"9223372036854790000"},
+        {"9223372036854775807", "5"});
+  check(R"({"type": "integer", "not": {"maximum": 18446744073709551615}})",
+        {"18446744073709570000"}, {"18446744073709551615", "18446744073709551614"});
+  check(R"({"maximum": 18446744073709551615, "enum": [9223372036854775807, 1]})",
+        {"9223372036854775807"}, {"2"});
+}
+
+TEST_CASE("schema: lengths count an escaped pair of surrogates as one character") {
+  check(R"({"type": "string", "minLength": 2})",
+        {R"("\ud83d\ude00\ud83d\ude00")", R"("a\uD83D\uDE00")", R"("\u0041\u00e9")"},
+        {R"("\ud83d\ude00")", R"("\ud83d")"});
+  // A class that leaves out ASCII characters takes none of them as an escape.
+  check(R"({"type": "string", "pattern": "^[^a]{2,}$", "minLength": 3})",
+        {R"("\u00e9bc")", R"("bcd")"}, {R"("\u0061bc")", R"("abc")", R"("\ud83d\ude00x")"});
+}
+
+TEST_CASE("schema: what stands inside `not` evaluates no property") {
+  check(
+      R"({"not": {"not": {"properties": {"a": {"type": "integer"}}}}, "unevaluatedProperties": false,
+           "properties": {"b": {}}, "type": "object"})",
+      {"{}", R"({"b": 1})"}, {R"({"a": 1})"});
+  check(
+      R"({"type": "object", "unevaluatedProperties": false, "allOf": [{"properties": {"a": {}}}]})",
+      {R"({"a": 1})"}, {R"({"b": 1})"});
+}
+
+TEST_CASE("schema: const and enum are filtered by unevaluatedProperties") {
+  check(
+      R"({"enum": [{"a": 1}, {"b": 1}, {"c": 1}, 3], "unevaluatedProperties": false,
+           "properties": {"a": {}}, "anyOf": [{"properties": {"c": {"const": 1}}}, true]})",
+      {R"({"a": 1})", R"({"c": 1})", "3"}, {R"({"b": 1})"});
+  check(R"({"enum": [{"b": {"x": 1}}, 1], "properties": {"b": {"unevaluatedProperties": false}}})",
+        {"1"}, {R"({"b": {"x": 1}})"});
+}
+
+TEST_CASE("schema: keywords of later drafts say nothing in earlier ones") {
+  const std::string draft7 = R"({"$schema": "http://json-schema.org/draft-07/schema#", )";
+  const std::string draft4 = R"({"$schema": "http://json-schema.org/draft-04/schema#", )";
+  check(draft7 + R"("type": "array", "contains": {"const": 1}, "minContains": 0})", {"[1]"},
+        {"[]", "[2]"});
+  check(draft7 + R"("type": "object", "dependentRequired": {"a": ["b"]}})", {R"({"a": 1})"}, {});
+  check(draft7 + R"("oneOf": [{"type": "object", "minContains": 2}, {"type": "array"}]})", {"{}"},
+        {"1"});
+  check(draft4 + R"("type": "integer", "not": {"not": {"const": 1}}})", {"1", "2"}, {"1.5"});
+  check(draft4 + R"("type": "object", "properties": {"const": {"type": "null"}}})",
+        {R"({"const": null})"}, {R"({"const": 1})"});
+}
+
+TEST_CASE("schema: formats of names that are too long, of addresses and of expressions") {
+  const std::string label(63, 'a');
+  const auto twice = "\"" + label + "." + label + ".b\"";
+  const auto name = label + "." + label + "." + label;
+  check(R"({"type": "string", "format": "hostname"})",
+        {R"("a.b-c.example.com")", twice, "\"" + name + "\""},
+        {"\"" + name + "." + label + "\"", R"("-a")", "\"" + label + "a\"", R"("a..b")"});
+  check(R"({"type": "string", "format": "uri"})",
+        {R"("http://[::1]:80/a")", R"("http://a.b/?c#d")"},
+        {R"("http://[.]")", R"("http://[1:2]/")"});
+  check(R"({"type": "string", "format": "regex"})",
+        {R"("^[a-z]+$")", R"("(ab|c(d)?){1,3}\\d*")", R"("")"},
+        {R"("(")", R"("a**")", R"("[z-a]")", R"("\\")", R"("a{3,1}")", R"("*")"});
+}
+
+TEST_CASE("schema: optional properties of larger objects come to an end") {
+  std::string many = R"({"a": 1)";
+  for (int i = 0; i < 6; ++i)
+    many += R"(, "a": 1)";
+  check(R"({"type": "object", "additionalProperties": false, "properties":
+           {"a": {}, "b": {}, "c": {}, "d": {}, "e": {}, "f": {}}})",
+        {R"({"f": 1, "e": 1, "d": 1, "c": 1, "b": 1, "a": 1})", "{}", R"({"c": 1, "a": 2})"},
+        {many + "}"});
+  check(R"({"type": "object", "additionalProperties": false, "required": ["f"], "properties":
+           {"a": {}, "b": {}, "c": {}, "d": {}, "e": {}, "f": {}}})",
+        {R"({"e": 1, "d": 1, "f": 1, "c": 1, "b": 1, "a": 1})"}, {many + R"(, "f": 1})"});
+}
+
+TEST_CASE("schema: fixed control characters, anchors below such names, nested identifiers") {
+  check(R"({"const": "a\u0000\u001f"})", {R"("a\u0000\u001f")"}, {R"("a")"});
+  check(R"({"properties": {"enum": {"$anchor": "e", "type": "null"}, "x": {"$ref": "#e"}}})",
+        {R"({"x": null})"}, {R"({"x": 1})"});
+  check(R"({"$id": "https://example.com/a/root.json", "$ref": "https://example.com/a/item.json",
+           "$defs": {"i": {"$id": "item.json", "type": "null"}}})",
+        {"null"}, {"1"});
+  check(R"({"$id": "https://example.com/a/root.json", "$ref": "/b/item.json",
+           "$defs": {"i": {"$id": "https://example.com/b/item.json", "$ref": "other.json"},
+                     "o": {"$id": "/b/other.json", "type": "null"}}})",
+        {"null"}, {"1"});
+}

@@ -84,3 +84,26 @@ TEST_CASE("tool calls: what ChatGLM3's format has no room for is refused or left
   CHECK(passes(left.value(), "f\n ```python\ntool_call()\n```"));
   CHECK_FALSE(passes(left.value(), "f\n ```python\ntool_call(a b=1)\n```"));
 }
+
+TEST_CASE("tool calls: arguments are an object, whatever the schema of parameters leaves open") {
+  const auto format = *format_named("hermes");
+  const auto call = [](const std::string& arguments) {
+    return "<tool_call>\n{\"name\": \"f\", \"arguments\": " + arguments + "}\n</tool_call>";
+  };
+  for (const auto* parameters : {"{}", R"({"minLength": 2})", R"({"enum": [1, {"a": 1}]})",
+                                 R"({"anyOf": [{"type": "string"}, {"properties": {"a": {}}}]})"}) {
+    INFO(parameters);
+    const auto grammar =
+        compiled(*call_grammar(format, std::vector<callable>{{"f", parameters}}, false));
+    REQUIRE(grammar.ok());
+    CHECK(passes(grammar.value(), call(R"({"a": 1})")));
+    for (const auto* other : {"1", "\"ab\"", "[]", "null", "true"})
+      CHECK_FALSE(passes(grammar.value(), call(other)));
+  }
+  const auto spec = *call_grammar(
+      format, std::vector<callable>{{"f", R"({"type": "string"})"}, {"g", ""}}, false);
+  const auto none = grammar_text(spec);
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.code() == errc::unsatisfiable);
+  CHECK(none.detail().find(R"({"type": "string"})") != std::string::npos);
+}
