@@ -1,8 +1,9 @@
 // drain_rate: how fast requests leave, and when those that are refused should come back.
 //
 // Pure: times are handed in; one thread at a time. The rate is an average over about the last ten
-// seconds. Whoever is refused is told a turn of its own behind those who were refused before, one
-// turn for each request that is expected to leave, so that they do not all come back together.
+// seconds in which there were requests. Whoever is refused is told a turn of its own behind those
+// who were refused before, one turn for each request that is expected to leave, so that they do not
+// all come back together. Many never come back: turns are forgotten when there is room.
 #pragma once
 
 #include <algorithm>
@@ -25,6 +26,13 @@ public:
     last_ = now;
   }
 
+  /// Requests arrive where there were none: the time since the last one left says nothing.
+  void resume(time now) {
+    if (began_ == time{} || now <= last_) return;
+    began_ += now - last_;
+    last_ = now;
+  }
+
   /// Requests per second; one while nothing is known.
   double per_second(time now) const {
     if (began_ == time{}) return 1;
@@ -37,12 +45,14 @@ public:
   std::int32_t retry_after_s(time now) {
     const std::chrono::duration<double> turn(1 / per_second(now));
     next_turn_ = std::max(next_turn_, now) + std::chrono::duration_cast<time::duration>(turn);
-    next_turn_ = std::min(next_turn_, now + std::chrono::hours(1));
-    double wait_s = seconds(next_turn_ - now);
-    // Turns that are further away are spread, too.
-    if (wait_s > longest_s) wait_s = longest_s / 2 + std::fmod(wait_s, longest_s / 2);
-    return std::max(static_cast<std::int32_t>(std::ceil(wait_s)), 1);
+    // Turns that are further away are spread over the last half minute of the first one.
+    while (seconds(next_turn_ - now) > longest_s)
+      next_turn_ -= std::chrono::seconds(static_cast<int>(longest_s) / 2);
+    return std::max(static_cast<std::int32_t>(std::ceil(seconds(next_turn_ - now))), 1);
   }
+
+  /// There is much room: whoever was told a turn and has not come back is waited for no longer.
+  void forget_turns() { next_turn_ = time{}; }
 
 private:
   static constexpr double memory_s = 10;

@@ -5,7 +5,8 @@
 
 namespace twill::actors {
 
-live_requests::inserted live_requests::insert(request_id id, entry added) {
+live_requests::inserted live_requests::insert(request_id id, entry added,
+                                              steady_clock::time_point now) {
   const std::lock_guard lock(mutex_);
   inserted answer;
   const std::size_t live = entries_.size() - n_paused_;
@@ -20,6 +21,13 @@ live_requests::inserted live_requests::insert(request_id id, entry added) {
     answer.refused = "this client has as many requests as the queue has room for";
   else if (bytes_ + added.bytes > limits_.bytes)
     answer.refused = "the prompts of all requests take too much memory (`scheduler.max_prompts`)";
+  const auto has_arrived = [&](drain_rate& rate, std::size_t n_before, std::size_t most) {
+    if (n_before == 0) rate.resume(now);
+    if (!answer.refused && 2 * n_before < most) rate.forget_turns();
+  };
+  has_arrived(leaving_, live, limits_.live);
+  if (const auto own = leaving_of_.find(added.client); own != leaving_of_.end())
+    has_arrived(own->second, of_client - n_paused_of, added.most_of_client);
   of_client += 1;
   bytes_ += added.bytes;
   add_deadline(added.deadline, {id, false});

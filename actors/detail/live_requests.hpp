@@ -57,7 +57,7 @@ public:
   };
   /// A named client that holds much is refused while others still get in: it may hold seven times
   /// the places that are free.
-  inserted insert(request_id id, entry added);
+  inserted insert(request_id id, entry added, steady_clock::time_point now = steady_clock::now());
   /// Pauses do not count at the door, so they have a bound of their own. Returns the session that
   /// must end because of it: the latest of the client that has the most paused requests.
   std::optional<session_actor> pause(request_id id);

@@ -79,5 +79,5 @@ def test_a_daemon_that_is_killed_again_and_again_serves_at_once(tmp_path):
     times.sort()
     print(f"\nready after {times[0]:.2f} s at best, {statistics.median(times):.2f} s in the middle, {times[-1]:.2f} s at worst")
     print(f"cached prompt tokens of each round: {cached}")
-    assert times[0] < 1
+    assert statistics.median(times) < 1
     assert cached[0] == 0 and min(cached[2:]) > 0, cached

@@ -95,20 +95,20 @@ result<nothing> copies_follow(void* s, void* e) {
 }
 
 constexpr gpu::detail::transfer_backend table{.device_is_host = true,
-                                                    .pin = nullptr,
-                                                    .unpin = nullptr,
-                                                    .make_stream = make_stream,
-                                                    .drop_stream = drop_stream,
-                                                    .to_device = copy,
-                                                    .to_host = copy,
-                                                    .begin_to_device = begin,
-                                                    .make_event = make_event,
-                                                    .drop_event = drop_event,
-                                                    .record = record,
-                                                    .wait = wait,
-                                                    .record_copies = record_copies,
-                                                    .copies_follow = copies_follow,
-                                                    .device_follows = device_follows};
+                                              .pin = nullptr,
+                                              .unpin = nullptr,
+                                              .make_stream = make_stream,
+                                              .drop_stream = drop_stream,
+                                              .to_device = copy,
+                                              .to_host = copy,
+                                              .begin_to_device = begin,
+                                              .make_event = make_event,
+                                              .drop_event = drop_event,
+                                              .record = record,
+                                              .wait = wait,
+                                              .record_copies = record_copies,
+                                              .copies_follow = copies_follow,
+                                              .device_follows = device_follows};
 
 } // namespace
 

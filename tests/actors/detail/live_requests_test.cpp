@@ -146,6 +146,40 @@ TEST_CASE("who is refused is told a turn of its own, at the rate at which reques
   CHECK(rate.retry_after_s(now + std::chrono::minutes(30)) == 60); // a queue that stands still
 }
 
+TEST_CASE("turns of clients that do not come back delay nobody once there is room") {
+  for (const std::string client : {"any", "bounded"}) {
+    live_requests table({100, 10, 1 << 20});
+    auto now = steady_clock::now();
+    const auto enter = [&](request_id id) {
+      auto e = of(client);
+      e.most_of_client = client == "bounded" ? 100 : 0;
+      return table.insert(id, e, now).refused == nullptr;
+    };
+    for (request_id id = 1; id <= 200; ++id) { // twenty a second leave
+      enter(id);
+      table.erase(id, true, now += std::chrono::milliseconds(50));
+    }
+    for (int i = 0; i < 10'000; ++i)
+      CHECK(table.retry_after_s(client, now) <= 60);
+    // A minute later the turns are over, although most of them were told to nobody who came.
+    now += std::chrono::seconds(61);
+    CHECK(table.retry_after_s(client, now) < 60);
+    // And they are forgotten at once when a request comes and finds room; the rate is not.
+    for (int i = 0; i < 10'000; ++i)
+      table.retry_after_s(client, now);
+    CHECK(enter(1000));
+    CHECK(table.retry_after_s(client, now) <= 2);
+    // While it is full they are not.
+    for (request_id id = 1001; id < 1100; ++id)
+      enter(id);
+    for (int i = 0; i < 400; ++i)
+      table.retry_after_s(client, now);
+    table.erase(1000);
+    enter(1100);
+    CHECK(table.retry_after_s(client, now) > 2);
+  }
+}
+
 TEST_CASE("only requests that leave the queue say how fast it drains") {
   live_requests table({1000, 10, 1 << 20});
   auto now = steady_clock::now();

@@ -1,5 +1,5 @@
-// Streamed weights on a device whose copies end as late as they may: what acquire() does not make it
-// wait for is not there yet.
+// Streamed weights on a device whose copies end as late as they may: what acquire() does not make
+// it wait for is not there yet.
 #include <vector>
 
 #include "tests/catch.hpp"
