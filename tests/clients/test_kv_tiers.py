@@ -143,9 +143,9 @@ def test_a_disk_of_16_mib(tmp_path, wanted, bad_disk):
     daemon = Daemon(*tiers(small, "kv.keep=true"), environment={} if mounted else environment)
     try:
         out = serve_for(daemon, wanted, 15)
-        failures = daemon.metric("twill:kv_tier_failures_total")
+        failures = daemon.metric("twill_kv_tier_failures_total")
         print(f"\n{'tmpfs' if mounted else 'ENOSPC'} of 16 MiB: {len(out)} turns, {failures:.0f} writes failed, "
-              f"{daemon.metric('twill:kv_disk_hits_total'):.0f} blocks came from disk")
+              f"{daemon.metric('twill_kv_disk_hits_total'):.0f} blocks came from disk")
         assert failures > 0
     finally:
         daemon.stop()
@@ -159,12 +159,13 @@ def test_one_percent_of_reads_and_writes_fail(tmp_path, wanted, bad_disk):
     (state / "errors").write_text("1 1")
     daemon = Daemon(*tiers(tmp_path / "kv"), environment=environment)
     out = serve_for(daemon, wanted, 30)
-    hits, failures = daemon.metric("twill:kv_disk_hits_total"), daemon.metric("twill:kv_tier_failures_total")
+    hits, failures = daemon.metric("twill_kv_disk_hits_total"), daemon.metric("twill_kv_tier_failures_total")
     print(f"\n1 % errors: {len(out)} turns, {hits:.0f} blocks came from disk, {failures:.0f} transfers failed for good")
-    assert hits > 0 and failures > 0
+    assert hits > 0  # one transfer in a hundred fails, and is tried again
     # Every read and write fails: all is computed again.
     (state / "errors").write_text("100 100")
     serve_for(daemon, wanted, 10)
+    assert daemon.metric("twill_kv_tier_failures_total") > failures
     (state / "errors").unlink()
     daemon.stop()
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -51,6 +52,10 @@ struct gate {
     const std::lock_guard lock(mutex);
     passes += n;
     changed.notify_all();
+  }
+  std::int64_t waiting() {
+    const std::lock_guard lock(mutex);
+    return n_since_shut - std::min(passes, n_since_shut);
   }
   int reads() {
     const std::lock_guard lock(mutex);
@@ -188,8 +193,12 @@ TEST_CASE("fetches of a long queue take turns and are bounded", "[actors]") {
     CHECK(all[i]->over);
     CHECK(all[i]->n_blocks == 0);
   }
-  // The reads of the first prefix are the first, but for what four threads overtake each other by.
-  d.door->pass(11);
+  // The reads of the first prefix are the first, but for what four threads overtake each other by:
+  // each time the first of four that wait may go on.
+  for (int i = 0; i < 11; ++i) {
+    REQUIRE(eventually([&] { return d.door->waiting() == 4; }));
+    d.door->pass(1);
+  }
   REQUIRE(on_disk::ended(all[0]));
   CHECK(all[0]->n_blocks == 8);
   CHECK_FALSE(all[1]->over);
