@@ -150,6 +150,10 @@ std::string read_content(fields& from, const std::string& name, const value& con
   for (std::size_t i = 0; i < parts->size(); ++i) {
     const auto& part = (*parts)[i];
     const std::string at = name + "[" + std::to_string(i) + "]";
+    if (part.as_object() == nullptr) {
+      from.reject(at, "a text part, an object with `type` and `text`", part);
+      return {};
+    }
     const auto* type = part.find("type");
     const auto* text = part.find("text");
     if (text == nullptr) text = part.find("refusal");

@@ -188,21 +188,17 @@ private:
   std::string given_by_;
 };
 
-bool says_something(const value* v) {
-  return v != nullptr && *v != value("") && *v != value(value_list{});
-}
-
 void read_all(fields& from, form_reader& reader) {
   if (const auto* v = from.find("response_format")) reader.response_format("response_format", *v);
   if (const auto* v = from.find("structured_outputs"))
     reader.structured_outputs("structured_outputs", *v);
   reader.each("guided_", [&](std::string_view key) -> const value* {
-    const auto* v = from.find("guided_" + std::string(key));
-    return says_something(v) ? v : nullptr;
+    return from.find("guided_" + std::string(key));
   });
   if (const auto* v = from.find("guided_whitespace_pattern"))
     from.reject("guided_whitespace_pattern", "absent: white space is free", *v);
-  if (const auto* v = from.find("grammar"); says_something(v))
+  // llama.cpp's clients send an empty grammar for none.
+  if (const auto* v = from.find("grammar"); v != nullptr && *v != value(""))
     reader.text("grammar", *v, spec::kind::ebnf);
   if (const auto* v = from.find("json_schema")) reader.schema("json_schema", *v);
 }

@@ -1,5 +1,6 @@
 #include "net/protocol/sampling_fields.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -56,6 +57,8 @@ void read_sampling(fields& from, config::sampling_params& to) {
   from.read("include_stop_str_in_output", to.include_stop_str_in_output);
   from.read("skip_special_tokens", to.skip_special_tokens);
   from.read("n", to.n, 1);
+  if (const auto* words = from.find("bad_words"); words != nullptr && words->as_list() == nullptr)
+    from.reject("bad_words", "a list of strings", *words);
   from.read_strings("bad_words", to.bad_words);
   from.read("allowed_token_ids", to.allowed_token_ids);
   if (const auto* v = from.find("allowed_token_ids"); v != nullptr && to.allowed_token_ids.empty())
@@ -98,6 +101,16 @@ void read_chat_logprobs(fields& from, const codec_context& context, config::samp
 
 void read_prompt_options(fields& from, const codec_context& context, actors::request& to) {
   read_alternatives(from, "prompt_logprobs", context, to.prompt_logprobs);
+  // -1: as much of the prompt as the model takes beside what is asked for.
+  if (const auto* most = from.find("truncate_prompt_tokens");
+      most != nullptr && as_integer(*most) == -1) {
+    std::int32_t wanted = 0;
+    for (const auto* name : {"max_completion_tokens", "max_tokens"})
+      if (from.find(name) != nullptr && wanted == 0) from.read(name, wanted);
+    to.truncate_prompt_tokens = std::max(1, context.model.max_model_len -
+                                                std::clamp(wanted, 1, context.model.max_model_len));
+    return;
+  }
   from.read("truncate_prompt_tokens", to.truncate_prompt_tokens, 1);
 }
 

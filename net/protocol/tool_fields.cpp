@@ -161,7 +161,8 @@ value read_tool_list(fields& from, const std::string& name, const value& given) 
     const auto at = name + "[" + std::to_string(i) + "]";
     auto tool = read_tool(from, at, (*list)[i]);
     if (from.ok() && !names.insert(function_name(tool)).second)
-      from.reject(at + ".name", "unlike the names of the other tools", value(function_name(tool)));
+      from.reject(at + ((*list)[i].find("function") != nullptr ? ".function.name" : ".name"),
+                  "unlike the names of the other tools", value(function_name(tool)));
     read.push_back(std::move(tool));
   }
   return read;

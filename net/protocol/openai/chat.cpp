@@ -25,6 +25,10 @@ result<call> parse_chat(const value& body, const codec_context& context) {
   reply_options options;
   read_reply_options(from, options);
   reject_unsupported(from);
+  bool echo = false;
+  from.read("echo", echo);
+  if (echo)
+    from.reject("echo", "false or absent: only completions repeat their prompt", value(true));
   check_sampling(from, sampling, context);
   actors::chat_prompt prompt;
   const auto tools = read_chat_prompt(from, prompt);

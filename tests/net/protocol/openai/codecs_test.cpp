@@ -143,7 +143,11 @@ TEST_CASE("A broken sampling field is named with its rule and the value given") 
        "all 1000 tokens of the vocabulary, got -1"},
       {R"("prompt_logprobs":-1)", "`prompt_logprobs` must be at most 20 (`limits.max_logprobs`) "
                                   "where -1 asks for all 1000 tokens of the vocabulary, got -1"},
-      {R"("bad_words":5)", "`bad_words` must be a string or a list of strings, got 5"},
+      {R"("bad_words":5)", "`bad_words` must be a list of strings, got 5"},
+      {R"("bad_words":"a")", "`bad_words` must be a list of strings, got \"a\""},
+      {R"("guided_regex":"")", "`guided_regex` must be a text that is not empty, got \"\""},
+      {R"("guided_choice":[])", "`guided_choice` must be a list of 1 to"},
+      {R"("truncate_prompt_tokens":-2)", "`truncate_prompt_tokens` must be >= 1, got -2"},
       {R"("allowed_token_ids":[])", "`allowed_token_ids` must be a list of at least one token id"},
       {R"("tools":[])", "`tools` must be absent: tools belong to chat"},
       {R"("best_of":2)", "`best_of` must be equal to `n`, got 2"},
@@ -158,7 +162,8 @@ TEST_CASE("A broken sampling field is named with its rule and the value given") 
   }
   for (const auto* harmless :
        {R"("best_of":1)", R"("response_format":{"type":"text"})", R"("use_beam_search":false)",
-        R"("prompt_logprobs":null)", R"("bad_words":[])", R"("priority":3)", R"("top_k":0)"})
+        R"("prompt_logprobs":null)", R"("bad_words":[])", R"("priority":3)", R"("top_k":0)",
+        R"("truncate_prompt_tokens":-1)", R"("grammar":"")"})
     CHECK(b.completion_error(harmless) == "");
   b.limits.max_logprobs = 1000;
   CHECK(b.completion(R"({"prompt":"x","logprobs":-1})").sampling.logprobs == 1000);
@@ -246,6 +251,9 @@ TEST_CASE("A broken chat field is named with its rule and the value given") {
        "`messages[0].content[0].type` must be \"text\", got \"image_url\""},
       {R"("messages":[{"role":"user","content":[{"type":"text"}]}])",
        "`messages[0].content[0].text` must be a string"},
+      {R"("messages":[{"role":"user","content":["x"]}])",
+       "`messages[0].content[0]` must be a text part, an object with `type` and `text`, got \"x\""},
+      {messages + R"(,"echo":true)", "`echo` must be false or absent: only completions"},
       {messages + R"(,"tools":5)", "`tools` must be a list of tools, got 5"},
       {messages + R"(,"tool_choice":"required")",
        "`tool_choice` must be \"auto\" or \"none\" without tools, got \"required\""},
