@@ -79,6 +79,7 @@ private:
     if (!size.ok()) return size.error();
     models::decoder_options& o = size.value().options;
     o.offload.open_store = open_store_;
+    o.carried_bytes = device_sampler::most_described_bytes(o.max_logit_rows);
     auto decoder =
         models::decoder::load(*device_, model.spec, *model.weights, o, packed_share(model));
     if (!decoder.ok()) return executor_failure(decoder.error());
@@ -95,7 +96,9 @@ private:
   }
 
   result<nothing> run_unguarded(const executor_step& batch, step_samples& out) {
-    const auto passed = decoder_->forward(batch);
+    models::step_cargo cargo;
+    cargo.bytes = sampler_->describe(batch.draws, decoder_->cargo_of(batch));
+    const auto passed = decoder_->forward(batch, cargo);
     if (!passed.ok()) return executor_failure(passed.error());
     const gpu::tensor_ref logits = passed.value();
     if (batch.draws.empty() && batch.scores.empty()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "config/base/assert.hpp"
@@ -38,6 +39,14 @@ gpu::sample_row row_of(const draw_spec& d) {
 /// pass; further rows take further passes.
 constexpr std::size_t counts_per_row = 256, biases_per_row = 64, most_masks = 64;
 
+/// Rows whose penalties and biases a step's cargo has room for, on average.
+constexpr std::size_t carried_counts_per_row = 64, carried_biases_per_row = 16;
+
+template <class T>
+std::size_t bytes_of(const std::vector<T>& items) {
+  return items.size() * sizeof(T);
+}
+
 template <class T>
 std::size_t room_of(const gpu::buffer& place) {
   return place.bytes() / sizeof(T);
@@ -67,12 +76,11 @@ gpu::result<device_sampler> device_sampler::create(gpu::device& dev, std::int32_
   s.host_counts_.reserve(counts);
   s.host_biases_.reserve(biases);
   s.host_masks_.reserve(masks);
+  s.description_.reserve(static_cast<std::size_t>(most_described_bytes(max_rows)));
+  const std::size_t results = 3 * rows * sizeof(float) + 2 * tops * sizeof(float);
   const std::pair<gpu::buffer*, std::size_t> wanted[] = {
       {&s.rows_, rows * sizeof(gpu::sample_row)},
-      {&s.tokens_, rows * sizeof(std::int32_t)},
-      {&s.logprobs_, rows * sizeof(float)},
-      {&s.top_ids_, tops * sizeof(std::int32_t)},
-      {&s.top_logprobs_, tops * sizeof(float)},
+      {&s.results_, results},
       {&s.counts_, counts * sizeof(gpu::token_count)},
       {&s.biases_, biases * sizeof(gpu::token_bias)},
       {&s.masks_, masks * sizeof(std::uint32_t)}};
@@ -81,40 +89,139 @@ gpu::result<device_sampler> device_sampler::create(gpu::device& dev, std::int32_
     if (!memory.ok()) return memory.error();
     *place = std::move(memory).value();
   }
-  return s;
+  auto fetched = gpu::host_buffer::allocate(results, "drawn tokens");
+  if (!fetched.ok()) return fetched.error();
+  s.fetched_ = std::move(fetched).value();
+  s.fetch_end_ = std::make_unique<gpu::marker>();
+  auto ring = gpu::pinned_ring::create(masks * sizeof(std::uint32_t), "masks");
+  if (!ring.ok()) return ring.error();
+  s.mask_ring_ = std::move(ring).value();
+  return gpu::result<device_sampler>(std::move(s));
+}
+
+device_sampler::result_arrays device_sampler::arrays_in(void* memory, std::size_t n,
+                                                        std::int32_t columns) const {
+  const std::size_t tops = n * static_cast<std::size_t>(columns);
+  result_arrays r{};
+  r.scores = static_cast<float*>(memory);
+  r.tokens = reinterpret_cast<std::int32_t*>(r.scores + n);
+  r.logprobs = reinterpret_cast<float*>(r.tokens + n);
+  r.top_ids = reinterpret_cast<std::int32_t*>(r.logprobs + n);
+  r.top_logprobs = reinterpret_cast<float*>(r.top_ids + tops);
+  r.end = reinterpret_cast<unsigned char*>(r.top_logprobs + tops);
+  return r;
+}
+
+std::int64_t device_sampler::most_described_bytes(std::int32_t max_rows) {
+  return max_rows * static_cast<std::int64_t>(sizeof(gpu::sample_row) +
+                                              carried_counts_per_row * sizeof(gpu::token_count) +
+                                              carried_biases_per_row * sizeof(gpu::token_bias));
+}
+
+std::span<const unsigned char> device_sampler::describe(std::span<const draw_spec> draws,
+                                                        const unsigned char* at) {
+  described_rows_ = 0;
+  std::size_t bytes = draws.size() * sizeof(gpu::sample_row), masks = 0;
+  for (const draw_spec& d : draws) {
+    bytes += d.counts.size_bytes() + d.biases.size_bytes();
+    masks += d.mask.size();
+  }
+  if (std::all_of(draws.begin(), draws.end(), is_plain_greedy) || bytes > description_.capacity() ||
+      masks > room_of<std::uint32_t>(masks_))
+    return {};
+  static_assert(sizeof(gpu::sample_row) % alignof(gpu::token_count) == 0 &&
+                sizeof(gpu::token_count) % alignof(gpu::token_bias) == 0);
+  describe_rows(draws);
+  const unsigned char* counts = at + bytes_of(host_rows_);
+  point_rows(draws, reinterpret_cast<const gpu::token_count*>(counts),
+             reinterpret_cast<const gpu::token_bias*>(counts + bytes_of(host_counts_)));
+  description_.resize(bytes);
+  unsigned char* to = description_.data();
+  const auto put = [&to](const auto& items) {
+    if (!items.empty()) std::memcpy(to, items.data(), bytes_of(items));
+    to += bytes_of(items);
+  };
+  put(host_rows_);
+  put(host_counts_);
+  put(host_biases_);
+  described_rows_ = draws.size();
+  described_at_ = at;
+  return description_;
 }
 
 gpu::result<nothing> device_sampler::draw(gpu::device& dev, gpu::tensor_ref logits,
                                           std::span<const draw_spec> draws, step_samples& out) {
   const std::size_t n = draws.size();
-  if (std::all_of(draws.begin(), draws.end(), is_plain_greedy)) {
-    gpu::argmax(dev, logits, static_cast<std::int32_t*>(tokens_.data()));
-    download(dev, n, false, out);
-    return nothing{};
-  }
+  const bool described = std::exchange(described_rows_, 0) == n;
   const bool any_logprobs = std::any_of(draws.begin(), draws.end(),
                                         [](const draw_spec& d) { return d.params->logprobs >= 0; });
-  for (std::size_t first = 0; first < n;) {
-    if (first > 0) dev.fence(); // the arrays of the pass before are still being read
-    const std::size_t rows = n_fitting(draws.subspan(first));
-    upload_rows(dev, draws.subspan(first, rows));
-    const std::size_t top = first * static_cast<std::size_t>(max_top_);
+  const std::int32_t columns = any_logprobs ? max_top_ : 0;
+  const result_arrays on_device = arrays_in(results_.data(), n, columns);
+  drawn_ = on_device.tokens;
+  if (std::all_of(draws.begin(), draws.end(), is_plain_greedy)) {
+    gpu::argmax(dev, logits, on_device.tokens);
+  } else {
     gpu::sample_args args;
-    args.logits = gpu::view_2d(
-        logits.as<float>() + static_cast<std::int64_t>(first) * logits.row_stride, gpu::dtype::f32,
-        static_cast<std::int64_t>(rows), logits.shape[1], logits.row_stride);
-    args.rows = static_cast<const gpu::sample_row*>(rows_.data());
     args.any_logprobs = any_logprobs;
-    args.max_top = max_top_;
-    args.tokens = static_cast<std::int32_t*>(tokens_.data()) + first;
-    args.logprobs = static_cast<float*>(logprobs_.data()) + first;
-    args.top_ids = static_cast<std::int32_t*>(top_ids_.data()) + top;
-    args.top_logprobs = static_cast<float*>(top_logprobs_.data()) + top;
-    gpu::sample(dev, args);
-    first += rows;
+    args.max_top = columns;
+    for (std::size_t first = 0; first < n;) {
+      const std::size_t rows = described ? n : n_fitting(draws.subspan(first));
+      if (described) {
+        if (auto sent = send_masks(dev, draws); !sent.ok()) return sent;
+        args.rows = reinterpret_cast<const gpu::sample_row*>(described_at_);
+      } else {
+        upload_rows(dev, draws.subspan(first, rows));
+        args.rows = static_cast<const gpu::sample_row*>(rows_.data());
+      }
+      const std::size_t top = first * static_cast<std::size_t>(columns);
+      args.logits = gpu::view_2d(
+          logits.as<float>() + static_cast<std::int64_t>(first) * logits.row_stride,
+          gpu::dtype::f32, static_cast<std::int64_t>(rows), logits.shape[1], logits.row_stride);
+      args.tokens = on_device.tokens + first;
+      args.logprobs = on_device.logprobs + first;
+      args.top_ids = on_device.top_ids + top;
+      args.top_logprobs = on_device.top_logprobs + top;
+      gpu::sample(dev, args);
+      first += rows;
+    }
   }
-  download(dev, n, any_logprobs, out);
+  const void* end = any_logprobs ? static_cast<const void*>(on_device.end) : on_device.logprobs;
+  if (auto fetched = fetch(dev, on_device.tokens, end); !fetched.ok()) return fetched;
+  const result_arrays here = arrays_in(fetched_.data(), n, columns);
+  out.tokens.assign(here.tokens, here.tokens + n);
+  out.max_top = columns;
+  if (!any_logprobs) return nothing{};
+  const std::size_t tops = n * static_cast<std::size_t>(columns);
+  out.logprobs.assign(here.logprobs, here.logprobs + n);
+  out.top_ids.assign(here.top_ids, here.top_ids + tops);
+  out.top_logprobs.assign(here.top_logprobs, here.top_logprobs + tops);
   return nothing{};
+}
+
+/// Masks are filled while the step runs, so they follow on their own.
+gpu::result<nothing> device_sampler::send_masks(gpu::device& dev,
+                                                std::span<const draw_spec> draws) {
+  std::size_t words = 0;
+  for (const draw_spec& d : draws)
+    words += d.mask.size();
+  if (words == 0) return nothing{};
+  auto slot = mask_ring_.begin();
+  if (!slot.ok()) return slot.error();
+  auto* to = reinterpret_cast<std::uint32_t*>(slot.value());
+  for (const draw_spec& d : draws)
+    to = std::copy(d.mask.begin(), d.mask.end(), to);
+  dev.enqueue_upload(masks_.data(), slot.value(), words * sizeof(std::uint32_t));
+  mask_ring_.end();
+  return nothing{};
+}
+
+gpu::result<nothing> device_sampler::fetch(gpu::device& dev, const void* from, const void* to) {
+  const auto* first = static_cast<const unsigned char*>(from);
+  const auto offset = first - static_cast<const unsigned char*>(results_.data());
+  dev.enqueue_download(fetched_.data() + offset, first,
+                       static_cast<std::size_t>(static_cast<const unsigned char*>(to) - first));
+  fetch_end_->record();
+  return fetch_end_->wait();
 }
 
 /// How many of these rows fit the arrays in one pass; at least one does.
@@ -134,22 +241,21 @@ std::size_t device_sampler::n_fitting(std::span<const draw_spec> draws) const {
   return rows;
 }
 
-void device_sampler::upload_rows(gpu::device& dev, std::span<const draw_spec> draws) {
+/// Fills the host's arrays; the rows do not point to anything yet.
+void device_sampler::describe_rows(std::span<const draw_spec> draws) {
   host_rows_.clear();
   host_counts_.clear();
   host_biases_.clear();
-  host_masks_.clear();
   for (const draw_spec& d : draws) {
     host_rows_.push_back(row_of(d));
     host_counts_.insert(host_counts_.end(), d.counts.begin(), d.counts.end());
     host_biases_.insert(host_biases_.end(), d.biases.begin(), d.biases.end());
-    host_masks_.insert(host_masks_.end(), d.mask.begin(), d.mask.end());
   }
-  upload(dev, masks_, host_masks_);
-  upload(dev, counts_, host_counts_);
-  upload(dev, biases_, host_biases_);
-  const auto* counts = static_cast<const gpu::token_count*>(counts_.data());
-  const auto* biases = static_cast<const gpu::token_bias*>(biases_.data());
+}
+
+/// Points the rows to their parts of the device's arrays.
+void device_sampler::point_rows(std::span<const draw_spec> draws, const gpu::token_count* counts,
+                                const gpu::token_bias* biases) {
   const auto* masks = static_cast<const std::uint32_t*>(masks_.data());
   for (std::size_t i = 0; i < draws.size(); ++i) {
     gpu::sample_row& row = host_rows_[i];
@@ -161,7 +267,19 @@ void device_sampler::upload_rows(gpu::device& dev, std::span<const draw_spec> dr
     row.mask = masks;
     masks += draws[i].mask.size();
   }
-  dev.upload(rows_.data(), host_rows_.data(), host_rows_.size() * sizeof(gpu::sample_row));
+}
+
+void device_sampler::upload_rows(gpu::device& dev, std::span<const draw_spec> draws) {
+  describe_rows(draws);
+  host_masks_.clear();
+  for (const draw_spec& d : draws)
+    host_masks_.insert(host_masks_.end(), d.mask.begin(), d.mask.end());
+  point_rows(draws, static_cast<const gpu::token_count*>(counts_.data()),
+             static_cast<const gpu::token_bias*>(biases_.data()));
+  upload(dev, masks_, host_masks_);
+  upload(dev, counts_, host_counts_);
+  upload(dev, biases_, host_biases_);
+  upload(dev, rows_, host_rows_);
 }
 
 gpu::result<nothing> device_sampler::score(gpu::device& dev, gpu::tensor_ref logits,
@@ -178,48 +296,32 @@ gpu::result<nothing> device_sampler::score(gpu::device& dev, gpu::tensor_ref log
     host_rows_.push_back(row);
     out.score_max_top = std::max(out.score_max_top, row.n_top);
   }
-  auto* tokens = static_cast<std::int32_t*>(tokens_.data());
-  auto* logprobs = static_cast<float*>(logprobs_.data());
-  dev.upload(tokens, host_ids_.data(), n * sizeof(std::int32_t));
-  gpu::token_logprobs(dev, logits, tokens, logprobs);
-  dev.fence();
-  out.score_logprobs.resize(n);
-  dev.download(out.score_logprobs.data(), logprobs, n * sizeof(float));
-  if (out.score_max_top == 0) return nothing{};
-  dev.upload(rows_.data(), host_rows_.data(), n * sizeof(gpu::sample_row));
-  gpu::sample_args args;
-  args.logits = logits;
-  args.rows = static_cast<const gpu::sample_row*>(rows_.data());
-  args.any_logprobs = true;
-  args.max_top = out.score_max_top;
-  args.tokens = tokens;
-  args.logprobs = logprobs;
-  args.top_ids = static_cast<std::int32_t*>(top_ids_.data());
-  args.top_logprobs = static_cast<float*>(top_logprobs_.data());
-  gpu::sample(dev, args);
-  dev.fence();
+  const result_arrays on_device = arrays_in(results_.data(), n, out.score_max_top);
+  dev.upload(on_device.tokens, host_ids_.data(), n * sizeof(std::int32_t));
+  gpu::token_logprobs(dev, logits, on_device.tokens, on_device.scores);
+  if (out.score_max_top > 0) {
+    upload(dev, rows_, host_rows_);
+    gpu::sample_args args;
+    args.logits = logits;
+    args.rows = static_cast<const gpu::sample_row*>(rows_.data());
+    args.any_logprobs = true;
+    args.max_top = out.score_max_top;
+    args.tokens = on_device.tokens;
+    args.logprobs = on_device.logprobs;
+    args.top_ids = on_device.top_ids;
+    args.top_logprobs = on_device.top_logprobs;
+    gpu::sample(dev, args);
+  }
+  const void* end =
+      out.score_max_top > 0 ? static_cast<const void*>(on_device.end) : on_device.tokens;
+  if (auto fetched = fetch(dev, on_device.scores, end); !fetched.ok()) return fetched;
+  const result_arrays here = arrays_in(fetched_.data(), n, out.score_max_top);
+  out.score_logprobs.assign(here.scores, here.scores + n);
   const std::size_t tops = n * static_cast<std::size_t>(out.score_max_top);
-  out.score_top_ids.resize(tops);
-  out.score_top_logprobs.resize(tops);
-  dev.download(out.score_top_ids.data(), top_ids_.data(), tops * sizeof(std::int32_t));
-  dev.download(out.score_top_logprobs.data(), top_logprobs_.data(), tops * sizeof(float));
+  if (tops == 0) return nothing{};
+  out.score_top_ids.assign(here.top_ids, here.top_ids + tops);
+  out.score_top_logprobs.assign(here.top_logprobs, here.top_logprobs + tops);
   return nothing{};
-}
-
-void device_sampler::download(gpu::device& dev, std::size_t n, bool logprobs,
-                              step_samples& out) const {
-  dev.fence();
-  out.tokens.resize(n);
-  dev.download(out.tokens.data(), tokens_.data(), n * sizeof(std::int32_t));
-  out.max_top = logprobs ? max_top_ : 0;
-  if (!logprobs) return;
-  const std::size_t tops = n * static_cast<std::size_t>(max_top_);
-  out.logprobs.resize(n);
-  out.top_ids.resize(tops);
-  out.top_logprobs.resize(tops);
-  dev.download(out.logprobs.data(), logprobs_.data(), n * sizeof(float));
-  dev.download(out.top_ids.data(), top_ids_.data(), tops * sizeof(std::int32_t));
-  dev.download(out.top_logprobs.data(), top_logprobs_.data(), tops * sizeof(float));
 }
 
 } // namespace twill::actors

@@ -2,16 +2,21 @@
 // gpu/sampling/sample.hpp.
 //
 // One thread (the executor's). It owns the device arrays that describe the rows. All memory of the
-// device is taken by create(): a step whose penalties, biases or masks do not fit the arrays at
-// once is drawn in several passes. It must not outlive its device.
+// device is taken by create(). What describes a step's draws travels with the step's own upload
+// where there is room for it, masks apart, which are filled while the step runs; what was drawn
+// comes back in one copy. A step whose penalties, biases or masks do not fit the arrays at once is
+// drawn in several passes. It must not outlive its device.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "actors/executor/step_runner.hpp"
+#include "gpu/copy_stream.hpp"
 #include "gpu/device.hpp"
+#include "gpu/pinned_ring.hpp"
 #include "gpu/sampling/sample.hpp"
 
 namespace twill::actors {
@@ -20,6 +25,15 @@ class device_sampler {
 public:
   static gpu::result<device_sampler> create(gpu::device& dev, std::int32_t max_rows,
                                             std::int32_t max_top, std::int32_t vocab_size);
+
+  /// The most bytes that describe() returns.
+  static std::int64_t most_described_bytes(std::int32_t max_rows);
+  /// What the next draw() of `draws` needs on the device, for a step's cargo that will lie at `at`.
+  /// Empty where that is nothing or too much. Valid until the next call.
+  std::span<const unsigned char> describe(std::span<const draw_spec> draws,
+                                          const unsigned char* at);
+  /// What the last draw() drew. // (n_draws) device
+  const std::int32_t* drawn() const { return drawn_; }
 
   /// Draws one token per row and waits for the device. `logits` is (n_draws, vocab) f32 and is
   /// overwritten.
@@ -32,20 +46,39 @@ public:
 
 private:
   device_sampler() = default;
+  /// Where the results of n rows lie, one array behind the other.
+  struct result_arrays {
+    float* scores;         // (n)
+    std::int32_t* tokens;  // (n)
+    float* logprobs;       // (n)
+    std::int32_t* top_ids; // (n, columns)
+    float* top_logprobs;   // (n, columns)
+    unsigned char* end;
+  };
+  result_arrays arrays_in(void* memory, std::size_t n, std::int32_t columns) const;
   std::size_t n_fitting(std::span<const draw_spec> draws) const;
+  void describe_rows(std::span<const draw_spec> draws);
+  void point_rows(std::span<const draw_spec> draws, const gpu::token_count* counts,
+                  const gpu::token_bias* biases);
+  gpu::result<nothing> send_masks(gpu::device& dev, std::span<const draw_spec> draws);
   void upload_rows(gpu::device& dev, std::span<const draw_spec> draws);
-  void download(gpu::device& dev, std::size_t n, bool logprobs, step_samples& out) const;
+  /// Copies results to the host, from the device's address `from` to `to`, and waits for them.
+  gpu::result<nothing> fetch(gpu::device& dev, const void* from, const void* to);
 
   std::int32_t max_top_ = 0;
+  const std::int32_t* drawn_ = nullptr;
   gpu::buffer rows_;                       // (max_rows) sample_row
-  gpu::buffer tokens_;                     // (max_rows) i32
-  gpu::buffer logprobs_;                   // (max_rows) f32
-  gpu::buffer top_ids_;                    // (max_rows, max_top) i32
-  gpu::buffer top_logprobs_;               // (max_rows, max_top) f32
+  gpu::buffer results_;                    // result_arrays
+  gpu::host_buffer fetched_;               ///< the same on the host, pinned
+  std::unique_ptr<gpu::marker> fetch_end_; ///< the copy has ended
   gpu::buffer counts_;                     // token_count of all rows, one row after the other
   gpu::buffer biases_;                     // token_bias of all rows, one row after the other
   gpu::buffer masks_;                      // masks of the rows that have one
-  std::vector<gpu::sample_row> host_rows_; ///< host copies, reused from step to step
+  gpu::pinned_ring mask_ring_;             ///< on their way
+  std::size_t described_rows_ = 0;         ///< by the last describe(), for the next draw()
+  const unsigned char* described_at_ = nullptr;
+  std::vector<unsigned char> description_; ///< host copies, reused from step to step
+  std::vector<gpu::sample_row> host_rows_;
   std::vector<gpu::token_count> host_counts_;
   std::vector<gpu::token_bias> host_biases_;
   std::vector<std::uint32_t> host_masks_;

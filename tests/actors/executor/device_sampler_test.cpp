@@ -65,3 +65,65 @@ TEST_CASE("a step with more penalties than the arrays hold is drawn in passes, w
   }
   CHECK(dev->memory_used() == used);
 }
+
+TEST_CASE("draws that travel with a step come back in one copy, and are those of their own upload",
+          "[actors]") {
+  constexpr std::int32_t vocab = 700, rows = 6;
+  auto dev = gpu::device::open({.threads = 1, .memory_bytes = std::int64_t{64} << 20}).value();
+  auto made = device_sampler::create(*dev, rows, 3, vocab);
+  REQUIRE(made.ok());
+  device_sampler& sampler = made.value();
+  const auto logits = dev->allocate(sizeof(float) * vocab * rows, "logits").value();
+  const auto cargo =
+      dev->allocate(static_cast<std::size_t>(device_sampler::most_described_bytes(rows)), "cargo")
+          .value();
+  const auto view = gpu::view_2d(logits.data(), gpu::dtype::f32, rows, vocab, vocab);
+  const auto fill = [&] {
+    std::vector<float> values;
+    for (std::int32_t i = 0; i < vocab * rows; ++i)
+      values.push_back(std::sin(static_cast<float>(i) * 0.37f) * 4);
+    dev->upload(logits.data(), values.data(), values.size() * sizeof(float));
+  };
+  config::sampling_params params;
+  params.temperature = 1;
+  params.repetition_penalty = 1.3f;
+  const std::vector<gpu::token_count> counts{{3, 1, 2}, {5, 0, 1}, {600, 2, 0}};
+  const std::vector<gpu::token_bias> biases{{7, 2.5f}, {8, -1.0f}};
+  const std::vector<std::uint32_t> mask((vocab + 31) / 32, 0xfff0ffffU);
+  std::vector<draw_spec> draws(rows);
+  for (const int logprobs : {-1, 2}) {
+    params.logprobs = logprobs;
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      draws[i].params = &params;
+      draws[i].seed = 100 + i;
+      draws[i].counter = 7;
+      if (i % 2 == 0) draws[i].counts = counts;
+      if (i % 3 == 0) draws[i].biases = biases;
+      if (i % 2 == 1) draws[i].mask = mask;
+    }
+    step_samples apart, together;
+    fill();
+    REQUIRE(sampler.draw(*dev, view, draws, apart).ok());
+    fill();
+    const auto* at = static_cast<const unsigned char*>(cargo.data());
+    const auto bytes = sampler.describe(draws, at);
+    REQUIRE_FALSE(bytes.empty());
+    dev->upload(cargo.data(), bytes.data(), bytes.size());
+    const gpu::exchange_counts before = dev->exchanges();
+    REQUIRE(sampler.draw(*dev, view, draws, together).ok());
+    CHECK(dev->exchanges().uploads - before.uploads == 1); // the masks
+    CHECK(dev->exchanges().downloads - before.downloads == 1);
+    CHECK(dev->exchanges().waits == before.waits);
+    CHECK(together.tokens == apart.tokens);
+    CHECK(together.logprobs == apart.logprobs);
+    CHECK(together.top_ids == apart.top_ids);
+    CHECK(together.top_logprobs == apart.top_logprobs);
+    CHECK(std::vector<std::int32_t>(sampler.drawn(), sampler.drawn() + rows) == apart.tokens);
+  }
+  params.temperature = 0;
+  params.logprobs = -1;
+  params.repetition_penalty = 1;
+  for (draw_spec& d : draws)
+    d = {.params = &params};
+  CHECK(sampler.describe(draws, nullptr).empty()); // nothing need be described
+}
