@@ -230,10 +230,6 @@ result<std::unique_ptr<space>> open_cuda_space(std::int32_t id, std::int32_t thr
     if (bound >= 0 && bound != id)
       return failure{errc::not_built, "device.id must stay " + std::to_string(bound) +
                                           " in this process, got " + std::to_string(id)};
-    if (bound < 0 && Kokkos::is_initialized() && id != Kokkos::Cuda().cuda_device())
-      return failure{errc::not_built,
-                     "device.id must be " + std::to_string(Kokkos::Cuda().cuda_device()) +
-                         " after a host device was opened, got " + std::to_string(id)};
     bound = id;
   }
   if (auto done = cuda::outcome_of(cudaSetDevice(id), "choosing the GPU"); !done.ok())

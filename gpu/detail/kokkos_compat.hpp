@@ -6,6 +6,7 @@
 
 #include <mutex>
 #include <string>
+#include <type_traits>
 
 #include <Kokkos_Core.hpp>
 #if KOKKOS_VERSION < 30700
@@ -23,9 +24,24 @@ namespace math = Kokkos::Experimental; // drop when Kokkos >= 3.7
 namespace math = Kokkos;
 #endif
 
+#ifdef KOKKOS_ENABLE_CUDA
+/// Starts a Kokkos with CUDA without its GPU: Kokkos::initialize() would end the process on a
+/// machine that has none.
+inline void start_host_spaces(const Kokkos::InitializationSettings& settings) {
+  Kokkos::Impl::pre_initialize(settings);
+  kokkos_host::impl_initialize(settings);
+#ifdef KOKKOS_ENABLE_SERIAL
+  if constexpr (!std::is_same_v<kokkos_host, Kokkos::Serial>)
+    Kokkos::Serial::impl_initialize(settings);
+#endif
+  Kokkos::Impl::post_initialize(settings);
+}
+#endif
+
 /// Starts Kokkos on its first call; on later calls makes the calling thread one that may launch.
-/// `threads` counts host threads, `device_id` is the number of the GPU, where Kokkos has one; both
-/// matter on the first call only. Returns the pool's size. Any thread, at once with others.
+/// `threads` counts host threads and matters on the first call only. `device_id` is the number of
+/// the GPU; the first call that has one starts it. Returns the pool's size. Any thread, at once
+/// with others.
 inline int start_kokkos(int threads, [[maybe_unused]] int device_id = -1) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
@@ -42,15 +58,27 @@ inline int start_kokkos(int threads, [[maybe_unused]] int device_id = -1) {
 #else
     Kokkos::InitializationSettings settings;
     settings.set_num_threads(threads).set_disable_warnings(true);
-    if (device_id >= 0) settings.set_device_id(device_id);
 #endif
+#ifdef KOKKOS_ENABLE_CUDA
+    start_host_spaces(settings);
+#else
     Kokkos::initialize(settings);
+#endif
 #if KOKKOS_VERSION < 30500 && defined(KOKKOS_ENABLE_OPENMP)
     pool = Kokkos::Impl::t_openmp_instance;
 #endif
   }
 #if KOKKOS_VERSION < 30500 && defined(KOKKOS_ENABLE_OPENMP)
   if (Kokkos::Impl::t_openmp_instance == nullptr) Kokkos::Impl::t_openmp_instance = pool;
+#endif
+#ifdef KOKKOS_ENABLE_CUDA
+  static bool gpu_started = false;
+  if (device_id >= 0 && !gpu_started) {
+    Kokkos::InitializationSettings settings;
+    settings.set_device_id(device_id);
+    Kokkos::Cuda::impl_initialize(settings);
+    gpu_started = true;
+  }
 #endif
 #if KOKKOS_VERSION < 30700
   return Kokkos::DefaultHostExecutionSpace::concurrency();

@@ -42,9 +42,11 @@ function(twill_cuda_kokkos)
   find_package(Threads REQUIRED)
   find_library(TWILL_CUDA_DRIVER cuda PATHS ${CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES}
                PATH_SUFFIXES stubs)
-  set(libraries "Threads::Threads;${CMAKE_DL_LIBS}")
+  # The driver's library is a need of the program only where Kokkos calls more of it than
+  # twill_cuda_driver looks up.
+  set(libraries "twill_cuda_driver;Threads::Threads;${CMAKE_DL_LIBS}")
   if(TWILL_CUDA_DRIVER)
-    list(APPEND libraries "${TWILL_CUDA_DRIVER}")
+    list(APPEND libraries "-Wl,--push-state,--as-needed,${TWILL_CUDA_DRIVER},--pop-state")
   endif()
   add_library(Kokkos::kokkos UNKNOWN IMPORTED GLOBAL)
   if(config MATCHES "ENABLE_OPENMP")
