@@ -95,6 +95,14 @@ class Gates(unittest.TestCase):
         kernels = check_cuda.kernels_of(LOG, "", "")
         self.assertEqual(check_cuda.faults_of(kernels[0]), ["its machine code was not found"])
 
+    def test_a_linked_program_needs_no_driver_and_holds_every_architecture(self):
+        needed = " 0x0000000000000001 (NEEDED)             Shared library: [libstdc++.so.6]\n"
+        both = USAGE + USAGE.replace("sm_80", "sm_90")
+        self.assertEqual(check_cuda.faults_of_program(needed, both, [80, 90]), [])
+        self.assertIn("needs libcuda.so.1", check_cuda.faults_of_program(needed.replace("libstdc++.so.6", "libcuda.so.1"), both, [80])[0])
+        self.assertIn("holds 3 for sm_80, 0 for sm_86", check_cuda.faults_of_program(needed, both, [80, 86])[0])
+        self.assertIn("holds 0 for sm_80", check_cuda.faults_of_program(needed, both.replace("5twill", "6Kokkos"), [80])[0])
+
 
 if __name__ == "__main__":
     unittest.main()
