@@ -1,5 +1,5 @@
-// The functions of CUDA's driver that Kokkos calls, looked up when they are called. A program that is
-// linked to the driver's library does not start on a machine without a GPU; this one does, and
+// The functions of CUDA's driver that Kokkos calls, looked up when they are called. A program that
+// is linked to the driver's library does not start on a machine without a GPU; this one does, and
 // computes on the host there.
 #include <dlfcn.h>
 
