@@ -78,6 +78,7 @@ export class Link extends EventTarget {
     this.#socket = socket;
     socket.onopen = () => {
       this.#delay = firstDelay;
+      performance.mark("open"); // for whoever measures how long a page takes to be ready
       this.#setState("open");
     };
     socket.onmessage = (event) => this.onMessage(event.data);

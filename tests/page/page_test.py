@@ -50,9 +50,10 @@ def answers(page):
 
 def test_a_chat_streams_and_goes_on(visit, daemon):
     page = visit()
-    ready_ms = page.run("performance.now()")
+    ready_ms = page.run("performance.getEntriesByName('open')[0].startTime")
     loaded = page.run("performance.getEntriesByType('resource').reduce((n, e) => n + e.decodedBodySize, 0)")
-    print(f"open after {ready_ms:.0f} ms at most, {loaded} bytes")
+    print(f"ready to chat after {ready_ms:.0f} ms, {loaded} bytes")
+    assert 0 < ready_ms < 5000  # some 100 ms where nothing else runs; a busy machine must not fail this
     assert loaded < 150_000
     ask(page, "Say hello.", wait=False)
     page.wait("document.querySelector('.running .body')?.innerText.length > 0")
