@@ -1,5 +1,6 @@
-// page_files: the files of net/page/, embedded into the program when it is built (see
-// tools/cmake/twill_embed.cmake, which writes their definition). Immutable, any thread.
+// page_files: the pages of net/page/, embedded into the program when it is built: a script or style
+// of a page is one file with all that it imports (see tools/cmake/twill_embed.cmake, which writes
+// the definition). Immutable, any thread.
 #pragma once
 
 #include <span>

@@ -1,13 +1,30 @@
-# As a module, twill_embed_page(TARGET FOLDER file ...) makes a library that holds the files' bytes as
-# twill::net::page_files(); as a script (cmake -DOUT=... -DFOLDER=... -DFILES="a;b" -P), it writes that source.
+# As a module, twill_embed_page(TARGET FOLDER FILES file ... BUNDLES file ...) makes a library that holds bytes as
+# twill::net::page_files(): files as they are, and scripts and styles together with all that they import, as esbuild bundles
+# them, so that a browser asks once for each. As a script (cmake -DOUT=... -DFILES="a;b" -P), it writes that source.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(TWILL_EMBED_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
+  find_program(TWILL_ESBUILD esbuild DOC "The bundler of the pages")
   function(twill_embed_page TARGET FOLDER)
+    cmake_parse_arguments(PARSE_ARGV 2 PAGE "" "" "FILES;BUNDLES")
+    if(NOT TWILL_ESBUILD)
+      message(FATAL_ERROR "esbuild bundles the pages and is missing: apt-get install esbuild, or npm install esbuild and "
+        "-DTWILL_ESBUILD=FOLDER/node_modules/.bin/esbuild")
+    endif()
+    set(files ${PAGE_FILES})
+    list(TRANSFORM files PREPEND "${FOLDER}/")
+    file(GLOB sources CONFIGURE_DEPENDS "${FOLDER}/*.js" "${FOLDER}/*.css")
+    foreach(name IN LISTS PAGE_BUNDLES)
+      set(bundle "${CMAKE_CURRENT_BINARY_DIR}/page/${name}")
+      add_custom_command(OUTPUT "${bundle}"
+        COMMAND "${TWILL_ESBUILD}" "${FOLDER}/${name}" "--outfile=${bundle}" --bundle --minify --format=esm --target=es2022
+                --charset=utf8 --log-level=warning
+        DEPENDS ${sources} VERBATIM)
+      list(APPEND files "${bundle}")
+    endforeach()
     set(out "${CMAKE_CURRENT_BINARY_DIR}/page_files.cpp")
-    list(TRANSFORM ARGN PREPEND "${FOLDER}/" OUTPUT_VARIABLE paths)
     add_custom_command(OUTPUT "${out}"
-      COMMAND "${CMAKE_COMMAND}" "-DOUT=${out}" "-DFOLDER=${FOLDER}" "-DFILES=${ARGN}" -P "${TWILL_EMBED_SCRIPT}"
-      DEPENDS ${paths} "${TWILL_EMBED_SCRIPT}" VERBATIM)
+      COMMAND "${CMAKE_COMMAND}" "-DOUT=${out}" "-DFILES=${files}" -P "${TWILL_EMBED_SCRIPT}"
+      DEPENDS ${files} "${TWILL_EMBED_SCRIPT}" VERBATIM)
     add_library(${TARGET} STATIC "${out}")
     string(REPLACE "twill_" "twill::" alias "${TARGET}")
     add_library(${alias} ALIAS ${TARGET})
@@ -24,9 +41,10 @@ set(type_svg "image/svg+xml")
 set(arrays "")
 set(rows "")
 set(number 0)
-foreach(name IN LISTS FILES)
-  file(READ "${FOLDER}/${name}" hex HEX)
-  file(SHA256 "${FOLDER}/${name}" hash)
+foreach(path IN LISTS FILES)
+  get_filename_component(name "${path}" NAME)
+  file(READ "${path}" hex HEX)
+  file(SHA256 "${path}" hash)
   string(SUBSTRING "${hash}" 0 20 tag)
   string(LENGTH "${hex}" digits)
   math(EXPR bytes "${digits} / 2")
