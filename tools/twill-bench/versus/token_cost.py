@@ -108,7 +108,7 @@ class Daemon:
         context = ssl._create_unverified_context()
         url = f"http{'s' if self.secure else ''}://127.0.0.1:{self.port}/metrics"
         text = urllib.request.urlopen(url, context=context if self.secure else None).read().decode()
-        return sum(float(v) for v in re.findall(r"^twill:generation_tokens_total(?:{[^}]*})? (\S+)$", text, re.M))
+        return sum(float(v) for v in re.findall(r"^twill_generation_tokens_total(?:{[^}]*})? (\S+)$", text, re.M))
 
     def processor_seconds(self) -> tuple:
         net = actors = 0.0
