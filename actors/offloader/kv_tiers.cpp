@@ -319,8 +319,6 @@ tier_counts kv_tiers::counts() const {
   tier_counts now = counts_;
   now.host_blocks = static_cast<std::int64_t>(host_lru_.size());
   now.disk_blocks = static_cast<std::int64_t>(disk_lru_.size());
-  now.host_capacity = limits_.host_blocks;
-  now.disk_capacity = limits_.disk_blocks;
   return now;
 }
 

@@ -33,7 +33,6 @@ namespace twill::actors {
 /// Bytes and blocks that moved between tiers, since the start.
 struct tier_counts {
   std::int64_t host_blocks = 0, disk_blocks = 0; ///< in the index now
-  std::int64_t host_capacity = 0, disk_capacity = 0;
   std::uint64_t spilled = 0;       ///< blocks that came from the device
   std::uint64_t dropped = 0;       ///< blocks that left the device and found no host memory
   std::uint64_t from_host = 0;     ///< blocks handed out that were in host memory
@@ -75,6 +74,7 @@ public:
   void retire();
   bool keeps() const;
   bool has_host() const { return limits_.host_blocks > 0; } ///< as a tier
+  std::int32_t host_blocks() const { return limits_.host_blocks; } ///< that it may hold
   std::int64_t block_bytes() const { return limits_.block_bytes; }
   const hash_key& key() const { return limits_.key; }
 
