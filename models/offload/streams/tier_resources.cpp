@@ -37,8 +37,8 @@ tier_resources::tier_resources(io_threads::order_bell bell)
 result<std::shared_ptr<disk_store>>
 tier_resources::open_weight_store(const offload_options& options) {
   close_weight_store(); // before another one takes space
-  auto opened =
-      options.open_store ? options.open_store() : open_file_store(options.dir, options.direct_reads);
+  auto opened = options.open_store ? options.open_store()
+                                   : open_file_store(options.dir, options.direct_reads);
   if (!opened.ok()) return opened.error();
   std::shared_ptr<disk_store> store = std::move(opened).value();
   const std::lock_guard lock(mutex_);

@@ -1,9 +1,9 @@
-// tier_resources: what the tiers off the device are made of: the I/O threads, the file that streamed
-// weights live in, and the account of host memory. An offline job has one of its own; in a daemon
-// it belongs to the offloader actor, and streamed weights and KV blocks share it.
+// tier_resources: what the tiers off the device are made of: the I/O threads, the file that
+// streamed weights live in, and the account of host memory. An offline job has one of its own; in a
+// daemon it belongs to the offloader actor, and streamed weights and KV blocks share it.
 //
-// Thread safety: every call from any thread. A weight_stream is the data plane over it: it holds the
-// store while it lives, writes it while a model is loaded, and orders what it reads by tickets.
+// Thread safety: every call from any thread. A weight_stream is the data plane over it: it holds
+// the store while it lives, writes it while a model is loaded, and orders what it reads by tickets.
 #pragma once
 
 #include <cstdint>
