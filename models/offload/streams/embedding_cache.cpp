@@ -51,6 +51,7 @@ embedding_cache::create(gpu::device& dev, const weight_placement& placement, io_
 }
 
 embedding_cache::~embedding_cache() {
+  pool_.hurry();
   std::unique_lock lock(mutex_);
   filled_.wait(lock, [this] {
     return std::none_of(entries_.begin(), entries_.end(), [](const entry& s) { return s.filling; });
@@ -155,6 +156,7 @@ result<nothing> embedding_cache::bring(std::span<const std::int64_t> blocks) {
   }
   lock.unlock();
   order(claimed);
+  pool_.hurry();
   lock.lock();
   const auto entry_of = [this](std::int64_t block) -> entry& {
     return entries_[static_cast<std::size_t>(entry_with(block))];

@@ -46,6 +46,8 @@ public:
   /// Tasks that belong together, under one ticket (see io_threads); with `first` they come before
   /// those that wait.
   void order(std::vector<task> tasks, bool first = false);
+  /// Lets all orders begin whose tickets were not served yet; for who is about to wait for one.
+  void hurry() { threads_->serve_all(); }
   /// Runs these tasks before those that wait and returns when they are done.
   void run_all(std::vector<task> tasks);
   std::size_t workers() const { return workers_.size(); }

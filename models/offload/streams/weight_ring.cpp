@@ -144,6 +144,8 @@ result<nothing> weight_ring::acquire(std::int32_t group) {
   TWILL_ASSERT(at != order_.end(), "acquire: the group is not in the ring's order");
   cursor_ = static_cast<std::size_t>(at - order_.begin());
   fill_ahead();
+  const staging_buffer* coming = buffers_.find(group);
+  if (coming == nullptr || coming->state != buffer_state::ready) pool_.hurry();
   const auto buffer = buffers_.acquire(lock, group);
   if (!buffer.ok()) return buffer.error();
   if (auto ordered = arrivals_.at(buffer.value()).device_follows(); !ordered.ok()) return ordered;

@@ -2,7 +2,8 @@
 // of their use.
 //
 // Threads: the device's thread owns it all. Who fills are the I/O threads: a group's transfers are
-// one order with a ticket (io_threads), which in a daemon the offloader actor serves. Groups are
+// one order with a ticket (io_threads), which in a daemon the offloader actor serves; a ring that
+// has to wait for a group does not wait for that, and has what is ordered begin. Groups are
 // used in a known order, again and again; while one is in use the next ones are on their way, and
 // only the group that is needed is waited for. On a device that runs asynchronously copies from the
 // host are begun, not waited for: acquire() makes the device wait for them, and the next copies

@@ -327,6 +327,22 @@ TEST_CASE("streamed weights take host memory from the account of all tiers", "[o
   CHECK(host.taken() == 0);
 }
 
+TEST_CASE("a step that needs weights does not wait until somebody serves their order",
+          "[offload]") {
+  const golden_folder c("llama-tiny-fp16");
+  auto options = golden_options();
+  decoder_runner resident(c.spec, *c.weights, options);
+  const auto wanted = run_greedy(resident, {1, 2, 3});
+  for (const std::int32_t on_host : {0, 50}) {
+    options.offload.weights = {0, on_host};
+    options.offload.ring_layers = 2;
+    options.offload.resources =
+        std::make_shared<offload::tier_resources>([](std::uint64_t) { return true; });
+    decoder_runner streamed(c.spec, *c.weights, options);
+    CHECK(run_greedy(streamed, {1, 2, 3}) == wanted);
+  }
+}
+
 TEST_CASE("faults of the disk tier are errors of the load or the step", "[offload]") {
   const golden_folder c("llama-tiny-gptq");
   auto options = golden_options();
