@@ -97,9 +97,14 @@ using batcher_actor = caf::typed_actor<
     // port: tell an administrator who holds what.
     takes<describe_scheduler>>;
 
-/// The owner of the KV tiers off the device; it has a thread of its own.
+/// The owner of the tiers off the device: I/O threads, stores, budgets, KV blocks; it has a thread
+/// of its own.
 using offloader_actor = caf::typed_actor<
-    // itself: take the memory and open the file.
+    // itself: serve what another one has left.
+    takes<serve_orders>,
+    // weight ring: have the transfers of this order run.
+    takes<fetch_weights>,
+    // supervisor: the model is loaded; take the memory of KV tiers and open their file.
     takes<open_tiers>,
     // batcher: bring these blocks to host memory; answered by blocks_fetched to that batcher.
     takes<fetch_blocks, batcher_actor>,

@@ -29,7 +29,8 @@ using token_ids = std::shared_ptr<const std::vector<std::int32_t>>;
 
 struct grammar_answer; // in actors/structured/grammar_answer.hpp
 using grammar_answer_ptr = std::shared_ptr<const grammar_answer>;
-struct output_rules; // in actors/executor/output_guard.hpp
+struct output_rules;  // in actors/executor/output_guard.hpp
+class offloader_core; // in actors/offloader/offloader_core.hpp
 
 /// The part of a sequence that never changes; batcher and executor share it.
 struct sequence_spec {
@@ -277,8 +278,18 @@ struct prefetch_blocks {
 struct blocks_spilled {
   std::vector<std::pair<block_identity, host_block>> blocks;
 };
-/// offloader -> itself: take the memory and open the file.
-struct open_tiers {};
+/// supervisor -> offloader: a model's KV blocks have tiers from now on; take the memory and open
+/// the file.
+struct open_tiers {
+  std::shared_ptr<offloader_core> core;
+};
+/// weight ring -> offloader, by its door: have an order's transfers run. The ring waits for the
+/// markers of their ends.
+struct fetch_weights {
+  std::uint64_t ticket = 0;
+};
+/// offloader -> itself, when it begins: serve the orders of which another one was told.
+struct serve_orders {};
 
 /// supervisor -> executor: begin this life: load the model, or load it again.
 struct load_model {

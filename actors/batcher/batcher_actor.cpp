@@ -112,8 +112,8 @@ private:
     constexpr std::size_t most_tokens = 4096;
     const std::span<const std::int32_t> tokens(*spec.prompt);
     prefetch_blocks order;
-    tiers_->match(root_key(spec.cache_scope), tokens.first(std::min(tokens.size(), most_tokens)),
-                  steady_clock::now(), order.keys);
+    tiers_->held(root_key(spec.cache_scope), tokens.first(std::min(tokens.size(), most_tokens)),
+                 steady_clock::now(), order.keys);
     if (!order.keys.empty() && offloader_) tell(self_, offloader_, std::move(order));
   }
 

@@ -235,13 +235,16 @@ batcher_core::action batcher_core::next(steady_clock::time_point now) {
   case phase::begin:
     break;
   }
-  if (auto drops = take_drops()) return ask(std::move(*drops), phase::begin);
-  if (!pipeline_.has_room()) {
-    publish_gauges();
-    return rest{};
-  }
-  if (auto queries = look_up()) return ask(std::move(*queries), phase::schedule);
-  return schedule(now);
+  auto drops = take_drops();
+  if (pipeline_.has_room())
+    if (auto queries = look_up()) {
+      if (drops) drops->queries = std::move(queries->queries);
+      return ask(drops ? std::move(*drops) : std::move(*queries), phase::schedule);
+    }
+  if (drops) return ask(std::move(*drops), phase::begin);
+  if (pipeline_.has_room()) return schedule(now);
+  publish_gauges();
+  return rest{};
 }
 
 batcher_core::action batcher_core::ask(kv_change change, phase then) {

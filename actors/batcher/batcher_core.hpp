@@ -79,8 +79,8 @@ public:
   action next(steady_clock::time_point now);
   /// The allocator's answer to the kv_change of the last next().
   void granted(kv_grant grant, steady_clock::time_point now = steady_clock::now());
-  /// Whether a request that comes now is likely to wait.
-  bool has_queue() const { return groups_.n_waiting() > 1; }
+  /// Whether a request that has just come may have to wait for its turn.
+  bool has_queue() const { return groups_.n_waiting() > 0; }
   /// Fetches that would have taken longer than computing the blocks.
   std::uint64_t fetches_refused() const { return fetches_.speeds.n_refused(); }
   /// The answer to a fetch; one that was given up is ignored.

@@ -16,6 +16,7 @@
 #include "models/compute.hpp"
 #include "models/decoder/decoder.hpp"
 #include "models/model.hpp"
+#include "models/offload/streams/tier_resources.hpp"
 
 namespace twill::actors {
 
@@ -30,6 +31,9 @@ public:
       : options_(options), kept_(std::move(kept)), progress_(std::move(progress)),
         open_store_(std::move(open_store)) {}
 
+  void use_tiers(std::shared_ptr<models::offload::tier_resources> resources) override {
+    tiers_ = std::move(resources);
+  }
   result<runner_info> load() override {
     faults_ = models::mapping_guard::faults();
     auto info = load_unguarded();
@@ -75,10 +79,12 @@ private:
                                           device_->info());
     if (!choice.ok()) return executor_failure(choice.error());
     model.weights = models::weights_for(choice.value().compute, model.spec, model.weights);
-    auto size = size_decoder({options_, *device_, model, choice.value(), usable_bytes(*device_)});
+    auto size = size_decoder({options_, *device_, model, choice.value(), usable_bytes(*device_),
+                              tiers_ ? tiers_->host().taken() : 0});
     if (!size.ok()) return size.error();
     models::decoder_options& o = size.value().options;
     o.offload.open_store = open_store_;
+    o.offload.resources = tiers_;
     o.carried_bytes = device_sampler::most_described_bytes(o.max_logit_rows);
     auto decoder =
         models::decoder::load(*device_, model.spec, *model.weights, o, packed_share(model));
@@ -162,6 +168,8 @@ private:
   std::shared_ptr<shared_model> kept_;
   load_progress progress_;
   store_opener open_store_;
+  std::shared_ptr<models::offload::tier_resources>
+      tiers_;                ///< null: the decoder has some of its own
   std::uint64_t faults_ = 0; ///< of mapped files, when the load began
   // Declared before, and so destroyed after, everything that lives in its memory.
   std::unique_ptr<gpu::device> device_;

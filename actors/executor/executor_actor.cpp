@@ -17,9 +17,11 @@ class executor_state {
 public:
   const char* name = "executor";
 
-  void init(executor_actor::pointer self, runner_factory make_runner, supervisor_actor supervisor) {
+  void init(executor_actor::pointer self, runner_factory make_runner, supervisor_actor supervisor,
+            std::shared_ptr<models::offload::tier_resources> tiers) {
     self_ = self;
     make_runner_ = std::move(make_runner);
+    tiers_ = std::move(tiers);
     supervisor_ = std::move(supervisor);
   }
 
@@ -30,6 +32,7 @@ public:
     runner_.reset();
     auto info = guarded<runner_info>([this] {
       runner_ = make_runner_();
+      runner_->use_tiers(tiers_);
       return runner_->load();
     });
     if (info.ok()) {
@@ -109,6 +112,7 @@ private:
   executor_actor::pointer self_ = nullptr;
   runner_factory make_runner_;
   supervisor_actor supervisor_;
+  std::shared_ptr<models::offload::tier_resources> tiers_; ///< the offloader's
   std::unique_ptr<step_runner> runner_;
   sequence_states states_;
   executor_step batch_;
@@ -120,8 +124,9 @@ private:
 
 executor_actor::behavior_type
 executor_behavior(counted_pointer<executor_actor, executor_state, actor_kind::executor> self,
-                  runner_factory make_runner, supervisor_actor supervisor) {
-  state_of(self).init(self, std::move(make_runner), std::move(supervisor));
+                  runner_factory make_runner, supervisor_actor supervisor,
+                  std::shared_ptr<models::offload::tier_resources> tiers) {
+  state_of(self).init(self, std::move(make_runner), std::move(supervisor), std::move(tiers));
   return {
       [self](const load_model& order) {
         probe("executor", "load_model");
@@ -137,9 +142,10 @@ executor_behavior(counted_pointer<executor_actor, executor_state, actor_kind::ex
 } // namespace
 
 executor_actor spawn_executor(caf::actor_system& system, runner_factory make_runner,
-                              supervisor_actor supervisor) {
+                              supervisor_actor supervisor,
+                              std::shared_ptr<models::offload::tier_resources> tiers) {
   return system.spawn<caf::detached>(executor_behavior, std::move(make_runner),
-                                     std::move(supervisor));
+                                     std::move(supervisor), std::move(tiers));
 }
 
 } // namespace twill::actors

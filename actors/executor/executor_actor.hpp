@@ -1,8 +1,11 @@
 // executor: the actor that owns the device, the weights and the step loop, on its own thread.
 //
 // It makes its runner with `make_runner` when it is told to load, and destroys it after a failure,
-// both on that thread, so that device libraries see one thread only.
+// both on that thread, so that device libraries see one thread only. Streamed weights come from
+// `tiers`, which are the offloader's.
 #pragma once
+
+#include <memory>
 
 #include "actors/executor/step_runner.hpp"
 #include "actors/interfaces.hpp"
@@ -10,6 +13,7 @@
 namespace twill::actors {
 
 executor_actor spawn_executor(caf::actor_system& system, runner_factory make_runner,
-                              supervisor_actor supervisor);
+                              supervisor_actor supervisor,
+                              std::shared_ptr<models::offload::tier_resources> tiers);
 
 } // namespace twill::actors

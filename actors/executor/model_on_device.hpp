@@ -19,7 +19,8 @@ struct model_on_device {
   gpu::device& device;
   const models::model& model;
   models::compute_choice compute;
-  std::int64_t available_bytes = 0; ///< usable_bytes() when the load began
+  std::int64_t available_bytes = 0;     ///< usable_bytes() when the load began
+  std::int64_t promised_host_bytes = 0; ///< of host memory, to KV tiers
 
   /// Device memory that steps of these sizes take, beside weights and KV.
   std::int64_t workspace_bytes(const models::decoder_options& sizes) const;

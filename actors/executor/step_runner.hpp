@@ -21,7 +21,10 @@
 
 namespace twill::models {
 struct model;
+namespace offload {
+class tier_resources;
 }
+} // namespace twill::models
 
 namespace twill::actors {
 
@@ -89,6 +92,8 @@ struct step_samples {
 class step_runner {
 public:
   virtual ~step_runner() = default;
+  /// Before load(): where streamed weights get their bytes from.
+  virtual void use_tiers(std::shared_ptr<models::offload::tier_resources> /*resources*/) {}
   virtual result<runner_info> load() = 0;
   virtual result<nothing> run(const executor_step& batch, step_samples& out) = 0;
   virtual std::int64_t memory_used_bytes() const = 0;

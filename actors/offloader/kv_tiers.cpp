@@ -69,6 +69,15 @@ void kv_tiers::note_dropped() {
   ++counts_.dropped;
 }
 
+bool kv_tiers::has(const block_key& key, const block_key& parent, std::span<const std::int32_t> own,
+                   time_point now) const {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return false;
+  const entry& e = found->second;
+  return (e.bytes || readable(e, now)) && e.parent == parent &&
+         std::equal(own.begin(), own.end(), e.tokens.begin(), e.tokens.end());
+}
+
 void kv_tiers::match(block_key parent, std::span<const std::int32_t> tokens, time_point now,
                      std::vector<block_key>& out) const {
   const auto width = static_cast<std::size_t>(limits_.block_tokens);
@@ -77,13 +86,21 @@ void kv_tiers::match(block_key parent, std::span<const std::int32_t> tokens, tim
   for (; tokens.size() >= width; tokens = tokens.subspan(width)) {
     const auto own = tokens.first(width);
     const block_key key = key_after(limits_.key, parent, own);
-    const auto found = entries_.find(key);
-    if (found == entries_.end()) return;
-    const entry& e = found->second;
-    if (!e.bytes && !readable(e, now)) return;
-    if (e.parent != parent || !std::equal(own.begin(), own.end(), e.tokens.begin(), e.tokens.end()))
-      return;
+    if (!has(key, parent, own, now)) return;
     out.push_back(key);
+    parent = key;
+  }
+}
+
+void kv_tiers::held(block_key parent, std::span<const std::int32_t> tokens, time_point now,
+                    std::vector<block_key>& out) const {
+  const auto width = static_cast<std::size_t>(limits_.block_tokens);
+  const std::lock_guard lock(mutex_);
+  if (!open_) return;
+  for (; tokens.size() >= width; tokens = tokens.subspan(width)) {
+    const auto own = tokens.first(width);
+    const block_key key = key_after(limits_.key, parent, own);
+    if (has(key, parent, own, now)) out.push_back(key);
     parent = key;
   }
 }
@@ -319,8 +336,6 @@ tier_counts kv_tiers::counts() const {
   tier_counts now = counts_;
   now.host_blocks = static_cast<std::int64_t>(host_lru_.size());
   now.disk_blocks = static_cast<std::int64_t>(disk_lru_.size());
-  now.host_capacity = limits_.host_blocks;
-  now.disk_capacity = limits_.disk_blocks;
   return now;
 }
 

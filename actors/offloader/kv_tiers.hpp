@@ -33,8 +33,7 @@ namespace twill::actors {
 /// Bytes and blocks that moved between tiers, since the start.
 struct tier_counts {
   std::int64_t host_blocks = 0, disk_blocks = 0; ///< in the index now
-  std::int64_t host_capacity = 0, disk_capacity = 0;
-  std::uint64_t spilled = 0;       ///< blocks that came from the device
+  std::uint64_t spilled = 0;                     ///< blocks that came from the device
   std::uint64_t dropped = 0;       ///< blocks that left the device and found no host memory
   std::uint64_t from_host = 0;     ///< blocks handed out that were in host memory
   std::uint64_t from_disk = 0;     ///< blocks handed out that were read from disk
@@ -74,7 +73,8 @@ public:
   /// The model has changed: nothing is taken or handed out any more.
   void retire();
   bool keeps() const;
-  bool has_host() const { return limits_.host_blocks > 0; } ///< as a tier
+  bool has_host() const { return limits_.host_blocks > 0; }        ///< as a tier
+  std::int32_t host_blocks() const { return limits_.host_blocks; } ///< that it may hold
   std::int64_t block_bytes() const { return limits_.block_bytes; }
   const hash_key& key() const { return limits_.key; }
 
@@ -90,6 +90,10 @@ public:
   /// `out`; stops at the first block that is nowhere.
   void match(block_key parent, std::span<const std::int32_t> tokens, time_point now,
              std::vector<block_key>& out) const;
+  /// The keys of all blocks of `tokens` that tiers have, whoever has those before them: the
+  /// beginning of a prefix stays on the device for longest. Appends to `out`.
+  void held(block_key parent, std::span<const std::int32_t> tokens, time_point now,
+            std::vector<block_key>& out) const;
 
   // For the offloader.
 
@@ -162,6 +166,8 @@ private:
     return limits_.disk_blocks > 0 && now >= disk_off_until_;
   }
   bool readable(const entry& e, time_point now) const;
+  bool has(const block_key& key, const block_key& parent, std::span<const std::int32_t> own,
+           time_point now) const;
   void freshen(entry& e);
   void freshen_path(std::span<const block_key> prefix);
   void put_one(spilled_block& block, time_point now, std::vector<write_order>& writes);

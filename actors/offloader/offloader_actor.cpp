@@ -12,41 +12,54 @@ namespace {
 
 struct offloader_state {
   const char* name = "offloader";
-  std::shared_ptr<offloader_core> core;
+  std::shared_ptr<models::offload::tier_resources> resources;
+  std::shared_ptr<offloader_core> kv; ///< null: blocks stay on the device
 };
 
 offloader_actor::behavior_type
 offloader_behavior(counted_pointer<offloader_actor, offloader_state, actor_kind::offloader> self,
-                   std::shared_ptr<offloader_core> core, bool open) {
-  state_of(self).core = std::move(core);
-  if (open) tell(self, offloader_actor{self}, open_tiers{});
+                   std::shared_ptr<models::offload::tier_resources> resources,
+                   std::shared_ptr<offloader_core> kv) {
+  auto& state = state_of(self);
+  state.resources = std::move(resources);
+  state.kv = std::move(kv);
+  tell(self, offloader_actor{self}, serve_orders{});
   return {
-      [self](open_tiers) { state_of(self).core->open(); },
-      [self](const fetch_blocks& order, const batcher_actor& batcher) {
+      [&state](serve_orders) { state.resources->threads()->serve_all(); },
+      [&state](const fetch_weights& order) {
+        probe("offloader", "fetch_weights");
+        state.resources->threads()->serve(order.ticket);
+      },
+      [&state](const open_tiers& order) {
+        state.kv = order.core;
+        state.kv->open();
+      },
+      [&state](const fetch_blocks& order, const batcher_actor& batcher) {
         probe("offloader", "fetch_blocks");
-        state_of(self).core->fetch(
-            order.keys, order.until,
-            [batcher, ticket = order.ticket](offloader_core::fetched answer) {
-              tell_from_outside(
-                  batcher, blocks_fetched{ticket, std::move(answer.blocks), answer.seconds, false});
-            });
+        state.kv->fetch(order.keys, order.until,
+                        [batcher, ticket = order.ticket](offloader_core::fetched answer) {
+                          tell_from_outside(batcher,
+                                            blocks_fetched{ticket, std::move(answer.blocks),
+                                                           answer.seconds, false});
+                        });
       },
-      [self](const prefetch_blocks& order) {
+      [&state](const prefetch_blocks& order) {
         probe("offloader", "prefetch_blocks");
-        state_of(self).core->prefetch(order.keys);
+        state.kv->prefetch(order.keys);
       },
-      [self](const blocks_spilled& spilled) {
+      [&state](const blocks_spilled& spilled) {
         probe("offloader", "blocks_spilled");
-        state_of(self).core->spill(spilled.blocks);
+        state.kv->spill(spilled.blocks);
       },
   };
 }
 
 } // namespace
 
-offloader_actor spawn_offloader(caf::actor_system& system, std::shared_ptr<offloader_core> core,
-                                bool open) {
-  return system.spawn<caf::detached>(offloader_behavior, std::move(core), open);
+offloader_actor spawn_offloader(caf::actor_system& system,
+                                std::shared_ptr<models::offload::tier_resources> resources,
+                                std::shared_ptr<offloader_core> kv) {
+  return system.spawn<caf::detached>(offloader_behavior, std::move(resources), std::move(kv));
 }
 
 } // namespace twill::actors

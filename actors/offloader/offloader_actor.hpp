@@ -1,6 +1,6 @@
-// offloader: the actor that owns the KV tiers off the device. Its logic is in
-// actors/offloader/offloader_core.hpp. It has a thread of its own, since opening a kept file takes
-// time; reads and writes are done by the core's threads.
+// offloader: the actor that owns the tiers off the device: I/O threads, stores and budgets of
+// streamed weights and KV blocks (tier_resources), and which blocks are where (offloader_core). It
+// has a thread of its own, on which it does no I/O: it only says what the I/O threads begin.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,10 @@
 
 namespace twill::actors {
 
-/// The core is open already where the actor takes another one's place.
-offloader_actor spawn_offloader(caf::actor_system& system, std::shared_ptr<offloader_core> core,
-                                bool open);
+/// `kv` is null until open_tiers, but for an actor that takes another one's place. It begins with
+/// the orders that another one has left.
+offloader_actor spawn_offloader(caf::actor_system& system,
+                                std::shared_ptr<models::offload::tier_resources> resources,
+                                std::shared_ptr<offloader_core> kv);
 
 } // namespace twill::actors

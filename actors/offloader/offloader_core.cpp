@@ -6,7 +6,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -21,8 +20,11 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr std::int32_t n_threads = 4;
+/// Beside streamed weights, for which every step waits, blocks take a smaller part of the disk.
+constexpr models::offload::io_share share{4, 2, 1};
 constexpr std::int32_t most_writers = 2;
+/// For what a disk holds up, at the end.
+constexpr std::chrono::seconds stop_patience{1};
 constexpr std::int64_t most_staging_bytes = 256 * mib;
 constexpr std::int32_t least_staging_blocks = 16;
 
@@ -75,8 +77,9 @@ std::vector<host_block> without_gaps(std::vector<host_block> have) {
 
 /// The part that tasks own jointly: it outlives the core where a disk hangs.
 struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk> {
-  disk(std::shared_ptr<kv_tiers> t, std::unique_ptr<block_file> f)
-      : tiers(std::move(t)), file(std::move(f)), threads(n_threads) {}
+  disk(std::shared_ptr<kv_tiers> t, std::unique_ptr<block_file> f,
+       std::shared_ptr<models::offload::io_user> user)
+      : tiers(std::move(t)), file(std::move(f)), io(std::move(user)) {}
 
   /// A fetch under way.
   struct job {
@@ -103,7 +106,7 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
   time_point last_end{};   ///< of a job
   std::mutex answer_mutex; ///< held while an answer is given
   bool stopped = false;
-  io_threads threads; ///< last, so that it ends first
+  std::shared_ptr<models::offload::io_user> io;
 
   /// No answer is given any more, also by threads that hang. Whom it would reach may end.
   void stop() {
@@ -118,7 +121,7 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
       dropped.swap(jobs);
       to_prefetch.clear();
     }
-    if (threads.stop()) file.reset(); // so that the next process may open it
+    if (io->close(stop_patience)) file.reset(); // so that the next process may open it
   }
 
   void write(std::vector<kv_tiers::write_order> orders) {
@@ -127,41 +130,41 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
       to_write.push_back(std::move(order));
     while (writers < most_writers && writers < static_cast<std::int32_t>(to_write.size())) {
       ++writers;
-      post([](disk& d) { d.write_all(); });
+      post([](disk& d) { d.write_next(); });
     }
   }
 
   /// Tasks hold the disk weakly while they wait and strongly while they run.
   template <class F>
   void post(F&& task) {
-    threads.post([weak = weak_from_this(), task = std::forward<F>(task)] {
+    io->post([weak = weak_from_this(), task = std::forward<F>(task)](std::size_t) {
       if (const auto self = weak.lock()) task(*self);
     });
   }
 
-  void write_all() {
-    for (;;) {
-      std::optional<kv_tiers::write_order> order;
-      {
-        const std::lock_guard lock(write_mutex);
-        if (to_write.empty()) {
-          --writers;
-          return;
-        }
-        order = std::move(to_write.front());
-        to_write.pop_front();
+  /// One block, then, behind the reads that have come meanwhile, the next one.
+  void write_next() {
+    kv_tiers::write_order order;
+    {
+      const std::lock_guard lock(write_mutex);
+      if (to_write.empty()) {
+        --writers;
+        return;
       }
-      const auto written = file->write(order->place, order->identity, order->bytes);
-      if (!written.ok() && !said_write.exchange(true))
-        log::warn("a KV block was not kept on disk; it will be computed again: " +
-                  written.detail());
-      std::vector<kv_tiers::write_order> more;
-      tiers->write_done(*order, written.ok(), clock::now(), more);
-      if (more.empty()) continue;
+      order = std::move(to_write.front());
+      to_write.pop_front();
+    }
+    const auto written = file->write(order.place, order.identity, order.bytes);
+    if (!written.ok() && !said_write.exchange(true))
+      log::warn("a KV block was not kept on disk; it will be computed again: " + written.detail());
+    std::vector<kv_tiers::write_order> more;
+    tiers->write_done(order, written.ok(), clock::now(), more);
+    if (!more.empty()) {
       const std::lock_guard lock(write_mutex);
       for (auto& one : more)
         to_write.push_back(std::move(one));
     }
+    post([](disk& d) { d.write_next(); });
   }
 
   void fetch(std::vector<block_key> keys, time_point until, answer done) {
@@ -268,20 +271,33 @@ struct offloader_core::disk : std::enable_shared_from_this<offloader_core::disk>
   }
 };
 
-offloader_core::offloader_core(tier_options options)
-    : options_(std::move(options)), tiers_(std::make_shared<kv_tiers>(limits_of(options_))) {}
+offloader_core::offloader_core(tier_options options,
+                               std::shared_ptr<models::offload::tier_resources> resources)
+    : options_(std::move(options)), resources_(std::move(resources)),
+      tiers_(std::make_shared<kv_tiers>(limits_of(options_))) {
+  if (options_.any()) io_ = resources_->threads()->join(share);
+}
 
 void offloader_core::open() {
-  if (!options_.any()) return;
+  if (!io_ || std::exchange(opens_, true)) return;
+  io_->post([weak = weak_from_this()](std::size_t) { // a disk may hold it up
+    if (const auto self = weak.lock()) self->open_now();
+  });
+}
+
+void offloader_core::open_now() {
   const kv_tiers::limits limits = limits_of(options_);
   const std::int32_t staging =
       std::max(std::min(options_.device_blocks, blocks_in(most_staging_bytes, stride_of(options_))),
                least_staging_blocks);
+  const std::int64_t staging_bytes = staging * stride_of(options_);
+  if (!resources_->host().take(staging_bytes))
+    return log::warn("KV tiers are off: blocks on their way need " + format_bytes(staging_bytes) +
+                     " of host memory, and " + format_bytes(resources_->host().free()) +
+                     " are free");
   auto pool = host_pool::create(options_.block_bytes, limits.host_blocks + staging);
-  if (!pool.ok()) {
-    log::warn("KV tiers are off, since their host memory cannot be had: " + pool.detail());
-    return;
-  }
+  if (!pool.ok())
+    return log::warn("KV tiers are off, since their host memory cannot be had: " + pool.detail());
   std::int64_t kept_bytes = 0;
   std::unique_ptr<models::offload::disk_store> store;
   if (limits.keep && !options_.open_store) {
@@ -309,7 +325,8 @@ void offloader_core::open() {
   if (stopped_) return;
   disk_ = std::make_shared<disk>(
       tiers_,
-      std::make_unique<block_file>(std::move(store), options_.block_bytes, options_.fingerprint));
+      std::make_unique<block_file>(std::move(store), options_.block_bytes, options_.fingerprint),
+      io_);
   const std::int32_t n = std::min(blocks_in(kept_bytes, stride_of(options_)), limits.disk_blocks);
   disk_->post([n, limits, options = options_, pool = std::move(pool).value()](disk& d) {
     std::vector<kv_tiers::kept_block> found;
@@ -325,8 +342,15 @@ void offloader_core::open() {
   });
 }
 
+/// Null while there is no disk.
+std::shared_ptr<offloader_core::disk> offloader_core::opened() const {
+  const std::lock_guard lock(stop_mutex_);
+  return disk_;
+}
+
 void offloader_core::write(std::vector<kv_tiers::write_order> orders) {
-  if (!orders.empty() && disk_) disk_->write(std::move(orders));
+  if (orders.empty()) return;
+  if (const auto on = opened()) on->write(std::move(orders));
 }
 
 void offloader_core::spill(std::vector<std::pair<block_identity, host_block>> blocks) {
@@ -336,7 +360,7 @@ void offloader_core::spill(std::vector<std::pair<block_identity, host_block>> bl
 }
 
 void offloader_core::fetch(std::vector<block_key> keys, time_point until, answer done) {
-  if (disk_) return disk_->fetch(std::move(keys), until, std::move(done));
+  if (const auto on = opened()) return on->fetch(std::move(keys), until, std::move(done));
   fetched all;
   for (const block_key& key : keys) {
     auto handed = tiers_->fetch(key, {}, clock::now());
@@ -349,15 +373,22 @@ void offloader_core::fetch(std::vector<block_key> keys, time_point until, answer
 
 void offloader_core::prefetch(const std::vector<block_key>& keys) {
   // More than half of the host tier would push each other out before they are used.
-  const auto most = static_cast<std::size_t>(tiers_->counts().host_capacity / 2);
-  if (disk_) return disk_->prefetch(keys, most);
+  const auto most = static_cast<std::size_t>(tiers_->host_blocks() / 2);
+  if (const auto on = opened()) return on->prefetch(keys, most);
   tiers_->freshen(keys);
 }
 
 void offloader_core::stop() {
-  const std::lock_guard lock(stop_mutex_);
-  stopped_ = true;
-  if (disk_) disk_->stop();
+  std::shared_ptr<disk> on;
+  {
+    const std::lock_guard lock(stop_mutex_);
+    stopped_ = true;
+    on = disk_;
+  }
+  if (on)
+    on->stop();
+  else if (io_)
+    io_->close(stop_patience);
 }
 
 } // namespace twill::actors

@@ -1,13 +1,14 @@
 // offloader_core: the KV tiers with their disk: opens them, writes what leaves host memory, reads
 // what is fetched, and answers each fetch once.
 //
-// Thread safety: one thread at a time (the offloader's), but for tiers() and stop(). Reads, writes
-// and the scan of a kept file are done by threads of its own; a fetch is answered on one of them,
-// or on the caller's. Fetches take turns: those that were asked first are read first, no more than
-// most_reads blocks at once, and prefetches only while no fetch waits. A block that several want is
-// read once. Where the disk fails, a fetch brings fewer blocks; where it hangs, an answer comes
-// late or never, and nobody waits for it for longer than they like. At most half of the threads
-// write, so that reads do not queue behind them.
+// Thread safety: one thread at a time (the offloader's), but for tiers() and stop(). The file is
+// opened, read, written and looked through by the I/O threads, of which streamed weights have as
+// many as without it; a fetch is answered on one of them, or on the caller's. Fetches take turns:
+// those that were asked first are read first, no more than most_reads blocks at once, and
+// prefetches only while no fetch waits. A block that several want is read once. Where the disk
+// fails, a fetch brings fewer blocks; where it hangs, an answer comes late or never, and nobody
+// waits for it for longer than they like. At most two blocks are written at once, and a read that
+// comes meanwhile waits for no further one.
 #pragma once
 
 #include <chrono>
@@ -21,8 +22,8 @@
 #include <vector>
 
 #include "actors/offloader/block_file.hpp"
-#include "actors/offloader/io_threads.hpp"
 #include "actors/offloader/kv_tiers.hpp"
+#include "models/offload/streams/tier_resources.hpp"
 
 namespace twill::actors {
 
@@ -42,7 +43,7 @@ struct tier_options {
   bool any() const { return block_bytes > 0 && (host_bytes > 0 || disk_bytes > 0); }
 };
 
-class offloader_core {
+class offloader_core : public std::enable_shared_from_this<offloader_core> {
 public:
   static constexpr std::int32_t most_reads = 32;   ///< blocks that are read at once
   static constexpr std::int32_t most_prefetch = 4; ///< of these, while nobody waits for any
@@ -56,12 +57,14 @@ public:
   };
   using answer = std::function<void(fetched)>;
 
-  /// Knows the budgets at once; the tiers are empty until open().
-  explicit offloader_core(tier_options options);
+  /// Knows the budgets at once; the tiers are empty until open(). `options.host_bytes` are taken
+  /// from the budget already. A shared_ptr must own it.
+  offloader_core(tier_options options, std::shared_ptr<models::offload::tier_resources> resources);
   ~offloader_core() { stop(); }
 
-  /// Takes the memory, opens the file and begins to read what it keeps; the tiers can be used once
-  /// that is done. A tier that cannot be had is left out with a line in the log.
+  /// Has the memory taken, the file opened and read what it keeps; the tiers can be used once that
+  /// is done. A tier that cannot be had is left out with a line in the log. A second call does
+  /// nothing.
   void open();
   const std::shared_ptr<kv_tiers>& tiers() const { return tiers_; }
 
@@ -76,13 +79,18 @@ public:
 
 private:
   struct disk;
+  void open_now();
+  std::shared_ptr<disk> opened() const;
   void write(std::vector<kv_tiers::write_order> orders);
 
   tier_options options_;
+  std::shared_ptr<models::offload::tier_resources> resources_;
+  std::shared_ptr<models::offload::io_user> io_; ///< null where no tier was asked for
   std::shared_ptr<kv_tiers> tiers_;
-  std::mutex stop_mutex_; ///< of disk_ between open() and stop(), and of stopped_
+  mutable std::mutex stop_mutex_; ///< of disk_ between open() and stop(), and of stopped_
   std::shared_ptr<disk> disk_;
   bool stopped_ = false;
+  bool opens_ = false;
 };
 
 } // namespace twill::actors

@@ -22,6 +22,9 @@ public:
   turn_taking_runner(std::unique_ptr<step_runner> inner, std::shared_ptr<step_turns> turns)
       : inner_(std::move(inner)), turns_(std::move(turns)) {}
 
+  void use_tiers(std::shared_ptr<models::offload::tier_resources> resources) override {
+    inner_->use_tiers(std::move(resources));
+  }
   // A load takes no turn: it would hold up the others for as long as it takes.
   result<runner_info> load() override { return inner_->load(); }
   result<nothing> run(const executor_step& batch, step_samples& out) override {

@@ -17,11 +17,14 @@
 #include "actors/executor/executor_actor.hpp"
 #include "actors/kv/kv_allocator_actor.hpp"
 #include "actors/offloader/offloader_actor.hpp"
+#include "actors/offloader/offloader_door.hpp"
 #include "actors/session/output_plan.hpp"
 #include "actors/structured/grammar_compiler_actor.hpp"
 #include "actors/supervisor/lifecycle.hpp"
 #include "actors/trace/recording.hpp"
 #include "config/base/log.hpp"
+#include "config/base/units.hpp"
+#include "models/offload/streams/tier_resources.hpp"
 
 namespace twill::actors {
 
@@ -44,10 +47,16 @@ class supervisor_state {
 public:
   const char* name = "supervisor";
 
-  void init(supervisor_actor::pointer self, engine_shared_ptr shared, runner_factory make_runner) {
+  void init(supervisor_actor::pointer self, engine_shared_ptr shared, runner_factory make_runner,
+            std::shared_ptr<offloader_door> door) {
     self_ = self;
     shared_ = std::move(shared);
     make_runner_ = std::move(make_runner);
+    door_ = std::move(door);
+    tiers_ = std::make_shared<models::offload::tier_resources>(
+        [door = door_](std::uint64_t ticket) { return door->ring(ticket); });
+    promise_kv_host_memory();
+    start_offloader();
     const auto& delays = shared_->options.scheduler;
     lifecycle_.emplace(lifecycle::delays{delays.restart_delay, delays.restart_delay_max});
     self_->set_down_handler([this](caf::scheduled_actor*, caf::down_msg& down) { on_down(down); });
@@ -105,12 +114,19 @@ public:
       if (const auto model = shared_->model()) model->grammars->stop();
       if (grammars_) self_->send_exit(grammars_, caf::exit_reason::user_shutdown);
       if (kv_) self_->send_exit(kv_, caf::exit_reason::user_shutdown);
-      if (offloader_) self_->send_exit(offloader_, caf::exit_reason::user_shutdown);
+      leave_offloader();
+      self_->send_exit(offloader_, caf::exit_reason::user_shutdown);
       if (offloading_) offloading_->stop();
       self_->send_exit(executor_, caf::exit_reason::user_shutdown);
     });
     shared_->close();
     self_->quit();
+  }
+
+  /// Orders for weights are served at once from now on, those included that wait.
+  void leave_offloader() {
+    door_->lead_to({});
+    tiers_->threads()->serve_all();
   }
 
 private:
@@ -171,7 +187,7 @@ private:
 
   // Orders.
   void carry_out(const lifecycle::start_executor&) {
-    executor_ = spawn_executor(self_->system(), make_runner_, supervisor_actor{self_});
+    executor_ = spawn_executor(self_->system(), make_runner_, supervisor_actor{self_}, tiers_);
     self_->monitor(executor_);
   }
   void carry_out(const lifecycle::load& order) {
@@ -184,13 +200,13 @@ private:
     shared_->set_grammars(grammars_);
   }
   void carry_out(const lifecycle::start_scheduler&) {
-    start_offloader();
+    open_kv_tiers();
     const auto tiers = offloading_ ? offloading_->tiers() : nullptr;
     kv_ = spawn_kv_allocator(self_->system(), info_.n_blocks, info_.block_tokens, tiers);
     self_->monitor(kv_);
     batcher_ = spawn_batcher(self_->system(), limits(),
                              std::shared_ptr<stats_board>(shared_, &shared_->stats), kv_,
-                             offloader_, tiers,
+                             tiers ? offloader_ : offloader_actor{}, tiers,
                              begin_recording(shared_->options.scheduler, shared_->model()->id,
                                              limits(), tiers != nullptr));
     self_->monitor(batcher_);
@@ -230,15 +246,22 @@ private:
         wake_supervisor{});
   }
 
-  /// Tiers off the device are made with the first scheduler, since the load says what a block is.
+  /// Also in the place of one that ended.
   void start_offloader() {
+    offloader_ = spawn_offloader(self_->system(), tiers_, offloading_);
+    self_->monitor(offloader_);
+    door_->lead_to(offloader_);
+  }
+
+  /// KV tiers are made with the first scheduler, since the load says what a block is.
+  void open_kv_tiers() {
     const auto& kv = shared_->options.kv;
     if (offloading_ || !kv.prefix_cache) return;
     tier_options tiers;
     tiers.block_bytes = info_.kv_block_bytes;
     tiers.block_tokens = info_.block_tokens;
     tiers.device_blocks = info_.n_blocks;
-    tiers.host_bytes = kv.host_memory_bytes;
+    tiers.host_bytes = kv_host_bytes_;
     tiers.disk_bytes = kv.disk_memory_bytes;
     tiers.disk_dir = kv.disk_dir;
     tiers.keep = kv.keep;
@@ -246,9 +269,20 @@ private:
     tiers.fingerprint = fingerprint_ = info_.fingerprint;
     tiers.open_store = info_.open_kv_store;
     if (!tiers.any()) return;
-    offloading_ = std::make_shared<offloader_core>(std::move(tiers));
-    offloader_ = spawn_offloader(self_->system(), offloading_, true);
-    self_->monitor(offloader_);
+    offloading_ = std::make_shared<offloader_core>(std::move(tiers), tiers_);
+    tell(self_, offloader_, open_tiers{offloading_});
+  }
+
+  /// Before weights take what is there.
+  void promise_kv_host_memory() {
+    const auto& kv = shared_->options.kv;
+    if (!kv.prefix_cache || kv.host_memory_bytes == 0) return;
+    if (tiers_->host().take(kv.host_memory_bytes))
+      kv_host_bytes_ = kv.host_memory_bytes;
+    else
+      log::warn("`kv.host_memory` must be at most " + format_bytes(tiers_->host().free()) +
+                ", which the machine has, got " + format_bytes(kv.host_memory_bytes) +
+                "; no KV blocks are kept in host memory");
   }
 
   batcher_limits limits() const {
@@ -277,11 +311,12 @@ private:
       note([&](lifecycle& l) { l.executor_ended(why, steady_clock::now()); });
     else if (down.source == grammars_)
       note([](lifecycle& l) { l.compiler_ended(); });
-    else if (offloader_ && down.source == offloader_)
+    else if (down.source == offloader_)
       insist([&] {
         log::error("the offloader ended (" + why + "); another one takes its place");
-        offloader_ = spawn_offloader(self_->system(), offloading_, false);
-        self_->monitor(offloader_);
+        start_offloader();
+        if (!offloading_) return;
+        tell(self_, offloader_, open_tiers{offloading_}); // in case that the other one did not
         if (batcher_) tell(self_, batcher_, offloader_replaced{offloader_});
       });
     else if (down.source == kv_ || down.source == batcher_)
@@ -295,6 +330,10 @@ private:
   executor_actor executor_;
   kv_allocator_actor kv_;
   batcher_actor batcher_;
+  /// Of streamed weights and KV blocks; the offloader's, made before all that uses them.
+  std::shared_ptr<models::offload::tier_resources> tiers_;
+  std::shared_ptr<offloader_door> door_;
+  std::int64_t kv_host_bytes_ = 0;
   std::shared_ptr<offloader_core> offloading_; ///< null: blocks stay on the device
   offloader_actor offloader_;
   std::string fingerprint_; ///< that of its blocks
@@ -306,8 +345,10 @@ private:
 supervisor_actor::behavior_type supervisor_behavior(
     counted_pointer<supervisor_actor, supervisor_state, actor_kind::supervisor> self,
     engine_shared_ptr shared, runner_factory make_runner) {
-  self->attach_functor([shared](const caf::error& reason) {
+  const auto door = std::make_shared<offloader_door>();
+  self->attach_functor([shared, door](const caf::error& reason) {
     if (!reason) return;
+    door->lead_to({});
     // Nothing is left that could mend anything: what is under way ends.
     shared->set_state(engine_state::failed, "the supervisor ended; restart the server");
     for (const session_actor& session : shared->requests.all())
@@ -315,7 +356,7 @@ supervisor_actor::behavior_type supervisor_behavior(
           session, abort_request{{errc::executor_failed, "the engine ended; retry later", ""}});
   });
   auto& state = state_of(self);
-  state.init(self, std::move(shared), std::move(make_runner));
+  state.init(self, std::move(shared), std::move(make_runner), door);
   return {
       [&state](const model_loaded& loaded) { state.on_loaded(loaded); },
       [&state](const load_failed& failed) { state.on_load_failed(failed); },

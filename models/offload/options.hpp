@@ -9,6 +9,7 @@
 
 #include "models/errc.hpp"
 #include "models/offload/streams/disk_store.hpp"
+#include "models/offload/streams/tier_resources.hpp"
 
 namespace twill::models::offload {
 
@@ -39,6 +40,8 @@ struct offload_options {
   std::int32_t verify_every = 4;    ///< one read in so many is compared with its checksum
   double link_bytes_per_second = 0; ///< above 0: copies to the device take at least this long
   std::int64_t host_bytes = 0;      ///< cap of the host tier; 0: what the machine has available
+  /// Threads, store and budget of the tiers off the device; null: some of one's own.
+  std::shared_ptr<tier_resources> resources;
   /// Opens a store in place of a file in `dir`; for tests.
   std::function<result<std::unique_ptr<disk_store>>()> open_store;
 

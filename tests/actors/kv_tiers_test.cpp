@@ -238,7 +238,40 @@ void kill_offloader(const char* actor, const char* message) {
     throw std::runtime_error("killed by the test");
 }
 
+std::atomic<int> n_prefetches{0};
+void count_prefetches(const char* actor, const char* message) {
+  if (std::string_view(actor) == "offloader" && std::string_view(message) == "prefetch_blocks")
+    ++n_prefetches;
+}
+
 } // namespace
+
+TEST_CASE("while a prompt waits for its turn, what the disk has of it comes to host memory",
+          "[actors]") {
+  const test::temp_folder f;
+  n_prefetches = 0;
+  actors::installed_probe() = count_prefetches;
+  {
+    auto plan = small_device();
+    auto options = tiers(16, 200, f.path() + "/kv");
+    options.scheduler.max_running = 1;
+    bench b(options, plan);
+    REQUIRE(b.ready());
+    REQUIRE(comes_back(b));
+    plan->hold();
+    recorder runs, waits;
+    b.port.submit(endless(prompt_of(9, 44), 9), runs.callback());
+    n_prefetches = 0;
+    const auto before = b.port.stats().kv_disk_hits;
+    b.port.submit(endless(prompt_of(1, 44), 9), waits.callback());
+    CHECK(eventually([] { return n_prefetches > 0; }));
+    plan->open();
+    REQUIRE((runs.wait_over() && waits.wait_over()));
+    CHECK(waits.text() == alone(prompt_of(1, 44), 9));
+    CHECK(eventually([&] { return b.port.stats().kv_disk_hits > before; }));
+  }
+  actors::installed_probe() = nullptr;
+}
 
 TEST_CASE("a disk that hangs holds up nobody for longer than computing takes", "[actors]") {
   const auto g = std::make_shared<gate>();

@@ -1,12 +1,16 @@
 // A daemon's engine over weights that travel: the tokens of resident ones, and a disk that fails
 // costs the requests of a step, not the daemon.
+#include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 
+#include "actors/detail/message_probe.hpp"
 #include "actors/executor/decoder_runner.hpp"
 #include "models/offload/machine/machine_cache.hpp"
 #include "tests/actors/scripted_runner.hpp"
@@ -172,6 +176,37 @@ TEST_CASE("a disk tier that fails costs one step's requests; the engine restarts
     fault->store(-1);
     // The restart may have read ahead while the fault was still there: then it takes one more.
     CHECK(eventually([&] { return e.tokens(5) == wanted; }));
+  }
+}
+
+namespace {
+std::atomic<int> n_orders{0};
+int dies_every = 0;
+
+void count_orders(const char* actor, const char* message) {
+  if (std::strcmp(actor, "offloader") != 0 || std::strcmp(message, "fetch_weights") != 0) return;
+  if (++n_orders % dies_every == 0) throw std::runtime_error("killed by the test");
+}
+} // namespace
+
+TEST_CASE("streamed weights are ordered from the offloader, and its death costs no order",
+          "[actors][offload]") {
+  real_engine resident(options_for(100));
+  REQUIRE(resident.ready());
+  const auto wanted = resident.tokens(5);
+  struct probed {
+    probed() { actors::installed_probe() = count_orders; }
+    ~probed() { actors::installed_probe() = nullptr; }
+  };
+  for (const int every : {1 << 20, 7, 1}) {
+    n_orders = 0;
+    dies_every = every;
+    const probed counts;
+    real_engine streamed(options_for(0));
+    REQUIRE(streamed.ready());
+    CHECK(streamed.tokens(5) == wanted);
+    CHECK(n_orders.load() > 12); // a group of weights each, in each step
+    CHECK(streamed.port.stats().executor_restarts == 0);
   }
 }
 

@@ -51,6 +51,7 @@ embedding_cache::create(gpu::device& dev, const weight_placement& placement, io_
 }
 
 embedding_cache::~embedding_cache() {
+  pool_.hurry();
   std::unique_lock lock(mutex_);
   filled_.wait(lock, [this] {
     return std::none_of(entries_.begin(), entries_.end(), [](const entry& s) { return s.filling; });
@@ -154,7 +155,8 @@ result<nothing> embedding_cache::bring(std::span<const std::int64_t> blocks) {
     claim(claimed.back(), block);
   }
   lock.unlock();
-  post(claimed);
+  order(claimed);
+  pool_.hurry();
   lock.lock();
   const auto entry_of = [this](std::int64_t block) -> entry& {
     return entries_[static_cast<std::size_t>(entry_with(block))];
@@ -198,7 +200,7 @@ void embedding_cache::fetch_ahead() {
       coming_.pop_front();
     }
   }
-  post(claimed);
+  order(claimed);
 }
 
 void embedding_cache::claim(std::int64_t at, std::int64_t block) {
@@ -210,10 +212,13 @@ void embedding_cache::claim(std::int64_t at, std::int64_t block) {
       reader_.block_bytes();
 }
 
-/// Posts the fetches before weights that wait for a worker, since the next op needs them.
-void embedding_cache::post(const std::vector<std::int64_t>& claimed) {
-  for (auto at = claimed.rbegin(); at != claimed.rend(); ++at)
-    pool_.post_first([this, at = *at](io_worker& worker) { fetch(at, worker); });
+/// Orders the fetches before weights that wait for a worker, since the next op needs them.
+void embedding_cache::order(const std::vector<std::int64_t>& claimed) {
+  if (claimed.empty()) return;
+  std::vector<io_pool::task> all;
+  for (const std::int64_t at : claimed)
+    all.push_back([this, at](io_worker& worker) { fetch(at, worker); });
+  pool_.order(std::move(all), true);
 }
 
 void embedding_cache::fetch(std::int64_t at, io_worker& worker) {

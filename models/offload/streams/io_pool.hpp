@@ -1,22 +1,20 @@
-// io_pool: the threads that move bytes between tiers, beside the compute.
+// io_pool: a stream's part of the I/O threads, with what a transfer needs beside a thread: a copy
+// stream and a page-aligned bounce buffer for each task that may run at once.
 //
-// Thread safety: post() from any thread. Tasks start in the order they were posted; several run at
-// once. They must not throw. The destructor drops tasks that have not begun and waits for those
-// that have. Each worker brings a copy stream and a bounce buffer, page-aligned.
+// Thread safety: post() and order() from any thread. Tasks start in the order they were posted;
+// several run at once. They must not throw. The destructor drops tasks that have not begun and
+// waits for those that have.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "gpu/copy_stream.hpp"
 #include "models/errc.hpp"
+#include "models/offload/streams/io_threads.hpp"
 
 namespace twill::models::offload {
 
@@ -24,6 +22,7 @@ namespace twill::models::offload {
 /// workers share a transfer group.
 inline constexpr std::int64_t transfer_bytes = std::int64_t{1} << 20;
 
+/// What one task at a time has for itself.
 struct io_worker {
   std::size_t number = 0; ///< from 0 on
   gpu::copy_stream copies;
@@ -34,34 +33,34 @@ class io_pool {
 public:
   using task = std::function<void(io_worker&)>;
 
-  static result<std::unique_ptr<io_pool>> start(std::int32_t threads);
+  /// At most `workers` tasks at once, on threads of its own or on `shared` ones, where the pool is
+  /// the most urgent user.
+  static result<std::unique_ptr<io_pool>> start(std::int32_t workers,
+                                                std::shared_ptr<io_threads> shared = nullptr);
   io_pool(const io_pool&) = delete;
   io_pool& operator=(const io_pool&) = delete;
-  ~io_pool();
 
   void post(task t);
   /// Puts a task before those that wait.
   void post_first(task t);
+  /// Tasks that belong together, under one ticket (see io_threads); with `first` they come before
+  /// those that wait.
+  void order(std::vector<task> tasks, bool first = false);
+  /// Lets all orders begin whose tickets were not served yet; for who is about to wait for one.
+  void hurry() { threads_->serve_all(); }
   /// Runs these tasks before those that wait and returns when they are done.
   void run_all(std::vector<task> tasks);
   std::size_t workers() const { return workers_.size(); }
   /// Seconds so far in which at least one task was running.
-  double busy_seconds() const;
+  double busy_seconds() const { return user_->busy_seconds(); }
 
 private:
   io_pool() = default;
-  void work(io_worker& mine);
+  io_threads::task on_worker(task t);
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<task> tasks_;
-  std::int32_t at_work_ = 0;
-  std::chrono::steady_clock::time_point
-      busy_since_;                             ///< since when at least one task has been running
-  std::chrono::steady_clock::duration busy_{}; ///< before `busy_since_`
-  bool stop_ = false;
   std::vector<std::unique_ptr<io_worker>> workers_;
-  std::vector<std::thread> threads_;
+  std::shared_ptr<io_threads> threads_;
+  std::unique_ptr<io_user> user_; // last: its tasks end before what they use
 };
 
 } // namespace twill::models::offload

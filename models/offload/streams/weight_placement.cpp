@@ -50,6 +50,17 @@ result<nothing> weight_placement::write_to_disk(transfer_group& group,
   return nothing{};
 }
 
+result<nothing> weight_placement::take_host(std::int64_t bytes) {
+  const std::int64_t wanted = on_host_ + bytes;
+  const std::int64_t most = most_host_ > 0 ? most_host_ : on_host_ + host_.free();
+  if (wanted > most || !host_.take(bytes))
+    return failure{errc::out_of_memory, "the host tier must hold " + format_bytes(wanted) +
+                                            " of weights, but may take " +
+                                            format_bytes(std::min(most, on_host_ + host_.free()))};
+  on_host_ = wanted;
+  return nothing{};
+}
+
 result<std::int32_t> weight_placement::add(const std::vector<weight_segment>& segments,
                                            const std::vector<tier>& where) {
   auto group = std::make_unique<transfer_group>();
@@ -69,10 +80,7 @@ result<std::int32_t> weight_placement::add(const std::vector<weight_segment>& se
   }
   group->disk_bytes = store_aligned(disk);
   group->host_bytes = host;
-  if (on_host_ + host > host_budget_)
-    return failure{errc::out_of_memory, "the host tier must hold " + format_bytes(on_host_ + host) +
-                                            " of weights, but may take " +
-                                            format_bytes(host_budget_)};
+  if (auto taken = take_host(host); !taken.ok()) return taken.error();
   auto host_part =
       gpu::host_buffer::allocate(static_cast<std::size_t>(host), "weights on the host", pin_host_);
   if (!host_part.ok()) return from_gpu(host_part.error());
@@ -94,7 +102,6 @@ result<std::int32_t> weight_placement::add(const std::vector<weight_segment>& se
   if (group->disk_bytes > 0)
     if (auto written = write_to_disk(*group, disk_part.value()); !written.ok())
       return written.error();
-  on_host_ += host;
   groups_.push_back(std::move(group));
   return size() - 1;
 }

@@ -19,6 +19,7 @@
 #include "models/offload/streams/io_pool.hpp"
 #include "models/offload/streams/link_pacer.hpp"
 #include "models/offload/streams/read_checks.hpp"
+#include "models/offload/streams/tier_resources.hpp"
 #include "models/offload/streams/weight_layout.hpp"
 #include "models/offload/tiers.hpp"
 
@@ -56,10 +57,15 @@ struct transfer_group {
 
 class weight_placement {
 public:
-  weight_placement(gpu::device& dev, disk_store* store, std::int64_t host_budget,
-                   std::int32_t verify_every, link_pacer& link, bool pin_host = true)
-      : dev_(dev), store_(store), host_budget_(host_budget), verify_every_(verify_every),
-        link_(link), pin_host_(pin_host) {}
+  /// What it keeps in host memory it takes from `host`, up to `options.host_bytes`, and gives back
+  /// at its end.
+  weight_placement(gpu::device& dev, disk_store* store, tier_budget& host,
+                   const offload_options& options, link_pacer& link)
+      : dev_(dev), store_(store), host_(host), most_host_(options.host_bytes),
+        verify_every_(options.verify_every), link_(link), pin_host_(options.pin_host) {}
+  weight_placement(const weight_placement&) = delete;
+  weight_placement& operator=(const weight_placement&) = delete;
+  ~weight_placement() { host_.give_back(on_host_); }
 
   /// The sources of the segments must have their bytes in host memory. Segments that live on the
   /// device are placed at once. Returns the group's number.
@@ -85,11 +91,13 @@ public:
 
 private:
   result<nothing> keep_on_device(const weight_segment& p, weight_location& at);
+  result<nothing> take_host(std::int64_t bytes);
   result<nothing> write_to_disk(transfer_group& group, const gpu::host_buffer& image);
 
   gpu::device& dev_;
   disk_store* store_;
-  std::int64_t host_budget_;
+  tier_budget& host_;
+  std::int64_t most_host_;    ///< bytes; 0: as many as the budget has
   std::int32_t verify_every_; ///< see read_checks
   link_pacer& link_;
   bool pin_host_;

@@ -1,6 +1,7 @@
 #include "models/offload/streams/weight_ring.hpp"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -70,8 +71,20 @@ void weight_ring::fill(staging_buffer& b, std::int32_t group) {
   b.awaited = true;
   buffers_.begin_copies(b, buffer_state::filling, transfers);
   placement_.expect(group);
+  try {
+    order(b, arriving, group, transfers);
+  } catch (const std::bad_alloc&) { // nothing was ordered
+    for (std::int32_t n = 0; n < transfers; ++n)
+      buffers_.end_copy(b, failure{errc::out_of_memory, std::string("no memory to order weights")});
+  }
+}
+
+void weight_ring::order(staging_buffer& b, arrivals& arriving, std::int32_t group,
+                        std::int32_t transfers) {
+  std::vector<io_pool::task> all;
+  all.reserve(static_cast<std::size_t>(transfers));
   for (std::int32_t n = 0; n < transfers; ++n)
-    pool_.post([this, &b, &arriving, group, n](io_worker& worker) {
+    all.push_back([this, &b, &arriving, group, n](io_worker& worker) {
       const span_clock began(timeline_);
       const bool disk = placement_.from_disk(group, n);
       auto outcome = arriving.follow(b, worker, disk);
@@ -80,6 +93,7 @@ void weight_ring::fill(staging_buffer& b, std::int32_t group) {
       began.end(disk ? lane::disk_read : lane::host_to_device, group);
       transferred(b, group, outcome, worker);
     });
+  pool_.order(std::move(all));
 }
 
 void weight_ring::arrivals::create(std::size_t workers) {
@@ -130,6 +144,8 @@ result<nothing> weight_ring::acquire(std::int32_t group) {
   TWILL_ASSERT(at != order_.end(), "acquire: the group is not in the ring's order");
   cursor_ = static_cast<std::size_t>(at - order_.begin());
   fill_ahead();
+  const staging_buffer* coming = buffers_.find(group);
+  if (coming == nullptr || coming->state != buffer_state::ready) pool_.hurry();
   const auto buffer = buffers_.acquire(lock, group);
   if (!buffer.ok()) return buffer.error();
   if (auto ordered = arrivals_.at(buffer.value()).device_follows(); !ordered.ok()) return ordered;

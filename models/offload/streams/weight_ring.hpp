@@ -1,12 +1,14 @@
 // weight_ring: device buffers (staging_buffers) through which streamed weights pass, filled ahead
 // of their use.
 //
-// Threads: io_pool's workers fill; everything else belongs to the device's thread. Groups are used
-// in a known order, again and again; while one is in use the next ones are on their way, and only
-// the group that is needed is waited for. On a device that runs asynchronously copies from the host
-// are begun, not waited for: acquire() makes the device wait for them, and the next copies into a
-// buffer wait for the work that was launched before its release (markers). Nothing synchronises the
-// device. Failure: a transfer that failed fails every later acquire().
+// Threads: the device's thread owns it all. Who fills are the I/O threads: a group's transfers are
+// one order with a ticket (io_threads), which in a daemon the offloader actor serves; a ring that
+// has to wait for a group does not wait for that, and has what is ordered begin. Groups are
+// used in a known order, again and again; while one is in use the next ones are on their way, and
+// only the group that is needed is waited for. On a device that runs asynchronously copies from the
+// host are begun, not waited for: acquire() makes the device wait for them, and the next copies
+// into a buffer wait for the work that was launched before its release (markers). Nothing
+// synchronises the device. Failure: a transfer that failed fails every later acquire().
 #pragma once
 
 #include <atomic>
@@ -79,6 +81,7 @@ private:
   /// Begins to fetch the groups that come next from `cursor_` on, as far as buffers are idle.
   void fill_ahead();
   void fill(staging_buffer& b, std::int32_t group);
+  void order(staging_buffer& b, arrivals& arriving, std::int32_t group, std::int32_t transfers);
   void transferred(staging_buffer& b, std::int32_t group, const result<nothing>& outcome,
                    const io_worker& worker);
 

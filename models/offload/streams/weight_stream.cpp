@@ -3,27 +3,27 @@
 #include <algorithm>
 #include <utility>
 
-#include "gpu/machine.hpp"
-
 namespace twill::models::offload {
 
 result<std::unique_ptr<weight_stream>> weight_stream::open(gpu::device& dev,
                                                            const offload_options& options) {
   std::unique_ptr<weight_stream> stream(new weight_stream(dev, options));
-  auto pool = io_pool::start(options.io_threads);
+  stream->resources_ = options.resources ? options.resources : std::make_shared<tier_resources>();
+  auto pool = io_pool::start(options.io_threads, stream->resources_->threads());
   if (!pool.ok()) return pool.error();
   stream->pool_ = std::move(pool).value();
   if (options.weights.device + options.weights.host < 100) {
-    auto store = options.open_store ? options.open_store()
-                                    : open_file_store(options.dir, options.direct_reads);
+    auto store = stream->resources_->open_weight_store(options);
     if (!store.ok()) return store.error();
     stream->store_ = std::move(store).value();
   }
-  const std::int64_t host =
-      options.host_bytes > 0 ? options.host_bytes : gpu::machine::available_bytes();
   stream->placement_ = std::make_unique<weight_placement>(
-      dev, stream->store_.get(), host, options.verify_every, stream->link_, options.pin_host);
+      dev, stream->store_.get(), stream->resources_->host(), options, stream->link_);
   return stream;
+}
+
+weight_stream::~weight_stream() {
+  if (store_) resources_->close_weight_store(); // the file itself goes with what uses it
 }
 
 result<std::int32_t> weight_stream::add_group(const std::vector<gpu::packed_matrix*>& matrices) {

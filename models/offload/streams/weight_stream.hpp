@@ -1,10 +1,10 @@
-// weight_stream: everything that brings a decoder's streamed weights to the device: placement,
-// ring, threads and file.
+// weight_stream: everything that brings a decoder's streamed weights to the device: placement and
+// ring over the threads, the file and the budget of its tier_resources.
 //
 // Threads: all calls belong to the device's thread. While a model is loaded: add_group() for each
 // layer (or for its attention and its MLP where these travel apart) as soon as it is packed,
 // add_table() for embedding and head, then start(). In each forward pass: begin_pass(), then
-// acquire() and release() of each group in order. Owns placement, ring, file and threads; the
+// acquire() and release() of each group in order. Owns placement and ring; the
 // matrices that it places belong to the decoder. Failures: see disk_store, weight_placement and
 // weight_ring.
 #pragma once
@@ -29,6 +29,7 @@ class weight_stream {
 public:
   static result<std::unique_ptr<weight_stream>> open(gpu::device& dev,
                                                      const offload_options& options);
+  ~weight_stream();
 
   /// Places each of these matrices in its tier. Returns their group, or -1 when all of them live on
   /// the device.
@@ -67,13 +68,14 @@ private:
   offload_options options_;
   weight_layout layout_;
   link_pacer link_;
-  std::unique_ptr<disk_store> store_;
+  std::shared_ptr<tier_resources> resources_;
+  std::shared_ptr<disk_store> store_; ///< theirs
   std::unique_ptr<weight_placement> placement_;
   std::vector<std::int32_t> order_; ///< the groups of a whole forward pass
   std::size_t n_layer_groups_ = 0;  ///< how many of them are layers
   std::unique_ptr<weight_ring> ring_;
   ring_stats rows_moved_;
-  std::unique_ptr<io_pool> pool_; // last: its threads end before what they use
+  std::unique_ptr<io_pool> pool_; // last: its tasks end before what they use
 };
 
 } // namespace twill::models::offload

@@ -503,6 +503,23 @@ TEST_CASE("where nothing can be admitted, no more than the head of the queue is 
     CHECK(r.tokens[request].size() == 20);
 }
 
+TEST_CASE("blocks that come free and the beginnings of the next prompt are one question") {
+  batcher_limits limits;
+  limits.plan.prefix_cache = true;
+  limits.plan.max_running = 1;
+  rig r(100, limits);
+  r.submit(1, {1, 2, 3, 4, 5}, 1);
+  r.submit(2, {1, 2, 3, 4, 5}, 1);
+  r.pump();
+  r.step();
+  const auto drop = std::find_if(r.changes.begin(), r.changes.end(),
+                                 [](const kv_change& c) { return !c.drops.empty(); });
+  REQUIRE(drop != r.changes.end());
+  CHECK(drop->queries.size() == 1);
+  r.run_to_the_end();
+  CHECK(r.tokens[2].front().cached_tokens == 4);
+}
+
 TEST_CASE("a prompt that is cached is asked for, reused and counted") {
   batcher_limits limits;
   limits.plan.prefix_cache = true;

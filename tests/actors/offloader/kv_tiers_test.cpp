@@ -374,6 +374,24 @@ TEST_CASE("where host memory is short, the beginning of what is evicted gets it"
   CHECK(tiers.counts().dropped == 3);
 }
 
+TEST_CASE("of a prompt that waits all that left the device is known, also behind what did not",
+          "[actors]") {
+  kv_tiers tiers({12, 0, width, false, 64, key});
+  tiers.open(host_pool::create(64, 12).value());
+  full_device device(tiers);
+  kv_grant grant = device.evict(tiers, 8); // the first four stay
+  std::vector<kv_tiers::spilled_block> spilled;
+  for (block_spill& s : grant.spills)
+    spilled.push_back({std::move(s.identity), std::move(s.to)});
+  std::vector<kv_tiers::write_order> writes;
+  tiers.put(std::move(spilled), {}, writes);
+  std::vector<block_key> matched, held;
+  tiers.match(root_key(0), device.tokens, {}, matched);
+  CHECK(matched.empty());
+  tiers.held(root_key(0), device.tokens, {}, held);
+  CHECK(held.size() == 8);
+}
+
 TEST_CASE("where the disk takes no more at once, beginnings are written", "[actors]") {
   const bool has_host = GENERATE(false, true);
   kv_tiers tiers({has_host ? 1 : 0, 100, width, false, 64, key});

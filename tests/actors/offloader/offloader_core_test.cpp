@@ -100,7 +100,7 @@ struct on_disk {
     o.open_store = [g = door]() -> twill::models::result<std::unique_ptr<offload::disk_store>> {
       return std::unique_ptr<offload::disk_store>(std::make_unique<gated_store>(g));
     };
-    core = std::make_unique<offloader_core>(o);
+    core = std::make_shared<offloader_core>(o, std::make_shared<offload::tier_resources>());
     core->open();
     REQUIRE(eventually([&] {
       const auto place = core->tiers()->take_place();
@@ -160,7 +160,7 @@ struct on_disk {
   }
 
   std::shared_ptr<gate> door = std::make_shared<gate>();
-  std::unique_ptr<offloader_core> core;
+  std::shared_ptr<offloader_core> core;
   std::vector<std::vector<block_key>> keys;
 };
 
@@ -264,7 +264,9 @@ TEST_CASE("a stop does not wait until a large file was looked through", "[actors
   const bool is_long = ::ftruncate(fd, o.disk_bytes) == 0; // 128 million places
   ::close(fd);
   if (!is_long) return; // the file system has no such files
-  offloader_core core(o);
+  const auto owned =
+      std::make_shared<offloader_core>(o, std::make_shared<offload::tier_resources>());
+  offloader_core& core = *owned;
   std::thread opens([&] { core.open(); });
   std::this_thread::sleep_for(50ms);
   const auto began = clock_type::now();

@@ -304,6 +304,45 @@ TEST_CASE("a model whose weights exceed the device's memory runs within it", "[o
   CHECK(run_greedy(streamed, {1, 2, 3}).size() == 6);
 }
 
+TEST_CASE("streamed weights take host memory from the account of all tiers", "[offload]") {
+  const golden_folder c("llama-tiny-fp16");
+  auto options = golden_options();
+  options.offload.weights = {0, 60};
+  options.offload.resources = std::make_shared<offload::tier_resources>();
+  offload::tier_budget& host = options.offload.resources->host();
+  const auto load = [&] { return decoder::load(shared_device(), c.spec, *c.weights, options, {}); };
+  const std::int64_t others = host.free() - 1000;
+  REQUIRE(host.take(others)); // KV blocks, say
+  const auto failed = load();
+  REQUIRE_FALSE(failed.ok());
+  CHECK(failed.code() == errc::out_of_memory);
+  CHECK(failed.detail().find("the host tier must hold") != std::string::npos);
+  CHECK(host.taken() == others);
+  host.give_back(others);
+  {
+    const auto loaded = load();
+    REQUIRE(loaded.ok());
+    CHECK(host.taken() == loaded.value()->stream()->placed().host);
+  }
+  CHECK(host.taken() == 0);
+}
+
+TEST_CASE("a step that needs weights does not wait until somebody serves their order",
+          "[offload]") {
+  const golden_folder c("llama-tiny-fp16");
+  auto options = golden_options();
+  decoder_runner resident(c.spec, *c.weights, options);
+  const auto wanted = run_greedy(resident, {1, 2, 3});
+  for (const std::int32_t on_host : {0, 50}) {
+    options.offload.weights = {0, on_host};
+    options.offload.ring_layers = 2;
+    options.offload.resources =
+        std::make_shared<offload::tier_resources>([](std::uint64_t) { return true; });
+    decoder_runner streamed(c.spec, *c.weights, options);
+    CHECK(run_greedy(streamed, {1, 2, 3}) == wanted);
+  }
+}
+
 TEST_CASE("faults of the disk tier are errors of the load or the step", "[offload]") {
   const golden_folder c("llama-tiny-gptq");
   auto options = golden_options();

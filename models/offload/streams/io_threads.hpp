@@ -1,0 +1,95 @@
+// io_threads: threads that wait for disks and copies, shared by their users: streamed weights, KV
+// blocks on their way between tiers, the streams of an offline job.
+//
+// Thread safety: every call from any thread. Each user has a queue of its own and never more tasks
+// at once than it said, so that one whose disk hangs holds up nobody else; there are as many
+// threads as all users together may have busy. While a more urgent user has anything to do, another
+// runs fewer tasks, since they share the disk and the cores. Tasks must not throw.
+//
+// An order is tasks that belong together, such as the transfers of one group of weights. It has a
+// ticket, and its tasks begin once the ticket is served. Who makes the threads says what a new
+// ticket does: where nothing is said, it is served at once; in a daemon the offloader actor is told
+// of it, and serves it.
+//
+// Threads end with the object. One that a disk holds is left to itself, and so a task must own what
+// it uses unless its user waits for it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace twill::models::offload {
+
+/// What a user of the threads may have of them.
+struct io_share {
+  std::int32_t most = 1;        ///< tasks that run at once
+  std::int32_t most_beside = 1; ///< ... while a more urgent user has tasks that run or wait
+  std::int32_t rank = 0;        ///< a lower one is more urgent
+};
+
+class io_user;
+
+class io_threads {
+public:
+  /// `slot` is below io_share::most and belongs to this task alone while it runs.
+  using task = std::function<void(std::size_t slot)>;
+  /// Called with a new ticket on the thread that ordered. Where it returns false or throws, nobody
+  /// was told, and the ticket is served at once.
+  using order_bell = std::function<bool(std::uint64_t ticket)>;
+
+  explicit io_threads(order_bell bell = {});
+  io_threads(const io_threads&) = delete;
+  io_threads& operator=(const io_threads&) = delete;
+  ~io_threads();
+
+  /// Begins `share.most` more threads. The user may outlive this object, but runs nothing then.
+  std::unique_ptr<io_user> join(const io_share& share);
+  /// Lets the tasks of an order begin; a ticket that was served before, or whose user is closed,
+  /// does nothing.
+  void serve(std::uint64_t ticket);
+  /// Serves every ticket that waits, in the order in which they were given.
+  void serve_all();
+
+private:
+  friend class io_user;
+  struct shared;
+  std::shared_ptr<shared> shared_;
+};
+
+/// One user's part of the threads.
+class io_user {
+public:
+  using task = io_threads::task;
+
+  io_user(const io_user&) = delete;
+  io_user& operator=(const io_user&) = delete;
+  ~io_user() { close({}); }
+
+  /// Tasks of one user start in the order in which they were posted. Dropped after close().
+  void post(task t);
+  /// Puts a task before those that wait.
+  void post_first(task t);
+  /// Orders tasks; with `first` they come before those that wait. Returns the ticket.
+  std::uint64_t order(std::vector<task> tasks, bool first);
+  /// Drops the tasks that have not begun and waits for the others, for as long as `patience` where
+  /// it is given. Whether none runs any more. A second call does nothing.
+  bool close(std::optional<std::chrono::milliseconds> patience);
+  std::int32_t most() const;
+  /// Seconds so far in which at least one task was running.
+  double busy_seconds() const;
+
+private:
+  friend class io_threads;
+  struct state;
+  io_user(std::shared_ptr<io_threads::shared> threads, std::shared_ptr<state> own);
+
+  std::shared_ptr<io_threads::shared> threads_;
+  std::shared_ptr<state> own_;
+};
+
+} // namespace twill::models::offload

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""What a cached prefix saves, and what is left of it after kill -9, by turns with llama.cpp's server: two Markdown tables.
+
+    prefix.py BIN MODEL [--llama-server PROGRAM --gguf FILE] [--rounds 3] [--only restart|shared]
+
+restart: a conversation of 1,200 tokens has had a turn; the server is killed with kill -9 and starts again; then comes the next
+turn, the prompt with 32 further tokens. `BIN/twilld` has `kv.keep`. llama-server has `--slot-save-path`: its client must have saved the slot's file before the
+kill, and restores it before the turn; both calls are timed, and the restore belongs to the time to the first token. Beside
+them, the same turn where nothing was kept.
+
+shared: 32 requests, whose prompts share 1,000 tokens and go on with 24 of their own, come at once: where nobody was there
+before (cold), and where one request with the shared tokens was (warm); with the prefix cache and without. Work is prompt
+tokens computed, as the servers count them. llama-server has a slot for each request.
+
+MODEL is what twilld serves, FILE what llama-server does (MODEL, unless given). Prompts are token ids, outputs greedy. Cells are
+medians (least to most) of the rounds.
+"""
+
+import argparse
+import concurrent.futures
+import http.client
+import json
+import os
+import pathlib
+import random
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+
+PORT = 18455
+CONVERSATION, TURN, OUTPUT = 1200, 32, 16
+SHARED, OWN, REQUESTS = 1000, 24, 32
+
+
+def words(seed: int, n: int) -> list:
+    return [random.Random(seed + i).randrange(1000, 20000) for i in range(n)]
+
+
+class Server:
+    """One run of a server; it is ready once this is made."""
+
+    def __init__(self, command: list, ready: str):
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
+        for _ in range(1200):
+            if self.process.poll() is not None:
+                self.log.seek(0)
+                raise RuntimeError(f"the server ended before it was ready: {self.log.read()[-2000:]!r}")
+            try:
+                if self.call("GET", ready)[0] == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.05)
+        raise RuntimeError("the server was not ready within a minute")
+
+    def call(self, method: str, path: str, body=None) -> tuple:
+        link = http.client.HTTPConnection("127.0.0.1", PORT, timeout=300)
+        link.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
+        reply = link.getresponse()
+        return reply.status, reply.read()
+
+    def stream(self, path: str, body: dict) -> tuple:
+        """Seconds to the first event with text, and all events."""
+        began = time.monotonic()
+        link = http.client.HTTPConnection("127.0.0.1", PORT, timeout=300)
+        link.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        reply = link.getresponse()
+        if reply.status != 200:
+            raise RuntimeError(f"{path} answered {reply.status}: {reply.read()!r}")
+        first, events = None, []
+        for line in reply:
+            if not line.startswith(b"data: {"):
+                continue
+            first = first or time.monotonic() - began
+            events.append(json.loads(line[6:]))
+        return first, events
+
+    def end(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        self.process.wait()
+        self.log.close()
+
+
+class Twill:
+    name = "twilld"
+
+    def __init__(self, bin_dir: str, model: str):
+        self.command = [f"{bin_dir}/twilld", "--model", model, "--listen", f"127.0.0.1:{PORT}"]
+
+    def start(self, *settings: str) -> Server:
+        return Server([*self.command, *(word for s in settings for word in ("--set", s))], "/ready")
+
+    @staticmethod
+    def ask(server: Server, prompt: list, _cache: bool = True, n: int = OUTPUT) -> tuple:
+        """Seconds to the first token, and prompt tokens that were computed."""
+        first, events = server.stream("/v1/completions", {
+            "prompt": prompt, "max_tokens": n, "temperature": 0, "ignore_eos": True, "stream": True,
+            "stream_options": {"include_usage": True}})
+        usage = next(e["usage"] for e in reversed(events) if e.get("usage"))
+        cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
+        return first, len(prompt) - cached
+
+    def start_shared(self, cache: bool) -> Server:
+        return self.start(f"kv.prefix_cache={'true' if cache else 'false'}", f"scheduler.max_running={REQUESTS}")
+
+    def returning(self, prompt: list, folder: pathlib.Path, kept: bool) -> dict:
+        settings = ("kv.disk_memory=1GiB", f"kv.disk_dir={folder / 'kv'}", "kv.keep=true")
+        server = self.start(*settings)
+        self.ask(server, prompt)
+        self.wait_written(server)
+        server.end(signal.SIGKILL)
+        server = self.start(*(settings if kept else ()))
+        said = prompt + words(9000, TURN)
+        first, computed = self.ask(server, said)
+        server.end()
+        return {"cached": len(said) - computed, "ttft": 1e3 * first, "calls": 0, "save": 0, "prompt": len(said)}
+
+    @staticmethod
+    def wait_written(server: Server):
+        """Blocks are written behind; a person's next turn comes later than that."""
+        before, since = None, time.monotonic()
+        while time.monotonic() - since < 0.5:
+            lines = server.call("GET", "/metrics")[1].decode().splitlines()
+            written = [line for line in lines if line.startswith("twill_kv_disk_written_bytes_total")]
+            if written != before:
+                before, since = written, time.monotonic()
+            time.sleep(0.05)
+
+
+class Llama:
+    name = "llama-server"
+
+    def __init__(self, program: str, gguf: str):
+        self.command = [program, "-m", gguf, "--host", "127.0.0.1", "--port", str(PORT), "-t",
+                        str(len(os.sched_getaffinity(0)))]
+
+    def start(self, slots: int, tokens: int, *more: str) -> Server:
+        return Server([*self.command, "-np", str(slots), "-c", str(slots * tokens), *more], "/health")
+
+    @staticmethod
+    def ask(server: Server, prompt: list, cache: bool = True, n: int = OUTPUT) -> tuple:
+        first, events = server.stream("/completion", {
+            "prompt": prompt, "n_predict": n, "temperature": 0, "ignore_eos": True, "stream": True,
+            "cache_prompt": cache})
+        return first, events[-1]["timings"]["prompt_n"]
+
+    def start_shared(self, cache: bool) -> Server:
+        return self.start(REQUESTS, SHARED + OWN + OUTPUT + 16)
+
+    def returning(self, prompt: list, folder: pathlib.Path, kept: bool) -> dict:
+        more = ("--slot-save-path", str(folder))
+        server = self.start(1, 2048, *more)
+        self.ask(server, prompt)
+        save = self.slot(server, "save") if kept else 0
+        server.end(signal.SIGKILL)
+        server = self.start(1, 2048, *more)
+        calls = self.slot(server, "restore") if kept else 0
+        said = prompt + words(9000, TURN)
+        first, computed = self.ask(server, said)
+        server.end()
+        return {"cached": len(said) - computed, "ttft": 1e3 * (first + calls), "calls": 1e3 * calls, "save": 1e3 * save,
+                "prompt": len(said)}
+
+    @staticmethod
+    def slot(server: Server, action: str) -> float:
+        began = time.monotonic()
+        status, body = server.call("POST", f"/slots/0?action={action}", {"filename": "conversation.bin"})
+        if status != 200:
+            raise RuntimeError(f"the slot's file: {action} answered {status}: {body!r}")
+        return time.monotonic() - began
+
+
+def together(who, server: Server, salt: int, cache: bool, warm: bool) -> dict:
+    shared = words(salt, SHARED)
+    if warm:
+        who.ask(server, shared + words(salt + 5000, OWN), cache, 1)
+    prompts = [shared + words(salt + 10000 + 100 * i, OWN) for i in range(REQUESTS)]
+    with concurrent.futures.ThreadPoolExecutor(REQUESTS) as pool:
+        done = list(pool.map(lambda p: who.ask(server, p, cache, 1), prompts))
+    return {"work": sum(one[1] for one in done), "ttft": 1e3 * statistics.median(one[0] for one in done),
+            "last": 1e3 * max(one[0] for one in done)}
+
+
+def cell(rounds: list, key: str, digits: int = 0) -> str:
+    values = sorted(one[key] for one in rounds)
+    return f"{statistics.median(values):,.{digits}f} ({values[0]:,.{digits}f} to {values[-1]:,.{digits}f})"
+
+
+def restart_table(peers: list, n_rounds: int):
+    found = {(peer, kept): [] for peer in peers for kept in (True, False)}
+    for number in range(n_rounds):
+        for peer, kept in (found if number % 2 == 0 else reversed(found)):
+            with tempfile.TemporaryDirectory() as folder:
+                found[peer, kept].append(peer.returning(words(1, CONVERSATION), pathlib.Path(folder), kept))
+    print(f"\n| first turn after kill -9 | tokens of {found[peers[0], True][0]['prompt']} that were kept | first token, ms | of which "
+          "calls of the client, ms | saving before, ms | first token where nothing was kept, ms |\n"
+          "|---|---|---|---|---|---|")
+    for peer in peers:
+        kept, cold = found[peer, True], found[peer, False]
+        print(f"| {peer.name} | {cell(kept, 'cached')} | {cell(kept, 'ttft')} | {cell(kept, 'calls')} | {cell(kept, 'save')} | "
+              f"{cell(cold, 'ttft')} |", flush=True)
+
+
+def shared_table(peers: list, n_rounds: int):
+    found = {(peer, cache, warm): [] for peer in peers for cache in (True, False) for warm in (False, True)}
+    for number in range(n_rounds):
+        for peer in (peers if number % 2 == 0 else reversed(peers)):
+            for cache in (True, False):
+                server = peer.start_shared(cache)
+                peer.ask(server, words(777, 512), cache, 1)  # weights have been touched from here on
+                for warm in (False, True):
+                    salt = 100000 * (2 * number + warm + 1)
+                    found[peer, cache, warm].append(together(peer, server, salt, cache, warm))
+                server.end()
+    print(f"\n| {REQUESTS} requests, {SHARED} tokens shared | prompt tokens computed | median first token, ms | last first token, ms |\n"
+          "|---|---|---|---|")
+    for (peer, cache, warm), rounds in found.items():
+        print(f"| {peer.name}, {'prefix cache' if cache else 'none'}, {'warm' if warm else 'cold'} | {cell(rounds, 'work')} | "
+              f"{cell(rounds, 'ttft')} | {cell(rounds, 'last')} |", flush=True)
+
+
+def main() -> None:
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("bin")
+    flags.add_argument("model")
+    flags.add_argument("--llama-server")
+    flags.add_argument("--gguf")
+    flags.add_argument("--rounds", type=int, default=3)
+    flags.add_argument("--only", choices=("restart", "shared"))
+    given = flags.parse_args()
+    peers = [Twill(given.bin, given.model)]
+    if given.llama_server:
+        peers.append(Llama(given.llama_server, given.gguf or given.model))
+    if given.only != "shared":
+        restart_table(peers, given.rounds)
+    if given.only != "restart":
+        shared_table(peers, given.rounds)
+
+
+if __name__ == "__main__":
+    main()
