@@ -79,7 +79,6 @@ private:
     if (!size.ok()) return size.error();
     models::decoder_options& o = size.value().options;
     o.offload.open_store = open_store_;
-    o.carried_bytes = device_sampler::most_described_bytes(o.max_logit_rows);
     auto decoder =
         models::decoder::load(*device_, model.spec, *model.weights, o, packed_share(model));
     if (!decoder.ok()) return executor_failure(decoder.error());
