@@ -280,6 +280,12 @@ struct blocks_spilled {
 /// offloader -> itself: take the memory and open the file.
 struct open_tiers {};
 
+/// executor -> itself: the device has computed this step, or refused to.
+struct step_computed {
+  std::uint64_t life = 0;
+  std::uint64_t number = 0;
+};
+
 /// supervisor -> executor: begin this life: load the model, or load it again.
 struct load_model {
   std::uint64_t life = 0;

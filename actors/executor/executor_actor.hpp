@@ -1,7 +1,9 @@
 // executor: the actor that owns the device, the weights and the step loop, on its own thread.
 //
 // It makes its runner with `make_runner` when it is told to load, and destroys it after a failure,
-// both on that thread, so that device libraries see one thread only.
+// both on that thread, so that device libraries see one thread only. Where the runner runs ahead
+// (runner_info), a step is launched while the one before it computes, and answered when it has
+// ended; elsewhere a step is answered before the next one is looked at.
 #pragma once
 
 #include "actors/executor/step_runner.hpp"
