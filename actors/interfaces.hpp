@@ -56,8 +56,10 @@ using kv_allocator_actor = caf::typed_actor<
 using executor_actor = caf::typed_actor<
     // supervisor: load the model, or load it again; told back as model_loaded or load_failed.
     takes<load_model>,
-    // batcher: run one step.
-    answers<step_result_ptr, step_plan_ptr>>;
+    // batcher: run one step; while it computes, the next one may be launched.
+    answers<step_result_ptr, step_plan_ptr>,
+    // itself: a step that was launched has ended.
+    takes<step_computed>>;
 
 /// supervisor -> batcher: this executor has loaded its model and takes steps from now on. Declared
 /// here because it carries a handle.

@@ -291,6 +291,12 @@ struct fetch_weights {
 /// offloader -> itself, when it begins: serve the orders of which another one was told.
 struct serve_orders {};
 
+/// executor -> itself: the device has computed this step, or refused to.
+struct step_computed {
+  std::uint64_t life = 0;
+  std::uint64_t number = 0;
+};
+
 /// supervisor -> executor: begin this life: load the model, or load it again.
 struct load_model {
   std::uint64_t life = 0;

@@ -43,7 +43,7 @@ void keep(std::uint64_t sum) {
 
 constexpr std::int64_t read_words = std::int64_t{64} << 20; // 512 MiB
 
-void read_on_host(device& dev, const std::uint64_t* words, std::int64_t n) {
+std::uint64_t read_on_host(device& dev, const std::uint64_t* words, std::int64_t n) {
   constexpr std::int64_t part_words = std::int64_t{1} << 18;
   std::atomic<std::uint64_t> total{0};
   dev.pool().run(n / part_words, [&](std::int64_t part) {
@@ -52,7 +52,7 @@ void read_on_host(device& dev, const std::uint64_t* words, std::int64_t n) {
       sum += words[i];
     total.fetch_add(sum, std::memory_order_relaxed);
   });
-  keep(total);
+  return total;
 }
 
 double peak_on_host(device& dev, compute_type type) {
@@ -94,7 +94,7 @@ result<read_probe> read_probe::make(device& dev) {
 double read_probe::bytes_per_s() const {
   const auto* words = static_cast<const std::uint64_t*>(memory_.data());
   const auto rates = rates_of([&] {
-    dev_->ops().probe.read(*dev_, words, read_words);
+    keep(dev_->ops().probe.read(*dev_, words, read_words));
     return static_cast<double>(read_words) * 8;
   });
   return rates[rates.size() / 2];

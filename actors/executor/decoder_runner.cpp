@@ -1,5 +1,6 @@
 #include "actors/executor/decoder_runner.hpp"
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "actors/executor/decoder_sizing.hpp"
 #include "actors/executor/device_sampler.hpp"
 #include "actors/executor/kv_fingerprint.hpp"
+#include "actors/executor/step_ends.hpp"
 #include "actors/executor/stream_watch.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
@@ -27,9 +29,17 @@ using shared_model = std::shared_ptr<const models::model>;
 class decoder_runner final : public step_runner {
 public:
   decoder_runner(const config::options& options, std::shared_ptr<shared_model> kept,
-                 load_progress progress, store_opener open_store)
+                 load_progress progress, store_opener open_store, run_order order)
       : options_(options), kept_(std::move(kept)), progress_(std::move(progress)),
-        open_store_(std::move(open_store)) {}
+        open_store_(std::move(open_store)), order_(order) {}
+  ~decoder_runner() override {
+    if (!ends_) return;
+    try {
+      device_->fence(); // a step under way reads and writes what is destroyed now
+    } catch (const gpu::device_lost_error&) {
+      return; // which has nothing to wait for
+    }
+  }
 
   void use_tiers(std::shared_ptr<models::offload::tier_resources> resources) override {
     tiers_ = std::move(resources);
@@ -47,6 +57,22 @@ public:
     auto ran = run_unguarded(batch, out);
     watch_.step_ends();
     if (models::mapping_guard::faults() == faults_) return ran;
+    kept_->reset();
+    return failure{errc::executor_failed, options_.model.path + ": " + models::mapping_fault_words};
+  }
+
+  result<nothing> begin(const executor_step& batch, std::function<void()> done) override {
+    if (auto launched = launch(batch); !launched.ok()) return launched;
+    drew_.push_back(!batch.draws.empty());
+    ends_->add(std::move(done));
+    return nothing{};
+  }
+
+  result<nothing> end(step_samples& out) override {
+    if (auto ended = ends_->wait(); !ended.ok()) return executor_failure(ended.error());
+    if (drew_.front()) sampler_->collect(out);
+    drew_.pop_front();
+    if (models::mapping_guard::faults() == faults_) return nothing{};
     kept_->reset();
     return failure{errc::executor_failed, options_.model.path + ": " + models::mapping_fault_words};
   }
@@ -85,7 +111,6 @@ private:
     models::decoder_options& o = size.value().options;
     o.offload.open_store = open_store_;
     o.offload.resources = tiers_;
-    o.carried_bytes = device_sampler::most_described_bytes(o.max_logit_rows);
     auto decoder =
         models::decoder::load(*device_, model.spec, *model.weights, o, packed_share(model));
     if (!decoder.ok()) return executor_failure(decoder.error());
@@ -95,17 +120,43 @@ private:
                                           model.spec.vocab_size);
     if (!sampler.ok()) return executor_failure(sampler.error());
     sampler_.emplace(std::move(sampler).value());
+    // On a host steps are computed when they are launched, and one launched too early might be one
+    // in vain. Streamed weights are what a step waits for.
+    const bool ahead =
+        order_ == run_order::by_device ? !device_->memory_is_host() : order_ == run_order::ahead;
+    if (ahead && decoder_->stream() == nullptr) ends_.emplace();
     log::info("the decoder computes in " + std::string(gpu::name_of(o.compute)) +
               " and keeps KV in " + gpu::name_of(o.kv_type) + "; it uses " +
               format_bytes(device_->memory_used()) + " of device memory");
     return describe(model, size.value());
   }
 
-  result<nothing> run_unguarded(const executor_step& batch, step_samples& out) {
+  /// Launches a step's forward pass.
+  result<gpu::tensor_ref> pass(const executor_step& batch) {
     models::step_cargo cargo;
     cargo.bytes = sampler_->describe(batch.draws, decoder_->cargo_of(batch));
+    if (!batch.fed_from.empty()) cargo.drawn = sampler_->drawn();
     const auto passed = decoder_->forward(batch, cargo);
     if (!passed.ok()) return executor_failure(passed.error());
+    return passed.value();
+  }
+
+  /// Launches a step with its draws.
+  result<nothing> launch(const executor_step& batch) {
+    const auto passed = pass(batch);
+    if (!passed.ok()) return passed.error();
+    if (batch.await_masks) batch.await_masks();
+    const auto n_draws = static_cast<std::int64_t>(batch.draws.size());
+    if (n_draws == 0) return nothing{};
+    if (auto drawn = sampler_->launch(*device_, rows_of(passed.value(), 0, n_draws), batch.draws);
+        !drawn.ok())
+      return executor_failure(drawn.error());
+    return nothing{};
+  }
+
+  result<nothing> run_unguarded(const executor_step& batch, step_samples& out) {
+    const auto passed = pass(batch);
+    if (!passed.ok()) return passed.error();
     const gpu::tensor_ref logits = passed.value();
     if (batch.draws.empty() && batch.scores.empty()) {
       device_->fence(); // so that the step's time and failures are counted as its own
@@ -159,6 +210,7 @@ private:
     info.streamed = watch_.placement();
     info.shareable_length = model.spec.shareable_length();
     info.kv_block_bytes = models::decoder::block_bytes(model.spec, size.options);
+    info.runs_ahead = ends_.has_value();
     if (options_.kv.host_memory_bytes > 0 || options_.kv.disk_memory_bytes > 0)
       info.fingerprint = kv_fingerprint(model, size.options, device_->info());
     return info;
@@ -170,23 +222,26 @@ private:
   store_opener open_store_;
   std::shared_ptr<models::offload::tier_resources>
       tiers_;                ///< null: the decoder has some of its own
+  run_order order_;
   std::uint64_t faults_ = 0; ///< of mapped files, when the load began
   // Declared before, and so destroyed after, everything that lives in its memory.
   std::unique_ptr<gpu::device> device_;
   stream_watch watch_;
   std::unique_ptr<models::decoder> decoder_;
   std::optional<device_sampler> sampler_;
+  std::deque<bool> drew_;         ///< whether the steps under way draw, oldest first
+  std::optional<step_ends> ends_; ///< where steps run ahead
 };
 
 } // namespace
 
 runner_factory make_decoder_runners(const config::options& options, load_progress progress,
-                                    store_opener open_store, kept_model kept) {
+                                    store_opener open_store, kept_model kept, run_order order) {
   if (!kept) kept = std::make_shared<shared_model>();
   return [options = std::make_shared<const config::options>(options), kept = std::move(kept),
-          progress = std::move(progress),
-          open_store = std::move(open_store)]() -> std::unique_ptr<step_runner> {
-    return std::make_unique<decoder_runner>(*options, kept, progress, open_store);
+          progress = std::move(progress), open_store = std::move(open_store),
+          order]() -> std::unique_ptr<step_runner> {
+    return std::make_unique<decoder_runner>(*options, kept, progress, open_store, order);
   };
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "actors/executor/device_sampler.hpp"
 #include "actors/executor/memory_division.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
@@ -49,6 +50,7 @@ models::decoder_options step_sizes(const model_on_device& load) {
       scheduler.max_step_tokens > 0 ? scheduler.max_step_tokens : offload::default_step_tokens;
   sizes.max_sequences = sizes.max_logit_rows =
       std::min(scheduler.max_running, sizes.max_step_tokens);
+  sizes.carried_bytes = device_sampler::most_described_bytes(sizes.max_logit_rows);
   sizes.n_blocks = std::numeric_limits<std::int32_t>::max(); // the widest possible block tables
   return sizes;
 }

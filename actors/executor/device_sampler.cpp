@@ -89,7 +89,7 @@ gpu::result<device_sampler> device_sampler::create(gpu::device& dev, std::int32_
     if (!memory.ok()) return memory.error();
     *place = std::move(memory).value();
   }
-  auto fetched = gpu::host_buffer::allocate(results, "drawn tokens");
+  auto fetched = gpu::host_buffer::allocate(most_launched * results, "drawn tokens");
   if (!fetched.ok()) return fetched.error();
   s.fetched_ = std::move(fetched).value();
   s.fetch_end_ = std::make_unique<gpu::marker>();
@@ -151,6 +151,17 @@ std::span<const unsigned char> device_sampler::describe(std::span<const draw_spe
 
 gpu::result<nothing> device_sampler::draw(gpu::device& dev, gpu::tensor_ref logits,
                                           std::span<const draw_spec> draws, step_samples& out) {
+  if (auto launched = launch(dev, logits, draws); !launched.ok()) return launched;
+  fetch_end_->record();
+  if (auto ended = fetch_end_->wait(); !ended.ok()) return ended;
+  collect(out);
+  return nothing{};
+}
+
+gpu::result<nothing> device_sampler::launch(gpu::device& dev, gpu::tensor_ref logits,
+                                            std::span<const draw_spec> draws) {
+  TWILL_ASSERT(n_launched_ - n_collected_ < most_launched,
+               "draws are collected before others take their place");
   const std::size_t n = draws.size();
   const bool described = std::exchange(described_rows_, 0) == n;
   const bool any_logprobs = std::any_of(draws.begin(), draws.end(),
@@ -186,16 +197,23 @@ gpu::result<nothing> device_sampler::draw(gpu::device& dev, gpu::tensor_ref logi
     }
   }
   const void* end = any_logprobs ? static_cast<const void*>(on_device.end) : on_device.logprobs;
-  if (auto fetched = fetch(dev, on_device.tokens, end); !fetched.ok()) return fetched;
-  const result_arrays here = arrays_in(fetched_.data(), n, columns);
-  out.tokens.assign(here.tokens, here.tokens + n);
-  out.max_top = columns;
-  if (!any_logprobs) return nothing{};
-  const std::size_t tops = n * static_cast<std::size_t>(columns);
-  out.logprobs.assign(here.logprobs, here.logprobs + n);
+  fetch(dev, on_device.tokens, end);
+  launched_[n_launched_++ % most_launched] = {n, columns, any_logprobs};
+  return nothing{};
+}
+
+void device_sampler::collect(step_samples& out) {
+  TWILL_ASSERT(n_collected_ < n_launched_, "draws are launched before they are collected");
+  const launched_draws& step = launched_[n_collected_ % most_launched];
+  const result_arrays here = arrays_in(fetched_by(n_collected_), step.rows, step.columns);
+  ++n_collected_;
+  out.tokens.assign(here.tokens, here.tokens + step.rows);
+  out.max_top = step.columns;
+  if (!step.any_logprobs) return;
+  const std::size_t tops = step.rows * static_cast<std::size_t>(step.columns);
+  out.logprobs.assign(here.logprobs, here.logprobs + step.rows);
   out.top_ids.assign(here.top_ids, here.top_ids + tops);
   out.top_logprobs.assign(here.top_logprobs, here.top_logprobs + tops);
-  return nothing{};
 }
 
 /// Masks are filled while the step runs, so they follow on their own.
@@ -215,13 +233,11 @@ gpu::result<nothing> device_sampler::send_masks(gpu::device& dev,
   return nothing{};
 }
 
-gpu::result<nothing> device_sampler::fetch(gpu::device& dev, const void* from, const void* to) {
+void device_sampler::fetch(gpu::device& dev, const void* from, const void* to) {
   const auto* first = static_cast<const unsigned char*>(from);
   const auto offset = first - static_cast<const unsigned char*>(results_.data());
-  dev.enqueue_download(fetched_.data() + offset, first,
+  dev.enqueue_download(fetched_by(n_launched_) + offset, first,
                        static_cast<std::size_t>(static_cast<const unsigned char*>(to) - first));
-  fetch_end_->record();
-  return fetch_end_->wait();
 }
 
 /// How many of these rows fit the arrays in one pass; at least one does.
@@ -314,8 +330,10 @@ gpu::result<nothing> device_sampler::score(gpu::device& dev, gpu::tensor_ref log
   }
   const void* end =
       out.score_max_top > 0 ? static_cast<const void*>(on_device.end) : on_device.tokens;
-  if (auto fetched = fetch(dev, on_device.scores, end); !fetched.ok()) return fetched;
-  const result_arrays here = arrays_in(fetched_.data(), n, out.score_max_top);
+  fetch(dev, on_device.scores, end);
+  fetch_end_->record();
+  if (auto ended = fetch_end_->wait(); !ended.ok()) return ended;
+  const result_arrays here = arrays_in(fetched_by(n_launched_), n, out.score_max_top);
   out.score_logprobs.assign(here.scores, here.scores + n);
   const std::size_t tops = n * static_cast<std::size_t>(out.score_max_top);
   if (tops == 0) return nothing{};

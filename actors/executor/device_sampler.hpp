@@ -8,6 +8,8 @@
 // drawn in several passes. It must not outlive its device.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -39,6 +41,11 @@ public:
   /// overwritten.
   gpu::result<nothing> draw(gpu::device& dev, gpu::tensor_ref logits,
                             std::span<const draw_spec> draws, step_samples& out);
+  /// The two halves of draw(): launches the draws and their way back; then, once the device has
+  /// come so far, tells what the oldest launched draws drew. Two may be launched before collect().
+  gpu::result<nothing> launch(gpu::device& dev, gpu::tensor_ref logits,
+                              std::span<const draw_spec> draws);
+  void collect(step_samples& out);
   /// The log-probability of each token in its row, and the likeliest ones, and waits for the
   /// device. `logits` is (n_scores, vocab) f32 and stays as it is.
   gpu::result<nothing> score(gpu::device& dev, gpu::tensor_ref logits,
@@ -62,20 +69,33 @@ private:
                   const gpu::token_bias* biases);
   gpu::result<nothing> send_masks(gpu::device& dev, std::span<const draw_spec> draws);
   void upload_rows(gpu::device& dev, std::span<const draw_spec> draws);
-  /// Copies results to the host, from the device's address `from` to `to`, and waits for them.
-  gpu::result<nothing> fetch(gpu::device& dev, const void* from, const void* to);
+  /// Begins to copy results to the host, from the device's address `from` to `to`, to the place of
+  /// the newest step.
+  void fetch(gpu::device& dev, const void* from, const void* to);
+  unsigned char* fetched_by(std::size_t step) const {
+    return fetched_.data() + step % most_launched * results_.bytes();
+  }
 
   std::int32_t max_top_ = 0;
   const std::int32_t* drawn_ = nullptr;
   gpu::buffer rows_;                       // (max_rows) sample_row
   gpu::buffer results_;                    // result_arrays
-  gpu::host_buffer fetched_;               ///< the same on the host, pinned
-  std::unique_ptr<gpu::marker> fetch_end_; ///< the copy has ended
-  gpu::buffer counts_;                     // token_count of all rows, one row after the other
-  gpu::buffer biases_;                     // token_bias of all rows, one row after the other
-  gpu::buffer masks_;                      // masks of the rows that have one
-  gpu::pinned_ring mask_ring_;             ///< on their way
-  std::size_t described_rows_ = 0;         ///< by the last describe(), for the next draw()
+  gpu::host_buffer fetched_;               // (most_launched) the same on the host, pinned
+  std::unique_ptr<gpu::marker> fetch_end_; ///< the last copy has ended
+  /// What the draws of a step look like on the host.
+  struct launched_draws {
+    std::size_t rows = 0;
+    std::int32_t columns = 0;
+    bool any_logprobs = false;
+  };
+  static constexpr std::size_t most_launched = 2;
+  std::array<launched_draws, most_launched> launched_; ///< by the step's number
+  std::size_t n_launched_ = 0, n_collected_ = 0;
+  gpu::buffer counts_;             // token_count of all rows, one row after the other
+  gpu::buffer biases_;             // token_bias of all rows, one row after the other
+  gpu::buffer masks_;              // masks of the rows that have one
+  gpu::pinned_ring mask_ring_;     ///< on their way
+  std::size_t described_rows_ = 0; ///< by the last describe(), for the next draw()
   const unsigned char* described_at_ = nullptr;
   std::vector<unsigned char> description_; ///< host copies, reused from step to step
   std::vector<gpu::sample_row> host_rows_;

@@ -1,7 +1,10 @@
 #include "actors/executor/executor_actor.hpp"
 
+#include <algorithm>
+#include <deque>
 #include <exception>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +20,14 @@ class executor_state {
 public:
   const char* name = "executor";
 
+  executor_state() = default;
+  executor_state(const executor_state&) = delete;
+  executor_state& operator=(const executor_state&) = delete;
+  ~executor_state() {
+    for (launched_step& step : under_way_)
+      step.promise.deliver(caf::make_error(caf::sec::request_receiver_down));
+  }
+
   void init(executor_actor::pointer self, runner_factory make_runner, supervisor_actor supervisor,
             std::shared_ptr<models::offload::tier_resources> tiers) {
     self_ = self;
@@ -26,6 +37,7 @@ public:
   }
 
   void load(const load_model& order) {
+    abandon_steps();
     states_.clear();
     life_ = order.life;
     if (order.keep_weights && runner_) return tell(self_, supervisor_, model_loaded{life_, info_});
@@ -44,41 +56,140 @@ public:
     }
   }
 
-  step_result_ptr run(const step_plan& plan) {
-    auto answer = std::make_shared<step_result>();
-    answer->epoch = plan.epoch;
-    answer->number = plan.number;
-    if (!runner_ || plan.epoch != life_) { // made before a failure was known
-      answer->ok = false;
-      answer->detail = "the executor was restarted";
-      return answer;
-    }
+  caf::result<step_result_ptr> run(const step_plan_ptr& plan) {
+    if (!runner_ || plan->epoch != life_) // made before a failure was known
+      return step_result_ptr(not_run(*plan, restarted));
+    if (info_.runs_ahead) return run_ahead(plan);
+    auto answer = answer_to(*plan);
     const auto began = steady_clock::now();
     const auto done = guarded<nothing>([&]() -> result<nothing> {
-      states_.prepare(plan, batch_);
-      if (auto copied = copy_blocks(plan, *answer); !copied.ok()) return copied;
+      states_.prepare(*plan, batch_);
+      if (auto copied = copy_blocks(*plan, *answer); !copied.ok()) return copied;
       if (!batch_.tokens.empty())
         if (auto ran = runner_->run(batch_, samples_); !ran.ok()) return ran;
-      states_.finish(plan, samples_, *answer);
+      states_.finish(*plan, samples_, *answer);
       return nothing{};
     });
     answer->seconds = std::chrono::duration<double>(steady_clock::now() - began).count();
-    if (done.ok()) {
-      answer->memory_used_bytes = runner_->memory_used_bytes();
-      answer->streamed = runner_->take_stream_report();
-      return answer;
-    }
-    // The device may be in any state, so everything on it is destroyed, on this thread.
-    states_.clear();
-    runner_.reset();
-    answer->ok = false;
-    answer->detail = done.detail();
-    answer->drawn.clear();
-    tell(self_, supervisor_, executor_broken{life_, done.detail()});
-    return answer;
+    if (!done.ok()) return step_result_ptr(broken(*plan, done.detail()));
+    answer->memory_used_bytes = runner_->memory_used_bytes();
+    answer->streamed = runner_->take_stream_report();
+    return step_result_ptr(std::move(answer));
+  }
+
+  /// Steps that have ended are answered; one that was waited for has been.
+  void computed(const step_computed& end) {
+    if (end.life != life_) return;
+    while (!under_way_.empty() && under_way_.front().plan->number <= end.number)
+      finish_oldest();
   }
 
 private:
+  using answer_promise = caf::typed_response_promise<step_result_ptr>;
+  static constexpr const char* restarted = "the executor was restarted";
+
+  /// A step that waits for its answer.
+  struct launched_step {
+    step_plan_ptr plan;
+    answer_promise promise;
+    std::shared_ptr<step_result> answer;
+    steady_clock::time_point began;
+    bool begun = false; ///< by the runner, which has nothing to do for a step without rows
+  };
+
+  static std::shared_ptr<step_result> answer_to(const step_plan& plan) {
+    auto answer = std::make_shared<step_result>();
+    answer->epoch = plan.epoch;
+    answer->number = plan.number;
+    return answer;
+  }
+  static std::shared_ptr<step_result> not_run(const step_plan& plan, const std::string& why) {
+    auto answer = answer_to(plan);
+    answer->ok = false;
+    answer->detail = why;
+    return answer;
+  }
+
+  /// The answer to a step that failed. The device may be in any state, so everything on it is
+  /// destroyed, on this thread.
+  std::shared_ptr<step_result> broken(const step_plan& plan, const std::string& why) {
+    states_.clear();
+    runner_.reset();
+    tell(self_, supervisor_, executor_broken{life_, why});
+    return not_run(plan, why);
+  }
+
+  /// Launches the step, beside the one that computes where the plan allows it.
+  answer_promise run_ahead(const step_plan_ptr& plan) {
+    auto promise = self_->make_response_promise<step_result_ptr>();
+    while (under_way_.size() >= sequence_states::most_under_way)
+      finish_oldest();
+    while (!under_way_.empty() && !states_.may_follow(*plan))
+      finish_oldest();
+    if (!runner_) { // a step that was waited for has failed
+      promise.deliver(step_result_ptr(not_run(*plan, restarted)));
+      return promise;
+    }
+    under_way_.push_back({plan, promise, answer_to(*plan), steady_clock::now()});
+    launched_step& step = under_way_.back();
+    const auto done = guarded<nothing>([&]() -> result<nothing> {
+      states_.prepare(*plan, batch_);
+      if (auto copied = copy_blocks(*plan, *step.answer); !copied.ok()) return copied;
+      if (batch_.tokens.empty()) return nothing{};
+      if (!batch_.scores.empty()) return runner_->run(batch_, samples_);
+      step.begun = true;
+      return runner_->begin(batch_, [self = self_, end = step_computed{life_, plan->number}] {
+        tell_from_outside(executor_actor{self}, end);
+      });
+    });
+    if (!done.ok())
+      fail_steps(done.detail());
+    else if (!step.begun && under_way_.size() == 1)
+      finish_oldest();
+    return promise;
+  }
+
+  /// Waits for the oldest step under way and answers it, and those after it that have nothing to
+  /// compute.
+  void finish_oldest() {
+    do {
+      launched_step& step = under_way_.front();
+      const auto done = guarded<nothing>([&]() -> result<nothing> {
+        if (step.begun)
+          if (auto ended = runner_->end(samples_); !ended.ok()) return ended;
+        states_.finish(*step.plan, samples_, *step.answer);
+        return nothing{};
+      });
+      if (!done.ok()) return fail_steps(done.detail());
+      const auto now = steady_clock::now();
+      step.answer->seconds =
+          std::chrono::duration<double>(now - std::max(step.began, last_end_)).count();
+      last_end_ = now;
+      step.answer->memory_used_bytes = runner_->memory_used_bytes();
+      step.answer->streamed = runner_->take_stream_report();
+      step.promise.deliver(step_result_ptr(std::move(step.answer)));
+      under_way_.pop_front();
+    } while (!under_way_.empty() && !under_way_.front().begun);
+  }
+
+  /// The oldest step under way has failed, or the one that was launched beside it: all are lost.
+  void fail_steps(const std::string& why) {
+    auto lost = std::exchange(under_way_, {});
+    for (launched_step& step : lost)
+      step.promise.deliver(step_result_ptr(&step == &lost.front() ? broken(*step.plan, why)
+                                                                  : not_run(*step.plan, why)));
+  }
+
+  /// Before the states are forgotten: nobody wants the results, but the device may be at them.
+  void abandon_steps() {
+    for (launched_step& step : std::exchange(under_way_, {})) {
+      if (step.begun && runner_)
+        if (auto ended = guarded<nothing>([this] { return runner_->end(samples_); }); !ended.ok())
+          runner_.reset(); // so that it is loaded anew
+      step.promise.deliver(step_result_ptr(not_run(*step.plan, restarted)));
+    }
+  }
+
   /// Between steps, so that no step is writing to what is saved, or reading what is loaded.
   result<nothing> copy_blocks(const step_plan& plan, step_result& answer) {
     scratch_.resize(plan.copies.empty() ? scratch_.size()
@@ -120,6 +231,8 @@ private:
   runner_info info_;                   ///< of the last load
   std::vector<unsigned char> scratch_; ///< of a block that is copied
   std::uint64_t life_ = 0;
+  std::deque<launched_step> under_way_; ///< oldest first; empty unless the runner runs ahead
+  steady_clock::time_point last_end_{}; ///< of a step that was under way
 };
 
 executor_actor::behavior_type
@@ -134,7 +247,11 @@ executor_behavior(counted_pointer<executor_actor, executor_state, actor_kind::ex
       },
       [self](const step_plan_ptr& plan) {
         probe("executor", "step_plan");
-        return state_of(self).run(*plan);
+        return state_of(self).run(plan);
+      },
+      [self](step_computed end) {
+        probe("executor", "step_computed");
+        state_of(self).computed(end);
       },
   };
 }

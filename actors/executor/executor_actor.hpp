@@ -2,7 +2,9 @@
 //
 // It makes its runner with `make_runner` when it is told to load, and destroys it after a failure,
 // both on that thread, so that device libraries see one thread only. Streamed weights come from
-// `tiers`, which are the offloader's.
+// `tiers`, which are the offloader's. Where the runner runs ahead (runner_info), a step is launched
+// while the one before it computes, and answered when it has ended; elsewhere a step is answered
+// before the next one is looked at.
 #pragma once
 
 #include <memory>

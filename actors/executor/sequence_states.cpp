@@ -39,7 +39,7 @@ draw_spec sequence_states::state::draw() {
   draw_spec d;
   d.params = spec.sampling.get();
   d.seed = spec.seed;
-  d.counter = tokens.size();
+  d.counter = n_tokens();
   if (counted()) d.counts = counts;
   const bool early = n_output() < static_cast<std::size_t>(spec.sampling->min_tokens);
   d.biases = early ? early_biases : biases;
@@ -91,9 +91,30 @@ void sequence_states::open(const open_sequence& opened) {
 void sequence_states::clear() {
   masks_.settle();
   states_.clear();
+  n_under_way_ = 0;
+}
+
+bool sequence_states::may_follow(const step_plan& plan) const {
+  const auto is_opened = [&plan](sequence_id id) {
+    return std::any_of(plan.opens.begin(), plan.opens.end(),
+                       [id](const open_sequence& o) { return o.id == id; });
+  };
+  for (const open_sequence& opened : plan.opens)
+    if (opened.spec.scores_prompt()) return false;
+  for (const planned_row& row : plan.rows) {
+    if (is_opened(row.id)) continue;
+    const state& s = states_.at(row.id);
+    if (s.spec.scores_prompt()) return false;
+    if (s.n_drawing > 0 && (s.counted() || s.spec.bad_words || s.guard)) return false;
+  }
+  return true;
 }
 
 void sequence_states::prepare(const step_plan& plan, executor_step& out) {
+  TWILL_ASSERT(n_under_way_ < most_under_way, "steps are finished before others are prepared");
+  ++n_under_way_;
+  newest().drawing.clear();
+  newest().scoring.clear();
   masks_.settle(); // of a step that failed before it needed them
   for (sequence_id id : plan.closes)
     states_.erase(id);
@@ -114,16 +135,16 @@ void sequence_states::prepare(const step_plan& plan, executor_step& out) {
   out.logit_rows.clear();
   out.draws.clear();
   out.scores.clear();
+  out.fed_from.clear();
   in_step_.clear();
-  drawing_.clear();
-  scoring_.clear();
   std::vector<mask_filler::task> masked;
   for (const planned_row& row : plan.rows) {
     state& s = states_.at(row.id);
-    if (s.finished) continue;
+    if (s.finished || (s.n_drawing > 0 && s.is_full())) continue;
     add_row(row, s, out);
     if (row.draws && s.guard) masked.push_back({&*s.guard, s.mask});
   }
+  if (!out.fed_from.empty()) out.fed_from.resize(out.tokens.size(), -1);
   add_scores(out);
   fill_tables(in_step_, out);
   out.await_masks = nullptr;
@@ -134,7 +155,7 @@ void sequence_states::prepare(const step_plan& plan, executor_step& out) {
 
 /// Rows of logits for scored prompt tokens come after those that are drawn from.
 void sequence_states::add_scores(executor_step& out) {
-  for (const scored_row& row : scoring_) {
+  for (const scored_row& row : newest().scoring) {
     out.logit_rows.push_back(row.logit_row);
     out.scores.push_back({row.sequence->tokens[static_cast<std::size_t>(row.position)],
                           row.sequence->spec.prompt_logprobs});
@@ -142,17 +163,25 @@ void sequence_states::add_scores(executor_step& out) {
 }
 
 void sequence_states::add_row(const planned_row& row, state& s, executor_step& out) {
-  TWILL_ASSERT(static_cast<std::size_t>(row.first_position + row.n_tokens) <= s.tokens.size(),
-               "a row must cover known tokens only");
+  const auto end = static_cast<std::size_t>(row.first_position + row.n_tokens);
+  TWILL_ASSERT(end <= s.n_tokens() && s.n_drawing <= 1,
+               "a row must cover tokens that are known or being drawn");
   if (s.spec.scores_prompt()) {
     const auto last = std::min(row.first_position + row.n_tokens,
                                static_cast<std::int32_t>(s.spec.prompt->size()) - 1);
     const auto batch_row = static_cast<std::int32_t>(out.tokens.size()) - row.first_position;
     for (std::int32_t p = row.first_position; p < last; ++p)
-      scoring_.push_back({&s, row.id, p + 1, batch_row + p});
+      newest().scoring.push_back({&s, row.id, p + 1, batch_row + p});
   }
   const auto first = s.tokens.begin() + row.first_position;
-  out.tokens.insert(out.tokens.end(), first, first + row.n_tokens);
+  if (end > s.tokens.size()) {
+    out.tokens.insert(out.tokens.end(), first, s.tokens.end());
+    out.fed_from.resize(out.tokens.size(), -1);
+    out.tokens.push_back(0); // in place of what the device has
+    out.fed_from.push_back(s.draw_index);
+  } else {
+    out.tokens.insert(out.tokens.end(), first, first + row.n_tokens);
+  }
   for (std::int32_t i = 0; i < row.n_tokens; ++i)
     out.positions.push_back(row.first_position + i);
   out.first_token.push_back(static_cast<std::int32_t>(out.tokens.size()));
@@ -162,7 +191,9 @@ void sequence_states::add_row(const planned_row& row, state& s, executor_step& o
   if (!row.draws) return;
   out.logit_rows.push_back(static_cast<std::int32_t>(out.tokens.size()) - 1);
   out.draws.push_back(s.draw());
-  drawing_.push_back(&row);
+  s.draw_index = static_cast<std::int32_t>(out.draws.size()) - 1;
+  ++s.n_drawing;
+  newest().drawing.push_back(&row);
 }
 
 void sequence_states::fill_tables(const std::vector<const state*>& rows, executor_step& out) {
@@ -177,13 +208,19 @@ void sequence_states::fill_tables(const std::vector<const state*>& rows, executo
 }
 
 void sequence_states::finish(const step_plan& plan, const step_samples& drawn, step_result& out) {
+  TWILL_ASSERT(n_under_way_ > 0, "a step is prepared before it is finished");
+  const prepared_step& step = steps_[oldest_];
+  oldest_ = (oldest_ + 1) % most_under_way;
+  --n_under_way_;
   out.epoch = plan.epoch;
   out.number = plan.number;
-  out.drawn.reserve(drawing_.size());
-  for (std::size_t i = 0; i < drawing_.size(); ++i) {
-    state& s = states_.at(drawing_[i]->id);
+  out.drawn.reserve(step.drawing.size());
+  for (std::size_t i = 0; i < step.drawing.size(); ++i) {
+    state& s = states_.at(step.drawing[i]->id);
+    --s.n_drawing;
+    if (s.finished) continue; // by a draw of the step before, which was not known
     drawn_token d;
-    d.id = drawing_[i]->id;
+    d.id = step.drawing[i]->id;
     d.token = drawn.tokens[i];
     s.tokens.push_back(d.token);
     if (s.counted()) s.count(d.token, true);
@@ -193,7 +230,7 @@ void sequence_states::finish(const step_plan& plan, const step_samples& drawn, s
       d.stuck = s.stuck || !s.guard->accept(d.token);
       d.stopped = d.stopped || s.guard->is_over();
     }
-    s.finished = d.stopped || d.stuck || s.n_output() >= static_cast<std::size_t>(s.spec.max_new);
+    s.finished = d.stopped || d.stuck || (s.n_drawing == 0 && s.is_full());
     if (const std::int32_t n_top = s.spec.sampling->logprobs; n_top >= 0) {
       d.logprob = drawn.logprobs[i];
       d.first_top = static_cast<std::int32_t>(out.top.size());
@@ -206,17 +243,18 @@ void sequence_states::finish(const step_plan& plan, const step_samples& drawn, s
     }
     out.drawn.push_back(d);
   }
-  finish_scores(drawn, out);
+  finish_scores(step, drawn, out);
 }
 
-void sequence_states::finish_scores(const step_samples& drawn, step_result& out) const {
-  for (std::size_t i = 0; i < scoring_.size(); ++i) {
+void sequence_states::finish_scores(const prepared_step& step, const step_samples& drawn,
+                                    step_result& out) {
+  for (std::size_t i = 0; i < step.scoring.size(); ++i) {
     scored_token scored;
-    scored.id = scoring_[i].id;
-    scored.position = scoring_[i].position;
+    scored.id = step.scoring[i].id;
+    scored.position = step.scoring[i].position;
     scored.logprob = drawn.score_logprobs[i];
     scored.first_top = static_cast<std::int32_t>(out.top.size());
-    scored.n_top = std::min(scoring_[i].sequence->spec.prompt_logprobs, drawn.score_max_top);
+    scored.n_top = std::min(step.scoring[i].sequence->spec.prompt_logprobs, drawn.score_max_top);
     const std::size_t row = i * static_cast<std::size_t>(drawn.score_max_top);
     for (std::int32_t k = 0; k < scored.n_top; ++k) {
       const std::size_t at = row + static_cast<std::size_t>(k);

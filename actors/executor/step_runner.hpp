@@ -44,6 +44,8 @@ struct runner_info {
   std::int32_t shareable_length = 0;
   std::int64_t kv_block_bytes = 0; ///< of one block on the device; 0: blocks cannot be copied
   std::string fingerprint;         ///< all that a block's bytes depend on beside its tokens
+  /// Steps are run by begin() and end(), so that one is launched while the one before it computes.
+  bool runs_ahead = false;
   /// Opens the disk tier in place of a file, for tests.
   std::function<models::result<std::unique_ptr<models::offload::disk_store>>()> open_kv_store;
 };
@@ -96,6 +98,16 @@ public:
   virtual void use_tiers(std::shared_ptr<models::offload::tier_resources> /*resources*/) {}
   virtual result<runner_info> load() = 0;
   virtual result<nothing> run(const executor_step& batch, step_samples& out) = 0;
+
+  // With runner_info::runs_ahead. Steps with `scores` go through run(), while no other is under
+  // way.
+  /// Launches a step, at most one before which has not ended; step_batch::fed_from counts in the
+  /// draws of that one. Any thread calls `done` when end() would not wait.
+  virtual result<nothing> begin(const executor_step& /*batch*/, std::function<void()> /*done*/) {
+    return one_at_a_time();
+  }
+  /// Waits for the oldest step that has begun, and tells what it drew.
+  virtual result<nothing> end(step_samples& /*out*/) { return one_at_a_time(); }
   virtual std::int64_t memory_used_bytes() const = 0;
   /// What streamed weights did in the last step; null where none are, and after most steps.
   virtual std::shared_ptr<const stream_report> take_stream_report() { return nullptr; }
@@ -106,6 +118,9 @@ public:
   }
 
 private:
+  static result<nothing> one_at_a_time() {
+    return failure{errc::executor_failed, std::string("this runner runs one step at a time")};
+  }
   static result<nothing> no_tiers() {
     return failure{errc::executor_failed,
                    std::string("this runner's KV blocks stay on its device")};

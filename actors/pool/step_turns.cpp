@@ -26,7 +26,11 @@ public:
     inner_->use_tiers(std::move(resources));
   }
   // A load takes no turn: it would hold up the others for as long as it takes.
-  result<runner_info> load() override { return inner_->load(); }
+  result<runner_info> load() override {
+    auto info = inner_->load();
+    if (info.ok()) info.value().runs_ahead = false; // whoever has the turn runs one step
+    return info;
+  }
   result<nothing> run(const executor_step& batch, step_samples& out) override {
     const turn mine(*turns_);
     return inner_->run(batch, out);

@@ -3,11 +3,12 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <vector>
 
 #include "gpu/cuda/cuda_backends.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/detail/one_gpu.hpp"
 #include "gpu/detail/space.hpp"
 #include "gpu/detail/transfer_backend.hpp"
 
@@ -79,7 +80,8 @@ public:
                                    std::size_t bytes) override {
     return begun(host_dst, device_src, bytes, cudaMemcpyDeviceToHost, "copying from the device");
   }
-  /// Waits for this device's work alone. A kernel that could not be launched shows here.
+  /// Waits for this device's work alone. A kernel that could not be launched shows here, or at the
+  /// next copy.
   result<nothing> fence() override {
     const cudaError_t launched = cudaGetLastError();
     return outcome_of(launched != cudaSuccess ? launched : cudaStreamSynchronize(stream_),
@@ -90,6 +92,8 @@ private:
   result<nothing> begun(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                         const char* action) {
     if (bytes == 0) return nothing{};
+    if (auto launched = outcome_of(cudaGetLastError(), "launching on the device"); !launched.ok())
+      return launched;
     return outcome_of(cudaMemcpyAsync(to, from, bytes, kind, stream_), action);
   }
   result<nothing> copied(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
@@ -195,6 +199,39 @@ constinit const detail::transfer_backend transfers{.device_is_host = false,
                                                    .copies_follow = copies_follow,
                                                    .device_follows = device_follows};
 
+/// Says for which generations of GPUs this build has kernels.
+__global__ void any_kernel(int* arch) {
+#ifdef __CUDA_ARCH__
+  *arch = __CUDA_ARCH__ / 10;
+#endif
+}
+
+/// The GPU becomes the one of this thread, and Kokkos', if it can run what was built.
+result<nothing> start_on(const cudaDeviceProp& properties, std::int32_t id, std::int32_t threads) {
+  if (auto done = outcome_of(cudaSetDevice(id), "choosing the GPU"); !done.ok()) return done;
+  const std::string gpu = "GPU " + std::to_string(id) + " (" + properties.name + ")";
+  const int found = 10 * properties.major + properties.minor;
+  if (auto runs = detail::check_kokkos_arch(detail::kokkos_gpu_arch, found, gpu); !runs.ok())
+    return runs;
+  cudaFuncAttributes compiled{};
+  const cudaError_t known = cudaFuncGetAttributes(&compiled, any_kernel);
+  if (known == cudaErrorNoKernelImageForDevice || known == cudaErrorInvalidDeviceFunction) {
+    cudaGetLastError();
+    std::vector<int> built{__CUDA_ARCH_LIST__};
+    for (int& arch : built)
+      arch /= 10;
+    return detail::no_kernels_for(built, found, gpu);
+  }
+  if (auto asked = outcome_of(known, "looking for this build's kernels"); !asked.ok()) return asked;
+  chosen.store(id);
+  try {
+    detail::start_kokkos(threads, id);
+  } catch (const std::exception& error) {
+    return failure{errc::device_lost, std::string("starting Kokkos on the GPU: ") + error.what()};
+  }
+  return nothing{};
+}
+
 } // namespace
 
 cudaStream_t stream_of(const detail::space& gpu) {
@@ -222,32 +259,17 @@ result<std::unique_ptr<space>> open_cuda_space(std::int32_t id, std::int32_t thr
   if (id < 0 || id >= count)
     return failure{errc::not_built, "device.id must be 0 to " + std::to_string(count - 1) +
                                         " on this machine, got " + std::to_string(id)};
-  // Kokkos binds to one GPU when it starts, for as long as the process lives.
-  static std::mutex one_at_a_time;
-  static int bound = -1;
-  {
-    const std::lock_guard lock(one_at_a_time);
-    if (bound >= 0 && bound != id)
-      return failure{errc::not_built, "device.id must stay " + std::to_string(bound) +
-                                          " in this process, got " + std::to_string(id)};
-    bound = id;
-  }
-  if (auto done = cuda::outcome_of(cudaSetDevice(id), "choosing the GPU"); !done.ok())
-    return done.error();
-  cuda::chosen.store(id);
-  try {
-    start_kokkos(threads, id);
-  } catch (const std::exception& error) {
-    return failure{errc::device_lost, std::string("starting Kokkos on the GPU: ") + error.what()};
-  }
-
   cudaDeviceProp properties{};
-  std::size_t free = 0, total = 0;
-  cudaStream_t stream = nullptr;
   if (auto done =
           cuda::outcome_of(cudaGetDeviceProperties(&properties, id), "asking the GPU's name");
       !done.ok())
     return done.error();
+  static one_gpu in_use;
+  auto started = in_use.use(id, [&] { return cuda::start_on(properties, id, threads); });
+  if (!started.ok()) return started.error();
+
+  std::size_t free = 0, total = 0;
+  cudaStream_t stream = nullptr;
   if (auto done = cuda::outcome_of(cudaMemGetInfo(&free, &total), "asking the GPU's memory");
       !done.ok())
     return done.error();

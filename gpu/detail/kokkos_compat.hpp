@@ -87,6 +87,14 @@ inline int start_kokkos(int threads, [[maybe_unused]] int device_id = -1) {
 #endif
 }
 
+/// The generation of GPUs that Kokkos was built for, 90 for compute capability 9.0; 0 where it does
+/// not say.
+#ifdef KOKKOS_IMPL_ARCH_NVIDIA_GPU
+inline constexpr int kokkos_gpu_arch = KOKKOS_IMPL_ARCH_NVIDIA_GPU;
+#else
+inline constexpr int kokkos_gpu_arch = 0; // drop when Kokkos >= 4.2
+#endif
+
 /// "Kokkos 3.4.1 OpenMP".
 template <class Space>
 std::string backend_name() {

@@ -9,8 +9,8 @@
 namespace twill::gpu::detail {
 
 struct probe_backend {
-  /// Reads `n` words, a multiple of 2^18, as fast as the device can, and returns when it has.
-  void (*read)(device& dev, const std::uint64_t* words, std::int64_t n);
+  /// The sum of `n` words, a multiple of 2^18, which it reads as fast as the device can.
+  std::uint64_t (*read)(device& dev, const std::uint64_t* words, std::int64_t n);
   peak_rates (*peaks)(device& dev);
 };
 

@@ -24,28 +24,33 @@ void put(std::int32_t* to, const std::vector<std::int32_t>& values) {
 
 } // namespace
 
-result<step_arrays> step_arrays::create(gpu::device& dev, const step_limits& limits) {
-  step_arrays arrays;
-  arrays.limits_ = limits;
-  std::int64_t end = 0;
-  const auto place = [&](std::int64_t entries) {
+step_arrays::places::places(const step_limits& limits) {
+  const auto place = [this](std::int64_t entries) {
     const std::int64_t at = end;
     end += whole_lines(entries);
     return at;
   };
-  auto& p = arrays.places_;
-  p.tokens = place(limits.tokens);
-  p.positions = place(limits.tokens);
-  p.sequence_of = place(limits.tokens);
-  p.position_rows = place(limits.position_offset > 0 ? limits.tokens : 0);
-  p.fed_from = place(limits.tokens);
-  p.first_token = place(limits.sequences + 1);
-  p.kv_lengths = place(limits.sequences);
-  p.logit_rows = place(limits.logit_rows);
-  p.tables = end;
-  end += whole_lines(std::int64_t{limits.sequences} * limits.max_blocks * (limits.staged ? 2 : 1));
-  const auto bytes = static_cast<std::size_t>(
-      end * static_cast<std::int64_t>(sizeof(std::int32_t)) + limits.carried_bytes);
+  tokens = place(limits.tokens);
+  positions = place(limits.tokens);
+  sequence_of = place(limits.tokens);
+  position_rows = place(limits.position_offset > 0 ? limits.tokens : 0);
+  fed_from = place(limits.tokens);
+  first_token = place(limits.sequences + 1);
+  kv_lengths = place(limits.sequences);
+  logit_rows = place(limits.logit_rows);
+  tables = place(std::int64_t{limits.sequences} * limits.max_blocks * (limits.staged ? 2 : 1));
+}
+
+std::int64_t step_arrays::device_bytes(const step_limits& limits) {
+  return places(limits).end * static_cast<std::int64_t>(sizeof(std::int32_t)) +
+         limits.carried_bytes;
+}
+
+result<step_arrays> step_arrays::create(gpu::device& dev, const step_limits& limits) {
+  step_arrays arrays;
+  arrays.limits_ = limits;
+  arrays.places_ = places(limits);
+  const auto bytes = static_cast<std::size_t>(device_bytes(limits));
   auto memory = dev.allocate(bytes, "step description");
   if (!memory.ok()) return from_gpu(memory.error());
   arrays.memory_ = std::move(memory).value();

@@ -35,6 +35,8 @@ struct step_limits {
 class step_arrays {
 public:
   static result<step_arrays> create(gpu::device& dev, const step_limits& limits);
+  /// Bytes of device memory that create() takes.
+  static std::int64_t device_bytes(const step_limits& limits);
 
   /// Checks the step (a wrong one is a programmer error) and uploads it. Fails where the device is
   /// lost.
@@ -58,12 +60,15 @@ private:
     return static_cast<std::int32_t*>(memory_.data()) + entry;
   }
 
+  /// Where each array begins, in entries; block tables begin at the last, and end at `end`.
+  struct places {
+    explicit places(const step_limits& limits);
+    std::int64_t tokens = 0, positions = 0, sequence_of = 0, position_rows = 0, fed_from = 0,
+                 first_token = 0, kv_lengths = 0, logit_rows = 0, tables = 0, end = 0;
+  };
+
   step_limits limits_;
-  /// Where each array begins, in entries; block tables begin at the last.
-  struct {
-    std::int64_t tokens, positions, sequence_of, position_rows, fed_from, first_token, kv_lengths,
-        logit_rows, tables;
-  } places_{};
+  places places_{step_limits{}};
   gpu::buffer memory_;
   gpu::pinned_ring ring_;
   gpu::ragged_batch batch_;

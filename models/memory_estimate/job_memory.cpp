@@ -9,12 +9,11 @@ namespace {
 std::int64_t batches_bytes(const model_spec& spec, const decoder_options& options,
                            const std::vector<offload::job_prompt>& prompts,
                            const offload::job_options& run, const offload::job_needs& needs) {
-  const std::int64_t max_blocks = decoder::block_table_width(spec, options);
   std::int64_t bytes =
-      needs.prefill_chunks * estimate_activation_bytes(spec, run.step_tokens, run.batch_size,
-                                                       run.batch_size, max_blocks) +
-      run.n_batches * estimate_activation_bytes(spec, run.batch_size, run.batch_size,
-                                                run.batch_size, max_blocks);
+      needs.prefill_chunks * estimate_activation_bytes(spec, options, run.step_tokens,
+                                                       run.batch_size, run.batch_size) +
+      run.n_batches *
+          estimate_activation_bytes(spec, options, run.batch_size, run.batch_size, run.batch_size);
   if (run.hidden.device < 100)
     bytes += offload::hidden_stream::device_bytes(
                  offload::hidden_options_of(spec, prompts, run, needs)) -

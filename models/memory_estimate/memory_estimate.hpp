@@ -46,17 +46,18 @@ struct streamed_weights {
 streamed_weights estimate_streamed_weights(const model_spec& spec, const checkpoint& weights,
                                            const decoder_options& options);
 
-/// Workspace and activations of steps as long as the options allow.
+/// Workspace and activations of steps as long as the options allow, with their cargo.
 std::int64_t estimate_step_bytes(const model_spec& spec, const decoder_options& options);
 
 /// Scratch memory that ops need in steps as long as the options allow; load() sets it aside.
 std::int64_t estimate_scratch_bytes(const gpu::device& dev, const model_spec& spec,
                                     const checkpoint& weights, const decoder_options& options);
 
-/// Activations and arrays of one step; its block tables are `max_blocks` wide.
-std::int64_t estimate_activation_bytes(const model_spec& spec, std::int64_t tokens,
-                                       std::int64_t sequences, std::int64_t rows,
-                                       std::int64_t max_blocks);
+/// Activations and arrays of a step of so many tokens, sequences and rows of logits; its block
+/// tables are as wide as the options allow.
+std::int64_t estimate_activation_bytes(const model_spec& spec, const decoder_options& options,
+                                       std::int32_t tokens, std::int32_t sequences,
+                                       std::int32_t rows);
 
 /// What decides how many KV blocks a daemon allocates.
 struct kv_budget {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/decoder/step_arrays.hpp"
+
 namespace twill::models {
 namespace {
 
@@ -15,17 +17,25 @@ std::int64_t workspace_floats(const model_spec& s, std::int64_t n, std::int64_t 
 
 } // namespace
 
-std::int64_t estimate_activation_bytes(const model_spec& s, std::int64_t tokens,
-                                       std::int64_t sequences, std::int64_t rows,
-                                       std::int64_t max_blocks) {
-  return 4 * (tokens * (s.hidden_size + s.rope.rotary_dim + 4) + rows * (s.hidden_size + 1) +
-              sequences * (2 + max_blocks) + 1);
+std::int64_t estimate_activation_bytes(const model_spec& s, const decoder_options& o,
+                                       std::int32_t tokens, std::int32_t sequences,
+                                       std::int32_t rows) {
+  step_limits limits;
+  limits.tokens = tokens;
+  limits.sequences = sequences;
+  limits.logit_rows = rows;
+  limits.max_blocks = decoder::block_table_width(s, o);
+  limits.position_offset = s.position_offset;
+  limits.staged = !o.kv_staged.empty();
+  return 4 * (tokens * std::int64_t{s.hidden_size + s.rope.rotary_dim} +
+              rows * std::int64_t{s.hidden_size}) +
+         step_arrays::device_bytes(limits);
 }
 
 std::int64_t estimate_step_bytes(const model_spec& spec, const decoder_options& o) {
   return 4 * workspace_floats(spec, o.max_step_tokens, o.max_logit_rows) +
-         estimate_activation_bytes(spec, o.max_step_tokens, o.max_sequences, o.max_logit_rows,
-                                   decoder::block_table_width(spec, o));
+         estimate_activation_bytes(spec, o, o.max_step_tokens, o.max_sequences, o.max_logit_rows) +
+         o.carried_bytes;
 }
 
 } // namespace twill::models

@@ -8,8 +8,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -147,6 +150,10 @@ struct script {
   std::atomic<bool> fail_always{false};
   std::atomic<int> delay_us{0};
   std::atomic<std::size_t> widest{0}; ///< most sequences in one step
+  /// Steps are begun and ended apart; ctest's cuda_run_ahead has it so everywhere.
+  bool ahead = std::getenv("TWILL_TEST_RUNS_AHEAD") != nullptr;
+  std::atomic<std::int64_t> steps_ahead{0}; ///< begun before the one before them had ended
+  std::atomic<std::int64_t> fed_rows{0};    ///< whose token was that step's
 
   /// Steps wait for allow(); without hold() they don't.
   void hold() {
@@ -171,6 +178,9 @@ struct script {
     waiting = false;
     if (held) --allowed;
     return in_time;
+  }
+  void delay() const {
+    if (const int us = delay_us; us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
   }
   /// Waits until a step stands at the gate, for `limit` at most.
   bool step_waits(std::chrono::milliseconds limit = patience) {
@@ -210,15 +220,71 @@ public:
     info.kv_block_bytes = script_->block_tokens * 4;
     info.fingerprint = "script";
     info.open_kv_store = script_->open_kv_store;
+    info.runs_ahead = script_->ahead;
     return info;
   }
 
+  /// The step is computed at once. Its end, and a failure, come when the gate and the steps before
+  /// it let it through, on another thread.
+  actors::result<nothing> begin(const actors::executor_step& batch,
+                                std::function<void()> done) override {
+    if (under_way_.size() > 1) return failure{actors::errc::executor_failed, "three at once"};
+    if (!under_way_.empty()) script_->steps_ahead += 1;
+    actors::executor_step known = batch;
+    for (std::size_t i = 0; i < batch.fed_from.size(); ++i) {
+      if (batch.fed_from[i] < 0) continue;
+      known.tokens.at(i) = drawn_.at(static_cast<std::size_t>(batch.fed_from[i]));
+      script_->fed_rows += 1;
+    }
+    step_under_way step;
+    try {
+      step.outcome = compute(known, step.samples);
+    } catch (const std::exception& e) {
+      step.outcome = failure{actors::errc::executor_failed, std::string(e.what())};
+    }
+    drawn_ = step.samples.tokens;
+    drawn_.resize(batch.draws.size()); // where the step failed
+    const auto before = under_way_.empty() ? std::shared_future<bool>() : under_way_.back().end;
+    step.end = std::async(std::launch::async, [before, plan = script_, done = std::move(done)] {
+      if (before.valid()) before.wait();
+      const bool in_time = plan->enter();
+      plan->delay();
+      done();
+      return in_time;
+    });
+    under_way_.push_back(std::move(step));
+    return nothing{};
+  }
+  actors::result<nothing> end(actors::step_samples& out) override {
+    const step_under_way step = std::move(under_way_.front());
+    under_way_.pop_front();
+    if (!step.end.get()) return failure{actors::errc::executor_failed, "the gate stayed shut"};
+    out = step.samples;
+    return step.outcome;
+  }
   actors::result<nothing> run(const actors::executor_step& batch,
                               actors::step_samples& out) override {
     if (!script_->enter()) return failure{actors::errc::executor_failed, "the gate stayed shut"};
+    script_->delay();
+    return compute(batch, out);
+  }
+
+  std::int64_t memory_used_bytes() const override { return 4096; }
+
+  actors::result<nothing> save_block(std::int32_t block, void* to) override {
+    script_->blocks_saved += 1;
+    std::memcpy(to, block_at(block), static_cast<std::size_t>(script_->block_tokens) * 4);
+    return nothing{};
+  }
+  actors::result<nothing> load_block(std::int32_t block, const void* from) override {
+    script_->blocks_loaded += 1;
+    std::memcpy(block_at(block), from, static_cast<std::size_t>(script_->block_tokens) * 4);
+    return nothing{};
+  }
+
+private:
+  actors::result<nothing> compute(const actors::executor_step& batch, actors::step_samples& out) {
     const std::int64_t step = script_->steps.fetch_add(1);
-    if (const int us = script_->delay_us; us > 0)
-      std::this_thread::sleep_for(std::chrono::microseconds(us));
     if (step == script_->fail_at || script_->fail_always) {
       if (script_->fail_by_throw) throw std::runtime_error("scripted exception");
       return failure{actors::errc::executor_failed, "scripted step failure"};
@@ -241,20 +307,6 @@ public:
     score(batch, out);
     return nothing{};
   }
-  std::int64_t memory_used_bytes() const override { return 4096; }
-
-  actors::result<nothing> save_block(std::int32_t block, void* to) override {
-    script_->blocks_saved += 1;
-    std::memcpy(to, block_at(block), static_cast<std::size_t>(script_->block_tokens) * 4);
-    return nothing{};
-  }
-  actors::result<nothing> load_block(std::int32_t block, const void* from) override {
-    script_->blocks_loaded += 1;
-    std::memcpy(block_at(block), from, static_cast<std::size_t>(script_->block_tokens) * 4);
-    return nothing{};
-  }
-
-private:
   std::int32_t& at(const actors::executor_step& batch, std::size_t s, std::int32_t position) {
     const auto column = static_cast<std::size_t>(position / script_->block_tokens);
     const std::int32_t block =
@@ -314,8 +366,16 @@ private:
     }
   }
 
+  struct step_under_way {
+    actors::step_samples samples;
+    actors::result<nothing> outcome = nothing{};
+    std::shared_future<bool> end;
+  };
+
   std::shared_ptr<script> script_;
   std::vector<std::int32_t> kv_;
+  std::vector<std::int32_t> drawn_; ///< by the step begun last
+  std::deque<step_under_way> under_way_;
 };
 
 inline actors::runner_factory runners(std::shared_ptr<script> s) {

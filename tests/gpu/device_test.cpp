@@ -5,8 +5,11 @@
 #include <thread>
 #include <vector>
 
+#include "gpu/detail/op_backends.hpp"
+#include "gpu/detail/probe_backend.hpp"
 #include "gpu/device.hpp"
 #include "gpu/machine.hpp"
+#include "tests/gpu/forms.hpp"
 
 using namespace twill;
 using gpu::device;
@@ -93,6 +96,18 @@ TEST_CASE("uploads and downloads keep every byte") {
   dev->upload(memory.data(), sent.data(), sent.size());
   dev->download(back.data(), memory.data(), back.size());
   CHECK(sent == back);
+}
+
+TEST_CASE("a probe of the memory's speed reads every word") {
+  auto dev = test::open_form(GENERATE(0, 1, 2));
+  std::vector<std::uint64_t> words(std::size_t{3} << 18);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    sum += words[i] = i * 0x9e3779b97f4a7c15u;
+  const auto memory = dev->allocate(words.size() * 8, "words").value();
+  dev->upload(memory.data(), words.data(), words.size() * 8);
+  CHECK(dev->ops().probe.read(*dev, static_cast<const std::uint64_t*>(memory.data()),
+                              static_cast<std::int64_t>(words.size())) == sum);
 }
 
 TEST_CASE("scratch memory grows once and is kept") {

@@ -127,3 +127,42 @@ TEST_CASE("draws that travel with a step come back in one copy, and are those of
     d = {.params = &params};
   CHECK(sampler.describe(draws, nullptr).empty()); // nothing need be described
 }
+
+TEST_CASE("draws that are launched before others are collected stay apart", "[actors]") {
+  constexpr std::int32_t vocab = 100, rows = 4;
+  auto dev = gpu::device::open({.kind = "host", .threads = 1}).value();
+  auto made = device_sampler::create(*dev, rows, 2, vocab);
+  REQUIRE(made.ok());
+  device_sampler& sampler = made.value();
+  const auto logits = dev->allocate(sizeof(float) * vocab * rows, "logits").value();
+  const auto fill = [&](std::int32_t best) {
+    std::vector<float> values(vocab * rows, 0.0f);
+    for (std::int32_t r = 0; r < rows; ++r)
+      values[static_cast<std::size_t>(r * vocab + best + r)] = 5;
+    dev->upload(logits.data(), values.data(), values.size() * sizeof(float));
+  };
+  config::sampling_params plain, told;
+  plain.temperature = told.temperature = 0;
+  told.logprobs = 2;
+  const auto launch = [&](std::int32_t best, const config::sampling_params& params, int n) {
+    fill(best);
+    const std::vector<draw_spec> draws(static_cast<std::size_t>(n), {.params = &params});
+    REQUIRE(
+        sampler.launch(*dev, gpu::view_2d(logits.data(), gpu::dtype::f32, n, vocab, vocab), draws)
+            .ok());
+  };
+  step_samples out;
+  launch(10, told, 3);
+  launch(20, plain, 4);
+  sampler.collect(out);
+  CHECK(out.tokens == std::vector<std::int32_t>{10, 11, 12});
+  REQUIRE(out.max_top == 2);
+  CHECK(out.top_ids[2] == 11);
+  CHECK(out.logprobs.size() == 3);
+  launch(30, plain, 1);
+  sampler.collect(out);
+  CHECK(out.tokens == std::vector<std::int32_t>{20, 21, 22, 23});
+  CHECK(out.max_top == 0);
+  sampler.collect(out);
+  CHECK(out.tokens == std::vector<std::int32_t>{30});
+}

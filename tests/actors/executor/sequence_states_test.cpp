@@ -66,6 +66,14 @@ struct started {
   step_result result;
 };
 
+/// Rules over the byte vocabulary, whose end is end_of_answer.
+std::shared_ptr<const output_rules> rules_of(const std::string& root) {
+  auto rules = std::make_shared<output_rules>();
+  rules->tokens = twill::test::byte_vocabulary();
+  rules->grammar = twill::models::grammar::compile_here("root ::= " + root, rules->tokens).value();
+  return rules;
+}
+
 } // namespace
 
 TEST_CASE("a plan's rows become the arrays of one ragged batch") {
@@ -128,6 +136,121 @@ TEST_CASE("a sequence with its last token drawn is left out") {
   CHECK_FALSE(s.result.drawn[0].stopped);
   s.decode(4);
   CHECK(s.batch.tokens.empty());
+}
+
+TEST_CASE("a step that is prepared while another computes takes its tokens from that one's draws") {
+  sequence_states states;
+  step_plan first, second, third;
+  first.opens = {opened(1, {10, 11, 12}, 5), opened(2, {20, 21}, 5)};
+  first.grows = {{1, 2}, {2, 2}};
+  first.blocks = {4, 5, 6, 7};
+  first.rows = {{1, 0, 3, true}, {2, 0, 2, true}};
+  executor_step batch;
+  CHECK(states.may_follow(first));
+  states.prepare(first, batch);
+  CHECK(batch.fed_from.empty());
+  second.opens = {opened(3, {30, 31}, 5)};
+  second.grows = {{3, 1}};
+  second.blocks = {8};
+  second.rows = {{2, 2, 1, true}, {1, 3, 1, true}, {3, 0, 2, true}};
+  CHECK(states.may_follow(second));
+  states.prepare(second, batch);
+  CHECK(batch.tokens == ids{0, 0, 30, 31});
+  CHECK(batch.fed_from == ids{1, 0, -1, -1});
+  CHECK(batch.positions == ids{2, 3, 0, 1});
+  CHECK(batch.draws[0].counter == 3);
+  CHECK(batch.draws[1].counter == 4);
+  step_result result;
+  states.finish(first, drawing({7, end_id}), result);
+  REQUIRE(result.drawn.size() == 2);
+  CHECK(result.drawn[1].stopped);
+  third.rows = {{1, 4, 1, true}, {3, 2, 1, true}};
+  states.prepare(third, batch);
+  CHECK(batch.fed_from == ids{1, 2});
+  result = {};
+  states.finish(second, drawing({50, 8, 33}), result); // 50 follows an end: drawn in vain
+  REQUIRE(result.drawn.size() == 2);
+  CHECK(result.drawn[0].id == 1);
+  CHECK(result.drawn[0].token == 8);
+  CHECK(result.drawn[1].id == 3);
+  result = {};
+  states.finish(third, drawing({9, 34}), result);
+  step_plan fourth;
+  fourth.rows = {{1, 5, 1, true}, {2, 3, 1, true}, {3, 3, 1, true}};
+  states.prepare(fourth, batch);
+  CHECK(batch.tokens == ids{9, 34}); // 2 has ended
+  CHECK(batch.fed_from.empty());
+}
+
+TEST_CASE("a sequence whose last token is being drawn is left out") {
+  sequence_states states;
+  step_plan first, second;
+  first.opens = {opened(1, {10, 11, 12}, 1)};
+  first.rows = {{1, 0, 3, true}};
+  executor_step batch;
+  states.prepare(first, batch);
+  second.rows = {{1, 3, 1, true}};
+  states.prepare(second, batch);
+  CHECK(batch.tokens.empty());
+  step_result result;
+  states.finish(first, drawing({7}), result);
+  CHECK(result.drawn.size() == 1);
+  states.finish(second, drawing({}), result);
+  CHECK(result.drawn.size() == 1);
+}
+
+TEST_CASE("min_tokens counts the token that is being drawn") {
+  auto params = greedy();
+  params.min_tokens = 2;
+  sequence_states states;
+  step_plan first, second, third;
+  first.opens = {opened(1, {10, 11, 12}, 5, params)};
+  first.rows = {{1, 0, 3, true}};
+  executor_step batch;
+  states.prepare(first, batch);
+  CHECK(batch.draws[0].biases.size() == 1);
+  second.rows = {{1, 3, 1, true}};
+  states.prepare(second, batch);
+  CHECK(batch.draws[0].biases.size() == 1);
+  step_result result;
+  states.finish(first, drawing({7}), result);
+  third.rows = {{1, 4, 1, true}};
+  states.prepare(third, batch);
+  CHECK(batch.draws[0].biases.empty());
+}
+
+TEST_CASE("a step waits for the one before it where a row's draw depends on the token itself") {
+  const auto follows = [](const sequence_spec& more) {
+    sequence_states states;
+    step_plan first, second;
+    first.opens = {opened(1, {10, 11}, 5)};
+    first.opens[0].spec.bad_words = more.bad_words;
+    first.opens[0].spec.rules = more.rules;
+    first.opens[0].spec.prompt_logprobs = more.prompt_logprobs;
+    first.opens[0].spec.allowed = more.allowed;
+    if (more.sampling) first.opens[0].spec.sampling = more.sampling;
+    first.rows = {{1, 0, 2, true}};
+    executor_step batch;
+    states.prepare(first, batch);
+    if (batch.await_masks) batch.await_masks();
+    second.rows = {{1, 2, 1, true}};
+    return states.may_follow(second);
+  };
+  sequence_spec plain, words, rules, penalty, scores, allowed;
+  words.bad_words = std::make_shared<const std::vector<ids>>(std::vector<ids>{{7, 8}});
+  rules.rules = rules_of("[a-z]+");
+  auto params = greedy();
+  params.frequency_penalty = 0.5f;
+  penalty.sampling = std::make_shared<const twill::config::sampling_params>(params);
+  scores.prompt_logprobs = 0;
+  allowed.allowed =
+      std::make_shared<const std::vector<std::uint32_t>>(std::vector<std::uint32_t>{0b101});
+  CHECK(follows(plain));
+  CHECK(follows(allowed));
+  CHECK_FALSE(follows(words));
+  CHECK_FALSE(follows(rules));
+  CHECK_FALSE(follows(penalty));
+  CHECK_FALSE(follows(scores));
 }
 
 TEST_CASE("a sequence that is opened again goes on from its known tokens") {
@@ -206,14 +329,6 @@ TEST_CASE("log-probabilities are reported as many as the request asked for") {
 }
 
 namespace {
-
-/// Rules over the byte vocabulary, whose end is end_of_answer.
-std::shared_ptr<const output_rules> rules_of(const std::string& root) {
-  auto rules = std::make_shared<output_rules>();
-  rules->tokens = twill::test::byte_vocabulary();
-  rules->grammar = twill::models::grammar::compile_here("root ::= " + root, rules->tokens).value();
-  return rules;
-}
 
 /// A sequence with a prompt of two tokens whose output so far is `output`, asked to draw.
 struct ruled {

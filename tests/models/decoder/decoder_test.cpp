@@ -11,9 +11,11 @@
 #include "gpu/sampling/sample.hpp"
 #include "models/checkpoint/gguf/file.hpp"
 #include "models/families/registry.hpp"
+#include "models/memory_estimate/memory_estimate.hpp"
 #include "tests/catch.hpp"
 #include "tests/gpu/portable_ops.hpp"
 #include "tests/models/support/decoder_runner.hpp"
+#include "tests/models/support/golden_folder.hpp"
 #include "tests/models/support/naive_llama.hpp"
 #include "tests/models/support/temp_file.hpp"
 #include "tests/models/support/tiny_llama.hpp"
@@ -167,6 +169,28 @@ TEST_CASE("loading reports progress up to 1, and the memory it takes") {
   CHECK(heard.back() == Approx(1.0));
   // 2 layers, keys and values, 2 heads of 16, 8 tokens, f32
   CHECK(decoder::block_bytes(m.spec, options_for_tests()) == 2 * 2 * 2 * 16 * 8 * 4);
+}
+
+TEST_CASE("what a longer step and its cargo add to a decoder's memory is what was estimated") {
+  for (const char* name : {"llama-tiny-fp16", "opt-tiny-fp32", "chatglm3-tiny-fp16"}) {
+    CAPTURE(name);
+    const test::golden_folder c(name);
+    auto dev = gpu::device::open({.threads = 2}).value();
+    REQUIRE(dev->reserve_scratch(16 << 20).ok());
+    const auto bytes_of = [&](const decoder_options& o) {
+      const std::int64_t before = dev->memory_used();
+      const auto loaded = decoder::load(*dev, c.spec, *c.weights, o, {}).value();
+      return dev->memory_used() - before;
+    };
+    const decoder_options shorter = options_for_tests();
+    decoder_options longer = shorter;
+    longer.max_step_tokens = 133;
+    longer.max_sequences = 9;
+    longer.max_logit_rows = 71;
+    longer.carried_bytes = 5000;
+    CHECK(bytes_of(longer) - bytes_of(shorter) ==
+          estimate_step_bytes(c.spec, longer) - estimate_step_bytes(c.spec, shorter));
+  }
 }
 
 TEST_CASE("loading into a device that is too small is refused with the numbers") {

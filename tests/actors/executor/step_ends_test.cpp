@@ -1,0 +1,47 @@
+// Ends of steps on a device that the test ends by hand.
+#include "actors/executor/step_ends.hpp"
+
+#include <atomic>
+#include <thread>
+
+#include "tests/catch.hpp"
+#include "tests/gpu/slow_device.hpp"
+
+using namespace twill;
+using actors::step_ends;
+
+TEST_CASE("ends of steps are told in order, once the device has come so far", "[actors]") {
+  test::slow_device device;
+  std::atomic<int> told{0}, wrong{0};
+  const auto tells = [&](int number) {
+    return [&, number] { wrong += told.exchange(number) == number - 1 ? 0 : 1; };
+  };
+  step_ends ends;
+  ends.add(tells(1));
+  ends.add(tells(2));
+  CHECK(told == 0);
+  device.let_pass();
+  CHECK(ends.wait().ok());
+  CHECK(told < 2);
+  ends.add(tells(3));
+  device.let_pass(2);
+  CHECK(ends.wait().ok());
+  CHECK(ends.wait().ok());
+  while (told < 3)
+    std::this_thread::yield();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a step that the device refuses to end fails, and one under way may be left",
+          "[actors]") {
+  test::slow_device device;
+  step_ends ends;
+  ends.add([] {});
+  device.lose();
+  device.let_pass();
+  const auto ended = ends.wait();
+  REQUIRE_FALSE(ended.ok());
+  CHECK(ended.code() == gpu::errc::device_lost);
+  ends.add([] {});
+  device.let_pass(); // a thread that waits for the device ends with the wait
+}

@@ -1,0 +1,102 @@
+// Engines that launch a step while the one before it computes: the tokens are those of engines that
+// wait. On a host a step is computed when it is launched, so that what is tried there is who knows
+// which token when, not the order of the device's work.
+#include <memory>
+#include <vector>
+
+#include "actors/executor/decoder_runner.hpp"
+#include "tests/actors/scripted_runner.hpp"
+#include "tests/catch.hpp"
+#include "tests/paths.hpp"
+
+using namespace scripted;
+
+namespace {
+
+std::shared_ptr<script> ahead() {
+  auto plan = std::make_shared<script>();
+  plan->ahead = true;
+  return plan;
+}
+
+/// Requests of many kinds, some of which need each token on the host.
+std::vector<actors::request> requests() {
+  std::vector<actors::request> all;
+  for (std::int32_t i = 0; i < 24; ++i) {
+    actors::request r;
+    actors::token_prompt prompt;
+    for (std::int32_t k = 0; k <= (i * 7) % 19; ++k)
+      prompt.push_back(3 + (i + 5 * k) % 90);
+    r.prompt = prompt;
+    r.sampling.max_tokens = 1 + (i * 11) % 30;
+    r.sampling.temperature = i % 2 == 0 ? 0.0f : 0.9f;
+    r.sampling.seed = 42u + static_cast<unsigned>(i);
+    r.sampling.ignore_eos = i % 3 == 0;
+    if (i % 4 == 1) r.sampling.logprobs = 2;
+    if (i % 6 == 5) r.sampling.repetition_penalty = 1.2f;
+    if (i % 8 == 6) r.sampling.n = 2;
+    if (i % 8 == 3) r.sampling.min_tokens = 2;
+    all.push_back(std::move(r));
+  }
+  return all;
+}
+
+std::vector<std::vector<std::int32_t>> served_by(actors::run_order order) {
+  config::options options;
+  options.model.path = test::golden_dir() + "/llama-tiny-fp16";
+  options.model.compute = "f32";
+  options.scheduler.max_step_tokens = 64;
+  options.scheduler.max_running = 8;
+  const auto engine = actors::start_engine_with(
+      options, actors::make_decoder_runners(options, {}, {}, nullptr, order));
+  auto& port = engine->port();
+  REQUIRE(eventually([&] { return port.state() == actors::engine_state::ready; }));
+  const auto asked = requests();
+  std::vector<recorder> heard(asked.size());
+  for (std::size_t i = 0; i < asked.size(); ++i)
+    port.submit(asked[i], heard[i].callback());
+  std::vector<std::vector<std::int32_t>> tokens;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    INFO("request " << i);
+    REQUIRE(heard[i].wait_over());
+    CHECK(heard[i].broken() == "");
+    CHECK_FALSE(heard[i].error());
+    for (std::size_t choice = 0; choice < 2; ++choice)
+      tokens.push_back(heard[i].result(choice).ids);
+  }
+  return tokens;
+}
+
+} // namespace
+
+TEST_CASE("a decoder that runs ahead draws the tokens of one that waits for each step",
+          "[actors][golden]") {
+  const auto waited = served_by(actors::run_order::waiting);
+  CHECK(served_by(actors::run_order::ahead) == waited);
+}
+
+TEST_CASE("a stream's steps run ahead of each other, all but those that need the token itself",
+          "[actors]") {
+  auto plan = ahead();
+  plan->delay_us = 500; // long enough for the next plan to be there
+  bench b({}, plan);
+  REQUIRE(b.ready());
+  const auto texts_of = [&](float penalty) {
+    recorder r;
+    auto asked = text_request("Hello world", 60, 1.0f);
+    asked.sampling.seed = 7;
+    asked.sampling.ignore_eos = true;
+    asked.sampling.repetition_penalty = penalty;
+    b.port.submit(asked, r.callback());
+    REQUIRE(r.wait_over());
+    CHECK(r.broken() == "");
+    return r.text();
+  };
+  CHECK(texts_of(1.0f) == solo("Hello world", 60, 1.0f, 7, 0, true).text);
+  CHECK(plan->fed_rows > 20);
+  CHECK(plan->steps_ahead >= plan->fed_rows);
+  const std::int64_t fed = plan->fed_rows;
+  CHECK(texts_of(1.1f) == solo("Hello world", 60, 1.0f, 7, 0, true).text); // the script has none
+  CHECK(plan->fed_rows == fed);
+  CHECK(b.no_blocks_used());
+}

@@ -1,0 +1,29 @@
+// slow_device: while one lives, the device ends nothing that a marker waits for until it is told
+// to. One at a time; any thread.
+#pragma once
+
+#include <memory>
+
+namespace twill::gpu::detail {
+struct transfer_backend;
+}
+
+namespace twill::test {
+
+class slow_device {
+public:
+  slow_device();
+  slow_device(const slow_device&) = delete;
+  slow_device& operator=(const slow_device&) = delete;
+  ~slow_device();
+  /// So many waits of markers end.
+  void let_pass(int waits = 1);
+  /// Waits that end from now on fail, as those for a lost device do.
+  void lose();
+
+private:
+  const gpu::detail::transfer_backend* usual_;
+  std::unique_ptr<gpu::detail::transfer_backend> slow_;
+};
+
+} // namespace twill::test
