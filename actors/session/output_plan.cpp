@@ -61,8 +61,6 @@ result<config::grammar_spec> forced_call(const answer_format& answers, const too
   auto spec = calls::call_grammar(*answers.calls, tools, choice.parallel && !named);
   if (!spec)
     return cannot("the format " + answers.calls->name + " has no room for names with `:` or `/`");
-  // A model goes on with properties of its own where it may.
-  spec->closed_objects = true;
   return std::move(*spec);
 }
 
@@ -86,7 +84,7 @@ std::optional<config::grammar_spec> schema_or_call(const answer_format& answers,
   spec->list_begin = spec->list_between = spec->list_end = "";
   spec->frames.push_back(
       {"", schema.what == spec_kind::json_object ? R"({"type": "object"})" : schema.text, ""});
-  spec->closed_objects = true;
+  spec->closed_objects = schema.closed_objects;
   return spec;
 }
 

@@ -55,7 +55,7 @@ public:
     only(name, given,
          {"json", "regex", "choice", "grammar", "json_object", "disable_fallback",
           "disable_additional_properties", "disable_any_whitespace", "whitespace_pattern"});
-    flag(name, given, "disable_additional_properties"); // true of every schema here
+    closed_ = flag(name, given, "disable_additional_properties");
     if (flag(name, given, "disable_any_whitespace"))
       from_.reject(name + ".disable_any_whitespace", "false: white space is free", value(true));
     if (const auto* pattern = member(given, "whitespace_pattern"))
@@ -79,8 +79,6 @@ public:
     }
   }
 
-  /// A model that may invent properties goes on with them, so that none are added to those that a
-  /// schema declares.
   void schema(const std::string& name, const value& given) {
     if (const auto* written = given.as_string()) {
       auto parsed = parse_json(*written);
@@ -91,7 +89,7 @@ public:
     if (given.as_object() == nullptr)
       return from_.reject(name, "a JSON Schema, an object or its JSON text", given);
     put(name, given,
-        {.what = spec::kind::json_schema, .text = json_text(given), .closed_objects = true});
+        {.what = spec::kind::json_schema, .text = json_text(given), .closed_objects = closed_});
   }
 
   void text(const std::string& name, const value& given, spec::kind kind) {
@@ -139,7 +137,8 @@ private:
     for (const auto* key : {"name", "description"})
       if (const auto* v = member(given, key); v != nullptr && v->as_string() == nullptr)
         from_.reject(name + "." + key, "a string", *v);
-    flag(name, given, "strict"); // the output keeps to the schema either way
+    // The output keeps to the schema either way. OpenAI's strict schemas close their objects.
+    closed_ = flag(name, given, "strict");
     const auto* own = member(given, "schema");
     if (own == nullptr) return missing(name + ".schema");
     if (!is_object(name + ".schema", *own)) return;
@@ -186,6 +185,7 @@ private:
   std::optional<spec>& to_;
   std::string& field_; ///< what an error of the engine calls the form
   std::string given_by_;
+  bool closed_ = false; ///< the schema's objects have no properties that it does not declare
 };
 
 void read_all(fields& from, form_reader& reader) {

@@ -365,10 +365,11 @@ std::string grammar_of_frames(const config::grammar_spec& spec) {
     const document doc(frame.schema);
     patterns known;
     cases all(doc, known);
-    lowering lower(all, into, {spec.closed_objects, spec.as_arguments});
-    const auto root = node_of({{&doc.root(), true}});
-    // An answer stands by itself and may be any value; what stands in a call is its arguments.
+    // An answer stands by itself and may be any value. What stands in a call is its arguments: a
+    // function takes no others than it declares.
     const bool is_answer = frame.before.empty();
+    lowering lower(all, into, {!is_answer || spec.closed_objects, spec.as_arguments});
+    const auto root = node_of({{&doc.root(), true}});
     const int body = is_answer           ? lower.rule_of_whole(root)
                      : spec.as_arguments ? lower.rule_of_arguments(root)
                                          : lower.rule_of_object(root);
