@@ -114,12 +114,19 @@ result<output_plan> plan_output(const served_model& model, const request& asked,
     auto spec = forced_call(answers, asked.tools, tools);
     if (!spec.ok()) return spec.error();
     plan.grammar = std::move(spec).value();
+    reading.only_calls = true;
+    for (const calls::callable& tool : tools)
+      if (asked.tools.what == kind::required || tool.name == asked.tools.name)
+        reading.names.push_back(tool.name);
     plan.grammar_field = "tools";
     plan.with_markers = !answers.call_markers.empty();
   } else if (asked.grammar) {
     plan.grammar = schema_or_call(answers, *asked.grammar, tools);
     plan.with_markers = plan.grammar && !answers.call_markers.empty();
-    if (!plan.grammar) {
+    if (plan.grammar) {
+      for (const calls::callable& tool : tools)
+        reading.names.push_back(tool.name);
+    } else {
       plan.grammar = asked.grammar;
       reading.calls.reset();
     }
