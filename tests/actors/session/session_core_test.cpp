@@ -628,7 +628,10 @@ TEST_CASE("bad words become token ids at the beginning of a text and after a spa
   CHECK((*spec.allowed)[0] == 2);
   CHECK((*spec.allowed)[1] == 2);
   asked.grammar.emplace();
+  asked.grammar_field = "response_format";
   CHECK(refusal(asked).param == "allowed_token_ids");
+  CHECK(refusal(asked).message == "`allowed_token_ids` must be absent beside `response_format`, "
+                                  "which decides which tokens may follow, got [1, 33]");
 }
 
 TEST_CASE("what a tenant asked is counted when a request is queued, has a token, and ends") {
