@@ -104,14 +104,15 @@ TEST_CASE("Every spelling of a form reaches the engine as a grammar") {
   CHECK(of(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,
               "schema":)" +
            schema + "}}") == strictly);
-  CHECK(of(R"("structured_outputs":{"disable_additional_properties":true,"json":)" + schema +
-           "}") == strictly);
-  CHECK(of(R"("guided_json":)" + schema) == as_schema);
+  // Their own servers close the objects of these.
+  CHECK(of(R"("guided_json":)" + schema) == strictly);
   CHECK(
       of(R"("guided_json":"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}}")") ==
-      as_schema);
-  CHECK(of(R"("structured_outputs":{"json":)" + schema + "}") == as_schema);
-  CHECK(of(R"("json_schema":)" + schema) == as_schema);
+      strictly);
+  CHECK(of(R"("structured_outputs":{"json":)" + schema + "}") == strictly);
+  CHECK(of(R"("structured_outputs":{"disable_additional_properties":false,"json":)" + schema +
+           "}") == as_schema);
+  CHECK(of(R"("json_schema":)" + schema) == strictly);
   CHECK(of(R"("guided_regex":"[ab]+")") == form{.what = form::kind::regex, .text = "[ab]+"});
   CHECK(of(R"("structured_outputs":{"choice":["x","y"]})") ==
         form{.what = form::kind::choice, .choices = {"x", "y"}});
