@@ -26,7 +26,7 @@ struct grammar_spec {
   kind what = kind::json_object;
   std::string text;
   std::vector<std::string> choices;
-  /// json_schema, framed: objects that declare properties have no others that are not spoken of.
+  /// json_schema, an answer among frames: objects have no properties but those that are spoken of.
   bool closed_objects = false;
   std::vector<framed_schema> frames;
   std::string list_begin, list_between, list_end; ///< framed: texts around and between the frames

@@ -34,7 +34,7 @@ struct sampling_params {
   std::vector<std::int32_t> allowed_token_ids; ///< only these are drawn; empty: all
 
   std::int32_t max_tokens = -1; ///< output tokens; 0: the prompt alone; -1: up to the context limit
-  std::int32_t min_tokens = 0;  ///< end ids and stop ids are banned before this many tokens
+  std::int32_t min_tokens = 0;  ///< no end or stop before so many, unless a form has nothing else
   bool ignore_eos = false;      ///< the model's end ids do not stop the sequence
   std::vector<std::string> stop; ///< texts that end the output; they are not returned
   std::vector<std::int32_t> stop_token_ids;

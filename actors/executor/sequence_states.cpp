@@ -83,6 +83,10 @@ void sequence_states::open(const open_sequence& opened) {
   if (opened.spec.sampling->min_tokens > 0) {
     for (std::int32_t id : *opened.spec.stop_ids)
       biases[id] = -std::numeric_limits<float>::infinity();
+    // A grammar's end ends the output also where the request ignores the model's own.
+    if (opened.spec.rules)
+      for (std::int32_t id : opened.spec.rules->tokens->end_ids)
+        biases[id] = -std::numeric_limits<float>::infinity();
     for (const auto& [id, bias] : biases)
       s.early_biases.push_back({id, bias});
   }

@@ -61,8 +61,6 @@ result<config::grammar_spec> forced_call(const answer_format& answers, const too
   auto spec = calls::call_grammar(*answers.calls, tools, choice.parallel && !named);
   if (!spec)
     return cannot("the format " + answers.calls->name + " has no room for names with `:` or `/`");
-  // A model goes on with properties of its own where it may.
-  spec->closed_objects = true;
   return std::move(*spec);
 }
 
@@ -86,7 +84,7 @@ std::optional<config::grammar_spec> schema_or_call(const answer_format& answers,
   spec->list_begin = spec->list_between = spec->list_end = "";
   spec->frames.push_back(
       {"", schema.what == spec_kind::json_object ? R"({"type": "object"})" : schema.text, ""});
-  spec->closed_objects = true;
+  spec->closed_objects = schema.closed_objects;
   return spec;
 }
 
@@ -116,12 +114,19 @@ result<output_plan> plan_output(const served_model& model, const request& asked,
     auto spec = forced_call(answers, asked.tools, tools);
     if (!spec.ok()) return spec.error();
     plan.grammar = std::move(spec).value();
+    reading.only_calls = true;
+    for (const calls::callable& tool : tools)
+      if (asked.tools.what == kind::required || tool.name == asked.tools.name)
+        reading.names.push_back(tool.name);
     plan.grammar_field = "tools";
     plan.with_markers = !answers.call_markers.empty();
   } else if (asked.grammar) {
     plan.grammar = schema_or_call(answers, *asked.grammar, tools);
     plan.with_markers = plan.grammar && !answers.call_markers.empty();
-    if (!plan.grammar) {
+    if (plan.grammar) {
+      for (const calls::callable& tool : tools)
+        reading.names.push_back(tool.name);
+    } else {
       plan.grammar = asked.grammar;
       reading.calls.reset();
     }

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <limits>
 
+#include "config/base/json_text.hpp"
+#include "models/text/grammar/schema/check.hpp"
 #include "models/text/text_limits.hpp"
 #include "models/text/tool_calls/tool_text.hpp"
 
@@ -45,6 +47,25 @@ std::int64_t bytes_of(const value& v) {
   return bytes;
 }
 
+/// A template prints whatever schema a tool has; one that is none would only mislead the model.
+result<nothing> check_tools(const value& tools) {
+  if (tools.as_list() == nullptr) return nothing{};
+  for (const value& tool : *tools.as_list()) {
+    const value* nested = tool.find("function");
+    const value& function = nested != nullptr ? *nested : tool;
+    const value* name = function.find("name");
+    const value* parameters = function.find("parameters");
+    if (name == nullptr || name->as_string() == nullptr || parameters == nullptr ||
+        parameters->is_null())
+      continue;
+    if (const auto wrong = models::grammar::check_schema(to_json(*parameters)))
+      return failure{errc::invalid_argument,
+                     "`tools` must have valid JSON Schemas as `parameters`; those of \"" +
+                         *name->as_string() + "\" are none: " + wrong->detail};
+  }
+  return nothing{};
+}
+
 } // namespace
 
 std::int64_t prompt_bytes(const prompt_variant& prompt) {
@@ -68,6 +89,7 @@ result<models::rendered_prompt> render_chat(const served_model& model, const cha
   if (!model.files->chat)
     return failure{errc::no_chat_template,
                    "`model` must have a chat template, got \"" + model.id + "\""};
+  if (const auto checked = check_tools(chat.tools); !checked.ok()) return checked.error();
   models::template_input input;
   std::string tool_text;
   if (model.answers.calls)

@@ -48,6 +48,15 @@ token_ids stop_ids_of(const models::tokenizer& text, const config::sampling_para
   return std::make_shared<const std::vector<std::int32_t>>(std::move(ids));
 }
 
+/// "[1, 2]", or the first few and how many there are.
+std::string listed(const std::vector<std::int32_t>& ids) {
+  constexpr std::size_t most = 8;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(ids.size(), most); ++i)
+    out += (i > 0 ? ", " : "[") + std::to_string(ids[i]);
+  return ids.size() > most ? out + ", ...] (" + std::to_string(ids.size()) + " ids)" : out + "]";
+}
+
 /// Output tokens that a request counts with which names no `max_tokens`.
 constexpr std::int64_t expected_output_tokens = 256;
 
@@ -261,7 +270,9 @@ std::optional<request_error> session_core::set_token_rules(sequence_spec& spec) 
   if (params.allowed_token_ids.empty()) return std::nullopt;
   if (plan_.grammar)
     return request_error{errc::invalid_argument,
-                         "`allowed_token_ids` must be empty when the form of the output is given",
+                         "`allowed_token_ids` must be absent beside `" + plan_.grammar_field +
+                             "`, which decides which tokens may follow, got " +
+                             listed(params.allowed_token_ids),
                          "allowed_token_ids"};
   spec.allowed = std::make_shared<const std::vector<std::uint32_t>>(mask_of(
       params.allowed_token_ids, std::max(static_cast<std::int32_t>(model_->files->spec.vocab_size),

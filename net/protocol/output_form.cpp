@@ -27,7 +27,7 @@ public:
     if (type == "text") return only(name, given, {"type"});
     if (type == "json_object") {
       only(name, given, {"type", "schema"});
-      if (const auto* own = member(given, "schema")) return schema(name + ".schema", *own);
+      if (const auto* own = member(given, "schema")) return schema(name + ".schema", *own, false);
       return put(name, given, {.what = spec::kind::json_object});
     }
     if (type != "json_schema") return bad_type(name, given);
@@ -55,21 +55,21 @@ public:
     only(name, given,
          {"json", "regex", "choice", "grammar", "json_object", "disable_fallback",
           "disable_additional_properties", "disable_any_whitespace", "whitespace_pattern"});
-    flag(name, given, "disable_additional_properties"); // true of every schema here
+    const bool closed = flag(name, given, "disable_additional_properties", true);
     if (flag(name, given, "disable_any_whitespace"))
       from_.reject(name + ".disable_any_whitespace", "false: white space is free", value(true));
     if (const auto* pattern = member(given, "whitespace_pattern"))
       from_.reject(name + ".whitespace_pattern", "absent: white space is free", *pattern);
     const bool empty = !to_.has_value();
-    each(name + ".", [&](std::string_view key) { return member(given, key); });
+    each(name + ".", closed, [&](std::string_view key) { return member(given, key); });
     if (empty && from_.ok() && !to_.has_value())
       from_.reject(name, "an object with one of json, regex, choice, grammar, json_object", given);
   }
 
   /// `json`, `regex`, `choice`, `grammar` and `json_object` after a prefix.
   template <class Find>
-  void each(const std::string& prefix, Find find) {
-    if (const auto* v = find("json")) schema(prefix + "json", *v);
+  void each(const std::string& prefix, bool closed, Find find) {
+    if (const auto* v = find("json")) schema(prefix + "json", *v, closed);
     if (const auto* v = find("regex")) text(prefix + "regex", *v, spec::kind::regex);
     if (const auto* v = find("choice")) choice(prefix + "choice", *v);
     if (const auto* v = find("grammar")) text(prefix + "grammar", *v, spec::kind::ebnf);
@@ -79,19 +79,20 @@ public:
     }
   }
 
-  /// A model that may invent properties goes on with them, so that none are added to those that a
-  /// schema declares.
-  void schema(const std::string& name, const value& given) {
+  /// `closed`: no properties but those that the schema declares. OpenAI's formats are JSON Schemas
+  /// and close objects when they are strict; vLLM and llama.cpp close the objects of their own
+  /// fields, because a model goes on with properties of its own where it may.
+  void schema(const std::string& name, const value& given, bool closed) {
     if (const auto* written = given.as_string()) {
       auto parsed = parse_json(*written);
       if (!parsed.ok() || parsed.value().as_object() == nullptr)
         return from_.reject(name, "a JSON Schema, an object or its JSON text", given);
-      return schema(name, parsed.value());
+      return schema(name, parsed.value(), closed);
     }
     if (given.as_object() == nullptr)
       return from_.reject(name, "a JSON Schema, an object or its JSON text", given);
     put(name, given,
-        {.what = spec::kind::json_schema, .text = json_text(given), .closed_objects = true});
+        {.what = spec::kind::json_schema, .text = json_text(given), .closed_objects = closed});
   }
 
   void text(const std::string& name, const value& given, spec::kind kind) {
@@ -125,9 +126,10 @@ private:
         return from_.reject(name + "." + key, "absent: this server does not know it", ignored);
   }
 
-  bool flag(const std::string& name, const value& given, std::string_view key) {
+  bool flag(const std::string& name, const value& given, std::string_view key,
+            bool absent = false) {
     const auto* found = member(given, key);
-    if (found == nullptr) return false;
+    if (found == nullptr) return absent;
     if (found->as_bool() != nullptr) return *found->as_bool();
     from_.reject(name + "." + std::string(key), "true or false", *found);
     return false;
@@ -139,11 +141,11 @@ private:
     for (const auto* key : {"name", "description"})
       if (const auto* v = member(given, key); v != nullptr && v->as_string() == nullptr)
         from_.reject(name + "." + key, "a string", *v);
-    flag(name, given, "strict"); // the output keeps to the schema either way
+    const bool strict = flag(name, given, "strict"); // the output keeps to the schema either way
     const auto* own = member(given, "schema");
     if (own == nullptr) return missing(name + ".schema");
     if (!is_object(name + ".schema", *own)) return;
-    schema(name + ".schema", *own);
+    schema(name + ".schema", *own, strict);
   }
 
   void choice(const std::string& name, const value& given) {
@@ -192,7 +194,7 @@ void read_all(fields& from, form_reader& reader) {
   if (const auto* v = from.find("response_format")) reader.response_format("response_format", *v);
   if (const auto* v = from.find("structured_outputs"))
     reader.structured_outputs("structured_outputs", *v);
-  reader.each("guided_", [&](std::string_view key) -> const value* {
+  reader.each("guided_", true, [&](std::string_view key) -> const value* {
     return from.find("guided_" + std::string(key));
   });
   if (const auto* v = from.find("guided_whitespace_pattern"))
@@ -200,7 +202,7 @@ void read_all(fields& from, form_reader& reader) {
   // llama.cpp's clients send an empty grammar for none.
   if (const auto* v = from.find("grammar"); v != nullptr && *v != value(""))
     reader.text("grammar", *v, spec::kind::ebnf);
-  if (const auto* v = from.find("json_schema")) reader.schema("json_schema", *v);
+  if (const auto* v = from.find("json_schema")) reader.schema("json_schema", *v, true);
 }
 
 } // namespace

@@ -91,6 +91,53 @@ def test_a_streamed_call_adds_up_to_the_whole(client, model):
     assert (streamed.function.name, streamed.function.arguments) == (whole.name, whole.arguments)
 
 
+def test_a_cut_call_is_never_text(client, model):
+    """Wherever max_tokens cuts a call that must be made: a call with what stands of its arguments, and `length`."""
+    choices = {"required": "required", "named": {"type": "function", "function": {"name": "weather"}}}
+    for name, choice in choices.items():
+        for n in (1, 2, 3, 5, 8, 11):
+            arguments = dict(model=model, messages=ASK, tools=CHAT_TOOLS, tool_choice=choice, max_tokens=n,
+                             temperature=0, parallel_tool_calls=False)
+            reply = client.chat.completions.create(**arguments).choices[0]
+            assert (reply.finish_reason, reply.message.content) == ("length", None), (name, n, reply)
+            assert [c.function.name for c in reply.message.tool_calls] == ["weather"], (name, n, reply)
+            streamed = list(client.chat.completions.create(stream=True, **arguments))
+            deltas = [c.choices[0].delta for c in streamed if c.choices]
+            assert not any(d.content for d in deltas), (name, n, deltas)
+            pieces = [call.function for d in deltas for call in d.tool_calls or []]
+            assert "".join(p.arguments or "" for p in pieces) == reply.message.tool_calls[0].function.arguments
+            assert [p.name for p in pieces if p.name] == ["weather"]
+        response = client.responses.create(model=model, input="Weather in Oslo?", tools=FLAT_TOOLS, temperature=0,
+                                           tool_choice="required", max_output_tokens=4)
+        assert (response.status, response.output_text) == ("incomplete", "")
+        assert [(o.type, o.status) for o in response.output] == [("function_call", "incomplete")]
+
+
+def test_tools_whose_schema_is_none_are_refused(client, model):
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "dict"}}}]
+    for choice in ("auto", "required"):
+        with pytest.raises(openai.BadRequestError) as refused:
+            client.chat.completions.create(model=model, messages=ASK, tools=tools, tool_choice=choice)
+        assert refused.value.param == "tools"
+        assert "\"look\"" in refused.value.message and "dict" in refused.value.message
+    # A schema that is one and cannot be enforced leaves a tool that may be called unconstrained.
+    tools[0]["function"]["parameters"] = {"type": "array", "uniqueItems": True}
+    assert client.chat.completions.create(model=model, messages=ASK, tools=tools, max_tokens=4).choices
+    with pytest.raises(openai.BadRequestError):
+        client.chat.completions.create(model=model, messages=ASK, tools=tools, tool_choice="required")
+
+
+def test_min_tokens_holds_where_a_form_may_go_on(client, model):
+    def answer(**extra):
+        return client.chat.completions.create(model=model, messages=ASK, max_tokens=40, temperature=1,
+                                              extra_body={"min_tokens": 30, **extra})
+    for more in ({}, {"ignore_eos": True}):
+        free = answer(structured_outputs={"regex": "[a-z ]*"}, **more)
+        assert free.usage.completion_tokens >= 30, free
+    over = answer(guided_choice=["yes", "no"])  # nothing may follow
+    assert over.choices[0].message.content in ("yes", "no")
+
+
 def test_legacy_functions(client, model):
     message = client.chat.completions.create(model=model, messages=ASK, functions=[WEATHER], max_tokens=512,
                                              function_call={"name": "weather"}, temperature=0).choices[0].message

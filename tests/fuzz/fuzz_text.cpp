@@ -8,6 +8,7 @@
 #include "models/checkpoint/json.hpp"
 #include "models/text/chat_template.hpp"
 #include "models/text/detokenizer.hpp"
+#include "models/text/grammar/schema/check.hpp"
 #include "models/text/grammar/schema/document.hpp"
 #include "models/text/grammar/spec_text.hpp"
 #include "models/text/tool_calls/call_grammar.hpp"
@@ -133,6 +134,8 @@ void fuzz_schema(std::string_view bytes) {
   spec.closed_objects = (choice & 1U) != 0;
   const auto text = grammar::grammar_text(spec);
   expect(!text.ok() || !text.value().empty(), "a grammar has a text");
+  const auto wrong = grammar::check_schema(spec.text);
+  expect(!wrong || !wrong->detail.empty(), "a refusal has words");
   const std::vector<tool_calls::callable> tools{{"f", spec.text}, {"g\"\\", ""}};
   const auto& formats = tool_calls::known_formats();
   if (const auto framed =

@@ -32,6 +32,20 @@ class TwillGrammar(unittest.TestCase):
         self.assertIn("the mask excludes", done.stdout)
         self.assertIn("ends too early", self.check(PERSON, '{"name": "Ann"').stdout)
 
+    def test_it_judges_as_a_request_is(self):
+        free = {k: v for k, v in PERSON.items() if k != "additionalProperties"}
+        more = {"name": "Ann", "home": {"city": "Oslo"}}
+        self.assertEqual(self.check(free, more).returncode, 0)
+        self.assertEqual(self.check(free, more, flags=["--strict"]).returncode, 1)
+        self.assertEqual(self.check(PERSON, more).returncode, 1)
+        # Masks bound the white space between two parts.
+        self.assertEqual(self.check(PERSON, '{"name":' + " " * 40 + '"Ann"}').returncode, 0)
+        done = self.check(PERSON, '{"name":' + "\n" * 200 + '"Ann"}')
+        self.assertEqual(done.returncode, 1, done.stdout)
+        done = self.check("true", "1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("`response_format.json_schema.schema` must be an object", done.stderr)
+
     def test_a_schema_alone_is_checked(self):
         self.assertEqual(self.check(PERSON).returncode, 0)
         done = self.check(PERSON, {"name": "Ann"}, flags=["--times"])

@@ -1,4 +1,7 @@
 // `twill grammar`: whether an instance passes the mask that a JSON Schema makes, token by token.
+//
+// The schema goes the way of a request's `response_format`, and the instance that of an output:
+// what reads, compiles and judges them here is what twilld uses.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -11,9 +14,12 @@
 #include <string>
 #include <vector>
 
+#include "actors/executor/output_guard.hpp"
 #include "models/model.hpp"
 #include "models/text/grammar/compile.hpp"
 #include "models/text/grammar/matcher.hpp"
+#include "net/protocol/json/json_parse.hpp"
+#include "net/protocol/output_form.hpp"
 #include "tools/common/default_model.hpp"
 #include "tools/common/endpoint.hpp"
 #include "tools/common/terminal.hpp"
@@ -66,26 +72,53 @@ std::string trimmed_text(const std::string& text) {
                                    : text.substr(from, text.find_last_not_of(space) - from + 1);
 }
 
+/// What a request asks for whose `response_format` is this schema.
+net::result<config::grammar_spec> form_of(const std::string& schema, bool strict) {
+  auto parsed = net::parse_json(schema);
+  if (!parsed.ok()) {
+    auto error = parsed.code();
+    if (error.message.starts_with("body")) error.message.replace(0, 4, "it");
+    return net::fail(std::move(error));
+  }
+  const value body = value_object{
+      {"response_format", value_object{{"type", "json_schema"},
+                                       {"json_schema", value_object{{"strict", strict},
+                                                                    {"schema", parsed.value()}}}}}};
+  net::fields members(body);
+  actors::request asked;
+  net::read_output_form(members, asked);
+  if (!members.ok()) return net::fail(members.error());
+  return *asked.grammar;
+}
+
 /// Why the instance does not pass; empty when it does.
-std::string refused_at(const grammar::compiled_grammar_ptr& compiled,
-                       const grammar::vocabulary& tokens, const std::vector<models::token_id>& ids,
-                       mask_times& times) {
-  grammar::matcher at(compiled);
-  std::vector<std::int32_t> mask(grammar::mask_words(tokens.size()));
-  std::string passed;
-  for (const auto id : ids) {
+std::string refused_at(const std::shared_ptr<const actors::output_rules>& rules,
+                       const std::vector<models::token_id>& ids, mask_times& times) {
+  const grammar::vocabulary& tokens = *rules->tokens;
+  actors::output_guard at(rules);
+  std::vector<std::uint32_t> mask(grammar::mask_words(tokens.size()));
+  const auto allows = [&mask](models::token_id id) {
+    return (mask[static_cast<std::size_t>(id) / 32] >> (id % 32) & 1) != 0;
+  };
+  const auto fill = [&] {
     const auto began = std::chrono::steady_clock::now();
-    at.fill_next_mask(mask);
+    at.fill_mask(mask);
     times.us.push_back(
         std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - began)
             .count());
-    const auto word = static_cast<std::size_t>(id) / 32;
+  };
+  std::string passed;
+  for (const auto id : ids) {
+    fill();
     const auto& bytes = tokens.bytes[static_cast<std::size_t>(id)];
-    if ((mask[word] >> (id % 32) & 1) == 0 || !at.accept(id))
+    if (!allows(id) || !at.accept(id))
       return "after " + printable(passed) + " the mask excludes " + printable(bytes);
     passed += bytes;
   }
-  return at.is_complete() ? "" : "the text ends too early";
+  fill();
+  return std::any_of(tokens.end_ids.begin(), tokens.end_ids.end(), allows)
+             ? ""
+             : "the text ends too early";
 }
 
 int run_grammar(const grammar_options& options) {
@@ -106,13 +139,13 @@ int run_grammar(const grammar_options& options) {
 
   grammar::compile_limits limits;
   limits.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_s * 1000));
-  grammar::grammar_compiler compiler(grammar::make_vocabulary(text), limits);
-  config::grammar_spec spec;
-  spec.what = config::grammar_spec::kind::json_schema;
-  spec.text = *schema;
-  spec.closed_objects = options.strict;
+  const auto form = form_of(*schema, options.strict);
+  if (!form.ok()) return say("the schema is refused: " + form.code().message), status_refused;
+  grammar::grammar_compiler compiler(
+      grammar::make_vocabulary(text, static_cast<std::int32_t>(opened.value()->spec.vocab_size)),
+      limits);
   const auto began = std::chrono::steady_clock::now();
-  const auto compiled = compiler.compile(spec);
+  const auto compiled = compiler.compile(form.value());
   if (!compiled.ok()) {
     say("the schema is refused: " + compiled.detail());
     return compiled.code() == grammar::errc::helper_failed ? status_no_answer : status_refused;
@@ -122,14 +155,15 @@ int run_grammar(const grammar_options& options) {
         "compiled in %.1f ms, %zu bytes\n",
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count(),
         grammar::memory_bytes(*compiled.value()));
+  const auto rules = std::make_shared<const actors::output_rules>(actors::output_rules{
+      .tokens = compiler.tokens(), .grammar = compiled.value(), .is_json = true});
   int status = status_ok;
   mask_times times;
   for (const auto& instance : options.instances) {
     const auto content = file_text(instance);
     if (!content) return say(instance + " cannot be read"), status_no_answer;
     const auto ids = text.encode(trimmed_text(*content), {});
-    const auto why = ids.ok() ? refused_at(compiled.value(), *compiler.tokens(), ids.value(), times)
-                              : ids.detail();
+    const auto why = ids.ok() ? refused_at(rules, ids.value(), times) : ids.detail();
     if (!why.empty()) status = status_failure;
     std::printf("%s: %s\n", instance.c_str(),
                 why.empty() ? "accepted" : ("refused: " + why).c_str());
@@ -155,8 +189,10 @@ void add_grammar(CLI::App& root, int& status) {
       ->add_option("--model", options->model,
                    "model whose tokens are used (the default model otherwise)")
       ->type_name("PATH");
-  command->add_flag("--strict", options->strict,
-                    "objects have no properties but those that the schema names");
+  command->add_flag(
+      "--strict", options->strict,
+      "as `strict` in a request: objects have no properties but those that the schema "
+      "names");
   command->add_flag("--times", options->times, "print how long compiling and the masks took");
   command->add_option("--timeout", options->timeout_s, "limit for compiling, in seconds")
       ->type_name("SECONDS");

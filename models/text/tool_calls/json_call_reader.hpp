@@ -24,7 +24,8 @@ public:
   explicit json_call_reader(bool only_calls) : only_calls_(only_calls) {}
 
   status push(char byte);
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return name_; } ///< as much of it as stands yet
+  bool has_name() const { return has_name_; }       ///< the whole name stands
   /// True once it is certain that this is a call, and of what: with `only_calls`, once its
   /// arguments have begun as well, since an answer in JSON may have a `name` too.
   bool is_named() const { return has_name_ && (!only_calls_ || arguments_begun_); }

@@ -216,6 +216,21 @@ void parser::give_up() {
   space_ = raw.substr(static_cast<std::size_t>(raw.rend() - last));
 }
 
+/// The answer was cut in what can only be a call, behind this much of its name.
+void parser::break_off(std::string_view name, bool is_whole) {
+  raw_.clear();
+  space_.clear();
+  if (!in_call_) {
+    const auto is_meant = [&](const std::string& known) {
+      return is_whole ? known == name : known.starts_with(name);
+    };
+    const auto& names = options_.names;
+    if (std::count_if(names.begin(), names.end(), is_meant) != 1) return;
+    begin_call(*std::find_if(names.begin(), names.end(), is_meant));
+  }
+  end_call(false);
+}
+
 void parser::take_call(char byte) {
   using status = json_call_reader::status;
   if (!in_call_) raw_ += byte;
@@ -367,6 +382,11 @@ std::vector<call_event> parser::finish() {
   case mode::text:
   case mode::reasoning: {
     const auto what = mode_ == mode::reasoning ? event_kind::reasoning : event_kind::text;
+    if (what == event_kind::text && options_.only_calls) {
+      if (!std::exchange(held_, {}).empty()) break_off({}, false);
+      space_.clear();
+      break;
+    }
     for (const char byte : std::exchange(held_, {})) {
       if (what == event_kind::reasoning)
         take_text(byte, what);
@@ -380,13 +400,25 @@ std::vector<call_event> parser::finish() {
   case mode::call:
   case mode::list:
   case mode::bare_name:
-    if (in_call_ || mode_ != mode::list || !in_list_ || n_calls_ == 0) give_up();
+    if (mode_ == mode::list && in_list_ && n_calls_ > 0) break;
+    if (options_.names.empty())
+      give_up();
+    else if (mode_ == mode::call)
+      break_off(json_->name(), json_->has_name());
+    else
+      break_off(mode_ == mode::bare_name ? bare_name_ : std::string_view(), !held_.empty());
     break;
   case mode::after_tag:
-    emit_text(std::exchange(held_, {}));
+    held_.clear(); // a beginning of the end marker
     break;
   case mode::first_line: {
     auto raw = std::exchange(raw_, {});
+    if (options_.only_calls) {
+      const auto line_end = raw.find('\n');
+      if (!raw.empty())
+        break_off(std::string_view(raw).substr(0, line_end), line_end != std::string::npos);
+      break;
+    }
     raw.erase(0, std::min(raw.find_first_not_of(" \n"), raw.size()));
     emit_text(raw);
     break;

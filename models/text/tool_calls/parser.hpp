@@ -24,6 +24,9 @@ struct parser_options {
   std::optional<tool_format> calls;       ///< nothing: calls are text
   std::optional<reasoning_tags> thoughts; ///< nothing: reasoning tags are text
   bool begins_in_reasoning = false;       ///< the prompt ended in the opening tag
+  /// A grammar lets calls of these functions through and no other ones; empty: there is none.
+  std::vector<std::string> names{};
+  bool only_calls = false; ///< the grammar lets calls through and nothing else
 };
 
 class parser {
@@ -32,7 +35,8 @@ public:
 
   std::vector<call_event> push(std::string_view bytes);
   /// The answer is over: what was held back. An unfinished call whose name is known ends
-  /// incomplete.
+  /// incomplete. Where a grammar knows it to be a call, it is never text: the name is also known
+  /// where what stands of it begins the name of one function alone, and else nothing is reported.
   std::vector<call_event> finish();
 
   int calls_begun() const { return n_calls_; }
@@ -68,6 +72,7 @@ private:
   void end_call(bool complete);
   void open_object();
   void give_up();
+  void break_off(std::string_view name, bool is_whole);
   void emit_text(std::string_view bytes);
   void replay(std::string bytes);
 

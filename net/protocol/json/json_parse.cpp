@@ -113,6 +113,12 @@ result<value> parse_json(std::string_view text) {
   const auto consumed = parser.write_some(text.data(), text.size(), error);
   if (!error.failed() && consumed < text.size()) error = json::error::extra_data;
   if (!error.failed()) parser.finish(error);
+  if (error == json::error::too_deep)
+    return fail({errc::bad_json,
+                 "body must have at most " + std::to_string(max_depth) +
+                     " objects and lists within each other, got more at " +
+                     position(text, consumed),
+                 ""});
   if (error.failed())
     return fail({errc::bad_json,
                  "body must be valid JSON: " + error.message() + " at " + position(text, consumed),

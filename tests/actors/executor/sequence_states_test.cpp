@@ -287,6 +287,37 @@ TEST_CASE("before min_tokens the stop ids are banned, and the request's biases s
   CHECK(s.batch.draws[0].biases[0].id == 5);
 }
 
+TEST_CASE("before min_tokens a grammar's end is banned, also where the model's end is ignored") {
+  auto params = greedy();
+  params.min_tokens = 2;
+  params.ignore_eos = true;
+  twill::config::grammar_spec spec;
+  spec.what = twill::config::grammar_spec::kind::regex;
+  spec.text = "a*";
+  auto rules = std::make_shared<output_rules>();
+  rules->tokens = twill::test::byte_vocabulary();
+  rules->grammar = twill::test::compiled(spec).value();
+  sequence_states states;
+  executor_step batch;
+  step_plan plan;
+  plan.opens = {opened(1, {10, 11, 12}, 5, params)};
+  plan.opens[0].spec.stop_ids = std::make_shared<const ids>();
+  plan.opens[0].spec.rules = rules;
+  plan.grows = {{1, 1}};
+  plan.blocks = {4};
+  plan.rows = {{1, 0, 3, true}};
+  for (std::int32_t position = 3; position < 6; ++position) {
+    states.prepare(plan, batch);
+    batch.await_masks();
+    REQUIRE(batch.draws[0].biases.size() == (position < 5 ? 1u : 0u));
+    if (position < 5) CHECK(batch.draws[0].biases[0].id == twill::test::end_of_answer);
+    step_result result;
+    states.finish(plan, drawing({'a'}), result);
+    plan = {};
+    plan.rows = {{1, position, 1, true}};
+  }
+}
+
 TEST_CASE("with a penalty the tokens of prompt and output are counted apart") {
   auto params = greedy();
   params.presence_penalty = 0.5f;

@@ -15,6 +15,7 @@
 #include "models/text/tool_calls/tool_format.hpp"
 #include "tests/actors/scripted_runner.hpp"
 #include "tests/catch.hpp"
+#include "tests/models/text/grammar/byte_vocabulary.hpp"
 
 using namespace twill::actors;
 
@@ -506,6 +507,34 @@ TEST_CASE("a call that must be made is ordered as a grammar, and refusals name t
   CHECK(speechless.events.back().error->param == "tool_choice");
 }
 
+TEST_CASE("a call that must be made and is cut before its name is a call all the same") {
+  chat_rig r(calling({tool_choice::kind::named, "look", true}));
+  r.start_chat();
+  r.core.grammar({twill::test::compiled(r.ordered.at(0).spec), twill::test::byte_vocabulary()});
+  r.tokens("<tool_call>\n{\"na");
+  token_ready last = rig::token_of('m');
+  last.length = true;
+  r.core.token(last, now);
+  CHECK(parts_of(r.events) == "<look>!");
+  CHECK(r.events.back().finish == finish_reason::length);
+}
+
+TEST_CASE("a tool whose parameters are no JSON Schema is refused, also where it may stay unused") {
+  request asked = calling();
+  std::get<chat_prompt>(asked.prompt).tools = twill::value_list{twill::value_object{
+      {"type", "function"},
+      {"function", twill::value_object{{"name", "look"},
+                                       {"parameters", twill::value_object{{"type", "dict"}}}}}}};
+  chat_rig r(asked);
+  r.start_chat();
+  REQUIRE(r.events.back().error);
+  CHECK(r.events.back().error->code == errc::invalid_argument);
+  CHECK(r.events.back().error->param == "tools");
+  CHECK(r.events.back().error->message ==
+        "`tools` must have valid JSON Schemas as `parameters`; those of \"look\" are none: `type` "
+        "must name null, boolean, integer, number, string, array or object, not dict (at #)");
+}
+
 TEST_CASE("a schema beside tools lets an answer or one call through") {
   request asked = calling();
   asked.grammar.emplace();
@@ -599,7 +628,10 @@ TEST_CASE("bad words become token ids at the beginning of a text and after a spa
   CHECK((*spec.allowed)[0] == 2);
   CHECK((*spec.allowed)[1] == 2);
   asked.grammar.emplace();
+  asked.grammar_field = "response_format";
   CHECK(refusal(asked).param == "allowed_token_ids");
+  CHECK(refusal(asked).message == "`allowed_token_ids` must be absent beside `response_format`, "
+                                  "which decides which tokens may follow, got [1, 33]");
 }
 
 TEST_CASE("what a tenant asked is counted when a request is queued, has a token, and ends") {

@@ -9,7 +9,10 @@ import pytest
 
 
 class Forecast(pydantic.BaseModel):
-    """A forecast."""
+    """A forecast. Its schema is closed: instructor does not ask for `strict`, and a small model would go on with
+    properties of its own in an open object."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
 
     city: Literal["Rome", "Oslo"]
     sunny: bool

@@ -7,6 +7,7 @@
 
 #include "models/text/grammar/errc.hpp"
 #include "models/text/grammar/schema/decimal.hpp"
+#include "models/text/grammar/schema/regex_text.hpp"
 #include "models/text/grammar/schema/utf8.hpp"
 
 namespace twill::models::grammar {
@@ -20,24 +21,6 @@ const code_points high = code_points(0x80, last_code_point) - surrogates; ///< a
 
 /// Longer strings are refused by the mask rather than counted: each length is a state of its own.
 constexpr std::int64_t max_counted = 1024;
-
-/// `unit` from `min` to `max` times (-1: no bound). XGrammar writes out up to 128 repetitions in
-/// the automaton, so that more of them are nested.
-std::string counted_regex(const std::string& unit, std::int64_t min, std::int64_t max) {
-  constexpr std::int64_t block = 128;
-  const auto times = [&](std::int64_t from, std::int64_t to) {
-    return unit + "{" + std::to_string(from) + "," + (to < 0 ? "" : std::to_string(to)) + "}";
-  };
-  std::string out;
-  while (min > block) {
-    out += times(block, block);
-    min -= block;
-    if (max >= 0) max -= block;
-  }
-  if (max <= block) return out + times(min, max);
-  return out + "(" + times(min, block - 1) + "|" + times(block, block) +
-         counted_regex(unit, 0, max - block) + ")";
-}
 
 /// Alternatives for one code point as \uXXXX or as a pair of those; not of ASCII unless `ascii`.
 std::string escaped_unit(bool ascii) {
@@ -142,6 +125,19 @@ expression json_text::string_of_class(const code_points& set, std::int64_t min, 
            "`minLength` beyond " + std::to_string(max_counted) + " is not enforced");
   if (max >= 0 && max < min) return never();
   max = std::min(max, max_counted);
+  auto unit = unit_of(set, max < 0);
+  if (unit.empty()) return min == 0 ? text_of("\"\"") : never();
+  const auto [known, is_new] = counted_.emplace(std::tuple{unit, min, max}, -1);
+  if (is_new) {
+    known->second = into_->add("counted", regex_of(regex_repeat(unit, min, max) + "\""));
+    into_->followed_by(known->second, after_string());
+  }
+  return sequence_of({text_of("\""), into_->reference(known->second)});
+}
+
+/// One character of the set in a regular expression; empty where none has a spelling. `escapes`:
+/// all that is not ASCII may also stand as \uXXXX.
+std::string json_text::unit_of(const code_points& set, bool escapes) {
   const auto plain = (set & unescaped) - surrogates;
   code_points letters;
   for (const auto& escape : short_escapes) {
@@ -149,18 +145,28 @@ expression json_text::string_of_class(const code_points& set, std::int64_t min, 
     if (set.contains(escape.stands_for)) letters = letters | code_points(letter, letter);
   }
   std::string unit = plain.empty() ? "" : regex_class(plain);
-  if (!letters.empty()) {
-    unit += std::string(unit.empty() ? "" : "|") + "\\\\" + regex_class(letters);
-    if (max < 0 && set.covers(high)) unit += escaped_unit(set == code_points::all());
-    unit = "(" + unit + ")";
-  }
-  if (unit.empty()) return min == 0 ? text_of("\"\"") : never();
-  const auto [known, is_new] = counted_.emplace(std::tuple{unit, min, max}, -1);
-  if (is_new) {
-    known->second = into_->add("counted", regex_of(counted_regex(unit, min, max) + "\""));
-    into_->followed_by(known->second, after_string());
-  }
-  return sequence_of({text_of("\""), into_->reference(known->second)});
+  if (letters.empty()) return unit;
+  unit += std::string(unit.empty() ? "" : "|") + "\\\\" + regex_class(letters);
+  if (escapes && set.covers(high)) unit += escaped_unit(set == code_points::all());
+  return "(" + unit + ")";
+}
+
+std::optional<expression> json_text::string_counting(const regex_node& node) {
+  const auto& parts = node.parts;
+  if (node.what != node_kind::sequence || parts.size() < 3 ||
+      parts.front().what != node_kind::begin || parts.back().what != node_kind::end)
+    return std::nullopt;
+  regex_node body = node;
+  body.parts.pop_back();
+  body.parts.erase(body.parts.begin());
+  const auto text = counting_regex(body, [](const code_points& set) -> std::optional<std::string> {
+    auto unit = unit_of(set, false);
+    return unit.empty() ? std::nullopt : std::optional(std::move(unit));
+  });
+  if (!text) return std::nullopt;
+  const int rule = into_->add("counting", regex_of(*text + "\""));
+  into_->followed_by(rule, after_string());
+  return sequence_of({text_of("\""), into_->reference(rule)});
 }
 
 /// A string is followed by what separates or ends values, or by the colon of a member.

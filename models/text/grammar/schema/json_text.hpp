@@ -41,6 +41,9 @@ public:
   expression string_of_class(const code_points& set, std::int64_t min, std::int64_t max);
   /// A string of the automaton's language, with its quotes.
   expression string_in(const automaton& language, const std::string& hint);
+  /// A string that is an expression as a whole, ^ and $ included, which counts characters: as one
+  /// automaton of XGrammar's. Nothing where regex_text.hpp has none.
+  std::optional<expression> string_counting(const regex_node& node);
   /// A string in which an expression is found that `search_automaton` has no room for: its counts
   /// stay counts. Nothing where ^, $ or lookahead stand elsewhere than at the ends.
   std::optional<expression> string_matching(const regex_node& node) const;
@@ -51,6 +54,7 @@ public:
 
 private:
   expression char_in(const code_points& set) const;
+  static std::string unit_of(const code_points& set, bool escapes);
   expression after_string() const;
   std::optional<expression> pattern_part(const regex_node& node) const;
   expression emit(const automaton& language, const std::string& hint, bool quoted);

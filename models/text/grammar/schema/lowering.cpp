@@ -13,23 +13,30 @@ constexpr std::int64_t max_counted_states = 1200;
 constexpr std::size_t max_unique_values = 6;
 constexpr std::int64_t max_items = 1'000'000;
 
-/// A language of the form [set]{least,}: its set and least count.
+/// A language of the form [set]{least,most}; most -1: no bound.
 struct counted_class {
   code_points set;
-  std::int64_t least = 0;
+  std::int64_t least = 0, most = -1;
 };
 std::optional<counted_class> as_counted_class(const automaton& a) {
   counted_class out;
-  int at = 0;
-  while (true) {
+  bool may_end = false;
+  for (int at = 0;;) {
     const auto& s = a.states[static_cast<std::size_t>(at)];
+    if (may_end && !s.accepts) return std::nullopt;
+    may_end = s.accepts;
+    if (s.edges.empty() && at > 0 && may_end) {
+      out.most = at;
+      return out;
+    }
     if (s.edges.size() != 1) return std::nullopt;
-    if (at == 0) out.set = s.edges[0].set;
-    if (!(s.edges[0].set == out.set)) return std::nullopt;
-    if (s.edges[0].target == at) return s.accepts ? std::optional(out) : std::nullopt;
-    if (s.accepts || s.edges[0].target <= at) return std::nullopt;
-    at = s.edges[0].target;
-    ++out.least;
+    const auto& [set, target] = s.edges[0];
+    if (at == 0) out.set = set;
+    if (!(set == out.set)) return std::nullopt;
+    if (target == at) return may_end ? std::optional(out) : std::nullopt;
+    if (target != at + 1) return std::nullopt;
+    at = target;
+    out.least += may_end ? 0 : 1;
   }
 }
 
@@ -167,12 +174,19 @@ expression lowering::string_of(const string_rules& rules) {
   string_rules_.emplace(key, rule);
   const bool plain =
       rules.patterns.size() == 1 && rules.not_patterns.empty() && rules.not_values.empty();
+  if (plain && rules.min == 0 && rules.max < 0)
+    if (auto counting = text_.string_counting(parse_regex(*rules.patterns.begin()))) {
+      rules_->define(rule, std::move(*counting));
+      return rules_->reference(rule);
+    }
   try {
     if (plain && (rules.min > 0 || rules.max >= 0)) {
       const auto& language = cases_->known_patterns().of(*rules.patterns.begin());
       if (const auto counted = language.empty() ? std::nullopt : as_counted_class(language)) {
-        rules_->define(rule, text_.string_of_class(counted->set,
-                                                   std::max(rules.min, counted->least), rules.max));
+        auto most = rules.max;
+        if (counted->most >= 0) at_most(most, counted->most);
+        rules_->define(
+            rule, text_.string_of_class(counted->set, std::max(rules.min, counted->least), most));
         return rules_->reference(rule);
       }
     }
@@ -365,10 +379,11 @@ std::string grammar_of_frames(const config::grammar_spec& spec) {
     const document doc(frame.schema);
     patterns known;
     cases all(doc, known);
-    lowering lower(all, into, {spec.closed_objects, spec.as_arguments});
-    const auto root = node_of({{&doc.root(), true}});
-    // An answer stands by itself and may be any value; what stands in a call is its arguments.
+    // An answer stands by itself and may be any value. What stands in a call is its arguments: a
+    // function takes no others than it declares.
     const bool is_answer = frame.before.empty();
+    lowering lower(all, into, {!is_answer || spec.closed_objects, spec.as_arguments});
+    const auto root = node_of({{&doc.root(), true}});
     const int body = is_answer           ? lower.rule_of_whole(root)
                      : spec.as_arguments ? lower.rule_of_arguments(root)
                                          : lower.rule_of_object(root);

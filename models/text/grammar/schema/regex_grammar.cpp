@@ -7,6 +7,7 @@
 #include "models/text/grammar/schema/automaton.hpp"
 #include "models/text/grammar/schema/json_text.hpp"
 #include "models/text/grammar/schema/regex_syntax.hpp"
+#include "models/text/grammar/schema/regex_text.hpp"
 #include "models/text/grammar/schema/rules.hpp"
 #include "models/text/grammar/schema/utf8.hpp"
 
@@ -64,7 +65,13 @@ regex_node without_anchors(regex_node node) {
 std::string grammar_of_regex(std::string_view pattern) {
   rules into;
   const auto node = parse_regex(pattern);
-  auto body = written(without_anchors(node));
+  const auto whole = without_anchors(node);
+  const auto counting =
+      counting_regex(whole, [](const code_points& set) -> std::optional<std::string> {
+        const auto known = set - halves_of_pairs;
+        return known.empty() ? std::nullopt : std::optional(regex_class(known));
+      });
+  auto body = counting ? std::optional(regex_of(*counting)) : written(whole);
   if (!body) {
     // Lookahead and inner anchors need the automaton, which knows ^ and $ where they stand.
     const bool anchored = node.what == node_kind::sequence && node.parts.size() > 1 &&

@@ -54,6 +54,22 @@ TEST_CASE("matcher: a regular expression covers the whole answer") {
   CHECK_FALSE(passes(ahead, "ab"));
 }
 
+TEST_CASE("matcher: a regular expression that counts many characters") {
+  const auto counted =
+      made(twill::config::grammar_spec::kind::regex, "^[a-z é]{1,200}$|[\"\\\\]{150}x");
+  for (const auto& text : {std::string("a"), std::string(200, ' '), std::string(128, 'z'),
+                           std::string(150, '"') + "x", std::string(150, '\\') + "x"})
+    CHECK(passes(counted, text));
+  for (const auto& text : {std::string(), std::string(201, 'a'), std::string("A"),
+                           std::string(149, '"') + "x", std::string(150, '"')})
+    CHECK_FALSE(passes(counted, text));
+  std::string accented;
+  for (int i = 0; i < 200; ++i)
+    accented += "é";
+  CHECK(passes(counted, accented));
+  CHECK_FALSE(passes(counted, accented + "é"));
+}
+
 TEST_CASE("matcher: one of several choices") {
   const auto g = made(twill::config::grammar_spec::kind::choice, "", {"yes", "no", "ja \"é\"\n"});
   for (const auto* text : {"yes", "no", "ja \"é\"\n"})

@@ -1,5 +1,7 @@
 #include <string>
+#include <utility>
 
+#include "models/text/grammar/schema/check.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/text/grammar/byte_vocabulary.hpp"
 
@@ -65,6 +67,39 @@ TEST_CASE("schema refusal: a keyword of the wrong type is an error, not a guess"
   refused(R"({"$ref": "#"})", errc::bad_schema);
   refused(R"({"anyOf": []})", errc::bad_schema);
   refused(R"({"pattern": "("})", errc::bad_grammar);
+}
+
+TEST_CASE("schema check: what is no JSON Schema is told from what is one and not enforced") {
+  const std::pair<const char*, const char*> bad[] = {
+      {R"({"properties": {"a": {"type": "dict"}}})", "not dict (at #/properties/a)"},
+      {R"({"properties": []})", "`properties` at # must be an object of schemas"},
+      {R"({"properties": {"a": 5}})", "(at #/properties/a)"},
+      {R"({"properties": {"a": {"required": true}}})", "`required` at #/properties/a"},
+      {R"({"items": {"anyOf": []}})", "`anyOf` at #/items"},
+      {R"({"prefixItems": [{"enum": "x"}]})", "`enum` at #/prefixItems/0"},
+      {R"({"additionalProperties": {"minLength": -1}})", "`minLength`"},
+      {R"({"$defs": {"d": {"minimum": "1"}}})", "`minimum` at #/$defs/d"},
+      {R"({"not": {"pattern": 5}})", "`pattern` at #/not"},
+      {R"({"$ref": "#/$defs/none"})", "#/$defs/none"},
+      {"[]", "a schema must be an object"},
+      {"{", "not JSON"}};
+  for (const auto& [schema, part] : bad) {
+    const auto wrong = check_schema(schema);
+    INFO(schema);
+    REQUIRE(wrong);
+    INFO(wrong->detail);
+    CHECK(holds(wrong->detail, part));
+  }
+  for (const auto* schema :
+       {"true", "{}", R"({"type": "array", "uniqueItems": true, "unevaluatedItems": false})",
+        R"({"properties": {"type": {"type": "string"}, "required": {}, "items": false}})",
+        R"({"$ref": "http://elsewhere/x"})", R"({"enum": [{"type": 5}], "default": {"items": 1}})",
+        R"({"dependencies": {"a": ["b"], "c": {"minItems": 1}}})", R"({"pattern": "(?<=a)b"})",
+        R"({"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 1,
+            "exclusiveMinimum": true, "items": [{}], "additionalItems": false})"}) {
+    INFO(schema);
+    CHECK_FALSE(check_schema(schema));
+  }
 }
 
 TEST_CASE("schema refusal: a schema that nothing satisfies") {

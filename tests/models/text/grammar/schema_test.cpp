@@ -99,6 +99,31 @@ TEST_CASE("schema: strings by length and pattern count characters, escapes inclu
         {"\"" + std::string(301, 'x') + "\""});
 }
 
+TEST_CASE("schema: patterns that count many characters are exact") {
+  const auto quoted = [](std::size_t n, const char* c = "a") {
+    std::string out = "\"";
+    for (; n > 0; --n)
+      out += c;
+    return out + '"';
+  };
+  check(R"({"type": "string", "pattern": "^[a-z ]{1,200}$"})",
+        {quoted(1), quoted(127), quoted(128), quoted(129), quoted(200, " ")},
+        {quoted(0), quoted(201), quoted(3, "A"), quoted(2, "\\n")});
+  check(R"({"type": "string", "pattern": "^x?(ab|[^\"a]{20,300})-\\d{17}$"})",
+        {R"("ab-01234567890123456")",
+         R"("x)" + quoted(20, "é").substr(1, 40) + R"(-01234567890123456")",
+         R"(")" + quoted(300, "\\\\").substr(1, 600) + R"(-01234567890123456")"},
+        {R"("ab-0123456789012345")", R"("ab-012345678901234567")",
+         R"(")" + quoted(19, "b").substr(1, 19) + R"(-01234567890123456")",
+         R"("y)" + quoted(301, "b").substr(1, 301) + R"(-01234567890123456")"});
+  // Counts within counts, lookahead and lengths beside a pattern take the other ways.
+  check(R"({"type": "string", "pattern": "^([ab]{1,30}c){2}$"})", {R"("acbbc")"}, {R"("ac")"});
+  check(R"({"type": "string", "pattern": "^(?!a)[a-z]{1,40}$"})", {R"("ba")"}, {R"("ab")"});
+  check(R"({"type": "string", "pattern": "^[a-z]{1,200}$", "maxLength": 20})", {quoted(20)},
+        {quoted(21)});
+  check(R"({"type": "string", "pattern": "^[a-z]{1,2000}$"})", {quoted(1500)}, {quoted(3, "A")});
+}
+
 TEST_CASE("schema: numbers in bounds") {
   check(R"({"type": "integer", "minimum": -3, "exclusiveMaximum": 12})", {"-3", "0", "11"},
         {"-4", "12", "100", "1.5"});

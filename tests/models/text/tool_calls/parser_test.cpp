@@ -1,4 +1,6 @@
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/catch.hpp"
 #include "tests/models/text/tool_calls/parser_runner.hpp"
@@ -38,6 +40,55 @@ TEST_CASE("tool calls: a call that breaks off after its name ends incomplete") {
   const auto seen = parsed("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, ");
   CHECK(seen.calls == std::vector<seen_call>{{"f", "{\"a\": [1, ", false}});
   CHECK(seen.text.empty());
+}
+
+TEST_CASE("tool calls: what a cut leaves of a call that a grammar demands is never text") {
+  const std::pair<const char*, std::string> answers[] = {
+      {"hermes", "<tool_call>\n{\"name\": \"now\", \"arguments\": {\"a\": 1}}\n</tool_call>\n"
+                 "<tool_call>\n{\"name\": \"north\", \"arguments\": {}}\n</tool_call>"},
+      {"mistral", "[TOOL_CALLS] [{\"name\": \"now\", \"arguments\": {\"a\": 1}}, "
+                  "{\"name\": \"north\", \"arguments\": {}}]"},
+      {"llama3_json", "{\"name\": \"now\", \"parameters\": {\"a\": 1}}; "
+                      "{\"name\": \"north\", \"parameters\": {}}"},
+      {"json", "[{\"name\": \"now\", \"arguments\": {\"a\": 1}}, "
+               "{\"name\": \"north\", \"arguments\": {}}]"},
+      {"chatglm3", "now\n ```python\ntool_call(a=1)\n```"}};
+  for (const auto& [format, answer] : answers) {
+    parser_options options;
+    options.calls = format_named(format);
+    options.only_calls = true;
+    for (std::size_t n = 0; n <= answer.size(); ++n) {
+      const auto cut = answer.substr(0, n);
+      INFO(format << ": " << cut);
+      options.names = {"now", "north"};
+      auto seen = summary(parse_whole(options, cut));
+      CHECK(seen.text.empty());
+      // Of two functions it is known once the name is unlike the other's.
+      const bool is_known = cut.find("now") != std::string::npos;
+      CHECK(seen.calls.empty() == !is_known);
+      options.names = {"now"};
+      seen = summary(parse_whole(options, cut));
+      CHECK(seen.text.empty());
+      REQUIRE(seen.calls.empty() == (n == 0));
+      if (n > 0) CHECK(seen.calls[0].name == "now");
+      if (seen.calls.size() == 1 && seen.calls[0].arguments != "{\"a\": 1}")
+        CHECK((!seen.calls[0].complete && seen.calls[0].arguments.size() < 8));
+    }
+  }
+}
+
+TEST_CASE(
+    "tool calls: a cut in a call beside answers to a schema leaves no text behind its marker") {
+  parser_options options;
+  options.calls = format_named("hermes");
+  options.names = {"now"};
+  CHECK(summary(parse_whole(options, "<tool_call>\n{\"na")).calls ==
+        std::vector<seen_call>{{"now", "", false}});
+  CHECK(summary(parse_whole(options, "{\"na")).text == "{\"na");
+}
+
+TEST_CASE("tool calls: a beginning of the end marker is no text") {
+  CHECK(parsed("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_").text.empty());
 }
 
 TEST_CASE("tool calls: mistral writes a list, or a bare name and its arguments") {

@@ -35,6 +35,12 @@ TEST_CASE("JSON text becomes the same text again") {
   CHECK(written(parsed.value()) == text);
 }
 
+TEST_CASE("JSON that nests too deeply is refused with the limit") {
+  const std::string deep = std::string(65, '[') + std::string(65, ']');
+  CHECK(error_of(deep.substr(1, 128)) == "");
+  CHECK(contains(error_of(deep), "body must have at most 64 objects and lists within each other"));
+}
+
 TEST_CASE("Broken JSON is refused and the position named") {
   CHECK(contains(error_of("{\"a\":"), "at byte 5 (line 1, column 6)"));
   CHECK(contains(error_of("{\n  \"a\": x}"), "line 2"));

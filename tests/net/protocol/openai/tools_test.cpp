@@ -96,19 +96,23 @@ TEST_CASE("Every spelling of a form reaches the engine as a grammar") {
     return *asked;
   };
   const std::string schema = R"({"type":"object","properties":{"a":{"type":"integer"}}})";
-  const form as_schema{.what = form::kind::json_schema, .text = schema, .closed_objects = true};
+  const form as_schema{.what = form::kind::json_schema, .text = schema};
+  const form strictly{.what = form::kind::json_schema, .text = schema, .closed_objects = true};
   CHECK(of(R"("response_format":{"type":"json_object"})").what == form::kind::json_object);
   CHECK(of(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":)" +
            schema + "}}") == as_schema);
   CHECK(of(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,
               "schema":)" +
-           schema + "}}") == as_schema);
-  CHECK(of(R"("guided_json":)" + schema) == as_schema);
+           schema + "}}") == strictly);
+  // Their own servers close the objects of these.
+  CHECK(of(R"("guided_json":)" + schema) == strictly);
   CHECK(
       of(R"("guided_json":"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}}")") ==
-      as_schema);
-  CHECK(of(R"("structured_outputs":{"json":)" + schema + "}") == as_schema);
-  CHECK(of(R"("json_schema":)" + schema) == as_schema);
+      strictly);
+  CHECK(of(R"("structured_outputs":{"json":)" + schema + "}") == strictly);
+  CHECK(of(R"("structured_outputs":{"disable_additional_properties":false,"json":)" + schema +
+           "}") == as_schema);
+  CHECK(of(R"("json_schema":)" + schema) == strictly);
   CHECK(of(R"("guided_regex":"[ab]+")") == form{.what = form::kind::regex, .text = "[ab]+"});
   CHECK(of(R"("structured_outputs":{"choice":["x","y"]})") ==
         form{.what = form::kind::choice, .choices = {"x", "y"}});
@@ -126,7 +130,7 @@ TEST_CASE("Every spelling of a form reaches the engine as a grammar") {
           schema + "}}}"),
       b.context, [](const std::string&) { return remembered_ptr(); });
   REQUIRE(made.ok());
-  CHECK(made.value().request.grammar == as_schema);
+  CHECK(made.value().request.grammar == strictly);
   CHECK(at(made.value().echo.text, "format", "name") == value("n"));
 }
 
