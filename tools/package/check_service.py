@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Starts the command of the installed unit as its user, as systemd would: with a NOTIFY_SOCKET, credentials, and once
-with a passed socket. Chats, reloads, and stops it. Run by tools/package/check inside the root."""
+by systemd-socket-activate. Chats, reloads, and stops it. Run by tools/package/check inside the root."""
 
 import os
 import pwd
@@ -10,10 +10,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 
 UNIT = "/usr/lib/systemd/system/twilld.service"
 CREDENTIALS = "/run/twill-credentials"
+PORT = 18080  # of the passed socket
 
 
 def unit_command():
@@ -34,7 +36,9 @@ def check(condition, what):
 
 
 class Service:
-    def __init__(self, passed=None):
+    """The running command; with `port`, one that its first client there starts."""
+
+    def __init__(self, port=None):
         user = pwd.getpwnam("twill")
         os.makedirs(CREDENTIALS, exist_ok=True)
         with open(f"{CREDENTIALS}/keys.toml", "w") as file:
@@ -51,11 +55,10 @@ class Service:
         env = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "XDG_CACHE_HOME": "/var/cache", "NOTIFY_SOCKET": path,
                "WATCHDOG_USEC": "2000000", "CREDENTIALS_DIRECTORY": CREDENTIALS}
         command = unit_command()
-        if passed is not None:
-            command = ["bash", "-c", f'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@" 3<&{passed.fileno()}', "bash",
-                       *command]
-        self.process = subprocess.Popen(command, env=env, user=user.pw_uid, group=user.pw_gid, extra_groups=[],
-                                        pass_fds=[passed.fileno()] if passed else [])
+        if port is not None:
+            handed = [f"--setenv={name}={value}" for name, value in env.items()]
+            command = ["systemd-socket-activate", f"--listen=127.0.0.1:{port}", *handed, *command]
+        self.process = subprocess.Popen(command, env=env, user=user.pw_uid, group=user.pw_gid, extra_groups=[])
         running.append(self.process)
 
     def wait_for(self, word):
@@ -102,11 +105,21 @@ def main():
     check(True, "SIGHUP is told as RELOADING=1, then READY=1")
     service.stop()
 
-    with socket.create_server(("127.0.0.1", 0)) as passed:
-        service = Service(passed)
-        service.wait_for("READY=1")
-        chat(f"http://127.0.0.1:{passed.getsockname()[1]}")
-        service.stop()
+    service = Service(PORT)
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            first = socket.create_connection(("127.0.0.1", PORT))
+            break
+        except ConnectionRefusedError:
+            if time.monotonic() > deadline:
+                check(False, "systemd-socket-activate must listen within ten seconds")
+            time.sleep(0.1)
+    chat(f"http://127.0.0.1:{PORT}")
+    first.close()
+    service.wait_for("READY=1")
+    check(True, "a first client of the passed socket starts the daemon, and is answered")
+    service.stop()
 
 
 if __name__ == "__main__":

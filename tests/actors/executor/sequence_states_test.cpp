@@ -447,6 +447,7 @@ TEST_CASE("choices of a request stand in the grammar each by itself") {
   plan.rows = {{1, 0, 1, true}, {2, 0, 1, false}};
   executor_step batch;
   states.prepare(plan, batch);
+  batch.await_masks(); // as a runner does before it draws
   step_result result;
   states.finish(plan, drawing({'a'}), result);
   plan = {};
