@@ -17,7 +17,7 @@ TINY = "dummy:opt-125m?layers=1&vocab=1000"
 TLS = pathlib.Path(__file__).resolve().parent / "tls"
 LONG = bool(os.environ.get("TWILL_LONG"))
 N_STREAMS, N_ROUNDS = (100, 50) if LONG else (12, 3)
-BODY = {"prompt": "Once upon a time", "max_tokens": 300, "ignore_eos": True, "stream": True,
+BODY = {"prompt": "Once upon a time", "max_tokens": 300, "ignore_eos": True, "temperature": 0, "stream": True,
         "stream_options": {"include_usage": True}}
 
 
@@ -34,17 +34,21 @@ class Reloading:
         self.keys.write_text(f"stream sha256:{digest('stream-key')}\n")
         self.text = text
         self.file.write_text(text)
+        self.moments = []  # of each reload: when it was asked for, and when its report was there
+        self.wait_before = lambda: None
         self.daemon = start_daemon(*settings, f"server.keys_file={self.keys}", model=TINY, config=self.file)
 
     def reload(self, text=None) -> str:
         if text is not None:
             self.file.write_text(text)
-        before = len(self.reports())
+        self.wait_before()
+        before, asked = len(self.reports()), time.monotonic()
         self.daemon.process.send_signal(signal.SIGHUP)
         deadline = time.monotonic() + 60
         while len(self.reports()) == before:
             assert time.monotonic() < deadline and self.daemon.process.poll() is None, self.daemon.text_of_log()
             time.sleep(0.01)
+        self.moments.append((asked, time.monotonic()))
         return self.reports()[-1]
 
     def reports(self):
@@ -65,26 +69,55 @@ def test_streams_run_on_over_reloads_of_every_kind(start_daemon, tmp_path):
                           f"server.tls_key={tmp_path}/tls.key", "scheduler.max_running=128", "kv.memory=256MiB")
     daemon = reloading.daemon
     stop = threading.Event()
-    faults, n_done = [], [0] * N_STREAMS
+    faults, streams = [], []  # of each whole stream: its client, and when its first and its last event came
+    under_way = set()  # clients that have read the first event of a stream and not the last
+    trust = ssl.create_default_context()
+    trust.check_hostname = False
+    trust.verify_mode = ssl.CERT_NONE
 
-    def stream(i):
-        trust = ssl.create_default_context()
-        trust.check_hostname = False
-        trust.verify_mode = ssl.CERT_NONE
+    def stream(i) -> str:
+        connection = http.client.HTTPSConnection(daemon.host, daemon.port, timeout=120, context=trust)
+        connection.request("POST", "/v1/completions", json.dumps(BODY), key("stream-key"))
+        reply = connection.getresponse()
+        assert reply.status == 200, reply.read()
+        text, n_tokens, times = "", 0, []
+        line = b""
+        for line in filter(bytes.strip, reply):
+            if not line.startswith(b"data: {"):
+                continue
+            times.append(time.monotonic())
+            under_way.add(i)
+            event = json.loads(line[6:])
+            assert "error" not in event, event
+            text += "".join(choice["text"] for choice in event["choices"])
+            n_tokens = (event.get("usage") or {}).get("completion_tokens", n_tokens)
+        connection.close()
+        under_way.discard(i)
+        assert line == b"data: [DONE]\n" and n_tokens == 300, (line, n_tokens, len(times), text[-200:])
+        streams.append((i, times[0], times[-1]))
+        return text
+
+    # What a stream has when nothing is reloaded.
+    alone = stream(0)
+    streams.clear()
+
+    def stream_on(i):
         while not stop.is_set():
             try:
-                connection = http.client.HTTPSConnection(daemon.host, daemon.port, timeout=120, context=trust)
-                connection.request("POST", "/v1/completions", json.dumps(BODY), key("stream-key"))
-                reply = connection.getresponse()
-                text = reply.read().decode()
-                connection.close()
-                if reply.status != 200 or not text.endswith("data: [DONE]\n\n") or '"completion_tokens":300' not in text:
-                    faults.append((reply.status, text[-500:]))
-                n_done[i] += 1
+                text = stream(i)
+                if text != alone:
+                    faults.append(f"another text than alone: {text}")
             except Exception as error:
                 faults.append(repr(error))
 
-    threads = [threading.Thread(target=stream, args=(i,)) for i in range(N_STREAMS)]
+    def wait_for_streams():
+        deadline = time.monotonic() + 60
+        while len(under_way) < N_STREAMS * 3 // 4:
+            assert time.monotonic() < deadline and not faults, (len(under_way), faults)
+            time.sleep(0.001)
+
+    reloading.wait_before = wait_for_streams
+    threads = [threading.Thread(target=stream_on, args=(i,)) for i in range(N_STREAMS)]
     for thread in threads:
         thread.start()
     stream_line = f"stream sha256:{digest('stream-key')}\n"
@@ -114,8 +147,11 @@ def test_streams_run_on_over_reloads_of_every_kind(start_daemon, tmp_path):
         for thread in threads:
             thread.join(120)
     assert faults == []
-    assert min(n_done) >= 1
-    print(f"\n{sum(n_done)} streams of 300 tokens, {len(reloading.reports())} reloads")
+    assert {i for i, _, _ in streams} == set(range(N_STREAMS))
+    # Each reload came while most clients had begun to read their stream and had not read all of it.
+    across = [sum(first < asked and reported < last for _, first, last in streams) for asked, reported in reloading.moments]
+    assert min(across) >= N_STREAMS // 2, across
+    print(f"\n{len(streams)} streams of 300 tokens, {len(across)} reloads, each during {min(across)} or more of them")
 
 
 def test_a_reload_changes_what_new_requests_meet(start_daemon, tmp_path):
