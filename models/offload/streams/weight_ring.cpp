@@ -93,7 +93,9 @@ void weight_ring::order(staging_buffer& b, arrivals& arriving, std::int32_t grou
       began.end(disk ? lane::disk_read : lane::host_to_device, group);
       transferred(b, group, outcome, worker);
     });
-  pool_.order(std::move(all));
+  if (placement_.group(group).disk_bytes > 0) return pool_.order(std::move(all));
+  for (io_pool::task& copy : all) // of host memory; nobody need be asked for a disk
+    pool_.post(std::move(copy));
 }
 
 void weight_ring::arrivals::create(std::size_t workers) {

@@ -3,12 +3,13 @@
 //
 // Threads: the device's thread owns it all. Who fills are the I/O threads: a group's transfers are
 // one order with a ticket (io_threads), which in a daemon the offloader actor serves; a ring that
-// has to wait for a group does not wait for that, and has what is ordered begin. Groups are
-// used in a known order, again and again; while one is in use the next ones are on their way, and
-// only the group that is needed is waited for. On a device that runs asynchronously copies from the
-// host are begun, not waited for: acquire() makes the device wait for them, and the next copies
-// into a buffer wait for the work that was launched before its release (markers). Nothing
-// synchronises the device. Failure: a transfer that failed fails every later acquire().
+// has to wait for a group does not wait for that, and has what is ordered begin. Copies of host
+// memory alone begin at once. Groups are used in a known order, again and again; while one is in
+// use the next ones are on their way, and only the group that is needed is waited for. On a device
+// that runs asynchronously copies from the host are begun, not waited for: acquire() makes the
+// device wait for them, and the next copies into a buffer wait for the work that was launched
+// before its release (markers). Nothing synchronises the device. Failure: a transfer that failed
+// fails every later acquire().
 #pragma once
 
 #include <atomic>
