@@ -36,13 +36,15 @@ public:
     return nothing{};
   }
   models::result<twill::nothing> read(std::int64_t offset, void* to, std::int64_t bytes) override {
+    // Asked before this read counts: who has seen it counted may set the faults of the next one.
+    const std::int64_t fail = faults_->fail_read, flip = faults_->flip_read;
     const std::int64_t number = faults_->reads.fetch_add(1);
     const auto hit = [number](std::int64_t from) { return from >= 0 && number >= from; };
-    if (hit(faults_->fail_read))
+    if (hit(fail))
       return models::failure{models::errc::file_unreadable, "scripted: the file ends before that"};
     const std::lock_guard lock(mutex_);
     std::memcpy(to, bytes_.data() + offset, static_cast<std::size_t>(bytes));
-    if (hit(faults_->flip_read)) static_cast<unsigned char*>(to)[bytes / 2] ^= 4;
+    if (hit(flip)) static_cast<unsigned char*>(to)[bytes / 2] ^= 4;
     return nothing{};
   }
   std::string describe() const override { return "scripted store"; }
