@@ -221,7 +221,7 @@ private:
   load_progress progress_;
   store_opener open_store_;
   std::shared_ptr<models::offload::tier_resources>
-      tiers_;                ///< null: the decoder has some of its own
+      tiers_; ///< null: the decoder has some of its own
   run_order order_;
   std::uint64_t faults_ = 0; ///< of mapped files, when the load began
   // Declared before, and so destroyed after, everything that lives in its memory.

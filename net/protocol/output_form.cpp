@@ -79,9 +79,9 @@ public:
     }
   }
 
-  /// `closed`: no properties but those that the schema declares. OpenAI's formats are JSON Schemas
-  /// and close objects when they are strict; vLLM and llama.cpp close the objects of their own
-  /// fields, because a model goes on with properties of its own where it may.
+  /// `closed`: no properties but those that the schema declares, because a model goes on with
+  /// properties of its own where it may. OpenAI's formats leave objects open when they say
+  /// `"strict": false`, vLLM's when they say `"disable_additional_properties": false`.
   void schema(const std::string& name, const value& given, bool closed) {
     if (const auto* written = given.as_string()) {
       auto parsed = parse_json(*written);
@@ -141,11 +141,12 @@ private:
     for (const auto* key : {"name", "description"})
       if (const auto* v = member(given, key); v != nullptr && v->as_string() == nullptr)
         from_.reject(name + "." + key, "a string", *v);
-    const bool strict = flag(name, given, "strict"); // the output keeps to the schema either way
+    // The output keeps to the schema either way.
+    const bool closed = flag(name, given, "strict", true);
     const auto* own = member(given, "schema");
     if (own == nullptr) return missing(name + ".schema");
     if (!is_object(name + ".schema", *own)) return;
-    schema(name + ".schema", *own, strict);
+    schema(name + ".schema", *own, closed);
   }
 
   void choice(const std::string& name, const value& given) {

@@ -191,8 +191,8 @@ void add_grammar(CLI::App& root, int& status) {
       ->type_name("PATH");
   command->add_flag(
       "--strict", options->strict,
-      "as `strict` in a request: objects have no properties but those that the schema "
-      "names");
+      "as a request whose `strict` is absent or true: objects have no properties but those that "
+      "the schema names; without it, as one with \"strict\": false");
   command->add_flag("--times", options->times, "print how long compiling and the masks took");
   command->add_option("--timeout", options->timeout_s, "limit for compiling, in seconds")
       ->type_name("SECONDS");
