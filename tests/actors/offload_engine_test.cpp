@@ -205,7 +205,8 @@ TEST_CASE("streamed weights are ordered from the offloader, and its death costs 
     real_engine streamed(options_for(0));
     REQUIRE(streamed.ready());
     CHECK(streamed.tokens(5) == wanted);
-    CHECK(n_orders.load() > 12); // a group of weights each, in each step
+    // A group of weights each, in each step; messages behind one that kills die with the actor.
+    CHECK(n_orders.load() > (every > 12 ? 12 : 1));
     CHECK(streamed.port.stats().executor_restarts == 0);
   }
 }
