@@ -7,6 +7,7 @@ import re
 import socket
 import stat
 import subprocess
+import time
 
 from conftest import BIN
 from test_tenants import key_of, tenant
@@ -37,9 +38,12 @@ def test_administrators_see_tenants_and_each_request_has_a_line(start_daemon, tm
     body = {"prompt": "My secret word", "max_tokens": 4, "ignore_eos": True}
     status, _ = daemon.post("/v1/completions", body, headers={**key_of("a"), "X-Request-Id": 'my"id'})
     assert status == 200
-    status, text = ask(door, "/metrics")
-    assert status == 200
-    assert re.search(r'^twill_tenant_requests_total\{.*tenant="a".*finished_reason="length".*\} 1$', text, re.M), text
+    # A reply may be there before the request has left the engine's books.
+    counted = r'^twill_tenant_requests_total\{.*tenant="a".*finished_reason="length".*\} 1$'
+    deadline = time.monotonic() + 10
+    while not re.search(counted, (reply := ask(door, "/metrics"))[1], re.M) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert reply[0] == 200 and re.search(counted, reply[1], re.M), reply[1]
     assert "tenant_" not in daemon.request("GET", "/metrics")[2].decode()
     routes = json.loads(ask(door, "/admin")[1])["routes"]
     assert {"method": "GET", "path": "/metrics", "websocket": False} in routes
