@@ -80,27 +80,26 @@ bool kv_tiers::has(const block_key& key, const block_key& parent, std::span<cons
 
 void kv_tiers::match(block_key parent, std::span<const std::int32_t> tokens, time_point now,
                      std::vector<block_key>& out) const {
-  const auto width = static_cast<std::size_t>(limits_.block_tokens);
-  const std::lock_guard lock(mutex_);
-  if (!open_) return;
-  for (; tokens.size() >= width; tokens = tokens.subspan(width)) {
-    const auto own = tokens.first(width);
-    const block_key key = key_after(limits_.key, parent, own);
-    if (!has(key, parent, own, now)) return;
-    out.push_back(key);
-    parent = key;
-  }
+  list(parent, tokens, now, false, out);
 }
 
 void kv_tiers::held(block_key parent, std::span<const std::int32_t> tokens, time_point now,
                     std::vector<block_key>& out) const {
+  list(parent, tokens, now, true, out);
+}
+
+void kv_tiers::list(block_key parent, std::span<const std::int32_t> tokens, time_point now,
+                    bool with_gaps, std::vector<block_key>& out) const {
   const auto width = static_cast<std::size_t>(limits_.block_tokens);
   const std::lock_guard lock(mutex_);
   if (!open_) return;
   for (; tokens.size() >= width; tokens = tokens.subspan(width)) {
     const auto own = tokens.first(width);
     const block_key key = key_after(limits_.key, parent, own);
-    if (has(key, parent, own, now)) out.push_back(key);
+    if (has(key, parent, own, now))
+      out.push_back(key);
+    else if (!with_gaps)
+      return;
     parent = key;
   }
 }

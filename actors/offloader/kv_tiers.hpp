@@ -166,8 +166,11 @@ private:
     return limits_.disk_blocks > 0 && now >= disk_off_until_;
   }
   bool readable(const entry& e, time_point now) const;
+  /// Whether a tier has the block: its tokens and its parent are compared too.
   bool has(const block_key& key, const block_key& parent, std::span<const std::int32_t> own,
            time_point now) const;
+  void list(block_key parent, std::span<const std::int32_t> tokens, time_point now, bool with_gaps,
+            std::vector<block_key>& out) const;
   void freshen(entry& e);
   void freshen_path(std::span<const block_key> prefix);
   void put_one(spilled_block& block, time_point now, std::vector<write_order>& writes);

@@ -296,8 +296,10 @@ void offloader_core::open_now() {
                      " of host memory, and " + format_bytes(resources_->host().free()) +
                      " are free");
   auto pool = host_pool::create(options_.block_bytes, limits.host_blocks + staging);
-  if (!pool.ok())
+  if (!pool.ok()) {
+    resources_->host().give_back(staging_bytes);
     return log::warn("KV tiers are off, since their host memory cannot be had: " + pool.detail());
+  }
   std::int64_t kept_bytes = 0;
   std::unique_ptr<models::offload::disk_store> store;
   if (limits.keep && !options_.open_store) {

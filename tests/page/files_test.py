@@ -18,12 +18,12 @@ PAGES = {name: text for name, text in FILES.items() if name.endswith(".html")}
 
 def imports(name):
     """A script or style and all that it needs."""
-    found, todo = set(), [name]
-    while todo:
-        one = todo.pop()
+    found, unread = set(), [name]
+    while unread:
+        one = unread.pop()
         if one not in found:
             found.add(one)
-            todo += re.findall(r'''(?:from|@import) "\./([\w.]+)"''', FILES[one])
+            unread += re.findall(r'''(?:from|@import) "\./([\w.]+)"''', FILES[one])
     return found
 
 

@@ -1,15 +1,15 @@
 // weight_ring: device buffers (staging_buffers) through which streamed weights pass, filled ahead
 // of their use.
 //
-// Threads: the device's thread owns it all. Who fills are the I/O threads: a group's transfers are
-// one order with a ticket (io_threads), which in a daemon the offloader actor serves; a ring that
-// has to wait for a group does not wait for that, and has what is ordered begin. Copies of host
-// memory alone begin at once. Groups are used in a known order, again and again; while one is in
-// use the next ones are on their way, and only the group that is needed is waited for. On a device
-// that runs asynchronously copies from the host are begun, not waited for: acquire() makes the
-// device wait for them, and the next copies into a buffer wait for the work that was launched
-// before its release (markers). Nothing synchronises the device. Failure: a transfer that failed
-// fails every later acquire().
+// Threads: I/O threads fill the buffers; everything else belongs to the device's thread. A group's
+// transfers are one order with a ticket (io_threads). In a daemon the offloader actor serves it;
+// where the device's thread has to wait for a group whose order is not served yet, the ring serves
+// the order itself. A group that is in host memory alone is not ordered: its copies begin at once.
+// Groups are used in a known order, again and again; while one is in use the next ones are on their
+// way, and only the group that is needed is waited for. On a device that runs asynchronously copies
+// from the host are begun, not waited for: acquire() makes the device wait for them, and the next
+// copies into a buffer wait for the work that was launched before its release (markers). Nothing
+// synchronises the device. Failure: a transfer that failed fails every later acquire().
 #pragma once
 
 #include <atomic>

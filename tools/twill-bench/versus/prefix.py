@@ -3,10 +3,10 @@
 
     prefix.py BIN MODEL [--llama-server PROGRAM --gguf FILE] [--rounds 3] [--only restart|shared]
 
-restart: a conversation of 1,200 tokens has had a turn; the server is killed with kill -9 and starts again; then comes the next
-turn, the prompt with 32 further tokens. `BIN/twilld` has `kv.keep`. llama-server has `--slot-save-path`: its client must have saved the slot's file before the
-kill, and restores it before the turn; both calls are timed, and the restore belongs to the time to the first token. Beside
-them, the same turn where nothing was kept.
+restart: a conversation of 1,200 tokens has had a turn; the server is killed with kill -9 and starts again; then comes
+the next turn, the prompt with 32 further tokens. `BIN/twilld` has `kv.keep`. llama-server has `--slot-save-path`: its
+client must have saved the slot's file before the kill, and restores it before the turn; both calls are timed, and the
+restore belongs to the time to the first token. Beside them, the same turn where nothing was kept.
 
 shared: 32 requests, whose prompts share 1,000 tokens and go on with 24 of their own, come at once: where nobody was there
 before (cold), and where one request with the shared tokens was (warm); with the prefix cache and without. Work is prompt
