@@ -1,10 +1,15 @@
 #include "actors/executor/step_ends.hpp"
 
+#include <chrono>
+#include <new>
 #include <utility>
 
 #include "config/base/assert.hpp"
 
 namespace twill::actors {
+namespace {
+constexpr std::chrono::milliseconds retry_delay{10};
+}
 
 step_ends::step_ends() : watcher_([this] { watch(); }) {}
 
@@ -50,10 +55,22 @@ void step_ends::watch() {
     const auto done = std::exchange(oldest.done, nullptr);
     ++ended_;
     changed_.notify_all();
-    lock.unlock();
-    done();
-    lock.lock();
+    while (!told(done, lock))
+      if (changed_.wait_for(lock, retry_delay, [this] { return stopping_; })) return;
   }
+}
+
+/// False where memory is short: whoever waits to be told would wait for ever.
+bool step_ends::told(const std::function<void()>& done, std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  bool succeeded = true;
+  try {
+    done();
+  } catch (const std::bad_alloc&) {
+    succeeded = false;
+  }
+  lock.lock();
+  return succeeded;
 }
 
 } // namespace twill::actors

@@ -27,7 +27,8 @@ public:
   step_ends& operator=(const step_ends&) = delete;
   ~step_ends();
 
-  /// The step that was launched last is under way. `done` is called when wait() would not wait.
+  /// The step that was launched last is under way. `done` is called when wait() would not wait, and
+  /// again after some milliseconds where it throws std::bad_alloc.
   void add(std::function<void()> done);
   /// Waits for the oldest step under way, which is under way no longer.
   gpu::result<nothing> wait();
@@ -39,6 +40,7 @@ private:
     std::optional<gpu::result<nothing>> outcome; ///< once it has ended
   };
   void watch();
+  bool told(const std::function<void()>& done, std::unique_lock<std::mutex>& lock);
 
   std::array<step, most> steps_; ///< a step's place is its number modulo `most`
   std::mutex mutex_;

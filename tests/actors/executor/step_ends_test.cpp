@@ -2,6 +2,7 @@
 #include "actors/executor/step_ends.hpp"
 
 #include <atomic>
+#include <new>
 #include <thread>
 
 #include "tests/catch.hpp"
@@ -44,4 +45,19 @@ TEST_CASE("a step that the device refuses to end fails, and one under way may be
   CHECK(ended.code() == gpu::errc::device_lost);
   ends.add([] {});
   device.let_pass(); // a thread that waits for the device ends with the wait
+}
+
+TEST_CASE("the end of a step is told again where memory was short", "[actors]") {
+  test::slow_device device;
+  std::atomic<int> asked{0}, told{0};
+  step_ends ends;
+  ends.add([&] {
+    if (++asked < 3) throw std::bad_alloc();
+    ++told;
+  });
+  device.let_pass();
+  CHECK(ends.wait().ok()); // whoever waits needs no telling
+  while (told == 0)
+    std::this_thread::yield();
+  CHECK(asked == 3);
 }
