@@ -104,7 +104,7 @@ using batcher_actor = caf::typed_actor<
 using offloader_actor = caf::typed_actor<
     // itself: serve what another one has left.
     takes<serve_orders>,
-    // weight ring: have the transfers of this order run.
+    // weight ring: have the transfers of the orders up to this ticket run.
     takes<fetch_weights>,
     // supervisor: the model is loaded; take the memory of KV tiers and open their file.
     takes<open_tiers>,

@@ -283,8 +283,9 @@ struct blocks_spilled {
 struct open_tiers {
   std::shared_ptr<offloader_core> core;
 };
-/// weight ring -> offloader, by its door: have an order's transfers run. The ring waits for the
-/// markers of their ends.
+/// weight ring -> offloader, by its door: have the transfers of the orders up to this ticket run,
+/// and let the next ones begin when they are given (io_threads). The ring waits for the markers of
+/// their ends.
 struct fetch_weights {
   std::uint64_t ticket = 0;
 };

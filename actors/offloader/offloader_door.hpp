@@ -1,8 +1,8 @@
-// offloader_door: where orders for streamed weights go in: a ticket is told to the offloader actor
-// of the moment, from the executor's thread and from I/O threads.
+// offloader_door: where orders for streamed weights go in: the offloader actor of the moment is
+// told a ticket, from the executor's thread and from I/O threads.
 //
-// Thread safety: every call from any thread. Where no actor is, nobody is told, and the order is
-// served at once. A message that dies with its actor costs nothing: its order still waits, and the
+// Thread safety: every call from any thread. Where no actor is, nobody is told, and the orders
+// begin at once. A message that dies with its actor costs nothing: the orders still wait, and the
 // actor that takes the place serves all that wait.
 #pragma once
 

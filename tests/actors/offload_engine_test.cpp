@@ -198,15 +198,15 @@ TEST_CASE("streamed weights are ordered from the offloader, and its death costs 
     probed() { actors::installed_probe() = count_orders; }
     ~probed() { actors::installed_probe() = nullptr; }
   };
-  for (const int every : {1 << 20, 7, 1}) {
+  for (const int every : {1 << 20, 2, 1}) {
     n_orders = 0;
     dies_every = every;
     const probed counts;
     real_engine streamed(options_for(0));
     REQUIRE(streamed.ready());
-    CHECK(streamed.tokens(5) == wanted);
-    // A group of weights each, in each step; messages behind one that kills die with the actor.
-    CHECK(n_orders.load() > (every > 12 ? 12 : 1));
+    for (int i = 0; i < 8; ++i)
+      CHECK(streamed.tokens(5) == wanted);
+    CHECK(n_orders.load() > 2); // of which each lets many groups of weights travel
     CHECK(streamed.port.stats().executor_restarts == 0);
   }
 }

@@ -35,8 +35,10 @@ struct io_threads::shared {
   std::condition_variable changed;                    ///< for threads: there may be something to do
   std::condition_variable ended;                      ///< a task or a thread has ended
   std::vector<std::shared_ptr<io_user::state>> users; ///< by rising rank
-  std::map<std::uint64_t, order> orders;
+  std::map<std::uint64_t, order> orders;              ///< whose tickets are above `granted`
   std::uint64_t last_ticket = 0;
+  std::uint64_t granted = 0; ///< orders up to this ticket begin at once
+  bool asked = false;        ///< the bell was rung for a ticket that nobody has served yet
   order_bell bell;
   std::int32_t alive = 0, running = 0;
   bool stop = false;
@@ -93,6 +95,15 @@ struct io_threads::shared {
     else
       changed.notify_all();
   }
+
+  /// Lets all orders begin whose tickets are at most `last`.
+  void begin(std::uint64_t last) {
+    while (!orders.empty() && orders.begin()->first <= last) {
+      auto& next = orders.begin()->second;
+      queue(*next.user, next.tasks, next.first);
+      orders.erase(orders.begin());
+    }
+  }
 };
 
 io_threads::io_threads(order_bell bell) : shared_(std::make_shared<shared>()) {
@@ -129,19 +140,16 @@ std::unique_ptr<io_user> io_threads::join(const io_share& share) {
 
 void io_threads::serve(std::uint64_t ticket) {
   const std::lock_guard lock(shared_->mutex);
-  const auto found = shared_->orders.find(ticket);
-  if (found == shared_->orders.end()) return;
-  shared_->queue(*found->second.user, found->second.tasks, found->second.first);
-  shared_->orders.erase(found);
+  if (ticket > shared_->last_ticket) return;
+  shared_->asked = false;
+  shared_->granted = std::max(shared_->granted, ticket + orders_ahead);
+  shared_->begin(shared_->granted);
 }
 
 void io_threads::serve_all() {
   const std::lock_guard lock(shared_->mutex);
-  while (!shared_->orders.empty()) {
-    auto& order = shared_->orders.begin()->second;
-    shared_->queue(*order.user, order.tasks, order.first);
-    shared_->orders.erase(shared_->orders.begin());
-  }
+  shared_->asked = false;
+  shared_->begin(shared_->last_ticket);
 }
 
 io_user::io_user(std::shared_ptr<io_threads::shared> threads, std::shared_ptr<state> own)
@@ -167,11 +175,13 @@ std::uint64_t io_user::order(std::vector<task> tasks, bool first) {
     const std::lock_guard lock(threads_->mutex);
     if (own_->closed) return 0;
     ticket = ++threads_->last_ticket;
-    if (!threads_->bell) {
+    if (!threads_->bell || ticket <= threads_->granted)
       threads_->queue(*own_, tasks, first);
-      return ticket;
-    }
-    threads_->orders.emplace(ticket, io_threads::shared::order{own_, std::move(tasks), first});
+    else
+      threads_->orders.emplace(ticket, io_threads::shared::order{own_, std::move(tasks), first});
+    const bool running_short = ticket + io_threads::orders_ahead / 2 > threads_->granted;
+    if (!threads_->bell || threads_->asked || !running_short) return ticket;
+    threads_->asked = true;
   }
   bool told = false;
   try {
@@ -180,8 +190,8 @@ std::uint64_t io_user::order(std::vector<task> tasks, bool first) {
   }
   if (told) return ticket;
   const std::lock_guard lock(threads_->mutex);
-  if (auto node = threads_->orders.extract(ticket))
-    threads_->queue(*own_, node.mapped().tasks, first);
+  threads_->asked = false;
+  threads_->begin(ticket);
   return ticket;
 }
 

@@ -7,9 +7,10 @@
 // runs fewer tasks, since they share the disk and the cores. Tasks must not throw.
 //
 // An order is tasks that belong together, such as the transfers of one group of weights. It has a
-// ticket, and its tasks begin once the ticket is served. Who makes the threads says what a new
-// ticket does: where nothing is said, it is served at once; in a daemon the offloader actor is told
-// of it, and serves it.
+// ticket, and its tasks begin once the ticket is served. Tickets count up, and one that is served
+// serves those before it and, in advance, orders_ahead after it, so that whoever serves is told of
+// one in many. Who makes the threads says who that is: where nothing is said, an order begins at
+// once; in a daemon the offloader actor is told.
 //
 // Threads end with the object. One that a disk holds is left to itself, and so a task must own what
 // it uses unless its user waits for it.
@@ -38,9 +39,11 @@ class io_threads {
 public:
   /// `slot` is below io_share::most and belongs to this task alone while it runs.
   using task = std::function<void(std::size_t slot)>;
-  /// Called with a new ticket on the thread that ordered. Where it returns false or throws, nobody
-  /// was told, and the ticket is served at once.
+  /// Called on the thread that ordered, with its ticket, when fewer than half of orders_ahead are
+  /// served in advance and no earlier call waits to be answered by serve() or serve_all(). Where it
+  /// returns false or throws, nobody was told, and the orders that wait begin at once.
   using order_bell = std::function<bool(std::uint64_t ticket)>;
+  static constexpr std::uint64_t orders_ahead = 64;
 
   explicit io_threads(order_bell bell = {});
   io_threads(const io_threads&) = delete;
@@ -49,10 +52,10 @@ public:
 
   /// Begins `share.most` more threads. The user may outlive this object, but runs nothing then.
   std::unique_ptr<io_user> join(const io_share& share);
-  /// Lets the tasks of an order begin; a ticket that was served before, or whose user is closed,
-  /// does nothing.
+  /// Lets the orders up to this ticket begin, in the order in which they were given, and the next
+  /// orders_ahead as soon as they are given. A ticket that was not given yet does nothing.
   void serve(std::uint64_t ticket);
-  /// Serves every ticket that waits, in the order in which they were given.
+  /// Lets every order begin that waits, and none in advance.
   void serve_all();
 
 private:

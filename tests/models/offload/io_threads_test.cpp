@@ -122,23 +122,23 @@ TEST_CASE("an order's tasks begin once its ticket is served", "[offload]") {
     });
   };
   const auto first = user->order({note(1), note(2)}, false);
-  const auto second = user->order({note(3)}, false);
-  user->order({note(4)}, false);
-  CHECK(told.size() == 3);
+  user->order({note(3)}, false);
+  CHECK(told == std::vector{first}); // which nobody has served yet
   std::this_thread::sleep_for(10ms);
+  threads.serve(12345); // which nobody was given
   CHECK(have_run({}));
-  threads.serve(second);
-  CHECK(have_run({3}));
-  threads.serve(first);
-  threads.serve(first); // it was told twice
-  threads.serve(12345);
-  CHECK(have_run({3, 1, 2}));
   threads.serve_all();
-  CHECK(have_run({3, 1, 2, 4}));
+  CHECK(have_run({1, 2, 3}));
+  const auto third = user->order({note(4)}, false);
+  CHECK(told == std::vector{first, third});
+  std::this_thread::sleep_for(10ms);
+  CHECK(have_run({1, 2, 3}));
+  threads.serve_all();
+  CHECK(have_run({1, 2, 3, 4}));
   somebody = false;
   user->order({note(5)}, false);
-  CHECK(have_run({3, 1, 2, 4, 5}));
-  CHECK(told.size() == 4);
+  CHECK(have_run({1, 2, 3, 4, 5}));
+  CHECK(told.size() == 3);
 
   const held_tasks held;
   held.post(*user, 1);
@@ -146,7 +146,47 @@ TEST_CASE("an order's tasks begin once its ticket is served", "[offload]") {
   user->post(note(6));
   user->order({note(7), note(8)}, true);
   held.allow(1);
-  CHECK(have_run({3, 1, 2, 4, 5, 7, 8, 6}));
+  CHECK(have_run({1, 2, 3, 4, 5, 7, 8, 6}));
+}
+
+TEST_CASE("a ticket that is served lets the next orders begin without being told of", "[offload]") {
+  constexpr std::uint64_t ahead = io_threads::orders_ahead;
+  std::vector<std::uint64_t> told;
+  io_threads threads([&](std::uint64_t ticket) {
+    told.push_back(ticket);
+    return true;
+  });
+  const auto user = threads.join({2, 2, 0});
+  std::atomic<std::uint64_t> n_run{0};
+  const auto order = [&](std::uint64_t n) {
+    std::uint64_t last = 0;
+    while (n-- > 0)
+      last = user->order({[&](std::size_t) { ++n_run; }}, false);
+    return last;
+  };
+  const auto have_run = [&](std::uint64_t n) {
+    if (!eventually([&] { return n_run == n; })) return false;
+    std::this_thread::sleep_for(10ms);
+    return n_run == n;
+  };
+  const auto waits = order(3);
+  CHECK(told.size() == 1);
+  threads.serve(waits);
+  CHECK(have_run(3));
+  order(ahead / 2);
+  CHECK(have_run(3 + ahead / 2));
+  CHECK(told.size() == 1);
+  const auto asked = order(1); // fewer than half are left: the bell rings while nobody waits yet
+  CHECK(told.size() == 2);
+  CHECK(told.back() == asked);
+  order(ahead / 2 + 5);
+  CHECK(told.size() == 2);
+  CHECK(have_run(3 + ahead)); // and six wait for whoever was told
+  threads.serve(asked);
+  CHECK(have_run(9 + ahead));
+  threads.serve(waits); // it was told twice, and late: nothing is taken back
+  order(1);
+  CHECK(have_run(10 + ahead));
 }
 
 TEST_CASE("an order is served at once where telling of it throws", "[offload]") {
