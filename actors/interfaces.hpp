@@ -58,6 +58,10 @@ using executor_actor = caf::typed_actor<
     takes<load_model>,
     // batcher: run one step; while it computes, the next one may be launched.
     answers<step_result_ptr, step_plan_ptr>,
+    // batcher: these sequences leave; skip their rows.
+    takes<skip_sequences>,
+    // itself: begin the oldest step that waits.
+    takes<run_next>,
     // itself: a step that was launched has ended.
     takes<step_computed>>;
 

@@ -222,6 +222,13 @@ struct step_plan {
 };
 using step_plan_ptr = std::shared_ptr<const step_plan>;
 
+/// batcher -> executor, ahead of the plans that wait: these sequences leave; steps that have not
+/// begun skip their rows.
+struct skip_sequences {
+  std::uint64_t epoch = 0; ///< as in step_plan
+  std::vector<sequence_id> ids;
+};
+
 struct drawn_token {
   sequence_id id = 0;
   std::int32_t token = 0;
@@ -246,7 +253,8 @@ struct step_result {
   bool ok = true;
   std::string detail;               ///< why the step failed, when not ok
   double seconds = 0;               ///< how long the step took
-  std::vector<drawn_token> drawn;   ///< in the order of rows; finished sequences are absent
+  std::vector<drawn_token> drawn;   ///< in the order of rows; skipped ones are absent
+  std::vector<sequence_id> skipped; ///< in the order of rows: nothing of these was computed
   std::vector<scored_token> scored; ///< in the order of rows and positions
   std::vector<std::pair<std::int32_t, float>> top;
   std::int64_t memory_used_bytes = 0;
@@ -292,6 +300,8 @@ struct fetch_weights {
 /// offloader -> itself, when it begins: serve the orders of which another one was told.
 struct serve_orders {};
 
+/// executor -> itself: begin the oldest step that waits.
+struct run_next {};
 /// executor -> itself: the device has computed this step, or refused to.
 struct step_computed {
   std::uint64_t life = 0;

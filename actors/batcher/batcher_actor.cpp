@@ -63,6 +63,8 @@ private:
   /// Does what the core asks for until it rests or waits for the allocator. While the allocator
   /// answers, other messages wait, so that the core plans from one state.
   void pump() {
+    if (auto left = core_->take_left(); !left.ids.empty() && outstanding_ > 0)
+      tell_first(self_, executor_, std::move(left));
     for (;;) {
       auto action = core_->next(steady_clock::now());
       if (auto* plan = std::get_if<step_plan_ptr>(&action)) {

@@ -123,8 +123,17 @@ void batcher_core::finish_choice(request_id request, std::int32_t choice) {
   const sequence_id id = g->first + static_cast<sequence_id>(choice);
   if (sequence* s = groups_.find_sequence(id)) {
     s->finished = true;
-    scheduler_.leave(id);
+    leave(id);
   }
+}
+
+/// What steps under way have of it is of no use.
+void batcher_core::leave(sequence_id id) {
+  if (scheduler_.leave(id)) left_.push_back(id);
+}
+
+skip_sequences batcher_core::take_left() {
+  return {pipeline_.epoch(), std::exchange(left_, {})};
 }
 
 template <class F>
@@ -141,7 +150,7 @@ void batcher_core::release(request_id request) {
 }
 
 void batcher_core::let_go(request_id request) {
-  for_each_choice(request, [this](sequence_id id) { scheduler_.leave(id); });
+  for_each_choice(request, [this](sequence_id id) { leave(id); });
   groups_.mark_released(request);
 }
 
@@ -208,6 +217,7 @@ void batcher_core::fail(request_id request, const request_error& why) {
 void batcher_core::lose_executor() {
   pipeline_.executor_lost();
   prefixes_.forget_device();
+  left_.clear();
   spills_.clear();
   copies_.clear();
   for (const sequence_id id : fetches_.end_all())
@@ -442,15 +452,22 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
   std::uint64_t prompt_tokens = 0;
   std::int32_t decode_tokens = 0, prefill_tokens = 0;
   keep_scores(result);
-  auto drawn = result.drawn.begin(); // in the order of rows, finished ones left out
+  auto drawn = result.drawn.begin(); // in the order of rows, as are those that were skipped
+  auto skipped = result.skipped.begin();
   for (std::size_t i = 0; i < plan->rows.size(); ++i) {
     const planned_row& row = plan->rows[i];
     expect_rows(*plan, i);
-    (row.n_tokens == 1 ? decode_tokens : prefill_tokens) += row.n_tokens;
     const bool drew = drawn != result.drawn.end() && drawn->id == row.id;
+    const bool was_skipped = skipped != result.skipped.end() && *skipped == row.id;
+    if (was_skipped) ++skipped;
+    // What drew nothing although it should have had ended in the step before.
+    if (was_skipped || (row.draws && !drew)) {
+      scheduler_.row_done(row.id, row.draws, false);
+      continue;
+    }
+    (row.n_tokens == 1 ? decode_tokens : prefill_tokens) += row.n_tokens;
     sequence& s = groups_.at(row.id);
-    // A row that should have drawn and did not was skipped.
-    if (drew || !row.draws) prefixes_.note_computed(row.id, s, row.first_position + row.n_tokens);
+    prefixes_.note_computed(row.id, s, row.first_position + row.n_tokens);
     if (sequence_groups::group_of(s).scores && s.spec.scores_prompt()) deliver_scores(s, row);
     if (drew) {
       s.output.push_back(drawn->token);
@@ -463,6 +480,7 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     }
     scheduler_.row_done(row.id, row.draws, drew);
   }
+  if (decode_tokens + prefill_tokens == 0) return;
   if (prefill_budget_) prefill_budget_->note_step(decode_tokens, prefill_tokens, result.seconds);
   stats_.update([&](engine_stats& s) {
     s.steps += 1;
@@ -497,12 +515,16 @@ void batcher_core::expect_rows(const step_plan& plan, std::size_t i) const {
 void batcher_core::note_copies(const step_plan& plan, const step_result& result) {
   fetches_.speeds.note_copies(plan.spills.size() + plan.loads.size(), result.copy_seconds);
   std::int32_t prompt_tokens = 0;
+  std::size_t n_draws = 0;
   bool decodes = false;
   for (const planned_row& row : plan.rows) {
     prompt_tokens += row.n_tokens;
+    n_draws += row.draws ? 1 : 0;
     decodes = decodes || row.n_tokens == 1;
   }
-  if (!decodes) fetches_.speeds.note_prefill(prompt_tokens, result.seconds - result.copy_seconds);
+  const bool computed_all = result.skipped.empty() && result.drawn.size() == n_draws;
+  if (!decodes && computed_all)
+    fetches_.speeds.note_prefill(prompt_tokens, result.seconds - result.copy_seconds);
   if (plan.spills.empty()) return;
   blocks_spilled told;
   for (const block_spill& s : plan.spills)

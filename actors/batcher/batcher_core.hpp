@@ -79,6 +79,9 @@ public:
   action next(steady_clock::time_point now);
   /// The allocator's answer to the kv_change of the last next().
   void granted(kv_grant grant, steady_clock::time_point now = steady_clock::now());
+  /// Sequences that left since the last call although an outstanding step of this life has a row of
+  /// them; the executor is to skip it.
+  skip_sequences take_left();
   /// Whether a request that has just come may have to wait for its turn.
   bool has_queue() const { return groups_.n_waiting() > 0; }
   /// Fetches that would have taken longer than computing the blocks.
@@ -104,6 +107,7 @@ private:
   std::optional<request_error> no_room(const submit_prompt& prompt, std::uint64_t client) const;
   void refuse(request_id request, const request_error& why);
   void let_go(request_id request);
+  void leave(sequence_id id);
   template <class F>
   void for_each_choice(request_id request, F&& apply);
   action ask(kv_change change, phase then);
@@ -141,6 +145,7 @@ private:
   prefix_cache_client prefixes_;
   step_pipeline pipeline_;
   tier_client fetches_;
+  std::vector<sequence_id> left_;   ///< for take_left()
   std::vector<block_spill> spills_; ///< for the next plan
   std::vector<block_copy> copies_;  ///< for the next plan: the last one computes what is copied
 

@@ -43,6 +43,16 @@ void tell(Self* self, const Handle& receiver, Message&&... message) {
 #endif
 }
 
+/// The same, ahead of the messages that wait for the receiver.
+template <class Self, class Handle, class Message>
+void tell_first(Self* self, const Handle& receiver, Message&& message) {
+#if TWILL_CAF_1_0
+  self->mail(std::forward<Message>(message)).urgent().send(receiver);
+#else
+  self->template send<caf::message_priority::high>(receiver, std::forward<Message>(message));
+#endif
+}
+
 /// Sends a message from actor `self` after `delay`.
 template <class Self, class Handle, class Message>
 void tell_later(Self* self, const Handle& receiver, std::chrono::milliseconds delay,

@@ -26,6 +26,8 @@ public:
   ~executor_state() {
     for (launched_step& step : under_way_)
       step.promise.deliver(caf::make_error(caf::sec::request_receiver_down));
+    for (waiting_step& step : waiting_)
+      step.promise.deliver(caf::make_error(caf::sec::request_receiver_down));
   }
 
   void init(executor_actor::pointer self, runner_factory make_runner, supervisor_actor supervisor,
@@ -56,10 +58,51 @@ public:
     }
   }
 
-  caf::result<step_result_ptr> run(const step_plan_ptr& plan) {
+  /// Each step begins by a message of its own, so that skip() comes between two that wait.
+  caf::result<step_result_ptr> take(const step_plan_ptr& plan) {
+    waiting_.push_back({plan, self_->make_response_promise<step_result_ptr>()});
+    if (waiting_.size() == 1) tell(self_, executor_actor{self_}, run_next{});
+    return waiting_.back().promise;
+  }
+
+  void run_oldest() {
+    if (waiting_.size() > 1) tell(self_, executor_actor{self_}, run_next{});
+    const waiting_step step = std::move(waiting_.front());
+    waiting_.pop_front();
+    run(step.plan, step.promise);
+  }
+
+  void skip(const skip_sequences& order) {
+    if (order.epoch == life_) states_.skip(order.ids);
+  }
+
+  /// Steps that have ended are answered; one that was waited for has been.
+  void computed(const step_computed& end) {
+    if (end.life != life_) return;
+    while (!under_way_.empty() && under_way_.front().plan->number <= end.number)
+      finish_oldest();
+  }
+
+private:
+  using answer_promise = caf::typed_response_promise<step_result_ptr>;
+  static constexpr const char* restarted = "the executor was restarted";
+
+  /// A step that was sent and has not begun.
+  struct waiting_step {
+    step_plan_ptr plan;
+    answer_promise promise;
+  };
+
+  void run(const step_plan_ptr& plan, answer_promise promise) {
     if (!runner_ || plan->epoch != life_) // made before a failure was known
-      return step_result_ptr(not_run(*plan, restarted));
-    if (info_.runs_ahead) return run_ahead(plan);
+      promise.deliver(step_result_ptr(not_run(*plan, restarted)));
+    else if (info_.runs_ahead)
+      run_ahead(plan, std::move(promise));
+    else
+      promise.deliver(compute(plan));
+  }
+
+  step_result_ptr compute(const step_plan_ptr& plan) {
     auto answer = answer_to(*plan);
     const auto began = steady_clock::now();
     const auto done = guarded<nothing>([&]() -> result<nothing> {
@@ -76,17 +119,6 @@ public:
     answer->streamed = runner_->take_stream_report();
     return step_result_ptr(std::move(answer));
   }
-
-  /// Steps that have ended are answered; one that was waited for has been.
-  void computed(const step_computed& end) {
-    if (end.life != life_) return;
-    while (!under_way_.empty() && under_way_.front().plan->number <= end.number)
-      finish_oldest();
-  }
-
-private:
-  using answer_promise = caf::typed_response_promise<step_result_ptr>;
-  static constexpr const char* restarted = "the executor was restarted";
 
   /// A step that waits for its answer.
   struct launched_step {
@@ -120,15 +152,14 @@ private:
   }
 
   /// Launches the step, beside the one that computes where the plan allows it.
-  answer_promise run_ahead(const step_plan_ptr& plan) {
-    auto promise = self_->make_response_promise<step_result_ptr>();
+  void run_ahead(const step_plan_ptr& plan, answer_promise promise) {
     while (under_way_.size() >= sequence_states::most_under_way)
       finish_oldest();
     while (!under_way_.empty() && !states_.may_follow(*plan))
       finish_oldest();
     if (!runner_) { // a step that was waited for has failed
       promise.deliver(step_result_ptr(not_run(*plan, restarted)));
-      return promise;
+      return;
     }
     under_way_.push_back({plan, promise, answer_to(*plan), steady_clock::now()});
     launched_step& step = under_way_.back();
@@ -146,7 +177,6 @@ private:
       fail_steps(done.detail());
     else if (!step.begun && under_way_.size() == 1)
       finish_oldest();
-    return promise;
   }
 
   /// Waits for the oldest step under way and answers it, and those after it that have nothing to
@@ -231,6 +261,7 @@ private:
   runner_info info_;                   ///< of the last load
   std::vector<unsigned char> scratch_; ///< of a block that is copied
   std::uint64_t life_ = 0;
+  std::deque<waiting_step> waiting_;    ///< oldest first; run_next is on its way unless empty
   std::deque<launched_step> under_way_; ///< oldest first; empty unless the runner runs ahead
   steady_clock::time_point last_end_{}; ///< of a step that was under way
 };
@@ -247,7 +278,12 @@ executor_behavior(counted_pointer<executor_actor, executor_state, actor_kind::ex
       },
       [self](const step_plan_ptr& plan) {
         probe("executor", "step_plan");
-        return state_of(self).run(plan);
+        return state_of(self).take(plan);
+      },
+      [self](run_next) { state_of(self).run_oldest(); },
+      [self](const skip_sequences& order) {
+        probe("executor", "skip_sequences");
+        state_of(self).skip(order);
       },
       [self](step_computed end) {
         probe("executor", "step_computed");

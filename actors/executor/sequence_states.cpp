@@ -95,6 +95,7 @@ void sequence_states::open(const open_sequence& opened) {
 void sequence_states::clear() {
   masks_.settle();
   states_.clear();
+  left_.clear();
   n_under_way_ = 0;
 }
 
@@ -119,9 +120,12 @@ void sequence_states::prepare(const step_plan& plan, executor_step& out) {
   ++n_under_way_;
   newest().drawing.clear();
   newest().scoring.clear();
+  newest().skipped.clear();
   masks_.settle(); // of a step that failed before it needed them
-  for (sequence_id id : plan.closes)
+  for (sequence_id id : plan.closes) {
     states_.erase(id);
+    left_.erase(id);
+  }
   for (const open_sequence& opened : plan.opens)
     open(opened);
   std::size_t at = 0;
@@ -144,7 +148,10 @@ void sequence_states::prepare(const step_plan& plan, executor_step& out) {
   std::vector<mask_filler::task> masked;
   for (const planned_row& row : plan.rows) {
     state& s = states_.at(row.id);
-    if (s.finished || (s.n_drawing > 0 && s.is_full())) continue;
+    if (s.finished || (s.n_drawing > 0 && s.is_full()) || left_.contains(row.id)) {
+      newest().skipped.push_back(row.id);
+      continue;
+    }
     add_row(row, s, out);
     if (row.draws && s.guard) masked.push_back({&*s.guard, s.mask});
   }
@@ -218,6 +225,7 @@ void sequence_states::finish(const step_plan& plan, const step_samples& drawn, s
   --n_under_way_;
   out.epoch = plan.epoch;
   out.number = plan.number;
+  out.skipped = step.skipped;
   out.drawn.reserve(step.drawing.size());
   for (std::size_t i = 0; i < step.drawing.size(); ++i) {
     state& s = states_.at(step.drawing[i]->id);

@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "actors/executor/mask_filler.hpp"
@@ -33,6 +34,9 @@ public:
   /// of that step on the host, for its penalties, its bad words or the form of its output, and none
   /// is scored.
   bool may_follow(const step_plan& plan) const;
+  /// Rows of these sequences are left out of the steps to come, until a plan closes them. They may
+  /// be opened later than this is called.
+  void skip(std::span<const sequence_id> ids) { left_.insert(ids.begin(), ids.end()); }
   /// Applies the plan's closes, opens and grows, then describes its rows; `draws` may be empty.
   /// Spans in the batch point into the states and are valid until the next call. The plan stays
   /// where it is until the step is finished.
@@ -79,6 +83,7 @@ private:
   struct prepared_step {
     std::vector<const planned_row*> drawing; ///< rows that draw, in order
     std::vector<scored_row> scoring;
+    std::vector<sequence_id> skipped;
   };
 
   void open(const open_sequence& opened);
@@ -89,7 +94,8 @@ private:
   prepared_step& newest() { return steps_[(oldest_ + n_under_way_ - 1) % most_under_way]; }
 
   std::unordered_map<sequence_id, state> states_;
-  std::vector<const state*> in_step_; ///< states of the rows in the batch; reused
+  std::unordered_set<sequence_id> left_; ///< whose rows are skipped
+  std::vector<const state*> in_step_;    ///< states of the rows in the batch; reused
   std::array<prepared_step, most_under_way> steps_;
   std::size_t oldest_ = 0, n_under_way_ = 0;
   mask_filler masks_; ///< last, so that its thread ends before the states do

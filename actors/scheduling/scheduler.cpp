@@ -70,11 +70,13 @@ void scheduler::add(const new_sequence& arrived) {
   }
 }
 
-void scheduler::leave(sequence_id id) {
+bool scheduler::leave(sequence_id id) {
   scheduled_sequence* s = find(id);
-  if (s == nullptr) return;
+  if (s == nullptr) return false;
+  const bool in_flight = s->in_flight > 0;
   s->leaving = scheduled_sequence::exit::gone;
   settle(*s);
+  return in_flight;
 }
 
 void scheduler::pause(sequence_id id) {

@@ -56,8 +56,8 @@ public:
 
   void add(const new_sequence& arrived);
   /// The one way out: finished, cancelled, timed out and failed sequences leave by it alike.
-  /// Unknown ids are ignored.
-  void leave(sequence_id id);
+  /// Unknown ids are ignored. Whether an outstanding step has a row of it.
+  bool leave(sequence_id id);
   void pause(sequence_id id);
   void resume(sequence_id id);
   /// A sequence that waits is not admitted, and not a candidate, until it is let go; others pass

@@ -190,7 +190,11 @@ void replayed_batcher::finish_step(const trace_line& line) {
   result.seconds = line.real("seconds");
   result.copy_seconds = line.real("copying");
   for (const planned_row& row : plan->rows) {
-    if (!row.draws || skipped.contains(row.id)) continue;
+    if (skipped.contains(row.id)) {
+      result.skipped.push_back(row.id);
+      continue;
+    }
+    if (!row.draws) continue;
     drawn_token drawn;
     drawn.id = row.id;
     drawn.stopped = stopped.contains(row.id);

@@ -186,9 +186,12 @@ void scheduler_trace::step_done(const step_plan& plan, const step_result& result
   id_ranges skipped, stopped, stuck;
   std::string hashes;
   auto drawn = result.drawn.begin();
+  auto left_out = result.skipped.begin();
   for (const planned_row& row : plan.rows) {
-    if (!row.draws) continue;
-    if (drawn == result.drawn.end() || drawn->id != row.id) {
+    const bool was_left_out = left_out != result.skipped.end() && *left_out == row.id;
+    if (was_left_out) ++left_out;
+    if (!row.draws && !was_left_out) continue;
+    if (was_left_out || drawn == result.drawn.end() || drawn->id != row.id) {
       skipped.add(row.id);
       continue;
     }

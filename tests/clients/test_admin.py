@@ -123,6 +123,7 @@ def test_the_state_names_the_owner_of_every_block(start_daemon, tmp_path):
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         asked = [pool.submit(daemon.post, "/v1/completions", {"prompt": "One two three", "max_tokens": 60},
                              headers={**key_of("a"), "X-Request-Id": f"mine-{i}"}) for i in range(3)]
+        daemon.wait_metric("twill_num_requests_running", 2)
         daemon.wait_metric("twill_num_requests_waiting", 1)
         state = json.loads(ask(door, "/admin/state")[1])
         assert all(one.result()[0] == 200 for one in asked)

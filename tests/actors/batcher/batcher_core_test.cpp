@@ -279,6 +279,51 @@ TEST_CASE("a cancelled request keeps its blocks until no step in flight refers t
   CHECK(r.sent.empty());
 }
 
+TEST_CASE("the executor is to skip what was cancelled, and what it skipped enters no cache") {
+  batcher_limits limits;
+  limits.plan.prefix_cache = true;
+  limits.plan.max_step_tokens = 8;
+  rig r(100, limits);
+  r.submit(5, prompt_of(40), 10);
+  r.submit(6, prompt_of(4, 100), 3);
+  r.pump(); // two steps with eight tokens of the first prompt each
+  CHECK(r.core.take_left().ids.empty());
+  r.core.release(5);
+  const auto left = r.core.take_left();
+  CHECK(left.epoch == r.life);
+  CHECK(left.ids == std::vector<sequence_id>{1});
+  CHECK(r.core.take_left().ids.empty());
+  r.step();
+  const step_plan_ptr skipped = r.sent.front();
+  r.sent.pop_front();
+  REQUIRE(skipped->rows.size() == 1);
+  step_result result = r.result_of(*skipped, 7);
+  result.skipped = {1};
+  r.core.step_done(result, twill::actors::steady_clock::now());
+  r.run_to_the_end();
+  CHECK(r.tokens[6].size() == 3);
+  const ids first_step = prompt_of(8);
+  CHECK(std::search(r.inserted_tokens.begin(), r.inserted_tokens.end(), first_step.begin(),
+                    first_step.end()) != r.inserted_tokens.end());
+  CHECK(std::count(r.inserted_tokens.begin(), r.inserted_tokens.end(), 9) == 0);
+  CHECK(r.pool.used() == 0);
+  const auto& widths = r.stats.read().iteration_tokens.counts;
+  CHECK(std::accumulate(widths.begin(), widths.end(), std::uint64_t{0}) == r.stats.read().steps);
+}
+
+TEST_CASE("a stop string leaves its choice alone to be skipped, and nothing does after a loss") {
+  rig r;
+  r.submit(5, prompt_of(6), 10, 2);
+  r.pump();
+  r.step();
+  r.step();
+  r.core.finish_choice(5, 1);
+  CHECK(r.core.take_left().ids == std::vector<sequence_id>{2});
+  r.core.release(5);
+  r.core.step_failed(r.life, "lost");
+  CHECK(r.core.take_left().ids.empty());
+}
+
 TEST_CASE("a request that is cancelled while it waits is forgotten at once") {
   batcher_limits limits;
   limits.plan.max_running = 1;

@@ -138,6 +138,46 @@ TEST_CASE("a sequence with its last token drawn is left out") {
   CHECK(s.batch.tokens.empty());
 }
 
+TEST_CASE("a sequence that leaves is skipped, also before it is opened, until a plan closes it") {
+  sequence_states states;
+  step_plan plan;
+  plan.opens = {opened(1, {10, 11, 12}, 5), opened(2, {20, 21}, 5), opened(3, {30, 31, 32}, 5)};
+  plan.grows = {{1, 1}, {2, 1}, {3, 1}};
+  plan.blocks = {4, 5, 6};
+  plan.rows = {{1, 0, 3, true}, {2, 0, 2, true}, {3, 0, 2, false}};
+  executor_step batch;
+  step_result result;
+  states.skip(std::vector<sequence_id>{1, 3});
+  states.prepare(plan, batch);
+  CHECK(batch.tokens == ids{20, 21});
+  CHECK(batch.logit_rows == ids{1});
+  states.finish(plan, drawing({7}), result);
+  CHECK(result.skipped == std::vector<sequence_id>{1, 3});
+  REQUIRE(result.drawn.size() == 1);
+  CHECK(result.drawn[0].id == 2);
+
+  states.skip(std::vector<sequence_id>{2});
+  plan = {};
+  plan.rows = {{2, 2, 1, true}};
+  states.prepare(plan, batch);
+  CHECK(batch.tokens.empty());
+  result = {};
+  states.finish(plan, {}, result);
+  CHECK(result.skipped == std::vector<sequence_id>{2});
+
+  plan = {};
+  plan.closes = {1, 2, 3};
+  plan.opens = {opened(2, {20, 21}, 5)};
+  plan.grows = {{2, 1}};
+  plan.blocks = {5};
+  plan.rows = {{2, 0, 2, true}};
+  states.prepare(plan, batch);
+  CHECK(batch.tokens == ids{20, 21});
+  result = {};
+  states.finish(plan, drawing({7}), result);
+  CHECK(result.skipped.empty());
+}
+
 TEST_CASE("a step that is prepared while another computes takes its tokens from that one's draws") {
   sequence_states states;
   step_plan first, second, third;
