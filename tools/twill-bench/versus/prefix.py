@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What a cached prefix saves, and what is left of it after kill -9, by turns with llama.cpp's server: two Markdown tables.
+"""What a cached prefix saves, and what is left of it after kill -9, by turns with llama.cpp's server and vLLM: two
+Markdown tables.
 
-    prefix.py BIN MODEL [--llama-server PROGRAM --gguf FILE] [--rounds 3] [--only restart|shared]
+    prefix.py BIN MODEL [--llama-server PROGRAM --gguf FILE] [--vllm PROGRAM --hf FOLDER] [--rounds 3] [--only restart|shared]
 
 restart: a conversation of 1,200 tokens has had a turn; the server is killed with kill -9 and starts again; then comes
 the next turn, the prompt with 32 further tokens. `BIN/twilld` has `kv.keep`. llama-server has `--slot-save-path`: its
@@ -10,9 +11,10 @@ restore belongs to the time to the first token. Beside them, the same turn where
 
 shared: 32 requests, whose prompts share 1,000 tokens and go on with 24 of their own, come at once: where nobody was there
 before (cold), and where one request with the shared tokens was (warm); with the prefix cache and without. Work is prompt
-tokens computed, as the servers count them. llama-server has a slot for each request.
+tokens computed, as the servers count them. llama-server has a slot for each request. vLLM is in this table alone, since it
+keeps nothing over a restart.
 
-MODEL is what twilld serves, FILE what llama-server does (MODEL, unless given). Prompts are token ids, outputs greedy. Cells are
+MODEL is what twilld serves, FILE what llama-server does (MODEL, unless given), FOLDER what vLLM does in bf16. Prompts are token ids, outputs greedy. Cells are
 medians (least to most) of the rounds.
 """
 
@@ -41,10 +43,10 @@ def words(seed: int, n: int) -> list:
 class Server:
     """One run of a server; it is ready once this is made."""
 
-    def __init__(self, command: list, ready: str):
+    def __init__(self, command: list, ready: str, patience_s: int = 60):
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
-        for _ in range(1200):
+        for _ in range(20 * patience_s):
             if self.process.poll() is not None:
                 self.log.seek(0)
                 raise RuntimeError(f"the server ended before it was ready: {self.log.read()[-2000:]!r}")
@@ -54,7 +56,7 @@ class Server:
             except OSError:
                 pass
             time.sleep(0.05)
-        raise RuntimeError("the server was not ready within a minute")
+        raise RuntimeError(f"the server was not ready within {patience_s} seconds")
 
     def call(self, method: str, path: str, body=None) -> tuple:
         link = http.client.HTTPConnection("127.0.0.1", PORT, timeout=300)
@@ -173,6 +175,19 @@ class Llama:
         return time.monotonic() - began
 
 
+class Vllm:
+    name = "vLLM"
+
+    def __init__(self, program: str, folder: str):
+        self.command = [program, "serve", folder, "--port", str(PORT), "--dtype", "bfloat16", "--max-num-seqs", str(REQUESTS),
+                        "--max-model-len", "8192", "--enable-prompt-tokens-details"]
+
+    def start_shared(self, cache: bool) -> Server:
+        return Server([*self.command, *([] if cache else ["--no-enable-prefix-caching"])], "/health", 400)
+
+    ask = staticmethod(Twill.ask)
+
+
 def together(who, server: Server, salt: int, cache: bool, warm: bool) -> dict:
     shared = words(salt, SHARED)
     if warm:
@@ -228,6 +243,8 @@ def main() -> None:
     flags.add_argument("model")
     flags.add_argument("--llama-server")
     flags.add_argument("--gguf")
+    flags.add_argument("--vllm")
+    flags.add_argument("--hf")
     flags.add_argument("--rounds", type=int, default=3)
     flags.add_argument("--only", choices=("restart", "shared"))
     given = flags.parse_args()
@@ -236,6 +253,8 @@ def main() -> None:
         peers.append(Llama(given.llama_server, given.gguf or given.model))
     if given.only != "shared":
         restart_table(peers, given.rounds)
+    if given.vllm:
+        peers.append(Vllm(given.vllm, given.hf))
     if given.only != "restart":
         shared_table(peers, given.rounds)
 
