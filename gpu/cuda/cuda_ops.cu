@@ -17,7 +17,7 @@ constinit const detail::linear_backend portable_linear = detail::linear_portable
 constinit const detail::attention_backend attention = detail::attention_portable<on_gpu>::table;
 constinit const detail::sampling_backend sampling = detail::sampling_portable<on_gpu>::table;
 constinit const detail::rows_backend rows = detail::rows_portable<on_gpu>::table;
-constinit const detail::probe_backend probe = detail::probe_portable<on_gpu>::table;
+constinit const detail::probe_backend probe{detail::probe_portable<on_gpu>::read, measured_peaks};
 
 } // namespace
 

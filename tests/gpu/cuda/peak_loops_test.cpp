@@ -1,0 +1,51 @@
+// The loops that peak rates are measured with do all the multiply-adds that are counted.
+#include "gpu/cuda/peak_loops.hpp"
+
+#include <vector>
+
+#include "tests/catch.hpp"
+#include "tests/gpu/cuda/emulator.hpp"
+
+using namespace twill::gpu;
+using twill::test::emulated_ptx;
+
+namespace {
+
+constexpr int n_sums = 4 * cuda::peak_chains;
+
+/// What each thread of the second block stores.
+template <class Body>
+std::vector<float> stored(cuda::peak_args args, const Body& body) {
+  std::vector<float> out(2 * cuda::peak_threads, -1);
+  args.out = out.data();
+  twill::test::run_block(
+      {.index = 1, .threads = cuda::peak_threads, .global = {{out.data(), out.size() * 4, true}}},
+      [&](emulated_ptx ptx) {
+        body(cuda::peak_loop<emulated_ptx>{ptx, args});
+      });
+  CHECK(out[cuda::peak_threads - 1] == -1); // the first block's
+  return {out.begin() + cuda::peak_threads, out.end()};
+}
+
+float sum_of_beginnings() {
+  return static_cast<float>(n_sums * (n_sums - 1) / 2);
+}
+
+} // namespace
+
+TEST_CASE("cuda peak rates: each round of mma adds sixteen products to each of a thread's sums") {
+  const cuda::peak_args args{0x3c003c00U, 0, 0, 5, nullptr}; // ones
+  const auto sums = stored(args, [](auto loop) { loop.mma(); });
+  for (const float sum : sums)
+    CHECK(sum == sum_of_beginnings() + 5 * 16 * n_sums);
+  // A multiply-add is two operations, and a thread has as many sums as it adds products to.
+  CHECK(cuda::peak_mma_operations == 2 * 16 * n_sums);
+}
+
+TEST_CASE("cuda peak rates: each round of fma is one multiply-add of each of a thread's sums") {
+  const cuda::peak_args args{0, 2, 1, 3, nullptr}; // x becomes 8x + 7
+  const auto sums = stored(args, [](auto loop) { loop.fma(); });
+  for (const float sum : sums)
+    CHECK(sum == 8 * sum_of_beginnings() + 7 * n_sums);
+  CHECK(cuda::peak_fma_operations == 2 * n_sums);
+}
