@@ -106,9 +106,9 @@ using batcher_actor = caf::typed_actor<
 /// The owner of the tiers off the device: I/O threads, stores, budgets, KV blocks; it has a thread
 /// of its own.
 using offloader_actor = caf::typed_actor<
-    // itself: serve what another one has left.
+    // supervisor: serve what another one has left.
     takes<serve_orders>,
-    // weight ring: have the transfers of the orders up to this ticket run.
+    // weight ring: have the transfers run that were ordered by now.
     takes<fetch_weights>,
     // supervisor: the model is loaded; take the memory of KV tiers and open their file.
     takes<open_tiers>,

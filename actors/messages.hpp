@@ -291,13 +291,14 @@ struct blocks_spilled {
 struct open_tiers {
   std::shared_ptr<offloader_core> core;
 };
-/// weight ring -> offloader, by its door: have the transfers of the orders up to this ticket run,
-/// and let the next ones begin when they are given (io_threads). The ring waits for the markers of
-/// their ends.
+/// weight ring -> offloader, by its door: have the transfers run that were ordered by now, and let
+/// the next ones begin when they are ordered (io_threads). The ring waits for the markers of their
+/// ends.
 struct fetch_weights {
   std::uint64_t ticket = 0;
 };
-/// offloader -> itself, when it begins: serve the orders of which another one was told.
+/// supervisor -> offloader, once its door leads to it: serve the orders of which another one was
+/// told.
 struct serve_orders {};
 
 /// executor -> itself: begin the oldest step that waits.

@@ -65,11 +65,17 @@ public:
     return waiting_.back().promise;
   }
 
+  /// The step stays among those that wait until it is answered or under way, so that it is answered
+  /// whatever happens here.
   void run_oldest() {
-    if (waiting_.size() > 1) tell(self_, executor_actor{self_}, run_next{});
-    const waiting_step step = std::move(waiting_.front());
-    waiting_.pop_front();
-    run(step.plan, step.promise);
+    const step_plan_ptr plan = waiting_.front().plan;
+    if (!runner_ || plan->epoch != life_) // made before a failure was known
+      answer_waiting(not_run(*plan, restarted));
+    else if (info_.runs_ahead)
+      run_ahead(plan);
+    else
+      answer_waiting(compute(plan));
+    if (!waiting_.empty()) tell(self_, executor_actor{self_}, run_next{});
   }
 
   void skip(const skip_sequences& order) {
@@ -93,13 +99,9 @@ private:
     answer_promise promise;
   };
 
-  void run(const step_plan_ptr& plan, answer_promise promise) {
-    if (!runner_ || plan->epoch != life_) // made before a failure was known
-      promise.deliver(step_result_ptr(not_run(*plan, restarted)));
-    else if (info_.runs_ahead)
-      run_ahead(plan, std::move(promise));
-    else
-      promise.deliver(compute(plan));
+  void answer_waiting(step_result_ptr answer) {
+    waiting_.front().promise.deliver(std::move(answer));
+    waiting_.pop_front();
   }
 
   step_result_ptr compute(const step_plan_ptr& plan) {
@@ -152,16 +154,15 @@ private:
   }
 
   /// Launches the step, beside the one that computes where the plan allows it.
-  void run_ahead(const step_plan_ptr& plan, answer_promise promise) {
+  void run_ahead(const step_plan_ptr& plan) {
     while (under_way_.size() >= sequence_states::most_under_way)
       finish_oldest();
     while (!under_way_.empty() && !states_.may_follow(*plan))
       finish_oldest();
-    if (!runner_) { // a step that was waited for has failed
-      promise.deliver(step_result_ptr(not_run(*plan, restarted)));
-      return;
-    }
-    under_way_.push_back({plan, promise, answer_to(*plan), steady_clock::now()});
+    if (!runner_) // a step that was waited for has failed
+      return answer_waiting(not_run(*plan, restarted));
+    under_way_.push_back({plan, waiting_.front().promise, answer_to(*plan), steady_clock::now()});
+    waiting_.pop_front();
     launched_step& step = under_way_.back();
     const auto done = guarded<nothing>([&]() -> result<nothing> {
       states_.prepare(*plan, batch_);
@@ -280,7 +281,10 @@ executor_behavior(counted_pointer<executor_actor, executor_state, actor_kind::ex
         probe("executor", "step_plan");
         return state_of(self).take(plan);
       },
-      [self](run_next) { state_of(self).run_oldest(); },
+      [self](run_next) {
+        probe("executor", "run_next");
+        state_of(self).run_oldest();
+      },
       [self](const skip_sequences& order) {
         probe("executor", "skip_sequences");
         state_of(self).skip(order);

@@ -99,15 +99,18 @@ void sequence_states::clear() {
   n_under_way_ = 0;
 }
 
+namespace {
+bool opens(const step_plan& plan, sequence_id id) {
+  return std::any_of(plan.opens.begin(), plan.opens.end(),
+                     [id](const open_sequence& o) { return o.id == id; });
+}
+} // namespace
+
 bool sequence_states::may_follow(const step_plan& plan) const {
-  const auto is_opened = [&plan](sequence_id id) {
-    return std::any_of(plan.opens.begin(), plan.opens.end(),
-                       [id](const open_sequence& o) { return o.id == id; });
-  };
   for (const open_sequence& opened : plan.opens)
     if (opened.spec.scores_prompt()) return false;
   for (const planned_row& row : plan.rows) {
-    if (is_opened(row.id)) continue;
+    if (opens(plan, row.id)) continue;
     const state& s = states_.at(row.id);
     if (s.spec.scores_prompt()) return false;
     if (s.n_drawing > 0 && (s.counted() || s.spec.bad_words || s.guard)) return false;
@@ -124,7 +127,7 @@ void sequence_states::prepare(const step_plan& plan, executor_step& out) {
   masks_.settle(); // of a step that failed before it needed them
   for (sequence_id id : plan.closes) {
     states_.erase(id);
-    left_.erase(id);
+    if (!left_.empty() && !opens(plan, id)) left_.erase(id);
   }
   for (const open_sequence& opened : plan.opens)
     open(opened);

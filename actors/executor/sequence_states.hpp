@@ -34,8 +34,8 @@ public:
   /// of that step on the host, for its penalties, its bad words or the form of its output, and none
   /// is scored.
   bool may_follow(const step_plan& plan) const;
-  /// Rows of these sequences are left out of the steps to come, until a plan closes them. They may
-  /// be opened later than this is called.
+  /// Rows of these sequences are left out of the steps to come, until a plan closes them for good.
+  /// They may be opened, also again, later than this is called.
   void skip(std::span<const sequence_id> ids) { left_.insert(ids.begin(), ids.end()); }
   /// Applies the plan's closes, opens and grows, then describes its rows; `draws` may be empty.
   /// Spans in the batch point into the states and are valid until the next call. The plan stays

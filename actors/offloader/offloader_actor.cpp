@@ -23,7 +23,6 @@ offloader_behavior(counted_pointer<offloader_actor, offloader_state, actor_kind:
   auto& state = state_of(self);
   state.resources = std::move(resources);
   state.kv = std::move(kv);
-  tell(self, offloader_actor{self}, serve_orders{});
   return {
       [&state](serve_orders) { state.resources->threads()->serve_all(); },
       [&state](const fetch_weights& order) {

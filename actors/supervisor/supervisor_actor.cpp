@@ -48,13 +48,13 @@ public:
   const char* name = "supervisor";
 
   void init(supervisor_actor::pointer self, engine_shared_ptr shared, runner_factory make_runner,
-            std::shared_ptr<offloader_door> door) {
+            std::shared_ptr<offloader_door> door,
+            std::shared_ptr<models::offload::tier_resources> tiers) {
     self_ = self;
     shared_ = std::move(shared);
     make_runner_ = std::move(make_runner);
     door_ = std::move(door);
-    tiers_ = std::make_shared<models::offload::tier_resources>(
-        [door = door_](std::uint64_t ticket) { return door->ring(ticket); });
+    tiers_ = std::move(tiers);
     promise_kv_host_memory();
     start_offloader();
     const auto& delays = shared_->options.scheduler;
@@ -251,6 +251,7 @@ private:
     offloader_ = spawn_offloader(self_->system(), tiers_, offloading_);
     self_->monitor(offloader_);
     door_->lead_to(offloader_);
+    tell(self_, offloader_, serve_orders{}); // those included that the one before was told of
   }
 
   /// KV tiers are made with the first scheduler, since the load says what a block is.
@@ -346,9 +347,12 @@ supervisor_actor::behavior_type supervisor_behavior(
     counted_pointer<supervisor_actor, supervisor_state, actor_kind::supervisor> self,
     engine_shared_ptr shared, runner_factory make_runner) {
   const auto door = std::make_shared<offloader_door>();
-  self->attach_functor([shared, door](const caf::error& reason) {
+  const auto tiers = std::make_shared<models::offload::tier_resources>(
+      [door](std::uint64_t ticket) { return door->ring(ticket); });
+  self->attach_functor([shared, door, tiers](const caf::error& reason) {
     if (!reason) return;
     door->lead_to({});
+    tiers->threads()->serve_all();
     // Nothing is left that could mend anything: what is under way ends.
     shared->set_state(engine_state::failed, "the supervisor ended; restart the server");
     for (const session_actor& session : shared->requests.all())
@@ -356,7 +360,7 @@ supervisor_actor::behavior_type supervisor_behavior(
           session, abort_request{{errc::executor_failed, "the engine ended; retry later", ""}});
   });
   auto& state = state_of(self);
-  state.init(self, std::move(shared), std::move(make_runner), door);
+  state.init(self, std::move(shared), std::move(make_runner), door, tiers);
   return {
       [&state](const model_loaded& loaded) { state.on_loaded(loaded); },
       [&state](const load_failed& failed) { state.on_load_failed(failed); },

@@ -235,6 +235,7 @@ void replayed_batcher::forgotten(request_id request) {
 
 /// As the batcher's actor does, with the allocator's part done at once.
 void replayed_batcher::pump() {
+  core_.take_left(); // the trace says what was skipped
   while (!grant_) {
     auto action = core_.next(now());
     if (auto* plan = std::get_if<step_plan_ptr>(&action)) {

@@ -179,6 +179,7 @@ TEST_CASE("a cancelled request's blocks are free within one step", "[actors]") {
     const auto id = b.port.submit(asked, r.callback());
     REQUIRE(plan->step_waits());
     REQUIRE(eventually([&] { return b.port.stats().kv_blocks_used > 0; }));
+    if (plan->ahead) REQUIRE(eventually([&] { return plan->computed == 32; }));
     b.port.cancel(id);
     const auto events = r.n_events();
     REQUIRE(eventually([&] { return b.port.stats().requests_running == 0; }));

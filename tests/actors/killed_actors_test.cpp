@@ -125,6 +125,8 @@ TEST_CASE("whichever actor dies at whichever message, requests end and the engin
       {"kv_allocator", "kv_change"},  {"kv_allocator", "kv_change", 4},
       {"executor", "load_model"},     {"executor", "load_model", 1},
       {"executor", "step_plan"},      {"executor", "step_plan", 5},
+      {"executor", "run_next"},       {"executor", "run_next", 5},
+      {"executor", "skip_sequences"},
   };
   if (script().ahead)
     targets.insert(targets.end(),
@@ -141,7 +143,7 @@ TEST_CASE("an actor may die while another one's death is being mended", "[actors
       {{"batcher", "step_result", 2}, {"session", "scheduler_replaced"}},
       {{"batcher", "step_result", 2}, {"executor", "load_model", 1}},
       {{"batcher", "step_result", 2}, {"batcher", "executor_ready", 1}},
-      {{"kv_allocator", "kv_change", 2}, {"executor", "step_plan", 2}},
+      {{"kv_allocator", "kv_change", 2}, {"executor", "run_next", 2}},
       {{"executor", "step_plan", 2}, {"batcher", "executor_ready", 1}},
       {{"executor", "load_model", 1}, {"executor", "load_model", 2}},
   };

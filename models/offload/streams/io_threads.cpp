@@ -142,8 +142,8 @@ void io_threads::serve(std::uint64_t ticket) {
   const std::lock_guard lock(shared_->mutex);
   if (ticket > shared_->last_ticket) return;
   shared_->asked = false;
-  shared_->granted = std::max(shared_->granted, ticket + orders_ahead);
-  shared_->begin(shared_->granted);
+  shared_->granted = shared_->last_ticket + orders_ahead;
+  shared_->begin(shared_->last_ticket);
 }
 
 void io_threads::serve_all() {
@@ -191,7 +191,11 @@ std::uint64_t io_user::order(std::vector<task> tasks, bool first) {
   if (told) return ticket;
   const std::lock_guard lock(threads_->mutex);
   threads_->asked = false;
-  threads_->begin(ticket);
+  try {
+    threads_->begin(threads_->last_ticket);
+  } catch (...) { // memory is short; what another one ordered waits until somebody hurries
+    if (threads_->orders.erase(ticket) > 0) throw;
+  }
   return ticket;
 }
 

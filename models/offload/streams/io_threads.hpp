@@ -7,10 +7,10 @@
 // runs fewer tasks, since they share the disk and the cores. Tasks must not throw.
 //
 // An order is tasks that belong together, such as the transfers of one group of weights. It has a
-// ticket, and its tasks begin once the ticket is served. Tickets count up, and one that is served
-// serves those before it and, in advance, orders_ahead after it, so that whoever serves is told of
-// one in many. Who makes the threads says who that is: where nothing is said, an order begins at
-// once; in a daemon the offloader actor is told.
+// ticket, and its tasks begin once it is served. Tickets count up. Who serves one serves all that
+// were given by then and, in advance, the next orders_ahead, so that one in many has to be told of.
+// Who makes the threads says who that is: where nothing is said, an order begins at once; in a
+// daemon the offloader actor is told.
 //
 // Threads end with the object. One that a disk holds is left to itself, and so a task must own what
 // it uses unless its user waits for it.
@@ -52,8 +52,8 @@ public:
 
   /// Begins `share.most` more threads. The user may outlive this object, but runs nothing then.
   std::unique_ptr<io_user> join(const io_share& share);
-  /// Lets the orders up to this ticket begin, in the order in which they were given, and the next
-  /// orders_ahead as soon as they are given. A ticket that was not given yet does nothing.
+  /// Lets all orders begin that were given by now, in their order, and the next orders_ahead as
+  /// soon as they are given. A ticket that was not given yet does nothing.
   void serve(std::uint64_t ticket);
   /// Lets every order begin that waits, and none in advance.
   void serve_all();
@@ -77,7 +77,8 @@ public:
   void post(task t);
   /// Puts a task before those that wait.
   void post_first(task t);
-  /// Orders tasks; with `first` they come before those that wait. Returns the ticket.
+  /// Orders tasks; with `first` they come before those that wait. Returns the ticket. Throws where
+  /// memory is short, and has ordered nothing then.
   std::uint64_t order(std::vector<task> tasks, bool first);
   /// Drops the tasks that have not begun and waits for the others, for as long as `patience` where
   /// it is given. Whether none runs any more. A second call does nothing.

@@ -165,12 +165,25 @@ TEST_CASE("a sequence that leaves is skipped, also before it is opened, until a 
   states.finish(plan, {}, result);
   CHECK(result.skipped == std::vector<sequence_id>{2});
 
+  // A plan that was made before may preempt it and open it again.
   plan = {};
   plan.closes = {1, 2, 3};
   plan.opens = {opened(2, {20, 21}, 5)};
   plan.grows = {{2, 1}};
   plan.blocks = {5};
   plan.rows = {{2, 0, 2, true}};
+  for (const bool again : {true, false}) {
+    states.prepare(plan, batch);
+    CHECK(batch.tokens.empty());
+    result = {};
+    states.finish(plan, {}, result);
+    CHECK(result.skipped == std::vector<sequence_id>{2});
+    if (again) continue;
+    step_plan closes;
+    closes.closes = {2};
+    states.prepare(closes, batch);
+    states.finish(closes, {}, result);
+  }
   states.prepare(plan, batch);
   CHECK(batch.tokens == ids{20, 21});
   result = {};

@@ -176,7 +176,13 @@ private:
       over_.erase(id);
     for (const open_sequence& o : plan->opens)
       over_[o.id] = o.spec.max_new - static_cast<std::int32_t>(o.output.size());
+    for (const sequence_id id : plan->closes)
+      left_.erase(id);
     for (const planned_row& row : plan->rows) {
+      if (left_.contains(row.id) && any(0, 3) > 0) { // else the executor was told too late
+        result.skipped.push_back(row.id);
+        continue;
+      }
       if (!row.draws || over_.at(row.id) <= 0) continue;
       drawn_token drawn;
       drawn.id = row.id;
@@ -190,6 +196,8 @@ private:
     pump();
   }
   void pump() {
+    const skip_sequences left = core_->take_left();
+    left_.insert(left.ids.begin(), left.ids.end());
     for (;;) {
       auto action = core_->next(tick());
       if (auto* plan = std::get_if<step_plan_ptr>(&action)) {
@@ -242,6 +250,7 @@ private:
   std::set<request_id> live_, paused_, drew_;
   std::deque<step_plan_ptr> sent_;
   std::map<sequence_id, std::int32_t> over_; ///< tokens that are left
+  std::set<sequence_id> left_;               ///< that the executor was told to skip
   std::map<std::uint64_t, std::int32_t> asked_;
   steady_clock::time_point now_ = steady_clock::now();
 };

@@ -124,8 +124,8 @@ TEST_CASE("an order's tasks begin once its ticket is served", "[offload]") {
   const auto first = user->order({note(1), note(2)}, false);
   user->order({note(3)}, false);
   CHECK(told == std::vector{first}); // which nobody has served yet
+  threads.serve(12345);              // which nobody was given
   std::this_thread::sleep_for(10ms);
-  threads.serve(12345); // which nobody was given
   CHECK(have_run({}));
   threads.serve_all();
   CHECK(have_run({1, 2, 3}));
@@ -179,14 +179,30 @@ TEST_CASE("a ticket that is served lets the next orders begin without being told
   const auto asked = order(1); // fewer than half are left: the bell rings while nobody waits yet
   CHECK(told.size() == 2);
   CHECK(told.back() == asked);
-  order(ahead / 2 + 5);
+  order(2 * ahead);
   CHECK(told.size() == 2);
-  CHECK(have_run(3 + ahead)); // and six wait for whoever was told
+  CHECK(have_run(3 + ahead)); // and the others wait for whoever was told
+  const std::uint64_t all = 3 + ahead / 2 + 1 + 2 * ahead;
   threads.serve(asked);
-  CHECK(have_run(9 + ahead));
+  CHECK(have_run(all));
   threads.serve(waits); // it was told twice, and late: nothing is taken back
-  order(1);
-  CHECK(have_run(10 + ahead));
+  order(ahead / 2);
+  CHECK(have_run(all + ahead / 2));
+  CHECK(told.size() == 2);
+}
+
+TEST_CASE("orders that came while nobody could be told begin together", "[offload]") {
+  io_user* other = nullptr;
+  std::atomic<int> n_run{0};
+  const auto count = [&](std::size_t) { ++n_run; };
+  io_threads threads([&](std::uint64_t) {
+    other->order({count}, false); // another thread's, which sees that the bell is ringing
+    return false;
+  });
+  const auto user = threads.join({1, 1, 0});
+  other = user.get();
+  user->order({count}, false);
+  CHECK(eventually([&] { return n_run == 2; }));
 }
 
 TEST_CASE("an order is served at once where telling of it throws", "[offload]") {
