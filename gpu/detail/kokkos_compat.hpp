@@ -16,6 +16,14 @@
 namespace twill::gpu::detail {
 
 using kokkos_host = Kokkos::DefaultHostExecutionSpace;
+/// One thread, where the library has a space for it (Debian's has OpenMP alone), else kokkos_host.
+#ifdef KOKKOS_ENABLE_SERIAL
+using kokkos_serial = Kokkos::Serial;
+inline constexpr bool host_has_teams = !std::is_same_v<kokkos_host, Kokkos::Serial>;
+#else
+using kokkos_serial = kokkos_host;
+inline constexpr bool host_has_teams = true; ///< of more than one lane, in kokkos_host
+#endif
 
 /// Functions for kernels: math::exp(float) and friends, on any backend.
 #if KOKKOS_VERSION < 30700

@@ -17,16 +17,18 @@ constexpr gpu::detail::op_backends table{
     gpu::detail::attention_portable<Launch>::table, gpu::detail::sampling_portable<Launch>::table,
     gpu::detail::rows_portable<Launch>::table,      gpu::detail::probe_portable<Launch>::table};
 
+constexpr int lanes = gpu::detail::host_has_teams ? 2 : 1;
+
 const gpu::detail::op_backends* table_of(int form) {
-  if (form == team_form) return &table<gpu::detail::launcher<gpu::detail::kokkos_host, 2>>;
-  if (form == serial_form) return &table<gpu::detail::launcher<Kokkos::Serial>>;
+  if (form == team_form) return &table<gpu::detail::launcher<gpu::detail::kokkos_host, lanes>>;
+  if (form == serial_form) return &table<gpu::detail::launcher<gpu::detail::kokkos_serial>>;
   return nullptr;
 }
 
 } // namespace
 
 const char* name_of_form(int form) {
-  return form == team_form ? "teams of two" : form == serial_form ? "Serial" : "host";
+  return form == team_form ? "teams" : form == serial_form ? "Serial" : "host";
 }
 
 std::unique_ptr<gpu::device> open_form(int form, const std::string& isa) {

@@ -11,7 +11,8 @@
 namespace twill::test {
 
 /// The host's own form; the portable form with teams of two lanes; the same in Kokkos' Serial
-/// space.
+/// space. A Kokkos without OpenMP has teams of one lane alone, and one without Serial runs the last
+/// form by OpenMP.
 inline constexpr int host_form = 0, team_form = 1, serial_form = 2;
 
 const char* name_of_form(int form);
