@@ -110,8 +110,10 @@ TEST_CASE("a request that waits for longer than queue_timeout ends, one that run
   recorder runs, waits;
   b.port.submit(of("", "runs", 5), runs.callback());
   REQUIRE(plan->step_waits());
+  const auto began = std::chrono::steady_clock::now();
   b.port.submit(of("", "waits", 5), waits.callback());
   REQUIRE(waits.wait_over());
+  CHECK(std::chrono::steady_clock::now() - began >= 100ms);
   REQUIRE(waits.error());
   CHECK(waits.error()->code == errc::queue_timed_out);
   CHECK(waits.error()->message.find("scheduler.queue_timeout") != std::string::npos);

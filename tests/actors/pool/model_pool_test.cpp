@@ -129,6 +129,36 @@ TEST_CASE("a request wakes its model by id, alias or as the first", "[pool]") {
   CHECK(b.port().tokenize("alias1", {"xy", true}, true).value().size() == 2);
 }
 
+TEST_CASE("what was handed to its engine is cancelled, paused and resumed there", "[pool]") {
+  pool_bench b(options_for(1), 10);
+  REQUIRE(b.ready());
+  b.plans[0]->delay_us = 1000;
+  recorder stays, goes;
+  const auto asked = [](int seed) {
+    auto request = text_request(prompt_of(seed, 20), 100);
+    request.sampling.ignore_eos = true;
+    return request;
+  };
+  b.port().submit(asked(1), stays.callback());
+  const auto id = b.port().submit(asked(2), goes.callback());
+  REQUIRE(goes.wait_tokens(2));
+  b.port().pause(id);
+  REQUIRE(stays.wait_over());
+  CHECK_FALSE(goes.over());
+  b.port().resume(id);
+  REQUIRE(goes.wait_over());
+  CHECK(goes.text() == solo(prompt_of(2, 20), 100, 0, 0, 0, true).text);
+
+  recorder ends;
+  const auto last = b.port().submit(asked(3), ends.callback());
+  REQUIRE(ends.wait_tokens(2));
+  b.port().cancel(last);
+  const std::int64_t computed = b.plans[0]->computed;
+  REQUIRE(eventually([&] { return b.port().stats().requests_running == 0; }));
+  CHECK(b.plans[0]->computed < computed + 20); // of a hundred tokens
+  CHECK_FALSE(ends.over());
+}
+
 TEST_CASE("what waits for a model can be cancelled, times out, and is bounded", "[pool]") {
   auto options = options_for(2);
   options.scheduler.max_queued = 2;

@@ -327,6 +327,34 @@ TEST_CASE("a client that was away has saved up no turns, and a long output is ch
   CHECK(policy.rank_of(of(1, 3, 10, 10)) > policy.rank_of(of(2, 4, 10, 10)));
 }
 
+TEST_CASE("a place of many is taken by weight") {
+  // The others have four places. The head takes one where the three that they keep are at least as
+  // many for their weight as its one is for its own.
+  struct {
+    std::int32_t weight_of_head, weight_of_others;
+    bool takes;
+  } const cases[] = {{1, 2, true}, {1, 3, true},  {1, 4, false}, {2, 6, true},
+                     {2, 4, true}, {2, 7, false}, {3, 1, true}};
+  for (const auto& one : cases) {
+    INFO(one.weight_of_head << " beside " << one.weight_of_others);
+    scheduler s({64, 4, 4}, std::make_unique<fair_policy>());
+    step_decision d;
+    std::vector<released_sequence> released;
+    const auto step = [&] {
+      s.plan(1000, d);
+      for (const planned_row& row : d.rows)
+        s.row_done(row.id, row.draws, row.draws);
+      s.take_released(released);
+    };
+    for (sequence_id id = 1; id <= 4; ++id)
+      s.add(of(1, id, 4, 100, one.weight_of_others));
+    step();
+    s.add(of(2, 5, 4, 100, one.weight_of_head));
+    step();
+    CHECK(d.preempted == (one.takes ? 1 : 0));
+  }
+}
+
 TEST_CASE("a client without a running sequence takes a place of one that runs many") {
   scheduler s({64, 3, 4}, std::make_unique<fair_policy>());
   step_decision d;

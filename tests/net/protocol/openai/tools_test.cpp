@@ -420,10 +420,17 @@ TEST_CASE("Responses: reasoning, message and calls are items, and the next turn 
                                         {"type":"function","name":"time"}])";
   const auto events = data_of(play(
       parse_responses(json(R"({"input":"hi","stream":true,)" + tools + "}"), b.context), answer()));
-  std::string types;
+  std::string types, item;
   for (std::size_t i = 0; i < events.size(); ++i) {
     CHECK(at(events[i], "sequence_number") == value(static_cast<int>(i)));
-    types += at(events[i], "type").as_string()->substr(9) + " ";
+    const std::string type = at(events[i], "type").as_string()->substr(9);
+    types += type + " ";
+    if (type == "output_item.added") item = *at(events[i], "item", "id").as_string();
+    const auto* of = events[i].find("item_id");
+    const bool within_item =
+        type.find('.') != std::string::npos && !type.starts_with("output_item");
+    REQUIRE((of != nullptr) == within_item);
+    if (within_item) CHECK(*of == value(item));
   }
   CHECK(types == "created in_progress "
                  "output_item.added content_part.added reasoning_text.delta reasoning_text.done "
