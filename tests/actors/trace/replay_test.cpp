@@ -176,10 +176,14 @@ private:
       over_.erase(id);
     for (const open_sequence& o : plan->opens)
       over_[o.id] = o.spec.max_new - static_cast<std::int32_t>(o.output.size());
-    for (const sequence_id id : plan->closes)
+    for (const sequence_id id : plan->closes) {
       left_.erase(id);
+      skipped_.erase(id);
+    }
     for (const planned_row& row : plan->rows) {
-      if (left_.contains(row.id) && any(0, 3) > 0) { // else the executor was told too late
+      // An executor that is told too late runs one more step; what it has skipped it skips again.
+      if (left_.contains(row.id) && (skipped_.contains(row.id) || any(0, 3) > 0)) {
+        skipped_.insert(row.id);
         result.skipped.push_back(row.id);
         continue;
       }
@@ -251,6 +255,7 @@ private:
   std::deque<step_plan_ptr> sent_;
   std::map<sequence_id, std::int32_t> over_; ///< tokens that are left
   std::set<sequence_id> left_;               ///< that the executor was told to skip
+  std::set<sequence_id> skipped_;            ///< a row of which was skipped
   std::map<std::uint64_t, std::int32_t> asked_;
   steady_clock::time_point now_ = steady_clock::now();
 };
