@@ -245,7 +245,8 @@ BROKEN = {
     "a fragmented close": (1002, frame(CLOSING, b"\x03\xe8", fin=False)),
     "a continuation of nothing": (1002, frame(0, PING_OP)),
     "a text inside a text": (1002, frame(TEXT, b"{", fin=False) + frame(TEXT, PING_OP)),
-    "a length with its high bit": (1009, frame(TEXT, length=b"\x7f\x80" + bytes(7))),
+    # A protocol error by RFC 6455, 5.2; the Beast of Boost 1.81 says that it is too long.
+    "a length with its high bit": ((1002, 1009), frame(TEXT, length=b"\x7f\x80" + bytes(7))),
     "a length of 4 GiB": (1009, frame(TEXT, length=b"\x7f" + (1 << 32).to_bytes(8, "big"))),
     "fragments beyond the limit": (1009, frame(TEXT, b"x" * 3_000_000, fin=False) + frame(0, b"x" * 3_000_000)),
     "binary": (1003, frame(BINARY, PING_OP)),
@@ -268,7 +269,7 @@ def test_a_broken_frame_ends_its_socket_with_the_right_code(daemon, name):
     broken = WebSocket(daemon)
     other = WebSocket(daemon)
     broken.send(sent)
-    assert broken.close_code() == code
+    assert broken.close_code() in (code if isinstance(code, tuple) else (code,))
     other.send(frame(TEXT, PING_OP))
     opcode, payload = other.frame()
     assert opcode == TEXT and json.loads(payload) == PONG_OP
