@@ -35,7 +35,7 @@ struct io_threads::shared {
   std::condition_variable changed;                    ///< for threads: there may be something to do
   std::condition_variable ended;                      ///< a task or a thread has ended
   std::vector<std::shared_ptr<io_user::state>> users; ///< by rising rank
-  std::map<std::uint64_t, order> orders;              ///< whose tickets are above `granted`
+  std::map<std::uint64_t, order> orders;              ///< that wait, by ticket
   std::uint64_t last_ticket = 0;
   std::uint64_t granted = 0; ///< orders up to this ticket begin at once
   bool asked = false;        ///< the bell was rung for a ticket that nobody has served yet
@@ -96,9 +96,9 @@ struct io_threads::shared {
       changed.notify_all();
   }
 
-  /// Lets all orders begin whose tickets are at most `last`.
-  void begin(std::uint64_t last) {
-    while (!orders.empty() && orders.begin()->first <= last) {
+  /// Lets all orders begin that wait, in the order in which they were given.
+  void begin_all() {
+    while (!orders.empty()) {
       auto& next = orders.begin()->second;
       queue(*next.user, next.tasks, next.first);
       orders.erase(orders.begin());
@@ -143,13 +143,13 @@ void io_threads::serve(std::uint64_t ticket) {
   if (ticket > shared_->last_ticket) return;
   shared_->asked = false;
   shared_->granted = shared_->last_ticket + orders_ahead;
-  shared_->begin(shared_->last_ticket);
+  shared_->begin_all();
 }
 
 void io_threads::serve_all() {
   const std::lock_guard lock(shared_->mutex);
   shared_->asked = false;
-  shared_->begin(shared_->last_ticket);
+  shared_->begin_all();
 }
 
 io_user::io_user(std::shared_ptr<io_threads::shared> threads, std::shared_ptr<state> own)
@@ -192,7 +192,7 @@ std::uint64_t io_user::order(std::vector<task> tasks, bool first) {
   const std::lock_guard lock(threads_->mutex);
   threads_->asked = false;
   try {
-    threads_->begin(threads_->last_ticket);
+    threads_->begin_all();
   } catch (...) { // memory is short; what another one ordered waits until somebody hurries
     if (threads_->orders.erase(ticket) > 0) throw;
   }

@@ -327,6 +327,25 @@ TEST_CASE("a client that was away has saved up no turns, and a long output is ch
   CHECK(policy.rank_of(of(1, 3, 10, 10)) > policy.rank_of(of(2, 4, 10, 10)));
 }
 
+namespace {
+/// A fair scheduler with 64 tokens a step, blocks for everybody, and an executor that draws what is
+/// planned.
+struct stepping {
+  explicit stepping(std::int32_t max_running)
+      : s({64, max_running, 4}, std::make_unique<fair_policy>()) {}
+  void step() {
+    s.plan(1000, d);
+    for (const planned_row& row : d.rows)
+      s.row_done(row.id, row.draws, row.draws);
+    s.take_released(released);
+  }
+
+  scheduler s;
+  step_decision d;
+  std::vector<released_sequence> released;
+};
+} // namespace
+
 TEST_CASE("a place of many is taken by weight") {
   // The others have four places. The head takes one where the three that they keep are at least as
   // many for their weight as its one is for its own.
@@ -337,34 +356,21 @@ TEST_CASE("a place of many is taken by weight") {
                      {2, 4, true}, {2, 7, false}, {3, 1, true}};
   for (const auto& one : cases) {
     INFO(one.weight_of_head << " beside " << one.weight_of_others);
-    scheduler s({64, 4, 4}, std::make_unique<fair_policy>());
-    step_decision d;
-    std::vector<released_sequence> released;
-    const auto step = [&] {
-      s.plan(1000, d);
-      for (const planned_row& row : d.rows)
-        s.row_done(row.id, row.draws, row.draws);
-      s.take_released(released);
-    };
+    stepping b(4);
     for (sequence_id id = 1; id <= 4; ++id)
-      s.add(of(1, id, 4, 100, one.weight_of_others));
-    step();
-    s.add(of(2, 5, 4, 100, one.weight_of_head));
-    step();
-    CHECK(d.preempted == (one.takes ? 1 : 0));
+      b.s.add(of(1, id, 4, 100, one.weight_of_others));
+    b.step();
+    b.s.add(of(2, 5, 4, 100, one.weight_of_head));
+    b.step();
+    CHECK(b.d.preempted == (one.takes ? 1 : 0));
   }
 }
 
 TEST_CASE("a client without a running sequence takes a place of one that runs many") {
-  scheduler s({64, 3, 4}, std::make_unique<fair_policy>());
-  step_decision d;
-  std::vector<released_sequence> released;
-  const auto step = [&] {
-    s.plan(1000, d);
-    for (const planned_row& row : d.rows)
-      s.row_done(row.id, row.draws, row.draws);
-    s.take_released(released);
-  };
+  stepping b(3);
+  scheduler& s = b.s;
+  const step_decision& d = b.d;
+  const auto step = [&b] { b.step(); };
   for (sequence_id id = 1; id <= 5; ++id)
     s.add(of(1, id, 4, 100));
   step();
@@ -374,9 +380,9 @@ TEST_CASE("a client without a running sequence takes a place of one that runs ma
   s.add(of(2, 6, 4, 100));
   step();
   CHECK(d.preempted == 1);
-  REQUIRE(released.size() == 1);
-  CHECK(released[0].id == 3);
-  CHECK_FALSE(released[0].gone);
+  REQUIRE(b.released.size() == 1);
+  CHECK(b.released[0].id == 3);
+  CHECK_FALSE(b.released[0].gone);
   step();
   CHECK(d.opened == std::vector<sequence_id>{6});
   s.add(of(2, 7, 4, 100));

@@ -77,7 +77,6 @@ void crowd::submit() {
 void crowd::plan(plan_seconds& spent) {
   for (; missing_ > 0; --missing_)
     submit();
-  core_.take_left(); // nobody is cancelled
   for (;;) {
     double began = thread_seconds();
     auto action = core_.next(clock::now());

@@ -14,8 +14,8 @@ before (cold), and where one request with the shared tokens was (warm); with the
 tokens computed, as the servers count them. llama-server has a slot for each request. vLLM is in this table alone, since it
 keeps nothing over a restart.
 
-MODEL is what twilld serves, FILE what llama-server does (MODEL, unless given), FOLDER what vLLM does in bf16. Prompts are token ids, outputs greedy. Cells are
-medians (least to most) of the rounds.
+MODEL is what twilld serves, FILE what llama-server does (MODEL, unless given), FOLDER what vLLM does in bf16. Prompts are token
+ids, outputs greedy. Cells are medians (least to most) of the rounds.
 """
 
 import argparse
