@@ -29,11 +29,11 @@
 #include "tools/twill/commands.hpp"
 #include "tools/twill/interrupt.hpp"
 #include "tools/twill/must.hpp"
+#include "tools/twill/offload/draw_timeline.hpp"
 #include "tools/twill/offload/flags.hpp"
 #include "tools/twill/offload/plan.hpp"
 #include "tools/twill/offload/prompts.hpp"
 #include "tools/twill/offload/report.hpp"
-#include "tools/twill/offload/timeline.hpp"
 
 namespace twill::tools {
 namespace {

@@ -13,7 +13,7 @@
 #include "models/offload/plan/simulation.hpp"
 #include "models/offload/streams/disk_store.hpp"
 #include "tools/twill/must.hpp"
-#include "tools/twill/offload/timeline.hpp"
+#include "tools/twill/offload/draw_timeline.hpp"
 
 namespace twill::tools {
 

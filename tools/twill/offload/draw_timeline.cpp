@@ -1,4 +1,4 @@
-#include "tools/twill/offload/timeline.hpp"
+#include "tools/twill/offload/draw_timeline.hpp"
 
 #include <algorithm>
 #include <fstream>
