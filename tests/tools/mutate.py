@@ -32,9 +32,9 @@ AREAS = [
     ("actors/structured", 2, ["test_actors"]),
     ("actors/detail", 3, ["test_actors"]),
     ("actors/pool", 4, ["test_actors_pool"]),
-    ("models/offload", 10, ["test_models_offload"]),
+    ("models/offload", 10, ["test_models_offload_job", "test_models_offload"]),
     ("net", 16, ["test_net"]),
-    ("gpu", 8, ["test_gpu"]),
+    ("gpu", 8, ["test_gpu", "test_models_weights"]),
 ]
 # Of gpu/, what chooses, packs, checks and hands out; kernels have naive loops as oracles.
 NOT_DISPATCH = re.compile(r"^gpu/(.*/)?(host|portable|cuda|collectives)/")

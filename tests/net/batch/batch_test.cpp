@@ -215,7 +215,8 @@ TEST_CASE("A batch whose window passes expires and keeps what was answered") {
   s.engine.set_script(
       [n = 0](const actors::request&) mutable { return ++n == 1 ? script{} : never_answers(); });
   client c(s.port());
-  const auto done = wait_status(c, start(c, upload(c, lines(3)), "1s"), "expired");
+  // A window ends on a whole second: of four, at least three are left for the first line.
+  const auto done = wait_status(c, start(c, upload(c, lines(3)), "4s"), "expired");
   CHECK(count(content(c, at(done, "output_file_id")), "Hello, world") == 1);
   CHECK(count(content(c, at(done, "error_file_id")), "batch_expired") == 2);
   CHECK(s.engine.wait_cancelled(1));
