@@ -65,6 +65,9 @@ void request_reader::begin() {
 
 request_reader::progress request_reader::advance() {
   if (!parser_.has_value()) begin();
+  // Beast compares a length with the limit where a head ends, before accept_body() has told it.
+  if (head_seen_ && body_length().value_or(0) > static_cast<std::uint64_t>(max_body_bytes_))
+    return refuse(body_too_large(max_body_bytes_));
   while (!(head_seen_ && parser_->is_done()) && in_.size() > 0) {
     error_code error;
     const auto used = parser_->put(in_.data(), error);

@@ -1,5 +1,11 @@
 // How requests are framed (RFC 9112): what two readers could understand differently is refused, and
 // never does a part of one request become another one.
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "net/http/request_reader.hpp"
+#include "net/server_context.hpp"
 #include "tests/catch.hpp"
 #include "tests/net/support/codec_support.hpp"
 #include "tests/net/support/running_server.hpp"
@@ -23,6 +29,23 @@ int only_status(std::uint16_t port, const std::string& bytes) {
 }
 
 } // namespace
+
+TEST_CASE("A reader takes no longer body than is accepted, nor memory for one") {
+  codec_bench bench;
+  const config::options options;
+  net::server_context context{options, bench.engine};
+  for (const std::string length : {"11", "497554224488149440", "18446744073709551615"}) {
+    net::request_reader reader(context);
+    const std::string bytes = post + "Content-Length: " + length + "\r\n\r\nhello";
+    auto room = reader.input().prepare(bytes.size());
+    std::copy(bytes.begin(), bytes.end(), static_cast<char*>(room.data()));
+    reader.input().commit(bytes.size());
+    REQUIRE(reader.advance() == net::request_reader::progress::head);
+    reader.accept_body(10);
+    REQUIRE(reader.advance() == net::request_reader::progress::failed);
+    CHECK(reader.error().message.find("10 bytes") != std::string::npos);
+  }
+}
 
 TEST_CASE("Bodies framed in two ways are refused, and nothing after them is read") {
   running_server s;
