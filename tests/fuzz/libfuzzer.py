@@ -58,10 +58,11 @@ def compile_one(source: pathlib.Path, covered: bool) -> pathlib.Path:
 
 
 def embed_page() -> pathlib.Path:
+    """The pages' files as they are: no parser looks into them, so that they need not be bundled."""
     made = BUILD / "page_files.cpp"
-    names = re.search(r'page"\s*\n([^)]*)\)', (ROOT / "net/CMakeLists.txt").read_text()).group(1).split()
-    subprocess.run(["cmake", f"-DOUT={made}", f"-DFOLDER={ROOT}/net/page", f"-DFILES={';'.join(names)}", "-P",
-                    ROOT / "tools/cmake/twill_embed.cmake"], check=True)
+    call = re.search(r"twill_embed_page\(([^)]*)\)", (ROOT / "net/CMakeLists.txt").read_text()).group(1)
+    files = ";".join(f"{ROOT}/net/page/{name}" for name in re.findall(r"(?<![\w/])[\w.]+\.(?:html|svg|css|js)\b", call))
+    subprocess.run(["cmake", f"-DOUT={made}", f"-DFILES={files}", "-P", ROOT / "tools/cmake/twill_embed.cmake"], check=True)
     return made
 
 
