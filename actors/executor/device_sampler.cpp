@@ -54,6 +54,7 @@ std::size_t room_of(const gpu::buffer& place) {
 
 template <class T>
 void upload(gpu::device& dev, gpu::buffer& place, const std::vector<T>& items) {
+  TWILL_ASSERT(items.size() <= room_of<T>(place), "a step draws no more rows than were promised");
   if (!items.empty()) dev.upload(place.data(), items.data(), items.size() * sizeof(T));
 }
 

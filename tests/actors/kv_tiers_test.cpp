@@ -300,8 +300,11 @@ TEST_CASE("a disk that hangs holds up nobody for longer than computing takes", "
     REQUIRE(waits.wait_over());
     CHECK(waits.text() == alone(prompt_of(1, 44), 9));
     CHECK(std::chrono::steady_clock::now() - began < 10s);
-    for (int who = 1; who < 5; ++who)
-      turn(b, who);
+    CHECK(eventually([&] { // what such a disk has is computed
+      for (int who = 1; who < 5; ++who)
+        turn(b, who);
+      return b.port.stats().kv_fetches_refused > 0;
+    }));
   } // ends while reads hang
   const std::lock_guard lock(g->mutex);
   g->shut = false;

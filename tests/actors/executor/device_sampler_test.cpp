@@ -1,6 +1,7 @@
 // A step's draws: all memory is taken at the start, and passes do not change what is drawn.
 #include "actors/executor/device_sampler.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -165,4 +166,69 @@ TEST_CASE("draws that are launched before others are collected stay apart", "[ac
   CHECK(out.max_top == 0);
   sampler.collect(out);
   CHECK(out.tokens == std::vector<std::int32_t>{30});
+}
+
+TEST_CASE("every parameter of a row has its say in what is drawn", "[actors]") {
+  constexpr std::int32_t vocab = 8, rows = 64;
+  auto dev = gpu::device::open({.kind = "host", .threads = 1}).value();
+  auto made = device_sampler::create(*dev, rows, 2, vocab);
+  REQUIRE(made.ok());
+  const auto logits = dev->allocate(sizeof(float) * vocab * rows, "logits").value();
+  const auto draw = [&](std::vector<draw_spec> draws) {
+    std::vector<float> values;
+    for (std::size_t r = 0; r < draws.size(); ++r)
+      for (const float v : {5.0f, 4.5f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f})
+        values.push_back(v);
+    dev->upload(logits.data(), values.data(), values.size() * sizeof(float));
+    step_samples out;
+    const auto n = static_cast<std::int64_t>(draws.size());
+    REQUIRE(
+        made.value()
+            .draw(*dev, gpu::view_2d(logits.data(), gpu::dtype::f32, n, vocab, vocab), draws, out)
+            .ok());
+    return out;
+  };
+
+  const std::vector<gpu::token_count> seen{{0, 2, 0}};
+  const std::vector<gpu::token_bias> liked{{3, 9.0f}};
+  const std::vector<std::uint32_t> allowed{0b10000};
+  config::sampling_params greedy, repeated, present, frequent, told;
+  for (auto* p : {&greedy, &repeated, &present, &frequent, &told})
+    p->temperature = 0;
+  repeated.repetition_penalty = 2;   // of 5 leaves 2.5
+  present.presence_penalty = 0.9f;   // leaves 4.1
+  frequent.frequency_penalty = 0.3f; // twice leaves 4.4
+  told.logprobs = 1;
+  const auto best = draw({{.params = &greedy, .counts = seen},
+                          {.params = &repeated, .counts = seen},
+                          {.params = &present, .counts = seen},
+                          {.params = &frequent, .counts = seen},
+                          {.params = &greedy, .biases = liked},
+                          {.params = &greedy, .mask = allowed},
+                          {.params = &told}});
+  CHECK(best.tokens == std::vector<std::int32_t>{0, 1, 1, 1, 3, 4, 0});
+  CHECK(best.top_ids[12] == 0);
+  CHECK(best.logprobs[6] == Approx(-std::log(1 + std::exp(-0.5) + 6 * std::exp(-5.0))));
+
+  config::sampling_params hot, first, nucleus, likely;
+  for (auto* p : {&hot, &first, &nucleus, &likely})
+    p->temperature = 100;
+  first.top_k = 1;
+  nucleus.top_p = 0.01f;
+  likely.min_p = 1;
+  const auto drawn = [&](const config::sampling_params& p, bool by_seed) {
+    std::vector<draw_spec> draws(rows, {.params = &p});
+    for (std::size_t i = 0; i < draws.size(); ++i)
+      (by_seed ? draws[i].seed : draws[i].counter) = i;
+    auto tokens = draw(draws).tokens;
+    std::sort(tokens.begin(), tokens.end());
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    return tokens.size();
+  };
+  for (const bool by_seed : {true, false}) {
+    CHECK(drawn(hot, by_seed) > 3); // of eight that are almost alike
+    CHECK(drawn(first, by_seed) == 1);
+    CHECK(drawn(nucleus, by_seed) == 1);
+    CHECK(drawn(likely, by_seed) == 1);
+  }
 }

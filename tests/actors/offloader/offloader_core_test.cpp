@@ -89,11 +89,13 @@ bool eventually(F&& done) {
   return done();
 }
 
-/// Prefixes of `n_blocks` blocks each that are on disk alone.
+/// Prefixes of `n_blocks` blocks each that are on disk, but for the last `host_blocks` in memory.
 struct on_disk {
-  explicit on_disk(std::int32_t n_prefixes, std::int32_t n_blocks = 8) {
+  explicit on_disk(std::int32_t n_prefixes, std::int32_t n_blocks = 8,
+                   std::int32_t host_blocks = 0) {
     tier_options o;
     o.block_bytes = 64;
+    o.host_bytes = 8192 * host_blocks;
     o.block_tokens = 4;
     o.device_blocks = 4000;
     o.disk_bytes = 8192 * 4000;
@@ -122,8 +124,8 @@ struct on_disk {
         blocks.emplace_back(std::move(one), std::move(bytes));
       }
       core->spill(std::move(blocks));
-      const auto all = static_cast<std::uint64_t>((p + 1) * n_blocks);
-      REQUIRE(eventually([&] { return core->tiers()->counts().written == all; }));
+      const auto left = static_cast<std::uint64_t>(std::max(0, (p + 1) * n_blocks - host_blocks));
+      REQUIRE(eventually([&] { return core->tiers()->counts().written == left; }));
     }
   }
   ~on_disk() {
@@ -228,6 +230,18 @@ TEST_CASE("a fetch ends in time with what has come, while any read ends", "[acto
     REQUIRE(on_disk::ended(one));
     CHECK(one->n_blocks == 0);
   }
+}
+
+TEST_CASE("what is read ahead is in host memory when its fetch comes", "[actors]") {
+  on_disk d(3, 4, 8); // the first prefix is on disk, and host memory full
+  d.core->prefetch(d.keys[0]);
+  REQUIRE(eventually([&] { return d.core->tiers()->counts().from_disk == 4; }));
+  d.door->set(true);
+  const auto got = d.fetch(0);
+  REQUIRE(on_disk::ended(got));
+  CHECK(got->n_blocks == 4);
+  CHECK(got->right);
+  CHECK(d.door->reads() == 4);
 }
 
 TEST_CASE("a block whose read hangs is not found until it is there", "[actors]") {
