@@ -19,6 +19,14 @@ TEST_CASE("OPT-1.3B's model, cache and hidden sizes are those that FlexGen print
   CHECK(line(32) == "model size: 2.443 GB\tcache size: 25.500 GB\thidden size (p): 0.531 GB");
 }
 
+TEST_CASE("a layer of OPT has the values that FlexGen counts") {
+  // Four projections, two matrices of the MLP, their biases, and two norms (opt_config.py).
+  const double h = 2048;
+  const double values = h * (3 * h + 1) + h * (h + 1) + h * (4 * h + 1) + h * 4 * (h + 1) + 4 * h;
+  CHECK(layer_weight_bytes(opt_1_3b()) == 2 * values);
+  CHECK(outer_weight_bytes(opt_1_3b()) == 2 * opt_1_3b().vocab_size * (h + 1));
+}
+
 TEST_CASE("grouped heads, gated MLPs and 4 bits change the sizes as they should") {
   const auto dense = mistral_7b();
   // 218.1 million values per layer, and a vocabulary of 32000 once.

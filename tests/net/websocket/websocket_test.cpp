@@ -74,13 +74,18 @@ TEST_CASE("Responses mode speaks over a socket") {
   client c(s.port());
   REQUIRE(c.upgrade("/v1/responses") == 101);
   c.send_frame(R"({"type":"response.create","input":"hi"})");
-  std::string last;
+  std::string last, id;
   int expected = 0;
   do {
     const auto frame = json(c.read_text());
     last = *at(frame, "type").as_string();
     CHECK(at(frame, "sequence_number") == value(expected++));
+    if (last == "response.created") id = *at(frame, "response", "id").as_string();
   } while (last != "response.completed");
+  // The log of the engine names the turn, and the socket that it came over.
+  const std::string named = s.engine.submitted().back().client_id;
+  CHECK_FALSE(named.starts_with("/"));
+  CHECK(named.ends_with("/" + id));
 }
 
 TEST_CASE("Bad handshakes are refused in plain HTTP") {
