@@ -235,10 +235,8 @@ batcher_core::action batcher_core::next(steady_clock::time_point now) {
   case phase::schedule:
     // Sequences that wait for a fetch are candidates no longer, and others may have taken their
     // places in the line.
-    if (std::exchange(fetches_began_, false)) {
-      prefixes_.take_matches({});
+    if (std::exchange(fetches_began_, false))
       if (auto queries = look_up()) return ask(std::move(*queries), phase::schedule);
-    }
     return schedule(now);
   case phase::send:
     return send(now);

@@ -23,6 +23,14 @@ actors::request endless(const std::string& prompt, std::int32_t max_tokens) {
 
 } // namespace
 
+TEST_CASE("an engine that is ready says what it took of the device", "[actors]") {
+  bench b({}, std::make_shared<script>());
+  REQUIRE(b.ready());
+  const auto stats = b.port.stats();
+  CHECK(stats.kv_block_bytes == b.plan->block_tokens * 4);
+  CHECK(stats.device_memory_used_bytes == stats.kv_block_bytes * b.plan->n_blocks);
+}
+
 TEST_CASE("a failed step fails its own requests; the others go on with the same tokens",
           "[actors]") {
   const bool by_throw = GENERATE(false, true);

@@ -218,6 +218,7 @@ public:
     info.max_context_tokens = script_->max_context;
     info.shareable_length = script_->shareable_length;
     info.kv_block_bytes = script_->block_tokens * 4;
+    info.memory_used_bytes = info.kv_block_bytes * info.n_blocks;
     info.fingerprint = "script";
     info.open_kv_store = script_->open_kv_store;
     info.runs_ahead = script_->ahead;
