@@ -1,9 +1,12 @@
 // Structured output through the port, over a scripted runner: grammars, compiling beside streams,
 // bad words, allowed ids, scores.
+#include <atomic>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "actors/detail/message_probe.hpp"
 #include "actors/executor/output_guard.hpp"
 #include "tests/actors/scripted_runner.hpp"
 #include "tests/catch.hpp"
@@ -50,6 +53,12 @@ config::grammar_spec bomb() {
   return spec_of(config::grammar_spec::kind::ebnf, root + "\n" + rules);
 }
 
+std::atomic<int> n_pauses{0};
+void count_pauses(const char* actor, const char* message) {
+  if (std::string_view(actor) == "batcher" && std::string_view(message) == "pause_request")
+    ++n_pauses;
+}
+
 std::shared_ptr<script> wide_script() {
   auto plan = std::make_shared<script>();
   plan->max_context = 4000;
@@ -92,6 +101,7 @@ TEST_CASE("outputs keep to their schema, each choice by itself, also when blocks
 TEST_CASE("an executor's restart leaves a waiting output where it stood in its grammar",
           "[actors]") {
   std::string undisturbed;
+  actors::installed_probe() = count_pauses;
   for (const bool fails : {false, true}) {
     bench b;
     REQUIRE(b.ready());
@@ -101,7 +111,9 @@ TEST_CASE("an executor's restart leaves a waiting output where it stood in its g
     b.plan->allow(4);
     REQUIRE(r.wait_tokens(3));
     REQUIRE(b.plan->step_waits());
+    n_pauses = 0;
     b.port.pause(id);
+    REQUIRE(eventually([] { return n_pauses > 0; }));
     do { // steps that were planned before the pause arrived, one by one
       b.plan->allow(1);
     } while (b.plan->step_waits(std::chrono::milliseconds(100)) && !r.over());
@@ -118,6 +130,7 @@ TEST_CASE("an executor's restart leaves a waiting output where it stood in its g
     if (undisturbed.empty()) undisturbed = r.text();
     CHECK(r.text() == undisturbed);
   }
+  actors::installed_probe() = nullptr;
 }
 
 TEST_CASE("a form that cannot be enforced is refused by name", "[actors]") {

@@ -1,0 +1,76 @@
+// The runner that computes nothing keeps to all that a draw asks for.
+#include "actors/executor/null_runner.hpp"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "models/model.hpp"
+#include "tests/catch.hpp"
+
+using namespace twill;
+using namespace twill::actors;
+
+TEST_CASE("a model that computes nothing draws and scores as it was asked", "[actors]") {
+  CHECK(computes_nothing("dummy:null"));
+  CHECK(computes_nothing("dummy:null?step-us=0"));
+  CHECK_FALSE(computes_nothing("dummy:nullable"));
+  CHECK_FALSE(computes_nothing("dummy:opt"));
+  config::options options;
+  options.model.path = "dummy:null";
+  options.scheduler.max_step_tokens = 77;
+  const auto runner = make_null_runners(options)();
+  const auto info = runner->load();
+  REQUIRE(info.ok());
+  CHECK(info.value().max_step_tokens == 77);
+  const std::int32_t vocab = info.value().model->spec.vocab_size;
+  const float even = -std::log(static_cast<float>(vocab));
+
+  config::sampling_params plain, told;
+  plain.logprobs = -1;
+  told.logprobs = 3;
+  executor_step step;
+  step.draws = {{.params = &plain, .seed = 1}, {.params = &plain, .seed = 1}};
+  step.draws[1].counter = 1;
+  step_samples out;
+  REQUIRE(runner->run(step, out).ok());
+  REQUIRE(out.tokens.size() == 2);
+  CHECK(out.tokens[0] != out.tokens[1]);
+  CHECK(out.top_ids.empty());
+  const std::int32_t first = out.tokens[0];
+
+  // The same draw again; with its token banned another; with one token allowed that one.
+  const std::vector<gpu::token_bias> bans{{first, -std::numeric_limits<float>::infinity()}};
+  const std::vector<gpu::token_bias> likes{{first, 5}};
+  std::vector<std::uint32_t> mask((static_cast<std::size_t>(vocab) + 31) / 32);
+  mask[2] = 1U << 7;
+  int n_awaited = 0;
+  step.await_masks = [&] { ++n_awaited; };
+  step.draws = {{.params = &plain, .seed = 1},
+                {.params = &told, .seed = 1, .biases = bans},
+                {.params = &plain, .seed = 1, .biases = likes},
+                {.params = &plain, .seed = 1, .mask = mask}};
+  step.scores = {{.token = 9, .n_top = 1}, {.token = vocab - 1, .n_top = 2}};
+  REQUIRE(runner->run(step, out).ok());
+  CHECK(n_awaited == 1);
+  REQUIRE(out.tokens.size() == 4);
+  CHECK(out.tokens[0] == first);
+  CHECK(out.tokens[1] != first);
+  CHECK(out.tokens[2] == first);
+  CHECK(out.tokens[3] == 2 * 32 + 7);
+  CHECK(out.logprobs == std::vector<float>(4, even));
+  REQUIRE(out.max_top == 3);
+  REQUIRE(out.top_ids.size() == 4 * 3);
+  CHECK(out.top_ids[3] == out.tokens[1]);
+  CHECK(out.top_logprobs == std::vector<float>(4 * 3, even));
+  CHECK(out.score_logprobs == std::vector<float>(2, even));
+  CHECK(out.score_max_top == 2);
+  CHECK(out.score_top_ids == std::vector<std::int32_t>{9, 10, vocab - 1, 0});
+  CHECK(out.score_top_logprobs == std::vector<float>(4, even));
+
+  step.scores.clear();
+  step.draws.resize(1);
+  REQUIRE(runner->run(step, out).ok());
+  CHECK(out.score_max_top == 0);
+  CHECK(out.score_logprobs.empty());
+}
