@@ -1,0 +1,72 @@
+// What was compiled is found again, apart for grammars with and without markers of tool calls.
+#include "actors/structured/grammar_service.hpp"
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "tests/actors/scripted_runner.hpp"
+#include "tests/catch.hpp"
+
+using namespace twill;
+using namespace twill::actors;
+
+namespace {
+
+compile_grammar order_of(const std::string& regex, bool with_markers) {
+  compile_grammar order;
+  order.spec.what = config::grammar_spec::kind::regex;
+  order.spec.text = regex;
+  order.with_markers = with_markers;
+  return order;
+}
+
+std::shared_ptr<const models::model> byte_model() {
+  auto model = std::make_shared<models::model>();
+  model->text = std::make_shared<scripted::byte_tokenizer>();
+  model->spec.vocab_size = 257;
+  return model;
+}
+
+} // namespace
+
+TEST_CASE("grammars with markers are compiled, and found again, apart from those without") {
+  constexpr std::int32_t marker = 256;
+  grammar_service service(byte_model(), {marker}, {});
+  CHECK(service.cached(order_of("a|b", false)) == nullptr);
+  CHECK(service.cached(order_of("a|b", true)) == nullptr);
+  const auto plain = service.compile(order_of("a|b", false));
+  REQUIRE(plain->grammar.ok());
+  CHECK(plain->tokens->bytes[marker].empty());
+  CHECK(service.cached(order_of("a|b", true)) == nullptr);
+  const auto marked = service.compile(order_of("a|b", true));
+  REQUIRE(marked->grammar.ok());
+  CHECK(marked->tokens->bytes[marker] == "<eos>");
+  for (const bool with : {false, true}) {
+    const auto known = service.cached(order_of("a|b", with));
+    REQUIRE(known != nullptr);
+    CHECK(known->tokens == (with ? marked : plain)->tokens);
+    CHECK(known->grammar.value() == (with ? marked : plain)->grammar.value());
+    CHECK(service.cached(order_of("other", with)) == nullptr);
+  }
+}
+
+TEST_CASE("a service without markers compiles all grammars alike") {
+  grammar_service service(byte_model(), {}, {});
+  const auto one = service.compile(order_of("a|b", true));
+  REQUIRE(one->grammar.ok());
+  const auto known = service.cached(order_of("a|b", false));
+  REQUIRE(known != nullptr);
+  CHECK(known->tokens == one->tokens);
+}
+
+TEST_CASE("what nobody waits for, and what is left when the engine stops, is not compiled") {
+  grammar_service service(byte_model(), {}, {});
+  auto order = order_of("a|b", false);
+  order.abandoned = std::make_shared<std::atomic<bool>>(true);
+  CHECK_FALSE(service.compile(order)->grammar.ok());
+  *order.abandoned = false;
+  CHECK(service.compile(order)->grammar.ok());
+  service.stop();
+  CHECK_FALSE(service.compile(order_of("c|d", false))->grammar.ok());
+}
