@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "gpu/copy_stream.hpp"
 #include "gpu/detail/op_backends.hpp"
 #include "gpu/detail/probe_backend.hpp"
 #include "gpu/device.hpp"
@@ -96,6 +97,44 @@ TEST_CASE("uploads and downloads keep every byte") {
   dev->upload(memory.data(), sent.data(), sent.size());
   dev->download(back.data(), memory.data(), back.size());
   CHECK(sent == back);
+}
+
+TEST_CASE("copies that nobody waits for keep every byte, and all are counted") {
+  auto dev = test::open_form(GENERATE(0, 1, 2));
+  constexpr std::size_t bytes = 100003;
+  auto sent = gpu::host_buffer::allocate(bytes, "sent").value();
+  auto back = gpu::host_buffer::allocate(bytes, "back").value();
+  for (std::size_t i = 0; i < bytes; ++i) {
+    static_cast<unsigned char*>(sent.data())[i] = static_cast<unsigned char>(i * 31);
+    static_cast<unsigned char*>(back.data())[i] = 0;
+  }
+  const auto memory = dev->allocate(bytes, "copy").value();
+  const gpu::exchange_counts before = dev->exchanges();
+  dev->enqueue_upload(memory.data(), sent.data(), bytes);
+  dev->enqueue_download(back.data(), memory.data(), bytes);
+  CHECK(dev->exchanges().waits == before.waits);
+  dev->fence();
+  CHECK(std::memcmp(sent.data(), back.data(), bytes) == 0);
+  CHECK(dev->exchanges().uploads == before.uploads + 1);
+  CHECK(dev->exchanges().downloads == before.downloads + 1);
+  CHECK(dev->exchanges().waits == before.waits + 1);
+  dev->upload(memory.data(), sent.data(), bytes);
+  dev->download(back.data(), memory.data(), bytes);
+  CHECK(dev->exchanges().uploads == before.uploads + 2);
+  CHECK(dev->exchanges().downloads == before.downloads + 2);
+  CHECK(dev->exchanges().waits == before.waits + 3);
+}
+
+TEST_CASE("memory for scratch is promised or refused") {
+  auto dev = device::open({}).value();
+  REQUIRE(dev->reserve_scratch(1 << 16).ok());
+  void* promised = dev->scratch(1 << 16);
+  CHECK(promised != nullptr);
+  REQUIRE(dev->reserve_scratch(100).ok());
+  CHECK(dev->scratch(100) == promised);
+  const auto refused = dev->reserve_scratch(std::size_t{1} << 60);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.code() == gpu::errc::out_of_memory);
 }
 
 TEST_CASE("a probe of the memory's speed reads every word") {
