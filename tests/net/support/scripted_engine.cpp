@@ -210,6 +210,7 @@ actors::engine_stats scripted_engine::stats() const {
   s.generation_tokens = tokens_made_;
   s.finished_abort = static_cast<std::uint64_t>(cancels_.load());
   s.time_to_first_token_seconds = {{0.1, 1}, {2, 1, 1}, 3.5};
+  count(s);
   return s;
 }
 

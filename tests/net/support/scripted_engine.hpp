@@ -49,6 +49,12 @@ public:
     const std::lock_guard lock(mutex_);
     return tenants_;
   }
+  std::vector<actors::mailbox_depth> mailboxes() const override {
+    return {{"dummy-model", "batcher", 3}};
+  }
+  void describe(std::function<void(std::vector<actors::scheduler_picture>)> told) const override {
+    told(pictures);
+  }
   actors::result<std::vector<std::int32_t>> tokenize(const std::string& model,
                                                      const actors::text_prompt& text,
                                                      bool parse_special) const override;
@@ -71,6 +77,10 @@ public:
     const std::lock_guard lock(mutex_);
     tenants_ = std::move(all);
   }
+
+  // Set before a client asks for them.
+  std::function<void(actors::engine_stats&)> count = [](actors::engine_stats&) {};
+  std::vector<actors::scheduler_picture> pictures;
 
   std::size_t running() const;
   std::vector<actors::request> submitted() const;

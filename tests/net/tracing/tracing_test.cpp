@@ -172,6 +172,16 @@ TEST_CASE("the caller's flag decides what is traced, and else the share that is 
   CHECK(asked.on_end);
 }
 
+TEST_CASE("a collector that is overloaded is tried again after longer and longer times") {
+  collector to;
+  to.status = 503;
+  const auto began = std::chrono::steady_clock::now();
+  tracer traces(sampling(1), to.post(), {1ms, 20ms, 5, 8, 4});
+  end_requests(traces, 1);
+  REQUIRE(to.wait_for(5));
+  CHECK(std::chrono::steady_clock::now() - began >= 20ms + 40ms + 80ms + 160ms);
+}
+
 TEST_CASE("a collector that is slow, gone or back costs spans and never a request") {
   collector to;
   to.hangs = true;
