@@ -138,6 +138,7 @@ TEST_CASE("a lower priority is served first, and fcfs refuses priorities", "[act
   asked = of("t", "urgent", 5);
   asked.priority = -1;
   b.port.submit(asked, urgent.callback());
+  REQUIRE(eventually([&] { return later.n_events() > 0 && urgent.n_events() > 0; })); // queued
   plan->allow(20); // of the fifty in all
   REQUIRE(urgent.wait_over());
   CHECK_FALSE(later.over());
