@@ -1,0 +1,116 @@
+// What a decoder gets of its device, against sums that are written out here.
+#include "actors/executor/decoder_sizing.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "config/base/units.hpp"
+#include "models/decoder/decoder.hpp"
+#include "models/model.hpp"
+#include "tests/catch.hpp"
+
+using namespace twill;
+using namespace twill::actors;
+
+namespace {
+
+constexpr std::int32_t block_tokens = 16, context = 1024;
+
+struct rig {
+  rig() {
+    auto opened = models::open_model("dummy:opt-125m?layers=4&vocab=1000", "");
+    if (!opened.ok()) throw std::runtime_error(opened.detail());
+    model = std::move(opened).value();
+    options.kv.block_tokens = block_tokens;
+    options.scheduler.max_running = 8;
+    options.scheduler.max_step_tokens = 64;
+    options.scheduler.max_context_tokens = context;
+  }
+  model_on_device load() {
+    const auto choice = models::resolve_compute("f32", "f32", *model->weights, device->info());
+    return {options, *device, *model, choice.value(), available, promised};
+  }
+  std::int64_t block_bytes() { // keys and values of each layer in f32
+    return std::int64_t{2} * model->spec.n_layers * block_tokens * model->spec.n_kv_heads *
+           model->spec.head_dim * 4;
+  }
+
+  std::shared_ptr<const models::model> model;
+  config::options options;
+  std::unique_ptr<gpu::device> device = gpu::device::open({.kind = "host", .threads = 1}).value();
+  std::int64_t available = 1024 * mib, promised = 0;
+};
+
+} // namespace
+
+TEST_CASE("a decoder has the KV and the steps that were asked for", "[actors]") {
+  rig r;
+  r.options.kv.memory_bytes = 10 * r.block_bytes() + 1;
+  const auto size = size_decoder(r.load());
+  REQUIRE(size.ok());
+  const models::decoder_options& got = size.value().options;
+  CHECK(got.n_blocks == 10);
+  CHECK(got.block_tokens == block_tokens);
+  CHECK(got.max_context_tokens == context);
+  CHECK(got.max_step_tokens == 64);
+  CHECK(got.max_sequences == 8);
+  CHECK(got.max_logit_rows == 8);
+  CHECK_FALSE(got.offload.streams_weights());
+  r.options.scheduler.max_step_tokens = 4; // no more sequences than rows
+  CHECK(size_decoder(r.load()).value().options.max_sequences == 4);
+  r.options.scheduler.max_context_tokens = 0;
+  CHECK(size_decoder(r.load()).value().options.max_context_tokens == r.model->spec.context_length);
+}
+
+TEST_CASE("KV that does not fit is refused with what does", "[actors]") {
+  rig r;
+  r.options.kv.memory_bytes = r.block_bytes() - 1;
+  const auto small = size_decoder(r.load());
+  REQUIRE_FALSE(small.ok());
+  CHECK(small.detail().find("`kv.memory` must hold at least one block of " +
+                            format_bytes(r.block_bytes())) != std::string::npos);
+  r.options.kv.memory_bytes = r.available + 1;
+  const auto large = size_decoder(r.load());
+  REQUIRE_FALSE(large.ok());
+  CHECK(large.detail().find("`kv.memory` must be at most") != std::string::npos);
+  CHECK(large.detail().find("of free memory") != std::string::npos);
+  r.options.device.memory_bytes = 256 * mib;
+  const auto of_budget = size_decoder(r.load()).detail();
+  CAPTURE(of_budget);
+  CHECK(of_budget.find("`device.memory` (" + format_bytes(256 * mib) + ")") != std::string::npos);
+}
+
+TEST_CASE("what a model needs of a device is its weights, its steps and its KV", "[actors]") {
+  rig r;
+  const auto full = (context / block_tokens) * r.block_bytes(); // of one sequence
+  const auto free = estimate_need(r.load());
+  CHECK(free.kv == 8 * full);
+  CHECK(free.weights > 0);
+  CHECK(free.workspace > 0);
+  CHECK(free.all() == free.weights + free.workspace + free.kv);
+  r.available = 16 * full;
+  CHECK(estimate_need(r.load()).kv == 4 * full); // a quarter
+  r.options.kv.memory_bytes = 3 * r.block_bytes() + 5;
+  CHECK(estimate_need(r.load()).kv == 3 * r.block_bytes());
+}
+
+TEST_CASE("weights that the device has no room for live in host memory, as far as that goes",
+          "[actors]") {
+  rig r;
+  r.options.kv.memory_bytes = 10 * r.block_bytes();
+  const auto need = estimate_need(r.load());
+  r.available = need.all() - need.weights / 2;
+  r.options.offload.host_memory_bytes = need.weights;
+  const auto streamed = size_decoder(r.load());
+  if (!streamed.ok()) FAIL(streamed.detail());
+  const models::offload::offload_options& placed = streamed.value().options.offload;
+  REQUIRE(placed.streams_weights());
+  CHECK(placed.weights.device + placed.weights.host == 100);
+  r.options.offload.host_memory_bytes = need.weights / 10;
+  const auto short_of_memory = size_decoder(r.load());
+  REQUIRE(short_of_memory.ok());
+  const auto& spread = short_of_memory.value().options.offload;
+  CHECK(spread.weights.host > 0);
+  CHECK(spread.weights.device + spread.weights.host < 100); // the rest is on disk
+}
