@@ -346,6 +346,19 @@ TEST_CASE("a deadline ends a request with what it had") {
   CHECK(r.events.back().error->message.find("2 output tokens") != std::string::npos);
   CHECK(r.events.back().last);
   CHECK(r.n_released == 1);
+  // Nothing that comes later is told.
+  const std::size_t n = r.events.size();
+  r.tokens("c");
+  r.core.expire();
+  r.core.waited_too_long();
+  r.core.failed({errc::executor_failed, "late", ""});
+  r.core.cancel();
+  CHECK(r.events.size() == n);
+  CHECK(r.n_released == 1);
+  CHECK(r.n_over == 1);
+  CHECK(r.n_waited == 0);
+  CHECK(r.stats.read().finished_error == 1);
+  CHECK(r.stats.read().finished_abort == 0);
 }
 
 TEST_CASE("a request that the batcher lost is not released there again") {
