@@ -356,7 +356,6 @@ void session_core::scored(const prompt_scored& scores) {
 /// The end of a request that generates nothing: `e` is its first event, and every choice is over.
 void session_core::answer_prompt(event e) {
   if (args_.request.echo_prompt_ids) e.prompt_ids = *prompt_;
-  over_ = true;
   any_length_ = true;
   emit(std::move(e));
   for (std::int32_t i = 0; i < sampling_->n; ++i) {
@@ -396,7 +395,6 @@ void session_core::token(const token_ready& drawn, steady_clock::time_point now)
     if (!drawn.stopped && !drawn.length) host_.finish_choice(drawn.choice);
   }
   const bool last = e.last;
-  if (last) over_ = true;
   emit(std::move(e));
   if (last)
     close(false, nullptr);
@@ -496,9 +494,7 @@ void session_core::failed(const request_error& why) {
 }
 
 void session_core::cancel() {
-  if (over_) return;
-  over_ = true;
-  close(true, nullptr);
+  if (!over_) close(true, nullptr);
 }
 
 void session_core::expire() {
@@ -516,7 +512,6 @@ void session_core::waited_too_long() {
 
 void session_core::end_with(const request_error& why) {
   if (over_) return;
-  over_ = true;
   event e;
   e.error = why;
   const bool full = why.code == errc::queue_full || why.code == errc::queue_timed_out;
