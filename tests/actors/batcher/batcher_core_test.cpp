@@ -679,6 +679,34 @@ TEST_CASE("an executor that comes back with fewer blocks is never told of a bloc
   CHECK(r.pool.total() == 50);
 }
 
+TEST_CASE("a picture names the blocks of sequences, and those that belong to none") {
+  rig r;
+  r.submit(1, ids(6, 5), 3);
+  r.pump();
+  twill::actors::kv_leases leases;
+  leases.picture.total_blocks = 9;
+  const auto running = r.core.describe(leases).sequences;
+  REQUIRE(running.size() == 1);
+  leases.leases = {{running[0].id, "0-1", 2}, {running[0].id + 77, "4", 1}};
+  const auto picture = r.core.describe(leases);
+  CHECK(picture.total_blocks == 9);
+  REQUIRE(picture.sequences.size() == 1);
+  CHECK(picture.sequences[0].id == running[0].id);
+  CHECK(picture.sequences[0].request == 1);
+  CHECK(picture.sequences[0].running);
+  CHECK_FALSE(picture.sequences[0].paused);
+  CHECK(picture.sequences[0].tokens == 6);
+  CHECK(picture.sequences[0].max_tokens == 9);
+  CHECK(picture.sequences[0].blocks == "0-1");
+  CHECK(picture.sequences[0].n_blocks == 2);
+  REQUIRE(picture.orphans.size() == 1);
+  CHECK(picture.orphans[0].id == running[0].id + 77);
+  CHECK(picture.orphans[0].blocks == "4");
+  CHECK(picture.orphans[0].n_blocks == 1);
+  r.core.pause(1);
+  CHECK(r.core.describe(leases).sequences[0].paused);
+}
+
 TEST_CASE("gauges say who runs and who waits") {
   batcher_limits limits;
   limits.plan.max_running = 1;
