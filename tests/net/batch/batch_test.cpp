@@ -279,6 +279,18 @@ TEST_CASE("A large file is sent piece by piece, to a slow reader too") {
   CHECK(c.get("/v1/files/" + id).status == 200);
 }
 
+TEST_CASE("A stored file is sent to its last byte, however few are left for it") {
+  running_server s({}, options_with(1, 8 * mib));
+  client c(s.port());
+  for (const std::size_t size : {std::size_t{1}, std::size_t{2}, std::size_t{256 * 1024 + 1}}) {
+    const auto stored = std::string(size - 1, 'y') + "z";
+    const auto r = c.get("/v1/files/" + upload(c, stored) + "/content");
+    CHECK(r.status == 200);
+    CHECK(r.body == stored);
+  }
+  CHECK(c.get("/health").status == 200); // the connection lives on
+}
+
 TEST_CASE("A drain ends batches at once and does not wait for their lines") {
   temporary_folder kept;
   auto o = options_with(2);
