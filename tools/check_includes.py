@@ -54,6 +54,7 @@ RULES = {
     "tools": ({"tools", "net", "actors", "models", "gpu", "config"}, {"cli11", "boost", "toml", "libedit"}),
     "tests": ({"tests", "tools", "net", "actors", "models", "gpu", "config"},
               {"catch", "boost", "caf", "kokkos"}),
+    "tests/net/support": ({"tests", "net", "actors", "config"}, {"openssl"}),
     "tests/gpu/cuda": ({"tests", "gpu", "config"}, {"catch", "fibers"}),
 }
 # Third parties that one file alone may include.

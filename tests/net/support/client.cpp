@@ -65,14 +65,14 @@ void client::send(std::string_view bytes) {
   if (!try_send(bytes)) throw std::runtime_error("send failed");
 }
 
-bool client::fill(milliseconds within) {
+bool client::receive(std::string& to, milliseconds within) {
   pollfd poll_fd{fd_, POLLIN, 0};
   if (::poll(&poll_fd, 1, static_cast<int>(within.count())) <= 0)
     throw std::runtime_error("nothing received in time; so far: " + in_.substr(0, 500));
   char bytes[65536];
   const auto n = ::recv(fd_, bytes, sizeof bytes, 0);
   if (n <= 0) return false;
-  in_.append(bytes, static_cast<std::size_t>(n));
+  to.append(bytes, static_cast<std::size_t>(n));
   return true;
 }
 

@@ -33,12 +33,12 @@ struct ws_frame {
 class client {
 public:
   explicit client(std::uint16_t port, int receive_buffer_bytes = 0);
-  ~client();
+  virtual ~client();
   client(const client&) = delete;
   client& operator=(const client&) = delete;
 
   void send(std::string_view bytes); ///< throws when the peer has closed
-  bool try_send(std::string_view bytes);
+  virtual bool try_send(std::string_view bytes);
   void close();
   void reset(); ///< closes with RST
   void shutdown_send();
@@ -62,13 +62,18 @@ public:
   std::string read_text(); ///< the next text message
   void join_close();       ///< answers a close frame
 
+protected:
+  /// Adds what the socket has to `to`; false on close.
+  bool receive(std::string& to, std::chrono::milliseconds within);
+  /// Adds to what was read; false on close.
+  virtual bool fill(std::chrono::milliseconds within) { return receive(in_, within); }
+
+  std::string in_;
+
 private:
-  bool fill(std::chrono::milliseconds within); ///< false on close
   std::string take(std::size_t n);
-  std::string take_through(std::string_view mark);
 
   int fd_ = -1;
-  std::string in_;
 };
 
 std::string post_text(const std::string& path, const std::string& body,

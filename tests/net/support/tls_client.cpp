@@ -1,0 +1,215 @@
+#include "tests/net/support/tls_client.hpp"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdexcept>
+#include <utility>
+
+namespace twill::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+template <auto release>
+struct releaser {
+  template <class T>
+  void operator()(T* object) const {
+    release(object);
+  }
+};
+using bio_ptr = std::unique_ptr<BIO, releaser<BIO_free>>;
+using certificate_ptr = std::unique_ptr<X509, releaser<X509_free>>;
+using key_ptr = std::unique_ptr<EVP_PKEY, releaser<EVP_PKEY_free>>;
+using context_ptr = std::unique_ptr<SSL_CTX, releaser<SSL_CTX_free>>;
+
+[[noreturn]] void fail_with_reason() {
+  const char* reason = ERR_reason_error_string(ERR_get_error());
+  throw std::runtime_error(std::string("TLS: ") + (reason == nullptr ? "a fault" : reason));
+}
+
+template <class T>
+T* made(T* object) {
+  if (object == nullptr) fail_with_reason();
+  return object;
+}
+
+std::string text_of(const bio_ptr& memory) {
+  char* data = nullptr;
+  const auto size = BIO_get_mem_data(memory.get(), &data);
+  return std::string(data, static_cast<std::size_t>(size));
+}
+
+bio_ptr empty_memory() {
+  return bio_ptr(made(BIO_new(BIO_s_mem())));
+}
+
+bio_ptr memory(const std::string& text) {
+  return bio_ptr(made(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))));
+}
+
+certificate_ptr certificate_of(const std::string& pem) {
+  return certificate_ptr(made(PEM_read_bio_X509(memory(pem).get(), nullptr, nullptr, nullptr)));
+}
+
+key_ptr key_of(const std::string& pem) {
+  return key_ptr(made(PEM_read_bio_PrivateKey(memory(pem).get(), nullptr, nullptr, nullptr)));
+}
+
+std::string common_name(const X509* of) {
+  char name[256] = "";
+  X509_NAME_get_text_by_NID(X509_get_subject_name(of), NID_commonName, name, sizeof name);
+  return name;
+}
+
+void add_extension(X509* to, int kind, const char* text) {
+  X509V3_CTX context;
+  X509V3_set_ctx_nodb(&context);
+  X509V3_set_ctx(&context, to, to, nullptr, nullptr, 0);
+  auto* extension = made(X509V3_EXT_conf_nid(nullptr, &context, kind, text));
+  X509_add_ext(to, extension, -1);
+  X509_EXTENSION_free(extension);
+}
+
+context_ptr context_of(const tls_client::options& how) {
+  context_ptr context(made(SSL_CTX_new(TLS_client_method())));
+  if (how.old) {
+    SSL_CTX_set_min_proto_version(context.get(), TLS1_VERSION);
+    SSL_CTX_set_max_proto_version(context.get(), TLS1_1_VERSION);
+    SSL_CTX_set_cipher_list(context.get(), "ALL:@SECLEVEL=0");
+  }
+  if (!how.trusted.empty()) {
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+    const auto trusted = certificate_of(how.trusted);
+    X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()), trusted.get());
+  }
+  std::string offered; // each name after its length
+  for (const auto& name : how.protocols)
+    offered += static_cast<char>(name.size()) + name;
+  if (!offered.empty())
+    SSL_CTX_set_alpn_protos(context.get(), reinterpret_cast<const unsigned char*>(offered.data()),
+                            static_cast<unsigned>(offered.size()));
+  return context;
+}
+
+} // namespace
+
+identity make_identity(const std::string& name, const identity* issuer) {
+  const key_ptr key(made(EVP_EC_gen("P-256")));
+  const certificate_ptr own(made(X509_new()));
+  X509_set_version(own.get(), X509_VERSION_3);
+  ASN1_INTEGER_set(X509_get_serialNumber(own.get()), 1);
+  X509_gmtime_adj(X509_getm_notBefore(own.get()), -24L * 3600);
+  X509_gmtime_adj(X509_getm_notAfter(own.get()), 24L * 3600);
+  auto* subject = X509_get_subject_name(own.get());
+  X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
+                             reinterpret_cast<const unsigned char*>(name.data()),
+                             static_cast<int>(name.size()), -1, 0);
+  X509_set_pubkey(own.get(), key.get());
+  add_extension(own.get(), NID_basic_constraints, "critical,CA:TRUE"); // it may issue others
+  add_extension(own.get(), NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1");
+  if (issuer == nullptr) {
+    X509_set_issuer_name(own.get(), subject);
+    X509_sign(own.get(), key.get(), EVP_sha256());
+  } else {
+    const auto above = certificate_of(issuer->certificate);
+    X509_set_issuer_name(own.get(), X509_get_subject_name(above.get()));
+    X509_sign(own.get(), key_of(issuer->key).get(), EVP_sha256());
+  }
+  const auto certificate_text = empty_memory(), key_text = empty_memory();
+  PEM_write_bio_X509(certificate_text.get(), own.get());
+  PEM_write_bio_PrivateKey(key_text.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+  return {text_of(certificate_text), text_of(key_text)};
+}
+
+std::string locked_key(const identity& of) {
+  const auto text = empty_memory();
+  std::string passphrase = "passphrase";
+  PEM_write_bio_PrivateKey(text.get(), key_of(of.key).get(), EVP_aes_128_cbc(),
+                           reinterpret_cast<unsigned char*>(passphrase.data()),
+                           static_cast<int>(passphrase.size()), nullptr, nullptr);
+  return text_of(text);
+}
+
+void tls_client::free_ssl::operator()(ssl_st* ssl) const {
+  SSL_free(ssl);
+}
+
+tls_client::tls_client(std::uint16_t port, const options& how)
+    : client(port, how.receive_buffer_bytes), ssl_(made(SSL_new(context_of(how).get()))) {
+  SSL_set_connect_state(ssl_.get());
+  auto from_server = empty_memory(), to_server = empty_memory();
+  SSL_set_bio(ssl_.get(), from_server.release(), to_server.release()); // owns them now
+  shake_hands();
+}
+
+bool tls_client::flush() {
+  std::string bytes;
+  char some[16 * 1024];
+  for (int n; (n = BIO_read(SSL_get_wbio(ssl_.get()), some, sizeof some)) > 0;)
+    bytes.append(some, static_cast<std::size_t>(n));
+  return client::try_send(bytes);
+}
+
+void tls_client::shake_hands() {
+  for (;;) {
+    ERR_clear_error();
+    const int done = SSL_do_handshake(ssl_.get());
+    const int fault = SSL_get_error(ssl_.get(), done);
+    const bool sent = flush();
+    if (done == 1 && sent) return;
+    if (fault != SSL_ERROR_WANT_READ) fail_with_reason();
+    std::string bytes;
+    if (!receive(bytes, std::chrono::seconds(5)))
+      throw std::runtime_error("closed in the handshake");
+    BIO_write(SSL_get_rbio(ssl_.get()), bytes.data(), static_cast<int>(bytes.size()));
+  }
+}
+
+bool tls_client::try_send(std::string_view bytes) {
+  if (bytes.empty()) return true;
+  ERR_clear_error();
+  return SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size())) > 0 && flush();
+}
+
+bool tls_client::fill(milliseconds within) {
+  for (;;) {
+    char some[16 * 1024];
+    ERR_clear_error();
+    const int n = SSL_read(ssl_.get(), some, sizeof some);
+    if (n > 0) {
+      in_.append(some, static_cast<std::size_t>(n));
+      return true;
+    }
+    const int fault = SSL_get_error(ssl_.get(), n);
+    if (fault == SSL_ERROR_ZERO_RETURN) {
+      told_of_end_ = true;
+      return false;
+    }
+    if (fault != SSL_ERROR_WANT_READ) fail_with_reason();
+    std::string bytes;
+    if (!flush() || !receive(bytes, within)) return false;
+    BIO_write(SSL_get_rbio(ssl_.get()), bytes.data(), static_cast<int>(bytes.size()));
+  }
+}
+
+std::string tls_client::version() const {
+  return SSL_get_version(ssl_.get());
+}
+
+std::string tls_client::protocol() const {
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(ssl_.get(), &name, &size);
+  return name == nullptr ? std::string() : std::string(reinterpret_cast<const char*>(name), size);
+}
+
+std::string tls_client::server_name() const {
+  const certificate_ptr shown(made(SSL_get1_peer_certificate(ssl_.get())));
+  return common_name(shown.get());
+}
+
+} // namespace twill::testing
