@@ -11,6 +11,7 @@
 
 #include "net/api_keys.hpp"
 #include "net/batch/batch.hpp"
+#include "net/batch/batch_table.hpp"
 #include "net/batch/file_store.hpp"
 #include "net/http/multipart.hpp"
 #include "net/random_id.hpp"
@@ -108,6 +109,16 @@ struct temporary_folder {
   temporary_folder() { fs::create_directory(path); }
   ~temporary_folder() { fs::remove_all(path); }
 };
+
+/// Of all files in a folder.
+std::string text_of_files(const fs::path& folder) {
+  std::string all;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    std::ifstream in(entry.path());
+    all += std::string(std::istreambuf_iterator<char>(in), {});
+  }
+  return all;
+}
 
 } // namespace
 
@@ -210,6 +221,73 @@ TEST_CASE("A tenant whose tokens are used up does not hold up the batches of ano
   CHECK(at(done, "request_counts", "completed") == value(5));
 }
 
+TEST_CASE("A line that fails gives back the room of all its requests") {
+  running_server s({}, options_with(2));
+  s.engine.set_script([](const actors::request& r) {
+    const auto& text = std::get<actors::text_prompt>(r.prompt).text;
+    if (text == "slow") return never_answers();
+    script play;
+    if (text == "bad") play.failure = {actors::errc::executor_failed, "the step failed", ""};
+    return play;
+  });
+  client c(s.port());
+  std::string content_;
+  for (int i = 0; i < 3; ++i)
+    content_ += line("bad" + std::to_string(i), R"({"prompt":["slow","bad"]})");
+  const auto done = wait_status(c, start(c, upload(c, content_ + lines(2))), "completed");
+  CHECK(at(done, "request_counts", "completed") == value(2));
+  CHECK(at(done, "request_counts", "failed") == value(3));
+}
+
+TEST_CASE("A batch waits while the model is loaded, and loses no line") {
+  running_server s({}, options_with(2));
+  s.engine.set_state(actors::engine_state::loading);
+  client c(s.port());
+  const auto id = start(c, upload(c, lines(3)));
+  wait_status(c, id, "in_progress");
+  std::this_thread::sleep_for(300ms); // in which it tries and is refused
+  CHECK(s.engine.submitted().empty());
+  s.engine.set_state(actors::engine_state::ready);
+  const auto done = wait_status(c, id, "completed");
+  CHECK(at(done, "request_counts", "completed") == value(3));
+  CHECK(count(content(c, at(done, "output_file_id")), "Hello, world") == 3);
+}
+
+TEST_CASE("Lines of a tenant whose key was taken away are answered with that") {
+  temporary_folder kept;
+  auto o = options_with(2);
+  o.batches.folder = kept.path.string();
+  o.server.api_keys = {"one", "two"};
+  running_server s({}, o);
+  s.engine.set_state(actors::engine_state::loading);
+  client c(s.port());
+  const std::string key = "X-Api-Key: one\r\n";
+  wait_status(c, start(c, upload(c, lines(3), key), "24h", key), "in_progress", key);
+  o.server.api_keys = {"two"};
+  s.server->reload(o);
+  s.engine.set_state(actors::engine_state::ready);
+  const auto n_refused = [&] { return count(text_of_files(kept.path), "\"status_code\":401"); };
+  for (int i = 0; i < 2000 && n_refused() < 3; ++i)
+    std::this_thread::sleep_for(10ms);
+  CHECK(n_refused() == 3);
+  CHECK(s.engine.submitted().empty());
+}
+
+TEST_CASE("More batches than may be under way are refused, and hold no file") {
+  running_server s(never_answers(), options_with(1));
+  client c(s.port());
+  const auto file = upload(c, lines(1));
+  for (std::size_t i = 0; i < net::batch_table::max_active; ++i)
+    start(c, file);
+  const auto spare = upload(c, lines(1));
+  const auto refused = c.post("/v1/batches", R"({"input_file_id":")" + spare +
+                                                 R"(","endpoint":"/v1/completions",)"
+                                                 R"("completion_window":"24h"})");
+  CHECK(refused.status == 429);
+  c.send("DELETE /v1/files/" + spare + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  CHECK(c.read_reply().status == 200);
+}
+
 TEST_CASE("A batch whose window passes expires and keeps what was answered") {
   running_server s({}, options_with(1));
   s.engine.set_script(
@@ -304,12 +382,7 @@ TEST_CASE("A drain ends batches at once and does not wait for their lines") {
     CHECK(s.engine.wait_cancelled(2, 20s));
     s.join();
   }
-  std::string all;
-  for (const auto& entry : fs::directory_iterator(kept.path)) {
-    std::ifstream in(entry.path());
-    all += std::string(std::istreambuf_iterator<char>(in), {});
-  }
-  CHECK(count(all, "server_stopped") == 5);
+  CHECK(count(text_of_files(kept.path), "server_stopped") == 5);
 }
 
 TEST_CASE("A configured folder is kept and read again, a temporary one goes") {
@@ -422,6 +495,31 @@ TEST_CASE("What was written before the disk was full can be published") {
   CHECK(store.held_bytes() == 6 * 3000);
 }
 
+TEST_CASE("A batch may take thirty days and no longer") {
+  running_server s(never_answers(), options_with(1));
+  client c(s.port());
+  const auto file = upload(c, lines(1));
+  start(c, file, "30d");
+  start(c, file, "720h");
+  for (const char* window : {"721h", "31d", "0h", "d", "soon"}) {
+    const auto r = c.post("/v1/batches", R"({"input_file_id":")" + file +
+                                             R"(","endpoint":"/v1/completions",)"
+                                             R"("completion_window":")" +
+                                             window + "\"}");
+    CHECK(r.status == 400);
+    CHECK(at(json(r.body), "error", "param") == value("completion_window"));
+  }
+}
+
+TEST_CASE("Lines of an input file may end as Windows ends them") {
+  running_server s({}, options_with(2));
+  client c(s.port());
+  auto text = line("a");
+  text.insert(text.size() - 1, "\r");
+  const auto done = wait_status(c, start(c, upload(c, text + " \t\r\n")), "completed");
+  CHECK(at(done, "request_counts", "completed") == value(1));
+}
+
 TEST_CASE("Stored files and their folder are their owner's alone, whatever the umask") {
   temporary_folder outer;
   const auto folder = outer.path / "new";
@@ -456,6 +554,18 @@ TEST_CASE("Multipart bodies are taken apart, and broken ones refused") {
 
   CHECK(!net::parse_multipart("application/json", "{}").ok());
   CHECK(!net::parse_multipart("multipart/form-data", form("a")).ok());
+  const std::string quoted = "--XX\r\nContent-Disposition: form-data; name=\"file\"; "
+                             "filename=\"a \\\"b\\\".jsonl\"\r\n\r\nx\r\n--XX--\r\n";
+  const auto escaped = net::parse_multipart("multipart/form-data; boundary=XX", quoted);
+  REQUIRE(escaped.ok());
+  CHECK(net::find_part(escaped.value(), "file")->filename == "a \"b\".jsonl");
+  for (const int n_parts : {64, 65}) { // more would only cost memory
+    std::string many;
+    for (int i = 0; i < n_parts; ++i)
+      many += "--XX\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nx\r\n";
+    many += "--XX--\r\n";
+    CHECK(net::parse_multipart("multipart/form-data; boundary=XX", many).ok() == (n_parts <= 64));
+  }
   const auto whole = form("abc");
   for (std::size_t n = 0; n + 4 < whole.size(); ++n) // every cut but the last line end
     CHECK(!net::parse_multipart("multipart/form-data; boundary=XX", whole.substr(0, n)).ok());
@@ -488,6 +598,13 @@ TEST_CASE("A page of files has as many as `limit` asks for, which must be a whol
     const auto page = json(c.get(std::string("/v1/files?limit=") + n).body);
     CHECK(at(page, "data").as_list()->size() == static_cast<std::size_t>(std::stoi(n)));
   }
+  const auto first = json(c.get("/v1/files?limit=2").body);
+  CHECK(at(first, "has_more") == value(true));
+  const auto next = json(c.get("/v1/files?limit=1&after=" + text_of(at(first, "last_id"))).body);
+  CHECK(at(next, "data").as_list()->size() == 1);
+  CHECK(at(next, "has_more") == value(false));
+  CHECK(at(first, "data", 1, "id") != at(next, "data", 0, "id"));
+  CHECK(c.get("/v1/files?after=file-none").status == 400);
   for (const char* wrong : {"0", "-1", "2x", "x", "99999999999999999999"})
     CHECK(c.get(std::string("/v1/files?limit=") + wrong).status == 400);
 }
