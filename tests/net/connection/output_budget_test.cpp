@@ -67,6 +67,16 @@ TEST_CASE("No more are cut off than must be") {
   CHECK(b.cut == "b");
 }
 
+TEST_CASE("What a socket that was cut off still holds cuts off nobody else") {
+  bench b;
+  b.wait(400, 410, 420);
+  b.budget.relieve(start);
+  CHECK(b.budget.relieve(start + 1s) == 2);
+  CHECK(b.cut == "cb");
+  CHECK(b.budget.relieve(start + 1100ms) == 0); // they have yet to close
+  CHECK(b.cut == "cb");
+}
+
 TEST_CASE("Far beyond the budget nobody is waited for") {
   bench b;
   b.wait(10, 2000, 20);

@@ -138,6 +138,17 @@ TEST_CASE(
   CHECK(b.connection.now_in() == phase::idle);
 }
 
+TEST_CASE("HTTP connection: what came with a failure is sent before it") {
+  bench b;
+  b.receive();
+  b.generate(true);
+  std::vector<std::pair<std::uint64_t, actors::event>> together;
+  together.emplace_back(7, piece("text"));
+  together.emplace_back(7, failed(actors::errc::executor_failed, "boom"));
+  b.connection.on_engine_events(std::move(together), start);
+  CHECK(b.write_all().ends_with("7\r\n[0text]\r\n5\r\n!boom\r\n0\r\n\r\n"));
+}
+
 TEST_CASE("HTTP connection: leaving ends what runs; complete replies still go out") {
   bench running;
   running.receive();

@@ -142,6 +142,10 @@ TEST_CASE("A whole reply that would gather more than all output may take is refu
   CHECK(refused.status == 400);
   CHECK(at(json(refused.body), "error", "param") == value("logprobs"));
   CHECK(contains(refused.body, "server.max_output"));
+  // Each prompt would fit, but not all of them.
+  CHECK(c.post("/v1/completions", R"({"prompt":["a","b","c","d"],"logprobs":20,"max_tokens":500})")
+            .status == 400);
+  CHECK(c.post("/v1/completions", asks(R"("max_tokens":500)")).status == 200);
   for (const char* fits : {R"("max_tokens":1000,"n":2,"stream":true)", R"("max_tokens":100,"n":2)"})
     CHECK(c.post("/v1/completions", asks(fits)).status == 200);
 }
@@ -444,6 +448,7 @@ TEST_CASE("Draining: not ready, no new requests, running streams end, then run r
   CHECK(probe.get("/ready").status == 503);
   client late(s.port());
   CHECK(late.post("/v1/chat/completions", chat_body).status == 503);
+  CHECK(client(s.port()).upgrade("/v1/stream") == 503);
   CHECK(contains(c.read_until("data: [DONE]\n\n", 10s), "\"finish_reason\":\"stop\""));
   s.join();
 }
