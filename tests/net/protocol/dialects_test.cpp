@@ -148,6 +148,7 @@ TEST_CASE("/v1/stream: nothing of a cancelled request is sent") {
   REQUIRE(all.size() == 1);
   CHECK(at(all[0], "cancelled") == value(true));
   CHECK(at(all[0], "done") == value(true));
+  CHECK(b.spoken->waiting_bytes() == 0); // else the socket would seem slow for ever
   CHECK(b.spoken->idle());
 }
 
@@ -319,6 +320,44 @@ TEST_CASE("Responses socket: lanes and waiting turns are bounded") {
   CHECK(at(*b.frame(), "status") == value(429));
   b.say(R"({"type":"response.create","input":"1","stream_id":"c"})");
   CHECK(b.host.started.size() == 3);
+}
+
+TEST_CASE("Responses socket: turns that ran leave room for others to wait") {
+  responses_bench b;
+  b.options.server.max_frame_bytes = 200; // of all turns that wait
+  const std::string turn = R"({"type":"response.create","input":"1"})";
+  b.say(turn);
+  for (std::size_t n = 1; n <= 10; ++n) {
+    b.say(turn);
+    b.event(n, finished());
+  }
+  CHECK(b.host.started.size() == 11); // each was begun when the one before it had ended
+}
+
+TEST_CASE("Responses socket: what a lane remembered goes with the lane") {
+  responses_bench b(1);
+  const auto first =
+      b.turn(R"({"type":"response.create","input":"hi","store":false,"stream_id":"a"})");
+  const auto id = *at(first.back(), "response", "id").as_string();
+  b.say(R"({"type":"response.create","input":"hi","stream_id":"b"})"); // lane a makes room
+  CHECK(b.responses.find(id, "tenant", 77) == nullptr);
+  CHECK(b.responses.held_bytes() == 0);
+}
+
+TEST_CASE("On an open WebSocket nothing starts once the key was taken away") {
+  config::options closed;
+  closed.server.api_keys = {"another"};
+  stream_bench stream;
+  stream.say(R"({"op":"submit","id":1,"prompt":"x"})");
+  stream.current.replace(closed);
+  stream.say(R"({"op":"submit","id":2,"prompt":"x"})");
+  CHECK(at(*stream.frame(), "status") == value(401));
+  CHECK(stream.host.started.size() == 1);
+  responses_bench responses;
+  responses.current.replace(closed);
+  responses.say(R"({"type":"response.create","input":"x"})");
+  CHECK(at(*responses.frame(), "status") == value(401));
+  CHECK(responses.host.started.empty());
 }
 
 TEST_CASE("Responses socket: bad messages are answered with error frames") {
