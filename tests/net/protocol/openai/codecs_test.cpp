@@ -195,6 +195,7 @@ TEST_CASE("A completion prompt is a string, ids, or a list of either") {
       {R"({"prompt":[1,"a"]})", "`prompt[1]` must be a token id, an integer >= 0, got \"a\""},
       {R"({"prompt":[1,-2]})", "`prompt[1]` must be a token id, an integer >= 0, got -2"},
       {R"({"prompt":[1,2000]})", "`prompt[1]` must be a token id below 1000, got 2000"},
+      {R"({"prompt":[999,1000]})", "`prompt[1]` must be a token id below 1000, got 1000"},
       {R"({"prompt":["a",5]})", "`prompt[1]` must be a string or a list of token ids, got 5"},
       {R"({"prompt":[[1.5]]})", "`prompt[0][0]` must be a token id"},
       {R"([1])", "body must be a JSON object, got [1]"},

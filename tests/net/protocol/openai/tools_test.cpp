@@ -477,6 +477,22 @@ TEST_CASE("Responses: reasoning, message and calls are items, and the next turn 
   CHECK(at(sent.messages, 2, "name") == value("time"));
 }
 
+TEST_CASE("Responses: without parallel calls the first alone is told") {
+  codec_bench b;
+  const std::string asked =
+      R"("input":"hi","parallel_tool_calls":false,"tools":[{"type":"function","name":"weather"},
+                                                           {"type":"function","name":"time"}])";
+  const auto whole = json(play(parse_responses(json("{" + asked + "}"), b.context), answer()));
+  CHECK(at(whole, "parallel_tool_calls") == value(false));
+  CHECK(at(whole, "output").as_list()->size() == 3);
+  CHECK(at(whole, "output", 2, "name") == value("weather"));
+  CHECK(at(whole, "output", 2, "arguments") == value(R"({"city":"Rom"})"));
+  const auto streamed =
+      play(parse_responses(json("{\"stream\":true," + asked + "}"), b.context), answer());
+  CHECK(!contains(streamed, R"("name":"time","arguments")"));
+  CHECK(at(data_of(streamed).back(), "response", "output").as_list()->size() == 3);
+}
+
 TEST_CASE("Responses: a cut call is an incomplete item") {
   codec_bench b;
   std::vector<actors::event> events = {started(),
@@ -517,6 +533,14 @@ TEST_CASE("An echoed prompt comes with its scores, and prompt_logprobs with rank
   CHECK(at(made, "prompt_logprobs", 2) ==
         json(R"({"7":{"logprob":-0.125,"rank":1,"decoded_token":"~"},
                  "6":{"logprob":-2.5,"rank":null,"decoded_token":"é"}})"));
+
+  // The answer's tokens begin where the whole prompt ends, also where its tokens are not its text.
+  auto unlike = started(1);
+  unlike.prompt_scores = {score(8, "<unk>", std::numeric_limits<float>::quiet_NaN())};
+  const auto after =
+      json(play(parse_completions(json(R"({"prompt":"aé","echo":true,"logprobs":1})"), b.context),
+                {unlike, piece("x", 9), piece("y", 10), finished()}));
+  CHECK(at(after, "choices", 0, "logprobs", "text_offset") == json("[0,2,3]"));
 
   auto asked = parse_completions(
       json(R"({"prompt":"a","echo":true,"logprobs":3,"max_tokens":0,"bad_words":["no"],
