@@ -424,6 +424,21 @@ TEST_CASE("scales take the smallest form that is exact") {
   }
 }
 
+TEST_CASE("one scale or offset that f16 cannot hold keeps all of a matrix in f32, and exact") {
+  const auto all = devices();
+  for (const bool scale : {true, false})
+    for (const std::size_t row : {0, 16, 47}) {
+      CAPTURE(scale, row);
+      matrix w = random_matrix(weight_kind::grouped_u4, 48, 64, 32, offsets::stored_f16, 21);
+      const std::size_t group = 2 * row + 1;
+      (scale ? w.scales : w.group_offsets)[group] = scale ? 3.001F : 7.002F;
+      for (std::size_t k = 32 * group; k < 32 * (group + 1); ++k)
+        w.values[k] = w.scales[group] * static_cast<float>(w.codes[k]) + w.group_offsets[group];
+      CHECK(pack(*all[0], w.source(), "w").value().bytes() == 48 * 64 / 2 + 48 * 2 * 8);
+      check_matrix(all, w, 3);
+    }
+}
+
 TEST_CASE("stacked sources are one matrix, unlike ones do not stack") {
   auto dev = open();
   const matrix a = random_matrix(weight_kind::grouped_u4, 20, 64, 32, offsets::stored_f16, 15);
