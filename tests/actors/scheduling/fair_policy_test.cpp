@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "tests/actors/scheduling/simulation.hpp"
@@ -72,6 +73,23 @@ public:
     leave(s);
     apply_moves();
   }
+  /// All that wait of a client are out of the line until resume().
+  void pause(std::uint64_t client) {
+    for (auto at = waiting_.begin(); at != waiting_.end();)
+      if (at->second.client == client) {
+        paused_.push_back(at->second);
+        at = waiting_.erase(at);
+      } else {
+        ++at;
+      }
+  }
+  void resume() {
+    for (const new_sequence& s : paused_)
+      waiting_[keys_.at(s.id)] = s;
+    for (const new_sequence& s : std::exchange(paused_, {}))
+      policy.on_resumed(s.id);
+    apply_moves();
+  }
   bool empty() const { return waiting_.empty(); }
   std::size_t size() const { return waiting_.size(); }
   std::size_t running() const { return running_.size(); }
@@ -107,7 +125,7 @@ private:
   std::map<priority_key, new_sequence> waiting_;
   std::map<sequence_id, priority_key> keys_;
   std::set<sequence_id> ran_;
-  std::vector<new_sequence> running_;
+  std::vector<new_sequence> running_, paused_;
   sequence_id next_ = 1;
 };
 
@@ -325,6 +343,29 @@ TEST_CASE("a client that was away has saved up no turns, and a long output is ch
   policy.on_left(1, 5000);
   policy.on_left(2, 1);
   CHECK(policy.rank_of(of(1, 3, 10, 10)) > policy.rank_of(of(2, 4, 10, 10)));
+}
+
+TEST_CASE("a client that was paused takes its turns from then on, no more and no fewer") {
+  queue q;
+  for (int i = 0; i < 200; ++i)
+    q.arrive(1, 100);
+  for (int i = 0; i < 10; ++i)
+    q.arrive(2, 100);
+  q.pause(2);
+  for (int i = 0; i < 50; ++i)
+    q.admit();
+  q.resume();
+  for (int i = 0; i < 10; ++i) // more of it, behind what it has
+    q.arrive(2, 100);
+  sequence_id last = 0;
+  for (int i = 0; i < 24; ++i) {
+    const new_sequence s = q.admit();
+    if (s.client != 2) continue;
+    CHECK(s.id > last);
+    last = s.id;
+  }
+  CHECK(q.n_waiting[2] >= 7);
+  CHECK(q.n_waiting[2] <= 9);
 }
 
 namespace {
