@@ -121,7 +121,6 @@ void scheduler::enqueue(scheduled_sequence& s) {
   limited_line& line = limited_[s.client];
   line.most = s.most_running;
   line.held_back.emplace(s.key, &s);
-  ++n_held_back_;
   refill(s.client);
 }
 
@@ -133,9 +132,7 @@ void scheduler::dequeue(scheduled_sequence& s) {
     return;
   }
   limited_line& line = limited_.at(s.client);
-  if (line.held_back.erase(s.key) > 0) {
-    --n_held_back_;
-  } else {
+  if (line.held_back.erase(s.key) == 0) {
     line.in_line.erase(s.key);
     waiting_.erase(s.key);
   }
@@ -152,12 +149,10 @@ void scheduler::refill(std::uint64_t client) {
     const auto last = std::prev(line.in_line.end());
     waiting_.erase(last->first);
     line.held_back.insert(line.in_line.extract(last));
-    ++n_held_back_;
   };
   const auto put_first = [&] {
     waiting_.insert(*line.held_back.begin());
     line.in_line.insert(line.held_back.extract(line.held_back.begin()));
-    --n_held_back_;
   };
   while (line.in_line.size() > places)
     hold_back_last();

@@ -93,9 +93,6 @@ public:
   bool has_released() const { return !released_.empty(); }
 
   std::size_t running() const { return running_.size(); }
-  std::size_t waiting() const {
-    return waiting_.size() + paused_.size() + followers_.size() + n_held_back_;
-  }
   bool is_running(sequence_id id) const;
   /// Sequences of a client that run.
   std::int32_t running_of(std::uint64_t client) const;
@@ -147,7 +144,6 @@ private:
   service_order holding_; ///< those that wait or are paused and hold blocks: forked followers
   std::unordered_map<std::uint64_t, share> running_of_; ///< by client
   std::unordered_map<std::uint64_t, limited_line> limited_;
-  std::size_t n_held_back_ = 0;
   std::vector<moved_sequence> moves_; ///< empty but in apply_moves()
   bool head_starved_ = false;         ///< the last plan had no blocks for the head of the queue
   std::set<std::pair<sequence_id, sequence_id>> followers_; ///< (leader, follower)
