@@ -55,10 +55,6 @@ struct tensor_ref {
   bool contiguous() const { return row_stride == row_size(); }
 };
 
-/// A contiguous vector view.  // (n)
-inline tensor_ref view_1d(void* data, dtype type, std::int64_t n) {
-  return {data, type, 1, {n}, 1};
-}
 /// A matrix view; `row_stride` 0 means contiguous.  // (rows, cols)
 inline tensor_ref view_2d(void* data, dtype type, std::int64_t rows, std::int64_t cols,
                           std::int64_t row_stride = 0) {

@@ -71,7 +71,6 @@ public:
     const auto* t = std::get_if<text_ptr>(&data_);
     return t == nullptr ? nullptr : t->get();
   }
-  text_ptr shared_text() const { return std::get<text_ptr>(data_); }
   list_data* as_list() const {
     const auto* l = std::get_if<list_data*>(&data_);
     return l == nullptr ? nullptr : *l;

@@ -39,8 +39,6 @@ public:
   /// where what stands of it begins the name of one function alone, and else nothing is reported.
   std::vector<call_event> finish();
 
-  int calls_begun() const { return n_calls_; }
-
 private:
   enum class mode {
     text,
