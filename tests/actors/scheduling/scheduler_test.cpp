@@ -149,3 +149,87 @@ TEST_CASE("the scheduler begins after a hit and leaves what it costs to nobody e
   REQUIRE(d.grows.size() == 1);
   CHECK(d.grows[0].n_blocks == 1);
 }
+
+namespace {
+
+/// Serves in the order of arrival, and notes what it is told.
+class noting_policy final : public admission_policy {
+public:
+  explicit noting_policy(std::vector<std::string>& told, bool shares = false)
+      : told_(told), shares_(shares) {}
+  std::int64_t rank_of(const new_sequence& arrived) override {
+    return static_cast<std::int64_t>(10 * arrived.id);
+  }
+  void on_admitted(sequence_id id) override { note("admitted", id); }
+  void on_left(sequence_id id, std::int32_t output_tokens) override {
+    note("left with " + std::to_string(output_tokens), id);
+  }
+  void on_resumed(sequence_id id) override { note("resumed", id); }
+  bool shares_running_set() const override { return shares_; }
+
+private:
+  void note(const std::string& what, sequence_id id) {
+    told_.push_back(what + ": " + std::to_string(id));
+  }
+  std::vector<std::string>& told_;
+  bool shares_;
+};
+
+} // namespace
+
+TEST_CASE("a policy is told who is admitted, resumed and gone", "[actors][policy]") {
+  std::vector<std::string> told;
+  const auto since = [&told] { return std::exchange(told, {}); };
+  scheduler s({64, 1, 4}, std::make_unique<noting_policy>(told));
+  step_decision d;
+  s.add({1, 0, 4, 20});
+  s.add({2, 0, 4, 20});
+  s.add({3, 0, 4, 20});
+  CHECK(since().empty());
+  s.plan(100, d);
+  CHECK(since() == std::vector<std::string>{"admitted: 1"});
+  s.row_done(1, true, true);
+  s.pause(2);
+  s.pause(2);
+  CHECK(since().empty());
+  s.resume(2);
+  s.resume(2);
+  CHECK(since() == std::vector<std::string>{"resumed: 2"});
+  s.leave(3);
+  CHECK(since() == std::vector<std::string>{"left with 0: 3"});
+  s.leave(1);
+  CHECK(since() == std::vector<std::string>{"left with 1: 1"});
+  s.plan(100, d);
+  CHECK(since() == std::vector<std::string>{"admitted: 2"});
+}
+
+TEST_CASE("who gives up a place comes behind the one that takes it", "[actors][policy]") {
+  std::vector<std::string> told;
+  scheduler s({64, 3, 4}, std::make_unique<noting_policy>(told, true));
+  step_decision d;
+  std::vector<released_sequence> released;
+  const auto step = [&] {
+    s.plan(1000, d);
+    for (const planned_row& row : d.rows)
+      s.row_done(row.id, row.draws, row.draws);
+    s.take_released(released);
+  };
+  for (sequence_id id = 1; id <= 5; ++id) {
+    new_sequence one{id, 0, 4, 100};
+    one.client = id == 4 ? 2 : 1;
+    s.add(one);
+  }
+  step();
+  CHECK(d.opened == std::vector<sequence_id>{1, 2, 3});
+  for (int i = 0; i < 3 && released.empty(); ++i)
+    step();
+  REQUIRE(released.size() == 1); // the third gives way, though it came before the fourth
+  CHECK(released[0].id == 3);
+  step();
+  CHECK(s.is_running(4));
+  CHECK_FALSE(s.is_running(3));
+  s.leave(4);
+  step();
+  step();
+  CHECK(s.is_running(3)); // before the fifth
+}
