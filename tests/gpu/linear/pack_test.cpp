@@ -115,6 +115,40 @@ TEST_CASE("a stack with a part that ends within a row panel is packed as its row
     }
 }
 
+TEST_CASE("the image of some row panels is a matrix of those rows, while it is placed") {
+  auto dev = device::open({.threads = 2}).value();
+  const auto x = spiky_floats(3 * 96, 52);
+  for (const weight_kind kind : {weight_kind::f32, weight_kind::grouped_u4}) {
+    CAPTURE(name_of(kind));
+    const matrix w = random_matrix(kind, 75, 96, 32, offsets::stored_f16, 53);
+    const auto whole =
+        run_linear(*dev, pack(*dev, w.source(), "w").value(), x, 3, compute_type::f32);
+    const auto on_host = pack_on_host(*dev, w.source(), "w").value();
+    CHECK_FALSE(on_host.readable());
+    for (const std::int64_t first : {0, 1, 3})
+      for (const std::int64_t rows : {16, 17, 27}) {
+        CAPTURE(first, rows);
+        packed_matrix some = on_host.like(rows);
+        CHECK(some.rows() == rows);
+        CHECK(some.row_panels() == (rows + 15) / 16);
+        CHECK_FALSE(some.readable());
+        std::vector<unsigned char> image(
+            static_cast<std::size_t>(some.layout().bytes(some.row_panels())));
+        on_host.save_image(first, some.row_panels(), image.data());
+        const buffer on_device = to_device(*dev, image);
+        some.place(on_device.data());
+        REQUIRE(some.readable());
+        const auto out = run_linear(*dev, some, x, 3, compute_type::f32);
+        for (std::int64_t m = 0; m < 3; ++m)
+          for (std::int64_t r = 0; r < rows; ++r)
+            REQUIRE(out[static_cast<std::size_t>(m * rows + r)] ==
+                    whole[static_cast<std::size_t>(m * 75 + 16 * first + r)]);
+        some.place(nullptr);
+        CHECK_FALSE(some.readable());
+      }
+  }
+}
+
 TEST_CASE("what packing takes is known where one part's offsets alone are unlike the others'") {
   auto dev = device::open({.threads = 2}).value();
   for (const weight_kind kind : grouped_kinds)
