@@ -88,6 +88,26 @@ TEST_CASE("an allocation past the budget is refused with the numbers") {
   CHECK(dev->allocate(512 << 10, "the rest").ok());
 }
 
+TEST_CASE("the budget can be taken whole") {
+  auto dev = device::open({.memory_bytes = 1 << 20}).value();
+  const auto all = dev->allocate(1 << 20, "all");
+  REQUIRE(all.ok());
+  CHECK(!dev->allocate(1, "one more").ok());
+}
+
+TEST_CASE("the peak is the most memory that was in use at once") {
+  auto dev = device::open({}).value();
+  {
+    const auto a = dev->allocate(1000, "a").value();
+    const auto b = dev->allocate(2000, "b").value();
+    CHECK(dev->memory_peak() == 3000);
+  }
+  const auto c = dev->allocate(2500, "c").value();
+  CHECK(dev->memory_peak() == 3000);
+  const auto d = dev->allocate(600, "d").value();
+  CHECK(dev->memory_peak() == 3100);
+}
+
 TEST_CASE("uploads and downloads keep every byte") {
   auto dev = device::open({}).value();
   std::vector<unsigned char> sent(100003), back(sent.size());
@@ -156,6 +176,24 @@ TEST_CASE("scratch memory grows once and is kept") {
   void* large = dev->scratch(1 << 20);
   CHECK(reinterpret_cast<std::uintptr_t>(large) % 64 == 0);
   CHECK(dev->scratch(1 << 20) == large);
+}
+
+TEST_CASE("scratch memory counts as used, but not what it has grown out of") {
+  auto dev = device::open({}).value();
+  dev->scratch(1 << 20);
+  const std::int64_t small = dev->memory_used();
+  CHECK(small >= 1 << 20);
+  dev->scratch(4 << 20);
+  const std::int64_t large = dev->memory_used();
+  CHECK(large >= 4 << 20);
+  CHECK(dev->memory_peak() == large);
+  // What is there already need not be reserved, and what is reserved is there.
+  REQUIRE(dev->reserve_scratch(4 << 20).ok());
+  CHECK(dev->memory_used() == large);
+  REQUIRE(dev->reserve_scratch(9 << 20).ok());
+  CHECK(dev->memory_used() == 9 << 20);
+  dev->scratch(9 << 20);
+  CHECK(dev->memory_used() == 9 << 20);
 }
 
 TEST_CASE("a device may be opened again, also on another thread") {
