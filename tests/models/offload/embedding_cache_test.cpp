@@ -30,7 +30,8 @@ using ids = std::vector<std::int32_t>;
 
 /// A table of f32 on disk or host, and in part on the device where `shares` say so.
 struct streamed_table {
-  explicit streamed_table(offload::shares shares) : faults(std::make_shared<store_faults>()) {
+  explicit streamed_table(offload::shares shares, double link_bytes_per_second = 0)
+      : faults(std::make_shared<store_faults>()) {
     gpu::weight_source source;
     source.kind = gpu::weight_kind::f32;
     source.rows = n_rows;
@@ -46,6 +47,7 @@ struct streamed_table {
     table = std::move(packed).value();
     offload::offload_options options;
     options.weights = shares;
+    options.link_bytes_per_second = link_bytes_per_second;
     options.io_threads = 2;
     options.open_store = [this]() -> result<std::unique_ptr<offload::disk_store>> {
       return std::unique_ptr<offload::disk_store>(std::make_unique<faulty_store>(faults));
@@ -131,6 +133,18 @@ TEST_CASE("blocks of rows that a step needs count as moved, those still there do
     CHECK(moved() == 12 * block);
     CHECK(t.gets({1}));
     CHECK(moved() == 13 * block);
+  }
+}
+
+TEST_CASE("blocks of rows take at least the time that a simulated link says", "[embedding_cache]") {
+  constexpr double bytes_per_second = 2e6;
+  for (const bool on_disk : {true, false}) {
+    streamed_table t({0, on_disk ? 0 : 100}, bytes_per_second);
+    const auto began = std::chrono::steady_clock::now();
+    CHECK(t.gets(first_of_blocks(0, room)));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    const auto bytes = static_cast<double>(room * t.table.layout().bytes(1));
+    CHECK(took.count() > 0.9 * bytes / bytes_per_second);
   }
 }
 

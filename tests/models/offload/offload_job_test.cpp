@@ -1,6 +1,7 @@
 // Block runs: whatever the schedule, the tiers and the micro-batches, each prompt has the tokens of
 // its greedy continuation alone.
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <random>
 #include <string>
@@ -344,6 +345,36 @@ TEST_CASE("hidden states of the disk travel between tasks; a flipped bit ends th
     } else
       CHECK(ran.value().error.find("hidden states at") != std::string::npos);
   }
+}
+
+TEST_CASE("KV and hidden states take at least the time that a simulated link says", "[offload]") {
+  const test::golden_folder c("opt-tiny-fp32");
+  // The second token is drawn from a block that is not full: all that counts as moved has arrived.
+  const std::vector<models::offload::job_prompt> prompts(3, {std::vector<std::int32_t>(96, 9), 2});
+  for (const bool kv : {true, false})
+    for (const std::int32_t on_host : {0, 100}) {
+      CAPTURE(kv, on_host);
+      models::offload::job_options run;
+      run.batch_size = 1;
+      run.n_batches = 3;
+      run.step_tokens = 16; // a prompt has six pieces: not all find room on the device
+      (kv ? run.kv : run.hidden) = {0, on_host};
+      models::offload::offload_options homes; // weights stay on the device
+      homes.kv_buffers = 2;                   // of 6 images: the others are read again
+      homes.link_bytes_per_second = kv ? 12e6 : 4e6;
+      const loaded l = load_for(c, prompts, run, homes);
+      const auto began = std::chrono::steady_clock::now();
+      const auto ran = models::offload::run_offload_job(test::shared_device(), *l.decoder,
+                                                        l.options, prompts, run);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+      REQUIRE(ran.ok());
+      REQUIRE(ran.value().error == "");
+      const auto& moved = kv ? ran.value().kv_moved : ran.value().hidden_moved;
+      CHECK(moved.stored_bytes > 0);
+      CHECK(moved.loaded_bytes > 0);
+      const auto bytes = static_cast<double>(moved.loaded_bytes + moved.stored_bytes);
+      CHECK(took.count() > 0.9 * bytes / homes.link_bytes_per_second);
+    }
 }
 
 TEST_CASE("KV that comes back from the disk with a flipped bit ends the run in words",

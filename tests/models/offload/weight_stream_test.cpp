@@ -2,6 +2,7 @@
 // faults that end in an error.
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -252,6 +253,24 @@ TEST_CASE("weights in any tiers give the bits of resident ones, for every family
       CHECK(run_greedy(streamed, prompt) == wanted);
       if (round == 0) CHECK(streamed.decoder().stream()->stats().disk_bytes > 0);
     }
+  }
+}
+
+TEST_CASE("weights take at least the time that a simulated link says", "[offload]") {
+  const golden_folder c("opt-tiny-fp32");
+  auto options = golden_options();
+  options.offload.link_bytes_per_second = 3e7;
+  options.offload.ring_layers = 1; // every pass fetches every layer
+  for (const std::int32_t on_host : {0, 100}) {
+    CAPTURE(on_host);
+    options.offload.weights = {0, on_host};
+    const auto began = std::chrono::steady_clock::now();
+    decoder_runner streamed(c.spec, *c.weights, options);
+    run_greedy(streamed, {1, 2, 3});
+    const offload::ring_stats moved = streamed.decoder().stream()->stats();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    CHECK(moved.disk_bytes + moved.host_bytes > 3'000'000);
+    CHECK(took.count() > 0.9 * static_cast<double>(moved.disk_bytes + moved.host_bytes) / 3e7);
   }
 }
 
