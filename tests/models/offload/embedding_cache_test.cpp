@@ -133,6 +133,12 @@ TEST_CASE("blocks of rows that a step needs count as moved, those still there do
     CHECK(moved() == 12 * block);
     CHECK(t.gets({1}));
     CHECK(moved() == 13 * block);
+    CHECK(t.gets(first_of_blocks(10, 18)));
+    CHECK(t.gets({10 * block_rows}));
+    CHECK(t.gets({1}));
+    CHECK(moved() == 22 * block);
+    CHECK(t.gets({10 * block_rows}));
+    CHECK(moved() == 22 * block);
   }
 }
 
