@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "models/offload/model_shape.hpp"
 #include "models/offload/plan/plan_memory.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/offload/planning_machines.hpp"
@@ -38,6 +39,37 @@ TEST_CASE("grouped heads, gated MLPs and 4 bits change the sizes as they should"
   known.layer_bytes = 5e6;
   known.outer_bytes = 7e6;
   CHECK(sizes_of(known, 1, 1, 1).model_bytes == 32 * 5e6 + 7e6);
+}
+
+TEST_CASE("a model counts as FlexGen counts it, or by its packed size where that is another") {
+  twill::models::model_spec spec;
+  spec.n_layers = 4;
+  spec.hidden_size = 64;
+  spec.n_heads = 4;
+  spec.n_kv_heads = 2;
+  spec.head_dim = 16;
+  spec.mlp_size = 128;
+  spec.vocab_size = 1000;
+  const auto shape_of_packed = [&](double layers) {
+    twill::models::packed_weights packed;
+    packed.layers = static_cast<std::int64_t>(layers);
+    packed.tables = 5000;
+    packed.small = 70;
+    return model_shape(spec, twill::gpu::dtype::f32, packed);
+  };
+  // Queries and outputs, keys and values, three matrices of the MLP, two norms: 16 bits each.
+  const double layer = 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128 + 2 * 64);
+  for (const double near : {0.99, 1.0, 1.01}) {
+    const offload_model m = shape_of_packed(4 * near * layer);
+    CHECK(layer_weight_bytes(m) == layer);
+    CHECK(outer_weight_bytes(m) == 2 * 1000 * 65);
+    CHECK(kv_bytes_per_position(m) == 2 * 4 * 32);
+  }
+  for (const double far : {0.25, 0.97, 1.03, 2.0}) {
+    const offload_model m = shape_of_packed(4 * far * layer);
+    CHECK(layer_weight_bytes(m) == Approx(far * layer));
+    CHECK(outer_weight_bytes(m) == 5070);
+  }
 }
 
 TEST_CASE("packed KV is small at home and whole where it is attended to") {
