@@ -93,6 +93,27 @@ TEST_CASE("steps grow while a fetch takes longer than a step's products") {
   CHECK(plan_serving(computes)->bound == offload_resource::device);
 }
 
+TEST_CASE("a prompt of several steps costs a fetch of the weights for each of them") {
+  auto r = mistral_on_6_gib();
+  r.machine.h2d_bytes_per_s = 1e6; // all else takes no time beside it
+  r.max_running = 1;
+  r.step_tokens = 512;
+  r.kv_bytes = 1 * gib_d;
+  r.host_share = 1;
+  const auto fetches = [&](std::int32_t prompt, std::int32_t output) {
+    r.work = {prompt, output, 0};
+    const auto plan = plan_serving(r);
+    REQUIRE(plan);
+    CHECK(plan->bound == offload_resource::h2d);
+    return output / plan->tokens_per_s;
+  };
+  // The last step of the prompt draws the first token.
+  const double one = fetches(512, 8) / 8;
+  CHECK(fetches(511, 8) == Approx(8 * one));
+  CHECK(fetches(513, 8) == Approx(9 * one));
+  CHECK(fetches(1536, 4) == Approx(6 * one));
+}
+
 TEST_CASE("a device too small for usual steps gets shorter ones") {
   auto r = request_for(opt_1_3b(), small_host());
   r.machine.device_bytes = r.workspace_bytes + 300 * r.step_token_bytes +
