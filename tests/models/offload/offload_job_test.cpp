@@ -462,6 +462,36 @@ TEST_CASE("a step has room for the longest prompts of a micro-batch, or for all 
   CHECK(step_tokens_for({}, run) == 1);
 }
 
+TEST_CASE("KV and hidden states keep to the host memory that they may take", "[offload]") {
+  const test::golden_folder c("opt-tiny-fp32");
+  const std::vector<models::offload::job_prompt> prompts(2, {std::vector<std::int32_t>(20, 9), 2});
+  for (const bool kv : {true, false}) {
+    CAPTURE(kv);
+    models::offload::job_options run;
+    run.batch_size = 1;
+    run.n_batches = 2;
+    run.step_tokens = 32;
+    (kv ? run.kv : run.hidden) = {0, 100};
+    const auto ran_with = [&](std::int64_t host_bytes) {
+      models::offload::offload_options homes; // weights stay on the device
+      homes.host_bytes = host_bytes;
+      const loaded l = load_for(c, prompts, run, homes);
+      return models::offload::run_offload_job(test::shared_device(), *l.decoder, l.options, prompts,
+                                              run);
+    };
+    // Hidden states of 32 rows of 96 floats, aligned; KV of 3 blocks and one that is not full.
+    const std::int64_t needed =
+        kv ? 2 * c.spec.n_layers * (3 + 1) * models::offload::store_aligned(2 * 8 * 96 * 4)
+           : 2 * models::offload::store_aligned(32 * 96 * 4);
+    const auto refused = ran_with(needed - 1);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.code() == models::errc::out_of_memory);
+    CHECK(refused.detail().find("the host tier must hold") != std::string::npos);
+    CHECK(refused.detail().find(kv ? "of KV" : "of hidden states") != std::string::npos);
+    CHECK(ran_with(needed).ok());
+  }
+}
+
 TEST_CASE("KV and hidden states take at least the time that a simulated link says", "[offload]") {
   const test::golden_folder c("opt-tiny-fp32");
   // The second token is drawn from a block that is not full: all that counts as moved has arrived.
