@@ -184,6 +184,66 @@ TEST_CASE("a model that does not load refuses, and is tried again later", "[pool
   CHECK(pool.asked(0, start + 3s) == verdict::wait);
 }
 
+TEST_CASE("a model that loads again has paid for the loads that failed before", "[pool]") {
+  pool_state pool({{}}, {10, 1s, 30s});
+  pool.begin(start);
+  pool.opened(0, 10, start);
+  const auto load_again = [&](pool_state::time now) {
+    CHECK(pool.asked(0, now) == verdict::wait);
+    pool.opened(0, 10, now);
+    REQUIRE(pool.now(0) == phase::loading);
+  };
+  pool.asked(0, start);
+  pool.load_failed(0, "no room", start);
+  load_again(start + 1s);
+  pool.loaded(0, start + 1s);
+  CHECK(pool.detail(0).empty());
+  CHECK(pool.under_way(0) == 1);
+  pool.ended(0, start + 1s);
+  pool.ask_sleep(0, start + 1s);
+  pool.left(0, start + 1s);
+  pool.asked(0, start + 1s);
+  pool.load_failed(0, "no room", start + 1s);
+  CHECK(pool.asked(0, start + 1999ms) == verdict::refuse);
+  load_again(start + 2s); // after the delay of a first failure
+}
+
+TEST_CASE("files that do not open hold up nobody behind them", "[pool]") {
+  pool_state pool({{}, {}}, {10, 1s, 30s});
+  pool.begin(start);
+  pool.opened(1, 10, start);
+  CHECK(pool.asked(0, start) == verdict::wait);
+  CHECK(pool.asked(1, start) == verdict::wait);
+  CHECK(pool.now(1) == phase::asleep); // the first comes first
+  pool.open_failed(0, "no such file", start);
+  CHECK(pool.now(1) == phase::loading);
+}
+
+TEST_CASE("a model that is tried again has no place before those that came meanwhile", "[pool]") {
+  pool_state pool({{}, {}, {}}, {30, 1s, 30s});
+  pool.begin(start);
+  for (std::size_t m = 0; m < 3; ++m)
+    pool.opened(m, 10, start);
+  pool.asked(0, start);
+  pool.load_failed(0, "no room", start);
+  pool.asked(2, start + 1s);
+  pool.asked(1, start + 1s);
+  CHECK(pool.asked(0, start + 1s) == verdict::wait);
+  pool.loaded(2, start + 1s);
+  CHECK(pool.now(1) == phase::loading);
+}
+
+TEST_CASE("one model at a time makes room, and no more of them than have to", "[pool]") {
+  quick q({{}, {}, {}}, {10, 10, 10}, 20);
+  q.ask(0);
+  q.pass(1s);
+  q.ask(1);
+  CHECK(q.ask(2) == verdict::wait);
+  q.pass(1s);
+  CHECK(q.pool.now(0) == phase::draining);
+  CHECK(q.pool.now(1) == phase::awake);
+}
+
 TEST_CASE("a model that pinned ones leave no room for is refused with the numbers", "[pool]") {
   quick q({{true, 0s}, {}}, {20, 10}, 20);
   CHECK(q.ask(1) == verdict::refuse);
@@ -201,6 +261,87 @@ TEST_CASE("unload closes the files and load opens them again", "[pool]") {
   q.pool.ask_load(0, q.now);
   q.run();
   CHECK(q.pool.now(0) == phase::awake);
+}
+
+TEST_CASE("an order to unload a model that failed leaves nothing of the failure", "[pool]") {
+  pool_state pool({{}}, {20, 1s, 30s});
+  pool.begin(start);
+  pool.open_failed(0, "no such file", start);
+  pool.ask_unload(0, start);
+  CHECK(pool.now(0) == phase::closed);
+  CHECK(pool.detail(0).empty());
+}
+
+TEST_CASE("an order to sleep while a model loads is obeyed once it has loaded", "[pool]") {
+  pool_state pool({{}}, {20, 1s, 30s});
+  pool.begin(start);
+  pool.opened(0, 10, start);
+  pool.ask_load(0, start);
+  SECTION("at once without a request") {
+    pool.ask_sleep(0, start);
+    pool.loaded(0, start);
+    CHECK(pool.now(0) == phase::leaving);
+  }
+  SECTION("after the requests that wait for it") {
+    CHECK(pool.asked(0, start) == verdict::wait);
+    pool.ask_sleep(0, start);
+    pool.loaded(0, start);
+    CHECK(pool.now(0) == phase::draining);
+    CHECK(pool.under_way(0) == 1);
+    pool.ended(0, start);
+    CHECK(pool.now(0) == phase::leaving);
+  }
+  SECTION("and forgotten where the load fails") {
+    pool.ask_unload(0, start);
+    pool.load_failed(0, "no room", start);
+    CHECK(pool.asked(0, start + 1s) == verdict::wait);
+    pool.opened(0, 10, start + 1s);
+    pool.loaded(0, start + 1s);
+    CHECK(pool.now(0) == phase::awake);
+  }
+}
+
+TEST_CASE("an order to load takes back one to sleep or unload that waits for requests", "[pool]") {
+  quick q({{}}, {10}, 20);
+  q.ask(0);
+  q.pool.ask_unload(0, q.now);
+  CHECK(q.pool.now(0) == phase::draining);
+  q.pool.ask_load(0, q.now);
+  CHECK(q.pool.now(0) == phase::awake);
+  q.end(0);
+  CHECK(q.pool.now(0) == phase::awake);
+  q.pool.ask_sleep(0, q.now);
+  q.run();
+  CHECK(q.pool.now(0) == phase::asleep); // its files stay open
+}
+
+TEST_CASE("an order to load holds although a request for the model gives up", "[pool]") {
+  pool_state pool({{}, {}}, {20, 1s, 30s});
+  pool.begin(start);
+  pool.opened(0, 10, start);
+  pool.opened(1, 10, start);
+  pool.ask_load(0, start);
+  pool.ask_load(1, start); // behind the other
+  pool.asked(1, start);
+  pool.gave_up(1, start);
+  pool.loaded(0, start);
+  CHECK(pool.now(1) == phase::loading);
+}
+
+TEST_CASE("an order to load that was obeyed is over when the model makes room later", "[pool]") {
+  quick q({{}, {}}, {10, 10}, 10);
+  q.ask(0);
+  q.ask(1);
+  REQUIRE(q.pool.now(0) == phase::draining);
+  q.pool.ask_load(0, q.now);
+  q.pool.gave_up(1, q.now);
+  CHECK(q.pool.now(0) == phase::awake);
+  q.end(0);
+  q.ask(1);
+  REQUIRE(q.pool.now(1) == phase::awake);
+  q.ask(0);
+  q.pool.gave_up(0, q.now); // nobody wants it any more
+  CHECK(q.pool.now(1) == phase::awake);
 }
 
 TEST_CASE("an order to sleep while the pool starts does not hold it up", "[pool]") {
