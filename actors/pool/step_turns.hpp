@@ -30,9 +30,14 @@ public:
     }
     changed_.notify_all();
   }
+  /// Steps that run or wait.
+  std::uint64_t n_under_way() const {
+    const std::lock_guard lock(mutex_);
+    return asked_ - ended_;
+  }
 
 private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t asked_ = 0, ended_ = 0;
 };

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <thread>
 #include <vector>
 
+#include "tests/actors/scripted_runner.hpp"
 #include "tests/catch.hpp"
 
 using namespace twill::actors;
@@ -23,20 +25,44 @@ TEST_CASE("steps of models that both have one alternate", "[pool]") {
       turns.enter();
       if (++inside != 1) together = true;
       order.push_back(model);
-      std::this_thread::sleep_for(5ms); // until the other waits
+      // The other waits as well, unless it has ended.
+      if (order.size() < 10) scripted::eventually([&] { return turns.n_under_way() == 2; });
       --inside;
       turns.leave();
     }
   };
   std::thread a(run, 0), b(run, 1);
-  std::this_thread::sleep_for(20ms);
+  scripted::eventually([&] { return turns.n_under_way() == 3; });
   turns.leave();
   a.join();
   b.join();
   CHECK_FALSE(together);
   REQUIRE(order.size() == 10);
-  for (std::size_t i = 2; i < 9; ++i)
+  for (std::size_t i = 1; i < order.size(); ++i)
     CHECK(order[i] != order[i - 1]);
   turns.enter();
   turns.leave();
+}
+
+TEST_CASE("runners that share turns run one step at a time, none of them ahead", "[pool]") {
+  const auto turns = std::make_shared<step_turns>();
+  const auto plan = std::make_shared<scripted::script>();
+  plan->ahead = true;
+  const auto runner = take_turns(scripted::runners(plan), turns)();
+  const auto info = runner->load();
+  REQUIRE(info.ok());
+  CHECK_FALSE(info.value().runs_ahead);
+  turns->enter(); // another model's step
+  std::thread steps([&] {
+    step_samples drawn;
+    executor_step batch;
+    batch.first_token = {0};
+    CHECK(runner->run(batch, drawn).ok());
+  });
+  CHECK(scripted::eventually([&] { return turns->n_under_way() == 2; }));
+  CHECK(plan->steps == 0);
+  turns->leave();
+  steps.join();
+  CHECK(plan->steps == 1);
+  CHECK(turns->n_under_way() == 0);
 }
