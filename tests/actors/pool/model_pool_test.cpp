@@ -6,13 +6,16 @@
 #include <chrono>
 #include <deque>
 #include <future>
+#include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "actors/port/request_summary.hpp"
 #include "tests/actors/scripted_runner.hpp"
 #include "tests/catch.hpp"
 
@@ -78,6 +81,15 @@ struct pool_bench {
     auto asked = text_request(prompt_of(seed, 20), tokens);
     asked.model = model;
     return port().submit(std::move(asked), to.callback());
+  }
+
+  /// Of the models that are awake.
+  std::vector<actors::scheduler_picture> pictures() {
+    auto answer = std::make_shared<std::promise<std::vector<actors::scheduler_picture>>>();
+    auto coming = answer->get_future();
+    port().describe([answer](auto all) { answer->set_value(std::move(all)); });
+    REQUIRE(coming.wait_for(patience) == std::future_status::ready);
+    return coming.get();
   }
 
   config::options options;
@@ -220,6 +232,53 @@ TEST_CASE("a model that cannot be opened or loaded refuses and is tried again", 
   CHECK_FALSE(again.error());
 }
 
+TEST_CASE("a pool says which of its models cannot be opened, and fails when none can", "[pool]") {
+  pool_bench b(options_for(2), 20);
+  REQUIRE(b.ready());
+  for (std::size_t m = 0; m < 2; ++m) {
+    CHECK(b.port().state() == engine_state::ready);
+    (*b.open_fails)[m] = true;
+    REQUIRE(b.port().order_model(b.options.models[m].key, model_order::unload).ok());
+    REQUIRE(b.reaches(m, model_state::unloaded));
+    recorder r;
+    b.ask(r, b.options.models[m].key);
+    REQUIRE(r.wait_over());
+    CHECK(r.error()->code == errc::not_ready);
+  }
+  CHECK(b.port().state() == engine_state::failed);
+  CHECK(b.port().state_detail() == "m0: no such file; m1: no such file");
+}
+
+TEST_CASE("a model whose engine stalls or gave up is told of until it serves again", "[pool]") {
+  auto options = options_for(2);
+  options.scheduler.watchdog = 50ms;
+  options.scheduler.restart_delay = options.scheduler.restart_delay_max = 1ms;
+  pool_bench b(options, 20);
+  b.plans[0]->n_blocks = 20; // of 4 tokens
+  REQUIRE(b.ready());
+  CHECK(b.port().models()[0].max_model_len == 200);
+  recorder stalls;
+  b.plans[0]->hold();
+  b.ask(stalls, "m0");
+  CHECK(eventually([&] { return b.port().state() == engine_state::stalled; }));
+  CHECK(b.port().state_detail().find("watchdog") != std::string::npos);
+  b.plans[0]->open();
+  REQUIRE(stalls.wait_over());
+  CHECK(b.ready());
+  CHECK(b.port().models()[0].max_model_len == 80);
+
+  b.plans[0]->failing_loads = 1'000'000;
+  b.plans[0]->fail_at = b.plans[0]->steps.load();
+  recorder fails;
+  b.ask(fails, "m0");
+  REQUIRE(fails.wait_over());
+  CHECK(b.reaches(0, model_state::failed));
+  CHECK(b.port().models()[0].detail.find("scripted load failure") != std::string::npos);
+  CHECK(b.port().state() == engine_state::ready); // the other model can be served
+  b.plans[0]->failing_loads = 0;
+  CHECK(b.reaches(0, model_state::ready));
+}
+
 TEST_CASE("an administrator loads models and puts them to sleep", "[pool]") {
   pool_bench b(options_for(2), 20);
   REQUIRE(b.ready());
@@ -248,7 +307,8 @@ TEST_CASE("an administrator loads models and puts them to sleep", "[pool]") {
   }));
   const auto stats = b.port().stats(); // counters stay
   CHECK(stats.finished_length + stats.finished_stop == 2);
-  CHECK(b.port().order_model("m9", model_order::load).code() == errc::unknown_model);
+  for (const std::string nobody : {"m9", ""}) // an order names its model
+    CHECK(b.port().order_model(nobody, model_order::load).code() == errc::unknown_model);
 }
 
 TEST_CASE("a reload reaches models that are awake, those that sleep, and the next load", "[pool]") {
@@ -280,6 +340,118 @@ TEST_CASE("a reload reaches models that are awake, those that sleep, and the nex
   CHECK(defaults(1).temperature == 0.25f);
 }
 
+TEST_CASE("a reload changes what requests obey that wait for their model", "[pool]") {
+  auto options = options_for(2);
+  pool_bench b(options, 10);
+  REQUIRE(b.ready());
+  b.plans[0]->hold(); // it stays busy
+  recorder busy, first, second, impatient;
+  b.ask(busy, "m0");
+  REQUIRE(b.plans[0]->step_waits());
+  options.tenants = {{"small", {}, 1, 0, 1}};
+  b.engine->reload(options);
+  auto asked = text_request("x", 3);
+  asked.model = "m1";
+  asked.tenant = asked.client = "small";
+  b.port().submit(asked, first.callback());
+  b.port().submit(asked, second.callback());
+  REQUIRE(second.wait_over());
+  REQUIRE(second.error());
+  CHECK(second.error()->message.find("tenants.max_queued") != std::string::npos);
+  options.scheduler.queue_timeout = 1ms;
+  b.engine->reload(options);
+  b.ask(impatient, "m1");
+  REQUIRE(impatient.wait_over());
+  REQUIRE(impatient.error());
+  CHECK(impatient.error()->code == errc::queue_timed_out);
+  CHECK(first.n_events() == 0); // it came before
+  options.scheduler.queue_timeout = 0ms;
+  b.engine->reload(options);
+  b.plans[0]->open();
+  REQUIRE(first.wait_over());
+  CHECK_FALSE(first.error());
+}
+
+TEST_CASE("what tenants asked of a model stays counted while it sleeps and when it is back",
+          "[pool]") {
+  pool_bench b(options_for(2), 20);
+  REQUIRE(b.ready());
+  CHECK(b.port().tenants().empty());
+  const auto n_finished = [&](const std::string& model) {
+    std::uint64_t n = 0;
+    for (const auto& one : b.port().tenants())
+      if (one.model == model && one.tenant == "t")
+        for (const auto& [status, of_status] : one.finished)
+          n += of_status;
+    return n;
+  };
+  const auto ask = [&](const std::string& model) {
+    recorder r;
+    auto asked = text_request("x", 3);
+    asked.model = model;
+    asked.tenant = "t";
+    b.port().submit(std::move(asked), r.callback());
+    REQUIRE(r.wait_over());
+  };
+  ask("m0");
+  ask("m0");
+  ask("m1");
+  CHECK(eventually([&] { return n_finished("m0") == 2 && n_finished("m1") == 1; }));
+  REQUIRE(b.port().order_model("m0", model_order::sleep).ok());
+  REQUIRE(b.reaches(0, model_state::asleep));
+  CHECK(n_finished("m0") == 2);
+  CHECK(n_finished("m1") == 1);
+  ask("m0");
+  CHECK(eventually([&] { return n_finished("m0") == 3; }));
+}
+
+TEST_CASE("mailboxes and pictures are told for each model that is awake", "[pool]") {
+  pool_bench b(options_for(3), 30);
+  REQUIRE(b.ready());
+  for (const std::size_t m : {1, 2}) {
+    REQUIRE(b.port().order_model(b.options.models[m].key, model_order::load).ok());
+    REQUIRE(b.reaches(m, model_state::ready));
+  }
+  std::map<std::string, std::set<std::string>> actors;
+  for (const auto& one : b.port().mailboxes())
+    CHECK(actors[one.model].insert(one.actor).second);
+  REQUIRE(actors.size() == 2);
+  CHECK(actors["m1"].contains("batcher"));
+  CHECK(actors["m1"] == actors["m2"]);
+  std::set<std::string> pictured;
+  for (const auto& picture : b.pictures())
+    pictured.insert(picture.model);
+  CHECK(pictured == std::set<std::string>{"m1", "m2"});
+}
+
+TEST_CASE("whoever asked is told of the end of a request that reached no engine", "[pool]") {
+  pool_bench b(options_for(2), 10);
+  REQUIRE(b.ready());
+  b.plans[0]->hold(); // it stays busy
+  recorder busy;
+  b.ask(busy, "m0");
+  REQUIRE(b.plans[0]->step_waits());
+  std::vector<std::string> told;
+  const auto ask = [&](recorder& r, const std::string& model) {
+    auto asked = text_request("x", 3);
+    asked.model = model;
+    asked.on_end = [&](const actors::request_summary& about) {
+      told.push_back(std::string(about.status) + (about.failed ? " failed" : ""));
+      CHECK(about.sampling->max_tokens == 3);
+    };
+    return b.port().submit(std::move(asked), r.callback());
+  };
+  recorder unknown, cancelled;
+  ask(unknown, "nobody");
+  REQUIRE(unknown.wait_over());
+  CHECK(told == std::vector<std::string>{"model_not_found failed"});
+  b.port().cancel(ask(cancelled, "m1"));
+  CHECK(told.size() == 2);
+  CHECK(told.back() == "cancelled");
+  b.plans[0]->open();
+  REQUIRE(busy.wait_over());
+}
+
 TEST_CASE("a drain ends once waiting and running requests have ended", "[pool]") {
   pool_bench b(options_for(2), 10);
   REQUIRE(b.ready());
@@ -293,6 +465,7 @@ TEST_CASE("a drain ends once waiting and running requests have ended", "[pool]")
   b.ask(refused, "m0");
   REQUIRE(refused.wait_over());
   CHECK(refused.error()->code == errc::shutting_down);
+  CHECK(b.port().order_model("m1", model_order::load).code() == errc::shutting_down);
   CHECK_FALSE(drained);
   b.plans[0]->open();
   REQUIRE(waiting.wait_over());
@@ -338,6 +511,38 @@ TEST_CASE("a request that is being handed to its engine is aborted too", "[pool]
   REQUIRE(sending.wait_over());
   REQUIRE(sending.error());
   CHECK(sending.error()->code == errc::shutting_down);
+}
+
+TEST_CASE("a request that is being handed to its engine is cancelled or paused there", "[pool]") {
+  pool_bench b(options_for(1), 10);
+  REQUIRE(b.ready());
+  b.plans[0]->hold();
+  busy_clerk clerk(b);
+  recorder cancelled, paused, refused, next;
+  const auto lost = b.ask(cancelled, "m0", 1, 150);
+  const auto slow = b.ask(paused, "m0", 2, 150);
+  clerk.obey();
+  CHECK(b.reaches(0, model_state::ready));
+  clerk.obey(); // the clerk is to send them
+  b.port().cancel(lost);
+  b.port().pause(slow);
+  b.port().cancel(b.ask(refused, "nobody"));
+  clerk.free();
+  b.ask(next, "nobody");
+  REQUIRE(next.wait_over());
+  CHECK(refused.n_events() == 0);
+  REQUIRE(eventually([&] {
+    for (const auto& picture : b.pictures())
+      for (const auto& sequence : picture.sequences)
+        if (sequence.paused) return true;
+    return false;
+  }));
+  b.plans[0]->open();
+  CHECK(eventually([&] { return b.port().stats().finished_abort == 1; }));
+  CHECK(cancelled.n_events() == 0);
+  b.port().resume(slow);
+  REQUIRE(paused.wait_over());
+  CHECK(paused.text() == solo(prompt_of(2, 20), 150).text);
 }
 
 TEST_CASE("a request that comes after an order to send others waits for its own", "[pool]") {
