@@ -36,6 +36,9 @@ TEST_CASE("paused requests do not fill the door, and have a bound of their own")
   // Another client's pause is one too many: the hoarder's latest must end.
   const auto surplus = table.pause(30);
   CHECK(surplus.has_value());
+  CHECK(table.find(1)->paused);
+  CHECK(table.find(14)->paused);
+  CHECK_FALSE(table.find(15)->paused);
   table.erase(15);
   CHECK_FALSE(table.pause(30).has_value());
   // Whoever is resumed counts at the door again.
@@ -62,13 +65,13 @@ TEST_CASE("a client that holds much leaves places to others, and unnamed ones ta
 
 TEST_CASE("the bytes of prompts are bounded, and paused requests may hold a quarter of them") {
   live_requests table({100, 100, 1000});
-  CHECK(table.insert(1, of("a", 240)).refused == nullptr);
+  CHECK(table.insert(1, of("a", 250)).refused == nullptr);
   CHECK(table.insert(2, of("b", 600)).refused == nullptr);
   CHECK_FALSE(table.pause(1).has_value());
-  CHECK(table.pause(2).has_value()); // 840 of 250
-  CHECK(table.insert(3, of("c", 161)).refused != nullptr);
+  CHECK(table.pause(2).has_value()); // 850 of 250
+  CHECK(table.insert(3, of("c", 151)).refused != nullptr);
   table.erase(3);
-  CHECK(table.insert(4, of("c", 160)).refused == nullptr);
+  CHECK(table.insert(4, of("c", 150)).refused == nullptr);
   table.erase(2);
   CHECK(table.insert(5, of("c", 600)).refused == nullptr);
   table.erase(1);
@@ -108,7 +111,7 @@ TEST_CASE("deadlines of waiting are reported beside those of requests, each once
   table.insert(2, gone);
   table.erase(2);
   CHECK(table.take_expired(now).empty());
-  auto passed = table.take_expired(now + std::chrono::seconds(2));
+  auto passed = table.take_expired(now + std::chrono::seconds(1));
   REQUIRE(passed.size() == 1);
   CHECK(passed[0].id == 1);
   CHECK(passed[0].waited);
@@ -116,6 +119,44 @@ TEST_CASE("deadlines of waiting are reported beside those of requests, each once
   REQUIRE(passed.size() == 1);
   CHECK_FALSE(passed[0].waited);
   CHECK_FALSE(table.keep_watching());
+}
+
+TEST_CASE("a table that was cleared is as good as a new one") {
+  live_requests table({2, 1, 1000});
+  auto limited = of("a", 200);
+  limited.deadline = steady_clock::now();
+  table.insert(1, limited);
+  REQUIRE_FALSE(table.pause(1));
+  table.insert(2, of("a", 700));
+  table.clear();
+  CHECK(table.all().empty());
+  CHECK(table.take_expired(steady_clock::now()).empty());
+  auto first = of("a", 250);
+  first.most_of_client = 1;
+  CHECK(table.insert(3, first).refused == nullptr);
+  CHECK_FALSE(table.pause(3));
+  CHECK(table.insert(4, of("a", 750)).refused == nullptr);
+  CHECK(table.insert(5, of("b", 1)).refused != nullptr);
+}
+
+TEST_CASE("a drain is told once, when the table is empty, and silence holds for all in it") {
+  live_requests table({100, 10, 1 << 20});
+  const auto first = of("a"), second = of("b");
+  table.insert(1, first);
+  table.insert(2, second);
+  int drained = 0;
+  table.check_drained();
+  table.drain([&] { ++drained; });
+  CHECK(table.draining());
+  table.check_drained();
+  table.erase(1);
+  CHECK(drained == 0);
+  table.silence_all();
+  CHECK_FALSE(first.control->silenced); // it had gone
+  CHECK(second.control->silenced);
+  table.erase(2);
+  table.check_drained();
+  CHECK(drained == 1);
 }
 
 TEST_CASE("who is refused is told a turn of its own, at the rate at which requests leave") {
