@@ -24,12 +24,15 @@ namespace {
 const auto now = steady_clock::time_point{} + std::chrono::seconds(5);
 
 struct rig : session_core::session_host {
-  explicit rig(request asked, event_callback callback = nullptr, token_budget* tokens = nullptr)
+  explicit rig(request asked, event_callback callback = nullptr, token_budget* tokens = nullptr,
+               const twill::config::limit_options& limits = {})
       : control(std::make_shared<request_control>()), budget(tokens),
-        core(args_of(std::move(asked), std::move(callback)), stats, *this) {}
+        core(args_of(std::move(asked), std::move(callback), limits), stats, *this) {}
 
-  session_args args_of(request asked, event_callback callback) {
+  session_args args_of(request asked, event_callback callback,
+                       const twill::config::limit_options& limits) {
     session_args args;
+    args.limits = limits;
     args.id = 3;
     args.request = std::move(asked);
     args.on_event = callback ? std::move(callback) : [this](event e) { events.push_back(e); };
@@ -202,6 +205,35 @@ TEST_CASE("a tenant's tokens are counted, and those it did not use given back") 
   CHECK(left() >= 95);
 }
 
+TEST_CASE("a tenant pays for every choice, and for what comes beyond the expected") {
+  token_budget budget(100'000);
+  const auto used = [&] { // rounded, as time gives some back
+    std::int64_t low = 0, high = 100'000;
+    while (low < high) {
+      const auto middle = (low + high + 1) / 2;
+      if (budget.check(middle, steady_clock::time_point{}))
+        high = middle - 1;
+      else
+        low = middle;
+    }
+    return (100'000 - low + 100) / 1000;
+  };
+  request three = asking("hi", 4000);
+  three.sampling.n = 3;
+  rig choices(three, nullptr, &budget);
+  choices.start(10'000, 10'000);
+  CHECK(used() == 12);
+  choices.core.cancel();
+  CHECK(used() == 0);
+  rig open(asking("hi", -1), nullptr, &budget);
+  open.start(10'000, 10'000);
+  CHECK(used() == 0); // 258: as much as is expected
+  open.tokens(std::string(5000, 'a'));
+  CHECK(used() == 5);
+  open.core.failed({errc::executor_failed, "lost", ""});
+  CHECK(used() == 5); // what was streamed was used
+}
+
 TEST_CASE("a request that waits too long is the batcher's to end, unless that has not got it") {
   rig r(asking("hi"));
   r.start();
@@ -225,6 +257,16 @@ TEST_CASE("without max_tokens a request may fill the context, as far as the cach
   rig narrow(asking("hello", -1));
   narrow.start(100, 40);
   CHECK(narrow.submitted.at(0).spec.max_new == 36); // the last token needs no place in the cache
+}
+
+TEST_CASE("a prompt and its output may fill the context, and the cache, to the last token") {
+  rig context(asking("hello", 95));
+  context.start(100, 1000);
+  CHECK(context.submitted.at(0).spec.max_new == 95);
+  rig cache(asking("hello", 36));
+  cache.start(100, 40);
+  CHECK(cache.submitted.at(0).spec.max_new == 36);
+  CHECK(refusal(asking("hello", 37), 100, 40).code == errc::too_large);
 }
 
 TEST_CASE("what cannot be served is refused before the batcher hears of it") {
@@ -366,8 +408,93 @@ TEST_CASE("a request that the batcher lost is not released there again") {
   r.start();
   r.core.failed({errc::queue_full, "the queue is full (7 waiting); retry later", ""});
   CHECK(r.events.back().error->code == errc::queue_full);
+  CHECK(r.events.back().error->retry_after_s == 7);
   CHECK(r.n_released == 0);
   CHECK(r.n_over == 1);
+  rig told(asking("hello"));
+  told.start();
+  told.core.failed({errc::queue_full, "the queue is full; retry in 3 s", "", 3});
+  CHECK(told.events.back().error->retry_after_s == 3); // as the message says
+}
+
+TEST_CASE("a request survives the loss of its batcher once, unless it has streamed") {
+  const request_error lost{errc::executor_failed, "lost", ""};
+  rig r(asking("hello"));
+  r.start();
+  r.core.batcher_lost(lost);
+  CHECK(r.submitted.size() == 2);
+  r.core.queued();
+  CHECK(r.events.size() == 1); // its client knows that it is queued
+  r.core.batcher_lost(lost);
+  CHECK(r.submitted.size() == 2);
+  REQUIRE(r.events.back().error);
+  CHECK(r.n_over == 1);
+  rig streamed(asking("hello"));
+  streamed.start();
+  streamed.tokens("a");
+  streamed.core.batcher_lost(lost);
+  CHECK(streamed.submitted.size() == 1);
+  CHECK(streamed.events.back().error);
+}
+
+TEST_CASE("the loss of the compiler ends a request that waits for its grammar, and no other") {
+  const request_error lost{errc::executor_failed, "lost", ""};
+  request asked = asking("hello");
+  asked.grammar.emplace();
+  for (const bool is_compiled : {false, true}) {
+    rig r(asked);
+    r.start();
+    const auto grammar = twill::test::compiled(twill::test::schema_spec("{}"));
+    REQUIRE(r.ordered.size() == 1);
+    if (is_compiled) r.core.grammar({grammar, twill::test::byte_vocabulary()});
+    r.core.compiler_lost(lost);
+    CHECK(r.n_over == (is_compiled ? 0 : 1));
+  }
+}
+
+TEST_CASE("what was held back comes with the last token, whatever ends the output") {
+  request asked = asking("hello", 10);
+  asked.sampling.stop = {"STOP"};
+  asked.sampling.stop_token_ids = {'!'};
+  for (const bool stopped : {false, true}) {
+    rig r(asked);
+    r.start();
+    r.tokens("abST");
+    r.core.token(rig::token_of(0xe2), now); // it begins a character
+    auto last = rig::token_of(stopped ? '!' : 0x82);
+    (stopped ? last.stopped : last.length) = true;
+    r.core.token(last, now);
+    CHECK(r.text() == "abST\xef\xbf\xbd");
+    CHECK(r.events.back().stop_token == (stopped ? '!' : -1));
+  }
+  rig cut(asked);
+  cut.start();
+  cut.tokens("abSTO");
+  auto end_id = rig::token_of('!');
+  end_id.stopped = true;
+  cut.core.token(end_id, now);
+  CHECK(cut.text() == "abSTO");
+  asked.sampling.include_stop_str_in_output = true;
+  rig whole(asked);
+  whole.start();
+  whole.tokens("ab");
+  auto last = rig::token_of('!');
+  last.stopped = true;
+  whole.core.token(last, now);
+  CHECK(whole.text() == "ab!");
+}
+
+TEST_CASE("nothing stops before min_tokens, and everything from there on") {
+  request asked = asking("hello", 10);
+  asked.sampling.stop = {"b"};
+  asked.sampling.min_tokens = 3;
+  rig r(asked);
+  r.start();
+  r.tokens("ab");
+  CHECK(r.text() == "ab");
+  r.tokens("b");
+  CHECK(r.text() == "ab");
+  CHECK(r.events.back().finish == finish_reason::stop);
 }
 
 TEST_CASE("a callback that throws ends its own request only") {
@@ -382,6 +509,13 @@ TEST_CASE("a callback that throws ends its own request only") {
   CHECK(r.n_over == 1);
   r.tokens("b");
   CHECK(calls == 2);
+  request asked = asking("ab");
+  asked.prompt_logprobs = 0;
+  rig scored(asked, [](event) { throw std::runtime_error("broken reader"); });
+  scored.start();
+  scored.core.scored({std::make_shared<std::vector<prompt_score>>(1)});
+  CHECK(scored.n_released == 1);
+  CHECK(scored.n_over == 1);
 }
 
 TEST_CASE("log-probabilities come with the bytes of their tokens") {
@@ -435,7 +569,8 @@ request calling(tool_choice choice = {}) {
 
 /// A rig whose model has a chat template that prints "hi" and writes calls as hermes does.
 struct chat_rig : rig {
-  explicit chat_rig(request asked) : rig(std::move(asked)) {
+  explicit chat_rig(request asked, const twill::config::limit_options& limits = {})
+      : rig(std::move(asked), nullptr, nullptr, limits) {
     answers.calls = twill::models::tool_calls::format_named("hermes");
     answers.reasoning = twill::models::tool_calls::reasoning_tags{};
   }
@@ -460,6 +595,19 @@ TEST_CASE("an output that is parsed comes as reasoning, text and calls, and ends
   CHECK(r.events.back().finish == finish_reason::tool_calls);
 }
 
+TEST_CASE("a chat without max_tokens has the configured length, and a text none") {
+  twill::config::limit_options limits;
+  limits.default_max_tokens = 7;
+  request chat = calling();
+  chat.sampling.max_tokens = -1;
+  chat_rig r(chat, limits);
+  r.start_chat();
+  CHECK(r.submitted.at(0).spec.max_new == 7);
+  rig text(asking("hello", -1), nullptr, nullptr, limits);
+  text.start();
+  CHECK(text.submitted.at(0).spec.max_new == 95);
+}
+
 TEST_CASE("a call that breaks off is no tool call, and length stays length") {
   chat_rig r(calling());
   r.start_chat();
@@ -481,6 +629,13 @@ TEST_CASE("stop strings are looked for before calls are parsed") {
   r.tokens("OP<tool_call>");
   CHECK(parts_of(r.events) == "T:ok");
   CHECK(r.events.back().finish == finish_reason::stop);
+}
+
+TEST_CASE("the tools of a chat count as bytes of its prompt") {
+  chat_prompt chat;
+  const auto without = prompt_bytes(chat);
+  chat.tools = twill::value(std::string(1000, 'x'));
+  CHECK(prompt_bytes(chat) >= without + 1000);
 }
 
 TEST_CASE("tool_choice none hides the tools and leaves text as it is") {
@@ -524,8 +679,15 @@ TEST_CASE("a call that must be made and is cut before its name is a call all the
   chat_rig r(calling({tool_choice::kind::named, "look", true}));
   r.start_chat();
   r.core.grammar({twill::test::compiled(r.ordered.at(0).spec), twill::test::byte_vocabulary()});
-  r.tokens("<tool_call>\n{\"na");
-  token_ready last = rig::token_of('m');
+  token_ready last;
+  SECTION("behind its marker") {
+    r.tokens("<tool_call>\n{\"na");
+    last = rig::token_of('m');
+  }
+  SECTION("in its marker") {
+    r.tokens("<tool");
+    last = rig::token_of('_');
+  }
   last.length = true;
   r.core.token(last, now);
   CHECK(parts_of(r.events) == "<look>!");
@@ -671,6 +833,31 @@ TEST_CASE("what a tenant asked is counted when a request is queued, has a token,
   CHECK(over.finished.at("cancelled") == 1);
 }
 
+TEST_CASE("tokens that were cached are told, and counted for the tenant") {
+  rig r(asking("12345", 3));
+  r.start();
+  auto first = rig::token_of('a');
+  first.cached_tokens = 4;
+  r.core.token(first, now);
+  CHECK(r.events.back().use.cached_tokens == 4);
+  CHECK(r.stats.read_tenants().at(0).cached_prompt_tokens == 4);
+}
+
+TEST_CASE("of several choices the longest is observed") {
+  request asked = asking("12345", 3);
+  asked.sampling.n = 2;
+  rig r(asked);
+  r.start();
+  r.tokens("ab", 1);
+  for (const std::int32_t choice : {0, 1}) {
+    auto last = rig::token_of('c', choice);
+    last.length = true;
+    r.core.token(last, now);
+  }
+  CHECK(r.stats.read().request_max_num_generation_tokens.sum == 3);
+  CHECK(r.stats.read().request_generation_tokens.sum == 4);
+}
+
 TEST_CASE("a request that fails before its first token leaves nobody waiting") {
   auto asked = asking("12345", 3);
   rig r(asked);
@@ -759,6 +946,8 @@ TEST_CASE("the line about a request holds its numbers, and an id cannot break it
       R"("cached_tokens":4,"output_tokens":3,"queue_ms":1.0,"first_token_ms":2.0,"total_ms":20.0)");
   about.client_id = "a tenant=other";
   CHECK(text_of(about).find("id=a?tenant=other tenant=t") != std::string::npos);
+  about.client_id = "a\x7f\n"; // a terminal would obey these
+  CHECK(text_of(about).find("id=a?? ") != std::string::npos);
   about.client_id = std::string(1000, 'x');
   CHECK(text_of(about).size() < 300);
 }
