@@ -358,8 +358,10 @@ TEST_CASE("what cannot be served is refused with field, rule and value", "[actor
   CHECK(refusal(asked).code == errc::unknown_model);
   CHECK(refusal(text_request("", 5)).code == errc::empty_prompt);
   CHECK(refusal(text_request(prompt_of(1, 100), 1)).code == errc::context_too_long);
-  CHECK(refusal(text_request(std::string(1000000, 'x'), 1)).message.find("got 1000000 bytes") !=
+  // The longest token has five bytes.
+  CHECK(refusal(text_request(std::string(501, 'x'), 1)).message.find("got 501 bytes") !=
         std::string::npos);
+  CHECK(refusal(text_request(std::string(500, 'x'), 1)).message.find("bytes") == std::string::npos);
   const auto long_output = refusal(text_request("hello", 96));
   CHECK(long_output.code == errc::context_too_long);
   CHECK(long_output.param == "max_tokens");
@@ -371,7 +373,7 @@ TEST_CASE("what cannot be served is refused with field, rule and value", "[actor
   CHECK(temperature.code == errc::invalid_argument);
   CHECK(temperature.param == "temperature");
   asked = text_request("hello", 5);
-  asked.prompt = actors::token_prompt{1, 2, 999};
+  asked.prompt = actors::token_prompt{1, 2, 257};
   CHECK(refusal(asked).message.find("prompt[2]") != std::string::npos);
   asked.prompt = actors::chat_prompt{};
   CHECK(refusal(asked).code == errc::no_chat_template);
@@ -383,6 +385,18 @@ TEST_CASE("what cannot be served is refused with field, rule and value", "[actor
   CHECK(fits.text() == solo("hello", 36, 0, 0, 0, true).text);
 }
 
+TEST_CASE("a model has the names of its files, unless one is configured", "[actors]") {
+  for (const std::string name : {"", "mine"}) {
+    config::options options;
+    options.model.name = name;
+    bench b(options);
+    REQUIRE(b.ready());
+    const auto model = b.port.models().front();
+    CHECK(model.id == (name.empty() ? "scripted" : name));
+    CHECK(model.answers_to("script") == name.empty());
+  }
+}
+
 TEST_CASE("the port's tokenizer calls answer on the caller's thread", "[actors]") {
   bench b;
   REQUIRE(b.ready());
@@ -391,6 +405,7 @@ TEST_CASE("the port's tokenizer calls answer on the caller's thread", "[actors]"
   CHECK(b.port.tokenize("", {"ab"}, false).value() == std::vector<std::int32_t>{'a', 'b'});
   CHECK(b.port.tokenize("x", {"ab"}, false).code() == errc::unknown_model);
   CHECK(b.port.detokenize("scripted", {'h', 'i'}).value() == "hi");
+  CHECK(b.port.detokenize("", {'h', eos}).value() == "h<eos>");
   CHECK(b.port.detokenize("", {-1}).code() == errc::invalid_argument);
   CHECK(b.port.pieces("", {'h'}).value()[0].bytes == "h");
 }

@@ -208,6 +208,7 @@ public:
     kv_.assign(static_cast<std::size_t>(script_->n_blocks * script_->block_tokens), -1);
     auto model = std::make_shared<models::model>();
     model->name = "scripted";
+    model->other_names = {"script"};
     model->text = std::make_shared<byte_tokenizer>();
     model->spec.vocab_size = 257;
     actors::runner_info info;

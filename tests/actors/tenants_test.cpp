@@ -98,6 +98,28 @@ TEST_CASE("a tenant's limits refuse its requests alone, at once, and say when to
   CHECK(b.no_blocks_used());
 }
 
+TEST_CASE("a tenant without a limit to what runs queues beside all that may run", "[actors]") {
+  config::options options;
+  options.scheduler.max_running = 2;
+  options.tenants = {{"t", {}, 1, 0, 1}};
+  auto plan = std::make_shared<script>();
+  plan->hold();
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  std::vector<recorder> all(4);
+  for (auto& r : all) {
+    b.port.submit(of("t", "prompt", 5), r.callback());
+    REQUIRE(eventually([&] { return r.n_events() > 0; }));
+  }
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK_FALSE(all[i].error());
+  REQUIRE(all[3].error());
+  CHECK(all[3].error()->code == errc::queue_full);
+  plan->open();
+  for (auto& r : all)
+    REQUIRE(r.wait_over());
+}
+
 TEST_CASE("a request that waits for longer than queue_timeout ends, one that runs does not",
           "[actors]") {
   config::options options;
