@@ -25,6 +25,8 @@ void add_stats(engine_stats& to, const engine_stats& from) {
   to.kv_blocks_total += from.kv_blocks_total;
   to.kv_blocks_used += from.kv_blocks_used;
   if (to.kv_block_tokens == 0) to.kv_block_tokens = from.kv_block_tokens;
+  if (to.kv_block_bytes == 0) to.kv_block_bytes = from.kv_block_bytes;
+  if (to.streamed == nullptr) to.streamed = from.streamed;
   to.device_memory_used_bytes += from.device_memory_used_bytes;
   to.prompt_tokens += from.prompt_tokens;
   to.generation_tokens += from.generation_tokens;

@@ -1,6 +1,8 @@
 // Sums of counters over engines: every figure of an engine is in the pool's.
 #include "actors/pool/sum_stats.hpp"
 
+#include <memory>
+
 #include "tests/catch.hpp"
 
 using namespace twill::actors;
@@ -83,10 +85,14 @@ TEST_CASE("every counter, gauge and histogram of two engines is summed") {
   auto second = numbered(1000);
   second.kv_tiers = true;
   second.kv_block_tokens = 32;
+  second.kv_block_bytes = 64;
+  second.streamed = std::make_shared<stream_report>();
   add_stats(sum, second);
   check_equal(sum, numbered(1001));
   CHECK(sum.kv_tiers);
   CHECK(sum.kv_block_tokens == 32); // it was not set
+  CHECK(sum.kv_block_bytes == 64);
+  CHECK(sum.streamed == second.streamed);
   second.kv_tiers = false;
   second.kv_block_tokens = 16;
   add_stats(sum, second);
@@ -99,12 +105,14 @@ TEST_CASE("every counter, gauge and histogram of two engines is summed") {
 
 TEST_CASE("an engine that is gone leaves its counters, not its gauges") {
   stats gone = numbered(3);
+  gone.streamed = std::make_shared<stream_report>();
   forget_gauges(gone);
   stats wanted = numbered(3);
   for (const auto gauge : gauges)
     wanted.*gauge = 0;
   wanted.requests_running = wanted.requests_waiting = 0;
   check_equal(gone, wanted);
+  CHECK(gone.streamed == nullptr);
 }
 
 TEST_CASE("what tenants asked of engines is summed for each tenant and model") {
