@@ -181,3 +181,21 @@ TEST_CASE("a batcher's death ends what was streamed and moves what was not", "[a
   CHECK(plan->loads == 1); // weights stay
   CHECK(b.no_blocks_used());
 }
+
+TEST_CASE("the request of a session that died is computed no further", "[actors]") {
+  const killing kills({"session", "token_ready", 2});
+  auto plan = std::make_shared<script>();
+  plan->hold();
+  bench b({}, plan);
+  REQUIRE(b.ready());
+  recorder r;
+  b.port.submit(endless("for ever", 150), r.callback());
+  plan->allow(4);
+  REQUIRE(r.wait_over());
+  REQUIRE(r.error());
+  CHECK(r.error()->code == errc::executor_failed);
+  plan->allow(10); // far fewer than the request asked for
+  CHECK(b.no_blocks_used());
+  CHECK(b.port.stats().requests_running == 0);
+  plan->open();
+}

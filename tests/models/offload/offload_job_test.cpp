@@ -192,49 +192,6 @@ TEST_CASE("KV that travels in 4 bits gives the same tokens by every schedule and
   }
 }
 
-TEST_CASE("a job says what it computed and moved, round by round", "[offload]") {
-  const test::golden_folder c("llama-tiny-fp16");
-  for (const job_mode mode : {job_mode::zigzag, job_mode::diagonal, job_mode::fused}) {
-    CAPTURE(name_of(mode));
-    const std::vector<models::offload::job_prompt> prompts(6, {{1, 2, 3, 4}, 8});
-    models::offload::job_options run;
-    run.mode = mode;
-    run.batch_size = 2;
-    run.n_batches = 2;
-    if (mode != job_mode::fused) run.kv = run.hidden = {50, 50};
-    models::offload::offload_options homes;
-    homes.weights = {0, 100};
-    homes.ring_layers = 1; // every round moves all
-    const loaded l = load_for(c, prompts, run, homes);
-    const std::int64_t before = l.decoder->stream()->stats().host_bytes;
-    const auto ran = models::offload::run_offload_job(test::shared_device(), *l.decoder, l.options,
-                                                      prompts, run);
-    REQUIRE(ran.ok());
-    const models::offload::job_report& report = ran.value();
-    CHECK(report.prompt_tokens == 6 * 4);
-    CHECK(report.output_tokens == 6 * 8);
-    CHECK(report.prefill_drawn == 6);
-    const auto bytes = [](const models::offload::transfer_stats& s) {
-      return s.loaded_bytes + s.stored_bytes;
-    };
-    const std::int64_t moved = l.decoder->stream()->stats().host_bytes - before +
-                               bytes(report.kv_moved) + bytes(report.hidden_moved);
-    std::int64_t sum = 0;
-    double seconds = 0, decode_seconds = 0;
-    for (const models::offload::job_round& round : report.rounds) {
-      CHECK(round.moved_bytes > 0);
-      CHECK(round.moving_seconds >= 0);
-      sum += round.moved_bytes;
-      seconds += round.seconds;
-      decode_seconds += round.decode_seconds;
-    }
-    CHECK(sum <= moved); // what is read ahead after the last round is in none
-    CHECK(sum > moved / 2);
-    CHECK(seconds == Approx(report.total_seconds()));
-    CHECK(decode_seconds == Approx(report.decode_seconds));
-  }
-}
-
 TEST_CASE("in one step of a job all sequences that are alive may draw", "[offload]") {
   const std::vector<models::offload::job_prompt> prompts(400, {{1, 2, 3}, 14});
   models::offload::job_options run;
