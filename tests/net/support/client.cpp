@@ -1,5 +1,6 @@
 #include "tests/net/support/client.hpp"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <cctype>
 #include <cerrno>
@@ -12,6 +13,23 @@
 namespace twill::testing {
 
 using std::chrono::milliseconds;
+
+namespace {
+
+/// False when nothing came in time. A signal, such as a fuzzer's alarm, does not end the wait.
+bool wait_to_read(int fd, milliseconds within) {
+  const auto end = std::chrono::steady_clock::now() + within;
+  for (;;) {
+    pollfd waits{fd, POLLIN, 0};
+    const int n = ::poll(&waits, 1, static_cast<int>(within.count()));
+    if (n >= 0 || errno != EINTR) return n > 0;
+    within =
+        std::max(std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now()),
+                 milliseconds(0));
+  }
+}
+
+} // namespace
 
 std::uint16_t ws_frame::close_code() const {
   if (payload.size() < 2) return 0;
@@ -66,8 +84,7 @@ void client::send(std::string_view bytes) {
 }
 
 bool client::receive(std::string& to, milliseconds within) {
-  pollfd poll_fd{fd_, POLLIN, 0};
-  if (::poll(&poll_fd, 1, static_cast<int>(within.count())) <= 0)
+  if (!wait_to_read(fd_, within))
     throw std::runtime_error("nothing received in time; so far: " + in_.substr(0, 500));
   char bytes[65536];
   const auto n = ::recv(fd_, bytes, sizeof bytes, 0);
