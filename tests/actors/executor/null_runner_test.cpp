@@ -1,6 +1,7 @@
 // The runner that computes nothing keeps to all that a draw asks for.
 #include "actors/executor/null_runner.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -68,8 +69,18 @@ TEST_CASE("a model that computes nothing draws and scores as it was asked", "[ac
   CHECK(out.score_top_ids == std::vector<std::int32_t>{9, 10, vocab - 1, 0});
   CHECK(out.score_top_logprobs == std::vector<float>(4, even));
 
+  // Of a mask that allows all, the token that is allowed alone next is drawn again.
+  std::fill(mask.begin(), mask.end(), ~std::uint32_t{0});
+  step.draws = {{.params = &plain, .seed = 5, .mask = mask}};
+  REQUIRE(runner->run(step, out).ok());
+  const auto only = static_cast<std::uint32_t>(out.tokens[0]);
+  std::fill(mask.begin(), mask.end(), 0);
+  mask[only / 32] = 1U << (only % 32);
+  REQUIRE(runner->run(step, out).ok());
+  CHECK(out.tokens[0] == static_cast<std::int32_t>(only));
+
   step.scores.clear();
-  step.draws.resize(1);
+  step.draws = {{.params = &plain, .seed = 1}};
   REQUIRE(runner->run(step, out).ok());
   CHECK(out.score_max_top == 0);
   CHECK(out.score_logprobs.empty());
