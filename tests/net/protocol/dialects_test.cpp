@@ -168,6 +168,24 @@ TEST_CASE("/v1/stream names the choice when there are several, and tells their e
   CHECK(at(all[3], "done") == value(true));
 }
 
+TEST_CASE("/v1/stream passes on the prompt in each of its forms") {
+  stream_bench b;
+  b.say(R"({"op":"submit","id":1,"prompt":"Once","add_special_tokens":false})");
+  b.say(R"({"op":"submit","id":2,"tokens":[5,6]})");
+  b.say(R"({"op":"submit","id":3,"messages":[{"role":"user","content":"hi"}]})");
+  REQUIRE(b.host.started.size() == 3);
+  const auto& text = std::get<actors::text_prompt>(b.host.started[0].prompt);
+  CHECK(text.text == "Once");
+  CHECK_FALSE(text.add_special);
+  CHECK(std::get<actors::token_prompt>(b.host.started[1].prompt) == actors::token_prompt{5, 6});
+  const auto& chat = std::get<actors::chat_prompt>(b.host.started[2].prompt);
+  CHECK(at(chat.messages, 0, "content") == value("hi"));
+  for (const std::string id : {"1", "2", "3"})
+    b.say(R"({"op":"cancel","id":)" + id + "}");
+  b.say(R"({"op":"submit","id":4,"prompt":"a","tokens":[5]})");
+  CHECK(b.host.started.size() == 3);
+}
+
 TEST_CASE("/v1/stream refuses bad messages and keeps the socket") {
   stream_bench b(2);
   const auto error = [&](const std::string& text) {
