@@ -16,17 +16,25 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// False when nothing came in time. A signal, such as a fuzzer's alarm, does not end the wait.
-bool wait_to_read(int fd, milliseconds within) {
+/// False when it did not come in time. A signal, such as a fuzzer's alarm, does not end the wait.
+bool wait_for(short what, int fd, milliseconds within) {
   const auto end = std::chrono::steady_clock::now() + within;
   for (;;) {
-    pollfd waits{fd, POLLIN, 0};
+    pollfd waits{fd, what, 0};
     const int n = ::poll(&waits, 1, static_cast<int>(within.count()));
     if (n >= 0 || errno != EINTR) return n > 0;
     within =
         std::max(std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now()),
                  milliseconds(0));
   }
+}
+
+/// Whether a connect() that a signal ended succeeds after all.
+bool goes_on(int fd) {
+  int error = errno;
+  socklen_t size = sizeof error;
+  return error == EINTR && wait_for(POLLOUT, fd, milliseconds(10'000)) &&
+         ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
 } // namespace
@@ -47,7 +55,7 @@ client::client(std::uint16_t port, int receive_buffer_bytes) {
   to.sin_family = AF_INET;
   to.sin_port = htons(port);
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0)
+  if (::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0 && !goes_on(fd_))
     throw std::runtime_error("connect failed");
 }
 
@@ -84,7 +92,7 @@ void client::send(std::string_view bytes) {
 }
 
 bool client::receive(std::string& to, milliseconds within) {
-  if (!wait_to_read(fd_, within))
+  if (!wait_for(POLLIN, fd_, within))
     throw std::runtime_error("nothing received in time; so far: " + in_.substr(0, 500));
   char bytes[65536];
   const auto n = ::recv(fd_, bytes, sizeof bytes, 0);
