@@ -69,15 +69,17 @@ TEST_CASE("a model that computes nothing draws and scores as it was asked", "[ac
   CHECK(out.score_top_ids == std::vector<std::int32_t>{9, 10, vocab - 1, 0});
   CHECK(out.score_top_logprobs == std::vector<float>(4, even));
 
-  // Of a mask that allows all, the token that is allowed alone next is drawn again.
+  // Whatever is drawn where all may be, it and its neighbours are drawn where one alone may be.
   std::fill(mask.begin(), mask.end(), ~std::uint32_t{0});
   step.draws = {{.params = &plain, .seed = 5, .mask = mask}};
   REQUIRE(runner->run(step, out).ok());
-  const auto only = static_cast<std::uint32_t>(out.tokens[0]);
-  std::fill(mask.begin(), mask.end(), 0);
-  mask[only / 32] = 1U << (only % 32);
-  REQUIRE(runner->run(step, out).ok());
-  CHECK(out.tokens[0] == static_cast<std::int32_t>(only));
+  const std::int32_t any = out.tokens[0];
+  for (const std::int32_t only : {any, (any + 1) % vocab, (any + vocab - 1) % vocab}) {
+    std::fill(mask.begin(), mask.end(), 0);
+    mask[static_cast<std::size_t>(only) / 32] = 1U << (only % 32);
+    REQUIRE(runner->run(step, out).ok());
+    CHECK(out.tokens[0] == only);
+  }
 
   step.scores.clear();
   step.draws = {{.params = &plain, .seed = 1}};
