@@ -7,19 +7,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "net/connection/openssl_objects.hpp"
+
 namespace twill::net {
 namespace {
-
-template <auto release>
-struct releaser {
-  template <class T>
-  void operator()(T* object) const {
-    release(object);
-  }
-};
-using bio_ptr = std::unique_ptr<BIO, releaser<BIO_free>>;
-using certificate_ptr = std::unique_ptr<X509, releaser<X509_free>>;
-using key_ptr = std::unique_ptr<EVP_PKEY, releaser<EVP_PKEY_free>>;
 
 std::string reason() {
   const auto code = ERR_peek_last_error();

@@ -9,22 +9,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include "net/connection/openssl_objects.hpp"
+
 namespace twill::testing {
 namespace {
 
 using std::chrono::milliseconds;
 
-template <auto release>
-struct releaser {
-  template <class T>
-  void operator()(T* object) const {
-    release(object);
-  }
-};
-using bio_ptr = std::unique_ptr<BIO, releaser<BIO_free>>;
-using certificate_ptr = std::unique_ptr<X509, releaser<X509_free>>;
-using key_ptr = std::unique_ptr<EVP_PKEY, releaser<EVP_PKEY_free>>;
-using context_ptr = std::unique_ptr<SSL_CTX, releaser<SSL_CTX_free>>;
+using net::bio_ptr, net::certificate_ptr, net::key_ptr;
+using context_ptr = std::unique_ptr<SSL_CTX, net::releaser<SSL_CTX_free>>;
 
 [[noreturn]] void fail_with_reason() {
   const char* reason = ERR_reason_error_string(ERR_get_error());

@@ -1,0 +1,25 @@
+// openssl_objects: OpenSSL's objects, each released by its owner. For .cpp files, so that OpenSSL
+// stays out of other headers.
+#pragma once
+
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+
+#include <memory>
+
+namespace twill::net {
+
+/// Deletes for std::unique_ptr by calling `release`.
+template <auto release>
+struct releaser {
+  template <class T>
+  void operator()(T* object) const {
+    release(object);
+  }
+};
+using bio_ptr = std::unique_ptr<BIO, releaser<BIO_free>>;
+using certificate_ptr = std::unique_ptr<X509, releaser<X509_free>>;
+using key_ptr = std::unique_ptr<EVP_PKEY, releaser<EVP_PKEY_free>>;
+
+} // namespace twill::net
