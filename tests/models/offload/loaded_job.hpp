@@ -46,4 +46,10 @@ inline loaded_job load_for(const test::golden_folder& c,
   return l;
 }
 
+inline models::result<models::offload::job_report>
+run_job(const loaded_job& l, const std::vector<models::offload::job_prompt>& prompts,
+        const models::offload::job_options& run) {
+  return models::offload::run_offload_job(shared_device(), *l.decoder, l.options, prompts, run);
+}
+
 } // namespace twill::test

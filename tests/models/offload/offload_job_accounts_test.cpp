@@ -10,7 +10,7 @@
 
 using namespace twill;
 using models::offload::job_mode;
-using test::load_for;
+using test::load_for, test::run_job;
 
 TEST_CASE("in one step of a job all sequences that are alive may draw", "[offload]") {
   const std::vector<models::offload::job_prompt> prompts(400, {{1, 2, 3}, 14});
@@ -68,8 +68,7 @@ TEST_CASE("a job counts its tokens, tells how far it is, and shares its traffic 
       return stream == nullptr ? 0 : stream->stats().host_bytes;
     };
     const std::int64_t before = moved_weights();
-    const auto ran = models::offload::run_offload_job(test::shared_device(), *l.decoder, l.options,
-                                                      prompts, run);
+    const auto ran = run_job(l, prompts, run);
     REQUIRE(ran.ok());
     const models::offload::job_report& report = ran.value();
     REQUIRE(report.error == "");
@@ -120,8 +119,7 @@ TEST_CASE("a job that draws one token from each prompt spends nothing on decodin
     run.batch_size = 2;
     run.n_batches = 2;
     const test::loaded_job l = load_for(c, prompts, run, {});
-    const auto ran = models::offload::run_offload_job(test::shared_device(), *l.decoder, l.options,
-                                                      prompts, run);
+    const auto ran = run_job(l, prompts, run);
     REQUIRE(ran.ok());
     CHECK(ran.value().prefill_drawn == 5);
     CHECK(ran.value().prefill_seconds > 0);
@@ -161,8 +159,7 @@ TEST_CASE("KV and hidden states keep to the host memory that they may take", "[o
       models::offload::offload_options homes; // weights stay on the device
       homes.host_bytes = host_bytes;
       const test::loaded_job l = load_for(c, prompts, run, homes);
-      return models::offload::run_offload_job(test::shared_device(), *l.decoder, l.options, prompts,
-                                              run);
+      return run_job(l, prompts, run);
     };
     // Hidden states of 32 rows of 96 floats, aligned; KV of 3 blocks and one that is not full.
     const std::int64_t needed =
@@ -194,8 +191,7 @@ TEST_CASE("KV and hidden states take at least the time that a simulated link say
       homes.link_bytes_per_second = kv ? 12e6 : 4e6;
       const test::loaded_job l = load_for(c, prompts, run, homes);
       const auto began = std::chrono::steady_clock::now();
-      const auto ran = models::offload::run_offload_job(test::shared_device(), *l.decoder,
-                                                        l.options, prompts, run);
+      const auto ran = run_job(l, prompts, run);
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
       REQUIRE(ran.ok());
       REQUIRE(ran.value().error == "");

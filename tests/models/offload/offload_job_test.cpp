@@ -16,7 +16,7 @@ using namespace twill;
 using models::offload::job_finish;
 using models::offload::job_mode;
 using test::id_list;
-using test::load_for;
+using test::load_for, test::run_job;
 
 namespace {
 
@@ -97,8 +97,7 @@ TEST_CASE("every schedule, tier and split gives each prompt the tokens it has al
       if (ends) run.end_ids = {wanted[0].back()};
 
       const test::loaded_job l = load_for(c, prompts, run, homes, kv_type);
-      const auto ran = models::offload::run_offload_job(test::shared_device(), *l.decoder,
-                                                        l.options, prompts, run);
+      const auto ran = run_job(l, prompts, run);
       REQUIRE(ran.ok());
       REQUIRE(ran.value().error == "");
       for (std::size_t i = 0; i < prompts.size(); ++i) {
@@ -141,8 +140,7 @@ TEST_CASE("KV that travels in 4 bits gives the same tokens by every schedule and
           models::offload::offload_options homes;
           homes.link_bytes_per_second = batch == 2 ? 1e12 : 0; // tails travel, too
           const test::loaded_job l = load_for(c, prompts, run, homes, kv_type);
-          const auto ran = models::offload::run_offload_job(test::shared_device(), *l.decoder,
-                                                            l.options, prompts, run);
+          const auto ran = run_job(l, prompts, run);
           REQUIRE(ran.ok());
           REQUIRE(ran.value().error == "");
           std::vector<id_list> outputs;
@@ -172,8 +170,7 @@ TEST_CASE("a block that is stopped keeps what it has, and says so", "[offload]")
     models::offload::offload_options homes;
     homes.weights = {0, 50};
     const test::loaded_job l = load_for(c, prompts, run, homes);
-    const auto ran = models::offload::run_offload_job(test::shared_device(), *l.decoder, l.options,
-                                                      prompts, run);
+    const auto ran = run_job(l, prompts, run);
     REQUIRE(ran.ok());
     CHECK(ran.value().stopped == (asked > 9));
     if (ran.value().stopped)
@@ -201,8 +198,7 @@ TEST_CASE("a transfer that fails in a block ends it with its reason and what it 
     };
     const test::loaded_job l = load_for(c, prompts, run, homes);
     faults->fail_read = faults->reads + 3 + static_cast<int>(random() % 30);
-    const auto ran = models::offload::run_offload_job(test::shared_device(), *l.decoder, l.options,
-                                                      prompts, run);
+    const auto ran = run_job(l, prompts, run);
     REQUIRE(ran.ok());
     // A read ahead of the last use may fail and harm nobody.
     const bool failed = !ran.value().error.empty();
@@ -234,8 +230,7 @@ TEST_CASE("hidden states of the disk travel between tasks; a flipped bit ends th
     };
     const test::loaded_job l = load_for(c, prompts, run, homes);
     if (flipped) faults->flip_read = 5;
-    const auto ran = models::offload::run_offload_job(test::shared_device(), *l.decoder, l.options,
-                                                      prompts, run);
+    const auto ran = run_job(l, prompts, run);
     REQUIRE(ran.ok());
     CHECK(faults->reads > 5);
     const auto& moved = ran.value().hidden_moved;
@@ -275,8 +270,7 @@ TEST_CASE("KV that comes back from the disk with a flipped bit ends the run in w
       };
       const test::loaded_job l = load_for(c, prompts, run, homes);
       if (flipped) faults->flip_read = 0;
-      const auto ran = models::offload::run_offload_job(test::shared_device(), *l.decoder,
-                                                        l.options, prompts, run);
+      const auto ran = run_job(l, prompts, run);
       REQUIRE(ran.ok());
       CHECK(faults->reads > 0);
       if (!flipped)
