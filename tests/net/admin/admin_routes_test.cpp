@@ -19,11 +19,6 @@ config::options with_boss() {
   return options;
 }
 
-std::uint16_t admin_port(const running_server& s) {
-  const auto address = s.server->admin_address();
-  return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
-}
-
 const std::string boss = "Authorization: Bearer b\r\n", guest = "Authorization: Bearer g\r\n";
 
 } // namespace
@@ -67,7 +62,7 @@ TEST_CASE("The state tells administrators of models, tenants, sequences and mail
 
   client outside(s.port());
   CHECK(outside.get("/admin/state", boss).status == 404);
-  client c(admin_port(s));
+  client c(s.admin_port());
   CHECK(c.get("/admin/state").status == 401);
   CHECK(c.get("/admin/state", guest).status == 403);
   const auto reply = c.get("/admin/state", boss);
@@ -121,14 +116,14 @@ TEST_CASE("The state tells administrators of models, tenants, sequences and mail
   CHECK(at(scheduler, "sequences", 2).find("choice") == nullptr);
   CHECK(at(scheduler, "orphans", 0, "blocks") == value("9"));
   const auto mailbox = at(all, "mailboxes", 0);
-  CHECK(at(mailbox, "model") == value("dummy-model"));
+  CHECK(at(mailbox, "model") == value("test-model"));
   CHECK(at(mailbox, "actor") == value("batcher"));
   CHECK(at(mailbox, "depth") == value(3));
 }
 
 TEST_CASE("Administrators see and order models, and are told what cannot be done") {
   running_server s({}, with_boss());
-  client c(admin_port(s));
+  client c(s.admin_port());
   const auto all = json(c.get("/admin/models", boss).body);
   const auto known = s.engine.models().front();
   const auto first = at(all, "data", 0);

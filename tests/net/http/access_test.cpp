@@ -181,11 +181,6 @@ config::options with_administrators() {
   return all;
 }
 
-std::uint16_t admin_port(const running_server& s) {
-  const auto address = s.server->admin_address();
-  return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
-}
-
 const std::string boss = "Authorization: Bearer boss-key\r\n";
 const std::string guest = "Authorization: Bearer guest-key\r\n";
 
@@ -196,7 +191,7 @@ TEST_CASE("At the administrators' address each request needs an administrator's 
   client hog(s.port()); // all sockets of clients are taken
   CHECK(hog.get("/health").status == 200);
   for (const std::string path : {"/admin", "/health", "/metrics"}) {
-    client c(admin_port(s));
+    client c(s.admin_port());
     CHECK(c.get(path).status == 401);
     CHECK(c.get(path, "Authorization: Bearer wrong\r\n").status == 401);
     const auto refused = c.get(path, guest);
@@ -204,7 +199,7 @@ TEST_CASE("At the administrators' address each request needs an administrator's 
     CHECK(at(json(refused.body), "error", "code") == value("not_admin"));
     CHECK(c.get(path, boss).status == 200);
   }
-  client c(admin_port(s));
+  client c(s.admin_port());
   CHECK(c.get("/v1/models", boss).status == 404);
   CHECK(contains(c.get("/admin", boss).body, R"("path":"/metrics")"));
   CHECK(c.upgrade("/v1/stream", boss) == 400);
@@ -212,7 +207,7 @@ TEST_CASE("At the administrators' address each request needs an administrator's 
 
 TEST_CASE("The dashboard's files need no key, what it shows does") {
   running_server s({}, with_administrators());
-  client c(admin_port(s));
+  client c(s.admin_port());
   const auto page = c.get("/");
   CHECK(page.status == 200);
   CHECK(contains(page.body, "page/dashboard.js"));
@@ -220,17 +215,18 @@ TEST_CASE("The dashboard's files need no key, what it shows does") {
   CHECK(c.get("/page/dashboard.js").status == 200);
   CHECK(c.get("/page/nothing.js").status == 404);
   CHECK(c.get("/admin/stream", boss).status == 426);
-  CHECK(client(admin_port(s)).upgrade("/admin/stream") == 401);
-  CHECK(client(admin_port(s)).upgrade("/admin/stream", guest) == 403);
-  CHECK(client(admin_port(s)).upgrade("/admin/stream", boss + "Origin: https://evil.example\r\n") ==
-        403);
+  CHECK(client(s.admin_port()).upgrade("/admin/stream") == 401);
+  CHECK(client(s.admin_port()).upgrade("/admin/stream", guest) == 403);
+  CHECK(
+      client(s.admin_port()).upgrade("/admin/stream", boss + "Origin: https://evil.example\r\n") ==
+      403);
   CHECK(client(s.port()).upgrade("/admin/stream", boss) == 400);
   CHECK(contains(client(s.port()).get("/").body, "page/chat.js"));
 }
 
 TEST_CASE("A dashboard is told the past, then a sample a second") {
   running_server s({}, with_administrators());
-  client c(admin_port(s));
+  client c(s.admin_port());
   REQUIRE(c.upgrade("/admin/stream", boss) == 101);
   CHECK(contains(c.read_text(), R"({"type":"history")"));
   std::vector<value> samples;
@@ -250,7 +246,7 @@ TEST_CASE("Metrics of tenants are for administrators alone") {
   one.requests_waiting = 3;
   one.finished = {{"stop", 2}};
   s.engine.set_tenants({one});
-  client admin(admin_port(s));
+  client admin(s.admin_port());
   const auto told = admin.get("/metrics", boss).body;
   CHECK(contains(told, R"(twill_tenant_requests_waiting{tenant="guest",model_name="m"} 3)"));
   CHECK(contains(told, R"(finished_reason="stop"} 2)"));
@@ -270,9 +266,9 @@ TEST_CASE("The routes of administrators are served to them alone") {
 
 TEST_CASE("At the administrators' address \"*\" allows no host and no web page") {
   running_server s({}, with_administrators());
-  client c(admin_port(s));
+  client c(s.admin_port());
   CHECK(c.get("/admin", boss + "Origin: https://evil.example\r\n").status == 403);
-  client renamed(admin_port(s));
+  client renamed(s.admin_port());
   renamed.send("GET /admin HTTP/1.1\r\nHost: evil.example\r\n" + boss + "\r\n");
   CHECK(renamed.read_reply().status == 421);
 }

@@ -1,6 +1,7 @@
 // A server on a free loopback port with a scripted engine, running on its own thread.
 #pragma once
 
+#include <string>
 #include <thread>
 
 #include "net/server.hpp"
@@ -24,6 +25,11 @@ public:
     join();
   }
   std::uint16_t port() const { return server->port(); }
+  /// Of `server.admin_listen`, where that is an address.
+  std::uint16_t admin_port() const {
+    const auto address = server->admin_address();
+    return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+  }
   void join() {
     if (thread_.joinable()) thread_.join();
   }

@@ -50,7 +50,7 @@ public:
     return tenants_;
   }
   std::vector<actors::mailbox_depth> mailboxes() const override {
-    return {{"dummy-model", "batcher", 3}};
+    return {{"test-model", "batcher", 3}};
   }
   void describe(std::function<void(std::vector<actors::scheduler_picture>)> told) const override {
     told(pictures);
