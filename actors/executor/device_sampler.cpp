@@ -54,7 +54,8 @@ std::size_t room_of(const gpu::buffer& place) {
 
 template <class T>
 void upload(gpu::device& dev, gpu::buffer& place, const std::vector<T>& items) {
-  TWILL_ASSERT(items.size() <= room_of<T>(place), "a step draws no more rows than were promised");
+  TWILL_ASSERT(items.size() <= room_of<T>(place),
+               "what a step uploads fits the array that was made for it");
   if (!items.empty()) dev.upload(place.data(), items.data(), items.size() * sizeof(T));
 }
 
