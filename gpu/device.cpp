@@ -15,9 +15,13 @@ namespace twill::gpu {
 
 namespace {
 
+std::int32_t threads_of(const device_config& config) {
+  return config.threads > 0 ? config.threads : machine::usable_cores();
+}
+
 /// The space that a configuration asks for.
-result<std::unique_ptr<detail::space>> open_space(const device_config& config,
-                                                  std::int32_t threads) {
+result<std::unique_ptr<detail::space>> open_space(const device_config& config) {
+  const std::int32_t threads = threads_of(config);
   if (config.kind != "auto" && config.kind != "host" && config.kind != "cuda")
     return failure{errc::not_built,
                    "device.kind must be auto, host or cuda, got \"" + config.kind + "\""};
@@ -34,6 +38,13 @@ void demand(const result<nothing>& done) {
 } // namespace
 
 result<std::unique_ptr<device>> device::open(const device_config& config) {
+  auto opened = open_space(config);
+  if (!opened.ok()) return opened.error();
+  return open_on(std::move(opened.value()), config);
+}
+
+result<std::unique_ptr<device>> device::open_on(std::unique_ptr<detail::space> where,
+                                                const device_config& config) {
   const host::isa widest = host::widest_isa();
   const auto wanted = config.isa == "auto" ? widest : host::parse_isa(config.isa);
   if (!wanted || *wanted > widest)
@@ -41,12 +52,9 @@ result<std::unique_ptr<device>> device::open(const device_config& config) {
                                         std::string(name_of(widest)) +
                                         " on this processor, got \"" + config.isa + "\""};
 
-  const std::int32_t threads = config.threads > 0 ? config.threads : machine::usable_cores();
-  auto opened = open_space(config, threads);
-  if (!opened.ok()) return opened.error();
-
+  const std::int32_t threads = threads_of(config);
   std::unique_ptr<device> dev(new device);
-  dev->space_ = std::move(opened.value());
+  dev->space_ = std::move(where);
   const detail::space_facts& facts = dev->space_->facts();
   dev->isa_ = *wanted;
   dev->ops_ = config.ops != nullptr ? config.ops : &dev->space_->ops();

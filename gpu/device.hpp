@@ -81,6 +81,9 @@ public:
 class device {
 public:
   static result<std::unique_ptr<device>> open(const device_config& config);
+  /// The same on a space that the caller made, whatever config.kind says; tests make their own.
+  static result<std::unique_ptr<device>> open_on(std::unique_ptr<detail::space> where,
+                                                 const device_config& config);
   device(const device&) = delete;
   device& operator=(const device&) = delete;
   ~device();

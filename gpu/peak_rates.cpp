@@ -94,14 +94,14 @@ result<read_probe> read_probe::make(device& dev) {
 double read_probe::bytes_per_s() const {
   const auto* words = static_cast<const std::uint64_t*>(memory_.data());
   const auto rates = rates_of([&] {
-    keep(dev_->ops().probe.read(*dev_, words, read_words));
+    keep(dev_->ops().get<detail::probe_backend>().read(*dev_, words, read_words));
     return static_cast<double>(read_words) * 8;
   });
   return rates[rates.size() / 2];
 }
 
 peak_rates measure_peaks(device& dev) {
-  return dev.ops().probe.peaks(dev);
+  return dev.ops().get<detail::probe_backend>().peaks(dev);
 }
 
 } // namespace twill::gpu

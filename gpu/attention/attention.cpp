@@ -1,5 +1,7 @@
 #include "gpu/attention/attention.hpp"
 
+#include <algorithm>
+
 #include "gpu/detail/attention_backend.hpp"
 #include "gpu/detail/op_backends.hpp"
 #include "gpu/detail/shapes.hpp"
@@ -9,7 +11,11 @@ namespace twill::gpu {
 std::int64_t attention_scratch_bytes(const device& dev, std::int32_t n_heads,
                                      std::int32_t n_kv_heads, std::int32_t head_dim,
                                      std::int64_t n_tokens, std::int64_t reach) {
-  return dev.ops().attention.scratch_bytes(dev, n_heads, n_kv_heads, head_dim, n_tokens, reach);
+  const auto bytes_of = [&](const detail::op_backends& ops) {
+    return ops.get<detail::attention_backend>().scratch_bytes(dev, n_heads, n_kv_heads, head_dim,
+                                                              n_tokens, reach);
+  };
+  return std::max(bytes_of(dev.ops()), bytes_of(*dev.ops().portable)); // either may run
 }
 
 void attention(device& dev, const ragged_batch& batch, const attention_args& given) {
@@ -23,7 +29,7 @@ void attention(device& dev, const ragged_batch& batch, const attention_args& giv
                      t->shape[1] == std::int64_t{args.n_heads} * kv.head_dim,
                  "attention: q and out must be (n_tokens, n_heads * head_dim) f32");
   if (batch.n_tokens == 0) return;
-  dev.ops().attention.run(dev, batch, args);
+  detail::run_op<&detail::attention_backend::attend>(dev, batch, args);
 }
 
 } // namespace twill::gpu

@@ -31,7 +31,7 @@ void kv4_pack(device& dev, const kv_layer& kv, std::int32_t first, std::int32_t 
               std::int64_t stride) {
   const detail::kv4_geometry at{detail::checked_kv(kv), static_cast<unsigned char*>(packed), stride,
                                 first};
-  dev.ops().attention.kv4_pack(dev, at, items_of(at, count));
+  detail::run_op<&detail::attention_backend::kv4_pack>(dev, at, items_of(at, count));
 }
 
 void kv4_unpack(device& dev, const kv_layer& kv, std::int32_t first, std::int32_t count,
@@ -39,7 +39,7 @@ void kv4_unpack(device& dev, const kv_layer& kv, std::int32_t first, std::int32_
   // kv4_geometry serves both directions; unpacking writes nothing to `packed`.
   auto* from = static_cast<unsigned char*>(const_cast<void*>(packed));
   const detail::kv4_geometry at{detail::checked_kv(kv), from, stride, first};
-  dev.ops().attention.kv4_unpack(dev, at, items_of(at, count));
+  detail::run_op<&detail::attention_backend::kv4_unpack>(dev, at, items_of(at, count));
 }
 
 } // namespace twill::gpu

@@ -19,12 +19,15 @@ constinit const detail::sampling_backend sampling = detail::sampling_portable<on
 constinit const detail::rows_backend rows = detail::rows_portable<on_gpu>::table;
 constinit const detail::probe_backend probe{detail::probe_portable<on_gpu>::read, measured_peaks};
 
+constexpr detail::op_backends portable{{&portable_linear, &attention, &sampling, &rows, &probe},
+                                       &portable};
+/// A table with kernels of CUDA's own takes the place of the portable one here.
+constexpr detail::op_backends own{{&linear, &attention, &sampling, &rows, &probe}, &portable};
+
 } // namespace
 
 const detail::op_backends& backends() {
-  static constexpr detail::op_backends table{linear, portable_linear, attention, sampling, rows,
-                                             probe};
-  return table;
+  return own;
 }
 
 } // namespace twill::gpu::cuda

@@ -1,10 +1,11 @@
 // attention_backend: the functions behind gpu/attention/attention.hpp, one table per backend. The
-// device chooses its table once (gpu/detail/op_backends.hpp). Executor thread only.
+// device chooses its tables once (gpu/detail/op_backends.hpp). Executor thread only.
 #pragma once
 
 #include <cstdint>
 
 #include "gpu/attention/attention.hpp"
+#include "gpu/detail/op.hpp"
 
 namespace twill::gpu::detail {
 
@@ -16,10 +17,9 @@ struct attention_backend {
   std::int64_t (*scratch_bytes)(const device& dev, std::int32_t n_heads, std::int32_t n_kv_heads,
                                 std::int32_t head_dim, std::int64_t n_tokens, std::int64_t reach);
   /// `args` have been checked, and the strides of their KV are spelled out (detail::checked_kv()).
-  void (*run)(device& dev, const ragged_batch& batch, const attention_args& args);
+  op<const ragged_batch&, const attention_args&> attend;
   /// Pack and unpack KV blocks: `items` counts the groups of all heads of all blocks.
-  void (*kv4_pack)(device& dev, const kv4_geometry& at, long items);
-  void (*kv4_unpack)(device& dev, const kv4_geometry& at, long items);
+  op<const kv4_geometry&, long> kv4_pack, kv4_unpack;
 };
 
 extern const attention_backend portable_attention; ///< portable/backends.cpp

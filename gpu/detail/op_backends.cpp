@@ -8,16 +8,22 @@
 
 namespace twill::gpu::detail {
 
+namespace {
+
+constexpr op_backends portable{
+    {&portable_linear, &portable_attention, &portable_sampling, &portable_rows, &portable_probe},
+    &portable};
+constexpr op_backends host{{&host_linear, &host_attention, &host_sampling, &host_rows, &host_probe},
+                           &portable};
+
+} // namespace
+
 const op_backends& host_backends() {
-  static constexpr op_backends table{host_linear,   portable_linear, host_attention,
-                                     host_sampling, host_rows,       host_probe};
-  return table;
+  return host;
 }
 
 const op_backends& portable_backends() {
-  static constexpr op_backends table{portable_linear,   portable_linear, portable_attention,
-                                     portable_sampling, portable_rows,   portable_probe};
-  return table;
+  return portable;
 }
 
 } // namespace twill::gpu::detail

@@ -4,7 +4,7 @@
 // device chooses its table once (gpu/detail/op_backends.hpp). Executor thread only.
 #pragma once
 
-#include "gpu/device.hpp"
+#include "gpu/detail/op.hpp"
 
 namespace twill::gpu::detail {
 
@@ -20,18 +20,16 @@ struct angle_item;
 struct rope_store;
 
 struct rows_backend {
-  void (*silu_mul)(device& dev, const silu_mul_span& kernel, long rows, long cols);
-  void (*activate)(device& dev, const activate_span& kernel, long rows, long cols);
-  void (*scale_columns)(device& dev, const scale_span& kernel, long rows, long cols);
-  void (*gather_rows)(device& dev, const gather_span& kernel, long rows, long cols);
-  void (*embedding)(device& dev, const embedding_span& kernel, long rows, long cols);
-  void (*feed_tokens)(device& dev, const feed_item& kernel, long items);
-  /// `items` counts rows, or the heads of all rows.
-  void (*rms_norm)(device& dev, const rms_norm_rows& kernel, long items);
-  void (*layer_norm)(device& dev, const layer_norm_rows& kernel, long rows);
-  /// `items` counts the angles of all rows.
-  void (*rope_angles)(device& dev, const angle_item& kernel, long items);
-  void (*rope_and_store)(device& dev, const rope_store& kernel, long rows);
+  op<const silu_mul_span&, long, long> silu_mul; // rows, columns
+  op<const activate_span&, long, long> activate;
+  op<const scale_span&, long, long> scale_columns;
+  op<const gather_span&, long, long> gather_rows;
+  op<const embedding_span&, long, long> embedding;
+  op<const feed_item&, long> feed_tokens;      // items
+  op<const rms_norm_rows&, long> rms_norm;     // rows, or the heads of all rows
+  op<const layer_norm_rows&, long> layer_norm; // rows
+  op<const angle_item&, long> rope_angles;     // the angles of all rows
+  op<const rope_store&, long> rope_and_store;  // rows
 };
 
 extern const rows_backend portable_rows; ///< portable/backends.cpp

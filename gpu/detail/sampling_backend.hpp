@@ -5,15 +5,15 @@
 
 #include <cstdint>
 
+#include "gpu/detail/op.hpp"
 #include "gpu/sampling/sample.hpp"
 
 namespace twill::gpu::detail {
 
 struct sampling_backend {
-  void (*sample)(device& dev, const sample_args& args);
-  void (*argmax)(device& dev, const tensor_ref& logits, std::int32_t* tokens);
-  void (*token_logprobs)(device& dev, const tensor_ref& logits, const std::int32_t* ids,
-                         float* logprobs);
+  op<const sample_args&> sample;
+  op<const tensor_ref&, std::int32_t*> argmax;                       // logits, tokens
+  op<const tensor_ref&, const std::int32_t*, float*> token_logprobs; // logits, ids, logprobs
 };
 
 extern const sampling_backend portable_sampling; ///< portable/backends.cpp

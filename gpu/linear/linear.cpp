@@ -11,8 +11,8 @@ namespace {
 
 const detail::linear_backend& backend_for(const device& dev, const detail::packed_view& w,
                                           compute_type compute) {
-  const detail::linear_backend& chosen = dev.ops().linear;
-  return chosen.supports(w, compute) ? chosen : dev.ops().any_linear;
+  const auto& own = dev.ops().get<detail::linear_backend>();
+  return own.supports(w, compute) ? own : dev.ops().portable->get<detail::linear_backend>();
 }
 
 void check_linear(const linear_args& args) {

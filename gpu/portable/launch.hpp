@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gpu/detail/kokkos_compat.hpp"
+#include "gpu/detail/launches.hpp"
 #include "gpu/detail/space.hpp"
 #include "gpu/device.hpp"
 
@@ -43,7 +44,9 @@ struct launcher {
   template <class Functor>
   static void items(const device& dev, const char* name, long n, const Functor& f) {
     static_assert(sizeof(Functor) <= most_kernel_bytes);
-    if (n > 0) Kokkos::parallel_for(name, range_policy(instance(dev), 0, n), f);
+    if (n <= 0) return;
+    if constexpr (!on_host) count_launch();
+    Kokkos::parallel_for(name, range_policy(instance(dev), 0, n), f);
   }
 
   /// f(member) for n teams.
@@ -62,6 +65,7 @@ struct launcher {
         return team_policy(instance(dev), count, shape.chip_lanes);
     };
     const int scratch = static_cast<int>(shape.scratch_bytes);
+    if constexpr (!on_host) count_launch();
     Kokkos::parallel_for(name, policy().set_scratch_size(0, Kokkos::PerTeam(scratch)), f);
   }
 };

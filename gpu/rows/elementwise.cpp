@@ -16,17 +16,19 @@ void silu_mul(device& dev, tensor_ref gate_up, tensor_ref out) {
                "silu_mul: gate_up must be twice as wide as out");
   const detail::silu_mul_span span{gate_up.as<const float>(), out.as<float>(), out.shape[1],
                                    gate_up.row_stride, out.row_stride};
-  dev.ops().rows.silu_mul(dev, span, out.shape[0], out.shape[1]);
+  detail::run_op<&detail::rows_backend::silu_mul>(dev, span, out.shape[0], out.shape[1]);
 }
 
 void activate(device& dev, tensor_ref x, activation kind) {
   check_matrix(x, "activate: x must be (m, n) f32");
-  dev.ops().rows.activate(dev, {x.as<float>(), x.row_stride, kind}, x.shape[0], x.shape[1]);
+  detail::run_op<&detail::rows_backend::activate>(
+      dev, detail::activate_span{x.as<float>(), x.row_stride, kind}, x.shape[0], x.shape[1]);
 }
 
 void scale_columns(device& dev, tensor_ref x, const float* factors) {
   check_matrix(x, "scale_columns: x must be (m, n) f32");
-  dev.ops().rows.scale_columns(dev, {x.as<float>(), factors, x.row_stride}, x.shape[0], x.shape[1]);
+  detail::run_op<&detail::rows_backend::scale_columns>(
+      dev, detail::scale_span{x.as<float>(), factors, x.row_stride}, x.shape[0], x.shape[1]);
 }
 
 void gather_rows(device& dev, tensor_ref x, const std::int32_t* rows, tensor_ref out) {
@@ -35,7 +37,7 @@ void gather_rows(device& dev, tensor_ref x, const std::int32_t* rows, tensor_ref
   TWILL_ASSERT(x.shape[1] == out.shape[1], "gather_rows: x and out must have the same columns");
   const detail::gather_span span{x.as<const float>(), rows, out.as<float>(), x.row_stride,
                                  out.row_stride};
-  dev.ops().rows.gather_rows(dev, span, out.shape[0], out.shape[1]);
+  detail::run_op<&detail::rows_backend::gather_rows>(dev, span, out.shape[0], out.shape[1]);
 }
 
 } // namespace twill::gpu

@@ -14,15 +14,16 @@ void embedding(device& dev, const packed_matrix& table, const std::int32_t* ids,
   const detail::packed_view w = table.get().view;
   TWILL_ASSERT(out.type == dtype::f32 && out.rank == 2 && out.shape[1] == w.cols,
                "embedding: out must be (n, cols) f32");
-  dev.ops().rows.embedding(dev, {w, ids, out.as<float>(), out.row_stride, accumulate}, out.rows(),
-                           w.cols);
+  detail::run_op<&detail::rows_backend::embedding>(
+      dev, detail::embedding_span{w, ids, out.as<float>(), out.row_stride, accumulate}, out.rows(),
+      w.cols);
 }
 
 void feed_tokens(device& dev, std::int32_t* ids, const std::int32_t* from, std::int64_t n,
                  const std::int32_t* drawn) {
   TWILL_ASSERT(n == 0 || (ids != nullptr && from != nullptr && drawn != nullptr),
                "feed_tokens: an array is missing");
-  dev.ops().rows.feed_tokens(dev, {ids, from, drawn}, n);
+  detail::run_op<&detail::rows_backend::feed_tokens>(dev, detail::feed_item{ids, from, drawn}, n);
 }
 
 } // namespace twill::gpu

@@ -26,7 +26,7 @@ void rms_norm(device& dev, tensor_ref x, const float* weight, float epsilon, ten
                                    out.row_stride,
                                    epsilon,
                                    1};
-  dev.ops().rows.rms_norm(dev, rows, x.shape[0]);
+  detail::run_op<&detail::rows_backend::rms_norm>(dev, rows, x.shape[0]);
 }
 
 void layer_norm(device& dev, tensor_ref x, const float* weight, const float* bias, float epsilon,
@@ -36,7 +36,7 @@ void layer_norm(device& dev, tensor_ref x, const float* weight, const float* bia
   const detail::layer_norm_rows rows{x.as<const float>(), weight,     bias,
                                      out.as<float>(),     x.shape[1], x.row_stride,
                                      out.row_stride,      epsilon};
-  dev.ops().rows.layer_norm(dev, rows, x.shape[0]);
+  detail::run_op<&detail::rows_backend::layer_norm>(dev, rows, x.shape[0]);
 }
 
 void head_norm(device& dev, tensor_ref x, std::int32_t n_heads, const float* weight,
@@ -47,7 +47,7 @@ void head_norm(device& dev, tensor_ref x, std::int32_t n_heads, const float* wei
   const detail::rms_norm_rows rows{
       x.as<const float>(), nullptr, weight,       x.as<float>(), x.shape[1] / n_heads,
       x.row_stride,        0,       x.row_stride, epsilon,       n_heads};
-  dev.ops().rows.rms_norm(dev, rows, x.shape[0] * n_heads);
+  detail::run_op<&detail::rows_backend::rms_norm>(dev, rows, x.shape[0] * n_heads);
 }
 
 } // namespace twill::gpu

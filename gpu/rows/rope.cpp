@@ -17,7 +17,7 @@ void rope_angles(device& dev, const ragged_batch& batch, const float* inv_freq,
                        "rope_angles: sin must be (n_tokens, rotary_dim / 2) f32");
   const detail::angle_item item{batch.positions, inv_freq, magnitude,      cos.as<float>(),
                                 sin.as<float>(), half,     cos.row_stride, sin.row_stride};
-  dev.ops().rows.rope_angles(dev, item, batch.n_tokens * half);
+  detail::run_op<&detail::rows_backend::rope_angles>(dev, item, batch.n_tokens * half);
 }
 
 void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_args& args) {
@@ -59,7 +59,7 @@ void rope_and_store(device& dev, const ragged_batch& batch, const rope_store_arg
                                batch.sequence_of,
                                batch.block_table,
                                batch.max_blocks};
-  dev.ops().rows.rope_and_store(dev, all, batch.n_tokens);
+  detail::run_op<&detail::rows_backend::rope_and_store>(dev, all, batch.n_tokens);
 }
 
 } // namespace twill::gpu

@@ -18,17 +18,17 @@ void check_logits(const tensor_ref& logits, const char* message) {
 
 void sample(device& dev, const sample_args& args) {
   check_logits(args.logits, "sample: logits must be (n, vocab) f32");
-  if (args.logits.shape[0] > 0) dev.ops().sampling.sample(dev, args);
+  if (args.logits.shape[0] > 0) detail::run_op<&detail::sampling_backend::sample>(dev, args);
 }
 
 void argmax(device& dev, tensor_ref logits, std::int32_t* tokens) {
   check_logits(logits, "argmax: logits must be (n, vocab) f32");
-  dev.ops().sampling.argmax(dev, logits, tokens);
+  detail::run_op<&detail::sampling_backend::argmax>(dev, logits, tokens);
 }
 
 void token_logprobs(device& dev, tensor_ref logits, const std::int32_t* ids, float* logprobs) {
   check_logits(logits, "token_logprobs: logits must be (n, vocab) f32");
-  dev.ops().sampling.token_logprobs(dev, logits, ids, logprobs);
+  detail::run_op<&detail::sampling_backend::token_logprobs>(dev, logits, ids, logprobs);
 }
 
 } // namespace twill::gpu

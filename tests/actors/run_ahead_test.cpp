@@ -7,6 +7,7 @@
 #include "actors/executor/decoder_runner.hpp"
 #include "tests/actors/scripted_runner.hpp"
 #include "tests/catch.hpp"
+#include "tests/gpu/tested_device.hpp"
 #include "tests/paths.hpp"
 
 using namespace scripted;
@@ -43,6 +44,8 @@ std::vector<actors::request> requests() {
 
 std::vector<std::vector<std::int32_t>> served_by(actors::run_order order) {
   config::options options;
+  options.device.kind = test::tested_kind();
+  if (test::tests_cuda()) test::report_launches();
   options.model.path = test::golden_dir() + "/llama-tiny-fp16";
   options.model.compute = "f32";
   options.scheduler.max_step_tokens = 64;

@@ -6,6 +6,8 @@
 #include "gpu/portable/probe_portable.hpp"
 #include "gpu/rows/portable/rows_portable.hpp"
 #include "gpu/sampling/portable/sampling_portable.hpp"
+#include "tests/gpu/distant_device.hpp"
+#include "tests/gpu/tested_device.hpp"
 
 namespace twill::test {
 
@@ -13,9 +15,10 @@ namespace {
 
 template <class Launch>
 constexpr gpu::detail::op_backends table{
-    gpu::detail::linear_portable<Launch>::table,    gpu::detail::linear_portable<Launch>::table,
-    gpu::detail::attention_portable<Launch>::table, gpu::detail::sampling_portable<Launch>::table,
-    gpu::detail::rows_portable<Launch>::table,      gpu::detail::probe_portable<Launch>::table};
+    {&gpu::detail::linear_portable<Launch>::table, &gpu::detail::attention_portable<Launch>::table,
+     &gpu::detail::sampling_portable<Launch>::table, &gpu::detail::rows_portable<Launch>::table,
+     &gpu::detail::probe_portable<Launch>::table},
+    &table<Launch>};
 
 constexpr int lanes = gpu::detail::host_has_teams ? 2 : 1;
 
@@ -28,15 +31,45 @@ const gpu::detail::op_backends* table_of(int form) {
 } // namespace
 
 const char* name_of_form(int form) {
-  return form == team_form ? "teams" : form == serial_form ? "Serial" : "host";
+  constexpr const char* names[] = {"host", "teams", "Serial", "distant", "cuda"};
+  return names[form];
+}
+
+std::vector<int> forms() {
+  std::vector<int> all;
+  if (tests_host()) all = {host_form, team_form, serial_form, distant_form};
+  if (tests_cuda()) all.push_back(cuda_form);
+  return all;
+}
+
+std::vector<int> portable_forms() {
+  std::vector<int> all = forms();
+  std::erase(all, host_form);
+  return all;
 }
 
 std::unique_ptr<gpu::device> open_form(int form, const std::string& isa) {
+  gpu::device_config config{
+      .threads = 2, .memory_bytes = std::int64_t{4} << 30, .isa = isa, .ops = table_of(form)};
+  if (form == distant_form) return open_distant(config);
+  if (form == cuda_form) return open_tested(config);
+  config.kind = "host";
+  return gpu::device::open(config).value();
+}
+
+std::vector<std::string> tested_isas() {
+  std::vector<std::string> names;
+  if (!tests_host()) return names;
+  for (int i = 0; i <= static_cast<int>(gpu::host::widest_isa()); ++i)
+    names.emplace_back(gpu::host::name_of(static_cast<gpu::host::isa>(i)));
+  return names;
+}
+
+std::unique_ptr<gpu::device> open_host(const std::string& isa, std::int32_t threads) {
   return gpu::device::open({.kind = "host",
-                            .threads = 2,
+                            .threads = threads,
                             .memory_bytes = std::int64_t{4} << 30,
-                            .isa = isa,
-                            .ops = table_of(form)})
+                            .isa = isa})
       .value();
 }
 

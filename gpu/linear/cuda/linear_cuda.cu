@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "gpu/cuda/cuda_backends.hpp"
+#include "gpu/detail/launches.hpp"
 #include "gpu/detail/linear_backend.hpp"
 #include "gpu/detail/space.hpp"
 #include "gpu/linear/cuda/gemv_w4.hpp"
@@ -29,6 +30,7 @@ template <int Rows>
 void launch(cudaStream_t stream, const gemv_w4_args& args) {
   gemv_w4_kernel<Rows><<<static_cast<unsigned>(args.w.panels), gemv_w4_threads,
                          gemv_w4_shared_bytes(Rows), stream>>>(args);
+  detail::count_launch();
 }
 
 bool supports(const detail::packed_view& w, compute_type asked) {

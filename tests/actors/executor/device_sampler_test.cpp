@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/gpu/tested_device.hpp"
 
 using namespace twill;
 using namespace twill::actors;
@@ -13,7 +14,7 @@ using namespace twill::actors;
 TEST_CASE("a step with more penalties than the arrays hold is drawn in passes, without new memory",
           "[actors]") {
   constexpr std::int32_t vocab = 700, rows = 6;
-  auto dev = gpu::device::open({.threads = 1, .memory_bytes = std::int64_t{64} << 20}).value();
+  auto dev = test::open_tested({.threads = 1, .memory_bytes = std::int64_t{64} << 20});
   auto sampler = device_sampler::create(*dev, rows, 2, vocab);
   REQUIRE(sampler.ok());
   auto memory = dev->allocate(sizeof(float) * vocab * rows, "logits");
@@ -70,7 +71,7 @@ TEST_CASE("a step with more penalties than the arrays hold is drawn in passes, w
 TEST_CASE("draws that travel with a step come back in one copy, and are those of their own upload",
           "[actors]") {
   constexpr std::int32_t vocab = 700, rows = 6;
-  auto dev = gpu::device::open({.threads = 1, .memory_bytes = std::int64_t{64} << 20}).value();
+  auto dev = test::open_tested({.threads = 1, .memory_bytes = std::int64_t{64} << 20});
   auto made = device_sampler::create(*dev, rows, 3, vocab);
   REQUIRE(made.ok());
   device_sampler& sampler = made.value();

@@ -12,10 +12,12 @@
 #include "gpu/attention/attention.hpp"
 #include "gpu/detail/attention_backend.hpp"
 #include "gpu/detail/half.hpp"
+#include "gpu/detail/op_backends.hpp"
 #include "gpu/detail/shapes.hpp"
 #include "gpu/rows/rope.hpp"
 #include "tests/gpu/forms.hpp"
 #include "tests/gpu/ragged_case.hpp"
+#include "tests/gpu/tested_device.hpp"
 
 using namespace twill;
 using gpu::dtype;
@@ -75,7 +77,8 @@ struct setup {
 
   setup(gpu::device& dev, const shape& s_, const std::vector<std::int32_t>& lengths_)
       : s(s_), lengths(lengths_), rows(lengths_, s_.block_tokens, 5) {
-    rounds = s.bf16_products && s.type != dtype::f32 && dev.isa() >= gpu::host::isa::avx512_bf16;
+    rounds = s.bf16_products && s.type != dtype::f32 && dev.memory_is_host() &&
+             dev.isa() >= gpu::host::isa::avx512_bf16;
     unsigned seed = 100;
     for (const std::int32_t n : lengths) {
       const auto length = static_cast<std::size_t>(n);
@@ -189,7 +192,7 @@ struct setup {
     args.bf16_products = s.bf16_products;
     if (portable) {
       args.kv = gpu::detail::checked_kv(args.kv);
-      gpu::detail::portable_attention.run(dev, rows.batch, args);
+      dev.ops().portable->get<gpu::detail::attention_backend>().attend.run(dev, rows.batch, args);
       dev.fence();
     } else {
       gpu::attention(dev, rows.batch, args);
@@ -298,17 +301,33 @@ struct setup {
   }
 };
 
+/// Those that attention has kernels for.
 std::vector<std::string> isas() {
-  std::vector<std::string> names{"plain"};
-  for (const auto level :
-       {gpu::host::isa::avx2, gpu::host::isa::avx512, gpu::host::isa::avx512_bf16})
-    if (level <= gpu::host::widest_isa()) names.push_back(gpu::host::name_of(level));
+  std::vector<std::string> names = test::tested_isas();
+  std::erase(names, gpu::host::name_of(gpu::host::isa::avx512_vnni));
   return names;
 }
 
-std::unique_ptr<gpu::device> open(const std::string& isa = "auto") {
-  return gpu::device::open({.threads = 2, .memory_bytes = std::int64_t{1} << 30, .isa = isa})
-      .value();
+/// A device by name, and another one beside it with the same kernels and one thread less.
+struct tested {
+  std::string name;
+  std::unique_ptr<gpu::device> dev, lone;
+};
+
+/// The host with each instruction set, then these forms.
+std::vector<tested> devices(const std::vector<int>& forms) {
+  std::vector<tested> all;
+  for (const std::string& isa : isas())
+    all.push_back({isa, test::open_host(isa), test::open_host(isa, 1)});
+  for (const int form : forms)
+    all.push_back(
+        {test::name_of_form(form), test::open_form(form, "plain"), test::open_form(form, "plain")});
+  return all;
+}
+
+/// Over thousands of positions the portable implementation takes a host minutes.
+std::vector<int> fast_forms() {
+  return test::tests_cuda() ? std::vector<int>{test::cuda_form} : std::vector<int>{};
 }
 
 } // namespace
@@ -331,18 +350,13 @@ TEST_CASE("attention agrees with a naive oracle over shapes, KV types, windows a
       {.n_heads = 6, .n_kv_heads = 6, .head_dim = 5, .type = dtype::i8, .window = 40},
   };
   std::vector<oracle_rows> known_of(shapes.size());
-  std::vector<std::pair<std::string, std::unique_ptr<gpu::device>>> devices;
-  for (const std::string& isa : isas())
-    devices.emplace_back(isa, open(isa));
-  for (const int form : {test::team_form, test::serial_form})
-    devices.emplace_back(test::name_of_form(form), test::open_form(form, "plain"));
-  for (const auto& [isa, dev] : devices) {
-    for (std::size_t i = 0; i < 2 * shapes.size(); ++i) {
+  for (const auto& [name, dev, lone] : devices(test::portable_forms())) {
+    const bool only_portable = &dev->ops() == dev->ops().portable; // which rounds nothing to bf16
+    for (std::size_t i = 0; i < 2 * shapes.size(); i += only_portable ? 2 : 1) {
       shape s = shapes[i / 2];
       s.bf16_products = i % 2 == 1;
       oracle_rows& known = known_of[i / 2];
-      CAPTURE(dev->info().isa, i);
-      INFO(isa);
+      CAPTURE(name, i);
       setup a(*dev, s, {70, 1, 130, 65});
       const std::vector<std::size_t> all{0, 1, 2, 3};
       const std::vector<chunk> first{{0, 69}, {0, 1}, {0, 100}, {0, 64}};
@@ -351,7 +365,7 @@ TEST_CASE("attention agrees with a naive oracle over shapes, KV types, windows a
       const std::vector<chunk> second{{100, 30}, {69, 1}, {64, 1}};
       CHECK(a.worst(known, a.run(*dev, later, second), later, second, 5) < a.tolerance());
       CHECK(a.gap_is_untouched());
-      if (a.rounds) continue; // the portable form does not
+      if (a.rounds || only_portable) continue;
       CHECK(a.worst(known, a.run(*dev, later, second, true), later, second, 5) < 2e-5);
     }
   }
@@ -364,8 +378,7 @@ TEST_CASE("ALiBi agrees with a naive oracle over head counts, blocks, dims, wind
   const std::int32_t heads[][2] = {{3, 3}, {6, 6}, {5, 1}, {12, 3}, {40, 40}, {7, 7}, {6, 2}};
   const std::int32_t windows[] = {0, 20, 64, 1};
   std::size_t next = 0; // odd strides through each list: every value meets many of the others
-  for (const std::string& isa : isas()) {
-    auto dev = open(isa);
+  for (const auto& [name, dev, lone] : devices(fast_forms())) {
     for (const std::int32_t dim : dims)
       for (const std::int32_t block_tokens : blocks) {
         const auto& head = heads[next % 7];
@@ -378,8 +391,8 @@ TEST_CASE("ALiBi agrees with a naive oracle over head counts, blocks, dims, wind
                       .alibi = next % 5 != 4,
                       .bf16_products = next % 2 == 1};
         ++next;
-        CAPTURE(isa, s.n_heads, s.n_kv_heads, dim, block_tokens, static_cast<int>(s.type), s.window,
-                s.alibi);
+        CAPTURE(name, s.n_heads, s.n_kv_heads, dim, block_tokens, static_cast<int>(s.type),
+                s.window, s.alibi);
         oracle_rows known;
         setup a(*dev, s, {70, 33, 131});
         const std::vector<std::size_t> all{0, 1, 2};
@@ -395,14 +408,14 @@ TEST_CASE("ALiBi agrees with a naive oracle over head counts, blocks, dims, wind
 }
 
 TEST_CASE("attention over several chunks of KV agrees with a naive oracle") {
+  const auto all = devices(fast_forms());
   for (const shape& s :
        {shape{}, shape{.window = 600}, shape{.type = dtype::i8},
         shape{.type = dtype::i8, .window = 600}, shape{.type = dtype::bf16, .bf16_products = true},
         shape{.type = dtype::i8, .window = 601, .bf16_products = true}}) {
     oracle_rows known;
-    for (const std::string& isa : isas()) {
-      CAPTURE(isa, s.window, static_cast<int>(s.type), s.bf16_products);
-      auto dev = open(isa);
+    for (const auto& [name, dev, lone] : all) {
+      CAPTURE(name, s.window, static_cast<int>(s.type), s.bf16_products);
       setup a(*dev, s, {1300});
       CHECK(a.worst(known, a.run(*dev, {0}, {{0, 1299}}), {0}, {{0, 1299}}, 211) < a.tolerance());
       CHECK(a.worst(known, a.run(*dev, {0}, {{1299, 1}}), {0}, {{1299, 1}}) < a.tolerance());
@@ -418,6 +431,7 @@ TEST_CASE("attention over several chunks of KV agrees with a naive oracle") {
 }
 
 TEST_CASE("an attention row has the same bits in any chunking, batch and thread count") {
+  const auto all = devices(fast_forms());
   for (const shape& s : {shape{}, shape{.head_dim = 40, .type = dtype::bf16, .window = 600},
                          shape{.head_dim = 80, .type = dtype::i8, .alibi = true},
                          shape{.type = dtype::bf16, .bf16_products = true},
@@ -429,10 +443,8 @@ TEST_CASE("an attention row has the same bits in any chunking, batch and thread 
                          .bf16_products = true},
                          shape{.head_dim = 128, .type = dtype::i8, .bf16_products = true},
                          shape{.n_heads = 50, .n_kv_heads = 1, .alibi = true}}) {
-    for (const std::string& isa : isas()) {
-      CAPTURE(isa, s.head_dim, s.n_heads, s.bf16_products);
-      auto dev = open(isa);
-      auto lone = gpu::device::open({.threads = 1, .isa = isa}).value();
+    for (const auto& [name, dev, lone] : all) {
+      CAPTURE(name, s.head_dim, s.n_heads, s.bf16_products);
       setup a(*dev, s, {1100, 90});
       const std::size_t row = a.width(s.n_heads);
       const std::vector<float> whole = a.run(*dev, {0}, {{0, 1100}});
@@ -456,7 +468,7 @@ TEST_CASE("an attention row has the same bits in any chunking, batch and thread 
 }
 
 TEST_CASE("an empty batch is no work") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
   setup a(*dev, {}, {4});
   CHECK(a.run(*dev, {}, {}).empty());
 }

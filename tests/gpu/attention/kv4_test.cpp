@@ -52,7 +52,7 @@ std::vector<float> loaded(const std::vector<unsigned char>& bytes, dtype type) {
 } // namespace
 
 TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions", "[kv4]") {
-  auto device = test::open_form(GENERATE(0, 1, 2));
+  auto device = test::open_form(GENERATE(from_range(test::forms())));
   gpu::device& dev = *device;
   constexpr std::int32_t n_blocks = 7, first = 2, count = 4;
   const std::vector<shape> shapes = {{dtype::f16, 3, 64, 16}, {dtype::bf16, 2, 128, 16},
@@ -136,7 +136,7 @@ TEST_CASE("4-bit KV comes back within half a step of each group of 64 dimensions
 }
 
 TEST_CASE("4-bit KV keeps a group of one value, and cuts what f16 cannot hold", "[kv4]") {
-  auto device = test::open_form(GENERATE(0, 1, 2));
+  auto device = test::open_form(GENERATE(from_range(test::forms())));
   gpu::device& dev = *device;
   gpu::kv_layer kv;
   kv.type = dtype::f32;

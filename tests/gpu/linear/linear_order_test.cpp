@@ -6,8 +6,10 @@
 #include <string>
 
 #include "gpu/detail/linear_backend.hpp"
+#include "gpu/detail/op_backends.hpp"
 #include "tests/gpu/forms.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
+#include "tests/gpu/tested_device.hpp"
 
 using namespace twill::gpu;
 using namespace twill::gpu::test;
@@ -46,11 +48,9 @@ constexpr compute_type computes[] = {compute_type::f32, compute_type::bf16, comp
 } // namespace
 
 TEST_CASE("a column order gives the bits of gathered activations, whatever the path") {
-  for (int level = 0; level <= static_cast<int>(host::widest_isa()); ++level)
+  for (const std::string& isa : twill::test::tested_isas())
     for (const std::int32_t threads : {1, 3}) {
-      auto dev =
-          device::open({.threads = threads, .isa = host::name_of(static_cast<host::isa>(level))})
-              .value();
+      auto dev = twill::test::open_host(isa, threads);
       for (const weight_kind kind : kinds)
         for (const std::int64_t cols : {32, 160, 2080}) {
           const matrix w = random_matrix(kind, 50, cols, 32, offsets::stored_f16, 21);
@@ -72,7 +72,7 @@ TEST_CASE("a column order gives the bits of gathered activations, whatever the p
 }
 
 TEST_CASE("the kernel for any execution space honours a column order, over strided rows") {
-  auto dev = device::open({}).value();
+  auto dev = twill::test::open_form(GENERATE(from_range(twill::test::forms())));
   for (const weight_kind kind : kinds)
     for (const compute_type compute : computes) {
       const matrix w = random_matrix(kind, 35, 96, 32, offsets::stored_f16, 24);
@@ -92,7 +92,7 @@ TEST_CASE("the kernel for any execution space honours a column order, over strid
         args.out = view_2d(to.data(), dtype::f32, 3, 35);
         args.weights = &weights;
         args.compute = compute;
-        detail::portable_linear.run(*dev, args);
+        dev->ops().portable->get<detail::linear_backend>().run(*dev, args);
         auto portable = to_host(*dev, to, 3 * 35);
         linear(*dev, args);
         const auto host = to_host(*dev, to, 3 * 35);
@@ -104,7 +104,7 @@ TEST_CASE("the kernel for any execution space honours a column order, over strid
 }
 
 TEST_CASE("a row's bits are the same alone and in any batch in the kernel for any space") {
-  for (const int form : {twill::test::team_form, twill::test::serial_form}) {
+  for (const int form : twill::test::portable_forms()) {
     auto dev = twill::test::open_form(form);
     for (const weight_kind kind : kinds)
       for (const compute_type compute : computes) {
@@ -123,7 +123,7 @@ TEST_CASE("a row's bits are the same alone and in any batch in the kernel for an
 }
 
 TEST_CASE("only sources of equal column order stack") {
-  auto dev = device::open({}).value();
+  auto dev = twill::test::open_tested();
   const matrix a = random_matrix(weight_kind::grouped_u4, 20, 64, 32, offsets::stored_f16, 27);
   const matrix b = random_matrix(weight_kind::grouped_u4, 13, 64, 32, offsets::stored_f16, 28);
   const auto order = shuffled(64, 29);
@@ -141,7 +141,7 @@ TEST_CASE("only sources of equal column order stack") {
 }
 
 TEST_CASE("a column order of the wrong length or range is refused with the numbers") {
-  auto dev = device::open({}).value();
+  auto dev = twill::test::open_tested();
   const matrix w = random_matrix(weight_kind::grouped_u4, 16, 64, 32, offsets::stored_f16, 32);
   const auto detail_of = [&](std::vector<std::int32_t> order) {
     auto r = pack(*dev, ordered(w, std::make_shared<const std::vector<std::int32_t>>(order)), "q");
@@ -159,7 +159,7 @@ TEST_CASE("a column order of the wrong length or range is refused with the numbe
 }
 
 TEST_CASE("what packing takes is known beforehand, whatever form scales and offsets have") {
-  auto dev = device::open({}).value();
+  auto dev = twill::test::open_tested();
   for (const weight_kind kind : kinds)
     for (const offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored,
                                offsets::zero_points, offsets::zero_points_f32})

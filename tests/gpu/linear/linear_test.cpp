@@ -6,28 +6,22 @@
 #include <vector>
 
 #include "gpu/detail/linear_backend.hpp"
+#include "gpu/detail/op_backends.hpp"
 #include "gpu/host/isa.hpp"
 #include "gpu/linear/host/kernels.hpp"
 #include "gpu/rows/elementwise.hpp"
 #include "tests/gpu/forms.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
+#include "tests/gpu/tested_device.hpp"
 
 using namespace twill::gpu;
 using namespace twill::gpu::test;
 
 namespace {
 
-std::unique_ptr<device> open(const std::string& isa = "auto", std::int32_t threads = 2) {
-  return device::open({.threads = threads, .isa = isa}).value();
-}
-
-/// Every instruction set that this processor runs.
-std::vector<std::string> all_isas() {
-  std::vector<std::string> names;
-  for (int i = 0; i <= static_cast<int>(host::widest_isa()); ++i)
-    names.emplace_back(host::name_of(static_cast<host::isa>(i)));
-  return names;
-}
+using twill::test::open_host;
+using twill::test::open_tested;
+using twill::test::tested_isas;
 
 constexpr weight_kind dense_kinds[] = {weight_kind::f32, weight_kind::f16, weight_kind::bf16};
 constexpr weight_kind grouped_kinds[] = {weight_kind::grouped_u4, weight_kind::grouped_u8};
@@ -62,9 +56,9 @@ constexpr shape grouped_shapes[] = {{1, 1, 32},    {2, 15, 64},   {3, 16, 96},  
 
 std::vector<std::unique_ptr<device>> devices() {
   std::vector<std::unique_ptr<device>> all;
-  for (const std::string& isa : all_isas())
-    all.push_back(open(isa));
-  for (const int form : {twill::test::team_form, twill::test::serial_form})
+  for (const std::string& isa : tested_isas())
+    all.push_back(open_host(isa));
+  for (const int form : twill::test::portable_forms())
     all.push_back(twill::test::open_form(form));
   return all;
 }
@@ -74,14 +68,17 @@ void check_matrix(const std::vector<std::unique_ptr<device>>& devices, const mat
                   std::int64_t m) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;
   const auto x = grouped ? spiky_floats(m * w.cols, 5) : random_floats(m * w.cols, 5);
-  auto packed = pack(*devices[0], w.source(), "w").value();
+  std::vector<packed_matrix> packed; // device memory is of use to its own device alone
+  for (const auto& dev : devices)
+    packed.push_back(pack(*dev, w.source(), "w").value());
   for (compute_type compute : computes) {
     const oracle want = exact(w, x, m, compute);
-    for (const auto& dev : devices)
-      check_close(run_linear(*dev, packed, x, m, compute), want,
-                  dev->info().isa + " " + name_of(w.kind) + " " + name_of(compute) + " group " +
-                      std::to_string(w.group) + " " + std::to_string(m) + "x" +
-                      std::to_string(w.rows) + "x" + std::to_string(w.cols));
+    for (std::size_t i = 0; i < devices.size(); ++i)
+      check_close(run_linear(*devices[i], packed[i], x, m, compute), want,
+                  devices[i]->info().kind + " " + devices[i]->info().isa + " " + name_of(w.kind) +
+                      " " + name_of(compute) + " group " + std::to_string(w.group) + " " +
+                      std::to_string(m) + "x" + std::to_string(w.rows) + "x" +
+                      std::to_string(w.cols));
   }
 }
 
@@ -118,9 +115,9 @@ TEST_CASE("int16 quant params agree with a naive product in every compute type")
 
 TEST_CASE(
     "int16 quant params give a row's bits alone and in any batch, at the largest magnitudes too") {
-  for (const std::string& isa : all_isas()) {
-    auto one = open(isa, 1);
-    auto two = open(isa, 2);
+  for (const std::string& isa : tested_isas()) {
+    auto one = open_host(isa, 1);
+    auto two = open_host(isa, 2);
     matrix w = random_matrix(weight_kind::grouped_u4, 88, 1184, 32, offsets::stored_f16, 6);
     std::fill_n(w.codes.begin(), 16 * w.cols, std::uint8_t{0});
     std::fill_n(w.codes.begin() + 16 * w.cols, 16 * w.cols, std::uint8_t{15});
@@ -163,8 +160,8 @@ TEST_CASE("any group that is a multiple of 8 works") {
 }
 
 TEST_CASE("the largest codes and activations do not saturate") {
-  for (const std::string& isa : all_isas()) {
-    auto dev = open(isa);
+  for (const std::string& isa : tested_isas()) {
+    auto dev = open_host(isa);
     for (weight_kind kind : grouped_kinds)
       for (float sign : {1.0F, -1.0F}) {
         matrix w = random_matrix(kind, 16, 64, 32, offsets::stored_f16, 4);
@@ -184,10 +181,10 @@ TEST_CASE("the largest codes and activations do not saturate") {
 }
 
 TEST_CASE("a row's bits are the same alone, in any batch and on any number of threads") {
-  for (const std::string& isa : all_isas()) {
-    auto one = open(isa, 1);
-    auto two = open(isa, 2);
-    auto three = open(isa, 3);
+  for (const std::string& isa : tested_isas()) {
+    auto one = open_host(isa, 1);
+    auto two = open_host(isa, 2);
+    auto three = open_host(isa, 3);
     for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
                              weight_kind::grouped_u4, weight_kind::grouped_u8}) {
       const bool grouped = kind >= weight_kind::grouped_u4;
@@ -216,8 +213,8 @@ TEST_CASE("a row's bits are the same alone, in any batch and on any number of th
 }
 
 TEST_CASE("many rows of long columns give the bits of each row alone") {
-  for (const std::string& isa : all_isas()) {
-    auto dev = open(isa, 2);
+  for (const std::string& isa : tested_isas()) {
+    auto dev = open_host(isa, 2);
     for (weight_kind kind : grouped_kinds)
       for (std::int32_t group : {16, 32, 128})
         for (offsets form : {offsets::stored_f16, offsets::stored_f32, offsets::factored}) {
@@ -243,8 +240,8 @@ TEST_CASE("many rows of long columns give the bits of each row alone") {
 }
 
 TEST_CASE("a residual from some row on leaves the rows before it without one") {
-  for (const std::string& isa : all_isas()) {
-    auto dev = open(isa, 2);
+  for (const std::string& isa : tested_isas()) {
+    auto dev = open_host(isa, 2);
     for (weight_kind kind : grouped_kinds)
       for (std::int32_t group : {16, 32, 128})
         for (std::int64_t from : {std::int64_t{16}, std::int64_t{48}, std::int64_t{70}}) {
@@ -278,8 +275,8 @@ TEST_CASE("a residual from some row on leaves the rows before it without one") {
 }
 
 TEST_CASE("linear_silu_mul gives the bits of its two ops") {
-  for (const std::string& isa : all_isas()) {
-    auto dev = open(isa, 2);
+  for (const std::string& isa : tested_isas()) {
+    auto dev = open_host(isa, 2);
     for (weight_kind kind : {weight_kind::f16, weight_kind::grouped_u4, weight_kind::grouped_u8})
       for (std::int64_t rows : {32, 70})
         for (std::int32_t group : {8, 32, 64}) {
@@ -315,7 +312,7 @@ TEST_CASE("linear_silu_mul gives the bits of its two ops") {
 }
 
 TEST_CASE("rows may be strided, biased and accumulated, and nothing else is written") {
-  auto dev = open();
+  auto dev = open_tested();
   for (weight_kind kind : {weight_kind::f32, weight_kind::grouped_u4}) {
     const matrix w = random_matrix(kind, 37, 64, 32, offsets::stored_f16, 8);
     auto packed = pack(*dev, w.source(), "w").value();
@@ -349,33 +346,36 @@ TEST_CASE("rows may be strided, biased and accumulated, and nothing else is writ
   }
 }
 
-TEST_CASE("every backend of this build agrees with a naive product") {
-  auto dev = open();
-  // A new backend is added to this list.
-  std::vector<std::pair<const char*, const detail::linear_backend*>> backends{
-      {"portable", &detail::portable_linear}};
-  if (dev->info().kind == "host") backends.emplace_back("host", &detail::host_linear);
-  for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
-                           weight_kind::grouped_u4, weight_kind::grouped_u8})
-    for (compute_type compute : computes)
-      for (offsets form : {offsets::stored_f32, offsets::factored, offsets::zero_points}) {
-        const matrix w = random_matrix(kind, 35, 120, 40, form, 11);
-        auto packed = pack(*dev, w.source(), "w").value();
-        const auto x = spiky_floats(7 * w.cols, 12);
-        const buffer from = to_device(*dev, x);
-        const buffer to = dev->allocate(7 * 35 * 4, "out").value();
-        linear_args args;
-        args.x = view_2d(from.data(), dtype::f32, 7, w.cols);
-        args.out = view_2d(to.data(), dtype::f32, 7, 35);
-        args.weights = &packed;
-        args.compute = compute;
-        for (const auto& [name, backend] : backends) {
-          if (!backend->supports(packed.get().view, compute)) continue;
-          backend->run(*dev, args);
-          check_close(to_host(*dev, to, 7 * 35), exact(w, x, 7, compute),
-                      std::string(name) + " " + name_of(kind) + " " + name_of(compute));
+TEST_CASE("every backend's own table and its portable one agree with a naive product") {
+  for (const int form : twill::test::forms()) {
+    auto dev = twill::test::open_form(form);
+    const detail::linear_backend* const backends[] = {
+        &dev->ops().get<detail::linear_backend>(),
+        &dev->ops().portable->get<detail::linear_backend>()};
+    for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
+                             weight_kind::grouped_u4, weight_kind::grouped_u8})
+      for (compute_type compute : computes)
+        for (offsets form_of_offsets :
+             {offsets::stored_f32, offsets::factored, offsets::zero_points}) {
+          const matrix w = random_matrix(kind, 35, 120, 40, form_of_offsets, 11);
+          auto packed = pack(*dev, w.source(), "w").value();
+          const auto x = spiky_floats(7 * w.cols, 12);
+          const buffer from = to_device(*dev, x);
+          const buffer to = dev->allocate(7 * 35 * 4, "out").value();
+          linear_args args;
+          args.x = view_2d(from.data(), dtype::f32, 7, w.cols);
+          args.out = view_2d(to.data(), dtype::f32, 7, 35);
+          args.weights = &packed;
+          args.compute = compute;
+          for (const detail::linear_backend* backend : backends) {
+            if (!backend->supports(packed.get().view, compute)) continue;
+            backend->run(*dev, args);
+            check_close(to_host(*dev, to, 7 * 35), exact(w, x, 7, compute),
+                        std::string(twill::test::name_of_form(form)) + " " + name_of(kind) + " " +
+                            name_of(compute));
+          }
         }
-      }
+  }
 }
 
 TEST_CASE("f16 weights rounded to bf16 when packed give the bits of rounding at every use") {
@@ -394,14 +394,14 @@ TEST_CASE("f16 weights rounded to bf16 when packed give the bits of rounding at 
 }
 
 TEST_CASE("no rows is no work") {
-  auto dev = open();
+  auto dev = open_tested();
   const matrix w = random_matrix(weight_kind::f32, 16, 16, 0, offsets::stored_f16, 13);
   auto packed = pack(*dev, w.source(), "w").value();
   CHECK(run_linear(*dev, packed, {}, 0, compute_type::f32).empty());
 }
 
 TEST_CASE("scales take the smallest form that is exact") {
-  auto dev = open();
+  auto dev = open_tested();
   const auto bytes = [&](offsets form) {
     const matrix w = random_matrix(weight_kind::grouped_u4, 32, 64, 32, form, 14);
     return pack(*dev, w.source(), "w").value().bytes();
@@ -440,7 +440,7 @@ TEST_CASE("one scale or offset that f16 cannot hold keeps all of a matrix in f32
 }
 
 TEST_CASE("stacked sources are one matrix, unlike ones do not stack") {
-  auto dev = open();
+  auto dev = open_tested();
   const matrix a = random_matrix(weight_kind::grouped_u4, 20, 64, 32, offsets::stored_f16, 15);
   const matrix b = random_matrix(weight_kind::grouped_u4, 13, 64, 32, offsets::stored_f16, 16);
   const matrix other = random_matrix(weight_kind::grouped_u8, 13, 64, 32, offsets::stored_f16, 17);
@@ -456,7 +456,7 @@ TEST_CASE("stacked sources are one matrix, unlike ones do not stack") {
 }
 
 TEST_CASE("a source that contradicts itself is refused with the numbers") {
-  auto dev = open();
+  auto dev = open_tested();
   matrix w = random_matrix(weight_kind::grouped_u4, 16, 96, 32, offsets::stored_f16, 19);
   const auto detail_of = [&](const weight_source& s) {
     auto r = pack(*dev, s, "blk.0.attn_q");
@@ -477,7 +477,7 @@ TEST_CASE("a source that contradicts itself is refused with the numbers") {
 }
 
 TEST_CASE("packing past the budget is refused and leaves nothing behind") {
-  auto dev = device::open({.memory_bytes = 4096}).value();
+  auto dev = open_tested({.memory_bytes = 4096});
   const matrix w = random_matrix(weight_kind::f32, 64, 64, 0, offsets::stored_f16, 20);
   auto r = pack(*dev, w.source(), "head");
   REQUIRE(!r.ok());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/gpu/linear/linear_fixture.hpp"
+#include "tests/gpu/tested_device.hpp"
 
 using namespace twill::gpu;
 using namespace twill::gpu::test;
@@ -78,7 +79,7 @@ struct pile {
 } // namespace
 
 TEST_CASE("rows that a source fills at once are packed as they are one by one") {
-  auto dev = device::open({.threads = 2}).value();
+  auto dev = twill::test::open_tested({.threads = 2});
   for (const weight_kind kind : grouped_kinds)
     for (const offsets form : forms)
       for (const std::int64_t rows : {1, 16, 40, 128, 300}) {
@@ -90,7 +91,7 @@ TEST_CASE("rows that a source fills at once are packed as they are one by one") 
 }
 
 TEST_CASE("stacked sources that fill rows at once are packed as stacked rows are") {
-  auto dev = device::open({.threads = 2}).value();
+  auto dev = twill::test::open_tested({.threads = 2});
   // Runs of rows cross from part to part, lie within one and end within one.
   const std::vector<std::vector<std::int64_t>> piles = {
       {16, 16}, {48, 16, 160}, {144, 32, 16, 112}, {16, 400}};
@@ -106,7 +107,7 @@ TEST_CASE("stacked sources that fill rows at once are packed as stacked rows are
 }
 
 TEST_CASE("a stack with a part that ends within a row panel is packed as its rows are") {
-  auto dev = device::open({.threads = 2}).value();
+  auto dev = twill::test::open_tested({.threads = 2});
   for (const weight_kind kind : grouped_kinds)
     for (const auto& rows : std::vector<std::vector<std::int64_t>>{{20, 32}, {32, 20}}) {
       CAPTURE(name_of(kind), rows);
@@ -116,7 +117,7 @@ TEST_CASE("a stack with a part that ends within a row panel is packed as its row
 }
 
 TEST_CASE("the image of some row panels is a matrix of those rows, while it is placed") {
-  auto dev = device::open({.threads = 2}).value();
+  auto dev = twill::test::open_tested({.threads = 2});
   const auto x = spiky_floats(3 * 96, 52);
   for (const weight_kind kind : {weight_kind::f32, weight_kind::grouped_u4}) {
     CAPTURE(name_of(kind));
@@ -150,7 +151,7 @@ TEST_CASE("the image of some row panels is a matrix of those rows, while it is p
 }
 
 TEST_CASE("what packing takes is known where one part's offsets alone are unlike the others'") {
-  auto dev = device::open({.threads = 2}).value();
+  auto dev = twill::test::open_tested({.threads = 2});
   for (const weight_kind kind : grouped_kinds)
     for (const std::size_t unlike : {0, 1, 2}) {
       CAPTURE(name_of(kind), unlike);
@@ -165,7 +166,7 @@ TEST_CASE("what packing takes is known where one part's offsets alone are unlike
 }
 
 TEST_CASE("scales, offsets and values that are no numbers are refused wherever they lie") {
-  auto dev = device::open({.threads = 2}).value();
+  auto dev = twill::test::open_tested({.threads = 2});
   const auto refused = [&](const weight_source& source) {
     const auto packed = pack(*dev, source, "blk.0.attn_q");
     if (packed.ok()) return false;
@@ -199,7 +200,7 @@ TEST_CASE("scales, offsets and values that are no numbers are refused wherever t
 }
 
 TEST_CASE("the largest values of each dense kind are packed") {
-  auto dev = device::open({.threads = 2}).value();
+  auto dev = twill::test::open_tested({.threads = 2});
   for (const weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16}) {
     CAPTURE(name_of(kind));
     matrix w = random_matrix(kind, 16, 8, 0, offsets::stored_f16, 63);

@@ -6,9 +6,12 @@
 #include <string>
 
 #include "gpu/detail/linear_backend.hpp"
+#include "gpu/detail/op_backends.hpp"
 #include "gpu/host/isa.hpp"
 #include "gpu/rows/embedding.hpp"
+#include "tests/gpu/forms.hpp"
 #include "tests/gpu/linear/linear_fixture.hpp"
+#include "tests/gpu/tested_device.hpp"
 
 using namespace twill::gpu;
 using namespace twill::gpu::test;
@@ -77,9 +80,10 @@ constexpr split splits[] = {{16, 64, 64, 32},     {100, 192, 192, 96},  {33, 576
 
 std::vector<std::unique_ptr<device>> devices() {
   std::vector<std::unique_ptr<device>> all;
-  for (int i = 0; i <= static_cast<int>(host::widest_isa()); ++i)
-    all.push_back(
-        device::open({.threads = 2, .isa = host::name_of(static_cast<host::isa>(i))}).value());
+  for (const std::string& isa : twill::test::tested_isas())
+    all.push_back(twill::test::open_host(isa));
+  for (const int form : twill::test::portable_forms())
+    all.push_back(twill::test::open_form(form));
   return all;
 }
 
@@ -107,7 +111,7 @@ TEST_CASE("codes that are widened give int8 products the bits of 8-bit codes") {
 }
 
 TEST_CASE("the kernel for any execution space widens codes too, in every compute type") {
-  auto dev = device::open({}).value();
+  auto dev = twill::test::open_form(GENERATE(from_range(twill::test::forms())));
   const widened w(35, 384, 128, 64, 33);
   const auto narrow = pack(*dev, w.source(narrow_kind), "narrow").value();
   const auto wide = pack(*dev, w.source(wide_kind), "wide").value();
@@ -123,7 +127,7 @@ TEST_CASE("the kernel for any execution space widens codes too, in every compute
       args.out = view_2d(to.data(), dtype::f32, 3, 35);
       args.weights = &weights;
       args.compute = compute;
-      detail::portable_linear.run(*dev, args);
+      dev->ops().portable->get<detail::linear_backend>().run(*dev, args);
       return to_host(*dev, to, 3 * 35);
     };
     const auto want = portable(wide);
@@ -177,7 +181,7 @@ TEST_CASE("a gate over widened codes, rows of them, and their image elsewhere ar
 }
 
 TEST_CASE("groups that cannot be widened are refused by name") {
-  auto dev = device::open({}).value();
+  auto dev = twill::test::open_tested();
   const widened w(16, 192, 192, 96, 37);
   const auto refused = [&](std::int32_t group, std::int32_t code_group) {
     weight_source s = w.source(narrow_kind);

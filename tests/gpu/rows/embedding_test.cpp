@@ -8,7 +8,7 @@ using namespace twill::gpu;
 using namespace twill::gpu::test;
 
 TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
-  auto dev = twill::test::open_form(GENERATE(0, 1, 2));
+  auto dev = twill::test::open_form(GENERATE(from_range(twill::test::forms())));
   for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
                            weight_kind::grouped_u4, weight_kind::grouped_u8})
     for (offsets form :
@@ -35,7 +35,7 @@ TEST_CASE("an embedding gives the table's rows exactly, whatever its kind") {
 }
 
 TEST_CASE("an id outside the table gives zeros") {
-  auto dev = twill::test::open_form(GENERATE(0, 1, 2));
+  auto dev = twill::test::open_form(GENERATE(from_range(twill::test::forms())));
   const matrix w = random_matrix(weight_kind::f32, 10, 8, 0, offsets::stored_f16, 2);
   auto table = pack(*dev, w.source(), "table").value();
   const buffer ids = to_device(*dev, std::vector<std::int32_t>{-1, 10});
@@ -46,7 +46,7 @@ TEST_CASE("an id outside the table gives zeros") {
 }
 
 TEST_CASE("an embedding may be added to what is there") {
-  auto dev = twill::test::open_form(GENERATE(0, 1, 2));
+  auto dev = twill::test::open_form(GENERATE(from_range(twill::test::forms())));
   for (weight_kind kind : {weight_kind::f32, weight_kind::f16, weight_kind::grouped_u4}) {
     const matrix w = random_matrix(kind, 20, 64, 32, offsets::stored_f16, 3);
     auto table = pack(*dev, w.source(), "positions").value();
@@ -67,7 +67,7 @@ TEST_CASE("an embedding may be added to what is there") {
 }
 
 TEST_CASE("tokens are taken from draws where a step says so") {
-  auto dev = twill::test::open_form(GENERATE(0, 1, 2));
+  auto dev = twill::test::open_form(GENERATE(from_range(twill::test::forms())));
   const buffer ids = to_device(*dev, std::vector<std::int32_t>{5, 6, 7, 8});
   const buffer from = to_device(*dev, std::vector<std::int32_t>{-1, 2, 0, -1});
   const buffer drawn = to_device(*dev, std::vector<std::int32_t>{40, 41, 42});

@@ -7,11 +7,13 @@
 #include <numeric>
 #include <vector>
 
+#include "gpu/detail/op_backends.hpp"
 #include "gpu/detail/philox.hpp"
 #include "gpu/detail/sampling_backend.hpp"
 #include "gpu/sampling/sample.hpp"
 #include "tests/gpu/forms.hpp"
 #include "tests/gpu/ragged_case.hpp"
+#include "tests/gpu/tested_device.hpp"
 
 using namespace twill;
 using gpu::dtype;
@@ -22,10 +24,6 @@ namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-
-std::unique_ptr<gpu::device> open() {
-  return gpu::device::open({.threads = 2, .memory_bytes = std::int64_t{4} << 30}).value();
-}
 
 /// Parameters of a row with host-side histories and biases.
 struct request {
@@ -89,7 +87,7 @@ drawn sample(gpu::device& dev, const std::vector<float>& logits,
   args.top_ids = top_ids.data();
   args.top_logprobs = top_logprobs.data();
   if (portable) {
-    if (n > 0) gpu::detail::portable_sampling.sample(dev, args);
+    if (n > 0) dev.ops().portable->get<gpu::detail::sampling_backend>().sample.run(dev, args);
     dev.fence();
   } else {
     gpu::sample(dev, args);
@@ -216,7 +214,7 @@ std::vector<request> combinations() {
 } // namespace
 
 TEST_CASE("draws follow the exact distribution for combinations of parameters") {
-  auto dev = open();
+  auto dev = test::open_tested({.threads = 2});
   auto logits = test::random_floats(41, 9, 2.0f);
   logits[13] = not_a_number;
   logits[14] = -inf;
@@ -228,8 +226,8 @@ TEST_CASE("draws follow the exact distribution for combinations of parameters") 
     }
 }
 
-TEST_CASE("draws of the portable form follow the exact distribution on teams and in Serial") {
-  auto dev = test::open_form(GENERATE(1, 2));
+TEST_CASE("draws of the portable form follow the exact distribution everywhere") {
+  auto dev = test::open_form(GENERATE(from_range(test::portable_forms())));
   const auto logits = test::random_floats(41, 9, 2.0f);
   const auto requests = combinations();
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -239,7 +237,7 @@ TEST_CASE("draws of the portable form follow the exact distribution on teams and
 }
 
 TEST_CASE("draws follow the exact distribution over a vocabulary of real size") {
-  auto dev = open();
+  auto dev = test::open_tested({.threads = 2});
   const auto logits = test::random_floats(49157, 10, 3.0f);
   for (std::size_t i = 0; i < 3; ++i) {
     request r;
@@ -253,7 +251,7 @@ TEST_CASE("draws follow the exact distribution over a vocabulary of real size") 
 }
 
 TEST_CASE("a row's draw is the same alone and in any batch") {
-  auto dev = test::open_form(GENERATE(0, 1, 2));
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
   const std::size_t vocab = 3001;
   const auto requests = combinations();
   const auto logits = test::random_floats(requests.size() * vocab, 11, 2.0f);
@@ -268,7 +266,7 @@ TEST_CASE("a row's draw is the same alone and in any batch") {
 }
 
 TEST_CASE("asking for log-probabilities does not change the draw") {
-  auto dev = test::open_form(GENERATE(0, 1, 2));
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
   const std::size_t vocab = 501;
   auto requests = combinations();
   const auto logits = test::random_floats(requests.size() * vocab, 12, 2.0f);
@@ -279,7 +277,7 @@ TEST_CASE("asking for log-probabilities does not change the draw") {
 }
 
 TEST_CASE("ties at a top_k or top_p boundary go to the lowest ids") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
   for (const bool portable : {false, true}) {
     std::vector<bool> seen_k(30), seen_p(30), seen_mixed(30);
     std::vector<float> flat(30, 1.5f), mixed(30, 1.0f), logits;
@@ -313,7 +311,7 @@ TEST_CASE("ties at a top_k or top_p boundary go to the lowest ids") {
 }
 
 TEST_CASE("draws and ties are found wherever they lie in a long row") {
-  auto dev = test::open_form(GENERATE(0, 1, 2));
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
   constexpr std::size_t vocab = 40000;
   // Ids on both sides of the runs that a team adds up.
   const std::vector<std::int32_t> alive{0, 31, 32, 1023, 1024, 16383, 16384, 39999};
@@ -345,7 +343,7 @@ TEST_CASE("draws and ties are found wherever they lie in a long row") {
 }
 
 TEST_CASE("argmax takes the lowest id of the largest and never a NaN") {
-  auto dev = test::open_form(GENERATE(0, 1, 2));
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
   for (const std::int64_t vocab : {1, 2, 7, 8, 9, 15, 16, 17, 33, 49152}) {
     const std::int64_t n = 5, stride = vocab + 3;
     auto x =
@@ -363,7 +361,8 @@ TEST_CASE("argmax takes the lowest id of the largest and never a NaN") {
     for (const bool portable : {false, true}) {
       CAPTURE(vocab, portable);
       if (portable)
-        gpu::detail::portable_sampling.argmax(*dev, view, tokens.data());
+        dev->ops().portable->get<gpu::detail::sampling_backend>().argmax.run(*dev, view,
+                                                                             tokens.data());
       else
         gpu::argmax(*dev, view, tokens.data());
       const auto row = x.begin();
@@ -376,7 +375,7 @@ TEST_CASE("argmax takes the lowest id of the largest and never a NaN") {
 }
 
 TEST_CASE("when everything is banned the raw argmax is taken") {
-  auto dev = test::open_form(GENERATE(0, 1, 2));
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
   for (const float temperature : {0.0f, 1.0f}) {
     request r;
     r.row.temperature = temperature;
@@ -393,7 +392,7 @@ TEST_CASE("when everything is banned the raw argmax is taken") {
 
 TEST_CASE(
     "a mask outranks biases and bans, and the lowest id that it lets through is the last resort") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
   for (const bool portable : {false, true})
     for (const float temperature : {0.0f, 1.0f}) {
       CAPTURE(portable, temperature);
@@ -409,7 +408,7 @@ TEST_CASE(
 }
 
 TEST_CASE("log-probabilities are of the logits before the mask") {
-  auto dev = open();
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
   for (const bool portable : {false, true}) {
     request r;
     r.row.temperature = 0;
@@ -427,7 +426,7 @@ TEST_CASE("log-probabilities are of the logits before the mask") {
 }
 
 TEST_CASE("top_k of one and a tiny temperature are greedy; ids out of range are ignored") {
-  auto dev = test::open_form(GENERATE(0, 1, 2));
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
   const auto logits = test::random_floats(777, 13);
   const auto best =
       static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
@@ -446,7 +445,7 @@ TEST_CASE("top_k of one and a tiny temperature are greedy; ids out of range are 
 }
 
 TEST_CASE("log-probabilities are of the raw logits, within 1e-5 of double") {
-  auto dev = test::open_form(GENERATE(0, 1, 2));
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
   const std::size_t vocab = 49152;
   auto logits = test::random_floats(vocab, 14, 4.0f);
   logits[100] = logits[40000] = 25; // a tie at the top
@@ -494,7 +493,7 @@ TEST_CASE("log-probabilities are of the raw logits, within 1e-5 of double") {
 }
 
 TEST_CASE("fewer candidates than alternatives leave id -1 and -infinity") {
-  auto dev = test::open_form(GENERATE(0, 1, 2));
+  auto dev = test::open_form(GENERATE(from_range(test::forms())));
   request r;
   r.row.n_top = 3;
   r.row.temperature = 0;

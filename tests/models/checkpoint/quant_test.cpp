@@ -8,6 +8,7 @@
 #include "models/checkpoint/half.hpp"
 #include "models/checkpoint/safetensors/read.hpp"
 #include "tests/catch.hpp"
+#include "tests/gpu/tested_device.hpp"
 #include "tests/models/support/quantised_matrix.hpp"
 #include "tests/models/support/temp_folder.hpp"
 #include "tests/paths.hpp"
@@ -37,7 +38,7 @@ std::vector<double> read_rows(const gpu::weight_source& m) {
 }
 
 gpu::device& shared_device() {
-  static const std::unique_ptr<gpu::device> dev = gpu::device::open({.threads = 2}).value();
+  static const std::unique_ptr<gpu::device> dev = test::open_tested({.threads = 2});
   return *dev;
 }
 

@@ -14,6 +14,7 @@
 #include "models/memory_estimate/memory_estimate.hpp"
 #include "tests/catch.hpp"
 #include "tests/gpu/portable_ops.hpp"
+#include "tests/gpu/tested_device.hpp"
 #include "tests/models/support/decoder_runner.hpp"
 #include "tests/models/support/golden_folder.hpp"
 #include "tests/models/support/naive_llama.hpp"
@@ -175,7 +176,7 @@ TEST_CASE("what a longer step and its cargo add to a decoder's memory is what wa
   for (const char* name : {"llama-tiny-fp16", "opt-tiny-fp32", "chatglm3-tiny-fp16"}) {
     CAPTURE(name);
     const test::golden_folder c(name);
-    auto dev = gpu::device::open({.threads = 2}).value();
+    auto dev = test::open_tested({.threads = 2});
     REQUIRE(dev->reserve_scratch(16 << 20).ok());
     const auto bytes_of = [&](const decoder_options& o) {
       const std::int64_t before = dev->memory_used();
@@ -195,15 +196,14 @@ TEST_CASE("what a longer step and its cargo add to a decoder's memory is what wa
 
 TEST_CASE("loading into a device that is too small is refused with the numbers") {
   const opened_model m(test::make_tiny_llama({}));
-  auto dev = gpu::device::open({.memory_bytes = 4 << 20});
-  REQUIRE(dev.ok());
+  auto dev = test::open_tested({.memory_bytes = 4 << 20});
   decoder_options o = options_for_tests();
   o.n_blocks = 1 << 20;
-  const auto loaded = decoder::load(*dev.value(), m.spec, *m.file, o, {});
+  const auto loaded = decoder::load(*dev, m.spec, *m.file, o, {});
   REQUIRE_FALSE(loaded.ok());
   CHECK(loaded.code() == errc::out_of_memory);
   CHECK(loaded.detail().find("KV blocks: the allocation must fit") == 0);
-  CHECK(dev.value()->memory_used() == 0);
+  CHECK(dev->memory_used() == 0);
 }
 
 TEST_CASE("weights that do not fit the spec are refused by name, expected and found") {

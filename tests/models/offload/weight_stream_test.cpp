@@ -25,6 +25,7 @@
 #include "models/offload/streams/weight_stream.hpp"
 #include "models/offload/tiers.hpp"
 #include "tests/catch.hpp"
+#include "tests/gpu/tested_device.hpp"
 #include "tests/models/support/faulty_store.hpp"
 #include "tests/models/support/golden_folder.hpp"
 #include "tests/paths.hpp"
@@ -74,8 +75,7 @@ TEST_CASE("a decoder takes what was projected, and its steps take nothing more",
     options.offload = random_homes(random);
     CAPTURE(options.offload.weights.device, options.offload.weights.host,
             options.offload.sep_layer);
-    const auto dev =
-        gpu::device::open({}).value(); // whose scratch memory is what the decoder reserves
+    const auto dev = open_tested(); // whose scratch memory is what the decoder reserves
     decoder_runner runner(c.spec, *weights, options, *dev);
     const std::int64_t loaded = dev->memory_used();
     const auto streamed = estimate_streamed_weights(c.spec, *weights, options);
@@ -90,7 +90,7 @@ TEST_CASE("a decoder takes what was projected, and its steps take nothing more",
 TEST_CASE("a spec that is not valid needs no memory", "[offload]") {
   const golden_folder c("llama-tiny-fp16");
   const auto options = golden_options();
-  const auto dev = gpu::device::open({}).value();
+  const auto dev = open_tested();
   CHECK(estimate_scratch_bytes(*dev, c.spec, *c.weights, options) > 0);
   for (const bool heads : {true, false}) {
     model_spec spec = c.spec;

@@ -14,6 +14,7 @@
 
 #include "gpu/device.hpp"
 #include "models/decoder/decoder.hpp"
+#include "tests/gpu/tested_device.hpp"
 
 namespace twill::test {
 
@@ -29,11 +30,7 @@ struct chunk {
 };
 
 inline gpu::device& shared_device() {
-  static const std::unique_ptr<gpu::device> dev = [] {
-    auto opened = gpu::device::open({});
-    if (!opened.ok()) throw std::runtime_error(opened.detail());
-    return std::move(opened).value();
-  }();
+  static const std::unique_ptr<gpu::device> dev = open_tested();
   return *dev;
 }
 
