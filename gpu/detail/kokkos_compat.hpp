@@ -4,6 +4,8 @@
 // cannot be initialised twice, so it is started once per process and never finalised.
 #pragma once
 
+#include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <string>
 #include <type_traits>
@@ -43,6 +45,19 @@ inline void start_host_spaces(const Kokkos::InitializationSettings& settings) {
     Kokkos::Serial::impl_initialize(settings);
 #endif
   Kokkos::Impl::post_initialize(settings);
+}
+
+/// Makes Kokkos free what it holds on the GPU when the process ends; else its complaint that nobody
+/// did so is the last line that a program prints. A lost GPU has nothing to free, and Kokkos would
+/// abort there.
+inline void finalize_gpu_at_exit() {
+  std::atexit([] {
+    if (cudaDeviceSynchronize() != cudaSuccess) return;
+    try {
+      Kokkos::Cuda::impl_finalize();
+    } catch (const std::exception&) { // the process ends in any case
+    }
+  });
 }
 #endif
 
@@ -85,6 +100,7 @@ inline int start_kokkos(int threads, [[maybe_unused]] int device_id = -1) {
     Kokkos::InitializationSettings settings;
     settings.set_device_id(device_id);
     Kokkos::Cuda::impl_initialize(settings);
+    finalize_gpu_at_exit();
     gpu_started = true;
   }
 #endif

@@ -1,0 +1,22 @@
+// What a GPU's fault leaves behind. Hidden, since the process cannot compute on the GPU afterwards:
+// test_gpu "[planted]" runs it.
+#include "tests/gpu/cuda/planted_fault.hpp"
+
+#include <vector>
+
+#include "tests/catch.hpp"
+#include "tests/gpu/tested_device.hpp"
+
+using namespace twill;
+
+TEST_CASE("an illegal address loses the GPU by an error, and the process ends by itself",
+          "[.][planted]") {
+  auto dev = test::open_tested();
+  REQUIRE(dev->info().kind == "cuda");
+  const auto memory = dev->allocate(4, "one float").value();
+  test::plant_illegal_address(*dev);
+  CHECK_THROWS_AS(dev->fence(), gpu::device_lost_error);
+  std::vector<float> back(1);
+  CHECK_THROWS_AS(dev->download(back.data(), memory.data(), 4), gpu::device_lost_error);
+  CHECK_THROWS(test::open_tested());
+}
