@@ -1,50 +1,86 @@
 #!/usr/bin/env python3
-"""Times PyTorch at the shape of a model folder, for gpu-report: what twill's figures stand beside.
+"""Times PyTorch for gpu-check: the ceilings of the device, and a decoder of given sizes that twill's figures stand beside.
 
-    torch_beside.py --model FOLDER [--at-once N] [--input-len N] [--output-len N] [--runs N]
-    torch_beside.py --products
+    torch_beside.py --device cuda|cpu --ceilings
+    torch_beside.py --device cuda|cpu --shape HIDDEN,LAYERS,HEADS,KV_HEADS,MLP,VOCAB,GATED [--at-once N] [--input-len N]
+                    [--output-len N] [--runs N]
 
-The decoder here has the folder's sizes and random 16-bit weights (32-bit on a processor), whatever the folder's are quantised to;
-it runs eagerly, with PyTorch's own attention over a KV cache of its own, and has no rotary embedding, which costs next to nothing.
---products times 16-bit matrix products and a copy. Exit status 3 where PyTorch cannot be imported.
+Each figure is a line of JSON. --ceilings copies memory and multiplies square matrices of random 16-bit numbers; a figure is the
+median of 20. The decoder has random 16-bit weights (32-bit on a processor), whatever twill's are quantised to; it runs eagerly,
+with PyTorch's own attention over a KV cache of its own, and has no rotary embedding, which costs next to nothing. GATED is 1 for
+an MLP with a gate. Exit status 3 where PyTorch cannot be imported, 1 where it does not see the device.
 """
 
 import argparse
 import collections
 import json
-import pathlib
+import statistics
 import sys
 import time
 
-Shape = collections.namedtuple("Shape", "hidden layers heads kv_heads head_dim mlp vocab gated")
+RUNS = 20
+Shape = collections.namedtuple("Shape", "hidden layers heads kv_heads mlp vocab gated")
 
 
-def shape_of(config: dict) -> Shape:
-    """The sizes that a config.json states, by the names of each family."""
-    def first(*names):
-        return next((config[name] for name in names if config.get(name) is not None), None)
+def shape_of(text: str) -> Shape:
+    try:
+        numbers = [int(word) for word in text.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != len(Shape._fields):
+        raise argparse.ArgumentTypeError(f"--shape must be {len(Shape._fields)} integers with commas between them, got {text}")
+    return Shape(*numbers)
 
-    hidden, heads = config["hidden_size"], first("num_attention_heads")
-    mlp = first("ffn_hidden_size", "ffn_dim", "intermediate_size")
-    if config.get("model_type") == "qwen":
-        mlp //= 2  # which counts gate and up together
-    kv_heads = config.get("multi_query_group_num") if config.get("multi_query_attention") else config.get("num_key_value_heads")
-    return Shape(hidden, first("num_layers", "num_hidden_layers"), heads, kv_heads or heads,
-                 first("kv_channels", "head_dim") or hidden // heads, mlp, first("padded_vocab_size", "vocab_size"),
-                 config.get("model_type") != "opt")
+
+def say(**figures) -> None:
+    print(json.dumps(figures), flush=True)
+
+
+def seconds_of(torch, device: str, f) -> float:
+    """The median of 20 runs after two others: by events on a GPU, else by the clock."""
+    def timed():
+        if device != "cuda":
+            begin = time.perf_counter()
+            f()
+            return time.perf_counter() - begin
+        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        before.record()
+        f()
+        after.record()
+        after.synchronize()
+        return before.elapsed_time(after) / 1e3
+
+    for _ in range(2):
+        f()
+    return statistics.median(timed() for _ in range(RUNS))
+
+
+def time_ceilings(torch, device: str) -> None:
+    size = (1 << 30) if device == "cuda" else (1 << 26)
+    source = torch.ones(size, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    taken = seconds_of(torch, device, lambda: target.copy_(source))
+    say(name="copy", unit="GB/s", rate=round(2 * size / taken / 1e9, 1), us=round(taken * 1e6, 1), bytes=2 * size)
+    n = 8192 if device == "cuda" else 512
+    for dtype in ("bfloat16", "float16"):
+        a, b = (torch.randn(n, n, device=device).to(getattr(torch, dtype)) for _ in range(2))
+        product = torch.empty_like(a)
+        taken = seconds_of(torch, device, lambda a=a, b=b, product=product: torch.matmul(a, b, out=product))
+        say(name=f"{dtype} product of {n}^3", unit="Tflop/s", rate=round(2 * n**3 / taken / 1e12, 3), us=round(taken * 1e6, 1))
 
 
 def decoder_of(torch, shape: Shape, at_once: int, length: int, device: str, dtype):
     """step(hidden (at_once, n, hidden), position) -> logits of each sequence's last row."""
     functional = torch.nn.functional
+    head_dim = shape.hidden // shape.heads
+    kv = shape.kv_heads * head_dim
 
     def matrix(rows, cols):
         return torch.randn(rows, cols, device=device, dtype=dtype) / cols**0.5
 
-    kv = shape.kv_heads * shape.head_dim
-    layers = [{"qkv": matrix(shape.heads * shape.head_dim + 2 * kv, shape.hidden), "o": matrix(shape.hidden, shape.heads * shape.head_dim),
+    layers = [{"qkv": matrix(shape.hidden + 2 * kv, shape.hidden), "o": matrix(shape.hidden, shape.hidden),
                "up": matrix((2 if shape.gated else 1) * shape.mlp, shape.hidden), "down": matrix(shape.hidden, shape.mlp),
-               "cache": torch.zeros(2, at_once, shape.kv_heads, length, shape.head_dim, device=device, dtype=dtype)}
+               "cache": torch.zeros(2, at_once, shape.kv_heads, length, head_dim, device=device, dtype=dtype)}
               for _ in range(shape.layers)]
     head = matrix(shape.vocab, shape.hidden)
 
@@ -52,12 +88,12 @@ def decoder_of(torch, shape: Shape, at_once: int, length: int, device: str, dtyp
         return x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-5).to(x.dtype)
 
     def heads_of(x, n):
-        return x.view(at_once, -1, n, shape.head_dim).transpose(1, 2)
+        return x.view(at_once, -1, n, head_dim).transpose(1, 2)
 
     def step(x, position):
         n = x.shape[1]
         for layer in layers:
-            q, k, v = functional.linear(norm(x), layer["qkv"]).split([shape.heads * shape.head_dim, kv, kv], -1)
+            q, k, v = functional.linear(norm(x), layer["qkv"]).split([shape.hidden, kv, kv], -1)
             for side, values in enumerate((k, v)):
                 layer["cache"][side, :, :, position:position + n] = heads_of(values, shape.kv_heads)
             keys, values = (layer["cache"][side, :, :, :position + n].repeat_interleave(shape.heads // shape.kv_heads, 1)
@@ -76,9 +112,9 @@ def decoder_of(torch, shape: Shape, at_once: int, length: int, device: str, dtyp
     return step, head
 
 
-def time_model(torch, given, device: str, dtype) -> None:
-    shape = shape_of(json.loads((given.model / "config.json").read_text()))
-    step, head = decoder_of(torch, shape, given.at_once, given.input_len + given.output_len, device, dtype)
+def time_decoder(torch, given, device: str) -> None:
+    dtype = torch.float16 if device == "cuda" else torch.float32
+    step, head = decoder_of(torch, given.shape, given.at_once, given.input_len + given.output_len, device, dtype)
 
     def wait():
         if device == "cuda":
@@ -86,48 +122,26 @@ def time_model(torch, given, device: str, dtype) -> None:
 
     for _ in range(given.runs):
         wait()
-        begin = time.monotonic()
-        prompt = head[torch.randint(0, shape.vocab, (given.at_once, given.input_len), device=device)]
+        begin = time.perf_counter()
+        prompt = head[torch.randint(0, given.shape.vocab, (given.at_once, given.input_len), device=device)]
         tokens = step(prompt, 0).argmax(-1)
         wait()
-        between = time.monotonic()
+        between = time.perf_counter()
         for position in range(given.input_len, given.input_len + given.output_len - 1):
             tokens = step(head[tokens][:, None], position).argmax(-1)
         wait()
-        end = time.monotonic()
-        print(f"prefill {given.at_once * given.input_len / (between - begin):8.1f} tokens/s  "
-              f"decode {given.at_once * (given.output_len - 1) / (end - between):8.1f} tokens/s", flush=True)
-
-
-def time_products(torch, device: str, dtype) -> None:
-    def seconds(f, runs=20):
-        f()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        begin = time.monotonic()
-        for _ in range(runs):
-            f()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        return (time.monotonic() - begin) / runs
-
-    size = 1 << (30 if device == "cuda" else 26)
-    memory = torch.zeros(size, dtype=torch.uint8, device=device)
-    print(f"copy of {size >> 20} MiB: {2 * size / seconds(lambda: memory.clone()) / 1e9:.1f} GB/s")
-    for rows, cols in ((4096, 4096), (28672, 4096), (4096, 14336), (15360, 5120), (27392, 5120), (5120, 13696)):
-        weights = torch.randn(rows, cols, dtype=dtype, device=device)
-        for m in (1, 4, 16, 256):
-            x = torch.randn(m, cols, dtype=dtype, device=device)
-            taken = seconds(lambda: torch.nn.functional.linear(x, weights), 20 if device == "cuda" else 2)
-            print(f"linear {m} x {rows} x {cols}: {taken * 1e6:.1f} us, {2e-12 * m * rows * cols / taken:.2f} Tflop/s, "
-                  f"{weights.element_size() * rows * cols / taken / 1e9:.1f} GB/s of weights")
+        end = time.perf_counter()
+        say(output_tokens_per_s=round(given.at_once * given.output_len / (end - begin), 1),
+            prefill_tokens_per_s=round(given.at_once * given.input_len / (between - begin), 1),
+            decode_tokens_per_s=round(given.at_once * (given.output_len - 1) / (end - between), 1))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cuda", "cpu"), required=True)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--model", type=pathlib.Path)
-    what.add_argument("--products", action="store_true")
+    what.add_argument("--ceilings", action="store_true")
+    what.add_argument("--shape", type=shape_of)
     for name, default in (("--at-once", 1), ("--input-len", 128), ("--output-len", 128), ("--runs", 3)):
         parser.add_argument(name, type=int, default=default)
     given = parser.parse_args()
@@ -136,11 +150,15 @@ def main() -> int:
     except ImportError as error:
         print(f"PyTorch cannot be imported: {error}")
         return 3
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    dtype = torch.float16 if device == "cuda" else torch.float32
-    print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name() if device == 'cuda' else 'the processor'}")
+    if given.device == "cuda" and not torch.cuda.is_available():
+        print("PyTorch sees no CUDA device")
+        return 1
+    say(torch=torch.__version__, device=torch.cuda.get_device_name() if given.device == "cuda" else "cpu")
     with torch.no_grad():
-        time_products(torch, device, dtype) if given.products else time_model(torch, given, device, dtype)
+        if given.ceilings:
+            time_ceilings(torch, given.device)
+        else:
+            time_decoder(torch, given, given.device)
     return 0
 
 
