@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ CHECK, BUNDLE = SOURCE / "tools/gpu-check", SOURCE / "tools/gpu-bundle"
 sys.path.insert(0, str(SOURCE / "tools/detail"))
 import torch_beside
 from gpu_check import catch2
+from gpu_check.parts_tests import SANITIZED
 from gpu_check.report import LOG_BYTES, TABLE_LINES, Log, Report
 
 # A test program whose cases are the names of this file's arguments; each does what its name says.
@@ -181,7 +183,7 @@ class Pieces(Scratch):
         self.assertEqual(catch2.only('a [b], "c"\\'), 'a \\[b\\]\\, \\"c\\"\\\\')
         self.assertEqual(catch2.names_in('one, two\n"#3"\nkernels launched on the GPU: 0\n\none, two\n'), ["one, two", "#3"])
         self.assertEqual(catch2.launches("kernels launched on the GPU: 17\n"), 17)
-        self.assertIsNone(catch2.launches("no such line\n"))
+        self.assertEqual(catch2.launches("no such line\n"), 0)
 
     def test_a_log_stays_within_what_comes_back(self):
         log = Log(self.folder / "log.txt")
@@ -259,6 +261,11 @@ class EndToEnd(Scratch):
                 row = by_name[f"{model}, {at_once} at once"]
                 self.assertEqual(row["completed"], completed)
                 self.assertGreater(row["output_throughput"], 0)
+
+    def test_the_sanitizers_cases_exist(self):
+        listed = subprocess.run([BIN / "test_gpu", "--list-test-names-only"], capture_output=True, text=True, check=False).stdout
+        for case in SANITIZED:
+            self.assertEqual(len(re.findall(f"^{re.escape(case[:-1])}", listed, re.MULTILINE)), 1, case)
 
     def test_a_gpu_that_is_not_seen_is_a_failure(self):
         done = call(CHECK, "--parts", "card,goldens,faults,kernels,daemon", "--bundle", self.bundle, "--out", self.out,

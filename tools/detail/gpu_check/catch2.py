@@ -28,7 +28,7 @@ def only(name: str) -> str:
     return re.sub(r'([\\,\[\]"])', r"\\\1", name)
 
 
-def launches(output: str):
-    """How many kernels a test program says it launched on the GPU; None where it says nothing."""
+def launches(output: str) -> int:
+    """How many kernels a test program says it launched on the GPU. One that opened no GPU says nothing, which is 0."""
     found = LAUNCHED.findall(output)
-    return int(found[-1]) if found else None
+    return int(found[-1]) if found else 0

@@ -8,6 +8,7 @@ import time
 from . import catch2
 from .report import FAILED, NOT_RUN, PASSED, say
 
+SPEAKS_OF_ERROR = re.compile(r"FAILED|[Ee]rror|[Ff]ail|cannot|must be|not found|[Ii]llegal|[Ii]nvalid|[Hh]azard|no GPU|no CUDA")
 SECONDS_LEAST = 3.0  # a program is not started with less time than that
 
 
@@ -106,8 +107,9 @@ class Context:
 
 
 def error_words(program) -> str:
-    """The line of a failed program that says most: the first that speaks of an error, else its last."""
-    for line in program.output.splitlines():
-        if re.search(r"error|fail|FAILED|cannot|must |not found|illegal|no GPU|no CUDA", line) and not re.match(r"[\W_]*$", line):
-            return " ".join(line.split())
+    """What a failed program says: the first line that speaks of an error and the three after it, else its last line."""
+    lines = [line for line in program.output.splitlines() if any(char.isalnum() for char in line)]
+    for at, line in enumerate(lines):
+        if SPEAKS_OF_ERROR.search(line):
+            return " ".join(" ".join(lines[at:at + 4]).split())
     return program.last_words()
