@@ -18,7 +18,7 @@ import statistics
 import sys
 import time
 
-RUNS = 20
+RUNS, WARM_SECONDS = 20, 0.3
 Shape = collections.namedtuple("Shape", "hidden layers heads kv_heads mlp vocab gated")
 
 
@@ -37,7 +37,7 @@ def say(**figures) -> None:
 
 
 def seconds_of(torch, device: str, f) -> float:
-    """The median of 20 runs after two others: by events on a GPU, else by the clock."""
+    """The median of 20 runs: by events on a GPU, after it has worked for long enough to raise its clocks; else by the clock."""
     def timed():
         if device != "cuda":
             begin = time.perf_counter()
@@ -50,8 +50,10 @@ def seconds_of(torch, device: str, f) -> float:
         after.synchronize()
         return before.elapsed_time(after) / 1e3
 
-    for _ in range(2):
-        f()
+    end = time.perf_counter() + (WARM_SECONDS if device == "cuda" else 0)
+    timed()
+    while time.perf_counter() < end:
+        timed()
     return statistics.median(timed() for _ in range(RUNS))
 
 

@@ -20,6 +20,7 @@ class Context:
         self.plain_environment = {**os.environ, **({"CUDA_VISIBLE_DEVICES": ""} if given.host else {})}
         self.environment = {**self.plain_environment, **bundle.environment(root, self.device)}
         self.scratch, self.at_once = scratch, at_once
+        self.has_no_torch = False
         self.ceilings = {}  # name -> figure, as the part `ceilings` measured it
         self.part, self._part_end, self._end = "", 0.0, time.monotonic() + given.limit
 

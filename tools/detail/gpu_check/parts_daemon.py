@@ -58,12 +58,12 @@ def daemon(context) -> None:
                 changed["kv-heads"] = tiny["heads"]
         shape = {**whole, **changed}
         size = f"{shape['layers']} of {whole['layers']} layers{', tiny' if context.host else ''}, {INPUT_TOKENS} in, {OUTPUT_TOKENS} out"
-        serve(context, preset, "&".join(f"{key}={value}" for key, value in changed.items()), size)
-        beside(context, preset, shape, size)
+        rates = beside(context, preset, shape, size)
+        serve(context, preset, "&".join(f"{key}={value}" for key, value in changed.items()), size, rates)
 
 
-def serve(context, preset: str, options: str, size: str) -> None:
-    """Starts twilld, measures it under each load and stops it."""
+def serve(context, preset: str, options: str, size: str, rates: dict) -> None:
+    """Starts twilld, measures it under each load and stops it. `rates` are PyTorch's, by requests at once."""
     address = context.scratch / "address"
     address.unlink(missing_ok=True)
     command = [context.bundle.program("twilld"), "--model", f"dummy:{preset}?{options}", "--listen", "127.0.0.1:0", "--address-file",
@@ -81,7 +81,8 @@ def serve(context, preset: str, options: str, size: str) -> None:
             return
         context.passed(f"{preset}: twilld", f"ready on {ready.group(1)} ({ready.group(2)})", time.monotonic() - twilld.begin, shown=False)
         for at_once, requests in LOADS:
-            load(context, f"{preset}, {at_once} at once", address.read_text(encoding="utf-8").strip(), at_once, requests, size)
+            besides = f"; PyTorch {rates[at_once]} tokens/s" if at_once in rates else ""
+            load(context, f"{preset}, {at_once} at once", address.read_text(encoding="utf-8").strip(), at_once, requests, size + besides)
     finally:
         context.runner.stop(twilld)
     if not twilld.passed:
@@ -110,13 +111,16 @@ def load(context, name: str, address: str, at_once: int, requests: int, size: st
     context.judge(name, ran, fault, words, **figures)
 
 
-def beside(context, preset: str, shape: dict, size: str) -> None:
-    """The same loads by PyTorch's decoder."""
+def beside(context, preset: str, shape: dict, size: str) -> dict:
+    """The same loads by PyTorch's decoder: tokens a second by requests at once."""
     numbers = [*(shape[key] for key in ("hidden", "layers", "heads", "kv-heads", "mlp", "vocab")), int(shape["family"] != "opt")]
+    found = {}
     for at_once, _ in LOADS:
         name = f"{preset}, PyTorch, {at_once} at once"
         lines = torch_run(context, name, ["--shape", ",".join(map(str, numbers)), "--at-once", at_once, "--input-len", INPUT_TOKENS,
                                           "--output-len", OUTPUT_TOKENS], TORCH_SECONDS)
         if rates := [line for line in lines or () if "output_tokens_per_s" in line]:
             best = max(rates, key=lambda line: line["output_tokens_per_s"])
-            context.passed(name, f"{best['output_tokens_per_s']} tokens/s, decode {best['decode_tokens_per_s']} tokens/s ({size})", **best)
+            found[at_once] = best["output_tokens_per_s"]
+            context.passed(name, f"{found[at_once]} tokens/s, decode {best['decode_tokens_per_s']} tokens/s ({size})", shown=False, **best)
+    return found

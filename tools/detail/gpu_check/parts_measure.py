@@ -67,13 +67,17 @@ def processor() -> str:
 
 
 def torch_run(context, name: str, arguments, seconds: float):
-    """Runs torch_beside.py; returns its lines of figures, or None, and a row, where it could not measure."""
+    """Runs torch_beside.py; returns its lines of figures, or None, and a row, where it could not measure. Only the first row says
+    that there is no PyTorch."""
+    if context.has_no_torch:
+        return None
     device = "cpu" if context.host else "cuda"
     ran = context.run(name, [sys.executable, TORCH, "--device", device, *arguments], seconds, bundled=False)
     if ran is None:
         return None
     if ran.status == NO_TORCH:
-        context.not_run(name, ran.last_words())
+        context.has_no_torch = True
+        context.not_run("PyTorch", ran.last_words())
         return None
     if not ran.passed:
         context.failed(name, f"{ran.how_it_ended()}: {error_words(ran)}", ran.seconds)
@@ -90,22 +94,25 @@ def ceilings(context) -> None:
 
 
 def kernels(context) -> None:
+    """The seed models' layers and decode attention come before the single ops, which have less to say and are many."""
     path = context.program("twill-bench")
-    if path is None:
-        return
-    out = context.scratch / "kernels.jsonl"
-    small = ["--small", "--seconds", "0.01"] if context.host else []
-    ran = context.run("twill-bench kernels", [path, "kernels", "--device", context.device, "--json", out, *small], 600)
-    if ran is None:
-        return
-    lines = read_json_lines(out)
-    context.report.keep(out, "kernels.jsonl")
-    kind = next((line["kind"] for line in lines if "kind" in line), None)
-    for line in lines:
-        if "op" in line:
-            context.passed(f"{line['op']} {line.get('shape', '')}", kernel_words(context, line), shown="layer" in line["op"], **line)
-    fault = "" if kind == context.device else f"the device must be {context.device}, got {kind}"
-    context.judge("twill-bench kernels", ran, fault, f"{kind}: {sum('op' in line for line in lines)} cases")
+    small = ["--small", "--seconds", "0.002"] if context.host else []
+    for groups, seconds in (("layers,decode", "0.1"), ("linear,attention,rows", "0.05")) if path else ():
+        name = f"twill-bench kernels --group {groups}"
+        out = context.scratch / f"kernels-{groups.replace(',', '-')}.jsonl"
+        ran = context.run(name, [path, "kernels", "--device", context.device, "--group", groups, "--json", out,
+                                 *(small or ["--seconds", seconds])], 300)
+        if ran is None:
+            return
+        context.report.keep(out, out.name)
+        records = read_json_lines(out)
+        kind = next((record.get("kind") for record in records if record.get("record") == "device"), None)
+        cases = [record for record in records if record.get("record") == "case"]
+        for case in cases:
+            context.passed(f"{case['op']}, {case['shape']}", rate_words(context, case), case["median_us"] / 1e6,
+                           case["op"].startswith(("layer ", "decode ")), **figures_of(case))
+        fault = "" if kind == context.device else f"the device must be {context.device}, got {kind}"
+        context.judge(name, ran, fault or ("" if cases else "it measured nothing"), f"{kind}: {len(cases)} cases")
 
 
 def read_json_lines(path: pathlib.Path) -> list:
@@ -115,33 +122,45 @@ def read_json_lines(path: pathlib.Path) -> list:
         return []
 
 
-def kernel_words(context, line: dict) -> str:
-    """The figures of a kernel in a few words, and its rate as a share of PyTorch's copy where that was measured."""
-    words = [f"{line['us']:.1f} us", f"{line['gb_per_s']:.1f} GB/s"]
+def figures_of(record: dict) -> dict:
+    return {key: value for key, value in record.items() if key not in ("record", "name", "seconds", "words", "shown", "part", "outcome")}
+
+
+def rate_words(context, record: dict) -> str:
+    """The figures of a kernel in a few words: its rate as a share of its own program's ceilings, and of PyTorch's copy."""
+    words = [f"{record['median_us']:.1f} us", f"{record['gb_per_s']:.1f} GB/s"]
+    words += [f"{100 * record[key]:.0f} % of {of}" for key, of in (("share_of_read", "read"), ("share_of_copy", "copy"),
+                                                                   ("share_of_peak", "peak")) if record.get(key)]
     if copy := context.ceilings.get("copy"):
-        words.append(f"{100 * line['gb_per_s'] / copy:.0f} % of PyTorch's copy")
-    return ", ".join(words)
+        words.append(f"{100 * record['gb_per_s'] / copy:.0f} % of PyTorch's copy")
+    return ", ".join(words) + f" ({record['timed_by']})"
 
 
 def harness(context) -> None:
     """On the host it is built where nvcc is, and not run: it has no form for the host."""
     build = context.root / "tools/gpu-kernels/build"
     if not build.exists():
-        context.failed("gpu_kernels, build", f"{build.relative_to(context.root)} is not in the tree")
+        context.failed("gpu-kernels, build", f"{build.relative_to(context.root)} is not in the tree")
         return
-    if not tool(context, "gpu_kernels, build", "nvcc"):
+    if not tool(context, "gpu-kernels, build", "nvcc"):
         return
-    folder = context.scratch / "gpu-kernels"
-    built = context.run("gpu_kernels, build", [build, folder], 300, bundled=False)
-    if built is None or not context.judge("gpu_kernels, build", built):
+    folder, out = context.scratch / "gpu-kernels", context.scratch / "gpu-kernels.jsonl"
+    built = context.run("gpu-kernels, build", [build, folder], 300, bundled=False)
+    if built is None or not context.judge("gpu-kernels, build", built, words=built.last_words()):
         return
     if context.host:
-        context.not_run("gpu_kernels", "it needs a GPU")
+        context.not_run("gpu-kernels", "it needs a GPU")
         return
-    ran = context.run("gpu_kernels", [folder / "gpu_kernels"], 120, bundled=False)
+    ran = context.run("gpu-kernels", [folder / "gpu-kernels", "--json", out], 120, bundled=False)
     if ran is None:
         return
-    for line in ran.output.splitlines():
-        if re.search(r"\d", line) and not line.startswith("{"):
-            context.passed("gpu_kernels", line)
-    context.judge("gpu_kernels", ran)
+    context.report.keep(out, out.name)
+    records = read_json_lines(out)
+    for record in records:
+        name = f"{record.get('kernel')}, {record.get('shape')}"
+        if record.get("record") == "check" and not record["right"]:
+            context.failed(name, record["fault"], **figures_of(record))
+        elif record.get("record") == "time":
+            context.passed(name, rate_words(context, record), record["median_us"] / 1e6, **figures_of(record))
+    kind = next((record.get("kind") for record in records if record.get("record") == "device"), None)
+    context.judge("gpu-kernels", ran, "" if kind == "cuda" else f"the device must be cuda, got {kind}")

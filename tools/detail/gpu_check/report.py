@@ -5,6 +5,7 @@ the output of every program as it comes, with the program's number before each l
 full disk say, the checks go on, and the failure is a row of its own.
 """
 
+import collections
 import io
 import json
 import pathlib
@@ -151,11 +152,14 @@ class Report:
             counts = ", ".join(f"{n} {outcome}" for outcome in (PASSED, FAILED, NOT_RUN) if (n := self.count(outcome, part)))
             lines.append(f"{part:10} {counts}")
         lines += self._some(FAILED, FAILED_LINES) + self._some(NOT_RUN, NOT_RUN_LINES)
-        shown = [self._line(row) for row in self.rows if row["shown"] and row["outcome"] == PASSED]
-        room = TABLE_LINES - len(lines)
-        if len(shown) > room:
-            shown = shown[:room - 1] + [f"... and {len(shown) - room + 1} more lines of figures in results.jsonl"]
-        return [line[:LINE_CHARS] for line in lines + shown]
+        shown = [row for row in self.rows if row["shown"] and row["outcome"] == PASSED]
+        room, left_out = TABLE_LINES - len(lines), 0
+        while len(shown) + (left_out > 0) > room:  # the part with most lines loses its last one
+            longest = collections.Counter(row["part"] for row in shown).most_common(1)[0][0]
+            del shown[max(at for at, row in enumerate(shown) if row["part"] == longest)]
+            left_out += 1
+        rest = [f"... and {left_out} more lines of figures in results.jsonl"] if left_out else []
+        return [line[:LINE_CHARS] for line in lines + [self._line(row) for row in shown] + rest]
 
     def _some(self, outcome: str, most: int) -> list:
         found = [self._line(row) for row in self.rows if row["outcome"] == outcome]
