@@ -38,6 +38,25 @@ crashes) kill -SEGV $$ ;;
 esac
 """
 
+# test_gpu as it speaks with a GPU, and a compute-sanitizer one tool of which the machine refuses.
+GPU_STAND_IN = """#!/bin/sh
+case "$1" in
+--list*) printf 'works\ntests no device\n' ;;
+"tests no device") echo "All tests passed (1 assertion in 1 test case)" ;;
+argmax*) echo "All tests passed (1 assertion in 1 test case)"; echo "kernels launched on the GPU: 0" ;;
+*) echo "All tests passed (1 assertion in 1 test case)"; echo "kernels launched on the GPU: 5" ;;
+esac
+"""
+SANITIZER = """#!/bin/sh
+tool=$2
+shift 4
+case "$tool" in
+memcheck) exec "$@" ;;
+racecheck) echo "========= Error: Device not supported"; exit 1 ;;
+*) "$@"; echo "========= Barrier error detected"; exit 9 ;;
+esac
+"""
+
 
 def call(*command, timeout=280, **environment):
     return subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, timeout=timeout, check=False,
@@ -164,6 +183,33 @@ class PlantedFaults(Scratch):
         self.assertEqual((self.folder / "mine").read_text(encoding="utf-8"), "kept")
 
 
+class OnAGpu(Scratch):
+    def check(self, *parts, **programs):
+        bundle = self.stand_in(**programs)
+        call(CHECK, "--parts", ",".join(parts), "--bundle", bundle, "--out", self.out, PATH=f"{bundle}/bin:{os.environ['PATH']}")
+        return {row["name"]: row for row in rows_of(self.out)}
+
+    def test_a_program_none_of_whose_cases_launched_a_kernel_is_a_failure(self):
+        rows = self.check("ops", "goldens", test_gpu=GPU_STAND_IN, test_models_weights=GPU_STAND_IN.replace(": 5", ": 0"))
+        self.assertEqual((rows["test_gpu: works"]["outcome"], rows["test_gpu: works"]["launched"]), ("passed", 5))
+        self.assertEqual(rows["test_gpu: tests no device"]["words"], "no kernel was launched")
+        self.assertEqual(rows["test_gpu on the GPU"]["words"],
+                         "5 kernels launched by 2 cases, 1 of which passed without any: tests no device")
+        self.assertEqual(rows["test_models_weights on the GPU"]["outcome"], "failed")
+
+    def test_a_sanitizer_must_see_kernels_unless_the_machine_refuses_it(self):
+        rows = self.check("sanitize", **{"test_gpu": GPU_STAND_IN, "compute-sanitizer": SANITIZER})
+        self.assertEqual(len(rows), 3 * len(SANITIZED))
+        for case in SANITIZED:
+            launches = not case.startswith("argmax")
+            self.assertEqual(rows[f"memcheck of {case}"]["outcome"], "passed" if launches else "failed")
+            self.assertEqual((rows[f"racecheck of {case}"]["outcome"], rows[f"racecheck of {case}"]["words"]),
+                             ("not run", "========= Error: Device not supported"))
+            self.assertEqual(rows[f"synccheck of {case}"]["outcome"], "failed")
+            self.assertIn("exit status 9: ========= Barrier error", rows[f"synccheck of {case}"]["words"])
+        self.assertEqual(rows["memcheck of argmax takes*"]["words"], "no kernel was launched")
+
+
 class Architectures(Scratch):
     def test_a_bundle_has_device_code_for_the_named_architectures_alone(self):
         (self.folder / "bin").mkdir()
@@ -198,6 +244,7 @@ class Pieces(Scratch):
         self.assertIn("log.txt is full", log.failure)
         text = (self.folder / "log.txt").read_bytes()
         self.assertIn(b"#1| line 0\n", text)
+        self.assertNotIn(b"#1| line 40\n", text, "one program has its share")
         self.assertIn(b"#1| the end\n#1 = exit status 0\n", text)
 
     def report(self, folder):

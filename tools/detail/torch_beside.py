@@ -2,8 +2,8 @@
 """Times PyTorch for gpu-check: the ceilings of the device, and a decoder of given sizes that twill's figures stand beside.
 
     torch_beside.py --device cuda|cpu --ceilings
-    torch_beside.py --device cuda|cpu --shape HIDDEN,LAYERS,HEADS,KV_HEADS,MLP,VOCAB,GATED [--at-once N] [--input-len N]
-                    [--output-len N] [--runs N]
+    torch_beside.py --device cuda|cpu --shape HIDDEN,LAYERS,HEADS,KV_HEADS,MLP,VOCAB,GATED ... [--at-once N ...]
+                    [--input-len N] [--output-len N] [--runs N]
 
 Each figure is a line of JSON. --ceilings copies memory and multiplies square matrices of random 16-bit numbers; a figure is the
 median of 20. The decoder has random 16-bit weights (32-bit on a processor), whatever twill's are quantised to; it runs eagerly,
@@ -114,9 +114,10 @@ def decoder_of(torch, shape: Shape, at_once: int, length: int, device: str, dtyp
     return step, head
 
 
-def time_decoder(torch, given, device: str) -> None:
+def time_decoder(torch, shape: Shape, at_once: int, given) -> None:
+    device = given.device
     dtype = torch.float16 if device == "cuda" else torch.float32
-    step, head = decoder_of(torch, given.shape, given.at_once, given.input_len + given.output_len, device, dtype)
+    step, head = decoder_of(torch, shape, at_once, given.input_len + given.output_len, device, dtype)
 
     def wait():
         if device == "cuda":
@@ -125,7 +126,7 @@ def time_decoder(torch, given, device: str) -> None:
     for _ in range(given.runs):
         wait()
         begin = time.perf_counter()
-        prompt = head[torch.randint(0, given.shape.vocab, (given.at_once, given.input_len), device=device)]
+        prompt = head[torch.randint(0, shape.vocab, (at_once, given.input_len), device=device)]
         tokens = step(prompt, 0).argmax(-1)
         wait()
         between = time.perf_counter()
@@ -133,9 +134,10 @@ def time_decoder(torch, given, device: str) -> None:
             tokens = step(head[tokens][:, None], position).argmax(-1)
         wait()
         end = time.perf_counter()
-        say(output_tokens_per_s=round(given.at_once * given.output_len / (end - begin), 1),
-            prefill_tokens_per_s=round(given.at_once * given.input_len / (between - begin), 1),
-            decode_tokens_per_s=round(given.at_once * (given.output_len - 1) / (end - between), 1))
+        say(shape=list(shape), at_once=at_once,
+            output_tokens_per_s=round(at_once * given.output_len / (end - begin), 1),
+            prefill_tokens_per_s=round(at_once * given.input_len / (between - begin), 1),
+            decode_tokens_per_s=round(at_once * (given.output_len - 1) / (end - between), 1))
 
 
 def main() -> int:
@@ -143,8 +145,9 @@ def main() -> int:
     parser.add_argument("--device", choices=("cuda", "cpu"), required=True)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--ceilings", action="store_true")
-    what.add_argument("--shape", type=shape_of)
-    for name, default in (("--at-once", 1), ("--input-len", 128), ("--output-len", 128), ("--runs", 3)):
+    what.add_argument("--shape", type=shape_of, nargs="+")
+    parser.add_argument("--at-once", type=int, nargs="+", default=[1])
+    for name, default in (("--input-len", 128), ("--output-len", 128), ("--runs", 3)):
         parser.add_argument(name, type=int, default=default)
     given = parser.parse_args()
     try:
@@ -160,7 +163,9 @@ def main() -> int:
         if given.ceilings:
             time_ceilings(torch, given.device)
         else:
-            time_decoder(torch, given, given.device)
+            for shape in given.shape:
+                for at_once in given.at_once:
+                    time_decoder(torch, shape, at_once, given)
     return 0
 
 
