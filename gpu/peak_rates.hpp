@@ -1,6 +1,6 @@
 // peak_rates: what a device can do at most, measured, to compare kernels with.
 //
-// Executor thread only. Each measurement takes a fraction of a second; a read_probe holds 512 MiB
+// Executor thread only. Each measurement takes a fraction of a second; a memory_probe holds 512 MiB
 // of device memory and must not outlive its device.
 #pragma once
 
@@ -10,16 +10,20 @@
 
 namespace twill::gpu {
 
-/// Reads memory that no cache holds, with all threads. A machine that shares its memory with others
-/// gives more in one second than in the next, so measure anew beside each kernel.
-class read_probe {
+/// Reads and copies memory that no cache holds, as fast as the device can: on a host with all
+/// threads. A machine that shares its memory with others gives more in one second than in the next,
+/// so measure anew beside each kernel.
+class memory_probe {
 public:
-  static result<read_probe> make(device& dev);
+  static result<memory_probe> make(device& dev);
   /// The median of a few passes.
-  double bytes_per_s() const;
+  double read_bytes_per_s() const;
+  /// The median of a few copies; a byte that is copied counts twice, since it is read and written.
+  /// 0 where the backend has no such measurement.
+  double copy_bytes_per_s() const;
 
 private:
-  read_probe(device& dev, buffer memory) : dev_(&dev), memory_(std::move(memory)) {}
+  memory_probe(device& dev, buffer memory) : dev_(&dev), memory_(std::move(memory)) {}
 
   device* dev_;
   buffer memory_;

@@ -1,27 +1,34 @@
 // What the CUDA forms of the ops share: their tables, and the stream of a device. For .cu files.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
 #include <cuda_runtime.h>
 
 namespace twill::gpu {
 class device;
-struct peak_rates;
+struct launch_times;
+struct timing_plan;
 } // namespace twill::gpu
 namespace twill::gpu::detail {
 struct linear_backend;
 struct op_backends;
+struct probe_backend;
 class space;
 } // namespace twill::gpu::detail
 
 namespace twill::gpu::cuda {
 
 extern const detail::linear_backend linear; ///< linear/cuda/linear_cuda.cu
+extern const detail::probe_backend probe;   ///< probe_cuda.cu
 
 /// The portable forms on the GPU, and CUDA's own where there are any. // cuda_ops.cu
 const detail::op_backends& backends();
 
-/// Multiply-adds per second that the GPU reached in registers. // probe_cuda.cu
-peak_rates measured_peaks(device& dev);
+/// time_launches() and cache_bytes() of gpu/launch_timer.hpp. // launch_timer_cuda.cu
+launch_times timed_launches(device& dev, const timing_plan& plan, const std::function<void()>& f);
+std::int64_t l2_bytes(const device& dev);
 
 /// The stream that a GPU's ops are launched on.
 cudaStream_t stream_of(const detail::space& gpu);

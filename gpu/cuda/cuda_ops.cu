@@ -3,7 +3,6 @@
 #include "gpu/cuda/cuda_backends.hpp"
 #include "gpu/detail/op_backends.hpp"
 #include "gpu/linear/portable/linear_portable.hpp"
-#include "gpu/portable/probe_portable.hpp"
 #include "gpu/rows/portable/rows_portable.hpp"
 #include "gpu/sampling/portable/sampling_portable.hpp"
 
@@ -17,7 +16,6 @@ constinit const detail::linear_backend portable_linear = detail::linear_portable
 constinit const detail::attention_backend attention = detail::attention_portable<on_gpu>::table;
 constinit const detail::sampling_backend sampling = detail::sampling_portable<on_gpu>::table;
 constinit const detail::rows_backend rows = detail::rows_portable<on_gpu>::table;
-constinit const detail::probe_backend probe{detail::probe_portable<on_gpu>::read, measured_peaks};
 
 constexpr detail::op_backends portable{{&portable_linear, &attention, &sampling, &rows, &probe},
                                        &portable};

@@ -1,9 +1,13 @@
-// The CUDA form of peak_rates.hpp: how fast the GPU multiplies and adds.
+// The CUDA form of peak_rates.hpp: how fast the GPU multiplies and adds, reads and copies.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <vector>
 
 #include "gpu/cuda/cuda_backends.hpp"
 #include "gpu/cuda/peak_loops.hpp"
+#include "gpu/cuda/read_loop.hpp"
 #include "gpu/detail/probe_backend.hpp"
 #include "gpu/detail/space.hpp"
 
@@ -18,6 +22,18 @@ __global__ void __launch_bounds__(peak_threads, blocks_at_once) peak_mma(const p
 }
 __global__ void __launch_bounds__(peak_threads, blocks_at_once) peak_fma(const peak_args args) {
   peak_loop<device_ptx>{device_ptx{}, args}.fma();
+}
+
+__global__ void __launch_bounds__(read_threads, blocks_at_once) read_all(const read_args args) {
+  read_loop<device_ptx>{device_ptx{}, args}.run();
+}
+
+/// Blocks that fill the GPU's multiprocessors.
+unsigned full_grid() {
+  int multiprocessors = 0, id = 0;
+  cudaGetDevice(&id);
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, id);
+  return static_cast<unsigned>(multiprocessors * blocks_at_once);
 }
 
 using loop = void (*)(peak_args);
@@ -37,10 +53,7 @@ double seconds_of(loop kernel, unsigned blocks, const peak_args& args, cudaStrea
 double rate_of(loop kernel, double operations_of_round, device& dev) {
   constexpr std::int32_t rounds = 1 << 14;
   constexpr int runs = 8;
-  int multiprocessors = 0, id = 0;
-  cudaGetDevice(&id);
-  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, id);
-  const auto blocks = static_cast<unsigned>(multiprocessors * blocks_at_once);
+  const unsigned blocks = full_grid();
   auto memory = dev.allocate(std::size_t{blocks} * peak_threads * sizeof(float), "peak_rates");
   cudaEvent_t began = nullptr, ended = nullptr;
   double best = 0;
@@ -59,13 +72,42 @@ double rate_of(loop kernel, double operations_of_round, device& dev) {
   return best;
 }
 
-} // namespace
+/// Begins to read, and returns where the threads' sums will lie and how many there are.
+read_args begun_read(device& dev, const std::uint64_t* words, std::int64_t n) {
+  const unsigned blocks = full_grid();
+  const std::size_t sums = std::size_t{blocks} * read_threads;
+  const read_args args{reinterpret_cast<const words4*>(words), n / 2, blocks,
+                       static_cast<std::uint64_t*>(dev.scratch(sums * sizeof(std::uint64_t)))};
+  read_all<<<blocks, read_threads, 0, stream_of(dev.where())>>>(args);
+  return args;
+}
+
+void begin_read(device& dev, const std::uint64_t* words, std::int64_t n) {
+  begun_read(dev, words, n);
+}
+
+std::uint64_t read(device& dev, const std::uint64_t* words, std::int64_t n) {
+  const read_args args = begun_read(dev, words, n);
+  std::vector<std::uint64_t> sums(static_cast<std::size_t>(args.blocks) * read_threads);
+  dev.download(sums.data(), args.sums, sums.size() * sizeof(std::uint64_t));
+  return std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
+}
+
+/// A copy that CUDA refuses shows at the next fence.
+void copy(device& dev, void* to, const void* from, std::size_t bytes) {
+  cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_of(dev.where()));
+}
 
 /// Tensor cores have one speed for f16 and bf16 on all generations that this build is for. Nothing
 /// here issues their int8.
-peak_rates measured_peaks(device& dev) {
+peak_rates peaks(device& dev) {
   return {rate_of(peak_fma, peak_fma_operations, dev), rate_of(peak_mma, peak_mma_operations, dev),
           0};
 }
+
+} // namespace
+
+constinit const detail::probe_backend probe{read,       peaks,          copy,
+                                            begin_read, timed_launches, l2_bytes};
 
 } // namespace twill::gpu::cuda

@@ -65,11 +65,11 @@ int run(const kernels_arguments& arguments) {
   auto opened = gpu::device::open(arguments.device);
   if (!opened.ok()) throw std::runtime_error(opened.detail());
   gpu::device& dev = *opened.value();
-  auto probe_opened = gpu::read_probe::make(dev);
+  auto probe_opened = gpu::memory_probe::make(dev);
   if (!probe_opened.ok()) throw std::runtime_error(probe_opened.detail());
-  const gpu::read_probe& probe = probe_opened.value();
+  const gpu::memory_probe& probe = probe_opened.value();
   const gpu::peak_rates peaks = gpu::measure_peaks(dev);
-  const double first_read = probe.bytes_per_s();
+  const double first_read = probe.read_bytes_per_s();
   const gpu::device_info& info = dev.info();
   std::printf("%s, %s, %d threads, %s\n", info.name.c_str(), info.backend.c_str(), info.threads,
               info.isa.c_str());
@@ -82,7 +82,7 @@ int run(const kernels_arguments& arguments) {
     const double seconds = median_seconds(dev, c, arguments.seconds);
     const double rate = c.bytes / seconds;
     // Near the limit, the limit of this very moment counts.
-    const double read = rate > first_read / 3 ? probe.bytes_per_s() : first_read;
+    const double read = rate > first_read / 3 ? probe.read_bytes_per_s() : first_read;
     std::printf("%-36s %-44s %10.1f %9.2f", c.op.c_str(), c.shape.c_str(), seconds * 1e6,
                 rate / 1e9);
     print_share(rate, read);
