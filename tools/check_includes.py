@@ -81,7 +81,7 @@ IMPURE_CALLS = re.compile(
 # Private headers (see private_parent) that a file outside their folder includes, each with the reason. tests/x
 # may include the private headers of x without an entry: a part that is private to its folder has tests of its own.
 DETAIL_EXCEPTIONS = {
-    ("tools/twill-bench/kernels/linear_cases.cpp", "gpu/detail/half.hpp"): "measures kernels on f16 weights",
+    ("tools/twill-bench/kernels/weights.cpp", "gpu/detail/half.hpp"): "measures kernels on f16 weights",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

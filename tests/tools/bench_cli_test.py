@@ -148,6 +148,70 @@ class Disk(unittest.TestCase):
         self.assertIn("--samples", done.stderr)
 
 
+class Kernels(unittest.TestCase):
+    def measured(self, *flags):
+        """The device's record and the cases' of a run at toy shapes."""
+        with scratch() as folder:
+            path = pathlib.Path(folder) / "kernels.jsonl"
+            done = run("twill-bench", "kernels", "--device", "host", "--small", "--seconds", "0.001", "--json", str(path), *flags)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stdout.startswith("device: host, "), done.stdout)
+            records = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertEqual([record["record"] for record in records], ["device"] + ["case"] * (len(records) - 1))
+        return records[0], records[1:]
+
+    def test_each_group_is_measured_and_its_ceilings_with_it(self):
+        device, cases = self.measured("--rows", "2")
+        self.assertEqual(device["kind"], "host")
+        self.assertTrue(device["name"])
+        for ceiling in ("read_bytes_per_s", "copy_bytes_per_s", "f32_ops_per_s", "bf16_ops_per_s", "int8_ops_per_s"):
+            self.assertGreater(device[ceiling], 0)
+        self.assertGreater(device["bytes_in_turn"], device["cache_bytes"])
+        self.assertEqual({case["group"] for case in cases}, {"linear", "layers", "attention", "decode", "rows"})
+        for case in cases:
+            self.assertEqual(case["timed_by"], "clock")
+            self.assertGreaterEqual(case["samples"], 3)
+            self.assertTrue(0 < case["least_us"] <= case["median_us"] <= case["most_us"])
+            self.assertAlmostEqual(case["gb_per_s"], case["bytes"] / case["median_us"] / 1e3)
+            self.assertAlmostEqual(case["ops_per_s"], case["operations"] / case["median_us"] * 1e6, delta=1)
+            self.assertAlmostEqual(case["share_of_read"] * device["read_bytes_per_s"] / 1e9, case["gb_per_s"])
+
+    def test_a_layer_is_the_sum_of_its_products(self):
+        _, cases = self.measured("--group", "layers")
+        layers = [case for case in cases if case["op"].startswith("layer ")]
+        self.assertEqual(len(layers), 2 * 2 * 3)  # models, compute types, rows
+        for layer in layers:
+            rows = layer["shape"].split()[0]
+            parts = [case for case in cases if case["op"].startswith("product ") and
+                     case["op"].split()[2:] == layer["op"].split()[1:] and case["shape"].split()[0] == rows]
+            self.assertEqual([part["op"].split()[1] for part in parts], ["qkv", "o", "up", "down"])
+            for of in ("bytes", "operations"):
+                self.assertEqual(layer[of], sum(part[of] for part in parts))
+
+    def test_cases_are_chosen_by_group_and_by_word(self):
+        _, cases = self.measured("--group", "decode,rows", "--only", "small-u4")
+        self.assertEqual({case["group"] for case in cases}, {"decode"})
+        self.assertTrue(all("small-u4" in case["op"] for case in cases))
+        done = run("twill-bench", "kernels", "--group", "convolutions")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("convolutions", done.stderr)
+
+    def test_a_device_that_is_missing_is_an_error(self):
+        for command in (["kernels", "--small"], ["engine", "--model", "dummy:smollm2-135m"]):
+            done = run("twill-bench", *command, "--device", "cuda", env={"CUDA_VISIBLE_DEVICES": ""})
+            self.assertEqual(done.returncode, 1)
+            self.assertIn('"cuda"', done.stderr)
+            self.assertEqual(done.stdout, "")
+        done = run("twill-bench", "kernels", "--small", "--device", "abacus")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("abacus", done.stderr)
+
+    def test_a_file_that_cannot_be_written_is_an_error(self):
+        done = run("twill-bench", "kernels", "--small", "--json", "/no/such/folder/file")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--json", done.stderr)
+
+
 class Null:
     """Runs `twill-bench null`, the server that does no work, for the length of a test."""
 

@@ -53,9 +53,10 @@ public:
     const auto weights = models::weights_for(o.compute, model_->spec, model_->weights);
     decoder_ = value_of(models::decoder::load(*dev_, model_->spec, *weights, o, {}));
     chosen_ = value_of(dev_->allocate(static_cast<std::size_t>(a.at_once) * 4, "bench"));
-    std::printf("%s, %d threads, %s; %s, compute %s, KV %s\n", dev_->info().name.c_str(),
-                dev_->info().threads, dev_->info().isa.c_str(), model_->quantization.c_str(),
-                gpu::name_of(o.compute), gpu::name_of(o.kv_type));
+    std::printf("device: %s, %s, %d threads, %s; %s, compute %s, KV %s\n",
+                dev_->info().kind.c_str(), dev_->info().name.c_str(), dev_->info().threads,
+                dev_->info().isa.c_str(), model_->quantization.c_str(), gpu::name_of(o.compute),
+                gpu::name_of(o.kv_type));
     for (std::int32_t b = 0; b < o.n_blocks; ++b)
       table_.push_back(b);
     std::shuffle(table_.begin(), table_.end(), std::mt19937(1));
@@ -177,6 +178,9 @@ void add_engine_command(CLI::App& app, int& exit_code) {
       ->required();
   command->add_option("--compute", a->compute, "The compute type: auto, f32, bf16, int8 or w8a8.");
   command->add_option("--kv-type", a->kv_type, "The type of KV: auto, f32, f16, bf16 or int8.");
+  command->add_option("--device", a->device.kind,
+                      "Where to compute: auto, host or cuda. A GPU that is asked for and missing "
+                      "is an error.");
   command->add_option("--threads", a->device.threads,
                       "The number of compute threads; 0 means one per core.");
   command->add_option("--isa", a->device.isa, "The widest instruction set that may be used.");

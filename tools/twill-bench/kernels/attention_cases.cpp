@@ -13,18 +13,21 @@ using gpu::dtype;
 
 constexpr std::int32_t block_tokens = 16;
 
-/// One sequence's KV, heads and step.
+/// One sequence's KV, heads and step. On a GPU, KV and activations are used in turn.
 struct sequence {
   std::int32_t n_heads, n_kv_heads, head_dim, past, rows;
   dtype type;
   gpu::buffer positions, sequence_of, first_token, lengths, table, keys, values;
   device_floats key_scales, value_scales, q, k, v, out, cos, sin;
   gpu::ragged_batch batch;
-  gpu::kv_layer kv;
-  std::vector<std::int32_t> first{0, 0}, length{0};
+  std::int32_t n_blocks_of_turn = 0;
+  std::int32_t turns = 1;
+  std::int64_t kv_positions = 0, kv_bytes = 0; ///< of one turn: of all KV heads; of keys or values
+  mutable std::int64_t turn = 0;
 
-  sequence(gpu::device& dev, std::int32_t heads, std::int32_t kv_heads, std::int32_t dim,
-           std::int32_t past_tokens, std::int32_t new_rows, dtype kv_type)
+  sequence(gpu::device& dev, const kernel_selection& selection, std::int32_t heads,
+           std::int32_t kv_heads, std::int32_t dim, std::int32_t past_tokens, std::int32_t new_rows,
+           dtype kv_type)
       : n_heads(heads), n_kv_heads(kv_heads), head_dim(dim), past(past_tokens), rows(new_rows),
         type(kv_type) {
     const std::int32_t n_blocks = (past + rows + block_tokens - 1) / block_tokens;
@@ -38,16 +41,18 @@ struct sequence {
     for (std::int32_t i = 0; i < n_blocks; ++i) // backwards: neighbours in time, not in memory
       blocks[static_cast<std::size_t>(i)] = n_blocks - 1 - i;
     table = to_device(dev, blocks);
-    const std::int64_t kv_positions = std::int64_t{n_blocks} * n_kv_heads * block_tokens;
-    const auto bytes = static_cast<std::size_t>(kv_positions * head_dim) * gpu::size_of(type);
-    keys = to_device(dev, std::vector<unsigned char>(bytes, 0x11));
-    values = to_device(dev, std::vector<unsigned char>(bytes, 0x11));
-    key_scales = device_floats(dev, kv_positions, 0.01F);
-    value_scales = device_floats(dev, kv_positions, 0.01F);
-    q = device_floats(dev, std::int64_t{rows} * n_heads * head_dim, 0.1F);
-    out = device_floats(dev, std::int64_t{rows} * n_heads * head_dim, 0);
-    k = device_floats(dev, std::int64_t{rows} * n_kv_heads * head_dim, 0.1F);
-    v = device_floats(dev, std::int64_t{rows} * n_kv_heads * head_dim, 0.1F);
+    if (!dev.memory_is_host()) turns = turns_of(selection, kv_row_bytes() * (past + rows));
+    kv_positions = std::int64_t{n_blocks} * n_kv_heads * block_tokens;
+    kv_bytes = kv_positions * head_dim * static_cast<std::int64_t>(gpu::size_of(type));
+    keys = filled(dev, kv_bytes * turns, 0x11);
+    values = filled(dev, kv_bytes * turns, 0x11);
+    key_scales = device_floats(dev, kv_positions * turns, 0.01F);
+    value_scales = device_floats(dev, kv_positions * turns, 0.01F);
+    const std::int64_t all_rows = std::int64_t{rows} * turns;
+    q = device_floats(dev, all_rows * n_heads * head_dim, 0.1F);
+    out = device_floats(dev, all_rows * n_heads * head_dim, 0);
+    k = device_floats(dev, all_rows * n_kv_heads * head_dim, 0.1F);
+    v = device_floats(dev, all_rows * n_kv_heads * head_dim, 0.1F);
     cos = device_floats(dev, std::int64_t{rows} * head_dim / 2, 0.6F);
     sin = device_floats(dev, std::int64_t{rows} * head_dim / 2, 0.8F);
     batch = {rows,
@@ -58,9 +63,27 @@ struct sequence {
              static_cast<const std::int32_t*>(first_token.data()),
              static_cast<const std::int32_t*>(lengths.data()),
              static_cast<const std::int32_t*>(table.data())};
-    kv = {keys.data(),       values.data(),      type, n_blocks, n_kv_heads, block_tokens, head_dim,
-          key_scales.data(), value_scales.data()};
+    n_blocks_of_turn = n_blocks;
   }
+
+  /// The KV of a turn.
+  gpu::kv_layer kv_of(std::int64_t at) const {
+    return {static_cast<char*>(keys.data()) + at * kv_bytes,
+            static_cast<char*>(values.data()) + at * kv_bytes,
+            type,
+            n_blocks_of_turn,
+            n_kv_heads,
+            block_tokens,
+            head_dim,
+            key_scales.data() + at * kv_positions,
+            value_scales.data() + at * kv_positions};
+  }
+  /// One turn's rows of n heads.
+  gpu::tensor_ref rows_of(const device_floats& all, std::int64_t at, std::int32_t n) const {
+    const std::int64_t cols = std::int64_t{n} * head_dim;
+    return all.matrix(rows, cols, at * rows * cols);
+  }
+  std::int64_t next_turn() const { return turn++ % turns; }
 
   std::string shape() const {
     return std::to_string(rows) + " rows after " + std::to_string(past) + ", " +
@@ -81,11 +104,13 @@ kernel_case attention_case(gpu::device& dev, const sequence& s) {
   c.bytes = s.kv_row_bytes() * (s.past + s.rows) + 8.0 * s.rows * s.n_heads * s.head_dim;
   const double seen = s.rows * (s.past + (s.rows + 1) / 2.0);
   c.operations = 4.0 * seen * s.n_heads * s.head_dim;
+  c.turn = s.turns;
   c.run = [&dev, &s] {
+    const std::int64_t at = s.next_turn();
     gpu::attention_args args;
-    args.q = s.q.matrix(s.rows, std::int64_t{s.n_heads} * s.head_dim);
-    args.out = s.out.matrix(s.rows, std::int64_t{s.n_heads} * s.head_dim);
-    args.kv = s.kv;
+    args.q = s.rows_of(s.q, at, s.n_heads);
+    args.out = s.rows_of(s.out, at, s.n_heads);
+    args.kv = s.kv_of(at);
     args.n_heads = s.n_heads;
     args.scale = 0.088F;
     args.bf16_products = s.type != dtype::f32;
@@ -102,17 +127,19 @@ kernel_case store_case(gpu::device& dev, const sequence& s, gpu::rope_kind rope)
   c.bytes = s.rows * (s.kv_row_bytes() + 8.0 * s.head_dim * (s.n_heads + s.n_kv_heads) +
                       4.0 * s.n_kv_heads * s.head_dim);
   c.operations = 3.0 * s.rows * s.head_dim * (s.n_heads + s.n_kv_heads);
+  c.turn = s.turns;
   c.run = [&dev, &s, rope] {
+    const std::int64_t at = s.next_turn();
     gpu::rope_store_args args;
-    args.q = s.q.matrix(s.rows, std::int64_t{s.n_heads} * s.head_dim);
-    args.k = s.k.matrix(s.rows, std::int64_t{s.n_kv_heads} * s.head_dim);
-    args.v = s.v.matrix(s.rows, std::int64_t{s.n_kv_heads} * s.head_dim);
+    args.q = s.rows_of(s.q, at, s.n_heads);
+    args.k = s.rows_of(s.k, at, s.n_kv_heads);
+    args.v = s.rows_of(s.v, at, s.n_kv_heads);
     args.n_heads = s.n_heads;
     args.rope = rope;
     args.rotary_dim = s.head_dim;
     args.cos = s.cos.matrix(s.rows, s.head_dim / 2);
     args.sin = s.sin.matrix(s.rows, s.head_dim / 2);
-    args.kv = s.kv;
+    args.kv = s.kv_of(at);
     gpu::rope_and_store(dev, s.batch, args);
   };
   return c;
@@ -128,13 +155,14 @@ void for_each_attention_case(gpu::device& dev, const kernel_selection& selection
   std::vector<step> steps{{32, 8, 8191, 1}, {40, 40, 4095, 1}, {32, 8, 512, 256}};
   if (selection.small) steps = {{4, 2, 31, 1}, {4, 2, 16, 8}};
   for (const step& at : steps)
-    for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16, dtype::i8}) {
-      const sequence s(dev, at.heads, at.kv_heads, 128, at.past, at.rows, type);
-      for (const kernel_case& c :
-           {attention_case(dev, s), store_case(dev, s, gpu::rope_kind::half_split),
-            store_case(dev, s, gpu::rope_kind::interleaved)})
-        if (selected(selection, c)) measure(c);
-    }
+    for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16, dtype::i8})
+      where_memory_suffices(std::string("attention ") + name_of(type), [&] {
+        const sequence s(dev, selection, at.heads, at.kv_heads, 128, at.past, at.rows, type);
+        for (const kernel_case& c :
+             {attention_case(dev, s), store_case(dev, s, gpu::rope_kind::half_split),
+              store_case(dev, s, gpu::rope_kind::interleaved)})
+          if (selected(selection, c)) measure(c);
+      });
 }
 
 } // namespace twill::bench

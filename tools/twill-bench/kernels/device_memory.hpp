@@ -1,8 +1,12 @@
 // device_memory: what the cases share: values in device memory, and errors as exceptions.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -15,10 +19,29 @@ inline bool selected(const kernel_selection& selection, const kernel_case& c) {
   return (c.op + " " + c.shape).find(selection.only) != std::string::npos;
 }
 
+/// What value_of() throws where the device's memory does not suffice.
+class out_of_memory_error : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
 template <class T, class E>
 T value_of(twill::result<T, E> r) {
+  if constexpr (std::is_same_v<E, gpu::errc>)
+    if (!r.ok() && r.code() == gpu::errc::out_of_memory) throw out_of_memory_error(r.detail());
   if (!r.ok()) throw std::runtime_error(r.detail());
   return std::move(r.value());
+}
+
+/// Calls f(), which makes and measures cases; says which are left out where memory does not
+/// suffice.
+template <class F>
+void where_memory_suffices(const std::string& cases, const F& f) {
+  try {
+    f();
+  } catch (const out_of_memory_error& e) {
+    std::fprintf(stderr, "left out: %s: %s\n", cases.c_str(), e.what());
+  }
 }
 
 template <class T>
@@ -26,6 +49,27 @@ gpu::buffer to_device(gpu::device& dev, const std::vector<T>& values) {
   gpu::buffer b = value_of(dev.allocate(values.size() * sizeof(T), "bench"));
   dev.upload(b.data(), values.data(), b.bytes());
   return b;
+}
+
+/// Device memory of `bytes` bytes that all have one value.
+inline gpu::buffer filled(gpu::device& dev, std::int64_t bytes, unsigned char value) {
+  constexpr std::int64_t piece = std::int64_t{16} << 20;
+  gpu::buffer b = value_of(
+      dev.allocate(static_cast<std::size_t>(bytes), "bench", gpu::page_hint::filled_gradually));
+  const std::vector<unsigned char> values(static_cast<std::size_t>(std::min(bytes, piece)), value);
+  for (std::int64_t at = 0; at < bytes; at += piece)
+    dev.upload(static_cast<unsigned char*>(b.data()) + at, values.data(),
+               static_cast<std::size_t>(std::min(piece, bytes - at)));
+  return b;
+}
+
+/// How many buffers of `bytes` are used in turn to hold bytes_in_turn; a graph of as many launches
+/// must stay affordable.
+inline std::int32_t turns_of(const kernel_selection& selection, double bytes) {
+  constexpr double most = 2000;
+  if (selection.small) return 2;
+  return static_cast<std::int32_t>(
+      std::clamp(static_cast<double>(selection.bytes_in_turn) / bytes + 1, 1.0, most));
 }
 
 /// Floats in device memory, all of one value at first.
@@ -36,8 +80,9 @@ public:
       : memory_(to_device(dev, std::vector<float>(static_cast<std::size_t>(n), value))) {}
 
   float* data() const { return static_cast<float*>(memory_.data()); }
-  gpu::tensor_ref matrix(std::int64_t rows, std::int64_t cols) const {
-    return gpu::view_2d(memory_.data(), gpu::dtype::f32, rows, cols);
+  /// The matrix that begins after `skipped` floats.
+  gpu::tensor_ref matrix(std::int64_t rows, std::int64_t cols, std::int64_t skipped = 0) const {
+    return gpu::view_2d(data() + skipped, gpu::dtype::f32, rows, cols);
   }
 
 private:

@@ -1,11 +1,17 @@
-// linear_cases: linear layers of 7B and 13B shapes, over the weight forms that checkpoints bring.
+// linear_cases: products of activations and weights.
 #pragma once
 
 #include "tools/twill-bench/kernels/cases.hpp"
 
 namespace twill::bench {
 
+/// linear() at shapes of 7B and 13B models and of the default one, with every kind of weights.
 void for_each_linear_case(gpu::device& dev, const kernel_selection& selection,
                           const std::function<void(const kernel_case&)>& measure);
+
+/// The products of one layer of each seed model, one by one and then one after the other as one
+/// case, whose bytes and operations are the sums of theirs.
+void for_each_layer_case(gpu::device& dev, const kernel_selection& selection,
+                         const std::function<void(const kernel_case&)>& measure);
 
 } // namespace twill::bench

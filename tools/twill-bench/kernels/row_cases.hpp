@@ -10,6 +10,11 @@ namespace twill::bench {
 void for_each_attention_case(gpu::device& dev, const kernel_selection& selection,
                              const std::function<void(const kernel_case&)>& measure);
 
+/// Attention of one decoded token a sequence at the heads of the seed models, for 1 and 32
+/// sequences of 512 to 4,096 positions.
+void for_each_decode_case(gpu::device& dev, const kernel_selection& selection,
+                          const std::function<void(const kernel_case&)>& measure);
+
 /// Norms, activations, choosing tokens.
 void for_each_row_case(gpu::device& dev, const kernel_selection& selection,
                        const std::function<void(const kernel_case&)>& measure);

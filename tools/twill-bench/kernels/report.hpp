@@ -1,0 +1,46 @@
+// report: what `twill-bench kernels` writes: a table, and JSON lines for programs.
+//
+// The first line of each says what kind of device was measured and its ceilings. A line is written
+// as soon as its case is measured, so that a run that is ended keeps what it has.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "gpu/device.hpp"
+#include "gpu/launch_timer.hpp"
+#include "gpu/peak_rates.hpp"
+#include "tools/twill-bench/kernels/cases.hpp"
+
+namespace twill::bench {
+
+/// What a device can do at most, as it was measured in this run.
+struct ceilings {
+  double read_bytes_per_s = 0, copy_bytes_per_s = 0; ///< 0: not measured
+  gpu::peak_rates peaks;
+  std::int64_t cache_bytes = 0, bytes_in_turn = 0;
+};
+
+class kernel_report {
+public:
+  /// `json_path`: the file of the JSON lines; empty: none. Throws std::runtime_error where it
+  /// cannot be written.
+  explicit kernel_report(const std::string& json_path);
+  kernel_report(const kernel_report&) = delete;
+  kernel_report& operator=(const kernel_report&) = delete;
+  ~kernel_report();
+
+  void device(const gpu::device_info& info, const ceilings& limits);
+  /// `read_bytes_per_s` is the ceiling of the moment of the measurement.
+  void measured(case_group group, const kernel_case& c, const gpu::launch_times& times,
+                double read_bytes_per_s);
+
+private:
+  void line(const std::string& json);
+
+  std::string json_path_;
+  std::FILE* json_ = nullptr;
+  gpu::peak_rates peaks_;
+};
+
+} // namespace twill::bench

@@ -1,0 +1,48 @@
+// seed_layers: one layer's shapes of the models whose published figures twill is held against. The
+// harness of CUDA's kernels (tools/gpu-kernels) measures at the same shapes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "gpu/linear/weight_kind.hpp"
+
+namespace twill::bench {
+
+/// One product of a layer: out (m, rows) = x (m, cols) * W^T.
+struct product_shape {
+  const char* name; ///< "qkv", "o", "up" (with the gate, where there is one) or "down"
+  std::int64_t cols, rows;
+};
+
+struct seed_layer {
+  const char* name;
+  gpu::weight_kind kind;
+  std::int32_t group; ///< columns per scale and zero point; 0 for dense kinds
+  std::int32_t hidden, n_heads, n_kv_heads, head_dim, mlp;
+  bool gated; ///< the gate's rows lie before those of "up"
+  bool alibi;
+
+  std::array<product_shape, 4> products() const {
+    const std::int64_t qkv = std::int64_t{n_heads + 2 * n_kv_heads} * head_dim;
+    return {{{"qkv", hidden, qkv},
+             {"o", std::int64_t{n_heads} * head_dim, hidden},
+             {"up", hidden, std::int64_t{gated ? 2 : 1} * mlp},
+             {"down", mlp, hidden}}};
+  }
+};
+
+inline constexpr seed_layer seed_layers[] = {
+    {"mistral-7b-awq", gpu::weight_kind::grouped_u4, 128, 4096, 32, 8, 128, 14336, true, false},
+    {"baichuan2-13b-gptq", gpu::weight_kind::grouped_u4, 128, 5120, 40, 40, 128, 13696, true, true},
+    {"chatglm3-6b", gpu::weight_kind::f16, 0, 4096, 32, 2, 128, 13696, true, false},
+    {"qwen-14b", gpu::weight_kind::bf16, 0, 5120, 40, 40, 128, 13696, true, false},
+    {"opt-1.3b", gpu::weight_kind::f16, 0, 2048, 32, 32, 64, 8192, false, false},
+};
+/// Toy shapes, to try a program.
+inline constexpr seed_layer small_seed_layers[] = {
+    {"small-u4", gpu::weight_kind::grouped_u4, 128, 256, 4, 2, 64, 384, true, true},
+    {"small-f16", gpu::weight_kind::f16, 0, 128, 2, 2, 64, 256, false, false},
+};
+
+} // namespace twill::bench
