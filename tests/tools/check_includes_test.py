@@ -56,6 +56,13 @@ class CheckIncludes(unittest.TestCase):
         self.assert_breach("may not include <nlohmann/json.hpp> (json)",
                            {"models/spec.cpp": "#include <nlohmann/json.hpp>\n"})
 
+    def test_a_reader_of_private_parts_reads_those_of_one_folder(self):
+        tables = {"PRIVATE_READERS": {"tools/harness": "gpu"}}
+        files = {"gpu/detail/space.hpp": "", "models/detail/m.hpp": "", "tools/harness/a.cpp": '#include "gpu/detail/space.hpp"\n'}
+        self.assertEqual(self.breaches(files, **tables), [])
+        self.assert_breach("private to gpu/", {**files, "tools/other/b.cpp": '#include "gpu/detail/space.hpp"\n'}, **tables)
+        self.assert_breach("private to models/", {**files, "tools/harness/b.cpp": '#include "models/detail/m.hpp"\n'}, **tables)
+
     def test_one_file_alone_may_include_a_library_that_has_a_home(self):
         self.assertEqual(self.breaches({"models/j.cpp": "#include <nlohmann/json.hpp>\n"},
                                        HOME={"json": "models/j.cpp"}), [])

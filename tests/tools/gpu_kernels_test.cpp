@@ -1,0 +1,137 @@
+#include "tests/catch.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <unistd.h>
+
+#include "gpu/detail/linear_backend.hpp"
+#include "gpu/detail/op_backends.hpp"
+#include "tools/gpu-kernels/family.hpp"
+
+// The harness computes on a GPU; here its checks run on the host's kernels, and on spoilt ones.
+using namespace twill;
+using namespace twill::gpu_kernels;
+
+namespace {
+
+enum class flaw { none, value, unwritten, overrun, batch, luck };
+flaw planted = flaw::none;
+int runs = 0;
+
+float* at(const gpu::linear_args& args, std::int64_t row, std::int64_t output) {
+  return args.out.as<float>() + row * args.out.row_stride + output;
+}
+
+/// The host's product, spoilt as is asked for.
+void spoilt(gpu::device& dev, const gpu::linear_args& args) {
+  gpu::detail::host_linear.run(dev, args);
+  const std::int64_t last_row = args.x.rows() - 1, last = args.out.shape[1] - 1;
+  switch (planted) {
+  case flaw::none:
+    break;
+  case flaw::value:
+    *at(args, last_row, last) += 0.25F;
+    break;
+  case flaw::unwritten:
+    std::memset(at(args, last_row, 0), 0xff, sizeof(float));
+    break;
+  case flaw::overrun:
+    *at(args, last_row, last + 1) = 0;
+    break;
+  case flaw::batch: // by the smallest step of a float, for few rows
+    if (last_row < 3) *at(args, 0, last) = std::nextafter(*at(args, 0, last), 1e30F);
+    break;
+  case flaw::luck:
+    if (++runs % 2 == 0)
+      *at(args, last_row, last) = std::nextafter(*at(args, last_row, last), 1e30F);
+    break;
+  }
+}
+
+bool supports(const gpu::detail::packed_view& w, gpu::compute_type asked) {
+  return w.kind == gpu::weight_kind::grouped_u4 && asked == gpu::compute_type::f32;
+}
+
+std::unique_ptr<gpu::device> open_spoilt(flaw with) {
+  static const gpu::detail::linear_backend linear{supports, gpu::detail::host_linear.scratch_bytes,
+                                                  spoilt, nullptr};
+  static const gpu::detail::op_backends table = [] {
+    gpu::detail::op_backends changed = gpu::detail::host_backends();
+    std::get<const gpu::detail::linear_backend*>(changed.tables) = &linear;
+    return changed;
+  }();
+  planted = with;
+  runs = 0;
+  return gpu::device::open({.kind = "host", .threads = 1, .ops = &table}).value();
+}
+
+/// The JSON lines of a run.
+struct json_file {
+  std::string path =
+      std::filesystem::temp_directory_path() / ("gpu_kernels_test." + std::to_string(getpid()));
+  ~json_file() { std::filesystem::remove(path); }
+  std::string text() const {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+};
+
+constexpr const char* one_shape = "linear grouped_u4 f32, 1152 -> 20, groups of 128, zeros, plain";
+
+} // namespace
+
+TEST_CASE("the harness finds the host's kernels right, at every shape") {
+  const auto dev = open_spoilt(flaw::none);
+  results out("");
+  linear_family().check(*dev, {.only = "linear grouped_u4 f32"}, out);
+  CHECK(out.wrong() == 0);
+  CHECK(out.right() == 6 * 5 * 2); // shapes, forms of scales and offsets, kinds of calls
+}
+
+TEST_CASE("the harness leaves out what a device has no kernel for") {
+  const auto dev = open_spoilt(flaw::none);
+  results out("");
+  linear_family().check(*dev, {.only = "linear f16"}, out);
+  CHECK(out.right() + out.wrong() == 0);
+}
+
+TEST_CASE("the harness names each fault of a kernel") {
+  const auto [flaw, words] = GENERATE(table<::flaw, std::string>(
+      {{flaw::value, "row 63, output 19 must be within"},
+       {flaw::unwritten, "row 63, output 0 must be written"},
+       {flaw::overrun, "row 63, output 20 lies outside and must not be written"},
+       {flaw::batch, "row 0, output 19 must have the same bits among 1 and 64 rows"},
+       {flaw::luck, "must have the same bits among"}}));
+  const json_file json;
+  const auto dev = open_spoilt(flaw);
+  {
+    results out(json.path);
+    linear_family().check(*dev, {.only = one_shape}, out);
+    CHECK(out.wrong() == 1);
+    CHECK(out.right() == 0);
+  }
+  CAPTURE(json.text());
+  CHECK(json.text().find(words) != std::string::npos);
+}
+
+TEST_CASE("the harness checks and times a layer's products") {
+  const json_file json;
+  const auto dev = gpu::device::open({.kind = "host", .threads = 1}).value();
+  {
+    results out(json.path);
+    linear_family().check(*dev, {.only = "small-", .small = true}, out);
+    CHECK(out.right() == 2 * 4); // models, products
+    CHECK(out.wrong() == 0);
+    linear_family().measure(*dev, {.only = "linear grouped_u4 bf16, small-u4 ", .small = true},
+                            out);
+  }
+  for (const char* shape : {"small-u4 qkv x 1", "small-u4 down x 1", "small-u4 layer x 1",
+                            "small-u4 layer x 8", "small-u4 layer x 32"})
+    CHECK(json.text().find("\"shape\":\"" + std::string(shape) + "\"") != std::string::npos);
+}

@@ -1,0 +1,371 @@
+// The kernels behind linear(): products of activations and packed weights.
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu/detail/linear_backend.hpp"
+#include "gpu/detail/op_backends.hpp"
+#include "gpu/linear/linear.hpp"
+#include "tests/gpu/linear/linear_fixture.hpp"
+#include "tools/gpu-kernels/family.hpp"
+#include "tools/twill-bench/kernels/product.hpp"
+#include "tools/twill-bench/kernels/seed_layers.hpp"
+#include "tools/twill-bench/kernels/weights.hpp"
+
+namespace twill::gpu_kernels {
+
+namespace {
+
+using gpu::compute_type;
+using gpu::weight_kind;
+using gpu::test::offsets;
+
+/// What kernels are looked for. A kernel for other weights or compute types adds its line here.
+struct form {
+  weight_kind kind;
+  compute_type compute;
+};
+constexpr form forms[] = {
+    {weight_kind::grouped_u4, compute_type::f32},  {weight_kind::grouped_u4, compute_type::bf16},
+    {weight_kind::grouped_u4, compute_type::int8}, {weight_kind::grouped_u8, compute_type::bf16},
+    {weight_kind::f16, compute_type::f32},         {weight_kind::f16, compute_type::bf16},
+    {weight_kind::bf16, compute_type::bf16},       {weight_kind::f32, compute_type::f32},
+};
+
+constexpr std::array<std::int64_t, 10> row_counts{1, 2, 3, 4, 5, 8, 16, 17, 33, 64};
+constexpr std::array<std::int64_t, 4> seed_row_counts{1, 4, 8, 32};
+/// Floats between an output row's end and the next one, which no kernel may write.
+constexpr std::int64_t guard = 5;
+
+/// One product with everything that a call may ask for.
+struct trial {
+  const gpu::packed_matrix* weights;
+  compute_type compute;
+  std::span<const std::int64_t> row_counts; ///< ascending; rows of x: the last
+  std::vector<float> x;                     // (rows of x, x_stride)
+  std::int64_t x_stride;                    ///< elements
+  std::vector<std::int64_t> compared;       ///< the outputs of a row that the reference has
+  gpu::test::oracle want;                   // (rows of x, compared)
+  std::vector<float> bias;                  // (outputs), or none
+  std::vector<float> before;                // (rows of x, outputs): added to; or none
+};
+
+/// All bits of a NaN are set in what a kernel must overwrite.
+constexpr unsigned char poison = 0xff;
+
+bool is_poison(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits == 0xffffffffU;
+}
+
+/// Enough digits to tell any two floats apart.
+std::string exact_text(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.9g", value);
+  return text.data();
+}
+
+std::string place(std::int64_t row, std::int64_t output) {
+  return "row " + std::to_string(row) + ", output " + std::to_string(output);
+}
+
+/// Runs the first `m` rows. // (m, outputs + guard)
+std::vector<float> outputs_of(gpu::device& dev, const trial& t, std::int64_t m) {
+  const std::int64_t outputs = t.weights->rows(), stride = outputs + guard;
+  std::vector<float> out(static_cast<std::size_t>(m * stride));
+  std::memset(out.data(), poison, out.size() * sizeof(float));
+  for (std::int64_t row = 0; row < m && !t.before.empty(); ++row)
+    std::copy_n(t.before.begin() + row * outputs, outputs, out.begin() + row * stride);
+  const gpu::buffer x = gpu::test::to_device(dev, t.x), to = gpu::test::to_device(dev, out);
+  const gpu::buffer bias = gpu::test::to_device(dev, t.bias);
+  gpu::linear_args args;
+  args.x = gpu::view_2d(x.data(), gpu::dtype::f32, m, t.weights->cols());
+  args.x.row_stride = t.x_stride;
+  args.out = gpu::view_2d(to.data(), gpu::dtype::f32, m, outputs);
+  args.out.row_stride = stride;
+  args.weights = t.weights;
+  args.bias = t.bias.empty() ? nullptr : static_cast<const float*>(bias.data());
+  args.accumulate = !t.before.empty();
+  args.compute = t.compute;
+  gpu::linear(dev, args);
+  return gpu::test::to_host(dev, to, out.size());
+}
+
+/// Writes outside a row, and outputs that were not written.
+std::string coverage_fault(const std::vector<float>& out, std::int64_t m, std::int64_t outputs) {
+  for (std::int64_t row = 0; row < m; ++row)
+    for (std::int64_t n = 0; n < outputs + guard; ++n) {
+      const bool untouched = is_poison(out[static_cast<std::size_t>(row * (outputs + guard) + n)]);
+      if (n < outputs && untouched) return place(row, n) + " must be written";
+      if (n >= outputs && !untouched)
+        return place(row, n) + " lies outside and must not be written";
+    }
+  return {};
+}
+
+/// Rows whose bits differ from those of the same rows among more.
+std::string bits_fault(const std::vector<float>& out, const std::vector<float>& all, std::int64_t m,
+                       std::int64_t most, std::int64_t outputs) {
+  for (std::int64_t row = 0; row < m; ++row)
+    for (std::int64_t n = 0; n < outputs; ++n) {
+      const auto at = static_cast<std::size_t>(row * (outputs + guard) + n);
+      if (std::memcmp(&out[at], &all[at], sizeof(float)) != 0)
+        return place(row, n) + " must have the same bits among " + std::to_string(m) + " and " +
+               std::to_string(most) + " rows, got " + exact_text(out[at]) + " and " +
+               exact_text(all[at]);
+    }
+  return {};
+}
+
+outcome examine(gpu::device& dev, const trial& t, std::string kernel, std::string shape) {
+  outcome found{.kernel = std::move(kernel), .shape = std::move(shape)};
+  const std::int64_t most = t.row_counts.back(), outputs = t.weights->rows();
+  const std::vector<float> all = outputs_of(dev, t, most);
+  found.fault = coverage_fault(all, most, outputs);
+  const auto n_compared = static_cast<std::int64_t>(t.compared.size());
+  found.outputs = most * n_compared;
+  for (std::int64_t i = 0; i < found.outputs; ++i) {
+    const std::int64_t row = i / n_compared,
+                       n = t.compared[static_cast<std::size_t>(i % n_compared)];
+    const float got = all[static_cast<std::size_t>(row * (outputs + guard) + n)];
+    const auto at = static_cast<std::size_t>(i);
+    const double error = std::abs(got - t.want.value[at]) / t.want.bound[at];
+    found.worst = error <= found.worst ? found.worst : error; // keeps NaN
+    if (!(error <= 1) && found.fault.empty())
+      found.fault = place(row, n) + " must be within " + exact_text(t.want.bound[at]) + " of " +
+                    exact_text(t.want.value[at]) + ", got " + exact_text(got);
+  }
+  for (const std::int64_t m : t.row_counts) // the last one again: a result must not depend on luck
+    if (found.fault.empty()) {
+      const std::vector<float> out = outputs_of(dev, t, m);
+      found.fault = coverage_fault(out, m, outputs);
+      if (found.fault.empty()) found.fault = bits_fault(out, all, m, most, outputs);
+    }
+  return found;
+}
+
+bool has_kernel(const gpu::device& dev, const gpu::packed_matrix& weights, compute_type compute) {
+  return dev.ops().get<gpu::detail::linear_backend>().supports(weights.get().view, compute);
+}
+
+bool chosen(const options& given, const std::string& kernel, const std::string& shape) {
+  return (kernel + ", " + shape).find(given.only) != std::string::npos;
+}
+
+std::string kernel_name(const char* weights, compute_type compute) {
+  return std::string("linear ") + weights + " " + gpu::name_of(compute);
+}
+
+std::vector<std::int64_t> all_of(std::int64_t n) {
+  std::vector<std::int64_t> list(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i)
+    list[static_cast<std::size_t>(i)] = i;
+  return list;
+}
+
+/// A plain call, and one with strided and unaligned rows, a column order, a bias and outputs that
+/// are added to.
+void check_matrix(gpu::device& dev, const options& given, const gpu::test::matrix& w,
+                  compute_type compute, const std::string& shape, results& out) {
+  const std::string kernel = kernel_name(gpu::name_of(w.kind), compute);
+  const std::int64_t most = row_counts.back();
+  const std::vector<float> x = gpu::test::spiky_floats(most * w.cols, 5);
+  if (const std::string plain = shape + ", plain"; chosen(given, kernel, plain)) {
+    const auto packed = bench::value_of(gpu::pack(dev, w.source(), "weights"));
+    if (!has_kernel(dev, packed, compute)) return;
+    const trial t{&packed,
+                  compute,
+                  row_counts,
+                  x,
+                  w.cols,
+                  all_of(w.rows),
+                  gpu::test::exact(w, x, most, compute),
+                  {},
+                  {}};
+    out.checked(examine(dev, t, kernel, plain));
+  }
+  const std::string full = shape + ", order, bias, sum";
+  if (!chosen(given, kernel, full)) return;
+  // Column c multiplies x[order[c]].
+  auto order = std::make_shared<std::vector<std::int32_t>>();
+  for (std::int64_t k = 0; k < w.cols; ++k)
+    order->push_back(static_cast<std::int32_t>(w.cols - 1 - k));
+  gpu::weight_source source = w.source();
+  source.column_order = order;
+  const auto packed = bench::value_of(gpu::pack(dev, source, "weights"));
+  if (!has_kernel(dev, packed, compute)) return;
+  trial t{&packed,
+          compute,
+          row_counts,
+          {},
+          w.cols + 3,
+          all_of(w.rows),
+          gpu::test::exact(w, x, most, compute),
+          gpu::test::random_floats(w.rows, 7),
+          gpu::test::random_floats(most * w.rows, 8)};
+  t.x.assign(static_cast<std::size_t>(most * t.x_stride), NAN); // between rows: never read
+  for (std::int64_t i = 0; i < most * w.cols; ++i)
+    t.x[static_cast<std::size_t>(i / w.cols * t.x_stride + w.cols - 1 - i % w.cols)] =
+        x[static_cast<std::size_t>(i)];
+  for (std::size_t i = 0; i < t.want.value.size(); ++i) {
+    t.want.value[i] += double{t.bias[i % t.bias.size()]} + double{t.before[i]};
+    t.want.bound[i] += 1e-5; // bias and sum are rounded as well
+  }
+  out.checked(examine(dev, t, kernel, full));
+}
+
+void check_small_shapes(gpu::device& dev, const options& given, results& out) {
+  struct shape {
+    std::int64_t rows, cols;
+    std::int32_t group;
+  };
+  const auto text = [](const shape& s) {
+    return std::to_string(s.cols) + " -> " + std::to_string(s.rows);
+  };
+  for (const form& f : forms) {
+    const bool grouped = gpu::is_grouped(f.kind);
+    for (const shape& s : {shape{1, 8, 8}, shape{16, 32, 32}, shape{35, 240, 48},
+                           shape{17, 1024, 128}, shape{20, 1152, 128}, shape{9, 2080, 32}})
+      for (const auto& [how, name] :
+           {std::pair{offsets::zero_points, "f16 scales, zeros"},
+            std::pair{offsets::zero_points_f32, "zeros"}, std::pair{offsets::factored, "factored"},
+            std::pair{offsets::stored_f16, "f16 offsets"},
+            std::pair{offsets::stored_f32, "offsets"}}) {
+        if (!grouped && how != offsets::zero_points) continue;
+        const std::int32_t group = grouped ? s.group : 0;
+        const std::string in = grouped ? ", groups of " + std::to_string(group) + ", " + name : "";
+        check_matrix(dev, given, gpu::test::random_matrix(f.kind, s.rows, s.cols, group, how, 2),
+                     f.compute, text(s) + in, out);
+      }
+  }
+}
+
+/// Some rows of a source, for the reference.
+gpu::test::matrix rows_of(const gpu::weight_source& source, std::span<const std::int64_t> rows) {
+  gpu::test::matrix w;
+  w.kind = source.kind;
+  w.rows = static_cast<std::int64_t>(rows.size());
+  w.cols = source.cols;
+  w.group = source.group;
+  const std::int64_t groups = source.group > 0 ? source.cols / source.group : 0;
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(source.cols));
+  std::vector<float> scales(static_cast<std::size_t>(groups)), shifts(scales.size());
+  for (const std::int64_t row : rows) {
+    if (groups > 0) source.grouped(row, {codes.data(), scales.data(), shifts.data()});
+    const auto* halves =
+        groups > 0 ? nullptr : static_cast<const std::uint16_t*>(source.dense_row(row));
+    for (std::int64_t k = 0; k < source.cols; ++k) {
+      const auto g = static_cast<std::size_t>(groups > 0 ? k / source.group : 0);
+      w.values.push_back(groups > 0
+                             ? std::fma(scales[g], codes[static_cast<std::size_t>(k)], shifts[g])
+                         : source.kind == weight_kind::f16 ? gpu::detail::f16_to_f32(halves[k])
+                                                           : gpu::detail::bf16_to_f32(halves[k]));
+    }
+  }
+  return w;
+}
+
+std::span<const bench::seed_layer> seeds_of(const options& given) {
+  if (given.small) return bench::small_seed_layers;
+  return bench::seed_layers;
+}
+
+gpu::weight_source source_of(const bench::seed_layer& seed, const bench::product_shape& s) {
+  return bench::make_source({"", seed.kind, seed.group, bench::param_values::zeros}, s.rows,
+                            s.cols);
+}
+
+std::string shape_of(const bench::seed_layer& seed, const bench::product_shape& s) {
+  return std::string(seed.name) + " " + s.name;
+}
+
+/// At the seeds' shapes all outputs are held to their bits, and every 997th to the reference.
+void check_seed_shapes(gpu::device& dev, const options& given, results& out) {
+  for (const bench::seed_layer& seed : seeds_of(given))
+    for (const bench::product_shape& s : seed.products()) {
+      const compute_type compute = compute_type::bf16;
+      const std::string kernel = kernel_name(gpu::name_of(seed.kind), compute);
+      if (!chosen(given, kernel, shape_of(seed, s))) continue;
+      const gpu::weight_source source = source_of(seed, s);
+      const auto packed = bench::value_of(gpu::pack(dev, source, "weights"));
+      if (!has_kernel(dev, packed, compute)) continue;
+      const std::int64_t most = seed_row_counts.back();
+      trial t{&packed,
+              compute,
+              seed_row_counts,
+              gpu::test::spiky_floats(most * s.cols, 5),
+              s.cols,
+              {},
+              {},
+              {},
+              {}};
+      for (std::int64_t n = 0; n < s.rows; n += 997)
+        t.compared.push_back(n);
+      t.compared.push_back(s.rows - 1);
+      t.want = gpu::test::exact(rows_of(source, t.compared), t.x, most, compute);
+      out.checked(examine(dev, t, kernel, shape_of(seed, s)));
+    }
+}
+
+void check(gpu::device& dev, const options& given, results& out) {
+  check_small_shapes(dev, given, out);
+  check_seed_shapes(dev, given, out);
+}
+
+/// A layer's four products at 1, 8 and 32 rows, and each alone at one row.
+void measure_layer(gpu::device& dev, const options& given, const bench::seed_layer& seed,
+                   results& out) {
+  const compute_type compute = compute_type::bf16;
+  const std::string kernel = kernel_name(gpu::name_of(seed.kind), compute);
+  bench::kernel_selection turns;
+  turns.small = given.small;
+  turns.bytes_in_turn = 4 * gpu::cache_bytes(dev);
+  std::vector<std::unique_ptr<bench::product>> made;
+  for (const bench::product_shape& s : seed.products()) {
+    if (!has_kernel(dev,
+                    bench::value_of(gpu::pack(dev, source_of(seed, {"", s.cols, 16}), "weights")),
+                    compute))
+      return;
+    made.push_back(std::make_unique<bench::product>(dev, turns, source_of(seed, s), 32));
+  }
+  const auto time = [&](const std::string& shape, double bytes, std::int32_t turn,
+                        const std::function<void()>& f) {
+    if (chosen(given, kernel, shape))
+      out.timed({kernel, shape, bytes,
+                 gpu::time_launches(dev, {.turn = turn, .graphs = given.graphs}, f)});
+  };
+  for (const std::int64_t m : {1, 8, 32}) {
+    const std::string rows = " x " + std::to_string(m);
+    double bytes = 0;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const bench::kernel_case one = made[i]->measured(m, compute);
+      bytes += one.bytes;
+      if (m == 1) time(shape_of(seed, seed.products()[i]) + rows, one.bytes, one.turn, one.run);
+    }
+    time(std::string(seed.name) + " layer" + rows, bytes, bench::turns_of(turns, bytes), [&] {
+      for (const auto& one : made)
+        one->run(m, compute);
+    });
+  }
+}
+
+void measure(gpu::device& dev, const options& given, results& out) {
+  for (const bench::seed_layer& seed : seeds_of(given))
+    measure_layer(dev, given, seed, out);
+}
+
+} // namespace
+
+family linear_family() {
+  return {"linear", check, measure};
+}
+
+} // namespace twill::gpu_kernels

@@ -1,0 +1,57 @@
+// results: what the harness found, as a table on standard output and as JSON lines.
+//
+// A line is written as soon as its result is known, so that a run that is ended keeps what it has.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "gpu/device.hpp"
+#include "gpu/launch_timer.hpp"
+
+namespace twill::gpu_kernels {
+
+/// One kernel's results at one shape.
+struct outcome {
+  std::string kernel, shape;
+  std::int64_t outputs = 0; ///< how many were compared
+  double worst = 0;         ///< the largest error, as a share of the error that is allowed
+  std::string fault;        ///< what is wrong, in words; empty: nothing
+};
+
+/// One kernel's time at one shape.
+struct timing {
+  std::string kernel, shape;
+  double bytes = 0; ///< read or written at least
+  gpu::launch_times times;
+};
+
+class results {
+public:
+  /// Writes JSON lines to `json_path`; empty: none. Throws std::runtime_error where it cannot.
+  explicit results(const std::string& json_path);
+  results(const results&) = delete;
+  results& operator=(const results&) = delete;
+  ~results();
+
+  /// Says what is measured, and the ceilings that times are held against. Bytes per second.
+  void device(const gpu::device_info& info, double read_rate, double copy_rate);
+  void checked(const outcome& found);
+  void timed(const timing& found);
+  /// Says how many shapes were right.
+  void finish();
+
+  int wrong() const { return wrong_; }
+  int right() const { return right_; }
+
+private:
+  void line(const std::string& json);
+
+  std::FILE* json_ = nullptr;
+  double copy_rate_ = 0;
+  int right_ = 0, wrong_ = 0;
+  bool table_begun_ = false;
+};
+
+} // namespace twill::gpu_kernels
