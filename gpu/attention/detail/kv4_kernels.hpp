@@ -78,6 +78,8 @@ struct kv4_geometry {
   std::int64_t stride;
   std::int32_t first_block;
 
+  /// Positions of keys that are packed side by side.
+  TWILL_KERNEL_MEMBER int side_by_side() const { return kv.block_tokens % 16 == 0 ? 16 : 8; }
   TWILL_KERNEL_MEMBER int groups() const { return (kv.head_dim + kv4_group - 1) / kv4_group; }
   TWILL_KERNEL_MEMBER std::int64_t head_bytes() const {
     return std::int64_t{kv.block_tokens} * (kv.head_dim / 2 + 4 * groups());
@@ -200,7 +202,8 @@ TWILL_KERNEL_INLINE void unpack_value(const group_place& p, Element* to, int t) 
 
 enum class direction : std::uint8_t { pack, unpack };
 
-/// Packs or unpacks one group of one head's KV block.
+/// Packs or unpacks one group of one head's KV block, on the host: rows lie in arrays, and their
+/// loops are vectorised.
 template <class Element, direction Direction>
 struct group_item {
   kv4_geometry at;
@@ -215,7 +218,7 @@ struct group_item {
           pack_value(p, block, t);
         else
           unpack_value(p, block, t);
-    } else if (at.kv.block_tokens % 16 == 0) {
+    } else if (at.side_by_side() == 16) {
       keys<16>(p, block);
     } else {
       keys<8>(p, block);
@@ -232,12 +235,67 @@ struct group_item {
   }
 };
 
-/// Calls f with the kernel for the KV's type.
-template <direction Direction, class F>
+/// Packs or unpacks one position of one group, on a chip: work item i is position i % block_tokens
+/// of group i / block_tokens. It has no array, which would lie in memory; packing reads the
+/// position twice instead. The bits are those of group_item.
+template <class Element, direction Direction>
+struct position_item {
+  kv4_geometry at;
+
+  TWILL_KERNEL_MEMBER void operator()(const long i) const {
+    const long group = i / at.kv.block_tokens;
+    const int t = static_cast<int>(i - group * at.kv.block_tokens);
+    bool values = false;
+    const group_place p = at.place(group, values);
+    const int half = p.dims / 2;
+    const int width = values ? 1 : at.side_by_side(); // positions side by side
+    unsigned char* codes = p.codes + t / width * width * half + t % width;
+    Element* x =
+        static_cast<Element*>(values ? at.kv.values : at.kv.keys) + p.first + t * p.by_position;
+    if constexpr (Direction == direction::pack)
+      pack(p, x, codes, width, t);
+    else
+      unpack(p, x, codes, width, t);
+  }
+
+  TWILL_KERNEL_MEMBER static void pack(const group_place& p, const Element* x, unsigned char* codes,
+                                       int width, int t) {
+    float low = widen(x[0]), high = low;
+    for (int d = 1; d < p.dims; ++d) {
+      const float one = widen(x[d * p.by_dim]);
+      low = ::fminf(low, one);
+      high = ::fmaxf(high, one);
+    }
+    const group_scale scale = scale_of(low, high);
+    p.offsets[t] = scale.offset_bits;
+    p.scales[t] = scale.scale_bits;
+    const int half = p.dims / 2;
+    for (int d = 0; d < half; ++d)
+      codes[d * width] =
+          static_cast<unsigned char>(code_of(widen(x[d * p.by_dim]), scale) |
+                                     code_of(widen(x[(d + half) * p.by_dim]), scale) << 4);
+  }
+
+  TWILL_KERNEL_MEMBER static void unpack(const group_place& p, Element* x,
+                                         const unsigned char* codes, int width, int t) {
+    const float offset = f16_to_f32(p.offsets[t]), scale = f16_to_f32(p.scales[t]);
+    const int half = p.dims / 2;
+    for (int d = 0; d < half; ++d) {
+      const unsigned char both = codes[d * width];
+      const float low = ::fmaf(static_cast<float>(both & 15), scale, offset);
+      const float high = ::fmaf(static_cast<float>(both >> 4), scale, offset);
+      narrow(x + d * p.by_dim, &low, 1);
+      narrow(x + (d + half) * p.by_dim, &high, 1);
+    }
+  }
+};
+
+/// Calls f with the kernel for the KV's type: Item is group_item or position_item.
+template <template <class, direction> class Item, direction Direction, class F>
 void with_kv4_kernel(const kv4_geometry& at, const F& f) {
-  if (at.kv.type == dtype::f32) return f(group_item<float, Direction>{at});
-  if (at.kv.type == dtype::f16) return f(group_item<f16_value, Direction>{at});
-  f(group_item<bf16_value, Direction>{at});
+  if (at.kv.type == dtype::f32) return f(Item<float, Direction>{at});
+  if (at.kv.type == dtype::f16) return f(Item<f16_value, Direction>{at});
+  f(Item<bf16_value, Direction>{at});
 }
 
 } // namespace twill::gpu::detail

@@ -154,8 +154,8 @@ std::int64_t scratch_bytes(const device& dev, std::int32_t n_heads, std::int32_t
 template <direction Direction>
 void kv4(device& dev, const kv4_geometry& at, long items) {
   const long work = 8L * kv4_group * at.kv.block_tokens;
-  with_kv4_kernel<Direction>(at,
-                             [&](const auto& kernel) { for_host_items(dev, items, work, kernel); });
+  with_kv4_kernel<group_item, Direction>(
+      at, [&](const auto& kernel) { for_host_items(dev, items, work, kernel); });
 }
 
 } // namespace

@@ -192,8 +192,9 @@ struct attention_portable {
 
   template <direction Direction>
   static void kv4(device& dev, const kv4_geometry& at, long items) {
-    with_kv4_kernel<Direction>(
-        at, [&](const auto& kernel) { Launch::items(dev, "kv4", items, kernel); });
+    with_kv4_kernel<position_item, Direction>(at, [&](const auto& kernel) {
+      Launch::items(dev, "kv4", items * at.kv.block_tokens, kernel);
+    });
   }
 
   static constexpr attention_backend table{scratch_bytes, run, kv4<direction::pack>,
