@@ -13,6 +13,15 @@
 
 namespace twill::gpu::detail {
 
+/// Rotates the pair (a, b) by an angle whose cosine is c and whose sine is s. The loops below spell
+/// it out, which compilers vectorise better.
+TWILL_KERNEL_INLINE void rotate_pair(float& a, float& b, float c, float s) {
+  const float x = a;
+  const float y = b;
+  a = ::fmaf(x, c, -(y * s));
+  b = ::fmaf(y, c, x * s);
+}
+
 /// Pairs (i, i + half).
 TWILL_KERNEL_INLINE void rotate_halves(float* __restrict x, const float* __restrict c,
                                        const float* __restrict s, int half) {
@@ -56,23 +65,41 @@ TWILL_KERNEL_INLINE void store_f16(std::uint16_t* __restrict to, const float* __
     to[d] = f32_to_f16(x[d]);
 }
 
-/// Stores x as multiples of the returned scale, which is the largest magnitude / 127. A row so
-/// small that the reciprocal is not finite counts as zero. A row with a NaN or an infinity gets a
-/// scale that is not finite.
-TWILL_KERNEL_INLINE float store_i8(std::int8_t* __restrict to, const float* __restrict x, int n) {
-  std::uint32_t top = 0; // magnitudes order like their bits
-  for (int d = 0; d < n; ++d) {
-    const std::uint32_t magnitude = f32_to_bits(x[d]) & 0x7fffffffU;
-    top = magnitude > top ? magnitude : top;
-  }
+/// How a row of i8 is stored: value = scale * code, with codes x * inverse rounded to nearest even.
+/// The scale is the row's largest magnitude / 127. A row so small that the reciprocal is not finite
+/// counts as zero. A row with a NaN or an infinity gets a scale that is not finite.
+struct i8_steps {
+  float inverse, scale;
+};
+
+/// Magnitudes order like their bits.
+TWILL_KERNEL_INLINE std::uint32_t magnitude_bits(float x) {
+  return f32_to_bits(x) & 0x7fffffffU;
+}
+
+/// The steps of a row whose largest magnitude has the bits `top`.
+TWILL_KERNEL_INLINE i8_steps i8_steps_of(std::uint32_t top) {
   const float largest = bits_to_f32(top);
   const bool zero = largest <= 1e-30f;
-  const float inverse = zero ? 0.0f : 127.0f / largest;
+  return {zero ? 0.0f : 127.0f / largest, zero ? 0.0f : largest / 127.0f};
+}
+
+TWILL_KERNEL_INLINE std::int8_t i8_code(float x, float inverse) {
+  const float magic = 12582912.0f; // 1.5 * 2^23: the sum's low bits are the rounded integer
+  return static_cast<std::int8_t>(f32_to_bits(::fmaf(x, inverse, magic)) & 0xffU);
+}
+
+/// Stores the codes of x, and returns their scale.
+TWILL_KERNEL_INLINE float store_i8(std::int8_t* __restrict to, const float* __restrict x, int n) {
+  std::uint32_t top = 0;
   for (int d = 0; d < n; ++d) {
-    const float magic = 12582912.0f; // 1.5 * 2^23: the sum's low bits are the rounded integer
-    to[d] = static_cast<std::int8_t>(f32_to_bits(::fmaf(x[d], inverse, magic)) & 0xffU);
+    const std::uint32_t magnitude = magnitude_bits(x[d]);
+    top = magnitude > top ? magnitude : top;
   }
-  return zero ? 0.0f : largest / 127.0f;
+  const i8_steps steps = i8_steps_of(top);
+  for (int d = 0; d < n; ++d)
+    to[d] = i8_code(x[d], steps.inverse);
+  return steps.scale;
 }
 
 } // namespace twill::gpu::detail

@@ -28,8 +28,47 @@ struct angle_item {
   }
 };
 
-/// Rotates the queries of a step in place, and rotates and stores its keys and values, head by
-/// head.
+/// cos(x) and sin(x) for |x| < 2^31, each within 1e-7. CUDA's own keep the bits of a large angle in
+/// a local array, which lies in memory.
+struct cosine_and_sine {
+  float cos, sin;
+};
+TWILL_KERNEL_INLINE cosine_and_sine cosine_and_sine_of(float x) {
+  // x = turns * pi / 2 + r. Pi / 2 is the sum of two doubles.
+  const double turns = ::rint(static_cast<double>(x) * 0.63661977236758134308);
+  const auto r = static_cast<float>(::fma(
+      -turns, 6.123233995736766e-17, ::fma(-turns, 1.5707963267948966, static_cast<double>(x))));
+  // Polynomials for |r| <= pi / 4, from the Cephes library.
+  const float z = r * r;
+  float s = ::fmaf(-1.9515295891e-4f, z, 8.3321608736e-3f);
+  s = ::fmaf(s, z, -1.6666654611e-1f);
+  s = ::fmaf(s * z, r, r);
+  float c = ::fmaf(2.443315711809948e-5f, z, -1.388731625493765e-3f);
+  c = ::fmaf(c, z, 4.166664568298827e-2f);
+  c = ::fmaf(c * z, z, ::fmaf(-0.5f, z, 1.0f));
+  const auto quarter = static_cast<std::int64_t>(turns) & 3;
+  const float cos = quarter % 2 == 0 ? c : s;
+  const float sin = quarter % 2 == 0 ? s : c;
+  return {quarter == 1 || quarter == 2 ? -cos : cos, quarter >= 2 ? -sin : sin};
+}
+
+/// angle_item for a chip.
+struct chip_angle_item {
+  angle_item all;
+
+  TWILL_KERNEL_MEMBER void operator()(const long i) const {
+    const long row = i / all.half;
+    const long d = i - row * all.half;
+    const cosine_and_sine of =
+        cosine_and_sine_of(static_cast<float>(all.positions[row]) * all.inv_freq[d]);
+    all.cos[row * all.cos_stride + d] = all.magnitude * of.cos;
+    all.sin[row * all.sin_stride + d] = all.magnitude * of.sin;
+  }
+};
+
+/// Rotates the queries of a step in place, and rotates and stores its keys and values. The host
+/// does so head by head, from rows that compilers vectorise, and a chip one dimension at a time,
+/// without arrays: those would lie in memory.
 struct rope_store {
   float *q, *k, *v;
   long q_stride, k_stride, v_stride;
@@ -51,15 +90,54 @@ struct rope_store {
       rotate_pairs(x, c, s, half);
   }
 
-  TWILL_KERNEL_MEMBER void query(long row, int head) const {
-    float* x = q + row * q_stride + long{head} * kv.head_dim;
-    if (rope != rope_kind::none) rotate(x, row);
+  /// Rotates pair `i` of [0, half) of a head.
+  TWILL_KERNEL_MEMBER void rotate_one(float* x, long row, int i) const {
+    const int first = rope == rope_kind::half_split ? i : 2 * i;
+    const int second = rope == rope_kind::half_split ? i + half : 2 * i + 1;
+    rotate_pair(x[first], x[second], cos[row * cos_stride + i], sin[row * sin_stride + i]);
+  }
+
+  TWILL_KERNEL_MEMBER float* query_of(long row, int head) const {
+    return q + row * q_stride + long{head} * kv.head_dim;
+  }
+  TWILL_KERNEL_MEMBER float* key_of(long row, int head) const {
+    return k + row * k_stride + long{head} * kv.head_dim;
+  }
+  TWILL_KERNEL_MEMBER const float* value_of(long row, int head) const {
+    return v + row * v_stride + long{head} * kv.head_dim;
+  }
+
+  /// What a row's queries are multiplied by after the rotation.
+  TWILL_KERNEL_MEMBER float query_factor(long row) const {
     const int seen = positions[row] + 1;
-    if (log_n_length == 0 || seen <= log_n_length) return;
-    const float factor =
-        ::logf(static_cast<float>(seen)) / ::logf(static_cast<float>(log_n_length));
+    if (log_n_length == 0 || seen <= log_n_length) return 1.0f;
+    return ::logf(static_cast<float>(seen)) / ::logf(static_cast<float>(log_n_length));
+  }
+
+  TWILL_KERNEL_MEMBER void query(long row, int head) const {
+    float* x = query_of(row, head);
+    if (rope != rope_kind::none) rotate(x, row);
+    const float factor = query_factor(row);
+    if (factor == 1.0f) return;
     for (int d = 0; d < kv.head_dim; ++d)
       x[d] *= factor;
+  }
+
+  /// Stores one element of f32, f16 or bf16 KV, or one code of i8.
+  TWILL_KERNEL_MEMBER void store_one(void* to, std::int64_t at, float x, float inverse) const {
+    switch (kv.type) {
+    case dtype::f32:
+      static_cast<float*>(to)[at] = x;
+      return;
+    case dtype::f16:
+      static_cast<std::uint16_t*>(to)[at] = f32_to_f16(x);
+      return;
+    case dtype::bf16:
+      static_cast<std::uint16_t*>(to)[at] = f32_to_bf16(x);
+      return;
+    default:
+      static_cast<std::int8_t*>(to)[at] = i8_code(x, inverse);
+    }
   }
 
   template <class Element>
@@ -71,7 +149,7 @@ struct rope_store {
 
   /// A key's dimensions lie block_tokens apart.
   TWILL_KERNEL_MEMBER void store_key(const float* x, std::int64_t first,
-                                     std::int64_t scale_at) const {
+                                     std::int64_t at_scale) const {
     std::uint16_t halves[max_head_dim];
     std::int8_t codes[max_head_dim];
     switch (kv.type) {
@@ -84,13 +162,13 @@ struct rope_store {
       store_bf16(halves, x, kv.head_dim);
       return spread(halves, first);
     default:
-      kv.key_scales[scale_at] = store_i8(codes, x, kv.head_dim);
+      kv.key_scales[at_scale] = store_i8(codes, x, kv.head_dim);
       spread(codes, first);
     }
   }
 
   TWILL_KERNEL_MEMBER void store_value(const float* x, std::int64_t at,
-                                       std::int64_t scale_at) const {
+                                       std::int64_t at_scale) const {
     switch (kv.type) {
     case dtype::f32:
       return store_f32(static_cast<float*>(kv.values) + at, x, kv.head_dim);
@@ -99,7 +177,7 @@ struct rope_store {
     case dtype::bf16:
       return store_bf16(static_cast<std::uint16_t*>(kv.values) + at, x, kv.head_dim);
     default:
-      kv.value_scales[scale_at] =
+      kv.value_scales[at_scale] =
           store_i8(static_cast<std::int8_t*>(kv.values) + at, x, kv.head_dim);
     }
   }
@@ -116,14 +194,22 @@ struct rope_store {
     return {block_at(kv, block), block_scales_at(kv, block), position - column * kv.block_tokens};
   }
 
+  /// Where a head's key and value of a position begin among elements, and its scale.
+  TWILL_KERNEL_MEMBER std::int64_t key_at(const place& at, int head) const {
+    return at.elements + std::int64_t{head} * kv.block_tokens * kv.head_dim + at.offset;
+  }
+  TWILL_KERNEL_MEMBER std::int64_t value_at(const place& at, int head) const {
+    return at.elements + (std::int64_t{head} * kv.block_tokens + at.offset) * kv.head_dim;
+  }
+  TWILL_KERNEL_MEMBER std::int64_t scale_at(const place& at, int head) const {
+    return at.scales + std::int64_t{head} * kv.block_tokens + at.offset;
+  }
+
   TWILL_KERNEL_MEMBER void key_and_value(long row, int head, const place& at) const {
-    float* key = k + row * k_stride + long{head} * kv.head_dim;
+    float* key = key_of(row, head);
     if (rope != rope_kind::none) rotate(key, row);
-    const std::int64_t first = at.elements + std::int64_t{head} * kv.block_tokens * kv.head_dim;
-    const std::int64_t scale_at = at.scales + std::int64_t{head} * kv.block_tokens + at.offset;
-    store_key(key, first + at.offset, scale_at);
-    store_value(v + row * v_stride + long{head} * kv.head_dim,
-                first + std::int64_t{at.offset} * kv.head_dim, scale_at);
+    store_key(key, key_at(at, head), scale_at(at, head));
+    store_value(value_of(row, head), value_at(at, head), scale_at(at, head));
   }
 };
 

@@ -73,16 +73,69 @@ struct layer_norm_team {
   }
 };
 
-/// A work item: one query head of one row, or its key and value head together.
-struct rope_store_head {
+/// One team per row and head: a query's, or a key's and its value's. Lanes take pairs, then
+/// dimensions.
+template <class Member>
+struct rope_store_team {
   rope_store all;
 
-  TWILL_KERNEL_MEMBER void operator()(const long i) const {
-    const long heads = all.n_heads + all.kv.n_kv_heads;
-    const long row = i / heads;
-    const int head = static_cast<int>(i - row * heads);
-    if (head < all.n_heads) return all.query(row, head);
-    all.key_and_value(row, head - all.n_heads, all.place_of(row));
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& team) const {
+    const int heads = all.n_heads + all.kv.n_kv_heads;
+    const long row = team.league_rank() / heads;
+    const int head = static_cast<int>(team.league_rank() - row * heads);
+    if (head < all.n_heads)
+      query(team, row, all.query_of(row, head));
+    else
+      key_and_value(team, row, head - all.n_heads);
+  }
+
+  KOKKOS_INLINE_FUNCTION void rotate(const Member& team, long row, float* x) const {
+    if (all.rope == rope_kind::none) return;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, all.half),
+                         [&](const int i) { all.rotate_one(x, row, i); });
+    team.team_barrier();
+  }
+
+  KOKKOS_INLINE_FUNCTION void query(const Member& team, long row, float* x) const {
+    rotate(team, row, x);
+    const float factor = all.query_factor(row);
+    if (factor == 1.0f) return;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, all.kv.head_dim),
+                         [&](const int d) { x[d] *= factor; });
+  }
+
+  KOKKOS_INLINE_FUNCTION void key_and_value(const Member& team, long row, int head) const {
+    float* key = all.key_of(row, head);
+    rotate(team, row, key);
+    const kv_layer& kv = all.kv;
+    const rope_store::place at = all.place_of(row);
+    const std::int64_t scale_at = all.scale_at(at, head);
+    const std::int64_t step = kv.block_tokens; // a key's dimensions lie block_tokens apart
+    store(team, key, kv.keys, all.key_at(at, head), step, kv.key_scales, scale_at);
+    store(team, all.value_of(row, head), kv.values, all.value_at(at, head), 1, kv.value_scales,
+          scale_at);
+  }
+
+  /// Stores dimension d of x at element first + d * step.
+  KOKKOS_INLINE_FUNCTION void store(const Member& team, const float* x, void* to,
+                                    std::int64_t first, std::int64_t step, float* scales,
+                                    std::int64_t scale_at) const {
+    i8_steps steps{};
+    if (all.kv.type == dtype::i8) {
+      std::uint32_t top = 0;
+      Kokkos::parallel_reduce(
+          Kokkos::TeamThreadRange(team, all.kv.head_dim),
+          [&](const int d, std::uint32_t& part) {
+            const std::uint32_t magnitude = magnitude_bits(x[d]);
+            part = magnitude > part ? magnitude : part;
+          },
+          Kokkos::Max<std::uint32_t>(top));
+      steps = i8_steps_of(top);
+      Kokkos::single(Kokkos::PerTeam(team), [&] { scales[scale_at] = steps.scale; });
+    }
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, all.kv.head_dim), [&](const int d) {
+      all.store_one(to, first + d * step, x[d], steps.inverse);
+    });
   }
 };
 
@@ -104,11 +157,11 @@ struct rows_portable {
     Launch::teams(dev, "layer_norm", rows, layer_norm_team<member>{kernel}, {.chip_lanes = 256});
   }
   static void rope_angles(device& dev, const angle_item& kernel, long items) {
-    Launch::items(dev, "rope_angles", items, kernel);
+    Launch::items(dev, "rope_angles", items, chip_angle_item{kernel});
   }
   static void rope_and_store(device& dev, const rope_store& kernel, long rows) {
-    Launch::items(dev, "rope_and_store", rows * (kernel.n_heads + kernel.kv.n_kv_heads),
-                  rope_store_head{kernel});
+    Launch::teams(dev, "rope_and_store", rows * (kernel.n_heads + kernel.kv.n_kv_heads),
+                  rope_store_team<member>{kernel}, {.chip_lanes = 32});
   }
 
   static constexpr rows_backend table{columns<silu_mul_span>,
