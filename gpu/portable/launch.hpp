@@ -25,8 +25,7 @@ inline constexpr std::size_t most_kernel_bytes = 352;
 template <class Space, int TeamSize = 0>
 struct launcher {
   using range_policy = Kokkos::RangePolicy<Space, Kokkos::IndexType<long>>;
-  using team_policy = Kokkos::TeamPolicy<Space>;
-  using member = typename team_policy::member_type;
+  using member = typename Kokkos::TeamPolicy<Space>::member_type;
 
   static constexpr bool on_host =
       Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Space::memory_space>::accessible;
@@ -49,20 +48,23 @@ struct launcher {
     Kokkos::parallel_for(name, range_policy(instance(dev), 0, n), f);
   }
 
-  /// f(member) for n teams.
-  template <class Functor>
+  /// f(member) for n teams. `Bounds` are the lanes of a team and the teams that a multiprocessor
+  /// must hold at once, as Kokkos::LaunchBounds, where the kernel would take too many registers
+  /// otherwise.
+  template <class Bounds = Kokkos::LaunchBounds<>, class Functor>
   static void teams(const device& dev, const char* name, long n, const Functor& f,
                     team_shape shape = {}) {
     static_assert(sizeof(Functor) <= most_kernel_bytes);
     if (n <= 0) return;
     const auto count = static_cast<int>(n);
+    using bounded_policy = Kokkos::TeamPolicy<Space, Bounds>;
     const auto policy = [&] {
       if constexpr (TeamSize > 0)
-        return team_policy(instance(dev), count, TeamSize);
+        return bounded_policy(instance(dev), count, TeamSize);
       else if constexpr (on_host)
-        return team_policy(instance(dev), count, Kokkos::AUTO);
+        return bounded_policy(instance(dev), count, Kokkos::AUTO);
       else
-        return team_policy(instance(dev), count, shape.chip_lanes);
+        return bounded_policy(instance(dev), count, shape.chip_lanes);
     };
     const int scratch = static_cast<int>(shape.scratch_bytes);
     if constexpr (!on_host) count_launch();

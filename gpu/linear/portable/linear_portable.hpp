@@ -7,7 +7,6 @@
 
 #include "gpu/detail/linear_backend.hpp"
 #include "gpu/portable/launch.hpp"
-#include "gpu/portable/team_sums.hpp"
 
 namespace twill::gpu::detail {
 
@@ -74,21 +73,39 @@ struct alignas(16) eight_shorts {
   short value[8];
 };
 
+// nvcc keeps a local array in registers only where every loop over it is unrolled.
+#if defined(__CUDACC__)
+#define TWILL_UNROLL _Pragma("unroll")
+#else
+#define TWILL_UNROLL
+#endif
+
 /// Outputs that a team computes of each row: the half of a row panel, whose codes lie together.
 inline constexpr int team_outputs = 8;
+
+/// What a team multiplies. Each has a kernel of its own, since one for all needs local arrays on a
+/// GPU.
+enum class products : std::uint8_t { dense, grouped, int8 };
 
 /// out = x * W^T for half a row panel and up to `Rows` rows of x. Lanes take column octets in turn;
 /// the order of a sum depends on the columns and the number of lanes alone, so a row has the same
 /// bits in any batch.
-template <class Member, int Rows>
+template <class Member, int Rows, products Products>
 struct linear_team {
-  using sums = team_sums<float, Rows * team_outputs>;
+  static constexpr int most_lanes = 128;
+  static constexpr int lane_stride = most_lanes + 1; ///< floats: spreads lanes over memory banks
+  static constexpr int n_sums = Rows * team_outputs;
+  static constexpr long scratch_bytes = long{n_sums} * lane_stride * long{sizeof(float)};
+
+  struct sums {
+    float value[n_sums] = {}; // (Rows, team_outputs)
+  };
 
   packed_view w;
   const float* x; // (m, cols) f32
   std::int64_t m, x_stride;
   bool vectors; ///< x may be read in aligned pieces of 16 bytes
-  bool int8, bf16;
+  bool bf16;
   quantised q; ///< x as integers, with int8
   const float* bias;
   float* out;
@@ -103,14 +120,17 @@ struct linear_team {
     if (vectors) {
       const four_floats low = *reinterpret_cast<const four_floats*>(from);
       const four_floats high = *reinterpret_cast<const four_floats*>(from + 4);
+      TWILL_UNROLL
       for (int c = 0; c < 4; ++c) {
         to[c] = low.value[c];
         to[c + 4] = high.value[c];
       }
     } else {
+      TWILL_UNROLL
       for (int c = 0; c < column_octet; ++c)
         to[c] = first + c < w.cols ? from[c] : 0.0f;
     }
+    TWILL_UNROLL
     for (int c = 0; c < column_octet; ++c)
       to[c] = round_for(bf16, to[c]);
   }
@@ -120,44 +140,48 @@ struct linear_team {
                                                 std::uint32_t (&to)[team_outputs]) {
     const four_words low = *reinterpret_cast<const four_words*>(from);
     const four_words high = *reinterpret_cast<const four_words*>(from + 16);
+    TWILL_UNROLL
     for (int i = 0; i < 4; ++i) {
       to[i] = low.word[i];
       to[i + 4] = high.word[i];
     }
   }
 
-  /// The codes of one octet of half a panel, as they lie.
+  /// The codes of one octet of four outputs, as they lie: columns 0 to 3, and 4 to 7.
   struct code_words {
-    std::uint32_t first[team_outputs], second[team_outputs];
+    four_words first, second;
   };
-  KOKKOS_INLINE_FUNCTION code_words load_codes(std::int64_t panel, int half,
+  KOKKOS_INLINE_FUNCTION code_words load_codes(std::int64_t panel, int first_lane,
                                                std::int64_t octet) const {
-    code_words words{};
-    const unsigned char* from = w.codes + panel * w.codes_stride + half * 32;
+    const unsigned char* from = w.codes + panel * w.codes_stride + first_lane * 4;
+    code_words words;
     if (w.kind == weight_kind::grouped_u8) {
-      load_words(from + octet * 2 * code_line_bytes, words.first);
-      load_words(from + (octet * 2 + 1) * code_line_bytes, words.second);
+      words.first = *reinterpret_cast<const four_words*>(from + octet * 2 * code_line_bytes);
+      words.second = *reinterpret_cast<const four_words*>(from + (octet * 2 + 1) * code_line_bytes);
     } else {
-      load_words(from + octet * code_line_bytes, words.first);
-      for (int i = 0; i < team_outputs; ++i)
-        words.second[i] = words.first[i] >> 4;
+      words.first = *reinterpret_cast<const four_words*>(from + octet * code_line_bytes);
+      TWILL_UNROLL
+      for (int i = 0; i < 4; ++i)
+        words.second.word[i] = words.first.word[i] >> 4;
     }
     return words;
   }
-  /// The codes of lane `lane` of the panel, whose number in its half is `i`.
+  /// The codes of lane `lane` of the panel, which is output i of the four.
   KOKKOS_INLINE_FUNCTION void codes_of(const code_words& words, int i, std::int64_t panel,
                                        std::int64_t lane, std::int64_t octet,
                                        std::int32_t (&code)[column_octet]) const {
     const std::uint32_t mask = w.kind == weight_kind::grouped_u8 ? 255u : 15u;
+    TWILL_UNROLL
     for (int c = 0; c < 4; ++c) {
-      code[c] = static_cast<std::int32_t>(words.first[i] >> (8 * c) & mask);
-      code[c + 4] = static_cast<std::int32_t>(words.second[i] >> (8 * c) & mask);
+      code[c] = static_cast<std::int32_t>(words.first.word[i] >> (8 * c) & mask);
+      code[c + 4] = static_cast<std::int32_t>(words.second.word[i] >> (8 * c) & mask);
     }
     if (w.kind == weight_kind::grouped_u4_as_u8) { // see code_at()
       const std::int64_t column = octet * column_octet;
       const auto* line = reinterpret_cast<const std::uint16_t*>(
           w.scales + panel * w.scales_stride + column / w.group * w.params_stride +
           (1 + column % w.group / w.code_group) * code_line_bytes);
+      TWILL_UNROLL
       for (int c = 0; c < column_octet; ++c)
         code[c] = static_cast<std::uint16_t>(line[lane] * code[c] + line[lanes + lane]) >> 8;
     }
@@ -166,17 +190,22 @@ struct linear_team {
   KOKKOS_INLINE_FUNCTION void add_grouped(std::int64_t first_row, std::int64_t panel, int half,
                                           std::int64_t octet, sums& part) const {
     float values[Rows][column_octet] = {};
+    TWILL_UNROLL
     for (int r = 0; r < Rows; ++r)
       if (first_row + r < m) load_row(first_row + r, octet, values[r]);
-    const code_words words = load_codes(panel, half, octet);
+    code_words words;
+    TWILL_UNROLL
     for (int i = 0; i < team_outputs; ++i) {
       const int lane = half * team_outputs + i;
+      if (i % 4 == 0) words = load_codes(panel, lane, octet);
       const scale_offset t = group_params(w, panel, lane, octet * column_octet / w.group);
       std::int32_t code[column_octet];
-      codes_of(words, i, panel, lane, octet, code);
+      codes_of(words, i % 4, panel, lane, octet, code);
+      TWILL_UNROLL
       for (int c = 0; c < column_octet; ++c) {
         const float weight =
             round_for(bf16, ::fmaf(t.scale, static_cast<float>(code[c]), t.offset));
+        TWILL_UNROLL
         for (int r = 0; r < Rows; ++r) {
           float& sum = part.value[r * team_outputs + i];
           sum = ::fmaf(weight, values[r][c], sum);
@@ -189,6 +218,7 @@ struct linear_team {
                                        std::int64_t octet, sums& part) const {
     eight_shorts values[Rows] = {};
     float scale[Rows] = {}, scaled_plain[Rows] = {};
+    TWILL_UNROLL
     for (int r = 0; r < Rows; ++r) {
       const std::int64_t row = first_row + r;
       if (row >= m) continue;
@@ -196,22 +226,27 @@ struct linear_team {
           *reinterpret_cast<const eight_shorts*>(q.values + row * w.cols + octet * column_octet);
       scale[r] = q.scales[row * q.groups + octet * column_octet / activation_group];
       std::int32_t plain = 0;
+      TWILL_UNROLL
       for (int c = 0; c < column_octet; ++c)
         plain += values[r].value[c];
       scaled_plain[r] = scale[r] * static_cast<float>(plain);
     }
-    const code_words words = load_codes(panel, half, octet);
+    code_words words;
+    TWILL_UNROLL
     for (int i = 0; i < team_outputs; ++i) {
       const int lane = half * team_outputs + i;
+      if (i % 4 == 0) words = load_codes(panel, lane, octet);
       const scale_offset t = group_params(w, panel, lane, octet * column_octet / w.group);
       std::int32_t code[column_octet];
-      codes_of(words, i, panel, lane, octet, code);
+      codes_of(words, i % 4, panel, lane, octet, code);
+      TWILL_UNROLL
       for (int r = 0; r < Rows; ++r) {
-        std::int32_t products = 0;
+        std::int32_t product = 0;
+        TWILL_UNROLL
         for (int c = 0; c < column_octet; ++c)
-          products += code[c] * values[r].value[c];
+          product += code[c] * values[r].value[c];
         float& sum = part.value[r * team_outputs + i];
-        sum = ::fmaf(t.scale * scale[r], static_cast<float>(products), sum);
+        sum = ::fmaf(t.scale * scale[r], static_cast<float>(product), sum);
         sum = ::fmaf(t.offset, scaled_plain[r], sum);
       }
     }
@@ -225,14 +260,17 @@ struct linear_team {
     std::uint32_t words[team_outputs];
     if (w.kind == weight_kind::f32) {
       load_words(from + at * 4, words);
+      TWILL_UNROLL
       for (int i = 0; i < team_outputs; ++i)
         to[i] = bits_to_f32(words[i]);
     } else if (w.kind == weight_kind::f16) {
       const four_words pairs = *reinterpret_cast<const four_words*>(from + at * 2);
+      TWILL_UNROLL
       for (int i = 0; i < team_outputs; ++i)
         to[i] = f16_to_f32(static_cast<std::uint16_t>(pairs.word[i / 2] >> (i % 2 * 16)));
     } else { // pairs of columns
       load_words(from + (column / 2 * lanes + half * team_outputs) * 4, words);
+      TWILL_UNROLL
       for (int i = 0; i < team_outputs; ++i)
         to[i] = bf16_to_f32(static_cast<std::uint16_t>(words[i] >> (column % 2 * 16)));
     }
@@ -241,13 +279,17 @@ struct linear_team {
   KOKKOS_INLINE_FUNCTION void add_dense(std::int64_t first_row, std::int64_t panel, int half,
                                         std::int64_t octet, sums& part) const {
     float values[Rows][column_octet] = {};
+    TWILL_UNROLL
     for (int r = 0; r < Rows; ++r)
       if (first_row + r < m) load_row(first_row + r, octet, values[r]);
+    TWILL_UNROLL
     for (int c = 0; c < column_octet; ++c) {
       float weights[team_outputs];
       load_dense(panel, half, octet * column_octet + c, weights);
+      TWILL_UNROLL
       for (int i = 0; i < team_outputs; ++i) {
         const float weight = round_for(bf16, weights[i]);
+        TWILL_UNROLL
         for (int r = 0; r < Rows; ++r) {
           float& sum = part.value[r * team_outputs + i];
           sum = ::fmaf(weight, values[r][c], sum);
@@ -263,29 +305,32 @@ struct linear_team {
     const std::int64_t halves = team.league_rank() / blocks;
     const std::int64_t panel = halves / 2;
     const int half = static_cast<int>(halves % 2);
-    sums total;
-    Kokkos::parallel_reduce(
-        Kokkos::TeamThreadRange(team, static_cast<int>(w.padded_cols / column_octet)),
-        [&](const int octet, sums& part) {
-          if (int8)
-            add_int8(first_row, panel, half, octet, part);
-          else if (w.grouped())
-            add_grouped(first_row, panel, half, octet, part);
-          else
-            add_dense(first_row, panel, half, octet, part);
-        },
-        Kokkos::Sum<sums>(total));
-    Kokkos::single(Kokkos::PerTeam(team), [&] {
-      const std::int64_t first_output = panel * lanes + half * team_outputs;
-      for (int r = 0; r < Rows; ++r)
-        for (int i = 0; i < team_outputs; ++i) {
-          const std::int64_t output = first_output + i;
-          if (first_row + r >= m || output >= w.rows) continue;
-          float sum = total.value[r * team_outputs + i];
-          if (bias != nullptr) sum += bias[output];
-          float& to = out[(first_row + r) * out_stride + output];
-          to = accumulate ? to + sum : sum;
-        }
+    sums part;
+    const int octets = static_cast<int>(w.padded_cols / column_octet);
+    for (int octet = team.team_rank(); octet < octets; octet += team.team_size()) {
+      if constexpr (Products == products::int8)
+        add_int8(first_row, panel, half, octet, part);
+      else if constexpr (Products == products::grouped)
+        add_grouped(first_row, panel, half, octet, part);
+      else
+        add_dense(first_row, panel, half, octet, part);
+    }
+    auto* of_lanes = static_cast<float*>(
+        team.team_shmem().get_shmem(static_cast<int>(scratch_bytes))); // (n_sums, lane_stride)
+    TWILL_UNROLL
+    for (int i = 0; i < n_sums; ++i)
+      of_lanes[i * lane_stride + team.team_rank()] = part.value[i];
+    team.team_barrier();
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, n_sums), [&](const int i) {
+      const std::int64_t row = first_row + i / team_outputs;
+      const std::int64_t output = panel * lanes + half * team_outputs + i % team_outputs;
+      if (row >= m || output >= w.rows) return;
+      float sum = 0;
+      for (int lane = 0; lane < team.team_size(); ++lane)
+        sum += of_lanes[i * lane_stride + lane];
+      if (bias != nullptr) sum += bias[output];
+      float& to = out[row * out_stride + output];
+      to = accumulate ? to + sum : sum;
     });
   }
 };
@@ -313,10 +358,11 @@ struct linear_portable {
     return scratch_layout(w, ordered, is_int8(effective_compute(w, asked)), m).bytes();
   }
 
-  template <int Rows>
+  template <int Rows, products Products>
   static void multiply(device& dev, const linear_args& args, const tensor_ref& x,
                        const quantised& q) {
-    linear_team<typename Launch::member, Rows> team;
+    using team_type = linear_team<typename Launch::member, Rows, Products>;
+    team_type team;
     team.w = args.weights->get().view;
     team.x = x.as<const float>();
     team.m = x.rows();
@@ -324,7 +370,6 @@ struct linear_portable {
     team.vectors = reinterpret_cast<std::uintptr_t>(team.x) % alignof(four_floats) == 0 &&
                    team.x_stride % 4 == 0 && team.w.cols % column_octet == 0;
     const compute_type compute = effective_compute(team.w, args.compute);
-    team.int8 = is_int8(compute);
     team.bf16 = compute == compute_type::bf16;
     team.q = q;
     team.bias = args.bias;
@@ -332,7 +377,18 @@ struct linear_portable {
     team.out_stride = args.out.row_stride;
     team.accumulate = args.accumulate;
     const std::int64_t blocks = (team.m + Rows - 1) / Rows;
-    Launch::teams(dev, "linear", 2 * team.w.panels * blocks, team);
+    Launch::template teams<Kokkos::LaunchBounds<team_type::most_lanes, 3>>(
+        dev, "linear", 2 * team.w.panels * blocks, team,
+        {.scratch_bytes = team_type::scratch_bytes, .chip_lanes = team_type::most_lanes});
+  }
+
+  template <products Products>
+  static void multiply_rows(device& dev, const linear_args& args, const tensor_ref& x,
+                            const quantised& q) {
+    if (x.rows() > 1)
+      multiply<4, Products>(dev, args, x, q);
+    else
+      multiply<1, Products>(dev, args, x, q);
   }
 
   static void run(device& dev, const linear_args& args) {
@@ -358,10 +414,12 @@ struct linear_portable {
       quantise<Launch>(dev, w, from, q);
     }
 
-    if (m > 1)
-      multiply<4>(dev, args, from, q);
+    if (int8)
+      multiply_rows<products::int8>(dev, args, from, q);
+    else if (w.grouped())
+      multiply_rows<products::grouped>(dev, args, from, q);
     else
-      multiply<1>(dev, args, from, q);
+      multiply_rows<products::dense>(dev, args, from, q);
   }
 
   static constexpr linear_backend table{supports, scratch_bytes, run, nullptr};
