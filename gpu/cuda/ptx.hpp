@@ -37,6 +37,42 @@ struct device_ptx {
   __device__ static void store(T* to, T value) {
     *to = value;
   }
+  /// 16 bytes that no thread of the grid writes, through the read-only path and not kept in L1.
+  __device__ static words4 load_constant(const words4* from) {
+    words4 to;
+    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];\n"
+        : "=r"(to.word[0]), "=r"(to.word[1]), "=r"(to.word[2]), "=r"(to.word[3])
+        : "l"(from));
+    return to;
+  }
+  /// What another block stored, from L2. It is there once that block's store, a fence() and an
+  /// atomic_add() have happened in this order, barriers between them or not, and this block's
+  /// atomic_add() of the same counter and a fence() after it.
+  __device__ static float load_l2(const float* from) { return __ldcg(from); }
+
+  /// Orders this thread's accesses to global memory before the fence, and those that barriers
+  /// ordered before it, before its later ones, as all blocks see them.
+  __device__ static void fence() { __threadfence(); }
+  /// Adds to a counter in global memory, which is accessed in no other way during a launch, and
+  /// returns what it was. It orders nothing else without a fence().
+  __device__ static std::int32_t atomic_add(std::int32_t* counter, std::int32_t value) {
+    return atomicAdd(counter, value);
+  }
+
+  /// Bit i of the result is bit 4 * a_i + 2 * b_i + c_i of `Table`: the same function of 0xf0, 0xcc
+  /// and 0xaa.
+  template <std::uint32_t Table>
+  __device__ static std::uint32_t lop3(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+    std::uint32_t to;
+    asm("lop3.b32 %0, %1, %2, %3, %4;\n" : "=r"(to) : "r"(a), "r"(b), "r"(c), "n"(Table));
+    return to;
+  }
+  /// a - b for two f16 at once, rounded to nearest even.
+  __device__ static std::uint32_t sub_f16x2(std::uint32_t a, std::uint32_t b) {
+    std::uint32_t to;
+    asm("sub.rn.f16x2 %0, %1, %2;\n" : "=r"(to) : "r"(a), "r"(b));
+    return to;
+  }
 
   /// Shared memory. The offset is a multiple of T's size.
   template <class T>
@@ -89,6 +125,14 @@ struct device_ptx {
   __device__ static void mma_f16(float (&d)[4], const std::uint32_t (&a)[4],
                                  const std::uint32_t (&b)[2]) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+  /// Warp: the same for a and b of bf16.
+  __device__ static void mma_bf16(float (&d)[4], const std::uint32_t (&a)[4],
+                                  const std::uint32_t (&b)[2]) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
                  "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));

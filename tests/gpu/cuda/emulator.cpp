@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <map>
+#include <optional>
+#include <random>
+#include <unordered_map>
 #include <utility>
 
 #include <boost/context/fiber.hpp>
@@ -19,7 +23,16 @@ constexpr int warp_size = 32;
 constexpr unsigned char poison = 0xff;
 
 /// What a thread waits in.
-enum class meeting : std::uint8_t { none, barrier, shuffle, matrices, matrices_transposed, mma };
+enum class meeting : std::uint8_t {
+  none,
+  turn, ///< the end of its block's turn
+  barrier,
+  shuffle,
+  matrices,
+  matrices_transposed,
+  mma_f16,
+  mma_bf16
+};
 
 struct pending_copy {
   unsigned offset;
@@ -28,6 +41,55 @@ struct pending_copy {
 
 struct shared_access {
   unsigned offset, bytes;
+};
+
+/// Which accesses of one block are ordered before something: of thread t, those up to own(t) in
+/// that block's count.
+struct block_view {
+  std::int64_t all = 0;                            ///< of every thread
+  std::unordered_map<int, std::int64_t> by_thread; ///< beyond that, where there is more
+
+  std::int64_t own(int t) const {
+    const auto found = by_thread.find(t);
+    return found == by_thread.end() ? all : std::max(all, found->second);
+  }
+  void join(const block_view& other) {
+    all = std::max(all, other.all);
+    for (const auto& [t, count] : other.by_thread)
+      by_thread[t] = std::max(by_thread[t], count);
+  }
+};
+using grid_view = std::map<int, block_view>; // by block
+
+void join(grid_view& to, const grid_view& from) {
+  for (const auto& [block, view] : from)
+    to[block].join(view);
+}
+
+/// What orders a thread's accesses to global memory. A view that a fence made takes part in what
+/// the thread's atomics give; what its atomics got takes part in what is ordered after a fence.
+struct thread_order {
+  grid_view before;   ///< is ordered before the thread's next access
+  grid_view fenced;   ///< was ordered before its last fence
+  grid_view received; ///< from atomics since its last fence
+
+  void join(const thread_order& other) {
+    test::join(before, other.before);
+    test::join(fenced, other.fenced);
+    test::join(received, other.received);
+  }
+};
+
+/// An access of a byte of global memory: the count-th of its block.
+struct global_access {
+  int block, thread;
+  std::int64_t count;
+};
+struct global_byte {
+  std::optional<global_access> write;
+  std::vector<global_access> reads; ///< since the write
+  bool atomic = false;              ///< ever accessed by an atomic
+  bool plain = false;               ///< ever accessed otherwise
 };
 
 struct emulated_thread {
@@ -40,6 +102,7 @@ struct emulated_thread {
   std::vector<std::vector<pending_copy>> groups; ///< committed copies under way, oldest first
   std::vector<shared_access> accesses;           ///< since the last meeting
   // What a collective takes and gives.
+  thread_order order;
   float value = 0;
   int mask = 0;
   unsigned offset = 0;
@@ -54,22 +117,102 @@ struct byte_state {
   int reader = -1; ///< -2: several
 };
 
-float half_of(std::uint32_t word, int i) {
-  return gpu::detail::f16_to_f32(static_cast<std::uint16_t>(word >> (16 * i)));
+std::uint16_t half_of(std::uint32_t word, int i) {
+  return static_cast<std::uint16_t>(word >> (16 * i));
+}
+
+/// A step of an order's fingerprint: every bit of the result depends on all bits.
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
+  hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93U;
+  return hash ^ hash >> 32;
+}
+
+/// A float of either sign between 1/64 and 64.
+float float_of(std::uint64_t hash) {
+  const auto bits = static_cast<std::uint32_t>(hash);
+  const std::uint32_t exponent = 121 + (static_cast<std::uint32_t>(hash >> 32) % 12);
+  return gpu::detail::bits_to_f32((bits & 0x807fffffU) | exponent << 23);
 }
 
 } // namespace
 
+/// What the blocks of a grid share: who accessed which byte of global memory, and what atomics
+/// order.
+class emulated_grid {
+public:
+  /// A plain access of one byte by thread `t` of block `b`.
+  void access(std::uintptr_t address, int b, int t, thread_order& order, bool writes) {
+    global_byte& byte = bytes_[address];
+    if (byte.atomic) throw fault(name_of(b, t) + " accesses a counter of atomics otherwise");
+    byte.plain = true;
+    if (byte.write) check(*byte.write, order, b, t, writes ? "writes" : "reads", "wrote");
+    if (writes)
+      for (const global_access& read : byte.reads)
+        check(read, order, b, t, "writes", "read");
+    const global_access now{b, t, count(b, t, order)};
+    if (writes) {
+      byte.write = now;
+      byte.reads.clear();
+      return;
+    }
+    for (global_access& read : byte.reads)
+      if (read.block == b && read.thread == t) {
+        read.count = now.count;
+        return;
+      }
+    byte.reads.push_back(now);
+  }
+
+  void atomic(std::uintptr_t address, int b, int t, thread_order& order) {
+    for (std::uintptr_t at = address; at < address + sizeof(std::int32_t); ++at) {
+      if (bytes_[at].plain)
+        throw fault(name_of(b, t) + " has an atomic on what is accessed otherwise");
+      bytes_[at].atomic = true;
+    }
+    grid_view& released = released_[address];
+    join(order.received, released);
+    join(released, order.fenced);
+  }
+
+  /// The number of accesses that block `b` has made.
+  std::int64_t count_of(int b) { return counts_[b]; }
+
+private:
+  static std::string name_of(int b, int t) {
+    return "thread " + std::to_string(t) + " of block " + std::to_string(b);
+  }
+  std::int64_t count(int b, int t, thread_order& order) {
+    const std::int64_t now = ++counts_[b];
+    order.before[b].by_thread[t] = now;
+    return now;
+  }
+  void check(const global_access& was, const thread_order& order, int b, int t, const char* does,
+             const char* did) const {
+    const auto view = order.before.find(was.block);
+    if (view != order.before.end() && was.count <= view->second.own(was.thread)) return;
+    throw fault(name_of(b, t) + " " + does + " a byte of global memory that " +
+                name_of(was.block, was.thread) + " " + did +
+                (b == was.block ? ", without a barrier in between"
+                                : ", without a fence and an atomic in between"));
+  }
+
+  std::unordered_map<std::uintptr_t, global_byte> bytes_;
+  std::unordered_map<std::uintptr_t, grid_view> released_; ///< by counter
+  std::map<int, std::int64_t> counts_;                     ///< by block
+};
+
 class emulated_block {
 public:
-  explicit emulated_block(const block_shape& shape)
-      : shape_(shape), shared_(static_cast<std::size_t>(shape.shared_bytes), poison),
+  emulated_block(const block_shape& shape, emulated_grid& grid)
+      : shape_(shape), grid_(&grid), shared_(static_cast<std::size_t>(shape.shared_bytes), poison),
         state_(static_cast<std::size_t>(shape.shared_bytes)),
         threads_(static_cast<std::size_t>(shape.threads)) {
     if (shape.threads % warp_size != 0) throw fault("a block needs whole warps");
   }
 
-  block_report run(const std::function<void(emulated_ptx)>& body) {
+  /// Starts the threads, which have not run yet. `body` must live as long as the block.
+  void start(const std::function<void(emulated_ptx)>& body) {
     for (int t = 0; t < shape_.threads; ++t)
       thread(t).fiber = context::fiber([this, t, &body](context::fiber&& scheduler) {
         emulated_thread& me = thread(t);
@@ -86,12 +229,34 @@ public:
         me.ended = true;
         return std::move(me.scheduler);
       });
-    while (advance()) {
+  }
+
+  /// Runs the threads that do not wait to their next meeting, or holds meetings that are complete.
+  /// False once all threads have ended.
+  bool advance() {
+    bool any = false;
+    for (int t = 0; t < shape_.threads; ++t) {
+      emulated_thread& one = thread(t);
+      if (one.at == meeting::turn) one.at = meeting::none;
+      if (one.ended || one.at != meeting::none) continue;
+      any = true;
+      one.fiber = std::move(one.fiber).resume();
+      if (one.error) std::rethrow_exception(one.error);
     }
+    if (any) return true;
+    for (int first = 0; first < shape_.threads; first += warp_size)
+      any = hold_warp(first) || any;
+    if (any) return true;
+    return hold_barrier();
+  }
+
+  block_report report() {
     for (int first = 0; first < shape_.threads; first += warp_size)
       count_accesses(first);
     return report_;
   }
+
+  emulated_grid& grid() { return *grid_; }
 
   emulated_thread& thread(int t) { return threads_[static_cast<std::size_t>(t)]; }
   const block_shape& shape() const { return shape_; }
@@ -101,6 +266,18 @@ public:
     emulated_thread& me = thread(t);
     me.at = at;
     me.scheduler = std::move(me.scheduler).resume();
+  }
+
+  /// A counter of atomics must lie in one writable range.
+  void check_counter(std::uintptr_t address) const {
+    if (address % sizeof(std::int32_t) != 0) throw fault("a counter is not aligned to 4 bytes");
+    for (const global_range& range : shape_.global) {
+      const auto begin = reinterpret_cast<std::uintptr_t>(range.begin);
+      if (range.writable && address >= begin &&
+          address + sizeof(std::int32_t) <= begin + range.bytes)
+        return;
+    }
+    throw fault("a counter lies outside the global memory that may be written");
   }
 
   void check_shared(unsigned offset, std::size_t bytes) const {
@@ -151,24 +328,6 @@ public:
   }
 
 private:
-  /// Runs every thread to its next meeting, then holds the meetings that are complete. False once
-  /// all threads have ended.
-  bool advance() {
-    bool any = false;
-    for (int t = 0; t < shape_.threads; ++t) {
-      emulated_thread& one = thread(t);
-      if (one.ended || one.at != meeting::none) continue;
-      any = true;
-      one.fiber = std::move(one.fiber).resume();
-      if (one.error) std::rethrow_exception(one.error);
-    }
-    if (any) return true;
-    for (int first = 0; first < shape_.threads; first += warp_size)
-      any = hold_warp(first) || any;
-    if (any) return true;
-    return hold_barrier();
-  }
-
   /// The meeting that the threads [first, first + n) are all in; none where they differ.
   meeting common(int first, int n) {
     const meeting at = thread(first).at;
@@ -183,8 +342,8 @@ private:
     count_accesses(first);
     if (at == meeting::shuffle)
       shuffle(first);
-    else if (at == meeting::mma)
-      multiply(first);
+    else if (at == meeting::mma_f16 || at == meeting::mma_bf16)
+      multiply(first, at == meeting::mma_bf16);
     else
       load(first, at == meeting::matrices_transposed);
     for (int t = first; t < first + warp_size; ++t)
@@ -201,9 +360,20 @@ private:
       count_accesses(first);
     for (byte_state& s : state_)
       s.writer = s.reader = -1;
+    order_all();
     for (emulated_thread& t : threads_)
       t.at = meeting::none;
     return true;
+  }
+
+  /// At a barrier: each thread's next access comes after all that is ordered before any thread's.
+  void order_all() {
+    thread_order all;
+    for (const emulated_thread& t : threads_)
+      all.join(t.order);
+    all.before[shape_.index] = {grid_->count_of(shape_.index), {}};
+    for (emulated_thread& t : threads_)
+      t.order = all;
   }
 
   void shuffle(int first) {
@@ -230,9 +400,9 @@ private:
     }
   }
 
-  /// mma.m16n8k16.row.col.f32.f16.f16.f32.
-  void multiply(int first) {
-    float a[16][16], b[16][8];
+  /// mma.m16n8k16.row.col.f32.f16.f16.f32, and the same of bf16.
+  void multiply(int first, bool bf16) {
+    std::uint16_t a[16][16], b[16][8];
     for (int lane = 0; lane < warp_size; ++lane) {
       const emulated_thread& from = thread(first + lane);
       const int group = lane / 4, pair = 2 * (lane % 4);
@@ -245,12 +415,22 @@ private:
         b[pair + 8 + i][group] = half_of(from.b[1], i);
       }
     }
+    const auto value = [bf16](std::uint16_t bits) {
+      return bf16 ? gpu::detail::bf16_to_f32(bits) : gpu::detail::f16_to_f32(bits);
+    };
     for (int lane = 0; lane < warp_size; ++lane)
       for (int i = 0; i < 4; ++i) {
         const int row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
         float& sum = thread(first + lane).d[i];
-        for (int k = 0; k < 16; ++k)
-          sum += a[row][k] * b[k][column];
+        std::uint64_t hash = gpu::detail::f32_to_bits(sum);
+        bool zero = true;
+        for (int k = 0; k < 16; ++k) {
+          const float product = value(a[row][k]) * value(b[k][column]);
+          zero = zero && product == 0;
+          hash = mixed(hash, std::uint64_t{a[row][k]} << 16 | b[k][column]);
+          if (!shape_.order_records) sum += product;
+        }
+        if (shape_.order_records && !zero) sum = float_of(hash);
       }
   }
 
@@ -290,6 +470,7 @@ private:
   }
 
   block_shape shape_;
+  emulated_grid* grid_;
   std::vector<unsigned char> shared_;
   std::vector<byte_state> state_;
   std::vector<emulated_thread> threads_;
@@ -300,18 +481,68 @@ int emulated_ptx::block() const {
   return block_->shape().index;
 }
 
-void emulated_ptx::check_global(const void* at, std::size_t bytes, std::size_t alignment,
-                                bool writes) const {
+void emulated_ptx::access_global(const void* at, std::size_t bytes, std::size_t alignment,
+                                 bool writes) const {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   if (address % alignment != 0)
     throw fault("a global address is not aligned to " + std::to_string(alignment) + " bytes");
+  bool allowed = false, writable = false;
   for (const global_range& range : block_->shape().global) {
     const auto begin = reinterpret_cast<std::uintptr_t>(range.begin);
-    if (address >= begin && address + bytes <= begin + range.bytes && (range.writable || !writes))
-      return;
+    const bool inside = address >= begin && address + bytes <= begin + range.bytes;
+    allowed = allowed || (inside && (range.writable || !writes));
+    writable = writable || (inside && range.writable);
   }
-  throw fault(std::string("thread ") + std::to_string(thread_) + (writes ? " writes" : " reads") +
-              " global memory outside what it was given");
+  if (!allowed)
+    throw fault(std::string("thread ") + std::to_string(thread_) + (writes ? " writes" : " reads") +
+                " global memory outside what it was given");
+  if (!writable) return;
+  for (std::uintptr_t byte = address; byte < address + bytes; ++byte)
+    block_->grid().access(byte, block(), thread_, block_->thread(thread_).order, writes);
+}
+
+gpu::cuda::words4 emulated_ptx::load_constant(const gpu::cuda::words4* from) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(from);
+  for (const global_range& range : block_->shape().global) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(range.begin);
+    if (range.writable && address + sizeof *from > begin && address < begin + range.bytes)
+      throw fault("load_constant() reads memory that the grid may write");
+  }
+  return load(from);
+}
+
+void emulated_ptx::fence() const {
+  block_->meet(thread_, meeting::turn);
+  thread_order& order = block_->thread(thread_).order;
+  join(order.before, order.received);
+  order.fenced = order.before;
+}
+
+std::int32_t emulated_ptx::atomic_add(std::int32_t* counter, std::int32_t value) const {
+  block_->meet(thread_, meeting::turn);
+  const auto address = reinterpret_cast<std::uintptr_t>(counter);
+  block_->check_counter(address);
+  block_->grid().atomic(address, block(), thread_, block_->thread(thread_).order);
+  return std::exchange(*counter, *counter + value);
+}
+
+std::uint32_t emulated_ptx::lop3(std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                 std::uint32_t table) const {
+  std::uint32_t to = 0;
+  for (unsigned i = 0; i < 32; ++i)
+    to |= (table >> ((a >> i & 1U) << 2 | (b >> i & 1U) << 1 | (c >> i & 1U)) & 1U) << i;
+  return to;
+}
+
+std::uint32_t emulated_ptx::sub_f16x2(std::uint32_t a, std::uint32_t b) const {
+  // Rounding to f32 first changes nothing: it has more than twice the bits of f16, and two.
+  std::uint32_t to = 0;
+  for (int i = 0; i < 2; ++i) {
+    const float difference =
+        gpu::detail::f16_to_f32(half_of(a, i)) - gpu::detail::f16_to_f32(half_of(b, i));
+    to |= static_cast<std::uint32_t>(gpu::detail::f32_to_f16(difference)) << (16 * i);
+  }
+  return to;
 }
 
 void emulated_ptx::read_shared(unsigned offset, void* to, std::size_t bytes) const {
@@ -325,7 +556,7 @@ void emulated_ptx::write_shared(unsigned offset, const void* from, std::size_t b
 }
 
 void emulated_ptx::copy_async(unsigned offset, const void* from) const {
-  check_global(from, 16, 16, false);
+  access_global(from, 16, 16, false);
   block_->check_shared(offset, 16);
   block_->poison_target(thread_, offset);
   block_->thread(thread_).uncommitted.push_back({offset, static_cast<const unsigned char*>(from)});
@@ -364,18 +595,54 @@ void emulated_ptx::load_matrices(std::uint32_t (&to)[4], unsigned offset, bool t
   std::copy_n(me.matrices, 4, to);
 }
 
-void emulated_ptx::mma_f16(float (&d)[4], const std::uint32_t (&a)[4],
-                           const std::uint32_t (&b)[2]) const {
+void emulated_ptx::mma(float (&d)[4], const fragments_a& a, const fragments_b& b, bool bf16) const {
   emulated_thread& me = block_->thread(thread_);
   std::copy_n(a, 4, me.a);
   std::copy_n(b, 2, me.b);
   std::copy_n(d, 4, me.d);
-  block_->meet(thread_, meeting::mma);
+  block_->meet(thread_, bf16 ? meeting::mma_bf16 : meeting::mma_f16);
   std::copy_n(me.d, 4, d);
 }
 
+void emulated_ptx::mma_f16(float (&d)[4], const std::uint32_t (&a)[4],
+                           const std::uint32_t (&b)[2]) const {
+  mma(d, a, b, false);
+}
+
+void emulated_ptx::mma_bf16(float (&d)[4], const std::uint32_t (&a)[4],
+                            const std::uint32_t (&b)[2]) const {
+  mma(d, a, b, true);
+}
+
 block_report run_block(const block_shape& shape, const std::function<void(emulated_ptx)>& body) {
-  return emulated_block(shape).run(body);
+  emulated_grid grid;
+  emulated_block block(shape, grid);
+  block.start(body);
+  while (block.advance()) {
+  }
+  return block.report();
+}
+
+block_report run_grid(const grid_shape& shape, const std::function<void(emulated_ptx)>& body) {
+  emulated_grid grid;
+  std::vector<std::unique_ptr<emulated_block>> blocks;
+  for (int b = 0; b < shape.blocks; ++b) {
+    block_shape one = shape.block;
+    one.index = b;
+    blocks.push_back(std::make_unique<emulated_block>(one, grid));
+    blocks.back()->start(body);
+  }
+  block_report report;
+  std::mt19937 random(shape.seed);
+  while (!blocks.empty()) {
+    const auto chosen = blocks.begin() + static_cast<std::ptrdiff_t>(random() % blocks.size());
+    if ((*chosen)->advance()) continue;
+    const block_report of_block = (*chosen)->report();
+    report.bank_conflicts += of_block.bank_conflicts;
+    report.shared_accesses += of_block.shared_accesses;
+    blocks.erase(chosen);
+  }
+  return report;
 }
 
 } // namespace twill::test

@@ -1,11 +1,31 @@
 // Runs the body of a CUDA kernel on the host: the threads of a block are fibers, which meet at warp
-// and block collectives.
+// and block collectives, and the blocks of a grid meet in global memory.
 //
 // It is stricter than a GPU. Shared memory begins poisoned, and reading a byte that was never
 // written is a fault; so are an access that is not aligned, that leaves its memory, or that races
 // with another thread's since the last barrier. What copy_async() copies lands only at the wait()
 // that guarantees it. Threads that meet in different collectives are a fault instead of a hang. A
-// fault is thrown out of run_block(). Bank conflicts are counted. One thread of the host only.
+// fault is thrown out of run_block() and run_grid(). Bank conflicts are counted. One thread of the
+// host only.
+//
+// Blocks take turns in an order that comes from grid_shape::seed: a turn ends where every thread of
+// the block has come to a collective, a fence or an atomic. A block that waits for another in a
+// loop is not emulated. Two accesses of a byte of writable global memory, of which one writes, are
+// a fault unless one is ordered before the other:
+// - by the order of one thread's instructions, or by barriers of one block;
+// - between blocks, by the chain store, fence, atomic_add on a counter, atomic_add on the same
+//   counter by a thread of the other block, fence, access. The steps of a block may be taken by
+//   different threads with a barrier between them.
+// An atomic_add() also races with each plain access of its counter, whatever the order.
+//
+// Records of order. With `order_records`, an mma does not multiply: it makes each element of d from
+// the bits that it had and the bits of its 16 pairs of factors, so that d is a fingerprint of all
+// mma of this sum, in their sequence. Sixteen products of zero leave d as it is. The fingerprints
+// are floats of mixed signs and magnitudes, on which the body's own f32 operations go on as ever;
+// a different order of these shows by its rounding. So where two kernels are given inputs without
+// two equal products of a sum, every output that they store has the same bits if they sum it in the
+// same order. Where the order differs, the bits of one output differ with high probability, not
+// always: compare a hundred outputs or more. The order within an mma is not recorded.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +35,8 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "gpu/cuda/ptx.hpp"
 
 namespace twill::test {
 
@@ -35,6 +57,13 @@ struct block_shape {
   int threads = 32;
   int shared_bytes = 0;
   std::vector<global_range> global;
+  bool order_records = false; ///< see "Records of order" above
+};
+
+struct grid_shape {
+  int blocks = 1;
+  std::uint32_t seed = 0; ///< of the order in which blocks take turns
+  block_shape block;      ///< of each; its index is not used
 };
 
 struct block_report {
@@ -53,14 +82,23 @@ public:
 
   template <class T>
   T load(const T* from) const {
-    check_global(from, sizeof(T), alignof(T), false);
+    access_global(from, sizeof(T), alignof(T), false);
     return *from;
   }
   template <class T>
   void store(T* to, T value) const {
-    check_global(to, sizeof(T), alignof(T), true);
+    access_global(to, sizeof(T), alignof(T), true);
     *to = value;
   }
+  gpu::cuda::words4 load_constant(const gpu::cuda::words4* from) const;
+  float load_l2(const float* from) const { return load(from); }
+  void fence() const;
+  std::int32_t atomic_add(std::int32_t* counter, std::int32_t value) const;
+  template <std::uint32_t Table>
+  std::uint32_t lop3(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
+    return lop3(a, b, c, Table);
+  }
+  std::uint32_t sub_f16x2(std::uint32_t a, std::uint32_t b) const;
   template <class T>
   T load_shared(unsigned offset) const {
     T value;
@@ -84,11 +122,16 @@ public:
     load_matrices(to, offset, Trans);
   }
   void mma_f16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) const;
+  void mma_bf16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) const;
 
 private:
   friend class emulated_block;
+  using fragments_a = std::uint32_t[4];
+  using fragments_b = std::uint32_t[2];
+  void mma(float (&d)[4], const fragments_a& a, const fragments_b& b, bool bf16) const;
   emulated_ptx(emulated_block& block, int thread) : block_(&block), thread_(thread) {}
-  void check_global(const void* at, std::size_t bytes, std::size_t alignment, bool writes) const;
+  void access_global(const void* at, std::size_t bytes, std::size_t alignment, bool writes) const;
+  std::uint32_t lop3(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t table) const;
   void read_shared(unsigned offset, void* to, std::size_t bytes) const;
   void write_shared(unsigned offset, const void* from, std::size_t bytes) const;
   void wait_for(int left) const;
@@ -100,5 +143,8 @@ private:
 
 /// Runs body(ptx) on every thread of one block, to its end.
 block_report run_block(const block_shape& shape, const std::function<void(emulated_ptx)>& body);
+
+/// Runs body(ptx) on every thread of all blocks, to their ends. The report is the sum of theirs.
+block_report run_grid(const grid_shape& shape, const std::function<void(emulated_ptx)>& body);
 
 } // namespace twill::test

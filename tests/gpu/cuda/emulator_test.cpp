@@ -1,5 +1,6 @@
 #include "tests/catch.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,14 +12,24 @@
 using namespace twill;
 using test::block_shape;
 using test::emulated_ptx;
+using test::grid_shape;
 using test::run_block;
+using test::run_grid;
 
 namespace {
 
+void run(const block_shape& shape, const std::function<void(emulated_ptx)>& body) {
+  run_block(shape, body);
+}
+void run(const grid_shape& shape, const std::function<void(emulated_ptx)>& body) {
+  run_grid(shape, body);
+}
+
 /// The words of the fault that a body ends with.
-std::string fault_of(const block_shape& shape, const std::function<void(emulated_ptx)>& body) {
+template <class Shape>
+std::string fault_of(const Shape& shape, const std::function<void(emulated_ptx)>& body) {
   try {
-    run_block(shape, body);
+    run(shape, body);
   } catch (const test::fault& f) {
     return f.what();
   }
@@ -31,9 +42,9 @@ bool has(const std::string& text, const std::string& part) {
   return true;
 }
 
-std::uint32_t pair_of(float low, float high) {
-  return gpu::detail::f32_to_f16(low) | static_cast<std::uint32_t>(gpu::detail::f32_to_f16(high))
-                                            << 16;
+std::uint32_t pair_of(float low, float high, bool bf16 = false) {
+  const auto narrow = bf16 ? gpu::detail::f32_to_bf16 : gpu::detail::f32_to_f16;
+  return narrow(low) | static_cast<std::uint32_t>(narrow(high)) << 16;
 }
 
 /// The thread that holds each element of an 8 x 8 tile whose rows are spread over threads, as the
@@ -77,6 +88,8 @@ TEST_CASE("cuda emulator: ldmatrix gives each thread what the PTX ISA says") {
 }
 
 TEST_CASE("cuda emulator: mma multiplies fragments as the PTX ISA lays them out") {
+  const bool bf16 = GENERATE(false, true);
+  CAPTURE(bf16);
   float a[16][16], b[16][8], c[16][8];
   for (int i = 0; i < 16; ++i)
     for (int k = 0; k < 16; ++k)
@@ -94,10 +107,10 @@ TEST_CASE("cuda emulator: mma multiplies fragments as the PTX ISA lays them out"
   for (int r = 0; r < 8; ++r)
     for (int q = 0; q < 8; q += 2) {
       const int thread = holder_by_row[r][q];
-      fa[thread][0] = pair_of(a[r][q], a[r][q + 1]);
-      fa[thread][1] = pair_of(a[r + 8][q], a[r + 8][q + 1]);
-      fa[thread][2] = pair_of(a[r][q + 8], a[r][q + 9]);
-      fa[thread][3] = pair_of(a[r + 8][q + 8], a[r + 8][q + 9]);
+      fa[thread][0] = pair_of(a[r][q], a[r][q + 1], bf16);
+      fa[thread][1] = pair_of(a[r + 8][q], a[r + 8][q + 1], bf16);
+      fa[thread][2] = pair_of(a[r][q + 8], a[r][q + 9], bf16);
+      fa[thread][3] = pair_of(a[r + 8][q + 8], a[r + 8][q + 9], bf16);
       for (int i = 0; i < 2; ++i) {
         fd[thread][i] = c[r][q + i];
         fd[thread][2 + i] = c[r + 8][q + i];
@@ -106,12 +119,15 @@ TEST_CASE("cuda emulator: mma multiplies fragments as the PTX ISA lays them out"
   for (int j = 0; j < 8; ++j)
     for (int k = 0; k < 8; k += 2) {
       const int thread = holder_by_column[k][j];
-      fb[thread][0] = pair_of(b[k][j], b[k + 1][j]);
-      fb[thread][1] = pair_of(b[k + 8][j], b[k + 9][j]);
+      fb[thread][0] = pair_of(b[k][j], b[k + 1][j], bf16);
+      fb[thread][1] = pair_of(b[k + 8][j], b[k + 9][j], bf16);
     }
   run_block({}, [&](emulated_ptx ptx) {
     const int t = ptx.thread();
-    ptx.mma_f16(fd[t], fa[t], fb[t]);
+    if (bf16)
+      ptx.mma_bf16(fd[t], fa[t], fb[t]);
+    else
+      ptx.mma_f16(fd[t], fa[t], fb[t]);
   });
   for (int r = 0; r < 16; ++r)
     for (int j = 0; j < 8; ++j) {
@@ -121,6 +137,41 @@ TEST_CASE("cuda emulator: mma multiplies fragments as the PTX ISA lays them out"
       CAPTURE(r, j);
       REQUIRE(fd[holder_by_row[r % 8][j]][2 * (r / 8) + j % 2] == want);
     }
+}
+
+TEST_CASE("cuda emulator: lop3 is the function of its table") {
+  // The PTX ISA makes a table of a function by applying it to 0xf0, 0xcc and 0xaa.
+  const std::uint32_t a = 0x0f33aa55, b = 0x12345678, c = 0xfedcba98;
+  run_block({}, [&](emulated_ptx ptx) {
+    if (ptx.thread() != 0) return;
+    CHECK(ptx.lop3<(0xf0 & 0xcc) | 0xaa>(a, b, c) == ((a & b) | c)); // 0xea: f16 from codes
+    CHECK(ptx.lop3<0xf0 & (~0xcc & 0xff) & 0xaa>(a, b, c) == (a & ~b & c));
+    CHECK(ptx.lop3<0xf0 ^ 0xcc ^ 0xaa>(a, b, c) == (a ^ b ^ c));
+    CHECK(ptx.lop3<0xf0>(a, b, c) == a);
+    CHECK(ptx.lop3<0xcc>(a, b, c) == b);
+    CHECK(ptx.lop3<0xaa>(a, b, c) == c);
+  });
+}
+
+TEST_CASE("cuda emulator: differences of two f16 round to nearest even") {
+  run_block({}, [&](emulated_ptx ptx) {
+    if (ptx.thread() != 0) return;
+    CHECK(ptx.sub_f16x2(pair_of(1024 + 13, 3), pair_of(1024 + 8, -0.5f)) == pair_of(5, 3.5f));
+    // 2048 has a unit in the last place of 2: ties go to the even neighbour.
+    CHECK(ptx.sub_f16x2(pair_of(2048, 2048), pair_of(-1, -3)) == pair_of(2048, 2052));
+    CHECK(ptx.sub_f16x2(0x0001, 0x0002) == 0x8001); // subnormal
+    CHECK(ptx.sub_f16x2(pair_of(65504, 0), pair_of(-65504, 0)) == 0x7c00);
+  });
+}
+
+TEST_CASE("cuda emulator: memory that the grid may write is not constant") {
+  alignas(16) std::uint32_t memory[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  const auto* words = reinterpret_cast<const gpu::cuda::words4*>(memory);
+  run_block({.global = {{memory, 32, false}}},
+            [&](emulated_ptx ptx) { CHECK(ptx.load_constant(words + 1).word[2] == 7); });
+  has(fault_of(block_shape{.global = {{memory, 32, false}, {memory + 7, 4, true}}},
+               [&](emulated_ptx ptx) { ptx.load_constant(words + 1); }),
+      "load_constant() reads memory that the grid may write");
 }
 
 TEST_CASE("cuda emulator: shuffles and barriers let threads meet") {
@@ -218,4 +269,223 @@ TEST_CASE("cuda emulator: bank conflicts are counted") {
   CHECK(conflicts(8) == 1);
   CHECK(conflicts(128) == 31);
   CHECK(conflicts(36) == 0);
+}
+
+namespace {
+
+/// What a block of the sum over slices leaves out.
+enum class omits { nothing, fence, atomic, fence_after, barrier };
+
+/// Sums 4 slices of 32 columns, one a block, of which the last to finish adds up all slices in
+/// their order.
+struct sliced_sum {
+  static constexpr int slices = 4;
+  std::vector<float> x, parts, out;
+  std::int32_t finished = 0;
+
+  sliced_sum() : x(32 * slices), parts(32 * slices), out(32) {
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = 1.0f / static_cast<float>(i + 3);
+  }
+  grid_shape shape(std::uint32_t seed) {
+    return {.blocks = slices,
+            .seed = seed,
+            .block = {.threads = 32,
+                      .shared_bytes = 4,
+                      .global = {{x.data(), x.size() * 4, false},
+                                 {parts.data(), parts.size() * 4, true},
+                                 {out.data(), out.size() * 4, true},
+                                 {&finished, 4, true}}}};
+  }
+  void body(emulated_ptx ptx, omits omitted) {
+    const int t = ptx.thread();
+    ptx.store(&parts[static_cast<std::size_t>(32 * ptx.block() + t)],
+              2 * ptx.load(&x[static_cast<std::size_t>(32 * ptx.block() + t)]));
+    if (omitted != omits::barrier) ptx.barrier();
+    if (t == 0) {
+      if (omitted != omits::fence) ptx.fence();
+      std::int32_t before = slices - 1;
+      if (omitted != omits::atomic) before = ptx.atomic_add(&finished, 1);
+      if (omitted != omits::fence_after) ptx.fence();
+      ptx.store_shared(0, before);
+    }
+    ptx.barrier();
+    if (ptx.load_shared<std::int32_t>(0) != slices - 1) return;
+    float sum = 0;
+    for (int slice = 0; slice < slices; ++slice)
+      sum += ptx.load_l2(&parts[static_cast<std::size_t>(32 * slice + t)]);
+    ptx.store(&out[static_cast<std::size_t>(t)], sum);
+  }
+};
+
+} // namespace
+
+TEST_CASE("cuda emulator: blocks that meet at a counter sum the slices of a product") {
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    sliced_sum sum;
+    run_grid(sum.shape(seed), [&](emulated_ptx ptx) { sum.body(ptx, omits::nothing); });
+    CHECK(sum.finished == sliced_sum::slices);
+    for (std::size_t t = 0; t < 32; ++t) {
+      float want = 0;
+      for (std::size_t slice = 0; slice < sliced_sum::slices; ++slice)
+        want += 2 * sum.x[32 * slice + t];
+      REQUIRE(sum.out[t] == want);
+    }
+  }
+}
+
+TEST_CASE("cuda emulator: blocks that meet without a fence, an atomic or a barrier are a fault") {
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    for (const omits omitted : {omits::fence, omits::atomic, omits::fence_after, omits::barrier}) {
+      CAPTURE(static_cast<int>(omitted));
+      sliced_sum sum;
+      has(fault_of(sum.shape(seed), [&](emulated_ptx ptx) { sum.body(ptx, omitted); }),
+          "without a fence and an atomic in between");
+    }
+  }
+}
+
+TEST_CASE("cuda emulator: the turns of blocks depend on the seed alone") {
+  const auto order_of = [](std::uint32_t seed) {
+    std::int32_t next = 0;
+    std::vector<std::int32_t> order(8);
+    run_grid({.blocks = 8, .seed = seed, .block = {.global = {{&next, 4, true}}}},
+             [&](emulated_ptx ptx) {
+               if (ptx.thread() == 0)
+                 order[static_cast<std::size_t>(ptx.block())] = ptx.atomic_add(&next, 1);
+             });
+    return order;
+  };
+  CHECK(order_of(1) == order_of(1));
+  CHECK(order_of(1) != order_of(2));
+}
+
+TEST_CASE("cuda emulator: races on global memory are faults") {
+  alignas(16) float memory[64] = {};
+  std::int32_t counter = 0;
+  const grid_shape shape{.blocks = 2,
+                         .block = {.global = {{memory, sizeof memory, true}, {&counter, 4, true}}}};
+  const auto fails = [&](const char* words, const std::function<void(emulated_ptx)>& body) {
+    has(fault_of(shape, body), words);
+  };
+  fails("writes a byte of global memory that thread 3", [&](emulated_ptx ptx) {
+    if (ptx.thread() == 3) ptx.store(memory, 1.0f);
+  });
+  int write_first = 0, read_first = 0;
+  for (std::uint32_t seed = 0; seed < 10; ++seed) {
+    grid_shape other = shape;
+    other.seed = seed;
+    const std::string fault = fault_of(other, [&](emulated_ptx ptx) {
+      if (ptx.thread() != 3) return;
+      if (ptx.block() == 0) ptx.store(memory, 1.0f);
+      if (ptx.block() == 1) ptx.load(memory);
+    });
+    write_first += fault.find("of block 0 wrote, without a fence") != std::string::npos;
+    read_first += fault.find("of block 1 read, without a fence") != std::string::npos;
+  }
+  CHECK(write_first > 0);
+  CHECK(read_first > 0);
+  CHECK(write_first + read_first == 10);
+  fails("without a barrier in between", [&](emulated_ptx ptx) {
+    ptx.store(memory + 32 * ptx.block() + ptx.thread(), 1.0f);
+    ptx.load(memory + 32 * ptx.block() + (ptx.thread() ^ 1));
+  });
+  fails("accesses a counter of atomics otherwise", [&](emulated_ptx ptx) {
+    if (ptx.thread() != 0 || ptx.block() != 0) return;
+    ptx.atomic_add(&counter, 1);
+    ptx.load(&counter);
+  });
+  fails("atomic on what is accessed otherwise", [&](emulated_ptx ptx) {
+    if (ptx.thread() != 0 || ptx.block() != 0) return;
+    ptx.store(&counter, 0);
+    ptx.atomic_add(&counter, 1);
+  });
+  std::int32_t foreign = 0;
+  fails("a counter lies outside", [&](emulated_ptx ptx) { ptx.atomic_add(&foreign, 1); });
+  fails("a counter is not aligned", [&](emulated_ptx ptx) {
+    ptx.atomic_add(reinterpret_cast<std::int32_t*>(reinterpret_cast<char*>(memory) + 2), 1);
+  });
+}
+
+namespace {
+
+/// The products of a (16, 16 * steps) matrix of weights with `rows` of 8 rows of activations: 128
+/// sums, of which those of absent rows are zero. `order` gives the sequence of steps.
+std::vector<float> products_of(const std::vector<int>& order, int rows, bool order_records) {
+  std::vector<float> sums(32 * 4);
+  run_block({.order_records = order_records}, [&](emulated_ptx ptx) {
+    const int t = ptx.thread();
+    const auto weight = [](int row, int k) { return static_cast<float>(row * 7 + k * 3 % 41); };
+    const auto activation = [&](int row, int k) {
+      return row < rows ? static_cast<float>(row * 5 + k % 37 + 1) : 0.0f;
+    };
+    float d[4] = {};
+    for (const int step : order) {
+      std::uint32_t a[4], b[2];
+      for (int i = 0; i < 4; ++i) {
+        const int row = t / 4 + 8 * (i % 2), k = 16 * step + 2 * (t % 4) + 8 * (i / 2);
+        a[i] = pair_of(weight(row, k), weight(row, k + 1));
+      }
+      for (int i = 0; i < 2; ++i) {
+        const int k = 16 * step + 2 * (t % 4) + 8 * i;
+        b[i] = pair_of(activation(t / 4, k), activation(t / 4, k + 1));
+      }
+      ptx.mma_f16(d, a, b);
+    }
+    for (int i = 0; i < 4; ++i)
+      sums[static_cast<std::size_t>(4 * t + i)] = d[i];
+  });
+  return sums;
+}
+
+} // namespace
+
+TEST_CASE("cuda emulator: a record of order tells sums of the same products apart") {
+  const std::vector<int> up{0, 1, 2, 3}, down{3, 2, 1, 0};
+  CHECK(products_of(up, 8, false) == products_of(down, 8, false)); // small integers are exact
+  const auto records = products_of(up, 8, true);
+  CHECK(records == products_of(up, 8, true));
+  const auto others = products_of(down, 8, true);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    CAPTURE(i);
+    CHECK(records[i] != others[i]);
+    CHECK(std::isfinite(records[i]));
+  }
+}
+
+TEST_CASE("cuda emulator: a record of order is a row's, with any rows beside it") {
+  const std::vector<int> order{2, 0, 1};
+  const auto one = products_of(order, 1, true);
+  const auto eight = products_of(order, 8, true);
+  const auto sums = products_of(order, 1, false);
+  int rows = 0;
+  for (std::size_t t = 0; t < 32; ++t)
+    for (std::size_t i = 0; i < 4; ++i) {
+      const bool first_row = 2 * (t % 4) + i % 2 == 0;
+      rows += first_row;
+      CHECK((one[4 * t + i] == eight[4 * t + i]) == first_row);
+      if (!first_row) CHECK(one[4 * t + i] == 0); // products of zero
+      if (!first_row) CHECK(sums[4 * t + i] == 0);
+    }
+  CHECK(rows == 16);
+}
+
+TEST_CASE("cuda emulator: a record of order shows how a body adds its sums") {
+  // Two sums of products, and two steps of a shuffle: the same numbers in another order.
+  const auto record = [](int first_mask, int second_mask) {
+    std::vector<float> sums(32);
+    run_block({.order_records = true}, [&](emulated_ptx ptx) {
+      const int t = ptx.thread();
+      float d[4] = {};
+      const std::uint32_t one = pair_of(1, 1), own = pair_of(static_cast<float>(t + 1), 2);
+      ptx.mma_f16(d, {own, own, own, own}, {one, own});
+      d[0] += ptx.shuffle_xor(d[0], first_mask);
+      d[0] += ptx.shuffle_xor(d[0], second_mask);
+      sums[static_cast<std::size_t>(t)] = d[0];
+    });
+    return sums;
+  };
+  CHECK(record(1, 2) == record(1, 2));
+  CHECK(record(1, 2) != record(2, 1));
 }
