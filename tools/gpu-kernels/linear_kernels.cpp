@@ -287,6 +287,13 @@ std::string shape_of(const bench::seed_layer& seed, const bench::product_shape& 
   return std::string(seed.name) + " " + s.name;
 }
 
+/// Whether the device has a kernel for a product, judged from a few of its rows.
+bool takes(gpu::device& dev, const bench::seed_layer& seed, const bench::product_shape& s,
+           compute_type compute) {
+  const gpu::weight_source some = source_of(seed, {"", s.cols, 16});
+  return has_kernel(dev, bench::value_of(gpu::pack(dev, some, "weights")), compute);
+}
+
 /// At the seeds' shapes all outputs are held to their bits, and every 997th to the reference.
 void check_seed_shapes(gpu::device& dev, const options& given, results& out) {
   for (const bench::seed_layer& seed : seeds_of(given))
@@ -294,9 +301,9 @@ void check_seed_shapes(gpu::device& dev, const options& given, results& out) {
       const compute_type compute = compute_type::bf16;
       const std::string kernel = kernel_name(gpu::name_of(seed.kind), compute);
       if (!chosen(given, kernel, shape_of(seed, s))) continue;
+      if (!takes(dev, seed, s, compute)) continue;
       const gpu::weight_source source = source_of(seed, s);
       const auto packed = bench::value_of(gpu::pack(dev, source, "weights"));
-      if (!has_kernel(dev, packed, compute)) continue;
       const std::int64_t most = seed_row_counts.back();
       trial t{&packed,
               compute,
@@ -330,10 +337,7 @@ void measure_layer(gpu::device& dev, const options& given, const bench::seed_lay
   turns.bytes_in_turn = 4 * gpu::cache_bytes(dev);
   std::vector<std::unique_ptr<bench::product>> made;
   for (const bench::product_shape& s : seed.products()) {
-    if (!has_kernel(dev,
-                    bench::value_of(gpu::pack(dev, source_of(seed, {"", s.cols, 16}), "weights")),
-                    compute))
-      return;
+    if (!takes(dev, seed, s, compute)) return;
     made.push_back(std::make_unique<bench::product>(dev, turns, source_of(seed, s), 32));
   }
   const auto time = [&](const std::string& shape, double bytes, std::int32_t turn,
