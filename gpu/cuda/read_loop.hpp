@@ -1,5 +1,5 @@
 // A loop that only reads memory: what a GPU's memory can deliver at most. Written over Ptx
-// (gpu/cuda/ptx.hpp): probe_cuda.cu makes a kernel of it.
+// (gpu/cuda/ptx.hpp): probe_cuda.cu makes a kernel of it, tests emulate it.
 //
 // Every thread reads 16 bytes at a time, with several reads under way, and adds them up as words of
 // 64 bits. The threads of all blocks read neighbouring pieces.

@@ -1,7 +1,10 @@
-// The loops that peak rates are measured with do all the multiply-adds that are counted.
+// The loops that peak rates are measured with do all the multiply-adds and reads that are counted.
 #include "gpu/cuda/peak_loops.hpp"
 
+#include <numeric>
 #include <vector>
+
+#include "gpu/cuda/read_loop.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/gpu/cuda/emulator.hpp"
@@ -48,4 +51,27 @@ TEST_CASE("cuda peak rates: each round of fma is one multiply-add of each of a t
   for (const float sum : sums)
     CHECK(sum == 8 * sum_of_beginnings() + 7 * n_sums);
   CHECK(cuda::peak_fma_operations == 2 * n_sums);
+}
+
+TEST_CASE("cuda peak rates: the threads that read add up every word once") {
+  constexpr int blocks = 2;
+  // Pieces that do not divide among the threads; some threads have none.
+  for (const std::int64_t pieces : {8 * 300, 8 * (3 * blocks * cuda::read_threads + 7)}) {
+    std::vector<std::uint64_t> words(static_cast<std::size_t>(2 * pieces));
+    for (std::size_t i = 0; i < words.size(); ++i)
+      words[i] = (i + 1) * 0x9e3779b97f4a7c15U;
+    std::vector<std::uint64_t> sums(blocks * cuda::read_threads, 1);
+    const cuda::read_args args{reinterpret_cast<const cuda::words4*>(words.data()), pieces, blocks,
+                               sums.data()};
+    for (int block = 0; block < blocks; ++block)
+      twill::test::run_block({.index = block,
+                              .threads = cuda::read_threads,
+                              .global = {{words.data(), words.size() * 8, false},
+                                         {sums.data(), sums.size() * 8, true}}},
+                             [&](emulated_ptx ptx) {
+                               cuda::read_loop<emulated_ptx>{ptx, args}.run();
+                             });
+    CHECK(std::accumulate(sums.begin(), sums.end(), std::uint64_t{0}) ==
+          std::accumulate(words.begin(), words.end(), std::uint64_t{0}));
+  }
 }
