@@ -52,7 +52,7 @@ class Build(unittest.TestCase):
         done = build(str(folder / "made"), "--arch", "90", "--jobs", "2", tree=str(tree))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"sm_90, \d+ of \d+ files compiled in [\d.]+ s")
-        program = str(folder / "made" / "gpu_kernels")
+        program = str(folder / "made" / "gpu-kernels")
         ran = subprocess.run([program], capture_output=True, text=True, check=False,
                              env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
