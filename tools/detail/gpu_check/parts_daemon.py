@@ -20,7 +20,8 @@ MODELS = {"mistral-7b-awq": {"hidden": 256, "heads": 4, "kv-heads": 2, "mlp": 51
           "opt-1.3b": {"hidden": 128, "heads": 4, "mlp": 256}}
 TINY_LAYERS, TINY_VOCAB = 2, 2048
 MODEL_SECONDS, LOAD_SECONDS, TORCH_SECONDS = 90, 60, 60
-INPUT_TOKENS, OUTPUT_TOKENS = 128, 64
+LENGTHS = {"cuda": (128, 64), "host": (32, 16)}  # tokens of a prompt and of a reply
+TORCH_RUNS = {"cuda": 3, "host": 1}
 LOADS = ((1, 3), (32, 32))  # requests at once, requests
 
 
@@ -49,8 +50,9 @@ def daemon(context) -> None:
     if published is None:
         return
     changes = {preset: changes_of(context, preset, published[preset]) for preset in MODELS}
-    sizes = {preset: f"{changes[preset]['layers']} of {published[preset]['layers']} layers{', tiny' if context.host else ''}, "
-                     f"{INPUT_TOKENS} in, {OUTPUT_TOKENS} out" for preset in MODELS}
+    lengths = "{} in, {} out".format(*LENGTHS[context.device])
+    sizes = {preset: f"{changes[preset]['layers']} of {published[preset]['layers']} layers{', tiny' if context.host else ''}, {lengths}"
+             for preset in MODELS}
     rates = beside(context, {preset: published[preset] | changes[preset] for preset in MODELS}, sizes)
     for preset in MODELS:
         if context.seconds_left() < SECONDS_LEAST:
@@ -88,8 +90,8 @@ def serve(context, preset: str, options: str, size: str, rates: dict) -> None:
             return
         context.passed(f"{preset}: twilld", f"ready on {ready.group(1)} ({ready.group(2)})", time.monotonic() - twilld.begin, shown=False)
         for at_once, requests in LOADS:
-            besides = f"; PyTorch {rates[preset, at_once]} tokens/s" if (preset, at_once) in rates else ""
-            load(context, f"{preset}, {at_once} at once", address.read_text(encoding="utf-8").strip(), at_once, requests, size + besides)
+            also = f"; PyTorch {rates[preset, at_once]} tokens/s" if (preset, at_once) in rates else ""
+            load(context, f"{preset}, {at_once} at once", address.read_text(encoding="utf-8").strip(), at_once, requests, size + also)
     finally:
         context.runner.stop(twilld)
     if not twilld.passed:
@@ -99,8 +101,9 @@ def serve(context, preset: str, options: str, size: str, rates: dict) -> None:
 def load(context, name: str, address: str, at_once: int, requests: int, size: str) -> None:
     result = context.scratch / "result"
     shutil.rmtree(result, ignore_errors=True)
+    tokens_in, tokens_out = LENGTHS[context.device]
     command = [context.bundle.program("twill-bench"), "--backend", "twill-stream", "--base-url", f"http://{address}",
-               "--random-input-len", INPUT_TOKENS, "--random-output-len", OUTPUT_TOKENS, "--ignore-eos", "--max-concurrency", at_once,
+               "--random-input-len", tokens_in, "--random-output-len", tokens_out, "--ignore-eos", "--max-concurrency", at_once,
                "--num-prompts", requests, "--num-warmups", 1, "--no-progress", "--save-result", "--result-dir", result,
                "--result-filename", "result.json"]
     ran = context.run(name, command, LOAD_SECONDS)
@@ -123,8 +126,10 @@ def beside(context, shapes: dict, sizes: dict) -> dict:
     texts = {preset: [*(shape[key] for key in ("hidden", "layers", "heads", "kv-heads", "mlp", "vocab")), int(shape["family"] != "opt")]
              for preset, shape in shapes.items()}
     loads = [at_once for at_once, _ in LOADS]
-    lines = torch_run(context, "PyTorch's decoders", ["--shape", *(",".join(map(str, text)) for text in texts.values()), "--at-once", *loads,
-                                                      "--input-len", INPUT_TOKENS, "--output-len", OUTPUT_TOKENS], TORCH_SECONDS)
+    tokens_in, tokens_out = LENGTHS[context.device]
+    lines = torch_run(context, "PyTorch's decoders",
+                      ["--shape", *(",".join(map(str, text)) for text in texts.values()), "--at-once", *loads, "--input-len", tokens_in,
+                       "--output-len", tokens_out, "--runs", TORCH_RUNS[context.device]], TORCH_SECONDS)
     found = {}
     for preset, text in texts.items():
         for at_once in loads:

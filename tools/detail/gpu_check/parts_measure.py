@@ -151,6 +151,9 @@ def harness(context) -> None:
         return
     folder, out = context.scratch / "gpu-kernels", context.scratch / "gpu-kernels.jsonl"
     built = context.run("gpu-kernels, build", [build, folder], 300, bundled=False)
+    if built is not None and built.timed_out and context.host:
+        context.not_run("gpu-kernels, build", f"no time: {built.how_it_ended()}")
+        return
     if built is None or not context.judge("gpu-kernels, build", built, words=built.last_words()):
         return
     if context.host:

@@ -7,8 +7,8 @@ from . import catch2
 
 CASE_SECONDS = {"cuda": 60, "host": 150}
 # Short cases of test_gpu, as Catch2 selects them, that launch kernels of each kind.
-SANITIZED = ("angles carry a magnitude*", "head_norm normalises*", "rotary and the KV store*", "an embedding may be added*", "argmax takes*",
-             "rows may be strided*", "attention over several chunks*", "4-bit KV comes back*")
+SANITIZED = ("angles carry a magnitude*", "head_norm normalises*", "rotary and the KV store*", "an embedding may be added*",
+             "argmax takes*", "rows may be strided*", "attention over several chunks*", "4-bit KV comes back*")
 TOOLS = ("memcheck", "racecheck", "synccheck")
 REFUSED = re.compile(r"Device not supported|LibraryNotLoaded|not supported on this (?:device|platform|system)", re.IGNORECASE)
 
