@@ -29,7 +29,7 @@ STAND_IN = """#!/bin/sh
 case "$1" in
 --list*) printf 'works\\nfails\\ncrashes\\nprints odd bytes\\nfills the disk\\nsays nothing\\nhangs with a child\\n' ;;
 works) echo "All tests passed (1 assertion in 1 test case)"; echo "device $TWILL_TEST_DEVICE $LD_LIBRARY_PATH $TWILL_TEST_SOURCE" ;;
-fails) echo "x_test.cpp:3: FAILED: planted"; exit 1 ;;
+fails) printf 'this cannot help\\n../x/y_test.cpp:3: FAILED:\\ndue to unexpected exception with message:\\n  planted\\n'; exit 1 ;;
 crashes) kill -SEGV $$ ;;
 "prints odd bytes") printf '\\377\\000\\033[31modd\\n'; exit 1 ;;
 "fills the disk") echo "error: No space left on device" >&2; exit 1 ;;
@@ -112,7 +112,7 @@ class PlantedFaults(Scratch):
             return rows[f"test_gpu: {case}"]["words"]
 
         words("works", "passed")
-        self.assertRegex(words("fails"), "exit status 1.*FAILED: planted")
+        self.assertEqual(words("fails"), "exit status 1: y_test.cpp:3 planted")
         self.assertIn("killed by SIGSEGV", words("crashes"))
         self.assertRegex(words("prints odd bytes"), r"exit status 1: .*odd")
         self.assertIn("No space left on device", words("fills the disk"))

@@ -9,6 +9,8 @@ from . import catch2
 from .report import FAILED, NOT_RUN, PASSED, say
 
 SPEAKS_OF_ERROR = re.compile(r"FAILED|[Ee]rror|[Ff]ail|cannot|must be|not found|[Ii]llegal|[Ii]nvalid|[Hh]azard|no GPU|no CUDA")
+CATCH2_FAILED = re.compile(r":\d+: FAILED:")
+CATCH2_WORDS = re.compile(r"\S*/(\S+:\d+): FAILED:(?: due to unexpected exception with message:)?")
 SECONDS_LEAST = 3.0  # a program is not started with less time than that
 
 
@@ -108,9 +110,11 @@ class Context:
 
 
 def error_words(program) -> str:
-    """What a failed program says: the first line that speaks of an error and the three after it, else its last line."""
+    """What a failed program says: Catch2's first line of a failure, else the first line that speaks of an error, with the three
+    lines after it; else the last line. Of Catch2's it leaves the file, the line, and what was expected or thrown."""
     lines = [line for line in program.output.splitlines() if any(char.isalnum() for char in line)]
-    for at, line in enumerate(lines):
-        if SPEAKS_OF_ERROR.search(line):
-            return " ".join(" ".join(lines[at:at + 4]).split())
+    for pattern in (CATCH2_FAILED, SPEAKS_OF_ERROR):
+        for at, line in enumerate(lines):
+            if pattern.search(line):
+                return CATCH2_WORDS.sub(r"\1", " ".join(" ".join(lines[at:at + 4]).split()))
     return program.last_words()

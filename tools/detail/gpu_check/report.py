@@ -16,7 +16,7 @@ import time
 LOG_BYTES = 12 << 20      # of log.txt: a file that comes back may have 16 MiB
 PROGRAM_BYTES = 256 << 10  # of one program's output that are logged as they come
 LAST_BYTES = 64 << 10      # and of its end, where it printed more
-TABLE_LINES, LINE_CHARS = 60, 160
+TABLE_LINES, LINE_CHARS, NAME_CHARS = 60, 160, 72
 FAILED_LINES, NOT_RUN_LINES = 24, 8
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 
@@ -167,7 +167,8 @@ class Report:
 
     @staticmethod
     def _line(row: dict) -> str:
-        return f"{row['outcome']:8} {row['part']}: {row['name']}  {row['words']}"
+        name = row["name"] if len(row["name"]) <= NAME_CHARS else row["name"][:NAME_CHARS - 3] + "..."
+        return f"{row['outcome']:8} {row['part']}: {name}  {row['words']}"
 
     def _cannot_write(self, name: str, error) -> None:
         if name not in self._unwritten:
