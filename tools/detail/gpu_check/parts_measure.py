@@ -145,22 +145,22 @@ def harness(context) -> None:
     """On the host it is built where nvcc is, and not run: it has no form for the host."""
     build = context.root / "tools/gpu-kernels/build"
     if not build.exists():
-        context.failed("gpu_kernels, build", f"{build.relative_to(context.root)} is not in the tree")
+        context.failed("gpu-kernels, build", f"{build.relative_to(context.root)} is not in the tree")
         return
-    if not tool(context, "gpu_kernels, build", "nvcc"):
+    if not tool(context, "gpu-kernels, build", "nvcc"):
         return
-    folder, out = context.scratch / "gpu-kernels", context.scratch / "gpu_kernels.jsonl"
-    built = context.run("gpu_kernels, build", [build, folder], 300, bundled=False)
+    folder, out = context.scratch / "gpu-kernels", context.scratch / "gpu-kernels.jsonl"
+    built = context.run("gpu-kernels, build", [build, folder], 300, bundled=False)
     if built is not None and built.timed_out and context.host:
-        context.not_run("gpu_kernels, build", f"no time: {built.how_it_ended()}")
+        context.not_run("gpu-kernels, build", f"no time: {built.how_it_ended()}")
         return
-    fault = "" if (folder / "gpu_kernels").exists() else f"{build.relative_to(context.root)} must make gpu_kernels"
-    if built is None or not context.judge("gpu_kernels, build", built, fault, built.last_words()):
+    fault = "" if (folder / "gpu-kernels").exists() else f"{build.relative_to(context.root)} must make gpu-kernels"
+    if built is None or not context.judge("gpu-kernels, build", built, fault, built.last_words()):
         return
     if context.host:
-        context.not_run("gpu_kernels", "it needs a GPU")
+        context.not_run("gpu-kernels", "it needs a GPU")
         return
-    ran = context.run("gpu_kernels", [folder / "gpu_kernels", "--json", out], 120, bundled=False)
+    ran = context.run("gpu-kernels", [folder / "gpu-kernels", "--json", out], 120, bundled=False)
     if ran is None:
         return
     context.report.keep(out, out.name)
@@ -172,4 +172,4 @@ def harness(context) -> None:
         elif record.get("record") == "time" and TIMED <= record.keys():
             context.passed(name, rate_words(context, record), record["us"] / 1e6, **figures_of(record))
     kind = next((record.get("kind") for record in records if record.get("record") == "device"), None)
-    context.judge("gpu_kernels", ran, "" if kind == "cuda" else f"the device must be cuda, got {kind}")
+    context.judge("gpu-kernels", ran, "" if kind == "cuda" else f"the device must be cuda, got {kind}")
