@@ -21,7 +21,7 @@ CHECK, BUNDLE = SOURCE / "tools/gpu-check", SOURCE / "tools/gpu-bundle"
 sys.path.insert(0, str(SOURCE / "tools/detail"))
 import torch_beside
 from gpu_check import catch2
-from gpu_check.parts_tests import SANITIZED
+from gpu_check.parts_tests import FAMILIES, SANITIZED
 from gpu_check.report import LOG_BYTES, TABLE_LINES, Log, Report
 
 # A test program whose cases are the names of this file's arguments; each does what its name says.
@@ -44,6 +44,13 @@ case "$1" in
 --list*) printf 'works\ntests no device\n' ;;
 "tests no device") echo "All tests passed (1 assertion in 1 test case)" ;;
 argmax*) echo "All tests passed (1 assertion in 1 test case)"; echo "kernels launched on the GPU: 0" ;;
+*) echo "All tests passed (1 assertion in 1 test case)"; echo "kernels launched on the GPU: 5" ;;
+esac
+"""
+FAMILIES_STAND_IN = f"""#!/bin/sh
+case "$1 $3" in
+--list*) printf '%s\\n' "{FAMILIES}" ;;
+*" opt-tiny-fp32") echo "test cases: 1 | 1 passed"; echo "assertions: - none -" ;;
 *) echo "All tests passed (1 assertion in 1 test case)"; echo "kernels launched on the GPU: 5" ;;
 esac
 """
@@ -197,6 +204,13 @@ class OnAGpu(Scratch):
                          "5 kernels launched by 2 cases, 1 of which passed without any: tests no device")
         self.assertEqual(rows["test_models_weights on the GPU"]["outcome"], "failed")
 
+    def test_each_golden_folder_has_a_process_of_its_own(self):
+        rows = self.check("goldens", test_models_weights=FAMILIES_STAND_IN)
+        first = f"test_models_weights: {FAMILIES}: "
+        self.assertEqual(sum(name.startswith(first) for name in rows), len(list((SOURCE / "tests/golden").glob("**/golden.json"))))
+        self.assertEqual(rows[first + "variants/qwen3"]["outcome"], "passed")
+        self.assertEqual(rows[first + "opt-tiny-fp32"]["words"], "the test case has no such section")
+
     def test_a_sanitizer_must_see_kernels_unless_the_machine_refuses_it(self):
         rows = self.check("sanitize", **{"test_gpu": GPU_STAND_IN, "compute-sanitizer": SANITIZER})
         self.assertEqual(len(rows), 3 * len(SANITIZED))
@@ -300,6 +314,7 @@ class EndToEnd(Scratch):
         by_name = {row["name"]: row for row in rows}
         self.assertRegex(by_name["twill doctor"]["words"], "^host: ")
         self.assertGreater(sum("test_models_weights" in row["name"] for row in rows), 3)
+        self.assertEqual(by_name[f"test_models_weights: {FAMILIES}: mistral-tiny-awq"]["outcome"], "passed")
         self.assertTrue(any(row["part"] == "faults" and row["name"].startswith("two models") for row in rows))
         self.assertEqual(by_name["memcheck"]["outcome"], "not run")
         self.assertGreater(sum(row["part"] == "kernels" for row in rows), 10)

@@ -28,6 +28,11 @@ def only(name: str) -> str:
     return re.sub(r'([\\,\[\]"])', r"\\\1", name)
 
 
+def checked_nothing(output: str) -> bool:
+    """Whether a run had no assertion: Catch2 passes a test case none of whose sections has the name that was asked for."""
+    return re.search(r"assertions: - none -|No assertions", output) is not None
+
+
 def launches(output: str) -> int:
     """How many kernels a test program says it launched on the GPU. One that opened no GPU says nothing, which is 0."""
     found = LAUNCHED.findall(output)

@@ -9,6 +9,8 @@ CASE_SECONDS = {"cuda": 60, "host": 150}
 # Short cases of test_gpu, as Catch2 selects them, that launch kernels of each kind.
 SANITIZED = ("angles carry a magnitude*", "head_norm normalises*", "rotary and the KV store*", "an embedding may be added*",
              "argmax takes*", "rows may be strided*", "attention over several chunks*", "4-bit KV comes back*")
+# The test case of test_models_weights that has a section for each golden folder.
+FAMILIES = "each family's folder gives the reference's logits and greedy tokens"
 TOOLS = ("memcheck", "racecheck", "synccheck")
 REFUSED = re.compile(r"Device not supported|LibraryNotLoaded|not supported on this (?:device|platform|system)", re.IGNORECASE)
 
@@ -21,28 +23,36 @@ def ops(context) -> None:
 
 
 def goldens(context) -> None:
-    for program in ("test_models_weights", "test_actors"):
-        run_every_case(context, program, "[golden]")
+    folder = context.root / "tests/golden"
+    families = sorted(str(path.parent.relative_to(folder)) for path in folder.glob("**/golden.json"))
+    run_every_case(context, "test_models_weights", "[golden]", {FAMILIES: families})
+    run_every_case(context, "test_actors", "[golden]")
 
 
-def run_every_case(context, program: str, spec: str) -> None:
-    """One process a case, since an illegal address leaves its process without a GPU. A case may test no device; together they
-    must have launched kernels on the GPU."""
+def run_every_case(context, program: str, spec: str, sections=None) -> None:
+    """One process a case, since an illegal address leaves its process without a GPU; of a case that `sections` names, one for each
+    section. A case may test no device; together they must have launched kernels on the GPU."""
     path = context.program(program)
     names = context.cases_of(path, spec) if path else None
     if names is None:
         return
-    launched, without = {}, []
+    launched, without, runs = {}, [], []
+    for name in names:
+        command = [path, catch2.only(name)]
+        parts = (sections or {}).get(name, [])
+        runs += [(f"{name}: {part}", [*command, "-c", part]) for part in parts] or [(name, command)]
 
     def judge(name, ended):
         launched[name] = catch2.launches(ended.output)
         fault, words = catch2_fault(ended), ""
+        if "-c" in ended.command and catch2.checked_nothing(ended.output):
+            fault = fault or "the test case has no such section"
         if not context.host and ended.passed and not fault and launched[name] == 0:
             without.append(name)
             words = "no kernel was launched"
         context.judge(f"{program}: {name}", ended, fault, words, shown=False, launched=launched[name])
 
-    context.run_cases([(name, [path, catch2.only(name)]) for name in names], CASE_SECONDS[context.device], context.at_once, judge)
+    context.run_cases(runs, CASE_SECONDS[context.device], context.at_once, judge)
     if context.host:
         return
     total = sum(launched.values())
