@@ -35,6 +35,9 @@ result<nothing> done(void*) {
 result<nothing> copies_done(void*, void*) {
   return nothing{};
 }
+result<nothing> device_done(const detail::space&, void*) {
+  return nothing{};
+}
 
 constinit const detail::transfer_backend host_transfers{.device_is_host = true,
                                                         .pin = nullptr,
@@ -46,11 +49,11 @@ constinit const detail::transfer_backend host_transfers{.device_is_host = true,
                                                         .begin_to_device = copy,
                                                         .make_event = nothing_to_make,
                                                         .drop_event = nothing_to_drop,
-                                                        .record = done,
+                                                        .record = device_done,
                                                         .wait = done,
                                                         .record_copies = copies_done,
                                                         .copies_follow = copies_done,
-                                                        .device_follows = done};
+                                                        .device_follows = device_done};
 
 constinit std::atomic<const detail::transfer_backend*> current{&host_transfers};
 
@@ -152,8 +155,8 @@ marker::marker() : impl_(std::make_unique<impl>()) {}
 marker::~marker() {
   if (impl_->event.ok()) impl_->table.drop_event(impl_->event.value());
 }
-void marker::record() {
-  if (impl_->event.ok()) impl_->recorded = impl_->table.record(impl_->event.value());
+void marker::record(device& dev) {
+  if (impl_->event.ok()) impl_->recorded = impl_->table.record(dev.where(), impl_->event.value());
 }
 void marker::record(copy_stream& copies) {
   if (!impl_->event.ok() || !copies.impl_->stream.ok()) return;
@@ -163,9 +166,9 @@ result<nothing> marker::wait() {
   if (auto usable = impl_->usable(); !usable.ok()) return usable;
   return impl_->table.wait(impl_->event.value());
 }
-result<nothing> marker::device_follows() {
+result<nothing> marker::device_follows(device& dev) {
   if (auto usable = impl_->usable(); !usable.ok()) return usable;
-  return impl_->table.device_follows(impl_->event.value());
+  return impl_->table.device_follows(dev.where(), impl_->event.value());
 }
 
 } // namespace twill::gpu

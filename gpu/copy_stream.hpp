@@ -72,15 +72,16 @@ public:
   marker(const marker&) = delete;
   marker& operator=(const marker&) = delete;
   ~marker();
-  /// On the device's thread.
-  void record();
+  /// On the device's thread: the end of what was launched on the device so far.
+  void record(device& dev);
   /// On the stream's thread.
   void record(copy_stream& copies);
   /// On any thread, after record() returned; blocks that thread alone. device_lost where the device
   /// refused the marker or its recording.
   [[nodiscard]] result<nothing> wait();
-  /// Ops that are launched from now on wait for the point, not this thread, which is the device's.
-  [[nodiscard]] result<nothing> device_follows();
+  /// Ops that are launched on the device from now on wait for the point, not this thread, which is
+  /// the device's.
+  [[nodiscard]] result<nothing> device_follows(device& dev);
 
 private:
   friend class copy_stream;

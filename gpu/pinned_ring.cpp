@@ -25,8 +25,8 @@ result<unsigned char*> pinned_ring::begin() {
   return result<unsigned char*>(next.memory);
 }
 
-void pinned_ring::end() {
-  slots_[at_]->read.record();
+void pinned_ring::end(device& dev) {
+  slots_[at_]->read.record(dev);
   slots_[at_]->used = true;
 }
 

@@ -21,8 +21,8 @@ public:
 
   /// The next slot, 64-byte aligned.
   [[nodiscard]] result<unsigned char*> begin();
-  /// All copies out of the slot have been enqueued.
-  void end();
+  /// All copies out of the slot have been enqueued on the device.
+  void end(device& dev);
 
 private:
   struct slot {

@@ -124,7 +124,7 @@ private:
     // in vain. Streamed weights are what a step waits for.
     const bool ahead =
         order_ == run_order::by_device ? !device_->memory_is_host() : order_ == run_order::ahead;
-    if (ahead && decoder_->stream() == nullptr) ends_.emplace();
+    if (ahead && decoder_->stream() == nullptr) ends_.emplace(*device_);
     log::info("the decoder computes in " + std::string(gpu::name_of(o.compute)) +
               " and keeps KV in " + gpu::name_of(o.kv_type) + "; it uses " +
               format_bytes(device_->memory_used()) + " of device memory");

@@ -154,7 +154,7 @@ std::span<const unsigned char> device_sampler::describe(std::span<const draw_spe
 gpu::result<nothing> device_sampler::draw(gpu::device& dev, gpu::tensor_ref logits,
                                           std::span<const draw_spec> draws, step_samples& out) {
   if (auto launched = launch(dev, logits, draws); !launched.ok()) return launched;
-  fetch_end_->record();
+  fetch_end_->record(dev);
   if (auto ended = fetch_end_->wait(); !ended.ok()) return ended;
   collect(out);
   return nothing{};
@@ -231,7 +231,7 @@ gpu::result<nothing> device_sampler::send_masks(gpu::device& dev,
   for (const draw_spec& d : draws)
     to = std::copy(d.mask.begin(), d.mask.end(), to);
   dev.enqueue_upload(masks_.data(), slot.value(), words * sizeof(std::uint32_t));
-  mask_ring_.end();
+  mask_ring_.end(dev);
   return nothing{};
 }
 
@@ -333,7 +333,7 @@ gpu::result<nothing> device_sampler::score(gpu::device& dev, gpu::tensor_ref log
   const void* end =
       out.score_max_top > 0 ? static_cast<const void*>(on_device.end) : on_device.tokens;
   fetch(dev, on_device.scores, end);
-  fetch_end_->record();
+  fetch_end_->record(dev);
   if (auto ended = fetch_end_->wait(); !ended.ok()) return ended;
   const result_arrays here = arrays_in(fetched_by(n_launched_), n, out.score_max_top);
   out.score_logprobs.assign(here.scores, here.scores + n);

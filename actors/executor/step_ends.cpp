@@ -11,7 +11,7 @@ namespace {
 constexpr std::chrono::milliseconds retry_delay{10};
 }
 
-step_ends::step_ends() : watcher_([this] { watch(); }) {}
+step_ends::step_ends(gpu::device& dev) : dev_(dev), watcher_([this] { watch(); }) {}
 
 step_ends::~step_ends() {
   {
@@ -25,7 +25,7 @@ step_ends::~step_ends() {
 void step_ends::add(std::function<void()> done) {
   TWILL_ASSERT(added_ - taken_ < most, "a step is waited for before another takes its place");
   step& next = steps_[added_ % most];
-  next.end.record();
+  next.end.record(dev_);
   next.done = std::move(done);
   next.outcome.reset();
   {

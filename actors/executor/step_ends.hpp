@@ -22,7 +22,7 @@ class step_ends {
 public:
   static constexpr std::size_t most = 2; ///< steps under way
 
-  step_ends();
+  explicit step_ends(gpu::device& dev);
   step_ends(const step_ends&) = delete;
   step_ends& operator=(const step_ends&) = delete;
   ~step_ends();
@@ -42,6 +42,7 @@ private:
   void watch();
   bool told(const std::function<void()>& done, std::unique_lock<std::mutex>& lock);
 
+  gpu::device& dev_;
   std::array<step, most> steps_; ///< a step's place is its number modulo `most`
   std::mutex mutex_;
   std::condition_variable changed_;

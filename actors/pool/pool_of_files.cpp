@@ -40,7 +40,10 @@ result<opened_model> open_files(const config::options& all, std::size_t index,
   if (!files.ok()) return executor_failure(files.error());
   models::model model = *files.value();
   // Only to ask what kernels need; nothing is allocated.
-  auto device = gpu::device::open({options.device.kind, options.device.threads, budget});
+  auto device = gpu::device::open({.kind = options.device.kind,
+                                   .threads = options.device.threads,
+                                   .memory_bytes = budget,
+                                   .id = options.device.id});
   if (!device.ok()) return executor_failure(device.error());
   auto choice = models::resolve_compute(options.model.compute, options.kv.type, *model.weights,
                                         device.value()->info());

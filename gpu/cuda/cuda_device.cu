@@ -1,6 +1,7 @@
 // A GPU as a space, and copies beside its compute. Errors of CUDA are values here: nothing aborts.
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
@@ -24,19 +25,15 @@ result<nothing> outcome_of(cudaError_t code, const char* action) {
   return failure{errc::device_lost, std::string(action) + ": " + cudaGetErrorString(code)};
 }
 
-/// The stream of the process's GPU, for markers. It outlives no device.
-std::atomic<cudaStream_t> compute_stream{nullptr};
-/// Its number, which threads of other copies choose for themselves.
+/// The number of the process's GPU, which threads of other copies choose for themselves.
 std::atomic<int> chosen{0};
 
 class cuda_space final : public detail::space {
 public:
   cuda_space(detail::space_facts facts, cudaStream_t stream)
       : facts_(std::move(facts)), stream_(stream), kokkos_(std::make_unique<Kokkos::Cuda>(stream)) {
-    compute_stream.store(stream);
   }
   ~cuda_space() override {
-    compute_stream.store(nullptr);
     if (cudaStreamSynchronize(stream_) != cudaSuccess) {
       // Kokkos stops the process where it frees what an instance owns on a lost device.
       [[maybe_unused]] const Kokkos::Cuda* kept = kokkos_.release();
@@ -114,6 +111,7 @@ void* pin(std::size_t bytes) {
     cudaGetLastError();
     return nullptr;
   }
+  std::memset(data, 0, bytes);
   return data;
 }
 void unpin(void* data) {
@@ -154,8 +152,8 @@ result<void*> make_event() {
 void drop_event(void* event) {
   cudaEventDestroy(static_cast<cudaEvent_t>(event));
 }
-result<nothing> record(void* event) {
-  return outcome_of(cudaEventRecord(static_cast<cudaEvent_t>(event), compute_stream.load()),
+result<nothing> record(const detail::space& on, void* event) {
+  return outcome_of(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(on)),
                     "recording an event");
 }
 result<nothing> wait(void* event) {
@@ -178,8 +176,8 @@ result<nothing> copies_follow(void* stream, void* event) {
       cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(event), 0),
       "ordering copies");
 }
-result<nothing> device_follows(void* event) {
-  return outcome_of(cudaStreamWaitEvent(compute_stream.load(), static_cast<cudaEvent_t>(event), 0),
+result<nothing> device_follows(const detail::space& on, void* event) {
+  return outcome_of(cudaStreamWaitEvent(stream_of(on), static_cast<cudaEvent_t>(event), 0),
                     "ordering the device's work");
 }
 

@@ -9,6 +9,8 @@
 
 namespace twill::gpu::detail {
 
+class space;
+
 struct transfer_backend {
   bool device_is_host; ///< device memory is this process's own
   /// Pinned host memory, zero-filled, or null. Null functions: memory of the system will do.
@@ -24,16 +26,18 @@ struct transfer_backend {
   result<nothing> (*begin_to_device)(void* stream, void* to, const void* from, std::size_t bytes);
   result<void*> (*make_event)();
   void (*drop_event)(void* event);
-  /// On the device's thread: the event is the end of what was launched so far.
-  result<nothing> (*record)(void* event);
+  /// On the thread of the device that owns `on`: the event is the end of what was launched there
+  /// so far.
+  result<nothing> (*record)(const space& on, void* event);
   /// On any thread, which alone is blocked.
   result<nothing> (*wait)(void* event);
   /// On the stream's thread: the event is the end of the copies that the stream has begun.
   result<nothing> (*record_copies)(void* stream, void* event);
   /// On the stream's thread: copies that are begun from now on follow the event.
   result<nothing> (*copies_follow)(void* stream, void* event);
-  /// On the device's thread: what is launched from now on follows the event.
-  result<nothing> (*device_follows)(void* event);
+  /// On the thread of the device that owns `on`: what is launched there from now on follows the
+  /// event.
+  result<nothing> (*device_follows)(const space& on, void* event);
 };
 
 /// The table of the process.

@@ -75,7 +75,7 @@ result<nothing> rotary_angles::copy_grown(gpu::device& dev, const rope_rule& rop
     TWILL_ASSERT(matrix->row_stride == half, "rows of angles must follow each other");
     dev.enqueue_upload(matrix->as<float>() + first_row * half, values, bytes);
   }
-  ring_->end();
+  ring_->end(dev);
   return nothing{};
 }
 

@@ -99,7 +99,7 @@ result<nothing> step_arrays::set(gpu::device& dev, const step_batch& step,
   const auto fixed = static_cast<std::size_t>(cargo_place(step)) * sizeof(std::int32_t);
   std::copy(cargo.bytes.begin(), cargo.bytes.end(), slot.value() + fixed);
   dev.enqueue_upload(memory_.data(), slot.value(), fixed + cargo.bytes.size());
-  ring_.end();
+  ring_.end(dev);
 
   batch_.n_tokens = static_cast<std::int32_t>(step.tokens.size());
   batch_.n_sequences = static_cast<std::int32_t>(step.kv_lengths.size());

@@ -66,7 +66,7 @@ result<nothing> copy(void* s, void* to, const void* from, std::size_t n) {
   std::memcpy(to, from, n);
   return nothing{};
 }
-result<nothing> record(void* e) {
+result<nothing> record(const gpu::detail::space&, void* e) {
   const std::lock_guard lock(mutex);
   *static_cast<event*>(e) = {};
   return nothing{};
@@ -82,7 +82,7 @@ result<nothing> wait(void* e) {
   static_cast<event*>(e)->pass();
   return nothing{};
 }
-result<nothing> device_follows(void* e) {
+result<nothing> device_follows(const gpu::detail::space&, void* e) {
   const std::lock_guard lock(mutex);
   late += static_cast<event*>(e)->pass();
   return nothing{};

@@ -114,7 +114,7 @@ result<nothing> embedding_cache::rows(gpu::device& dev, std::span<const std::int
               : -1;
     }
     add_rows(dev, small_, out);
-    last_use_.record();
+    last_use_.record(dev);
   }
   fetch_ahead();
   return nothing{};

@@ -30,21 +30,22 @@ std::int64_t hidden_stream::device_bytes(const hidden_options& o) {
   return ((travels ? o.buffers : 0) + resident) * store_aligned(o.state_bytes);
 }
 
-hidden_stream::hidden_stream(const hidden_options& hidden, const offload_options& where)
-    : options_(hidden), room_(store_aligned(hidden.state_bytes)),
+hidden_stream::hidden_stream(gpu::device& dev, const hidden_options& hidden,
+                             const offload_options& where)
+    : dev_(dev), options_(hidden), room_(store_aligned(hidden.state_bytes)),
       tiers_(spread_tiers(hidden.n_batches, hidden.hidden)), link_(where.link_bytes_per_second) {}
 
 result<std::unique_ptr<hidden_stream>> hidden_stream::create(gpu::device& dev,
                                                              const hidden_options& hidden,
                                                              const offload_options& where) {
-  std::unique_ptr<hidden_stream> stream(new hidden_stream(hidden, where));
-  if (auto allocated = stream->allocate(dev, where); !allocated.ok()) return allocated.error();
+  std::unique_ptr<hidden_stream> stream(new hidden_stream(dev, hidden, where));
+  if (auto allocated = stream->allocate(where); !allocated.ok()) return allocated.error();
   return stream;
 }
 
-result<nothing> hidden_stream::allocate(gpu::device& dev, const offload_options& where) {
-  auto memory = dev.allocate(static_cast<std::size_t>(device_bytes(options_)), "hidden states",
-                             gpu::page_hint::filled_gradually);
+result<nothing> hidden_stream::allocate(const offload_options& where) {
+  auto memory = dev_.allocate(static_cast<std::size_t>(device_bytes(options_)), "hidden states",
+                              gpu::page_hint::filled_gradually);
   if (!memory.ok()) return from_gpu(memory.error());
   memory_ = std::move(memory).value();
   const std::int64_t on_host = states_in(options_, tier::host) * room_;
@@ -114,7 +115,7 @@ void hidden_stream::release(hidden_state of, std::int64_t bytes, bool dropped) {
   staging_buffer* b = buffers_.find(content_of(of));
   TWILL_ASSERT(b != nullptr && b->state == buffer_state::in_use,
                "release: the state is not in use");
-  b->last_use.record();
+  b->last_use.record(dev_);
   if (dropped)
     buffers_.end_use(*b, buffer_state::free);
   else

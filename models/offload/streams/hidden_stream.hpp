@@ -61,8 +61,8 @@ public:
   void at_layer(std::int32_t layer) { layer_ = layer; }
 
 private:
-  hidden_stream(const hidden_options& hidden, const offload_options& where);
-  result<nothing> allocate(gpu::device& dev, const offload_options& where);
+  hidden_stream(gpu::device& dev, const hidden_options& hidden, const offload_options& where);
+  result<nothing> allocate(const offload_options& where);
   tier tier_of(hidden_state of) const { return tiers_[static_cast<std::size_t>(of.batch)]; }
   /// The state's number among the states of its tier.
   std::int64_t number_of(hidden_state of) const;
@@ -73,6 +73,7 @@ private:
   result<nothing> copy(hidden_state of, unsigned char* device, std::int64_t at, std::int64_t bytes,
                        bool to_device, io_worker& worker);
 
+  gpu::device& dev_;
   hidden_options options_;
   std::int64_t room_; ///< bytes of a state, in whole pages
   std::vector<tier> tiers_;

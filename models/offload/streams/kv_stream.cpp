@@ -193,7 +193,7 @@ void kv_stream::release(std::int32_t layer, std::int32_t batch,
   staging_buffer* b = buffers_.find(content_of(layer, batch));
   TWILL_ASSERT(b != nullptr && b->state == buffer_state::in_use, "release: the KV is not in use");
   if (options_.four_bits) pack(*b, written);
-  b->last_use.record();
+  b->last_use.record(dev_);
   move(*b, written, transfer_direction::to_backing);
 }
 

@@ -25,7 +25,7 @@ std::int64_t largest_group(const weight_placement& placement,
 result<std::unique_ptr<weight_ring>>
 weight_ring::create(gpu::device& dev, const weight_placement& placement, io_pool& pool,
                     std::vector<std::int32_t> order, std::int32_t buffers) {
-  std::unique_ptr<weight_ring> ring(new weight_ring(placement, pool));
+  std::unique_ptr<weight_ring> ring(new weight_ring(dev, placement, pool));
   const std::int64_t staging_bytes = largest_group(placement, order);
   auto memory = dev.allocate(static_cast<std::size_t>(buffers * staging_bytes), "weight ring",
                              gpu::page_hint::filled_gradually);
@@ -120,11 +120,11 @@ result<nothing> weight_ring::arrivals::follow(staging_buffer& b, io_worker& work
   return from_gpu(outcome);
 }
 
-result<nothing> weight_ring::arrivals::device_follows() const {
+result<nothing> weight_ring::arrivals::device_follows(gpu::device& dev) const {
   for (const auto& a : now)
     if (a->pending) {
       a->pending = false; // the marker of the buffer's last use comes after it
-      if (auto outcome = a->end.device_follows(); !outcome.ok()) return from_gpu(outcome);
+      if (auto outcome = a->end.device_follows(dev); !outcome.ok()) return from_gpu(outcome);
     }
   return nothing{};
 }
@@ -150,7 +150,8 @@ result<nothing> weight_ring::acquire(std::int32_t group) {
   if (coming == nullptr || coming->state != buffer_state::ready) pool_.hurry();
   const auto buffer = buffers_.acquire(lock, group);
   if (!buffer.ok()) return buffer.error();
-  if (auto ordered = arrivals_.at(buffer.value()).device_follows(); !ordered.ok()) return ordered;
+  if (auto ordered = arrivals_.at(buffer.value()).device_follows(dev_); !ordered.ok())
+    return ordered;
   if (records_uses_) used_since_ = span_recorder::clock::now();
   for (const weight_location& h : placement_.group(group).locations)
     if (h.where != tier::device) h.target->place(buffer.value()->memory + h.staging_offset);
@@ -164,7 +165,7 @@ void weight_ring::release(std::int32_t group) {
                "release: the group is not in use");
   for (const weight_location& h : placement_.group(group).locations)
     if (h.where != tier::device) h.target->place(nullptr);
-  b->last_use.record();
+  b->last_use.record(dev_);
   if (records_uses_) timeline_.load()->add(lane::compute, group, -1, used_since_);
   buffers_.end_use(*b, buffer_state::ready);
   const auto at = std::find(order_.begin(), order_.end(), group);

@@ -74,11 +74,11 @@ private:
     /// A worker's next copies, or its thread where it reads by itself, follow the buffer's last
     /// use.
     result<nothing> follow(staging_buffer& b, io_worker& worker, bool by_host) const;
-    result<nothing> device_follows() const;
+    result<nothing> device_follows(gpu::device& dev) const;
   };
 
-  weight_ring(const weight_placement& placement, io_pool& pool)
-      : placement_(placement), pool_(pool) {}
+  weight_ring(gpu::device& dev, const weight_placement& placement, io_pool& pool)
+      : dev_(dev), placement_(placement), pool_(pool) {}
   /// Begins to fetch the groups that come next from `cursor_` on, as far as buffers are idle.
   void fill_ahead();
   void fill(staging_buffer& b, std::int32_t group);
@@ -86,6 +86,7 @@ private:
   void transferred(staging_buffer& b, std::int32_t group, const result<nothing>& outcome,
                    const io_worker& worker);
 
+  gpu::device& dev_;
   const weight_placement& placement_;
   io_pool& pool_;
   std::atomic<span_recorder*> timeline_ = nullptr; ///< workers may fill before it is set

@@ -7,6 +7,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/gpu/slow_device.hpp"
+#include "tests/gpu/tested_device.hpp"
 
 using namespace twill;
 using actors::step_ends;
@@ -17,7 +18,8 @@ TEST_CASE("ends of steps are told in order, once the device has come so far", "[
   const auto tells = [&](int number) {
     return [&, number] { wrong += told.exchange(number) == number - 1 ? 0 : 1; };
   };
-  step_ends ends;
+  const auto dev = test::open_tested({.threads = 1});
+  step_ends ends(*dev);
   ends.add(tells(1));
   ends.add(tells(2));
   CHECK(told == 0);
@@ -36,7 +38,8 @@ TEST_CASE("ends of steps are told in order, once the device has come so far", "[
 TEST_CASE("a step that the device refuses to end fails, and one under way may be left",
           "[actors]") {
   test::slow_device device;
-  step_ends ends;
+  const auto dev = test::open_tested({.threads = 1});
+  step_ends ends(*dev);
   ends.add([] {});
   device.lose();
   device.let_pass();
@@ -50,7 +53,8 @@ TEST_CASE("a step that the device refuses to end fails, and one under way may be
 TEST_CASE("the end of a step is told again where memory was short", "[actors]") {
   test::slow_device device;
   std::atomic<int> asked{0}, told{0};
-  step_ends ends;
+  const auto dev = test::open_tested({.threads = 1});
+  step_ends ends(*dev);
   ends.add([&] {
     if (++asked < 3) throw std::bad_alloc();
     ++told;
