@@ -2,8 +2,12 @@
 // test_gpu "[planted]" runs it.
 #include "tests/gpu/cuda/planted_fault.hpp"
 
+#include <chrono>
+#include <cstdint>
+#include <thread>
 #include <vector>
 
+#include "gpu/sampling/sample.hpp"
 #include "tests/catch.hpp"
 #include "tests/gpu/tested_device.hpp"
 
@@ -19,4 +23,19 @@ TEST_CASE("an illegal address loses the GPU by an error, and the process ends by
   std::vector<float> back(1);
   CHECK_THROWS_AS(dev->download(back.data(), memory.data(), 4), gpu::device_lost_error);
   CHECK_THROWS(test::open_tested());
+}
+
+TEST_CASE("an op that is launched after an illegal address is an error too", "[.][planted]") {
+  auto dev = test::open_tested();
+  REQUIRE(dev->info().kind == "cuda");
+  const auto logits = dev->allocate(4, "one logit").value();
+  const auto token = dev->allocate(4, "one token").value();
+  test::plant_illegal_address(*dev);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50)); // until the GPU has met the address
+  const auto launch = [&] {
+    gpu::argmax(*dev, gpu::view_2d(logits.data(), gpu::dtype::f32, 1, 1),
+                static_cast<std::int32_t*>(token.data()));
+    dev->fence();
+  };
+  CHECK_THROWS(launch());
 }

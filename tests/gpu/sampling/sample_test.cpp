@@ -219,10 +219,12 @@ TEST_CASE("draws follow the exact distribution for combinations of parameters") 
   logits[13] = not_a_number;
   logits[14] = -inf;
   const auto requests = combinations();
+  // On another chip each draw costs allocations and copies.
+  const std::size_t draws = dev->memory_is_host() ? 8000 : 1000;
   for (const bool portable : {false, true})
     for (std::size_t i = 0; i < requests.size(); ++i) {
       CAPTURE(portable, i);
-      check_distribution(*dev, logits, requests[i], 8000, portable);
+      check_distribution(*dev, logits, requests[i], draws, portable);
     }
 }
 
