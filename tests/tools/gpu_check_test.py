@@ -201,7 +201,8 @@ class OnAGpu(Scratch):
         self.assertEqual((rows["test_gpu: works"]["outcome"], rows["test_gpu: works"]["launched"]), ("passed", 5))
         self.assertEqual(rows["test_gpu: tests no device"]["words"], "no kernel was launched")
         self.assertEqual(rows["test_gpu on the GPU"]["words"],
-                         "5 kernels launched by 2 cases, 1 of which passed without any: tests no device")
+                         "5 kernels launched by 2 cases, 1 of which passed without any")
+        self.assertEqual(rows["test_gpu on the GPU"]["without"], ["tests no device"])
         self.assertEqual(rows["test_models_weights on the GPU"]["outcome"], "failed")
 
     def test_each_golden_folder_has_a_process_of_its_own(self):

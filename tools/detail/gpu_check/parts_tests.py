@@ -8,7 +8,7 @@ from . import catch2
 CASE_SECONDS = {"cuda": 60, "host": 150}
 # Short cases of test_gpu, as Catch2 selects them, that launch kernels of each kind.
 SANITIZED = ("angles carry a magnitude*", "head_norm normalises*", "rotary and the KV store*", "an embedding may be added*",
-             "argmax takes*", "rows may be strided*", "attention over several chunks*", "4-bit KV comes back*")
+             "argmax takes*", "ties at a top_k*", "rows may be strided*", "every backend's own table*", "attention over several chunks*", "4-bit KV comes back*")
 # The test case of test_models_weights that has a section for each golden folder.
 FAMILIES = "each family's folder gives the reference's logits and greedy tokens"
 TOOLS = ("memcheck", "racecheck", "synccheck")
@@ -56,11 +56,11 @@ def run_every_case(context, program: str, spec: str, sections=None) -> None:
     if context.host:
         return
     total = sum(launched.values())
-    words = f"{total} kernels launched by {len(launched)} cases, {len(without)} of which passed without any: {'; '.join(without)}"
+    words = f"{total} kernels launched by {len(launched)} cases, {len(without)} of which passed without any"
     if total > 0:
-        context.passed(f"{program} on the GPU", words, launched=total)
+        context.passed(f"{program} on the GPU", words, launched=total, without=without)
     else:
-        context.failed(f"{program} on the GPU", f"no kernel was launched: {words}")
+        context.failed(f"{program} on the GPU", f"no kernel was launched: {words}", without=without)
 
 
 def faults(context) -> None:
