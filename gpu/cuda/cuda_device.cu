@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpu/cuda/cuda_backends.hpp"
+#include "gpu/cuda/stream_space.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/one_gpu.hpp"
 #include "gpu/detail/space.hpp"
@@ -20,88 +21,24 @@ namespace {
 /// Left for CUDA's own needs and for scratch memory, which the budget does not hold.
 constexpr std::int64_t spare_bytes = std::int64_t{512} << 20;
 
-result<nothing> outcome_of(cudaError_t code, const char* action) {
-  if (code == cudaSuccess) return nothing{};
-  return failure{errc::device_lost, std::string(action) + ": " + cudaGetErrorString(code)};
-}
-
 /// The number of the process's GPU, which threads of other copies choose for themselves.
 std::atomic<int> chosen{0};
 
-class cuda_space final : public detail::space {
+class cuda_space final : public stream_space {
 public:
   cuda_space(detail::space_facts facts, cudaStream_t stream)
-      : facts_(std::move(facts)), stream_(stream), kokkos_(std::make_unique<Kokkos::Cuda>(stream)) {
-  }
+      : stream_space(std::move(facts), stream), kokkos_(std::make_unique<Kokkos::Cuda>(stream)) {}
   ~cuda_space() override {
-    if (cudaStreamSynchronize(stream_) != cudaSuccess) {
-      // Kokkos stops the process where it frees what an instance owns on a lost device.
-      [[maybe_unused]] const Kokkos::Cuda* kept = kokkos_.release();
-      return;
-    }
-    kokkos_.reset(); // which lets go of the stream
-    cudaStreamDestroy(stream_);
+    // Kokkos stops the process where it frees what an instance owns on a lost device.
+    if (cudaStreamSynchronize(stream()) != cudaSuccess) [[maybe_unused]]
+      const Kokkos::Cuda* kept = kokkos_.release();
   }
 
-  const detail::space_facts& facts() const override { return facts_; }
   const detail::op_backends& ops() const override { return backends(); }
   const void* instance() const override { return kokkos_.get(); }
-  cudaStream_t stream() const { return stream_; }
-
-  void* allocate(std::size_t bytes, bool) override {
-    void* data = nullptr;
-    if (cudaMalloc(&data, bytes) != cudaSuccess) {
-      cudaGetLastError(); // refused memory is no error of later calls
-      return nullptr;
-    }
-    // Waits, since copies on other streams may follow.
-    if (cudaMemsetAsync(data, 0, bytes, stream_) == cudaSuccess &&
-        cudaStreamSynchronize(stream_) == cudaSuccess)
-      return data;
-    cudaFree(data);
-    return nullptr;
-  }
-  void free(void* data, std::size_t) noexcept override { cudaFree(data); }
-
-  result<nothing> upload(void* device_dst, const void* host_src, std::size_t bytes) override {
-    return copied(device_dst, host_src, bytes, cudaMemcpyHostToDevice, "copying to the device");
-  }
-  result<nothing> download(void* host_dst, const void* device_src, std::size_t bytes) override {
-    return copied(host_dst, device_src, bytes, cudaMemcpyDeviceToHost, "copying from the device");
-  }
-  result<nothing> enqueue_upload(void* device_dst, const void* host_src,
-                                 std::size_t bytes) override {
-    return begun(device_dst, host_src, bytes, cudaMemcpyHostToDevice, "copying to the device");
-  }
-  result<nothing> enqueue_download(void* host_dst, const void* device_src,
-                                   std::size_t bytes) override {
-    return begun(host_dst, device_src, bytes, cudaMemcpyDeviceToHost, "copying from the device");
-  }
-  /// Waits for this device's work alone. A kernel that could not be launched shows here, or at the
-  /// next copy.
-  result<nothing> fence() override {
-    const cudaError_t launched = cudaGetLastError();
-    return outcome_of(launched != cudaSuccess ? launched : cudaStreamSynchronize(stream_),
-                      "running on the device");
-  }
 
 private:
-  result<nothing> begun(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
-                        const char* action) {
-    if (bytes == 0) return nothing{};
-    if (auto launched = outcome_of(cudaGetLastError(), "launching on the device"); !launched.ok())
-      return launched;
-    return outcome_of(cudaMemcpyAsync(to, from, bytes, kind, stream_), action);
-  }
-  result<nothing> copied(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
-                         const char* action) {
-    if (auto done = begun(to, from, bytes, kind, action); !done.ok() || bytes == 0) return done;
-    return outcome_of(cudaStreamSynchronize(stream_), action);
-  }
-
-  detail::space_facts facts_;
-  cudaStream_t stream_;
-  std::unique_ptr<Kokkos::Cuda> kokkos_;
+  std::unique_ptr<Kokkos::Cuda> kokkos_; ///< uses the stream, which outlives it
 };
 
 void* pin(std::size_t bytes) {
@@ -231,10 +168,6 @@ result<nothing> start_on(const cudaDeviceProp& properties, std::int32_t id, std:
 }
 
 } // namespace
-
-cudaStream_t stream_of(const detail::space& gpu) {
-  return static_cast<const cuda_space&>(gpu).stream();
-}
 
 } // namespace twill::gpu::cuda
 

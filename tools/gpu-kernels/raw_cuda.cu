@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gpu/cuda/cuda_backends.hpp"
+#include "gpu/cuda/stream_space.hpp"
 #include "gpu/detail/attention_backend.hpp"
 #include "gpu/detail/linear_backend.hpp"
 #include "gpu/detail/op_backends.hpp"
@@ -18,10 +19,7 @@ namespace twill::gpu {
 
 namespace {
 
-result<nothing> outcome_of(cudaError_t code, const char* action) {
-  if (code == cudaSuccess) return nothing{};
-  return failure{errc::device_lost, std::string(action) + ": " + cudaGetErrorString(code)};
-}
+using cuda::outcome_of;
 
 /// Ops without kernels of CUDA's own, which no family may call.
 constinit const detail::attention_backend no_attention{};
@@ -31,65 +29,15 @@ constinit const detail::rows_backend no_rows{};
 constexpr detail::op_backends table{
     {&cuda::linear, &no_attention, &no_sampling, &no_rows, &cuda::probe}, &table};
 
-class raw_space final : public detail::space {
+class raw_space final : public cuda::stream_space {
 public:
-  raw_space(detail::space_facts facts, cudaStream_t stream)
-      : facts_(std::move(facts)), stream_(stream) {}
-  ~raw_space() override { cudaStreamDestroy(stream_); }
+  using stream_space::stream_space;
 
-  const detail::space_facts& facts() const override { return facts_; }
   const detail::op_backends& ops() const override { return table; }
   const void* instance() const override { return nullptr; }
-  cudaStream_t stream() const { return stream_; }
-
-  void* allocate(std::size_t bytes, bool) override {
-    void* data = nullptr;
-    if (cudaMalloc(&data, bytes) != cudaSuccess) {
-      cudaGetLastError(); // refused memory is no error of later calls
-      return nullptr;
-    }
-    if (cudaMemsetAsync(data, 0, bytes, stream_) == cudaSuccess &&
-        cudaStreamSynchronize(stream_) == cudaSuccess)
-      return data;
-    cudaFree(data);
-    return nullptr;
-  }
-  void free(void* data, std::size_t) noexcept override { cudaFree(data); }
-
-  result<nothing> upload(void* to, const void* from, std::size_t bytes) override {
-    if (auto begun = enqueue_upload(to, from, bytes); !begun.ok()) return begun;
-    return fence();
-  }
-  result<nothing> download(void* to, const void* from, std::size_t bytes) override {
-    if (auto begun = enqueue_download(to, from, bytes); !begun.ok()) return begun;
-    return fence();
-  }
-  result<nothing> enqueue_upload(void* to, const void* from, std::size_t bytes) override {
-    if (bytes == 0) return nothing{};
-    return outcome_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_),
-                      "copying to the device");
-  }
-  result<nothing> enqueue_download(void* to, const void* from, std::size_t bytes) override {
-    if (bytes == 0) return nothing{};
-    return outcome_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_),
-                      "copying from the device");
-  }
-  result<nothing> fence() override {
-    const cudaError_t launched = cudaGetLastError();
-    return outcome_of(launched != cudaSuccess ? launched : cudaStreamSynchronize(stream_),
-                      "running on the device");
-  }
-
-private:
-  detail::space_facts facts_;
-  cudaStream_t stream_;
 };
 
 } // namespace
-
-cudaStream_t cuda::stream_of(const detail::space& gpu) {
-  return static_cast<const raw_space&>(gpu).stream();
-}
 
 bool detail::cuda_is_present() {
   return true;
