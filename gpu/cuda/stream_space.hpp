@@ -1,5 +1,6 @@
-// stream_space: the memory of a GPU, copies to and from it, and the stream that its ops are launched
-// on, by CUDA's runtime alone. What else a device needs is for derived classes. For .cu files.
+// stream_space: the memory of a GPU, copies to and from it, and the stream that its ops are
+// launched on, by CUDA's runtime alone. What else a device needs is for derived classes. For .cu
+// files.
 //
 // Threads and errors as in gpu/detail/space.hpp. It owns the stream, which derived classes make and
 // stream_space destroys.

@@ -101,6 +101,10 @@ TEST_CASE("format: dates know their months and leap years, times their zone") {
   CHECK_FALSE(fits("date", "1900-02-29"));
   CHECK(fits("date", "2000-02-29"));
   CHECK_FALSE(fits("date", "2022-01-32"));
+  for (const char* years_of_old : {"0001-01-01", "0004-02-29", "0400-02-29", "0099-12-31"})
+    CHECK(fits("date", years_of_old));
+  for (const char* year_zero : {"0000-01-01", "0000-02-29", "0000-12-31"})
+    CHECK_FALSE(fits("date", year_zero));
   CHECK_FALSE(fits("date", "2022-04-31"));
   CHECK(fits("date-time", "2022-01-01T12:00:00Z"));
   CHECK(fits("date-time", "2022-01-01T12:00:00.5+01:30"));
