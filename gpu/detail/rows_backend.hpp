@@ -1,7 +1,7 @@
 // rows_backend: the functions behind the ops of gpu/rows, one table per backend. An op checks its
-// arguments and fills its kernel, which is the same for every backend; a backend runs it over rows,
-// heads or columns. The kernels are in gpu/rows/detail. The
-// device chooses its table once (gpu/detail/op_backends.hpp). Executor thread only.
+// arguments and fills a kernel of gpu/rows/detail with them; a backend runs that kernel over rows,
+// heads or columns, or one of its own with the same arguments. The device chooses its tables once
+// (gpu/detail/op_backends.hpp). Executor thread only.
 #pragma once
 
 #include "gpu/detail/op.hpp"

@@ -1,6 +1,6 @@
 // sampling_backend: the functions behind gpu/sampling/sample.hpp, one table per backend. The device
-// chooses its table once (gpu/detail/op_backends.hpp). Arguments have been checked. Executor thread
-// only.
+// chooses its tables once (gpu/detail/op_backends.hpp). Arguments have been checked. Executor
+// thread only.
 #pragma once
 
 #include <cstdint>
