@@ -1,42 +1,22 @@
 #include "tools/gpu-kernels/results.hpp"
 
-#include <cerrno>
-#include <cstring>
-#include <stdexcept>
+#include <cstdio>
 #include <utility>
 
 #include "config/base/json_text.hpp"
 
 namespace twill::gpu_kernels {
 
-results::results(const std::string& json_path) {
-  if (json_path.empty()) return;
-  json_ = std::fopen(json_path.c_str(), "w");
-  if (json_ == nullptr)
-    throw std::runtime_error("--json must name a file that can be written, got " + json_path +
-                             ": " + std::strerror(errno));
-}
-
-results::~results() {
-  if (json_ != nullptr) std::fclose(json_);
-}
-
-void results::line(const std::string& json) {
-  if (json_ == nullptr) return;
-  if (std::fprintf(json_, "%s\n", json.c_str()) < 0 || std::fflush(json_) != 0)
-    throw std::runtime_error(std::string("--json: writing failed: ") + std::strerror(errno));
-}
-
 void results::device(const gpu::device_info& info, double read_rate, double copy_rate) {
   copy_rate_ = copy_rate;
   std::printf("device: %s, %s; read %.1f GB/s, copy %.1f GB/s\n", info.kind.c_str(),
               info.name.c_str(), read_rate / 1e9, copy_rate / 1e9);
   std::fflush(stdout);
-  line(to_json(value_object{{"record", "device"},
-                            {"kind", info.kind},
-                            {"name", info.name},
-                            {"read_bytes_per_s", read_rate},
-                            {"copy_bytes_per_s", copy_rate}}));
+  json_.write(to_json(value_object{{"record", "device"},
+                                   {"kind", info.kind},
+                                   {"name", info.name},
+                                   {"read_bytes_per_s", read_rate},
+                                   {"copy_bytes_per_s", copy_rate}}));
 }
 
 void results::checked(const outcome& found) {
@@ -47,13 +27,13 @@ void results::checked(const outcome& found) {
                 found.fault.c_str());
     std::fflush(stdout);
   }
-  line(to_json(value_object{{"record", "check"},
-                            {"kernel", found.kernel},
-                            {"shape", found.shape},
-                            {"outputs", found.outputs},
-                            {"error_of_allowed", found.worst},
-                            {"right", is_right},
-                            {"fault", found.fault}}));
+  json_.write(to_json(value_object{{"record", "check"},
+                                   {"kernel", found.kernel},
+                                   {"shape", found.shape},
+                                   {"outputs", found.outputs},
+                                   {"error_of_allowed", found.worst},
+                                   {"right", is_right},
+                                   {"fault", found.fault}}));
 }
 
 void results::timed(const timing& found) {
@@ -69,7 +49,7 @@ void results::timed(const timing& found) {
     std::printf("%8s", "-");
   std::printf(" %s\n", gpu::name_of(found.times.how));
   std::fflush(stdout);
-  line(to_json(
+  json_.write(to_json(
       value_object{{"record", "time"},
                    {"kernel", found.kernel},
                    {"shape", found.shape},
@@ -85,7 +65,7 @@ void results::timed(const timing& found) {
 
 void results::finish() {
   std::printf("%d shapes right, %d wrong\n", right_, wrong_);
-  line(to_json(value_object{{"record", "end"}, {"right", right_}, {"wrong", wrong_}}));
+  json_.write(to_json(value_object{{"record", "end"}, {"right", right_}, {"wrong", wrong_}}));
 }
 
 } // namespace twill::gpu_kernels

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 
 #include "gpu/device.hpp"
 #include "gpu/launch_timer.hpp"
+#include "tools/twill-bench/kernels/json_lines.hpp"
 
 namespace twill::gpu_kernels {
 
@@ -30,10 +30,7 @@ struct timing {
 class results {
 public:
   /// Writes JSON lines to `json_path`; empty: none. Throws std::runtime_error where it cannot.
-  explicit results(const std::string& json_path);
-  results(const results&) = delete;
-  results& operator=(const results&) = delete;
-  ~results();
+  explicit results(const std::string& json_path) : json_(json_path) {}
 
   /// Says what is measured, and the ceilings that times are held against. Bytes per second.
   void device(const gpu::device_info& info, double read_rate, double copy_rate);
@@ -46,9 +43,7 @@ public:
   int right() const { return right_; }
 
 private:
-  void line(const std::string& json);
-
-  std::FILE* json_ = nullptr;
+  bench::json_lines json_;
   double copy_rate_ = 0;
   int right_ = 0, wrong_ = 0;
   bool table_begun_ = false;

@@ -1,8 +1,6 @@
 #include "tools/twill-bench/kernels/report.hpp"
 
-#include <cerrno>
-#include <cstring>
-#include <stdexcept>
+#include <cstdio>
 
 #include <boost/json.hpp>
 
@@ -42,24 +40,6 @@ json::value share(double rate, double limit) {
 
 } // namespace
 
-kernel_report::kernel_report(const std::string& json_path) : json_path_(json_path) {
-  if (json_path.empty()) return;
-  json_ = std::fopen(json_path.c_str(), "w");
-  if (json_ == nullptr)
-    throw std::runtime_error("--json must name a file that can be written, got " + json_path +
-                             ": " + std::strerror(errno));
-}
-
-kernel_report::~kernel_report() {
-  if (json_ != nullptr) std::fclose(json_);
-}
-
-void kernel_report::line(const std::string& json) {
-  if (json_ == nullptr) return;
-  if (std::fprintf(json_, "%s\n", json.c_str()) < 0 || std::fflush(json_) != 0)
-    throw std::runtime_error("--json: writing " + json_path_ + " failed: " + std::strerror(errno));
-}
-
 void kernel_report::device(const gpu::device_info& info, const ceilings& limits) {
   peaks_ = limits.peaks;
   std::printf("device: %s, %s, %s, %d threads, %s\n", info.kind.c_str(), info.name.c_str(),
@@ -71,19 +51,19 @@ void kernel_report::device(const gpu::device_info& info, const ceilings& limits)
   std::printf("%-44s %-44s %10s %9s %8s %9s %8s %s\n", "op", "shape", "us", "GB/s", "of read",
               "GOP/s", "of peak", "timed by");
   std::fflush(stdout);
-  line(json::serialize(json::object{{"record", "device"},
-                                    {"kind", info.kind},
-                                    {"name", info.name},
-                                    {"backend", info.backend},
-                                    {"threads", info.threads},
-                                    {"isa", info.isa},
-                                    {"read_bytes_per_s", limits.read_bytes_per_s},
-                                    {"copy_bytes_per_s", limits.copy_bytes_per_s},
-                                    {"f32_ops_per_s", peaks_.f32_ops_per_s},
-                                    {"bf16_ops_per_s", peaks_.bf16_ops_per_s},
-                                    {"int8_ops_per_s", peaks_.int8_ops_per_s},
-                                    {"cache_bytes", limits.cache_bytes},
-                                    {"bytes_in_turn", limits.bytes_in_turn}}));
+  json_.write(json::serialize(json::object{{"record", "device"},
+                                           {"kind", info.kind},
+                                           {"name", info.name},
+                                           {"backend", info.backend},
+                                           {"threads", info.threads},
+                                           {"isa", info.isa},
+                                           {"read_bytes_per_s", limits.read_bytes_per_s},
+                                           {"copy_bytes_per_s", limits.copy_bytes_per_s},
+                                           {"f32_ops_per_s", peaks_.f32_ops_per_s},
+                                           {"bf16_ops_per_s", peaks_.bf16_ops_per_s},
+                                           {"int8_ops_per_s", peaks_.int8_ops_per_s},
+                                           {"cache_bytes", limits.cache_bytes},
+                                           {"bytes_in_turn", limits.bytes_in_turn}}));
 }
 
 void kernel_report::measured(case_group group, const kernel_case& c, const gpu::launch_times& times,
@@ -98,21 +78,21 @@ void kernel_report::measured(case_group group, const kernel_case& c, const gpu::
   print_share(ops_per_s, peak);
   std::printf(" %s\n", gpu::name_of(times.how));
   std::fflush(stdout);
-  line(json::serialize(json::object{{"record", "case"},
-                                    {"group", name_of(group)},
-                                    {"op", c.op},
-                                    {"shape", c.shape},
-                                    {"timed_by", gpu::name_of(times.how)},
-                                    {"samples", times.seconds.size()},
-                                    {"us", seconds * 1e6},
-                                    {"us_least", times.least() * 1e6},
-                                    {"us_most", times.most() * 1e6},
-                                    {"bytes", c.bytes},
-                                    {"gb_per_s", bytes_per_s / 1e9},
-                                    {"share_of_read", share(bytes_per_s, read_bytes_per_s)},
-                                    {"operations", c.operations},
-                                    {"ops_per_s", ops_per_s},
-                                    {"share_of_peak", share(ops_per_s, peak)}}));
+  json_.write(json::serialize(json::object{{"record", "case"},
+                                           {"group", name_of(group)},
+                                           {"op", c.op},
+                                           {"shape", c.shape},
+                                           {"timed_by", gpu::name_of(times.how)},
+                                           {"samples", times.seconds.size()},
+                                           {"us", seconds * 1e6},
+                                           {"us_least", times.least() * 1e6},
+                                           {"us_most", times.most() * 1e6},
+                                           {"bytes", c.bytes},
+                                           {"gb_per_s", bytes_per_s / 1e9},
+                                           {"share_of_read", share(bytes_per_s, read_bytes_per_s)},
+                                           {"operations", c.operations},
+                                           {"ops_per_s", ops_per_s},
+                                           {"share_of_peak", share(ops_per_s, peak)}}));
 }
 
 } // namespace twill::bench

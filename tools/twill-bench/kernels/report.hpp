@@ -4,13 +4,13 @@
 // as soon as its case is measured, so that a run that is ended keeps what it has.
 #pragma once
 
-#include <cstdio>
 #include <string>
 
 #include "gpu/device.hpp"
 #include "gpu/launch_timer.hpp"
 #include "gpu/peak_rates.hpp"
 #include "tools/twill-bench/kernels/cases.hpp"
+#include "tools/twill-bench/kernels/json_lines.hpp"
 
 namespace twill::bench {
 
@@ -25,10 +25,7 @@ class kernel_report {
 public:
   /// `json_path`: the file of the JSON lines; empty: none. Throws std::runtime_error where it
   /// cannot be written.
-  explicit kernel_report(const std::string& json_path);
-  kernel_report(const kernel_report&) = delete;
-  kernel_report& operator=(const kernel_report&) = delete;
-  ~kernel_report();
+  explicit kernel_report(const std::string& json_path) : json_(json_path) {}
 
   void device(const gpu::device_info& info, const ceilings& limits);
   /// `read_bytes_per_s` is the ceiling of the moment of the measurement.
@@ -36,10 +33,7 @@ public:
                 double read_bytes_per_s);
 
 private:
-  void line(const std::string& json);
-
-  std::string json_path_;
-  std::FILE* json_ = nullptr;
+  json_lines json_;
   gpu::peak_rates peaks_;
 };
 
