@@ -1,8 +1,6 @@
 #include "tools/twill-synth/gguf_metadata.hpp"
 
 #include <bit>
-#include <utility>
-#include <vector>
 
 #include "models/families/family.hpp"
 #include "models/synth/configs.hpp"
@@ -13,46 +11,7 @@
 namespace twill::synth {
 namespace {
 
-// The value types of the GGUF specification.
-enum type : std::uint32_t { u32 = 4, i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9 };
-
-class writer {
-public:
-  gguf_metadata take() { return std::move(made_); }
-
-  void integer(const std::string& name, std::int64_t x) {
-    key(name, u32);
-    out().u32(static_cast<std::uint64_t>(x));
-  }
-  void number(const std::string& name, double x) {
-    key(name, f32);
-    out().u32(std::bit_cast<std::uint32_t>(static_cast<float>(x)));
-  }
-  void text(const std::string& name, std::string_view s) {
-    key(name, string);
-    out().text(s);
-  }
-  void flag(const std::string& name, bool b) {
-    key(name, boolean);
-    out().u8(b ? 1 : 0);
-  }
-  void list(const std::string& name, type of, std::size_t n) {
-    key(name, array);
-    out().u32(of);
-    out().u64(n);
-  }
-  gguf_buffer& out() { return made_.pairs; }
-
-private:
-  void key(const std::string& name, type t) {
-    ++made_.count;
-    out().text(name);
-    out().u32(t);
-  }
-  gguf_metadata made_;
-};
-
-void add_sizes(writer& w, const recipe& r, const std::string& architecture) {
+void add_sizes(gguf_pairs& w, const recipe& r, const std::string& architecture) {
   const gguf_layout& layout = *r.family->recipe->gguf;
   const auto key = [&](const char* name) { return architecture + "." + name; };
   w.integer(key("block_count"), r.n_layers);
@@ -86,10 +45,10 @@ const char* pre_tokenizer_name(text_kind kind) {
   }
 }
 
-void add_tokens(writer& w, const recipe& r, const vocabulary& v) {
+void add_tokens(gguf_pairs& w, const recipe& r, const vocabulary& v) {
   const auto n = static_cast<std::size_t>(r.vocab_size);
   const bool spelled = is_byte_level(r.text);
-  w.list("tokenizer.ggml.tokens", string, n);
+  w.list("tokenizer.ggml.tokens", gguf_type::string, n);
   for (std::size_t i = 0; i < n; ++i) {
     if (i >= v.pieces.size()) // a row of the embedding without a token
       w.out().text("[PAD" + std::to_string(i) + "]");
@@ -98,21 +57,21 @@ void add_tokens(writer& w, const recipe& r, const vocabulary& v) {
     else
       w.out().text(v.pieces[i].text);
   }
-  w.list("tokenizer.ggml.token_type", i32, n);
+  w.list("tokenizer.ggml.token_type", gguf_type::i32, n);
   for (std::size_t i = 0; i < n; ++i)
     w.out().u32(
         static_cast<std::uint32_t>(i < v.pieces.size() ? v.pieces[i].type : piece_type::unused));
 }
 
-void add_merges_or_scores(writer& w, const recipe& r, const vocabulary& v) {
+void add_merges_or_scores(gguf_pairs& w, const recipe& r, const vocabulary& v) {
   w.text("tokenizer.ggml.pre", pre_tokenizer_name(r.text));
   if (is_byte_level(r.text)) {
-    w.list("tokenizer.ggml.merges", string, v.merges.size());
+    w.list("tokenizer.ggml.merges", gguf_type::string, v.merges.size());
     for (const auto& [left, right] : v.merges)
       w.out().text(byte_level_spelling(left) + " " + byte_level_spelling(right));
     return;
   }
-  w.list("tokenizer.ggml.scores", f32, static_cast<std::size_t>(r.vocab_size));
+  w.list("tokenizer.ggml.scores", gguf_type::f32, static_cast<std::size_t>(r.vocab_size));
   float score = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(r.vocab_size); ++i) {
     const bool normal = i < v.pieces.size() && v.pieces[i].type == piece_type::normal;
@@ -121,7 +80,7 @@ void add_merges_or_scores(writer& w, const recipe& r, const vocabulary& v) {
   }
 }
 
-void add_text_side(writer& w, const recipe& r) {
+void add_text_side(gguf_pairs& w, const recipe& r) {
   const vocabulary v = make_vocabulary(r);
   const bool byte_level = is_byte_level(r.text);
   w.text("tokenizer.ggml.model", byte_level ? "gpt2" : "llama");
@@ -144,14 +103,14 @@ void add_text_side(writer& w, const recipe& r) {
 
 } // namespace
 
-gguf_metadata make_gguf_metadata(const recipe& r, const std::string& architecture) {
-  writer w;
+gguf_pairs make_gguf_metadata(const recipe& r, const std::string& architecture) {
+  gguf_pairs w;
   w.text("general.architecture", architecture);
   w.text("general.name", r.preset);
   w.integer("general.quantization_version", 2);
   add_sizes(w, r, architecture);
   add_text_side(w, r);
-  return w.take();
+  return w;
 }
 
 } // namespace twill::synth

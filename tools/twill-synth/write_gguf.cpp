@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "models/synth/fill.hpp"
+#include "tools/twill-synth/gguf_head.hpp"
 #include "tools/twill-synth/gguf_kinds.hpp"
 #include "tools/twill-synth/gguf_metadata.hpp"
 #include "tools/twill-synth/gguf_plan.hpp"
@@ -14,12 +15,7 @@
 namespace twill::synth {
 namespace {
 
-constexpr std::int64_t alignment = 32;
 constexpr std::int64_t chunk_values = 1 << 18;
-
-std::int64_t aligned(std::int64_t n) {
-  return (n + alignment - 1) / alignment * alignment;
-}
 
 result<const gguf_kind*> kind_of(const recipe& r, const write_options& options) {
   const std::string name = !options.gguf_kind.empty()     ? options.gguf_kind
@@ -108,30 +104,17 @@ private:
   tensor_filler filler_;
 };
 
-std::string make_header(const recipe& r, const contents& c) {
-  const gguf_metadata meta = make_gguf_metadata(r, c.architecture);
-  gguf_buffer out;
-  out.append("GGUF");
-  out.u32(3);
-  out.u64(c.tensors.size());
-  out.u64(meta.count);
-  out.append(meta.pairs.bytes());
-  std::int64_t offset = 0;
-  for (const gguf_tensor& t : c.tensors) {
-    out.text(t.name);
-    out.u32(t.source.shape.size());
-    if (!t.is_vector()) out.u64(static_cast<std::uint64_t>(t.row_values())); // innermost first
-    out.u64(static_cast<std::uint64_t>(t.n_rows));
-    out.u32(c.kind_of(t).id);
-    out.u64(static_cast<std::uint64_t>(offset));
-    offset = aligned(offset + c.bytes_of(t));
-  }
-  out.pad(alignment);
-  return out.bytes();
+std::string make_head(const recipe& r, const contents& c) {
+  std::vector<gguf_tensor_entry> entries;
+  for (const gguf_tensor& t : c.tensors)
+    entries.push_back(
+        {t.name, t.is_vector() ? std::vector{t.n_rows} : std::vector{t.row_values(), t.n_rows},
+         c.kind_of(t).id, c.bytes_of(t)});
+  return make_gguf_head(make_gguf_metadata(r, c.architecture), entries);
 }
 
 result<nothing> write_tensors(write_job& job, const contents& c, output_file& out) {
-  constexpr std::byte zeros[alignment] = {};
+  constexpr std::byte zeros[gguf_alignment] = {};
   for (const gguf_tensor& t : c.tensors) {
     const tensor_stream stream(t, c.kind_of(t), job.model.seed);
     auto done = stream.to([&](std::span<const std::byte> bytes) {
@@ -139,7 +122,7 @@ result<nothing> write_tensors(write_job& job, const contents& c, output_file& ou
       return job.advance(static_cast<std::int64_t>(bytes.size()));
     });
     if (!done.ok()) return done;
-    const auto padding = static_cast<std::size_t>(aligned(c.bytes_of(t)) - c.bytes_of(t));
+    const auto padding = static_cast<std::size_t>(gguf_aligned(c.bytes_of(t)) - c.bytes_of(t));
     if (auto padded = out.write(std::span(zeros, padding)); !padded.ok()) return padded;
   }
   return nothing{};
@@ -162,7 +145,7 @@ result<nothing> write_gguf(write_job& job, const std::string& name) {
   auto file = job.out.add(name);
   if (!file.ok()) return file.error();
   output_file& out = file.value();
-  if (auto done = out.write(make_header(job.model, c.value())); !done.ok()) return done;
+  if (auto done = out.write(make_head(job.model, c.value())); !done.ok()) return done;
   if (auto done = write_tensors(job, c.value(), out); !done.ok()) return done;
   return out.close();
 }
