@@ -142,3 +142,16 @@ def start_daemon():
     yield start
     for one in started:
         one.stop()
+
+
+@pytest.fixture
+def scripted_model(tmp_path):
+    """Writes models that answer every prompt with the given pieces; see tools/twill-synth/scripted.hpp."""
+    def write(pieces, **script):
+        number = len(list(tmp_path.iterdir()))
+        path, model = tmp_path / f"script{number}.json", tmp_path / f"scripted{number}.gguf"
+        path.write_text(json.dumps({"pieces": pieces, **script}))
+        subprocess.run([BIN / "twill-synth", "scripted", model, "--script", path, "--quiet"], check=True, timeout=60)
+        return str(model)
+
+    return write

@@ -83,6 +83,24 @@ class Synth(unittest.TestCase):
             self.assertIn(part, done.stderr)
         self.assertEqual(run("twill-synth", "--no-such-option").returncode, 2)
 
+    def test_a_script_that_is_wrong_is_one_line_that_names_the_key(self):
+        with scratch() as folder:
+            path, out = os.path.join(folder, "script.json"), os.path.join(folder, "out.gguf")
+            for script, part in (("[]", "must be an object"), ("{", "script.json"), ('{"pieces": []}', "`pieces`"),
+                                 ('{"pieces": ["a", ""]}', "`pieces`"), ('{"pieces": ["a"], "control": "a"}', "`control`"),
+                                 ('{"pieces": ["a"], "chat_templates": {"x": 1}}', "`chat_templates.x`"),
+                                 ('{"pieces": ["a"], "context": 0}', "`context`")):
+                with open(path, "w") as file:
+                    file.write(script)
+                done = run("twill-synth", "scripted", out, "--script", path)
+                self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+                self.assertIn(part, done.stderr)
+                self.assertFalse(os.path.exists(out))
+            for arguments in (["scripted", out], ["opt-125m", out, "--script", path]):
+                done = run("twill-synth", *arguments)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("--script", done.stderr)
+
     def test_a_write_that_fails_leaves_nothing(self):
         with scratch() as folder:
             out = os.path.join(folder, "opt")

@@ -7,18 +7,26 @@
 #include <exception>
 #include <map>
 #include <string>
+#include <string_view>
 
+#include "config/base/read_file.hpp"
 #include "config/base/units.hpp"
 #include "models/families/family.hpp"
 #include "models/synth/plan.hpp"
 #include "models/synth/recipe.hpp"
 #include "tools/common/cli_pages.hpp"
 #include "tools/common/progress_bar.hpp"
+#include "tools/twill-synth/scripted.hpp"
 #include "tools/twill-synth/write.hpp"
 
 namespace {
 
 namespace synth = twill::synth;
+
+/// The name that stands in place of a preset's for a model with a script.
+constexpr std::string_view scripted = "scripted";
+
+constexpr const char* no_output = "the output path is missing (try --help)";
 
 volatile std::sig_atomic_t interrupted = 0;
 
@@ -32,6 +40,7 @@ struct arguments {
   std::string format = "safetensors";
   std::string gguf_kind;
   std::string max_shard = "5 GB";
+  std::string script; ///< a file
   bool list = false;
   bool dry_run = false;
   bool quiet = false;
@@ -66,6 +75,20 @@ twill::models::result<synth::recipe> make_recipe(const arguments& args) {
   return synth::parse_recipe(text);
 }
 
+/// Writes the model that answers as a script says.
+int write_script(const arguments& args) {
+  constexpr std::int64_t most_bytes = 4 * twill::mib;
+  const auto text = twill::read_file(args.script, most_bytes);
+  if (!text.ok()) return fail(text.detail());
+  const auto script = synth::parse_script(text.value(), args.script);
+  if (!script.ok()) return fail(script.detail());
+  if (args.out.empty()) return fail(no_output);
+  const auto written = synth::write_scripted(script.value(), args.out);
+  if (!written.ok()) return fail(written.detail());
+  if (!args.quiet) std::printf("%s\n", args.out.c_str());
+  return 0;
+}
+
 int write(const arguments& args) {
   const auto recipe = make_recipe(args);
   if (!recipe.ok()) return fail(recipe.detail());
@@ -87,7 +110,7 @@ int write(const arguments& args) {
                   twill::format_bytes(file.bytes).c_str());
     return 0;
   }
-  if (args.out.empty()) return fail("the output path is missing (try --help)");
+  if (args.out.empty()) return fail(no_output);
 
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
@@ -112,6 +135,8 @@ void add_flags(CLI::App& app, arguments& args) {
       ->check(CLI::IsMember({"safetensors", "bin", "gguf"}));
   app.add_option("--gguf-kind", args.gguf_kind, "F32, F16, BF16, Q8_0, Q4_0 or Q4_1");
   app.add_option("--max-shard-size", args.max_shard, "largest weight file (5 GB)");
+  app.add_option("--script", args.script,
+                 "with the preset \"scripted\": a JSON file with what the model answers");
   app.add_flag("--list", args.list, "print the presets");
   app.add_flag("--dry-run", args.dry_run, "print the weight files' sizes and write nothing");
   app.add_flag("-q,--quiet", args.quiet, "no progress bar, no output");
@@ -136,7 +161,9 @@ int main(int argc, char** argv) {
           app.count("--" + option->first) == 0 ? args.options.erase(option) : std::next(option);
     if (args.list) return print_presets();
     if (args.preset.empty()) return fail("the preset is missing (try --list or --help)");
-    return write(args);
+    if ((args.preset == scripted) != !args.script.empty())
+      return fail("the preset \"scripted\" and the option --script need one another");
+    return args.preset == scripted ? write_script(args) : write(args);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
