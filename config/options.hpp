@@ -59,9 +59,10 @@ struct scheduler_options {
   /// Prefill chunks and decodes of one step together; 0: 512, or the plan's choice where weights
   /// are streamed.
   std::int32_t max_step_tokens = 0;
-  /// Prompt tokens of a step that decodes as well; 0: as many as measured step times allow, or the
+  /// Prompt tokens of a step that decodes as well; 0: as many as gap_target leaves time for, or the
   /// plan's choice where weights are streamed.
   std::int32_t mixed_prompt_tokens = 0;
+  milliseconds gap_target{40};           ///< within which such a step should end
   std::int32_t max_running = 256;        ///< sequences that run at once
   std::int32_t max_queued = 1024;        ///< requests that wait; further ones are refused (429)
   std::int32_t max_context_tokens = 0;   ///< prompt + output of a sequence; 0: the model's limit

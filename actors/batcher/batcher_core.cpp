@@ -49,7 +49,8 @@ batcher_core::batcher_core(const batcher_limits& limits, stats_board& stats, ses
 void batcher_core::set_limits(const batcher_limits& limits) {
   limits_ = limits;
   limits_.plan.max_running = std::min(limits.plan.max_running, limits.plan.max_step_tokens);
-  if (limits.adapt_prefill_budget) prefill_budget_.emplace(limits.plan.max_step_tokens);
+  if (limits.gap_target_s > 0)
+    prefill_budget_.emplace(limits.plan.max_step_tokens, limits.gap_target_s);
 }
 
 // Orders.

@@ -10,19 +10,29 @@ void follow(double& average, double value) {
   average = average == 0 ? value : average + (value - average) / 8;
 }
 
+/// By which the share falls after a step that took too long, and rises after one that did not: it
+/// rests where one in a hundred takes too long.
+constexpr double fall = 0.05;
+constexpr double rise = fall / 99;
+
 } // namespace
 
 void prefill_budget::note_step(std::int32_t decodes, std::int32_t prompt_tokens, double seconds) {
-  if (prompt_tokens == 0)
+  if (prompt_tokens == 0) {
     follow(decodes_s_, seconds);
-  else if (prompt_tokens >= least) // the time of fewer tokens is lost in the noise of a step
+    return;
+  }
+  if (decodes > 0 && decodes_s_ < target_s_)
+    share_ = std::clamp(share_ * (seconds > target_s_ ? 1 - fall : 1 + rise), least_share, 1.0);
+  if (prompt_tokens >= least) // the time of fewer tokens is lost in the noise of a step
     follow(prompt_token_s_,
            std::max(seconds - (decodes > 0 ? decodes_s_ : 0), 1e-9) / prompt_tokens);
 }
 
 std::int32_t prefill_budget::prompt_tokens() const {
   if (prompt_token_s_ == 0) return std::min(at_first, most_);
-  const double tokens = std::max(unnoticed_s, stretch * decodes_s_) / prompt_token_s_;
+  const double tokens =
+      std::max(share_ * target_s_ - decodes_s_, stretch * decodes_s_) / prompt_token_s_;
   const auto in_steps = least * static_cast<std::int64_t>(std::min(tokens / least, 1e9));
   return static_cast<std::int32_t>(
       std::min<std::int64_t>(std::max<std::int64_t>(in_steps, least), most_));

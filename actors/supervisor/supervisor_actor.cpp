@@ -297,7 +297,8 @@ private:
                    shared_->options.kv.prefix_cache, mixed};
     limits.plan.max_logit_rows = info_.max_logit_rows;
     limits.plan.copies_blocks = info_.kv_block_bytes > 0;
-    limits.adapt_prefill_budget = mixed == 0;
+    if (mixed == 0)
+      limits.gap_target_s = std::chrono::duration<double>(scheduler.gap_target).count();
     limits.max_queued = scheduler.max_queued;
     limits.fair = scheduler.policy == "fair";
     limits.total_blocks = info_.n_blocks;

@@ -51,7 +51,7 @@ public:
     number("block_tokens", l.plan.block_tokens).yes("prefix_cache", l.plan.prefix_cache);
     yes("copies_blocks", l.plan.copies_blocks);
     number("mixed_tokens", l.plan.mixed_prompt_tokens).number("logit_rows", l.plan.max_logit_rows);
-    yes("adapts", l.adapt_prefill_budget).number("queued", l.max_queued).yes("fair", l.fair);
+    real("gap_target", l.gap_target_s).number("queued", l.max_queued).yes("fair", l.fair);
     return number("blocks", l.total_blocks).number("shareable", l.shareable_length);
   }
   const std::string& body() const { return body_; }
@@ -94,7 +94,7 @@ void scheduler_trace::begin(const std::string& model, const batcher_limits& limi
                           std::chrono::system_clock::now().time_since_epoch())
                           .count();
   members m("begin");
-  m.number("version", 1).number("unix_s", unix_s).text("model", model).yes("tiers", has_tiers);
+  m.number("version", 2).number("unix_s", unix_s).text("model", model).yes("tiers", has_tiers);
   saw(m.limits(limits).body());
 }
 

@@ -101,7 +101,7 @@ batcher_limits trace_line::limits() const {
   l.plan.copies_blocks = yes("copies_blocks");
   l.plan.mixed_prompt_tokens = small("mixed_tokens", 0, many);
   l.plan.max_logit_rows = small("logit_rows", 1, many);
-  l.adapt_prefill_budget = yes("adapts");
+  l.gap_target_s = real("gap_target");
   l.max_queued = small("queued", 0, many);
   l.fair = yes("fair");
   l.total_blocks = number("blocks", 1, many);

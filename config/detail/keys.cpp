@@ -72,9 +72,13 @@ const std::vector<key>& rows() {
       {"scheduler.mixed_prompt_tokens", TWILL_MEMBER(scheduler.mixed_prompt_tokens), "tokens",
        between(0, 65536),
        "The most prompt tokens of a forward pass that decodes as well. Fewer keep streams at their "
-       "pace while a long prompt is read, more end the prompt sooner. 0 takes as many as lengthen a "
-       "step by 75 ms, or to three times what decodes alone take, and at least 16; where weights are "
-       "streamed, the plan chooses."},
+       "pace while a long prompt is read, more end the prompt sooner. 0 takes as many as "
+       "`scheduler.gap_target` leaves time for; where weights are streamed, the plan chooses."},
+      {"scheduler.gap_target", TWILL_MEMBER(scheduler.gap_target), "",
+       time_between(1ms, 1min),
+       "The time within which 99 % of the forward passes end that decode while prompts are read, and "
+       "so the gap between two tokens of a stream. Prompts get what decodes leave of it, by measured "
+       "times, but at least 16 tokens, and as long as the decodes alone take."},
       {"scheduler.max_running", TWILL_MEMBER(scheduler.max_running), "sequences", between(1, 65536),
        "The most sequences that run at once."},
       {"scheduler.max_queued", TWILL_MEMBER(scheduler.max_queued), "requests", between(1, 1'000'000),

@@ -48,7 +48,7 @@ public:
   recorded(std::uint64_t seed, bool tiers) : rng_(seed), tiers_(tiers), trace_(sink_) {
     limits_.plan = {any(4, 40), any(1, 8), 4, any(0, 3) > 0, any(0, 2) > 0 ? 0 : any(1, 8)};
     if (tiers) limits_.plan.prefix_cache = true;
-    limits_.adapt_prefill_budget = limits_.plan.mixed_prompt_tokens == 0;
+    limits_.gap_target_s = limits_.plan.mixed_prompt_tokens == 0 ? 0.04 : 0;
     limits_.fair = any(0, 2) > 0;
     limits_.max_queued = any(0, 12);
     limits_.total_blocks = any(12, 40);
