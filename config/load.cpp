@@ -17,6 +17,7 @@
 #include "config/detail/rules.hpp"
 #include "config/detail/tenant_keys.hpp"
 #include "config/detail/toml_value.hpp"
+#include "config/parse_toml.hpp"
 
 namespace twill::config {
 namespace {
@@ -320,7 +321,7 @@ result<options, load_errc> load_sources(const std::vector<source>& sources,
   loader loading;
   for (const auto& one : sources) {
     try {
-      loading.add_table(toml::parse(one.text, one.file), one.file);
+      loading.add_table(parse_toml(one.text, one.file), one.file);
     } catch (const toml::parse_error& error) {
       return failure{load_errc::bad_syntax,
                      at(one.file, error.source()) + ": " + std::string(error.description())};

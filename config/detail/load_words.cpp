@@ -1,5 +1,7 @@
 #include "config/detail/load_words.hpp"
 
+#include "config/parse_toml.hpp"
+
 namespace twill::config::detail {
 
 std::string at(const std::string& file, const toml::source_region& where) {
@@ -21,7 +23,7 @@ std::string unknown_member(std::string_view name, const std::vector<std::string_
 
 std::optional<toml::table> parse_as_v(const std::string& text) {
   try {
-    auto parsed = toml::parse("v = " + text);
+    auto parsed = parse_toml("v = " + text);
     if (parsed.size() == 1 && parsed.get("v") != nullptr) return parsed;
   } catch (const toml::parse_error&) {
   }

@@ -198,3 +198,16 @@ def test_the_last_key_is_not_taken_away(start_daemon, tmp_path):
         time.sleep(0.02)
     assert daemon.request("GET", "/v1/models")[0] == 401
     assert daemon.request("GET", "/v1/models", headers={"Authorization": "Bearer only"})[0] == 200
+
+
+def test_a_file_that_nests_without_end_changes_nothing(start_daemon, tmp_path):
+    deep = "a" + ".a" * 50_000
+    reloading = Reloading(start_daemon, tmp_path, "")
+    for text in (f"[limits]\nmax_choices = 1\n{deep} = 1\n", f"[{deep}]\n", f"x = {{{deep} = 1}}\n"):
+        report = reloading.reload(text)
+        assert "nothing was reloaded: " in report and "a key must have at most 32 parts, got more" in report
+    for bracket in ("[", "{a = "):
+        report = reloading.reload("[limits]\nmax_choices = 1\nx = " + bracket * 50_000)
+        assert "at most 32 lists and tables may lie within each other, got more" in report
+    assert reloading.daemon.post("/v1/completions", {"prompt": "a", "max_tokens": 1, "n": 2},
+                                 headers=key("stream-key"))[0] == 200

@@ -305,6 +305,45 @@ TEST_CASE("a damaged configuration loads or fails, and never does harm", "[confi
   }
 }
 
+TEST_CASE("keys and values nest to a bounded depth, wherever they stand", "[config]") {
+  const auto repeated = [](const std::string& text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i)
+      all += text;
+    return all;
+  };
+  const std::string key = "a" + repeated(".a", 50'000);
+  const std::string parts = "a key must have at most 32 parts, got more";
+  for (const auto& text :
+       {key + " = 1", "[" + key + "]", "[[" + key + "]]", "x = {" + key + " = 1}",
+        "x = [1, {y = 2, " + key + " = 1}]", "a" + repeated(" . \"b\"", 40) + " = 1",
+        "\"a\"" + repeated(".'a.b'", 40) + " = 1", "x = 'a'\n" + key + " = 1",
+        "x = \"\\\"\"\n" + key + " = 1", "x = \"\"\n" + key + " = 1",
+        "x = \"\"\"\n\"\"\\\"\"\"\"\"\n" + key + " = 1", "x = '''y'''''\n" + key + " = 1",
+        "# \" ' [\n" + key + " = 1"}) {
+    CAPTURE(text.substr(0, 60));
+    CHECK(error_of(text).find(parts) != std::string::npos);
+  }
+  const std::string levels = "at most 32 lists and tables may lie within each other, got more";
+  CHECK(error_of("x = " + repeated("[", 50'000)).find(levels) != std::string::npos);
+  CHECK(error_of("x = " + repeated("{a = ", 50'000)).find(levels) != std::string::npos);
+  CHECK(error_of("[server]\n" + key + " = 1") == "t.toml:2:64: " + parts);
+  CHECK(set_error("server.threads=1\n" + key + " = 1").find("an integer") != std::string::npos);
+
+  // What is no key may have as many dots and brackets as it likes.
+  const std::string dots = repeated(".[{", 100);
+  for (const auto& quotes : {"\"", "'", "\"\"\"", "'''"}) {
+    CAPTURE(quotes);
+    CHECK(must_load("model.path = " + (quotes + dots) + quotes).model.path == dots);
+  }
+  CHECK(must_load("model.path = \"\"\"" + dots + "\"\"\"\"\" # " + dots).model.path ==
+        dots + "\"\"");
+  const std::string deepest = "a" + repeated(".a", 31);
+  CHECK(error_of(deepest + " = 1").find("unknown table `[a]`") != std::string::npos);
+  CHECK(error_of("x = " + repeated("[", 32) + repeated("]", 32)).find("unknown key") !=
+        std::string::npos);
+}
+
 TEST_CASE("the listener is one address or a list, TLS needs both files", "[config]") {
   CHECK(must_load("[server]\nlisten = ['a:1', 'unix:/x']").server.listen ==
         std::vector<std::string>{"a:1", "unix:/x"});

@@ -3,17 +3,22 @@
 #include <algorithm>
 #include <sstream>
 
+#include "config/base/read_file.hpp"
+#include "config/parse_toml.hpp"
 #include "tools/twill-bench/protocols/protocol.hpp"
 
 namespace twill::bench {
 
 toml::table parse_plan(const std::string& path) {
+  constexpr std::int64_t largest_plan = 4 << 20;
+  const auto text = read_file(path, largest_plan);
+  if (!text.ok()) throw std::runtime_error(text.detail());
   try {
-    return toml::parse_file(path);
+    return config::parse_toml(text.value(), path);
   } catch (const toml::parse_error& error) {
-    std::ostringstream text;
-    text << path << ":" << error.source().begin.line << ": " << error.description();
-    throw std::runtime_error(text.str());
+    std::ostringstream words;
+    words << path << ":" << error.source().begin.line << ": " << error.description();
+    throw std::runtime_error(words.str());
   }
 }
 
