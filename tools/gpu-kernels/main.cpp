@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "config/base/standard_streams.hpp"
 #include "gpu/device.hpp"
 #include "gpu/peak_rates.hpp"
 #include "tools/gpu-kernels/family.hpp"
@@ -79,6 +80,7 @@ int run(const arguments& given) {
 } // namespace twill::gpu_kernels
 
 int main(int argc, char** argv) {
+  twill::open_missing_standard_streams();
   using namespace twill::gpu_kernels;
   if (argc == 2 && std::strcmp(argv[1], "--help") == 0) {
     std::fputs(usage, stdout);

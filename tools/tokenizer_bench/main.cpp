@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "config/base/standard_streams.hpp"
 #include "models/open/folder_text.hpp"
 
 int main(int argc, char** argv) {
+  twill::open_missing_standard_streams();
   using clock = std::chrono::steady_clock;
   using seconds = std::chrono::duration<double>;
   if (argc < 3) {

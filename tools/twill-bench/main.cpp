@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "config/base/standard_streams.hpp"
 #include "tools/common/cli_pages.hpp"
 #include "tools/twill-bench/accuracy_command.hpp"
 #include "tools/twill-bench/campaign_command.hpp"
@@ -21,6 +22,7 @@
 #include "tools/twill-bench/versus_command.hpp"
 
 int main(int argc, char** argv) {
+  twill::open_missing_standard_streams();
   CLI::App app{
       "Measures LLM servers, models and machines. The load generator takes the flags and writes "
       "the table and the keys of vLLM's bench serve. Flags without a command mean `serve`.",

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "config/base/read_file.hpp"
+#include "config/base/standard_streams.hpp"
 #include "config/base/units.hpp"
 #include "models/families/family.hpp"
 #include "models/synth/plan.hpp"
@@ -148,6 +149,7 @@ void add_flags(CLI::App& app, arguments& args) {
 } // namespace
 
 int main(int argc, char** argv) {
+  twill::open_missing_standard_streams();
   CLI::App app{"Writes a random checkpoint of a model family, with a usable tokenizer",
                "twill-synth"};
   app.set_version_flag("--version", "twill-synth " TWILL_VERSION);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/base/nearest.hpp"
+#include "config/base/standard_streams.hpp"
 #include "tools/common/cli_pages.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
@@ -43,6 +44,7 @@ std::string misspelt(const CLI::App& app, int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
+  twill::open_missing_standard_streams();
   using namespace twill::tools;
   int status = status_ok;
   CLI::App app{"twill talks to a twilld daemon.", "twill"};

@@ -11,6 +11,7 @@
 #include "config/base/log.hpp"
 #include "config/base/read_file.hpp"
 #include "config/base/scarce_memory.hpp"
+#include "config/base/standard_streams.hpp"
 #include "config/load.hpp"
 #include "tools/common/cli_pages.hpp"
 #include "tools/twilld/daemon.hpp"
@@ -144,6 +145,7 @@ int run(const arguments& args, std::chrono::steady_clock::time_point started) {
 } // namespace
 
 int main(int argc, char** argv) {
+  twill::open_missing_standard_streams();
   const auto started = std::chrono::steady_clock::now();
   arguments args;
   CLI::App app{"twilld serves a large language model over WebSocket and HTTP.", "twilld"};
