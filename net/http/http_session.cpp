@@ -169,8 +169,11 @@ private:
   /// False when more bytes are needed.
   bool advance() {
     const auto now = clock::now();
-    if (!in_.receiving()) connection_.on_head_begun(now);
-    switch (in_.advance()) {
+    const bool between_requests = !in_.receiving();
+    const auto progress = in_.advance();
+    if (between_requests && (in_.receiving() || progress == request_reader::progress::failed))
+      connection_.on_head_begun(now);
+    switch (progress) {
     case request_reader::progress::head:
       on_head();
       return true;

@@ -56,15 +56,30 @@ bool request_reader::has_work() const noexcept {
   return in_.size() > 0 || (head_seen_ && parser_->is_done());
 }
 
+/// Whether something of a request is there, once an empty line before it is skipped: some clients
+/// end a body with one.
+bool request_reader::at_request() {
+  const std::string_view there(static_cast<const char*>(in_.data().data()), in_.size());
+  if (skipped_line_ || there.empty() || there.front() != '\r') return !there.empty();
+  if (there.size() == 1) return false;
+  if (there[1] != '\n') return true;
+  skipped_line_ = true;
+  in_.consume(2);
+  return in_.size() > 0;
+}
+
 void request_reader::begin() {
-  head_seen_ = drops_body_ = false;
+  head_seen_ = drops_body_ = skipped_line_ = false;
   parser_.emplace();
   parser_->header_limit(max_head_bytes);
   parser_->body_limit(boost::none); // accept_body() sets it, once it is known
 }
 
 request_reader::progress request_reader::advance() {
-  if (!parser_.has_value()) begin();
+  if (!parser_.has_value()) {
+    if (!at_request()) return progress::need_more;
+    begin();
+  }
   // Beast compares a length with the limit where a head ends, before accept_body() has told it.
   if (head_seen_ && body_length().value_or(0) > static_cast<std::uint64_t>(max_body_bytes_))
     return refuse(body_too_large(max_body_bytes_));

@@ -37,7 +37,8 @@ public:
   /// advance() may get further without more bytes.
   bool has_work() const noexcept;
 
-  /// Parses what is there, up to the end of a head or of a whole request.
+  /// Parses what is there, up to the end of a head or of a whole request. One empty line before a
+  /// request is skipped (RFC 9112, section 2.2).
   progress advance();
   /// After `head` and until take() or abandon().
   const message& head() const { return parser_->get(); }
@@ -55,6 +56,7 @@ public:
   void abandon();
 
 private:
+  bool at_request();
   void begin();
   bool count_body();
   progress refuse(api_error error);
@@ -68,6 +70,7 @@ private:
   std::int64_t max_body_bytes_ = 0;
   bool head_seen_ = false;
   bool drops_body_ = false;
+  bool skipped_line_ = false; ///< the empty line before the request to come
 };
 
 /// A head as the router sees it.

@@ -63,10 +63,44 @@ TEST_CASE("Bodies framed in two ways are refused, and nothing after them is read
     INFO(framing);
     CHECK(only_status(s.port(), post + framing + "\r\n" + smuggled) == 400);
   }
-  CHECK(only_status(s.port(), "POST /v1/completions HTTP/1.0\r\nTransfer-Encoding: "
-                              "chunked\r\n\r\n0\r\n\r\n" +
-                                  smuggled) == 400);
   CHECK(s.engine.submitted().empty());
+}
+
+TEST_CASE("An HTTP/1.0 request with a transfer coding is answered once, and the socket closes") {
+  running_server s;
+  for (const std::string coding : {"chunked", "identity", "gzip, chunked", ""})
+    for (const std::string others : {"", "Connection: keep-alive\r\n", "Content-Length: 3\r\n",
+                                     "Connection: keep-alive\r\nContent-Length: 3\r\n"})
+      for (const std::string line : {"POST /v1/completions", "GET /health", "POST /nowhere"}) {
+        INFO(coding << "; " << others << "; " << line);
+        CHECK(only_status(s.port(), line + " HTTP/1.0\r\n" + others + "Transfer-Encoding: " +
+                                        coding + "\r\n\r\n0\r\n\r\n" + smuggled) == 400);
+      }
+  CHECK(s.engine.submitted().empty());
+}
+
+TEST_CASE("One empty line before a request is skipped, in pieces too, and begins no request") {
+  config::server_options o;
+  o.header_timeout = 200ms;
+  running_server s(o);
+  const std::string whole = R"({"prompt":"x"})";
+  client c(s.port());
+  c.send("\r\n" + smuggled + "\r\n" + post + "Content-Length: 14\r\n\r\n" + whole + "\r\n" +
+         smuggled);
+  CHECK(c.read_reply().body == R"({"status":"ok"})");
+  CHECK(c.read_reply().status == 200);
+  CHECK(c.read_reply().body == R"({"status":"ok"})");
+  for (const std::string first : {"\r", "\r\n"}) {
+    INFO(first.size());
+    c.send(first);
+    CHECK(!c.closed_within(500ms)); // longer than a head may take
+    c.send((first + "\n").substr(first.size(), 2 - first.size()) + smuggled);
+    CHECK(c.read_reply().body == R"({"status":"ok"})");
+  }
+  for (const std::string lines : {"\r\n\r\n", "\n", "\r\r\n", "\rX", " \r\n"}) {
+    INFO(lines);
+    CHECK(only_status(s.port(), lines + smuggled) == 400);
+  }
 }
 
 TEST_CASE("Broken chunks are refused, and nothing after them is read") {
