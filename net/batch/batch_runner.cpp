@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::chrono::milliseconds retry_time{200};
 constexpr std::chrono::milliseconds rate_retry_time{1000};
+constexpr std::chrono::milliseconds longest_retry_time{10'000};
 
 bool is_transient(const api_error& error) {
   const auto* code = std::get_if<actors::errc>(&error.code);
@@ -26,14 +27,18 @@ bool is_transient(const api_error& error) {
           *code == actors::errc::shutting_down);
 }
 
-/// How long a batch waits whose tenant is refused; nothing when every batch would be.
-std::optional<std::chrono::milliseconds> time_of_one_batch(const api_error& error) {
+/// Whether the model does not serve now, be it that it cannot be loaded, or that its loading takes
+/// longer than a request may wait. How long that lasts is unknown.
+bool is_without_model(const api_error& error) {
   const auto* code = std::get_if<actors::errc>(&error.code);
-  if (code == nullptr) return std::nullopt;
-  if (*code == actors::errc::rate_limited) return rate_retry_time;
-  if (*code == actors::errc::queue_full || *code == actors::errc::queue_timed_out)
-    return retry_time;
-  return std::nullopt;
+  return code != nullptr &&
+         (*code == actors::errc::not_ready || *code == actors::errc::shutting_down ||
+          *code == actors::errc::queue_timed_out);
+}
+
+bool is_rate_limited(const api_error& error) {
+  const auto* code = std::get_if<actors::errc>(&error.code);
+  return code != nullptr && *code == actors::errc::rate_limited;
 }
 
 bool streams(const value& body) {
@@ -52,11 +57,40 @@ struct batch_runner::active_batch {
   std::optional<batch_input> in; ///< until the batch ends
   batch_output out;
   std::int32_t lines_running = 0;
+  std::int32_t in_engine = 0; ///< requests that were sent and have not ended
   bool read_all = false;
   bool ended = false;
   clock::time_point due;
   clock::time_point not_before; ///< its lines wait until then, and those of others do not
+  std::chrono::milliseconds model_wait{0}; ///< > 0: its model could not serve the last time
+  std::string waits_because;               ///< with model_wait: what the engine said
+
+  /// While nobody knows whether its model can be served, one request at a time finds out, so that
+  /// requests which wait for a model to load do not take the room of other batches.
+  bool may_send(clock::time_point now) const {
+    return not_before <= now && (model_wait.count() == 0 || in_engine == 0);
+  }
+  void wait(const api_error& why);
+  void model_answered() {
+    model_wait = {};
+    waits_because.clear();
+  }
 };
+
+/// Several requests that are refused at once make it wait once.
+void batch_runner::active_batch::wait(const api_error& why) {
+  const auto now = clock::now();
+  if (not_before > now) return;
+  if (!is_without_model(why)) {
+    not_before = now + (is_rate_limited(why) ? rate_retry_time : retry_time);
+    return;
+  }
+  if (waits_because != why.message)
+    log::warn(id + " waits, at most until its completion window ends: " + why.message);
+  waits_because = why.message;
+  model_wait = std::clamp(2 * model_wait, retry_time, longest_retry_time);
+  not_before = now + model_wait;
+}
 
 struct batch_runner::running_line {
   std::shared_ptr<active_batch> owner;
@@ -65,6 +99,7 @@ struct batch_runner::running_line {
   std::vector<std::size_t>
       to_send; ///< indices of requests that are still to be sent, in reverse order
   std::size_t remaining = 0;
+  bool finds_out = false; ///< it was sent while nobody knew whether the model can be served
   std::string body;
 };
 
@@ -130,8 +165,7 @@ void batch_runner::validate(const batch& queued) {
 
 void batch_runner::pump() {
   if (stopped_) return;
-  if (blocked_until_ && clock::now() >= *blocked_until_) blocked_until_.reset();
-  while (!blocked_until_ && send_next()) {
+  while (send_next()) {
   }
   arm();
 }
@@ -140,7 +174,7 @@ bool batch_runner::send_next() {
   if (sequences_ >= context_.options.batches.max_running) return false;
   const auto now = clock::now();
   const auto waiting = std::find_if(lines_.begin(), lines_.end(), [now](const auto& line) {
-    return !line->to_send.empty() && line->owner->not_before <= now;
+    return !line->to_send.empty() && line->owner->may_send(now);
   });
   const auto line = waiting != lines_.end() ? *waiting : next_line();
   if (!line) return false;
@@ -153,11 +187,10 @@ bool batch_runner::send_next() {
 
 /// Opens the next line of the batch whose turn it is; lines at fault are answered and passed over.
 std::shared_ptr<batch_runner::running_line> batch_runner::next_line() {
-  for (std::size_t tries = active_.size(); tries > 0 && !blocked_until_; --tries) {
+  for (std::size_t tries = active_.size(); tries > 0; --tries) {
     const auto turn = active_.front();
     active_.splice(active_.end(), active_, active_.begin());
-    if (turn->not_before > clock::now()) continue;
-    while (!turn->ended && !blocked_until_) {
+    while (!turn->ended && turn->may_send(clock::now())) {
       const auto text = turn->in->next();
       if (!text) {
         turn->read_all = true;
@@ -181,7 +214,7 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
     if (is_transient(error)) {
       --from->lines_running;
       from->in->put_back(text);
-      wait_a_moment();
+      from->wait(error);
     } else {
       end_line(line, map_error(error).http_status, error_body(error));
     }
@@ -220,14 +253,12 @@ batch_runner::open_line(const std::shared_ptr<active_batch>& from, const std::st
 void batch_runner::send(const std::shared_ptr<running_line>& line) {
   const auto index = line->to_send.back();
   line->to_send.pop_back();
+  line->finds_out = line->owner->model_wait.count() > 0;
+  ++line->owner->in_engine;
   auto request = line->generation.requests[index];
   sequences_ += request.sampling.n;
   if (context_.traces != nullptr) context_.traces->watch(request, {});
   sent_.emplace(requests_.start(std::move(request)), sent_request{line, index});
-}
-
-void batch_runner::wait_a_moment() {
-  blocked_until_ = clock::now() + retry_time;
 }
 
 // --- answers -------------------------------------------------------------------------------------
@@ -244,20 +275,20 @@ void batch_runner::on_event(engine_requests::key key, actors::event&& ev) {
   const auto [line, index] = found->second;
   if (ev.last || ev.error) {
     sequences_ -= line->generation.requests[index].sampling.n;
+    --line->owner->in_engine;
     sent_.erase(found);
   }
   if (ev.error) {
     const api_error error = from_engine(std::move(*ev.error));
     if (is_transient(error)) {
       line->to_send.push_back(index);
-      const auto own_time = time_of_one_batch(error);
-      if (!own_time) return wait_a_moment();
-      line->owner->not_before = clock::now() + *own_time;
-      return;
+      return line->owner->wait(error);
     }
+    if (line->finds_out) line->owner->model_answered();
     drop_line(line);
     return end_line(line, map_error(error).http_status, error_body(error));
   }
+  if (line->finds_out) line->owner->model_answered();
   const bool last = ev.last;
   line->generation.encoder->on_event(index, std::move(ev), line->body);
   if (!last || --line->remaining > 0) return;
@@ -272,6 +303,7 @@ void batch_runner::drop_line(const std::shared_ptr<running_line>& line) {
     if (entry.second.line != line) return false;
     requests_.cancel(entry.first);
     sequences_ -= line->generation.requests[entry.second.index].sampling.n;
+    --line->owner->in_engine;
     return true;
   });
   lines_.remove(line);
@@ -367,8 +399,9 @@ void batch_runner::on_timer() {
     if (now >= one->due)
       end_early(one, batch_status::expired,
                 {"batch_expired",
-                 "This request could not be executed before the completion window expired.", "",
-                 0});
+                 "This request could not be executed before the completion window expired" +
+                     (one->waits_because.empty() ? "." : ": " + one->waits_because),
+                 "", 0});
   pump();
 }
 
@@ -379,7 +412,6 @@ void batch_runner::arm() {
     due = std::min(due, one->due);
     if (one->not_before > now) due = std::min(due, one->not_before);
   }
-  if (blocked_until_) due = std::min(due, *blocked_until_);
   if (due == clock::time_point::max()) return;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(due - now);
   thread_.wake_after(std::max(left, std::chrono::milliseconds{0}) + std::chrono::milliseconds{1});

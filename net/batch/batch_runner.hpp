@@ -3,8 +3,8 @@
 // Threads: everything runs on one batch thread, reached through `post`; engine events come back to
 // it through engine_requests. submit(), cancel() and stop() may be called from any thread.
 // At most batches.max_running sequences are under way, over all batches, which take turns line by
-// line; a line is in memory only from its turn to its reply. A full queue or a loading model makes
-// it wait, not fail.
+// line; a line is in memory only from its turn to its reply. A full queue or a model that cannot be
+// served makes its batch wait, not fail, until its completion window ends; other batches go on.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,6 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -62,7 +61,6 @@ private:
   void send(const std::shared_ptr<running_line>& line);
   void on_events();
   void on_event(engine_requests::key key, actors::event&& ev);
-  void wait_a_moment();
 
   void end_line(const std::shared_ptr<running_line>& line, int status, const std::string& body);
   void drop_line(const std::shared_ptr<running_line>& line);
@@ -82,7 +80,6 @@ private:
   std::list<std::shared_ptr<running_line>> lines_;
   std::unordered_map<engine_requests::key, sent_request> sent_;
   std::int32_t sequences_ = 0;
-  std::optional<clock::time_point> blocked_until_;
   bool stopped_ = false;
 };
 

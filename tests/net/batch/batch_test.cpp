@@ -253,6 +253,64 @@ TEST_CASE("A batch waits while the model is loaded, and loses no line") {
   CHECK(count(content(c, at(done, "output_file_id")), "Hello, world") == 3);
 }
 
+TEST_CASE("A batch for a model that cannot be loaded holds up no other batch") {
+  running_server s({}, options_with(2));
+  std::atomic<bool> broken{true};
+  std::atomic<int> tries{0};
+  const auto answer = GENERATE(actors::errc::not_ready, actors::errc::queue_timed_out);
+  s.engine.set_script([&](const actors::request& r) {
+    script play;
+    if (std::get<actors::text_prompt>(r.prompt).text != "broken" || !broken) return play;
+    ++tries;
+    play.refusal = {answer, "the model broken cannot be served: its file is cut off", ""};
+    return play;
+  });
+  client c(s.port());
+  std::string content_;
+  for (int i = 0; i < 5; ++i)
+    content_ += line("b" + std::to_string(i), R"({"prompt":"broken"})");
+  const auto file = upload(c, content_ + lines(3)); // the lines of the other model wait as well
+  const auto first = start(c, file), second = start(c, file);
+  const auto ends_late = start(c, file, "1s");
+  for (int i = 0; i < 3; ++i)
+    wait_status(c, start(c, upload(c, lines(20))), "completed");
+  // Those who wait say why when their window ends.
+  const auto expired = wait_status(c, ends_late, "expired");
+  CHECK(count(content(c, at(expired, "error_file_id")), "its file is cut off") == 8);
+  CHECK(at(json(c.get("/v1/batches/" + first).body), "status") == value("in_progress"));
+  // A burst of two for each batch, then one at a time after 200, 400, 800 ms and so on.
+  CHECK(tries < 3 * 2 + 3 * 4);
+  broken = false;
+  for (const auto& id : {first, second})
+    CHECK(at(wait_status(c, id, "completed"), "request_counts", "completed") == value(8));
+}
+
+TEST_CASE("Requests that wait for a model to load do not take the room of other batches") {
+  running_server s({}, options_with(3));
+  std::atomic<int> tries{0};
+  s.engine.set_script([&](const actors::request& r) {
+    if (std::get<actors::text_prompt>(r.prompt).text != "broken") return script{};
+    auto play = never_answers(); // it waits for a load that does not end
+    if (++tries <= 3) {
+      play.start_delay = 0us;
+      play.refusal = {actors::errc::not_ready, "the model cannot be served", ""};
+    }
+    return play;
+  });
+  client c(s.port());
+  std::string content_;
+  for (int i = 0; i < 9; ++i)
+    content_ += line("b" + std::to_string(i), R"({"prompt":"broken"})");
+  const auto stuck = start(c, upload(c, content_));
+  for (int i = 0; i < 2000 && tries < 4; ++i)
+    std::this_thread::sleep_for(10ms);
+  wait_status(c, start(c, upload(c, lines(20))), "completed");
+  CHECK(tries == 4);
+  c.post("/v1/batches/" + stuck + "/cancel", "");
+  const auto ended = wait_status(c, stuck, "cancelled");
+  CHECK(at(ended, "request_counts", "failed") == value(9));
+}
+
 TEST_CASE("Lines of a tenant whose key was taken away are answered with that") {
   temporary_folder kept;
   auto o = options_with(2);
