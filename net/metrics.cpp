@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/base/log.hpp"
 #include "net/metric_aliases.hpp"
 #include "net/tracing/tracer.hpp"
 
@@ -264,16 +265,17 @@ MetricFamily mailbox_family(const actors::engine_port& engine) {
   return made;
 }
 
+void add_counter(families& all, const char* name, const char* help, std::uint64_t value) {
+  ClientMetric one;
+  one.counter.value = static_cast<double>(value);
+  all.push_back({name, help, MetricType::Counter, {std::move(one)}});
+}
+
 void add_traces(families& all, const tracer& traces) {
-  const auto counter = [&](const char* name, const char* help, std::uint64_t value) {
-    ClientMetric one;
-    one.counter.value = static_cast<double>(value);
-    all.push_back({name, help, MetricType::Counter, {std::move(one)}});
-  };
   const auto counts = traces.read();
-  counter("twill_trace_spans_sent_total", "Spans that the collector took", counts.sent);
-  counter("twill_trace_spans_dropped_total", "Spans that the collector did not take in time",
-          counts.dropped);
+  add_counter(all, "twill_trace_spans_sent_total", "Spans that the collector took", counts.sent);
+  add_counter(all, "twill_trace_spans_dropped_total",
+              "Spans that the collector did not take in time", counts.dropped);
 }
 
 std::string metrics_text(const metrics_sources& from, bool tenants) {
@@ -282,6 +284,9 @@ std::string metrics_text(const metrics_sources& from, bool tenants) {
     write_tenants(all, from.engine.tenants());
     all.push_back(mailbox_family(from.engine));
   }
+  add_counter(all, "twill_log_lines_dropped_total",
+              "Lines of the log that standard error did not take in time",
+              log::delivered().dropped_lines);
   if (from.traces != nullptr) add_traces(all, *from.traces);
   if (from.compat == "vllm") add_vllm_names(all);
   if (from.compat == "0.1") add_older_names(all);

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <unistd.h>
 
-#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/details/os.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
 #include "config/base/fault_log.hpp"
+#include "config/base/log_writer.hpp"
 
 namespace twill::log {
 namespace {
@@ -16,7 +21,18 @@ namespace {
 constexpr const char* text_pattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$ %v";
 constexpr const char* json_pattern = "{\"time\":\"%Y-%m-%dT%H:%M:%S.%e%z\",%v}";
 
+/// Lines that wait while standard error takes nothing.
+constexpr std::size_t most_waiting_bytes = std::size_t{4} << 20;
+
 bool writes_json = false;
+log_writer* from_thread = nullptr; ///< outlives threads that log at the end
+
+void put(std::string_view line) {
+  if (from_thread != nullptr)
+    from_thread->put(line);
+  else
+    write_whole(STDERR_FILENO, line);
+}
 
 spdlog::level::level_enum native(level l) {
   switch (l) {
@@ -36,13 +52,66 @@ spdlog::level::level_enum native(level l) {
   return spdlog::level::off;
 }
 
+/// Formats lines, with colours for a terminal that shows them.
+class line_sink final : public spdlog::sinks::base_sink<std::mutex> {
+public:
+  std::string format(const spdlog::details::log_msg& message) {
+    const std::lock_guard lock(mutex_);
+    return formatted(message);
+  }
+
+protected:
+  void sink_it_(const spdlog::details::log_msg& message) override { put(formatted(message)); }
+  void flush_() override {}
+
+private:
+  static std::string_view colour_of(spdlog::level::level_enum level) {
+    switch (level) {
+    case spdlog::level::trace:
+      return "\033[37m";
+    case spdlog::level::debug:
+      return "\033[36m";
+    case spdlog::level::info:
+      return "\033[32m";
+    case spdlog::level::warn:
+      return "\033[33m\033[1m";
+    default:
+      return "\033[31m\033[1m";
+    }
+  }
+
+  std::string formatted(const spdlog::details::log_msg& message) {
+    message.color_range_start = message.color_range_end = 0;
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    std::string line(text.data(), text.size());
+    if (colours_ && message.color_range_end > message.color_range_start) {
+      line.insert(message.color_range_end, "\033[m");
+      line.insert(message.color_range_start, colour_of(message.level));
+    }
+    return line;
+  }
+
+  const bool colours_ =
+      spdlog::details::os::in_terminal(stderr) && spdlog::details::os::is_color_terminal();
+};
+
+struct stderr_logger {
+  stderr_logger() {
+    logger.set_pattern(text_pattern);
+    logger.set_error_handler([](const std::string&) {}); // else it waits for standard error
+  }
+  std::shared_ptr<line_sink> sink = std::make_shared<line_sink>();
+  spdlog::logger logger{"twill", sink};
+};
+
+stderr_logger& ours() {
+  static auto& kept = *new stderr_logger; // outlives threads that log at the end
+  return kept;
+}
+
 spdlog::logger& logger() {
-  static auto instance = [] {
-    auto made = spdlog::stderr_color_mt("twill");
-    made->set_pattern(text_pattern);
-    return made;
-  }();
-  return *instance;
+  return ours().logger;
 }
 
 /// C0 controls and DEL: a client could forge lines or drive a terminal with them.
@@ -71,6 +140,23 @@ std::int64_t now_unix_ms() {
 
 constexpr std::array<std::string_view, 6> names{"trace", "debug", "info", "warn", "error", "off"};
 
+/// The members of a line in JSON, without the time.
+std::string json_members(level l, std::string_view message, std::string_view members) {
+  std::string out =
+      "\"level\":\"" + std::string(names[static_cast<std::size_t>(l)]) + "\",\"message\":";
+  append_json_string(out, message);
+  if (!members.empty()) (out += ',') += members;
+  return out;
+}
+
+std::string notice_of(std::uint64_t lost) {
+  auto text = std::to_string(lost) + (lost == 1 ? " line was" : " lines were") +
+              " dropped here: standard error did not take the log";
+  faults().add(false, text, now_unix_ms());
+  if (writes_json) text = json_members(level::warn, text, {});
+  return ours().sink->format({"twill", spdlog::level::warn, text});
+}
+
 } // namespace
 
 std::optional<level> level_named(std::string_view name) {
@@ -86,6 +172,25 @@ void configure(level least) {
 void use_format(format wanted) {
   writes_json = wanted == format::json;
   logger().set_pattern(writes_json ? json_pattern : text_pattern);
+}
+
+void write_from_thread() {
+  from_thread = new log_writer(STDERR_FILENO, most_waiting_bytes, notice_of);
+  write_before_crashes(*from_thread);
+  std::atexit([] { flush(); });
+}
+
+bool flush(std::chrono::milliseconds longest) {
+  return from_thread == nullptr || from_thread->flush(longest);
+}
+
+delivery delivered() {
+  if (from_thread == nullptr) return {};
+  return {from_thread->dropped(), from_thread->is_stuck()};
+}
+
+void write_plain(std::string_view line) {
+  put(std::string(line) + '\n');
 }
 
 bool enabled(level l) noexcept {
@@ -138,9 +243,7 @@ void write(level l, std::string_view message, std::string_view members) {
   if (!enabled(l)) return;
   std::string escaped;
   if (writes_json) {
-    escaped = "\"level\":\"" + std::string(names[static_cast<std::size_t>(l)]) + "\",\"message\":";
-    append_json_string(escaped, message);
-    if (!members.empty()) (escaped += ',') += members;
+    escaped = json_members(l, message, members);
     logger().log(native(l), spdlog::string_view_t(escaped.data(), escaped.size()));
     return;
   }

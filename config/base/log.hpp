@@ -2,8 +2,12 @@
 //
 // Any thread may call; a line is written whole. Callers pass a ready string, so that no formatting
 // library reaches this header. Each line about a request carries its id in the text.
+// A caller waits until its line is written, unless write_from_thread() was called: then no caller
+// waits for standard error, and what that does not take is dropped and counted.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +29,21 @@ enum class format {
 /// How lines are written from now on. Call it before other threads begin.
 void use_format(format wanted);
 
+/// From now on a thread writes the lines. At the end of the process, and before a signal such as
+/// SIGSEGV ends it, lines that are left have a second to be written. Call it once, before threads
+/// that log begin.
+void write_from_thread();
+
+/// Waits until all lines are written, or the time has passed; true when they are. _exit() needs it.
+bool flush(std::chrono::milliseconds longest = std::chrono::seconds(1));
+
+/// What became of the lines.
+struct delivery {
+  std::uint64_t dropped_lines = 0; ///< since the start
+  bool stuck = false;              ///< standard error takes nothing, or lines are being dropped
+};
+delivery delivered();
+
 /// True when a line of this level would be written. Callers ask before they build a costly message.
 bool enabled(level l) noexcept;
 
@@ -32,6 +51,9 @@ void write(level l, std::string_view message);
 /// `members` is JSON text such as `"a":1,"b":"x"`, which only a line in JSON has, beside the
 /// message.
 void write(level l, std::string_view message, std::string_view members);
+
+/// Writes a line as it is, without time and level, after the lines that came before it.
+void write_plain(std::string_view line);
 
 /// Appends the text as a JSON string. Bytes that are no UTF-8 count as Latin-1.
 void append_json_string(std::string& out, std::string_view text);

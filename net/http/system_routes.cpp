@@ -1,9 +1,27 @@
 #include "net/http/system_routes.hpp"
 
+#include "config/base/log.hpp"
 #include "net/http/routes_page.hpp"
 #include "net/metrics.hpp"
+#include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
+namespace {
+
+/// A log that cannot be written is named, but does not take requests away from this server: they
+/// are answered as ever.
+std::string ready_body() {
+  std::string out;
+  json_writer json(out);
+  json.begin_object().field("status", "ready");
+  if (const auto log = log::delivered(); log.stuck)
+    json.field("log", "standard error does not take the log: " + std::to_string(log.dropped_lines) +
+                          " lines were dropped since the start; read it, or write it to a file");
+  json.end_object();
+  return out;
+}
+
+} // namespace
 
 http_answer list_routes(request_scope&) {
   return http_reply{200, std::string(routes_page), "text/html; charset=utf-8"};
@@ -16,7 +34,7 @@ http_answer health(request_scope&) {
 http_answer ready(request_scope& scope) {
   using actors::engine_state;
   const auto state = scope.context.draining ? engine_state::draining : scope.context.engine.state();
-  if (state == engine_state::ready) return http_reply{200, R"({"status":"ready"})"};
+  if (state == engine_state::ready) return http_reply{200, ready_body()};
   if (state == engine_state::draining)
     return error_reply({actors::errc::shutting_down, "the server is shutting down", ""});
   const auto detail = scope.context.engine.state_detail();

@@ -18,7 +18,8 @@ BIN = pathlib.Path(os.environ["TWILL_BIN"])
 class Daemon:
     """A running twilld: its address, its metrics, and what ends it."""
 
-    def __init__(self, *settings: str, model: str = "", folder=None, config=None, environment=None):
+    def __init__(self, *settings: str, model: str = "", folder=None, config=None, environment=None,
+                 stderr=None):
         self.folder = tempfile.TemporaryDirectory(dir=folder)
         if folder:
             pathlib.Path(self.folder.name).chmod(0o777)  # for a daemon that becomes another user
@@ -34,7 +35,7 @@ class Daemon:
             command += ["--config", config]
         for setting in settings:
             command += ["--set", setting]
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log,
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=stderr or self.log,
                                         env={**os.environ, **(environment or {})})
         deadline = time.monotonic() + 60
         while not (address_file.exists() and address_file.read_text().strip()):

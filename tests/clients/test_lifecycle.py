@@ -1,7 +1,9 @@
 """Disconnects, slow readers, many sessions, drain: what a client does never hurts another."""
 
+import fcntl
 import json
 import os
+import re
 import signal
 import socket as sockets
 import struct
@@ -136,6 +138,42 @@ def test_sigterm_past_the_deadline_ends_streams_with_an_error_frame(start_daemon
             pass
         assert "error" in last, last
     assert daemon.process.wait(20) == 0
+
+
+def test_a_full_stderr_holds_up_neither_requests_nor_the_end(start_daemon):
+    read, write = os.pipe()
+    fcntl.fcntl(read, fcntl.F_SETPIPE_SZ, 4096)
+    daemon = start_daemon("log.level=debug", stderr=write)
+    os.close(write)
+    long_path = "/" + 30_000 * "x"  # which is in the log
+
+    def fill():
+        for _ in range(180):
+            assert daemon.request("GET", long_path, timeout=10)[0] == 404
+
+    fill()
+    assert daemon.complete("Hello", max_tokens=2)["usage"]["completion_tokens"] == 2
+    ready = json.loads(daemon.request("GET", "/ready")[2])
+    assert ready["status"] == "ready" and "does not take the log" in ready["log"]
+    assert (dropped := daemon.metric("twill_log_lines_dropped_total")) > 20
+    log = b""
+    while not log.endswith(b"standard error did not take the log\n"):
+        log += (piece := os.read(read, 1 << 20))
+        assert piece
+    lines = log.decode().splitlines()
+    told = [int(found[1]) for line in lines if (found := re.search(r"(\d+) lines were dropped here", line))]
+    assert sum(told) >= dropped, told
+    assert sum(long_path in line for line in lines) > 100
+    assert daemon.request("GET", "/ready")[2] == b'{"status":"ready"}'
+    fill()
+    with start_stream(daemon, LONG) as stream:
+        assert stream.recv(10)
+        daemon.process.terminate()
+        time.sleep(0.2)
+        assert daemon.process.poll() is None  # the stream may finish
+        daemon.process.terminate()
+        assert daemon.process.wait(10) == 0
+    os.close(read)
 
 
 def test_a_thousand_idle_sessions_and_64_streams(daemon):

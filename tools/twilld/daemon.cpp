@@ -220,6 +220,7 @@ public:
           if (done.stop_requested()) return;
           log::error("the engine did not stop within " + std::to_string(patience.count()) +
                      " s, because a step or a load does not end; the process ends without it");
+          log::flush();
           _exit(EXIT_FAILURE);
         }) {}
 
@@ -332,6 +333,7 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   if (reload_hangs) {
     log::warn("a reload has not ended, because a file system does not answer; the process ends "
               "without it");
+    log::flush();
     _exit(EXIT_SUCCESS);
   }
   return EXIT_SUCCESS;

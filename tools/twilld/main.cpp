@@ -137,6 +137,7 @@ int run(const arguments& args, std::chrono::steady_clock::time_point started) {
   twill::log::configure(*twill::log::level_named(options.log.level));
   if (options.log.format == "json") twill::log::use_format(twill::log::format::json);
   signal_waiter signals; // later threads inherit the blocked signals
+  twill::log::write_from_thread();
   return run_daemon(
       {options, paths, config::list_files(paths).value(), settings, args.address_file, started},
       signals);
@@ -161,7 +162,7 @@ int main(int argc, char** argv) {
     std::string line = error.what();
     for (std::size_t end = 0; (end = line.find('\n', end)) != line.npos; end += 9)
       line.replace(end, 1, "\ntwilld: ");
-    std::fprintf(stderr, "twilld: %s\n", line.c_str());
+    twill::log::write_plain("twilld: " + line);
     return EXIT_FAILURE;
   }
 }

@@ -6,8 +6,12 @@
 #include <unistd.h>
 #include <utility>
 
+#include "config/base/log.hpp"
+
 namespace twill::tools {
 namespace {
+
+constexpr std::chrono::milliseconds longest_flush{100};
 
 sigset_t waited_signals() {
   sigset_t set;
@@ -55,7 +59,7 @@ void signal_waiter::stop() {
   delivering_.join();
 }
 
-/// Does nothing that could block, so that the third signal is always seen.
+/// Does nothing that could block for long, so that the third signal is always seen.
 void signal_waiter::wait() {
   const sigset_t set = waited_signals();
   for (int stops = 0;;) {
@@ -66,7 +70,10 @@ void signal_waiter::wait() {
       if (ending_) return;
       if (arrived_.size() < 16) arrived_.push_back(signal); // a crowd of SIGHUP says no more
     }
-    if (signal != SIGHUP && ++stops == 3) _exit(EXIT_FAILURE);
+    if (signal != SIGHUP && ++stops == 3) {
+      log::flush(longest_flush);
+      _exit(EXIT_FAILURE);
+    }
     changed_.notify_one();
   }
 }
