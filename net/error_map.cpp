@@ -129,6 +129,12 @@ api_error output_is_full() {
           "clients leave too much output unread (`server.max_output`); retry in a moment", ""};
 }
 
+api_error input_is_full() {
+  return {errc::busy,
+          "too many request bodies and messages of all clients are being received; retry later",
+          ""};
+}
+
 void append_error_object(std::string& out, const api_error& error) {
   const auto wire = map_error(error);
   json_writer json(out);

@@ -5,6 +5,7 @@
 // mutex.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,7 @@
 #include "actors/port/engine_port.hpp"
 #include "config/base/fair_pool.hpp"
 #include "config/options.hpp"
+#include "net/connection/input_budget.hpp"
 #include "net/connection/open_sockets.hpp"
 #include "net/connection/output_budget.hpp"
 #include "net/connection/session_registry.hpp"
@@ -33,12 +35,19 @@ inline constexpr std::int64_t standard_per_address = 1000;
 /// Sockets of `server.admin_listen`.
 inline constexpr std::int64_t max_admin_sockets = 64;
 
+/// Bodies and WebSocket messages that are being received, over all sockets: as many of the largest
+/// size.
+inline constexpr std::int64_t messages_in_budget = 16;
+
 struct server_context {
   server_context(const config::options& o, actors::engine_port& e)
       : options(o), current(o), engine(e), proxies(o.server.trusted_proxies),
         sockets(o.server.max_connections,
                 o.server.max_per_address < 0 ? standard_per_address : o.server.max_per_address),
-        admin_sockets(max_admin_sockets, 0), output(o.server.max_output_bytes) {}
+        admin_sockets(max_admin_sockets, 0),
+        input(messages_in_budget * std::max(o.server.max_body_bytes, o.server.max_frame_bytes),
+              o.server.body_rate_bytes),
+        output(o.server.max_output_bytes) {}
 
   const config::options options; ///< of the start; what a reload changes is in `current` alone
   current_settings current;
@@ -48,8 +57,8 @@ struct server_context {
   session_registry sessions;
   open_sockets sockets;
   open_sockets admin_sockets; ///< counted apart, so that clients cannot shut administrators out
+  input_budget input;
   output_budget output;
-  std::atomic<std::int64_t> body_bytes{0}; ///< unfinished request bodies of all sockets
   std::atomic<bool> draining{false};
   /// Runs long work on bodies (JSON, tokenizing), which must not hold up the sockets, on a thread
   /// of its own; false when too much waits already.

@@ -230,8 +230,8 @@ const std::vector<key>& rows() {
       {"server.header_timeout", TWILL_MEMBER(server.header_timeout), "", time_between(100ms, 1h),
        "The time in which the head of a request must arrive."},
       {"server.body_rate", TWILL_BYTES(server.body_rate_bytes), "", bytes_between(1, gib),
-       "The bytes per second at which the body of a request must arrive, once `header_timeout` has "
-       "passed."},
+       "The bytes per second at which the body of a request or a WebSocket message must arrive, once "
+       "`header_timeout` has passed."},
       {"server.slow_reader_timeout", TWILL_MEMBER(server.slow_reader_timeout), "",
        time_between(100ms, 24h),
        "A client that has been paused for this long, because it reads too slowly, is cut off with an "

@@ -201,20 +201,16 @@ void http_connection::on_deadline(time now) {
   const api_error error{
       errc::request_timeout,
       head ? "the head of the request did not arrive within `server.header_timeout` (" +
-                 std::to_string(limits_.header_timeout.count()) + " ms); send it at once"
+                 std::to_string(limits_.input.first.count()) + " ms); send it at once"
            : "the body of the request came slower than `server.body_rate` (" +
-                 std::to_string(limits_.body_rate_bytes) + " bytes per second); send it faster",
+                 std::to_string(limits_.input.bytes_per_s) + " bytes per second); send it faster",
       ""};
   refuse(error_reply(error), now);
 }
 
 /// A body may take as long as a head, and beyond that as long as its bytes at the least rate.
 http_connection::time http_connection::receiving_deadline() const {
-  const auto due = since_ + limits_.header_timeout;
-  if (phase_ == phase::receiving_head) return due;
-  const std::chrono::duration<double> earned(static_cast<double>(body_bytes_) /
-                                             static_cast<double>(limits_.body_rate_bytes));
-  return due + std::chrono::duration_cast<connection_guard::clock::duration>(earned);
+  return limits_.input.due(since_, phase_ == phase::receiving_head ? 0 : body_bytes_);
 }
 
 } // namespace twill::net

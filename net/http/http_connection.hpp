@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "net/connection/connection_guard.hpp"
+#include "net/connection/least_rate.hpp"
 #include "net/connection/write_queue.hpp"
 #include "net/http/call_reply.hpp"
 
@@ -25,8 +26,7 @@ public:
 
   struct limits {
     connection_guard::limits output;
-    std::chrono::milliseconds header_timeout;
-    std::int64_t body_rate_bytes; ///< per second; a body that comes slower is refused
+    least_rate input; ///< of heads, which have its first time alone, and of bodies
     std::chrono::milliseconds idle_timeout;
   };
 

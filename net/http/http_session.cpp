@@ -9,6 +9,7 @@
 #include "config/base/log.hpp"
 #include "net/connection/deadline_timer.hpp"
 #include "net/connection/engine_requests.hpp"
+#include "net/error_map.hpp"
 #include "net/http/http_connection.hpp"
 #include "net/http/request_reader.hpp"
 #include "net/http/router.hpp"
@@ -26,8 +27,7 @@ constexpr std::int64_t max_dropped_body_bytes = 64 * 1024;
 
 http_connection::limits limits_of(const config::server_options& options) {
   return {{static_cast<std::size_t>(options.max_write_queue_bytes), options.slow_reader_timeout},
-          options.header_timeout,
-          options.body_rate_bytes,
+          {options.header_timeout, options.body_rate_bytes},
           options.idle_timeout};
 }
 
@@ -48,6 +48,11 @@ public:
       if (auto self = weak.lock()) self->close_now();
     });
     socket_.count_into(output_->taken());
+    in_.on_give_up([weak = weak_from_this(), executor = socket_.get_executor()] {
+      asio::post(executor, [weak] {
+        if (auto self = weak.lock()) self->give_up_body();
+      });
+    });
     requests_.emplace(context_.engine,
                       [weak = weak_from_this(), executor = socket_.get_executor()] {
                         asio::post(executor, [weak] {
@@ -188,6 +193,13 @@ private:
       break;
     }
     return false;
+  }
+
+  /// Others need the room, and this client sends slowly.
+  void give_up_body() {
+    if (closed() || !in_.must_give_up()) return;
+    refuse(error_reply(input_is_full()));
+    act();
   }
 
   // --- one request -------------------------------------------------------------------------------

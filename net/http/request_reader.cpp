@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "net/error_map.hpp"
 #include "net/http/reply_head.hpp"
 #include "net/random_id.hpp"
 
@@ -11,7 +12,6 @@ namespace {
 
 constexpr std::size_t max_pipelined_bytes = 64 * 1024;
 constexpr std::uint32_t max_head_bytes = 32 * 1024;
-constexpr std::int64_t bodies_in_budget = 16; ///< as many of the largest size, over all sockets
 
 std::size_t count(const request_reader::message& head, http::field name) {
   const auto range = head.equal_range(name);
@@ -94,9 +94,7 @@ request_reader::progress request_reader::advance() {
       parser_->eager(true);
       return progress::head;
     }
-    if (!count_body())
-      return refuse({errc::busy,
-                     "too many request bodies of all clients are being received; retry later", ""});
+    if (!count_body()) return refuse(input_is_full());
     if (used == 0) break;
   }
   return head_seen_ && parser_->is_done() ? progress::whole : progress::need_more;
@@ -120,10 +118,8 @@ void request_reader::drop_body(std::int64_t max_bytes) {
 
 bool request_reader::count_body() {
   if (drops_body_) parser_->get().body().clear();
-  const auto now = static_cast<std::int64_t>(parser_->get().body().size());
-  const auto total = context_.body_bytes += now - counted_body_bytes_;
-  counted_body_bytes_ = now;
-  return total <= bodies_in_budget * context_.options.server.max_body_bytes;
+  body_bytes_ = static_cast<std::int64_t>(parser_->get().body().size());
+  return parser_->is_done() || counted_.set(body_bytes_); // a whole one waits no longer
 }
 
 request_reader::progress request_reader::refuse(api_error error) {
@@ -135,7 +131,8 @@ request_reader::progress request_reader::refuse(api_error error) {
 void request_reader::abandon() {
   parser_.reset();
   head_seen_ = false;
-  context_.body_bytes -= std::exchange(counted_body_bytes_, 0);
+  body_bytes_ = 0;
+  counted_.clear();
 }
 
 request_reader::message request_reader::take() {

@@ -12,7 +12,9 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "net/beast.hpp"
 #include "net/http/http_types.hpp"
@@ -25,12 +27,15 @@ public:
   using message = http::request<http::string_body>;
   enum class progress { need_more, head, whole, failed };
 
-  explicit request_reader(server_context& context) : context_(context) {}
-  ~request_reader() { context_.body_bytes -= counted_body_bytes_; }
+  explicit request_reader(server_context& context) : context_(context), counted_(context.input) {}
   request_reader(const request_reader&) = delete;
   request_reader& operator=(const request_reader&) = delete;
 
   beast::flat_buffer& input() noexcept { return in_; }
+  /// How others learn that the body is to be given up, for want of room; see input_budget.
+  void on_give_up(std::function<void()> call) { counted_.on_give_up(std::move(call)); }
+  /// The body that is being received is to be given up.
+  bool must_give_up() const { return counted_.is_cut(); }
   bool full() const noexcept;
   /// Part of a request has arrived.
   bool receiving() const noexcept { return parser_.has_value(); }
@@ -48,7 +53,7 @@ public:
   void accept_body(std::int64_t max_bytes);
   /// After `head`, before advance(): the body is read, but not kept.
   void drop_body(std::int64_t max_bytes);
-  std::int64_t body_bytes() const noexcept { return counted_body_bytes_; }
+  std::int64_t body_bytes() const noexcept { return body_bytes_; }
   /// After `whole`.
   message take();
   /// After `failed`.
@@ -66,7 +71,8 @@ private:
   beast::flat_buffer in_;
   std::optional<http::request_parser<http::string_body>> parser_;
   api_error error_;
-  std::int64_t counted_body_bytes_ = 0;
+  std::int64_t body_bytes_ = 0; ///< of the body so far
+  input_budget::account counted_;
   std::int64_t max_body_bytes_ = 0;
   bool head_seen_ = false;
   bool drops_body_ = false;

@@ -7,8 +7,8 @@
 namespace twill::net {
 namespace {
 
-constexpr std::chrono::seconds close_grace{1};  ///< for the client to close its end
-constexpr std::chrono::seconds answer_grace{5}; ///< for its answer to our close frame
+constexpr std::chrono::seconds close_grace{1};          ///< for the client to close its end
+constexpr std::chrono::milliseconds give_up_grace{250}; ///< for both, when others need the room
 constexpr std::size_t kept_buffer_bytes = 8 * 1024;
 constexpr std::size_t max_reason_bytes = 120; ///< a control frame holds 125 bytes
 
@@ -18,7 +18,13 @@ void websocket_connection::on_open() {
   if (phase_ == phase::opening) phase_ = phase::open;
 }
 
+void websocket_connection::on_message_part(std::int64_t so_far, time now) {
+  if (!message_since_.has_value()) message_since_ = now;
+  message_bytes_ = so_far;
+}
+
 void websocket_connection::on_message(std::string_view text) {
+  message_since_.reset();
   if (phase_ == phase::open) dialect_.on_message(text);
 }
 
@@ -32,6 +38,13 @@ void websocket_connection::fail(const api_error& error) {
   actions_.cancel_requests = true;
   dialect_.on_error(error);
   want_close(map_error(error).close_code, error.message);
+}
+
+void websocket_connection::give_up_message(time now) {
+  if (phase_ != phase::open) return close();
+  fail(input_is_full());
+  answer_grace_ = give_up_grace;
+  guard_.close_by(now + give_up_grace);
 }
 
 void websocket_connection::want_close(std::uint16_t code, std::string_view reason) {
@@ -56,7 +69,7 @@ const std::string* websocket_connection::begin_write(time now) {
 std::optional<websocket_connection::close_frame> websocket_connection::take_close(time now) {
   if (phase_ != phase::closing || writing_) return std::nullopt;
   phase_ = phase::close_sent;
-  guard_.close_by(now + answer_grace);
+  guard_.close_by(now + answer_grace_);
   return std::exchange(wanted_close_, std::nullopt);
 }
 
@@ -120,7 +133,13 @@ void websocket_connection::close() {
 // --- the clock -----------------------------------------------------------------------------------
 
 websocket_connection::time websocket_connection::next_deadline() const {
-  return phase_ == phase::closed ? time::max() : guard_.next_deadline();
+  return phase_ == phase::closed ? time::max()
+                                 : std::min(guard_.next_deadline(), message_deadline());
+}
+
+websocket_connection::time websocket_connection::message_deadline() const {
+  if (phase_ != phase::open || !message_since_.has_value()) return time::max();
+  return limits_.input.due(*message_since_, message_bytes_);
 }
 
 void websocket_connection::on_deadline(time now) {
@@ -131,8 +150,13 @@ void websocket_connection::on_deadline(time now) {
   case connection_guard::verdict::slow_reader:
     return cut_off(now);
   case connection_guard::verdict::fine:
-    return;
+    break;
   }
+  if (now < message_deadline()) return;
+  fail({errc::request_timeout,
+        "a message came slower than `server.body_rate` (" +
+            std::to_string(limits_.input.bytes_per_s) + " bytes per second); send it faster",
+        ""});
 }
 
 } // namespace twill::net

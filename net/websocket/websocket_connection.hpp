@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "net/connection/connection_guard.hpp"
+#include "net/connection/least_rate.hpp"
 #include "net/protocol/dialect.hpp"
 
 namespace twill::net {
@@ -37,15 +38,25 @@ public:
     std::string reason;
   };
 
-  websocket_connection(connection_guard::limits limits, dialect& spoken)
-      : guard_(limits), dialect_(spoken) {}
+  struct limits {
+    connection_guard::limits output;
+    least_rate input; ///< of messages, from their first bytes on
+  };
+
+  websocket_connection(limits l, dialect& spoken)
+      : limits_(l), guard_(l.output), dialect_(spoken) {}
 
   phase now_in() const noexcept { return phase_; }
 
   void on_open();
+  /// The first bytes of a message are here, `so_far` of them; the rest is to come.
+  void on_message_part(std::int64_t so_far, time now);
   void on_message(std::string_view text);
   /// Ends everything with an error frame and the error's close code.
   void fail(const api_error& error);
+  /// The message that is being received is given up because others need the room: fails with little
+  /// patience, since its bytes are freed with the socket.
+  void give_up_message(time now);
   void on_engine_events(std::vector<std::pair<key, actors::event>> events);
   void on_peer_closing(time now);
   /// Reading has ended: by the client, a broken frame or a time-out of Beast.
@@ -64,7 +75,10 @@ public:
   void check_output(bool requests_run, time now);
 
   connection_actions take_actions() { return std::exchange(actions_, {}); }
-  bool wants_read() const noexcept { return phase_ == phase::open && guard_.gate_open(); }
+  /// A message that has begun is read to its end, however slowly the client reads.
+  bool wants_read() const noexcept {
+    return phase_ == phase::open && (guard_.gate_open() || message_since_.has_value());
+  }
   /// The next frame, valid until on_written(); nullptr: nothing to write now.
   const std::string* begin_write(time now);
   /// The close frame, once, when nothing else is to be written before it.
@@ -76,14 +90,19 @@ public:
 private:
   void want_close(std::uint16_t code, std::string_view reason);
   void cut_off(time now);
+  time message_deadline() const;
   void linger(time now);
 
+  const limits limits_;
   connection_guard guard_;
   dialect& dialect_;
   phase phase_ = phase::opening;
   std::string frame_; ///< being written
   std::optional<close_frame> wanted_close_;
+  std::optional<time> message_since_; ///< when the message began that is being received
+  std::int64_t message_bytes_ = 0;    ///< of it, so far
   connection_actions actions_;
+  std::chrono::milliseconds answer_grace_{5000}; ///< for the client's answer to our close frame
   bool writing_ = false;
   bool draining_ = false;
 };

@@ -8,6 +8,7 @@
 
 #include "config/base/log.hpp"
 #include "net/connection/deadline_timer.hpp"
+#include "net/error_map.hpp"
 #include "net/tracing/tracer.hpp"
 #include "net/websocket/websocket_connection.hpp"
 
@@ -23,7 +24,7 @@ public:
   websocket_session(client_stream stream, open_sockets::ticket ticket, server_context& context,
                     websocket_handshake handshake)
       : context_(context), ticket_(std::move(ticket)), handshake_(std::move(handshake)),
-        ws_(std::move(stream)), deadline_(ws_.get_executor()),
+        received_(context.input), ws_(std::move(stream)), deadline_(ws_.get_executor()),
         buffer_(static_cast<std::size_t>(context.options.server.max_frame_bytes) + 1) {}
 
   ~websocket_session() override { context_.sessions.remove(registry_id_); }
@@ -34,6 +35,11 @@ public:
       if (auto self = weak.lock()) self->close_now();
     });
     ws_.next_layer().count_into(output_->taken());
+    received_.on_give_up([weak = weak_from_this(), executor = ws_.get_executor()] {
+      asio::post(executor, [weak] {
+        if (auto self = weak.lock()) self->give_up_message();
+      });
+    });
     requests_.emplace(context_.engine, [weak = weak_from_this(), executor = ws_.get_executor()] {
       asio::post(executor, [weak] {
         if (auto self = weak.lock()) self->on_engine_events();
@@ -45,8 +51,9 @@ public:
                                  context_.responses, std::move(handshake_->holder),
                                  handshake_->request_id, registry_id_, context_.watched});
     connection_.emplace(
-        connection_guard::limits{static_cast<std::size_t>(limits.max_write_queue_bytes),
-                                 limits.slow_reader_timeout},
+        websocket_connection::limits{
+            {static_cast<std::size_t>(limits.max_write_queue_bytes), limits.slow_reader_timeout},
+            {limits.header_timeout, limits.body_rate_bytes}},
         *dialect_);
     set_options(limits);
     accept();
@@ -194,7 +201,7 @@ private:
   void read() {
     if (reading_) return;
     reading_ = true;
-    ws_.async_read(buffer_, [self = shared_from_this()](error_code error, std::size_t) {
+    ws_.async_read_some(buffer_, 0, [self = shared_from_this()](error_code error, std::size_t) {
       self->reading_ = false;
       self->on_read(error);
     });
@@ -207,12 +214,31 @@ private:
       connection_->on_read_failed(clock::now());
       return act();
     }
-    if (ws_.got_binary())
+    if (connection_->now_in() == phase::open && !ws_.is_message_done() && !ws_.got_binary()) {
+      const auto so_far = static_cast<std::int64_t>(buffer_.size());
+      connection_->on_message_part(so_far, clock::now());
+      if (received_.set(so_far)) return act();
+      connection_->fail(input_is_full());
+    } else if (ws_.got_binary()) {
       connection_->fail({errc::binary_frame, "frames must be text, got a binary one", ""});
-    else
+    } else {
       connection_->on_message({static_cast<const char*>(buffer_.data().data()), buffer_.size()});
+    }
+    free_message();
+    act();
+  }
+
+  /// Not while a read is under way.
+  void free_message() {
     buffer_.consume(buffer_.size());
     if (buffer_.capacity() > kept_buffer_bytes) buffer_.shrink_to_fit();
+    received_.clear();
+  }
+
+  /// Others need the room, and this client sends slowly. A read is under way.
+  void give_up_message() {
+    if (closed() || !received_.is_cut()) return;
+    connection_->give_up_message(clock::now());
     act();
   }
 
@@ -224,7 +250,7 @@ private:
   }
 
   void discard() {
-    buffer_.clear();
+    free_message();
     // With a small `server.max_frame` the buffer takes less than it may keep.
     const auto room = std::min(kept_buffer_bytes, buffer_.max_size());
     ws_.next_layer().async_read_some(buffer_.prepare(room),
@@ -247,6 +273,7 @@ private:
   std::optional<websocket_handshake> handshake_;
   std::string traceparent_;
   std::optional<output_budget::account> output_;
+  input_budget::account received_; ///< of the message that has not come whole
   websocket::stream<client_stream, false> ws_;
   deadline_timer deadline_;
   beast::flat_buffer buffer_;

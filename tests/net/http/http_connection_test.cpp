@@ -12,7 +12,7 @@ namespace {
 using phase = http_connection::phase;
 
 constexpr http_connection::time start{1h};
-constexpr http_connection::limits limits{{800, 30s}, 10s, 100, 60s};
+constexpr http_connection::limits limits{{800, 30s}, {10s, 100}, 60s};
 
 /// Writes "[text]" for each event and "." at the end.
 class echo_encoder final : public reply_encoder {

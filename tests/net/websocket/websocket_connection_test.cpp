@@ -42,7 +42,7 @@ struct fake_dialect final : dialect {
 
 struct bench {
   fake_dialect spoken;
-  websocket_connection connection{{800, 30s}, spoken};
+  websocket_connection connection{{{800, 30s}, {10s, 1000}}, spoken};
 
   bench() { connection.on_open(); }
   std::string written(websocket_connection::time now = start) {
@@ -72,7 +72,7 @@ TEST_CASE("WebSocket connection: messages go to the dialect, frames come from it
 
 TEST_CASE("WebSocket connection: nothing is written or read before the handshake is over") {
   fake_dialect spoken;
-  websocket_connection connection({800, 30s}, spoken);
+  websocket_connection connection({{800, 30s}, {10s, 1000}}, spoken);
   spoken.frames.push_back("early");
   CHECK(!connection.wants_read());
   CHECK(connection.begin_write(start) == nullptr);
@@ -162,6 +162,50 @@ TEST_CASE("WebSocket connection: a slow reader is paused, not read from, resumed
   CHECK(b.connection.next_deadline() == start + 31s);
   b.connection.on_deadline(start + 31s);
   CHECK(b.connection.take_actions().close);
+}
+
+TEST_CASE("WebSocket connection: a message comes at the least rate, or the socket closes") {
+  bench b;
+  CHECK(b.connection.next_deadline() == websocket_connection::time::max());
+  b.connection.on_message_part(1, start);
+  b.connection.on_message_part(2000, start + 1s); // two seconds at 1000 bytes per second
+  CHECK(b.connection.next_deadline() == start + 12s);
+  b.connection.on_message_part(5000, start + 9s);
+  b.connection.on_deadline(start + 12s);
+  CHECK(b.connection.now_in() == phase::open);
+  b.connection.on_message("whole");
+  CHECK(b.connection.next_deadline() == websocket_connection::time::max());
+  b.connection.on_deadline(start + 60s);
+  CHECK(b.connection.now_in() == phase::open);
+  b.connection.on_message_part(1000, start + 60s);
+  b.connection.on_deadline(start + 70s);
+  CHECK(b.connection.now_in() == phase::open);
+  b.connection.on_deadline(start + 71s);
+  CHECK(contains(b.written(), "`server.body_rate` (1000 bytes per second)"));
+  b.connection.on_written();
+  CHECK(b.connection.take_close(start + 71s)->code == 1008);
+}
+
+TEST_CASE("WebSocket connection: a message that has begun is read on while output waits") {
+  bench b;
+  b.connection.on_message_part(10, start);
+  b.event(std::string(500, 'x')); // more than half of what may wait
+  b.connection.check_output(true, start);
+  CHECK(b.connection.take_actions().pause_requests);
+  CHECK(b.connection.wants_read());
+  b.connection.on_message("whole");
+  CHECK_FALSE(b.connection.wants_read());
+}
+
+TEST_CASE("WebSocket connection: a message that is given up for others ends soon") {
+  bench b;
+  b.connection.on_message_part(10, start);
+  b.connection.give_up_message(start + 1s);
+  CHECK(contains(b.written(), "too many request bodies and messages"));
+  b.connection.on_written();
+  CHECK(b.connection.take_close(start + 1s)->code == 1013);
+  b.connection.on_deadline(start + 1250ms);
+  CHECK(b.connection.now_in() == phase::closed);
 }
 
 TEST_CASE("WebSocket connection: output beyond the limit is cut off only while requests run") {

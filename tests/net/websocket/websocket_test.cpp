@@ -349,6 +349,84 @@ TEST_CASE("Replies that nobody reads are bounded over all sockets") {
   CHECK(contains(reader.read_text(), "response.created"));
 }
 
+TEST_CASE("Messages that never end are bounded over all sockets, and others come through") {
+  config::server_options o;
+  o.max_body_bytes = mib;
+  o.max_frame_bytes = 2 * mib; // so 32 MiB over all sockets
+  o.threads = 2;
+  running_server s(o);
+  constexpr std::size_t n_sockets = 120, n_bytes = 1'900'000;
+  const auto before = resident_bytes();
+  std::vector<std::unique_ptr<client>> stuck;
+  const std::string piece(n_bytes / 20, 'x');
+  const auto header = [](char first, std::uint64_t payload_bytes) {
+    std::string out{first, '\xff'};
+    for (int shift = 56; shift >= 0; shift -= 8)
+      out += static_cast<char>(payload_bytes >> shift);
+    return out + std::string(4, '\0'); // the mask
+  };
+  std::size_t n_cut = 0;
+  for (std::size_t i = 0; i < n_sockets; ++i) {
+    auto& c = *stuck.emplace_back(std::make_unique<client>(s.port()));
+    std::string first;
+    if (i % 4 == 0) {
+      c.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n");
+    } else {
+      REQUIRE(c.upgrade("/v1/stream") == 101);
+      if (i % 4 == 1) c.send(header('\x81', n_bytes + 1)); // one frame that never ends
+    }
+    for (std::size_t sent = 0; sent + piece.size() <= (i % 4 == 0 ? mib - 100'000 : n_bytes);
+         sent += piece.size()) {
+      std::string part;
+      if (i % 4 >= 2) part = header(sent == 0 ? '\x01' : '\x00', piece.size()); // fragments
+      part += piece;
+      if (i % 4 == 3) part += std::string("\x89\x80\0\0\0\0", 6); // a ping between them
+      if (c.try_send(part)) continue;
+      ++n_cut;
+      break;
+    }
+  }
+  const auto grown = resident_bytes() - before;
+  CAPTURE(grown, n_cut);
+  CHECK(grown < 100 * mib); // of 180 MB that were sent
+  std::this_thread::sleep_for(1100ms);
+  client ws(s.port()), http(s.port());
+  REQUIRE(ws.upgrade("/v1/stream") == 101);
+  ws.send_frame(R"({"op":"ping","filling":")" + std::string(n_bytes, 'x') + "\"}");
+  CHECK(contains(ws.read_text(), "pong"));
+  CHECK(http.post("/v1/completions", R"({"prompt":")" + std::string(900'000, 'x') + "\"}").status ==
+        200);
+}
+
+TEST_CASE("A WebSocket message that trickles ends its socket, one that comes in time does not") {
+  config::server_options o;
+  o.header_timeout = 300ms;
+  o.body_rate_bytes = 10'000;
+  running_server s(o);
+  const bool fragments = GENERATE(false, true);
+  client slow(s.port()), fair(s.port());
+  REQUIRE(slow.upgrade("/v1/stream") == 101);
+  REQUIRE(fair.upgrade("/v1/stream") == 101);
+  const std::string message = R"({"op":"ping","filling":")" + std::string(9'000, 'x') + "\"}";
+  fair.send_frame(message.substr(0, 8'000), 1, false);
+  const auto began = std::chrono::steady_clock::now();
+  std::string told;
+  if (!fragments) slow.send(std::string("\x81\xfe\x10\x00\0\0\0\0", 8));
+  for (int i = 0; i < 40 && std::chrono::steady_clock::now() - began < 500ms; ++i) {
+    if (fragments ? !slow.try_send(
+                        std::string("\x01\x81\0\0\0\0{", 7).replace(0, 1, i ? "\0" : "\x01", 1))
+                  : !slow.try_send("{"))
+      break;
+    if (fragments && !slow.try_send(std::string("\x89\x80\0\0\0\0", 6))) break;
+    std::this_thread::sleep_for(20ms);
+  }
+  CHECK(read_close(slow, &told) == 1008);
+  CHECK(contains(told, "server.body_rate"));
+  CHECK(std::chrono::steady_clock::now() - began < 5s);
+  fair.send_frame(message.substr(8'000), 0); // 0.5 s after it began, of 1.1 s
+  CHECK(contains(fair.read_text(), "pong"));
+}
+
 TEST_CASE("With the smallest messages allowed, clients may close in every way") {
   config::server_options options;
   options.max_frame_bytes = 1024;
