@@ -24,12 +24,12 @@ std::string plain_message(const std::exception& e) {
 } // namespace
 
 result<compiled_grammar_ptr> compile_here(const std::string& grammar_text,
-                                          const vocabulary_ptr& tokens) {
+                                          const vocabulary_ptr& tokens, bool is_json) {
   try {
     xgrammar::GrammarCompiler compiler(tokens->tables->info, 1);
     auto parts = compiler.CompileGrammar(grammar_text);
     return compiled_grammar_ptr(
-        std::make_shared<compiled_grammar>(compiled_grammar{tokens, std::move(parts)}));
+        std::make_shared<compiled_grammar>(compiled_grammar{tokens, std::move(parts), is_json}));
   } catch (const std::bad_alloc&) {
     return failure{errc::out_of_memory, "compiling the grammar took too much memory"};
   } catch (const std::exception& e) {

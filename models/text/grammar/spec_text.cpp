@@ -29,4 +29,10 @@ result<std::string> grammar_text(const config::grammar_spec& spec) {
   return failure{errc::bad_grammar, "unknown kind of grammar"};
 }
 
+bool writes_json(const config::grammar_spec& spec) {
+  using kind = config::grammar_spec::kind;
+  return spec.what == kind::json_object || spec.what == kind::json_schema ||
+         spec.what == kind::framed;
+}
+
 } // namespace twill::models::grammar

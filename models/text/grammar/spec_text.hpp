@@ -13,4 +13,7 @@ namespace twill::models::grammar {
 /// that its client wrote is returned as it is.
 result<std::string> grammar_text(const config::grammar_spec& spec);
 
+/// Whether what it asks for is JSON, or calls of tools with JSON in them.
+bool writes_json(const config::grammar_spec& spec);
+
 } // namespace twill::models::grammar

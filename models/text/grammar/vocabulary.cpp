@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "models/text/grammar/unique_keys.hpp"
 #include "models/text/grammar/xgrammar_parts.hpp"
 
 namespace twill::models::grammar {
@@ -35,6 +36,7 @@ vocabulary_ptr make_vocabulary(std::vector<std::string> bytes, std::vector<token
   for (std::size_t id = 0; id < out->bytes.size(); ++id)
     if (!out->bytes[id].empty() && out->bytes[id].find_first_not_of(" \t\r\n") == std::string::npos)
       out->space[id / 32] |= std::uint32_t{1} << (id % 32);
+  out->keys = std::make_shared<const key_tokens>(key_tokens_of(out->bytes));
   out->fingerprint = fingerprint_of(*out);
   const std::vector<std::int32_t> stops(out->end_ids.begin(), out->end_ids.end());
   out->tables = std::make_shared<vocabulary::index>(vocabulary::index{

@@ -14,6 +14,8 @@
 
 namespace twill::models::grammar {
 
+struct key_tokens;
+
 struct vocabulary {
   /// Bytes of each token id; empty for control tokens, which no grammar lets through.
   std::vector<std::string> bytes;
@@ -21,6 +23,8 @@ struct vocabulary {
   /// A bit for each token that is nothing but JSON's white space, as in masks (matcher.hpp).
   std::vector<std::uint32_t> space;
   std::uint64_t fingerprint = 0; ///< equal for equal vocabularies
+
+  std::shared_ptr<const key_tokens> keys; ///< what can end a key of JSON (unique_keys.hpp)
 
   struct index; ///< XGrammar's own tables
   std::shared_ptr<const index> tables;

@@ -17,6 +17,7 @@ struct vocabulary::index {
 struct compiled_grammar {
   vocabulary_ptr tokens;
   xgrammar::CompiledGrammar parts;
+  bool is_json = false; ///< its answers are JSON, so that matchers watch over their keys
 };
 
 } // namespace twill::models::grammar

@@ -21,6 +21,7 @@
 
 #include "config/base/units.hpp"
 #include "models/text/grammar/helper/request.hpp"
+#include "models/text/grammar/spec_text.hpp"
 
 namespace twill::models::grammar {
 namespace {
@@ -148,11 +149,12 @@ failure unanswered(int status, const compile_limits& limits) {
 
 /// Compiles what the helper compiled within its limits, so that it takes the same time and memory
 /// here; on a thread of its own that yields to the others.
-result<compiled_grammar_ptr> compile_apart(const std::string& text, const vocabulary_ptr& tokens) {
+result<compiled_grammar_ptr> compile_apart(const std::string& text, const vocabulary_ptr& tokens,
+                                           bool is_json) {
   std::optional<result<compiled_grammar_ptr>> out;
   std::thread worker([&] {
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 5); // of this thread alone, on Linux
-    out.emplace(compile_here(text, tokens));
+    out.emplace(compile_here(text, tokens, is_json));
   });
   worker.join();
   return *out;
@@ -211,7 +213,7 @@ result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
   if (answer.value().empty()) return unanswered(running.wait(), limits);
   const auto text = decoded_answer(answer.value());
   if (!text.ok()) return text.error();
-  return compile_apart(text.value(), tokens);
+  return compile_apart(text.value(), tokens, writes_json(spec));
 }
 
 } // namespace twill::models::grammar

@@ -55,7 +55,7 @@ result<std::string> compiled(const helper_request& request) {
     const auto text = grammar_text(request.spec);
     if (!text.ok()) return text.error();
     const auto tokens = make_vocabulary(request.token_bytes, request.end_ids);
-    const auto grammar = compile_here(text.value(), tokens);
+    const auto grammar = compile_here(text.value(), tokens, writes_json(request.spec));
     if (!grammar.ok()) return grammar.error();
     if (auto slow = try_masks(grammar.value())) return *std::move(slow);
     return text;

@@ -356,6 +356,34 @@ automaton::lengths automaton::length_bounds() const {
   return out;
 }
 
+std::optional<std::vector<std::string>> words_of(const automaton& a, std::size_t most) {
+  const auto productive = productive_states(a);
+  // Each round lengthens all beginnings of words by one code point.
+  std::vector<std::string> words;
+  std::vector<std::pair<int, std::string>> beginnings;
+  if (productive[0]) beginnings.push_back({0, ""});
+  for (std::size_t length = 0; !beginnings.empty(); ++length) {
+    if (length > a.states.size()) return std::nullopt; // went in a circle
+    std::vector<std::pair<int, std::string>> longer;
+    for (const auto& [at, text] : beginnings) {
+      const auto& state = a.states[static_cast<std::size_t>(at)];
+      if (state.accepts) words.push_back(text);
+      for (const auto& e : state.edges) {
+        if (!productive[static_cast<std::size_t>(e.target)]) continue;
+        for (const auto& range : e.set.ranges())
+          for (auto c = range.first; c <= range.last; ++c) {
+            // Each beginning leads to a word of its own.
+            if (words.size() + longer.size() >= most) return std::nullopt;
+            longer.push_back({e.target, text});
+            append_utf8(longer.back().second, c);
+          }
+      }
+    }
+    beginnings = std::move(longer);
+  }
+  return words;
+}
+
 automaton search_automaton(std::string_view pattern) {
   const auto node = parse_regex(pattern);
   try {

@@ -55,6 +55,9 @@ automaton intersection(const automaton& a, const automaton& b);
 automaton united(const automaton& a, const automaton& b);
 automaton complement(const automaton& a);
 
+/// All strings of the language; nothing where there are more than `most`.
+std::optional<std::vector<std::string>> words_of(const automaton& a, std::size_t most);
+
 /// The smallest automaton of the same language; states from which nothing is accepted are dropped.
 automaton minimal(const automaton& a);
 

@@ -15,8 +15,8 @@ namespace {
 
 using node_kind = regex_node::kind;
 
-const code_points unescaped = ~code_points({{0, 0x1f}, {'"', '"'}, {'\\', '\\'}});
-const code_points surrogates(0xd800, 0xdfff);
+const code_points surrogates(0xd800, 0xdfff); ///< which UTF-8 does not encode
+const code_points unescaped = ~code_points({{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}) - surrogates;
 const code_points high = code_points(0x80, last_code_point) - surrogates; ///< all that is not ASCII
 
 /// Longer strings are refused by the mask rather than counted: each length is a state of its own.
@@ -138,7 +138,7 @@ expression json_text::string_of_class(const code_points& set, std::int64_t min, 
 /// One character of the set in a regular expression; empty where none has a spelling. `escapes`:
 /// all that is not ASCII may also stand as \uXXXX.
 std::string json_text::unit_of(const code_points& set, bool escapes) {
-  const auto plain = (set & unescaped) - surrogates;
+  const auto plain = set & unescaped;
   code_points letters;
   for (const auto& escape : short_escapes) {
     const auto letter = static_cast<std::uint32_t>(escape.letter);
@@ -176,7 +176,7 @@ expression json_text::after_string() const {
 
 expression json_text::char_in(const code_points& set) const {
   std::vector<expression> parts;
-  const auto plain = (set & unescaped) - surrogates;
+  const auto plain = set & unescaped;
   if (!plain.empty()) parts.push_back(one_of(plain));
   std::string letters;
   for (const auto& escape : short_escapes)
@@ -213,7 +213,7 @@ expression json_text::emit(const automaton& language, const std::string& hint, b
           quoted && language.is_universal(e.target) && e.set.covers(high | short_escaped());
       if (frees) parts.push_back(into_->reference(free_escape_));
       parts.push_back(sequence_of({!quoted ? one_of(e.set)
-                                   : frees ? one_of((e.set & unescaped) - surrogates)
+                                   : frees ? one_of(e.set & unescaped)
                                            : char_in(e.set),
                                    std::move(next)}));
     }

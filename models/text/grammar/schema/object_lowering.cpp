@@ -10,12 +10,18 @@ namespace twill::models::grammar {
 namespace {
 
 /// Properties whose order is free: 2^n rules.
-constexpr std::size_t max_any_order = 4;
+constexpr std::size_t max_any_order = 8;
+/// As many where properties are counted, so that each number of them has rules of its own.
+constexpr std::size_t max_any_order_counted = 4;
+/// Sets of properties that stand already, for which a larger object may have rules.
+constexpr std::size_t max_sets = 512;
+/// From so many rules of the whole schema on, an object gets as few as it can do with.
+constexpr std::size_t many_rules = 4000;
 /// Properties for which a second order is worth its rules.
 constexpr std::size_t max_two_orders = 24;
 constexpr std::size_t max_classes = 64;
-/// Rules that a bound on the number of optional members may cost.
-constexpr std::size_t max_free_rules = 512;
+/// Names that are no property of the schema, but the only ones that it leaves.
+constexpr std::size_t max_listed_names = 64;
 
 bool is_identifier(const std::string& name) {
   const auto is_letter = [](char c) {
@@ -45,13 +51,12 @@ expression object_lowering::whole() {
            "`minProperties` above 1 is not enforced for properties without fixed names: "
            "a name could stand twice");
   }
-  if (named_.size() > max_any_order && !counts_min_ && !counts_max_) free_optional();
-  collect_orders();
+  collect_groups();
   const auto ws = outer_.text_.space();
   std::vector<expression> ways;
   const state start;
   if (may_end(start)) ways.push_back(end());
-  for (std::size_t order = 0; order < orders_.size() && (!counts_max_ || r.max > 0); ++order) {
+  for (std::size_t order = 0; order < n_orders_ && (!counts_max_ || r.max > 0); ++order) {
     state first;
     first.order = order;
     ways.push_back(next_member(first));
@@ -68,38 +73,59 @@ bool object_lowering::declares() const {
   });
 }
 
-/// Larger objects do not keep track of their optional properties: they may stand anywhere.
-void object_lowering::free_optional() {
-  const bool closed = others_.empty();
-  for (const auto& property : named_)
-    if (!property.required) others_.push_back(property.member);
-  const auto n_free = others_.size();
-  std::erase_if(named_, [](const named& property) { return !property.required; });
-  if (others_.empty()) return;
-  const auto n_orders =
-      named_.size() <= max_any_order ? std::size_t{1} << named_.size() : 2 * (named_.size() + 1);
-  if (closed && n_free * n_orders <= max_free_rules) most_free_ = static_cast<std::int64_t>(n_free);
-  auto any = outer_.rules_->add("other", choice_of(std::move(others_)));
-  others_ = {outer_.rules_->reference(any)};
+std::size_t object_lowering::group::n_states() const {
+  const auto n = orders.front().size();
+  return any_order ? std::size_t{1} << n : n + 1;
 }
 
-void object_lowering::collect_orders() {
-  std::vector<std::size_t> listed(named_.size());
-  std::iota(listed.begin(), listed.end(), std::size_t{0});
-  orders_.push_back(listed);
-  any_order_ = named_.size() <= max_any_order;
-  if (any_order_ || named_.size() > max_two_orders) return;
-  std::vector<std::size_t> required_first;
+/// Splits the properties so that as many orders as possible are left to the writer: any order at
+/// all, else of the required ones and of the optional ones each by themselves, in any order or in
+/// that of the schema, and the two mixed as the writer likes; else that of the schema for all.
+void object_lowering::collect_groups() {
+  const bool counts = counts_min_ || counts_max_;
+  const bool is_large = outer_.rules_->size() > many_rules;
+  const auto n_any = counts || is_large ? max_any_order_counted : max_any_order;
+  std::vector<std::size_t> all(named_.size()), required, optional;
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  for (const auto i : all)
+    (named_[i].required ? required : optional).push_back(i);
+  if (all.size() <= n_any) {
+    groups_ = {{{std::move(all)}, true}};
+    return;
+  }
+  groups_ = {{{required}, false}, {{optional}, false}};
+  for (const auto& [any_required, any_optional] :
+       {std::pair{true, true}, std::pair{true, false}, std::pair{false, true},
+        std::pair{false, false}}) {
+    if ((any_required && required.size() > n_any) || (any_optional && optional.size() > n_any))
+      continue;
+    groups_[0].any_order = any_required;
+    groups_[1].any_order = any_optional;
+    if (counts || is_large || groups_[0].n_states() * groups_[1].n_states() > max_sets) continue;
+    if (!any_required) add_order(groups_[0]);
+    return;
+  }
+  groups_ = {{{std::move(all)}, false}};
+  add_order(groups_[0]);
+}
+
+/// A second order: what the schema lists as required first, as it lists it.
+void object_lowering::add_order(group& g) {
+  const auto listed = g.orders.front();
+  if (listed.size() > max_two_orders) return;
+  std::vector<std::size_t> second;
+  const auto add = [&second](std::size_t i) {
+    if (std::find(second.begin(), second.end(), i) == second.end()) second.push_back(i);
+  };
   for (const auto& part : rules_.parts)
     for (const auto& name : part.required)
-      for (std::size_t i = 0; i < named_.size(); ++i)
-        if (named_[i].name == name &&
-            std::find(required_first.begin(), required_first.end(), i) == required_first.end())
-          required_first.push_back(i);
+      for (const auto i : listed)
+        if (named_[i].name == name) add(i);
   for (const auto i : listed)
-    if (std::find(required_first.begin(), required_first.end(), i) == required_first.end())
-      required_first.push_back(i);
-  if (required_first != listed) orders_.push_back(std::move(required_first));
+    add(i);
+  if (second == listed) return;
+  g.orders.push_back(std::move(second));
+  n_orders_ = 2;
 }
 
 expression object_lowering::member_of(expression key, const node& n) {
@@ -214,22 +240,32 @@ void object_lowering::collect_others() {
   if (rules_.max >= 0 && rules_.max <= static_cast<std::int64_t>(rules_.required.size())) return;
   for (const auto& [language, n] : other_classes()) {
     if (language.empty() || outer_.cases_->is_empty(n)) continue;
+    // A few names are as good as declared: each may stand once.
+    if (const auto names = words_of(language, max_listed_names)) {
+      for (const auto& name : *names)
+        named_.push_back({name, false, member_of(outer_.text_.fixed(value(name)), n)});
+      continue;
+    }
     others_.push_back(member_of(outer_.text_.string_in(language, "key"), n));
   }
 }
 
 bool object_lowering::may_end(const state& s) const {
   if (counts_min_ && s.counted < rules_.min) return false;
-  const auto& order = orders_[s.order];
-  for (std::size_t k = 0; k < order.size(); ++k)
-    if (named_[order[k]].required && (any_order_ ? (s.seen >> k & 1) == 0 : k >= s.seen))
-      return false;
+  for (std::size_t at = 0; at < groups_.size(); ++at) {
+    const auto& order = groups_[at].order(s.order);
+    const auto seen = s.seen[at];
+    for (std::size_t k = 0; k < order.size(); ++k)
+      if (named_[order[k]].required && (groups_[at].any_order ? (seen >> k & 1) == 0 : k >= seen))
+        return false;
+  }
   return true;
 }
 
-object_lowering::state object_lowering::after_named(const state& s, std::size_t i) const {
+object_lowering::state object_lowering::after_named(const state& s, std::size_t at,
+                                                    std::size_t i) const {
   state next = s;
-  next.seen = any_order_ ? s.seen | std::uint64_t{1} << i : i + 1;
+  next.seen[at] = groups_[at].any_order ? s.seen[at] | std::uint64_t{1} << i : i + 1;
   if (counts_min_) next.counted = std::min(s.counted + 1, rules_.min);
   if (counts_max_) ++next.written;
   return next;
@@ -243,24 +279,28 @@ object_lowering::state object_lowering::after_other(const state& s) const {
     next.has_other = true;
   }
   if (counts_max_) ++next.written;
-  if (most_free_ >= 0) ++next.free;
   return next;
 }
 
-/// In order: the next known property is number `from` or, past optional ones, a later one.
-expression object_lowering::next_named(const state& s, std::size_t from) {
-  if (from >= named_.size()) return never();
-  const auto [it, is_new] = chains_.emplace(std::pair{s, from}, -1);
-  if (is_new) {
-    const int rule = it->second = outer_.rules_->add("property");
-    std::vector<expression> ways;
-    const auto& next = named_[orders_[s.order][from]];
-    ways.push_back(sequence_of({next.member, tail(after_named(s, from))}));
-    if (!next.required) ways.push_back(next_named(s, from + 1));
-    outer_.rules_->define(rule, choice_of(std::move(ways)));
-    return outer_.rules_->reference(rule);
+/// In order: the next property of group `at` is the first that is not past or, behind optional
+/// ones, a later one.
+expression object_lowering::next_named(const state& s, std::size_t at) {
+  const auto& order = groups_[at].order(s.order);
+  const auto from = static_cast<std::size_t>(s.seen[at]);
+  if (from >= order.size()) return never();
+  const auto [it, is_new] = chains_.emplace(std::pair{s, at}, -1);
+  if (!is_new) return outer_.rules_->reference(it->second);
+  const int rule = it->second = outer_.rules_->add("property");
+  std::vector<expression> ways;
+  const auto& next = named_[order[from]];
+  ways.push_back(sequence_of({next.member, tail(after_named(s, at, from))}));
+  if (!next.required) {
+    state past = s;
+    past.seen[at] = from + 1;
+    ways.push_back(next_named(past, at));
   }
-  return outer_.rules_->reference(it->second);
+  outer_.rules_->define(rule, choice_of(std::move(ways)));
+  return outer_.rules_->reference(rule);
 }
 
 expression object_lowering::next_member(const state& s) {
@@ -268,16 +308,18 @@ expression object_lowering::next_member(const state& s) {
   if (!is_new) return outer_.rules_->reference(it->second);
   const int rule = it->second = outer_.rules_->add("member");
   std::vector<expression> ways;
-  if (any_order_) {
-    for (std::size_t i = 0; i < named_.size(); ++i)
-      if ((s.seen >> i & 1) == 0)
-        ways.push_back(sequence_of({named_[i].member, tail(after_named(s, i))}));
-  } else {
-    ways.push_back(next_named(s, s.seen));
+  for (std::size_t at = 0; at < groups_.size(); ++at) {
+    if (!groups_[at].any_order) {
+      ways.push_back(next_named(s, at));
+      continue;
+    }
+    const auto& order = groups_[at].order(s.order);
+    for (std::size_t i = 0; i < order.size(); ++i)
+      if ((s.seen[at] >> i & 1) == 0)
+        ways.push_back(sequence_of({named_[order[i]].member, tail(after_named(s, at, i))}));
   }
-  if (most_free_ < 0 || s.free < most_free_)
-    for (const auto& other : others_)
-      ways.push_back(sequence_of({other, tail(after_other(s))}));
+  for (const auto& other : others_)
+    ways.push_back(sequence_of({other, tail(after_other(s))}));
   outer_.rules_->define(rule, choice_of(std::move(ways)));
   return outer_.rules_->reference(rule);
 }

@@ -55,10 +55,11 @@ inline config::grammar_spec schema_spec(std::string text, bool closed = false) {
 }
 
 /// The compiled grammar, or why there is none.
-inline models::grammar::result<compiled_grammar_ptr> compiled(const config::grammar_spec& spec) {
+inline models::grammar::result<compiled_grammar_ptr>
+compiled(const config::grammar_spec& spec, const vocabulary_ptr& tokens = byte_vocabulary()) {
   const auto text = grammar_text(spec);
   if (!text.ok()) return text.error();
-  return compile_here(text.value(), byte_vocabulary());
+  return compile_here(text.value(), tokens, writes_json(spec));
 }
 
 } // namespace twill::test

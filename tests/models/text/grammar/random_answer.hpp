@@ -16,15 +16,17 @@ struct drawn_answer {
   bool dead_end = false; ///< the mask left no token, or one that the grammar then refused
 };
 
-inline drawn_answer random_answer(const compiled_grammar_ptr& grammar, std::mt19937& random) {
+inline drawn_answer random_answer(const compiled_grammar_ptr& grammar, std::mt19937& random,
+                                  const vocabulary_ptr& tokens = byte_vocabulary()) {
   constexpr int n_free = 120, n_most = 3000;
   matcher at(grammar);
-  std::vector<std::int32_t> mask(mask_words(byte_vocabulary()->size()));
+  std::vector<std::int32_t> mask(mask_words(tokens->size()));
+  const auto end = tokens->end_ids.front();
   drawn_answer out;
   for (int step = 0; step < n_most; ++step) {
     at.fill_next_mask(mask);
     std::vector<models::token_id> allowed;
-    for (models::token_id id = 0; id <= end_of_answer; ++id)
+    for (models::token_id id = 0; id < tokens->size(); ++id)
       if (allows(mask, id)) allowed.push_back(id);
     out.dead_end = allowed.empty();
     if (out.dead_end) return out;
@@ -32,12 +34,12 @@ inline drawn_answer random_answer(const compiled_grammar_ptr& grammar, std::mt19
     // Past some length what ends things is preferred, most of the time.
     if (step > n_free && random() % 4 != 0)
       for (const auto id : {static_cast<models::token_id>('"'), static_cast<models::token_id>(']'),
-                            static_cast<models::token_id>('}'), end_of_answer})
+                            static_cast<models::token_id>('}'), end})
         if (allows(mask, id)) next = id;
     out.dead_end = !at.accept(next);
-    out.ended = next == end_of_answer;
+    out.ended = next == end;
     if (out.dead_end || out.ended) return out;
-    out.text += static_cast<char>(next);
+    out.text += tokens->bytes[static_cast<std::size_t>(next)];
   }
   return out;
 }
