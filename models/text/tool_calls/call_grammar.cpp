@@ -22,6 +22,11 @@ std::string json_string(const std::string& text) {
   return out + '"';
 }
 
+/// The schema of a tool's arguments: none where the tool does not say that it takes any.
+std::string arguments_of(const callable& tool) {
+  return tool.parameters.empty() ? R"({"type": "object", "maxProperties": 0})" : tool.parameters;
+}
+
 } // namespace
 
 std::optional<config::grammar_spec> call_grammar(const tool_format& format,
@@ -38,9 +43,7 @@ std::optional<config::grammar_spec> call_grammar(const tool_format& format,
     out.repeated = false;
     out.as_arguments = true;
     for (const auto& tool : tools)
-      out.frames.push_back({tool.name + "\n ```python\ntool_call(",
-                            tool.parameters.empty() ? R"({"type": "object"})" : tool.parameters,
-                            "\n```"});
+      out.frames.push_back({tool.name + "\n ```python\ntool_call(", arguments_of(tool), "\n```"});
     return out;
   case call_syntax::tagged_json:
     begin = format.begin + "\n";
@@ -63,8 +66,7 @@ std::optional<config::grammar_spec> call_grammar(const tool_format& format,
   const std::string key = format.name == "llama3_json" ? "parameters" : "arguments";
   for (const auto& tool : tools)
     out.frames.push_back({begin + "{\"name\": " + json_string(tool.name) + ", \"" + key + "\": ",
-                          tool.parameters.empty() ? R"({"type": "object"})" : tool.parameters,
-                          "}" + end});
+                          arguments_of(tool), "}" + end});
   return out;
 }
 

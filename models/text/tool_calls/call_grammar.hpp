@@ -17,7 +17,7 @@ namespace twill::models::tool_calls {
 
 struct callable {
   std::string name;
-  std::string parameters; ///< JSON Schema of the arguments; empty: any object
+  std::string parameters; ///< JSON Schema of the arguments; empty: there are none
 };
 
 /// `parallel`: more than one call may stand, where the format has room for it. Nothing for formats

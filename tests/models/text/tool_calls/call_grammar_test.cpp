@@ -85,6 +85,29 @@ TEST_CASE("tool calls: what ChatGLM3's format has no room for is refused or left
   CHECK_FALSE(passes(left.value(), "f\n ```python\ntool_call(a b=1)\n```"));
 }
 
+TEST_CASE("tool calls: a tool without parameters is called with no arguments") {
+  std::mt19937 random(4);
+  for (const auto* name : {"hermes", "mistral", "llama3_json", "json", "chatglm3"}) {
+    const auto format = *format_named(name);
+    const auto grammar =
+        compiled(*call_grammar(format, std::vector<callable>{{"now", ""}, {"f", ""}}, false));
+    REQUIRE(grammar.ok());
+    for (int i = 0; i < 20; ++i) {
+      const auto drawn = random_answer(grammar.value(), random);
+      INFO(name << ": " << drawn.text);
+      REQUIRE(drawn.ended);
+      parser_options options;
+      options.calls = format;
+      const auto seen = summary(parse_whole(options, drawn.text));
+      REQUIRE(seen.calls.size() == 1);
+      const auto arguments = twill::models::parse_json(seen.calls[0].arguments, "arguments");
+      REQUIRE(arguments.ok());
+      REQUIRE(arguments.value().as_object() != nullptr);
+      CHECK(arguments.value().as_object()->empty());
+    }
+  }
+}
+
 TEST_CASE("tool calls: arguments are an object, whatever the schema of parameters leaves open") {
   const auto format = *format_named("hermes");
   const auto call = [](const std::string& arguments) {
