@@ -144,7 +144,7 @@ struct resume_request {
 
 /// session -> grammar compiler: compile this; answered by grammar_ready.
 struct compile_grammar {
-  std::string tenant;
+  std::string client; ///< whose turn it takes
   config::grammar_spec spec;
   bool with_markers = false; ///< control tokens that mark tool calls count as their text
   std::shared_ptr<std::atomic<bool>> abandoned; ///< set once nobody waits for the answer

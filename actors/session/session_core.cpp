@@ -98,7 +98,7 @@ void session_core::encoded(encoded_prompt answer) {
   sampling_ = pending_.spec.sampling;
   if (!plan_.grammar || prompt_only_) return submit();
   compile_grammar order;
-  order.tenant = args_.request.tenant;
+  order.client = args_.request.client;
   order.spec = std::move(*plan_.grammar);
   order.with_markers = plan_.with_markers;
   if (const auto known = model_->grammars->cached(order)) return grammar(*known);

@@ -1,5 +1,5 @@
-// compile_queue: who is served next by the one thread that compiles grammars: tenants take turns,
-// and the orders of one tenant are served as they came. Pure; one thread at a time.
+// compile_queue: who is served next by the one thread that compiles grammars: clients take turns,
+// and the orders of one client are served as they came. Pure; one thread at a time.
 #pragma once
 
 #include <deque>
@@ -13,16 +13,16 @@ namespace twill::actors {
 template <class Order>
 class compile_queue {
 public:
-  void push(const std::string& tenant, Order order) {
+  void push(const std::string& client, Order order) {
     for (auto& line : lines_) {
-      if (line.first != tenant) continue;
+      if (line.first != client) continue;
       line.second.push_back(std::move(order));
       return;
     }
-    lines_.emplace_back(tenant, std::deque<Order>());
+    lines_.emplace_back(client, std::deque<Order>());
     lines_.back().second.push_back(std::move(order));
   }
-  /// The next order, whose tenant goes to the end of the turn.
+  /// The next order, whose client goes to the end of the turn.
   std::optional<Order> pop() {
     if (lines_.empty()) return std::nullopt;
     auto& orders = lines_.front().second;

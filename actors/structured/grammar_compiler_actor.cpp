@@ -29,7 +29,7 @@ public:
   /// are known before the next is chosen.
   void add(const compile_grammar& what, const session_actor& session) {
     if (queue_.empty() && !busy_) go_on();
-    queue_.push(what.tenant, {what, session});
+    queue_.push(what.client, {what, session});
   }
 
   void compile() {

@@ -7,7 +7,7 @@
 
 using twill::actors::compile_queue;
 
-TEST_CASE("tenants take turns, and each one's orders keep their order") {
+TEST_CASE("clients take turns, and each one's orders keep their order") {
   compile_queue<std::string> queue;
   for (const char* order : {"a1", "a2", "a3", "b1"})
     queue.push(std::string(1, order[0]), order);
