@@ -15,7 +15,7 @@ result<normalize_rule> read_replace(const value& component) {
   if (pattern == nullptr) return malformed("Replace, must have a pattern");
   const std::string by = text(component, "content");
   if (pattern->find("String") != nullptr) return replace_text(text(*pattern, "String"), by);
-  auto expression = regex::make(text(*pattern, "Regex"));
+  auto expression = regex::make_oniguruma(text(*pattern, "Regex"));
   if (!expression.ok()) return expression.error();
   return replace_matches(std::move(expression).value(), by);
 }

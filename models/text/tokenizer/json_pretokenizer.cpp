@@ -32,12 +32,16 @@ std::string quoted_pattern(std::string_view what) {
   return out;
 }
 
-result<nothing> add_split(const std::string& expression, match_behavior behavior, bool invert,
-                          std::vector<split_rule>& rules) {
-  auto compiled = regex::make(expression);
+result<nothing> add_compiled(result<std::shared_ptr<const regex>> compiled, match_behavior behavior,
+                             bool invert, std::vector<split_rule>& rules) {
   if (!compiled.ok()) return compiled.error();
   rules.push_back(split_by(std::move(compiled).value(), behavior, invert));
   return nothing{};
+}
+
+result<nothing> add_split(const std::string& expression, match_behavior behavior, bool invert,
+                          std::vector<split_rule>& rules) {
+  return add_compiled(regex::make(expression), behavior, invert, rules);
 }
 
 result<nothing> add_pattern_split(const value& component, std::vector<split_rule>& rules) {
@@ -45,10 +49,12 @@ result<nothing> add_pattern_split(const value& component, std::vector<split_rule
   const auto behavior = behavior_of(component);
   if (pattern == nullptr || !behavior)
     return malformed("Split, must have a pattern and a known behavior");
-  const std::string expression = pattern->find("Regex") != nullptr
-                                     ? text(*pattern, "Regex")
-                                     : quoted_pattern(text(*pattern, "String"));
-  return add_split(expression, *behavior, flag(component, "invert", false), rules);
+  const bool invert = flag(component, "invert", false);
+  if (const value* expression = pattern->find("Regex"); expression && expression->as_string())
+    return add_compiled(regex::make_oniguruma(*expression->as_string()), *behavior, invert, rules);
+  const std::string plain = text(*pattern, "String");
+  if (plain.empty()) return malformed("Split, its pattern must hold a Regex or a String");
+  return add_split(quoted_pattern(plain), *behavior, invert, rules);
 }
 
 result<nothing> add_metaspace(const value& component, std::vector<split_rule>& rules) {
@@ -75,9 +81,11 @@ result<nothing> add_fixed(const value& component, std::vector<split_rule>& rules
   if (type == "Whitespace")
     return add_split(R"(\w+|[^\w\s]+)", match_behavior::removed, true, rules);
   if (type == "WhitespaceSplit") return add_split(R"(\s)", match_behavior::removed, false, rules);
-  if (type == "CharDelimiterSplit")
-    return add_split(quoted_pattern(text(component, "delimiter")), match_behavior::removed, false,
-                     rules);
+  if (type == "CharDelimiterSplit") {
+    const std::string delimiter = text(component, "delimiter");
+    if (delimiter.empty()) return malformed("CharDelimiterSplit, must have a delimiter");
+    return add_split(quoted_pattern(delimiter), match_behavior::removed, false, rules);
+  }
   if (type == "Punctuation") {
     const auto behavior = behavior_of(component);
     if (!behavior) return malformed("Punctuation, must have a known behavior");

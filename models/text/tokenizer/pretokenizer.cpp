@@ -106,7 +106,7 @@ split_rule split_by(std::shared_ptr<const regex> expression, match_behavior beha
       cover(matches, word.size(), invert, parts);
       join(parts, behavior);
       for (const part& p : parts)
-        next.push_back(word.substr(p.begin, p.end - p.begin));
+        if (p.end > p.begin) next.push_back(word.substr(p.begin, p.end - p.begin));
     }
     list.words.swap(next);
     return nothing{};

@@ -3,6 +3,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "models/text/tokenizer/oniguruma.hpp"
 #include "models/text/tokenizer/unicode.hpp"
 
 namespace twill::models {
@@ -21,7 +22,8 @@ struct data_deleter {
 // PCRE2's \s matches U+180E too, and its \w depends on the version, so both are spelled out.
 constexpr std::string_view white_space =
     R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
-constexpr std::string_view word = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D})";
+constexpr std::string_view word =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
 
 /// Writes the class that `\c` stands for; false when the escape stays as it is, as a negated class
 /// inside another one must.
@@ -79,8 +81,18 @@ result<std::shared_ptr<const regex>> regex::make(const std::string& expression) 
   if (expression.size() > max_bytes)
     return failure{errc::unsupported, "expression, must have at most 65536 bytes, given " +
                                           std::to_string(expression.size())};
+  return compile(expand_classes(expression), expression);
+}
+
+result<std::shared_ptr<const regex>> regex::make_oniguruma(const std::string& expression) {
+  const auto translated = oniguruma_to_pcre2(expression);
+  if (!translated.ok()) return translated.error();
+  return compile(translated.value(), expression);
+}
+
+result<std::shared_ptr<const regex>> regex::compile(const std::string& source,
+                                                    const std::string& given) {
   std::shared_ptr<regex> compiled(new regex);
-  const std::string source = expand_classes(expression);
   int error = 0;
   PCRE2_SIZE at = 0;
   compiled->impl_->code.reset(
@@ -88,7 +100,7 @@ result<std::shared_ptr<const regex>> regex::make(const std::string& expression) 
                     PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr));
   if (!compiled->impl_->code)
     return failure{errc::unsupported, "expression, offset " + std::to_string(at) + ", " +
-                                          error_text(error) + ": " + expression};
+                                          error_text(error) + ": " + given};
   // Without a JIT the interpreter finds the same matches more slowly.
   pcre2_jit_compile(compiled->impl_->code.get(), PCRE2_JIT_COMPLETE);
   compiled->impl_->context.reset(pcre2_match_context_create(nullptr));
@@ -111,7 +123,8 @@ result<nothing> regex::finder::find_all(std::string_view text, match_list& match
   pcre2_match_data* data = impl_->data.get();
   pcre2_match_context* context = impl_->what->context.get();
   const PCRE2_SIZE* span = pcre2_get_ovector_pointer(data);
-  for (std::size_t from = 0; from < text.size();) {
+  std::size_t last_end = text.size() + 1; // of the last match; nowhere before the first
+  for (std::size_t from = 0; from <= text.size();) {
     // The text was checked once as a whole; a check per match would cost quadratic time.
     int found = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, data, context);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT)
@@ -120,12 +133,15 @@ result<nothing> regex::finder::find_all(std::string_view text, match_list& match
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0)
       return failure{errc::bad_text, "text, cannot be cut into words: " + error_text(found)};
-    if (span[1] <= from || span[1] <= span[0]) { // an empty match (or one that `\K` bends)
-      from += character_length(text[from]);
+    if (span[0] < from || span[1] < span[0]) // `\K` in a group that looks elsewhere
+      return failure{errc::bad_text, "text, cannot be cut into words: a match ends where it did "
+                                     "not begin"};
+    if (span[0] == span[1] && span[1] == last_end) {
+      from += last_end < text.size() ? character_length(text[from]) : 1;
       continue;
     }
-    if (span[0] >= from) matches.emplace_back(span[0], span[1]);
-    from = span[1];
+    matches.emplace_back(span[0], span[1]);
+    from = last_end = span[1];
   }
   return nothing{};
 }
