@@ -6,6 +6,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/text/tokenizer/char_bpe.hpp"
@@ -25,14 +26,20 @@ std::vector<std::string> texts_of(const sentencepiece_file& file) {
 
 class sentencepiece_model final : public word_model {
 public:
-  explicit sentencepiece_model(const sentencepiece_file& file)
-      : neighbours_(texts_of(file)),
+  sentencepiece_model(const sentencepiece_file& file, std::string lead)
+      : neighbours_(texts_of(file)), lead_(file.remove_extra_spaces ? std::move(lead) : ""),
         may_cut_(file.kind == sentencepiece_file::model_kind::bpe && file.byte_fallback &&
                  file.escape_spaces && !file.add_dummy_prefix && !file.remove_extra_spaces &&
                  !file.space_is_suffix) {}
 
   /// The library's status type has moved between versions.
-  auto load(const std::string& model) { return processor_.LoadFromSerializedProto(model); }
+  auto load(const std::string& model) {
+    auto status = processor_.LoadFromSerializedProto(model);
+    std::vector<int> encoded;
+    if (status.ok() && !lead_.empty()) status = processor_.Encode(lead_, &encoded);
+    n_lead_ids_ = encoded.size();
+    return status;
+  }
 
   result<nothing> encode(const std::vector<std::string_view>& words,
                          std::vector<token_id>& ids) const override {
@@ -80,21 +87,28 @@ private:
 
   result<nothing> encode_part(std::string_view part, std::vector<token_id>& ids) const {
     std::vector<int> encoded;
-    const auto status = processor_.Encode({part.data(), part.size()}, &encoded);
+    const bool has_space = part.starts_with(' ') || part.starts_with(space_mark);
+    const std::string led = has_space && !lead_.empty() ? std::string(lead_).append(part) : "";
+    const std::string_view given = led.empty() ? part : std::string_view(led);
+    const auto status = processor_.Encode({given.data(), given.size()}, &encoded);
     if (!status.ok()) return failure{errc::bad_text, "text, SentencePiece: " + status.ToString()};
-    ids.insert(ids.end(), encoded.begin(), encoded.end());
+    const std::size_t n_skipped = led.empty() || encoded.size() < n_lead_ids_ ? 0 : n_lead_ids_;
+    ids.insert(ids.end(), encoded.begin() + static_cast<std::ptrdiff_t>(n_skipped), encoded.end());
     return nothing{};
   }
 
   sentencepiece::SentencePieceProcessor processor_;
   neighbour_set neighbours_;
+  std::string lead_; ///< in front of it, the library keeps the first space of a text
+  std::size_t n_lead_ids_ = 0;
   bool may_cut_; ///< the library encodes each part as it would within the text
 };
 
 } // namespace
 
-result<std::unique_ptr<const word_model>> make_sentencepiece_model(const sentencepiece_file& file) {
-  auto model = std::make_unique<sentencepiece_model>(file);
+result<std::unique_ptr<const word_model>> make_sentencepiece_model(const sentencepiece_file& file,
+                                                                   std::string lead) {
+  auto model = std::make_unique<sentencepiece_model>(file, std::move(lead));
   std::string refused;
   try { // the library's trie throws
     if (const auto status = model->load(file.write()); !status.ok()) refused = status.ToString();

@@ -8,6 +8,7 @@
 
 #include "models/text/tokenizer/char_bpe.hpp"
 #include "models/text/tokenizer/folder_tokenizer.hpp"
+#include "models/text/tokenizer/json_parts.hpp"
 #include "models/text/tokenizer/sentencepiece_file.hpp"
 #include "models/text/tokenizer/sentencepiece_model.hpp"
 
@@ -39,7 +40,21 @@ private:
     file_ = std::move(parsed).value();
     const bool is_bpe = file_.kind == sentencepiece_file::model_kind::bpe;
     parts_.kind = std::string("sentencepiece ") + (is_bpe ? "bpe" : "unigram");
+    read_prefix();
     return nothing{};
+  }
+
+  /// Whether a text gets the dummy prefix. Without `legacy`, LlamaTokenizer does not look at what
+  /// the model file says, and CodeLlamaTokenizer at nothing. With it, `add_prefix_space` counts in
+  /// the fast class alone, which is the one that transformers takes unless asked for the other.
+  void read_prefix() {
+    if (!files_.hints.reads_flags) return;
+    const bool always =
+        files_.tokenizer_config != nullptr &&
+        json::text(*files_.tokenizer_config, "tokenizer_class").starts_with("CodeLlamaTokenizer");
+    legacy_ = !always && config_flag(files_, "legacy", true);
+    file_.add_dummy_prefix = (file_.add_dummy_prefix || !legacy_) &&
+                             (always || config_flag(files_, "add_prefix_space", true));
   }
 
   result<nothing> add_pieces() {
@@ -129,21 +144,25 @@ private:
   }
 
   result<nothing> make_rules() {
-    // The pre-tokenizer puts the dummy prefix where a text begins, also after control tokens; the
-    // library would put it at the start of every word.
-    if (file_.add_dummy_prefix && file_.escape_spaces && !file_.remove_extra_spaces &&
-        !file_.space_is_suffix) {
+    // The pre-tokenizer puts the dummy prefix where a text begins, with `legacy` also after control
+    // tokens; the library would put it at the start of every word.
+    const bool is_plain =
+        file_.escape_spaces && !file_.remove_extra_spaces && !file_.space_is_suffix;
+    if (file_.add_dummy_prefix && (is_plain || !legacy_)) {
       file_.add_dummy_prefix = false;
       parts_.words_of = pretokenizer({dummy_prefix(std::string(space_mark))});
     }
-    parts_.restarts_after_special =
-        !files_.hints.reads_flags || config_flag(files_, "legacy", true);
+    parts_.restarts_after_special = legacy_;
+    std::vector<normalize_rule> changes;
+    if (!is_plain && !legacy_) changes.push_back(replace_text(std::string(space_mark), " "));
     if (!file_.charsmap.empty()) {
       auto rules = compiled_rules(file_.charsmap);
       if (!rules.ok()) return rules.error();
-      parts_.normal = normalizer({std::move(rules).value()});
+      changes.push_back(std::move(rules).value());
     }
-    auto model = make_sentencepiece_model(file_);
+    parts_.normal = normalizer(std::move(changes));
+    auto model = make_sentencepiece_model(
+        file_, legacy_ ? "" : named_token(files_, "unk_token").value_or("<unk>"));
     if (!model.ok()) return model.error();
     parts_.model = std::move(model).value();
     return nothing{};
@@ -170,6 +189,7 @@ private:
 
   const folder_files& files_;
   sentencepiece_file file_;
+  bool legacy_ = true; ///< of LlamaTokenizer: each text between special tokens is one of its own
   pipeline_parts parts_;
 };
 
