@@ -88,7 +88,8 @@ PUBLISHED = {
               gpt4o_like(r"\p{N}", SLASHES, CONTRACTIONS)],
     "superbpe": [r"\p{N}+", r"(?=(\d{3})+(?!\d))"],
     "tiny-aya": [r"\d{1,3}(?=(?:\d{3})*\b)", gpt4o_like(r"\p{N}{1,3}", SLASHES, CONTRACTIONS)],
-    "gemma4": [r"[^\n]+|[\n]+"],
+    "afmoe": [r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))",
+              "[一-鿿㐀-䶿\\uf900-\\ufaff぀-ゟ゠-ヿ･-ﾟ⼀-⿟เ-๿຀-໿ក-៿က-႟ꩠ-ꩿꧠ-꧿가-힯ᄀ-ᇿ]+", DEEPSEEK3],
 }
 
 CONSTRUCTS = [

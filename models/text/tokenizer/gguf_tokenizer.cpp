@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/base/log.hpp"
 #include "models/text/detokenizer.hpp"
 #include "models/text/tokenizer/byte_level.hpp"
 #include "models/text/tokenizer/char_bpe.hpp"
@@ -58,16 +59,20 @@ private:
     if (model.value() != "gpt2")
       return failure{errc::unsupported,
                      "tokenizer.ggml.model, must be gpt2 or llama, given " + model.value()};
-    auto pre = metadata_.get_string("tokenizer.ggml.pre");
-    if (!pre.ok()) return pre.error();
-    auto kind = find_pretokenizer(pre.value());
+    auto given = metadata_.get_string_or("tokenizer.ggml.pre", "");
+    if (!given.ok()) return given.error();
+    const std::string pre = given.value().empty() ? "default" : given.value();
+    if (given.value().empty())
+      log::warn("tokenizer.ggml.pre is absent, so that texts are cut into words as llama.cpp's "
+                "default does; if the model answers badly, convert it again");
+    auto kind = find_pretokenizer(pre);
     if (!kind.ok()) return kind.error();
-    auto words = pretokenizer::from_expressions(kind.value().expressions);
+    auto words = pretokenizer::from_steps(kind.value().steps);
     if (!words.ok()) return words.error();
     parts_.words_of = std::move(words).value();
     byte_level_.ignore_merges = kind.value().ignore_merges;
     add_bos_ = kind.value().add_bos_default;
-    parts_.kind = "gguf gpt2 / " + pre.value();
+    parts_.kind = "gguf gpt2 / " + pre;
     return nothing{};
   }
 
@@ -199,10 +204,13 @@ private:
     return nothing{};
   }
 
-  /// The id under an optional key; -1 when it is absent.
+  /// The id under an optional key; -1 when it is absent, or -1 as converters write it.
   result<std::int64_t> optional_id(std::string_view name) const {
-    return metadata_.get_int_or("tokenizer.ggml." + std::string(name) + "_token_id", 0,
-                                static_cast<std::int64_t>(tokens_->size()) - 1, -1);
+    const std::string key = "tokenizer.ggml." + std::string(name) + "_token_id";
+    constexpr std::int64_t none = std::numeric_limits<std::uint32_t>::max();
+    const auto given = metadata_.get_int_or(key, -1, none, -1);
+    if (given.ok() && (given.value() == none || given.value() == -1)) return std::int64_t{-1};
+    return metadata_.get_int_or(key, 0, static_cast<std::int64_t>(tokens_->size()) - 1, -1);
   }
 
   result<nothing> read_special_ids() {

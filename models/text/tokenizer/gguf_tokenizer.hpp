@@ -2,7 +2,8 @@
 //
 // Knows `tokenizer.ggml.model` "gpt2" (byte-level BPE) and "llama" (SentencePiece-style BPE by
 // scores). Fails with unsupported for other models or pre-tokenizers, naming them, and with
-// missing_metadata or bad_metadata for broken vocabularies.
+// missing_metadata or bad_metadata for broken vocabularies. A file without a pre-tokenizer has
+// llama.cpp's default one, with a warning; a special id of 4294967295 or -1 means none.
 #pragma once
 
 #include <memory>

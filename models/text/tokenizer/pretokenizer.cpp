@@ -4,8 +4,14 @@
 #include <cstddef>
 #include <utility>
 
+#include "models/text/tokenizer/unicode.hpp"
+
 namespace twill::models {
 namespace {
+
+std::ptrdiff_t character_count(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+}
 
 struct part {
   std::size_t begin, end;
@@ -113,6 +119,29 @@ split_rule split_by(std::shared_ptr<const regex> expression, match_behavior beha
   };
 }
 
+split_rule split_in_threes(std::shared_ptr<const regex> expression) {
+  return [expression = std::move(expression)](word_list& list, bool) -> result<nothing> {
+    regex::finder finder(*expression);
+    match_list matches;
+    std::vector<std::string_view> next;
+    for (const std::string_view word : list.words) {
+      if (auto found = finder.find_all(word, matches); !found.ok()) return found;
+      std::size_t done = 0;
+      for (const auto& [begin, end] : matches) {
+        auto n = character_count(word.substr(begin, end - begin));
+        for (std::size_t at = begin; n > 0; at += character_length(word[at]), --n) {
+          if (n % 3 != 0 || at == done) continue;
+          next.push_back(word.substr(done, at - done));
+          done = at;
+        }
+      }
+      next.push_back(word.substr(done));
+    }
+    list.words.swap(next);
+    return nothing{};
+  };
+}
+
 split_rule space_in_front() {
   return [](word_list& list, bool) -> result<nothing> {
     for (std::string_view& word : list.words)
@@ -149,12 +178,14 @@ split_rule dummy_prefix(std::string mark) {
   };
 }
 
-result<pretokenizer> pretokenizer::from_expressions(const std::vector<std::string>& expressions) {
+result<pretokenizer> pretokenizer::from_steps(const std::vector<split_step>& steps) {
   std::vector<split_rule> rules;
-  for (const std::string& expression : expressions) {
-    auto compiled = regex::make(expression);
+  for (const split_step& step : steps) {
+    auto compiled = regex::make(step.expression);
     if (!compiled.ok()) return compiled.error();
-    rules.push_back(split_by(std::move(compiled).value(), match_behavior::isolated, false));
+    rules.push_back(step.in_threes
+                        ? split_in_threes(std::move(compiled).value())
+                        : split_by(std::move(compiled).value(), match_behavior::isolated, false));
   }
   return pretokenizer(std::move(rules));
 }

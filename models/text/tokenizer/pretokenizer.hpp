@@ -31,6 +31,8 @@ enum class match_behavior { removed, isolated, contiguous, merged_with_previous,
 
 /// With `invert`, what the expression does not match counts as a match.
 split_rule split_by(std::shared_ptr<const regex> expression, match_behavior behavior, bool invert);
+/// Cuts within each match, before every group of three characters as counted from its end.
+split_rule split_in_threes(std::shared_ptr<const regex> expression);
 /// Puts a space in front of each word that does not begin with one.
 split_rule space_in_front();
 
@@ -42,13 +44,18 @@ split_rule metaspace(std::string mark, metaspace_prefix prefix, bool split);
 /// with.
 split_rule dummy_prefix(std::string mark);
 
+/// One expression that cuts: its matches become words, or are only cut in threes.
+struct split_step {
+  std::string expression;
+  bool in_threes = false;
+};
+
 class pretokenizer {
 public:
   pretokenizer() = default;
   explicit pretokenizer(std::vector<split_rule> rules) : rules_(std::move(rules)) {}
-  /// Rules by which each expression isolates its matches. Fails with unsupported for an expression
-  /// that PCRE2 does not know.
-  static result<pretokenizer> from_expressions(const std::vector<std::string>& expressions);
+  /// Fails with unsupported for an expression that PCRE2 does not know.
+  static result<pretokenizer> from_steps(const std::vector<split_step>& steps);
 
   /// Replaces `list` by the words of `text`; they refer to its memory or the list's.
   result<nothing> split(std::string_view text, bool at_start, word_list& list) const;
@@ -59,13 +66,15 @@ private:
 
 /// The rules that a name in `tokenizer.ggml.pre` stands for.
 struct pretokenizer_kind {
-  std::vector<std::string> expressions;
+  std::vector<split_step> steps;
   bool ignore_merges = false;   ///< a whole word of the vocabulary is taken without merging
   bool add_bos_default = false; ///< whether BOS is added when the file does not say
 };
 
 /// The kind of that name; fails with unsupported, naming it.
 result<pretokenizer_kind> find_pretokenizer(std::string_view name);
+/// All names that find_pretokenizer() knows.
+std::vector<std::string_view> pretokenizer_names();
 
 /// GPT-2's expression, by which a ByteLevel pre-tokenizer cuts.
 extern const char* const gpt2_expression;

@@ -3,6 +3,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "models/text/text_limits.hpp"
 #include "models/text/tokenizer/oniguruma.hpp"
 #include "models/text/tokenizer/unicode.hpp"
 
@@ -141,6 +142,8 @@ result<nothing> regex::finder::find_all(std::string_view text, match_list& match
       continue;
     }
     matches.emplace_back(span[0], span[1]);
+    // Expressions that look far ahead at each match take quadratic time.
+    if (matches.size() % 4096 == 0 && text_limits::unwanted()) break;
     from = last_end = span[1];
   }
   return nothing{};

@@ -105,7 +105,7 @@ result<std::shared_ptr<const tokenizer>> read_tiktoken(const folder_files& files
 
   auto split = find_pretokenizer(rules->pretokenizer);
   if (!split.ok()) return split.error();
-  auto words = pretokenizer::from_expressions(split.value().expressions);
+  auto words = pretokenizer::from_steps(split.value().steps);
   if (!words.ok()) return words.error();
   parts.words_of = std::move(words).value();
   parts.normal = normalizer({to_normal_form(normal_form::nfc)}); // as QWenTokenizer does

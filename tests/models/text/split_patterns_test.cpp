@@ -1,6 +1,9 @@
 // Expressions of tokenizer.json cut texts as Hugging Face's library does; tools/golden has the
 // script that wrote what it did.
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -75,6 +78,88 @@ int check_list(const char* list) {
 
 TEST_CASE("published split patterns cut as their library cuts", "[golden]") {
   CHECK(check_list("published") == 0);
+}
+
+TEST_CASE("GGUF pre-tokenizers cut as the published split patterns", "[golden]") {
+  // The names of llama.cpp that share a list of expressions, behind the name that the goldens have.
+  const std::vector<std::vector<std::string>> names = {
+      {"default", "default"},
+      {"gpt2",    "gpt-2",      "gpt2",           "phi-2",      "roberta-bpe", "jina-es",
+       "jina-de", "jina-v1-en", "jina-v2-code",   "jina-v2-de", "jina-v2-es",  "mpt",
+       "olmo",    "jais",       "gigachat",       "a.x-4.0",    "mellum",      "modern-bert",
+       "exaone4", "trillion",   "granite-docling"},
+      {"starcoder", "smollm", "starcoder", "refact", "command-r", "codeshell", "exaone",
+       "minerva-7b", "mellum2"},
+      {"llama3", "llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0",
+       "lfm2", "jina-v5-nano", "smollm3", "dbrx", "smaug-bpe", "glm4", "chatglm-bpe"},
+      {"jais-2", "jais-2"},
+      {"qwen2", "qwen2", "deepseek-r1-qwen", "stablelm2", "kormo", "f2llmv2", "megrez", "hunyuan",
+       "solar-open", "grok-2"},
+      {"qwen3.5", "qwen35"},
+      {"ufakzeka", "ufakzeka"},
+      {"laguna", "laguna"},
+      {"minicpm5", "minicpm5"},
+      {"seed-coder", "seed-coder"},
+      {"bailingmoe", "bailingmoe", "bailingmoe2", "llada-moe"},
+      {"exaone-moe", "exaone-moe"},
+      {"tekken", "tekken"},
+      {"gpt-4o", "gpt-4o", "kanana2", "talkie", "minimax-m2", "llama4", "granite-embed-multi-97m"},
+      {"tiny-aya", "tiny_aya", "cohere2moe"},
+      {"superbpe", "superbpe"},
+      {"afmoe", "afmoe"},
+      {"youtu", "youtu"},
+      {"kimi-k2", "kimi-k2"},
+      {"falcon", "falcon"},
+      {"bloom", "bloom", "poro-chat", "gpt3-finnish"},
+      {"viking", "viking"},
+      {"chameleon", "chameleon"},
+      {"deepseek-llm", "deepseek-llm"},
+      {"deepseek-coder", "deepseek-coder"},
+      {"deepseek-v3", "deepseek-v3", "hunyuan-dense", "hy_v4", "joyai-llm"},
+      {"spark2.5", "spark2_5"},
+  };
+  std::size_t n_names = 0;
+  for (const auto& group : names) {
+    const auto& published = list_of(at(golden(), "published"));
+    const auto it = std::find_if(published.begin(), published.end(), [&](const value& entry) {
+      return text_of(at(entry, "name")) == group.front();
+    });
+    REQUIRE(it != published.end());
+    for (auto name = group.begin() + 1; name != group.end(); ++name, ++n_names) {
+      CAPTURE(*name);
+      const auto kind = find_pretokenizer(*name);
+      REQUIRE(kind.ok());
+      const auto split = pretokenizer::from_steps(kind.value().steps);
+      INFO((split.ok() ? std::string() : split.detail()));
+      REQUIRE(split.ok());
+      check_cuts(split.value(), at(golden(), "texts"), at(*it, "cuts"));
+    }
+  }
+  CHECK(n_names == pretokenizer_names().size());
+}
+
+TEST_CASE("GGUF pre-tokenizers take time in proportion to the length of a hostile text") {
+  std::set<std::string> seen;
+  for (const std::string_view name : pretokenizer_names()) {
+    const auto kind = find_pretokenizer(name).value();
+    std::string all;
+    for (const split_step& step : kind.steps)
+      all += step.expression + "\n";
+    if (!seen.insert(all).second) continue;
+    for (const std::string unit : {"1", " ", "a", "\n", "'", "\u3000", "\u4e00", "A", "\u0301"}) {
+      CAPTURE(name, unit);
+      std::string text;
+      while (text.size() < 200'000)
+        text += unit;
+      text += "x";
+      const auto split = pretokenizer::from_steps(kind.steps);
+      word_list list;
+      const auto begin = std::chrono::steady_clock::now();
+      REQUIRE(split.value().split(text, true, list).ok());
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      CHECK(took.count() < 10); // quadratic work takes minutes with sanitizers
+    }
+  }
 }
 
 TEST_CASE("each construct of Oniguruma's syntax cuts as its library cuts", "[golden]") {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/text/tokenizer/gguf_tokenizer.hpp"
+#include "models/text/tokenizer/pretokenizer.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/vocab.hpp"
 
@@ -72,9 +73,7 @@ TEST_CASE("broken vocabularies are refused, naming the key") {
 TEST_CASE("every known pre-tokenizer compiles and loses no text") {
   const std::string text =
       "I'm  here, WE'LL go:\n\n\t 12345 Straße café 你好，世界 \r\n don't!!\xE2\x80\x83 x";
-  for (const char* name :
-       {"gpt-2", "smollm", "llama-bpe", "qwen2", "tekken", "gpt-4o", "llama4", "deepseek-coder",
-        "deepseek-v3", "command-r", "falcon3", "glm4", "stablelm2"}) {
+  for (const std::string_view name : pretokenizer_names()) {
     CAPTURE(name);
     auto metadata = test::vocab_metadata("bytelevel-gpt2");
     metadata.entries["tokenizer.ggml.pre"] = std::string(name);
@@ -83,6 +82,35 @@ TEST_CASE("every known pre-tokenizer compiles and loses no text") {
     auto ids = opened.value()->encode(text, {});
     REQUIRE(ids.ok());
     CHECK(opened.value()->decode(ids.value(), false) == text);
+  }
+}
+
+TEST_CASE("a file without a pre-tokenizer has the default one") {
+  auto metadata = test::vocab_metadata("bytelevel-gpt2");
+  const auto ids = [&] {
+    return make_gguf_tokenizer(metadata).value()->encode("$$$ 12345 it's", {}).value();
+  };
+  metadata.entries["tokenizer.ggml.pre"] = std::string("default");
+  const auto expected = ids();
+  metadata.entries["tokenizer.ggml.pre"] = std::string();
+  CHECK(ids() == expected);
+  metadata.entries.erase("tokenizer.ggml.pre");
+  CHECK(ids() == expected);
+}
+
+TEST_CASE("a special id of all ones means that there is no such token") {
+  for (const std::int64_t none : {std::int64_t{4294967295}, std::int64_t{-1}}) {
+    auto metadata = test::vocab_metadata("bytelevel-llama3");
+    for (const char* name : {"bos", "eos", "eot", "eom", "unknown", "padding"})
+      metadata.entries["tokenizer.ggml." + std::string(name) + "_token_id"] = none;
+    metadata.entries["tokenizer.ggml.add_bos_token"] = true;
+    metadata.entries["tokenizer.ggml.add_eos_token"] = true;
+    const auto opened = make_gguf_tokenizer(metadata);
+    REQUIRE(opened.ok());
+    CHECK(opened.value()->bos_id() == -1);
+    CHECK(opened.value()->eos_id() == -1);
+    const auto plain = opened.value()->encode("text", {}).value();
+    CHECK(opened.value()->encode("text", {.add_special = true}).value() == plain);
   }
 }
 
