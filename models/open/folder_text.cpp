@@ -19,8 +19,11 @@ result<std::shared_ptr<const tokenizer>> open_folder_tokenizer(const std::string
              generation = read("generation_config.json");
   for (const auto* file : {&config, &tokens, &generation})
     if (!file->ok()) return file->error();
-  return make_folder_tokenizer(path, families::tokenizer_hints_of(config.value()), config.value(),
-                               &tokens.value(), &generation.value());
+  return make_folder_tokenizer({.path = path,
+                                .hints = families::tokenizer_hints_of(config.value()),
+                                .config = &config.value(),
+                                .tokenizer_config = &tokens.value(),
+                                .generation_config = &generation.value()});
 }
 
 } // namespace twill::models

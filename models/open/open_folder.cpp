@@ -20,10 +20,15 @@ struct parts {
   std::string template_source; ///< the template that the folder brings; empty when there is none
 };
 
-result<nothing> finish(const parts& p, const std::string& template_path, model& opened) {
-  auto spec = families::spec_of(*p.config, *opened.weights);
+result<nothing> read_spec(const value& config, model& opened) {
+  auto spec = families::spec_of(config, *opened.weights);
   if (!spec.ok()) return spec.error();
   opened.spec = std::move(spec).value();
+  return nothing{};
+}
+
+/// Adds all that follows from spec and tokenizer.
+result<nothing> finish(const parts& p, const std::string& template_path, model& opened) {
   if (opened.quantization.empty()) opened.quantization = main_kind(*opened.weights);
   if (auto fits = check_vocabulary(*opened.text, opened.spec); !fits.ok()) return fits;
   const std::string source =
@@ -62,8 +67,14 @@ opened_model open_folder_model(const std::string& path, const std::string& templ
   opened->quantization = files.quantization();
   opened->weights = files.weights();
   opened->files = files.files();
-  auto text = make_folder_tokenizer(files.path(), p.family->tokenizer, files.config(),
-                                    files.tokenizer_config(), files.generation_config());
+  if (auto read = read_spec(files.config(), *opened); !read.ok())
+    return in_file(path, read.error());
+  auto text = make_folder_tokenizer({.path = files.path(),
+                                     .hints = p.family->tokenizer,
+                                     .config = &files.config(),
+                                     .tokenizer_config = files.tokenizer_config(),
+                                     .generation_config = files.generation_config(),
+                                     .embedding_rows = opened->spec.vocab_size});
   if (!text.ok()) return in_file(path, text.error());
   opened->text = std::move(text).value();
   if (auto done = finish(p, template_path, *opened); !done.ok()) return in_file(path, done.error());
@@ -89,6 +100,7 @@ opened_model open_dummy_model(const std::string& path, const std::string& templa
   opened->quantization = dummy.quantization;
   opened->weights = dummy.weights;
   opened->text = dummy.text;
+  if (auto read = read_spec(dummy.config, *opened); !read.ok()) return in_file(path, read.error());
   if (auto done = finish(p, template_path, *opened); !done.ok()) return in_file(path, done.error());
   return std::shared_ptr<const model>(std::move(opened));
 }

@@ -59,8 +59,11 @@ result<std::shared_ptr<const tokenizer>> make_text_side(const recipe& r, const d
   const std::string& path = folder.value().path();
   for (const text_file& file : tokenizer_files(r))
     if (auto done = write_file(path + "/" + file.name, file.bytes); !done.ok()) return done.error();
-  return make_folder_tokenizer(path, r.family->tokenizer, m.config, &m.tokenizer_config,
-                               &m.generation_config);
+  return make_folder_tokenizer({.path = path,
+                                .hints = r.family->tokenizer,
+                                .config = &m.config,
+                                .tokenizer_config = &m.tokenizer_config,
+                                .generation_config = &m.generation_config});
 }
 
 } // namespace

@@ -106,8 +106,11 @@ bool try_folder(const std::string& path, const std::string& family) {
               generation = json("generation_config.json");
   const auto* known = models::families::find(family);
   if (known == nullptr) return false;
-  const auto opened =
-      models::make_folder_tokenizer(path, known->tokenizer, config, &tokens, &generation);
+  const auto opened = models::make_folder_tokenizer({.path = path,
+                                                     .hints = known->tokenizer,
+                                                     .config = &config,
+                                                     .tokenizer_config = &tokens,
+                                                     .generation_config = &generation});
   if (!opened.ok()) return false;
   const models::tokenizer& text = *opened.value();
   use_tokenizer(text);

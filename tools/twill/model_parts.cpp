@@ -89,9 +89,12 @@ void read_folder(model_parts& parts) {
   parts.has_own_template =
       (text_config != nullptr && text_config->find("chat_template") != nullptr) ||
       std::filesystem::exists(folder.path() + "/chat_template.jinja", ignored);
-  const auto text = models::make_folder_tokenizer(
-      folder.path(), models::families::tokenizer_hints_of(folder.config()), folder.config(),
-      text_config, folder.generation_config());
+  const auto text =
+      models::make_folder_tokenizer({.path = folder.path(),
+                                     .hints = models::families::tokenizer_hints_of(folder.config()),
+                                     .config = &folder.config(),
+                                     .tokenizer_config = text_config,
+                                     .generation_config = folder.generation_config()});
   if (!text.ok()) parts.refused.push_back(text.detail());
 }
 

@@ -21,10 +21,8 @@ std::string find_tiktoken(const std::string& folder) {
 
 } // namespace
 
-result<std::shared_ptr<const tokenizer>>
-make_folder_tokenizer(const std::string& folder, const tokenizer_hints& hints, const value& config,
-                      const value* tokenizer_config, const value* generation_config) {
-  const folder_files files{folder, hints, &config, tokenizer_config, generation_config};
+result<std::shared_ptr<const tokenizer>> make_folder_tokenizer(const folder_files& files) {
+  const std::string& folder = files.path;
   std::error_code ignored;
   const auto has = [&](const char* name) { return fs::exists(folder + "/" + name, ignored); };
   if (has("tokenizer.json")) return read_tokenizer_json(files);

@@ -14,10 +14,7 @@
 
 namespace twill::models {
 
-/// `config` is config.json; the other two files may be null. `hints` are the family's.
-result<std::shared_ptr<const tokenizer>>
-make_folder_tokenizer(const std::string& folder, const tokenizer_hints& hints, const value& config,
-                      const value* tokenizer_config, const value* generation_config);
+result<std::shared_ptr<const tokenizer>> make_folder_tokenizer(const folder_files& files);
 
 /// One reader per kind of file.
 result<std::shared_ptr<const tokenizer>> read_tokenizer_json(const folder_files& files);

@@ -76,6 +76,7 @@ private:
     for (added_token& token : listed.value())
       if (!std::binary_search(known.begin(), known.end(), token.id))
         tokens.push_back(std::move(token));
+    erase_tokens_without_rows(files_, tokens);
     for (const added_token& token : tokens)
       if (token.id >= 0 && token.id <= INT32_MAX)
         ids_.try_emplace(token.text, static_cast<token_id>(token.id));

@@ -136,6 +136,7 @@ private:
   result<nothing> add_listed_tokens() {
     auto tokens = read_added_tokens(files_);
     if (!tokens.ok()) return tokens.error();
+    erase_tokens_without_rows(files_, tokens.value());
     std::erase_if(tokens.value(), [this](const added_token& token) {
       if (token.id < 0 || static_cast<std::size_t>(token.id) >= file_.pieces.size()) return false;
       return file_.pieces[static_cast<std::size_t>(token.id)].type == piece_type::control; // known

@@ -8,7 +8,9 @@
 #include <iterator>
 #include <utility>
 
+#include "config/base/log.hpp"
 #include "models/checkpoint/json.hpp"
+#include "models/checkpoint/quoted.hpp"
 
 namespace twill::models {
 namespace {
@@ -108,6 +110,17 @@ result<std::vector<added_token>> read_added_tokens(const folder_files& files) {
   std::sort(tokens.begin(), tokens.end(),
             [](const added_token& a, const added_token& b) { return a.id < b.id; });
   return tokens;
+}
+
+void erase_tokens_without_rows(const folder_files& files, std::vector<added_token>& tokens) {
+  const auto has_row = [&](const added_token& t) { return t.id < files.embedding_rows; };
+  const auto first = std::stable_partition(tokens.begin(), tokens.end(), has_row);
+  if (first == tokens.end()) return;
+  log::warn(files.path + ": the embedding has no row for " + std::to_string(tokens.end() - first) +
+            " of the added tokens, such as " + quoted_name(first->text) + " (id " +
+            std::to_string(first->id) + " of " + std::to_string(files.embedding_rows) +
+            " rows); their texts are ordinary ones");
+  tokens.erase(first, tokens.end());
 }
 
 std::optional<std::string> named_token(const folder_files& files, std::string_view name) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ struct folder_files {
   const value* config = nullptr;
   const value* tokenizer_config = nullptr;
   const value* generation_config = nullptr;
+  /// Rows of the model's embedding. Nothing can be computed for an added token beyond them.
+  std::int64_t embedding_rows = std::numeric_limits<std::int64_t>::max();
 };
 
 struct added_token {
@@ -39,6 +42,9 @@ struct added_token {
 /// Tokens of added_tokens.json and tokenizer_config.json's added_tokens_decoder, by id.
 /// Fails with bad_format when a file has no such list.
 result<std::vector<added_token>> read_added_tokens(const folder_files& files);
+/// Erases tokens that the embedding has no row for, such as the pad token of a fine-tune, and logs
+/// that their texts are ordinary ones. A vocabulary's own tokens must have rows all the same.
+void erase_tokens_without_rows(const folder_files& files, std::vector<added_token>& tokens);
 /// Reads one entry of a list of added tokens, also of tokenizer.json.
 added_token to_added_token(const value& entry, std::int64_t id);
 

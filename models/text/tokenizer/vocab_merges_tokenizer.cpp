@@ -63,6 +63,7 @@ result<nothing> add_specials(const folder_files& files, const token_map& ids,
       }
   auto listed = read_added_tokens(files);
   if (!listed.ok()) return listed.error();
+  erase_tokens_without_rows(files, listed.value());
   tokens.insert(tokens.end(), listed.value().begin(), listed.value().end());
   return place_added_tokens(tokens, parts);
 }

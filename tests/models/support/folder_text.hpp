@@ -35,8 +35,11 @@ open_folder_text(const std::string& path, const std::string& family) {
   const auto* found = models::families::find(family);
   const models::tokenizer_hints hints =
       found == nullptr ? models::tokenizer_hints{} : found->tokenizer;
-  return models::make_folder_tokenizer(path, hints, files.config, or_null(files.tokenizer_config),
-                                       or_null(files.generation_config));
+  return models::make_folder_tokenizer({.path = path,
+                                        .hints = hints,
+                                        .config = &files.config,
+                                        .tokenizer_config = or_null(files.tokenizer_config),
+                                        .generation_config = or_null(files.generation_config)});
 }
 
 inline std::vector<models::token_id> token_ids(const value& list) {

@@ -29,8 +29,11 @@ TEST_CASE("a text of tokenizer.model begins with a space where transformers puts
     std::ofstream(folder.path() + "/tokenizer.model", std::ios::binary) << file.write();
     const auto* llama = families::find("llama");
     REQUIRE(llama != nullptr);
-    const auto opened =
-        make_folder_tokenizer(folder.path(), llama->tokenizer, value(), &at(c, "flags"), nullptr);
+    const value config;
+    const auto opened = make_folder_tokenizer({.path = folder.path(),
+                                               .hints = llama->tokenizer,
+                                               .config = &config,
+                                               .tokenizer_config = &at(c, "flags")});
     REQUIRE(opened.ok());
     for (std::size_t i = 0; i < texts.size(); ++i) {
       const auto ids = opened.value()->encode(text_of(texts[i]), {.parse_special = true});
