@@ -37,9 +37,6 @@ struct tensor_names {
   std::string gate;           // (mlp_size, hidden_size), gated MLPs
   std::string up;             // (mlp_size, hidden_size)
   std::string down;           // (hidden_size, mlp_size)
-  /// Tensors that checkpoints carry although no computation needs them, such as tables of values
-  /// that the spec holds.
-  std::vector<std::string> ignored;
 };
 
 enum class norm_kind : std::uint8_t {

@@ -28,6 +28,8 @@ public:
   virtual std::vector<tensor_info> tensors() const = 0;
   /// The tensor of that name; nullptr when there is none.
   virtual const tensor_info* find(std::string_view name) const = 0;
+  /// Whether the tensor is there, or an index file says so although no shard has it.
+  virtual bool lists(std::string_view name) const { return find(name) != nullptr; }
   /// A matrix as a weight source that refers to this checkpoint's memory. // (shape[0], shape[1])
   virtual result<gpu::weight_source> matrix(std::string_view name) const = 0;
   /// A small tensor (norm weights, biases) as f32. // (product of shape)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/checkpoint/derived_tensor.hpp"
 #include "models/checkpoint/quoted.hpp"
 
 namespace twill::models {
@@ -36,6 +37,7 @@ std::int64_t value_count(const std::vector<std::int64_t>& shape) {
 }
 
 result<nothing> tensor_table::add(stored_tensor tensor) {
+  if (is_derived(tensor.info)) return nothing{};
   const auto [at, added] = by_name_.emplace(tensor.info.name, tensors_.size());
   if (!added) {
     const stored_tensor& before = tensors_[at->second];
@@ -72,6 +74,10 @@ const stored_tensor* tensor_table::peek(std::string_view name) const {
 const tensor_info* tensor_table::find(std::string_view name) const {
   const stored_tensor* t = peek(name);
   return t == nullptr ? nullptr : &t->info;
+}
+
+bool tensor_table::lists(std::string_view name) const {
+  return peek(name) != nullptr || absent_.contains(name);
 }
 
 result<const stored_tensor*> tensor_table::stored(std::string_view name) const {

@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/checkpoint/checkpoint.hpp"
@@ -31,11 +33,15 @@ struct stored_tensor {
 
 class tensor_table final : public checkpoint {
 public:
-  /// Adds a tensor; fails with bad_format when the table has one of its name.
+  /// Adds a tensor unless it is a derived one (derived_tensor.hpp); fails with bad_format when the
+  /// table has one of its name.
   result<nothing> add(stored_tensor tensor);
+  /// Notes that an index file names a tensor that no shard has.
+  void note_absent(std::string name) { absent_.insert(std::move(name)); }
 
   std::vector<tensor_info> tensors() const override;
   const tensor_info* find(std::string_view name) const override;
+  bool lists(std::string_view name) const override;
   result<gpu::weight_source> matrix(std::string_view name) const override;
   result<std::vector<float>> vector(std::string_view name) const override;
   void read_ahead(std::string_view name) const override;
@@ -51,6 +57,7 @@ public:
 private:
   std::vector<stored_tensor> tensors_;
   std::map<std::string, std::size_t, std::less<>> by_name_;
+  std::set<std::string, std::less<>> absent_;
 };
 
 /// The shape as messages write it: "(5120, 13824)".

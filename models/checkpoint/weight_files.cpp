@@ -87,11 +87,12 @@ result<nothing> read_shards(tensor_table& table, const std::string& folder,
   }
   for (const auto& [tensor, file] : index.shard_of) {
     const stored_tensor* found = table.peek(tensor);
-    if (found == nullptr || found->file->path() != join(folder, file))
-      return failure{errc::missing_tensor,
-                     index.path + ": tensor " + quoted_name(tensor) + " must be in " +
-                         quoted_name(file) +
-                         (found ? ", it is in " + found->file->path() : ", it is in no shard")};
+    if (found == nullptr)
+      table.note_absent(tensor); // an error if the model needs it
+    else if (found->file->path() != join(folder, file))
+      return failure{errc::missing_tensor, index.path + ": tensor " + quoted_name(tensor) +
+                                               " must be in " + quoted_name(file) + ", it is in " +
+                                               found->file->path()};
   }
   return nothing{};
 }

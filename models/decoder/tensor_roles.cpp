@@ -31,8 +31,6 @@ public:
       add_norm(layer_tensor(*norm, layer), spec_.hidden_size);
     for (const std::string* norm : {&n.q_norm, &n.k_norm})
       add(layer_tensor(*norm, layer), {spec_.head_dim});
-    for (const std::string& name : n.ignored)
-      add(layer_tensor(name, layer), {}, false);
     for (const matrix_role& role : qkv_roles(spec_, layer))
       add_matrix(role);
     for (const matrix_role& role : up_roles(spec_, layer))

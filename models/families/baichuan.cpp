@@ -39,8 +39,6 @@ tensor_names baichuan_names() {
   n.gate = "model.layers.{}.mlp.gate_proj.weight";
   n.up = "model.layers.{}.mlp.up_proj.weight";
   n.down = "model.layers.{}.mlp.down_proj.weight";
-  n.ignored = {"model.layers.{}.self_attn.rotary_emb.inv_freq", "model.future_mask",
-               "model.alibi_mask"};
   return n;
 }
 

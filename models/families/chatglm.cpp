@@ -27,7 +27,6 @@ tensor_names chatglm_names() {
   n.mlp_norm = layer + "post_attention_layernorm.weight";
   n.gate_up = layer + "mlp.dense_h_to_4h.weight";
   n.down = layer + "mlp.dense_4h_to_h.weight";
-  n.ignored = {"transformer.rotary_pos_emb.inv_freq"};
   return n;
 }
 

@@ -38,9 +38,8 @@ void read_vocabulary(config_reader& config, const checkpoint& weights, model_spe
     return config.fail(errc::bad_metadata, "`vocab_size` must be at most the embedding's rows (" +
                                                std::to_string(spec.vocab_size) + "), got " +
                                                std::to_string(named));
-  spec.tied_head = config.flag_or("tie_word_embeddings", tied_default) ||
-                   weights.find(spec.names.head) == nullptr;
-  if (spec.tied_head) spec.names.ignored.push_back(spec.names.head);
+  spec.tied_head =
+      config.flag_or("tie_word_embeddings", tied_default) || !weights.lists(spec.names.head);
 }
 
 result<model_spec> finished(const config_reader& config, model_spec spec) {

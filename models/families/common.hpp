@@ -20,7 +20,8 @@ void set_attention_scale(model_spec& spec);
 
 /// Sets vocab_size from the rows of the embedding, since files pad them beyond `vocab_size`, and
 /// tied_head from `tie_word_embeddings`, which is `tied_default` when absent. A head that is absent
-/// is tied, and a tied checkpoint may carry a copy of the head all the same.
+/// is tied unless an index file names it, and a tied checkpoint may carry a copy of the head all
+/// the same.
 void read_vocabulary(config_reader& config, const checkpoint& weights, model_spec& spec,
                      bool tied_default);
 

@@ -24,7 +24,6 @@ tensor_names llama_names() {
   n.gate = "model.layers.{}.mlp.gate_proj.weight";
   n.up = "model.layers.{}.mlp.up_proj.weight";
   n.down = "model.layers.{}.mlp.down_proj.weight";
-  n.ignored = {"model.layers.{}.self_attn.rotary_emb.inv_freq"};
   return n;
 }
 

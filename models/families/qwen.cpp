@@ -30,8 +30,6 @@ tensor_names qwen_names() {
   n.gate = "transformer.h.{}.mlp.w2.weight"; // c_proj(w1(x) * silu(w2(x)))
   n.up = "transformer.h.{}.mlp.w1.weight";
   n.down = "transformer.h.{}.mlp.c_proj.weight";
-  n.ignored = {"transformer.rotary_emb.inv_freq", "transformer.h.{}.attn.rotary_emb.inv_freq",
-               "transformer.h.{}.attn.masked_bias", "transformer.h.{}.attn.bias"};
   return n;
 }
 

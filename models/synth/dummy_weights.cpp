@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "models/checkpoint/derived_tensor.hpp"
 #include "models/checkpoint/half.hpp"
 #include "models/synth/dummy.hpp"
 #include "models/synth/fill.hpp"
@@ -124,6 +125,7 @@ public:
   explicit dummy_weights(const recipe& r) : seed_(r.seed) {
     for (planned_tensor& t : plan_tensors(r)) {
       const bool packed = t.module != nullptr;
+      if (!packed && is_derived({t.name, t.shape, name_of(t.type), t.bytes()})) continue;
       const std::string name = packed ? t.module->name + ".weight" : t.name;
       const auto [at, first] = by_name_.try_emplace(name);
       entry& e = at->second;

@@ -2,6 +2,7 @@
 """Runs `twill inspect` as a user does: checks what it says of good models and why it refuses bad ones."""
 
 import json
+import math
 import os
 import shutil
 import struct
@@ -77,6 +78,25 @@ class GoodModels(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertRegex(done.stdout, r"layers +96 of width 12288")
         self.assertIn("does not fit", done.stdout)
+
+    def test_buffers_beside_the_weights_change_nothing(self):
+        plain = run("twill", "inspect", os.path.join(GOLDEN, "llama-tiny-fp16")).stdout.splitlines()[1:]
+        with scratch() as parent:
+            folder = os.path.join(parent, "llama-tiny-fp16")
+            shutil.copytree(os.path.join(GOLDEN, "llama-tiny-fp16"), folder)
+            weights = os.path.join(folder, "model.safetensors")
+            tensors = read_tensors(weights)
+            for name, shape in (("rotary_emb.cos_cached", [64, 32]), ("model.rotary_emb.inv_freq", [16]),
+                                ("model.layers.1.self_attn.rotary_emb.sin_cached", [1, 1, 64, 32])):
+                tensors[name] = ("F32", shape, bytes(4 * math.prod(shape)))
+            write_tensors(weights, tensors)
+            with open(os.path.join(folder, "model.safetensors.index.json"), "w") as file:
+                names = [*tensors, "model.layers.0.self_attn.rotary_emb.inv_freq"]
+                json.dump({"weight_map": {name: "model.safetensors" for name in names}}, file)
+            done = run("twill", "inspect", folder)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+            self.assertEqual([line for line in done.stdout.splitlines()[1:] if "memory" not in line],
+                             [line for line in plain if "memory" not in line])
 
 
 class RefusedModels(unittest.TestCase):

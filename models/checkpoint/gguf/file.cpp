@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/checkpoint/derived_tensor.hpp"
 #include "models/checkpoint/element.hpp"
 #include "models/checkpoint/gguf/cursor.hpp"
 #include "models/checkpoint/gguf/read_metadata.hpp"
@@ -71,7 +72,16 @@ result<nothing> file::parse() {
   meta_ = std::move(meta).value();
   if (auto read = parse_tensors(in, n_tensors); !read.ok()) return read;
   if (auto placed = place_tensors(in.position()); !placed.ok()) return placed;
-  return check_overlaps();
+  if (auto checked = check_overlaps(); !checked.ok()) return checked;
+  leave_out_derived();
+  return nothing{};
+}
+
+void file::leave_out_derived() {
+  std::erase_if(tensors_, [](const tensor& t) { return is_derived(t.info); });
+  by_name_.clear();
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    by_name_.emplace(tensors_[i].info.name, i);
 }
 
 result<nothing> file::parse_tensors(cursor& in, std::uint64_t count) {

@@ -1,9 +1,10 @@
 // file: a GGUF file (version 2 or 3, little-endian), mapped and checked, as a checkpoint.
 //
 // Immutable after open(); any thread may read. Everything that is handed out lies inside the file:
-// counts, lengths, types, shapes, offsets, alignment and overlaps have been checked. Kinds that
-// twill does not read are listed, and refused with `unsupported` when asked for.
-// Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+// counts, lengths, types, shapes, offsets, alignment and overlaps have been checked. Derived
+// tensors (derived_tensor.hpp) are left out. Kinds that twill does not read are listed, and refused
+// with `unsupported` when asked for. Format:
+// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 #pragma once
 
 #include <cstddef>
@@ -50,6 +51,7 @@ private:
   result<nothing> parse_tensors(cursor& in, std::uint64_t count);
   result<nothing> place_tensors(std::uint64_t headers_end);
   result<nothing> check_overlaps() const;
+  void leave_out_derived();
   result<const tensor*> require(std::string_view name) const;
   std::span<const std::byte> bytes_of(const tensor& t) const;
 

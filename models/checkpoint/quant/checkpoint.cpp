@@ -70,6 +70,10 @@ public:
     return others_.find(name) == others_.end() ? nullptr : table_->find(name);
   }
 
+  bool lists(std::string_view name) const override {
+    return find(name) != nullptr || table_->lists(name);
+  }
+
   result<gpu::weight_source> matrix(std::string_view name) const override {
     const matrix_entry* packed = find_packed(name);
     if (packed == nullptr) {

@@ -102,10 +102,13 @@ TEST_CASE("an index that its shards contradict is an error naming tensor and sha
     check_refused(f.path(), errc::file_unreadable,
                   "the shard `b.safetensors` is not in the folder");
   }
-  SECTION("a tensor is in no shard") {
+  SECTION("a tensor is in no shard: an error only for the model that needs it") {
     write_index(f, R"("x": "a.safetensors", "z": "b.safetensors")");
-    check_refused(f.path(), errc::missing_tensor,
-                  "tensor `z` must be in `b.safetensors`, it is in no shard");
+    const auto opened = open_good(f.path());
+    CHECK(opened->weights()->find("z") == nullptr);
+    CHECK(opened->weights()->lists("z"));
+    CHECK_FALSE(opened->weights()->lists("w"));
+    CHECK(only_value(*opened, "y") == 2);
   }
   SECTION("a tensor is in another shard") {
     write_index(f, R"("x": "b.safetensors", "y": "a.safetensors")");
