@@ -32,9 +32,9 @@ struct model {
   std::vector<std::shared_ptr<const mapped_file>> files;
 };
 
-/// Opens a GGUF file, a Hugging Face folder (or a weight file in one), or "dummy:PRESET" (random
-/// weights, see models/synth/dummy.hpp). `template_path` replaces the model's own chat template
-/// when not empty.
+/// Opens a GGUF file (of a model in several files, any of them, or their folder), a Hugging Face
+/// folder (or a weight file in one), or "dummy:PRESET" (random weights, see
+/// models/synth/dummy.hpp). `template_path` replaces the model's own chat template when not empty.
 result<std::shared_ptr<const model>> open_model(const std::string& path,
                                                 const std::string& template_path = {});
 

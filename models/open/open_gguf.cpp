@@ -73,11 +73,13 @@ opened_model open_gguf_model(const std::string& path, const std::string& templat
   opened->other_names = std::move(names.others);
   opened->path = path;
   opened->format = "GGUF v" + std::to_string(gguf.version());
+  if (gguf.files().size() > 1)
+    opened->format += ", " + std::to_string(gguf.files().size()) + " files";
   opened->quantization = main_kind(gguf);
   if (auto text = read_text_side(gguf, template_path, *opened); !text.ok())
     return in_file(path, text.error());
   put_known_sampling(*opened);
-  opened->files = {gguf.mapping()};
+  opened->files = gguf.files();
   opened->weights = std::move(file).value();
   return std::shared_ptr<const model>(std::move(opened));
 }

@@ -1,11 +1,8 @@
 #include "tools/twill/model_parts.hpp"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <string_view>
 #include <system_error>
 
 #include "config/base/value.hpp"
@@ -13,6 +10,7 @@
 #include "models/checkpoint/folder.hpp"
 #include "models/checkpoint/gguf/file.hpp"
 #include "models/families/registry.hpp"
+#include "models/open/model_place.hpp"
 #include "models/synth/dummy.hpp"
 #include "models/text/tokenizer/folder_tokenizer.hpp"
 #include "models/text/tokenizer/gguf_tokenizer.hpp"
@@ -63,11 +61,13 @@ void read_dummy(model_parts& parts) {
   parts.has_own_template = opened.value().tokenizer_config.find("chat_template") != nullptr;
 }
 
-void read_gguf(model_parts& parts) {
-  const auto file = models::gguf::file::open(parts.path);
+void read_gguf(const std::string& path, model_parts& parts) {
+  const auto file = models::gguf::file::open(path);
   if (!file.ok()) return parts.refused.push_back(file.detail());
   const models::gguf::metadata& meta = file.value()->meta();
   parts.format = "GGUF v" + std::to_string(file.value()->version());
+  if (const auto n = file.value()->files().size(); n > 1)
+    parts.format += ", " + std::to_string(n) + " files";
   for (const char* key :
        {"general.architecture", "general.name", "tokenizer.ggml.model", "tokenizer.ggml.pre"})
     if (const auto* text = meta.find<std::string>(key)) parts.facts.emplace_back(key, *text);
@@ -98,22 +98,18 @@ void read_folder(model_parts& parts) {
   if (!text.ok()) parts.refused.push_back(text.detail());
 }
 
-bool is_gguf(const std::string& path) {
-  std::array<char, 4> magic{};
-  std::ifstream in(path, std::ios::binary);
-  in.read(magic.data(), magic.size());
-  return std::string_view(magic.data(), magic.size()) == "GGUF";
-}
-
 } // namespace
 
 model_parts read_parts(const std::string& path) {
   model_parts parts;
   parts.path = path;
-  if (models::synth::is_dummy(path))
+  const auto place = models::find_model(path);
+  if (!place.ok())
+    parts.refused.push_back(place.detail());
+  else if (place.value().kind == models::model_kind::dummy)
     read_dummy(parts);
-  else if (is_gguf(path))
-    read_gguf(parts);
+  else if (place.value().kind == models::model_kind::gguf)
+    read_gguf(place.value().path, parts);
   else
     read_folder(parts);
   return parts;

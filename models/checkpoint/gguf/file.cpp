@@ -1,200 +1,157 @@
 #include "models/checkpoint/gguf/file.hpp"
 
-#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "models/checkpoint/derived_tensor.hpp"
 #include "models/checkpoint/element.hpp"
-#include "models/checkpoint/gguf/cursor.hpp"
-#include "models/checkpoint/gguf/read_metadata.hpp"
+#include "models/checkpoint/gguf/split_name.hpp"
 #include "models/checkpoint/quoted.hpp"
 
 namespace twill::models::gguf {
 namespace {
 
-constexpr std::uint32_t magic = 0x46554747; // "GGUF"
-constexpr std::uint64_t least_pair_bytes = 8 + 4 + 1;
-constexpr std::uint64_t least_tensor_bytes = 8 + 4 + 8 + 4 + 8;
-constexpr std::uint32_t max_dimensions = 4;
+constexpr std::int64_t most_parts = 65535; // the key is a u16
 
-failure bad_format(std::string detail) {
-  return {errc::bad_format, std::move(detail)};
+/// Which part of how many a file is, by its metadata.
+struct place {
+  int number = 1; ///< from 1
+  int count = 1;
+
+  std::string text() const {
+    return "part " + std::to_string(number) + " of " + std::to_string(count);
+  }
+};
+
+result<place> place_of(const part& p) {
+  auto count = p.meta().get_int_or("split.count", 0, most_parts, 0);
+  if (!count.ok()) return count.error();
+  if (count.value() <= 1) return place{};
+  auto number = p.meta().get_int("split.no", 0, count.value() - 1);
+  if (!number.ok()) return number.error();
+  return place{static_cast<int>(number.value()) + 1, static_cast<int>(count.value())};
 }
 
-failure bad_tensor_header(std::string_view name, const std::string& why) {
-  return bad_format("tensor " + quoted_name(name) + ": " + why);
+/// Opens part `number` of the model that `name` is a part of, and checks that it is that part.
+result<part> open_part(const split_name& name, int number) {
+  const std::string path = name.of_part(number);
+  const place wanted{number, name.count};
+  auto opened = part::open(path);
+  if (!opened.ok() && opened.code() == errc::file_unreadable)
+    return failure{opened.code(),
+                   opened.detail() + "; this is " + wanted.text() + " of a model in several files"};
+  if (!opened.ok()) return opened;
+  const auto is = place_of(opened.value());
+  if (!is.ok()) return in_file(path, is.error());
+  if (is.value().number == wanted.number && is.value().count == wanted.count) return opened;
+  return failure{errc::bad_metadata, path + ": must be " + wanted.text() +
+                                         " of a model, as its name says, but its metadata say " +
+                                         is.value().text()};
 }
 
-/// Sets `info.bytes` and checks that the innermost dimension is whole blocks.
-result<nothing> measure(tensor_info& info, const kind_info* kind, std::int64_t n_values) {
-  if (kind == nullptr || kind->block_bytes == 0) return nothing{};
-  if (info.shape.back() % kind->block_values != 0)
-    return bad_tensor_header(info.name, "rows of kind " + info.type + " must hold a multiple of " +
-                                            std::to_string(kind->block_values) + " values, got " +
-                                            std::to_string(info.shape.back()));
-  info.bytes = n_values / kind->block_values * kind->block_bytes;
-  return nothing{};
+/// All parts of the model of which `opened` at `path` is one, in their order.
+result<std::vector<part>> with_its_neighbours(part opened, const std::string& path) {
+  std::vector<part> parts;
+  const auto is = place_of(opened);
+  if (!is.ok()) return in_file(path, is.error());
+  const auto [own, count] = is.value();
+  if (count == 1) {
+    parts.push_back(std::move(opened));
+    return parts;
+  }
+  const auto name = parse_split_name(path);
+  if (!name || name->number != own || name->count != count)
+    return failure{errc::bad_metadata, path + ": is " + is.value().text() +
+                                           " of a model, so its name must be " +
+                                           split_name{"NAME", own, count}.of_part(own)};
+  for (int number = 1; number <= count; ++number) {
+    auto next = number == own ? result<part>(std::move(opened)) : open_part(*name, number);
+    if (!next.ok()) return next.error();
+    parts.push_back(std::move(next).value());
+  }
+  return parts;
 }
 
 } // namespace
 
 result<std::shared_ptr<const file>> file::open(const std::string& path) {
-  auto mapping = mapped_file::open(path);
-  if (!mapping.ok()) return mapping.error();
+  auto first = part::open(path);
+  if (!first.ok()) return first.error();
+  auto parts = with_its_neighbours(std::move(first).value(), path);
+  if (!parts.ok()) return parts.error();
   std::shared_ptr<file> opened(new file);
-  opened->mapping_ = std::move(mapping).value();
-  auto parsed = opened->parse();
-  if (!parsed.ok()) return in_file(path, parsed.error());
+  opened->version_ = parts.value().front().version();
+  opened->meta_ = parts.value().front().take_meta();
+  for (const part& p : parts.value())
+    if (auto taken = opened->take(p); !taken.ok())
+      return in_file(p.mapping()->path(), taken.error());
+  if (auto counted = opened->check_count(); !counted.ok())
+    return in_file(opened->files_.front()->path(), counted.error());
+  opened->leave_out_derived();
   return std::shared_ptr<const file>(std::move(opened));
 }
 
-result<nothing> file::parse() {
-  cursor in(mapping_->bytes());
-  const auto found_magic = in.read<std::uint32_t>();
-  version_ = in.read<std::uint32_t>();
-  if (in.failed() || found_magic != magic) return bad_format("not a GGUF file (no GGUF magic)");
-  if (version_ != 0 && (version_ & 0xffffU) == 0)
-    return failure{errc::unsupported, "big-endian GGUF files are not supported"};
-  if (version_ != 2 && version_ != 3)
-    return failure{errc::unsupported,
-                   "GGUF version must be 2 or 3, got " + std::to_string(version_)};
-
-  const auto n_tensors = in.read<std::uint64_t>();
-  const auto n_pairs = in.read<std::uint64_t>();
-  if (in.failed()) return bad_format("the file ends inside its header");
-  if (n_pairs > in.remaining() / least_pair_bytes)
-    return bad_format(std::to_string(n_pairs) + " metadata keys do not fit the file");
-  if (n_tensors > in.remaining() / least_tensor_bytes)
-    return bad_format(std::to_string(n_tensors) + " tensors do not fit the file");
-
-  auto meta = read_metadata(in, n_pairs);
-  if (!meta.ok()) return meta.error();
-  meta_ = std::move(meta).value();
-  if (auto read = parse_tensors(in, n_tensors); !read.ok()) return read;
-  if (auto placed = place_tensors(in.position()); !placed.ok()) return placed;
-  if (auto checked = check_overlaps(); !checked.ok()) return checked;
-  leave_out_derived();
+result<nothing> file::take(const part& p) {
+  files_.push_back(p.mapping());
+  for (const part_tensor& t : p.tensors()) {
+    if (!by_name_.emplace(t.info.name, tensors_.size()).second)
+      return failure{errc::bad_format,
+                     "tensor " + quoted_name(t.info.name) + ": the name appears twice"};
+    tensors_.push_back({t, p.mapping().get()});
+  }
   return nothing{};
+}
+
+result<nothing> file::check_count() const {
+  if (files_.size() == 1) return nothing{};
+  const auto n = static_cast<std::int64_t>(tensors_.size());
+  auto wanted = meta_.get_int_or("split.tensors.count", 0, INT64_MAX, n);
+  if (!wanted.ok()) return wanted.error();
+  if (wanted.value() == n) return nothing{};
+  return failure{errc::bad_format, "the parts must hold " + std::to_string(wanted.value()) +
+                                       " tensors (`split.tensors.count`), got " +
+                                       std::to_string(n)};
 }
 
 void file::leave_out_derived() {
-  std::erase_if(tensors_, [](const tensor& t) { return is_derived(t.info); });
+  std::erase_if(tensors_, [](const tensor& t) { return is_derived(t.part.info); });
   by_name_.clear();
   for (std::size_t i = 0; i < tensors_.size(); ++i)
-    by_name_.emplace(tensors_[i].info.name, i);
-}
-
-result<nothing> file::parse_tensors(cursor& in, std::uint64_t count) {
-  for (std::uint64_t i = 0; i < count; ++i) {
-    tensor t;
-    t.info.name = in.read_string();
-    const auto n_dims = in.read<std::uint32_t>();
-    if (in.failed() || t.info.name.empty())
-      return bad_format("tensor " + std::to_string(i) + " of " + std::to_string(count) +
-                        ": the name is empty or passes the end of the file");
-    if (n_dims < 1 || n_dims > max_dimensions)
-      return bad_tensor_header(t.info.name,
-                               "dimensions must be 1..4, got " + std::to_string(n_dims));
-    std::int64_t n_values = 1;
-    for (std::uint32_t d = 0; d < n_dims; ++d) {
-      const auto extent = in.read<std::uint64_t>();
-      // A byte count of at most 4 bytes per value must stay representable too.
-      constexpr auto most = std::uint64_t{1} << 60;
-      if (!in.failed() && (extent == 0 || extent > most / static_cast<std::uint64_t>(n_values)))
-        return bad_tensor_header(t.info.name,
-                                 "a dimension of " + std::to_string(extent) + " is impossible");
-      n_values *= std::max<std::int64_t>(1, static_cast<std::int64_t>(extent));
-      // The file has the innermost dimension first.
-      t.info.shape.insert(t.info.shape.begin(), static_cast<std::int64_t>(extent));
-    }
-    const auto kind_id = in.read<std::uint32_t>();
-    t.offset = in.read<std::uint64_t>();
-    if (in.failed()) return bad_tensor_header(t.info.name, "the file ends inside its header");
-    t.kind = find_kind(kind_id);
-    t.info.type = t.kind != nullptr ? t.kind->name : "kind " + std::to_string(kind_id);
-    if (auto measured = measure(t.info, t.kind, n_values); !measured.ok()) return measured;
-    if (!by_name_.emplace(t.info.name, tensors_.size()).second)
-      return bad_tensor_header(t.info.name, "the name appears twice");
-    tensors_.push_back(std::move(t));
-  }
-  return nothing{};
-}
-
-result<nothing> file::place_tensors(std::uint64_t headers_end) {
-  auto alignment = meta_.get_int_or("general.alignment", 8, 1 << 20, 32);
-  if (!alignment.ok()) return alignment.error();
-  const auto align = static_cast<std::uint64_t>(alignment.value());
-  if ((align & (align - 1)) != 0)
-    return failure{errc::bad_metadata,
-                   "`general.alignment` must be a power of two, got " + std::to_string(align)};
-
-  const std::span<const std::byte> all = mapping_->bytes();
-  const std::uint64_t start = (headers_end + align - 1) / align * align;
-  data_ = start < all.size() ? all.subspan(start) : std::span<const std::byte>{};
-  for (const tensor& t : tensors_) {
-    if (t.offset % align != 0)
-      return bad_tensor_header(t.info.name, "the offset must be a multiple of " +
-                                                std::to_string(align) + ", got " +
-                                                std::to_string(t.offset));
-    if (t.offset > data_.size() ||
-        static_cast<std::uint64_t>(t.info.bytes) > data_.size() - t.offset)
-      return bad_tensor_header(t.info.name, std::to_string(t.info.bytes) + " bytes at offset " +
-                                                std::to_string(t.offset) +
-                                                " pass the end of the data (" +
-                                                std::to_string(data_.size()) + " bytes)");
-  }
-  return nothing{};
-}
-
-// Tensors that share bytes would let a small file ask for any amount of packed memory.
-result<nothing> file::check_overlaps() const {
-  std::vector<const tensor*> by_offset;
-  by_offset.reserve(tensors_.size());
-  for (const tensor& t : tensors_)
-    if (t.info.bytes > 0) by_offset.push_back(&t);
-  std::sort(by_offset.begin(), by_offset.end(),
-            [](const tensor* a, const tensor* b) { return a->offset < b->offset; });
-  for (std::size_t i = 1; i < by_offset.size(); ++i) {
-    const tensor& before = *by_offset[i - 1];
-    if (by_offset[i]->offset < before.offset + static_cast<std::uint64_t>(before.info.bytes))
-      return bad_tensor_header(by_offset[i]->info.name,
-                               "overlaps tensor " + quoted_name(before.info.name));
-  }
-  return nothing{};
+    by_name_.emplace(tensors_[i].part.info.name, i);
 }
 
 std::vector<tensor_info> file::tensors() const {
   std::vector<tensor_info> all;
   all.reserve(tensors_.size());
   for (const tensor& t : tensors_)
-    all.push_back(t.info);
+    all.push_back(t.part.info);
   return all;
 }
 
 const tensor_info* file::find(std::string_view name) const {
   const auto it = by_name_.find(name);
-  return it == by_name_.end() ? nullptr : &tensors_[it->second].info;
-}
-
-std::span<const std::byte> file::bytes_of(const tensor& t) const {
-  return data_.subspan(t.offset, static_cast<std::size_t>(t.info.bytes));
+  return it == by_name_.end() ? nullptr : &tensors_[it->second].part.info;
 }
 
 void file::read_ahead(std::string_view name) const {
   const auto it = by_name_.find(name);
-  if (it != by_name_.end()) mapping_->read_ahead(bytes_of(tensors_[it->second]));
+  if (it == by_name_.end()) return;
+  const tensor& t = tensors_[it->second];
+  t.file->read_ahead(t.part.bytes);
 }
 
 void file::release(std::string_view name) const {
   const auto it = by_name_.find(name);
-  if (it != by_name_.end()) mapping_->release(bytes_of(tensors_[it->second]));
+  if (it == by_name_.end()) return;
+  const tensor& t = tensors_[it->second];
+  t.file->release(t.part.bytes);
 }
 
-result<const file::tensor*> file::require(std::string_view name) const {
+result<const part_tensor*> file::require(std::string_view name) const {
   const auto it = by_name_.find(name);
   if (it == by_name_.end())
     return failure{errc::missing_tensor, "tensor " + quoted_name(name) + " is not in the file"};
-  const tensor& t = tensors_[it->second];
+  const part_tensor& t = tensors_[it->second].part;
   if (t.kind == nullptr || t.kind->block_bytes == 0)
     return failure{errc::unsupported, "tensor " + quoted_name(name) + " has kind " + t.info.type +
                                           "; twill reads " + readable_kinds()};
@@ -204,13 +161,13 @@ result<const file::tensor*> file::require(std::string_view name) const {
 result<gpu::weight_source> file::matrix(std::string_view name) const {
   auto found = require(name);
   if (!found.ok()) return found.error();
-  const tensor& t = *found.value();
+  const part_tensor& t = *found.value();
   if (t.info.shape.size() != 2)
     return failure{errc::bad_tensor, "tensor " + quoted_name(name) +
                                          " must have 2 dimensions, got " +
                                          std::to_string(t.info.shape.size())};
   const kind_info* kind = t.kind;
-  const std::byte* data = data_.data() + t.offset;
+  const std::byte* data = t.bytes.data();
   gpu::weight_source source;
   source.kind = kind->packed;
   source.rows = t.info.shape[0];
@@ -233,14 +190,14 @@ result<gpu::weight_source> file::matrix(std::string_view name) const {
 result<std::vector<float>> file::vector(std::string_view name) const {
   auto found = require(name);
   if (!found.ok()) return found.error();
-  const tensor& t = *found.value();
+  const part_tensor& t = *found.value();
   if (t.kind->block_values != 1)
     return failure{errc::unsupported, "tensor " + quoted_name(name) + " is a vector of kind " +
                                           t.info.type + "; twill reads vectors of " +
                                           readable_kinds(true)};
   read_ahead(name);
   std::vector<float> values(static_cast<std::size_t>(t.info.bytes / t.kind->block_bytes));
-  widen_values(t.kind->packed, data_.data() + t.offset, static_cast<std::int64_t>(values.size()),
+  widen_values(t.kind->packed, t.bytes.data(), static_cast<std::int64_t>(values.size()),
                values.data());
   return values;
 }

@@ -1,36 +1,35 @@
-// file: a GGUF file (version 2 or 3, little-endian), mapped and checked, as a checkpoint.
+// file: a model in GGUF (version 2 or 3, little-endian), mapped and checked, as a checkpoint.
 //
-// Immutable after open(); any thread may read. Everything that is handed out lies inside the file:
-// counts, lengths, types, shapes, offsets, alignment and overlaps have been checked. Derived
-// tensors (derived_tensor.hpp) are left out. Kinds that twill does not read are listed, and refused
-// with `unsupported` when asked for. Format:
-// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+// A model may lie in several files, of which open() takes any; the metadata are those of the first.
+// Immutable after open(); any thread may read. Everything that is handed out lies inside its file.
+// Derived tensors (derived_tensor.hpp) are left out. Kinds that twill does not read are listed, and
+// refused with `unsupported` when asked for.
+// Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "models/checkpoint/checkpoint.hpp"
-#include "models/checkpoint/gguf/kinds.hpp"
 #include "models/checkpoint/gguf/metadata.hpp"
+#include "models/checkpoint/gguf/part.hpp"
 #include "models/checkpoint/mapped_file.hpp"
 
 namespace twill::models::gguf {
 
-class cursor;
-
 class file final : public checkpoint {
 public:
+  /// Fails as part::open() does, and when a part is missing or contradicts the others.
   static result<std::shared_ptr<const file>> open(const std::string& path);
 
   std::uint32_t version() const { return version_; }
   const metadata& meta() const { return meta_; }
-  const std::shared_ptr<const mapped_file>& mapping() const { return mapping_; }
+  /// In the order of the parts; one where the model is one file.
+  const std::vector<std::shared_ptr<const mapped_file>>& files() const { return files_; }
 
   std::vector<tensor_info> tensors() const override;
   const tensor_info* find(std::string_view name) const override;
@@ -41,26 +40,21 @@ public:
 
 private:
   struct tensor {
-    tensor_info info;
-    const kind_info* kind = nullptr; ///< nullptr when the id is unknown
-    std::uint64_t offset = 0;        ///< from the start of the data section
+    part_tensor part;
+    const mapped_file* file = nullptr; ///< one of files_
   };
 
   file() = default;
-  result<nothing> parse();
-  result<nothing> parse_tensors(cursor& in, std::uint64_t count);
-  result<nothing> place_tensors(std::uint64_t headers_end);
-  result<nothing> check_overlaps() const;
+  result<nothing> take(const part& p);
+  result<nothing> check_count() const;
   void leave_out_derived();
-  result<const tensor*> require(std::string_view name) const;
-  std::span<const std::byte> bytes_of(const tensor& t) const;
+  result<const part_tensor*> require(std::string_view name) const;
 
-  std::shared_ptr<const mapped_file> mapping_;
+  std::vector<std::shared_ptr<const mapped_file>> files_;
   std::uint32_t version_ = 0;
   metadata meta_;
-  std::vector<tensor> tensors_; ///< in file order
+  std::vector<tensor> tensors_; ///< in the order of the parts
   std::map<std::string, std::size_t, std::less<>> by_name_;
-  std::span<const std::byte> data_; ///< the data section
 };
 
 } // namespace twill::models::gguf

@@ -1,0 +1,153 @@
+#include "models/checkpoint/gguf/part.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/checkpoint/element.hpp"
+#include "models/checkpoint/gguf/cursor.hpp"
+#include "models/checkpoint/gguf/read_metadata.hpp"
+#include "models/checkpoint/quoted.hpp"
+
+namespace twill::models::gguf {
+namespace {
+
+constexpr std::uint32_t magic = 0x46554747; // "GGUF"
+constexpr std::uint64_t least_pair_bytes = 8 + 4 + 1;
+constexpr std::uint64_t least_tensor_bytes = 8 + 4 + 8 + 4 + 8;
+constexpr std::uint32_t max_dimensions = 4;
+
+failure bad_format(std::string detail) {
+  return {errc::bad_format, std::move(detail)};
+}
+
+failure bad_tensor_header(std::string_view name, const std::string& why) {
+  return bad_format("tensor " + quoted_name(name) + ": " + why);
+}
+
+/// Sets `info.bytes` and checks that the innermost dimension is whole blocks.
+result<nothing> measure(tensor_info& info, const kind_info* kind, std::int64_t n_values) {
+  if (kind == nullptr || kind->block_bytes == 0) return nothing{};
+  if (info.shape.back() % kind->block_values != 0)
+    return bad_tensor_header(info.name, "rows of kind " + info.type + " must hold a multiple of " +
+                                            std::to_string(kind->block_values) + " values, got " +
+                                            std::to_string(info.shape.back()));
+  info.bytes = n_values / kind->block_values * kind->block_bytes;
+  return nothing{};
+}
+
+} // namespace
+
+result<part> part::open(const std::string& path) {
+  auto mapping = mapped_file::open(path);
+  if (!mapping.ok()) return mapping.error();
+  part opened;
+  opened.mapping_ = std::move(mapping).value();
+  if (auto parsed = opened.parse(); !parsed.ok()) return in_file(path, parsed.error());
+  return opened;
+}
+
+result<nothing> part::parse() {
+  cursor in(mapping_->bytes());
+  const auto found_magic = in.read<std::uint32_t>();
+  version_ = in.read<std::uint32_t>();
+  if (in.failed() || found_magic != magic) return bad_format("not a GGUF file (no GGUF magic)");
+  if (version_ != 0 && (version_ & 0xffffU) == 0)
+    return failure{errc::unsupported, "big-endian GGUF files are not supported"};
+  if (version_ != 2 && version_ != 3)
+    return failure{errc::unsupported,
+                   "GGUF version must be 2 or 3, got " + std::to_string(version_)};
+
+  const auto n_tensors = in.read<std::uint64_t>();
+  const auto n_pairs = in.read<std::uint64_t>();
+  if (in.failed()) return bad_format("the file ends inside its header");
+  if (n_pairs > in.remaining() / least_pair_bytes)
+    return bad_format(std::to_string(n_pairs) + " metadata keys do not fit the file");
+  if (n_tensors > in.remaining() / least_tensor_bytes)
+    return bad_format(std::to_string(n_tensors) + " tensors do not fit the file");
+
+  auto meta = read_metadata(in, n_pairs);
+  if (!meta.ok()) return meta.error();
+  meta_ = std::move(meta).value();
+  if (auto read = parse_tensors(in, n_tensors); !read.ok()) return read;
+  if (auto placed = place_tensors(in.position()); !placed.ok()) return placed;
+  return check_overlaps();
+}
+
+result<nothing> part::parse_tensors(cursor& in, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    part_tensor t;
+    t.info.name = in.read_string();
+    const auto n_dims = in.read<std::uint32_t>();
+    if (in.failed() || t.info.name.empty())
+      return bad_format("tensor " + std::to_string(i) + " of " + std::to_string(count) +
+                        ": the name is empty or passes the end of the file");
+    if (n_dims < 1 || n_dims > max_dimensions)
+      return bad_tensor_header(t.info.name,
+                               "dimensions must be 1..4, got " + std::to_string(n_dims));
+    std::int64_t n_values = 1;
+    for (std::uint32_t d = 0; d < n_dims; ++d) {
+      const auto extent = in.read<std::uint64_t>();
+      // A byte count of at most 4 bytes per value must stay representable too.
+      constexpr auto most = std::uint64_t{1} << 60;
+      if (!in.failed() && (extent == 0 || extent > most / static_cast<std::uint64_t>(n_values)))
+        return bad_tensor_header(t.info.name,
+                                 "a dimension of " + std::to_string(extent) + " is impossible");
+      n_values *= std::max<std::int64_t>(1, static_cast<std::int64_t>(extent));
+      // The file has the innermost dimension first.
+      t.info.shape.insert(t.info.shape.begin(), static_cast<std::int64_t>(extent));
+    }
+    const auto kind_id = in.read<std::uint32_t>();
+    t.offset = in.read<std::uint64_t>();
+    if (in.failed()) return bad_tensor_header(t.info.name, "the file ends inside its header");
+    t.kind = find_kind(kind_id);
+    t.info.type = t.kind != nullptr ? t.kind->name : "kind " + std::to_string(kind_id);
+    if (auto measured = measure(t.info, t.kind, n_values); !measured.ok()) return measured;
+    tensors_.push_back(std::move(t));
+  }
+  return nothing{};
+}
+
+result<nothing> part::place_tensors(std::uint64_t headers_end) {
+  auto alignment = meta_.get_int_or("general.alignment", 8, 1 << 20, 32);
+  if (!alignment.ok()) return alignment.error();
+  const auto align = static_cast<std::uint64_t>(alignment.value());
+  if ((align & (align - 1)) != 0)
+    return failure{errc::bad_metadata,
+                   "`general.alignment` must be a power of two, got " + std::to_string(align)};
+
+  const std::span<const std::byte> all = mapping_->bytes();
+  const std::uint64_t start = (headers_end + align - 1) / align * align;
+  const auto data = start < all.size() ? all.subspan(start) : std::span<const std::byte>{};
+  for (part_tensor& t : tensors_) {
+    if (t.offset % align != 0)
+      return bad_tensor_header(t.info.name, "the offset must be a multiple of " +
+                                                std::to_string(align) + ", got " +
+                                                std::to_string(t.offset));
+    if (t.offset > data.size() || static_cast<std::uint64_t>(t.info.bytes) > data.size() - t.offset)
+      return bad_tensor_header(t.info.name, std::to_string(t.info.bytes) + " bytes at offset " +
+                                                std::to_string(t.offset) +
+                                                " pass the end of the data (" +
+                                                std::to_string(data.size()) + " bytes)");
+    t.bytes = data.subspan(t.offset, static_cast<std::size_t>(t.info.bytes));
+  }
+  return nothing{};
+}
+
+// Tensors that share bytes would let a small file ask for any amount of packed memory.
+result<nothing> part::check_overlaps() const {
+  std::vector<const part_tensor*> by_offset;
+  by_offset.reserve(tensors_.size());
+  for (const part_tensor& t : tensors_)
+    if (t.info.bytes > 0) by_offset.push_back(&t);
+  std::sort(by_offset.begin(), by_offset.end(),
+            [](const part_tensor* a, const part_tensor* b) { return a->offset < b->offset; });
+  for (std::size_t i = 1; i < by_offset.size(); ++i) {
+    const part_tensor& before = *by_offset[i - 1];
+    if (by_offset[i]->offset < before.offset + static_cast<std::uint64_t>(before.info.bytes))
+      return bad_tensor_header(by_offset[i]->info.name,
+                               "overlaps tensor " + quoted_name(before.info.name));
+  }
+  return nothing{};
+}
+
+} // namespace twill::models::gguf
