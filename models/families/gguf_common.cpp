@@ -7,30 +7,12 @@
 #include <vector>
 
 #include "models/families/common.hpp"
+#include "models/families/gguf_scaling.hpp"
 
 namespace twill::models::families {
 namespace {
 
 constexpr std::int32_t most_head_values = 4096; // the bound of validate()
-
-/// The factor that linear position scaling divides frequencies by; 1 without scaling.
-double linear_scaling(gguf_reader& file) {
-  const std::string type = file.word_or("rope.scaling.type", "none");
-  // Files that are older than `scaling.type` have the factor under its older name alone.
-  const char* key = file.has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
-  if (type == "none" && !file.has("rope.scale_linear")) return 1;
-  if (type != "linear" && type != "none") {
-    file.fail(errc::unsupported, file.quoted("rope.scaling.type") +
-                                     " must be none or linear, got \"" + type.substr(0, 100) +
-                                     "\"");
-    return 1;
-  }
-  const double factor = file.number_or(key, 1);
-  if (factor > 0) return factor;
-  file.fail(errc::bad_metadata,
-            file.quoted(key) + " must be above 0, got " + std::to_string(factor));
-  return 1;
-}
 
 /// Llama 3.1's factors, one per frequency, which are a tensor of the file; empty when it has none.
 std::vector<float> read_rope_factors(gguf_reader& file, const checkpoint& weights,
@@ -119,14 +101,15 @@ void read_gguf_rotary(gguf_reader& file, const checkpoint& weights, gpu::rope_ki
   if (base <= 0)
     return file.fail(errc::bad_metadata, file.quoted("rope.freq_base") + " must be above 0, got " +
                                              std::to_string(base));
-  const double scaling = linear_scaling(file);
   const std::vector<float> factors = read_rope_factors(file, weights, spec);
-  spec.rope.kind = kind;
+  std::vector<double> freq;
   for (std::int32_t i = 0; i < n / 2; ++i) {
-    double f = std::pow(base, -2.0 * i / n) / scaling;
-    if (!factors.empty()) f /= factors[static_cast<std::size_t>(i)];
-    spec.rope.inv_freq.push_back(static_cast<float>(f));
+    freq.push_back(std::pow(base, -2.0 * i / n));
+    if (!factors.empty()) freq.back() /= factors[static_cast<std::size_t>(i)];
   }
+  read_gguf_scaling(file, base, spec, freq);
+  spec.rope.kind = kind;
+  spec.rope.inv_freq.assign(freq.begin(), freq.end());
 }
 
 result<model_spec> finished(const gguf_reader& file, model_spec spec) {

@@ -71,10 +71,6 @@ void scale_yarn(config_reader& scaling, double base, double trained, rope_rule& 
   }
 }
 
-std::int32_t lengthened(std::int32_t length, double factor) {
-  return static_cast<std::int32_t>(std::min(length * std::max(factor, 1.0), double{1 << 26}));
-}
-
 void read_scaling(config_reader& scaling, double base, model_spec& spec,
                   std::vector<double>& freq) {
   const std::string kind = scaling.find("rope_type") != nullptr
@@ -111,6 +107,10 @@ void read_scaling(config_reader& scaling, double base, model_spec& spec,
 }
 
 } // namespace
+
+std::int32_t lengthened(std::int32_t length, double factor) {
+  return static_cast<std::int32_t>(std::min(length * std::max(factor, 1.0), double{1 << 26}));
+}
 
 void read_rotary(config_reader& config, model_spec& spec) {
   // Newer files keep everything about positions in one object.

@@ -84,8 +84,14 @@ TEST_CASE("metadata that twill cannot run is refused with key, rule and value") 
                 [](auto& m) { m.entries["llama.rope.dimension_count"] = int64_t{18}; });
   check_refused(errc::bad_metadata, "freq_base` must be above 0",
                 [](auto& m) { m.entries["llama.rope.freq_base"] = -1.0; });
-  check_refused(errc::unsupported, "scaling.type` must be none or linear, got \"yarn\"",
-                [](auto& m) { m.entries["llama.rope.scaling.type"] = std::string("yarn"); });
+  check_refused(errc::unsupported, "scaling.type` must be none, linear or yarn, got \"su\"",
+                [](auto& m) { m.entries["llama.rope.scaling.type"] = std::string("su"); });
+  check_refused(errc::bad_metadata, "scaling.factor` must be at least 0, got -2",
+                [](auto& m) { m.entries["llama.rope.scaling.factor"] = -2.0; });
+  check_refused(errc::bad_metadata, "freq_base` must be above 1 with YaRN, got 1", [](auto& m) {
+    m.entries["llama.rope.scaling.type"] = std::string("yarn");
+    m.entries["llama.rope.freq_base"] = 1.0;
+  });
   check_refused(errc::unsupported, "experts",
                 [](auto& m) { m.entries["llama.expert_count"] = int64_t{8}; });
   check_refused(errc::unsupported, "value_length",
