@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "models/checkpoint/lfs_pointer.hpp"
+
 namespace twill::models {
 namespace {
 
@@ -57,6 +59,8 @@ result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& 
   mapped->size_ = size;
   mapped->state_ = state_of(status);
   mapped->guard_ = std::make_unique<mapping_guard>(data, size);
+  if (is_lfs_pointer({reinterpret_cast<const char*>(mapped->data_), size}))
+    return failure{errc::file_unreadable, path + lfs_pointer_words};
   mapped->read_ahead(mapped->bytes().first(0));
   return std::shared_ptr<const mapped_file>(std::move(mapped));
 }

@@ -5,6 +5,7 @@
 #include "models/families/registry.hpp"
 #include "models/open/model_names.hpp"
 #include "models/open/openers.hpp"
+#include "models/open/unfetched.hpp"
 #include "models/synth/dummy.hpp"
 #include "models/text/chat_conventions.hpp"
 #include "models/text/tokenizer/folder_tokenizer.hpp"
@@ -50,6 +51,7 @@ opened_model open_folder_model(const std::string& path, const std::string& templ
   auto read = folder::open(path);
   if (!read.ok()) return read.error();
   const folder& files = *read.value();
+  if (auto fetched = check_fetched(files.path()); !fetched.ok()) return fetched.error();
   parts p;
   p.config = &files.config();
   p.generation_config = files.generation_config();

@@ -7,6 +7,7 @@
 
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
+#include "models/checkpoint/lfs_pointer.hpp"
 
 namespace twill::models {
 namespace {
@@ -20,6 +21,7 @@ result<std::string> read_template_file(const std::string& path) {
   if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in.is_open() || in.bad()) return failure{errc::file_unreadable, path + ": cannot be read"};
   text.resize(static_cast<std::size_t>(in.gcount()));
+  if (is_lfs_pointer(text)) return failure{errc::file_unreadable, path + lfs_pointer_words};
   if (static_cast<std::int64_t>(text.size()) > max_template_bytes)
     return failure{errc::bad_template, path + ": a chat template must be at most 1 MiB"};
   return text;

@@ -10,6 +10,7 @@
 
 #include "config/base/log.hpp"
 #include "models/checkpoint/json.hpp"
+#include "models/checkpoint/lfs_pointer.hpp"
 #include "models/checkpoint/quoted.hpp"
 
 namespace twill::models {
@@ -222,6 +223,7 @@ result<std::string> read_text_file(const std::string& path) {
   std::string text(static_cast<std::size_t>(size), '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in) return failure{errc::file_unreadable, path + ": cannot be read"};
+  if (is_lfs_pointer(text)) return failure{errc::file_unreadable, path + lfs_pointer_words};
   return text;
 }
 
