@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "models/checkpoint/mapped_file.hpp"
+#include "models/checkpoint/python_numbers.hpp"
 
 namespace twill::models {
 namespace {
@@ -41,11 +43,19 @@ void drop_repeated_keys(value_object& members) {
 /// Builds the tree from the parser's events; the open containers are an explicit stack.
 class builder final : public nlohmann::json_sax<nlohmann::json> {
 public:
+  builder() = default;
+  /// Nulls become the numbers that they stand for.
+  explicit builder(std::vector<std::optional<double>> nulls) : nulls_(std::move(nulls)) {}
+
   value take() { return std::move(root_); }
   std::size_t error_byte() const { return error_byte_; }
   const std::string& error() const { return error_; }
 
-  bool null() override { return put(value()); }
+  bool null() override {
+    const auto number = n_nulls_ < nulls_.size() ? nulls_[n_nulls_] : std::nullopt;
+    ++n_nulls_;
+    return put(number ? value(*number) : value());
+  }
   bool boolean(bool b) override { return put(value(b)); }
   bool number_integer(number_integer_t i) override { return put(value(std::int64_t{i})); }
   bool number_unsigned(number_unsigned_t u) override {
@@ -113,14 +123,17 @@ private:
 
   value root_;
   std::vector<container> open_;
+  std::vector<std::optional<double>> nulls_;
+  std::size_t n_nulls_ = 0;
   std::size_t error_byte_ = 0;
   std::string error_;
 };
 
 } // namespace
 
-result<value> parse_json(std::string_view text, const std::string& where) {
-  builder events;
+namespace {
+
+result<value> parse(std::string_view text, const std::string& where, builder& events) {
   if (nlohmann::json::sax_parse(text.begin(), text.end(), &events)) return events.take();
   std::string place = where;
   if (events.error_byte() > 0) {
@@ -129,6 +142,13 @@ result<value> parse_json(std::string_view text, const std::string& where) {
     place += ":" + std::to_string(1 + std::count(text.begin(), end, '\n'));
   }
   return failure{errc::bad_format, place + ": " + events.error()};
+}
+
+} // namespace
+
+result<value> parse_json(std::string_view text, const std::string& where) {
+  builder events;
+  return parse(text, where, events);
 }
 
 result<value> read_json_file(const std::string& path, std::int64_t max_bytes,
@@ -140,7 +160,13 @@ result<value> read_json_file(const std::string& path, std::int64_t max_bytes,
   if (bytes.size() > static_cast<std::uint64_t>(max_bytes))
     return failure{errc::bad_format, path + ": must be at most " + std::to_string(max_bytes) +
                                          " bytes, got " + std::to_string(bytes.size())};
-  return parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  auto parsed = parse_json(text, path);
+  if (parsed.ok()) return parsed;
+  auto replaced = replace_python_numbers(text);
+  if (!replaced) return parsed;
+  builder events(std::move(replaced->nulls));
+  return parse(replaced->text, path, events);
 }
 
 } // namespace twill::models

@@ -11,7 +11,7 @@ namespace {
 
 failure not_a_number(const char* key) {
   return {errc::bad_metadata,
-          "generation_config.json: `" + std::string(key) + "` must be a number"};
+          "generation_config.json: `" + std::string(key) + "` must be a finite number"};
 }
 
 } // namespace

@@ -1,3 +1,5 @@
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include "models/checkpoint/json.hpp"
@@ -54,6 +56,41 @@ TEST_CASE("JSON errors name the text and the line") {
   CHECK(refusal("{} {}").find("a.json:1: ") == 0);
   CHECK(refusal("\"\xff\"").find("a.json:1: ") == 0);
   CHECK(refusal("[1e999]").find("a.json:1: ") == 0);
+}
+
+TEST_CASE("the numbers that Python writes beside JSON are read from files, and from files alone") {
+  // json.dumps({"a": nan, "b": [inf, -inf, None, 1.5], "NaN": 'Infinity "NaN" \\', ...})
+  const std::string text =
+      R"({"a": NaN, "b": [Infinity, -Infinity, null, 1.5], "NaN": "Infinity \"NaN\" \\",)"
+      "\n\"n\": {\"null\": null, \"x\": NaN, \"a\": NaN, \"a\": null}}";
+  const test::temp_file file(text);
+  const auto read = read_json_file(file.path(), 1 << 20);
+  INFO((read.ok() ? "" : read.detail()));
+  REQUIRE(read.ok());
+  const value& v = read.value();
+  CHECK(std::isnan(*v.find("a")->as_double()));
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(*v.find("b") == value(twill::value_list{infinity, -infinity, nullptr, 1.5}));
+  CHECK(*v.find("NaN") == value("Infinity \"NaN\" \\"));
+  CHECK(v.find("n")->find("null")->is_null());
+  CHECK(std::isnan(*v.find("n")->find("x")->as_double()));
+  CHECK(v.find("n")->find("a")->is_null());
+  CHECK(refusal(text).find("a.json:1: ") == 0);
+}
+
+TEST_CASE("words that Python does not write stay errors, with their lines") {
+  for (const char* text : {"{\"a\": NaN,\n\"b\": nan}", "[NaN,\ninfinity]", "[NaN\n- Infinity]",
+                           "[NaN,\n+Infinity]", "[NaN,\nNaNN]", "[NaN,\n-Infinit]", "[NaN,\nxNaN]",
+                           "[NaN,\n\"Inf", "[NaN,\n\"\\", "[NaN,\n-NaN]", "[NaN,\n1NaN]"}) {
+    CAPTURE(text);
+    const test::temp_file file(text);
+    const auto read = read_json_file(file.path(), 1 << 20);
+    REQUIRE_FALSE(read.ok());
+    CAPTURE(read.detail());
+    CHECK(read.detail().find(file.path() + ":2: ") == 0);
+  }
+  const test::temp_file deep(std::string(100000, '[') + "NaN");
+  CHECK(read_json_file(deep.path(), 1 << 20).detail().find("levels") != std::string::npos);
 }
 
 TEST_CASE("JSON that nests without end is refused in constant stack") {

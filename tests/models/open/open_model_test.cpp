@@ -6,6 +6,7 @@
 #include "models/open/model_names.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/golden_folder.hpp"
+#include "tests/models/support/temp_folder.hpp"
 #include "tests/paths.hpp"
 
 using namespace twill::models;
@@ -66,6 +67,50 @@ TEST_CASE("a folder's generation defaults apply") {
   CHECK(baichuan->default_sampling.top_p == 0.85f);
   CHECK(baichuan->default_sampling.repetition_penalty == 1.05f);
   CHECK(opened("opt-tiny-fp32")->default_sampling.temperature == 1.0f);
+}
+
+TEST_CASE("numbers that are none matter in keys that are read, and in no other") {
+  const std::string source = twill::test::golden_dir() + "/llama-tiny-fp16";
+  const auto put = [](const temp_folder& at, const std::string& file, const std::string& members) {
+    std::string json = read_file(at.file(file));
+    json.insert(json.rfind('}'), ", " + members);
+    at.write(file, json);
+  };
+  const std::string unread = R"("loss": NaN, "best_metric": Infinity, "x": {"y": [-Infinity]})";
+  const temp_folder good(source);
+  for (const char* file : {"config.json", "generation_config.json", "tokenizer_config.json",
+                           "special_tokens_map.json"})
+    put(good, file, unread);
+  auto m = open_model(good.path());
+  INFO((m.ok() ? "" : m.detail()));
+  REQUIRE(m.ok());
+  const auto plain = opened("llama-tiny-fp16");
+  CHECK(m.value()->spec.rope.inv_freq == plain->spec.rope.inv_freq);
+  CHECK(m.value()->default_sampling.temperature == plain->default_sampling.temperature);
+  CHECK(m.value()->text->eos_id() == plain->text->eos_id());
+
+  const std::vector<std::string> refused[] = {
+      {"config.json", "\"rms_norm_eps\": NaN", "`rms_norm_eps` must be a finite number, got nan"},
+      {"config.json", "\"rope_theta\": Infinity", "`rope_theta` must be a finite number, got inf"},
+      {"config.json", "\"hidden_size\": -Infinity",
+       "`hidden_size` must be an integer of at least 1, got -inf"},
+      {"config.json", "\"tie_word_embeddings\": NaN",
+       "`tie_word_embeddings` must be true or false, got nan"},
+      {"generation_config.json", "\"temperature\": NaN",
+       "generation_config.json: `temperature` must be between 0 and 100, got nan"},
+      {"generation_config.json", "\"repetition_penalty\": Infinity",
+       "`repetition_penalty` must be above 0 and finite, got inf"},
+      {"generation_config.json", "\"top_k\": NaN", "`top_k` must be a finite number"}};
+  for (const auto& one : refused) {
+    const temp_folder at(source);
+    put(at, one[0], one[1]);
+    const auto bad = open_model(at.path());
+    CAPTURE(one[1]);
+    REQUIRE_FALSE(bad.ok());
+    CAPTURE(bad.detail());
+    CHECK(bad.code() == errc::bad_metadata);
+    CHECK(bad.detail().find(one[2]) != std::string::npos);
+  }
 }
 
 TEST_CASE("what a path holds is found out: folder, file in it, GGUF by content, dummy, nothing") {
