@@ -51,6 +51,8 @@ inline const std::string& draw_word(generator& random) {
   static const std::vector<std::string> words = {"\"shape\":[",
                                                  "\"data_offsets\":[0,",
                                                  "null",
+                                                 "NaN",
+                                                 "-Infinity",
                                                  "-1",
                                                  "1e308",
                                                  "9223372036854775807",

@@ -16,6 +16,7 @@ import time
 import unittest
 import urllib.request
 
+import split_gguf
 from programs import BIN, SOURCE, Daemon, run, scratch
 
 TINY = os.path.join(SOURCE, "tests/golden/opt-tiny-fp32")
@@ -303,6 +304,28 @@ class TwillModels(unittest.TestCase):
             self.twill("rm", "tiny.gguf")
             wrong = self.twill("pull", url + "/tiny.gguf?x=1", "--sha256", "0" * 64, status=1).stderr
             self.assertIn(f"got {self.sum}; it was not kept", wrong)
+        self.assertEqual(self.stored(), [])
+
+    def test_all_files_of_a_model_in_several_are_pulled(self):
+        parts = split_gguf.split(self.GGUF, self.scratch.name, "tiny", 2)
+        names = [os.path.basename(path) for path in parts]
+        self.assertEqual(self.twill("pull", parts[1]).stdout, os.path.join(self.models, "tiny") + "\n")
+        self.assertEqual(sorted(os.listdir(os.path.join(self.models, "tiny"))), names)
+        self.assertIn("must come with one file", self.twill("pull", parts[0], "--sha256", "0" * 64, status=1).stderr)
+        self.twill("rm", "tiny")
+        contents = []
+        for path in parts:
+            with open(path, "rb") as file:
+                contents.append(file.read())
+        pages = {f"/m/{name}?x=1": (200, data) for name, data in zip(names, contents)}
+        with serving(pages) as url:
+            self.twill("pull", f"{url}/m/{names[0]}?x=1")
+            self.assertEqual(sorted(os.listdir(os.path.join(self.models, "tiny"))), names)
+            self.twill("rm", "tiny")
+            del pages[f"/m/{names[1]}?x=1"]
+            self.assertIn("could not download", self.twill("pull", f"{url}/m/{names[0]}?x=1", status=1).stderr)
+        os.remove(parts[0])
+        self.assertIn("this is part 1 of 2", self.twill("pull", parts[1], status=1).stderr)
         self.assertEqual(self.stored(), [])
 
     def test_nothing_outside_the_folder_is_removed(self):

@@ -8,6 +8,7 @@ import shutil
 import struct
 import unittest
 
+import split_gguf
 from programs import SOURCE, run, scratch
 
 GOLDEN = os.path.join(SOURCE, "tests/golden")
@@ -78,6 +79,26 @@ class GoodModels(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertRegex(done.stdout, r"layers +96 of width 12288")
         self.assertIn("does not fit", done.stdout)
+
+    def test_a_model_in_several_gguf_files_is_one_model(self):
+        whole = os.path.join(GOLDEN, "llama3-style-tied-bf16/model.gguf")
+        facts = [line for line in run("twill", "inspect", whole).stdout.splitlines()[2:]
+                 if "  name " not in line and "memory" not in line]
+        with scratch() as folder:
+            parts = split_gguf.split(whole, folder, "tiny", 3)
+            for path in [*parts, folder]:
+                with self.subTest(path):
+                    done = run("twill", "inspect", path)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+                    self.assertRegex(done.stdout, r"format +GGUF v3, 3 files\n")
+                    self.assertEqual([line for line in done.stdout.splitlines()[2:]
+                                      if "  name " not in line and "memory" not in line], facts)
+            os.remove(parts[1])
+            for path in (parts[0], parts[2], folder):
+                done = run("twill", "inspect", path)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertEqual(done.stdout.split("\nrefused\n")[1].strip(),
+                                 f"{parts[1]}: No such file or directory; this is part 2 of 3 of a model in several files")
 
     def test_buffers_beside_the_weights_change_nothing(self):
         plain = run("twill", "inspect", os.path.join(GOLDEN, "llama-tiny-fp16")).stdout.splitlines()[1:]

@@ -7,10 +7,12 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
 #include "config/base/units.hpp"
+#include "models/checkpoint/gguf/split_name.hpp"
 #include "models/model.hpp"
 #include "tools/common/default_model.hpp"
 #include "tools/common/progress_bar.hpp"
@@ -109,6 +111,24 @@ std::vector<source_file> files_of(const fs::path& model) {
   return files;
 }
 
+using models::gguf::split_name;
+
+/// The part of a model in several GGUF files that a file name tells; nothing for other names.
+std::optional<split_name> part_named(const std::string& file_name) {
+  auto part = models::gguf::parse_split_name(file_name);
+  return part && part->count > 1 ? part : std::nullopt;
+}
+
+std::vector<source_file> parts_of(const split_name& model, const fs::path& folder) {
+  std::vector<source_file> files;
+  for (int number = 1; number <= model.count; ++number) {
+    const auto from = folder / model.of_part(number);
+    std::error_code error;
+    files.push_back({from, from.filename(), static_cast<std::int64_t>(fs::file_size(from, error))});
+  }
+  return files;
+}
+
 void check_room(const fs::path& folder, std::int64_t bytes) {
   std::error_code error;
   const auto space = fs::space(folder, error);
@@ -156,6 +176,27 @@ void download(const std::string& address, const fs::path& to) {
   if (status != 0)
     throw client_error("curl could not download " + address + " (exit status " +
                        std::to_string(status) + "); its own words are above");
+}
+
+/// The address with another name as its last part.
+std::string with_name(const std::string& address, const std::string& name) {
+  const auto end = std::min(address.find_first_of("?#"), address.size());
+  return address.substr(0, address.rfind('/', end) + 1) + name + address.substr(end);
+}
+
+/// All files of the model at an address into `made`, which is a folder for a model in parts.
+void download_model(const std::string& source, const std::optional<split_name>& parts,
+                    const fs::path& made) {
+  if (!parts) {
+    download(source, made);
+    return;
+  }
+  fs::create_directory(made);
+  for (int number = 1; number <= parts->count; ++number) {
+    const auto name = parts->of_part(number);
+    download(with_name(source, name), made / name);
+    settle(made / name);
+  }
 }
 
 /// A truncated or foreign file would be found only when it is served.
@@ -223,20 +264,22 @@ std::string model_store::pull(const std::string& source, const std::string& sha2
   const bool remote = is_address(source);
   fs::path local = fs::path(source).lexically_normal();
   if (!local.has_filename()) local = local.parent_path();
-  const auto name = remote ? name_in(source) : local.filename().string();
-  check_name(name, source);
+  const auto file_name = remote ? name_in(source) : local.filename().string();
   std::error_code error;
   const bool folder = !remote && fs::is_directory(local, error);
+  const auto parts = folder ? std::nullopt : part_named(file_name);
+  const auto name = parts ? parts->prefix : file_name;
+  check_name(name, source);
   if (!remote && !folder && !fs::is_regular_file(local, error))
     throw client_error(
         "the model must be the path of a GGUF file or of a folder, an http or https address, "
         "or the word default, got " +
         source);
-  if (!folder && !name.ends_with(".gguf"))
+  if (!folder && !file_name.ends_with(".gguf"))
     throw client_error("a model of one file must be a GGUF file whose name ends in .gguf, got " +
                        source);
-  if (folder && !sha256.empty())
-    throw client_error("`--sha256` must come with one file, got the folder " + source);
+  if ((folder || parts) && !sha256.empty())
+    throw client_error("`--sha256` must come with one file, got a model of several, " + source);
   if (!remote) check_opens(local, source); // before much is copied
   const auto place = place_for(name);
   const scratch_folder scratch(folder_);
@@ -246,11 +289,11 @@ std::string model_store::pull(const std::string& source, const std::string& sha2
 
   const auto made = scratch.path() / name;
   if (remote) {
-    download(source, made);
+    download_model(source, parts, made);
     check_sum(made, sha256, source);
     settle(made);
   } else {
-    const auto files = files_of(local);
+    const auto files = parts ? parts_of(*parts, local.parent_path()) : files_of(local);
     std::int64_t total = 0, done = 0;
     for (const auto& file : files)
       total += file.bytes;

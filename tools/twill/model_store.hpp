@@ -26,7 +26,8 @@ public:
   std::vector<stored_model> list() const;
 
   /// Copies a GGUF file or a Hugging Face folder, or downloads the address of a GGUF file, and
-  /// returns the model's path. `sha256`, when not empty, is what the file must have. The model must
+  /// returns the model's path. Of a model in several files, any of them stands for all, and the
+  /// model is a folder. `sha256`, when not empty, is what the file must have. The model must
   /// open, or nothing is kept.
   std::string pull(const std::string& source, const std::string& sha256) const;
 
