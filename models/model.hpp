@@ -26,15 +26,17 @@ struct model {
   model_spec spec;
   std::shared_ptr<const checkpoint> weights;
   std::shared_ptr<const tokenizer> text;
-  std::shared_ptr<const chat_template> chat; ///< null when the model has none
+  std::shared_ptr<const chat_template> chat; ///< the default one; null when the model has none
+  std::vector<named_template> other_chats;   ///< none where a file of the operator's replaces all
   config::sampling_params default_sampling;  ///< the file's or its authors' advice
+  bool has_chat() const { return chat != nullptr || !other_chats.empty(); }
   /// The files that say what is computed: weights and their configuration. None for random weights.
   std::vector<std::shared_ptr<const mapped_file>> files;
 };
 
 /// Opens a GGUF file (of a model in several files, any of them, or their folder), a Hugging Face
 /// folder (or a weight file in one), or "dummy:PRESET" (random weights, see
-/// models/synth/dummy.hpp). `template_path` replaces the model's own chat template when not empty.
+/// models/synth/dummy.hpp). `template_path` replaces the model's own chat templates when not empty.
 result<std::shared_ptr<const model>> open_model(const std::string& path,
                                                 const std::string& template_path = {});
 

@@ -184,7 +184,7 @@ public:
     info.max_model_len = static_cast<std::int32_t>(
         std::min<std::int64_t>(model->max_context_tokens, model->kv_tokens));
     info.vocab_size = model->files->text->vocab_size();
-    info.has_chat_template = model->files->chat != nullptr;
+    info.has_chat_template = model->files->has_chat();
     info.default_sampling = model->files->default_sampling;
     config::put_configured(shared_->current()->sampling, info.default_sampling);
     return {info};

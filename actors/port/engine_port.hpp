@@ -64,6 +64,9 @@ struct chat_prompt {
   value tools;    ///< list, or null
   bool add_generation_prompt = true;
   value_object template_arguments; ///< chat_template_kwargs
+  /// One of the model's chat templates by name; empty: `tool_use` where there are tools and the
+  /// model has it, else `default`.
+  std::string template_name;
 };
 
 /// Raw text; BOS and the like are added when the model wants them and `add_special` is set.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/session/chat_choice.hpp"
 #include "config/base/json_text.hpp"
 #include "models/text/tool_calls/call_grammar.hpp"
 #include "models/text/tool_calls/detect.hpp"
@@ -98,8 +99,14 @@ bool ends_with(std::string_view text, std::string_view end) {
 result<output_plan> plan_output(const served_model& model, const request& asked,
                                 std::string_view prompt) {
   using kind = tool_choice::kind;
-  const answer_format& answers = model.answers;
   const auto* chat = std::get_if<chat_prompt>(&asked.prompt);
+  const answer_format* chosen = &model.answers;
+  if (chat != nullptr && !model.other_answers.empty()) {
+    const auto choice = choose_chat(model, *chat);
+    if (!choice.ok()) return choice.error();
+    chosen = choice.value().answers;
+  }
+  const answer_format& answers = *chosen;
   const bool forced = asked.tools.what == kind::required || asked.tools.what == kind::named;
   const bool offered = chat != nullptr && asked.tools.what != kind::none;
   const tool_list tools = offered ? tools_of(chat->tools) : tool_list{};
@@ -153,26 +160,27 @@ result<output_plan> plan_output(const served_model& model, const request& asked,
   return plan;
 }
 
-answer_format find_answer_format(const models::model& model, const std::string& tool_format) {
+answer_format find_answer_format(const models::tokenizer& text, const models::chat_template* chat,
+                                 const std::string& tool_format) {
   answer_format out;
-  const std::string source = model.chat ? model.chat->source() : std::string();
+  const std::string source = chat != nullptr ? chat->source() : std::string();
   out.calls =
       tool_format == "auto" ? calls::detect_format(source) : calls::format_named(tool_format);
   out.reasoning = calls::detect_reasoning(source);
-  const auto is_mark = [](const std::string& text, const std::string& marker) {
-    return !marker.empty() && text == marker;
+  const auto is_mark = [](const std::string& token, const std::string& marker) {
+    return !marker.empty() && token == marker;
   };
-  for (std::int32_t id = 0; id < model.text->vocab_size(); ++id) {
-    const std::string text = model.text->token_bytes(id, true);
-    const bool special = model.text->is_special(id);
+  for (std::int32_t id = 0; id < text.vocab_size(); ++id) {
+    const std::string token = text.token_bytes(id, true);
+    const bool special = text.is_special(id);
     if (out.calls && special &&
-        (is_mark(text, out.calls->begin) || is_mark(text, out.calls->end) ||
-         is_mark(text, out.calls->arguments)))
+        (is_mark(token, out.calls->begin) || is_mark(token, out.calls->end) ||
+         is_mark(token, out.calls->arguments)))
       out.call_markers.push_back(id);
     if (!out.reasoning) continue;
-    if (out.reasoning_begin_token < 0 && is_mark(text, out.reasoning->begin))
+    if (out.reasoning_begin_token < 0 && is_mark(token, out.reasoning->begin))
       out.reasoning_begin_token = id;
-    if (special && (is_mark(text, out.reasoning->begin) || is_mark(text, out.reasoning->end)))
+    if (special && (is_mark(token, out.reasoning->begin) || is_mark(token, out.reasoning->end)))
       out.reasoning_markers.push_back(id);
   }
   return out;

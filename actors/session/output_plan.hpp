@@ -30,8 +30,10 @@ struct output_plan {
 result<output_plan> plan_output(const served_model& model, const request& asked,
                                 std::string_view prompt);
 
-/// Format and tags that the model's chat template tells of; `tool_format` forces one unless "auto".
-answer_format find_answer_format(const models::model& model, const std::string& tool_format);
+/// Format and tags that a chat template tells of, which may be null; `tool_format` forces one
+/// unless "auto".
+answer_format find_answer_format(const models::tokenizer& text, const models::chat_template* chat,
+                                 const std::string& tool_format);
 
 /// Token sequences that spell `words`, at the beginning of a text and after a space.
 result<std::vector<std::vector<std::int32_t>>>

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "actors/session/chat_choice.hpp"
 #include "config/base/json_text.hpp"
 #include "models/text/grammar/schema/check.hpp"
 #include "models/text/text_limits.hpp"
@@ -86,19 +87,18 @@ result<std::vector<std::int32_t>> encode_text(const served_model& model, const t
 }
 
 result<models::rendered_prompt> render_chat(const served_model& model, const chat_prompt& chat) {
-  if (!model.files->chat)
-    return failure{errc::no_chat_template,
-                   "`model` must have a chat template, got \"" + model.id + "\""};
+  const auto chosen = choose_chat(model, chat);
+  if (!chosen.ok()) return chosen.error();
+  const auto& [jinja, answers] = chosen.value();
   if (const auto checked = check_tools(chat.tools); !checked.ok()) return checked.error();
   models::template_input input;
   std::string tool_text;
-  if (model.answers.calls)
-    tool_text = models::tool_calls::tool_text(chat.tools, *model.answers.calls);
-  input.messages = model.files->chat->fit(chat.messages, tool_text);
+  if (answers->calls) tool_text = models::tool_calls::tool_text(chat.tools, *answers->calls);
+  input.messages = jinja->fit(chat.messages, tool_text);
   input.tools = chat.tools;
   input.add_generation_prompt = chat.add_generation_prompt;
   input.extra = chat.template_arguments;
-  auto rendered = model.files->chat->render(input);
+  auto rendered = jinja->render(input);
   if (!rendered.ok()) return from_models(rendered.error());
   return std::move(rendered).value();
 }

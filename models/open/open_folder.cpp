@@ -18,7 +18,7 @@ struct parts {
   const value* config = nullptr;
   const value* generation_config = nullptr;
   const families::family* family = nullptr;
-  std::string template_source; ///< the template that the folder brings; empty when there is none
+  template_sources templates; ///< those that the folder brings
 };
 
 result<nothing> read_spec(const value& config, model& opened) {
@@ -32,13 +32,10 @@ result<nothing> read_spec(const value& config, model& opened) {
 result<nothing> finish(const parts& p, const std::string& template_path, model& opened) {
   if (opened.quantization.empty()) opened.quantization = main_kind(*opened.weights);
   if (auto fits = check_vocabulary(*opened.text, opened.spec); !fits.ok()) return fits;
-  const std::string source =
-      p.template_source.empty()
-          ? known_chat_template(p.family->chat, {*p.config, *opened.text, p.generation_config})
-          : p.template_source;
-  auto chat = make_template(*opened.text, source, template_path);
-  if (!chat.ok()) return chat.error();
-  opened.chat = std::move(chat).value();
+  const auto known = [&] {
+    return known_chat_template(p.family->chat, {*p.config, *opened.text, p.generation_config});
+  };
+  if (auto put = put_templates(p.templates, template_path, known, opened); !put.ok()) return put;
   auto sampling = generation_defaults(p.generation_config, opened.spec.vocab_size);
   if (!sampling.ok()) return sampling.error();
   opened.default_sampling = std::move(sampling).value();
@@ -58,7 +55,7 @@ opened_model open_folder_model(const std::string& path, const std::string& templ
   auto family = families::family_of(files.config());
   if (!family.ok()) return in_file(path, family.error());
   p.family = family.value();
-  p.template_source = folder_chat_template(files.path(), files.tokenizer_config());
+  p.templates = folder_template_sources(files.path(), files.tokenizer_config());
 
   auto opened = std::make_shared<model>();
   auto names = names_of("", files.path());

@@ -29,8 +29,9 @@ result<std::string> read_template_file(const std::string& path) {
 
 } // namespace
 
-result<std::shared_ptr<const chat_template>>
-make_template(const tokenizer& text, const std::string& source, const std::string& template_path) {
+result<nothing> put_templates(const template_sources& sources, const std::string& template_path,
+                              const std::function<std::string()>& known, model& opened) {
+  const tokenizer& text = *opened.text;
   const auto parse = [&](const std::string& from) {
     return chat_template::parse(from, text.token_bytes(text.bos_id(), true),
                                 text.token_bytes(text.eos_id(), true));
@@ -40,13 +41,28 @@ make_template(const tokenizer& text, const std::string& source, const std::strin
     if (!named.ok()) return named.error();
     auto parsed = parse(named.value());
     if (!parsed.ok()) return in_file(template_path, parsed.error());
-    return parsed;
+    opened.chat = std::move(parsed).value();
+    return nothing{};
   }
-  if (source.empty()) return std::shared_ptr<const chat_template>();
-  auto parsed = parse(source);
-  if (parsed.ok()) return parsed;
-  log::warn("the model's own chat template is not used: " + parsed.detail());
-  return std::shared_ptr<const chat_template>();
+  for (const std::string& fault : sources.faults)
+    log::warn("a chat template of the model's own is not used: " + fault);
+  const std::string source = sources.main.empty() ? known() : sources.main;
+  if (!source.empty()) {
+    auto parsed = parse(source);
+    if (parsed.ok())
+      opened.chat = std::move(parsed).value();
+    else
+      log::warn("the model's own chat template is not used: " + parsed.detail());
+  }
+  for (const auto& [name, other] : sources.others) {
+    auto parsed = parse(other);
+    if (parsed.ok())
+      opened.other_chats.push_back({name, std::move(parsed).value()});
+    else
+      log::warn("the model's own chat template \"" + name +
+                "\" is not used, and the default one stands in for it: " + parsed.detail());
+  }
+  return nothing{};
 }
 
 result<nothing> check_vocabulary(const tokenizer& text, const model_spec& spec) {

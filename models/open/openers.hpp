@@ -2,11 +2,13 @@
 // models/.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "config/base/value.hpp"
 #include "models/model.hpp"
+#include "models/text/template_sources.hpp"
 
 namespace twill::models {
 
@@ -16,11 +18,12 @@ opened_model open_gguf_model(const std::string& path, const std::string& templat
 opened_model open_folder_model(const std::string& path, const std::string& template_path);
 opened_model open_dummy_model(const std::string& path, const std::string& template_path);
 
-/// Parses the template file at `template_path`, or `source` when that path is empty; null when both
-/// are empty. A broken `source` is the model's own: it is logged and ignored, so that completions
-/// without a template are still served.
-result<std::shared_ptr<const chat_template>>
-make_template(const tokenizer& text, const std::string& source, const std::string& template_path);
+/// Puts the chat templates into `opened`, which has its tokenizer: the one in the file at
+/// `template_path`, or those of `sources` when that path is empty, with the default `known()` where
+/// they have none. A broken source is the model's own: it is logged and ignored, so that the other
+/// templates and completions without one are still served.
+result<nothing> put_templates(const template_sources& sources, const std::string& template_path,
+                              const std::function<std::string()>& known, model& opened);
 
 /// Fails with bad_metadata when the tokenizer has ids beyond the embedding.
 result<nothing> check_vocabulary(const tokenizer& text, const model_spec& spec);

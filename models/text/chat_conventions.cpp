@@ -1,17 +1,11 @@
 #include "models/text/chat_conventions.hpp"
 
-#include <cstdint>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 
 #include "models/text/chat_template.hpp"
-#include "models/text/tokenizer/token_table.hpp"
 
 namespace twill::models {
 namespace {
-
-constexpr std::uintmax_t max_template_bytes = 1u << 20;
 
 constexpr std::string_view chatml =
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] "
@@ -56,28 +50,6 @@ std::string known_chat_template(const chat_convention& family, const chat_source
 
 std::string known_gguf_chat_template(const chat_convention& family, const tokenizer& text) {
   return family.of_gguf == nullptr ? std::string() : family.of_gguf(text);
-}
-
-std::string folder_chat_template(const std::string& folder, const value* tokenizer_config) {
-  const std::string path = folder + "/chat_template.jinja";
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) {
-    auto source = read_text_file(path);
-    if (source.ok() && !source.value().empty() && source.value().size() <= max_template_bytes)
-      return std::move(source).value();
-  }
-  const value* given =
-      tokenizer_config == nullptr ? nullptr : tokenizer_config->find("chat_template");
-  if (given == nullptr) return {};
-  const std::string* source = given->as_string();
-  if (given->as_list() != nullptr)
-    for (const value& named : *given->as_list()) {
-      const value* name = named.find("name");
-      const value* body = named.find("template");
-      if (name != nullptr && body != nullptr && *name == value("default"))
-        source = body->as_string();
-    }
-  return source == nullptr || source->size() > max_template_bytes ? std::string() : *source;
 }
 
 } // namespace twill::models

@@ -1,9 +1,9 @@
-// chat_conventions: where a model's chat template comes from when the model is opened.
+// chat_conventions: the chat template of a model whose files bring none.
 //
-// Templates are Jinja sources for chat_template::parse(). A folder or file may bring one; otherwise
-// the family's descriptor knows one. Known templates print cut marks where the family's own code
-// encodes the parts of a prompt separately, so that token ids equal those of that code. Pure but
-// for reading the folder; any thread may call.
+// Templates are Jinja sources for chat_template::parse(). A folder or file may bring its own
+// (template_sources); otherwise the family's descriptor knows one. Known templates print cut marks
+// where the family's own code encodes the parts of a prompt separately, so that token ids equal
+// those of that code. Pure; any thread may call.
 #pragma once
 
 #include <string>
@@ -32,11 +32,6 @@ struct chat_convention {
 
 std::string known_chat_template(const chat_convention& family, const chat_source& model);
 std::string known_gguf_chat_template(const chat_convention& family, const tokenizer& text);
-
-/// The template that a folder brings: chat_template.jinja, else tokenizer_config.json's
-/// `chat_template` (the one named "default" where there are several). Empty when there is none, or
-/// when it is larger than a template may be.
-std::string folder_chat_template(const std::string& folder, const value* tokenizer_config);
 
 // ---- for the families' templates ----------------------------------------------------------------
 

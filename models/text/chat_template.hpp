@@ -51,4 +51,10 @@ private:
   std::unique_ptr<impl> impl_;
 };
 
+/// A template besides the default one.
+struct named_template {
+  std::string name; ///< tool_use: for requests with tools; others are for requests that name them
+  std::shared_ptr<const chat_template> chat;
+};
+
 } // namespace twill::models

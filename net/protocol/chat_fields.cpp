@@ -171,6 +171,21 @@ std::string read_content(fields& from, const std::string& name, const value& con
   return joined;
 }
 
+void read_template_fields(fields& from, actors::chat_prompt& to) {
+  constexpr std::size_t longest_name = 64;
+  constexpr std::string_view named =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  from.read("chat_template", to.template_name);
+  if (to.template_name.size() > longest_name ||
+      to.template_name.find_first_not_of(named) != std::string::npos)
+    from.reject("chat_template",
+                "the name of one of the model's templates, as this server takes no templates from "
+                "requests",
+                value(to.template_name));
+  if (const auto* arguments = from.object("chat_template_kwargs"))
+    to.template_arguments = *arguments->as_object();
+}
+
 tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to) {
   from.require("messages");
   if (!from.ok()) return {};
@@ -189,8 +204,7 @@ tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to) {
   auto tools = read_tools(from);
   to.tools = tools.tools;
   from.read("add_generation_prompt", to.add_generation_prompt);
-  if (const auto* arguments = from.object("chat_template_kwargs"))
-    to.template_arguments = *arguments->as_object();
+  read_template_fields(from, to);
   return tools;
 }
 

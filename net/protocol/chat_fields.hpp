@@ -12,8 +12,11 @@
 
 namespace twill::net {
 
-/// `messages`, `add_generation_prompt`, `chat_template_kwargs`, and all of read_tools().
+/// `messages`, `add_generation_prompt`, all of read_template_fields() and of read_tools().
 tool_fields read_chat_prompt(fields& from, actors::chat_prompt& to);
+
+/// `chat_template`, the name of one of the model's templates, and `chat_template_kwargs`.
+void read_template_fields(fields& from, actors::chat_prompt& to);
 
 /// A content member to one string; `name` is its path in error messages.
 std::string read_content(fields& from, const std::string& name, const value& content);

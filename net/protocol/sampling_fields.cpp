@@ -124,14 +124,13 @@ void read_queue_fields(fields& from, actors::request& to) {
 }
 
 void reject_unsupported(fields& from) {
-  static constexpr std::array<std::string_view, 10> not_ours = {"structural_tag",
+  static constexpr std::array<std::string_view, 9> not_ours = {"structural_tag",
                                                                 "logprob_token_ids",
                                                                 "use_beam_search",
                                                                 "thinking_token_budget",
                                                                 "repetition_detection",
                                                                 "suffix",
                                                                 "audio",
-                                                                "chat_template",
                                                                 "continue_final_message",
                                                                 "logits_processors"};
   for (const auto name : not_ours)

@@ -21,6 +21,7 @@
 #include "models/families/registry.hpp"
 #include "models/text/chat_conventions.hpp"
 #include "models/text/chat_template.hpp"
+#include "models/text/template_sources.hpp"
 #include "models/text/tokenizer/folder_tokenizer.hpp"
 #include "tests/fuzz/mutate.hpp"
 #include "tests/fuzz/use.hpp"
@@ -114,12 +115,15 @@ bool try_folder(const std::string& path, const std::string& family) {
   if (!opened.ok()) return false;
   const models::tokenizer& text = *opened.value();
   use_tokenizer(text);
-  std::string source = models::folder_chat_template(path, &tokens);
-  if (source.empty())
-    source = models::known_chat_template(known->chat, {config, text, &generation});
-  const auto parsed = models::chat_template::parse(source, text.token_bytes(text.bos_id(), true),
-                                                   text.token_bytes(text.eos_id(), true));
-  if (parsed.ok()) use_template(*parsed.value(), &text);
+  models::template_sources sources = models::folder_template_sources(path, &tokens);
+  if (sources.main.empty())
+    sources.main = models::known_chat_template(known->chat, {config, text, &generation});
+  sources.others.emplace_back("default", sources.main);
+  for (const auto& [name, source] : sources.others) {
+    const auto parsed = models::chat_template::parse(
+        source, text.token_bytes(text.bos_id(), true), text.token_bytes(text.eos_id(), true));
+    if (parsed.ok()) use_template(*parsed.value(), &text);
+  }
   return true;
 }
 

@@ -114,6 +114,8 @@ inline bool open_model(const std::string& path) {
   const models::model& model = *opened.value();
   use_tokenizer(*model.text);
   if (model.chat != nullptr) use_template(*model.chat, model.text.get());
+  for (const models::named_template& other : model.other_chats)
+    use_template(*other.chat, model.text.get());
   return true;
 }
 

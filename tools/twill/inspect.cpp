@@ -18,6 +18,7 @@
 #include "models/decoder/check_weights.hpp"
 #include "models/memory_estimate/memory_estimate.hpp"
 #include "models/model.hpp"
+#include "models/text/template_sources.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
 #include "tools/twill/model_parts.hpp"
@@ -101,6 +102,9 @@ void print_model(const models::model& model, const model_parts& parts,
   row("chat template", model.chat == nullptr    ? "none: chat requests are refused"
                        : parts.has_own_template ? "the model's own"
                                                 : "the family's known convention");
+  for (const models::named_template& other : model.other_chats)
+    row("", "\"" + other.name + "\", the model's own" +
+                (other.name == models::tool_template_name ? ", for requests with tools" : ""));
   for (models::failure& f : models::check_weights(model.spec, *model.weights))
     refused.push_back(std::move(f.detail));
   const auto device = gpu::device::open({});

@@ -12,6 +12,7 @@
 #include "models/families/registry.hpp"
 #include "models/open/model_place.hpp"
 #include "models/synth/dummy.hpp"
+#include "models/text/template_sources.hpp"
 #include "models/text/tokenizer/folder_tokenizer.hpp"
 #include "models/text/tokenizer/gguf_tokenizer.hpp"
 
@@ -72,7 +73,7 @@ void read_gguf(const std::string& path, model_parts& parts) {
        {"general.architecture", "general.name", "tokenizer.ggml.model", "tokenizer.ggml.pre"})
     if (const auto* text = meta.find<std::string>(key)) parts.facts.emplace_back(key, *text);
   add_weights(*file.value(), parts);
-  parts.has_own_template = meta.has("tokenizer.chat_template");
+  parts.has_own_template = !models::gguf_template_sources(meta).main.empty();
   const auto text = models::make_gguf_tokenizer(meta);
   if (!text.ok()) parts.refused.push_back(parts.path + ": " + text.detail());
 }
@@ -85,10 +86,8 @@ void read_folder(model_parts& parts) {
   add_config(folder.config(), parts);
   add_weights(*folder.weights(), parts);
   const value* text_config = folder.tokenizer_config();
-  std::error_code ignored;
   parts.has_own_template =
-      (text_config != nullptr && text_config->find("chat_template") != nullptr) ||
-      std::filesystem::exists(folder.path() + "/chat_template.jinja", ignored);
+      !models::folder_template_sources(folder.path(), text_config).main.empty();
   const auto text =
       models::make_folder_tokenizer({.path = folder.path(),
                                      .hints = models::families::tokenizer_hints_of(folder.config()),

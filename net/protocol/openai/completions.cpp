@@ -100,6 +100,8 @@ result<call> parse_completions(const value& body, const codec_context& context) 
   for (const auto* name : {"tools", "tool_choice", "functions"})
     if (const auto* v = from.find(name); v != nullptr && *v != value("none"))
       from.reject(name, "absent: tools belong to chat", *v);
+  if (const auto* v = from.find("chat_template"); v != nullptr && *v != value(""))
+    from.reject("chat_template", "absent: templates belong to chat", *v);
   auto prompts = read_prompts(from, add_special, context.model.vocab_size);
   if (!from.ok()) return fail(from.error());
 

@@ -186,8 +186,7 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
   if (!echo.instructions.empty()) messages.push_back(make_message("system", echo.instructions));
   messages.insert(messages.end(), turn.messages.begin(), turn.messages.end());
   prompt.messages = std::move(messages);
-  if (const auto* arguments = from.object("chat_template_kwargs"))
-    prompt.template_arguments = *arguments->as_object();
+  read_template_fields(from, prompt);
   if (!from.ok()) return fail(from.error());
   turn.request.prompt = std::move(prompt);
 

@@ -168,13 +168,13 @@ TEST_CASE("a model's markers are its control tokens of that text, and no other t
   twill::models::model model;
   model.text = std::make_shared<marker_tokenizer>();
   model.chat = twill::models::chat_template::parse("<tool_call> <think>", "", "").value();
-  const auto format = find_answer_format(model, "auto");
+  const auto format = find_answer_format(*model.text, model.chat.get(), "auto");
   REQUIRE(format.calls);
   CHECK(format.calls->name == "hermes");
   CHECK(format.call_markers == std::vector<std::int32_t>{call_marker});
   CHECK(format.reasoning_markers == std::vector<std::int32_t>{think, end_think});
   CHECK(format.reasoning_begin_token == think);
-  CHECK(find_answer_format(model, "mistral").call_markers.empty());
+  CHECK(find_answer_format(*model.text, model.chat.get(), "mistral").call_markers.empty());
 }
 
 TEST_CASE("a word is spelled as at the beginning of a text, and as behind a space") {

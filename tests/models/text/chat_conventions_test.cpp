@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <utility>
 
 #include "models/families/registry.hpp"
 #include "models/text/chat_conventions.hpp"
 #include "models/text/chat_template.hpp"
+#include "models/text/template_sources.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/folder_text.hpp"
 #include "tests/paths.hpp"
@@ -32,7 +31,7 @@ struct chat {
     auto opened = test::open_folder_text(folder, family);
     REQUIRE(opened.ok());
     text = opened.value();
-    const std::string own = folder_chat_template(folder, &json.tokenizer_config);
+    const std::string own = folder_template_sources(folder, &json.tokenizer_config).main;
     auto parsed = chat_template::parse(
         use_own ? own
                 : known_chat_template(
@@ -125,24 +124,4 @@ TEST_CASE("cut marks of the template leave the text, those of messages stay") {
   REQUIRE(rendered.ok());
   CHECK(rendered.value().text == "ax" + mark + "yb");
   CHECK(rendered.value().literal == byte_ranges{{1, 1}, {1, 6}, {6, 6}});
-}
-
-TEST_CASE("a folder's chat template is its file, its string, or the one named default") {
-  const auto folder = std::filesystem::temp_directory_path() / "twill_chat_template_test";
-  std::filesystem::create_directories(folder);
-  std::filesystem::remove(folder / "chat_template.jinja");
-  const value none;
-  CHECK(folder_chat_template(folder.string(), nullptr).empty());
-  CHECK(folder_chat_template(folder.string(), &none).empty());
-  const value text(value_object{{"chat_template", value("one")}});
-  CHECK(folder_chat_template(folder.string(), &text) == "one");
-  const auto named = [](const char* name, const char* body) {
-    return value(value_object{{"name", value(name)}, {"template", value(body)}});
-  };
-  const value list(value_object{
-      {"chat_template", value(value_list{named("tool_use", "no"), named("default", "two")})}});
-  CHECK(folder_chat_template(folder.string(), &list) == "two");
-  std::ofstream(folder / "chat_template.jinja") << "three";
-  CHECK(folder_chat_template(folder.string(), &list) == "three");
-  std::filesystem::remove_all(folder);
 }

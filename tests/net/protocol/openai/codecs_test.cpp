@@ -217,7 +217,7 @@ TEST_CASE("Chat messages come as strings or text parts, and tools reach the temp
         "function":{"name":"f","arguments":"{\"x\":1}"}}]},
       {"role":"tool","content":"r","tool_call_id":"1"}],
       "tools":[{"type":"function","function":{"name":"f"}}],"add_generation_prompt":false,
-      "chat_template_kwargs":{"k":true},"logprobs":true,"top_logprobs":2,"return_token_ids":true})");
+      "chat_template":"rag","chat_template_kwargs":{"k":true},"logprobs":true,"top_logprobs":2,"return_token_ids":true})");
   const auto& chat = std::get<actors::chat_prompt>(request.prompt);
   CHECK(at(chat.messages, 1, "content") == value("a\nb"));
   CHECK(at(chat.messages, 2, "tool_calls", 0, "function", "arguments", "x") == value(1));
@@ -263,7 +263,10 @@ TEST_CASE("A broken chat field is named with its rule and the value given") {
       {messages + R"(,"logprobs":3)", "`logprobs` must be true or false, got 3"},
       {messages + R"(,"chat_template_kwargs":1)",
        "`chat_template_kwargs` must be an object, got 1"},
-      {messages + R"(,"chat_template":"x")", "`chat_template` must be absent"},
+      {messages + R"(,"chat_template":"{{ x }}")",
+       "`chat_template` must be the name of one of the model's templates, as this server takes no "
+       "templates from requests, got \"{{ x }}\""},
+      {messages + R"(,"chat_template":3)", "`chat_template` must be a string, got 3"},
       {messages + R"(,"max_completion_tokens":0)", "`max_completion_tokens` must be >= 1, got 0"},
   };
   for (const auto& [members, expected] : cases) {

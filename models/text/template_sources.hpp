@@ -1,0 +1,42 @@
+// template_sources: the chat templates that a model's files bring, by name, as Jinja sources.
+//
+// A model may bring several: the default one, `tool_use` for requests with tools, and others that a
+// request names. Which files count, and in which order, is what transformers does. Pure but for
+// reading the folder; any thread may call. A template that cannot be had is left out and named in
+// `faults`, so that the others are still used.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/base/value.hpp"
+
+namespace twill::models {
+
+namespace gguf {
+struct metadata;
+}
+
+/// The name of the template that requests with tools get where the model has it.
+inline constexpr const char* tool_template_name = "tool_use";
+inline constexpr const char* default_template_name = "default";
+
+struct template_sources {
+  std::string main;                                        ///< the default; empty: none
+  std::vector<std::pair<std::string, std::string>> others; ///< name and source, each name once
+  std::vector<std::string> faults; ///< what is left out and why, a line each
+
+  bool empty() const { return main.empty() && others.empty(); }
+};
+
+/// The files chat_template.jinja and additional_chat_templates/NAME.jinja; where there are none,
+/// `chat_template` of tokenizer_config.json (a text, or a list of {name, template}), and where that
+/// says nothing, of chat_template.json. Files without a default leave the default to the others.
+template_sources folder_template_sources(const std::string& folder, const value* tokenizer_config);
+
+/// `tokenizer.chat_template` and `tokenizer.chat_template.NAME`.
+template_sources gguf_template_sources(const gguf::metadata& meta);
+
+} // namespace twill::models
