@@ -160,6 +160,7 @@ struct output_part {
   std::string text;
   std::int32_t call = -1; ///< which call of the choice, from 0; -1 for text and reasoning
   bool complete = true;   ///< call_end
+  std::string call_id;    ///< call_begin: the id that the model gave the call; empty: none
 };
 
 /// One thing that happened to a request.

@@ -175,7 +175,7 @@ answer_format find_answer_format(const models::tokenizer& text, const models::ch
     const bool special = text.is_special(id);
     if (out.calls && special &&
         (is_mark(token, out.calls->begin) || is_mark(token, out.calls->end) ||
-         is_mark(token, out.calls->arguments)))
+         is_mark(token, out.calls->arguments) || is_mark(token, out.calls->call_id)))
       out.call_markers.push_back(id);
     if (!out.reasoning) continue;
     if (out.reasoning_begin_token < 0 && is_mark(token, out.reasoning->begin))

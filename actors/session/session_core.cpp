@@ -452,6 +452,7 @@ void session_core::parse_text(choice_state& c, event& e) {
       break;
     }
     part.text = std::move(r.bytes);
+    part.call_id = std::move(r.id);
     part.call = r.call;
     part.complete = r.complete;
     e.parts.push_back(std::move(part));

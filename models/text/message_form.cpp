@@ -1,9 +1,11 @@
 #include "models/text/message_form.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "config/base/json_text.hpp"
+#include "models/checkpoint/json.hpp"
 
 namespace twill::models {
 namespace {
@@ -39,7 +41,15 @@ value trial_tools() {
   return value_list{value_object{{"type", "function"}, {"function", std::move(function)}}};
 }
 
+/// What mistral-common takes: such an id stays as it is.
+bool is_short_id(const std::string& id) {
+  return id.size() == 9 && std::all_of(id.begin(), id.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+         });
+}
+
 std::string short_id(const std::string& id) {
+  if (is_short_id(id)) return id;
   static constexpr std::string_view letters =
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   std::uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
@@ -51,11 +61,24 @@ std::string short_id(const std::string& id) {
   return out;
 }
 
+/// The JSON text of an object, opened; anything else as it is.
+value open_arguments(const value& given) {
+  const auto* text = given.as_string();
+  if (text == nullptr) return given;
+  auto parsed = parse_json(*text, "arguments");
+  return parsed.ok() && parsed.value().as_object() != nullptr ? std::move(parsed).value() : given;
+}
+
 value fit_function(const value& function, const message_form& form) {
-  if (form.object_arguments || function.as_object() == nullptr) return function;
+  if (function.as_object() == nullptr) return function;
   value_object fitted = *function.as_object();
-  for (auto& [key, v] : fitted)
-    if (key == "arguments" && v.as_string() == nullptr) v = to_json(v);
+  for (auto& [key, v] : fitted) {
+    if (key != "arguments") continue;
+    if (v.as_string() != nullptr && !form.text_arguments)
+      v = open_arguments(v);
+    else if (v.as_string() == nullptr && !form.object_arguments)
+      v = to_json(v);
+  }
   return fitted;
 }
 
@@ -77,7 +100,7 @@ std::string written_calls(const value& message) {
     const auto* function = call.find("function");
     if (function == nullptr) continue;
     if (!text.empty()) text += '\n';
-    text += to_json(*function);
+    text += to_json(fit_function(*function, {})); // the arguments opened
   }
   return text;
 }
@@ -190,15 +213,19 @@ message_form find_message_form(std::string_view template_source, const try_templ
     return form;
   }
   const value tools = trial_tools();
-  for (const bool null_content : {false, true})
-    for (const bool object_arguments : {true, false}) {
+  // Empty text does for every template but those that ask whether content is null.
+  for (const bool null_content : {false, true}) {
+    const auto takes = [&](bool object_arguments) {
       const auto text = render(trial_messages(object_arguments, null_content), tools);
-      if (!holds(text, "\"needle\":") || holds(text, "None")) continue;
-      form.object_arguments = object_arguments;
-      // Empty text does for every template but those that ask whether content is null.
-      form.null_content = null_content;
-      return form;
-    }
+      return holds(text, "\"needle\":") && !holds(text, "None");
+    };
+    const bool objects = takes(true), texts = takes(false);
+    if (!objects && !texts) continue;
+    form.object_arguments = objects;
+    form.text_arguments = texts;
+    form.null_content = null_content;
+    return form;
+  }
   return form;
 }
 

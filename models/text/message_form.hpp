@@ -2,8 +2,8 @@
 //
 // Templates differ in whether a call's arguments are an object or JSON text, whether content may be
 // null beside calls, which roles and which ids of calls they take. The template is tried once on a
-// short conversation to find out. A template that knows no tools gets them as text in the system
-// message. Pure functions; any thread.
+// short conversation to find out; what it takes stays as the client wrote it. A template that knows
+// no tools gets them as text in the system message. Pure functions; any thread.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,12 @@
 namespace twill::models {
 
 struct message_form {
-  bool object_arguments = true; ///< false: arguments are JSON text
+  bool object_arguments = true; ///< arguments may be an object
+  bool text_arguments = false;  ///< arguments may be JSON text, which is printed as it is spelled
   bool null_content = false;    ///< content may be null beside calls; false: it is empty text
   bool shows_calls = true; ///< false: the template ignores calls, so their JSON joins the content
   bool knows_developer = false; ///< false: the role is named system
-  bool short_call_ids = false;  ///< ids of calls have nine letters and digits (Mistral)
+  bool short_call_ids = false;  ///< ids have nine letters and digits (Mistral); others are replaced
   bool shows_tools = true;      ///< false: the template does not mention tools
   // Tried only where the template shows no tools:
   bool knows_system = true;    ///< false: what the system says joins the first message

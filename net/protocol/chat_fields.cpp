@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "net/protocol/json/json_parse.hpp"
 #include "net/protocol/json/members.hpp"
 
 namespace twill::net {
@@ -109,16 +108,9 @@ value make_message(std::string role, std::string content) {
 }
 
 value make_tool_call(std::string id, std::string name, const value& arguments) {
-  value opened = arguments;
-  if (const auto* text = arguments.as_string()) {
-    if (text->empty())
-      opened = value_object{};
-    else if (auto parsed = parse_json(*text); parsed.ok() && parsed.value().as_object() != nullptr)
-      opened = std::move(parsed).value();
-  } else if (arguments.is_null()) {
-    opened = value_object{};
-  }
-  value_object function{{"name", std::move(name)}, {"arguments", std::move(opened)}};
+  const bool none = arguments.is_null() || arguments == value("");
+  value_object function{{"name", std::move(name)},
+                        {"arguments", none ? value(value_object{}) : arguments}};
   return value_object{
       {"id", std::move(id)}, {"type", "function"}, {"function", std::move(function)}};
 }

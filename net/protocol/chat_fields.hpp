@@ -1,9 +1,9 @@
 // Reading chat messages and tools into what templates take. Pure.
 //
 // Whatever way a client spells a message, the template gets one: content as one string (parts are
-// joined by a newline, as vLLM does) or null beside tool calls, calls with their arguments as
-// objects, results with the name of the function that was called, no members that are null. What a
-// single model's template needs beyond that is the engine's matter.
+// joined by a newline, as vLLM does) or null beside tool calls, calls with their arguments as the
+// client spelled them, results with the name of the function that was called, no members that are
+// null. What a single model's template needs beyond that is the engine's matter.
 #pragma once
 
 #include "net/protocol/codec.hpp"
@@ -24,7 +24,7 @@ std::string read_content(fields& from, const std::string& name, const value& con
 /// {"role":..., "content":...}
 value make_message(std::string role, std::string content);
 
-/// {"id","type":"function","function":{"name","arguments"}}; JSON text of an object is opened.
+/// {"id","type":"function","function":{"name","arguments"}}; no arguments are an empty object.
 value make_tool_call(std::string id, std::string name, const value& arguments);
 
 /// Gives results the name of the function that the call of the same id called.

@@ -183,6 +183,7 @@ const std::map<std::string, fuzz::target>& fuzz::targets() {
          "\"name\": "
          "\"g\"}]",
          "\x01[TOOL_CALLS]f[ARGS]{\"a\": 1}",
+         "\x01[TOOL_CALLS]f[CALL_ID]abc123xyz[ARGS]{\"a\": 1}[TOOL_CALLS]g [ARGS] {}",
          "\x02<|python_tag|>{\"name\": \"f\", \"parameters\": {\"a\": null}}; {\"name\": \"g\"}",
          "\x03"
          "f\n ```python\ntool_call(a='b\\'', c=[1, True], d={'k': None})\n```",

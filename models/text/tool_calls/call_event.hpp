@@ -19,6 +19,7 @@ struct call_event {
   std::string bytes;
   int call = -1;        ///< which call, from 0; -1 for text and reasoning
   bool complete = true; ///< call_end
+  std::string id{};     ///< call_begin: what the model wrote as the call's id; empty: none
 
   bool operator==(const call_event&) const = default;
 };

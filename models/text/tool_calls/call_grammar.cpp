@@ -51,6 +51,13 @@ std::optional<config::grammar_spec> call_grammar(const tool_format& format,
     out.list_between = "\n";
     break;
   case call_syntax::listed_json:
+    if (format.bare_names) {
+      for (const auto& tool : tools)
+        out.frames.push_back({format.begin + tool.name + format.arguments,
+                              tool.parameters.empty() ? R"({"type": "object"})" : tool.parameters,
+                              ""});
+      return out;
+    }
     out.list_begin = format.begin + " [";
     out.list_between = ", ";
     out.list_end = "]";

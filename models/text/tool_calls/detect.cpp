@@ -13,7 +13,11 @@ std::optional<tool_format> detect_format(std::string_view source) {
   // Calls as XML elements, one for each argument: no JSON to read.
   if (holds(source, "<function=") || holds(source, "<arg_key>")) return std::nullopt;
   if (holds(source, "<tool_call>")) return format_named("hermes");
-  if (holds(source, "[TOOL_CALLS]")) return format_named("mistral");
+  if (holds(source, "[TOOL_CALLS]")) {
+    auto format = format_named("mistral");
+    format->bare_names = holds(source, format->arguments);
+    return format;
+  }
   if (holds(source, "<|python_tag|>") || holds(source, "Environment: ipython"))
     return format_named("llama3_json");
   if (holds(source, "<|observation|>") || holds(source, "tool_call("))

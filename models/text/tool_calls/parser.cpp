@@ -21,6 +21,16 @@ bool is_name_byte(char c) {
          c == '-' || c == '.';
 }
 
+/// Names of functions may hold these two as well (net/protocol/tool_fields.cpp).
+bool is_bare_name_byte(char c) {
+  return is_name_byte(c) || c == ':' || c == '/';
+}
+
+/// Whether what stands for a call's id can be given to a client, and back to any template.
+bool is_call_id(const std::string& id) {
+  return !id.empty() && id.size() <= 64 && id != "null" && id.find('.') == std::string::npos;
+}
+
 } // namespace
 
 parser::parser(parser_options options) : options_(std::move(options)) {
@@ -46,8 +56,8 @@ void parser::take(char byte) {
     return take_call(byte);
   case mode::list:
     return take_list(byte);
-  case mode::bare_name:
-    return take_bare_name(byte);
+  case mode::bare_call:
+    return take_bare_call(byte);
   case mode::after_tag:
     return take_after_tag(byte);
   case mode::between:
@@ -183,11 +193,13 @@ void parser::open_object() {
   json_.emplace(options_.calls->syntax == call_syntax::bare_json);
 }
 
-void parser::begin_call(const std::string& name) {
+/// An id that the model wrote is the call's, unless it is none or an earlier call has it.
+void parser::begin_call(const std::string& name, const std::string& id) {
   space_.clear();
   in_call_ = true;
   raw_.clear();
   out_.push_back({event_kind::call_begin, name, n_calls_, true});
+  if (is_call_id(id) && call_ids_.insert(id).second) out_.back().id = id;
 }
 
 void parser::end_call(bool complete) {
@@ -296,36 +308,56 @@ void parser::take_list(char byte) {
     mode_ = mode::text;
     return;
   }
-  if (mistral && !in_list_ && is_name_byte(byte)) {
+  if (mistral && !in_list_ && is_bare_name_byte(byte)) {
     bare_name_ = byte;
+    bare_id_.clear();
+    bare_at_ = bare_part::name;
+    bare_ended_ = false;
     held_.clear();
-    mode_ = mode::bare_name;
+    mode_ = mode::bare_call;
     return;
   }
   give_up();
 }
 
-/// Mistral: name, perhaps a marker, and the arguments.
-void parser::take_bare_name(char byte) {
+/// Mistral: a name, perhaps a marker and an id, perhaps a marker, and the arguments. White space may
+/// stand between these parts.
+void parser::take_bare_call(char byte) {
+  constexpr std::size_t longest_part = 256;
   raw_ += byte;
-  const auto& marker = options_.calls->arguments;
-  if (held_.empty() && is_name_byte(byte) && bare_name_.size() < 256) {
-    bare_name_ += byte;
+  const auto& format = *options_.calls;
+  std::string& part = bare_at_ == bare_part::name ? bare_name_ : bare_id_;
+  const bool in_part = bare_at_ != bare_part::arguments;
+  if (held_.empty()) {
+    if (byte == '{') {
+      json_.emplace(false);
+      json_->begin_arguments(bare_name_);
+      mode_ = mode::call;
+      begin_call(bare_name_, bare_id_);
+      return take_call(byte);
+    }
+    if (is_white(byte)) {
+      bare_ended_ = in_part && !part.empty();
+      return;
+    }
+    if (in_part && !bare_ended_ && is_bare_name_byte(byte) && part.size() < longest_part) {
+      part += byte;
+      return;
+    }
+  }
+  held_ += byte;
+  if (in_part && held_ == format.arguments) {
+    bare_at_ = bare_part::arguments;
+  } else if (bare_at_ == bare_part::name && held_ == format.call_id) {
+    bare_at_ = bare_part::id;
+    bare_ended_ = false;
+  } else {
+    const bool goes_on = (in_part && format.arguments.starts_with(held_)) ||
+                         (bare_at_ == bare_part::name && format.call_id.starts_with(held_));
+    if (!goes_on) give_up();
     return;
   }
-  if (held_ != marker && byte != '{') {
-    held_ += byte;
-    if (!marker.starts_with(held_)) give_up();
-    return;
-  }
-  if (byte != '{' && is_white(byte)) return;
-  if (byte != '{') return give_up();
   held_.clear();
-  json_.emplace(false);
-  json_->begin_arguments(bare_name_);
-  mode_ = mode::call;
-  begin_call(bare_name_);
-  take_call(byte);
 }
 
 /// Bare JSON: `;` and another object, or text.
@@ -399,14 +431,15 @@ std::vector<call_event> parser::finish() {
   }
   case mode::call:
   case mode::list:
-  case mode::bare_name:
+  case mode::bare_call:
     if (mode_ == mode::list && in_list_ && n_calls_ > 0) break;
     if (options_.names.empty())
       give_up();
     else if (mode_ == mode::call)
       break_off(json_->name(), json_->has_name());
     else
-      break_off(mode_ == mode::bare_name ? bare_name_ : std::string_view(), !held_.empty());
+      break_off(mode_ == mode::bare_call ? bare_name_ : std::string_view(),
+                bare_ended_ || bare_at_ != bare_part::name || !held_.empty());
     break;
   case mode::after_tag:
     held_.clear(); // a beginning of the end marker

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,7 +47,7 @@ private:
     call,       ///< in a JSON object of a call
     after_tag,  ///< a tagged call's object is over: white space and the end marker
     list,       ///< after Mistral's marker, or inside a list: an object, `,`, `]` or a bare name
-    bare_name,  ///< Mistral: a function's name without quotes
+    bare_call,  ///< Mistral: a call without a list: name, id and arguments by markers
     between,    ///< bare JSON: after an object
     first_line, ///< ChatGLM3: the line that may be a function's name
     python,     ///< ChatGLM3: in tool_call(...)
@@ -58,7 +59,7 @@ private:
   void take_marked(char byte);
   void take_call(char byte);
   void take_list(char byte);
-  void take_bare_name(char byte);
+  void take_bare_call(char byte);
   void take_after_tag(char byte);
   void take_between(char byte);
   void take_first_line(char byte);
@@ -66,7 +67,7 @@ private:
 
   void on_marker(const std::string& marker);
   std::vector<std::string> markers() const;
-  void begin_call(const std::string& name);
+  void begin_call(const std::string& name, const std::string& id = {});
   void end_call(bool complete);
   void open_object();
   void give_up();
@@ -82,7 +83,11 @@ private:
   std::string raw_;     ///< bytes of what may become a call, as text should it not
   std::optional<json_call_reader> json_;
   std::optional<python_call_reader> python_;
-  std::string bare_name_;
+  enum class bare_part { name, id, arguments };
+  bare_part bare_at_ = bare_part::name; ///< Mistral: the part that is being read
+  std::string bare_name_, bare_id_;
+  bool bare_ended_ = false;       ///< white space stood behind the part
+  std::set<std::string> call_ids_; ///< those that were handed out
   int n_calls_ = 0;
   bool in_call_ = false;     ///< begun and not ended
   bool in_list_ = false;     ///< inside [ ... ]

@@ -10,7 +10,8 @@ namespace twill::models::tool_calls {
 
 enum class call_syntax {
   tagged_json, ///< BEGIN {"name": ..., "arguments": {...}} END, any number of times in a text
-  listed_json, ///< BEGIN [{...}, ...], or BEGIN name ARGS {...}: Mistral
+  listed_json, ///< BEGIN [{...}, ...], or BEGIN name CALL_ID id ARGS {...}, where the markers but
+               ///< the first may be missing: Mistral
   bare_json,   ///< the answer is {"name": ..., "parameters": {...}}, several apart by `;` or in a
                ///< list
   chatglm3,    ///< name, line end, ```python tool_call(key=value, ...)```
@@ -22,6 +23,8 @@ struct tool_format {
   std::string begin;     ///< marker in front of a call; bare_json: may stand in front of the first
   std::string end;       ///< tagged_json: marker behind a call
   std::string arguments; ///< listed_json: marker between a bare name and its arguments
+  std::string call_id;   ///< listed_json: marker between a bare name and the id of the call
+  bool bare_names = false; ///< listed_json: the model writes bare names, and no list
 
   bool operator==(const tool_format&) const = default;
 };

@@ -79,7 +79,10 @@ void generation_reply::take_parts(actors::event& ev, choice& to) const {
       to.reasoning += part.text;
       break;
     case kind::call_begin:
-      to.calls.push_back({part.call, true, make_id("call_"), std::move(part.text), {}});
+      to.calls.push_back({part.call, true,
+                          part.call_id.empty() ? make_id("call_") : std::move(part.call_id),
+                          std::move(part.text),
+                          {}});
       break;
     case kind::call_arguments:
       if (to.calls.empty() || to.calls.back().index != part.call)

@@ -55,7 +55,7 @@ void response_events::on_part(const actors::output_part& part, tokens& with) {
     return add_text(response_item::kind::reasoning, part.text, with);
   case kind::call_begin:
     with.clear(); // log-probabilities belong to messages
-    return begin_call(part.text);
+    return begin_call(part.text, part.call_id);
   case kind::call_arguments:
     return add_arguments(part.text);
   case kind::call_end:
@@ -82,8 +82,8 @@ void response_events::add_text(response_item::kind what, std::string_view text, 
   with.clear();
 }
 
-void response_events::begin_call(std::string_view name) {
-  open_item(response_item::kind::call, std::string(name));
+void response_events::begin_call(std::string_view name, const std::string& call_id) {
+  open_item(response_item::kind::call, std::string(name), call_id);
 }
 
 void response_events::add_arguments(std::string_view text) {
@@ -138,9 +138,10 @@ void response_events::begin() {
   emit_response("response.in_progress");
 }
 
-response_item& response_events::open_item(response_item::kind what, std::string name) {
+response_item& response_events::open_item(response_item::kind what, std::string name,
+                                          std::string call_id) {
   close_item(true);
-  auto& item = items_.emplace_back(what, std::move(name));
+  auto& item = items_.emplace_back(what, std::move(name), std::move(call_id));
   item_open_ = true;
   emit_at("response.output_item.added", false, [&](json_writer& json) {
     json.key("item");

@@ -22,9 +22,10 @@ std::string_view prefix_of(response_item::kind what) {
 
 } // namespace
 
-response_item::response_item(kind what_it_is, std::string call_name)
-    : what(what_it_is), id(make_id(prefix_of(what_it_is))), name(std::move(call_name)) {
-  if (what == kind::call) call_id = make_id("call_");
+response_item::response_item(kind what_it_is, std::string call_name, std::string id_of_call)
+    : what(what_it_is), id(make_id(prefix_of(what_it_is))), name(std::move(call_name)),
+      call_id(std::move(id_of_call)) {
+  if (what == kind::call && call_id.empty()) call_id = make_id("call_");
 }
 
 void response_item::add_part_to(json_writer& json, bool over) const {

@@ -19,7 +19,7 @@ constexpr std::size_t merged_bytes = 32 * 1024; ///< a frame that is longer take
 std::size_t cost(const actors::event& ev) {
   std::size_t bytes = 32 + ev.text.size();
   for (const auto& part : ev.parts)
-    bytes += 16 + part.text.size();
+    bytes += 16 + part.text.size() + part.call_id.size();
   for (const auto& token : ev.prompt_scores)
     bytes += 8 + 48 * token.top.size();
   for (const auto& token : ev.tokens)
@@ -285,6 +285,7 @@ void stream_dialect::write_text(json_writer& json, const stream& s, const actors
   struct call {
     std::int32_t index;
     const std::string* name;
+    const std::string* id; ///< empty where the model gave none
     std::string arguments;
     bool ends;
   };
@@ -294,8 +295,11 @@ void stream_dialect::write_text(json_writer& json, const stream& s, const actors
     if (part.what == kind::reasoning) reasoning += part.text;
     if (part.call < 0 || (part.call > 0 && !s.parallel_calls)) continue;
     if (calls.empty() || calls.back().index != part.call)
-      calls.push_back({part.call, nullptr, {}, false});
-    if (part.what == kind::call_begin) calls.back().name = &part.text;
+      calls.push_back({part.call, nullptr, nullptr, {}, false});
+    if (part.what == kind::call_begin) {
+      calls.back().name = &part.text;
+      calls.back().id = &part.call_id;
+    }
     if (part.what == kind::call_arguments) calls.back().arguments += part.text;
     if (part.what == kind::call_end) calls.back().ends = part.complete;
   }
@@ -306,6 +310,7 @@ void stream_dialect::write_text(json_writer& json, const stream& s, const actors
   for (const auto& one : calls) {
     json.begin_object().field("index", one.index);
     if (one.name != nullptr) json.field("name", *one.name);
+    if (one.id != nullptr && !one.id->empty()) json.field("id", *one.id);
     json.field("arguments", one.arguments);
     if (one.ends) json.field("complete", true);
     json.end_object();

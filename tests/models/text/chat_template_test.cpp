@@ -158,6 +158,53 @@ TEST_CASE("messages are made to fit what the template expects") {
               loop) == R"(developer:;assistant:f{"x": 1}9;tool:;)");
 }
 
+TEST_CASE("calls in the history keep what the client wrote") {
+  const auto shown = [](const std::string& source, const std::string& call) {
+    auto made = chat_template::parse(source, "", "").value();
+    const auto messages = twill::test::parse_json(
+        R"([{"role":"assistant","content":"","tool_calls":[)" + call + "]}]");
+    const auto done = made->render({.messages = made->fit(messages)});
+    return done.ok() ? done.value().text : done.detail();
+  };
+  const auto call_of = [](const std::string& id, const std::string& arguments) {
+    return R"({"id":")" + id + R"(","type":"function","function":{"name":"f","arguments":)" +
+           arguments + "}}";
+  };
+  const std::string loop = "{% for m in messages %}{% for c in m.tool_calls or [] %}";
+  const std::string foot = "{% endfor %}{% endfor %}";
+  const std::string takes_text = loop + "{{ c.function.arguments + '' }}" + foot;
+  const std::string takes_objects = loop + "{{ c.function.arguments | tojson }}" + foot;
+  const std::string spelled = R"("{\"b\" :1.50,\t\"a\":[ 1e2, \"\u00e9\"]}")";
+  CHECK(shown(takes_text, call_of("c", spelled)) == "{\"b\" :1.50,\t\"a\":[ 1e2, \"é\"]}");
+  CHECK(shown(takes_objects, call_of("c", spelled)) == R"({"b": 1.5, "a": [100.0, "é"]})");
+  CHECK(shown(takes_text, call_of("c", R"({"b": 1})")) == R"({"b":1})");
+  // A template that takes either gets what the client sent.
+  const std::string takes_either =
+      loop + "{% set a = c.function.arguments %}{{ a if a is string else a | tojson }}" + foot;
+  CHECK(shown(takes_either, call_of("c", R"("{\"b\" :1.50}")")) == R"({"b" :1.50})");
+  CHECK(shown(takes_either, call_of("c", R"({"b" :1.50})")) == R"({"b": 1.5})");
+  // A text that is no object stays a text.
+  for (const char* odd : {R"("{\"a\"")", R"("[1]")", R"("5")", R"("no JSON")"}) {
+    INFO(odd);
+    const std::string text = twill::test::text_of(twill::test::parse_json(odd));
+    CHECK(shown(takes_text, call_of("c", odd)) == text);
+    CHECK(shown(loop + "{{ c.function.arguments | tojson }}" + foot, call_of("c", odd)) ==
+          twill::test::text_of(value(odd)));
+  }
+  // Ids that Mistral's template takes stay, others are replaced, always by the same one.
+  const std::string ids = "{# length 9 #}" + loop + "{{ c.id }}" + foot;
+  CHECK(shown(ids, call_of("abc123xyz", "{}")) == "abc123xyz");
+  CHECK(shown(ids, call_of("A1B2C3D4E", "{}")) == "A1B2C3D4E");
+  for (const char* foreign : {"call_abc123xyz", "abc-23xyz", "abc123xy", "abc123xyz0", ""}) {
+    INFO(foreign);
+    const auto given = shown(ids, call_of(foreign, "{}"));
+    CHECK(given.size() == 9);
+    CHECK(given == shown(ids, call_of(foreign, "{}")));
+    CHECK(given != foreign);
+  }
+  CHECK(shown(loop + "{{ c.id }}" + foot, call_of("call_abc123xyz", "{}")) == "call_abc123xyz");
+}
+
 TEST_CASE("tools are told to templates that do not show them") {
   const auto shown = [](const std::string& source, const char* messages) {
     auto made = chat_template::parse(source, "", "");

@@ -35,8 +35,11 @@ const callable& tool_named(const std::string& name) {
 
 TEST_CASE("tool calls: answers that keep to the grammar are calls with valid arguments") {
   std::mt19937 random(9);
-  for (const auto* name : {"hermes", "mistral", "llama3_json", "json", "chatglm3"}) {
-    const auto format = *format_named(name);
+  for (const auto* name :
+       {"hermes", "mistral", "mistral, bare", "llama3_json", "json", "chatglm3"}) {
+    const bool bare = std::string_view(name).ends_with("bare");
+    auto format = *format_named(bare ? "mistral" : name);
+    format.bare_names = bare;
     for (const bool parallel : {false, true}) {
       const auto spec = call_grammar(format, tools, parallel);
       REQUIRE(spec.has_value());

@@ -15,6 +15,8 @@ std::string name_of(std::string_view source) {
 TEST_CASE("tool calls: the format follows from the chat template") {
   CHECK(name_of("{% if tools %}<tool_call>{{ call }}</tool_call>{% endif %}") == "hermes");
   CHECK(name_of("{{ '[TOOL_CALLS] [' }}{% for t in tools %}") == "mistral");
+  CHECK_FALSE(detect_format("[TOOL_CALLS] [")->bare_names);
+  CHECK(detect_format("[TOOL_CALLS]{{ name }}[ARGS]{{ arguments }}")->bare_names);
   CHECK(name_of("Environment: ipython\n{% if tools %}") == "llama3_json");
   CHECK(name_of("<|observation|>{% if tools %}") == "chatglm3");
   CHECK(name_of("{% if tools %}{{ tools | tojson }}{% endif %}") == "json");

@@ -55,13 +55,33 @@ public:
     return out;
   }
 
+  /// Mistral: white space, or nothing, or what breaks the call off.
+  std::string words_of_name() {
+    static const char* const parts[] = {"", "", "", "", "", " ", "\n", "[ARGS]", "[CALL_ID]", "[C"};
+    return one_of(parts);
+  }
+
+  std::string call_id() {
+    static const char* const ids[] = {"",
+                                      "",
+                                      "[CALL_ID]abc123xyz",
+                                      "[CALL_ID]a1B2c3D4e",
+                                      "[CALL_ID]",
+                                      "[CALL_ID] null ",
+                                      "[CALL_ID]é",
+                                      "[CALL_I",
+                                      "[CALL_ID]x[CALL_ID]y",
+                                      " "};
+    return one_of(ids);
+  }
+
   std::string call(const std::string& format) {
     if (format == "hermes")
       return "<tool_call>\n" + object("arguments") + (below(9) == 0 ? "" : "\n</tool_call>");
     if (format == "mistral") {
       if (below(2) == 0)
-        return "[TOOL_CALLS]f" + std::string(below(2) == 0 ? "[ARGS]" : "") + "{\"a\": " + json() +
-               "}";
+        return "[TOOL_CALLS]" + words_of_name() + "f" + call_id() +
+               std::string(below(2) == 0 ? "[ARGS]" : "") + "{\"a\": " + json() + "}";
       return "[TOOL_CALLS] [" + object("arguments") +
              (below(2) == 0 ? ", " + object("arguments") : "") + "]";
     }

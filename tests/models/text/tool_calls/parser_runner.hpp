@@ -53,6 +53,7 @@ inline std::vector<call_event> parse_in_pieces(const parser_options& options,
 struct seen_call {
   std::string name, arguments;
   bool complete = true;
+  std::string id{};
   bool operator==(const seen_call&) const = default;
 };
 
@@ -72,7 +73,7 @@ inline seen_answer summary(const std::vector<call_event>& events) {
       out.reasoning += e.bytes;
       break;
     case call_event::kind::call_begin:
-      out.calls.push_back({e.bytes, "", true});
+      out.calls.push_back({e.bytes, "", true, e.id});
       break;
     case call_event::kind::call_arguments:
       out.calls.back().arguments += e.bytes;

@@ -48,6 +48,7 @@ TEST_CASE("tool calls: what a cut leaves of a call that a grammar demands is nev
                  "<tool_call>\n{\"name\": \"north\", \"arguments\": {}}\n</tool_call>"},
       {"mistral", "[TOOL_CALLS] [{\"name\": \"now\", \"arguments\": {\"a\": 1}}, "
                   "{\"name\": \"north\", \"arguments\": {}}]"},
+      {"mistral", "[TOOL_CALLS]now[CALL_ID]abc123xyz[ARGS]{\"a\": 1}[TOOL_CALLS]north[ARGS]{}"},
       {"llama3_json", "{\"name\": \"now\", \"parameters\": {\"a\": 1}}; "
                       "{\"name\": \"north\", \"parameters\": {}}"},
       {"json", "[{\"name\": \"now\", \"arguments\": {\"a\": 1}}, "
@@ -100,6 +101,46 @@ TEST_CASE("tool calls: mistral writes a list, or a bare name and its arguments")
                "[TOOL_CALLS]get_weather[ARGS]{\"city\": \"Beijing\", \"days\": 3}[TOOL_CALLS]now{}")
             .calls == std::vector<seen_call>{beijing, {"now", "{}", true}});
   CHECK(parsed("mistral", "[TOOL_CALLS] sorry, no").text == "[TOOL_CALLS] sorry, no");
+}
+
+TEST_CASE("tool calls: mistral's markers part name, id and arguments") {
+  const std::string city = R"({"city": "Beijing", "days": 3})";
+  const auto one = [&](const std::string& answer) {
+    const auto seen = parsed("mistral", answer);
+    INFO(answer << " leaves " << seen.text);
+    REQUIRE(seen.calls.size() == 1);
+    REQUIRE(seen.text.empty());
+    CHECK(seen.calls[0].arguments == city);
+    CHECK(seen.calls[0].complete);
+    return seen.calls[0].name + "/" + seen.calls[0].id;
+  };
+  CHECK(one("[TOOL_CALLS]f[CALL_ID]abc123xyz[ARGS]" + city) == "f/abc123xyz");
+  CHECK(one("[TOOL_CALLS]f[ARGS]" + city) == "f/");
+  CHECK(one("[TOOL_CALLS]f[CALL_ID]abc123xyz" + city) == "f/abc123xyz");
+  CHECK(one("[TOOL_CALLS] f [CALL_ID] abc123xyz [ARGS] " + city) == "f/abc123xyz");
+  CHECK(one("[TOOL_CALLS]a:b/c.d-e_f[CALL_ID]abc123xyz[ARGS]" + city) == "a:b/c.d-e_f/abc123xyz");
+  // What is no id that a client could send back is none.
+  CHECK(one("[TOOL_CALLS]f[CALL_ID][ARGS]" + city) == "f/");
+  CHECK(one("[TOOL_CALLS]f[CALL_ID]null[ARGS]" + city) == "f/");
+  CHECK(one("[TOOL_CALLS]f[CALL_ID]" + std::string(65, 'a') + "[ARGS]" + city) == "f/");
+  // Calls in a row, of which two have one id.
+  const auto row = parsed("mistral", "So:[TOOL_CALLS]f[CALL_ID]abc123xyz[ARGS]{}[TOOL_CALLS]g[ARGS]{}"
+                                     "[TOOL_CALLS]f[CALL_ID]abc123xyz[ARGS]{\"a\": 1}\n"
+                                     "[TOOL_CALLS]h[CALL_ID]D4e5F6g7H[ARGS]{}");
+  CHECK(row.text == "So:");
+  CHECK(row.calls == std::vector<seen_call>{{"f", "{}", true, "abc123xyz"},
+                                            {"g", "{}", true, ""},
+                                            {"f", "{\"a\": 1}", true, ""},
+                                            {"h", "{}", true, "D4e5F6g7H"}});
+  // What only looks like such a call is text, byte by byte.
+  for (const char* text :
+       {"[TOOL_CALLS]f[CALL_ID]abc[CALL_ID]def[ARGS]{}", "[TOOL_CALLS]f[ARGS]x", "[TOOL_CALLS][ARGS]{}",
+        "[TOOL_CALLS]f[ARGS][CALL_ID]x{}", "[TOOL_CALLS]f[CALL_ID]a b[ARGS]{}", "[TOOL_CALLS]f[CALL_"}) {
+    INFO(text);
+    const auto seen = parsed("mistral", text);
+    CHECK(seen.calls.empty());
+    CHECK(seen.text == text);
+  }
 }
 
 TEST_CASE("tool calls: Llama 3 answers with an object of name and parameters") {

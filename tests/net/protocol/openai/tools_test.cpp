@@ -321,14 +321,14 @@ TEST_CASE("Messages of an agent's loop come in one form, whoever wrote them") {
       {"role":"developer","content":"a"},
       {"role":"user","content":"q","name":"Ada"},
       {"role":"assistant","content":null,
-       "tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":{"x":1}}},
+       "tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}},
                      {"id":"c2","type":"function","function":{"name":"g","arguments":{"y":2}}},
                      {"id":"c3","type":"function","function":{"name":"h","arguments":{}}}],
        "annotations":[]},
       {"role":"tool","content":"two","tool_call_id":"c2","name":"g"},
       {"role":"assistant","content":"no"},
       {"role":"assistant","content":null,"tool_calls":[{"id":"call_function","type":"function",
-       "function":{"name":"old","arguments":{}}}]},
+       "function":{"name":"old","arguments":"{}"}}]},
       {"role":"tool","content":"r","tool_call_id":"call_function","name":"old"}])"));
 
   const std::pair<const char*, const char*> cases[] = {
@@ -459,7 +459,8 @@ TEST_CASE("Responses: reasoning, message and calls are items, and the next turn 
   const auto& chat = std::get<actors::chat_prompt>(next.value().requests[0].prompt);
   REQUIRE(chat.messages.as_list()->size() == 3);
   CHECK(at(chat.messages, 1, "content") == value("I ask."));
-  CHECK(at(chat.messages, 1, "tool_calls", 0, "function", "arguments", "city") == value("Rom"));
+  CHECK(at(chat.messages, 1, "tool_calls", 0, "function", "arguments") ==
+        value(R"({"city":"Rom"})"));
   CHECK(at(chat.messages, 1, "tool_calls", 1, "function", "name") == value("time"));
   CHECK(at(chat.messages, 2) == json(R"({"role":"tool","content":"warm","tool_call_id":")" +
                                      call_id + R"(","name":"weather"})"));
@@ -475,6 +476,42 @@ TEST_CASE("Responses: reasoning, message and calls are items, and the next turn 
   const auto& sent = std::get<actors::chat_prompt>(own.value().requests[0].prompt);
   CHECK(at(sent.messages, 1, "tool_calls").as_list()->size() == 2);
   CHECK(at(sent.messages, 2, "name") == value("time"));
+}
+
+TEST_CASE("The id that a model gave a call is the client's, and comes back as it is") {
+  codec_bench b;
+  auto events = answer();
+  events[4].parts[0].call_id = "abc123xyz";
+  const std::string chat =
+      R"({"messages":[{"role":"user","content":"q"}],"tools":[{"type":"function","function":{"name":
+      "weather"}},{"type":"function","function":{"name":"time"}}])";
+  const auto whole = json(play(parse_chat(json(chat + "}"), b.context), events));
+  const auto& calls = at(whole, "choices", 0, "message", "tool_calls");
+  CHECK(at(calls, 0, "id") == value("abc123xyz"));
+  CHECK(at(calls, 1, "id").as_string()->starts_with("call_"));
+  const auto streamed = play(parse_chat(json(chat + R"(,"stream":true})"), b.context), events);
+  CHECK(contains(streamed, R"("id":"abc123xyz")"));
+
+  const std::string asked = R"({"input":"hi","tools":[{"type":"function","name":"weather"},
+                                                      {"type":"function","name":"time"}])";
+  const auto response = json(play(parse_responses(json(asked + "}"), b.context), events));
+  CHECK(at(response, "output", 2, "call_id") == value("abc123xyz"));
+  CHECK(at(response, "output", 3, "call_id").as_string()->starts_with("call_"));
+  const auto items = data_of(
+      play(parse_responses(json(asked + R"(,"stream":true})"), b.context), events));
+  CHECK(at(items.back(), "response", "output", 2, "call_id") == value("abc123xyz"));
+
+  const auto back = parse_responses(
+      json(R"({"input":[{"role":"user","content":"q"},
+        {"type":"function_call","call_id":"abc123xyz","name":"weather","arguments":"{\"n\" : 1.50}"},
+        {"type":"function_call_output","call_id":"abc123xyz","output":"12"}]})"),
+      b.context);
+  REQUIRE(back.ok());
+  const auto& sent = std::get<actors::chat_prompt>(back.value().requests[0].prompt);
+  CHECK(at(sent.messages, 1, "tool_calls", 0, "id") == value("abc123xyz"));
+  CHECK(at(sent.messages, 1, "tool_calls", 0, "function", "arguments") ==
+        value(R"({"n" : 1.50})"));
+  CHECK(at(sent.messages, 2, "tool_call_id") == value("abc123xyz"));
 }
 
 TEST_CASE("Responses: without parallel calls the first alone is told") {
