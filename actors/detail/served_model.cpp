@@ -21,8 +21,7 @@ std::shared_ptr<served_model> make_served_text(const config::model_options& opti
   for (std::int32_t id = 0; id < files->text->vocab_size(); ++id)
     longest = std::max(longest, files->text->token_bytes(id, true).size());
   served->max_prompt_bytes = longest * static_cast<std::size_t>(max_context_tokens);
-  served->answers = 
-      find_answer_format(*files->text, files->chat.get(), options.tool_format);
+  served->answers = find_answer_format(*files->text, files->chat.get(), options.tool_format);
   for (const auto& other : files->other_chats)
     served->other_answers.push_back(
         find_answer_format(*files->text, other.chat.get(), options.tool_format));

@@ -42,8 +42,8 @@ struct served_model {
   std::int64_t kv_tokens = 0;          ///< positions that the KV cache holds
   /// Longer text cannot fit the context, whatever its tokens are, and is refused before tokenizing.
   std::size_t max_prompt_bytes = 0;
-  answer_format answers;                    ///< to prompts of the default template, and to texts
-  std::vector<answer_format> other_answers; ///< to prompts of files->other_chats, in their order
+  answer_format answers;                     ///< to prompts of the default template, and to texts
+  std::vector<answer_format> other_answers;  ///< to prompts of files->other_chats, in their order
   std::shared_ptr<grammar_service> grammars; ///< any thread may use it; null in tests without it
 };
 using served_model_ptr = std::shared_ptr<const served_model>;

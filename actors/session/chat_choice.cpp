@@ -41,9 +41,9 @@ result<chosen_chat> choose_chat(const served_model& model, const chat_prompt& pr
   if (files.other_chats.empty())
     return failure{errc::no_chat_template,
                    "`model` must have a chat template, got \"" + model.id + "\""};
-  return failure{errc::no_chat_template,
-                 "`chat_template` must name a template, as the model \"" + model.id +
-                     "\" has no default one, only " + names_of(files)};
+  return failure{errc::no_chat_template, "`chat_template` must name a template, as the model \"" +
+                                             model.id + "\" has no default one, only " +
+                                             names_of(files)};
 }
 
 } // namespace twill::actors

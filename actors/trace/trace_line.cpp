@@ -71,9 +71,8 @@ std::int64_t trace_line::number(const char* name, std::int64_t least, std::int64
 double trace_line::real(const char* name) const {
   const value* found = members_.find(name);
   if (found == nullptr) return 0;
-  if (const auto* whole = found->as_int()) return static_cast<double>(*whole);
-  const double* given = found->as_double();
-  if (given == nullptr || !std::isfinite(*given)) wrong(name, "a number");
+  const auto given = found->as_number();
+  if (!given.has_value() || !std::isfinite(*given)) wrong(name, "a number");
   return *given;
 }
 

@@ -1,11 +1,10 @@
 #include "config/base/json_text.hpp"
 
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <string_view>
 #include <variant>
+
+#include "config/base/float_text.hpp"
 
 namespace twill {
 namespace {
@@ -24,13 +23,10 @@ private:
   void write_one(bool b, int) { out_ += b ? "true" : "false"; }
   void write_one(std::int64_t i, int) { out_ += std::to_string(i); }
 
+  void write_one(const big_integer& i, int) { out_ += i.digits; }
+
   void write_one(double d, int) {
-    std::array<char, 32> text;
-    const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), d);
-    const std::string_view digits(text.data(), static_cast<std::size_t>(end - text.data()));
-    out_ += digits;
-    // A whole number must stay a float for readers that tell the two apart.
-    if (digits.find_first_of(".en") == std::string_view::npos) out_ += ".0";
+    out_ += std::isfinite(d) ? float_text(d) : "null"; // JSON has no infinities
   }
 
   void write_one(const std::string& text, int) {

@@ -1,10 +1,13 @@
 // value: a JSON-like tree that folders exchange without sharing a JSON library.
 //
 // net/ makes values from request bodies, models/ feeds them to chat templates. Objects keep their
-// insertion order (templates print them). A plain value type: copy, move, compare.
+// insertion order (templates print them), and whole numbers all of their digits, as in Python. A
+// plain value type: copy, move, compare.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,10 +20,21 @@ class value;
 using value_list = std::vector<value>;
 using value_object = std::vector<std::pair<std::string, value>>;
 
+/// A whole number beyond 64 bits, as its digits: "-" in front of a negative one, no leading zeros.
+struct big_integer {
+  std::string digits;
+  bool operator==(const big_integer&) const = default;
+};
+
+/// Infinite where the number is beyond all doubles.
+double nearest_double(const big_integer& number) noexcept;
+/// Negative, zero or positive.
+int compare(const big_integer& a, const big_integer& b) noexcept;
+
 class value {
 public:
   using storage = std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, value_list,
-                               value_object>;
+                               value_object, big_integer>;
 
   value() : data_(nullptr) {}
   value(std::nullptr_t) : data_(nullptr) {}
@@ -28,16 +42,23 @@ public:
   value(int i) : data_(std::int64_t{i}) {}
   value(std::int64_t i) : data_(i) {}
   value(double d) : data_(d) {}
+  value(big_integer i) : data_(std::move(i)) {}
   value(const char* s) : data_(std::string(s)) {}
   value(std::string_view s) : data_(std::string(s)) {}
   value(std::string s) : data_(std::move(s)) {}
   value(value_list l) : data_(std::move(l)) {}
   value(value_object o) : data_(std::move(o)) {}
 
+  /// The number that these digits spell, as JSON spells whole numbers: an int64 where it fits.
+  static value whole_number(std::string_view digits);
+
   bool is_null() const noexcept { return std::holds_alternative<std::nullptr_t>(data_); }
   const bool* as_bool() const noexcept { return std::get_if<bool>(&data_); }
   const std::int64_t* as_int() const noexcept { return std::get_if<std::int64_t>(&data_); }
   const double* as_double() const noexcept { return std::get_if<double>(&data_); }
+  const big_integer* as_big() const noexcept { return std::get_if<big_integer>(&data_); }
+  /// Any number as the nearest double, which may be infinite.
+  std::optional<double> as_number() const noexcept;
   const std::string* as_string() const noexcept { return std::get_if<std::string>(&data_); }
   const value_list* as_list() const noexcept { return std::get_if<value_list>(&data_); }
   const value_object* as_object() const noexcept { return std::get_if<value_object>(&data_); }
@@ -56,5 +77,8 @@ public:
 private:
   storage data_;
 };
+
+/// Members of equal keys become one: at the place of the first, with the value of the last.
+void merge_repeated_keys(value_object& members);
 
 } // namespace twill

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,31 +13,6 @@
 
 namespace twill::models {
 namespace {
-
-/// Merges members of equal keys: the place is the first one's, the value the last one's.
-void drop_repeated_keys(value_object& members) {
-  std::vector<std::size_t> order(members.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return members[a].first < members[b].first;
-  });
-  std::vector<bool> dropped(members.size(), false);
-  bool any = false;
-  std::size_t first = 0;
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    if (members[order[i]].first != members[order[first]].first) {
-      first = i;
-      continue;
-    }
-    members[order[first]].second = std::move(members[order[i]].second);
-    dropped[order[i]] = any = true;
-  }
-  if (!any) return;
-  value_object kept;
-  for (std::size_t i = 0; i < members.size(); ++i)
-    if (!dropped[i]) kept.push_back(std::move(members[i]));
-  members = std::move(kept);
-}
 
 /// Builds the tree from the parser's events; the open containers are an explicit stack.
 class builder final : public nlohmann::json_sax<nlohmann::json> {
@@ -59,10 +33,15 @@ public:
   bool boolean(bool b) override { return put(value(b)); }
   bool number_integer(number_integer_t i) override { return put(value(std::int64_t{i})); }
   bool number_unsigned(number_unsigned_t u) override {
-    if (u > static_cast<number_unsigned_t>(INT64_MAX)) return put(value(static_cast<double>(u)));
+    if (u > static_cast<number_unsigned_t>(INT64_MAX))
+      return put(value::whole_number(std::to_string(u)));
     return put(value(static_cast<std::int64_t>(u)));
   }
-  bool number_float(number_float_t d, const string_t&) override { return put(value(d)); }
+  bool number_float(number_float_t d, const string_t& text) override {
+    // The parser also calls whole numbers beyond 64 bits floats.
+    if (text.find_first_of(".eE") == string_t::npos) return put(value::whole_number(text));
+    return put(value(d));
+  }
   bool string(string_t& s) override { return put(value(std::move(s))); }
   bool binary(binary_t&) override { return false; }
 
@@ -75,7 +54,7 @@ public:
   bool end_object() override {
     value_object members = std::move(open_.back().members);
     open_.pop_back();
-    drop_repeated_keys(members);
+    merge_repeated_keys(members);
     return put(value(std::move(members)));
   }
   bool end_array() override {

@@ -15,6 +15,7 @@ std::string describe(const value& v) {
   if (const bool* b = v.as_bool()) return *b ? "true" : "false";
   if (const auto* i = v.as_int()) return std::to_string(*i);
   if (const auto* d = v.as_double()) return std::to_string(*d);
+  if (const auto* big = v.as_big()) return big->digits.substr(0, 100);
   if (const auto* s = v.as_string()) return "\"" + s->substr(0, 100) + "\"";
   return v.as_list() != nullptr ? "a list" : "an object";
 }
@@ -72,8 +73,8 @@ double config_reader::number_or(std::initializer_list<const char*> keys, double 
   const char* key = nullptr;
   const value* v = first(keys, key);
   if (v == nullptr) return fallback;
-  if (const auto* i = v->as_int()) return static_cast<double>(*i);
-  if (const auto* d = v->as_double(); d != nullptr && std::isfinite(*d)) return *d;
+  if (const auto number = v->as_number(); number.has_value() && std::isfinite(*number))
+    return *number;
   fail(errc::bad_metadata,
        "`" + std::string(key) + "` must be a finite number, got " + describe(*v));
   return fallback;

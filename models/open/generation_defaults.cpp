@@ -29,12 +29,9 @@ result<config::sampling_params> generation_defaults(const value* generation_conf
   for (const auto& [key, target] : numbers) {
     const value* v = generation_config->find(key);
     if (v == nullptr || v->is_null()) continue;
-    if (const auto* d = v->as_double())
-      *target = static_cast<float>(*d);
-    else if (const auto* i = v->as_int())
-      *target = static_cast<float>(*i);
-    else
-      return not_a_number(key);
+    const auto number = v->as_number();
+    if (!number.has_value()) return not_a_number(key);
+    *target = static_cast<float>(*number);
   }
   if (const value* v = generation_config->find("top_k"); v != nullptr && !v->is_null()) {
     if (v->as_int() == nullptr) return not_a_number("top_k");

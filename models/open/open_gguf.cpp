@@ -43,11 +43,8 @@ result<nothing> read_text_side(const gguf::file& file, const std::string& templa
   if (!text.ok()) return text.error();
   opened.text = std::move(text).value();
   if (auto fits = check_vocabulary(*opened.text, opened.spec); !fits.ok()) return fits;
-  const auto known = [&] {
-    return known_gguf_chat_template(family.value()->chat, *opened.text);
-  };
-  if (auto put =
-          put_templates(gguf_template_sources(file.meta()), template_path, known, opened);
+  const auto known = [&] { return known_gguf_chat_template(family.value()->chat, *opened.text); };
+  if (auto put = put_templates(gguf_template_sources(file.meta()), template_path, known, opened);
       !put.ok())
     return put;
   auto sampling = read_sampling(file.meta(), opened.spec.vocab_size);

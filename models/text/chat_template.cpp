@@ -24,6 +24,10 @@ val convert(jinja::runtime& rt, const value& v) {
   if (const auto* b = v.as_bool()) return val(*b);
   if (const auto* i = v.as_int()) return val(*i);
   if (const auto* d = v.as_double()) return val(*d);
+  if (const auto* big = v.as_big()) {
+    rt.charge_text(big->digits.size());
+    return val(std::make_shared<const big_integer>(*big));
+  }
   if (const auto* s = v.as_string()) {
     if (!is_utf8(*s)) rt.fail("text in the request must be valid UTF-8");
     return rt.make_text(jinja::text(*s, true));

@@ -114,8 +114,7 @@ template_sources folder_template_sources(const std::string& folder, const value*
     if (const value* given = tokenizer_config->find("chat_template"))
       configured.add_value(*given, "tokenizer_config.json");
   if (configured.out.empty() && fs::exists(path / "chat_template.json", ignored)) {
-    const auto legacy =
-        read_json_file((path / "chat_template.json").string(), max_json_file_bytes);
+    const auto legacy = read_json_file((path / "chat_template.json").string(), max_json_file_bytes);
     if (!legacy.ok())
       configured.fault(legacy.detail());
     else if (const value* given = legacy.value().find("chat_template"))

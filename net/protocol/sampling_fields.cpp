@@ -19,14 +19,11 @@ void read_logit_bias(fields& from, config::sampling_params& to) {
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc{} || end != key.data() + key.size() || id < 0)
       return from.reject("logit_bias", "an object whose keys are token ids", value(key));
-    const auto* number = bias.as_double();
-    const auto* integer = bias.as_int();
-    if (number == nullptr && integer == nullptr)
-      return from.reject("logit_bias." + key, "a number", bias);
-    const double given = number != nullptr ? *number : static_cast<double>(*integer);
-    if (!(std::abs(given) <= 100))
+    const auto given = bias.as_number();
+    if (!given.has_value()) return from.reject("logit_bias." + key, "a number", bias);
+    if (!(std::abs(*given) <= 100))
       return from.reject("logit_bias." + key, "within [-100, 100]", bias);
-    to.logit_bias.emplace_back(id, static_cast<float>(given));
+    to.logit_bias.emplace_back(id, static_cast<float>(*given));
   }
 }
 
@@ -125,14 +122,14 @@ void read_queue_fields(fields& from, actors::request& to) {
 
 void reject_unsupported(fields& from) {
   static constexpr std::array<std::string_view, 9> not_ours = {"structural_tag",
-                                                                "logprob_token_ids",
-                                                                "use_beam_search",
-                                                                "thinking_token_budget",
-                                                                "repetition_detection",
-                                                                "suffix",
-                                                                "audio",
-                                                                "continue_final_message",
-                                                                "logits_processors"};
+                                                               "logprob_token_ids",
+                                                               "use_beam_search",
+                                                               "thinking_token_budget",
+                                                               "repetition_detection",
+                                                               "suffix",
+                                                               "audio",
+                                                               "continue_final_message",
+                                                               "logits_processors"};
   for (const auto name : not_ours)
     if (const auto* v = from.find(name); v != nullptr && !is_off(*v))
       return from.reject(name, "absent: this server does not support it", *v);

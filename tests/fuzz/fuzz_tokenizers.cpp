@@ -120,8 +120,8 @@ bool try_folder(const std::string& path, const std::string& family) {
     sources.main = models::known_chat_template(known->chat, {config, text, &generation});
   sources.others.emplace_back("default", sources.main);
   for (const auto& [name, source] : sources.others) {
-    const auto parsed = models::chat_template::parse(
-        source, text.token_bytes(text.bos_id(), true), text.token_bytes(text.eos_id(), true));
+    const auto parsed = models::chat_template::parse(source, text.token_bytes(text.bos_id(), true),
+                                                     text.token_bytes(text.eos_id(), true));
     if (parsed.ok()) use_template(*parsed.value(), &text);
   }
   return true;

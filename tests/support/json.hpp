@@ -1,6 +1,6 @@
 // A small JSON reader for tests: golden files become twill::value trees.
 //
-// Numbers without fraction or exponent become int64, others double. Malformed input throws
+// Numbers without fraction or exponent keep their digits, others become double. Malformed input throws
 // std::runtime_error with the byte offset, so a broken golden file fails its test loudly.
 #pragma once
 
@@ -113,7 +113,7 @@ private:
     }
     if (begin == at_) fail("a value expected");
     const std::string digits(text_.substr(begin, at_ - begin));
-    if (whole) return value(static_cast<std::int64_t>(std::strtoll(digits.c_str(), nullptr, 10)));
+    if (whole) return value::whole_number(digits);
     return value(std::strtod(digits.c_str(), nullptr));
   }
 

@@ -15,6 +15,9 @@ VARIABLES = {
                   "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1, "b": [1, 2.0, "é"]}}}]},
                  {"role": "tool", "content": "42", "name": "f"}],
     "html": "<a href='x'>T&C</a>",
+    # Integers beyond 64 bits, and the floats beside them.
+    "big": 18446744073709551616, "below": -123456789012345678901234567890, "edge": 9223372036854775808,
+    "bigs": [18446744073709551616, {"a": -9223372036854775809}, 9007199254740993, 1e300, 1.0, -0.0, 1e5],
 }
 
 _EXPRESSIONS = r"""
@@ -655,6 +658,82 @@ x..y
 n ! 2
 n = 2
 {% x
+big
+below
+big ~ '|' ~ below
+[big, below]
+bigs
+bigs | tojson
+bigs | string
+{big: below} | tojson
+big == 18446744073709551616
+big == 18446744073709551617
+big == 1.8446744073709552e19
+edge == 9.223372036854775808e18
+edge == 9.223372036854775807e18
+9007199254740993 == 9007199254740992.0
+9007199254740993 > 9007199254740992.0
+9223372036854775807 < 9.223372036854775807e18
+big > below
+big > 1
+below < -1e300
+below > -1e300
+big < 1e300
+big <= big
+big > edge
+edge < big
+big in bigs
+big in [1, edge]
+big is number
+big is integer
+big is float
+big is string
+big is sameas big
+big and 'yes'
+big if big else 'no'
+not big
+-big
+- -big
+-edge
+--9223372036854775808
+big | abs
+below | abs
+(-9223372036854775808) | abs
+big | int
+'18446744073709551616' | int
+' -00018446744073709551616 ' | int
+'-0' | int
+'1_0000000000_0000000000' | int
+'1e30' | int
+1e30 | int
+-1.5e25 | int
+(1e22) | int
+9.3e18 | int
+big | float
+below | float
+big | round
+big + 0.5
+big * 1.0
+big / 2.0
+'%d' % big
+'%d|%+d|% d' % (big, big, big)
+'%030d|%-30d|%30d|' % (below, big, big)
+'%.25d' % big
+'%s|%r' % (big, below)
+'%f' % big
+'{}'.format(big)
+'{:d}|{:30d}|{:<30d}|'.format(big, big, below)
+bigs | length
+[big, below, 1, 2.5, edge] | sort
+[big, below, 1] | max
+[big, below, 1] | min
+[big, 1, big] | unique | list
+{'a': big}['a']
+big | tojson | length
+big | string | length
+big.a
+big[0]
+big | length
 """
 
 # Whole templates: statements, scopes, white space.

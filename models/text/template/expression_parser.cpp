@@ -1,7 +1,6 @@
 #include "models/text/template/expression_parser.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <initializer_list>
@@ -220,11 +219,9 @@ expr_ptr expression_parser::parse_number() {
     node->constant = val(std::strtod(number.text.c_str(), nullptr));
     return node;
   }
-  std::int64_t i = 0;
-  const char* end = number.text.data() + number.text.size();
-  if (std::from_chars(number.text.data(), end, i).ec != std::errc())
-    t_.fail("integer does not fit 64 bits: " + number.text);
-  node->constant = val(i);
+  const std::string_view digits = number.text;
+  node->constant =
+      whole_val(digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1)));
   return node;
 }
 

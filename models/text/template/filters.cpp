@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +21,17 @@
 namespace twill::models::jinja {
 namespace {
 
-/// Python's int(text): white space around, a sign, digits with single underscores.
-std::optional<std::int64_t> parse_whole(const text& t, std::int64_t base) {
+std::optional<val> parse_decimal(std::string_view digits, std::size_t sign) {
+  const auto first = digits.find_first_not_of('0', sign);
+  if (digits.find_first_not_of("0123456789", sign) != std::string_view::npos) return std::nullopt;
+  const std::string_view rest =
+      first == std::string_view::npos ? std::string_view("0") : digits.substr(first);
+  return whole_val((digits.front() == '-' && rest != "0" ? "-" : "") + std::string(rest));
+}
+
+/// Python's int(text): white space around, a sign, digits with single underscores. Only decimal
+/// numbers may be beyond 64 bits.
+std::optional<val> parse_whole(const text& t, std::int64_t base) {
   std::string s = strip(t, nullptr, sides::both).bytes;
   std::string digits;
   for (std::size_t i = 0; i < s.size(); ++i) {
@@ -29,13 +39,15 @@ std::optional<std::int64_t> parse_whole(const text& t, std::int64_t base) {
     digits += s[i];
   }
   const std::size_t sign = digits.starts_with('-') || digits.starts_with('+') ? 1 : 0;
-  if (digits.size() == sign || digits.size() > 70) return std::nullopt;
+  if (digits.size() == sign) return std::nullopt;
+  if (base == 10) return parse_decimal(digits, sign);
+  if (digits.size() > 70) return std::nullopt;
   if (std::isalnum(static_cast<unsigned char>(digits[sign])) == 0) return std::nullopt;
   char* end = nullptr;
   errno = 0;
   const long long n = std::strtoll(digits.c_str(), &end, static_cast<int>(base));
   if (*end != '\0' || errno != 0) return std::nullopt;
-  return n;
+  return val(std::int64_t{n});
 }
 
 /// Python's float(text).
@@ -49,9 +61,14 @@ std::optional<double> parse_real(const text& t) {
   return d;
 }
 
-std::optional<std::int64_t> truncate(double d) {
-  if (!(std::fabs(d) < 9.2e18)) return std::nullopt;
-  return static_cast<std::int64_t>(d);
+/// Python's int(float).
+std::optional<val> truncate(double d) {
+  if (!std::isfinite(d)) return std::nullopt;
+  char digits[320];
+  const auto end =
+      std::to_chars(digits, digits + sizeof digits, std::trunc(d), std::chars_format::fixed, 0);
+  const std::string_view all(digits, static_cast<std::size_t>(end.ptr - digits));
+  return whole_val(all == "-0" ? "0" : all);
 }
 
 val int_filter(evaluator& ev, const val& input, const call_args& args) {
@@ -59,13 +76,15 @@ val int_filter(evaluator& ev, const val& input, const call_args& args) {
   require_defined(ev.rt(), input);
   const std::int64_t base = a.whole(1, 10);
   if (base != 0 && (base < 2 || base > 36)) ev.rt().fail("int() base must be >= 2 and <= 36, or 0");
-  std::optional<std::int64_t> n = input.whole();
+  if (input.as_big()) return input;
+  std::optional<val> n;
+  if (const auto whole = input.whole()) n = val(*whole);
   if (const double* d = input.as_double()) n = truncate(*d);
   if (const text* t = input.as_text()) {
     n = parse_whole(*t, base);
     if (const auto d = n ? std::nullopt : parse_real(*t)) n = truncate(*d);
   }
-  if (n) return val(*n);
+  if (n) return *n;
   return a.get(0) == nullptr ? val(std::int64_t{0}) : *a.get(0);
 }
 
@@ -83,6 +102,8 @@ val abs_filter(evaluator& ev, const val& input, const call_args& args) {
   require_defined(ev.rt(), input);
   if (const auto i = input.whole()) return *i < 0 ? negate(ev.rt(), input) : val(*i);
   if (const double* d = input.as_double()) return val(std::fabs(*d));
+  if (const auto* big = input.as_big())
+    return big->digits.front() == '-' ? negate(ev.rt(), input) : input;
   ev.rt().fail("bad operand type for abs(): '" + type_name(input) + "'");
 }
 
@@ -108,7 +129,8 @@ val round_filter(evaluator& ev, const val& input, const call_args& args) {
   const std::string how = method == nullptr ? "common" : method->bytes;
   const std::int64_t places = a.whole(0, 0);
   if (how == "common") {
-    if (input.whole() && places >= 0) return val(*input.whole());
+    if (!input.as_double() && places >= 0) return input.as_big() ? input : val(*input.whole());
+    if (input.as_big()) ev.rt().fail("round: the integer does not fit 64 bits");
     const double rounded = round_places(*d, places);
     return input.whole() ? val(static_cast<std::int64_t>(rounded)) : val(rounded);
   }

@@ -152,6 +152,7 @@ private:
   }
 
   void append_whole(text& out, const conversion& c, const val& v) {
+    if (v.as_big()) return append_big(out, c, *v.as_big());
     auto i = v.whole();
     const bool decimal = c.type == 'd' || c.type == 'i' || c.type == 'u';
     if (!i && decimal && v.as_double() && std::fabs(*v.as_double()) < 9e18)
@@ -162,6 +163,22 @@ private:
     const std::string f = flags(c) + "ll" + (decimal ? 'd' : c.type);
     std::snprintf(buffer, sizeof buffer, f.c_str(), static_cast<long long>(*i));
     out.append(buffer);
+  }
+
+  /// Decimal digits only, as a whole number of 64 bits is written.
+  void append_big(text& out, const conversion& c, const big_integer& number) {
+    if (c.type != 'd' && c.type != 'i' && c.type != 'u')
+      rt_.fail(std::string("%") + c.type + " format: the integer does not fit 64 bits");
+    const bool negative = number.digits.front() == '-';
+    std::string sign = negative ? "-" : c.plus ? "+" : c.space ? " " : "";
+    std::string digits = number.digits.substr(negative ? 1 : 0);
+    const auto fill_to = [&](std::size_t n) {
+      if (digits.size() < n) digits.insert(0, n - digits.size(), '0');
+    };
+    if (c.precision >= 0) fill_to(static_cast<std::size_t>(c.precision));
+    const auto width = static_cast<std::size_t>(c.width);
+    if (c.zero && !c.left && c.precision < 0 && width > sign.size()) fill_to(width - sign.size());
+    out.append(pad(rt_, text(sign + digits), c.width, " ", c.left ? -1 : 1));
   }
 
   void append_real(text& out, const conversion& c, const val& v) {

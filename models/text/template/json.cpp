@@ -31,6 +31,8 @@ public:
       out += *b ? "true" : "false";
     else if (const auto* i = v.as_int())
       out += std::to_string(*i);
+    else if (const auto* big = v.as_big())
+      out += big->digits;
     else if (const auto* d = v.as_double())
       out += number(*d);
     else if (const auto* t = v.as_text())

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,11 @@ namespace {
 [[noreturn]] void fail_types(runtime& rt, std::string_view op, const val& a, const val& b) {
   rt.fail("unsupported operand types for " + std::string(op) + ": '" + type_name(a) + "' and '" +
           type_name(b) + "'");
+}
+
+val negative_of(const big_integer& number) {
+  const std::string& digits = number.digits;
+  return whole_val(digits.front() == '-' ? digits.substr(1) : "-" + digits);
 }
 
 [[noreturn]] void fail_overflow(runtime& rt) {
@@ -126,6 +132,7 @@ val apply_binary(runtime& rt, std::string_view op, const val& a, const val& b) {
   if (op == "%" && a.as_text()) return format_percent(rt, *a.as_text(), b);
   require_defined(rt, b);
   if (const auto x = a.whole(), y = b.whole(); x && y) return whole_arithmetic(rt, op, *x, *y);
+  if (a.is_number() && b.is_number() && !a.as_double() && !b.as_double()) fail_overflow(rt);
   if (const auto x = a.real(), y = b.real(); x && y) return real_arithmetic(rt, op, *x, *y);
   if (op == "+") return add_sequences(rt, a, b);
   if (op == "*" && is_sequence(a) && b.whole()) return repeat(rt, a, *b.whole());
@@ -172,8 +179,11 @@ bool apply_compare(runtime& rt, std::string_view op, const val& a, const val& b)
 
 val negate(runtime& rt, const val& a) {
   require_defined(rt, a);
-  if (const auto i = a.whole()) return whole_arithmetic(rt, "-", 0, *i);
+  if (const auto i = a.whole(); i && *i != std::numeric_limits<std::int64_t>::min())
+    return val(-*i);
+  if (const auto i = a.whole()) return negative_of({std::to_string(*i)});
   if (const auto* d = a.as_double()) return val(-*d);
+  if (const auto* big = a.as_big()) return negative_of(*big);
   rt.fail("bad operand type for unary -: '" + type_name(a) + "'");
 }
 

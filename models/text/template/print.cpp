@@ -1,9 +1,9 @@
 #include "models/text/template/print.hpp"
 
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <string_view>
+
+#include "config/base/float_text.hpp"
 
 namespace twill::models::jinja {
 namespace {
@@ -64,6 +64,8 @@ public:
       out += *b ? "True" : "False";
     else if (const auto* i = v.as_int())
       out += std::to_string(*i);
+    else if (const auto* big = v.as_big())
+      out += big->digits;
     else if (const auto* d = v.as_double())
       out += float_repr(*d);
     else if (const auto* t = v.as_text())
@@ -115,32 +117,7 @@ private:
 std::string float_repr(double d) {
   if (std::isnan(d)) return "nan";
   if (std::isinf(d)) return d < 0 ? "-inf" : "inf";
-  char buffer[32];
-  // The shortest digits come as d.ddde±xx; Python writes exponents from -4 to 15 without e.
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, d, std::chars_format::scientific);
-  const std::string_view all(buffer, static_cast<std::size_t>(end.ptr - buffer));
-  const std::size_t e = all.find('e');
-  std::string_view mantissa = all.substr(0, e);
-  const int exponent = std::atoi(std::string(all.substr(e + 1)).c_str());
-  std::string out;
-  if (mantissa.front() == '-') out = "-", mantissa.remove_prefix(1);
-  std::string digits(1, mantissa.front());
-  if (mantissa.size() > 2) digits += mantissa.substr(2);
-  const int n = static_cast<int>(digits.size());
-  if (exponent < -4 || exponent >= 16) {
-    out += digits.substr(0, 1);
-    if (n > 1) (out += ".") += digits.substr(1);
-    const int size = std::abs(exponent);
-    out += exponent < 0 ? "e-" : "e+";
-    if (size < 10) out += "0";
-    return out += std::to_string(size);
-  }
-  if (exponent < 0)
-    return out + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
-  if (n <= exponent + 1)
-    return out + digits + std::string(static_cast<std::size_t>(exponent + 1 - n), '0') + ".0";
-  const auto point = static_cast<std::size_t>(exponent) + 1;
-  return out + digits.substr(0, point) + "." + digits.substr(point);
+  return float_text(d);
 }
 
 text to_repr(runtime& rt, const val& v) {

@@ -36,7 +36,7 @@ bool is_false(evaluator&, const val& v, const call_args&) {
   return v.as_bool() && !*v.as_bool();
 }
 bool is_integer(evaluator&, const val& v, const call_args&) {
-  return v.as_int() != nullptr;
+  return v.as_int() != nullptr || v.as_big() != nullptr;
 }
 bool is_float(evaluator&, const val& v, const call_args&) {
   return v.as_double() != nullptr;

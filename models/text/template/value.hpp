@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "config/base/value.hpp"
 #include "models/text/template/text.hpp"
 
 namespace twill::models::jinja {
@@ -41,10 +42,13 @@ struct object {
   virtual val call(runtime& rt, call_args& args);
 };
 
+/// An int beyond 64 bits, which is printed and compared but not computed with.
+using big_ptr = std::shared_ptr<const big_integer>;
+
 class val {
 public:
   using storage = std::variant<undefined_t, none_t, bool, std::int64_t, double, text_ptr,
-                               list_data*, dict_data*, object*>;
+                               list_data*, dict_data*, object*, big_ptr>;
 
   val() : data_(undefined_t{}) {}
   explicit val(undefined_t u) : data_(std::move(u)) {}
@@ -52,6 +56,7 @@ public:
   explicit val(bool b) : data_(b) {}
   explicit val(std::int64_t i) : data_(i) {}
   explicit val(double d) : data_(d) {}
+  explicit val(big_ptr i) : data_(std::move(i)) {}
   explicit val(text_ptr t) : data_(std::move(t)) {}
   explicit val(list_data* l) : data_(l) {}
   explicit val(dict_data* d) : data_(d) {}
@@ -63,10 +68,14 @@ public:
 
   bool is_undefined() const { return std::holds_alternative<undefined_t>(data_); }
   bool is_none() const { return std::holds_alternative<none_t>(data_); }
-  bool is_number() const { return as_bool() || as_int() || as_double(); }
+  bool is_number() const { return as_bool() || as_int() || as_double() || as_big(); }
   const bool* as_bool() const { return std::get_if<bool>(&data_); }
   const std::int64_t* as_int() const { return std::get_if<std::int64_t>(&data_); }
   const double* as_double() const { return std::get_if<double>(&data_); }
+  const big_integer* as_big() const {
+    const auto* i = std::get_if<big_ptr>(&data_);
+    return i == nullptr ? nullptr : i->get();
+  }
   const text* as_text() const {
     const auto* t = std::get_if<text_ptr>(&data_);
     return t == nullptr ? nullptr : t->get();
@@ -85,7 +94,7 @@ public:
   }
   const storage& data() const { return data_; }
 
-  /// A bool or int as Python's int.
+  /// A bool or int as Python's int, where it fits 64 bits.
   std::optional<std::int64_t> whole() const;
   /// Any number as a float.
   std::optional<double> real() const;
@@ -93,6 +102,9 @@ public:
 private:
   storage data_;
 };
+
+/// The int that these digits spell, of whatever size.
+val whole_val(std::string_view digits);
 
 struct list_data {
   enum kind_t { list, tuple, generator };

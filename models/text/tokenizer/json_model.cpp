@@ -19,8 +19,7 @@ namespace {
 bool is_set(const value& model, std::string_view name) {
   const value* found = model.find(name);
   if (is_absent(found)) return false;
-  if (found->as_double() != nullptr) return *found->as_double() != 0;
-  if (found->as_int() != nullptr) return *found->as_int() != 0;
+  if (const auto number = found->as_number()) return *number != 0;
   return found->as_string() == nullptr || !found->as_string()->empty();
 }
 
@@ -137,9 +136,7 @@ result<model_part> read_unigram(const value& model) {
     const value_list* pair = entry.as_list();
     const bool is_pair = pair != nullptr && pair->size() == 2 && (*pair)[0].as_string() != nullptr;
     const value score = is_pair ? (*pair)[1] : value();
-    const double number = score.as_double() != nullptr ? *score.as_double()
-                          : score.as_int() != nullptr  ? static_cast<double>(*score.as_int())
-                                                       : std::nan("");
+    const double number = score.as_number().value_or(std::nan(""));
     if (!std::isfinite(number) || !is_utf8(*(*pair)[0].as_string()))
       return malformed("`model.vocab[" + std::to_string(parts.pieces.size()) +
                        "]`, must be a text and a finite score");

@@ -320,8 +320,8 @@ void parser::take_list(char byte) {
   give_up();
 }
 
-/// Mistral: a name, perhaps a marker and an id, perhaps a marker, and the arguments. White space may
-/// stand between these parts.
+/// Mistral: a name, perhaps a marker and an id, perhaps a marker, and the arguments. White space
+/// may stand between these parts.
 void parser::take_bare_call(char byte) {
   constexpr std::size_t longest_part = 256;
   raw_ += byte;

@@ -86,7 +86,7 @@ private:
   enum class bare_part { name, id, arguments };
   bare_part bare_at_ = bare_part::name; ///< Mistral: the part that is being read
   std::string bare_name_, bare_id_;
-  bool bare_ended_ = false;       ///< white space stood behind the part
+  bool bare_ended_ = false;        ///< white space stood behind the part
   std::set<std::string> call_ids_; ///< those that were handed out
   int n_calls_ = 0;
   bool in_call_ = false;     ///< begun and not ended

@@ -65,16 +65,11 @@ void fields::read(std::string_view name, std::string& to) {
 void fields::read(std::string_view name, float& to) {
   const auto* v = find(name);
   if (v == nullptr) return;
-  double number = 0;
-  if (const auto* d = v->as_double())
-    number = *d;
-  else if (const auto* i = v->as_int())
-    number = static_cast<double>(*i);
-  else
-    return reject(name, "a number", *v);
-  if (std::abs(number) > std::numeric_limits<float>::max())
+  const auto number = v->as_number();
+  if (!number.has_value()) return reject(name, "a number", *v);
+  if (std::abs(*number) > std::numeric_limits<float>::max())
     return reject(name, "a number that fits 32 bits", *v);
-  to = static_cast<float>(number);
+  to = static_cast<float>(*number);
 }
 
 void fields::read(std::string_view name, std::int32_t& to, std::int64_t least, std::int64_t most) {
@@ -82,7 +77,7 @@ void fields::read(std::string_view name, std::int32_t& to, std::int64_t least, s
   if (v == nullptr) return;
   const auto integer = as_integer(*v);
   if (!integer.has_value()) {
-    const bool is_number = v->as_double() != nullptr;
+    const bool is_number = v->as_number().has_value();
     return reject(name, is_number ? "a whole number in range" : "an integer", *v);
   }
   if (*integer < least) return reject(name, ">= " + std::to_string(least), *v);

@@ -1,14 +1,12 @@
 #include "net/protocol/json/json_parse.hpp"
 
 #include <algorithm>
+#include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/error.hpp>
-#include <boost/json/monotonic_resource.hpp>
-#include <boost/json/parser.hpp>
-#include <boost/json/stream_parser.hpp>
-#include <boost/json/value.hpp>
-#include <cmath>
+#include <boost/json/parse_options.hpp>
 #include <string>
 
+#include "net/protocol/json/tree_builder.hpp"
 #include "net/protocol/json/utf8.hpp"
 
 namespace twill::net {
@@ -50,48 +48,6 @@ std::string position(std::string_view text, std::size_t byte) {
          std::to_string(column) + ")";
 }
 
-/// False when a number is outside the range of a double.
-bool convert(const json::value& from, value& to) {
-  switch (from.kind()) {
-  case json::kind::null:
-    to = nullptr;
-    return true;
-  case json::kind::bool_:
-    to = from.get_bool();
-    return true;
-  case json::kind::int64:
-    to = static_cast<std::int64_t>(from.get_int64());
-    return true;
-  case json::kind::uint64:
-    to = static_cast<double>(from.get_uint64());
-    return true;
-  case json::kind::double_:
-    to = from.get_double();
-    return std::isfinite(from.get_double());
-  case json::kind::string:
-    to = std::string(from.get_string().data(), from.get_string().size());
-    return true;
-  case json::kind::array: {
-    value_list list(from.get_array().size());
-    for (std::size_t i = 0; i < list.size(); ++i)
-      if (!convert(from.get_array()[i], list[i])) return false;
-    to = std::move(list);
-    return true;
-  }
-  case json::kind::object: {
-    value_object object;
-    object.reserve(from.get_object().size());
-    for (const auto& member : from.get_object()) {
-      object.emplace_back(std::string(member.key().data(), member.key().size()), value());
-      if (!convert(member.value(), object.back().second)) return false;
-    }
-    to = std::move(object);
-    return true;
-  }
-  }
-  return false;
-}
-
 } // namespace
 
 result<value> parse_json(std::string_view text) {
@@ -104,29 +60,25 @@ result<value> parse_json(std::string_view text) {
                  "body must hold at most " + std::to_string(max_values) + " JSON values, got more",
                  ""});
 
-  json::monotonic_resource memory;
   json::parse_options options;
   options.max_depth = max_depth;
-  json::stream_parser parser(json::storage_ptr(), options);
-  parser.reset(&memory);
+  json::basic_parser<tree_builder> parser(options);
   boost::system::error_code error;
-  const auto consumed = parser.write_some(text.data(), text.size(), error);
+  const auto consumed = parser.write_some(false, text.data(), text.size(), error);
   if (!error.failed() && consumed < text.size()) error = json::error::extra_data;
-  if (!error.failed()) parser.finish(error);
   if (error == json::error::too_deep)
     return fail({errc::bad_json,
                  "body must have at most " + std::to_string(max_depth) +
                      " objects and lists within each other, got more at " +
                      position(text, consumed),
                  ""});
+  if (parser.handler().beyond_double())
+    return fail({errc::bad_json, "body must hold numbers that fit a double", ""});
   if (error.failed())
     return fail({errc::bad_json,
                  "body must be valid JSON: " + error.message() + " at " + position(text, consumed),
                  ""});
-  value tree;
-  if (!convert(parser.release(), tree))
-    return fail({errc::bad_json, "body must hold numbers that fit a double", ""});
-  return tree;
+  return parser.handler().take();
 }
 
 } // namespace twill::net

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "config/base/float_text.hpp"
 #include "net/protocol/json/utf8.hpp"
 
 namespace twill::net {
@@ -109,6 +110,11 @@ json_writer& json_writer::add(const value& tree) {
             add(member);
           }
           end_object();
+        } else if constexpr (std::is_same_v<kind, big_integer>) {
+          raw(v.digits);
+        } else if constexpr (std::is_same_v<kind, double>) {
+          // As a reader may tell 1.0 from 1, the one goes back as what was sent.
+          raw(std::isfinite(v) ? float_text(v) : "null");
         } else {
           add(v);
         }

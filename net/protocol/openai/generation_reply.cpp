@@ -79,7 +79,8 @@ void generation_reply::take_parts(actors::event& ev, choice& to) const {
       to.reasoning += part.text;
       break;
     case kind::call_begin:
-      to.calls.push_back({part.call, true,
+      to.calls.push_back({part.call,
+                          true,
                           part.call_id.empty() ? make_id("call_") : std::move(part.call_id),
                           std::move(part.text),
                           {}});

@@ -39,8 +39,8 @@ model_with(const std::vector<std::pair<std::string, std::string>>& templates) {
 }
 
 value tools() {
-  return value_list{value_object{
-      {"type", "function"}, {"function", value_object{{"name", "look"}}}}};
+  return value_list{
+      value_object{{"type", "function"}, {"function", value_object{{"name", "look"}}}}};
 }
 
 chat_prompt chat_with(bool with_tools, std::string name = {}) {

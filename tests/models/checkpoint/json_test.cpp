@@ -2,9 +2,12 @@
 #include <limits>
 #include <string>
 
+#include "config/base/json_text.hpp"
 #include "models/checkpoint/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/models/support/temp_file.hpp"
+#include "tests/paths.hpp"
+#include "tests/support/json.hpp"
 
 using namespace twill::models;
 using twill::value;
@@ -37,10 +40,22 @@ TEST_CASE("JSON of every type becomes a value with its keys in order") {
   CHECK(v == expected);
 }
 
-TEST_CASE("whole numbers become int64 where they fit, else double") {
+TEST_CASE("numbers are read as Python's json does, to the last digit", "[golden]") {
+  const value golden = test::read_json_file(test::golden_dir() + "/json_numbers.json");
+  for (const value& pair : test::list_of(golden)) {
+    const std::string& given = test::text_of(test::list_of(pair)[0]);
+    INFO(given);
+    CHECK(twill::to_json(parsed("[" + given + "]")) ==
+          "[" + test::text_of(test::list_of(pair)[1]) + "]");
+  }
+}
+
+TEST_CASE("whole numbers become int64 where they fit, else their digits") {
   CHECK(parsed("9223372036854775807") == value(INT64_MAX));
   CHECK(parsed("-9223372036854775808") == value(INT64_MIN));
-  CHECK(parsed("9223372036854775808") == value(9223372036854775808.0));
+  CHECK(parsed("9223372036854775808") == value(twill::big_integer{"9223372036854775808"}));
+  CHECK(parsed("-9223372036854775809") == value(twill::big_integer{"-9223372036854775809"}));
+  CHECK(parsed("-0") == value(0));
   CHECK(parsed("1.0") == value(1.0));
 }
 

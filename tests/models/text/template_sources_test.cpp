@@ -43,8 +43,7 @@ bool holds(const std::vector<std::string>& faults, const std::string& part) {
 } // namespace
 
 TEST_CASE("a folder's chat templates are those that transformers takes", "[golden]") {
-  const value golden =
-      test::read_json_file(test::golden_dir() + "/chat/template_files.json");
+  const value golden = test::read_json_file(test::golden_dir() + "/chat/template_files.json");
   std::size_t n = 0;
   for (const value& one : test::list_of(test::at(golden, "cases"))) {
     INFO(test::text_of(test::at(one, "name")));
@@ -89,9 +88,8 @@ TEST_CASE("chat_template.json counts where nothing else does, and a default is t
 
 TEST_CASE("a chat template that cannot be had is named and does not hurt the others") {
   const test::temp_folder folder;
-  const value config = list_of_templates({{"default", "good"},
-                                          {"tool_use", value(std::string((1 << 20) + 1, 'x'))},
-                                          {"rag", 5}});
+  const value config = list_of_templates(
+      {{"default", "good"}, {"tool_use", value(std::string((1 << 20) + 1, 'x'))}, {"rag", 5}});
   const auto sources = folder_template_sources(folder.path(), &config);
   CHECK(names_of(sources) == named{{"default", "good"}});
   CHECK(holds(sources.faults, "\"tool_use\" must be at most 1048576 bytes, got 1048577"));

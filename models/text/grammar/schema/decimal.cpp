@@ -223,8 +223,8 @@ private:
 } // namespace
 
 std::optional<decimal> decimal_of(const value& v) {
-  if (const auto* whole = v.as_int()) {
-    auto text = std::to_string(*whole);
+  if (v.as_int() != nullptr || v.as_big() != nullptr) {
+    auto text = number_text(v);
     const bool negative = text.front() == '-';
     if (negative) text.erase(0, 1);
     const int n = static_cast<int>(text.size());
@@ -255,6 +255,7 @@ int compare(const decimal& a, const decimal& b) {
 
 std::string number_text(const value& v) {
   if (const auto* whole = v.as_int()) return std::to_string(*whole);
+  if (const auto* big = v.as_big()) return big->digits;
   char text[64];
   const char* end = std::to_chars(text, text + sizeof text, *v.as_double()).ptr;
   std::string out(static_cast<const char*>(text), end);

@@ -285,7 +285,7 @@ std::optional<expression> json_text::string_matching(const regex_node& node) con
 expression json_text::fixed(const value& v) const {
   if (const auto* b = v.as_bool()) return text_of(*b ? "true" : "false");
   if (v.is_null()) return text_of("null");
-  if (v.as_int() != nullptr || v.as_double() != nullptr) {
+  if (v.as_number().has_value()) {
     const auto text = number_text(v);
     // A whole number that the schema writes as 1.0 is 1 as well.
     if (text.ends_with(".0"))

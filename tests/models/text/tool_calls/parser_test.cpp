@@ -124,18 +124,19 @@ TEST_CASE("tool calls: mistral's markers part name, id and arguments") {
   CHECK(one("[TOOL_CALLS]f[CALL_ID]null[ARGS]" + city) == "f/");
   CHECK(one("[TOOL_CALLS]f[CALL_ID]" + std::string(65, 'a') + "[ARGS]" + city) == "f/");
   // Calls in a row, of which two have one id.
-  const auto row = parsed("mistral", "So:[TOOL_CALLS]f[CALL_ID]abc123xyz[ARGS]{}[TOOL_CALLS]g[ARGS]{}"
-                                     "[TOOL_CALLS]f[CALL_ID]abc123xyz[ARGS]{\"a\": 1}\n"
-                                     "[TOOL_CALLS]h[CALL_ID]D4e5F6g7H[ARGS]{}");
+  const auto row =
+      parsed("mistral", "So:[TOOL_CALLS]f[CALL_ID]abc123xyz[ARGS]{}[TOOL_CALLS]g[ARGS]{}"
+                        "[TOOL_CALLS]f[CALL_ID]abc123xyz[ARGS]{\"a\": 1}\n"
+                        "[TOOL_CALLS]h[CALL_ID]D4e5F6g7H[ARGS]{}");
   CHECK(row.text == "So:");
   CHECK(row.calls == std::vector<seen_call>{{"f", "{}", true, "abc123xyz"},
                                             {"g", "{}", true, ""},
                                             {"f", "{\"a\": 1}", true, ""},
                                             {"h", "{}", true, "D4e5F6g7H"}});
   // What only looks like such a call is text, byte by byte.
-  for (const char* text :
-       {"[TOOL_CALLS]f[CALL_ID]abc[CALL_ID]def[ARGS]{}", "[TOOL_CALLS]f[ARGS]x", "[TOOL_CALLS][ARGS]{}",
-        "[TOOL_CALLS]f[ARGS][CALL_ID]x{}", "[TOOL_CALLS]f[CALL_ID]a b[ARGS]{}", "[TOOL_CALLS]f[CALL_"}) {
+  for (const char* text : {"[TOOL_CALLS]f[CALL_ID]abc[CALL_ID]def[ARGS]{}", "[TOOL_CALLS]f[ARGS]x",
+                           "[TOOL_CALLS][ARGS]{}", "[TOOL_CALLS]f[ARGS][CALL_ID]x{}",
+                           "[TOOL_CALLS]f[CALL_ID]a b[ARGS]{}", "[TOOL_CALLS]f[CALL_"}) {
     INFO(text);
     const auto seen = parsed("mistral", text);
     CHECK(seen.calls.empty());

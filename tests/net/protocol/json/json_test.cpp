@@ -1,9 +1,19 @@
 #include "net/protocol/json/json_parse.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "config/base/json_text.hpp"
+#include "net/protocol/json/fields.hpp"
 #include "net/protocol/json/json_writer.hpp"
 #include "net/protocol/json/utf8.hpp"
 #include "tests/catch.hpp"
-
-#include <limits>
+#include "tests/paths.hpp"
+#include "tests/support/json.hpp"
 
 using namespace twill;
 using namespace twill::net;
@@ -33,6 +43,68 @@ TEST_CASE("JSON text becomes the same text again") {
   const auto parsed = parse_json(text);
   REQUIRE(parsed.ok());
   CHECK(written(parsed.value()) == text);
+}
+
+TEST_CASE("Numbers are read and written as Python's json does, to the last digit", "[golden]") {
+  for (const auto& pair :
+       test::list_of(test::read_json_file(test::golden_dir() + "/json_numbers.json"))) {
+    const auto& given = test::text_of(test::list_of(pair)[0]);
+    const auto& expected = test::text_of(test::list_of(pair)[1]);
+    INFO(given);
+    for (const std::string& text :
+         {"[" + given + "]", "{\"a\":" + given + "}", " " + given + " "}) {
+      const auto parsed = parse_json(text);
+      REQUIRE(parsed.ok());
+      const std::string got = written(parsed.value());
+      CHECK(got == (text[0] == '['   ? "[" + expected + "]"
+                    : text[0] == '{' ? "{\"a\":" + expected + "}"
+                                     : expected));
+      CHECK(to_json(parsed.value()) == got);
+    }
+  }
+}
+
+TEST_CASE("Every double reads back as itself, however many digits spell it") {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 20'000; ++i) {
+    const auto number = std::bit_cast<double>(random());
+    if (!std::isfinite(number)) continue;
+    char text[64];
+    std::snprintf(text, sizeof text, i % 2 == 0 ? "%.17g" : "%.24e", number);
+    const auto parsed = parse_json(text);
+    INFO(text);
+    REQUIRE(parsed.ok());
+    REQUIRE(parsed.value().as_number().has_value());
+    REQUIRE(*parsed.value().as_number() == number);
+  }
+}
+
+TEST_CASE("Whole numbers of any length keep their digits") {
+  std::mt19937_64 random(6);
+  for (std::size_t n = 1; n < 3000; n = n * 3 / 2 + 1) {
+    std::string digits(1, static_cast<char>('1' + random() % 9));
+    while (digits.size() < n)
+      digits += static_cast<char>('0' + random() % 10);
+    for (const std::string& text : {digits, "-" + digits}) {
+      const auto parsed = parse_json(text);
+      REQUIRE(parsed.ok());
+      CHECK(written(parsed.value()) == text);
+      CHECK((n > 18) == (parsed.value().as_int() == nullptr));
+    }
+  }
+  const std::string huge = "[" + std::string(1 << 20, '9') + "]";
+  CHECK(written(parse_json(huge).value()) == huge);
+  for (const auto* field : {"temperature", "top_k", "max_tokens"}) {
+    const auto body = parse_json("{\"" + std::string(field) + "\":" + std::string(400, '9') + "}");
+    fields from(body.value());
+    float real = 0;
+    std::int32_t whole = 0;
+    if (std::string_view(field) == "temperature")
+      from.read(field, real);
+    else
+      from.read(field, whole, 0, 100);
+    CHECK(!from.ok());
+  }
 }
 
 TEST_CASE("JSON that nests too deeply is refused with the limit") {
@@ -77,6 +149,14 @@ TEST_CASE("The last of duplicate keys wins") {
   const auto parsed = parse_json(R"({"a":1,"a":2})");
   REQUIRE(parsed.ok());
   CHECK(*parsed.value().find("a") == value(2));
+  std::string many = "{\"z\":0";
+  for (int i = 0; i < 300; ++i)
+    many += ",\"k" + std::to_string(i % 100) + "\":" + std::to_string(i);
+  const auto merged = parse_json(many + "}");
+  REQUIRE(merged.ok());
+  REQUIRE(merged.value().as_object()->size() == 101);
+  CHECK(merged.value().as_object()->at(1) == std::pair<std::string, value>("k0", value(200)));
+  CHECK(merged.value().as_object()->at(100) == std::pair<std::string, value>("k99", value(299)));
 }
 
 TEST_CASE("Writing never produces invalid JSON") {

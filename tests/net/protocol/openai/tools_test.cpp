@@ -497,20 +497,18 @@ TEST_CASE("The id that a model gave a call is the client's, and comes back as it
   const auto response = json(play(parse_responses(json(asked + "}"), b.context), events));
   CHECK(at(response, "output", 2, "call_id") == value("abc123xyz"));
   CHECK(at(response, "output", 3, "call_id").as_string()->starts_with("call_"));
-  const auto items = data_of(
-      play(parse_responses(json(asked + R"(,"stream":true})"), b.context), events));
+  const auto items =
+      data_of(play(parse_responses(json(asked + R"(,"stream":true})"), b.context), events));
   CHECK(at(items.back(), "response", "output", 2, "call_id") == value("abc123xyz"));
 
-  const auto back = parse_responses(
-      json(R"({"input":[{"role":"user","content":"q"},
+  const auto back = parse_responses(json(R"({"input":[{"role":"user","content":"q"},
         {"type":"function_call","call_id":"abc123xyz","name":"weather","arguments":"{\"n\" : 1.50}"},
         {"type":"function_call_output","call_id":"abc123xyz","output":"12"}]})"),
-      b.context);
+                                    b.context);
   REQUIRE(back.ok());
   const auto& sent = std::get<actors::chat_prompt>(back.value().requests[0].prompt);
   CHECK(at(sent.messages, 1, "tool_calls", 0, "id") == value("abc123xyz"));
-  CHECK(at(sent.messages, 1, "tool_calls", 0, "function", "arguments") ==
-        value(R"({"n" : 1.50})"));
+  CHECK(at(sent.messages, 1, "tool_calls", 0, "function", "arguments") == value(R"({"n" : 1.50})"));
   CHECK(at(sent.messages, 2, "tool_call_id") == value("abc123xyz"));
 }
 
