@@ -123,6 +123,7 @@ struct server_options {
   std::int64_t max_write_queue_bytes = 1 * mib; ///< unsent output of one socket
   std::int64_t max_output_bytes = 64 * mib;     ///< unsent output of all sockets
   milliseconds idle_timeout{300000};       ///< a socket silent for this long is pinged, then closed
+  milliseconds keep_alive{15000};          ///< a stream this silent gets a comment; 0: none
   milliseconds header_timeout{30000};      ///< in which the head of a request must arrive
   std::int64_t body_rate_bytes = 16 * kib; ///< per second, at which a body must arrive
   milliseconds slow_reader_timeout{30000}; ///< paused for this long: cut off with an error

@@ -227,6 +227,10 @@ const std::vector<key>& rows() {
        "rest sooner, and clients that read nothing are cut off, those with the most output first."},
       {"server.idle_timeout", TWILL_MEMBER(server.idle_timeout), "", time_between(100ms, 24h),
        "A socket that is silent for this long is pinged, and closed when it stays silent."},
+      {"server.keep_alive", TWILL_MEMBER(server.keep_alive), "", time_between(0ms, 24h),
+       "A reply of server-sent events that is silent for this long, as before its first token, gets a "
+       "comment, so that proxies keep its connection. Its status is 200 from then on, and a failure "
+       "becomes an event. 0 sends none."},
       {"server.header_timeout", TWILL_MEMBER(server.header_timeout), "", time_between(100ms, 1h),
        "The time in which the head of a request must arrive."},
       {"server.body_rate", TWILL_BYTES(server.body_rate_bytes), "", bytes_between(1, gib),

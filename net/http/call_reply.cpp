@@ -44,6 +44,10 @@ call_reply::state call_reply::on_events(std::vector<std::pair<std::uint64_t, act
   return over ? state::over : state::running;
 }
 
+void call_reply::append_comment(const reply_framing& how, std::string& out) {
+  append_stream(": keep-alive\n\n", false, how, out);
+}
+
 void call_reply::fail(const api_error& error, const reply_framing& how, std::string& out) {
   if (!stream_ || !head_sent_) return append_reply(out, error_reply(error), how);
   std::string last_words;

@@ -2,7 +2,7 @@
 //
 // A stream becomes a head and chunks as events come (for HTTP/1.0 plain bytes until the close); a
 // whole reply is written when the call is over. An error before the first byte of a stream still
-// has its status code; later it is an event of the stream.
+// has its status code; later it is an event of the stream. A comment is such a byte.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +30,8 @@ public:
   /// Appends what can be sent now.
   state on_events(std::vector<std::pair<std::uint64_t, actors::event>> events,
                   const reply_framing& how, std::string& out);
+  /// Appends a comment, which clients skip (the HTML standard, section 9.2). Only for a stream.
+  void append_comment(const reply_framing& how, std::string& out);
   /// Ends the reply with an error, in the form that is still possible.
   void fail(const api_error& error, const reply_framing& how, std::string& out);
 

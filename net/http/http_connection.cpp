@@ -52,9 +52,10 @@ void http_connection::on_reply(const http_reply& reply, time now) {
   finish_request(now);
 }
 
-void http_connection::on_call(call& answer, std::uint64_t first_key, time) {
+void http_connection::on_call(call& answer, std::uint64_t first_key, time now) {
   if (answer.stream && framing_.http_1_0) framing_.keep_alive = false; // its end is the close
   call_.emplace(std::move(answer.encoder), answer.stream, answer.requests.size(), first_key);
+  silent_since_ = now;
 }
 
 void http_connection::on_engine_events(std::vector<std::pair<std::uint64_t, actors::event>> events,
@@ -110,6 +111,7 @@ const std::string* http_connection::begin_write(time now) {
 void http_connection::on_written(time now) {
   out_.end_write();
   guard_.on_write_ended();
+  silent_since_ = now;
   if (phase_ == phase::closed) return;
   if (phase_ == phase::finishing && !out_.has_waiting()) return linger(now);
   check_output(now);
@@ -183,7 +185,7 @@ http_connection::time http_connection::next_deadline() const {
   if (guard_.closing()) return due;
   if (receiving()) return std::min(due, receiving_deadline());
   if (phase_ == phase::idle && out_.empty()) return std::min(due, since_ + limits_.idle_timeout);
-  return due;
+  return std::min(due, silence_deadline());
 }
 
 void http_connection::on_deadline(time now) {
@@ -196,6 +198,7 @@ void http_connection::on_deadline(time now) {
   case connection_guard::verdict::fine:
     break;
   }
+  if (now >= silence_deadline()) return break_silence(now);
   if (!receiving()) return close(); // idle for too long
   const bool head = phase_ == phase::receiving_head;
   const api_error error{
@@ -206,6 +209,20 @@ void http_connection::on_deadline(time now) {
                  std::to_string(limits_.input.bytes_per_s) + " bytes per second); send it faster",
       ""};
   refuse(error_reply(error), now);
+}
+
+/// A comment is written only where nothing waits, so that a client that reads slowly gathers none.
+void http_connection::break_silence(time now) {
+  std::string comment;
+  call_->append_comment(framing_, comment);
+  out_.push(std::move(comment));
+  check_output(now);
+}
+
+http_connection::time http_connection::silence_deadline() const {
+  const bool silent = call_.has_value() && call_->is_stream() && out_.empty();
+  return silent && limits_.keep_alive.count() > 0 ? silent_since_ + limits_.keep_alive
+                                                  : time::max();
 }
 
 /// A body may take as long as a head, and beyond that as long as its bytes at the least rate.

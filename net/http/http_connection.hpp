@@ -28,6 +28,7 @@ public:
     connection_guard::limits output;
     least_rate input; ///< of heads, which have its first time alone, and of bodies
     std::chrono::milliseconds idle_timeout;
+    std::chrono::milliseconds keep_alive; ///< a silent stream gets a comment; 0: none
   };
 
   enum class phase {
@@ -100,13 +101,16 @@ private:
   void linger(time now);
   void cut_off(time now);
   void check_output(time now);
+  void break_silence(time now);
   time receiving_deadline() const;
+  time silence_deadline() const;
 
   limits limits_;
   connection_guard guard_;
   write_queue out_;
   phase phase_ = phase::idle;
-  time since_; ///< when the client was expected to send something
+  time since_;        ///< when the client was expected to send something
+  time silent_since_; ///< when a stream's last bytes were written, or it began
   reply_framing framing_;
   std::optional<call_reply> call_;
   std::int64_t body_bytes_ = 0; ///< of the body that is being received

@@ -28,7 +28,8 @@ constexpr std::int64_t max_dropped_body_bytes = 64 * 1024;
 http_connection::limits limits_of(const config::server_options& options) {
   return {{static_cast<std::size_t>(options.max_write_queue_bytes), options.slow_reader_timeout},
           {options.header_timeout, options.body_rate_bytes},
-          options.idle_timeout};
+          options.idle_timeout,
+          options.keep_alive};
 }
 
 class http_session final : public socket_session,

@@ -107,6 +107,7 @@ memory = 4294967296
 max_body = 2048
 idle_timeout = "5m"
 header_timeout = 1500
+keep_alive = 0
 slow_reader_timeout = "1.5s"
 api_keys = ["a", "b"]
 )");
@@ -118,6 +119,7 @@ api_keys = ["a", "b"]
   CHECK(o.server.max_body_bytes == 2048);
   CHECK(o.server.idle_timeout == 5min);
   CHECK(o.server.header_timeout == 1500ms);
+  CHECK(o.server.keep_alive == 0ms);
   CHECK(o.server.slow_reader_timeout == 1500ms);
   CHECK(o.server.api_keys == std::vector<std::string>{"a", "b"});
 }

@@ -12,7 +12,7 @@ namespace {
 using phase = http_connection::phase;
 
 constexpr http_connection::time start{1h};
-constexpr http_connection::limits limits{{800, 30s}, {10s, 100}, 60s};
+constexpr http_connection::limits limits{{800, 30s}, {10s, 100}, 60s, 0s};
 
 /// Writes "[text]" for each event and "." at the end.
 class echo_encoder final : public reply_encoder {
@@ -25,7 +25,9 @@ public:
 };
 
 struct bench {
-  http_connection connection{limits, start};
+  explicit bench(http_connection::limits with = limits) : connection(with, start) {}
+
+  http_connection connection;
 
   /// What would be written now; "" for nothing.
   std::string written() {
@@ -317,4 +319,60 @@ TEST_CASE("HTTP connection: all that a whole reply gathers counts as output") {
   ev.prompt_scores = std::move(ev.tokens);
   ev.tokens.clear();
   grows_by(200 * sizeof(actors::token_logprob), ev);
+}
+
+TEST_CASE("HTTP connection: a silent stream gets a comment, before its first token and later") {
+  auto kept_alive = limits;
+  kept_alive.keep_alive = 15s;
+  bench b(kept_alive);
+  b.receive();
+  b.generate(true);
+  CHECK(b.connection.next_deadline() == start + 15s);
+  b.connection.on_deadline(start + 14s);
+  CHECK(b.written().empty());
+  b.connection.on_deadline(start + 15s);
+  const auto first = b.written();
+  CHECK(first.starts_with("HTTP/1.1 200 "));
+  CHECK(first.ends_with("\r\n\r\ne\r\n: keep-alive\n\n\r\n"));
+  b.connection.on_written(start + 16s);
+  CHECK(b.connection.next_deadline() == start + 31s);
+  b.connection.on_deadline(start + 31s);
+  CHECK(b.written() == "e\r\n: keep-alive\n\n\r\n");
+  b.connection.on_written(start + 31s);
+  b.event(failed(actors::errc::queue_full, "full"));
+  CHECK(b.write_all() == "5\r\n!full\r\n0\r\n\r\n");
+  CHECK(b.connection.next_deadline() == start + 60s); // idle again
+}
+
+TEST_CASE("HTTP connection: a stream to a client that does not read gathers no comments") {
+  auto kept_alive = limits;
+  kept_alive.keep_alive = 1s;
+  bench b(kept_alive);
+  b.receive();
+  b.generate(true);
+  b.event(piece("a"));
+  const auto before = b.connection.output_bytes();
+  REQUIRE(!b.written().empty());
+  for (auto now = start; now < start + 29s; now += 500ms)
+    b.connection.on_deadline(now);
+  CHECK(b.connection.output_bytes() == before);
+  CHECK(b.connection.next_deadline() == start + 30s); // of the slow reader
+}
+
+TEST_CASE("HTTP connection: whole replies, HTTP/1.0 and streams without keep-alive") {
+  auto kept_alive = limits;
+  kept_alive.keep_alive = 1s;
+  bench whole(kept_alive);
+  whole.receive();
+  whole.generate(false);
+  CHECK(whole.connection.next_deadline() == http_connection::time::max());
+  bench old(kept_alive);
+  old.receive({"id", true, true});
+  old.generate(true);
+  old.connection.on_deadline(start + 1s);
+  CHECK(old.write_all().ends_with("\r\n\r\n: keep-alive\n\n"));
+  bench none;
+  none.receive();
+  none.generate(true);
+  CHECK(none.connection.next_deadline() == http_connection::time::max());
 }

@@ -130,6 +130,29 @@ TEST_CASE("A bad body gets 400 and the next request is served") {
   CHECK(c.post("/v1/chat/completions", chat_body).status == 200);
 }
 
+TEST_CASE("A stream that is silent gets comments, and its events are as ever") {
+  config::server_options o;
+  o.keep_alive = 20ms;
+  script play;
+  play.start_delay = 100ms;
+  play.step = 50ms;
+  running_server s(o, play);
+  client c(s.port());
+  const auto r = c.post("/v1/chat/completions", chat_stream);
+  CHECK(r.status == 200);
+  CHECK(r.body.starts_with(": keep-alive\n\n"));
+  std::string events;
+  for (std::size_t at = 0; at < r.body.size();) {
+    const auto end = r.body.find("\n\n", at) + 2;
+    const auto one = r.body.substr(at, end - at);
+    if (one != ": keep-alive\n\n") events += one.substr(0, one.find("\"created\"")) + "\n";
+    at = end;
+  }
+  CHECK(contains(events, "data: [DONE]"));
+  CHECK(!contains(events, "keep-alive"));
+  CHECK(std::count(r.body.begin(), r.body.end(), '\n') > 10);
+}
+
 TEST_CASE("A whole reply that would gather more than all output may take is refused at once") {
   config::server_options options;
   options.max_output_bytes = 1 << 20;
