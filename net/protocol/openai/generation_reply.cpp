@@ -110,6 +110,8 @@ void generation_reply::write_chunk(choice& state, const choice& part, std::strin
   if (options_.continuous_usage) {
     json.key("usage");
     add_usage(json, sum(tallies_));
+  } else if (options_.include_usage) {
+    json.field("usage", nullptr); // only the last chunk has it
   }
   add_extras(json, first_chunk_);
   json.end_object();

@@ -102,6 +102,28 @@ TEST_CASE("A chat stream starts with the role, ends with a reason, usage and [DO
   CHECK(at(events[3], "usage", "completion_tokens") == value(2));
 }
 
+TEST_CASE("Of a stream with usage every chunk has it: null, and in the last one what was used") {
+  codec_bench b;
+  const auto stream = [&](bool chat, const std::string& options) {
+    const auto body =
+        json(R"({"messages":[{"role":"user","content":"x"}],"prompt":"x","stream":true)" + options +
+             "}");
+    auto c = make(chat ? parse_chat(body, b.context) : parse_completions(body, b.context));
+    return events_of(play(c, {started(), piece("a"), finished()}));
+  };
+  for (const bool chat : {true, false}) {
+    CAPTURE(chat);
+    const auto with = stream(chat, R"(,"stream_options":{"include_usage":true})");
+    REQUIRE(with.size() == 3);
+    CHECK(at(with[0], "usage").is_null());
+    CHECK(at(with[1], "usage").is_null());
+    CHECK(at(with[2], "usage", "completion_tokens") == value(1));
+    for (const auto* options : {"", R"(,"stream_options":{"include_usage":false})"})
+      for (const auto& ev : stream(chat, options))
+        CHECK(ev.find("usage") == nullptr);
+  }
+}
+
 TEST_CASE("A token that completes no character makes no chunk unless ids are wanted") {
   codec_bench b;
   for (const bool ids : {false, true}) {
