@@ -57,8 +57,7 @@ checked token_in(const char* field, std::int32_t id, std::int32_t vocab_size) {
 checked check_distribution(const sampling_params& p) {
   if (auto c = within("temperature", p.temperature, 0, 100); !c.ok()) return c;
   if (p.top_k < -1) return breach("top_k", "-1 or more", std::to_string(p.top_k));
-  if (!(p.top_p > 0 && p.top_p <= 1))
-    return breach("top_p", "above 0 and at most 1", shown(p.top_p));
+  if (auto c = within("top_p", p.top_p, 0, 1); !c.ok()) return c;
   if (auto c = within("min_p", p.min_p, 0, 1); !c.ok()) return c;
   if (!(p.repetition_penalty > 0 && std::isfinite(p.repetition_penalty)))
     return breach("repetition_penalty", "above 0 and finite", shown(p.repetition_penalty));
@@ -125,6 +124,10 @@ checked check_stops(const sampling_params& p, const limit_options& limits,
 }
 
 } // namespace
+
+bool is_greedy(const sampling_params& params) {
+  return params.temperature == 0 || params.top_p == 0;
+}
 
 void put_configured(const sampling_options& configured, sampling_params& defaults) {
   const std::pair<double, float*> numbers[] = {

@@ -20,7 +20,7 @@ namespace twill::config {
 struct sampling_params {
   float temperature = 1.0f;          ///< 0 is greedy (argmax, lowest id on a tie); [0, 100]
   std::int32_t top_k = 0;            ///< keeps the k most likely tokens; 0 or -1: off
-  float top_p = 1.0f;                ///< the nucleus' share of probability, (0, 1]
+  float top_p = 1.0f;                ///< the nucleus' share of probability, [0, 1]; 0 is greedy
   float min_p = 0.0f;                ///< share of the likeliest token's probability, [0, 1]
   float repetition_penalty = 1.0f;   ///< over prompt and output ids, > 0; 1: off
   float presence_penalty = 0.0f;     ///< over output ids, [-2, 2]
@@ -53,6 +53,10 @@ enum class sampling_errc {
 
 struct limit_options;
 struct sampling_options;
+
+/// Whether the likeliest token is chosen always: by a temperature of 0, or by a top_p of 0, whose
+/// nucleus has that token alone. Pure.
+bool is_greedy(const sampling_params& params);
 
 /// Puts what is configured in the place of the model's own defaults; -1 leaves those. Pure.
 void put_configured(const sampling_options& configured, sampling_params& defaults);

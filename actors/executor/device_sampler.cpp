@@ -13,14 +13,14 @@ namespace {
 
 /// True when the token is the one with the largest logit, and nothing else is asked for.
 bool is_plain_greedy(const draw_spec& d) {
-  return d.params->temperature == 0.0f && d.params->logprobs < 0 && d.counts.empty() &&
+  return config::is_greedy(*d.params) && d.params->logprobs < 0 && d.counts.empty() &&
          d.biases.empty() && d.mask.empty();
 }
 
 gpu::sample_row row_of(const draw_spec& d) {
   const auto& p = *d.params;
   gpu::sample_row row;
-  row.temperature = p.temperature;
+  row.temperature = config::is_greedy(p) ? 0 : p.temperature;
   row.top_k = std::max(p.top_k, 0);
   row.top_p = p.top_p;
   row.min_p = p.min_p;

@@ -276,9 +276,9 @@ const std::vector<key>& rows() {
       {"sampling.temperature", TWILL_MEMBER(sampling.temperature), "", own_or_between(0, 100),
        "The temperature of requests that give none. 0 always takes the likeliest token. -1 is what the "
        "model's own files say, or 1."},
-      {"sampling.top_p", TWILL_MEMBER(sampling.top_p), "", own_or_between(0.001, 1),
-       "The `top_p` of requests that give none. -1 is what the model's own files say, or 1, which keeps "
-       "every token."},
+      {"sampling.top_p", TWILL_MEMBER(sampling.top_p), "", own_or_between(0, 1),
+       "The `top_p` of requests that give none. 0 always takes the likeliest token. -1 is what the "
+       "model's own files say, or 1, which keeps every token."},
       {"sampling.top_k", TWILL_MEMBER(sampling.top_k), "tokens", between(-1, most_tokens),
        "The `top_k` of requests that give none. 0 keeps every token. -1 is what the model's own files "
        "say, or 0."},

@@ -158,7 +158,7 @@ class TwilldStart(unittest.TestCase):
                         "--model", TINY, "--set", "device.memory=64MiB", "--set", "kv.memory=63MiB")
 
     def test_a_sampling_default_out_of_range_is_refused(self):
-        for wrong in ("temperature=101", "top_p=0", "top_p=nan", "top_k=-2", "repetition_penalty=0"):
+        for wrong in ("temperature=101", "top_p=-0.1", "top_p=nan", "top_k=-2", "repetition_penalty=0"):
             self.fails_with("`sampling." + wrong.split("=")[0] + "` must be between", "--set", "sampling." + wrong)
 
 

@@ -97,7 +97,7 @@ TEST_CASE("A broken sampling field is named with its rule and the value given") 
       {R"("temperature":1e300)", "`temperature` must be a number that fits 32 bits"},
       {R"("top_k":1.5)", "`top_k` must be a whole number in range, got 1.5"},
       {R"("top_k":-2)", "`top_k` must be -1 or more, got -2"},
-      {R"("top_p":0)", "`top_p` must be above 0 and at most 1, got 0"},
+      {R"("top_p":-0.5)", "`top_p` must be between 0 and 1, got -0.5"},
       {R"("min_p":2)", "`min_p` must be between 0 and 1, got 2"},
       {R"("repetition_penalty":0)", "`repetition_penalty` must be above 0"},
       {R"("presence_penalty":3)", "`presence_penalty` must be between -2 and 2, got 3"},
