@@ -140,6 +140,7 @@ std::span<const endpoint> endpoints(door by) {
 
 endpoint_match match_endpoint(std::string_view method, std::string_view path, door by) {
   endpoint_match match;
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1); // some clients add one
   const auto wanted = method_of(method);
   for (const auto& row : endpoints(by)) {
     if (!matches(row.path, path, match.wildcard)) continue;

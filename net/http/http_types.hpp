@@ -23,6 +23,7 @@ struct http_request {
   std::string host;
   std::string origin; ///< empty unless a browser (or a client that acts like one) sent it
   std::string content_type;
+  std::string content_encoding; ///< all lines joined by commas
   std::string authorization;
   std::string api_key;           ///< X-Api-Key
   std::string subprotocols;      ///< Sec-WebSocket-Protocol

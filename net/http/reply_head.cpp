@@ -31,6 +31,8 @@ std::string_view reason(int status) {
     return "Conflict";
   case 413:
     return "Content Too Large";
+  case 415:
+    return "Unsupported Media Type";
   case 421:
     return "Misdirected Request";
   case 426:
@@ -84,6 +86,7 @@ http_reply error_reply(const api_error& error) {
   if (wire.retry_after_s > 0)
     reply.headers.emplace_back("Retry-After", std::to_string(wire.retry_after_s));
   if (wire.http_status == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (wire.http_status == 415) reply.headers.emplace_back("Accept-Encoding", "identity");
   if (wire.http_status == 426) reply.headers.emplace_back("Upgrade", "websocket");
   return reply;
 }

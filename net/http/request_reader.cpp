@@ -18,6 +18,15 @@ std::size_t count(const request_reader::message& head, http::field name) {
   return static_cast<std::size_t>(std::distance(range.first, range.second));
 }
 
+/// All lines of a header that is a list, joined by commas.
+std::string joined(const request_reader::message& head, beast::string_view name) {
+  std::string all;
+  const auto lines = head.equal_range(name);
+  for (auto line = lines.first; line != lines.second; ++line)
+    all.append(all.empty() ? "" : ",").append(line->value());
+  return all;
+}
+
 /// Whether all characters may stand in a host and a port (RFC 3986, section 3.2).
 bool is_host(beast::string_view text) {
   constexpr std::string_view marks = "-._~:%[]!$&'()*+,;=";
@@ -43,6 +52,12 @@ std::string find_framing_fault(const request_reader::message& head) {
     return "an HTTP/1.1 request must have one `Host` header";
   if (n_hosts > 0 && !is_host(head[http::field::host]))
     return "the `Host` header must be a name or an address, with or without a port";
+  // Who asks must be told alike by everybody who reads the request.
+  for (const auto* name : {"Authorization", "X-Api-Key", "Origin"}) {
+    const auto lines = head.equal_range(name);
+    if (std::distance(lines.first, lines.second) > 1)
+      return "a request must have at most one `" + std::string(name) + "` header";
+  }
   return {};
 }
 
@@ -171,13 +186,12 @@ http_request describe_request(const request_reader::message& head) {
   if (path_end != std::string_view::npos) request.query = std::string(target.substr(path_end + 1));
   request.origin = field(http::field::origin);
   request.content_type = field(http::field::content_type);
+  request.content_encoding = joined(head, "Content-Encoding");
   request.authorization = field(http::field::authorization);
   request.api_key = field("X-Api-Key");
   request.subprotocols = field(http::field::sec_websocket_protocol);
   request.preflight_headers = field(http::field::access_control_request_headers);
-  const auto forwarded = head.equal_range("X-Forwarded-For");
-  for (auto line = forwarded.first; line != forwarded.second; ++line)
-    request.forwarded_for.append(request.forwarded_for.empty() ? "" : ",").append(line->value());
+  request.forwarded_for = joined(head, "X-Forwarded-For");
   request.if_none_match = field(http::field::if_none_match);
   const auto id = head["X-Request-Id"];
   const bool usable = !id.empty() && id.size() <= 128 &&

@@ -76,6 +76,12 @@ http_reply not_allowed(const http_request& head, const std::string& allow) {
   return reply;
 }
 
+/// Without regard to the case of ASCII letters.
+bool is_same_word(std::string_view a, std::string_view lower) {
+  return std::equal(a.begin(), a.end(), lower.begin(), lower.end(),
+                    [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x - 'A' + 'a' : x) == y; });
+}
+
 bool is_header_list(std::string_view text) {
   return text.size() <= 4096 && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -99,6 +105,19 @@ http_reply preflight(const http_request& head, const std::string& allow,
 http_reply websocket_only(const std::string& path) {
   return error_reply({errc::upgrade_required,
                       path + " speaks WebSocket: send a handshake (RFC 6455) with this GET", ""});
+}
+
+/// Whether a body is as it was written: no list of codings, or "identity" alone.
+bool is_uncoded(std::string_view codings) {
+  while (!codings.empty()) {
+    const auto end = std::min(codings.find(','), codings.size());
+    auto coding = codings.substr(0, end);
+    codings.remove_prefix(std::min(end + 1, codings.size()));
+    coding.remove_prefix(std::min(coding.find_first_not_of(" \t"), coding.size()));
+    coding = coding.substr(0, coding.find_last_not_of(" \t") + 1);
+    if (!coding.empty() && !is_same_word(coding, "identity")) return false;
+  }
+  return true;
 }
 
 std::string websocket_paths(door by) {
@@ -163,6 +182,12 @@ std::variant<admission, http_reply> admit(const http_request& head, const server
   admitted.holder = std::move(holder).value();
   if (std::holds_alternative<dialect_opener>(match.target->action))
     return websocket_only(head.path);
+  if (!is_uncoded(head.content_encoding))
+    return error_reply({errc::content_coding,
+                        "the body must be sent without compression, got Content-Encoding " +
+                            describe(value(head.content_encoding)) +
+                            "; leave the header out, or send `identity`",
+                        ""});
   const bool of_client = head.by == door::clients;
   if (of_client && match.target->method == http_method::post && context.output.full())
     return error_reply(output_is_full());

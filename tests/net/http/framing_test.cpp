@@ -139,6 +139,19 @@ TEST_CASE("An HTTP/1.1 request has exactly one Host") {
                                   smuggled) == 400);
 }
 
+TEST_CASE("A request says at most once who asks") {
+  running_server s;
+  for (const std::string name : {"Authorization", "X-Api-Key", "Origin"}) {
+    INFO(name);
+    const auto two = [&](const std::string& a, const std::string& b) {
+      return "GET /health HTTP/1.1\r\nHost: localhost\r\n" + name + ": " + a + "\r\n" + name +
+             ": " + b + "\r\n\r\n";
+    };
+    CHECK(only_status(s.port(), two("Bearer a", "Bearer b") + smuggled) == 400);
+    CHECK(only_status(s.port(), two("Bearer a", "Bearer a") + smuggled) == 400);
+  }
+}
+
 TEST_CASE("Garbage of every kind is refused, and the server lives on") {
   running_server s;
   for (const std::string bytes :

@@ -130,6 +130,40 @@ TEST_CASE("A bad body gets 400 and the next request is served") {
   CHECK(c.post("/v1/chat/completions", chat_body).status == 200);
 }
 
+TEST_CASE("A compressed body gets 415 and what is taken instead, an uncoded one is served") {
+  running_server s;
+  client c(s.port());
+  for (const std::string coding : {"gzip", "deflate", "br", "zstd", "x-gzip", "GZIP",
+                                   "identity, gzip", "gzip\r\nContent-Encoding: identity"}) {
+    INFO(coding);
+    const auto r =
+        c.post("/v1/chat/completions", "\x1f\x8b\x08", "Content-Encoding: " + coding + "\r\n");
+    CHECK(r.status == 415);
+    CHECK(r.header("accept-encoding") == "identity");
+    CHECK(contains(r.body, "must be sent without compression, got Content-Encoding"));
+    CHECK(contains(r.body, R"("code":"unsupported_content_encoding")"));
+  }
+  for (const std::string coding : {"identity", "Identity ", "", "identity, identity"}) {
+    INFO(coding);
+    CHECK(
+        c.post("/v1/chat/completions", chat_body, "Content-Encoding: " + coding + "\r\n").status ==
+        200);
+  }
+}
+
+TEST_CASE("A slash at the end of a path changes nothing") {
+  running_server s;
+  client c(s.port());
+  CHECK(c.post("/v1/chat/completions/", chat_body).status == 200);
+  CHECK(c.get("/v1/models/").body == c.get("/v1/models").body);
+  CHECK(c.get("/v1/models/test-model/").body == c.get("/v1/models/test-model").body);
+  CHECK(c.get("/health/").status == 200);
+  CHECK(c.get("/").status == 200);
+  CHECK(c.get("/health//").status == 404);
+  CHECK(c.get("/v1/completions/").status == 405);
+  CHECK(client(s.port()).upgrade("/v1/stream/") == 101);
+}
+
 TEST_CASE("A stream that is silent gets comments, and its events are as ever") {
   config::server_options o;
   o.keep_alive = 20ms;
