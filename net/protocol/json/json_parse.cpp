@@ -48,9 +48,46 @@ std::string position(std::string_view text, std::size_t byte) {
          std::to_string(column) + ")";
 }
 
+/// What is wrong with a text that begins with a byte order mark; empty: it has none. JSON that is
+/// sent must not have one (RFC 8259, section 8.1).
+std::string name_order_mark(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf"))
+    return "body must be JSON without a byte order mark, got one (EF BB BF) at its start; save it "
+           "as UTF-8 without BOM";
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    return "body must be UTF-8, got the byte order mark of UTF-16 at its start";
+  return {};
+}
+
+/// Whether the escape of the first half of a surrogate pair ends at this byte, or right before it.
+bool ends_high_surrogate(std::string_view text, std::size_t byte) {
+  constexpr std::size_t escape_bytes = 6; // of "\\ud83d"
+  const auto is_high = [](std::string_view escape) {
+    return escape.starts_with("\\u") && (escape[2] == 'd' || escape[2] == 'D') &&
+           std::string_view("89abAB").find(escape[3]) != std::string_view::npos;
+  };
+  for (std::size_t back = escape_bytes; back <= escape_bytes + 2 && back <= byte; ++back)
+    if (is_high(text.substr(byte - back, escape_bytes))) return true;
+  return false;
+}
+
+/// What is wrong at this byte: the words of the parser, or better ones where they do not say what
+/// to do.
+std::string describe_fault(const boost::system::error_code& error, std::string_view text,
+                           std::size_t byte) {
+  if (error == json::error::illegal_leading_surrogate ||
+      error == json::error::illegal_trailing_surrogate || ends_high_surrogate(text, byte))
+    return "an escape of a lone surrogate (\\ud800 to \\udfff), where a character beyond U+FFFF "
+           "takes two escapes, \\ud800 to \\udbff and then \\udc00 to \\udfff,";
+  return error.message();
+}
+
 } // namespace
 
 result<value> parse_json(std::string_view text) {
+  if (auto mark = name_order_mark(text); !mark.empty())
+    return fail(
+        {mark.find("UTF-16") == mark.npos ? errc::bad_json : errc::bad_utf8, std::move(mark), ""});
   if (const auto bad = find_invalid_utf8(text); bad != std::string_view::npos)
     return fail(
         {errc::bad_utf8, "body must be valid UTF-8, ill-formed at " + position(text, bad), ""});
@@ -76,7 +113,8 @@ result<value> parse_json(std::string_view text) {
     return fail({errc::bad_json, "body must hold numbers that fit a double", ""});
   if (error.failed())
     return fail({errc::bad_json,
-                 "body must be valid JSON: " + error.message() + " at " + position(text, consumed),
+                 "body must be valid JSON: " + describe_fault(error, text, consumed) + " at " +
+                     position(text, consumed),
                  ""});
   return parser.handler().take();
 }

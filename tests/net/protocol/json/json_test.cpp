@@ -122,6 +122,20 @@ TEST_CASE("Broken JSON is refused and the position named") {
     CHECK(!parse_json(text).ok());
 }
 
+TEST_CASE("Byte order marks and lone surrogates are named") {
+  CHECK(contains(error_of("\xef\xbb\xbf{}"), "without a byte order mark, got one (EF BB BF)"));
+  for (const auto* text : {"\xff\xfe{", "\xfe\xff{"})
+    CHECK(contains(error_of(text), "got the byte order mark of UTF-16"));
+  for (const std::string text : {R"("\ud83d")", R"("\udc00")", R"(["\ud83d\ud83d"])",
+                                 R"({"\ud800x":1})", R"("\ud83d\n")", R"("\udc00\ud83d")"}) {
+    INFO(text);
+    CHECK(contains(error_of(text), "an escape of a lone surrogate (\\ud800 to \\udfff)"));
+    CHECK(contains(error_of(text), " at byte "));
+  }
+  CHECK(error_of(R"("\ud83d\ude00")") == "");
+  CHECK(!contains(error_of(R"("\ug")"), "surrogate"));
+}
+
 TEST_CASE("Ill-formed UTF-8 is refused as such") {
   for (const auto* text : {"\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"",
                            "\"abcdefghijk\xe2\x82\""}) {
