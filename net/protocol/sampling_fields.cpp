@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "net/protocol/foreign_fields.hpp"
 #include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
@@ -42,6 +43,7 @@ void read_sampling(fields& from, config::sampling_params& to) {
   from.read("top_k", to.top_k);
   from.read("top_p", to.top_p);
   from.read("min_p", to.min_p);
+  from.read("repeat_penalty", to.repetition_penalty); // llama.cpp's and Ollama's name
   from.read("repetition_penalty", to.repetition_penalty);
   from.read("presence_penalty", to.presence_penalty);
   from.read("frequency_penalty", to.frequency_penalty);
@@ -66,6 +68,15 @@ void read_token_limit(fields& from, std::initializer_list<std::string_view> name
                       std::int32_t least, config::sampling_params& to) {
   for (const auto name : names)
     if (from.find(name) != nullptr) return from.read(name, to.max_tokens, least);
+  // The names of llama.cpp, Ollama and TGI; -1 and -2 set no limit there.
+  for (const auto* name : {"n_predict", "num_predict", "max_new_tokens"}) {
+    const auto* given = from.find(name);
+    if (given == nullptr) continue;
+    const auto tokens = as_integer(*given);
+    if (tokens != -1 && tokens != -2) return from.read(name, to.max_tokens, least);
+    to.max_tokens = -1;
+    return;
+  }
 }
 
 void read_alternatives(fields& from, std::string_view name, const codec_context& context,
@@ -121,6 +132,7 @@ void read_queue_fields(fields& from, actors::request& to) {
 }
 
 void reject_unsupported(fields& from) {
+  note_ignored(from);
   static constexpr std::array<std::string_view, 9> not_ours = {"structural_tag",
                                                                "logprob_token_ids",
                                                                "use_beam_search",

@@ -1,7 +1,8 @@
 // Reading the sampling fields that all our dialects share: OpenAI's, and vLLM's extra ones.
 //
-// Unknown fields are accepted. Fields that would change the output and that we do not have are
-// refused by name, for silently ignoring them would give wrong answers. Pure.
+// Unknown fields are accepted; those of other servers are named in the log. Fields that would
+// change the output and that we do not have are refused by name, for silently ignoring them would
+// give wrong answers. Any thread.
 #pragma once
 
 #include "config/sampling.hpp"
@@ -13,7 +14,8 @@ namespace twill::net {
 /// Temperature to stop strings; not the token limit or log-probabilities, whose names differ.
 void read_sampling(fields& from, config::sampling_params& to);
 
-/// The first of the names that is given wins: max_tokens, max_completion_tokens, ...
+/// The first of the names that is given wins: max_tokens, max_completion_tokens, ...; then the
+/// names that other servers have for it.
 void read_token_limit(fields& from, std::initializer_list<std::string_view> names,
                       std::int32_t least, config::sampling_params& to);
 
@@ -31,7 +33,8 @@ void read_prompt_options(fields& from, const codec_context& context, actors::req
 /// vLLM's `priority` and `cache_salt`.
 void read_queue_fields(fields& from, actors::request& to);
 
-/// Refuses fields that twill does not support: beam search, suffix, audio, ...
+/// Refuses fields that twill does not support: beam search, suffix, audio, ... Names in the log
+/// what it ignores.
 void reject_unsupported(fields& from);
 
 /// Checks ranges and the limits of the server; all dialects have these rules.

@@ -1,7 +1,9 @@
 #include "net/protocol/json/fields.hpp"
 
+#include <charconv>
 #include <cmath>
 
+#include "config/base/json_text.hpp"
 #include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
@@ -88,10 +90,18 @@ void fields::read(std::string_view name, std::int32_t& to, std::int64_t least, s
 void fields::read(std::string_view name, std::optional<std::uint64_t>& to) {
   const auto* v = find(name);
   if (v == nullptr) return;
-  if (const auto* integer = v->as_int())
+  if (const auto integer = as_integer(*v)) {
     to = static_cast<std::uint64_t>(*integer);
-  else
-    reject(name, "an integer of at most 63 bits", *v);
+    return;
+  }
+  // What is beyond 63 bits has its digits in its text alone.
+  const bool is_number = !v->as_string() && !v->as_list() && !v->as_object();
+  const auto digits = is_number ? to_json(*v) : std::string();
+  std::uint64_t whole = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
+  if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size())
+    return reject(name, "an integer of at most 64 bits", *v);
+  to = whole;
 }
 
 void fields::read(std::string_view name, std::vector<std::int32_t>& to) {

@@ -372,3 +372,36 @@ TEST_CASE("A tokenizer is described in vLLM's shape, without paths") {
                         R"("added_tokens_decoder":{"60":{"content":"<","special":true}},)"
                         R"("chat_template":"{{ messages }}"})");
 }
+
+TEST_CASE(
+    "Whole numbers may be written with a fraction of zero, wherever an integer is asked for") {
+  bench b;
+  const auto s = b.completion(R"({"prompt":"x","seed":1.0,"max_tokens":3.0,"top_k":4.0,"n":2.0,
+                                  "min_tokens":1.0,"logprobs":1.0,"stop_token_ids":[5.0]})")
+                     .sampling;
+  CHECK(s.seed == 1u);
+  CHECK(s.max_tokens == 3);
+  CHECK(s.top_k == 4);
+  CHECK(s.n == 2);
+  CHECK(s.min_tokens == 1);
+  CHECK(s.logprobs == 1);
+  CHECK(s.stop_token_ids == std::vector<std::int32_t>{5});
+}
+
+TEST_CASE("The names that other servers have for a limit and a penalty are honoured, ours win") {
+  bench b;
+  CHECK(b.completion(R"({"prompt":"x","repeat_penalty":1.5})").sampling.repetition_penalty == 1.5f);
+  CHECK(b.completion(R"({"prompt":"x","repeat_penalty":1.5,"repetition_penalty":1.25})")
+            .sampling.repetition_penalty == 1.25f);
+  for (const std::string name : {"n_predict", "num_predict", "max_new_tokens"}) {
+    CAPTURE(name);
+    const auto limit = [&](const std::string& rest) {
+      return b.completion(R"({"prompt":"x",")" + name + "\":" + rest + "}").sampling.max_tokens;
+    };
+    CHECK(limit("7") == 7);
+    CHECK(limit("-1") == -1);
+    CHECK(limit("-2") == -1);
+    CHECK(limit(R"(7,"max_tokens":9)") == 9);
+  }
+  CHECK(b.completion(R"({"prompt":"x","top_p":0})").sampling.top_p == 0);
+}

@@ -1,0 +1,14 @@
+// foreign_fields: fields that requests to other servers have (llama.cpp, Ollama, vLLM, TGI, OpenAI)
+// and twill neither honours nor refuses. Any thread.
+//
+// They are ignored, since most clients send them as a matter of course. Each is named in the log
+// once in the life of the process, so that nobody wonders why it has no effect.
+#pragma once
+
+#include "net/protocol/json/fields.hpp"
+
+namespace twill::net {
+
+void note_ignored(const fields& from);
+
+} // namespace twill::net
