@@ -70,7 +70,8 @@ std::vector<man_section> man_sections() {
       {"SIGNALS",
        "SIGTERM and SIGINT drain: streams under way may finish within server.drain_timeout. A "
        "second signal stops at once.\n\nSIGHUP reads the TLS files and the configuration again, "
-       "applies what can change, and names in the log what needs a restart."},
+       "applies what can change, and names in the log what needs a restart.\n\nSIGUSR1 and SIGUSR2 "
+       "are ignored."},
       {"ENVIRONMENT",
        "NOTIFY_SOCKET, WATCHDOG_USEC: the service manager is told that requests are answered, "
        "the state in one line, and that the engine makes progress.\n\nLISTEN_FDS, LISTEN_PID: "

@@ -26,10 +26,13 @@ sigset_t waited_signals() {
 signal_waiter::signal_waiter() {
   const sigset_t set = waited_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  // A socket that its client has closed is an error code, not a reason to die.
+  // A socket that its client has closed and a limit of the file size are error codes of write(),
+  // not reasons to die; and those who send SIGUSR1 or SIGUSR2 take twilld for another daemon, in
+  // which they open the log anew, for example.
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &ignore, nullptr);
+  for (int s : {SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2})
+    sigaction(s, &ignore, nullptr);
 }
 
 signal_waiter::~signal_waiter() {
