@@ -23,6 +23,14 @@ double seconds_of(steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
+/// What a request ends with whose grammar was not compiled: it is at fault, this server is, or
+/// others hold what it takes.
+errc error_of(models::grammar::errc code) {
+  if (code == models::grammar::errc::no_resources) return errc::not_ready;
+  return code == models::grammar::errc::helper_failed ? errc::executor_failed
+                                                      : errc::grammar_refused;
+}
+
 /// The field that a detail of the form "`field` must be ..." names.
 std::string field_of(const std::string& detail) {
   const auto first = detail.find('`');
@@ -110,9 +118,8 @@ void session_core::grammar(const grammar_answer& answer) {
   if (over_) return;
   if (args_.control->silenced) return cancel();
   if (!answer.grammar.ok()) {
-    const bool ours = answer.grammar.code() == models::grammar::errc::helper_failed;
     const std::string field = plan_.grammar_field;
-    return end_with({ours ? errc::executor_failed : errc::grammar_refused,
+    return end_with({error_of(answer.grammar.code()),
                      "`" + field + "` cannot be enforced: " + answer.grammar.detail(), field});
   }
   auto rules = std::make_shared<output_rules>();

@@ -1,6 +1,7 @@
 #include "net/batch/batch_routes.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <optional>
 
@@ -145,8 +146,11 @@ http_answer file_content(request_scope& scope) {
   const auto& files = scope.context.batches->files();
   const auto found = files.find(scope.wildcard, scope.tenant);
   if (!found) return unknown_file(scope.wildcard);
+  errno = 0;
   auto source = files.open(scope.wildcard);
-  if (!source) return unknown_file(scope.wildcard);
+  if (!source)
+    return is_out_of_descriptors(errno) ? error_reply(no_descriptor_left())
+                                        : unknown_file(scope.wildcard);
   return file_reply{std::move(source), found->bytes, "application/octet-stream"};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <fcntl.h>
 #include <iterator>
 #include <set>
@@ -56,11 +57,12 @@ descriptor create_private(const fs::path& path) {
   return descriptor(::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
 }
 
-/// Writes all of it at `offset`, or not all and false.
+/// Writes all of it at `offset`, or not all and false, with errno.
 bool write_at(const descriptor& to, std::string_view bytes, std::int64_t offset) {
   while (!bytes.empty()) {
     const auto n = ::pwrite(to.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = ENOSPC;
     if (n <= 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(n));
     offset += n;
@@ -101,7 +103,28 @@ failure<api_error> full(const std::string& why) {
   return fail({errc::storage_full, why, ""});
 }
 
+/// Why a file could not be opened or written, by errno.
+api_error describe_failure(int error) {
+  if (is_out_of_descriptors(error)) return no_descriptor_left();
+  return {errc::storage_full,
+          std::string("the disk of `batches.folder` does not take the file: ") +
+              std::strerror(error),
+          ""};
+}
+
 } // namespace
+
+bool is_out_of_descriptors(int error) {
+  return error == EMFILE || error == ENFILE;
+}
+
+api_error no_descriptor_left() {
+  return {
+      errc::busy,
+      "the server has no file descriptor left for a file; retry later, or let it open more files "
+      "(LimitNOFILE of its service, ulimit -n)",
+      ""};
+}
 
 file_store::file_store(std::string folder, std::int64_t max_bytes)
     : folder_(std::move(folder)), temporary_(folder_.empty()), max_bytes_(max_bytes) {
@@ -209,10 +232,11 @@ result<stored_file> file_store::put(stored_file description, std::string_view by
 }
 
 file_store::writer::writer(file_store& store, std::string id, fs::path path)
-    : store_(store), id_(std::move(id)), path_(std::move(path)), out_(create_private(path_)),
-      description_(create_private(description_path(path_))) {
-  if (!write_at(description_, std::string(reserved_description, ' '), 0))
-    description_ = descriptor();
+    : store_(store), id_(std::move(id)), path_(std::move(path)), out_(create_private(path_)) {
+  if (out_.get() >= 0) description_ = create_private(description_path(path_));
+  if (out_.get() < 0 || description_.get() < 0 ||
+      !write_at(description_, std::string(reserved_description, ' '), 0))
+    fault_ = describe_failure(errno);
 }
 
 file_store::writer::~writer() {
@@ -225,13 +249,15 @@ file_store::writer::~writer() {
 
 result<nothing> file_store::writer::append(std::string_view bytes) {
   const auto size = static_cast<std::int64_t>(bytes.size());
+  if (fault_.has_value()) return fail(*fault_);
   if (!store_.reserve(size)) return full("the stored files fill `batches.max_folder`; delete some");
-  if (out_.get() < 0 || description_.get() < 0 || !write_at(out_, bytes, bytes_)) {
+  if (!write_at(out_, bytes, bytes_)) {
+    const int error = errno;
     store_.give_back(size);
     // A piece of a line would make the whole file unreadable.
-    if (out_.get() >= 0 && ::ftruncate(out_.get(), static_cast<off_t>(bytes_)) != 0)
+    if (::ftruncate(out_.get(), static_cast<off_t>(bytes_)) != 0)
       log::warn(id_ + ": cutting off an incomplete line failed");
-    return full("the disk of `batches.folder` does not take the file; it may be full");
+    return fail(describe_failure(error));
   }
   bytes_ += size;
   return nothing{};
@@ -242,9 +268,10 @@ result<stored_file> file_store::writer::publish(stored_file description) {
   description.bytes = bytes_;
   description.created_unix_s = now_unix_s();
   const auto json = description_json(description);
-  if (out_.get() < 0 || description_.get() < 0 || !write_at(description_, json, 0) ||
+  if (fault_.has_value()) return fail(*fault_);
+  if (!write_at(description_, json, 0) ||
       ::ftruncate(description_.get(), static_cast<off_t>(json.size())) != 0)
-    return full("the disk of `batches.folder` does not take the file; it may be full");
+    return fail(describe_failure(errno));
   published_ = true;
   const std::lock_guard lock(store_.mutex_);
   store_.files_[id_] = {description, 0};

@@ -49,6 +49,11 @@ private:
   int file_;
 };
 
+/// Whether an error of open() says that the process, or the machine, has no descriptor left.
+bool is_out_of_descriptors(int error);
+/// What to tell a client then.
+api_error no_descriptor_left();
+
 class file_store {
 public:
   /// Throws std::runtime_error when a configured folder cannot be used.
@@ -67,8 +72,9 @@ public:
     writer(const writer&) = delete;
     writer& operator=(const writer&) = delete;
 
-    /// Fails with errc::storage_full when the budget or the disk is full; the file is then as it
-    /// was before, and may be published.
+    /// Fails with errc::storage_full when the budget or the disk is full, and with errc::busy when
+    /// the process has no descriptor left; the file is then as it was before, and may be published
+    /// where it could be opened.
     result<nothing> append(std::string_view bytes);
     std::int64_t bytes() const { return bytes_; }
     result<stored_file> publish(stored_file description);
@@ -78,6 +84,7 @@ public:
     std::string id_;
     std::filesystem::path path_;
     descriptor out_, description_;
+    std::optional<api_error> fault_; ///< the files could not be opened
     std::int64_t bytes_ = 0;
     bool published_ = false;
   };
@@ -89,7 +96,8 @@ public:
   std::optional<stored_file> find(const std::string& id, const std::string& tenant) const;
   /// Oldest first.
   std::vector<stored_file> list(const std::string& tenant) const;
-  /// Opens a file for reading; nullptr when there is no such file.
+  /// Opens a file for reading; nullptr when there is no such file, or with errno when it cannot be
+  /// opened.
   std::unique_ptr<std::ifstream> open(const std::string& id) const;
   /// Fails with errc::unknown_file, or with errc::conflict while the file is held.
   result<nothing> erase(const std::string& id, const std::string& tenant);

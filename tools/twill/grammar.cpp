@@ -148,7 +148,10 @@ int run_grammar(const grammar_options& options) {
   const auto compiled = compiler.compile(form.value());
   if (!compiled.ok()) {
     say("the schema is refused: " + compiled.detail());
-    return compiled.code() == grammar::errc::helper_failed ? status_no_answer : status_refused;
+    return compiled.code() == grammar::errc::helper_failed ||
+                   compiled.code() == grammar::errc::no_resources
+               ? status_no_answer
+               : status_refused;
   }
   if (options.times)
     std::printf(

@@ -19,6 +19,7 @@ enum class errc {
   out_of_memory, ///< compiling took more memory than structured.compile_memory
   abandoned,     ///< nobody waits for the grammar any more
   helper_failed, ///< the helper process could not be started, or ended without an answer
+  no_resources,  ///< no descriptor, process or memory was left to start the helper process
 };
 
 template <class T>

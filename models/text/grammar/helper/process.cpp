@@ -76,9 +76,12 @@ private:
   pid_t pid_;
 };
 
-failure cannot_start(const std::string& what) {
-  return {errc::helper_failed,
-          "the helper process that compiles grammars cannot be started: " + what};
+/// `error`: as errno has it.
+failure cannot_start(int error, const std::string& what) {
+  const bool passes = error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
+  return {passes ? errc::no_resources : errc::helper_failed,
+          "the helper process that compiles grammars cannot be started: " + what +
+              std::strerror(error) + (passes ? "; retry later" : "")};
 }
 
 bool make_pipe(descriptor& read_end, descriptor& write_end) {
@@ -183,7 +186,7 @@ result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
 
   descriptor request_read, request_write, answer_read, answer_write;
   if (!make_pipe(request_read, request_write) || !make_pipe(answer_read, answer_write))
-    return cannot_start(std::strerror(errno));
+    return cannot_start(errno, "");
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, request_read.get(), 0);
@@ -193,7 +196,7 @@ result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
   pid_t pid = -1;
   const int bad = ::posix_spawn(&pid, helper.c_str(), &actions, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (bad != 0) return cannot_start(helper + ": " + std::strerror(bad));
+  if (bad != 0) return cannot_start(bad, helper + ": ");
   child running(pid);
   request_read.close();
   answer_write.close();
