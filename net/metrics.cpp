@@ -230,7 +230,8 @@ void write_tenants(families& all, const std::vector<actors::tenant_stats>& tenan
            &tenant::requests_waiting);
   to.gauge("requests_running", "Requests that have a token and are not over",
            &tenant::requests_running);
-  to.counter("prompt_tokens_total", "Prompt tokens of requests that have a token",
+  to.counter("prompt_tokens_total",
+             "Prompt tokens of requests that have a token, were scored or cancelled",
              &tenant::prompt_tokens);
   to.counter("cached_prompt_tokens_total", "Those of them whose KV was cached",
              &tenant::cached_prompt_tokens);

@@ -316,7 +316,7 @@ struct tenant_stats {
   std::string tenant, model;              ///< the tenant is empty where there are none
   std::int64_t requests_waiting = 0;      ///< queued, without a token
   std::int64_t requests_running = 0;      ///< with a token, and not over
-  std::uint64_t prompt_tokens = 0;        ///< of requests that have a token
+  std::uint64_t prompt_tokens = 0;        ///< of requests with a token, scored or cancelled
   std::uint64_t cached_prompt_tokens = 0; ///< of these, those whose KV was cached
   std::uint64_t generation_tokens = 0;    ///< of requests that are over
   std::map<std::string, std::uint64_t, std::less<>> finished; ///< by "stop", "queue_full", ...

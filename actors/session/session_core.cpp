@@ -487,7 +487,7 @@ void session_core::note_times(const token_ready& drawn, steady_clock::time_point
     count_for_tenant([&](tenant_stats& s) {
       if (std::exchange(counted_waiting_, false)) s.requests_waiting -= 1;
       s.requests_running += 1;
-      s.prompt_tokens += static_cast<std::uint64_t>(use_.prompt_tokens);
+      count_prompt(s);
       s.cached_prompt_tokens += static_cast<std::uint64_t>(drawn.cached_tokens);
       observe(s.time_to_first_token_seconds, seconds_of(now - args_.submitted));
       observe(s.request_queue_time_seconds, seconds_of(drawn.scheduled - args_.submitted));
@@ -593,6 +593,11 @@ void session_core::count_for_tenant(F&& change) {
   stats_.update_tenant(args_.request.tenant, model_ ? model_->id : "", std::forward<F>(change));
 }
 
+void session_core::count_prompt(tenant_stats& s) {
+  if (!std::exchange(counted_prompt_, true))
+    s.prompt_tokens += static_cast<std::uint64_t>(use_.prompt_tokens);
+}
+
 void session_core::count_end(std::string_view status) {
   const bool ran = first_token_ != steady_clock::time_point{};
   const bool whole = status == "stop" || status == "length";
@@ -605,6 +610,9 @@ void session_core::count_end(std::string_view status) {
     else
       s.finished.emplace(status, 1);
     s.generation_tokens += static_cast<std::uint64_t>(use_.completion_tokens);
+    // A scored prompt and one whose client left have no token, and count as the tenant's budget
+    // counts them.
+    if (whole || status == "cancelled") count_prompt(s);
     if (!ran || !whole) return;
     observe(s.e2e_request_latency_seconds, seconds_of(last_token_ - args_.submitted));
     // Choices draw at the same time, so this is their mean only where there is one.

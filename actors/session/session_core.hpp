@@ -135,6 +135,7 @@ private:
   void tell_end(std::string_view status, bool failed) const;
   template <class F>
   void count_for_tenant(F&& change);
+  void count_prompt(tenant_stats& s);
   void count_end(std::string_view status);
 
   session_args args_;
@@ -158,6 +159,7 @@ private:
   bool prompt_only_ = false; ///< max_tokens is 0: nothing is generated
   bool any_length_ = false;
   bool counted_waiting_ = false; ///< for its tenant
+  bool counted_prompt_ = false;  ///< for its tenant
   steady_clock::time_point scheduled_, first_token_, last_token_;
 };
 

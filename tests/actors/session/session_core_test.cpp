@@ -833,6 +833,28 @@ TEST_CASE("what a tenant asked is counted when a request is queued, has a token,
   CHECK(over.finished.at("cancelled") == 1);
 }
 
+TEST_CASE("the prompt counts for the tenant once: at the first token, or at an end without one") {
+  const auto counted = [](auto play, request asked) {
+    rig r(std::move(asked));
+    r.start();
+    play(r);
+    const auto all = r.stats.read_tenants();
+    REQUIRE(all.size() == 1);
+    return all[0].prompt_tokens;
+  };
+  const auto plain = asking("12345", 3);
+  CHECK(counted([](rig& r) { r.tokens("abc"); }, plain) == 5);
+  CHECK(counted([](rig& r) { r.core.cancel(); }, plain) == 5);
+  CHECK(counted([](rig& r) { r.core.cancel(), r.core.cancel(); }, plain) == 5);
+  CHECK(counted([](rig& r) { r.core.expire(); }, plain) == 0);
+  CHECK(counted([](rig& r) { r.core.failed({errc::queue_full, "full", ""}); }, plain) == 0);
+  auto alone = asking("12345", 0);
+  CHECK(counted([](rig&) {}, alone) == 5);
+  alone.prompt_logprobs = 0;
+  CHECK(counted([](rig& r) { r.core.scored({std::make_shared<std::vector<prompt_score>>(4)}); },
+                alone) == 5);
+}
+
 TEST_CASE("tokens that were cached are told, and counted for the tenant") {
   rig r(asking("12345", 3));
   r.start();
