@@ -161,7 +161,7 @@ void take_metrics(std::string_view scrape, daemon_view& view) {
       {"tenant_time_to_first_token_seconds_count", &tenant_load::first_tokens},
   };
   for (const auto& sample : read_metrics(scrape)) {
-    if (sample.name == "device_memory_used_bytes") view.device_bytes = sample.value;
+    if (sample.name == "device_memory_used_bytes") view.device_bytes += sample.value;
     if (sample.name == "process_resident_memory_bytes") view.resident_bytes = sample.value;
     if (sample.name == "open_sockets") view.open_sockets = sample.value;
     const auto label = [&sample](const char* name) {
