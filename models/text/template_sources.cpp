@@ -105,7 +105,13 @@ template_sources folder_template_sources(const std::string& folder, const value*
   gatherer files;
   if (fs::exists(path / "chat_template.jinja", ignored))
     files.add_file(default_template_name, path / "chat_template.jinja");
-  for (const fs::path& file : additional_files(path))
+  std::vector<fs::path> more = additional_files(path);
+  if (more.size() > max_templates) {
+    files.fault("additional_chat_templates must hold at most " + std::to_string(max_templates) +
+                " templates, got " + std::to_string(more.size()));
+    more.resize(max_templates);
+  }
+  for (const fs::path& file : more)
     files.add_file(file.stem().string(), file);
   if (!files.out.main.empty()) return std::move(files.out);
 
