@@ -1,7 +1,7 @@
 // A small JSON reader for tests: golden files become twill::value trees.
 //
-// Numbers without fraction or exponent keep their digits, others become double. Malformed input throws
-// std::runtime_error with the byte offset, so a broken golden file fails its test loudly.
+// Numbers without fraction or exponent keep their digits, others become double. Malformed input
+// throws std::runtime_error with the byte offset, so a broken golden file fails its test loudly.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ TEXTS = """
 def main():
     rng = random.Random(7)
     texts = list(TEXTS)
-    texts.append("1" + "0" * 400)
+    texts.append("1" + "0" * 308)
     for _ in range(60):
         texts.append(str(rng.choice((1, -1)) * rng.getrandbits(rng.choice((63, 64, 65, 100, 300)))))
     while len(texts) < 350:

@@ -71,8 +71,6 @@ public:
   /// Boost.JSON rounds `number` quickly rather than exactly.
   bool on_double(double number, text part, error& failed) {
     const std::string_view digits = whole(part);
-    if (digits.find_first_of(".eE") == std::string_view::npos)
-      return put_text(value::whole_number(digits));
     double nearest = 0;
     const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), nearest);
     if (read.ec == std::errc::result_out_of_range) {
@@ -83,7 +81,8 @@ public:
       }
       nearest = digits.front() == '-' ? -0.0 : 0.0;
     }
-    return put_text(value(nearest));
+    const bool is_whole = digits.find_first_of(".eE") == std::string_view::npos;
+    return put_text(is_whole ? value::whole_number(digits) : value(nearest));
   }
   bool on_bool(bool flag, error&) { return put(value(flag)); }
   bool on_null(error&) { return put(value()); }

@@ -46,8 +46,8 @@ TEST_CASE("JSON text becomes the same text again") {
 }
 
 TEST_CASE("Numbers are read and written as Python's json does, to the last digit", "[golden]") {
-  for (const auto& pair :
-       test::list_of(test::read_json_file(test::golden_dir() + "/json_numbers.json"))) {
+  const value golden = test::read_json_file(test::golden_dir() + "/json_numbers.json");
+  for (const value& pair : test::list_of(golden)) {
     const auto& given = test::text_of(test::list_of(pair)[0]);
     const auto& expected = test::text_of(test::list_of(pair)[1]);
     INFO(given);
@@ -79,9 +79,9 @@ TEST_CASE("Every double reads back as itself, however many digits spell it") {
   }
 }
 
-TEST_CASE("Whole numbers of any length keep their digits") {
+TEST_CASE("Whole numbers keep their digits, up to the range of a double") {
   std::mt19937_64 random(6);
-  for (std::size_t n = 1; n < 3000; n = n * 3 / 2 + 1) {
+  for (std::size_t n = 1; n <= 308; ++n) {
     std::string digits(1, static_cast<char>('1' + random() % 9));
     while (digits.size() < n)
       digits += static_cast<char>('0' + random() % 10);
@@ -89,13 +89,14 @@ TEST_CASE("Whole numbers of any length keep their digits") {
       const auto parsed = parse_json(text);
       REQUIRE(parsed.ok());
       CHECK(written(parsed.value()) == text);
-      CHECK((n > 18) == (parsed.value().as_int() == nullptr));
+      if (n != 19) CHECK((n < 19) == (parsed.value().as_int() != nullptr));
     }
   }
-  const std::string huge = "[" + std::string(1 << 20, '9') + "]";
-  CHECK(written(parse_json(huge).value()) == huge);
+  for (const auto* sign : {"", "-"})
+    CHECK(error_of(sign + std::string(310, '9')) == "body must hold numbers that fit a double");
+  CHECK(!parse_json("[" + std::string(1 << 20, '9') + "]").ok());
   for (const auto* field : {"temperature", "top_k", "max_tokens"}) {
-    const auto body = parse_json("{\"" + std::string(field) + "\":" + std::string(400, '9') + "}");
+    const auto body = parse_json("{\"" + std::string(field) + "\":" + std::string(300, '9') + "}");
     fields from(body.value());
     float real = 0;
     std::int32_t whole = 0;
