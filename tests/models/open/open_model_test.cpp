@@ -69,6 +69,16 @@ TEST_CASE("a folder's generation defaults apply") {
   CHECK(opened("opt-tiny-fp32")->default_sampling.temperature == 1.0f);
 }
 
+TEST_CASE("a top_p of 0 in generation_config.json is greedy") {
+  const temp_folder at(twill::test::golden_dir() + "/baichuan2-13b-tiny-bf16");
+  at.write("generation_config.json", R"({"do_sample": true, "temperature": 0.7, "top_p": 0})");
+  const auto m = open_model(at.path());
+  INFO((m.ok() ? "" : m.detail()));
+  REQUIRE(m.ok());
+  CHECK(m.value()->default_sampling.temperature == 0.7f);
+  CHECK(twill::config::is_greedy(m.value()->default_sampling));
+}
+
 TEST_CASE("numbers that are none matter in keys that are read, and in no other") {
   const std::string source = twill::test::golden_dir() + "/llama-tiny-fp16";
   const auto put = [](const temp_folder& at, const std::string& file, const std::string& members) {
