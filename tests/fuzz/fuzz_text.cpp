@@ -11,6 +11,8 @@
 #include "models/text/grammar/schema/check.hpp"
 #include "models/text/grammar/schema/document.hpp"
 #include "models/text/grammar/spec_text.hpp"
+#include "models/text/tokenizer/pretokenizer.hpp"
+#include "models/text/tokenizer/regex.hpp"
 #include "models/text/tool_calls/call_grammar.hpp"
 #include "models/text/tool_calls/detect.hpp"
 #include "models/text/tool_calls/parser.hpp"
@@ -171,6 +173,25 @@ void fuzz_utf8(std::string_view bytes) {
   if (is_utf8(bytes)) expect(whole == bytes, "good text stays as it is");
 }
 
+/// An expression that a tokenizer.json splits with.
+void fuzz_split(std::string_view bytes) {
+  const auto compiled = regex::make_oniguruma(std::string(bytes));
+  expect(compiled.ok() || !compiled.detail().empty(), "a refusal has words");
+  if (!compiled.ok()) return;
+  const std::string text = "It's 12,345 \xE4\xB8\x80\xC3\x89\xC2\xB2\n\n  x\xE2\x80\xA8";
+  for (const auto behavior : {match_behavior::isolated, match_behavior::merged_with_next}) {
+    word_list list;
+    const pretokenizer split({split_by(compiled.value(), behavior, false)});
+    if (!split.split(text, true, list).ok()) return;
+    std::string sum;
+    for (const std::string_view word : list.words) {
+      expect(!word.empty() && is_utf8(word), "words are whole characters");
+      sum += word;
+    }
+    expect(sum == text, "the words of a text are the text");
+  }
+}
+
 } // namespace
 
 const std::map<std::string, fuzz::target>& fuzz::targets() {
@@ -208,6 +229,10 @@ const std::map<std::string, fuzz::target>& fuzz::targets() {
          R"(3{"type":"string","format":"date","minLength":2,"maxLength":12})"}}},
       {"regex",
        {fuzz_regex, {"^(a|b)*?[^\\d\\u0041-\\x5a]{2,3}$", "(?=x)\\p{Lu}+", "[\\s\\S]\\b"}}},
+      {"split",
+       {fuzz_split,
+        {"[\\p{L}&&[^\\p{Han}]]+|(?i:'s|ll)", "(?x: \\h{,2} # c\n)(?<n>[[:^alpha:]\\-]++)", "\\b$",
+         "[^\\S\\r\\n]+(?!\\S)|\\u4e00\\K.|(?<=a)\\R", "(?m:.)(?>a|\\x{42})*?"}}},
       {"utf8",
        {fuzz_utf8, {"a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", "\xED\xA0\x80\xF4\x90\x80\x80"}}},
   };

@@ -50,8 +50,18 @@ result<nothing> add_pattern_split(const value& component, std::vector<split_rule
   if (pattern == nullptr || !behavior)
     return malformed("Split, must have a pattern and a known behavior");
   const bool invert = flag(component, "invert", false);
-  if (const value* expression = pattern->find("Regex"); expression && expression->as_string())
-    return add_compiled(regex::make_oniguruma(*expression->as_string()), *behavior, invert, rules);
+  if (const value* expression = pattern->find("Regex"); expression && expression->as_string()) {
+    const auto linear = linear_steps(*expression->as_string());
+    if (!linear || *behavior != match_behavior::isolated || invert)
+      return add_compiled(regex::make_oniguruma(*expression->as_string()), *behavior, invert,
+                          rules);
+    auto steps = pretokenizer::from_steps(*linear);
+    if (!steps.ok()) return steps.error();
+    rules.push_back([steps = std::move(steps).value()](word_list& list, bool at_start) {
+      return steps.split_words(list, at_start);
+    });
+    return nothing{};
+  }
   const std::string plain = text(*pattern, "String");
   if (plain.empty()) return malformed("Split, its pattern must hold a Regex or a String");
   return add_split(quoted_pattern(plain), *behavior, invert, rules);

@@ -195,6 +195,10 @@ result<nothing> pretokenizer::split(std::string_view text, bool at_start, word_l
   list.memory.clear();
   if (text.empty()) return nothing{};
   list.words.push_back(text);
+  return split_words(list, at_start);
+}
+
+result<nothing> pretokenizer::split_words(word_list& list, bool at_start) const {
   for (const split_rule& rule : rules_)
     if (auto done = rule(list, at_start); !done.ok()) return done;
   return nothing{};

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,8 @@ public:
 
   /// Replaces `list` by the words of `text`; they refer to its memory or the list's.
   result<nothing> split(std::string_view text, bool at_start, word_list& list) const;
+  /// Applies the rules to the words that `list` has.
+  result<nothing> split_words(word_list& list, bool at_start) const;
 
 private:
   std::vector<split_rule> rules_;
@@ -75,6 +78,10 @@ struct pretokenizer_kind {
 result<pretokenizer_kind> find_pretokenizer(std::string_view name);
 /// All names that find_pretokenizer() knows.
 std::vector<std::string_view> pretokenizer_names();
+
+/// Steps that cut as `expression` of a tokenizer.json does when it isolates its matches, in linear
+/// time: for published expressions that look ahead to the end of a number at each of its digits.
+std::optional<std::vector<split_step>> linear_steps(std::string_view expression);
 
 /// GPT-2's expression, by which a ByteLevel pre-tokenizer cuts.
 extern const char* const gpt2_expression;

@@ -199,6 +199,14 @@ result<pretokenizer_kind> find_pretokenizer(std::string_view name) {
                                         std::string(name)};
 }
 
+std::optional<std::vector<split_step>> linear_steps(std::string_view expression) {
+  using steps = std::vector<split_step>;
+  if (expression == R"((?=(\d{3})+(?!\d)))") return steps{{decimal_digits, true}};
+  if (expression == R"(\d{1,3}(?=(?:\d{3})*\b))")
+    return steps{{whole_digits, false}, {whole_digits, true}};
+  return std::nullopt;
+}
+
 std::vector<std::string_view> pretokenizer_names() {
   std::vector<std::string_view> names;
   for (const named& kind : kinds)
