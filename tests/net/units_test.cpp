@@ -123,6 +123,35 @@ TEST_CASE("Remembered responses are bounded, and private ones private") {
   CHECK(store.find("e", "t", 0) != nullptr);
 }
 
+TEST_CASE("A tenant's flood of responses makes the server forget its own alone") {
+  const auto with = [](std::size_t bytes) {
+    remembered_response r;
+    r.messages.push_back(value(std::string(bytes, 'x')));
+    return r;
+  };
+  response_store store(100'000, 50);
+  store.put("quiet", "u", 0, with(100));
+  store.put("also", "v", 0, with(30'000));
+  for (int i = 0; i < 200; ++i)
+    store.put("r" + std::to_string(i), "t", 0, with(i % 7 == 0 ? 20'000 : 10));
+  CHECK(store.find("quiet", "u", 0) != nullptr);
+  CHECK(store.find("also", "v", 0) != nullptr);
+  CHECK(store.find("r199", "t", 0) != nullptr);
+  CHECK(store.find("r0", "t", 0) == nullptr);
+  CHECK(store.held_bytes() <= 100'000);
+  // What takes more than others have is not remembered at their cost.
+  store.put("huge", "w", 0, with(90'000));
+  CHECK(store.find("huge", "w", 0) == nullptr);
+  CHECK(store.find("also", "v", 0) != nullptr);
+  // Whoever comes when all is taken finds room.
+  for (int i = 0; i < 100; ++i) {
+    const auto name = std::to_string(i);
+    store.put(name, name, 0, with(10));
+    CHECK(store.find(name, name, 0) != nullptr);
+    CHECK(store.held_bytes() <= 100'000);
+  }
+}
+
 TEST_CASE("Bearer keys name their tenant") {
   const api_keys none({});
   CHECK(none.tenant_of("") == std::string());

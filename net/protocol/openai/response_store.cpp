@@ -1,5 +1,7 @@
 #include "net/protocol/openai/response_store.hpp"
 
+#include <algorithm>
+
 namespace twill::net {
 namespace {
 
@@ -23,15 +25,43 @@ void response_store::put(const std::string& id, const std::string& tenant, std::
   std::size_t bytes = 256 + response.instructions.size() + tree_bytes(response.tools);
   for (const auto& message : response.messages)
     bytes += tree_bytes(message);
-  if (bytes > max_bytes_) return;
+  if (bytes > max_bytes_ || max_entries_ == 0) return;
   auto shared = std::make_shared<const remembered_response>(std::move(response));
   const std::lock_guard lock(mutex_);
   if (const auto old = by_id_.find(id); old != by_id_.end()) drop(old->second);
-  while (!by_age_.empty() && (bytes_ + bytes > max_bytes_ || by_age_.size() >= max_entries_))
-    drop(by_age_.begin());
-  by_age_.push_back({id, tenant, scope, bytes, std::move(shared)});
-  by_id_[id] = std::prev(by_age_.end());
+  if (!make_room(tenant, bytes)) return;
+  auto& own = tenants_[tenant];
+  own.by_age.push_back({id, tenant, scope, bytes, std::move(shared)});
+  own.bytes += bytes;
+  by_id_[id] = std::prev(own.by_age.end());
   bytes_ += bytes;
+}
+
+/// What part of the store a tenant takes, by bytes or by number, whichever is more.
+double response_store::part_of(std::size_t bytes, std::size_t n_entries) const {
+  return std::max(static_cast<double>(bytes) / static_cast<double>(max_bytes_),
+                  static_cast<double>(n_entries) / static_cast<double>(max_entries_));
+}
+
+/// False: the new entry alone is more than any other tenant holds, so it is the one to go.
+bool response_store::make_room(const std::string& tenant, std::size_t bytes) {
+  while (bytes_ + bytes > max_bytes_ || by_id_.size() >= max_entries_) {
+    const auto own = tenants_.find(tenant);
+    auto most = own;
+    double part = own == tenants_.end()
+                      ? part_of(bytes, 1)
+                      : part_of(own->second.bytes + bytes, own->second.by_age.size() + 1);
+    for (auto other = tenants_.begin(); other != tenants_.end(); ++other) {
+      const double its = part_of(other->second.bytes, other->second.by_age.size());
+      const bool is_next = its > part || (its == part && most == tenants_.end());
+      if (other == own || !is_next) continue;
+      most = other;
+      part = its;
+    }
+    if (most == tenants_.end()) return false;
+    drop(most->second.by_age.begin());
+  }
+  return true;
 }
 
 remembered_ptr response_store::find(const std::string& id, const std::string& tenant,
@@ -58,7 +88,10 @@ std::size_t response_store::held_bytes() const {
 void response_store::drop(entries::iterator which) {
   bytes_ -= which->bytes;
   by_id_.erase(which->id);
-  by_age_.erase(which);
+  const auto of = tenants_.find(which->tenant);
+  of->second.bytes -= which->bytes;
+  of->second.by_age.erase(which);
+  if (of->second.by_age.empty()) tenants_.erase(of);
 }
 
 } // namespace twill::net

@@ -2,8 +2,10 @@
 // number.
 //
 // Thread safety: every function may be called from any thread (one mutex, short sections).
-// Invariant: held bytes <= max_bytes; the oldest entries leave first. An entry belongs to a tenant,
-// and with a scope > 0 to one WebSocket alone (`store: false`): nobody else finds it.
+// Invariant: held bytes <= max_bytes. For room the tenant that holds most, the new entry included,
+// loses its oldest entries, so that no tenant's flood makes the server forget what others said. An
+// entry belongs to a tenant, and with a scope > 0 to one WebSocket alone (`store: false`): nobody
+// else finds it.
 #pragma once
 
 #include <cstddef>
@@ -51,13 +53,19 @@ private:
     remembered_ptr response;
   };
   using entries = std::list<entry>;
+  struct holding {
+    entries by_age; ///< oldest first
+    std::size_t bytes = 0;
+  };
 
   void drop(entries::iterator which);
+  double part_of(std::size_t bytes, std::size_t n_entries) const;
+  bool make_room(const std::string& tenant, std::size_t bytes);
 
   const std::size_t max_bytes_;
   const std::size_t max_entries_;
   mutable std::mutex mutex_;
-  entries by_age_; // oldest first
+  std::unordered_map<std::string, holding> tenants_; ///< those that hold something
   std::unordered_map<std::string, entries::iterator> by_id_;
   std::size_t bytes_ = 0;
 };
