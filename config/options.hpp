@@ -166,6 +166,7 @@ struct batch_options {
   std::int32_t max_running = 4;            ///< sequences of all batches that run at once
   std::string folder;                      ///< keeps the files; empty: a temporary folder
   std::int64_t max_folder_bytes = 1 * gib; ///< of all files together
+  double tenant_share = 0.5;               ///< of batches, files and bytes that one tenant may hold
 };
 
 /// [log]: which lines are written to standard error, and how.

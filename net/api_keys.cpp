@@ -127,6 +127,11 @@ bool api_keys::admit(const holder& who) const {
          });
 }
 
+bool api_keys::several_tenants() const {
+  return std::any_of(known_.begin(), known_.end(),
+                     [&](const known_key& one) { return one.tenant != known_.front().tenant; });
+}
+
 bool api_keys::has_key(std::string_view tenant) const {
   return open_ || std::any_of(known_.begin(), known_.end(),
                               [&](const known_key& one) { return one.tenant == tenant; });

@@ -57,6 +57,8 @@ public:
   bool admit(const holder& who) const;
   /// Whether the tenant still has a key, or needs none.
   bool has_key(std::string_view tenant) const;
+  /// Whether keys of more than one tenant are known.
+  bool several_tenants() const;
 
 private:
   using known_key = holder;

@@ -307,6 +307,9 @@ const std::vector<key>& rows() {
       {"batches.max_folder", TWILL_BYTES(batches.max_folder_bytes), "", bytes_between(0, 64 * tib),
        "The most bytes of all files together. Further uploads are refused, and batches that would "
        "write more fail."},
+      {"batches.tenant_share", TWILL_MEMBER(batches.tenant_share), "", share(),
+       "The share of `max_folder`, of the 10,000 files and of the 100 batches under way that one tenant "
+       "may hold, from 0 to 1, where there is more than one tenant."},
 
       {"log.level", TWILL_MEMBER(log.level), "",
        one_of({"trace", "debug", "info", "warn", "error", "off"}),

@@ -51,7 +51,7 @@ bool streams(const value& body) {
 struct batch_runner::active_batch {
   active_batch(const batch& queued, file_store& files)
       : id(queued.id), tenant(queued.tenant), endpoint(queued.endpoint),
-        in(std::in_place, files, queued.input_file_id), out(files) {}
+        in(std::in_place, files, queued.input_file_id), out(files, queued.tenant) {}
 
   std::string id, tenant, endpoint;
   std::optional<batch_input> in; ///< until the batch ends
@@ -375,7 +375,7 @@ void batch_runner::finish_if_done(const std::shared_ptr<active_batch>& which) {
 void batch_runner::close(active_batch& which, batch_status how) {
   which.ended = true;
   const auto publish = [&](batch_output::file file, const char* name) {
-    auto published = which.out.publish(file, which.tenant, which.id + name);
+    auto published = which.out.publish(file, which.id + name);
     if (published.ok()) return std::move(published).value();
     log::warn(which.id + ": " + published.code().message);
     return std::string();

@@ -25,6 +25,15 @@ std::int64_t window_seconds(const std::string& text) {
   return std::chrono::duration_cast<std::chrono::seconds>(*parsed).count() * times;
 }
 
+api_error too_many_batches(batch_table::added why, std::size_t most_of_tenant) {
+  const std::string rule =
+      why == batch_table::added::too_many
+          ? std::to_string(batch_table::max_active) + " batches are under way, which is the most "
+          : std::to_string(most_of_tenant) + " batches of this tenant are under way, which is its "
+                                             "share (`batches.tenant_share`) of those ";
+  return {errc::batch_limit, rule + "there may be; retry when one has ended", ""};
+}
+
 constexpr std::int64_t longest_window_s = 30 * 24 * 3600;
 
 void check_metadata(fields& from) {
@@ -70,13 +79,10 @@ result<batch> batch_service::create(const value& body, const std::string& tenant
   created.tenant = tenant;
   created.reach(batch_status::validating);
   created.expires_unix_s = created.reached_unix_s.front() + window_s;
-  if (!batches_.add(created)) {
+  const auto most = share_of(batch_table::max_active, share_());
+  if (const auto added = batches_.add(created, most); added != batch_table::added::yes) {
     files_.release(created.input_file_id);
-    return fail({errc::batch_limit,
-                 std::to_string(batch_table::max_active) +
-                     " batches are under way, which is the most there may be; retry when one has "
-                     "ended",
-                 ""});
+    return fail(too_many_batches(added, most));
   }
   runner_.submit(created);
   return created;

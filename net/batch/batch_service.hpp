@@ -4,6 +4,7 @@
 // again, before this is destroyed.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,11 @@ namespace twill::net {
 class batch_service {
 public:
   batch_service(server_context& context, batch_runner::thread_seam thread)
-      : files_(context.options.batches.folder, context.options.batches.max_folder_bytes),
+      : share_([&context] {
+          const bool several = context.current.get()->keys.several_tenants();
+          return several ? context.options.batches.tenant_share : 1.0;
+        }),
+        files_(context.options.batches.folder, context.options.batches.max_folder_bytes, share_),
         runner_(context, files_, batches_, std::move(thread)) {}
 
   file_store& files() { return files_; }
@@ -30,6 +35,7 @@ public:
   void on_timer() { runner_.on_timer(); }
 
 private:
+  const std::function<double()> share_; ///< that one tenant may hold now; a reload changes it
   file_store files_;
   batch_table batches_;
   batch_runner runner_;

@@ -1,7 +1,8 @@
 // batch_table: all batches of the server, bounded in number.
 //
 // Thread safety: any thread; one mutex, short sections. Readers get copies. When the
-// table is full, batches that have ended are forgotten, the oldest first.
+// table is full, batches that have ended are forgotten, the oldest of whoever has most of them
+// first.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,15 +24,22 @@ public:
   static constexpr std::size_t max_active = 100;
   static constexpr std::size_t max_batches = 1000;
 
-  /// False when too many batches are under way.
-  bool add(batch created) {
+  enum class added { yes, too_many, too_many_of_tenant };
+
+  /// Adds a batch, unless too many are under way, of all tenants or of its own.
+  added add(batch created, std::size_t most_of_tenant) {
     const std::lock_guard lock(mutex_);
-    const auto ended = [](const batch& entry) { return is_final(entry.status); };
-    const auto n_ended = static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), ended));
-    if (all_.size() - n_ended >= max_active) return false;
-    if (all_.size() >= max_batches) all_.erase(std::find_if(all_.begin(), all_.end(), ended));
+    std::size_t n_active = 0, n_of_tenant = 0;
+    for (const auto& entry : all_) {
+      if (is_final(entry.status)) continue;
+      ++n_active;
+      if (entry.tenant == created.tenant) ++n_of_tenant;
+    }
+    if (n_active >= max_active) return added::too_many;
+    if (n_of_tenant >= most_of_tenant) return added::too_many_of_tenant;
+    if (all_.size() >= max_batches) all_.erase(oldest_ended());
     all_.push_back(std::move(created));
-    return true;
+    return added::yes;
   }
 
   std::optional<batch> find(const std::string& id, const std::string& tenant) const {
@@ -66,6 +75,18 @@ public:
   }
 
 private:
+  /// Of the tenant that has most of those that ended, so that no tenant's flood makes the server
+  /// forget what others' batches came to. There is one while the table is full.
+  std::deque<batch>::iterator oldest_ended() {
+    std::unordered_map<std::string, std::size_t> n_ended;
+    std::size_t most = 0;
+    for (const auto& entry : all_)
+      if (is_final(entry.status)) most = std::max(most, ++n_ended[entry.tenant]);
+    return std::find_if(all_.begin(), all_.end(), [&](const batch& entry) {
+      return is_final(entry.status) && n_ended[entry.tenant] == most;
+    });
+  }
+
   mutable std::mutex mutex_;
   std::deque<batch> all_;
 };

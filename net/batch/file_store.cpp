@@ -126,8 +126,9 @@ api_error no_descriptor_left() {
       ""};
 }
 
-file_store::file_store(std::string folder, std::int64_t max_bytes)
-    : folder_(std::move(folder)), temporary_(folder_.empty()), max_bytes_(max_bytes) {
+file_store::file_store(std::string folder, std::int64_t max_bytes, std::function<double()> share)
+    : folder_(std::move(folder)), temporary_(folder_.empty()), max_bytes_(max_bytes),
+      share_(std::move(share)) {
   std::error_code error;
   if (temporary_) {
     if (const auto where = fs::temp_directory_path(error); !error) remove_orphans(where);
@@ -173,7 +174,7 @@ void file_store::load() {
         at != nullptr && at->as_int() != nullptr)
       description.created_unix_s = *at->as_int();
     description.bytes = static_cast<std::int64_t>(size);
-    bytes_ += description.bytes;
+    count(description.tenant, description.bytes, 1);
     published.insert(description.id);
     files_[description.id] = {description, 0};
   }
@@ -198,41 +199,69 @@ bool file_store::make_folder() {
   return true;
 }
 
-bool file_store::reserve(std::int64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  if (bytes_ + bytes > max_bytes_) return false;
+void file_store::count(const std::string& tenant, std::int64_t bytes, int n_files) {
+  auto& of = tenants_[tenant];
   bytes_ += bytes;
-  return true;
+  of.bytes += bytes;
+  of.n_files += static_cast<std::size_t>(n_files);
+  if (of.bytes == 0 && of.n_files == 0) tenants_.erase(tenant);
 }
 
-void file_store::give_back(std::int64_t bytes) {
+std::size_t file_store::files_of(const std::string& tenant) const {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? 0 : found->second.n_files;
+}
+
+result<nothing> file_store::reserve(const std::string& tenant, std::int64_t bytes) {
+  const double most = share() * static_cast<double>(max_bytes_);
   const std::lock_guard lock(mutex_);
-  bytes_ -= bytes;
+  if (bytes_ + bytes > max_bytes_)
+    return full("the stored files fill `batches.max_folder`; delete some");
+  const auto found = tenants_.find(tenant);
+  const auto held = found == tenants_.end() ? 0 : found->second.bytes;
+  if (static_cast<double>(held + bytes) > most)
+    return full("the stored files of this tenant fill its share (`batches.tenant_share`) of "
+                "`batches.max_folder`; delete some");
+  count(tenant, bytes, 0);
+  return nothing{};
 }
 
-result<std::unique_ptr<file_store::writer>> file_store::create() {
+void file_store::give_back(const std::string& tenant, std::int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  count(tenant, -bytes, 0);
+}
+
+result<std::unique_ptr<file_store::writer>> file_store::create(const std::string& tenant) {
+  const auto most = share_of(max_files, share());
   const std::lock_guard lock(mutex_);
   if (files_.size() >= max_files)
     return fail({errc::batch_limit,
                  std::to_string(max_files) +
                      " files are stored, which is the most there may be; delete some",
                  ""});
+  if (files_of(tenant) >= most)
+    return fail({errc::batch_limit,
+                 std::to_string(most) +
+                     " files of this tenant are stored, which is its share "
+                     "(`batches.tenant_share`) of those there may be; delete some",
+                 ""});
   if (!make_folder())
     return full("the server cannot create a temporary folder for files; set `batches.folder`");
   const auto id = make_id("file-");
-  return std::make_unique<writer>(*this, id, path_of(id));
+  return std::make_unique<writer>(*this, id, tenant, path_of(id));
 }
 
 result<stored_file> file_store::put(stored_file description, std::string_view bytes) {
-  auto created = create();
+  auto created = create(description.tenant);
   if (!created.ok()) return fail(created.code());
   const auto written = created.value()->append(bytes);
   if (!written.ok()) return fail(written.code());
   return created.value()->publish(std::move(description));
 }
 
-file_store::writer::writer(file_store& store, std::string id, fs::path path)
-    : store_(store), id_(std::move(id)), path_(std::move(path)), out_(create_private(path_)) {
+file_store::writer::writer(file_store& store, std::string id, std::string tenant, fs::path path)
+    : store_(store), id_(std::move(id)), tenant_(std::move(tenant)), path_(std::move(path)),
+      out_(create_private(path_)) {
   if (out_.get() >= 0) description_ = create_private(description_path(path_));
   if (out_.get() < 0 || description_.get() < 0 ||
       !write_at(description_, std::string(reserved_description, ' '), 0))
@@ -244,16 +273,17 @@ file_store::writer::~writer() {
   std::error_code ignored;
   fs::remove(path_, ignored);
   fs::remove(description_path(path_), ignored);
-  store_.give_back(bytes_);
+  store_.give_back(tenant_, bytes_);
 }
 
 result<nothing> file_store::writer::append(std::string_view bytes) {
   const auto size = static_cast<std::int64_t>(bytes.size());
   if (fault_.has_value()) return fail(*fault_);
-  if (!store_.reserve(size)) return full("the stored files fill `batches.max_folder`; delete some");
+  const auto reserved = store_.reserve(tenant_, size);
+  if (!reserved.ok()) return fail(reserved.code());
   if (!write_at(out_, bytes, bytes_)) {
     const int error = errno;
-    store_.give_back(size);
+    store_.give_back(tenant_, size);
     // A piece of a line would make the whole file unreadable.
     if (::ftruncate(out_.get(), static_cast<off_t>(bytes_)) != 0)
       log::warn(id_ + ": cutting off an incomplete line failed");
@@ -265,6 +295,7 @@ result<nothing> file_store::writer::append(std::string_view bytes) {
 
 result<stored_file> file_store::writer::publish(stored_file description) {
   description.id = id_;
+  description.tenant = tenant_;
   description.bytes = bytes_;
   description.created_unix_s = now_unix_s();
   const auto json = description_json(description);
@@ -274,6 +305,7 @@ result<stored_file> file_store::writer::publish(stored_file description) {
     return fail(describe_failure(errno));
   published_ = true;
   const std::lock_guard lock(store_.mutex_);
+  store_.count(tenant_, 0, 1);
   store_.files_[id_] = {description, 0};
   return description;
 }
@@ -318,7 +350,7 @@ result<nothing> file_store::erase(const std::string& id, const std::string& tena
   std::error_code ignored;
   fs::remove(path_of(id), ignored);
   fs::remove(description_path(path_of(id)), ignored);
-  bytes_ -= found->second.description.bytes;
+  count(tenant, -found->second.description.bytes, -1);
   files_.erase(found);
   return nothing{};
 }

@@ -1,4 +1,5 @@
-// file_store: uploaded and written files in one folder, bounded in bytes and number.
+// file_store: uploaded and written files in one folder, bounded in bytes and number, over all and
+// for each tenant.
 //
 // Thread safety: any thread; one mutex that is not held while bytes are written. A file belongs to
 // a tenant, nobody else finds it. Without a configured folder a private temporary one is made at
@@ -8,9 +9,12 @@
 // published) from what is in use, and removes it.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -54,10 +58,16 @@ bool is_out_of_descriptors(int error);
 /// What to tell a client then.
 api_error no_descriptor_left();
 
+/// The part of `whole` that a share is: at least one, where it is a number of things.
+inline std::size_t share_of(std::size_t whole, double share) {
+  return std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(whole) * share));
+}
+
 class file_store {
 public:
-  /// Throws std::runtime_error when a configured folder cannot be used.
-  file_store(std::string folder, std::int64_t max_bytes);
+  /// `share` is asked what part of the bytes and of the files one tenant may hold now; without it a
+  /// tenant may hold all. Throws std::runtime_error when a configured folder cannot be used.
+  file_store(std::string folder, std::int64_t max_bytes, std::function<double()> share = {});
   ~file_store();
   file_store(const file_store&) = delete;
   file_store& operator=(const file_store&) = delete;
@@ -67,21 +77,22 @@ public:
   /// published on a full disk too. One thread at a time; the store must outlive it.
   class writer {
   public:
-    writer(file_store& store, std::string id, std::filesystem::path path);
+    writer(file_store& store, std::string id, std::string tenant, std::filesystem::path path);
     ~writer();
     writer(const writer&) = delete;
     writer& operator=(const writer&) = delete;
 
-    /// Fails with errc::storage_full when the budget or the disk is full, and with errc::busy when
-    /// the process has no descriptor left; the file is then as it was before, and may be published
-    /// where it could be opened.
+    /// Fails with errc::storage_full when the budget, the tenant's share of it or the disk is full,
+    /// and with errc::busy when the process has no descriptor left; the file is then as it was
+    /// before, and may be published where it could be opened.
     result<nothing> append(std::string_view bytes);
     std::int64_t bytes() const { return bytes_; }
+    /// The tenant is the one that create() was told.
     result<stored_file> publish(stored_file description);
 
   private:
     file_store& store_;
-    std::string id_;
+    std::string id_, tenant_;
     std::filesystem::path path_;
     descriptor out_, description_;
     std::optional<api_error> fault_; ///< the files could not be opened
@@ -89,7 +100,8 @@ public:
     bool published_ = false;
   };
 
-  result<std::unique_ptr<writer>> create();
+  /// Fails with errc::batch_limit when there are too many files, of all tenants or of this one.
+  result<std::unique_ptr<writer>> create(const std::string& tenant);
   /// Stores a whole file; of the description only tenant, filename and purpose are used.
   result<stored_file> put(stored_file description, std::string_view bytes);
 
@@ -113,8 +125,16 @@ private:
     std::int32_t n_holds = 0;
   };
 
-  bool reserve(std::int64_t bytes);
-  void give_back(std::int64_t bytes);
+  struct held {
+    std::int64_t bytes = 0; ///< those of files that are being written included
+    std::size_t n_files = 0;
+  };
+
+  double share() const { return share_ ? share_() : 1.0; }
+  result<nothing> reserve(const std::string& tenant, std::int64_t bytes);
+  void give_back(const std::string& tenant, std::int64_t bytes);
+  void count(const std::string& tenant, std::int64_t bytes, int n_files); ///< under the mutex
+  std::size_t files_of(const std::string& tenant) const;                  ///< under the mutex
   void load();
   std::filesystem::path path_of(const std::string& id) const { return folder_ / id; }
   bool make_folder(); ///< the caller holds the mutex
@@ -124,8 +144,10 @@ private:
   descriptor lock_; ///< of the folder
   bool temporary_;
   const std::int64_t max_bytes_;
+  const std::function<double()> share_;
   std::int64_t bytes_ = 0;
   std::map<std::string, entry> files_;
+  std::map<std::string, held> tenants_; ///< those that hold something
 };
 
 } // namespace twill::net

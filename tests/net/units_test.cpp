@@ -152,6 +152,17 @@ TEST_CASE("A tenant's flood of responses makes the server forget its own alone")
   }
 }
 
+TEST_CASE("Several tenants are told from several keys of one") {
+  CHECK_FALSE(api_keys({}).several_tenants());
+  CHECK_FALSE(api_keys({"alpha"}).several_tenants());
+  CHECK(api_keys({"alpha", "beta"}).several_tenants());
+  config::tenant_options tenant;
+  tenant.name = "team";
+  tenant.key_sha256 = {digest_of("a"), digest_of("b")};
+  CHECK_FALSE(api_keys({}, {tenant}).several_tenants());
+  CHECK(api_keys({"alpha"}, {tenant}).several_tenants());
+}
+
 TEST_CASE("Bearer keys name their tenant") {
   const api_keys none({});
   CHECK(none.tenant_of("") == std::string());

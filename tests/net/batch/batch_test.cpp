@@ -179,6 +179,79 @@ TEST_CASE("Batches take turns") {
   CHECK(c.read_reply().status == 200);
 }
 
+TEST_CASE("A tenant has its share of batches, files and bytes, and others have theirs") {
+  auto o = options_with(1);
+  o.server.api_keys = {"one", "two"};
+  o.batches.tenant_share = 0.03;
+  running_server s(never_answers(), o);
+  const std::string one = "Authorization: Bearer one\r\n", two = "Authorization: Bearer two\r\n";
+  const std::string of_batches = R"(","endpoint":"/v1/completions","completion_window":"24h"})";
+  client c(s.port());
+  const auto file = upload(c, lines(1), one);
+  for (int i = 0; i < 3; ++i)
+    start(c, file, "24h", one);
+  const auto more = c.post("/v1/batches", R"({"input_file_id":")" + file + of_batches, one);
+  CHECK(more.status == 429);
+  CHECK(contains(more.body, "3 batches of this tenant are under way"));
+  CHECK(contains(more.body, "batches.tenant_share"));
+  start(c, upload(c, lines(1), two), "24h", two);
+  // Bytes: 3 % of a MiB.
+  upload(c, std::string(20'000, 'x'), one);
+  const auto large = c.post("/v1/files", form(std::string(15'000, 'x')), form_type + one);
+  CHECK(large.status == 507);
+  CHECK(contains(large.body, "its share (`batches.tenant_share`) of `batches.max_folder`"));
+  upload(c, std::string(20'000, 'x'), two);
+  // Files: 3 % of 10,000, of which there are two.
+  for (int i = 0; i < 298; ++i)
+    upload(c, "x", one);
+  const auto another = c.post("/v1/files", form("x"), form_type + one);
+  CHECK(another.status == 429);
+  CHECK(contains(another.body, "300 files of this tenant are stored"));
+  upload(c, "x", two);
+  c.send("DELETE /v1/files/" + upload(c, "x", two) + " HTTP/1.1\r\nHost: localhost\r\n" + two +
+         "\r\n");
+  CHECK(c.read_reply().status == 200);
+}
+
+TEST_CASE("What a tenant deletes, and what it stored before a restart, counts for its share") {
+  temporary_folder kept;
+  const auto half = [] { return 0.5; };
+  std::string id;
+  {
+    net::file_store store(kept.path.string(), 1000, half);
+    CHECK_FALSE(store.put({"", "one", "a", "batch", 0, 0}, std::string(501, 'x')).ok());
+    const auto put = store.put({"", "one", "a", "batch", 0, 0}, std::string(400, 'x'));
+    REQUIRE(put.ok());
+    id = put.value().id;
+    CHECK_FALSE(store.put({"", "one", "a", "batch", 0, 0}, std::string(101, 'x')).ok());
+    CHECK(store.put({"", "two", "a", "batch", 0, 0}, std::string(500, 'x')).ok());
+    CHECK(store.held_bytes() == 900);
+  }
+  net::file_store store(kept.path.string(), 1000, half);
+  CHECK_FALSE(store.put({"", "one", "a", "batch", 0, 0}, std::string(101, 'x')).ok());
+  CHECK(store.put({"", "one", "a", "batch", 0, 0}, std::string(100, 'x')).ok());
+  CHECK(store.erase(id, "one").ok());
+  CHECK(store.put({"", "one", "a", "batch", 0, 0}, std::string(400, 'x')).ok());
+}
+
+TEST_CASE("A full table of batches forgets those of whoever has most") {
+  net::batch_table table;
+  const auto add = [&](const std::string& id, const std::string& tenant) {
+    net::batch one;
+    one.id = id;
+    one.tenant = tenant;
+    one.reach(net::batch_status::completed);
+    return table.add(one, 100) == net::batch_table::added::yes;
+  };
+  REQUIRE(add("first", "two"));
+  for (std::size_t i = 0; i < 3 * net::batch_table::max_batches; ++i)
+    REQUIRE(add("b" + std::to_string(i), "one"));
+  CHECK(table.find("first", "two"));
+  CHECK_FALSE(table.find("b0", "one"));
+  CHECK(table.find("b2999", "one"));
+  CHECK(table.list("one").size() == net::batch_table::max_batches - 1);
+}
+
 TEST_CASE("A full queue makes lines wait, another failure ends its line alone") {
   running_server s({}, options_with(2));
   s.engine.set_script([n = 0](const actors::request& r) mutable {
@@ -452,7 +525,7 @@ TEST_CASE("A configured folder is kept and read again, a temporary one goes") {
     REQUIRE(put.ok());
     id = put.value().id;
     CHECK(store.held_bytes() == 5);
-    const auto half = store.create(); // never published
+    const auto half = store.create("me"); // never published
     REQUIRE(half.ok());
     REQUIRE(half.value()->append("lost").ok());
   }
@@ -495,7 +568,7 @@ TEST_CASE("What a killed daemon left behind is removed at the next start") {
     net::file_store own("", 1000), configured(kept.path.string(), 1000);
     const auto put = own.put({"", "me", "a", "batch", 0, 0}, "hello");
     const auto whole = configured.put({"", "me", "a", "batch", 0, 0}, "hello");
-    const auto half = configured.create();
+    const auto half = configured.create("me");
     const bool written = put.ok() && whole.ok() && half.ok() && half.value()->append("half").ok();
     ::_exit(written ? 0 : 1);
   }
@@ -538,7 +611,7 @@ TEST_CASE("What was written before the disk was full can be published") {
   std::size_t n = 0;
   net::result<net::stored_file> published = net::fail({net::errc::storage_full, "", ""});
   {
-    auto writer = store.create();
+    auto writer = store.create("me");
     REQUIRE(writer.ok());
     const std::string reply = std::string(2999, 'r') + "\n";
     while (n < 100 && writer.value()->append(reply).ok())
