@@ -187,9 +187,11 @@ bool batch_runner::send_next() {
 
 /// Opens the next line of the batch whose turn it is; lines at fault are answered and passed over.
 std::shared_ptr<batch_runner::running_line> batch_runner::next_line() {
-  for (std::size_t tries = active_.size(); tries > 0; --tries) {
-    const auto turn = active_.front();
-    active_.splice(active_.end(), active_, active_.begin());
+  for (const auto& turn : in_turn()) {
+    if (!turn->may_send(clock::now())) continue;
+    turns_[turn->tenant] = ++last_turn_;
+    active_.remove(turn);
+    active_.push_back(turn);
     while (!turn->ended && turn->may_send(clock::now())) {
       const auto text = turn->in->next();
       if (!text) {
@@ -201,6 +203,23 @@ std::shared_ptr<batch_runner::running_line> batch_runner::next_line() {
     finish_if_done(turn);
   }
   return nullptr;
+}
+
+/// The tenant that has waited longest comes first, and of its batches the one that has.
+std::vector<std::shared_ptr<batch_runner::active_batch>> batch_runner::in_turn() {
+  std::vector<std::shared_ptr<active_batch>> all(active_.begin(), active_.end());
+  std::erase_if(turns_, [&](const auto& one) {
+    return std::none_of(all.begin(), all.end(),
+                        [&](const auto& active) { return active->tenant == one.first; });
+  });
+  std::stable_sort(all.begin(), all.end(), [this](const auto& a, const auto& b) {
+    const auto turn_of = [this](const auto& active) {
+      const auto found = turns_.find(active->tenant);
+      return found == turns_.end() ? std::uint64_t{0} : found->second;
+    };
+    return turn_of(a) < turn_of(b);
+  });
+  return all;
 }
 
 /// nullptr when the line was answered with an error, or must wait.

@@ -2,9 +2,10 @@
 //
 // Threads: everything runs on one batch thread, reached through `post`; engine events come back to
 // it through engine_requests. submit(), cancel() and stop() may be called from any thread.
-// At most batches.max_running sequences are under way, over all batches, which take turns line by
-// line; a line is in memory only from its turn to its reply. A full queue or a model that cannot be
-// served makes its batch wait, not fail, until its completion window ends; other batches go on.
+// At most batches.max_running sequences are under way, over all batches. Tenants take turns line by
+// line, and so do the batches of one tenant; a line is in memory only from its turn to its reply. A
+// full queue or a model that cannot be served makes its batch wait, not fail, until its completion
+// window ends; other batches go on.
 #pragma once
 
 #include <chrono>
@@ -56,6 +57,7 @@ private:
   void pump();
   bool send_next();
   std::shared_ptr<running_line> next_line();
+  std::vector<std::shared_ptr<active_batch>> in_turn();
   std::shared_ptr<running_line> open_line(const std::shared_ptr<active_batch>& from,
                                           const std::string& text);
   void send(const std::shared_ptr<running_line>& line);
@@ -76,7 +78,9 @@ private:
   batch_table& batches_;
   thread_seam thread_;
   engine_requests requests_;
-  std::list<std::shared_ptr<active_batch>> active_; ///< in the order of their turns
+  std::list<std::shared_ptr<active_batch>> active_;      ///< a tenant's in the order of their turns
+  std::unordered_map<std::string, std::uint64_t> turns_; ///< of tenants: which was their last one
+  std::uint64_t last_turn_ = 0;
   std::list<std::shared_ptr<running_line>> lines_;
   std::unordered_map<engine_requests::key, sent_request> sent_;
   std::int32_t sequences_ = 0;

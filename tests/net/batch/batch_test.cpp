@@ -179,6 +179,28 @@ TEST_CASE("Batches take turns") {
   CHECK(c.read_reply().status == 200);
 }
 
+TEST_CASE("Tenants take turns, however many batches one has") {
+  auto o = options_with(1);
+  o.server.api_keys = {"one", "two"};
+  running_server s({}, o);
+  const std::string one = "Authorization: Bearer one\r\n", two = "Authorization: Bearer two\r\n";
+  client c(s.port());
+  std::vector<std::string> many;
+  const auto file = upload(c, lines(400), one);
+  for (int i = 0; i < 10; ++i)
+    many.push_back(start(c, file, "24h", one));
+  wait_status(c, many.back(), "in_progress", one);
+  wait_status(c, start(c, upload(c, lines(40), two), "24h", two), "completed", two);
+  const auto own = "key-" + net::digest_of("two").substr(0, 12);
+  std::vector<std::size_t> turns; // of the other's lines
+  const auto sent = s.engine.submitted();
+  for (std::size_t i = 0; i < sent.size(); ++i)
+    if (sent[i].tenant == own) turns.push_back(i);
+  REQUIRE(turns.size() == 40);
+  for (std::size_t i = 1; i < turns.size(); ++i)
+    CHECK(turns[i] - turns[i - 1] <= 2);
+}
+
 TEST_CASE("A tenant has its share of batches, files and bytes, and others have theirs") {
   auto o = options_with(1);
   o.server.api_keys = {"one", "two"};
