@@ -1,5 +1,6 @@
 #include "models/text/grammar/spec_text.hpp"
 
+#include "models/text/grammar/gbnf.hpp"
 #include "models/text/grammar/schema/json_text.hpp"
 #include "models/text/grammar/schema/regex_grammar.hpp"
 #include "models/text/grammar/schema/schema_grammar.hpp"
@@ -21,7 +22,7 @@ result<std::string> grammar_text(const config::grammar_spec& spec) {
       return grammar_of_frames(spec);
     case config::grammar_spec::kind::ebnf:
       if (spec.text.empty()) return failure{errc::bad_grammar, "the grammar is empty"};
-      return spec.text;
+      return ebnf_of_gbnf(spec.text).value_or(spec.text);
     }
   } catch (const refusal& r) {
     return r.why;

@@ -10,7 +10,7 @@
 namespace twill::models::grammar {
 
 /// Schemas are checked strictly: what cannot be enforced is an error, never dropped. A grammar text
-/// that its client wrote is returned as it is.
+/// that is no GBNF is returned as it is.
 result<std::string> grammar_text(const config::grammar_spec& spec);
 
 /// Whether what it asks for is JSON, or calls of tools with JSON in them.
