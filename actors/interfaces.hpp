@@ -24,6 +24,8 @@ using session_actor = caf::typed_actor<
     takes<prompt_queued>,
     // grammar compiler: the grammar that the output must keep to, or why there is none.
     takes<grammar_ready>,
+    // itself: `structured.wait_timeout` has passed; end the request if its grammar is not there.
+    takes<grammar_overdue>,
     // batcher: the prompt's tokens are scored; before any token.
     takes<prompt_scored>,
     // batcher: a choice has a new token; at most one per step and choice.

@@ -153,6 +153,8 @@ struct compile_grammar {
 struct grammar_ready {
   grammar_answer_ptr answer;
 };
+/// session -> itself: `structured.wait_timeout` has passed since it ordered its grammar.
+struct grammar_overdue {};
 /// grammar compiler -> itself: compile the next one.
 struct compile_next {};
 

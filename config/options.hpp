@@ -157,7 +157,8 @@ struct sampling_options {
 /// [structured]: outputs that must keep to a schema or a grammar, which is compiled in a process of
 /// its own.
 struct structured_options {
-  milliseconds compile_timeout{5000};          ///< of one grammar
+  milliseconds compile_timeout{5000};          ///< of one grammar, in processor time
+  milliseconds wait_timeout{60000};            ///< for which a request waits for its grammar
   std::int64_t compile_memory_bytes = 1 * gib; ///< of the process that compiles
 };
 

@@ -87,6 +87,8 @@ private:
   }
   void compile(const compile_grammar& order) override {
     tell(self_, grammars_, order, session_actor{self_});
+    tell_later(self_, session_actor{self_}, shared_->options.structured.wait_timeout,
+               grammar_overdue{});
   }
   void finish_choice(std::int32_t choice) override {
     tell(self_, batcher_, actors::finish_choice{id_, choice});
@@ -151,6 +153,10 @@ session_behavior(counted_pointer<session_actor, session_state, actor_kind::sessi
       [core](const grammar_ready& ready) {
         probe("session", "grammar_ready");
         core->grammar(*ready.answer);
+      },
+      [core](grammar_overdue) {
+        probe("session", "grammar_overdue");
+        core->grammar_overdue();
       },
       [core](const encoded_prompt_ptr& answer) {
         probe("session", "encoded_prompt");

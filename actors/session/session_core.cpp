@@ -26,9 +26,17 @@ double seconds_of(steady_clock::duration d) {
 /// What a request ends with whose grammar was not compiled: it is at fault, this server is, or
 /// others hold what it takes.
 errc error_of(models::grammar::errc code) {
-  if (code == models::grammar::errc::no_resources) return errc::not_ready;
-  return code == models::grammar::errc::helper_failed ? errc::executor_failed
-                                                      : errc::grammar_refused;
+  using why = models::grammar::errc;
+  switch (code) {
+  case why::no_resources:
+    return errc::not_ready;
+  case why::overdue:
+    return errc::queue_timed_out;
+  case why::helper_failed:
+    return errc::executor_failed;
+  default:
+    return errc::grammar_refused;
+  }
 }
 
 /// The field that a detail of the form "`field` must be ..." names.
@@ -111,16 +119,30 @@ void session_core::encoded(encoded_prompt answer) {
   order.with_markers = plan_.with_markers;
   if (const auto known = model_->grammars->cached(order)) return grammar(*known);
   order.abandoned = compile_abandoned_ = std::make_shared<std::atomic<bool>>(false);
+  waits_for_grammar_ = true;
   host_.compile(order);
+}
+
+void session_core::grammar_overdue() {
+  if (over_ || !waits_for_grammar_) return;
+  if (args_.control->silenced) return cancel();
+  end_with({errc::queue_timed_out,
+            "the request waited for longer than `structured.wait_timeout` for the grammar of `" +
+                plan_.grammar_field + "`, which compiles behind those of others; retry later",
+            plan_.grammar_field});
 }
 
 void session_core::grammar(const grammar_answer& answer) {
   if (over_) return;
+  waits_for_grammar_ = false;
   if (args_.control->silenced) return cancel();
   if (!answer.grammar.ok()) {
+    const auto code = answer.grammar.code();
     const std::string field = plan_.grammar_field;
-    return end_with({error_of(answer.grammar.code()),
-                     "`" + field + "` cannot be enforced: " + answer.grammar.detail(), field});
+    return end_with({error_of(code),
+                     "`" + field + "` cannot be enforced: " + answer.grammar.detail() +
+                         (code == models::grammar::errc::overdue ? "; retry later" : ""),
+                     field});
   }
   auto rules = std::make_shared<output_rules>();
   rules->grammar = answer.grammar.value();
@@ -158,8 +180,7 @@ void session_core::batcher_lost(const request_error& why) {
 }
 
 void session_core::compiler_lost(const request_error& why) {
-  const bool waits_for_it = compile_abandoned_ != nullptr && !in_batcher_;
-  if (waits_for_it) end_with(why);
+  if (waits_for_grammar_) end_with(why);
 }
 
 std::optional<request_error> session_core::check_request() const {

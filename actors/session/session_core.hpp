@@ -81,6 +81,8 @@ public:
   /// The answer to encode(): the prompt comes back with its ids, or with why it has none.
   void encoded(encoded_prompt answer);
   void grammar(const grammar_answer& answer);
+  /// `structured.wait_timeout` has passed since the grammar was ordered.
+  void grammar_overdue();
   void queued();
   void scored(const prompt_scored& scores);
   void token(const token_ready& drawn, steady_clock::time_point now);
@@ -147,6 +149,7 @@ private:
   submit_prompt pending_; ///< what is submitted, once its grammar is there
   output_plan plan_;
   std::shared_ptr<std::atomic<bool>> compile_abandoned_; ///< null unless a grammar was ordered
+  bool waits_for_grammar_ = false;
   std::shared_ptr<const config::sampling_params> sampling_;
   std::vector<choice_state> choices_;
   std::int32_t finished_choices_ = 0;

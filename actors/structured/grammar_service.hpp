@@ -1,7 +1,8 @@
 // grammar_service: compiles what outputs of one model must look like, and keeps what was compiled.
 //
-// Any thread may call it. compile() blocks for up to twice the limit of time, and is for the thread
-// of the grammar compiler; cached() does not wait. Vocabularies are made with the first grammar.
+// Any thread may call it. compile() blocks until the grammar is there or overdue, and is for the
+// thread of the grammar compiler; cached() does not wait. Vocabularies are made with the first
+// grammar.
 #pragma once
 
 #include <atomic>

@@ -37,6 +37,7 @@ std::shared_ptr<served_model> make_served(const config::options& options, const 
   served->kv_tokens = static_cast<std::int64_t>(info.n_blocks) * info.block_tokens;
   models::grammar::compile_limits limits;
   limits.timeout = options.structured.compile_timeout;
+  limits.patience = options.structured.wait_timeout;
   limits.memory_bytes = options.structured.compile_memory_bytes;
   served->grammars =
       std::make_shared<grammar_service>(info.model, served->answers.markers(), std::move(limits));

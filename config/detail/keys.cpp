@@ -292,8 +292,11 @@ const std::vector<key>& rows() {
 
       {"structured.compile_timeout", TWILL_MEMBER(structured.compile_timeout), "",
        time_between(10ms, 10min),
-       "The time in which a schema or grammar must compile. A request whose grammar takes longer is "
-       "refused with status 400."},
+       "The processor time that compiling one schema or grammar may take, however busy the machine "
+       "is. A request whose grammar takes more is refused with status 400."},
+      {"structured.wait_timeout", TWILL_MEMBER(structured.wait_timeout), "", time_between(10ms, 1h),
+       "The time for which a request waits for its grammar, behind those of others and while it "
+       "compiles. A request that has waited longer is answered with status 503."},
       {"structured.compile_memory", TWILL_BYTES(structured.compile_memory_bytes), "",
        bytes_between(64 * mib, 64 * tib),
        "The most memory that the process that compiles a grammar may take. A request whose grammar "

@@ -225,6 +225,24 @@ TEST_CASE("while a grammar compiles until its limit, streams and known grammars 
   b.port.cancel(streaming);
 }
 
+TEST_CASE("a request does not wait for its grammar beyond structured.wait_timeout", "[actors]") {
+  config::options options;
+  options.structured.compile_timeout = std::chrono::seconds(60);
+  options.structured.wait_timeout = std::chrono::milliseconds(500);
+  bench b(options);
+  REQUIRE(b.ready());
+  recorder late;
+  b.port.submit(asking("bomb", 1, bomb()), late.callback());
+  REQUIRE(late.wait_over());
+  REQUIRE(late.error());
+  CHECK(late.error()->code == errc::queue_timed_out);
+  CHECK(late.error()->message.find("structured.wait_timeout") != std::string::npos);
+  recorder next;
+  b.port.submit(asking("x", 1, small_schema()), next.callback());
+  REQUIRE(next.wait_over());
+  CHECK_FALSE(next.error());
+}
+
 TEST_CASE("a cancelled request's grammar is not compiled any further", "[actors]") {
   config::options options;
   options.structured.compile_timeout = std::chrono::seconds(60);

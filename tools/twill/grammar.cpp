@@ -148,10 +148,10 @@ int run_grammar(const grammar_options& options) {
   const auto compiled = compiler.compile(form.value());
   if (!compiled.ok()) {
     say("the schema is refused: " + compiled.detail());
-    return compiled.code() == grammar::errc::helper_failed ||
-                   compiled.code() == grammar::errc::no_resources
-               ? status_no_answer
-               : status_refused;
+    using enum grammar::errc;
+    const auto code = compiled.code();
+    const bool is_answer = code != helper_failed && code != overdue && code != no_resources;
+    return is_answer ? status_refused : status_no_answer;
   }
   if (options.times)
     std::printf(
@@ -197,7 +197,9 @@ void add_grammar(CLI::App& root, int& status) {
       "as a request whose `strict` is absent or true: objects have no properties but those that "
       "the schema names; without it, as one with \"strict\": false");
   command->add_flag("--times", options->times, "print how long compiling and the masks took");
-  command->add_option("--timeout", options->timeout_s, "limit for compiling, in seconds")
+  command
+      ->add_option("--timeout", options->timeout_s,
+                   "processor time that compiling may take, in seconds")
       ->type_name("SECONDS");
   command->footer("Exit status: 0 every value passes, 1 one does not, 2 the schema is refused (and "
                   "why), 3 a file or "

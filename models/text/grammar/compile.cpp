@@ -27,8 +27,8 @@ key key_of(const config::grammar_spec& spec) {
 /// Whether asking again could give another answer: limits depend on what else the machine does.
 bool is_lasting(const answer& a) {
   return a.ok() || (a.code() != errc::timed_out && a.code() != errc::out_of_memory &&
-                    a.code() != errc::abandoned && a.code() != errc::helper_failed &&
-                    a.code() != errc::no_resources);
+                    a.code() != errc::abandoned && a.code() != errc::overdue &&
+                    a.code() != errc::helper_failed && a.code() != errc::no_resources);
 }
 
 std::size_t size_of(const answer& a) {

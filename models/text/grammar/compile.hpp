@@ -5,7 +5,7 @@
 // XGrammar's compiled form is a hundred times as large, and reading it takes longer. Results and
 // refusals are cached by hash.
 //
-// Thread safety: any thread may call compile(); it blocks for up to the limit, so never call it
+// Thread safety: any thread may call compile(); it blocks for up to its patience, so never call it
 // from a step's path. Callers that ask for the same grammar at the same time share one helper.
 #pragma once
 
@@ -22,7 +22,8 @@
 namespace twill::models::grammar {
 
 struct compile_limits {
-  std::chrono::milliseconds timeout{5000};           ///< structured.compile_timeout
+  std::chrono::milliseconds timeout{5000};   ///< of processor time: structured.compile_timeout
+  std::chrono::milliseconds patience{60000}; ///< until it has compiled: structured.wait_timeout
   std::int64_t memory_bytes = std::int64_t{1} << 30; ///< structured.compile_memory
   std::size_t max_spec_bytes = std::size_t{1}
                                << 20; ///< longer schemas and grammars are refused unread

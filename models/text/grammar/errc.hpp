@@ -15,9 +15,10 @@ enum class errc {
   unsatisfiable, ///< no text satisfies the schema or the grammar
   bad_grammar,   ///< a grammar text or a regular expression does not parse
   too_large,     ///< the grammar would need more rules or states than the limits allow
-  timed_out,     ///< compiling took longer than structured.compile_timeout
+  timed_out,     ///< compiling took more processor time than structured.compile_timeout
   out_of_memory, ///< compiling took more memory than structured.compile_memory
   abandoned,     ///< nobody waits for the grammar any more
+  overdue,       ///< it was not compiled within structured.wait_timeout: the machine is busy
   helper_failed, ///< the helper process could not be started, or ended without an answer
   no_resources,  ///< no descriptor, process or memory was left to start the helper process
 };

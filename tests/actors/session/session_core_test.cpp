@@ -663,6 +663,11 @@ TEST_CASE("a call that must be made is ordered as a grammar, and refusals name t
   CHECK(r.events.back().error->param == "tools");
   CHECK(*r.ordered[0].abandoned);
 
+  chat_rig busy(calling({tool_choice::kind::named, "look", true}));
+  busy.start_chat();
+  busy.core.grammar({twill::failure{twill::models::grammar::errc::overdue, "busy"}, {}});
+  CHECK(busy.events.back().error->code == errc::queue_timed_out);
+
   chat_rig unknown(calling({tool_choice::kind::named, "other", true}));
   unknown.start_chat();
   CHECK(unknown.events.back().error->code == errc::invalid_argument);
@@ -673,6 +678,28 @@ TEST_CASE("a call that must be made is ordered as a grammar, and refusals name t
   speechless.start_chat();
   CHECK(speechless.events.back().error->code == errc::grammar_refused);
   CHECK(speechless.events.back().error->param == "tool_choice");
+}
+
+TEST_CASE("grammars are ordered by client, and one that is overdue is the server's fault") {
+  auto asked = calling({tool_choice::kind::named, "look", true});
+  asked.client = "192.0.2.7";
+  chat_rig r(asked);
+  r.start_chat();
+  CHECK(r.ordered.at(0).client == "192.0.2.7");
+  r.core.grammar_overdue();
+  REQUIRE(r.events.back().error);
+  CHECK(r.events.back().error->code == errc::queue_timed_out);
+  CHECK(r.events.back().error->message.find("`structured.wait_timeout`") != std::string::npos);
+  CHECK(r.events.back().error->param == "tools");
+  CHECK(*r.ordered[0].abandoned);
+
+  chat_rig in_time(asked);
+  in_time.start_chat();
+  in_time.core.grammar(
+      {twill::test::compiled(in_time.ordered.at(0).spec), twill::test::byte_vocabulary()});
+  REQUIRE(in_time.submitted.size() == 1);
+  in_time.core.grammar_overdue();
+  CHECK_FALSE(in_time.core.over());
 }
 
 TEST_CASE("a call that must be made and is cut before its name is a call all the same") {

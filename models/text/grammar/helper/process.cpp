@@ -92,11 +92,7 @@ bool make_pipe(descriptor& read_end, descriptor& write_end) {
   return true;
 }
 
-std::string limit_words(const compile_limits& limits) {
-  return "structured.compile_timeout = " + std::to_string(limits.timeout.count()) + " ms";
-}
-
-/// Feeds the request and reads the answer until it ends or the time is up.
+/// Feeds the request and reads the answer until it ends or the deadline has passed.
 result<std::string> talk(descriptor& to, descriptor& from, std::string_view request,
                          const compile_limits& limits, clock::time_point deadline,
                          const std::function<bool()>& is_abandoned) {
@@ -107,9 +103,9 @@ result<std::string> talk(descriptor& to, descriptor& from, std::string_view requ
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()).count();
     if (left <= 0)
-      return failure{errc::timed_out, "compiling the grammar took longer than " +
-                                          limit_words(limits) +
-                                          "; simplify it (large repetitions cost most)"};
+      return failure{errc::overdue,
+                     "the machine is too busy to compile it within structured.wait_timeout = " +
+                         std::to_string(limits.patience.count()) + " ms"};
     if (is_abandoned && is_abandoned())
       return failure{errc::abandoned, "nobody waits for the grammar any more"};
     const auto patience = is_abandoned ? std::min<std::int64_t>(left, 50) : left;
@@ -136,9 +132,11 @@ result<std::string> talk(descriptor& to, descriptor& from, std::string_view requ
 
 /// Why a helper ended that gave no answer.
 failure unanswered(int status, const compile_limits& limits) {
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
     return {errc::timed_out,
-            "compiling the grammar took more processor time than " + limit_words(limits)};
+            "compiling the grammar took more than structured.compile_timeout = " +
+                std::to_string(limits.timeout.count()) +
+                " ms of processor time; simplify it (large repetitions cost most)"};
   if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGKILL))
     return {errc::out_of_memory,
             "compiling the grammar took more memory than structured.compile_memory = " +
@@ -178,9 +176,9 @@ result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
                                                const vocabulary_ptr& tokens,
                                                const compile_limits& limits,
                                                const std::function<bool()>& is_abandoned) {
-  const auto deadline = clock::now() + limits.timeout;
+  const auto deadline = clock::now() + limits.patience;
   helper_request request{spec, tokens->bytes, tokens->end_ids, limits.memory_bytes,
-                         limits.timeout.count() / 1000 + 2};
+                         limits.timeout.count()};
   const auto bytes = encoded(request);
   const auto helper = limits.helper.empty() ? default_helper() : limits.helper;
 

@@ -75,7 +75,7 @@ std::string encoded(const config::grammar_spec& spec) {
 std::string encoded(const helper_request& request) {
   std::string out = encoded(request.spec);
   put(out, request.memory_bytes);
-  put(out, request.cpu_seconds);
+  put(out, request.cpu_ms);
   put(out, static_cast<std::int64_t>(request.token_bytes.size()));
   for (const auto& bytes : request.token_bytes)
     put(out, bytes);
@@ -104,7 +104,7 @@ std::optional<helper_request> decoded_request(std::string_view bytes) {
     out.spec.frames.push_back(std::move(frame));
   }
   out.memory_bytes = in.number();
-  out.cpu_seconds = in.number();
+  out.cpu_ms = in.number();
   for (auto n = in.count(); n > 0; --n)
     out.token_bytes.push_back(in.text());
   for (auto n = in.count(); n > 0; --n)

@@ -20,7 +20,7 @@ struct helper_request {
   std::vector<std::string> token_bytes;
   std::vector<token_id> end_ids;
   std::int64_t memory_bytes = 0; ///< limit of the helper's address space beyond what it starts with
-  std::int64_t cpu_seconds = 0;
+  std::int64_t cpu_ms = 0;       ///< limit of its processor time
 };
 
 std::string encoded(const config::grammar_spec& spec);
