@@ -226,3 +226,41 @@ def test_a_request_for_a_sleeping_model_keeps_its_deadline_and_may_be_cancelled(
         assert tokens(ask(daemon, names[1], case)[1]) == case["greedy_ids"]
     finally:
         daemon.stop()
+
+
+def test_a_batch_for_a_model_that_cannot_load_stops_no_other_batch(tmp_path):
+    broken = tmp_path / "broken"
+    shutil.copytree(FOLDERS["opt-tiny-fp32"], broken)
+    for weights in broken.glob("*.safetensors"):
+        os.truncate(weights, weights.stat().st_size // 2)
+    daemon = Daemon(*COMMON, "device.memory=256MiB", "batches.max_running=2",
+                    *tables(good=FOLDERS["llama-tiny-fp16"], broken=broken))
+
+    def start_batch(model, n):
+        lines = "".join(json.dumps({"custom_id": f"l{i}", "method": "POST", "url": "/v1/completions", "body": {
+            "model": model, "prompt": golden("llama-tiny-fp16")[0]["ids"], "max_tokens": 4}}) + "\n" for i in range(n))
+        form = ('--XX\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--XX\r\nContent-Disposition: '
+                f'form-data; name="file"; filename="a.jsonl"\r\n\r\n{lines}\r\n--XX--\r\n')
+        status, file = daemon.post("/v1/files", form, headers={"Content-Type": "multipart/form-data; boundary=XX"})
+        assert status == 200, file
+        status, batch = daemon.post("/v1/batches", {"input_file_id": file["id"], "endpoint": "/v1/completions",
+                                                    "completion_window": "24h"})
+        assert status == 200, batch
+        return batch["id"]
+
+    def batch(name):
+        return json.loads(daemon.request("GET", f"/v1/batches/{name}")[2])
+
+    try:
+        stuck = [start_batch("broken", 8) for _ in range(3)]
+        good = start_batch("good", 20)
+        deadline = time.monotonic() + 20
+        while (found := batch(good))["status"] != "completed":
+            assert time.monotonic() < deadline, found
+            time.sleep(0.02)
+        assert found["request_counts"] == {"total": 20, "completed": 20, "failed": 0}
+        assert {batch(name)["status"] for name in stuck} == {"in_progress"}
+        assert len(re.findall(r"batch_\w+ waits, at most until its completion window ends: .*broken",
+                              daemon.text_of_log())) == 3
+    finally:
+        daemon.stop()
