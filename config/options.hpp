@@ -160,6 +160,7 @@ struct structured_options {
   milliseconds compile_timeout{5000};          ///< of one grammar, in processor time
   milliseconds wait_timeout{60000};            ///< for which a request waits for its grammar
   std::int64_t compile_memory_bytes = 1 * gib; ///< of the process that compiles
+  bool repeated_items = true; ///< uniqueItems that cannot be enforced is taken all the same
 };
 
 /// [batches]: files of requests that run beside interactive requests (/v1/files, /v1/batches).

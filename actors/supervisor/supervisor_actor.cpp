@@ -38,6 +38,7 @@ std::shared_ptr<served_model> make_served(const config::options& options, const 
   models::grammar::compile_limits limits;
   limits.timeout = options.structured.compile_timeout;
   limits.patience = options.structured.wait_timeout;
+  limits.repeated_items = options.structured.repeated_items;
   limits.memory_bytes = options.structured.compile_memory_bytes;
   served->grammars =
       std::make_shared<grammar_service>(info.model, served->answers.markers(), std::move(limits));

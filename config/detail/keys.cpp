@@ -301,6 +301,10 @@ const std::vector<key>& rows() {
        bytes_between(64 * mib, 64 * tib),
        "The most memory that the process that compiles a grammar may take. A request whose grammar "
        "takes more is refused with status 400."},
+      {"structured.repeated_items", TWILL_MEMBER(structured.repeated_items), "", either(),
+       "Whether a schema is taken whose `uniqueItems` cannot be enforced, as for a set of free strings: "
+       "items may then stand twice. When false, the request is refused with status 400. Over at most 64 "
+       "fixed values `uniqueItems` is always enforced."},
 
       {"batches.max_running", TWILL_MEMBER(batches.max_running), "sequences", between(1, 4096),
        "The most sequences of all batches together that run at once, beside interactive requests."},

@@ -140,7 +140,7 @@ TEST_CASE("a form that cannot be enforced is refused by name", "[actors]") {
     recorder r;
     auto asked = asking("x", 1,
                         spec_of(config::grammar_spec::kind::json_schema,
-                                R"({"type": "array", "uniqueItems": true})"));
+                                R"({"type": "array", "unevaluatedItems": false})"));
     asked.grammar_field = field;
     b.port.submit(asked, r.callback());
     REQUIRE(r.wait_over());
@@ -148,7 +148,7 @@ TEST_CASE("a form that cannot be enforced is refused by name", "[actors]") {
     CHECK(r.error()->code == errc::grammar_refused);
     CHECK(r.error()->param == (field.empty() ? "grammar" : field));
     CHECK(r.error()->message.starts_with("`" + r.error()->param + "` cannot be enforced: "));
-    CHECK(r.error()->message.find("uniqueItems") != std::string::npos);
+    CHECK(r.error()->message.find("unevaluatedItems") != std::string::npos);
   }
 }
 

@@ -121,7 +121,7 @@ def test_tools_whose_schema_is_none_are_refused(client, model):
         assert refused.value.param == "tools"
         assert "\"look\"" in refused.value.message and "dict" in refused.value.message
     # A schema that is one and cannot be enforced leaves a tool that may be called unconstrained.
-    tools[0]["function"]["parameters"] = {"type": "array", "uniqueItems": True}
+    tools[0]["function"]["parameters"] = {"type": "array", "unevaluatedItems": False}
     assert client.chat.completions.create(model=model, messages=ASK, tools=tools, max_tokens=4).choices
     with pytest.raises(openai.BadRequestError):
         client.chat.completions.create(model=model, messages=ASK, tools=tools, tool_choice="required")

@@ -52,9 +52,9 @@ class TwillGrammar(unittest.TestCase):
         self.assertRegex(done.stdout, r"masks: \d+, median")
 
     def test_a_refused_schema_says_why(self):
-        done = self.check({"properties": {"a": {"type": "array", "uniqueItems": True}}}, {"a": []})
+        done = self.check({"properties": {"a": {"type": "array", "unevaluatedItems": False}}}, {"a": []})
         self.assertEqual(done.returncode, 2)
-        self.assertIn("`uniqueItems` at #/properties/a", done.stderr)
+        self.assertIn("`unevaluatedItems` at #/properties/a", done.stderr)
         self.assertEqual(self.check("{").returncode, 2)
 
     def test_a_missing_file_is_neither_answer(self):

@@ -24,6 +24,7 @@ namespace twill::models::grammar {
 struct compile_limits {
   std::chrono::milliseconds timeout{5000};   ///< of processor time: structured.compile_timeout
   std::chrono::milliseconds patience{60000}; ///< until it has compiled: structured.wait_timeout
+  bool repeated_items = true; ///< structured.repeated_items, as schema_options has it
   std::int64_t memory_bytes = std::int64_t{1} << 30; ///< structured.compile_memory
   std::size_t max_spec_bytes = std::size_t{1}
                                << 20; ///< longer schemas and grammars are refused unread

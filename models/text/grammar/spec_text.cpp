@@ -7,19 +7,20 @@
 
 namespace twill::models::grammar {
 
-result<std::string> grammar_text(const config::grammar_spec& spec) {
+result<std::string> grammar_text(const config::grammar_spec& spec, bool repeated_items) {
   try {
     switch (spec.what) {
     case config::grammar_spec::kind::json_object:
       return grammar_of_any_object();
     case config::grammar_spec::kind::json_schema:
-      return grammar_of_schema(spec.text, {spec.closed_objects});
+      return grammar_of_schema(
+          spec.text, {.closed_objects = spec.closed_objects, .repeated_items = repeated_items});
     case config::grammar_spec::kind::regex:
       return grammar_of_regex(spec.text);
     case config::grammar_spec::kind::choice:
       return grammar_of_choices(spec.choices);
     case config::grammar_spec::kind::framed:
-      return grammar_of_frames(spec);
+      return grammar_of_frames(spec, repeated_items);
     case config::grammar_spec::kind::ebnf:
       if (spec.text.empty()) return failure{errc::bad_grammar, "the grammar is empty"};
       return ebnf_of_gbnf(spec.text).value_or(spec.text);

@@ -177,8 +177,12 @@ result<compiled_grammar_ptr> compile_in_helper(const config::grammar_spec& spec,
                                                const compile_limits& limits,
                                                const std::function<bool()>& is_abandoned) {
   const auto deadline = clock::now() + limits.patience;
-  helper_request request{spec, tokens->bytes, tokens->end_ids, limits.memory_bytes,
-                         limits.timeout.count()};
+  const helper_request request{.spec = spec,
+                               .token_bytes = tokens->bytes,
+                               .end_ids = tokens->end_ids,
+                               .memory_bytes = limits.memory_bytes,
+                               .repeated_items = limits.repeated_items,
+                               .cpu_ms = limits.timeout.count()};
   const auto bytes = encoded(request);
   const auto helper = limits.helper.empty() ? default_helper() : limits.helper;
 

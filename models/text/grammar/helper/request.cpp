@@ -76,6 +76,7 @@ std::string encoded(const helper_request& request) {
   std::string out = encoded(request.spec);
   put(out, request.memory_bytes);
   put(out, request.cpu_ms);
+  put(out, std::int64_t{request.repeated_items});
   put(out, static_cast<std::int64_t>(request.token_bytes.size()));
   for (const auto& bytes : request.token_bytes)
     put(out, bytes);
@@ -105,6 +106,7 @@ std::optional<helper_request> decoded_request(std::string_view bytes) {
   }
   out.memory_bytes = in.number();
   out.cpu_ms = in.number();
+  out.repeated_items = in.number() != 0;
   for (auto n = in.count(); n > 0; --n)
     out.token_bytes.push_back(in.text());
   for (auto n = in.count(); n > 0; --n)

@@ -20,6 +20,7 @@ struct helper_request {
   std::vector<std::string> token_bytes;
   std::vector<token_id> end_ids;
   std::int64_t memory_bytes = 0; ///< limit of the helper's address space beyond what it starts with
+  bool repeated_items = false;   ///< as schema_options has it
   std::int64_t cpu_ms = 0;       ///< limit of its processor time
 };
 

@@ -67,7 +67,7 @@ void limit_processor_time(std::int64_t ms) {
 
 result<std::string> compiled(const helper_request& request) {
   try {
-    const auto text = grammar_text(request.spec);
+    const auto text = grammar_text(request.spec, request.repeated_items);
     if (!text.ok()) return text.error();
     const auto tokens = make_vocabulary(request.token_bytes, request.end_ids);
     const auto grammar = compile_here(text.value(), tokens, writes_json(request.spec));

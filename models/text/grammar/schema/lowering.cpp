@@ -10,7 +10,9 @@ namespace {
 
 /// States of a pattern and a length together; a longer maxLength is lowered to fit.
 constexpr std::int64_t max_counted_states = 1200;
+/// Different values of an array, in any order: 2^n rules. Up to max_listed_values in one order.
 constexpr std::size_t max_unique_values = 6;
+constexpr std::size_t max_listed_values = 64;
 constexpr std::int64_t max_items = 1'000'000;
 
 /// A language of the form [set]{least,most}; most -1: no bound.
@@ -306,7 +308,7 @@ expression lowering::array_with_wanted(const array_rules& rules) {
   return sequence_of(std::move(parts));
 }
 
-/// `uniqueItems` over a few fixed values: every order of every choice of them.
+/// `uniqueItems` over fixed values: every order of every choice of a few, one order of more.
 expression lowering::unique_array_of(const array_rules& rules) {
   const auto item = cases::item_node(rules, 0);
   std::vector<value> values;
@@ -328,10 +330,18 @@ expression lowering::unique_array_of(const array_rules& rules) {
       if ((c.types & type_null) != 0) values.push_back(value(nullptr));
     }
   }
-  if (!finite || values.size() > max_unique_values)
-    refuse_keyword(errc::unsupported, cases_->doc(), *rules.unique, "uniqueItems",
-                   "is enforced only for arrays of at most one item, or of at most " +
-                       std::to_string(max_unique_values) + " different fixed values");
+  if (!finite || values.size() > max_listed_values) {
+    if (!options_.repeated_items)
+      refuse_keyword(errc::unsupported, cases_->doc(), *rules.unique, "uniqueItems",
+                     "is enforced only for arrays of at most one item, or of at most " +
+                         std::to_string(max_listed_values) +
+                         " different fixed values (`structured.repeated_items` = true takes it "
+                         "without)");
+    auto repeated = rules;
+    repeated.unique = nullptr;
+    return array_of(repeated);
+  }
+  if (values.size() > max_unique_values) return listed_array_of(rules, values);
   const auto n = values.size();
   const auto ws = text_.space();
   const auto is_full = [&](int count) { return rules.max >= 0 && count >= rules.max; };
@@ -359,6 +369,37 @@ expression lowering::unique_array_of(const array_rules& rules) {
   return sequence_of({text_of("["), ws, choice_of(std::move(ways))});
 }
 
+/// Any of the values, in their order; what an array that is a set means does not depend on it.
+expression lowering::listed_array_of(const array_rules& rules, const std::vector<value>& values) {
+  const auto n = values.size();
+  const auto count = [](std::int64_t items) { return static_cast<std::size_t>(items); };
+  if (rules.min > static_cast<std::int64_t>(n)) return never();
+  const auto most = rules.max < 0 ? n : std::min(n, count(rules.max));
+  // Items are counted as far as a bound needs it.
+  const auto counted = most < n ? most : count(rules.min);
+  const auto ws = text_.space();
+  // By the next value that may stand and the items before it: an item, or what follows one.
+  std::vector<std::vector<expression>> item(n + 1), rest(n + 1);
+  for (std::size_t i = n + 1; i-- > 0;)
+    for (std::size_t k = 0; k <= counted; ++k) {
+      item[i].push_back(never());
+      if (i < n && k < most) {
+        auto first = sequence_of({text_.fixed(values[i]), rest[i + 1][std::min(k + 1, counted)]});
+        item[i][k] =
+            rules_->reference(rules_->add("listed", choice_of({std::move(first), item[i + 1][k]})));
+      }
+      std::vector<expression> ways;
+      if (k >= count(rules.min)) ways.push_back(text_of("]"));
+      ways.push_back(sequence_of({text_of(","), ws, item[i][k]}));
+      rest[i].push_back(
+          rules_->reference(rules_->add("unique", sequence_of({ws, choice_of(std::move(ways))}))));
+    }
+  std::vector<expression> ways;
+  if (rules.min == 0) ways.push_back(text_of("]"));
+  ways.push_back(item[0][0]);
+  return sequence_of({text_of("["), ws, choice_of(std::move(ways))});
+}
+
 std::string grammar_of_schema(std::string_view schema_text, const schema_options& options) {
   const document doc(schema_text);
   patterns known;
@@ -371,7 +412,7 @@ std::string grammar_of_schema(std::string_view schema_text, const schema_options
   return std::move(*text);
 }
 
-std::string grammar_of_frames(const config::grammar_spec& spec) {
+std::string grammar_of_frames(const config::grammar_spec& spec, bool repeated_items) {
   if (spec.frames.empty()) refuse(errc::bad_grammar, "a framed answer needs at least one frame");
   rules into;
   std::vector<expression> ways;
@@ -382,7 +423,8 @@ std::string grammar_of_frames(const config::grammar_spec& spec) {
     // An answer stands by itself and may be any value. What stands in a call is its arguments: a
     // function takes no others than it declares.
     const bool is_answer = frame.before.empty();
-    lowering lower(all, into, {!is_answer || spec.closed_objects, spec.as_arguments});
+    lowering lower(all, into,
+                   {!is_answer || spec.closed_objects, spec.as_arguments, repeated_items});
     const auto root = node_of({{&doc.root(), true}});
     const int body = is_answer           ? lower.rule_of_whole(root)
                      : spec.as_arguments ? lower.rule_of_arguments(root)

@@ -41,6 +41,7 @@ private:
   expression array_of(const array_rules& rules);
   expression array_with_wanted(const array_rules& rules);
   expression unique_array_of(const array_rules& rules);
+  expression listed_array_of(const array_rules& rules, const std::vector<value>& values);
   expression list_rest(const expression& item, std::int64_t min, std::int64_t max);
 
   cases* cases_;

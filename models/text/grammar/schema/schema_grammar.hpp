@@ -17,12 +17,14 @@ struct schema_options {
   bool closed_objects = false;
   /// The outermost value is an object, written `key=value, ...)`.
   bool as_arguments = false;
+  /// Where uniqueItems cannot be enforced, items may stand twice; else the schema is refused.
+  bool repeated_items = false;
 };
 
 std::string grammar_of_schema(std::string_view schema_text, const schema_options& options);
 
 /// Values of schemas between fixed texts (config::grammar_spec::kind::framed).
-std::string grammar_of_frames(const config::grammar_spec& spec);
+std::string grammar_of_frames(const config::grammar_spec& spec, bool repeated_items);
 
 /// The grammar of any JSON object.
 std::string grammar_of_any_object();

@@ -56,7 +56,13 @@ TEST_CASE("grammar compiler: equal specs share one compiled grammar, also from m
 
 TEST_CASE("grammar compiler: refusals keep their words") {
   grammar_compiler compiler(byte_vocabulary(), {});
-  const auto refused = compiler.compile(schema_spec(R"({"type": "array", "uniqueItems": true})"));
+  const std::string set = R"({"type": "array", "items": {"type": "string"}, "uniqueItems": true})";
+  const auto taken = compiler.compile(schema_spec(set));
+  REQUIRE(taken.ok());
+  CHECK(passes(taken.value(), R"(["a", "a"])"));
+  compile_limits limits;
+  limits.repeated_items = false;
+  const auto refused = grammar_compiler(byte_vocabulary(), limits).compile(schema_spec(set));
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.code() == errc::unsupported);
   CHECK(refused.detail().find("`uniqueItems` at #") != std::string::npos);

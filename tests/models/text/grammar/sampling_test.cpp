@@ -29,6 +29,8 @@ const char* const schemas[] = {
         "additionalProperties": false, "if": {"properties": {"k": {"const": "n"}}}, "then": {"properties": {"v":
         {"type": "integer"}}}, "else": {"properties": {"v": {"type": "string", "minLength": 2, "maxLength": 4}}}})",
     R"({"type": "array", "items": {"enum": ["a", "b", 3]}, "uniqueItems": true, "minItems": 2})",
+    R"({"type": "array", "items": {"enum": [1, 2, 3, 4, 5, 6, 7]}, "uniqueItems": true, "minItems": 3,
+        "maxItems": 5})",
     R"({"type": "object", "required": ["a", "b", "c", "d", "e"], "properties": {"a": {"type": "null"}, "b": {"type":
         "null"}, "c": {"type": "null"}, "d": {"type": "null"}, "e": {"type": "null"}, "f": {"type": "boolean"}},
         "additionalProperties": false})",

@@ -149,6 +149,14 @@ TEST_CASE("schema: arrays by position, number and contents") {
   check(
       R"({"type": "array", "items": {"enum": ["a", "b", 3]}, "uniqueItems": true, "minItems": 1})",
       {R"(["a"])", R"([3,"b","a"])"}, {"[]", R"(["a","a"])", R"([3,"b","a","b"])"});
+  const std::string many =
+      R"({"type": "array", "items": {"enum": [1, 2, 3, 4, 5, 6, 7, "a"]}, "uniqueItems": true)";
+  check(many + "}", {"[]", "[1]", R"([ 2 , 7 , "a" ])", "[1,2,3,4,5,6,7,\"a\"]"},
+        {"[1,1]", "[2,3,2]", "[1,]", "[8]"});
+  check(many + R"(, "minItems": 2, "maxItems": 3})", {"[1,7]", R"([1,2,"a"])"},
+        {"[]", "[1]", "[1,2,3,4]", "[1,2,2]"});
+  check(many + R"(, "minItems": 7})", {"[1,2,3,4,5,6,7]", R"([2,3,4,5,6,7,"a"])"},
+        {"[1,2,3,4,5,6]", "[2,3,4,5,6,7]"});
 }
 
 TEST_CASE("schema: enum and const, filtered by what else must hold") {
