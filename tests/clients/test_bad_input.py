@@ -19,7 +19,7 @@ BAD_FIELDS = [
     ({"prompt": "x", "temperature": -0.5}, "temperature"),
     ({"prompt": "x", "temperature": "hot"}, "temperature"),
     ({"prompt": "x", "temperature": 1e999}, None),
-    ({"prompt": "x", "top_p": 0}, "top_p"),
+    ({"prompt": "x", "top_p": -0.5}, "top_p"),
     ({"prompt": "x", "top_p": 1.5}, "top_p"),
     ({"prompt": "x", "top_k": -5}, "top_k"),
     ({"prompt": "x", "min_p": 2}, "min_p"),
