@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "config/base/json_text.hpp"
 #include "net/protocol/json/json_writer.hpp"
 
 namespace twill::net {
@@ -94,9 +93,8 @@ void fields::read(std::string_view name, std::optional<std::uint64_t>& to) {
     to = static_cast<std::uint64_t>(*integer);
     return;
   }
-  // What is beyond 63 bits has its digits in its text alone.
-  const bool is_number = !v->as_string() && !v->as_list() && !v->as_object();
-  const auto digits = is_number ? to_json(*v) : std::string();
+  const auto* big = v->as_big();
+  const std::string_view digits = big == nullptr ? std::string_view() : big->digits;
   std::uint64_t whole = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
   if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size())

@@ -103,6 +103,8 @@ TEST_CASE("A broken sampling field is named with its rule and the value given") 
       {R"("presence_penalty":3)", "`presence_penalty` must be between -2 and 2, got 3"},
       {R"("frequency_penalty":-3)", "`frequency_penalty` must be between -2 and 2, got -3"},
       {R"("seed":1.5)", "`seed` must be an integer"},
+      {R"("seed":18446744073709551616)", "`seed` must be an integer of at most 64 bits"},
+      {R"("seed":1e20)", "`seed` must be an integer of at most 64 bits"},
       {R"("seed":"x")", "`seed` must be an integer"},
       {R"("logit_bias":[1])", "`logit_bias` must be an object, got [1]"},
       {R"("logit_bias":{"x":1})",
@@ -386,6 +388,13 @@ TEST_CASE(
   CHECK(s.min_tokens == 1);
   CHECK(s.logprobs == 1);
   CHECK(s.stop_token_ids == std::vector<std::int32_t>{5});
+}
+
+TEST_CASE("A seed takes 64 bits") {
+  bench b;
+  for (const auto& [text, seed] : {std::pair("18446744073709551615", ~std::uint64_t{0}),
+                                   std::pair("9223372036854775808", std::uint64_t{1} << 63)})
+    CHECK(b.completion(R"({"prompt":"x","seed":)" + std::string(text) + "}").sampling.seed == seed);
 }
 
 TEST_CASE("The names that other servers have for a limit and a penalty are honoured, ours win") {
