@@ -5,6 +5,7 @@
 #pragma once
 
 #include <boost/json/error.hpp>
+#include <boost/json/string_view.hpp>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
