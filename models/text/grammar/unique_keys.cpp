@@ -12,6 +12,12 @@ namespace {
 
 constexpr std::string_view white_space = " \t\r\n";
 
+/// Dead ends are looked for at the ends of keys up to this size, and in this many of their last
+/// bytes: a schema may force tails of thousands. A key whose dead ends are unknown is kept from
+/// standing twice all the same where the answer has another way at its end.
+constexpr std::size_t most_key_bytes = 256;
+constexpr std::size_t most_tail_bytes = 32;
+
 std::int32_t with_bit(std::int32_t word, token_id id, bool on) {
   const auto bit = std::uint32_t{1} << (id % 32);
   const auto bits = static_cast<std::uint32_t>(word);
@@ -97,7 +103,11 @@ json_place place_after(std::string_view text) {
 class unique_keys::narrowing {
 public:
   narrowing(std::span<std::int32_t> mask, const std::vector<std::string>& bytes)
-      : mask_(mask), bytes_(&bytes) {}
+      : mask_(mask), bytes_(&bytes) {
+    // XGrammar also sets the bits of the last word that no token has.
+    for (std::size_t id = bytes.size(); id < mask_.size() * 32; ++id)
+      set(static_cast<token_id>(id), false);
+  }
 
   const std::string& bytes_of(token_id id) const { return (*bytes_)[static_cast<std::size_t>(id)]; }
   bool has(token_id id) const {
@@ -225,9 +235,39 @@ bool unique_keys::push(std::string_view bytes) {
   return unique;
 }
 
+/// As push() would find, without a copy of the keys that stand.
 bool unique_keys::repeats(std::string_view bytes) const {
-  auto copy = *this;
-  return !copy.push(bytes);
+  auto place = place_;
+  auto key = key_;
+  std::size_t depth = open_.size(), least_depth = depth; ///< least: of those so far
+  std::map<std::size_t, std::set<std::string>> added;    ///< by depth, since `bytes` began
+  for (const char c : bytes)
+    switch (place.push(c)) {
+    case json_place::event::opens:
+      added[++depth].clear();
+      break;
+    case json_place::event::closes:
+      added.erase(depth--);
+      least_depth = std::min(least_depth, depth);
+      break;
+    case json_place::event::key_begins:
+      key.clear();
+      break;
+    case json_place::event::key_byte:
+      key += c;
+      break;
+    case json_place::event::key_ends: {
+      auto name = decoded(key).value_or(key);
+      // What the bytes opened is deeper than where they began, or takes the place of what they
+      // closed.
+      const bool stands = depth <= least_depth && open_[depth - 1].keys.contains(name);
+      if (stands || !added[depth].insert(std::move(name)).second) return true;
+      break;
+    }
+    case json_place::event::none:
+      break;
+    }
+  return false;
 }
 
 /// Whether nothing but keys that stand may come of `key`, whose first `n_begun` bytes the answer
@@ -257,7 +297,10 @@ void unique_keys::find_dead_ends(const std::string& begun, const text_probe& pro
     if (it->second || it->first.size() == begun.size() || !is_plain(it->first)) continue;
     it->second = true;
     auto end = it->first;
-    while (end.size() > begun.size() && is_dead_end(end, begun.size(), probe)) {
+    if (end.size() > most_key_bytes) continue;
+    const auto shortest =
+        std::max(begun.size(), end.size() - std::min(end.size(), most_tail_bytes));
+    while (end.size() > shortest && is_dead_end(end, begun.size(), probe)) {
       object.dead_ends.insert(end);
       end.pop_back();
     }

@@ -4,7 +4,8 @@
 // are no such rules, since a language without context does not remember them. So a matcher follows
 // the text of its answer and takes tokens out of its masks: those that would end a key which the
 // object has, and those after which nothing but such an end may stand. A key stands twice only
-// where every name that its schema leaves has been used up and the grammar still asks for one.
+// where every name that its schema leaves has been used up and the grammar still asks for one, or
+// where the schema forces more than the last 32 bytes of a name.
 //
 // One per matcher, one thread at a time. Texts outside objects, such as the marks of a tool call,
 // may hold anything but unbalanced quotes and braces.

@@ -2,6 +2,7 @@
 #include "models/text/grammar/unique_keys.hpp"
 
 #include <algorithm>
+#include <ctime>
 #include <set>
 #include <string>
 #include <utility>
@@ -214,6 +215,45 @@ TEST_CASE("unique keys: names that only end as a key that stands are not begun")
   const std::string tagged = R"({"en-a-x":null,"en-a-y":null,"en-a)";
   CHECK(mask_after(tagged).find('-') == std::string::npos);
   CHECK(mask_after(R"({"en-a-x":null,"en-a-)") == "y");
+}
+
+TEST_CASE("unique keys: a mask has no bit beyond the tokens") {
+  std::vector<std::string> bytes = byte_vocabulary()->bytes;
+  while (bytes.size() % 32 != 1)
+    bytes.emplace_back("xyz");
+  const auto tokens = make_vocabulary(std::move(bytes), {end_of_answer});
+  for (const char* schema :
+       {R"({"type": "object", "propertyNames": {"maxLength": 4}, "additionalProperties": true})",
+        R"({"type": "object", "propertyNames": {"pattern": "^(ab|[^a].*)$"}})"}) {
+    const auto grammar = compile_here(grammar_text(schema_spec(schema)).value(), tokens, true);
+    REQUIRE(grammar.ok());
+    matcher at(grammar.value());
+    std::vector<std::int32_t> mask(mask_words(tokens->size()));
+    for (const char c : std::string(R"({"abcd":1,"ab)").erase(4, schema[30] == 'p' ? 0 : 2)) {
+      at.fill_next_mask(mask);
+      CHECK((static_cast<std::uint32_t>(mask.back()) & ~1u) == 0);
+      if (!at.accept(static_cast<unsigned char>(c))) break;
+    }
+  }
+}
+
+TEST_CASE("unique keys: names with long forced ends cost no more than others") {
+  const auto grammar = compiled(schema_spec(
+      R"({"type": "object", "patternProperties": {"^[a-z][a-z]a{900}$": {"type": "null"}},
+          "additionalProperties": false, "minProperties": 1})"));
+  REQUIRE(grammar.ok());
+  matcher at(grammar.value());
+  std::vector<std::int32_t> mask(mask_words(byte_vocabulary()->size()));
+  std::string text = "{";
+  for (const char first : std::string("bcd"))
+    text +=
+        std::string(first == 'b' ? "\"" : ",\"") + first + "b" + std::string(900, 'a') + "\":null";
+  const auto began = std::clock();
+  for (const char c : text) {
+    at.fill_next_mask(mask);
+    REQUIRE(at.accept(static_cast<unsigned char>(c)));
+  }
+  CHECK(static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC < 5); // sanitizers are slow
 }
 
 TEST_CASE("unique keys: a rollback forgets keys, a fork keeps them") {
