@@ -92,7 +92,7 @@ private:
     while (at_ < in_.size()) {
       if (take("(?#")) {
         for (; at_ < in_.size() && in_[at_] != ')'; ++at_)
-          if (in_[at_] == '\\') ++at_;
+          if (in_[at_] == '\\' && at_ + 1 < in_.size()) ++at_;
         if (!take(")")) return wrong("must end a comment with `)`");
       } else if (given.extended && in_[at_] == '#') {
         at_ = std::min(in_.find('\n', at_), in_.size() - 1) + 1;
