@@ -36,7 +36,8 @@ result<config::sampling_params> generation_defaults(const value* generation_conf
   if (const value* v = generation_config->find("top_k"); v != nullptr && !v->is_null()) {
     if (v->as_int() == nullptr) return not_a_number("top_k");
     // The usual top_k of 50 may exceed a small vocabulary.
-    params.top_k = static_cast<std::int32_t>(std::min<std::int64_t>(*v->as_int(), vocab_size));
+    params.top_k =
+        static_cast<std::int32_t>(std::clamp<std::int64_t>(*v->as_int(), INT32_MIN, vocab_size));
   }
   if (const value* v = generation_config->find("do_sample"); v != nullptr && *v == value(false))
     params.temperature = 0;
