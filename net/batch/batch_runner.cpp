@@ -31,7 +31,8 @@ bool is_transient(const api_error& error) {
 /// longer than a request may wait. How long that lasts is unknown.
 bool is_without_model(const api_error& error) {
   const auto* code = std::get_if<actors::errc>(&error.code);
-  return code != nullptr &&
+  // An error that names another field is about that alone: a grammar that could not be compiled.
+  return code != nullptr && (error.param.empty() || error.param == "model") &&
          (*code == actors::errc::not_ready || *code == actors::errc::shutting_down ||
           *code == actors::errc::queue_timed_out);
 }
@@ -165,9 +166,10 @@ void batch_runner::validate(const batch& queued) {
 
 void batch_runner::pump() {
   if (stopped_) return;
+  const auto began = clock::now();
   while (send_next()) {
   }
-  arm();
+  arm(began);
 }
 
 bool batch_runner::send_next() {
@@ -424,12 +426,13 @@ void batch_runner::on_timer() {
   pump();
 }
 
-void batch_runner::arm() {
+void batch_runner::arm(clock::time_point began) {
   auto due = clock::time_point::max();
   const auto now = clock::now();
   for (const auto& one : active_) {
     due = std::min(due, one->due);
-    if (one->not_before > now) due = std::min(due, one->not_before);
+    // What had to wait when pump() began was passed over, though its time may have come since.
+    if (one->not_before > began) due = std::min(due, one->not_before);
   }
   if (due == clock::time_point::max()) return;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(due - now);

@@ -71,7 +71,7 @@ private:
                  const batch_fault& why);
   void finish_if_done(const std::shared_ptr<active_batch>& which);
   void close(active_batch& which, batch_status how);
-  void arm();
+  void arm(clock::time_point began);
 
   server_context& context_;
   file_store& files_;

@@ -164,6 +164,10 @@ void file_store::load() {
     const auto size = fs::file_size(path_of(description.id), error);
     if (error || found.file_size(error) > max_description_bytes) continue;
     std::ifstream in(found.path(), std::ios::binary);
+    if (!in) { // perhaps no descriptor is left: the file is not known to be broken
+      published.insert(description.id);
+      continue;
+    }
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     const auto parsed = parse_json(text);
     if (!parsed.ok()) continue;
