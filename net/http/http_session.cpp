@@ -156,7 +156,9 @@ private:
   void on_read(error_code error, std::size_t n) {
     if (closed()) return;
     if (error) {
+      const bool was_receiving = connection_.receiving();
       connection_.on_peer_closed(clock::now());
+      if (was_receiving && connection_.drops_input()) in_.abandon();
       return act();
     }
     if (!connection_.drops_input()) in_.input().commit(n);
