@@ -32,11 +32,16 @@ constexpr std::array<std::string_view, 67> foreign = {
     "service_tier", "modalities", "prediction", "reasoning_effort", "verbosity",
     "web_search_options", "prompt_cache_key"};
 
+/// Each name is looked up among all members: a body with more of them than any client sends is not
+/// searched.
+constexpr std::size_t most_members = 256;
+
 std::array<std::atomic<bool>, foreign.size()> noted;
 
 } // namespace
 
 void note_ignored(const fields& from) {
+  if (from.size() > most_members) return;
   for (std::size_t i = 0; i < foreign.size(); ++i) {
     if (noted[i].load(std::memory_order_relaxed) || from.find(foreign[i]) == nullptr) continue;
     if (noted[i].exchange(true)) continue;

@@ -22,6 +22,11 @@ fields::fields(const value& object, std::string path) : object_(object), path_(s
                      path_.empty() ? "" : path_.substr(0, path_.size() - 1)};
 }
 
+std::size_t fields::size() const noexcept {
+  const auto* members = object_.as_object();
+  return members == nullptr ? 0 : members->size();
+}
+
 const value* fields::find(std::string_view name) const noexcept {
   const auto* found = object_.find(name);
   return found == nullptr || found->is_null() ? nullptr : found;

@@ -28,6 +28,9 @@ public:
   /// The member, or nullptr when it is absent or null.
   const value* find(std::string_view name) const noexcept;
 
+  /// How many members the object has.
+  std::size_t size() const noexcept;
+
   void read(std::string_view name, bool& to);
   void read(std::string_view name, std::string& to);
   void read(std::string_view name, float& to);
