@@ -9,9 +9,9 @@ namespace {
 /// ends with its line or with the text; toml++ parses nothing after such a string.
 std::size_t end_of_string(std::string_view text, std::size_t from) {
   const char quote = text[from];
-  const auto quotes_at = [&](std::size_t i) {
+  const auto quotes_at = [&](std::size_t i) { // 5 at most: no more belong together
     std::size_t n = 0;
-    while (i + n < text.size() && text[i + n] == quote)
+    while (n < 5 && i + n < text.size() && text[i + n] == quote)
       ++n;
     return n;
   };
