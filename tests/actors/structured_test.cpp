@@ -220,8 +220,8 @@ TEST_CASE("while a grammar compiles until its limit, streams and known grammars 
   REQUIRE(exploding.error());
   CHECK(exploding.error()->code == errc::grammar_refused);
   CHECK(exploding.error()->message.find("structured.compile_timeout") != std::string::npos);
-  CHECK(seconds < 5);
-  CHECK(rate > 100); // of 500 in a second where nothing else runs on the machine
+  CHECK(seconds < 60); // processor time is what is limited
+  CHECK(rate > 100);   // of 500 in a second where nothing else runs on the machine
   b.port.cancel(streaming);
 }
 
