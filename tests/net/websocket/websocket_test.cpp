@@ -388,7 +388,9 @@ TEST_CASE("Messages that never end are bounded over all sockets, and others come
   }
   const auto grown = resident_bytes() - before;
   CAPTURE(grown, n_cut);
-  CHECK(grown < 100 * mib); // of 180 MB that were sent
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which keep freed memory
+  CHECK(grown < 100 * mib);                                         // of 180 MB that were sent
+#endif
   std::this_thread::sleep_for(1100ms);
   client ws(s.port()), http(s.port());
   REQUIRE(ws.upgrade("/v1/stream") == 101);
