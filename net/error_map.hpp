@@ -32,7 +32,7 @@ std::string error_body(const api_error& error);
 
 /// A request is refused because the unread output of all clients together is too much.
 api_error output_is_full();
-/// What a client is told whose body or WebSocket message finds no room, or is given up for others.
+/// The error of a client whose body or WebSocket message finds no room, or is dropped for others.
 api_error input_is_full();
 /// No key was given, or one that is not known (any more).
 api_error unknown_key();

@@ -67,14 +67,14 @@ void log_writer::put(std::string_view line) {
 
 void log_writer::lose(std::uint64_t n_lines) {
   dropped_ += n_lines;
-  untold_ += n_lines;
+  unreported_ += n_lines;
 }
 
 /// Where lines are missing, from here on.
 void log_writer::queue_notice() {
-  if (untold_ == 0) return;
-  queue_.push_back({{}, untold_});
-  untold_ = 0;
+  if (unreported_ == 0) return;
+  queue_.push_back({{}, unreported_});
+  unreported_ = 0;
 }
 
 bool log_writer::flush(std::chrono::milliseconds longest) const {
@@ -107,7 +107,7 @@ void log_writer::run() {
     unwritten_ = unwritten_ - taken.n_lines;
     if (!written) {
       lose(taken.n_lines);
-      untold_ += taken.lost;
+      unreported_ += taken.lost;
     } else if (queue_.empty()) {
       try {
         queue_notice();

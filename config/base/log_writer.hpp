@@ -32,7 +32,8 @@ class log_writer {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// The line that tells of `lost` lines. Called by the writing thread, which holds no lock then.
+  /// The line that says how many lines were lost. Called by the writing thread, which holds no lock
+  /// then.
   using notice = std::function<std::string(std::uint64_t lost)>;
 
   log_writer(int file, std::size_t most_bytes, notice of_lost);
@@ -81,7 +82,7 @@ private:
   bool dropping_ = false;
   bool stopping_ = false;
   std::uint64_t dropped_ = 0;
-  std::uint64_t untold_ = 0; ///< of `dropped_`: those that no notice has told of
+  std::uint64_t unreported_ = 0; ///< of `dropped_`: lines that no notice has counted yet
   clock::time_point writing_since_{};
   std::atomic<std::size_t> unwritten_{0}; ///< changes under the mutex
   std::thread thread_;

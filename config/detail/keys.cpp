@@ -78,7 +78,7 @@ const std::vector<key>& rows() {
        time_between(1ms, 1min),
        "The time within which 99 % of the forward passes end that decode while prompts are read, and "
        "so the gap between two tokens of a stream. Prompts get what decodes leave of it, by measured "
-       "times, but at least 16 tokens, and as long as the decodes alone take."},
+       "times, but at least 16 tokens, and at least as much time as the decodes alone take."},
       {"scheduler.max_running", TWILL_MEMBER(scheduler.max_running), "sequences", between(1, 65536),
        "The most sequences that run at once."},
       {"scheduler.max_queued", TWILL_MEMBER(scheduler.max_queued), "requests", between(1, 1'000'000),

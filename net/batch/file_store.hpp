@@ -87,7 +87,7 @@ public:
     /// before, and may be published where it could be opened.
     result<nothing> append(std::string_view bytes);
     std::int64_t bytes() const { return bytes_; }
-    /// The tenant is the one that create() was told.
+    /// The tenant is the one that create() was given.
     result<stored_file> publish(stored_file description);
 
   private:

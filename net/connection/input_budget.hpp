@@ -35,8 +35,9 @@ public:
     account(const account&) = delete;
     account& operator=(const account&) = delete;
 
-    /// `give_up` is called by any thread, must not wait, and must lead to clear(), unless is_cut()
-    /// is false by then, because the message was whole first. To be set before the first set().
+    /// `give_up` is called by any thread and must not wait. Where the account's own thread then
+    /// finds is_cut(), it must drop the message and call clear(); otherwise the message was whole
+    /// in the meantime, and is kept. Call this before the first set().
     void on_give_up(std::function<void()> give_up) { give_up_ = std::move(give_up); }
 
     /// The bytes so far of the message that is being received. False: there is no room for it, and

@@ -1,26 +1,11 @@
 #include "net/http/multipart.hpp"
 
-#include <algorithm>
-#include <cctype>
+#include "net/http/header_words.hpp"
 
 namespace twill::net {
 namespace {
 
 constexpr std::size_t max_parts = 64;
-
-bool same_word(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t'))
-    text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t'))
-    text.remove_suffix(1);
-  return text;
-}
 
 /// A parameter of a header such as `form-data; name="file"; filename="a.jsonl"`.
 std::string parameter(std::string_view header, std::string_view wanted) {
@@ -40,7 +25,7 @@ std::string parameter(std::string_view header, std::string_view wanted) {
       end = std::min(header.find(';', end), header.size());
       text = trimmed(header.substr(equals + 1, end - equals - 1));
     }
-    if (same_word(name, wanted)) return text;
+    if (is_same_word(name, wanted)) return text;
     at = header.find(';', end);
   }
   return {};
@@ -60,7 +45,7 @@ form_part describe_part(std::string_view head, std::string_view data) {
     head.remove_prefix(std::min(end + 2, head.size()));
     const auto colon = line.find(':');
     if (colon == std::string_view::npos) continue;
-    if (!same_word(trimmed(line.substr(0, colon)), "content-disposition")) continue;
+    if (!is_same_word(trimmed(line.substr(0, colon)), "content-disposition")) continue;
     part.name = parameter(line, "name");
     part.filename = parameter(line, "filename");
   }
@@ -72,7 +57,7 @@ form_part describe_part(std::string_view head, std::string_view data) {
 result<std::vector<form_part>> parse_multipart(std::string_view content_type,
                                                std::string_view body) {
   const auto type = trimmed(content_type.substr(0, content_type.find(';')));
-  if (!same_word(type, "multipart/form-data"))
+  if (!is_same_word(type, "multipart/form-data"))
     return malformed(content_type.empty() ? "no Content-Type" : std::string(content_type));
   const std::string boundary = parameter(content_type, "boundary");
   if (boundary.empty() || boundary.size() > 70) return malformed("no usable boundary");

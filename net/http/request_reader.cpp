@@ -52,7 +52,7 @@ std::string find_framing_fault(const request_reader::message& head) {
     return "an HTTP/1.1 request must have one `Host` header";
   if (n_hosts > 0 && !is_host(head[http::field::host]))
     return "the `Host` header must be a name or an address, with or without a port";
-  // Who asks must be told alike by everybody who reads the request.
+  // Two of them could be read differently by a proxy and by this server.
   for (const auto* name : {"Authorization", "X-Api-Key", "Origin"}) {
     const auto lines = head.equal_range(name);
     if (std::distance(lines.first, lines.second) > 1)

@@ -5,6 +5,7 @@
 
 #include "config/base/units.hpp"
 #include "net/error_map.hpp"
+#include "net/http/header_words.hpp"
 #include "net/http/prepared_body.hpp"
 #include "net/protocol/json/json_writer.hpp"
 #include "net/tracing/tracer.hpp"
@@ -76,12 +77,6 @@ http_reply not_allowed(const http_request& head, const std::string& allow) {
   return reply;
 }
 
-/// Without regard to the case of ASCII letters.
-bool is_same_word(std::string_view a, std::string_view lower) {
-  return std::equal(a.begin(), a.end(), lower.begin(), lower.end(),
-                    [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x - 'A' + 'a' : x) == y; });
-}
-
 bool is_header_list(std::string_view text) {
   return text.size() <= 4096 && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -111,10 +106,8 @@ http_reply websocket_only(const std::string& path) {
 bool is_uncoded(std::string_view codings) {
   while (!codings.empty()) {
     const auto end = std::min(codings.find(','), codings.size());
-    auto coding = codings.substr(0, end);
+    const auto coding = trimmed(codings.substr(0, end));
     codings.remove_prefix(std::min(end + 1, codings.size()));
-    coding.remove_prefix(std::min(coding.find_first_not_of(" \t"), coding.size()));
-    coding = coding.substr(0, coding.find_last_not_of(" \t") + 1);
     if (!coding.empty() && !is_same_word(coding, "identity")) return false;
   }
   return true;

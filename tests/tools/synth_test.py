@@ -96,7 +96,9 @@ class Synth(unittest.TestCase):
                 self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
                 self.assertIn(part, done.stderr)
                 self.assertFalse(os.path.exists(out))
-            for arguments in (["scripted", out], ["opt-125m", out, "--script", path]):
+            for arguments in (["scripted", out], ["opt-125m", out, "--script", path],
+                              ["scripted", out, "--script", path, "--layers", "2"],
+                              ["scripted", out, "--script", path, "--dry-run"]):
                 done = run("twill-synth", *arguments)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("--script", done.stderr)

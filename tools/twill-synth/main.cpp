@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/base/read_file.hpp"
 #include "config/base/standard_streams.hpp"
@@ -129,6 +130,16 @@ int write(const arguments& args) {
   return 0;
 }
 
+/// The first option given that says how a checkpoint of a preset is written; empty: none.
+std::string option_of_checkpoints(const CLI::App& app) {
+  std::vector<std::string> names{"--format", "--gguf-kind", "--max-shard-size", "--dry-run"};
+  for (const synth::option_help& option : synth::options())
+    names.push_back("--" + std::string(option.name));
+  for (const std::string& name : names)
+    if (app.count(name) > 0) return name;
+  return {};
+}
+
 void add_flags(CLI::App& app, arguments& args) {
   app.add_option("preset", args.preset, "preset, see --list; \"PRESET?layers=2&seed=3\" works too");
   app.add_option("out", args.out, "new folder, or new file for gguf");
@@ -165,7 +176,10 @@ int main(int argc, char** argv) {
     if (args.preset.empty()) return fail("the preset is missing (try --list or --help)");
     if ((args.preset == scripted) != !args.script.empty())
       return fail("the preset \"scripted\" and the option --script need one another");
-    return args.preset == scripted ? write_script(args) : write(args);
+    if (args.preset != scripted) return write(args);
+    if (const auto ignored = option_of_checkpoints(app); !ignored.empty())
+      return fail("`" + ignored + "` must not be given with --script, which says what is written");
+    return write_script(args);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {

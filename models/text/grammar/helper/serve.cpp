@@ -36,6 +36,7 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
+#ifndef __SANITIZE_ADDRESS__ // whose allocator reserves address space as it likes
 /// Address space in use now, in bytes.
 std::int64_t address_space() {
   long pages = 0;
@@ -45,6 +46,7 @@ std::int64_t address_space() {
   }
   return pages * ::sysconf(_SC_PAGESIZE);
 }
+#endif
 
 void limit(int what, std::int64_t most) {
   const rlimit bound{static_cast<rlim_t>(most), static_cast<rlim_t>(most)};
@@ -91,7 +93,7 @@ int serve_one_request(int request_fd, int answer_fd) {
   }
   auto request = decoded_request(read_all(request_fd));
   if (!request) return 2;
-#ifndef __SANITIZE_ADDRESS__ // whose allocator reserves address space as it likes
+#ifndef __SANITIZE_ADDRESS__
   if (request->memory_bytes > 0) limit(RLIMIT_AS, address_space() + request->memory_bytes);
 #endif
   if (request->cpu_ms > 0) limit_processor_time(request->cpu_ms);
