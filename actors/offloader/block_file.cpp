@@ -13,8 +13,6 @@ namespace twill::actors {
 
 namespace {
 
-using models::errc;
-using models::failure;
 using models::offload::checksum;
 
 constexpr std::uint64_t magic = 0x31766b6c6c697774ULL; // "twillkv1"
@@ -81,8 +79,9 @@ models::result<nothing> block_file::read(std::int32_t place, const block_key& ke
   const header h = header_at(whole);
   if (!is_whole(h, fingerprint_, block_bytes_) || h.key != key ||
       h.bytes_sum != checksum(to.get(), block_bytes_))
-    return failure{errc::bad_format, "KV block " + std::to_string(place) + " of " + describe() +
-                                         " is not what was written there (checksum)"};
+    return models::failure{models::errc::bad_format,
+                           "KV block " + std::to_string(place) + " of " + describe() +
+                               " is not what was written there (checksum)"};
   return nothing{};
 }
 

@@ -25,8 +25,6 @@ namespace twill::actors {
 namespace {
 
 namespace fs = std::filesystem;
-using models::errc;
-using models::failure;
 
 constexpr const char* key_file = "key";
 constexpr const char* blocks_suffix = ".blocks";
@@ -42,8 +40,8 @@ struct closing_fd {
   int fd;
 };
 
-failure system_failure(const std::string& what) {
-  return {errc::file_unwritable, what + ": " + std::strerror(errno)};
+models::failure system_failure(const std::string& what) {
+  return {models::errc::file_unwritable, what + ": " + std::strerror(errno)};
 }
 
 /// The key and its checksum.
@@ -69,19 +67,20 @@ models::result<kept_folder_lock> lock_folder(const std::string& folder, int kind
                                              std::chrono::milliseconds patience) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0)
-    return failure{errc::file_unreadable, "the folder of kept KV must be readable, got " + folder +
-                                              ": " + std::strerror(errno)};
+    return models::failure{models::errc::file_unreadable,
+                           "the folder of kept KV must be readable, got " + folder + ": " +
+                               std::strerror(errno)};
   kept_folder_lock lock(fd);
   constexpr std::chrono::milliseconds pause{50};
   while (::flock(fd, kind | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return system_failure("locking " + folder);
     if (patience.count() <= 0)
-      return failure{errc::file_unwritable,
-                     kind == LOCK_EX
-                         ? folder + " is in use by a running daemon (`kv.keep`); stop the daemon, "
-                                    "or give it another `kv.disk_dir`, before you purge"
-                         : folder + " is being purged by another process; start again after that"};
+      return models::failure{
+          models::errc::file_unwritable,
+          kind == LOCK_EX ? folder + " is in use by a running daemon (`kv.keep`); stop the daemon, "
+                                     "or give it another `kv.disk_dir`, before you purge"
+                          : folder + " is being purged by another process; start again after that"};
     std::this_thread::sleep_for(pause);
     patience -= pause;
   }
@@ -101,8 +100,9 @@ models::result<std::string> kept_folder_path(const std::string& disk_dir) {
     return end == std::string::npos ? disk_dir : disk_dir.substr(0, end + 1);
   }
   if (const auto cache = cache_folder()) return (*cache / "kv").string();
-  return failure{errc::bad_option, "`kv.disk_dir` must be given where neither XDG_CACHE_HOME nor "
-                                   "HOME is set"};
+  return models::failure{models::errc::bad_option,
+                         "`kv.disk_dir` must be given where neither XDG_CACHE_HOME nor "
+                         "HOME is set"};
 }
 
 models::result<nothing> make_kept_folder(const std::string& folder) {
@@ -114,10 +114,11 @@ models::result<nothing> make_kept_folder(const std::string& folder) {
   if (::lstat(folder.c_str(), &found) != 0)
     return system_failure("looking at " + folder + " (`kv.disk_dir`)");
   if (!S_ISDIR(found.st_mode) || found.st_uid != ::geteuid() || (found.st_mode & 077) != 0)
-    return failure{errc::file_unwritable,
-                   "`kv.disk_dir` must be a folder of this user that nobody else may enter (mode "
-                   "0700), since it tells of prompts, or one that does not exist yet; got " +
-                       folder};
+    return models::failure{
+        models::errc::file_unwritable,
+        "`kv.disk_dir` must be a folder of this user that nobody else may enter (mode "
+        "0700), since it tells of prompts, or one that does not exist yet; got " +
+            folder};
   return nothing{};
 }
 
@@ -185,8 +186,9 @@ models::result<std::int64_t> purge_kept_folder(const std::string& folder) {
   std::vector<fs::path> found;
   const fs::directory_iterator files(folder, failed);
   if (failed)
-    return failure{errc::file_unreadable, "the folder of kept KV must be readable, got " + folder +
-                                              ": " + failed.message()};
+    return models::failure{models::errc::file_unreadable,
+                           "the folder of kept KV must be readable, got " + folder + ": " +
+                               failed.message()};
   for (const auto& file : files)
     if (file.is_regular_file(failed) && !file.is_symlink(failed) &&
         (file.path().extension() == blocks_suffix || file.path().filename() == key_file))
@@ -196,8 +198,9 @@ models::result<std::int64_t> purge_kept_folder(const std::string& folder) {
     locked.emplace_back(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
     if (locked.back().fd < 0) return system_failure("opening " + path.string());
     if (::flock(locked.back().fd, LOCK_EX | LOCK_NB) != 0)
-      return failure{errc::file_unwritable,
-                     path.string() + " is in use; stop the daemon that serves with it first"};
+      return models::failure{models::errc::file_unwritable,
+                             path.string() +
+                                 " is in use; stop the daemon that serves with it first"};
   }
   for (const fs::path& path : found) {
     const auto size = fs::file_size(path, failed);

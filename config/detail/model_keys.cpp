@@ -26,7 +26,7 @@ model_key as_in_model(std::string_view name, member_address (*locate)(shared_mod
   return {name, locate, row.unit, row.possible, row.doc};
 }
 
-const std::vector<model_key>& rows() {
+const std::vector<model_key>& model_rows() {
   static const std::vector<model_key> table{
       // clang-format off
       {"models.path", TWILL_MEMBER(model.path), "", in_model("model.path").possible,
@@ -54,7 +54,7 @@ const std::vector<model_key>& rows() {
 } // namespace
 
 std::span<const model_key> model_keys() {
-  return rows();
+  return model_rows();
 }
 
 bool is_model_key(std::string_view text) {

@@ -24,7 +24,7 @@ rule digests() {
           }};
 }
 
-const std::vector<tenant_key>& rows() {
+const std::vector<tenant_key>& tenant_rows() {
   static const std::vector<tenant_key> table{
       // clang-format off
       {"tenants.name", TWILL_MEMBER(name), "", tenant_name(),
@@ -60,7 +60,7 @@ const std::vector<tenant_key>& rows() {
 } // namespace
 
 std::span<const tenant_key> tenant_keys() {
-  return rows();
+  return tenant_rows();
 }
 
 bool is_digest(std::string_view text) {

@@ -7,7 +7,7 @@ namespace twill::net {
 namespace {
 
 /// A client that has sent less than the least rate asks for this long is slow.
-constexpr std::chrono::seconds patience{1};
+constexpr std::chrono::seconds slow_after{1};
 /// Between two looks at all accounts.
 constexpr std::chrono::milliseconds look_interval{100};
 
@@ -66,7 +66,7 @@ void input_budget::forget(account& which) {
 
 bool input_budget::is_slow(const account& which, time now) const {
   const auto passed = now - which.mark_time_;
-  return passed >= patience &&
+  return passed >= slow_after &&
          static_cast<double>(which.bytes_ - which.mark_bytes_) < least_rate_ * seconds(passed);
 }
 

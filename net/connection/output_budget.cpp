@@ -8,7 +8,7 @@ namespace twill::net {
 namespace {
 
 /// A client that has taken nothing for this long does not read.
-constexpr std::chrono::seconds patience{1};
+constexpr std::chrono::seconds silent_after{1};
 
 } // namespace
 
@@ -45,7 +45,7 @@ std::size_t output_budget::relieve(time now) {
       one->seen_taken_ = taken;
       one->seen_at_ = now;
     }
-    const bool is_silent = now - one->seen_at_ >= patience;
+    const bool is_silent = now - one->seen_at_ >= silent_after;
     // Beyond twice the budget there is no time to ask who reads.
     if (!one->is_cut_ && bytes > 0 && (is_silent || left > 2 * max_bytes_)) silent.push_back(one);
   }

@@ -9,8 +9,7 @@ namespace {
 
 constexpr std::chrono::seconds close_grace{1};          ///< for the client to close its end
 constexpr std::chrono::milliseconds give_up_grace{250}; ///< for both, when others need the room
-constexpr std::size_t kept_buffer_bytes = 8 * 1024;
-constexpr std::size_t max_reason_bytes = 120; ///< a control frame holds 125 bytes
+constexpr std::size_t max_reason_bytes = 120;           ///< a control frame holds 125 bytes
 
 } // namespace
 

@@ -6,6 +6,7 @@
 // take_close(), wants_read(), next_deadline(). On the session's strand.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,6 +24,9 @@ class websocket_connection {
 public:
   using time = connection_guard::time;
   using key = engine_requests::key;
+
+  /// A buffer that grew beyond this for one message or frame is freed after it.
+  static constexpr std::size_t kept_buffer_bytes = 8 * 1024;
 
   enum class phase {
     opening,      ///< the handshake is being answered

@@ -15,7 +15,7 @@
 namespace twill::net {
 namespace {
 
-constexpr std::size_t kept_buffer_bytes = 8 * 1024;
+constexpr auto kept_buffer_bytes = websocket_connection::kept_buffer_bytes;
 
 class websocket_session final : public socket_session,
                                 public dialect_host,

@@ -23,7 +23,7 @@ struct models_options {
   std::string source, sha256, name;
 };
 
-void put(const std::string& text) {
+void put_line(const std::string& text) {
   write_out(printable(text) + "\n");
 }
 
@@ -31,12 +31,12 @@ void list_stored() {
   for (const auto& folder : models_folders()) {
     const auto stored = model_store(folder).list();
     if (stored.empty()) continue;
-    put("in " + folder.string());
+    put_line("in " + folder.string());
     for (const auto& model : stored) {
       char line[320];
       std::snprintf(line, sizeof line, "  %-48s %s", model.name.c_str(),
                     format_bytes(model.bytes).c_str());
-      put(line);
+      put_line(line);
     }
   }
 }
@@ -48,13 +48,13 @@ int run_list(const models_options& options) {
     const auto daemon = look_at(where);
     if (daemon.models.empty() && !daemon.why_not.empty())
       throw client_error("no model is served at " + daemon.url + ": " + daemon.why_not);
-    put("served at " + daemon.url);
+    put_line("served at " + daemon.url);
     for (const auto& model : daemon.models) {
       char line[400];
       std::snprintf(line, sizeof line, "  %-48s %s, %s, context %lld", model.id.c_str(),
                     model.family.c_str(), model.quantization.c_str(),
                     static_cast<long long>(model.context_tokens));
-      put(line);
+      put_line(line);
     }
   } catch (const client_error& error) {
     std::fprintf(stderr, "%s %s\n", painted(stream::error, ink::red, "twill:").c_str(),

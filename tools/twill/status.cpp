@@ -15,7 +15,7 @@ namespace twill::tools {
 namespace {
 
 constexpr int status_not_ready = 1;
-constexpr int status_no_answer = 2;
+constexpr int status_no_daemon = 2;
 
 struct status_options {
   server_flags server;
@@ -32,7 +32,7 @@ int run_status(const status_options& options) {
       std::fprintf(stderr, "%s %s\n", painted(stream::error, ink::red, "twill:").c_str(),
                    printable(error.what()).c_str());
     }
-    return status_no_answer;
+    return status_no_daemon;
   }
   if (!options.quiet) {
     bool busy = false;

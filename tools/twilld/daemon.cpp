@@ -36,8 +36,6 @@ namespace {
 
 using actors::engine_state;
 
-/// Of a configuration or a certificate.
-constexpr std::int64_t max_file_bytes = 4 << 20;
 /// Bytes of weights from which a progress bar is shown; smaller models load before it could be
 /// read.
 constexpr std::int64_t worth_a_bar = 512 << 20;

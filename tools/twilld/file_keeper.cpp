@@ -16,8 +16,6 @@
 namespace twill::tools {
 namespace {
 
-constexpr std::int64_t max_file_bytes = 4 << 20;
-
 /// What the process says before the content, or before the reason for none.
 struct answer_head {
   std::uint32_t ok;

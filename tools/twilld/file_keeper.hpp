@@ -6,6 +6,7 @@
 // may read.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "config/base/read_file.hpp"
 
 namespace twill::tools {
+
+/// Of a configuration or a certificate.
+inline constexpr std::int64_t max_file_bytes = 4 << 20;
 
 class file_keeper {
 public:

@@ -35,7 +35,7 @@ std::int64_t number(const std::string& text) {
 }
 
 /// The address of a path, or of an abstract name that begins with '@'; empty when it is neither.
-std::vector<char> address_of(const std::string& name) {
+std::vector<char> socket_address(const std::string& name) {
   sockaddr_un where{};
   where.sun_family = AF_UNIX;
   if (name.size() < 2 || name.size() >= sizeof where.sun_path) return {};
@@ -84,7 +84,7 @@ notifier::notifier() {
   const auto limit_us = number(take_variable("WATCHDOG_USEC"));
   const auto pid = take_variable("WATCHDOG_PID");
   if (name.empty()) return;
-  address_ = address_of(name);
+  address_ = socket_address(name);
   if (address_.empty()) {
     log::warn("the service manager is told nothing: NOTIFY_SOCKET must be a path or @NAME, got " +
               one_line(name));

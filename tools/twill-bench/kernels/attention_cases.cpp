@@ -11,8 +11,6 @@ namespace {
 
 using gpu::dtype;
 
-constexpr std::int32_t block_tokens = 16;
-
 /// One sequence's KV, heads and step. On a GPU, KV and activations are used in turn.
 struct sequence {
   std::int32_t n_heads, n_kv_heads, head_dim, past, rows;

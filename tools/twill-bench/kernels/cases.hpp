@@ -22,6 +22,9 @@ struct kernel_case {
   std::int32_t turn = 1; ///< runs after which the same memory is used again
 };
 
+/// Positions in a block of KV.
+inline constexpr std::int32_t block_tokens = 16;
+
 /// Cases that are chosen together.
 enum class case_group : std::uint8_t {
   linear,    ///< products with every kind of weights

@@ -14,8 +14,6 @@ namespace {
 
 using gpu::dtype;
 
-constexpr std::int32_t block_tokens = 16;
-
 /// A case with no more than its op and shape.
 kernel_case named(const seed_layer& seed, std::int32_t length, std::int32_t sequences, dtype type) {
   kernel_case c;
