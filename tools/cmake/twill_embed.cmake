@@ -12,7 +12,10 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     endif()
     set(files ${PAGE_FILES})
     list(TRANSFORM files PREPEND "${FOLDER}/")
-    file(GLOB sources CONFIGURE_DEPENDS "${FOLDER}/*.js" "${FOLDER}/*.css")
+    # A folder's time changes with its names. CONFIGURE_DEPENDS would look at them in each build, and `ninja -n` could
+    # not tell what there is to do.
+    file(GLOB sources "${FOLDER}/*.js" "${FOLDER}/*.css")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${FOLDER}")
     foreach(name IN LISTS PAGE_BUNDLES)
       set(bundle "${CMAKE_CURRENT_BINARY_DIR}/page/${name}")
       add_custom_command(OUTPUT "${bundle}"
