@@ -1,14 +1,16 @@
-# twill_add_component(NAME SOURCES a.cpp ... PUBLIC lib ... PRIVATE lib ... [PRECOMPILE header ...])
-#   One static library per folder. PUBLIC and PRIVATE state the dependency table of the design, so a
+# twill_add_component(NAME SOURCES a.cpp ... PUBLIC lib ... PRIVATE lib ... [PRECOMPILE header ...]
+#                     [ALONE source ...])
+#   One static library per folder; PRECOMPILE and ALONE are for builds from nothing (twill_precompile.cmake). PUBLIC and PRIVATE state the dependency table of the design, so a
 #   third party's include path reaches only its owner.
 function(twill_add_component NAME)
-  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE;PRECOMPILE;ALONE" ${ARGN})
   add_library(twill_${NAME} STATIC ${ARG_SOURCES})
   add_library(twill::${NAME} ALIAS twill_${NAME})
   target_link_libraries(twill_${NAME} PUBLIC twill_flags ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
   if(ARG_PRECOMPILE)
     twill_precompile(twill_${NAME} ${ARG_PRECOMPILE})
   endif()
+  twill_join_folders(twill_${NAME} ALONE ${ARG_ALONE})
 endfunction()
 
 # twill_add_test(NAME SOURCES a_test.cpp ... LIBS lib ... [LABELS fast|long|model])

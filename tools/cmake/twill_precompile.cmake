@@ -1,13 +1,47 @@
 # For builds from nothing, with TWILL_PRECOMPILE; ccache finds nothing then, and one change compiles
 # more, so it is off for those who build again and again. Sources include what they use all the same:
-# a build without it, and headers_alone, show what is missing.
+# a build without it, and headers_alone, show what is missing; folders_together shows what a build with
+# it would refuse.
 #
+# twill_join_folders(TARGET [ALONE source ...]): each folder's sources of the target are compiled as one,
+# so that their headers are parsed, and their templates made, once per folder. Two sources of a folder
+# cannot use one name for two things then, not even in unnamed namespaces. Sources with compiler options of
+# their own stay alone, as do those named.
 # twill_precompile(TARGET [header ...]): the standard headers that most sources include, and those
 # named, are parsed once per target. A third less time.
 # twill_precompile_test(TARGET): test programs share one precompiled copy of Catch2 and of the standard
 # headers. Those with compiler options of their own (Kokkos brings -fopenmp) precompile theirs: GCC
 # takes a precompiled header only where the options are the same.
 option(TWILL_PRECOMPILE "Parse headers once for many sources (for builds from nothing)" OFF)
+add_custom_target(folders_together)
+
+function(twill_join_folders TARGET)
+  cmake_parse_arguments(ARG "" "" "ALONE" ${ARGN})
+  get_target_property(sources ${TARGET} SOURCES)
+  list(FILTER sources INCLUDE REGEX "^[^$]*[.]cpp$")
+  list(REMOVE_ITEM sources ${ARG_ALONE} "")
+  foreach(source IN LISTS sources)
+    get_source_file_property(options "${source}" COMPILE_OPTIONS)
+    if(options)
+      list(REMOVE_ITEM sources "${source}")
+    endif()
+    get_filename_component(folder "${source}" DIRECTORY)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "together_${folder}")
+  endforeach()
+  if(TWILL_PRECOMPILE)
+    set(joined ${TARGET})
+  else()
+    # Built by tests alone, without optimisation: do the sources fit together?
+    set(joined ${TARGET}_together)
+    add_library(${joined} OBJECT EXCLUDE_FROM_ALL ${sources})
+    foreach(property INCLUDE_DIRECTORIES COMPILE_DEFINITIONS COMPILE_OPTIONS COMPILE_FEATURES)
+      set_property(TARGET ${joined} PROPERTY ${property} $<TARGET_PROPERTY:${TARGET},${property}>)
+    endforeach()
+    target_compile_options(${joined} PRIVATE -O0 -w)
+    add_dependencies(folders_together ${joined})
+  endif()
+  set_target_properties(${joined} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
 
 function(twill_precompile TARGET)
   if(TWILL_PRECOMPILE)
