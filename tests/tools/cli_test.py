@@ -208,6 +208,48 @@ class TwillClient(unittest.TestCase):
 class Answers(http.server.BaseHTTPRequestHandler):
     """What a server answers, by path: (status, body)."""
     answers = {}
+    def test_a_misspelt_option_suggests_one_in_every_program(self):
+        for given, meant in ((["twilld", "--modle", "x"], "--model"), (["twilld", "--lisen=x"], "--listen"),
+                             (["twill", "chat", "--modle", "x"], "--model"), (["twill", "models", "pull", "--sha265", "x"], "--sha256"),
+                             (["twill-bench", "engine", "--modle", "x"], "--model"), (["twill-bench", "--modle", "x"], "--model"),
+                             (["twill-synth", "--seeed", "1"], "--seed")):
+            done = run(*given)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, rf'^{given[0]}: .*has no option "--.*did you mean `{meant}`\?\n$')
+        self.assertIn("`twilld --help` lists", run("twilld", "--xyzxyzxyz").stderr)
+
+    def test_what_a_program_can_do_is_told_when_it_was_not_told_what_to_do(self):
+        for words in (["twill"], ["twill", "key"], ["twill-bench"]):
+            done = run(*words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            listed = set(re.findall(r"(?m)^  ([a-z][-a-z]*)  ", done.stderr))
+            self.assertEqual(listed, set(re.findall(r"(?m)^  ([a-z][-a-z]*)  ", run(*words, "--help").stdout)))
+            self.assertIn(f"`{' '.join(words)} COMMAND --help`", done.stderr)
+
+    def test_what_is_missing_or_too_much_is_told_with_its_command(self):
+        self.assertRegex(run("twill", "key", "new").stderr, r"^twill: `twill key new`: NAME is required; `twill key new --help`")
+        self.assertRegex(run("twill", "status", "x").stderr, r'^twill: `twill status` has no place for the argument "x"')
+        self.assertIn("a model is given by `--model PATH`", run("twilld", "ORG/NAME").stderr)
+        self.assertEqual(run("twill-bench", "serve", "--num-prompts", "many").returncode, 2)
+
+    def test_a_wrong_model_is_told_before_anything_is_measured(self):
+        done = run("twill", "doctor", "--model", "/no/such/model.gguf")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("/no/such/model.gguf: No such file", done.stderr)
+
+    def test_the_lines_of_a_key_are_a_configuration_of_an_administrator_when_asked_for(self):
+        for flags, admin in (([], False), (["--admin"], True)):
+            printed = run("twill", "key", "new", "ada", *flags).stdout
+            lines = re.search(r"  \[\[tenants\]\]\n(?:  .*\n)+", printed).group(0)
+            with scratch() as folder:
+                path = os.path.join(folder, "twilld.toml")
+                with open(path, "w") as file:
+                    file.write(('[server]\nadmin_listen = "127.0.0.1:0"\n' if admin else "") + lines)
+                shown = run("twilld", "--print-config", "--config", path)
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            self.assertEqual(bool(re.search(r"(?m)^admin = true", shown.stdout)), admin)
+            self.assertEqual("server.admin_listen" in printed, admin)
+
 
     def do_GET(self):
         status, body = self.answers.get(self.path, (404, b""))

@@ -9,6 +9,7 @@
 
 #include "config/base/standard_streams.hpp"
 #include "tools/common/cli_pages.hpp"
+#include "tools/common/cli_usage.hpp"
 #include "tools/twill-bench/accuracy_command.hpp"
 #include "tools/twill-bench/campaign_command.hpp"
 #include "tools/twill-bench/compare_command.hpp"
@@ -49,11 +50,15 @@ int main(int argc, char** argv) {
                          arguments.front() != "-h" && arguments.front() != "--help" &&
                          arguments.front() != "--version";
   if (bare_flag) arguments.insert(arguments.begin(), "serve");
+  if (const auto why = twill::tools::misspelt_command(app, arguments); !why.empty()) {
+    std::fprintf(stderr, "twill-bench: %s\n", why.c_str());
+    return 2;
+  }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    return twill::tools::explain_usage(app, error);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "twill-bench: %s\n", error.what());
     return 1;

@@ -17,6 +17,7 @@
 #include "models/synth/plan.hpp"
 #include "models/synth/recipe.hpp"
 #include "tools/common/cli_pages.hpp"
+#include "tools/common/cli_usage.hpp"
 #include "tools/common/progress_bar.hpp"
 #include "tools/twill-synth/scripted.hpp"
 #include "tools/twill-synth/write.hpp"
@@ -181,7 +182,7 @@ int main(int argc, char** argv) {
       return fail("`" + ignored + "` must not be given with --script, which says what is written");
     return write_script(args);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return twill::tools::explain_usage(app, error);
   } catch (const std::exception& error) {
     return fail(error.what());
   }

@@ -23,6 +23,7 @@
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
 #include "tools/twill/measure.hpp"
+#include "tools/twill/must.hpp"
 
 namespace twill::tools {
 namespace {
@@ -153,6 +154,8 @@ int run_doctor(const doctor_options& given) {
   std::string path = options.model.path;
   if (const auto standard = default_model_path(); path.empty() && standard.ok())
     if (fs::exists(standard.value())) path = standard.value();
+  // A model that cannot be served is told before seconds go into measuring.
+  if (!path.empty()) must(models::open_model(path, options.model.chat_template));
 
   gpu::device_config wanted;
   wanted.kind = options.device.kind;

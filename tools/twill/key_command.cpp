@@ -14,7 +14,7 @@
 namespace twill::tools {
 namespace {
 
-void print_new_key(const std::string& name) {
+void print_new_key(const std::string& name, bool admin) {
   if (!config::is_tenant_name(name))
     throw client_error("NAME must be " + config::tenant_name_words() + ", got \"" + name + "\"");
   const std::string key = net::make_key();
@@ -24,11 +24,18 @@ void print_new_key(const std::string& name) {
               "For the configuration of twilld:\n\n"
               "  [[tenants]]\n"
               "  name = \"%s\"\n"
-              "  key_sha256 = \"%s\"\n\n"
-              "or, as a line of `server.keys_file`:\n\n"
+              "  key_sha256 = \"%s\"\n",
+              name.c_str(), key.c_str(), name.c_str(), digest.c_str());
+  if (admin) {
+    std::printf("  admin = true\n\n"
+                "With this key administrators open the dashboard, at the address that\n"
+                "`server.admin_listen` names, such as \"127.0.0.1:8001\".\n");
+    return;
+  }
+  // A line of that file says nothing but who a key belongs to.
+  std::printf("\nor, as a line of `server.keys_file`:\n\n"
               "  %s sha256:%s\n",
-              name.c_str(), key.c_str(), name.c_str(), digest.c_str(), name.c_str(),
-              digest.c_str());
+              name.c_str(), digest.c_str());
 }
 
 } // namespace
@@ -40,8 +47,12 @@ void add_key(CLI::App& root, int& status) {
       "new", "print a new key for a tenant, and the lines for the daemon's configuration");
   auto name = std::make_shared<std::string>();
   fresh->add_option("NAME", *name, "the name of the tenant")->required();
-  fresh->callback([name, &status] {
-    print_new_key(*name);
+  auto admin = std::make_shared<bool>(false);
+  fresh->add_flag("--admin", *admin,
+                  "make the tenant an administrator, who may use the dashboard and the routes of "
+                  "`server.admin_listen`");
+  fresh->callback([name, admin, &status] {
+    print_new_key(*name, *admin);
     status = status_ok;
   });
 }

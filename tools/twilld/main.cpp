@@ -14,6 +14,7 @@
 #include "config/base/standard_streams.hpp"
 #include "config/load.hpp"
 #include "tools/common/cli_pages.hpp"
+#include "tools/common/cli_usage.hpp"
 #include "tools/twilld/daemon.hpp"
 #include "tools/twilld/keys_file.hpp"
 #include "tools/twilld/named_files.hpp"
@@ -157,7 +158,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     return run(args, started);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? EXIT_SUCCESS : 2;
+    return explain_usage(app, error, "a model is given by `--model PATH`");
   } catch (const std::exception& error) {
     // A failed load of the configuration has one line per error.
     std::string line = error.what();
