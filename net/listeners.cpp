@@ -35,8 +35,23 @@ struct given_address {
   throw std::runtime_error("cannot listen on `" + given.key + "` " + given.text + ": " + why);
 }
 
+/// What somebody can do about an error; empty where its name says it.
+std::string remedy(const given_address& given, int error) {
+  const bool front = given.key == "server.listen";
+  const std::string other = front ? "`--listen`" : "`--set " + given.key + "=`";
+  if (error == EADDRINUSE)
+    return "; another program listens there: end it, or name another address with " + other +
+           (given.text.starts_with(unix_prefix) ? "" : " (port 0 takes a free one)");
+  if (error == EADDRNOTAVAIL)
+    return "; name an address of this machine with " + other +
+           ", such as 127.0.0.1:8080, or 0.0.0.0:8080 for all of them";
+  if (error == EACCES && !given.text.starts_with(unix_prefix))
+    return "; ports below 1024 are for root: name a higher one with " + other;
+  return {};
+}
+
 [[noreturn]] void refuse(const given_address& given, int error) {
-  refuse(given, std::string(std::strerror(error)));
+  refuse(given, std::strerror(error) + remedy(given, error));
 }
 
 /// Opens, binds and listens; the error as errno, 0 for none.

@@ -24,6 +24,7 @@ TINY = os.path.join(SOURCE, "tests/golden/opt-tiny-fp32")
 
 class TwilldOptions(unittest.TestCase):
     def test_version_and_help_succeed(self):
+ADMIN = f"tenants=[{{name = 'ada', key_sha256 = '{64 * 'a'}', admin = true}}]"
         self.assertRegex(run("twilld", "--version").stdout, r"^twilld \d+\.\d+\.\d+\n$")
         self.assertEqual(run("twilld", "--help").returncode, 0)
 
@@ -131,6 +132,15 @@ class TwilldStart(unittest.TestCase):
         path = os.path.join(SOURCE, "LICENSE")
         self.fails_with(path, "--model", path)
 
+    def test_a_path_that_holds_no_model_is_told_before_an_engine_starts(self):
+        with scratch() as folder:
+            for path, why in ((folder + "/none.gguf", "No such file or directory"), (folder, "neither config.json nor")):
+                self.fails_with(f"`model.path` must be a GGUF file, a Hugging Face folder or dummy:PRESET, got {path}: ",
+                                "--model", path)
+                done = run("twilld", "--listen", "127.0.0.1:0", "--model", path, timeout=30)
+                self.assertIn(why, done.stderr)
+                self.assertNotIn("loading", done.stderr)
+
     def test_an_address_that_cannot_be_had_is_named(self):
         done = run("twilld", "--listen", "192.0.2.1:1", "--model", os.path.join(SOURCE, "LICENSE"),
                    timeout=30)
@@ -140,15 +150,26 @@ class TwilldStart(unittest.TestCase):
     def test_a_used_port_is_noticed_before_the_model_is_loaded(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
+        self.assertIn("with `--listen`, such as 127.0.0.1:8080", done.stderr)
             done = run("twilld", "--listen", address, "--model", TINY, timeout=30)
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, f"twilld: .*{address}.*in use")
+        self.assertRegex(done.stderr, f"twilld: .*{address}.*in use.*`--listen` .port 0 takes a free one")
         self.assertNotIn("loading", done.stderr)
 
     def test_an_address_file_that_cannot_be_written_ends_the_start(self):
         with scratch() as folder:
             for path in ("/no/such/folder/address", folder):
                 self.fails_with("`--address-file` must be a file that this user can write, got " + path,
+    def test_every_address_that_is_taken_is_told_with_the_option_that_names_another(self):
+        with scratch() as folder, socket.socket(socket.AF_UNIX) as taken, socket.create_server(("127.0.0.1", 0)) as door:
+            path = os.path.join(folder, "socket")
+            taken.bind(path)
+            taken.listen()
+            done = run("twilld", "--listen", "unix:" + path, "--model", TINY, timeout=30)
+            self.assertRegex(done.stderr, "in use; .*another address with `--listen`\n$")
+            self.fails_with("with `--set server.admin_listen=`", "--model", TINY, "--set",
+                            f"server.admin_listen=127.0.0.1:{door.getsockname()[1]}", "--set", ADMIN)
+
                                 "--model", TINY, "--address-file", path)
             self.assertEqual(os.listdir(folder), [])
 

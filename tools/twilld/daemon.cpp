@@ -262,6 +262,8 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   for (std::size_t i = 0; i < passed.size(); ++i)
     effective.server.listen.push_back(sockets.all()[i].address());
 
+  if (effective.models.empty()) check_model_place(effective.model.path);
+
   progress_bar bar(false);
   auto engine =
       actors::start_engine(effective, [&](std::int64_t done_bytes, std::int64_t total_bytes) {

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "models/model.hpp"
+#include "models/open/model_place.hpp"
 #include "tools/common/default_model.hpp"
 #include "tools/common/models_folder.hpp"
 #include "tools/twilld/user.hpp"
@@ -82,6 +83,24 @@ std::vector<std::string> faults_of_named_files(const config::options& options) {
     }
   }
   return faults;
+}
+
+void check_model_place(const std::string& path) {
+  const auto place = models::find_model(path);
+  std::string why = place.ok() ? "" : place.detail();
+  std::error_code error;
+  if (place.ok() && place.value().kind != models::model_kind::dummy) {
+    const bool is_folder = fs::is_directory(path, error);
+    if (!fs::exists(path, error))
+      why = path + ": " + (error ? error.message() : "No such file or directory");
+    else if (is_folder && place.value().kind == models::model_kind::folder &&
+             !fs::exists(fs::path(path) / "config.json", error))
+      why = path + ": the folder has neither config.json nor a file *.gguf";
+  }
+  if (!why.empty())
+    throw std::runtime_error("`model.path` must be a GGUF file, a Hugging Face folder or "
+                             "dummy:PRESET, got " +
+                             why);
 }
 
 void check_address_file(const std::string& path) {

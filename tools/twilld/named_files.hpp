@@ -18,6 +18,10 @@ std::string resolve_model(const std::string& configured);
 /// tokenizer and template are read as for serving, TLS files, the user, folders.
 std::vector<std::string> faults_of_named_files(const config::options& options);
 
+/// Throws std::runtime_error when nothing is at the path, or a folder there holds no model: it is
+/// told before an engine is started. Whoever opens the model finds out everything else.
+void check_model_place(const std::string& path);
+
 /// Throws std::runtime_error when the address file could not be written once the server is ready:
 /// scripts that wait for it would wait for ever.
 void check_address_file(const std::string& path);
