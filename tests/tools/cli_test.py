@@ -2,15 +2,19 @@
 """Runs twilld and twill as a user does, without a model, and checks options, messages and exit status."""
 
 import contextlib
+import fcntl
 import hashlib
 import http.server
 import json
 import os
+import pty
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import threading
 import time
 import unittest
@@ -20,11 +24,11 @@ import split_gguf
 from programs import BIN, SOURCE, Daemon, run, scratch
 
 TINY = os.path.join(SOURCE, "tests/golden/opt-tiny-fp32")
+ADMIN = f"tenants=[{{name = 'ada', key_sha256 = '{64 * 'a'}', admin = true}}]"
 
 
 class TwilldOptions(unittest.TestCase):
     def test_version_and_help_succeed(self):
-ADMIN = f"tenants=[{{name = 'ada', key_sha256 = '{64 * 'a'}', admin = true}}]"
         self.assertRegex(run("twilld", "--version").stdout, r"^twilld \d+\.\d+\.\d+\n$")
         self.assertEqual(run("twilld", "--help").returncode, 0)
 
@@ -128,10 +132,6 @@ class TwilldStart(unittest.TestCase):
     def test_a_model_that_cannot_be_read_is_named(self):
         self.fails_with("/no/such/model.gguf", "--model", "/no/such/model.gguf")
 
-    def test_a_file_that_is_no_model_is_named(self):
-        path = os.path.join(SOURCE, "LICENSE")
-        self.fails_with(path, "--model", path)
-
     def test_a_path_that_holds_no_model_is_told_before_an_engine_starts(self):
         with scratch() as folder:
             for path, why in ((folder + "/none.gguf", "No such file or directory"), (folder, "neither config.json nor")):
@@ -141,25 +141,25 @@ class TwilldStart(unittest.TestCase):
                 self.assertIn(why, done.stderr)
                 self.assertNotIn("loading", done.stderr)
 
+    def test_a_file_that_is_no_model_is_named(self):
+        path = os.path.join(SOURCE, "LICENSE")
+        self.fails_with(path, "--model", path)
+
     def test_an_address_that_cannot_be_had_is_named(self):
         done = run("twilld", "--listen", "192.0.2.1:1", "--model", os.path.join(SOURCE, "LICENSE"),
                    timeout=30)
         self.assertEqual(done.returncode, 1)
         self.assertIn("192.0.2.1", done.stderr)
+        self.assertIn("with `--listen`, such as 127.0.0.1:8080", done.stderr)
 
     def test_a_used_port_is_noticed_before_the_model_is_loaded(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
-        self.assertIn("with `--listen`, such as 127.0.0.1:8080", done.stderr)
             done = run("twilld", "--listen", address, "--model", TINY, timeout=30)
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, f"twilld: .*{address}.*in use.*`--listen` .port 0 takes a free one")
         self.assertNotIn("loading", done.stderr)
 
-    def test_an_address_file_that_cannot_be_written_ends_the_start(self):
-        with scratch() as folder:
-            for path in ("/no/such/folder/address", folder):
-                self.fails_with("`--address-file` must be a file that this user can write, got " + path,
     def test_every_address_that_is_taken_is_told_with_the_option_that_names_another(self):
         with scratch() as folder, socket.socket(socket.AF_UNIX) as taken, socket.create_server(("127.0.0.1", 0)) as door:
             path = os.path.join(folder, "socket")
@@ -170,6 +170,10 @@ class TwilldStart(unittest.TestCase):
             self.fails_with("with `--set server.admin_listen=`", "--model", TINY, "--set",
                             f"server.admin_listen=127.0.0.1:{door.getsockname()[1]}", "--set", ADMIN)
 
+    def test_an_address_file_that_cannot_be_written_ends_the_start(self):
+        with scratch() as folder:
+            for path in ("/no/such/folder/address", folder):
+                self.fails_with("`--address-file` must be a file that this user can write, got " + path,
                                 "--model", TINY, "--address-file", path)
             self.assertEqual(os.listdir(folder), [])
 
@@ -204,31 +208,6 @@ class TwillClient(unittest.TestCase):
         self.assertIn("did you mean `twill models pull`?", run("twill", "models", "pul", "x").stderr)
         self.assertIn("`twill --help` lists them", run("twill", "xyzxyzxyz").stderr)
 
-    def test_the_first_configuration_is_valid_also_with_every_key_taken(self):
-        with scratch() as folder:
-            path = os.path.join(folder, "twilld.toml")
-            self.assertEqual(run("twill", "config", path).returncode, 0)
-            with open(path) as file:
-                text = file.read()
-            self.assertEqual(run("twill", "config").stdout, text)
-            self.assertEqual(os.stat(path).st_mode & 0o007, 0)
-            again = run("twill", "config", path)
-            self.assertEqual(again.returncode, 1)
-            self.assertIn("is there already", again.stderr)
-            taken = os.path.join(folder, "taken.toml")
-            with open(taken, "w") as file:
-                file.write(re.sub(r"(?m)^# (\w+ = )", r"\1", text))
-            with open(taken) as file:
-                self.assertGreater(len(re.findall(r"(?m)^\w+ = ", file.read())), 10)
-            defaults = run("twilld", "--print-config").stdout
-            for one in (path, taken):
-                self.assertEqual(run("twilld", "--print-config", "--config", one).stdout, defaults)
-                self.assertEqual(run("twilld", "--check-config", one, "--model", TINY).returncode, 0)
-
-
-class Answers(http.server.BaseHTTPRequestHandler):
-    """What a server answers, by path: (status, body)."""
-    answers = {}
     def test_a_misspelt_option_suggests_one_in_every_program(self):
         for given, meant in ((["twilld", "--modle", "x"], "--model"), (["twilld", "--lisen=x"], "--listen"),
                              (["twill", "chat", "--modle", "x"], "--model"), (["twill", "models", "pull", "--sha265", "x"], "--sha256"),
@@ -271,6 +250,31 @@ class Answers(http.server.BaseHTTPRequestHandler):
             self.assertEqual(bool(re.search(r"(?m)^admin = true", shown.stdout)), admin)
             self.assertEqual("server.admin_listen" in printed, admin)
 
+    def test_the_first_configuration_is_valid_also_with_every_key_taken(self):
+        with scratch() as folder:
+            path = os.path.join(folder, "twilld.toml")
+            self.assertEqual(run("twill", "config", path).returncode, 0)
+            with open(path) as file:
+                text = file.read()
+            self.assertEqual(run("twill", "config").stdout, text)
+            self.assertEqual(os.stat(path).st_mode & 0o007, 0)
+            again = run("twill", "config", path)
+            self.assertEqual(again.returncode, 1)
+            self.assertIn("is there already", again.stderr)
+            taken = os.path.join(folder, "taken.toml")
+            with open(taken, "w") as file:
+                file.write(re.sub(r"(?m)^# (\w+ = )", r"\1", text))
+            with open(taken) as file:
+                self.assertGreater(len(re.findall(r"(?m)^\w+ = ", file.read())), 10)
+            defaults = run("twilld", "--print-config").stdout
+            for one in (path, taken):
+                self.assertEqual(run("twilld", "--print-config", "--config", one).stdout, defaults)
+                self.assertEqual(run("twilld", "--check-config", one, "--model", TINY).returncode, 0)
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """What a server answers, by path: (status, body)."""
+    answers = {}
 
     def do_GET(self):
         status, body = self.answers.get(self.path, (404, b""))
@@ -317,6 +321,44 @@ class TwillStatus(unittest.TestCase):
                 done = run("twill", *command, "--url", url)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertNotIn("\x1b", done.stdout)
+
+
+class TwillTop(unittest.TestCase):
+    METRICS = "".join(f'twill_{name}{{model_name="a-model-with-a-long-name-Q4_K_M"}} {value}\n' for name, value in (
+        ("num_requests_running", 12), ("num_requests_waiting", 345), ("kv_cache_usage_perc", 0.5),
+        ("generation_tokens_total", 123456789), ("prompt_tokens_total", 987654321)))
+
+    def look(self, columns):
+        """What a terminal of that many columns shows."""
+        models = b'{"data":[{"id":"a-model-with-a-long-name-Q4_K_M"}]}'
+        with serving({"/ready": (200, b"{}"), "/v1/models": (200, models), "/metrics": (200, self.METRICS.encode())}) as url:
+            end, terminal = pty.openpty()
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            done = subprocess.Popen([os.path.join(BIN, "twill"), "top", "--once", "--interval", "0.1", "--url", url],
+                                    stdout=terminal, stderr=terminal)
+            self.assertEqual(done.wait(20), 0)
+            os.close(terminal)
+            shown = b""
+            with contextlib.suppress(OSError):
+                while part := os.read(end, 65536):
+                    shown += part
+            os.close(end)
+        return shown.decode().replace("\r", "").splitlines()
+
+    def test_every_column_is_whole_at_the_usual_widths(self):
+        for columns in (80, 110, 132):
+            lines = self.look(columns)
+            self.assertLessEqual(max(map(len, lines)), columns, lines)
+            titles, row = (next(n for n, line in enumerate(lines) if line.startswith(word)) for word in ("MODEL", "a-mod"))
+            for title in ("RUN", "WAIT", "KV", "OUT/S", "IN/S", "FIRST ms", "NEXT ms", "ENDED", "FAILED"):
+                end = lines[titles].index(title) + len(title)
+                self.assertNotIn(lines[row][end - 1:end], " ", (title, lines))  # its number ends below it
+                self.assertIn(lines[row][end:end + 1], (" ", ""), (title, lines))
+
+    def test_a_narrow_terminal_says_what_a_wider_one_shows(self):
+        lines = self.look(40)
+        self.assertLessEqual(max(map(len, lines)), 40, lines)
+        self.assertRegex(" ".join(lines), r"a terminal of \d+ +columns shows .*FAILED, ENDED too")
 
 
 class TwillModels(unittest.TestCase):

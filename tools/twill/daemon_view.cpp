@@ -10,6 +10,7 @@
 #include "tools/common/http_client.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/metrics_text.hpp"
+#include "tools/twill/text_table.hpp"
 
 namespace twill::tools {
 namespace {
@@ -97,25 +98,6 @@ void line(std::string& out, const char* name, const std::string& value) {
 
 double share_of(const model_load& load) {
   return load.kv_blocks > 0 ? load.kv_used_blocks / load.kv_blocks : 0;
-}
-
-/// At most `columns` characters of UTF-8, so that no line wraps.
-std::string cut_to(const std::string& text, std::size_t columns) {
-  std::size_t seen = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool begins = (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
-    if (begins && seen++ == columns) return text.substr(0, i);
-  }
-  return text;
-}
-
-/// `text` in exactly `width` columns.
-std::string padded(const std::string& text, std::size_t width) {
-  auto cell = cut_to(text, width);
-  const auto columns = static_cast<std::size_t>(std::count_if(cell.begin(), cell.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
-  return cell + std::string(width - std::min(width, columns), ' ');
 }
 
 } // namespace
@@ -255,14 +237,44 @@ std::string status_text(const daemon_view& now, const daemon_view& before, std::
 
 namespace {
 
+std::string whole(double number) {
+  return shown("%.0f", number);
+}
+
+/// "[###.......]  30 %"
+std::string bar_of(double share) {
+  const auto filled = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * 10 + 0.5);
+  return "[" + std::string(filled, '#') + std::string(10 - filled, '.') + "] " +
+         shown("%3.0f %%", 100 * share);
+}
+
+/// One row for each model.
+std::vector<table_column> model_table(const daemon_view& now, const daemon_view& before) {
+  const growth rate(now, before, &daemon_view::loads);
+  table_column model{"MODEL", "", {}, {}, true}, running{"RUN"}, waiting{"WAIT"},
+      cache{"KV CACHE", "KV"}, out{"OUT/S"}, in{"IN/S"}, first{"FIRST ms"}, next{"NEXT ms"},
+      ended{"ENDED"}, failed{"FAILED"};
+  for (const auto& [id, load] : now.loads) {
+    model.cells.push_back(printable(id));
+    running.cells.push_back(whole(load.running));
+    waiting.cells.push_back(whole(load.waiting));
+    cache.cells.push_back(bar_of(share_of(load)));
+    cache.short_cells.push_back(shown("%.0f %%", 100 * share_of(load)));
+    out.cells.push_back(whole(rate.per_second(id, load, &model_load::generated_tokens)));
+    in.cells.push_back(whole(rate.per_second(id, load, &model_load::prompt_tokens)));
+    first.cells.push_back(
+        whole(1000 * rate.mean(id, load, &model_load::first_token_s, &model_load::first_tokens)));
+    next.cells.push_back(
+        shown("%.1f", 1000 * rate.mean(id, load, &model_load::between_s, &model_load::between)));
+    ended.cells.push_back(whole(load.finished));
+    failed.cells.push_back(whole(load.failed));
+  }
+  return {model, running, waiting, cache, out, in, first, next, failed, ended};
+}
+
 /// One row for each tenant and model, the busiest first.
-void add_tenants(const daemon_view& now, const daemon_view& before,
-                 std::vector<std::string>& lines) {
-  if (now.tenants.empty()) return;
+std::vector<table_column> tenant_table(const daemon_view& now, const daemon_view& before) {
   const growth rate(now, before, &daemon_view::tenants);
-  lines.push_back("");
-  lines.push_back(padded("TENANT", 20) + "  " + padded("MODEL", 28) +
-                  "  RUN  WAIT    IN/S  CACHED %  FIRST ms    ENDED  FAILED");
   using entry = std::pair<const std::pair<std::string, std::string>, tenant_load>;
   std::vector<const entry*> all;
   for (const auto& one : now.tenants)
@@ -270,20 +282,24 @@ void add_tenants(const daemon_view& now, const daemon_view& before,
   std::stable_sort(all.begin(), all.end(), [](const entry* a, const entry* b) {
     return a->second.running + a->second.waiting > b->second.running + b->second.waiting;
   });
+  table_column tenant{"TENANT", "", {}, {}, true}, model{"MODEL", "", {}, {}, true}, running{"RUN"},
+      waiting{"WAIT"}, in{"IN/S"}, cached{"CACHED %"}, first{"FIRST ms"}, ended{"ENDED"},
+      failed{"FAILED"};
   for (const auto* one : all) {
     const auto& [name, load] = *one;
     const double read = load.prompt_tokens;
-    char row[160];
-    std::snprintf(
-        row, sizeof row, " %4.0f  %4.0f  %6.0f  %8.0f  %8.0f  %7.0f  %6.0f", load.running,
-        load.waiting, rate.per_second(name, load, &tenant_load::prompt_tokens),
-        read > 0 ? 100 * load.cached_tokens / read : 0,
-        1000 * rate.mean(name, load, &tenant_load::first_token_s, &tenant_load::first_tokens),
-        load.finished, load.failed);
-    const auto tenant = name.first.empty() ? std::string("(all)") : name.first;
-    lines.push_back(padded(printable(tenant), 20) + "  " + padded(printable(name.second), 28) +
-                    row);
+    tenant.cells.push_back(name.first.empty() ? "(all)" : printable(name.first));
+    model.cells.push_back(printable(name.second));
+    running.cells.push_back(whole(load.running));
+    waiting.cells.push_back(whole(load.waiting));
+    in.cells.push_back(whole(rate.per_second(name, load, &tenant_load::prompt_tokens)));
+    cached.cells.push_back(whole(read > 0 ? 100 * load.cached_tokens / read : 0));
+    first.cells.push_back(whole(
+        1000 * rate.mean(name, load, &tenant_load::first_token_s, &tenant_load::first_tokens)));
+    ended.cells.push_back(whole(load.finished));
+    failed.cells.push_back(whole(load.failed));
   }
+  return {tenant, model, running, waiting, in, cached, first, failed, ended};
 }
 
 /// Models that have no row of numbers, or are not ready: what becomes of them.
@@ -298,7 +314,6 @@ std::string states_of(const daemon_view& now) {
 } // namespace
 
 std::string top_text(const daemon_view& now, const daemon_view& before, std::size_t columns) {
-  const growth rate(now, before, &daemon_view::loads);
   std::vector<std::string> lines;
   lines.push_back("twill top  " + now.url + "  " +
                   (now.ready ? "ready" : "not ready: " + now.why_not));
@@ -306,28 +321,19 @@ std::string top_text(const daemon_view& now, const daemon_view& before, std::siz
                   " on the device, " + format_bytes(static_cast<std::int64_t>(now.resident_bytes)) +
                   " of the process; connections: " + shown("%.0f", now.open_sockets));
   lines.push_back("");
-  lines.push_back(padded("MODEL", 28) +
-                  "  RUN  WAIT  KV CACHE          OUT/S    IN/S  FIRST ms  NEXT ms"
-                  "    ENDED  FAILED");
-  for (const auto& [id, load] : now.loads) {
-    const auto filled = static_cast<std::size_t>(std::clamp(share_of(load), 0.0, 1.0) * 10 + 0.5);
-    char row[160];
-    std::snprintf(row, sizeof row,
-                  " %4.0f  %4.0f  [%s%s] %3.0f %%  %6.0f  %6.0f  %8.0f  %7.1f  %7.0f  %6.0f",
-                  load.running, load.waiting, std::string(filled, '#').c_str(),
-                  std::string(10 - filled, '.').c_str(), 100 * share_of(load),
-                  rate.per_second(id, load, &model_load::generated_tokens),
-                  rate.per_second(id, load, &model_load::prompt_tokens),
-                  1000 * rate.mean(id, load, &model_load::first_token_s, &model_load::first_tokens),
-                  1000 * rate.mean(id, load, &model_load::between_s, &model_load::between),
-                  load.finished, load.failed);
-    lines.push_back(padded(printable(id), 28) + row);
-  }
-  if (const auto states = states_of(now); !states.empty()) lines.push_back(states);
-  add_tenants(now, before, lines);
   std::string out;
+  const auto write = [&out](const std::vector<std::string>& texts) {
+    for (const auto& text : texts)
+      out += printable(text) + "\n";
+  };
   for (const auto& text : lines)
-    out += cut_to(printable(text), columns) + "\n";
+    write(wrap_line(printable(text), columns));
+  write(fit_table(model_table(now, before), columns));
+  if (const auto states = states_of(now); !states.empty())
+    write(wrap_line(printable(states), columns));
+  if (now.tenants.empty()) return out;
+  out += "\n";
+  write(fit_table(tenant_table(now, before), columns));
   return out;
 }
 

@@ -1,0 +1,139 @@
+#include "tools/twill/text_table.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace twill::tools {
+namespace {
+
+constexpr std::size_t least_name = 12; ///< columns of a name that was cut
+constexpr std::string_view cut_mark = "...";
+
+bool begins_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+}
+
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+/// The first `width` characters.
+std::string_view head_of(std::string_view text, std::size_t width) {
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (begins_character(text[i]) && seen++ == width) return text.substr(0, i);
+  return text;
+}
+
+std::string shortened(const std::string& text, std::size_t width) {
+  if (width_of(text) <= width) return text;
+  if (width <= cut_mark.size()) return std::string(head_of(text, width));
+  return std::string(head_of(text, width - cut_mark.size())) + std::string(cut_mark);
+}
+
+std::size_t width_of(const table_column& column) {
+  std::size_t width = width_of(column.title);
+  for (const auto& cell : column.cells)
+    width = std::max(width, width_of(cell));
+  return width;
+}
+
+std::size_t width_of(const std::vector<table_column>& columns, std::size_t gap) {
+  std::size_t width = 0;
+  for (const auto& column : columns)
+    width += width_of(column) + gap;
+  return width == 0 ? 0 : width - gap;
+}
+
+void cut_names(std::vector<table_column>& columns, std::size_t width) {
+  for (auto& column : columns)
+    if (column.is_name)
+      for (auto& cell : column.cells)
+        cell = shortened(cell, std::max(width, width_of(column.title)));
+}
+
+/// Cuts names until the table fits, to `least_name` columns at least. True when it fits.
+bool fit_names(std::vector<table_column>& columns, std::size_t gap, std::size_t room) {
+  std::size_t longest = 0;
+  for (const auto& column : columns)
+    if (column.is_name) longest = std::max(longest, width_of(column));
+  for (; width_of(columns, gap) > room && longest > least_name; --longest)
+    cut_names(columns, longest - 1);
+  return width_of(columns, gap) <= room;
+}
+
+std::string line_of(const std::vector<table_column>& columns, std::size_t gap,
+                    const std::string& (*text)(const table_column&, std::size_t), std::size_t row) {
+  std::string line;
+  for (const auto& column : columns) {
+    const auto& cell = text(column, row);
+    const std::string blank(width_of(column) - width_of(cell), ' ');
+    if (!line.empty()) line.append(gap, ' ');
+    line += column.is_name ? cell + blank : blank + cell;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+} // namespace
+
+std::vector<std::string> fit_table(std::vector<table_column> columns, std::size_t room) {
+  constexpr std::size_t wide_gap = 2;
+  std::size_t gap = wide_gap;
+  std::vector<std::string> left_out;
+  auto whole = columns;
+  if (!fit_names(columns, gap, room)) {
+    gap = 1;
+    columns = whole;
+    for (auto& column : columns) {
+      if (!column.short_title.empty()) column.title = column.short_title;
+      if (!column.short_cells.empty()) column.cells = column.short_cells;
+    }
+  }
+  auto narrow = columns;
+  while (!fit_names(columns, gap, room) && columns.size() > 1) {
+    left_out.insert(left_out.begin(), columns.back().title);
+    columns.pop_back();
+  }
+  cut_names(columns, room); // where not even one column has the room it asks for
+  std::vector<std::string> lines;
+  lines.push_back(line_of(
+      columns, gap,
+      [](const table_column& column, std::size_t) -> const std::string& { return column.title; },
+      0));
+  for (std::size_t row = 0; !columns.empty() && row < columns.front().cells.size(); ++row)
+    lines.push_back(line_of(
+        columns, gap,
+        [](const table_column& column, std::size_t i) -> const std::string& {
+          return column.cells[i];
+        },
+        row));
+  if (left_out.empty()) return lines;
+  cut_names(narrow, least_name);
+  std::string note = "a terminal of " + std::to_string(width_of(narrow, gap)) + " columns shows ";
+  for (std::size_t i = 0; i < left_out.size(); ++i)
+    note += (i == 0 ? "" : ", ") + left_out[i];
+  for (auto& line : wrap_line(note + " too", room))
+    lines.push_back(std::move(line));
+  return lines;
+}
+
+std::vector<std::string> wrap_line(const std::string& text, std::size_t room) {
+  constexpr std::size_t indent = 2;
+  room = std::max(room, indent + 1);
+  std::vector<std::string> lines;
+  std::string_view rest = text;
+  while (width_of(rest) > room - (lines.empty() ? 0 : indent)) {
+    auto head = head_of(rest, room - (lines.empty() ? 0 : indent));
+    const auto space = rest.substr(0, head.size() + 1).rfind(' ');
+    if (space != rest.npos && space > 0) head = rest.substr(0, space);
+    lines.push_back(std::string(lines.empty() ? 0 : indent, ' ') + std::string(head));
+    rest.remove_prefix(head.size());
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  }
+  if (!rest.empty() || lines.empty())
+    lines.push_back(std::string(lines.empty() ? 0 : indent, ' ') + std::string(rest));
+  return lines;
+}
+
+} // namespace twill::tools
