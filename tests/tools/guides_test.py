@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Runs the commands of guides/*.md that are marked as sh, as they are written, on the default model.
+
+Only addresses are others: the ports of a guide become free ones, and a twilld that a guide starts listens on the first of them, which
+TWILL_URL names. A test for each guide says what its commands must print.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import unittest
+
+from programs import BIN, SOURCE, default_model, scratch
+
+GUIDES = os.path.join(SOURCE, "guides")
+MODEL = default_model()
+PORTS = ("8080", "8001", "8443")
+
+
+def free_ports(n):
+    with contextlib.ExitStack() as stack:
+        taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(n)]
+        return [str(one.getsockname()[1]) for one in taken]
+
+
+def script_of(text):
+    return "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+
+
+class Guides(unittest.TestCase):
+    def follow(self, guide, *expected, seconds=60):
+        with open(os.path.join(GUIDES, guide)) as page:
+            script = script_of(page.read())
+        self.assertTrue(script, guide)
+        ports = free_ports(len(PORTS))
+        for written, free in zip(PORTS, ports):
+            script = script.replace(":" + written, ":" + free).replace(f"listen {written}", f"listen {free}")
+        script = re.sub(r"(?m)^twilld (?:--listen \S+ )?(?=.*&$)", f"twilld --listen 127.0.0.1:{ports[0]} ", script)
+        with scratch() as folder:
+            work = os.path.join(folder, "work")
+            os.mkdir(work)
+            os.makedirs(os.path.join(folder, "twill/models"))
+            os.symlink(MODEL, os.path.join(folder, "twill/models", os.path.basename(MODEL)))
+            environment = {**os.environ, "PATH": BIN + ":" + os.environ["PATH"], "HOME": folder, "XDG_CACHE_HOME": folder,
+                           "TWILL_URL": f"http://127.0.0.1:{ports[0]}"}
+            environment.pop("TWILL_API_KEY", None)
+            done = subprocess.Popen(["bash", "-e"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                    cwd=work, env=environment, start_new_session=True)
+            try:
+                output, _ = done.communicate(script + "\nsleep 0.3; kill %1; wait\n", timeout=seconds)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(done.pid, signal.SIGKILL)
+                with contextlib.suppress(OSError), open(os.path.join(work, "nginx.pid")) as file:
+                    os.kill(int(file.read()), signal.SIGKILL)
+        self.assertEqual(done.returncode, 0, output)
+        for words in expected:
+            self.assertRegex(output, words)
+        return output
+
+    def test_a_team_has_keys_and_a_dashboard(self):
+        output = self.follow("team.md", "twilld.toml: ok", '"object":"list"', "401 without a key", r"TENANT(?s:.*)\nalice ", "SIGHUP: ")
+        self.assertNotIn("twk_", output)
+
+    def test_a_model_may_be_larger_than_the_memory(self):
+        self.follow("larger-than-memory.md", r"KV per token +128 KiB", r"plan: \d+ sequences", r"streaming weights \d",
+                    r'host_memory = "4 GiB"')
+
+    def test_nginx_passes_streams_and_its_name(self):
+        if not os.path.exists("/usr/sbin/nginx"):
+            self.skipTest("nginx is not installed")
+        self.follow("nginx.md", "twilld.toml: ok", '"status":"ready"', r"data: .*\n(?s:.*)data: \[DONE\]")
+
+    def test_a_user_is_limited(self):
+        self.follow("limits.md", r"HTTP/1.1 200(?s:.*)HTTP/1.1 429", "(?i)retry-after: ", "tokens_per_minute")
+
+    def test_speed_is_measured(self):
+        self.follow("measure.md", r"requests +0 running", r"MODEL +RUN", "twill_num_requests_running", r"Mean TTFT", "Request throughput")
+
+    def test_several_models_share_one_address(self):
+        self.follow("several-models.md", "twilld.toml: ok", '"id":"toy"', r'"model":"assistant"')
+
+    def test_a_gpu_is_asked_for(self):
+        with open(os.path.join(GUIDES, "gpu.md")) as page:
+            self.assertIn("twill doctor | grep", script_of(page.read()))
+
+    def test_each_guide_has_its_test(self):
+        with open(__file__) as file:
+            tested = set(re.findall(r'(?:follow\(|GUIDES, )"([a-z-]+\.md)"', file.read()))
+        self.assertEqual(tested | {"README.md"}, set(os.listdir(GUIDES)))
+        self.assertIsNotNone(shutil.which("bash"))
+
+
+if __name__ == "__main__":
+    unittest.main()
