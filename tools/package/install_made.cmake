@@ -48,6 +48,13 @@ foreach(page twilld.8 twill.1 twill-bench.1 twill-synth.1)
   install_to("${prefix}/${data}/fish/vendor_completions.d" "${made}/${program}.fish")
 endforeach()
 
+# The pages of the documentation; their links lead to where the pages are now.
+execute_process(COMMAND "${python}" "${sources}/install_docs.py" "${tree}" "${made}/doc" RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "install_docs.py ended with status ${status}")
+endif()
+install_to("${prefix}/${doc}" "${made}/doc/")
+
 configure_file("${changelog}" "${made}/changelog" COPYONLY)
 compress(changelog)
 install_to("${prefix}/${doc}" "${made}/changelog.gz")

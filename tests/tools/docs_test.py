@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Runs tools/check_docs.py over the tree and over an installed one, and on made-up pages that name what is not there."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+from programs import BIN, SOURCE, run, scratch
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(SOURCE, "tools"))
+sys.path.insert(0, os.path.join(SOURCE, "tools/package"))
+import check_docs  # noqa: E402
+import install_docs  # noqa: E402
+
+ROOT = pathlib.Path(SOURCE)
+PROGRAMS = check_docs.Programs(pathlib.Path(BIN))
+ROUTES = check_docs.read_routes((ROOT / "net/endpoints.cpp").read_text())
+
+
+def faults_of(text, programs=PROGRAMS):
+    return list(check_docs.faults_of_page(ROOT / "made_up.md", text, programs, ROUTES))
+
+
+class Checker(unittest.TestCase):
+    def test_what_is_there_is_fine(self):
+        self.assertEqual(faults_of("[a](README.md) [b](README.md#what-runs) [c](https://example.com/x) [d](config/README.md#adding-a-key)\n"
+                                   "`twill chat --prompt TEXT`, `twilld --set kv.memory=2GiB --set models.a.path=x`, `/v1/files`, `POST /v1/batches`\n"
+                                   "`kv.type`, `twilld.toml`, `/etc/twill`, `/help`, `GET /v1/files/*`, `/page/*`, `twill models pull default`\n"
+                                   "```sh\nfor x in 1; do twill key new $x | tail -n 1; done  # twill nope\ncurl -s http://127.0.0.1:8080/v1/models\n"
+                                   "TWILL_URL=x sudo -u me twill status --quiet && twill-bench --base-url x \\\n  --num-prompts 3\n```\n"), [])
+
+    def test_each_kind_of_fault_is_found(self):
+        for text, words in (("[a](none.md)", "the link none.md leads nowhere"), ("[a](README.md#none)", "names no heading"),
+                            ("[`a`](none.md)", "leads nowhere"), ("`twill caht`", "`twill` has no command caht"),
+                            ("`twill models pul x`", "no command pul"), ("`twill chat --modle x`", "no option --modle"),
+                            ("`twilld --set kv.memry=1`", "no key kv.memry"), ("`kv.memry`", "no key kv.memry"),
+                            ("`kv.memry = 1`", "no key kv.memry"), ("`/v1/messages`", "no route /v1/messages"),
+                            ("`PUT /health`", "no route PUT /health"), ("```\n$ twill-bench --rte 3\n```\n", "no option --rte"),
+                            ("```sh\necho $(twill sttus)\n```\n", "no command sttus"),
+                            ("```\ncurl http://localhost:8080/v1/embeddings\n```\n", "no route /v1/embeddings")):
+            found = faults_of(text)
+            self.assertEqual(len(found), 1, (text, found))
+            self.assertIn(words, found[0])
+
+    def test_links_need_no_program(self):
+        self.assertEqual(faults_of("[a](none.md) `twill caht`", None), ["the link none.md leads nowhere"])
+
+    def test_a_link_to_what_is_not_installed_becomes_its_words(self):
+        page = "[a](../config/reference.md#kv) [b](../README.md) ([c](../gpu/README.md)) ([d](x.md)) [e](https://x.y) [f](#g)\n```\n[b](../README.md)\n```\n"
+        self.assertEqual(install_docs.rewrite(page, "guides/x.md", "guides/x.md"),
+                         "[a](../reference.md#kv) b ([d](x.md)) [e](https://x.y) [f](#g)\n```\n[b](../README.md)\n```\n")
+
+
+class Documentation(unittest.TestCase):
+    def test_the_tree_names_nothing_that_is_not_there(self):
+        self.assertEqual(list(check_docs.faults_below(ROOT, ROOT, PROGRAMS)), [])
+
+    def test_pages_and_messages_of_the_programs_name_nothing_that_is_not_there(self):
+        self.assertEqual(list(check_docs.faults_of_texts(ROOT, PROGRAMS)), [])
+
+    def test_installed_pages_lead_to_installed_pages(self):
+        with scratch() as folder:
+            done = subprocess.run(["cmake", "--install", os.path.dirname(BIN), "--prefix", folder], capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            docs = pathlib.Path(folder) / "share/doc/twill"
+            pages = {str(page.relative_to(docs)) for page in check_docs.pages_below(docs)}
+            self.assertLessEqual({"README.md", "guides/team.md", "reference.md", "operators.md", "clients.md"}, pages)
+            self.assertEqual(list(check_docs.faults_below(docs, ROOT, PROGRAMS)), [])
+            # Nobody has to know where a page is: the first one leads to all.
+            found, unread = set(), ["README.md"]
+            while unread:
+                page = unread.pop()
+                if page in pages - found:
+                    found.add(page)
+                    for target in check_docs.LINK.findall((docs / page).read_text()):
+                        unread.append(os.path.normpath(os.path.join(os.path.dirname(page), target.partition("#")[0])))
+            self.assertEqual(pages - found, set())
+
+    def test_the_table_of_commands_has_every_command(self):
+        for program, page in (("twill", "tools/README.md"), ("twill-bench", "tools/twill-bench/README.md")):
+            table = set(re.findall(r"(?m)^\| `([a-z-]+)", (ROOT / page).read_text()))
+            self.assertEqual(set(PROGRAMS.roots[program].commands) - table, set(), page)
+
+    def test_tables_of_toml_are_configurations(self):
+        for page in check_docs.pages_below(ROOT):
+            for language, block in check_docs.FENCE.findall(page.read_text()):
+                if language == "toml":
+                    with scratch() as folder:
+                        path = os.path.join(folder, "twilld.toml")
+                        pathlib.Path(path).write_text(block)
+                        done = run("twilld", "--print-config", "--config", path)
+                    self.assertEqual(done.returncode, 0, f"{page}: {done.stderr}")
+
+    def test_what_packages_say_of_themselves_is_served(self):
+        text = (ROOT / "tools/package/pack.cmake").read_text()
+        protocols = {"Anthropic": "/v1/messages", "Ollama": "/api/chat", "OpenAI": "/v1/chat/completions"}
+        for name, path in protocols.items():
+            if name in text:
+                self.assertTrue(check_docs.is_route(ROUTES, "POST", path), f"{name}'s {path}")
+
+
+if __name__ == "__main__":
+    unittest.main()
