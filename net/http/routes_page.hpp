@@ -9,21 +9,40 @@ inline constexpr std::string_view routes_page = R"html(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>twill</title>
 <style>body{font:16px/1.5 sans-serif;max-width:46em;margin:3em auto;padding:0 1em}
 code{background:#eee;padding:.1em .3em}td{padding:.15em 1em .15em 0;vertical-align:top}</style>
-</head><body><h1>twill</h1><p>A language model server. OpenAI clients use the base URL <code>v1</code>; <a href="./">the
-chat page</a> talks to the model.</p>
+</head><body><h1>twill</h1><p>A language model server. OpenAI's clients use the base URL <code>v1</code>; <a href="./">the
+chat page</a> talks to the model, <code>twill chat</code> does so in a terminal.</p>
 <table>
 <tr><td><code>POST /v1/chat/completions</code></td><td>chat; server-sent events with <code>stream</code></td></tr>
 <tr><td><code>POST /v1/completions</code></td><td>text or token ids in, text out</td></tr>
 <tr><td><code>POST /v1/responses</code></td><td>OpenAI Responses</td></tr>
 <tr><td><code>GET /v1/responses</code></td><td>the same over WebSocket</td></tr>
-<tr><td><code>GET /v1/stream</code></td><td>twill's lean WebSocket dialect (net/STREAM.md)</td></tr>
-<tr><td><code>GET <a href="v1/models">/v1/models</a></code></td><td>what is served</td></tr>
-<tr><td><code>POST /tokenize, /detokenize</code></td><td>text to ids and back</td></tr>
+<tr><td><code>GET /v1/stream</code></td><td><a href="page/STREAM.md">a lean WebSocket dialect</a>: token ids, flow control, cancel</td></tr>
+<tr><td><code>GET <a href="v1/models">/v1/models</a>, /v1/models/NAME</code></td><td>what is served</td></tr>
+<tr><td><code>POST /v1/files, GET <a href="v1/files">/v1/files</a></code></td><td>uploads for batches, and what batches wrote</td></tr>
+<tr><td><code>GET /v1/files/ID, DELETE /v1/files/ID, GET /v1/files/ID/content</code></td><td>one of them</td></tr>
+<tr><td><code>POST /v1/batches, GET <a href="v1/batches">/v1/batches</a></code></td><td>OpenAI's Batch API: many requests, when there is room</td></tr>
+<tr><td><code>GET /v1/batches/ID, POST /v1/batches/ID/cancel</code></td><td>one of them</td></tr>
+<tr><td><code>POST /tokenize, /detokenize, /v1/tokenize, /v1/detokenize</code></td><td>text to ids and back</td></tr>
 <tr><td><code>GET <a href="tokenizer_info">/tokenizer_info</a></code></td><td>special tokens, limits, chat template</td></tr>
-<tr><td><code>GET <a href="health">/health</a>, <a href="ready">/ready</a></code></td><td>liveness, readiness</td></tr>
-<tr><td><code>GET <a href="metrics">/metrics</a></code></td><td>Prometheus</td></tr>
-<tr><td><code>GET <a href="version">/version</a></code></td><td>version</td></tr>
-</table></body></html>
+<tr><td><code>GET <a href="health">/health</a>, <a href="ready">/ready</a></code></td><td>whether the process answers; whether requests are served</td></tr>
+<tr><td><code>GET <a href="metrics">/metrics</a></code></td><td>figures for Prometheus</td></tr>
+<tr><td><code>GET <a href="version">/version</a></code></td><td>the version</td></tr>
+<tr><td><code>GET <a href="./">/</a>, <a href="routes">/routes</a>, /page/FILE</code></td><td>the chat page, this page, what they load</td></tr>
+</table>
+<p>Where keys are configured, all but the last four rows want one: <code>Authorization: Bearer KEY</code> or
+<code>X-Api-Key: KEY</code>. Administrators have routes and a dashboard of their own, at the address that
+<code>server.admin_listen</code> names.</p>
+<h2>Guides</h2><ul>
+<li><a href="page/team.md">a team with keys, and the dashboard</a></li>
+<li><a href="page/larger-than-memory.md">a model larger than the memory</a></li>
+<li><a href="page/nginx.md">behind nginx</a></li>
+<li><a href="page/limits.md">limit a user</a></li>
+<li><a href="page/measure.md">measure</a></li>
+<li><a href="page/several-models.md">several models</a></li>
+<li><a href="page/gpu.md">a GPU</a></li>
+</ul>
+<p><code>twilld --print-reference</code> describes every key of the configuration.</p>
+</body></html>
 )html";
 
 } // namespace twill::net

@@ -1,5 +1,12 @@
 // The endpoint table: paths, methods, wildcards, and what the router and batches read of it.
 #include "net/endpoints.hpp"
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+#include "net/http/page_files.hpp"
+#include "net/http/routes_page.hpp"
 #include "tests/catch.hpp"
 
 using namespace twill;
@@ -46,5 +53,59 @@ TEST_CASE("Only what tells nothing about clients is served without a key") {
                       row.path == "/health" || row.path == "/ready" || row.path == "/metrics" ||
                       row.path == "/version";
     CHECK((row.key == key_rule::open) == open);
+  }
+}
+
+namespace {
+
+/// "METHOD /path" of all that the page at /routes names; a path after a comma has the method before
+/// it.
+std::set<std::string> routes_named() {
+  const std::string page(routes_page);
+  const std::regex code("<td><code>(.*?)</code></td>"), tag("<[^>]*>"),
+      route("(?:(GET|POST|DELETE) )?(/[^, ]*)");
+  std::set<std::string> named;
+  for (std::sregex_iterator at(page.begin(), page.end(), code), end; at != end; ++at) {
+    const auto text = std::regex_replace((*at)[1].str(), tag, "");
+    std::string method;
+    for (std::sregex_iterator one(text.begin(), text.end(), route); one != end; ++one) {
+      if ((*one)[1].matched) method = (*one)[1].str();
+      named.insert(method + " " + (*one)[2].str());
+    }
+  }
+  return named;
+}
+
+} // namespace
+
+TEST_CASE("The page at /routes names every route, and no other") {
+  const auto named = routes_named();
+  for (const auto& row : endpoints()) {
+    bool found = false;
+    for (const auto* name : {"ID", "NAME", "FILE"}) {
+      auto path = std::regex_replace(std::string(row.path), std::regex("\\*+"), name);
+      found = found || named.count(std::string(name_of(row.method)) + " " + path) == 1;
+    }
+    INFO(name_of(row.method) << " " << row.path);
+    CHECK(found);
+  }
+  CHECK(named.size() == endpoints().size());
+}
+
+TEST_CASE("Every guide that the page at /routes leads to is served") {
+  const std::string page(routes_page);
+  const std::regex link("href=\"page/([^\"]+)\"");
+  std::set<std::string> names;
+  for (std::sregex_iterator at(page.begin(), page.end(), link), end; at != end; ++at)
+    names.insert((*at)[1].str());
+  CHECK(names.size() == 8);
+  for (const auto& name : names) {
+    const auto files = page_files();
+    const auto found = std::find_if(files.begin(), files.end(),
+                                    [&](const auto& file) { return file.name == name; });
+    INFO(name);
+    REQUIRE(found != files.end());
+    CHECK(found->content_type == "text/plain; charset=utf-8");
+    CHECK(found->bytes.substr(0, 2) == "# ");
   }
 }

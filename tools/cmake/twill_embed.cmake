@@ -1,17 +1,18 @@
-# As a module, twill_embed_page(TARGET FOLDER FILES file ... BUNDLES file ...) makes a library that holds bytes as
-# twill::net::page_files(): files as they are, and scripts and styles together with all that they import, as esbuild bundles
+# As a module, twill_embed_page(TARGET FOLDER FILES file ... BUNDLES file ... DOCUMENTS path ...) makes a library that holds bytes as
+# twill::net::page_files(): files and documents (from elsewhere) as they are, and scripts and styles together with all that they import, as esbuild bundles
 # them, so that a browser asks once for each. As a script (cmake -DOUT=... -DFILES="a;b" -P), it writes that source.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(TWILL_EMBED_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
   find_program(TWILL_ESBUILD esbuild DOC "The bundler of the pages")
   function(twill_embed_page TARGET FOLDER)
-    cmake_parse_arguments(PARSE_ARGV 2 PAGE "" "" "FILES;BUNDLES")
+    cmake_parse_arguments(PARSE_ARGV 2 PAGE "" "" "FILES;BUNDLES;DOCUMENTS")
     if(NOT TWILL_ESBUILD)
       message(FATAL_ERROR "esbuild bundles the pages and is missing: apt-get install esbuild, or npm install esbuild and "
         "-DTWILL_ESBUILD=FOLDER/node_modules/.bin/esbuild")
     endif()
     set(files ${PAGE_FILES})
     list(TRANSFORM files PREPEND "${FOLDER}/")
+    list(APPEND files ${PAGE_DOCUMENTS})
     # A folder's time changes with its names. CONFIGURE_DEPENDS would look at them in each build, and `ninja -n` could
     # not tell what there is to do.
     file(GLOB sources "${FOLDER}/*.js" "${FOLDER}/*.css")
@@ -40,6 +41,7 @@ set(type_html "text/html; charset=utf-8")
 set(type_css "text/css; charset=utf-8")
 set(type_js "text/javascript; charset=utf-8")
 set(type_svg "image/svg+xml")
+set(type_md "text/plain; charset=utf-8")
 
 set(arrays "")
 set(rows "")
