@@ -185,9 +185,10 @@ const std::vector<key>& rows() {
        "Unix socket has mode 0660 and belongs to `server.user`; one that nobody listens on any more is "
        "replaced. With several addresses, [::] takes IPv6 alone.", false, true},
       {"server.admin_listen", TWILL_MEMBER(server.admin_listen), "", address_or_none(),
-       "The address that administrators connect to; the routes of `/admin` are served there alone. Who "
-       "may open a Unix socket (mode 0660, of `server.user`) is an administrator; at HOST:PORT each "
-       "request needs a key of a tenant with `admin = true`. When empty, there is none."},
+       "The address that administrators connect to, by a browser for the dashboard; the routes of "
+       "`/admin` are served there alone. Who may open a Unix socket (mode 0660, of `server.user`) is "
+       "an administrator; at HOST:PORT each request needs a key of a tenant with `admin = true`, as "
+       "`twill key new NAME --admin` makes. When empty, there is none."},
       {"server.user", TWILL_MEMBER(server.user), "", any_name(),
        "The user that a daemon started by root becomes, with that user's groups, once it listens and "
        "before it reads the model. It keeps no way back; a process that stays root reads no more than "

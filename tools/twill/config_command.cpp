@@ -38,6 +38,8 @@ constexpr const char* first_config =
 # A certificate and its key serve HTTPS.
 # tls_certificate = ""
 # tls_key = ""
+# Where administrators find the dashboard; `twill key new NAME --admin` makes the key that it asks for.
+# admin_listen = ""
 # The user that a daemon started by root becomes.
 # user = ""
 

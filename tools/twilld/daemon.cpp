@@ -40,14 +40,16 @@ using actors::engine_state;
 /// read.
 constexpr std::int64_t worth_a_bar = 512 << 20;
 
-/// "http://127.0.0.1:8080, unix:/run/twill.sock"
+/// "http://127.0.0.1:8080", or "unix:/run/twill.sock" as it is.
+std::string url_of(const std::string& address, bool tls) {
+  if (address.starts_with("unix:")) return address;
+  return (tls ? "https://" : "http://") + address;
+}
+
 std::string urls_of(const net::server& server, bool tls) {
   std::string all;
-  for (const auto& address : server.addresses()) {
-    all += all.empty() ? "" : ", ";
-    if (!address.starts_with("unix:")) all += tls ? "https://" : "http://";
-    all += address;
-  }
+  for (const auto& address : server.addresses())
+    all += (all.empty() ? "" : ", ") + url_of(address, tls);
   return all;
 }
 
@@ -281,7 +283,8 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   const std::string url = urls_of(*server, !asked.tls_certificate.empty());
   log::info("listening on " + url + ", loading " + models_named(effective));
   if (!asked.admin_listen.empty())
-    log::info("administrators connect to " + server->admin_address());
+    log::info("the dashboard and the routes of administrators are at " +
+              url_of(server->admin_address(), !asked.tls_certificate.empty()));
   if (traces.has_value()) server->trace_with(*traces);
   std::atomic<bool> told_to_stop = false;
   reloader files({config.paths, config.settings, config.options, effective, read}, *engine,
