@@ -103,8 +103,15 @@ result<std::shared_ptr<const folder>> folder::open(const std::string& path) {
 
   auto config = read_optional(f.path, "config.json", &f.files);
   if (!config.ok()) return config.error();
-  if (!config.value())
-    return failure{errc::file_unreadable, f.path + ": the folder has no config.json"};
+  if (!config.value()) {
+    std::error_code unreadable;
+    const bool adapter = std::filesystem::exists(f.path + "/adapter_config.json", unreadable);
+    return failure{errc::file_unreadable,
+                   f.path + (adapter ? ": the folder must hold a whole model, got a LoRA adapter; "
+                                       "merge it into its base model (merge_and_unload() of peft "
+                                       "writes a folder that can be served)"
+                                     : ": the folder has no config.json")};
+  }
   f.config = std::move(*config.value());
   const std::pair<const char*, std::optional<value>*> others[] = {
       {"generation_config.json", &f.generation_config},

@@ -150,7 +150,7 @@ std::string read_content(fields& from, const std::string& name, const value& con
     const auto* text = part.find("text");
     if (text == nullptr) text = part.find("refusal");
     if (type != nullptr && (type->as_string() == nullptr || !is_text_part(*type->as_string()))) {
-      from.reject(at + ".type", "\"text\"", *type);
+      from.reject(at + ".type", "\"text\", as no model here reads images, sound or files", *type);
       return {};
     }
     if (text == nullptr || text->as_string() == nullptr) {

@@ -94,7 +94,8 @@ void check_model_place(const std::string& path) {
     if (!fs::exists(path, error))
       why = path + ": " + (error ? error.message() : "No such file or directory");
     else if (is_folder && place.value().kind == models::model_kind::folder &&
-             !fs::exists(fs::path(path) / "config.json", error))
+             !fs::exists(fs::path(path) / "config.json", error) &&
+             !fs::exists(fs::path(path) / "adapter_config.json", error)) // which the opener tells
       why = path + ": the folder has neither config.json nor a file *.gguf";
   }
   if (!why.empty())

@@ -152,6 +152,8 @@ TEST_CASE("a folder without a readable configuration is refused") {
   const test::temp_folder f;
   f.write("model.safetensors", one_tensor("x", 1));
   check_refused(f.path(), errc::file_unreadable, "no config.json");
+  f.write("adapter_config.json", "{}");
+  check_refused(f.path(), errc::file_unreadable, "got a LoRA adapter; merge it");
   f.write("config.json", "[1]");
   check_refused(f.path(), errc::bad_format, "object");
   f.write("config.json", "{\n\"a\" 1}");

@@ -253,7 +253,8 @@ TEST_CASE("A broken chat field is named with its rule and the value given") {
       {R"("messages":[{"role":"user","content":5}])",
        "`messages[0].content` must be a string or a list of text parts, got 5"},
       {R"("messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}])",
-       "`messages[0].content[0].type` must be \"text\", got \"image_url\""},
+       "`messages[0].content[0].type` must be \"text\", as no model here reads images, sound or "
+       "files, got \"image_url\""},
       {R"("messages":[{"role":"user","content":[{"type":"text"}]}])",
        "`messages[0].content[0].text` must be a string"},
       {R"("messages":[{"role":"user","content":["x"]}])",
