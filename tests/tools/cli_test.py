@@ -308,6 +308,17 @@ class TwillStatus(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (1, ""))
             self.assertRegex(done.stdout, rf"^not ready at {url}, twilld 9\n +why +the model is loading\n")
 
+    def test_waiting_ends_when_the_daemon_is_ready_or_the_time_is_over(self):
+        begin = time.monotonic()
+        self.assertEqual(run("twill", "status", "--wait", "0.5", "--url", "http://127.0.0.1:1").returncode, 2)
+        self.assertGreater(time.monotonic() - begin, 0.4)
+        answers = {"/ready": (503, b"{}"), "/version": (200, b'{"version":"9"}'), "/v1/models": (200, b'{"data":[]}'), "/metrics": (200, b"")}
+        with serving(answers) as url:
+            self.assertEqual(run("twill", "status", "--wait", "0.3", "--url", url).returncode, 1)
+            threading.Timer(0.5, lambda: answers.update({"/ready": (200, b"{}")})).start()
+            done = run("twill", "status", "--wait", "30", "--url", url)
+            self.assertEqual((done.returncode, done.stdout[:5]), (0, "ready"))
+
     def test_another_server_is_not_taken_for_a_daemon_and_its_text_is_harmless(self):
         with serving({"/ready": (200, b"<html>")}) as url:
             self.assertEqual(run("twill", "status", "--url", url).returncode, 0)

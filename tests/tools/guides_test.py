@@ -51,7 +51,7 @@ class Guides(unittest.TestCase):
             done = subprocess.Popen(["bash", "-e"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                     cwd=work, env=environment, start_new_session=True)
             try:
-                output, _ = done.communicate(script + "\nsleep 0.3; kill %1; wait\n", timeout=seconds)
+                output, _ = done.communicate(script + "\nsleep 0.3; kill %1; wait; cat log\n", timeout=seconds)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(done.pid, signal.SIGKILL)

@@ -20,13 +20,31 @@ constexpr int status_no_daemon = 2;
 struct status_options {
   server_flags server;
   bool quiet = false;
+  double wait_s = 0;
 };
+
+/// A look at the daemon: the first that finds it ready, or the last one within the time to wait.
+/// Throws client_error when nothing answered then.
+daemon_view look_until_ready(const endpoint& where, double wait_s) {
+  constexpr auto pause = std::chrono::milliseconds(100);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_s);
+  for (;;) {
+    const bool last = std::chrono::steady_clock::now() + pause >= end;
+    try {
+      auto view = look_at(where);
+      if (view.ready || last) return view;
+    } catch (const client_error&) {
+      if (last) throw;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
 
 int run_status(const status_options& options) {
   const auto where = options.server.where();
   daemon_view before;
   try {
-    before = look_at(where);
+    before = look_until_ready(where, options.wait_s);
   } catch (const client_error& error) {
     if (!options.quiet) {
       std::fprintf(stderr, "%s %s\n", painted(stream::error, ink::red, "twill:").c_str(),
@@ -55,6 +73,11 @@ void add_status(CLI::App& root, int& status) {
   auto options = std::make_shared<status_options>();
   add_daemon_flags(*command, options->server);
   command->add_flag("--quiet", options->quiet, "print nothing: the exit status tells");
+  command
+      ->add_option("--wait", options->wait_s,
+                   "wait until the daemon is ready, at most this many seconds")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->type_name("SECONDS");
   command->footer("Exit status: 0 ready, 1 not ready, 2 no answer or wrong usage.");
   command->callback([options, &status] { status = run_status(*options); });
 }
