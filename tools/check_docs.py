@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the documentation names must be there: links, anchors, commands with their options, keys of the configuration, routes.
+"""What the documentation names must be there, once: links, anchors, commands with their options, keys of the configuration, routes.
 
 check_docs.py [ROOT] [--bin DIR]: reads every *.md that git knows (or below ROOT, where git knows nothing), prints what is not there
 and exits with 1 if there is any. Links need nothing else; commands, keys and routes are compared with the programs in DIR and with
@@ -57,6 +57,16 @@ def dead_links(page, text):
             yield f"the link {target} leads nowhere"
         elif anchor and anchor not in anchors(where.read_text()):
             yield f"the link {target} names no heading of {where.name}"
+
+
+def rows_twice(text):
+    """Rows of one table that begin alike, as edits leave them: first cells that hold code and nothing else."""
+    for table in re.findall(r"(?m)(?:^\|.*\n)+", FENCE.sub("", text)):
+        seen = set()
+        for cell in re.findall(r"(?m)^\| (`[^|]*`) \|", table):
+            if cell in seen:
+                yield f"a table has two rows for {cell}"
+            seen.add(cell)
 
 
 def code_of(text):
@@ -224,6 +234,7 @@ def pages_below(root):
 
 def faults_of_page(page, text, programs, routes):
     yield from dead_links(page, text)
+    yield from rows_twice(text)
     if page.name in HISTORY or programs is None:
         return
     for line in code_of(text):

@@ -40,6 +40,7 @@ class Checker(unittest.TestCase):
                             ("`twilld --set kv.memry=1`", "no key kv.memry"), ("`kv.memry`", "no key kv.memry"),
                             ("`kv.memry = 1`", "no key kv.memry"), ("`/v1/messages`", "no route /v1/messages"),
                             ("`PUT /health`", "no route PUT /health"), ("```\n$ twill-bench --rte 3\n```\n", "no option --rte"),
+                            ("| a |\n|---|\n| `x` |\n| `y` |\n| `x` |\n", "two rows for `x`"),
                             ("```sh\necho $(twill sttus)\n```\n", "no command sttus"),
                             ("```\ncurl http://localhost:8080/v1/embeddings\n```\n", "no route /v1/embeddings")):
             found = faults_of(text)
