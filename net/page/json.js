@@ -65,10 +65,10 @@ export function colourJson(text) {
       break;
     }
     const [whole, string, colon, number, word] = found;
-    if (string !== undefined && colon !== undefined) out.append(make("span", { class: "json-key" }, string), colon);
-    else if (string !== undefined) out.append(make("span", { class: "json-string" }, string));
-    else if (number !== undefined) out.append(make("span", { class: "json-number" }, number));
-    else if (word !== undefined) out.append(make("span", { class: "json-word" }, word));
+    if (string !== undefined && colon !== undefined) out.append(make("span", { class: "code-key" }, string), colon);
+    else if (string !== undefined) out.append(make("span", { class: "code-string" }, string));
+    else if (number !== undefined) out.append(make("span", { class: "code-number" }, number));
+    else if (word !== undefined) out.append(make("span", { class: "code-word" }, word));
     else out.append(whole);
     at += whole.length;
   }

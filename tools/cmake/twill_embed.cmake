@@ -18,10 +18,13 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     file(GLOB sources "${FOLDER}/*.js" "${FOLDER}/*.css")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${FOLDER}")
     foreach(name IN LISTS PAGE_BUNDLES)
+      set(others ${PAGE_BUNDLES}) # what a script imports of these is asked for when it runs
+      list(REMOVE_ITEM others "${name}")
+      list(TRANSFORM others PREPEND "--external:./")
       set(bundle "${CMAKE_CURRENT_BINARY_DIR}/page/${name}")
       add_custom_command(OUTPUT "${bundle}"
         COMMAND "${TWILL_ESBUILD}" "${FOLDER}/${name}" "--outfile=${bundle}" --bundle --minify --format=esm --target=es2022
-                --charset=utf8 --log-level=warning
+                --charset=utf8 --log-level=warning ${others}
         DEPENDS ${sources} VERBATIM)
       list(APPEND files "${bundle}")
     endforeach()
