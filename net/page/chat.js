@@ -1,29 +1,40 @@
-// The page: the conversations, the turns that run, and what connects them to the server and to the screen.
+// The page: the conversations, and what connects them and their turns to the server and to the screen.
 import { Composer } from "./composer.js";
 import { Connection } from "./connection.js";
+import { contextOf, lastToDrop, sentOf, showContext } from "./context.js";
 import { confirmDialog, keyDialog } from "./dialog.js";
-import { settingsDialog, snippetDialog } from "./dialogs.js";
+import { chatDialog, helpDialog, settingsDialog, snippetDialog } from "./dialogs.js";
 import { announce, button, make } from "./dom.js";
 import { readKey, writeKey } from "./key.js";
 import { address } from "./link.js";
 import { MessageList } from "./messages.js";
-import { requestOf } from "./settings.js";
+import { messagesOf, requestOf } from "./settings.js";
+import { Sidebar } from "./sidebar.js";
 import * as store from "./store.js";
+import { applyTheme, themeChoice } from "./theme.js";
+import { Turns } from "./turns.js";
 
 const $ = (id) => document.getElementById(id);
 const saveEvery = 500; // milliseconds, while an answer comes
-const askAgainAfter = 1000; // milliseconds, when the server said that it is not ready
 
+applyTheme();
 const connection = new Connection(readKey());
 const opened = new Map(); // conversations that were opened since the page was loaded, by id
-const turns = new Map(); // node id -> the turn that fills it
 let current = null;
 
 // --- the screen --------------------------------------------------------------------------------------------
 
 const scroll = $("scroll");
-const messages = new MessageList($("log"), { regenerate, edit, select, answerCalls, isLeaf: (node) => store.childrenOf(current, node.id).length === 0 });
-const composer = new Composer({ onsend: send, onstop: stop });
+const turns = new Turns(connection, {
+  show: (turn, now) => (now ? show(turn) : paint(turn)),
+  ended: onEnded,
+  keep: save,
+  keepSoon: saveSoon,
+});
+const messages = new MessageList($("log"), { regenerate, goOn, edit, select, answerCalls, sendAll, offers: (node) => fullOffers(node),
+  isLeaf: (node) => store.childrenOf(current, node.id).length === 0 });
+const composer = new Composer({ onsend: send, onstop: stop, onfault: notify });
+const sidebar = new Sidebar({ open: openConversation, options: showOptions });
 
 function nearEnd() {
   return scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
@@ -35,10 +46,11 @@ function toEnd() {
 
 function showConversation() {
   const path = store.shownPath(current);
-  messages.show(path, (node) => store.childrenOf(current, node.parent));
+  messages.show(path, (node) => store.childrenOf(current, node.parent), current.dropped);
   if (path.length === 0) $("log").replaceChildren(welcome());
   $("title").textContent = current.title;
   document.title = `${current.title} · twill`;
+  showSystemHint();
   showRunning();
   showList();
   showModel();
@@ -51,21 +63,28 @@ function welcome() {
     make("div", { class: "prompts" }, ...prompts.map((text) => button(text, () => composer.write(text)))));
 }
 
+function showSystemHint() {
+  const text = current.settings.instructions ?? "";
+  $("system-hint").hidden = text === "";
+  $("system-hint").replaceChildren(make("span", {}, `System prompt: ${text.length > 100 ? `${text.slice(0, 99)}…` : text}`),
+    button("Change", openSettings, { "aria-label": "Change the system prompt" }));
+}
+
 function showList() {
-  const kept = store.listConversations();
-  const list = kept.some((one) => one.id === current.id) ? kept : [current, ...kept];
-  $("chat-list").replaceChildren(...list.map((one) => make("li", {},
-    button(one.title, () => openConversation(one.id), { class: "chat", "aria-current": one.id === current.id ? "true" : null }),
-    button("×", () => askToRemove(one), { class: "quiet remove", "aria-label": `Delete ${one.title}` }))));
+  sidebar.show(current);
+}
+
+function servedModel() {
+  return connection.models.find((model) => model.id === current.settings.model) ?? (current.settings.model === undefined ? connection.models[0] : undefined);
 }
 
 function showModel() {
-  const name = current.settings.model ?? connection.models[0]?.id ?? "";
-  $("model-name").textContent = name;
+  $("model-name").textContent = current.settings.model ?? connection.models[0]?.id ?? "";
+  showContext(contextOf(current, store.shownPath(current), servedModel()), () => fullOffers());
 }
 
 function shownTurn() {
-  return store.shownPath(current).map((node) => turns.get(node.id)).find((turn) => turn !== undefined);
+  return store.shownPath(current).map((node) => turns.of(node)).find((turn) => turn !== undefined);
 }
 
 function showRunning() {
@@ -87,7 +106,11 @@ function notify(text, action, onaction) {
   const notice = $("notice");
   notice.hidden = text === "";
   if (notice.firstChild?.textContent === text) return; // said already: a screen reader need not repeat it
-  notice.replaceChildren(make("span", {}, text), ...(action === undefined ? [] : [button(action, onaction)]));
+  const close = () => {
+    notify("");
+    composer.focus();
+  };
+  notice.replaceChildren(make("span", {}, text), ...(text === "" ? [] : [action === undefined ? button("Close", close) : button(action, onaction)]));
 }
 
 function setListOpen(open) {
@@ -105,8 +128,9 @@ const unsaved = new Map(); // conversation -> timer
 function save(conversation) {
   clearTimeout(unsaved.get(conversation));
   unsaved.delete(conversation);
-  if (!store.saveConversation(conversation))
-    notify("The browser did not keep this chat: its storage is full or switched off. Delete old chats to make room.");
+  const kept = store.saveConversation(conversation);
+  if (!kept) notify("The browser did not keep this chat: its storage is full or switched off. Delete old chats to make room.");
+  return kept;
 }
 
 function saveSoon(conversation) {
@@ -143,9 +167,26 @@ function beginChat() {
   openConversation(Object.keys(current.nodes).length === 0 ? current.id : newConversation().id);
 }
 
+function showOptions(kept) {
+  const conversation = opened.get(kept.id) ?? find(kept.id) ?? kept;
+  chatDialog(conversation, {
+    onrename: (title) => {
+      conversation.title = title;
+      save(conversation);
+      showConversation();
+    },
+    onexport: (kind) => withExtras(({ download, exportJson, exportMarkdown, fileName }) => {
+      if (kind === "json") download(fileName(conversation.title, "json"), "application/json", exportJson([conversation]));
+      else download(fileName(conversation.title, "md"), "text/markdown", exportMarkdown(conversation));
+      announce("Exported");
+    }),
+    onremove: () => askToRemove(conversation),
+  });
+}
+
 function askToRemove(conversation) {
   confirmDialog("Delete this chat?", `“${conversation.title}” is deleted from this browser for good.`, "Delete", () => {
-    for (const turn of [...turns.values()]) if (turn.conversation.id === conversation.id) end(turn, "stopped");
+    turns.stopAllOf(conversation.id);
     const live = opened.get(conversation.id);
     clearTimeout(unsaved.get(live));
     unsaved.delete(live);
@@ -157,18 +198,39 @@ function askToRemove(conversation) {
   });
 }
 
+/** Does what needs what is not loaded with the page. */
+async function withExtras(use) {
+  const extras = await import("./extras.js").catch(() => null);
+  if (extras === null) notify("The server does not answer, and this part of the page was not loaded yet.");
+  else use(extras);
+}
+
+async function importFile(file, readFile) {
+  try {
+    const found = await readFile(file);
+    for (const conversation of found) {
+      if (!save(conversation)) return;
+      opened.set(conversation.id, conversation);
+    }
+    if (found.length > 0) openConversation(found[0].id);
+    announce(`Imported ${found.length} ${found.length === 1 ? "chat" : "chats"}`);
+  } catch (error) {
+    notify(error.message);
+  }
+}
+
 // --- turns ---------------------------------------------------------------------------------------------------
 
-function send(text) {
+function send(text, written) {
+  if (connection.state === "open") notify("");
   const path = store.shownPath(current);
   const parent = path.at(-1)?.id ?? "";
-  if (path.length === 0 && current.title === "New chat") current.title = titleOf(text);
+  if (path.length === 0 && current.title === "New chat") current.title = titleOf(written.trim() === "" ? text : written);
   ask(store.addNode(current, parent, { role: "user", text }));
-  return true;
 }
 
 function titleOf(text) {
-  const line = text.trim().split("\n")[0];
+  const line = text.trim().split("\n")[0].replace(/^`+/, "");
   return line.length > 60 ? `${line.slice(0, 59)}…` : line;
 }
 
@@ -196,123 +258,34 @@ function select(node) {
 function ask(node) {
   if (shownTurn() !== undefined) stop();
   const answer = store.addNode(current, node.id, { role: "assistant", status: "running" });
-  const turn = { conversation: current, node: answer, request: requestOf(current.settings, store.pathTo(current, node), undefined), timer: 0, painting: false };
-  turns.set(answer.id, turn);
+  turns.ask(current, answer, requestOf(current.settings, sentOf(current, store.pathTo(current, node)), undefined));
   store.writeCurrent(current.id);
   save(current);
   showConversation();
   toEnd();
   announce("Waiting for the answer");
-  start(turn);
 }
 
-function start(turn) {
-  const { node } = turn;
-  turn.fresh = true; // what an earlier try left is shown until the new answer begins
-  turn.asked_ms = performance.now();
-  const sent = connection.begin(node.id, turn.request, (event) => onEvent(turn, event));
-  node.status = sent ? "running" : "waiting";
-  node.note = sent ? undefined : "The server is not connected. The question is asked when it is back.";
-  show(turn);
-}
-
-/** Removes what an earlier try of the same answer left, once. */
-function begin(turn) {
-  if (!turn.fresh) return;
-  turn.fresh = false;
-  Object.assign(turn.node, { text: "", calls: undefined, tokens: undefined, note: undefined, first_ms: performance.now() - turn.asked_ms });
-}
-
-function onEvent(turn, event) {
-  const { node } = turn;
-  switch (event.type) {
-    case "response.created":
-      node.model = event.response.model;
-      break;
-    case "response.output_text.delta":
-      begin(turn);
-      node.text += event.delta;
-      if (event.logprobs?.length > 0) (node.tokens ??= []).push(...event.logprobs);
-      break;
-    case "response.output_item.added":
-    case "response.output_item.done":
-      if (event.item.type === "function_call") onCall(turn, event.item);
-      break;
-    case "response.function_call_arguments.delta": {
-      const call = node.calls?.find((one) => one.item_id === event.item_id);
-      if (call !== undefined) call.arguments += event.delta;
-      break;
-    }
-    case "response.completed":
-      return finish(turn, event.response, "done");
-    case "response.incomplete":
-      return finish(turn, event.response, event.response.incomplete_details?.reason === "cancelled" ? "stopped" : "cut");
-    case "response.failed":
-      return fail(turn, event.response.error?.message ?? "unknown error", /shutting down/.test(event.response.error?.message));
-    case "error":
-      return fail(turn, event.error?.message ?? "unknown error", event.status === 503);
-    case "page.lost":
-      node.status = "waiting";
-      node.note = undefined;
-      announce("The connection was lost");
-      break;
-    case "page.too_large":
-      return fail(turn, "the chat is longer than the server takes in one message (`server.max_frame`); begin a new one", false);
-  }
-  saveSoon(turn.conversation);
-  paint(turn);
-}
-
-function onCall(turn, item) {
-  begin(turn);
-  const calls = (turn.node.calls ??= []);
-  const known = calls.find((call) => call.item_id === item.id);
-  const call = { item_id: item.id, call_id: item.call_id, name: item.name ?? "", arguments: item.arguments ?? "" };
-  if (known === undefined) calls.push(call);
-  else Object.assign(known, call);
-}
-
-function finish(turn, response, status) {
-  begin(turn);
-  turn.node.usage = response.usage ?? undefined;
-  turn.node.lasted_ms = performance.now() - turn.asked_ms - turn.node.first_ms;
-  end(turn, status);
-  announce(status === "stopped" ? "Stopped" : `Answer: ${turn.node.text.slice(0, 2000)}`);
-}
-
-/** `passing`: the server will do later what it did not do now. */
-function fail(turn, message, passing) {
-  if (passing) {
-    turn.node.status = "waiting";
-    turn.node.note = `The server says: ${message}. Asking again.`;
-    clearTimeout(turn.timer);
-    turn.timer = setTimeout(() => connection.state === "open" && start(turn), askAgainAfter);
-    return paint(turn);
-  }
-  turn.node.error = message;
-  end(turn, "failed");
-  announce(`No answer: ${message}`);
-}
-
-function end(turn, status) {
-  clearTimeout(turn.timer);
-  turns.delete(turn.node.id);
-  turn.node.status = status;
-  turn.node.note = undefined;
-  turn.conversation.changed = Date.now();
-  save(turn.conversation);
-  if (turn.conversation !== current) return;
-  show(turn);
+/** Goes on with an answer that was cut. */
+function goOn(node) {
+  if (shownTurn() !== undefined) stop();
+  turns.goOn(current, node, sentOf(current, store.pathTo(current, current.nodes[node.parent])), servedModel()?.id ?? current.settings.model);
   showRunning();
-  showList();
+  composer.focus();
+  announce("Waiting for the rest of the answer");
 }
 
 function stop() {
   const turn = shownTurn();
-  if (turn === undefined) return;
-  connection.cancel(turn.node.id);
-  end(turn, "stopped");
-  announce("Stopped");
+  if (turn !== undefined) turns.stop(turn);
+}
+
+function onEnded(turn) {
+  if (turn.conversation === current) {
+    show(turn);
+    showRunning();
+  }
+  showList();
 }
 
 /** Shows what came, at most 12 times in a second and never for more than an eighth of the time. */
@@ -322,7 +295,7 @@ function paint(turn) {
   setTimeout(() => requestAnimationFrame(() => {
     turn.painting = false;
     const before = performance.now();
-    if (turns.get(turn.node.id) === turn) show(turn);
+    if (!turn.over) show(turn);
     turn.pause = Math.max(80, 8 * (performance.now() - before));
   }), turn.pause ?? 0);
 }
@@ -331,7 +304,50 @@ function show(turn) {
   if (turn.conversation !== current) return;
   const follow = nearEnd();
   messages.update(turn.node);
+  if (turn.over) showModel();
   if (follow) toEnd();
+}
+
+// --- a full context ------------------------------------------------------------------------------------------
+
+/** What to do when the context is full; `failed` is the answer that it kept from coming. */
+function fullOffers(failed) {
+  return [button("New chat", beginChat), button(failed === undefined ? "Drop the oldest turns" : "Drop the oldest turns and ask again", () => dropOldest(failed))];
+}
+
+async function dropOldest(failed) {
+  const conversation = current;
+  const path = failed === undefined ? store.shownPath(conversation) : store.pathTo(conversation, conversation.nodes[failed.parent]);
+  const model = servedModel();
+  const tokensOf = async (nodes) => {
+    const reply = await connection.ask("tokenize", { model: model?.id, messages: messagesOf(conversation.settings, nodes), tools: conversation.settings.tools });
+    if (reply.body === undefined) throw new Error(reply.message);
+    return reply.body.count;
+  };
+  try {
+    const nodes = sentOf(conversation, path);
+    const most = model?.max_model_len ?? 0;
+    const last = (await lastToDrop(nodes, most / 2, tokensOf)) ?? (await lastToDrop(nodes, most - (conversation.settings.max_output_tokens ?? 64), tokensOf));
+    if (last === null) return notify("The newest message alone fills the context. Shorten it, or begin a new chat.");
+    conversation.dropped = last;
+    conversation.counted = { last: path.at(-1).id, tokens: await tokensOf(sentOf(conversation, path)) };
+  } catch (error) {
+    return notify(`The oldest turns were not dropped: ${error.message}`);
+  }
+  save(conversation);
+  if (conversation !== current) return;
+  if (failed !== undefined) return regenerate(failed);
+  showConversation();
+  announce("The oldest turns are no longer sent");
+  composer.focus();
+}
+
+/** Takes back that turns were dropped. */
+function sendAll() {
+  delete current.dropped;
+  delete current.counted;
+  save(current);
+  showConversation();
 }
 
 // --- wiring --------------------------------------------------------------------------------------------------
@@ -343,11 +359,22 @@ function askForKey() {
   });
 }
 
+function openSettings() {
+  settingsDialog(current, connection.models, {
+    onkey: askForKey,
+    onsave: (title, settings) => {
+      Object.assign(current, { title, settings });
+      store.writeDefaults(settings);
+      if (Object.keys(current.nodes).length > 0) save(current);
+      showConversation();
+    },
+  });
+}
+
 connection.addEventListener("state", () => {
   showState();
   if (connection.state === "locked") askForKey();
-  if (connection.state !== "open") return;
-  for (const turn of turns.values()) if (turn.node.status === "waiting") start(turn);
+  if (connection.state === "open") turns.resume();
 });
 connection.addEventListener("models", showModel);
 connection.addEventListener("fault", (event) => notify(`The server says: ${event.detail}`));
@@ -360,28 +387,36 @@ $("sidebar").addEventListener("keydown", (event) => {
   setListOpen(false);
   $("open-list").focus();
 });
-$("open-settings").addEventListener("click", () => settingsDialog(current, connection.models, {
-  onkey: askForKey,
-  onsave: (title, settings) => {
-    Object.assign(current, { title, settings });
-    store.writeDefaults(settings);
-    if (Object.keys(current.nodes).length > 0) save(current);
-    showConversation();
-  },
+$("open-settings").addEventListener("click", openSettings);
+$("open-help").addEventListener("click", () => helpDialog(address("./v1").href));
+$("export-all").addEventListener("click", () => withExtras(({ download, exportJson }) => {
+  download(`twill-chats-${new Date().toISOString().slice(0, 10)}.json`, "application/json", exportJson(store.listConversations()));
+  announce("Exported");
 }));
+$("import").addEventListener("click", () => $("import-file").click());
+$("import-file").addEventListener("change", () => withExtras(async ({ readFile }) => {
+  const [file] = $("import-file").files;
+  if (file !== undefined) await importFile(file, readFile);
+  $("import-file").value = "";
+}));
+$("to-end").addEventListener("click", () => {
+  toEnd();
+  composer.focus();
+});
+scroll.addEventListener("scroll", () => ($("to-end").hidden = nearEnd()), { passive: true });
+$("theme-place").replaceWith(themeChoice());
 $("open-snippet").addEventListener("click", () => {
   const path = store.shownPath(current).filter((node) => node.status !== "failed");
   while (path.at(-1)?.role === "assistant") path.pop();
   const nodes = path.length > 0 ? path : [{ role: "user", text: "Hello" }];
-  snippetDialog(address("./").href, requestOf(current.settings, nodes, connection.models[0]?.id), connection.key !== "");
+  snippetDialog(address("./").href, requestOf(current.settings, sentOf(current, nodes), connection.models[0]?.id), connection.key !== "");
 });
 
 addEventListener("pagehide", () => {
   for (const conversation of [...unsaved.keys()]) save(conversation);
 });
 store.onStorageChange((id) => {
-  const busy = [...turns.values()].some((turn) => turn.conversation.id === id);
-  if (busy) return;
+  if (turns.isBusy(id)) return;
   if (id !== null) opened.delete(id);
   if (id === current.id && store.loadConversation(id) !== null) {
     current = find(id);

@@ -1,17 +1,21 @@
-// The field that a message is written in, with its buttons.
+// The field that a message is written in, with its buttons and the files that go with it.
+import { Attachments } from "./attachments.js";
 
 export class Composer {
   #form = document.getElementById("composer");
   #field = document.getElementById("prompt");
   #send = document.getElementById("send");
   #stop = document.getElementById("stop");
+  #attachments;
   #running = false;
 
-  /** `onsend(text)` returns whether it took the text; `onstop()` ends the answer that is shown. */
-  constructor({ onsend, onstop }) {
+  /** `onsend(text, written)` takes a message and the part of it that is no file; `onstop()` ends the answer that is shown; `onfault(text)` says what failed. */
+  constructor({ onsend, onstop, onfault }) {
+    this.#attachments = new Attachments(onfault);
     const submit = () => {
-      const text = this.#field.value;
-      if (this.#running || text.trim() === "" || !onsend(text)) return;
+      const written = this.#field.value;
+      if (this.#running || (written.trim() === "" && this.#attachments.empty)) return;
+      onsend(this.#attachments.take(written), written);
       this.#field.value = "";
       this.#fit();
     };
@@ -27,7 +31,36 @@ export class Composer {
     this.#field.addEventListener("input", () => this.#fit());
     this.#stop.addEventListener("click", onstop);
     document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && this.#running && document.querySelector("dialog[open]") === null) onstop();
+      if (event.key !== "Escape" || !this.#running || document.querySelector("dialog[open]") !== null) return;
+      onstop();
+      this.focus();
+    });
+    this.#takeFiles();
+  }
+
+  /** Files come by the button, by dropping them on the page, and by pasting. */
+  #takeFiles() {
+    const chooser = document.getElementById("files");
+    document.getElementById("attach").addEventListener("click", () => chooser.click());
+    const take = async (files) => {
+      await this.#attachments.add(files);
+      this.focus();
+    };
+    chooser.addEventListener("change", async () => {
+      await take([...chooser.files]);
+      chooser.value = "";
+    });
+    const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+    addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
+    addEventListener("drop", (event) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      take([...event.dataTransfer.files]);
+    });
+    this.#field.addEventListener("paste", (event) => {
+      if (event.clipboardData.files.length === 0) return;
+      event.preventDefault();
+      take([...event.clipboardData.files]);
     });
   }
 

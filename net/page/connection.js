@@ -19,8 +19,8 @@ export class Connection extends Link {
     return true;
   }
 
+  /** Ends a request; its last event, with what it used, still comes. */
   cancel(lane) {
-    this.#turns.delete(lane);
     if (this.state === "open") this.send(JSON.stringify({ type: "response.cancel", stream_id: lane }));
   }
 
@@ -46,7 +46,7 @@ export class Connection extends Link {
     }
     const turn = this.#turns.get(event.stream_id);
     if (turn === undefined) {
-      // A cancelled turn may have ended by itself: its lane is unknown here, and nobody waits for it.
+      // A turn may have ended by itself before it was cancelled: its lane is unknown here, and nobody waits for it.
       if (event.type === "error" && event.stream_id === undefined)
         this.dispatchEvent(new CustomEvent("fault", { detail: event.error?.message ?? "unknown error" }));
       return;

@@ -1,4 +1,4 @@
-// The dialogs of the chat page: settings, code to copy.
+// The dialogs of the chat page: settings, code to copy, what can be done with a chat, help.
 import { open } from "./dialog.js";
 import { announce, button, copyButton, make } from "./dom.js";
 import { fields, readField, toolsExample } from "./settings.js";
@@ -108,4 +108,45 @@ export function snippetDialog(base, request, needsKey) {
     dialog.close();
     announce("");
   })]);
+}
+
+// --- one chat, help ------------------------------------------------------------------------------------------
+
+/** `onrename(title)`, `onexport("md" or "json")`, `onremove()`. */
+export function chatDialog(conversation, { onrename, onexport, onremove }) {
+  const title = make("input", { id: "chat-title", type: "text", autocomplete: "off" });
+  title.value = conversation.title;
+  const rename = () => {
+    dialog.close();
+    if (title.value.trim() !== "" && title.value.trim() !== conversation.title) onrename(title.value.trim());
+  };
+  const leave = (next) => () => {
+    dialog.close();
+    next();
+  };
+  const form = make("form", { class: "chat-options", onsubmit: (event) => {
+    event.preventDefault();
+    rename();
+  } },
+    make("label", { for: "chat-title" }, "Title"), title,
+    make("div", { class: "row-of-buttons" }, button("Export as Markdown", () => onexport("md"), { class: "quiet framed" }),
+      button("Export as JSON", () => onexport("json"), { class: "quiet framed" }), button("Delete", leave(onremove), { class: "quiet framed risky" })));
+  const dialog = open("This chat", form, [button("Cancel", () => dialog.close()), button("Rename", rename, { class: "primary" })]);
+  title.select();
+}
+
+export function helpDialog(base) {
+  const link = (path, text) => make("a", { href: path, target: "_blank", rel: "noopener" }, text);
+  const entry = (term, ...text) => [make("dt", {}, term), make("dd", {}, ...text)];
+  const body = make("dl", { class: "help" },
+    ...entry("Keys", "Enter sends, Shift+Enter begins a new line, Escape stops the answer."),
+    ...entry("Files", "Text files that are attached, dropped or pasted go in front of the message, 256 KiB each."),
+    ...entry("Programs", "OpenAI clients use the base URL ", make("code", {}, base), ". The button Code shows this chat as a program; the ", link("routes", "routes of this server"),
+      " list all that can be asked."),
+    ...entry("Dashboard", "Administrators find it at the address that the key ", make("code", {}, "server.admin_listen"), " of the configuration gives; this address has the ",
+      link("metrics", "metrics"), " and the ", link("v1/models", "models"), "."),
+    ...entry("Documentation", "The guides and the reference of all keys lie with the server's sources, and in ", make("code", {}, "/usr/share/doc/twill"), " where its package is installed. ",
+      make("code", {}, "twilld --print-reference"), " prints the reference."),
+    ...entry("Privacy", "Chats stay in this browser's storage and are sent to this server alone."));
+  const dialog = open("Help", body, [button("Close", () => dialog.close(), { class: "primary" })]);
 }

@@ -1,3 +1,4 @@
-// What chat.js loads when an answer needs it, so that the page itself stays small.
+// What chat.js loads when an answer or a command needs it, so that the page itself stays small.
 export { colourCode } from "./code.js";
 export { formulaNode } from "./mathml.js";
+export { download, exportJson, exportMarkdown, fileName, readFile } from "./transfer.js";

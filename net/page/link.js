@@ -91,11 +91,17 @@ export class Link extends EventTarget {
     this.#socket.send(text);
   }
 
-  /** A JSON body below the page's address, or what keeps it from us: {body} or {status, message}. */
-  async ask(path) {
+  /** A reply over HTTP of what is below the page's address; `body` is sent as JSON. */
+  stream(path, body, signal) {
+    const headers = this.#key === "" ? {} : { Authorization: `Bearer ${this.#key}` };
+    if (body === undefined) return fetch(address(path), { headers, signal, cache: "no-store" });
+    return fetch(address(path), { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
+  }
+
+  /** A reply of JSON, or what keeps it from us: {body} or {status, message}. */
+  async ask(path, sent) {
     try {
-      const headers = this.#key === "" ? {} : { Authorization: `Bearer ${this.#key}` };
-      const reply = await fetch(address(path), { headers, cache: "no-store" });
+      const reply = await this.stream(path, sent);
       const body = await reply.json();
       if (!reply.ok) return { status: reply.status, message: body.error?.message ?? `status ${reply.status}` };
       return { body };

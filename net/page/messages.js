@@ -1,6 +1,7 @@
 // The messages that are shown: one article each, with its text, what became of it, and what can be done with it.
+import { splitFiles } from "./attachments.js";
 import { button, copyButton, make } from "./dom.js";
-import { codeBlock, MarkdownView, toolCall } from "./markdown.js";
+import { codeBlock, MarkdownView, renderThought, toolCall } from "./markdown.js";
 
 const names = { user: "You", assistant: "Answer", tool: "Result of a tool" };
 
@@ -11,8 +12,9 @@ const notes = {
 };
 
 function noteOf(node) {
-  if (node.status === "cut") return `The answer was cut at its longest length, ${node.usage?.output_tokens ?? "?"} tokens. Settings has the limit.`;
-  return node.note ?? notes[node.status] ?? "";
+  if (node.note) return node.note;
+  if (node.status === "cut") return `The answer was cut at its longest length, ${node.usage?.output_tokens ?? "?"} tokens. Continue goes on with it; Settings has the limit.`;
+  return notes[node.status] ?? "";
 }
 
 function figuresOf(node) {
@@ -25,7 +27,18 @@ function figuresOf(node) {
   return parts.join(" · ");
 }
 
-/** Shows the path of a conversation in `log`; `actions` has regenerate, edit, select, answerCalls (see chat.js). */
+/** What a user wrote, with each file that went with it folded in. */
+function userBody(text) {
+  return splitFiles(text).map((part) => (typeof part === "string" ? make("p", { class: "plain", dir: "auto" }, part)
+    : make("details", { class: "file" }, make("summary", {}, `${part.name} · ${part.text.split("\n").length} lines`), codeBlock(part.text, part.name))));
+}
+
+/** Whether an answer can be gone on with. */
+function canGoOn(node) {
+  return ["cut", "stopped", "interrupted"].includes(node.status) && node.text !== "" && !(node.calls?.length > 0);
+}
+
+/** Shows the path of a conversation in `log`; `actions` are those of chat.js. */
 export class MessageList {
   #log;
   #actions;
@@ -36,12 +49,15 @@ export class MessageList {
     this.#actions = actions;
   }
 
-  /** `siblings(node)` lists the versions of a node. */
-  show(path, siblings) {
+  /** `siblings(node)` lists the versions of a node; `dropped` is the id of the last that is no longer sent. */
+  show(path, siblings, dropped) {
     const focused = document.activeElement?.closest?.("[data-node]")?.dataset.node;
     const label = document.activeElement?.getAttribute?.("aria-label") ?? document.activeElement?.textContent;
     this.#entries.clear();
-    this.#log.replaceChildren(...path.map((node) => this.#article(node, siblings(node))));
+    this.#log.replaceChildren(...path.flatMap((node) => {
+      const article = this.#article(node, siblings(node));
+      return node.id === dropped ? [article, this.#divider()] : [article];
+    }));
     if (focused === undefined || document.activeElement !== document.body) return;
     const article = this.#entries.get(focused)?.article ?? this.#log.lastElementChild;
     const same = [...(article?.querySelectorAll("button") ?? [])].find((one) => (one.getAttribute("aria-label") ?? one.textContent) === label);
@@ -56,15 +72,20 @@ export class MessageList {
     return true;
   }
 
+  #divider() {
+    return make("p", { class: "divider" }, make("span", {}, "What stands above is no longer sent to the model."), button("Send all again", this.#actions.sendAll));
+  }
+
   #article(node, versions) {
     const heading = make("h2", { id: `who-${node.id}`, class: "who" }, names[node.role]);
+    const thought = make("div", { class: "thoughts" });
     const body = make("div", { class: "body" });
     const note = make("p", { class: "note", hidden: true });
     const fault = make("div", { class: "fault", hidden: true });
     const foot = make("div", { class: "foot" });
     const article = make("article", { class: `message ${node.role}`, "aria-labelledby": heading.id, tabindex: "-1", "data-node": node.id },
-      heading, body, note, fault, foot);
-    const entry = { article, body, note, fault, foot, versions, view: new MarkdownView(body), state: null, showsTokens: false };
+      heading, thought, body, note, fault, foot);
+    const entry = { article, thought, body, note, fault, foot, versions, view: new MarkdownView(body), state: null, showsTokens: false };
     this.#entries.set(node.id, entry);
     this.#fill(entry, node);
     return article;
@@ -78,19 +99,23 @@ export class MessageList {
     const note = noteOf(node);
     entry.note.hidden = note === "";
     entry.note.textContent = note;
-    if (entry.state === node.status) return;
-    entry.state = node.status;
+    const state = `${node.status} ${node.usage?.output_tokens}`;
+    if (entry.state === state) return;
+    entry.state = state;
     entry.fault.hidden = node.status !== "failed";
-    entry.fault.replaceChildren(...(node.status !== "failed" ? [] : [make("strong", {}, "No answer: "), node.error ?? "unknown error"]));
+    entry.fault.replaceChildren(...(node.status !== "failed" ? [] : [make("strong", {}, "No answer: "), node.error ?? "unknown error",
+      ...(node.error_code === "context_length_exceeded" && this.#actions.isLeaf(node) ? [make("div", { class: "offers" }, ...this.#actions.offers(node))] : [])]));
     entry.foot.replaceChildren(...this.#buttons(entry, node, running));
   }
 
   #fillBody(entry, node, running) {
     if (node.role === "user") {
-      if (entry.body.textContent !== node.text) entry.body.replaceChildren(make("p", { class: "plain", dir: "auto" }, node.text));
+      if (entry.shown !== node.text) entry.body.replaceChildren(...userBody(node.text));
+      entry.shown = node.text;
       return;
     }
     if (node.role === "tool") return entry.body.replaceChildren(codeBlock(node.text, ""));
+    this.#fillThought(entry, node, running);
     if (entry.showsTokens) return;
     entry.view.update(node.text, !running);
     entry.calls?.remove();
@@ -101,16 +126,23 @@ export class MessageList {
     }
   }
 
+  #fillThought(entry, node, running) {
+    const key = `${node.text !== "" || !running} ${node.thought ?? ""}`;
+    if (entry.thoughtKey === key) return;
+    entry.thoughtKey = key;
+    entry.thought.replaceChildren(...(node.thought ? [renderThought(node.thought, node.text !== "" || !running)] : []));
+  }
+
   #buttons(entry, node, running) {
     if (running) return [];
-    const out = [];
+    const out = node.role === "assistant" ? [make("span", { class: "figures" }, figuresOf(node))] : [];
     if (entry.versions.length > 1) out.push(this.#versions(node, entry.versions));
     out.push(copyButton(() => node.text));
     if (node.role === "user") out.push(button("Edit", () => this.#edit(entry, node)));
     if (node.role === "assistant") {
+      if (canGoOn(node) && this.#actions.isLeaf(node)) out.push(button("Continue", () => this.#actions.goOn(node), { class: "quiet always" }));
       if (node.status !== "waiting") out.push(button(node.status === "done" || node.status === "cut" ? "Regenerate" : "Try again", () => this.#actions.regenerate(node)));
       if (node.tokens?.length > 0) out.push(this.#tokenSwitch(entry, node));
-      out.push(make("span", { class: "figures" }, figuresOf(node)));
     }
     return out;
   }
@@ -128,7 +160,7 @@ export class MessageList {
     const field = make("textarea", { rows: Math.min(12, node.text.split("\n").length + 1), "aria-label": "Edit the message" });
     field.value = node.text;
     const leave = () => {
-      entry.body.replaceChildren(make("p", { class: "plain", dir: "auto" }, node.text));
+      entry.body.replaceChildren(...userBody(node.text));
       entry.foot.hidden = false;
       entry.foot.querySelector("button")?.focus();
     };

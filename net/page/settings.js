@@ -60,6 +60,24 @@ function inputOf(nodes) {
   return items;
 }
 
+/** The same as messages of /v1/chat/completions, the system prompt first. */
+export function messagesOf(settings, nodes) {
+  const out = settings.instructions ? [{ role: "system", content: settings.instructions }] : [];
+  for (const node of nodes) {
+    if (node.role === "tool") out.push({ role: "tool", tool_call_id: node.call_id, content: node.text });
+    else if (node.role === "user" || !node.calls?.length) out.push({ role: node.role, content: node.text });
+    else out.push({ role: "assistant", content: node.text, tool_calls: node.calls.map((call) =>
+      ({ id: call.call_id, type: "function", function: { name: call.name, arguments: call.arguments } })) });
+  }
+  return out;
+}
+
+/** What of the settings decides how tokens are drawn. */
+export function samplingOf(settings) {
+  return Object.fromEntries(["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "stop"].flatMap((key) =>
+    (settings[key] === undefined ? [] : [[key, settings[key]]])));
+}
+
 /** The body of a request to /v1/responses that asks for what comes after these nodes. */
 export function requestOf(settings, nodes, model) {
   const request = { model: settings.model || model, input: inputOf(nodes), store: false };

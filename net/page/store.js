@@ -1,7 +1,8 @@
 // Conversations: trees of messages, kept in the browser's localStorage, one entry each.
 //
 // A conversation is {id, title, created, changed, settings, nodes, selected}. A node is {id, parent, role, text,
-// status, ...}; `selected` names, for a node's id ("" for the root), which of its children is shown.
+// status, ...}; `selected` names, for a node's id ("" for the root), which of its children is shown; `dropped`, where it
+// is set, the last node that is no longer sent, and `counted` the tokens of what was sent when it was set.
 import { randomId } from "./dom.js";
 import { scope } from "./key.js";
 
@@ -55,6 +56,12 @@ export function listConversations() {
 export function loadConversation(id) {
   const value = read(prefix + id);
   return isConversation(value) ? value : null;
+}
+
+/** Whether a conversation holds a text, in its title or in any message. */
+export function holds(conversation, wanted) {
+  const text = wanted.toLowerCase();
+  return conversation.title.toLowerCase().includes(text) || Object.values(conversation.nodes).some((node) => typeof node.text === "string" && node.text.toLowerCase().includes(text));
 }
 
 /** Probabilities of tokens stay in memory: they are many times as long as the text. */

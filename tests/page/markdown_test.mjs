@@ -1,24 +1,15 @@
-// What parse() makes of Markdown, hostile Markdown included; snippets. node markdown_test.mjs FOLDER_OF_THE_PAGE
+// What parse() makes of Markdown, hostile Markdown included; formulas, code, snippets. node markdown_test.mjs FOLDER_OF_THE_PAGE
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { load } from "./load.mjs";
 
-// The modules go in as data: addresses, so that node takes them for modules without a package.json.
-const loaded = new Map();
-function load(name) {
-  if (loaded.has(name)) return loaded.get(name);
-  const text = readFileSync(`${process.argv[2]}/${name}`, "utf8").replace(/from "\.\/([\w.]+)"/g, (_, other) => `from "${load(other)}"`);
-  const url = `data:text/javascript;base64,${Buffer.from(text).toString("base64")}`;
-  loaded.set(name, url);
-  return url;
-}
-const { parse } = await import(load("blocks.js"));
-const { parseSpans, safeHref } = await import(load("spans.js"));
-const { decodeEntities } = await import(load("entities.js"));
-const { codeParts } = await import(load("code.js"));
-const { texTree } = await import(load("tex.js"));
-const { colourJson, indentJson, isJson } = await import(load("json.js"));
-const { curlSnippet, pythonLiteral } = await import(load("snippets.js"));
-const { readField, requestOf, fields } = await import(load("settings.js"));
+const { parse } = await load("blocks.js");
+const { parseSpans, safeHref } = await load("spans.js");
+const { decodeEntities } = await load("entities.js");
+const { codeParts } = await load("code.js");
+const { texTree } = await load("tex.js");
+const { colourJson, indentJson, isJson } = await load("json.js");
+const { curlSnippet, pythonLiteral } = await load("snippets.js");
+const { readField, requestOf, fields } = await load("settings.js");
 
 const types = (text) => parse(text).map((block) => block.type);
 const spans = (text) => JSON.stringify(parseSpans(text));

@@ -75,14 +75,71 @@ def test_stop_ends_the_answer_here_and_in_the_daemon(visit, daemon):
     page.click("#stop")
     page.wait(DONE)
     assert "Stopped" in page.text(".assistant .note")
+    page.wait("/· [1-9][0-9]* tokens · [1-9][0-9]* tokens\\/s/.test(document.querySelector('.assistant .figures').innerText)")
     daemon.wait_metric("twill_num_requests_running", 0)
     kept = answers(page)
     time.sleep(0.3)
     assert answers(page) == kept
     ask(page, "Write a long story about a ship.", wait=False)
     page.wait("document.querySelectorAll('.assistant').length === 2 && document.querySelector('.running .body').innerText")
+    page.click(".assistant .body")
     page.press("Escape")
     page.wait(DONE)
+    assert page.run("document.activeElement.id") == "prompt"
+    page.reload()
+    page.wait(OPEN)
+    assert " tokens/s" in page.text(".assistant .figures"), "the figures of a stopped answer are kept"
+
+
+def test_an_answer_that_was_cut_goes_on(visit):
+    page = visit(settings={"max_output_tokens": 20})
+    ask(page, "Why is the sky blue?")
+    cut = answers(page)[0]
+    assert "cut at its longest length, 20 tokens" in page.text(".assistant .note")
+    for tokens in (40, 60):
+        page.click(".assistant button", "Continue")
+        page.wait(f"document.querySelector('.assistant .figures')?.innerText.includes('{tokens} tokens') && !document.getElementById('send').hidden")
+    whole = answers(page)[0]
+    assert len(answers(page)) == 1 and whole.startswith(cut) and len(whole) > len(cut) + 40
+    page.click("#open-settings")
+    page.run("document.getElementById('set-max_output_tokens').value = '60'")
+    page.click("dialog button", "Save")
+    page.click(".assistant button", "Regenerate")
+    page.wait("document.querySelector('.assistant .versions')?.innerText.includes('2 / 2')")
+    page.wait(DONE)
+    assert answers(page)[0][:len(cut) + 20] == whole[:len(cut) + 20], "it goes on as if it had not been cut"
+    page.run("document.getElementById('prompt').focus()")
+    page.click(".assistant button", "Continue")
+    page.wait("!document.getElementById('stop').hidden")
+    page.click("#stop")
+    page.wait(DONE)
+    assert "Stopped" in page.text(".assistant .note")
+
+
+def test_a_full_context_drops_its_oldest_turns(visit):
+    page = visit()
+    page.wait("document.querySelectorAll('#model-name:not(:empty)').length")
+    assert page.run("document.getElementById('context').hidden")
+    for n in range(3):
+        ask(page, f"turn {n} " + "word " * 2600, wait=False)
+        page.wait(f"document.querySelectorAll('.assistant').length === {n + 1}")
+        page.wait("!document.getElementById('send').hidden", 60)
+    assert re.search(r"Context: [5-7],\d\d\d of 8,192 tokens", page.text("#context"))
+    ask(page, "turn 3 " + "word " * 2600, wait=False)
+    page.wait("document.querySelector('.message .fault:not([hidden])')", 60)
+    assert "the context limit" in page.text(".message .fault:not([hidden])")
+    page.run("document.getElementById('scroll').scrollTop = 1e6")
+    shot(page, "full-context")
+    page.click(".fault button", "Drop the oldest turns and ask again")
+    page.wait("document.querySelector('.divider')")
+    page.wait(DONE, 60)
+    assert answers(page)[-1] and page.text(".message:last-child .fault") == ""
+    assert re.search(r"Context: 2,\d\d\d of 8,192 tokens", page.text("#context"))
+    page.reload()
+    page.wait(OPEN)
+    assert page.run("document.querySelector('.divider').previousElementSibling.nextElementSibling.nextElementSibling.innerText.includes('turn 3')")
+    page.click(".divider button", "Send all again")
+    assert page.run("document.querySelectorAll('.divider').length") == 0
 
 
 def test_regenerating_and_editing_make_branches(visit):
@@ -231,6 +288,9 @@ HOSTILE = [
     "[x](http://a.example/\"onmouseover=\"pwned())", "<base href=//evil.example>", "<meta http-equiv=refresh content=0;url=//evil.example>",
     "<style>@import '//evil.example'</style>", "<link rel=stylesheet href=//evil.example>", "<form action=//evil.example><button>go</button>",
     "# <a href=javascript:pwned()>x</a>", "> - 1. <script>pwned()</script>", "<a id=title name=title>clobber</a>", "${pwned()} {{pwned()}}",
+    "$\\href{javascript:pwned()}{x}$ \\(\\text{<img src=x onerror=pwned()>}\\) $$\\style{background:url(//evil.example)}{x}$$", "\\[<script>pwned()</script>\\]",
+    "&lt;script&gt;pwned()&lt;/script&gt; [x](&#106;avascript:pwned())", "[^1]\n\n[^1]: <script>pwned()</script> [x](javascript:pwned())", "```html\n<img src=x onerror=pwned()>\n```",
+    "[^title]\n\n[^title]: x", "\\(\\class{a}{b} \\cssId{title}{c} \\operatorname{<b onclick=pwned()>}\\)",
 ]
 
 
@@ -383,6 +443,220 @@ def test_streaming_costs_little(visit):
     page.wait(DONE)
 
 
+MATHEMATICS = r"""The roots of \(ax^2 + bx + c = 0\), for $a \neq 0$ and *not* for \$5:
+
+\[
+x_{1,2} = \frac{-b \pm \sqrt{b^2 - 4ac}}{2a}
+\]
+
+It is $$\int_0^1 x_i\,dx$$ and \(\ce{H2O}\).[^1] &lt;b&gt;
+
+```python
+def f(x):  # no
+    return "a"
+```
+
+[^1]: A note with $x_1$.
+"""
+
+
+def test_formulas_code_and_footnotes_are_shown(visit):
+    page = visit(before=SCRIPTED)
+    ask(page, "Mathematics?", wait=False)
+    page.run(f"answer({json.dumps(MATHEMATICS)})")
+    page.wait(DONE)
+    page.wait("document.querySelectorAll('.body math').length === 5 && document.querySelector('.code-word')")
+    assert page.run("[...document.querySelectorAll('.body math')].map((e) => e.getAttribute('alttext').trim())") == [
+        "ax^2 + bx + c = 0", "a \\neq 0", "x_{1,2} = \\frac{-b \\pm \\sqrt{b^2 - 4ac}}{2a}", "\\int_0^1 x_i\\,dx", "x_1"]
+    assert page.run("document.querySelector('.body math').namespaceURI") == "http://www.w3.org/1998/Math/MathML"
+    assert page.run("document.querySelector('mfrac').getBoundingClientRect().height > 20"), "fractions stand above each other"
+    assert page.text(".tex") == "\\(\\ce{H2O}\\)" and "<b>" in page.text(".assistant .body")
+    assert page.run("[...document.querySelectorAll('pre span')].map((e) => e.className + ' ' + e.innerText)") == [
+        "code-word def", "code-comment # no", "code-word return", 'code-string "a"']
+    page.click(".note-mark", "Footnote 1")
+    assert page.run("document.activeElement.dataset.note") == "1"
+    page.click(".note-mark", "Back to where footnote 1 is named")
+    assert page.run("document.activeElement.dataset.mark") == "1"
+    shot(page, "mathematics")
+    if "TWILL_AXE" in os.environ:
+        assert violations(page) == []
+
+
+def test_code_and_formulas_stay_readable_without_their_part_of_the_page(visit):
+    page = visit(before=SCRIPTED, complaints=True)
+    page.call("Network.setBlockedURLs", {"urls": ["*extras.js"]})
+    ask(page, "Mathematics?", wait=False)
+    page.run(f"answer({json.dumps(MATHEMATICS)})")
+    page.wait(DONE)
+    assert page.run("document.querySelectorAll('math').length") == 0
+    assert page.text(".tex") == "\\(ax^2 + bx + c = 0\\)" and "def f(x):" in page.text("pre")
+    page.click("#export-all")
+    page.wait("document.getElementById('notice').innerText.includes('was not loaded')")
+
+
+def test_thoughts_of_a_model_are_folded(visit):
+    page = visit(before=SCRIPTED)
+    ask(page, "Think.", wait=False)
+    page.run("emit({type: 'response.created', response: {model: 'scripted'}}); emit({type: 'response.reasoning_text.delta', delta: 'hm, *well*'})")
+    page.wait("document.querySelector('.thought[open] em')?.innerText === 'well'")
+    page.run("delta('Yes.'); emit({type: 'response.completed', response: {usage: {output_tokens: 9}}})")
+    page.wait(DONE)
+    assert page.run("!document.querySelector('.thought').open") and answers(page) == ["Yes."]
+    ask(page, "Again.", wait=False)
+    assert page.run("sent[1].input.map((item) => item.content)") == ["Think.", "Yes.", "Again."]
+
+
+def test_chats_are_renamed_searched_exported_and_imported(visit):
+    page = visit(before=SCRIPTED + """
+      window.files = [];
+      URL.createObjectURL = (blob) => { blob.text().then((text) => files.push(text)); return "#"; };""")
+    ask(page, "first chat", wait=False)
+    page.run("answer('of **looms**')")
+    page.wait(DONE)
+    page.click("#new-chat")
+    ask(page, "second chat", wait=False)
+    page.run("answer('of ships')")
+    page.wait(DONE)
+    page.click("#chat-list button", "Options of second chat")
+    page.type("The sea")
+    page.press("Enter")
+    page.wait("document.getElementById('title').innerText === 'The sea' && !document.querySelector('dialog')")
+    page.click("#search")
+    page.type("LOOMS")
+    page.wait("document.querySelectorAll('.chat').length === 1 && document.getElementById('search-state').innerText === '1 chat found'")
+    assert page.text(".chat") == "first chat"
+    page.type("xyz")
+    page.wait("document.getElementById('chat-list').innerText === 'No chat holds this text.'")
+    page.run("document.getElementById('search').value = ''; document.getElementById('search').dispatchEvent(new Event('input'))")
+    page.wait("document.querySelectorAll('.chat').length === 2")
+    page.click("#chat-list button", "Options of first chat")
+    shot(page, "options")
+    page.click("dialog button", "Export as Markdown")
+    page.wait("files.length === 1")
+    assert page.run("files[0]") == "# first chat\n\n## You\n\nfirst chat\n\n## Answer\n\nof **looms**\n"
+    page.press("Escape")
+    page.click("#export-all")
+    page.wait("files.length === 2")
+    for title in ("first chat", "The sea"):
+        page.click("#chat-list button", f"Options of {title}")
+        page.click("dialog button", "Delete")
+        page.click("dialog button", "Delete")
+    page.wait("document.querySelectorAll('.chat').length === 1 && document.querySelectorAll('.message').length === 0")
+    choose = """((text) => { const files = new DataTransfer(); files.items.add(new File([text], "a.json"));
+      const field = document.getElementById("import-file"); field.files = files.files; field.dispatchEvent(new Event("change")); })"""
+    page.run(f"{choose}(files[1])")
+    page.wait("[...document.querySelectorAll('.chat')].map((e) => e.innerText).join() === 'The sea,first chat'")
+    page.click(".chat", "first chat")
+    page.wait("document.querySelector('.assistant .body strong')?.innerText === 'looms'")
+    page.run(f"{choose}('no')")
+    page.wait("document.getElementById('notice').innerText.includes('a.json is not JSON')")
+    page.click("#notice button", "Close")
+    assert page.run("document.getElementById('notice').hidden && document.activeElement.id") == "prompt"
+
+
+def test_the_theme_is_kept(visit):
+    page = visit(before=SCRIPTED)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.run(ground)
+    choose = "((name) => { const list = document.getElementById('theme'); list.value = name; list.dispatchEvent(new Event('change')); })"
+    page.run(f"{choose}('dark')")
+    dark = page.run(ground)
+    assert dark != light
+    page.reload()
+    assert page.run(ground) == dark and page.run("document.getElementById('theme').value") == "dark"
+    page.run(f"{choose}('auto')")
+    assert page.run(ground) == light
+    page.theme(dark=True)
+    assert page.run(ground) == dark
+    page.run(f"{choose}('light')")
+    assert page.run(ground) == light
+
+
+def test_the_end_can_be_jumped_to(visit):
+    page = visit(before=SCRIPTED)
+    ask(page, "Much.", wait=False)
+    page.run("answer('A line.\\n\\n'.repeat(100))")
+    page.wait(DONE)
+    assert page.run("document.getElementById('to-end').hidden")
+    page.run("document.getElementById('scroll').scrollTop = 0")
+    page.wait("!document.getElementById('to-end').hidden")
+    shot(page, "jump")
+    page.click("#to-end")
+    page.wait("document.getElementById('to-end').hidden && document.getElementById('scroll').scrollTop > 1000")
+    assert page.run("document.activeElement.id") == "prompt"
+
+
+def test_text_files_go_with_a_message(visit):
+    page = visit(before=SCRIPTED)
+    drop = """((...files) => { const given = new DataTransfer(); for (const [name, part] of files) given.items.add(new File([part], name));
+      dispatchEvent(new DragEvent("drop", {dataTransfer: given, cancelable: true})); })"""
+    page.run(f"{drop}(['a b.py', 'def f():\\n    return 1\\n'], ['b.txt', '```\\nx\\n```'], ['c.txt', 'away'])")
+    page.wait("document.querySelectorAll('#attachments li').length === 3")
+    page.click("#attachments button", "Take out c.txt")
+    assert page.text("#attachments").split() == ["a", "b.py", "×", "b.txt", "×"] and page.run("document.activeElement.id") == "prompt"
+    page.run(f"{drop}(['p.png', new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 1])])")
+    page.wait("document.getElementById('notice').innerText.includes('p.png is not a text file')")
+    page.run(f"{drop}(['big.txt', 'x'.repeat(300000)])")
+    page.wait("document.getElementById('notice').innerText.includes('big.txt has 293 KiB; at most 256 KiB')")
+    shot(page, "attachments")
+    ask(page, "What is this?", wait=False)
+    assert page.run("sent[0].input") == [{"role": "user", "content": "```a-b.py\ndef f():\n    return 1\n```\n\n````b.txt\n```\nx\n```\n````\n\nWhat is this?"}]
+    page.run("answer('Files.')")
+    page.wait(DONE)
+    assert page.text("#title") == "What is this?" and page.run("document.getElementById('attachments').hidden")
+    assert page.run("[...document.querySelectorAll('.file summary')].map((e) => e.innerText)") == ["a-b.py · 2 lines", "b.txt · 3 lines"]
+    page.click(".file:first-child summary")
+    page.wait("document.querySelector('.file[open] .code-word')?.innerText === 'def'")
+    page.run(f"{drop}(['only.txt', 'alone'])")
+    page.wait("document.querySelectorAll('#attachments li').length === 1")
+    page.press("Enter")
+    page.wait("sent.length === 2")
+    assert page.run("sent[1].input.at(-1).content") == "```only.txt\nalone\n```", "a file may go alone"
+
+
+def test_actions_show_where_the_pointer_or_the_focus_is(visit):
+    page = visit(before=SCRIPTED)
+    for text in ("one", "two"):
+        ask(page, text, wait=False)
+        page.run("answer('yes')")
+        page.wait(DONE)
+    seen = "[...document.querySelectorAll('.message')].map((e) => getComputedStyle(e.querySelector('.foot button')).opacity)"
+    page.call("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": 5, "y": 5})
+    page.wait(f"{seen}.join() === '0,0,0,1'")
+    place = page.run("(() => { const box = document.querySelector('.user .body').getBoundingClientRect(); return [box.x + 5, box.y + 5]; })()")
+    page.call("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": place[0], "y": place[1]})
+    page.wait(f"{seen}.join() === '1,0,0,1'")
+    page.call("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": 5, "y": 5})
+    page.run("document.querySelectorAll('.message')[1].querySelector('.foot button').focus()")
+    page.wait(f"{seen}.join() === '0,1,0,1'")
+    page.call("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 1})
+    page.wait(f"{seen}.join() === '1,1,1,1'")
+
+
+def test_a_system_prompt_is_hinted_at(visit):
+    page = visit(before=SCRIPTED)
+    assert page.run("document.getElementById('system-hint').hidden")
+    page.click("#open-settings")
+    page.run("document.getElementById('set-instructions').value = 'Answer in verse.'")
+    page.click("dialog button", "Save")
+    assert page.text("#system-hint span") == "System prompt: Answer in verse."
+    page.click("#system-hint button")
+    page.wait("document.querySelector('dialog')")
+    page.run("document.getElementById('set-instructions').value = ''")
+    page.click("dialog button", "Save")
+    assert page.run("document.getElementById('system-hint').hidden")
+
+
+def test_help_leads_to_what_the_server_has(visit):
+    page = visit(before=SCRIPTED)
+    page.click("#open-help")
+    found = page.run("Promise.all([...document.querySelectorAll('dialog a')].map(async (a) => [a.getAttribute('href'), (await fetch(a.href)).status]))")
+    assert found == [["routes", 200], ["metrics", 200], ["v1/models", 200]]
+    assert "server.admin_listen" in page.text("dialog")
+    if "TWILL_AXE" in os.environ:
+        assert violations(page) == []
+
+
 def test_several_chats_are_kept_apart(visit):
     page = visit(before=SCRIPTED)
     ask(page, "first chat", wait=False)
@@ -394,7 +668,8 @@ def test_several_chats_are_kept_apart(visit):
              "emit({stream_id: sent[0].stream_id, type: 'response.completed', response: {}})")
     page.click(".chat", "first chat")
     page.wait("document.querySelector('.assistant .body')?.innerText === 'to the first'")
-    page.click("#chat-list button", "Delete first chat")
+    page.click("#chat-list button", "Options of first chat")
+    page.click("dialog button", "Delete")
     page.click("dialog button", "Delete")
     page.wait("document.querySelectorAll('.chat').length === 1")
     assert page.text("#title") == "second chat"

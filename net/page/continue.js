@@ -1,0 +1,57 @@
+// Goes on with an answer that was cut: the tokens of the chat and of the answer so far are a prompt for /v1/completions,
+// since a chat template would close the answer and begin another.
+import { messagesOf, samplingOf } from "./settings.js";
+
+/**
+ * Asks for what comes after the text of an answer; `nodes` are those in front of it. The events are those of a turn of
+ * the socket (see chat.js). Returns a function that ends it.
+ */
+export function continueAnswer(connection, { settings, nodes, text, model }, onevent) {
+  const control = new AbortController();
+  run(connection, { settings, nodes, text, model }, onevent, control.signal).catch((error) => {
+    if (!control.signal.aborted) onevent(error instanceof Refusal ? { type: "error", error: { message: error.message } } : { type: "page.lost" });
+  });
+  return () => control.abort();
+}
+
+class Refusal extends Error {}
+
+async function tokensOf(connection, body) {
+  const reply = await connection.ask("tokenize", body);
+  if (reply.body === undefined) throw reply.status === 0 ? new Error(reply.message) : new Refusal(reply.message);
+  return reply.body;
+}
+
+async function run(connection, { settings, nodes, text, model }, onevent, signal) {
+  const chat = await tokensOf(connection, { model, messages: messagesOf(settings, nodes), tools: settings.tools });
+  const begun = await tokensOf(connection, { model, prompt: text, add_special_tokens: false });
+  const prompt = [...chat.tokens, ...begun.tokens];
+  const left = chat.max_model_len - prompt.length;
+  if (left < 1) throw new Refusal(`the context of ${chat.max_model_len} tokens is full`);
+  const most = Math.min(settings.max_output_tokens ?? left, left);
+  const reply = await connection.stream("v1/completions", { ...samplingOf(settings), model, prompt, max_tokens: most, stream: true,
+    stream_options: { include_usage: true, continuous_usage_stats: true } }, signal);
+  if (!reply.ok) throw new Refusal((await reply.json().catch(() => null))?.error?.message ?? `status ${reply.status}`);
+  let reason = null;
+  let usage = null;
+  for await (const event of eventsOf(reply.body)) {
+    if (event.error !== undefined) throw new Refusal(event.error.message ?? "unknown error");
+    const choice = event.choices?.[0];
+    if (event.usage) usage = { input_tokens: event.usage.prompt_tokens, output_tokens: event.usage.completion_tokens, total_tokens: event.usage.total_tokens };
+    reason = choice?.finish_reason ?? reason;
+    if (choice?.text) onevent({ type: "response.output_text.delta", delta: choice.text, usage });
+  }
+  if (reason === null) throw new Error("the stream ended early");
+  onevent({ type: reason === "length" ? "response.incomplete" : "response.completed", response: { usage } });
+}
+
+/** The JSON objects of a stream of server-sent events. */
+async function* eventsOf(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    const lines = (rest + piece.value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) if (line.startsWith("data: {")) yield JSON.parse(line.slice(6));
+  }
+}
