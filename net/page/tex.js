@@ -97,6 +97,9 @@ class Parser {
       if (/^\\(?:display|text|script|scriptscript)style$/.test(one)) {
         this.#at += 1;
         out.push(el("mstyle", this.#nodes(stops), { displaystyle: String(one === "\\displaystyle") }));
+      } else if (one === "\\over") {
+        this.#at += 1;
+        return [el("mfrac", [row(out), row(this.#nodes(stops))])];
       } else {
         out.push(...this.#scripted());
       }

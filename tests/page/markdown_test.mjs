@@ -1,5 +1,6 @@
 // What parse() makes of Markdown, hostile Markdown included; formulas, code, snippets. node markdown_test.mjs FOLDER_OF_THE_PAGE
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { load } from "./load.mjs";
 
 const { parse } = await load("blocks.js");
@@ -150,6 +151,14 @@ assert.equal(tree("a &= b \\\\ &= c"), "mtable(mtr(mtd(mi(a)) mtd(mo(=) mi(b))) 
 assert.equal(tree("\\frac12 x^10"), "mrow(mfrac(mn(1) mn(2)) msup(mi(x) mn(1)) mn(0))");
 assert.equal(tree("\\mathbb{R}^\\mathbf{x}"), "msup(mi(ℝ) mi(𝐱))");
 assert.equal(tree("\\text{a < b \\& c}"), "mtext(a\u00a0<\u00a0b\u00a0&\u00a0c)");
+const shaping = new Set("mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd".split(" "));
+const outline = (node) => { // as tools/golden/tex_mathml.mjs writes what Temml makes of the same formulas
+  if (typeof node === "string") return node.replace(/[\s\u2061-\u2064\u200b]/g, "");
+  const inner = node[2].map(outline);
+  return shaping.has(node[0]) ? `${node[0]}(${inner.join(["mtd", "msqrt"].includes(node[0]) ? "" : " ")})` : inner.join("");
+};
+for (const [tex, wanted] of Object.entries(JSON.parse(readFileSync(new URL("formulas.json", import.meta.url), "utf8"))))
+  assert.equal(texTree(tex, true) === null ? null : outline(texTree(tex, true)), wanted, tex);
 for (const tex of ["\\unknown", "\\frac{a}", "{a", "a}", "a^b^c", "\\left( a", "\\begin{pmatrix} a", "\\begin{a} \\end{b}", "\\href{javascript:x}{y}", "\\class{a}{b}", "\\style{a}{b}",
   "\\def\\a{\\a\\a}\\a", "\\hspace{1e9em}", "#", "\\text{\\a}", "x".repeat(5001)])
   assert.equal(texTree(tex, true), null, tex);
