@@ -3,12 +3,12 @@
 import { messagesOf, samplingOf } from "./settings.js";
 
 /**
- * Asks for what comes after the text of an answer; `nodes` are those in front of it. The events are those of a turn of
- * the socket (see chat.js). Returns a function that ends it.
+ * Asks for what comes after the `text` of an answer; `thought` is what the model thought before, `nodes` are those in
+ * front. The events are those of a turn of the socket (see turns.js). Returns a function that ends it.
  */
-export function continueAnswer(connection, { settings, nodes, text, model }, onevent) {
+export function continueAnswer(connection, asked, onevent) {
   const control = new AbortController();
-  run(connection, { settings, nodes, text, model }, onevent, control.signal).catch((error) => {
+  run(connection, asked, onevent, control.signal).catch((error) => {
     if (!control.signal.aborted) onevent(error instanceof Refusal ? { type: "error", error: { message: error.message } } : { type: "page.lost" });
   });
   return () => control.abort();
@@ -22,9 +22,17 @@ async function tokensOf(connection, body) {
   return reply.body;
 }
 
-async function run(connection, { settings, nodes, text, model }, onevent, signal) {
+/** A thought as it stands in front of an answer; some chat templates have begun it already. */
+async function thoughtOf(connection, tokens, thought, model) {
+  const end = await connection.ask("detokenize", { model, tokens: tokens.slice(-8) });
+  const begun = end.body?.prompt?.trimEnd().endsWith("<think>") === true;
+  return `${begun ? "" : "<think>\n"}${thought.trim()}\n</think>\n\n`;
+}
+
+async function run(connection, { settings, nodes, thought, text, model }, onevent, signal) {
   const chat = await tokensOf(connection, { model, messages: messagesOf(settings, nodes), tools: settings.tools });
-  const begun = await tokensOf(connection, { model, prompt: text, add_special_tokens: false });
+  const before = thought ? await thoughtOf(connection, chat.tokens, thought, model) : "";
+  const begun = await tokensOf(connection, { model, prompt: before + text, add_special_tokens: false });
   const prompt = [...chat.tokens, ...begun.tokens];
   const left = chat.max_model_len - prompt.length;
   if (left < 1) throw new Refusal(`the context of ${chat.max_model_len} tokens is full`);

@@ -37,7 +37,17 @@ function scopeOf(blocks, root) {
 
 function renderSpans(spans, scope) {
   const out = document.createDocumentFragment();
-  for (const span of spans) out.append(typeof span === "string" ? span : renderSpan(span, scope));
+  let taken = 0; // characters of the next string that stand with the formula before it
+  spans.forEach((span, at) => {
+    const skipped = taken;
+    taken = 0;
+    if (typeof span === "string") return out.append(span.slice(skipped));
+    const element = renderSpan(span, scope);
+    if (span.type !== "math" || span.display) return out.append(element);
+    const [mark] = /^[.,;:!?)\]]*/.exec(typeof spans[at + 1] === "string" ? spans[at + 1] : "");
+    taken = mark.length; // no line begins with them
+    out.append(mark === "" ? element : make("span", { class: "unbroken" }, element, mark));
+  });
   return out;
 }
 

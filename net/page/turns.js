@@ -37,8 +37,7 @@ export class Turns {
     Object.assign(node, { status: "running", note: undefined, tokens: undefined });
     this.#running.set(node.id, turn);
     turn.asked_ms = performance.now();
-    const text = node.thought ? `<think>\n${node.thought.trim()}\n</think>\n\n${node.text}` : node.text;
-    turn.abort = continueAnswer(this.#connection, { settings: conversation.settings, nodes, text, model }, (event) => this.#onEvent(turn, event));
+    turn.abort = continueAnswer(this.#connection, { settings: conversation.settings, nodes, thought: node.thought, text: node.text, model }, (event) => this.#onEvent(turn, event));
     this.#screen.show(turn, true);
   }
 

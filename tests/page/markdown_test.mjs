@@ -80,6 +80,7 @@ const lines = "a\n- b_1\n+ c\n= d\n# e\n> f\n1. g\n| h |";
 for (const text of [`\\[\n${lines}\n\\]`, `$$\n${lines}\n$$`, `Text:\n\\[${lines}\\]\nmore`, `- x\n  $$\n  ${lines.replaceAll("\n", "\n  ")}\n  $$`, `so \\(${lines}\\) it is`])
   assert.deepEqual(formulas(text), [lines], text);
 assert.deepEqual(formulas("\\begin{align}\na &= b \\\\\n- c &= d\n\\end{align}"), ["\\begin{align}\na &= b \\\\\n- c &= d\n\\end{align}"]);
+assert.deepEqual(parse("\\[ x \\].\n$$y$$, text").map((b) => b.tex ?? b.text), ["x.", "y", ", text"]);
 assert.deepEqual(parse("\\[ x +\n- y\n\ntext").map((b) => [b.type, b.closed]), [["math", false], ["paragraph", undefined]], "while it comes");
 
 // One dollar on either side is mathematics where it cannot be money, a shell's variable or prose.

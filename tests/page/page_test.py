@@ -469,6 +469,7 @@ def test_formulas_code_and_footnotes_are_shown(visit):
     assert page.run("[...document.querySelectorAll('.body math')].map((e) => e.getAttribute('alttext').trim())") == [
         "ax^2 + bx + c = 0", "a \\neq 0", "x_{1,2} = \\frac{-b \\pm \\sqrt{b^2 - 4ac}}{2a}", "\\int_0^1 x_i\\,dx", "x_1"]
     assert page.run("document.querySelector('.body math').namespaceURI") == "http://www.w3.org/1998/Math/MathML"
+    assert page.run("document.querySelector('.unbroken').lastChild.data") == ",", "no line begins with what follows a formula"
     assert page.run("document.querySelector('mfrac').getBoundingClientRect().height > 20"), "fractions stand above each other"
     assert page.text(".tex") == "\\(\\ce{H2O}\\)" and "<b>" in page.text(".assistant .body")
     assert page.run("[...document.querySelectorAll('pre span')].map((e) => e.className + ' ' + e.innerText)") == [
