@@ -93,7 +93,8 @@ class Parser {
   /** Spans of a part of the masked text, which begins at `base` of the whole. */
   parse(part, base, depth, inLink) {
     const out = [];
-    const missing = new Set(); // closers that the rest of the part does not have
+    // `missing`: closers that the rest of the part does not have; `nearest`: where the next bracket of a kind is.
+    const from = { part, base, depth, inLink, missing: new Set(), nearest: new Map() };
     const push = (piece) => {
       if (typeof piece === "string" && typeof out[out.length - 1] === "string") out[out.length - 1] += piece;
       else out.push(piece);
@@ -107,7 +108,7 @@ class Parser {
         at += run[0].length;
         continue;
       }
-      const found = this.#span({ part, base, depth, inLink, missing }, at);
+      const found = this.#span(from, at);
       push(found === null ? part[at] : found[0]);
       at = found === null ? at + 1 : found[1];
     }
@@ -159,7 +160,9 @@ class Parser {
     return [part.slice(at, run), run];
   }
 
-  #link({ part, base, depth, inLink }, at, isImage) {
+  #link(from, at, isImage) {
+    const { part, base, depth, inLink } = from;
+    if (!isNear(from, "]", at, maxLabel) || !isNear(from, ")", at, maxLabel + maxUrl)) return null;
     let level = 0;
     let close = at;
     const furthest = Math.min(part.length, at + maxLabel);
@@ -195,6 +198,15 @@ class Parser {
     for (; surplus > 0 && address.endsWith(")"); --surplus) address = address.slice(0, -1);
     return [linkTo(address), at + address.length];
   }
+}
+
+/** Whether a bracket stands within so many characters; each is searched for once, since places come in order. */
+function isNear({ part, nearest }, bracket, at, within) {
+  if (!(nearest.get(bracket) >= at)) {
+    const next = part.indexOf(bracket, at);
+    nearest.set(bracket, next < 0 ? Infinity : next);
+  }
+  return nearest.get(bracket) - at <= within + 2;
 }
 
 /** Where a run that closes begins; runs of another length are stepped over. */
