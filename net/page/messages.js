@@ -23,7 +23,7 @@ function figuresOf(node) {
   const tokens = node.usage?.output_tokens;
   if (tokens !== undefined) parts.push(`${tokens} ${tokens === 1 ? "token" : "tokens"}`);
   if (tokens > 1 && node.lasted_ms > 20) parts.push(`${Math.round(((tokens - 1) * 1000) / node.lasted_ms)} tokens/s`);
-  if (node.first_ms !== undefined) parts.push(`first after ${Math.round(node.first_ms)} ms`);
+  if (node.first_ms !== undefined) parts.push(`first after ${Math.round(node.first_ms)}\u00a0ms`);
   return parts.join(" · ");
 }
 
