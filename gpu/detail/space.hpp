@@ -12,6 +12,10 @@
 #include "config/base/result.hpp"
 #include "gpu/errc.hpp"
 
+namespace twill::gpu {
+class memory_meter;
+}
+
 namespace twill::gpu::detail {
 
 struct op_backends;
@@ -46,6 +50,8 @@ public:
   virtual result<nothing> enqueue_download(void* host_dst, const void* device_src,
                                            std::size_t bytes) = 0;
   virtual result<nothing> fence() = 0;
+  /// Of what allocate() gave; null where memory is taken when it is allocated. Any thread.
+  virtual std::shared_ptr<const memory_meter> meter() const { return nullptr; }
 };
 
 /// This process. `threads` counts the threads of Kokkos' pool.

@@ -6,6 +6,7 @@
 #include "gpu/detail/op_backends.hpp"
 #include "gpu/detail/space.hpp"
 #include "gpu/machine.hpp"
+#include "gpu/memory_meter.hpp"
 #include "gpu/portable/runtime.hpp"
 
 namespace twill::gpu::detail {
@@ -27,12 +28,14 @@ public:
 
   /// Committed page by page, in huge pages where they are asked for and the system has them.
   void* allocate(std::size_t bytes, bool huge_pages) override {
-    if (huge_pages) return map_huge_pages(bytes);
-    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return data == MAP_FAILED ? nullptr : data;
+    void* data = huge_pages ? map_huge_pages(bytes) : map_pages(bytes);
+    if (data != nullptr) meter_->add(data, bytes);
+    return data;
   }
-  void free(void* data, std::size_t bytes) noexcept override { munmap(data, bytes); }
+  void free(void* data, std::size_t bytes) noexcept override {
+    meter_->remove(data);
+    munmap(data, bytes);
+  }
 
   result<nothing> upload(void* device_dst, const void* host_src, std::size_t bytes) override {
     if (bytes > 0) std::memcpy(device_dst, host_src, bytes);
@@ -52,8 +55,16 @@ public:
   }
   /// Ops are done when they return.
   result<nothing> fence() override { return nothing{}; }
+  std::shared_ptr<const memory_meter> meter() const override { return meter_; }
 
 private:
+  static void* map_pages(std::size_t bytes) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return data == MAP_FAILED ? nullptr : data;
+  }
+
+  std::shared_ptr<memory_meter> meter_ = std::make_shared<memory_meter>();
   space_facts facts_;
 };
 
