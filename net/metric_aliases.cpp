@@ -50,6 +50,7 @@ constexpr other_name vllm_names[] = {
 /// What twill 0.1 called those families that it called more than `twill:`.
 constexpr other_name older_names[] = {
     {"kv_blocks", "kv_blocks_total"},
+    {"device_memory_reserved_bytes", "device_memory_used_bytes"},
     {"iteration_tokens", "iteration_tokens_total"},
     {"inter_token_latency_seconds", "time_per_output_token_seconds"},
 };

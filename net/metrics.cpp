@@ -105,8 +105,17 @@ void write_gauges(const model_families& to) {
                    {"num_gpu_blocks", std::to_string(s.kv_blocks_total)}})
                   .gauge.value = 1;
             });
-  to.gauge("device_memory_used_bytes", "Device memory that tensors hold",
-           &stats::device_memory_used_bytes);
+  to.gauge("device_memory_reserved_bytes",
+           "Device memory reserved for weights, KV and steps; on a host address space",
+           &stats::device_memory_reserved_bytes);
+  to.gauge("device_memory_touched_bytes",
+           "Reserved device memory that is taken, since it was written",
+           &stats::device_memory_touched_bytes);
+  to.gauge("device_weights_bytes", "Reserved device memory that holds weights",
+           &stats::device_weights_bytes);
+  to.gauge("device_kv_bytes", "Reserved device memory that holds KV blocks", [](const stats& s) {
+    return static_cast<double>(s.kv_block_bytes * s.kv_blocks_total);
+  });
 }
 
 void write_tiers(const model_families& to) {
@@ -213,8 +222,15 @@ families engine_families(const actors::engine_port& engine, std::int64_t open_so
   write_histograms(to);
   // What is not of any model has the labels of the first, as it always had.
   const model_families process(all, std::string(our_prefix), {owners.front()});
+  const auto memory = read_process_memory();
   process.gauge("process_resident_memory_bytes", "Resident memory of the process",
-                [](const stats&) { return resident_bytes(); });
+                [&](const stats&) { return memory.resident_bytes; });
+  process.gauge("process_device_memory_bytes",
+                "Resident memory of the process that is touched device memory: none beside a GPU",
+                [&](const stats&) { return own_device_bytes(models); });
+  process.gauge("process_mapped_file_bytes",
+                "Resident memory of the process that is pages of mapped files, such as a model's",
+                [&](const stats&) { return memory.mapped_file_bytes; });
   process.gauge("open_sockets", "Open client connections",
                 [&](const stats&) { return open_sockets; });
   return all;
@@ -296,12 +312,19 @@ std::string metrics_text(const metrics_sources& from, bool tenants) {
 
 } // namespace
 
-std::int64_t resident_bytes() {
+process_memory read_process_memory() {
   std::ifstream statm("/proc/self/statm");
-  std::int64_t total_pages = 0;
-  std::int64_t resident_pages = 0;
-  statm >> total_pages >> resident_pages;
-  return resident_pages * ::sysconf(_SC_PAGESIZE);
+  std::int64_t total_pages = 0, resident_pages = 0, file_pages = 0;
+  statm >> total_pages >> resident_pages >> file_pages;
+  const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+  return {resident_pages * page, file_pages * page};
+}
+
+std::int64_t own_device_bytes(const std::vector<actors::model_stats>& models) {
+  std::int64_t all = 0;
+  for (const auto& one : models)
+    if (one.stats.device_is_host) all += one.stats.device_memory_touched_bytes;
+  return all;
 }
 
 std::string metrics_text(const metrics_sources& from) {

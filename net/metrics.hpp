@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "actors/port/engine_port.hpp"
 
@@ -14,8 +15,14 @@ namespace twill::net {
 
 class tracer;
 
-/// Memory of this process that is in RAM.
-std::int64_t resident_bytes();
+/// Memory of this process that is in RAM, and what of it are pages of mapped files.
+struct process_memory {
+  std::int64_t resident_bytes = 0, mapped_file_bytes = 0;
+};
+process_memory read_process_memory();
+
+/// Touched device memory that is part of the process's: all of the models' on a host.
+std::int64_t own_device_bytes(const std::vector<actors::model_stats>& models);
 
 struct metrics_sources {
   const actors::engine_port& engine;

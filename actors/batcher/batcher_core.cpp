@@ -485,7 +485,7 @@ void batcher_core::step_done(const step_result& result, steady_clock::time_point
     s.steps += 1;
     s.prompt_tokens += prompt_tokens;
     s.generation_tokens += result.drawn.size();
-    s.device_memory_used_bytes = result.memory_used_bytes;
+    s.device_memory_reserved_bytes = result.memory_used_bytes;
     if (result.streamed) s.streamed = result.streamed;
     observe(s.iteration_tokens, static_cast<double>(decode_tokens + prefill_tokens));
     observe(decode_tokens == 0    ? s.prefill_step_seconds

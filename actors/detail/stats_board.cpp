@@ -72,8 +72,18 @@ stats_board::stats_board() {
 }
 
 engine_stats stats_board::read() const {
-  const std::lock_guard lock(mutex_);
-  return stats_;
+  engine_stats now;
+  std::function<std::int64_t()> untouched_bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    now = stats_;
+    untouched_bytes = untouched_bytes_;
+  }
+  // It asks the system, for which no actor is to wait.
+  const std::int64_t untouched = untouched_bytes ? untouched_bytes() : 0;
+  now.device_memory_touched_bytes =
+      std::max<std::int64_t>(now.device_memory_reserved_bytes - untouched, 0);
+  return now;
 }
 
 tenant_stats& stats_board::entry_of(const std::string& tenant, const std::string& model) {

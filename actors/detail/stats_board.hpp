@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -32,6 +33,13 @@ public:
   }
   engine_stats read() const;
 
+  /// How much of the device's reserved memory was never touched, which read() asks; null: none of
+  /// it. Any thread may call it.
+  void set_untouched_bytes(std::function<std::int64_t()> measure) {
+    const std::lock_guard lock(mutex_);
+    untouched_bytes_ = std::move(measure);
+  }
+
   template <class F>
   void update_tenant(const std::string& tenant, const std::string& model, F&& change) {
     const std::lock_guard lock(mutex_);
@@ -55,6 +63,7 @@ private:
 
   mutable std::mutex mutex_;
   engine_stats stats_;
+  std::function<std::int64_t()> untouched_bytes_;
   std::map<std::pair<std::string, std::string>, tenant_stats> tenants_; ///< by tenant and model
   std::atomic<std::chrono::steady_clock::rep> waits_since_{0};
 };

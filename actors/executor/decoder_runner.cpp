@@ -14,6 +14,7 @@
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "gpu/device.hpp"
+#include "gpu/memory_meter.hpp"
 #include "models/checkpoint/mapping_guard.hpp"
 #include "models/compute.hpp"
 #include "models/decoder/decoder.hpp"
@@ -125,10 +126,21 @@ private:
     const bool ahead =
         order_ == run_order::by_device ? !device_->memory_is_host() : order_ == run_order::ahead;
     if (ahead && decoder_->stream() == nullptr) ends_.emplace(*device_);
+    const auto info = describe(model, size.value());
     log::info("the decoder computes in " + std::string(gpu::name_of(o.compute)) +
-              " and keeps KV in " + gpu::name_of(o.kv_type) + "; it uses " +
-              format_bytes(device_->memory_used()) + " of device memory");
-    return describe(model, size.value());
+              " and keeps KV in " + gpu::name_of(o.kv_type) + "; " + memory_text(info));
+    return info;
+  }
+
+  /// What is reserved and what of it is touched, in the words that clients show.
+  static std::string memory_text(const runner_info& info) {
+    const std::int64_t reserved = info.memory_used_bytes;
+    const std::int64_t kv = info.kv_block_bytes * info.n_blocks;
+    const std::int64_t untouched = info.untouched_bytes ? info.untouched_bytes() : 0;
+    return format_bytes(reserved) + " of device memory are reserved (weights " +
+           format_bytes(info.weight_bytes) + ", KV " + format_bytes(kv) + ", steps " +
+           format_bytes(reserved - info.weight_bytes - kv) + ") and " +
+           format_bytes(reserved - untouched) + " of them touched";
   }
 
   /// Launches a step's forward pass.
@@ -207,6 +219,10 @@ private:
     info.mixed_prompt_tokens = size.mixed_prompt_tokens;
     info.max_logit_rows = size.options.max_logit_rows;
     info.memory_used_bytes = device_->memory_used();
+    info.weight_bytes = decoder_->weight_bytes();
+    info.memory_is_host = device_->memory_is_host();
+    if (auto meter = gpu::meter_of(*device_))
+      info.untouched_bytes = [meter = std::move(meter)] { return meter->untouched_bytes(); };
     info.streamed = watch_.placement();
     info.shareable_length = model.spec.shareable_length();
     info.kv_block_bytes = models::decoder::block_bytes(model.spec, size.options);

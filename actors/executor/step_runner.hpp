@@ -38,7 +38,12 @@ struct runner_info {
   std::int32_t max_step_tokens = models::offload::default_step_tokens;
   std::int32_t mixed_prompt_tokens = 0; ///< see plan_limits; 0: no plan has set it
   std::int32_t max_logit_rows = 256;    ///< draws and scored prompt tokens of a step
-  std::int64_t memory_used_bytes = 0;
+  std::int64_t memory_used_bytes = 0;   ///< reserved on the device
+  std::int64_t weight_bytes = 0;        ///< of these, by weights
+  bool memory_is_host = false;          ///< device memory is this process's own
+  /// The bytes of `memory_used_bytes` that were never touched, for any thread, also after the
+  /// runner has gone; null where all are taken when they are reserved.
+  std::function<std::int64_t()> untouched_bytes;
   std::shared_ptr<const stream_report> streamed; ///< null: all weights live on the device
   /// Sequences up to this length have KV that depends on their tokens alone; 0: all have.
   std::int32_t shareable_length = 0;

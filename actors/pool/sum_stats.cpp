@@ -27,7 +27,10 @@ void add_stats(engine_stats& to, const engine_stats& from) {
   if (to.kv_block_tokens == 0) to.kv_block_tokens = from.kv_block_tokens;
   if (to.kv_block_bytes == 0) to.kv_block_bytes = from.kv_block_bytes;
   if (to.streamed == nullptr) to.streamed = from.streamed;
-  to.device_memory_used_bytes += from.device_memory_used_bytes;
+  to.device_memory_reserved_bytes += from.device_memory_reserved_bytes;
+  to.device_memory_touched_bytes += from.device_memory_touched_bytes;
+  to.device_weights_bytes += from.device_weights_bytes;
+  to.device_is_host = to.device_is_host || from.device_is_host;
   to.prompt_tokens += from.prompt_tokens;
   to.generation_tokens += from.generation_tokens;
   to.prefix_cache_queries += from.prefix_cache_queries;
@@ -97,7 +100,7 @@ void forget_gauges(engine_stats& of) {
   of.requests_running = of.requests_waiting = 0;
   of.kv_blocks_total = of.kv_blocks_used = 0;
   of.kv_host_blocks = of.kv_disk_blocks = 0;
-  of.device_memory_used_bytes = 0;
+  of.device_memory_reserved_bytes = of.device_memory_touched_bytes = of.device_weights_bytes = 0;
   of.streamed = nullptr;
 }
 

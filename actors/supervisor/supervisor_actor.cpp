@@ -221,10 +221,13 @@ private:
   }
   void carry_out(const lifecycle::serve& order) {
     shared_->stats.update([&](engine_stats& s) {
-      s.device_memory_used_bytes = info_.memory_used_bytes;
+      s.device_memory_reserved_bytes = info_.memory_used_bytes;
+      s.device_weights_bytes = info_.weight_bytes;
+      s.device_is_host = info_.memory_is_host;
       s.kv_block_bytes = info_.kv_block_bytes;
       s.streamed = info_.streamed;
     });
+    shared_->stats.set_untouched_bytes(info_.untouched_bytes);
     log::info((order.life > 1 ? "the executor was restarted: model " : "model ") +
               shared_->model()->id + " is ready on " + info_.device + " with " +
               std::to_string(info_.n_blocks) + " KV blocks of " +

@@ -37,8 +37,13 @@ http_reply state_of(const server_context& context) {
   json_writer json(body);
   json.begin_object().field("detail", context.engine.state_detail());
   json.field("open_sockets", context.sockets.count());
+  const auto models = context.engine.stats_of_models();
+  const auto memory = read_process_memory();
+  json.key("process").begin_object().field("resident_bytes", memory.resident_bytes);
+  json.field("device_memory_bytes", own_device_bytes(models));
+  json.field("mapped_file_bytes", memory.mapped_file_bytes).end_object();
   json.key("models").begin_array();
-  for (const auto& [model, stats] : context.engine.stats_of_models()) {
+  for (const auto& [model, stats] : models) {
     json.begin_object().field("model", model);
     json.field("requests_running", stats.requests_running);
     json.field("requests_waiting", stats.requests_waiting);
@@ -47,7 +52,10 @@ http_reply state_of(const server_context& context) {
     json.field("kv_block_tokens", stats.kv_block_tokens);
     json.field("kv_host_blocks", stats.kv_host_blocks);
     json.field("kv_disk_blocks", stats.kv_disk_blocks);
-    json.field("device_memory_used_bytes", stats.device_memory_used_bytes);
+    json.field("device_memory_reserved_bytes", stats.device_memory_reserved_bytes);
+    json.field("device_memory_touched_bytes", stats.device_memory_touched_bytes);
+    json.field("device_weights_bytes", stats.device_weights_bytes);
+    json.field("device_kv_bytes", stats.kv_block_bytes * stats.kv_blocks_total);
     json.field("prompt_tokens", stats.prompt_tokens);
     json.field("generation_tokens", stats.generation_tokens);
     json.field("steps", stats.steps).field("preemptions", stats.preemptions);

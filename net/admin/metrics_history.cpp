@@ -58,7 +58,8 @@ history_row make_history_row(std::int64_t at_unix_ms,
         static_cast<std::int64_t>(s.steps),
         static_cast<std::int64_t>(s.finished_stop + s.finished_length + s.finished_abort),
         static_cast<std::int64_t>(s.finished_error),
-        s.device_memory_used_bytes,
+        s.device_memory_reserved_bytes,
+        s.device_memory_touched_bytes,
     };
     static_assert(std::size(own) + 3 == history_columns.size());
     for (std::size_t i = 0; i < std::size(own); ++i)

@@ -18,14 +18,28 @@
 namespace twill::net {
 
 /// What a row tells, in this order; sums over all models where they are of models.
-inline constexpr std::array<std::string_view, 20> history_columns = {
-    "at_unix_ms",           "requests_running",  "requests_waiting",
-    "kv_blocks_used",       "kv_blocks_total",   "kv_host_blocks",
-    "kv_disk_blocks",       "prompt_tokens",     "generation_tokens",
-    "prefix_cache_queries", "prefix_cache_hits", "kv_host_hits",
-    "kv_disk_hits",         "preemptions",       "steps",
-    "requests_ended",       "requests_failed",   "device_memory_used_bytes",
-    "resident_bytes",       "open_sockets",
+inline constexpr std::array<std::string_view, 21> history_columns = {
+    "at_unix_ms",
+    "requests_running",
+    "requests_waiting",
+    "kv_blocks_used",
+    "kv_blocks_total",
+    "kv_host_blocks",
+    "kv_disk_blocks",
+    "prompt_tokens",
+    "generation_tokens",
+    "prefix_cache_queries",
+    "prefix_cache_hits",
+    "kv_host_hits",
+    "kv_disk_hits",
+    "preemptions",
+    "steps",
+    "requests_ended",
+    "requests_failed",
+    "device_memory_reserved_bytes",
+    "device_memory_touched_bytes",
+    "resident_bytes",
+    "open_sockets",
 };
 
 struct history_row {

@@ -28,7 +28,8 @@ void monitor::sample(std::int64_t unix_ms) {
   now.models = engine_.models();
   now.stats = engine_.stats_of_models();
   now.tenants = engine_.tenants();
-  now.row = make_history_row(unix_ms, now.stats, resident_bytes(), open_sockets_());
+  now.row =
+      make_history_row(unix_ms, now.stats, read_process_memory().resident_bytes, open_sockets_());
   std::vector<waker> all;
   {
     const std::lock_guard lock(mutex_);

@@ -43,7 +43,7 @@ const highest = (values) => Math.max(0, ...values.filter((value) => value !== nu
 
 const tiles = new Map();
 for (const [key, title] of [["state", "State"], ["tokens", "Tokens/s"], ["running", "Running"], ["waiting", "Waiting"], ["kv", "KV in use"],
-  ["first", "TTFT, median"], ["gap", "Gap, median"], ["memory", "Memory of the process"]]) {
+  ["first", "TTFT, median"], ["gap", "Gap, median"], ["memory", "Process, resident"]]) {
   const value = make("dd", { id: `tile-${key}` }, "…");
   tiles.set(key, value);
   $("tiles").append(make("div", {}, make("dt", {}, title), value));
@@ -55,7 +55,7 @@ const first = new BarChart("Time to first token", "Up to");
 const gaps = new BarChart("Time between tokens", "Up to");
 const kv = new LineChart("KV blocks in use", ["share in use"], { format: percent, most: 1 });
 const hits = new LineChart("Prompt tokens found in the prefix cache", ["share found"], { format: percent, most: 1 });
-const memory = new LineChart("Memory", ["tensors on the device", "process"], { format: bytes, isBytes: true });
+const memory = new LineChart("Memory", ["reserved on the device", "touched of it", "process, resident"], { format: bytes, isBytes: true });
 $("work-charts").append(tokens.element, requests.element);
 $("latency-charts").append(first.element, gaps.element);
 $("kv-charts").append(kv.element, hits.element, memory.element);
@@ -63,7 +63,7 @@ $("kv-charts").append(kv.element, hits.element, memory.element);
 const models = new LiveTable("Models", [["Model"], ["State"], ["Running", "number"], ["Waiting", "number"], ["Prompt tokens", "number"],
   ["Generated tokens", "number"], ["Found in cache", "number"], ["Ended", "number"], ["Failed", "number"], ["Preemptions", "number"],
   ["Restarts", "number"], ["Note", "text"]], "No model is served.");
-const tiers = new LiveTable("Memory by tier", [["Model"], ["Device: tensors", "number"], ["Device: granted", "number"], ["Device: needed", "number"],
+const tiers = new LiveTable("Memory by tier", [["Model"], ["Device: reserved", "number"], ["Device: touched", "number"], ["Device: granted", "number"], ["Device: needed", "number"],
   ["Device: KV blocks", "number"], ["Host: KV", "number"], ["Host: weights", "number"], ["Disk: KV", "number"], ["Disk: weights", "number"]], "No model is served.");
 const tenants = new LiveTable("Tenants", [["Tenant"], ["Model"], ["Running", "number"], ["Waiting", "number"], ["Prompt tokens", "number"],
   ["Of them cached", "number"], ["Generated tokens", "number"], ["Ended", "text"]], "No tenant has asked for anything yet.");
@@ -122,10 +122,11 @@ function showCharts() {
   const found = feed.rates(rows, "prefix_cache_hits").map((hit, i) => (hit === null ? null : ratio(hit, asked[i])));
   const known = found.filter((share) => share !== null);
   showLines(hits, rows, [found], known.length === 0 ? "nothing was asked" : percent(known.at(-1)), `Shares of the last ${span}, while prompts came in`);
-  const device = feed.values(rows, "device_memory_used_bytes");
+  const reserved = feed.values(rows, "device_memory_reserved_bytes");
+  const touched = feed.values(rows, "device_memory_touched_bytes");
   const resident = feed.values(rows, "resident_bytes");
-  showLines(memory, rows, [device, resident], `${bytes(last(device))} on the device, ${bytes(last(resident))} in all`,
-    `In the last ${span} at most ${bytes(highest(device))} and ${bytes(highest(resident))}`);
+  showLines(memory, rows, [reserved, touched, resident], `${bytes(last(reserved))} reserved, ${bytes(last(touched))} of it touched`,
+    `The process has ${bytes(last(resident))} resident. In the last ${span} at most ${bytes(highest(touched))} touched and ${bytes(highest(resident))} resident`);
   showTiles(rows, generated, shares);
 }
 
@@ -148,7 +149,7 @@ function showTables() {
       whole(one.generation_tokens), percent(ratio(one.prefix_cache_hits, one.prefix_cache_queries)), whole(ended), whole(one.finished?.error),
       whole(one.preemptions), whole(one.executor_restarts), note.filter((text) => text !== "").join("; ")]];
   }));
-  tiers.show(sample.models.map((one) => [one.model, [one.model, bytes(one.device_memory_used_bytes), one.granted_bytes > 0 ? bytes(one.granted_bytes) : "all",
+  tiers.show(sample.models.map((one) => [one.model, [one.model, bytes(one.device_memory_reserved_bytes), bytes(one.device_memory_touched_bytes), one.granted_bytes > 0 ? bytes(one.granted_bytes) : "all",
     one.need_bytes > 0 ? bytes(one.need_bytes) : "unknown", `${whole(one.kv_blocks_used)} of ${whole(one.kv_blocks_total)}`,
     blocksOf(one, one.kv_host_blocks), bytes(one.streamed?.host_bytes ?? 0), blocksOf(one, one.kv_disk_blocks), bytes(one.streamed?.disk_bytes ?? 0)]]));
   showStreams(sample.models.filter((one) => one.streamed !== undefined));

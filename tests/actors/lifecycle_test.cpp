@@ -28,7 +28,7 @@ TEST_CASE("an engine that is ready says what it took of the device", "[actors]")
   REQUIRE(b.ready());
   const auto stats = b.port.stats();
   CHECK(stats.kv_block_bytes == b.plan->block_tokens * 4);
-  CHECK(stats.device_memory_used_bytes == stats.kv_block_bytes * b.plan->n_blocks);
+  CHECK(stats.device_memory_reserved_bytes == stats.kv_block_bytes * b.plan->n_blocks);
 }
 
 TEST_CASE("a failed step fails its own requests; the others go on with the same tokens",

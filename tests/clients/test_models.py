@@ -99,7 +99,7 @@ def test_four_models_under_a_budget_for_two(needs):
 
     def watch():
         while not over.is_set():
-            largest[0] = max(largest[0], daemon.metric("twill_device_memory_used_bytes"))
+            largest[0] = max(largest[0], daemon.metric("twill_device_memory_reserved_bytes"))
             held.append(held_bytes(daemon))
             time.sleep(0.01)
 
@@ -189,12 +189,12 @@ def test_keep_alive_and_pin(start_daemon):
                           "models.pinned.pin=true", "models.pinned.keep_alive=100ms", "models.short.keep_alive=300ms")
     assert states(daemon) == {"pinned": "ready", "short": "asleep"}
     case = golden("opt-tiny-fp32")[0]
-    used = daemon.metric("twill_device_memory_used_bytes")
+    used = daemon.metric("twill_device_memory_reserved_bytes")
     assert tokens(ask(daemon, "short", case)[1]) == case["greedy_ids"]
     assert states(daemon)["short"] == "ready"
-    assert daemon.metric("twill_device_memory_used_bytes") > used
+    assert daemon.metric("twill_device_memory_reserved_bytes") > used
     wait_state(daemon, "short", "asleep")
-    assert daemon.metric("twill_device_memory_used_bytes") == used
+    assert daemon.metric("twill_device_memory_reserved_bytes") == used
     assert states(daemon)["pinned"] == "ready"
     # Counters outlive the engine that counted.
     assert daemon.metric("twill_generation_tokens_total") == len(case["greedy_ids"])

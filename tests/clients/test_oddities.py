@@ -97,7 +97,7 @@ def test_status_and_top_sum_the_memory_of_several_models(start_daemon):
     for command in (["status"], ["top", "--once", "--interval", "0.1"]):
         done = subprocess.run([BIN / "twill", *command, "--url", daemon.url], capture_output=True, text=True, timeout=30)
         assert done.returncode == 0, done.stderr
-        assert " on the device" in done.stdout and "0 B on the device" not in done.stdout, done.stdout
+        assert " reserved" in done.stdout and "0 B reserved" not in done.stdout, done.stdout
 
 
 def test_without_descriptors_uploads_and_schemas_say_so_and_work_again_later(start_daemon):

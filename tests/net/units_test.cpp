@@ -283,6 +283,12 @@ TEST_CASE("Metrics carry vLLM's names under our prefix") {
                            "request_generation_tokens_count",
                            "iteration_tokens_count",
                            "process_resident_memory_bytes",
+                           "process_device_memory_bytes",
+                           "process_mapped_file_bytes",
+                           "device_memory_reserved_bytes",
+                           "device_memory_touched_bytes",
+                           "device_weights_bytes",
+                           "device_kv_bytes",
                            "open_sockets",
                            "kv_blocks_used",
                            "kv_blocks"})

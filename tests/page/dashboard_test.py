@@ -89,7 +89,7 @@ def test_figures_are_those_of_the_metrics(visit, watched):
     assert number(row[8]) == metric(watched, "request_success_total", finished_reason="error")
     found = metric(watched, "prefix_cache_hits_total") / metric(watched, "prefix_cache_queries_total")
     assert float(row[6].split()[0]) == pytest.approx(100 * found, rel=0.01)
-    used, of, total = page.run(f"{TABLE}('Memory by tier')[0][4]").split()
+    used, of, total = page.run(f"{TABLE}('Memory by tier')[0][5]").split()
     assert (number(used), number(total)) == (metric(watched, "kv_blocks_used"), metric(watched, "kv_blocks")) and of == "of"
     tenants = {line[0]: line for line in page.run(f"{TABLE}('Tenants')")}
     assert tenants["guest"][7] == "length 7" and tenants["boss"][7] == "length 1"
@@ -172,7 +172,7 @@ window.tell = (frame) => window.socket.onmessage({data: JSON.stringify(frame)});
 """
 COLUMNS = ["at_unix_ms", "requests_running", "requests_waiting", "kv_blocks_used", "kv_blocks_total", "kv_host_blocks", "kv_disk_blocks",
            "prompt_tokens", "generation_tokens", "prefix_cache_queries", "prefix_cache_hits", "kv_host_hits", "kv_disk_hits", "preemptions",
-           "steps", "requests_ended", "requests_failed", "device_memory_used_bytes", "resident_bytes", "open_sockets"]
+           "steps", "requests_ended", "requests_failed", "device_memory_reserved_bytes", "device_memory_touched_bytes", "resident_bytes", "open_sockets"]
 BEGIN = 1_764_000_000_000
 
 
@@ -181,7 +181,7 @@ def row_at(second):
     wave = (second % 600) / 600
     values = [BEGIN + 1000 * second, int(4 + 12 * wave), int(9 * wave * wave), int(900 + 2000 * wave), 4096, 120, 900, 700 * second,
               430 * second, 700 * second, 260 * second, second, second // 4, second // 900, 40 * second, second // 2, second // 700,
-              5_600_000_000, 6_200_000_000 + 100_000 * second, 21]
+              5_600_000_000, 4_100_000_000, 6_200_000_000 + 100_000 * second, 21]
     first = [0, second // 9, second // 3, second // 2, second // 4, second // 11, second // 40]
     gaps = [20 * second, 300 * second, 80 * second, 9 * second, second // 5]
     return values, first, gaps
@@ -197,7 +197,7 @@ def changed(now, before):
 
 def rows(seconds):
     told = []
-    before = ([0] * 20, [0] * 7, [0] * 5)
+    before = ([0] * 21, [0] * 7, [0] * 5)
     for second in seconds:
         now = row_at(second)
         told.append([a - b for a, b in zip(now[0], before[0])] + [changed(now[1], before[1]), changed(now[2], before[2])])
@@ -210,7 +210,7 @@ HISTORY = {"type": "history", "version": "1", "columns": COLUMNS, "first_token_b
 MODEL = {"model": "mistral-7b", "state": "ready", "detail": "", "pinned": True, "need_bytes": 4 << 30, "granted_bytes": 5 << 30,
          "requests_for_load": 0, "requests_running": 12, "requests_waiting": 3, "kv_blocks_used": 2900, "kv_blocks_total": 4096,
          "kv_block_tokens": 16, "kv_tiers": True, "kv_host_blocks": 120, "kv_disk_blocks": 900, "kv_block_bytes": 2 << 20, "kv_host_hits": 4,
-         "kv_disk_hits": 2, "device_memory_used_bytes": 5_600_000_000, "prompt_tokens": 2_520_000, "generation_tokens": 1_548_000,
+         "kv_disk_hits": 2, "device_memory_reserved_bytes": 5_600_000_000, "device_memory_touched_bytes": 4_100_000_000, "prompt_tokens": 2_520_000, "generation_tokens": 1_548_000,
          "prefix_cache_queries": 2_520_000, "prefix_cache_hits": 936_000, "preemptions": 4, "steps": 144_000, "executor_restarts": 1,
          "finished": {"stop": 1200, "length": 500, "abort": 100, "error": 5}}
 LAYERS = 24
@@ -259,7 +259,7 @@ def test_each_chart_says_in_words_what_it_draws(scripted):
     page.wait("document.querySelectorAll('.chart table').length === document.querySelectorAll('.chart').length")
     steps = page.run(f"{TABLE}('The last step of mistral-7b, as a table')")
     assert len(steps) == 2 * LAYERS and steps[0] == ["computing", "layer 0", "9.00", "16.00"]
-    assert page.run(f"{TABLE}('Memory by tier')[0].slice(4)") == ["2,900 of 4,096", "120 blocks, 240 MiB", "2 GiB", "900 blocks, 1.76 GiB", "1 GiB"]
+    assert page.run(f"{TABLE}('Memory by tier')[0].slice(5)") == ["2,900 of 4,096", "120 blocks, 240 MiB", "2 GiB", "900 blocks, 1.76 GiB", "1 GiB"]
     assert page.run(f"{TABLE}('Faults')[0].slice(1, 3)") == ["error", "3"]
     assert "7 more pairs" in page.text("#tenant-table")
     # The same error again is one line; a new one is said aloud.

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "config/base/units.hpp"
 #include "tools/common/http_client.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/metrics_text.hpp"
@@ -133,6 +132,17 @@ void take_metrics(std::string_view scrape, daemon_view& view) {
       {"inter_token_latency_seconds_sum", &model_load::between_s},
       {"inter_token_latency_seconds_count", &model_load::between},
   };
+  const std::map<std::string_view, double device_memory::*> of_memory{
+      {"device_memory_reserved_bytes", &device_memory::reserved},
+      {"device_memory_touched_bytes", &device_memory::touched},
+      {"device_weights_bytes", &device_memory::weights},
+      {"device_kv_bytes", &device_memory::kv},
+  };
+  const std::map<std::string_view, double process_memory::*> of_process{
+      {"process_resident_memory_bytes", &process_memory::resident},
+      {"process_device_memory_bytes", &process_memory::device},
+      {"process_mapped_file_bytes", &process_memory::mapped_files},
+  };
   const std::map<std::string_view, double tenant_load::*> of_tenants{
       {"tenant_requests_running", &tenant_load::running},
       {"tenant_requests_waiting", &tenant_load::waiting},
@@ -143,8 +153,8 @@ void take_metrics(std::string_view scrape, daemon_view& view) {
       {"tenant_time_to_first_token_seconds_count", &tenant_load::first_tokens},
   };
   for (const auto& sample : read_metrics(scrape)) {
-    if (sample.name == "device_memory_used_bytes") view.device_bytes += sample.value;
-    if (sample.name == "process_resident_memory_bytes") view.resident_bytes = sample.value;
+    if (const auto known = of_process.find(sample.name); known != of_process.end())
+      view.process.*known->second = sample.value;
     if (sample.name == "open_sockets") view.open_sockets = sample.value;
     const auto label = [&sample](const char* name) {
       const auto found = sample.labels.find(name);
@@ -165,6 +175,8 @@ void take_metrics(std::string_view scrape, daemon_view& view) {
     auto& load = view.loads[model];
     if (const auto known = of_models.find(sample.name); known != of_models.end())
       load.*known->second += sample.value;
+    if (const auto known = of_memory.find(sample.name); known != of_memory.end())
+      load.memory.*known->second += sample.value;
     if (sample.name != "request_success_total") continue;
     (reason == "error" ? load.failed : load.finished) += sample.value;
   }
@@ -203,6 +215,13 @@ daemon_view look_as_administrator(const endpoint& door) {
   return look_by(door, "/admin/models");
 }
 
+device_memory memory_of_models(const daemon_view& view) {
+  device_memory all;
+  for (const auto& [id, load] : view.loads)
+    all.add(load.memory);
+  return all;
+}
+
 std::string status_text(const daemon_view& now, const daemon_view& before, std::int64_t unix_s) {
   std::string out =
       painted(stream::out, now.ready ? ink::green : ink::red, now.ready ? "ready" : "not ready");
@@ -228,9 +247,8 @@ std::string status_text(const daemon_view& now, const daemon_view& before, std::
                rate.per_second(id, load, &model_load::generated_tokens),
                rate.per_second(id, load, &model_load::prompt_tokens)));
   }
-  line(out, "memory",
-       format_bytes(static_cast<std::int64_t>(now.device_bytes)) + " on the device, " +
-           format_bytes(static_cast<std::int64_t>(now.resident_bytes)) + " of the process");
+  line(out, "memory", memory_text(memory_of_models(now)));
+  line(out, "process", memory_text(now.process));
   line(out, "connections", shown("%.0f", now.open_sockets));
   return out;
 }
@@ -317,9 +335,9 @@ std::string top_text(const daemon_view& now, const daemon_view& before, std::siz
   std::vector<std::string> lines;
   lines.push_back("twill top  " + now.url + "  " +
                   (now.ready ? "ready" : "not ready: " + now.why_not));
-  lines.push_back("memory: " + format_bytes(static_cast<std::int64_t>(now.device_bytes)) +
-                  " on the device, " + format_bytes(static_cast<std::int64_t>(now.resident_bytes)) +
-                  " of the process; connections: " + shown("%.0f", now.open_sockets));
+  lines.push_back("memory: " + short_memory_text(memory_of_models(now)) +
+                  "; connections: " + shown("%.0f", now.open_sockets));
+  lines.push_back("process: " + memory_text(now.process));
   lines.push_back("");
   std::string out;
   const auto write = [&out](const std::vector<std::string>& texts) {

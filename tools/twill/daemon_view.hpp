@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tools/common/endpoint.hpp"
+#include "tools/twill/memory_text.hpp"
 
 namespace twill::tools {
 
@@ -29,6 +30,7 @@ struct model_load {
   double finished = 0, failed = 0;
   double first_token_s = 0, first_tokens = 0; ///< sum and count
   double between_s = 0, between = 0;          ///< sum and count of times between tokens
+  device_memory memory;
 };
 
 /// What one tenant asks of one model: gauges of now and counters since the start.
@@ -47,7 +49,8 @@ struct daemon_view {
   std::map<std::string, model_load> loads; ///< by id
   /// By tenant and model; only administrators are told.
   std::map<std::pair<std::string, std::string>, tenant_load> tenants;
-  double device_bytes = 0, resident_bytes = 0, open_sockets = 0;
+  process_memory process;
+  double open_sockets = 0;
   std::chrono::steady_clock::time_point at;
 };
 
@@ -67,6 +70,9 @@ bool take_models(std::string_view body, daemon_view& view);
 
 /// One screen about `now`; `before`, an earlier look, gives the rates.
 std::string status_text(const daemon_view& now, const daemon_view& before, std::int64_t unix_s);
+
+/// The memory of all models.
+device_memory memory_of_models(const daemon_view& view);
 
 /// A table with one row for each model, and one for each tenant that is known, for a terminal
 /// `columns` wide.

@@ -55,6 +55,10 @@ int run_list(const models_options& options) {
                     model.family.c_str(), model.quantization.c_str(),
                     static_cast<long long>(model.context_tokens));
       put_line(line);
+      // A model that is asleep has nothing.
+      const auto load = daemon.loads.find(model.id);
+      if (load != daemon.loads.end() && load->second.memory.reserved > 0)
+        put_line("    memory: " + memory_text(load->second.memory));
     }
   } catch (const client_error& error) {
     std::fprintf(stderr, "%s %s\n", painted(stream::error, ink::red, "twill:").c_str(),

@@ -750,7 +750,7 @@ TEST_CASE("a step's time, tokens and gaps are observed for what the step did") {
   const engine_stats all = r.stats.read();
   CHECK(all.prefill_step_seconds.sum + all.decode_step_seconds.sum + all.mixed_step_seconds.sum ==
         0.75 + 0.125 * static_cast<double>(all.steps - 2));
-  CHECK(all.device_memory_used_bytes == 200);
+  CHECK(all.device_memory_reserved_bytes == 200);
   CHECK(all.kv_block_tokens == 4);
   CHECK(all.generation_tokens == r.tokens[1].size() + r.tokens[2].size());
   std::uint64_t gaps = 0;

@@ -19,9 +19,13 @@ constexpr std::uint64_t stats::*counters[] = {
     &stats::kv_fetches_refused,    &stats::preemptions,        &stats::steps,
     &stats::finished_stop,         &stats::finished_length,    &stats::finished_abort,
     &stats::finished_error,        &stats::executor_restarts};
-constexpr std::int64_t stats::*gauges[] = {&stats::kv_blocks_total, &stats::kv_blocks_used,
-                                           &stats::kv_host_blocks, &stats::kv_disk_blocks,
-                                           &stats::device_memory_used_bytes};
+constexpr std::int64_t stats::*gauges[] = {&stats::kv_blocks_total,
+                                           &stats::kv_blocks_used,
+                                           &stats::kv_host_blocks,
+                                           &stats::kv_disk_blocks,
+                                           &stats::device_memory_reserved_bytes,
+                                           &stats::device_memory_touched_bytes,
+                                           &stats::device_weights_bytes};
 constexpr histogram stats::*histograms[] = {&stats::time_to_first_token_seconds,
                                             &stats::inter_token_latency_seconds,
                                             &stats::e2e_request_latency_seconds,

@@ -29,7 +29,11 @@ TEST_CASE("The state tells administrators of models, tenants, sequences and mail
     to.requests_waiting = 4;
     to.kv_host_blocks = 5;
     to.kv_disk_blocks = 6;
-    to.device_memory_used_bytes = 7;
+    to.device_memory_reserved_bytes = 7000;
+    to.device_memory_touched_bytes = 2001;
+    to.device_weights_bytes = 2000;
+    to.device_is_host = true;
+    to.kv_block_bytes = 40;
     to.prompt_tokens = 8;
     to.generation_tokens = 9;
     to.steps = 10;
@@ -78,7 +82,12 @@ TEST_CASE("The state tells administrators of models, tenants, sequences and mail
   CHECK(at(model, "kv_block_tokens") == value(16));
   CHECK(at(model, "kv_host_blocks") == value(5));
   CHECK(at(model, "kv_disk_blocks") == value(6));
-  CHECK(at(model, "device_memory_used_bytes") == value(7));
+  CHECK(at(model, "device_memory_reserved_bytes") == value(7000));
+  CHECK(at(model, "device_memory_touched_bytes") == value(2001));
+  CHECK(at(model, "device_weights_bytes") == value(2000));
+  CHECK(at(model, "device_kv_bytes") == value(4000));
+  CHECK(at(all, "process", "device_memory_bytes") == value(2001));
+  CHECK(*at(all, "process", "resident_bytes").as_int() > 0);
   CHECK(at(model, "prompt_tokens") == value(8));
   CHECK(at(model, "generation_tokens") == value(9));
   CHECK(at(model, "steps") == value(10));
