@@ -6,15 +6,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "actors/executor/model_on_device.hpp"
 #include "actors/port/engine_port.hpp"
+#include "models/offload/plan_for_serving.hpp"
 
 namespace twill::actors {
 
 struct decoder_size {
   models::decoder_options options;
-  std::int32_t mixed_prompt_tokens = 0; ///< see plan_limits; 0: no plan has set it
+  std::int32_t mixed_prompt_tokens = 0;                 ///< see plan_limits; 0: no plan has set it
+  std::optional<models::offload::planned_serving> plan; ///< where weights are streamed by one
 };
 
 result<decoder_size> size_decoder(const model_on_device& load);

@@ -67,13 +67,14 @@ std::int64_t planned_kv_bytes(const model_on_device& load, std::int64_t least_kv
   all.step_token_bytes = more / sizes.max_step_tokens;
   all.least_kv_bytes = least_kv_bytes;
   const auto plan = offload::plan_for_serving(load.device, load.model.spec, *load.model.weights,
-                                              load.compute, load.options, all);
+                                              load.compute, load.options, all, load.measure);
   if (!plan.ok()) {
     log::warn("weights are streamed without a plan: " + plan.detail());
     return least_kv_bytes;
   }
   sizes.max_step_tokens = plan.value().step_tokens;
   size.mixed_prompt_tokens = plan.value().mixed_prompt_tokens;
+  size.plan = plan.value();
   return static_cast<std::int64_t>(plan.value().kv_bytes);
 }
 

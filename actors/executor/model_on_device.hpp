@@ -8,6 +8,7 @@
 #include "models/compute.hpp"
 #include "models/decoder/decoder.hpp"
 #include "models/model.hpp"
+#include "models/offload/machine/measured_machine.hpp"
 
 namespace twill::actors {
 
@@ -21,6 +22,8 @@ struct model_on_device {
   models::compute_choice compute;
   std::int64_t available_bytes = 0;     ///< usable_bytes() when the load began
   std::int64_t promised_host_bytes = 0; ///< of host memory, to KV tiers
+  /// Whether the machine may be measured for a plan, which takes seconds.
+  models::offload::measuring measure = models::offload::measuring::if_unknown;
 
   /// Device memory that steps of these sizes take, beside weights and KV.
   std::int64_t workspace_bytes(const models::decoder_options& sizes) const;

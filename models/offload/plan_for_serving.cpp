@@ -2,15 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <string>
 
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
-#include "models/offload/machine/measured_machine.hpp"
 #include "models/offload/model_shape.hpp"
 
 namespace twill::models::offload {
 namespace {
+
+std::string one_place(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", number);
+  return text;
+}
 
 std::string text_of(const serving_plan& p, const offload_workload& work, bool remembered) {
   return "plan: " + std::to_string(p.n_sequences) + " sequences of " +
@@ -18,20 +24,22 @@ std::string text_of(const serving_plan& p, const offload_workload& work, bool re
          " tokens at once, KV " + format_bytes(static_cast<std::int64_t>(p.kv_bytes)) +
          ", steps of " + std::to_string(p.step_tokens) + " tokens, " +
          std::to_string(p.mixed_prompt_tokens) + " of prompts beside decodes; projected " +
-         std::to_string(std::lround(p.tokens_per_s)) + " output tokens/s, bound by " +
-         name_of(p.bound) + (remembered ? " (speeds measured by an earlier run)" : "");
+         std::to_string(std::lround(p.tokens_per_s)) + " output tokens/s, " +
+         one_place(p.alone_tokens_per_s) + " of one sequence alone, bound by " + name_of(p.bound) +
+         (remembered ? " (speeds measured by an earlier run)" : "");
 }
 
 } // namespace
 
-result<serving_plan> plan_for_serving(gpu::device& dev, const model_spec& spec,
-                                      const checkpoint& weights, const compute_choice& types,
-                                      const config::options& options, const serving_room& room) {
+result<planned_serving> plan_for_serving(gpu::device& dev, const model_spec& spec,
+                                         const checkpoint& weights, const compute_choice& types,
+                                         const config::options& options, const serving_room& room,
+                                         measuring when) {
   serving_request r;
   r.model = model_shape(spec, types.kv_type, room.weights);
   r.model.layer_bytes = static_cast<double>(room.weights.layers) / std::max(spec.n_layers, 1);
   r.model.outer_bytes = static_cast<double>(room.weights.tables + room.weights.small);
-  const auto measured = measure_machine(dev, spec, weights, types, r.model, options, false);
+  const auto measured = measure_machine(dev, spec, weights, types, r.model, options, when);
   if (!measured.ok()) return measured.error();
   r.machine = measured.value().on;
   r.machine.device_bytes = static_cast<double>(room.device_bytes);
@@ -56,7 +64,7 @@ result<serving_plan> plan_for_serving(gpu::device& dev, const model_spec& spec,
                                             " layers of weights needs more than " +
                                             format_bytes(room.device_bytes)};
   log::info(text_of(*plan, r.work, measured.value().remembered));
-  return *plan;
+  return planned_serving{*plan, r.machine, measured.value().remembered};
 }
 
 } // namespace twill::models::offload

@@ -10,6 +10,7 @@
 #include "models/compute.hpp"
 #include "models/errc.hpp"
 #include "models/memory_estimate/memory_estimate.hpp"
+#include "models/offload/machine/measured_machine.hpp"
 #include "models/offload/plan/serving_plan.hpp"
 #include "models/spec.hpp"
 
@@ -25,11 +26,18 @@ struct serving_room {
   std::int64_t least_kv_bytes = 0;
 };
 
+/// A plan with what it was made from.
+struct planned_serving : serving_plan {
+  machine_description machine;
+  bool remembered = false; ///< the rates are those of an earlier run
+};
+
 /// Takes some seconds if the machine was not measured within a week. Writes the plan and its
 /// projection to the log. Fails if the machine cannot be measured or no plan fits. Call it on the
 /// device's thread.
-result<serving_plan> plan_for_serving(gpu::device& dev, const model_spec& spec,
-                                      const checkpoint& weights, const compute_choice& types,
-                                      const config::options& options, const serving_room& room);
+result<planned_serving> plan_for_serving(gpu::device& dev, const model_spec& spec,
+                                         const checkpoint& weights, const compute_choice& types,
+                                         const config::options& options, const serving_room& room,
+                                         measuring when = measuring::if_unknown);
 
 } // namespace twill::models::offload

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Runs `twill inspect` as a user does: checks what it says of good models and why it refuses bad ones."""
 
+import contextlib
 import json
 import math
 import os
+import re
 import shutil
 import struct
 import unittest
 
 import split_gguf
-from programs import SOURCE, run, scratch
+from programs import SOURCE, Daemon, run, scratch
 
 GOLDEN = os.path.join(SOURCE, "tests/golden")
 NORM = "model.layers.1.input_layernorm.weight"
@@ -53,6 +55,18 @@ def renamed(tensors, name):
     tensors[name.replace("layers.1", "layers.7")] = tensors.pop(name)
 
 
+@contextlib.contextmanager
+def environment(values):
+    """For programs that are started meanwhile."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
 class GoodModels(unittest.TestCase):
     def test_every_golden_folder_would_be_served(self):
         names = [n for n in sorted(os.listdir(GOLDEN)) if os.path.exists(os.path.join(GOLDEN, n, "config.json"))]
@@ -68,7 +82,8 @@ class GoodModels(unittest.TestCase):
         for line in (r"quantization_config +awq, 4 bits, group 64", r"weights AWQ-4 +14 tensors, [\d.]+ KiB",
                      r"layers +2 of width 128, MLP 256", r"attention +4 heads of 32, 2 of keys and values",
                      r"vocabulary +736", r"context +512 tokens", r"KV per token +512 B",
-                     r"at 512 tokens +256 KiB of KV, .* fits"):
+                     r"at 512 tokens +256 KiB of KV, .* fits", r"fits +yes: all weights stay in device memory",
+                     r"a daemon would take +about [\d.]+ [KMG]iB reserved \(weights .*, KV .*, steps .*\), .* of it touched at the start"):
             self.assertRegex(text, r"(?m)^  " + line)
 
     def test_a_gguf_file_and_a_dummy_are_models_too(self):
@@ -78,7 +93,40 @@ class GoodModels(unittest.TestCase):
         done = run("twill", "inspect", "dummy:opt-175b")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertRegex(done.stdout, r"layers +96 of width 12288")
-        self.assertIn("does not fit", done.stdout)
+        self.assertIn("more than the", done.stdout)
+        self.assertNotIn("does not fit", done.stdout)
+
+    def test_a_model_larger_than_the_memory_is_streamed_at_a_speed(self):
+        """A checkpoint that a daemon would stream, since it has less memory than the file is long."""
+        with scratch() as folder:
+            path = os.path.join(folder, "larger.gguf")
+            written = run("twill-synth", "smollm2-135m?layers=24&hidden=256&mlp=1024&vocab=2000&heads=4&kv-heads=4", path, "--format", "gguf", "--gguf-kind", "F16", "-q")
+            self.assertEqual(written.returncode, 0, written.stderr)
+            cache = {"XDG_CACHE_HOME": folder}  # where no speeds of this machine are remembered
+            limits = ["--set", "device.memory=40MiB", "--set", "kv.memory=2MiB", "--set", "scheduler.max_running=4",
+                      "--set", "scheduler.max_step_tokens=32", "--set", f"offload.dir={folder}"]
+            in_host, on_disk = [(*limits, "--set", f"offload.host_memory={size}") for size in ("64MiB", "1MiB")]
+            places = {in_host: "come from host memory in each step", on_disk: "from the disk of " + folder}
+            for settings, place in places.items():  # nothing is known of this machine yet, and inspect measures little
+                told = run("twill", "inspect", path, *settings, env=cache)
+                self.assertEqual((told.returncode, told.stderr), (0, ""), told.stdout)
+                self.assertRegex(told.stdout, r"(?m)^  fits +streamed: \d+ % of the weights \([\d.]+ MiB\) stay in device memory, .*" + place)
+                self.assertRegex(told.stdout, r"(?m)^  speed +at most about [\d.e+]+ tokens/s with one request: each token takes .* at [\d.]+ GB/s")
+            told = run("twill", "doctor", "--model", path, *on_disk, env=cache, timeout=120)
+            self.assertEqual(told.returncode, 0, told.stderr)
+            self.assertRegex(told.stdout, r"(?m)^  fits +streamed: .*" + places[on_disk])
+            self.assertRegex(told.stdout, r"(?m)^  speed +about [\d.e+]+ tokens/s with one request.*, bound by .* measured now")
+            for settings, place in places.items():  # from then on the speeds are known, and it is said where from
+                told = run("twill", "inspect", path, *settings, env=cache)
+                self.assertRegex(told.stdout, r"(?m)^  fits +streamed: .*" + place)
+                self.assertRegex(told.stdout, r"(?m)^  speed +about .* measured by an earlier run")
+            # What was said is what a daemon does.
+            percent = int(re.search(r"streamed: (\d+) %", told.stdout).group(1))
+            with environment(cache), Daemon("--model", path, *on_disk) as daemon:
+                placed = daemon.wait_for(r"streaming weights .*: (\d+) % device, (\d+) % host, (\d+) % disk")
+                self.assertLessEqual(abs(int(placed.group(1)) - percent), 3, (placed.group(0), told.stdout))
+            refused = run("twill", "inspect", path, "--set", "device.memory=1MiB", env=cache)
+            self.assertRegex(refused.stdout, r"(?m)^  fits +no, not even streamed: `device.memory` must ")
 
     def test_a_model_in_several_gguf_files_is_one_model(self):
         whole = os.path.join(GOLDEN, "llama3-style-tied-bf16/model.gguf")

@@ -9,10 +9,9 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "config/base/log.hpp"
 #include "config/base/units.hpp"
-#include "config/load.hpp"
 #include "gpu/device.hpp"
 #include "gpu/machine.hpp"
 #include "models/compute.hpp"
@@ -22,8 +21,10 @@
 #include "tools/common/endpoint.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
+#include "tools/twill/daemon_options.hpp"
 #include "tools/twill/measure.hpp"
 #include "tools/twill/must.hpp"
+#include "tools/twill/serving_fit.hpp"
 
 namespace twill::tools {
 namespace {
@@ -31,8 +32,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct doctor_options {
-  std::string config_file, model;
-  std::vector<std::string> settings;
+  std::string model;
+  daemon_option_flags daemon;
 };
 
 void heading(const std::string& text) {
@@ -83,7 +84,8 @@ void print_tiers(gpu::device& dev, const std::string& model_path) {
   const double one = gpu::machine::read_bandwidth(1);
   const double all = threads > 1 ? gpu::machine::read_bandwidth(threads) : one;
   const auto link = measure_link(dev);
-  const auto disk = measure_disk(model_path);
+  const std::string file = weights_file(model_path);
+  const auto disk = measure_disk(file, 512 * mib);
 
   heading("tiers, measured");
   row("host memory", format_bytes(gpu::machine::available_bytes()) + " available, read " +
@@ -94,17 +96,16 @@ void print_tiers(gpu::device& dev, const std::string& model_path) {
                        : "the memory budget has no room for a test");
   if (!disk.has_value()) return row("disk", "not measured: no model file to read");
   std::error_code ignored;
-  const auto space =
-      fs::space(fs::path(model_path).parent_path().empty() ? fs::path(".")
-                                                           : fs::path(model_path).parent_path(),
-                ignored);
+  const auto space = fs::space(
+      fs::path(file).parent_path().empty() ? fs::path(".") : fs::path(file).parent_path(), ignored);
   row("disk", format_bytes(static_cast<std::int64_t>(space.available)) + " free, read " +
                   rate(disk->cold) + " dropped from the page cache, " + rate(disk->cached) +
                   " from it");
 }
 
-void print_model(const std::string& path, const config::options& options,
-                 const gpu::device_info& device) {
+void print_model(const std::string& path, config::options options, gpu::device& dev) {
+  const gpu::device_info& device = dev.info();
+  options.model.path = path;
   const auto opened = models::open_model(path, options.model.chat_template);
   if (!opened.ok()) throw client_error(opened.detail());
   models::model model = *opened.value();
@@ -114,43 +115,27 @@ void print_model(const std::string& path, const config::options& options,
   const auto compute = types.value().compute;
   model.weights = models::weights_for(compute, model.spec, model.weights);
   const auto need = models::estimate_footprint(model, types.value(), options);
-  const auto budget = device.kind == "host"
-                          ? std::min(device.memory_bytes, gpu::machine::available_bytes())
-                          : device.memory_bytes;
-  const auto left = budget - need.weight_bytes;
+  // Measures, where a plan needs it, before it prints.
+  const serving_fit fit =
+      fit_for_serving(dev, model, types.value(), options, models::offload::measuring::if_unknown);
+  const auto rows = fit_rows(fit, dev, options);
 
   heading("model " + printable(path));
   row("name", model.name);
   row("format", model.format + ", " + model.spec.family + ", mostly " + model.quantization);
   row("weights", format_bytes(need.weight_bytes) +
-                     (compute == gpu::compute_type::w8a8 ? " in 8 bits" : " in the file") +
-                     ", all to " + device.kind + " memory");
+                     (compute == gpu::compute_type::w8a8 ? " in 8 bits" : " in the file"));
   row("compute type", gpu::name_of(compute));
   row("KV type", gpu::name_of(types.value().kv_type));
   row("KV per token", format_bytes(need.kv_bytes_per_token));
   row("context", std::to_string(need.context_tokens) + " tokens, " +
                      format_bytes(need.kv_bytes_per_sequence) + " of KV");
-  if (left <= 0) return row("fits", "no: there are " + format_bytes(budget) + " of memory");
-  const auto kv = options.kv.memory_bytes > 0 ? std::min(options.kv.memory_bytes, left) : left;
-  row("fits", "yes: " + std::to_string(kv / need.kv_bytes_per_token) + " tokens of KV at most in " +
-                  format_bytes(kv));
-}
-
-config::options load_options(const doctor_options& given) {
-  std::vector<config::setting> settings;
-  for (const auto& text : given.settings) {
-    auto parsed = config::parse_setting(text);
-    if (!parsed.ok()) throw client_error(parsed.detail());
-    settings.push_back(std::move(parsed).value());
-  }
-  if (!given.model.empty()) settings.push_back({"--model", "model.path", given.model, true});
-  auto loaded = config::load(given.config_file, settings);
-  if (!loaded.ok()) throw client_error(loaded.detail());
-  return std::move(loaded).value();
+  for (const auto& [name, text] : rows)
+    row(name.c_str(), text);
 }
 
 int run_doctor(const doctor_options& given) {
-  const auto options = load_options(given);
+  const auto options = load_daemon_options(given.daemon, given.model);
   std::string path = options.model.path;
   if (const auto standard = default_model_path(); path.empty() && standard.ok())
     if (fs::exists(standard.value())) path = standard.value();
@@ -166,6 +151,7 @@ int run_doctor(const doctor_options& given) {
   if (!opened.ok()) throw client_error(opened.detail());
   auto& dev = *opened.value();
 
+  log::configure(log::level::off); // what the daemon's sizing says is told in rows
   print_versions(dev.info());
   print_device(dev.info());
   print_tiers(dev, path);
@@ -173,7 +159,7 @@ int run_doctor(const doctor_options& given) {
     heading("model");
     row("none", "give --model PATH, or run `twill default-model`");
   } else {
-    print_model(path, options, dev.info());
+    print_model(path, options, dev);
   }
   return status_ok;
 }
@@ -188,12 +174,7 @@ void add_doctor(CLI::App& root, int& status) {
       ->add_option("--model", options->model,
                    "GGUF file, Hugging Face folder or dummy:PRESET; default: the default model")
       ->type_name("PATH");
-  command->add_option("--config", options->config_file, "the daemon's TOML file")
-      ->type_name("FILE");
-  command->add_option("--set", options->settings, "set one key, as for twilld")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->expected(1);
+  add_daemon_option_flags(*command, options->daemon);
   command->callback([options, &status] { status = run_doctor(*options); });
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "config/options.hpp"
 #include "gpu/device.hpp"
@@ -21,7 +22,9 @@
 #include "models/text/template_sources.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
+#include "tools/twill/daemon_options.hpp"
 #include "tools/twill/model_parts.hpp"
+#include "tools/twill/serving_fit.hpp"
 
 namespace twill::tools {
 namespace {
@@ -71,33 +74,47 @@ void print_shapes(const models::model& model) {
                        " tokens, " + std::to_string(model.text->end_ids().size()) + " end ids");
 }
 
-void print_memory(const models::model& model, const models::compute_choice& types,
-                  const gpu::device_info& device) {
-  const config::options options;
-  const models::serving_footprint need = models::estimate_footprint(model, types, options);
+/// The memory that weights and KV may take, with its name.
+std::pair<std::string, std::int64_t> budget_of(const gpu::device_info& device) {
   const std::int64_t free = gpu::machine::available_bytes();
-  const std::int64_t budget =
-      device.kind == "host" ? std::min(device.memory_bytes, free) : device.memory_bytes;
+  return {device.kind == "host" ? "host memory" : device.kind + " memory",
+          device.kind == "host" ? std::min(device.memory_bytes, free) : device.memory_bytes};
+}
+
+void print_memory(models::model model, const models::compute_choice& types, gpu::device& dev,
+                  const config::options& options) {
+  const models::serving_footprint need = models::estimate_footprint(model, types, options);
+  model.weights = models::weights_for(types.compute, model.spec, model.weights);
+  const serving_fit fit =
+      fit_for_serving(dev, model, types, options, models::offload::measuring::never);
+  const std::int64_t packed = models::estimate_packed_weights(model.spec, *model.weights).all();
+  const auto [name, budget] = budget_of(dev.info());
   heading("memory, " + std::string(gpu::name_of(types.compute)) + " compute, " +
           gpu::name_of(types.kv_type) + " KV");
-  row(device.kind + " memory", format_bytes(budget) + " for weights and KV");
-  if (device.kind != "host") row("host memory", format_bytes(free) + " available");
-  row("weights", format_bytes(need.weight_bytes));
+  row(name, format_bytes(budget) + " for weights and KV");
+  if (dev.info().kind != "host")
+    row("host memory", format_bytes(gpu::machine::available_bytes()) + " available");
+  row("weights", format_bytes(need.weight_bytes) + " in the file, " + format_bytes(packed) +
+                     " as they are packed");
   row("KV per token", format_bytes(need.kv_bytes_per_token));
   for (std::int64_t tokens = 1024;; tokens *= 4) {
     tokens = std::min<std::int64_t>(tokens, need.context_tokens);
     const std::int64_t kv = tokens * need.kv_bytes_per_token;
-    const std::int64_t all = need.weight_bytes + kv;
+    const bool fits = packed + kv <= budget;
     row("at " + std::to_string(tokens) + " tokens",
-        format_bytes(kv) + " of KV, " + format_bytes(all) + " in all, " +
-            (all <= budget ? "fits" : "does not fit " + device.kind + " memory"));
+        format_bytes(kv) + " of KV, " + format_bytes(packed + kv) + " in all, " +
+            (fits                  ? "fits"
+             : fit.refused.empty() ? "more than the " + name + ": weights are streamed"
+                                   : "more than the " + name));
     if (tokens == need.context_tokens) break;
   }
+  for (const auto& [what, text] : fit_rows(fit, dev, options))
+    row(what, text);
 }
 
 /// Everything about a model that opened; what is refused on the way is added to `refused`.
 void print_model(const models::model& model, const model_parts& parts,
-                 std::vector<std::string>& refused) {
+                 const config::options& options, std::vector<std::string>& refused) {
   print_shapes(model);
   row("chat template", model.chat == nullptr    ? "none: chat requests are refused"
                        : parts.has_own_template ? "the model's own"
@@ -107,13 +124,15 @@ void print_model(const models::model& model, const model_parts& parts,
                 (other.name == models::tool_template_name ? ", for requests with tools" : ""));
   for (models::failure& f : models::check_weights(model.spec, *model.weights))
     refused.push_back(std::move(f.detail));
-  const auto device = gpu::device::open({});
+  const auto device = gpu::device::open({.kind = options.device.kind,
+                                         .threads = options.device.threads,
+                                         .memory_bytes = options.device.memory_bytes,
+                                         .id = options.device.id});
   if (!device.ok()) return refused.push_back(device.detail());
-  const config::options defaults;
-  const auto types = models::resolve_compute(defaults.model.compute, defaults.kv.type,
-                                             *model.weights, device.value()->info());
+  const auto types = models::resolve_compute(options.model.compute, options.kv.type, *model.weights,
+                                             device.value()->info());
   if (!types.ok()) return refused.push_back(types.detail());
-  print_memory(model, types.value(), device.value()->info());
+  print_memory(model, types.value(), *device.value(), options);
 }
 
 /// True when one of the reasons says the same, perhaps without the path.
@@ -132,12 +151,14 @@ void print_refused(const std::vector<std::string>& reasons) {
     std::printf("  and %zu more reasons\n", reasons.size() - most_shown);
 }
 
-int run_inspect(const std::string& path) {
+int run_inspect(const std::string& path, const daemon_option_flags& flags) {
+  const config::options options = load_daemon_options(flags, path);
+  log::configure(log::level::off); // what the daemon's sizing says is told in rows
   model_parts parts = read_parts(path);
   print_parts(parts);
   const auto opened = models::open_model(path);
   if (opened.ok())
-    print_model(*opened.value(), parts, parts.refused);
+    print_model(*opened.value(), parts, options, parts.refused);
   else if (!is_known(opened.detail(), parts.refused))
     parts.refused.push_back(opened.detail());
   print_refused(parts.refused);
@@ -150,8 +171,10 @@ void add_inspect(CLI::App& root, int& status) {
   auto* command = root.add_subcommand(
       "inspect", "print what a model holds, what it would need, and what would be refused");
   auto path = std::make_shared<std::string>();
+  auto flags = std::make_shared<daemon_option_flags>();
   command->add_option("model", *path, "folder, GGUF file or dummy:PRESET")->required();
-  command->callback([path, &status] { status = run_inspect(*path); });
+  add_daemon_option_flags(*command, *flags);
+  command->callback([path, flags, &status] { status = run_inspect(*path, *flags); });
 }
 
 } // namespace twill::tools

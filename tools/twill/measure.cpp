@@ -1,10 +1,13 @@
 #include "tools/twill/measure.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "config/base/least_seconds.hpp"
@@ -14,8 +17,11 @@
 namespace twill::tools {
 namespace {
 
-std::int64_t test_bytes() {
-  return std::clamp(gpu::machine::available_bytes() / 4, 16 * mib, 256 * mib);
+/// A part of what is free on both sides.
+std::int64_t test_bytes(const gpu::device& dev) {
+  const std::int64_t room =
+      std::min(gpu::machine::available_bytes(), dev.info().memory_bytes - dev.memory_used());
+  return std::clamp(room / 4, 1 * mib, 256 * mib);
 }
 
 class open_file {
@@ -33,10 +39,10 @@ private:
 };
 
 /// Bytes per second of one pass over the file's beginning; 0 when it cannot be read.
-double read_rate(int fd, std::vector<char>& chunk) {
+double read_rate(int fd, std::vector<char>& chunk, std::int64_t most_bytes) {
   std::int64_t done = 0;
   const double seconds = seconds_of([&] {
-    while (done < 512 * mib) {
+    while (done < most_bytes) {
       const auto n_read = ::pread(fd, chunk.data(), chunk.size(), done);
       if (n_read <= 0) break;
       done += n_read;
@@ -45,10 +51,18 @@ double read_rate(int fd, std::vector<char>& chunk) {
   return static_cast<double>(done) / seconds;
 }
 
+/// Whether most of a file is holes, as in a model of the hub of which only headers were fetched: they
+/// are not read from the disk.
+bool is_mostly_holes(int fd) {
+  struct stat about {};
+  constexpr std::int64_t block_bytes = 512; // of st_blocks
+  return ::fstat(fd, &about) == 0 && about.st_blocks * block_bytes < about.st_size / 2;
+}
+
 } // namespace
 
 std::optional<link_bandwidth> measure_link(gpu::device& dev) {
-  const std::int64_t bytes = test_bytes();
+  const std::int64_t bytes = test_bytes(dev);
   auto device_memory = dev.allocate(static_cast<std::size_t>(bytes), "bandwidth test");
   if (!device_memory.ok()) return std::nullopt;
   std::vector<char> host_memory(static_cast<std::size_t>(bytes), 1);
@@ -66,15 +80,33 @@ std::optional<link_bandwidth> measure_link(gpu::device& dev) {
   return speeds;
 }
 
-std::optional<disk_bandwidth> measure_disk(const std::string& path) {
+std::optional<disk_bandwidth> measure_disk(const std::string& path, std::int64_t most_bytes) {
   const open_file file(path);
-  if (file.fd() < 0) return std::nullopt;
+  if (file.fd() < 0 || is_mostly_holes(file.fd())) return std::nullopt;
   std::vector<char> chunk(static_cast<std::size_t>(4 * mib));
   posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED);
   disk_bandwidth speeds;
-  speeds.cold = read_rate(file.fd(), chunk);
-  speeds.cached = read_rate(file.fd(), chunk);
+  speeds.cold = read_rate(file.fd(), chunk, most_bytes);
+  speeds.cached = read_rate(file.fd(), chunk, most_bytes);
+  if (!(speeds.cold > 0 && speeds.cached > 0)) return std::nullopt; // a folder, an empty file
   return speeds;
+}
+
+std::string weights_file(const std::string& model_path) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  if (fs::is_regular_file(model_path, failed)) return model_path;
+  std::string largest;
+  std::uintmax_t most = 0;
+  for (fs::directory_iterator at(model_path, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    std::error_code unknown;
+    const auto bytes = at->is_regular_file(unknown) ? at->file_size(unknown) : 0;
+    if (unknown || bytes <= most) continue;
+    most = bytes;
+    largest = at->path().string();
+  }
+  return largest;
 }
 
 } // namespace twill::tools

@@ -190,11 +190,13 @@ result<machine_description> measure_rates(gpu::device& dev, const model_spec& sp
 result<measured_machine> measure_machine(gpu::device& dev, const model_spec& spec,
                                          const checkpoint& weights, const compute_choice& types,
                                          const offload_model& shape, const config::options& options,
-                                         bool anew) {
+                                         measuring when) {
   measured_machine m;
   const std::string key = key_of(dev, spec, types, shape, options);
-  const auto known = anew ? std::nullopt : remembered_machine(key);
+  const auto known = when == measuring::anew ? std::nullopt : remembered_machine(key);
   m.remembered = known.has_value();
+  if (!known && when == measuring::never)
+    return failure{errc::bad_option, std::string("the speeds of this machine are not measured")};
   if (known) {
     m.on = *known;
   } else {

@@ -19,14 +19,17 @@ struct measured_machine {
   bool remembered = false; ///< the rates are those of an earlier run, see machine_cache.hpp
 };
 
+/// When to measure; a machine that may not be measured and is not known is an error.
+enum class measuring { if_unknown, anew, never };
+
 /// Measures the model's first layer (layer_probe), copies, memory, and the disk under
 /// `offload.dir`, where a file is written and read back. This takes some seconds, unless the rates
-/// are stored from an earlier run and `anew` is false. A simulated link (`device.link_gbps`) counts
-/// with its simulated speed. `dev` needs room for a layer and its rows. Fails with the code of the
-/// device or the disk. Call it on the device's thread.
+/// are stored from an earlier run and need not be measured anew. A simulated link
+/// (`device.link_gbps`) counts with its simulated speed. `dev` needs room for a layer and its rows.
+/// Fails with the code of the device or the disk. Call it on the device's thread.
 result<measured_machine> measure_machine(gpu::device& dev, const model_spec& spec,
                                          const checkpoint& weights, const compute_choice& types,
                                          const offload_model& shape, const config::options& options,
-                                         bool anew);
+                                         measuring when);
 
 } // namespace twill::models::offload

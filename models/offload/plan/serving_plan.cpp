@@ -96,13 +96,23 @@ std::optional<serving_plan> best_plan(const serving_request& r, std::int32_t sho
   return best;
 }
 
-} // namespace
-
-std::optional<serving_plan> plan_serving(const serving_request& r) {
+std::optional<serving_plan> best_of_steps(const serving_request& r) {
   if (r.step_tokens) return best_plan(r, *r.step_tokens, *r.step_tokens);
   auto best = best_plan(r, default_step_tokens, most_step_tokens);
   for (std::int32_t step = default_step_tokens / 2; !best && step >= least_step_tokens; step /= 2)
     best = best_plan(r, step, step); // a small device may only have room for shorter steps
+  return best;
+}
+
+} // namespace
+
+std::optional<serving_plan> plan_serving(const serving_request& r) {
+  auto best = best_of_steps(r);
+  if (!best) return best;
+  serving_plan alone = *best;
+  alone.n_sequences = 1;
+  cost(r, alone);
+  best->alone_tokens_per_s = alone.tokens_per_s;
   return best;
 }
 

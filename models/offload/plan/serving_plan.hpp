@@ -39,7 +39,8 @@ struct serving_plan {
   std::int32_t mixed_prompt_tokens = 0;
   double kv_bytes = 0;
   tier_split weights;
-  double tokens_per_s = 0; ///< drawn tokens with `n_sequences` running
+  double tokens_per_s = 0;       ///< drawn tokens with `n_sequences` running
+  double alone_tokens_per_s = 0; ///< drawn tokens of one sequence that runs alone
   offload_resource bound = offload_resource::device;
 };
 

@@ -107,10 +107,34 @@ TEST_CASE("weights that the device has no room for live in host memory, as far a
   const models::offload::offload_options& placed = streamed.value().options.offload;
   REQUIRE(placed.streams_weights());
   CHECK(placed.weights.device + placed.weights.host == 100);
+  // The plan says how fast that is, for all that run at once and for one that is alone.
+  const auto& plan = streamed.value().plan;
+  REQUIRE(plan.has_value());
+  CHECK(plan->alone_tokens_per_s > 0);
+  CHECK(plan->alone_tokens_per_s <= plan->tokens_per_s * 1.001);
+  CHECK(plan->machine.disk_read_bytes_per_s > 1);
   r.options.offload.host_memory_bytes = need.weights / 10;
   const auto short_of_memory = size_decoder(r.load());
   REQUIRE(short_of_memory.ok());
   const auto& spread = short_of_memory.value().options.offload;
   CHECK(spread.weights.host > 0);
   CHECK(spread.weights.device + spread.weights.host < 100); // the rest is on disk
+}
+
+TEST_CASE("a machine that may not be measured streams without a plan where its speeds are unknown",
+          "[actors]") {
+  rig r;
+  r.model = models::open_model("dummy:opt-125m?layers=4&vocab=1000&hidden=576", "").value();
+  r.options.kv.memory_bytes = 10 * r.block_bytes();
+  // No earlier run has measured with as many threads as this.
+  r.options.offload.io_threads = 61;
+  const auto need = estimate_need(r.load());
+  r.available = need.all() - need.weights / 2;
+  r.options.offload.host_memory_bytes = need.weights;
+  model_on_device load = r.load();
+  load.measure = models::offload::measuring::never;
+  const auto streamed = size_decoder(load);
+  if (!streamed.ok()) FAIL(streamed.detail());
+  CHECK(streamed.value().options.offload.streams_weights());
+  CHECK_FALSE(streamed.value().plan.has_value());
 }

@@ -68,10 +68,11 @@ offload_flags planned(offload_flags flags, gpu::device& dev, const models::model
   request.model = models::offload::model_shape(spec, types.kv_type, packed);
   if (flags.compress_cache)
     request.model.kv_packed_bytes_per_value = packed_kv_bytes(spec, types.kv_type, options);
-  const auto measured =
-      must(models::offload::measure_machine(dev, spec, weights, types, request.model, options,
-                                            flags.remeasure))
-          .value();
+  const auto measured = must(models::offload::measure_machine(
+                                 dev, spec, weights, types, request.model, options,
+                                 flags.remeasure ? models::offload::measuring::anew
+                                                 : models::offload::measuring::if_unknown))
+                            .value();
   request.machine = measured.on;
   request.work.prompt_len = flags.prompt_len;
   request.work.gen_len = flags.gen_len;
