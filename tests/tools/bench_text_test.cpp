@@ -88,7 +88,16 @@ TEST_CASE("base URLs are taken apart and bad ones refused") {
   CHECK(plain.prefix == "/api");
   CHECK(parse_base_url("localhost").authority() == "localhost:80");
   CHECK(parse_base_url("ws://[::1]:9").authority() == "[::1]:9");
-  for (const char* bad : {"https://x", "http://", "http://x:port", "http://[::1", "http://x:"})
+  CHECK_FALSE(plain.tls);
+  for (const char* url : {"https://example.org/v1/", "wss://example.org/v1"}) {
+    const endpoint secure = parse_base_url(url);
+    CHECK(secure.tls);
+    CHECK(secure.authority() == "example.org:443");
+    CHECK(secure.prefix == "/v1");
+    CHECK(parse_base_url("https://[::1]:8443").authority() == "[::1]:8443");
+  }
+  for (const char* bad : {"ftp://x", "httpss://x", "https://", "http://", "http://x:port",
+                          "http://[::1", "http://x:"})
     CHECK_THROWS_AS(parse_base_url(bad), std::invalid_argument);
 }
 

@@ -217,6 +217,30 @@ class Wire(unittest.TestCase):
         with Refusing(None) as server:
             self.assertIn("handshake: ", self.measure(server, "twill-stream")["errors"][0])
 
+    def test_a_key_that_is_refused_only_by_generations_ends_the_run_with_advice(self):
+        class Guarded(Canned):
+            """Lists its models for everybody, and refuses everything else."""
+            asked = 0
+
+            def refuse(self, connection):
+                self.asked += 1
+                body = b'{"error":{"message":"who are you?"}}'
+                connection.sendall(b"HTTP/1.1 401 x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+            def talk_frames(self, connection, stream, headers):
+                self.refuse(connection)
+
+        for backend, flags in (("openai", ()), ("twill-stream", ()), ("twill-stream", ("--connections", "1"))):
+            with self.subTest(backend, flags=flags), Guarded(None) as server:
+                server.answer = lambda send, asked, frames: server.refuse(type("", (), {"sendall": staticmethod(send)}))
+                done = run("twill-bench", "serve", "--base-url", server.url, "--backend", backend, "--num-prompts", "500",
+                           "--max-concurrency", "2", "--num-warmups", "0", "--no-progress", *flags,
+                           env={"TWILL_API_KEY": "", "OPENAI_API_KEY": ""})
+                self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                for words in ("status 401", "who are you?", "set TWILL_API_KEY or OPENAI_API_KEY, or give --api-key KEY"):
+                    self.assertIn(words, done.stderr)
+                self.assertLess(server.asked, 10)
+
     def test_events_are_the_same_in_one_write_and_byte_by_byte(self):
         usage = '{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":40}}'
         whole = HEAD + chunk(EVENT) * 39 + chunk(b": ping\n\n") + chunk(LAST) + chunk(usage) + chunk("[DONE]") + b"0\r\n\r\n"

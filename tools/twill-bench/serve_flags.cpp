@@ -227,7 +227,8 @@ void add_target_flags(CLI::App& command, serve_options& o) {
       ->check(CLI::IsMember(backend_names()))
       ->capture_default_str();
   auto* url = command.add_option("--base-url", o.base_url,
-                                 "The address of the server, for example http://127.0.0.1:8080.");
+                                 "The address of the server (http, https, ws or wss), for example "
+                                 "http://127.0.0.1:8080.");
   auto host = std::make_shared<std::string>("127.0.0.1");
   auto port = std::make_shared<int>(8080);
   auto* host_flag =
@@ -246,6 +247,16 @@ void add_target_flags(CLI::App& command, serve_options& o) {
                      "The path that requests are sent to (default: the backend's own).");
   command.add_option("--model", o.model,
                      "The name of the model (default: the first that the server lists).");
+  command
+      .add_option("--api-key", o.api_key,
+                  "The API key, sent as Authorization: Bearer KEY (default: TWILL_API_KEY, else "
+                  "OPENAI_API_KEY, from the environment).")
+      ->type_name("KEY");
+  command
+      .add_option("--cacert", o.cacert,
+                  "The PEM file of the authorities to trust for https and wss (default: the "
+                  "system's).")
+      ->type_name("FILE");
   add_pairs(command, "--header", '=', o.headers,
             "Sends the HTTP header NAME=VALUE with every request; may be repeated.");
   command

@@ -1,10 +1,9 @@
 #include "tools/twill-bench/engine/control_client.hpp"
 
-#include <boost/asio/connect.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
@@ -12,8 +11,10 @@
 #include <boost/beast/http/write.hpp>
 
 #include <optional>
+#include <stdexcept>
 
 #include "tools/twill-bench/engine/endpoint.hpp"
+#include "tools/twill-bench/engine/server_stream.hpp"
 
 namespace twill::bench {
 namespace {
@@ -30,40 +31,57 @@ constexpr auto call_limit = std::chrono::seconds(60);
 struct control_client::state {
   endpoint server;
   std::vector<name_value> headers;
+  std::string cacert;
   asio::io_context context{1};
-  std::optional<beast::tcp_stream> stream;
+  std::optional<server_stream> stream;
 
-  /// Runs the context until `done` was called; asynchronous calls are what Beast's time-outs need.
+  /// Runs the context until `done` was called, or the time is over.
   template <class Start>
   error_code await(Start start) {
     error_code result = asio::error::operation_aborted;
-    start([&](const error_code& error, auto&&...) { result = error; });
+    stream->expires_at(clock::now() + call_limit);
+    start([&](const error_code& error, auto&&...) {
+      result = error;
+      stream->expires_never();
+    });
     context.restart();
     context.run();
-    return result;
+    return stream->cause(result);
   }
 
-  error_code connect() {
-    error_code error;
-    const auto found = asio::ip::tcp::resolver(context).resolve(server.host, server.port, error);
-    if (error) return error;
+  /// Empty, or why there is no connection.
+  std::string connect() {
+    server_address to;
+    try {
+      to = find_server(server, cacert);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
     stream.emplace(context);
-    stream->expires_after(call_limit);
-    error = await([&](auto done) { stream->async_connect(found, done); });
-    if (error) stream.reset();
-    return error;
+    error_code error;
+    asio::co_spawn(
+        context,
+        [&]() -> asio::awaitable<void> {
+          error = co_await stream->connect(to, clock::now() + call_limit);
+        },
+        asio::detached);
+    context.restart();
+    context.run();
+    if (!error) return {};
+    const std::string why =
+        stream->why_untrusted().empty() ? error.message() : untrusted_text(stream->why_untrusted());
+    stream.reset();
+    return why;
   }
 
   reply call(const http::request<http::string_body>& request) {
     const bool reused = stream.has_value();
-    error_code error = reused ? error_code{} : connect();
+    if (!reused)
+      if (std::string why = connect(); !why.empty()) return {0, {}, std::move(why)};
     beast::flat_buffer buffer;
     http::response_parser<http::string_body> parser;
     parser.body_limit(boost::none);
-    if (!error) {
-      stream->expires_after(call_limit);
-      error = await([&](auto done) { http::async_write(*stream, request, done); });
-    }
+    error_code error = await([&](auto done) { http::async_write(*stream, request, done); });
     if (!error) error = await([&](auto done) { http::async_read(*stream, buffer, parser, done); });
     if (error) {
       stream.reset();
@@ -89,8 +107,9 @@ struct control_client::state {
   }
 };
 
-control_client::control_client(const std::string& base_url, std::vector<name_value> headers)
-    : state_(new state{parse_base_url(base_url), std::move(headers)}) {}
+control_client::control_client(const std::string& base_url, std::vector<name_value> headers,
+                               std::string cacert)
+    : state_(new state{parse_base_url(base_url), std::move(headers), std::move(cacert)}) {}
 
 control_client::~control_client() = default;
 

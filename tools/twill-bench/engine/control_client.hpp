@@ -22,7 +22,9 @@ struct reply {
 
 class control_client {
 public:
-  control_client(const std::string& base_url, std::vector<name_value> headers);
+  /// `cacert` is the PEM file of the authorities to trust; empty: the system's.
+  control_client(const std::string& base_url, std::vector<name_value> headers,
+                 std::string cacert = {});
   ~control_client();
 
   reply get(std::string_view path);

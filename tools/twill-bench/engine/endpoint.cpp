@@ -15,13 +15,15 @@ endpoint parse_base_url(std::string_view url) {
                                  std::string(url));
   };
   std::string_view rest = url;
+  endpoint out;
   if (const std::size_t scheme = rest.find("://"); scheme != std::string_view::npos) {
     const std::string_view name = rest.substr(0, scheme);
-    if (name != "http" && name != "ws")
-      throw bad("an http:// or ws:// address (TLS is not built in)");
+    out.tls = name == "https" || name == "wss";
+    if (!out.tls && name != "http" && name != "ws")
+      throw bad("an http://, https://, ws:// or wss:// address");
+    if (out.tls) out.port = "443";
     rest.remove_prefix(scheme + 3);
   }
-  endpoint out;
   if (const std::size_t slash = rest.find('/'); slash != std::string_view::npos) {
     out.prefix = rest.substr(slash);
     while (!out.prefix.empty() && out.prefix.back() == '/')

@@ -7,9 +7,7 @@
 #include "tools/twill-bench/engine/json_scan.hpp"
 
 namespace twill::bench {
-namespace {
 
-/// The message of an error object of any of the dialects, or its text itself.
 std::string error_text(std::string_view json) {
   for (const char* key : {"message", "error", "detail"}) {
     const std::string_view value = json_scan::member(json, key);
@@ -19,8 +17,6 @@ std::string error_text(std::string_view json) {
   }
   return std::string(json.substr(0, 300));
 }
-
-} // namespace
 
 void exchange::take(const update& change, clock::time_point at, bool streamed) {
   if (change.failed) return fail("server", error_text(change.error_json));

@@ -22,6 +22,9 @@ struct cancel_plan {
   bool abrupt = false; ///< by closing the connection, also where a message could say it
 };
 
+/// The message of an error object of any of the dialects, or the text itself.
+std::string error_text(std::string_view json);
+
 class exchange {
 public:
   exchange(const protocol& reader, record& out, std::size_t id, cancel_plan cancel, bool keep_text)

@@ -7,10 +7,8 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/compose.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/beast/core/stream_traits.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 
 #include <array>
 #include <cstddef>
@@ -20,10 +18,11 @@
 
 namespace twill::bench {
 
+template <class NextLayer>
 class handshake_stream {
 public:
-  using next_layer_type = boost::beast::tcp_stream;
-  using executor_type = next_layer_type::executor_type;
+  using next_layer_type = NextLayer;
+  using executor_type = typename next_layer_type::executor_type;
 
   explicit handshake_stream(next_layer_type& next) : next_(next) {}
 

@@ -38,7 +38,7 @@ void http_connection::watch() {
 
 asio::awaitable<error_code> http_connection::read(http_reply& reply) {
   error_code error;
-  const std::size_t n = co_await stream.socket().async_read_some(
+  const std::size_t n = co_await stream.async_read_some(
       buffer.prepare(most_bytes_of_a_read), asio::redirect_error(asio::use_awaitable, error));
   read_at = clock::now();
   buffer.commit(n);
@@ -47,8 +47,7 @@ asio::awaitable<error_code> http_connection::read(http_reply& reply) {
 }
 
 void http_connection::shut() {
-  error_code ignored;
-  stream.socket().close(ignored);
+  stream.close();
 }
 
 } // namespace twill::bench

@@ -6,19 +6,19 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 
 #include <memory>
 
 #include "tools/twill-bench/engine/http_reply.hpp"
 #include "tools/twill-bench/engine/record.hpp"
+#include "tools/twill-bench/engine/server_stream.hpp"
 
 namespace twill::bench {
 
 struct http_connection : std::enable_shared_from_this<http_connection> {
   explicit http_connection(boost::asio::io_context& context) : stream(context), timer(context) {}
 
-  boost::beast::tcp_stream stream;
+  server_stream stream;
   boost::beast::flat_buffer buffer; ///< read and not parsed
   clock::time_point read_at{};      ///< when the latest read completed
   bool used = false;                ///< it has carried a reply

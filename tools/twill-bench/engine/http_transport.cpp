@@ -93,19 +93,16 @@ private:
   }
 
   asio::awaitable<bool> connect(connection& link, exchange& request) {
-    error_code error;
     busy_.insert(&link);
-    link.stream.expires_at(deadline_of(request, route_.timeout));
-    co_await link.stream.async_connect(route_.addresses,
-                                       asio::redirect_error(asio::use_awaitable, error));
-    link.stream.expires_never();
+    const error_code error =
+        co_await link.stream.connect(route_.address, deadline_of(request, route_.timeout));
     busy_.erase(&link);
-    if (error) {
+    if (!error) co_return true;
+    if (link.stream.why_untrusted().empty() || interrupted_)
       report(request, error, "connect");
-      co_return false;
-    }
-    link.stream.socket().set_option(asio::ip::tcp::no_delay(true), error);
-    co_return true;
+    else
+      request.fail("connect", untrusted_text(link.stream.why_untrusted()));
+    co_return false;
   }
 
   /// One request and its reply on an open connection.
@@ -114,7 +111,7 @@ private:
     error_code error;
     link.limit(deadline_of(request, route_.timeout));
     const std::array<asio::const_buffer, 2> parts{asio::buffer(head), asio::buffer(message)};
-    co_await asio::async_write(link.stream.socket(), parts,
+    co_await asio::async_write(link.stream, parts,
                                asio::redirect_error(asio::use_awaitable, error));
     if (!error && request.cancel_due()) co_return drop(link, request);
     error = link.cause(error);

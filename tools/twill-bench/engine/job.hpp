@@ -29,7 +29,7 @@ struct job {
   clock::time_point t0;
   std::atomic<std::size_t> next{0}; ///< conversation
 
-  bool over() const { return stop || closed; }
+  bool over() const { return stop || closed || counts.refused_status != 0; }
 };
 
 } // namespace twill::bench

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "tools/twill-bench/engine/api_key.hpp"
 #include "tools/twill-bench/engine/arrivals.hpp"
 #include "tools/twill-bench/engine/conversation.hpp"
 #include "tools/twill-bench/engine/descriptors.hpp"
@@ -17,12 +18,20 @@
 namespace twill::bench {
 namespace {
 
+serve_options with_key(serve_options options) {
+  options.headers = with_api_key(std::move(options.headers), options.api_key);
+  return options;
+}
+
 /// Waits for /v1/models to list it; without --ready-check-timeout-sec it is asked once.
 model_facts find_model(control_client& client, const serve_options& options) {
   const auto until = clock::now() + options.ready_timeout;
   for (;;) {
     const reply answer = client.get("/v1/models");
     if (auto facts = read_models(answer.body, options.model)) return *facts;
+    // Some servers let all keys generate and few list the models.
+    if (answer.status == 401 || (answer.status == 403 && options.model.empty()))
+      throw std::runtime_error(key_advice(options, answer.status, error_text(answer.body)));
     if (clock::now() < until) { // not up, or still loading
       std::this_thread::sleep_for(std::chrono::milliseconds(250));
       continue;
@@ -38,9 +47,9 @@ model_facts find_model(control_client& client, const serve_options& options) {
 } // namespace
 
 load_run::load_run(serve_options options, progress_style progress)
-    : options_(std::move(options)), progress_(std::move(progress)),
-      client_(options_.base_url, options_.headers), facts_(find_model(client_, options_)),
-      tokens_(client_, facts_.id) {
+    : options_(with_key(std::move(options))), progress_(std::move(progress)),
+      client_(options_.base_url, options_.headers, options_.cacert),
+      facts_(find_model(client_, options_)), tokens_(client_, facts_.id) {
   options_.model = facts_.id;
   raise_descriptor_limit(); // a socket for every request in flight
   dialect_ = make_protocol(options_);
@@ -59,6 +68,8 @@ run_outcome load_run::drive(const std::vector<prompt>& prompts, const std::vecto
   counts.total = prompts.size();
   std::atomic<bool> stopped{false};
   const auto tick = [&](double elapsed_s) {
+    if (counts.refused_status != 0) engine_->stop();
+    if (guard == nullptr) return;
     const auto order = guard->ask(elapsed_s, counts);
     if (order == run_guard::order::close) engine_->close_intake();
     if (order == run_guard::order::stop) engine_->stop();
@@ -71,8 +82,13 @@ run_outcome load_run::drive(const std::vector<prompt>& prompts, const std::vecto
           stopped = true;
           engine_->stop();
         },
-        guard ? std::function<void(double)>(tick) : nullptr);
+        tick);
     out = engine_->run(prompts, due_s, options_.max_concurrency, counts);
+  }
+  if (const int status = counts.refused_status; status != 0) {
+    const auto one = std::find_if(out.records.begin(), out.records.end(),
+                                  [&](const record& each) { return each.http_status == status; });
+    throw std::runtime_error(key_advice(options_, status, one->error));
   }
   // The watcher may take a signal when the last request is over: it must not be lost.
   out.interrupted = stopped;
@@ -125,7 +141,7 @@ load_result load_run::measure() {
   run_guard guard(options_, due_s);
   load_result out;
   {
-    scraper server(options_.base_url, options_.headers, options_.scrape_interval);
+    scraper server(options_);
     out.outcome = drive(load.prompts, due_s, &guard);
     out.server_metrics = server.finish();
   }

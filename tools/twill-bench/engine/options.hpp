@@ -19,10 +19,12 @@ struct serve_options {
   // target
   std::string backend = "openai";
   std::string base_url = "http://127.0.0.1:8080";
-  std::string endpoint; ///< path; empty: the backend's own
-  std::string model;    ///< empty: the server's first
-  std::vector<name_value> headers;
-  std::string extra_body; ///< a JSON object merged into every request, or empty
+  std::string endpoint;            ///< path; empty: the backend's own
+  std::string model;               ///< empty: the server's first
+  std::vector<name_value> headers; ///< load_run adds the key, see api_key.hpp
+  std::string api_key;             ///< --api-key; empty: from the environment, or none
+  std::string cacert;              ///< PEM file of the authorities to trust; empty: the system's
+  std::string extra_body;          ///< a JSON object merged into every request, or empty
   bool stream = true;
   std::size_t connections = 0; ///< WebSocket backends: multiplex all over so many sockets; 0: one
                                ///< request at a time on a socket

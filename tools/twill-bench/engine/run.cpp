@@ -1,7 +1,6 @@
 #include "tools/twill-bench/engine/run.hpp"
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -20,7 +19,6 @@ namespace twill::bench {
 namespace {
 
 namespace asio = boost::asio;
-using boost::system::error_code;
 
 std::vector<cancel_plan> plan_cancels(const serve_options& options,
                                       const std::vector<prompt>& prompts) {
@@ -38,17 +36,6 @@ std::vector<cancel_plan> plan_cancels(const serve_options& options,
       plans[i].after_tokens = static_cast<std::int32_t>(after);
   }
   return plans;
-}
-
-std::vector<asio::ip::tcp::endpoint> resolve(const endpoint& server) {
-  asio::io_context context;
-  error_code error;
-  const auto found = asio::ip::tcp::resolver(context).resolve(server.host, server.port, error);
-  if (error) throw std::runtime_error("cannot resolve " + server.host + ": " + error.message());
-  std::vector<asio::ip::tcp::endpoint> out;
-  for (const auto& each : found)
-    out.push_back(each.endpoint());
-  return out;
 }
 
 /// Over real sockets, as the backend speaks.
@@ -77,7 +64,7 @@ engine::engine(const serve_options& options, const protocol& dialect, const engi
   where.path = where.server.prefix +
                (options.endpoint.empty() ? dialect.default_endpoint() : options.endpoint);
   where.headers = options.headers;
-  if (!parts.make_transport) where.addresses = resolve(where.server);
+  if (!parts.make_transport) where.address = find_server(where.server, options.cacert);
   where.timeout = options.request_timeout;
   where.stream = options.stream;
   where.keep_alive = options.keep_alive;

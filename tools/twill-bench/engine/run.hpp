@@ -29,6 +29,8 @@ struct progress_counts {
   std::atomic<std::int64_t> output_tokens{0};
   std::atomic<std::int64_t> ttft_us{0}; ///< sum over `ttfts` requests
   std::atomic<std::int64_t> ttfts{0};
+  /// Of a reply that refuses the key before any request has had a token: nothing more is sent.
+  std::atomic<int> refused_status{0};
 };
 
 /// How the client itself did.

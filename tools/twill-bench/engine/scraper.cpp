@@ -64,22 +64,18 @@ void read_exposition(std::string_view text, double at_s, scrape_log& into) {
   }
 }
 
-scraper::scraper(std::string base_url, std::vector<name_value> headers,
-                 std::chrono::duration<double> interval) {
-  if (interval.count() <= 0) return;
-  thread_ = std::thread([this, url = std::move(base_url), with = std::move(headers), interval] {
-    scrape(url, with, interval);
-  });
+scraper::scraper(const serve_options& options) {
+  if (options.scrape_interval.count() <= 0) return;
+  thread_ = std::thread([this, &options] { scrape(options); });
 }
 
 scraper::~scraper() {
   finish();
 }
 
-void scraper::scrape(const std::string& base_url, const std::vector<name_value>& headers,
-                     std::chrono::duration<double> interval) {
+void scraper::scrape(const serve_options& options) {
   const clock::time_point begin = clock::now();
-  control_client client(base_url, headers);
+  control_client client(options.base_url, options.headers, options.cacert);
   clock::time_point next = begin;
   for (bool last = false; !last;) {
     last = over_; // once more after the end, so that counters are whole
@@ -90,7 +86,7 @@ void scraper::scrape(const std::string& base_url, const std::vector<name_value>&
     const double at_s = std::chrono::duration<double>(clock::now() - begin).count();
     const reply answer = client.get("/metrics");
     if (answer.ok()) read_exposition(answer.body, at_s, log_);
-    next += std::chrono::duration_cast<clock::duration>(interval);
+    next += std::chrono::duration_cast<clock::duration>(options.scrape_interval);
   }
 }
 

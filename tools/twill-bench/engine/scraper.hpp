@@ -28,9 +28,8 @@ void read_exposition(std::string_view text, double at_s, scrape_log& into);
 
 class scraper {
 public:
-  /// An interval of 0 scrapes nothing.
-  scraper(std::string base_url, std::vector<name_value> headers,
-          std::chrono::duration<double> interval);
+  /// The options' `scrape_interval` says how often; 0 scrapes nothing. They outlive the scraper.
+  explicit scraper(const serve_options& options);
   ~scraper();
   scraper(const scraper&) = delete;
   scraper& operator=(const scraper&) = delete;
@@ -39,8 +38,7 @@ public:
   scrape_log finish();
 
 private:
-  void scrape(const std::string& base_url, const std::vector<name_value>& headers,
-              std::chrono::duration<double> interval);
+  void scrape(const serve_options& options);
 
   std::atomic<bool> over_{false};
   scrape_log log_;

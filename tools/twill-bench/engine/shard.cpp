@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "tools/twill-bench/engine/api_key.hpp"
 #include "tools/twill-bench/engine/conversation.hpp"
 #include "tools/twill-bench/engine/deadline.hpp"
 
@@ -145,6 +146,8 @@ asio::awaitable<void> shard::one(job& work, std::size_t i, const prompt& asked) 
     work.counts.ttft_us += static_cast<std::int64_t>(out.ttft_s * 1e6);
     ++work.counts.ttfts;
   }
+  if (refuses_key(out.http_status) && work.counts.output_tokens == 0)
+    work.counts.refused_status = out.http_status;
   ++work.counts.ended;
 }
 

@@ -8,7 +8,6 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -20,6 +19,7 @@
 #include "tools/twill-bench/engine/endpoint.hpp"
 #include "tools/twill-bench/engine/exchange.hpp"
 #include "tools/twill-bench/engine/options.hpp"
+#include "tools/twill-bench/engine/server_stream.hpp"
 
 namespace twill::bench {
 
@@ -27,7 +27,7 @@ struct route {
   endpoint server;
   std::string path;
   std::vector<name_value> headers;
-  std::vector<boost::asio::ip::tcp::endpoint> addresses;
+  server_address address;
   std::chrono::duration<double> timeout{600}; ///< of one request
   bool stream = true;
   bool keep_alive = true;

@@ -5,6 +5,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <boost/beast/websocket/error.hpp>
 #include <boost/beast/websocket/stream.hpp>
 
 #include <utility>
@@ -25,36 +26,41 @@ namespace websocket = boost::beast::websocket;
 using boost::system::error_code;
 
 asio::awaitable<error_code> websocket_link::open(const route& where, clock::time_point deadline) {
-  error_code error;
-  tcp_.expires_at(deadline);
-  co_await tcp_.async_connect(where.addresses, asio::redirect_error(asio::use_awaitable, error));
+  error_code error = co_await stream_.connect(where.address, deadline);
+  if (!stream_.why_untrusted().empty()) why_not_open_ = untrusted_text(stream_.why_untrusted());
   if (error) co_return error;
-  tcp_.socket().set_option(asio::ip::tcp::no_delay(true), error);
-  websocket::stream<handshake_stream> socket(tcp_);
+  stream_.expires_at(deadline);
+  websocket::stream<handshake_stream<server_stream>> socket(stream_);
   socket.set_option(websocket::stream_base::decorator([&where](websocket::request_type& request) {
     request.set(boost::beast::http::field::user_agent, "twill-bench/" TWILL_VERSION);
     for (const auto& [name, value] : where.headers)
       request.set(name, value);
   }));
-  co_await socket.async_handshake(where.server.authority(), where.path,
+  websocket::response_type reply;
+  co_await socket.async_handshake(reply, where.server.authority(), where.path,
                                   asio::redirect_error(asio::use_awaitable, error));
-  if (error) co_return error;
-  tcp_.expires_never();
+  stream_.expires_never();
+  if (error == websocket::error::upgrade_declined) {
+    declined_status_ = static_cast<int>(reply.result_int());
+    why_not_open_ = reply.body();
+  }
+  if (error) co_return stream_.cause(error);
   // Not at once: who opens it adds itself only when this returns.
-  asio::post(tcp_.get_executor(), [self = shared_from_this(), early = socket.next_layer().early()] {
-    self->take(early, clock::now());
-  });
+  asio::post(stream_.get_executor(),
+             [self = shared_from_this(), early = socket.next_layer().early()] {
+               self->take(early, clock::now());
+             });
   co_return error;
 }
 
 /// From the socket itself: nothing here has a timer of its own.
 void websocket_link::read() {
-  tcp_.socket().async_read_some(
-      asio::buffer(block_), [self = shared_from_this()](const error_code& error, std::size_t n) {
-        const clock::time_point now = clock::now();
-        if (error) return self->shut(error.message());
-        self->take({self->block_.data(), n}, now);
-      });
+  stream_.async_read_some(asio::buffer(block_),
+                          [self = shared_from_this()](const error_code& error, std::size_t n) {
+                            const clock::time_point now = clock::now();
+                            if (error) return self->shut(error.message());
+                            self->take({self->block_.data(), n}, now);
+                          });
 }
 
 void websocket_link::take(std::string_view bytes, clock::time_point at) {
@@ -109,7 +115,7 @@ void websocket_link::send_frame(ws_opcode kind, std::string_view payload) {
 void websocket_link::write() {
   in_write_.swap(unsent_);
   asio::async_write(
-      tcp_.socket(), asio::buffer(in_write_),
+      stream_, asio::buffer(in_write_),
       [self = shared_from_this()](const error_code& error, std::size_t) { self->written(error); });
 }
 
@@ -127,8 +133,7 @@ void websocket_link::shut(std::string why, const char* kind) {
   dead_ = true;
   why_ = std::move(why);
   why_kind_ = kind;
-  error_code ignored;
-  tcp_.socket().close(ignored);
+  stream_.close();
   for (auto& [id, who] : waiting_)
     who->wake.cancel();
 }

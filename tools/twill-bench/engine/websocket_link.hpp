@@ -6,7 +6,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 
 #include <array>
 #include <cstddef>
@@ -34,10 +33,14 @@ public:
   /// `masks` makes the keys that a client's frames are masked with.
   websocket_link(boost::asio::io_context& context, const protocol& dialect, std::mt19937& masks,
                  bool shared)
-      : dialect_(dialect), masks_(masks), shared_(shared), tcp_(context) {}
+      : dialect_(dialect), masks_(masks), shared_(shared), stream_(context) {}
 
   boost::asio::awaitable<boost::system::error_code> open(const route& where,
                                                          clock::time_point deadline);
+  /// Why open() failed, where its error alone does not say: the certificate, or the status and the
+  /// body of a server that declined the upgrade.
+  const std::string& why_not_open() const { return why_not_open_; }
+  int declined_status() const { return declined_status_; } ///< 0: the upgrade was not declined
   void send(std::string_view message);
 
   void add(waiter& who) { waiting_[who.ex.id()] = &who; }
@@ -67,7 +70,7 @@ private:
   const protocol& dialect_;
   std::mt19937& masks_;
   bool shared_;
-  boost::beast::tcp_stream tcp_;
+  server_stream stream_;
   ws_reader reader_{false, most_message_bytes};
   std::array<char, 16 * 1024> block_{}; ///< bytes of the latest read
   std::string unsent_, in_write_;       ///< frames
@@ -75,6 +78,8 @@ private:
   bool dead_ = false;
   std::string why_;
   const char* why_kind_ = "reset";
+  std::string why_not_open_;
+  int declined_status_ = 0;
 };
 
 } // namespace twill::bench

@@ -2,12 +2,13 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/error.hpp>
-#include <boost/beast/websocket/error.hpp>
 
 #include <memory>
 #include <random>
 #include <set>
+#include <string>
 
+#include "tools/twill-bench/engine/api_key.hpp"
 #include "tools/twill-bench/engine/deadline.hpp"
 #include "tools/twill-bench/engine/transport.hpp"
 #include "tools/twill-bench/engine/websocket_link.hpp"
@@ -17,7 +18,6 @@ namespace {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
-namespace websocket = boost::beast::websocket;
 using boost::system::error_code;
 
 using link = websocket_link;
@@ -33,7 +33,14 @@ public:
       auto opened = std::make_shared<link>(context_, dialect_, masks_, true);
       const error_code error = co_await opened->open(route_, clock::now() + to_span(30));
       if (error) {
-        why = error.message();
+        why = opened->declined_status() > 0 ? "the server declines it with status " +
+                                                  std::to_string(opened->declined_status()) + ": " +
+                                                  error_text(opened->why_not_open()) +
+                                                  (refuses_key(opened->declined_status())
+                                                       ? std::string("; ") + how_to_give_key
+                                                       : std::string())
+              : opened->why_not_open().empty() ? error.message()
+                                               : opened->why_not_open();
         co_return false;
       }
       shared_.push_back(std::move(opened));
@@ -95,9 +102,14 @@ private:
       request.interrupted();
     else if (error == beast::error::timeout)
       deadline_passed(request, route_.timeout);
+    else if (refuses_key(opened->declined_status()))
+      request.refused(opened->declined_status(), opened->why_not_open());
+    else if (opened->declined_status() > 0)
+      request.fail("handshake",
+                   error.message() + ", status " + std::to_string(opened->declined_status()));
     else
-      request.fail(error == websocket::error::upgrade_declined ? "handshake" : "connect",
-                   error.message());
+      request.fail("connect",
+                   opened->why_not_open().empty() ? error.message() : opened->why_not_open());
     co_return nullptr;
   }
 

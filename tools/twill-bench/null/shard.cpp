@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
@@ -103,7 +104,7 @@ asio::awaitable<void> null_shard::serve(std::shared_ptr<beast::tcp_stream> strea
     if (error) co_return;
     const request_type request = parser.release();
     if (websocket::is_upgrade(request)) {
-      websocket::stream<handshake_stream> socket(*stream);
+      websocket::stream<handshake_stream<beast::tcp_stream>> socket(*stream);
       co_await socket.async_accept(request, asio::redirect_error(asio::use_awaitable, error));
       if (!error) co_await serve_socket(*stream, out, std::string(request.target()), buffer);
       co_return;
