@@ -28,6 +28,7 @@
 #include "tools/twill-bench/engine/scraper.hpp"
 #include "tools/twill-bench/engine/workload.hpp"
 #include "tools/twill-bench/report/html.hpp"
+#include "tools/twill-bench/report/server_charts.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
 
 using namespace twill::bench;
@@ -365,11 +366,62 @@ TEST_CASE("a server's metrics become series, and those that changed become chart
   CHECK(log.at("a_total{model=\"m {1}\"}").counter);
   CHECK_FALSE(log.at("q").counter);
   CHECK(log.at("q").points.back() == std::pair(2.0, 7.0));
+  // t_sum grew, but nothing was observed: there is no mean to draw.
   const auto charts = server_charts(log);
-  REQUIRE(charts.size() == 3);
-  CHECK(*charts[0].series[0].values[0] == Approx(10)); // per second
-  CHECK(*charts[1].series[0].values[1] == Approx(7));
-  CHECK(charts[2].title == "t_sum");
+  CHECK(charts.known.empty());
+  REQUIRE(charts.others.size() == 3);
+  CHECK(charts.others[0].title == "a_total");
+  CHECK_FALSE(charts.others[0].series[0].values[0]);
+  CHECK(*charts.others[0].series[0].values[1] == Approx(10)); // per second
+  CHECK(*charts.others[1].series[0].values[1] == Approx(7));
+  CHECK(charts.others[2].title == "t");
+  CHECK_FALSE(charts.others[2].series[0].values[1]);
+}
+
+TEST_CASE("what readers look for in a server's metrics comes first, and histograms as means") {
+  for (const std::string prefix : {"twill_", "vllm:"}) {
+    scrape_log log;
+    for (int at = 0; at <= 10; ++at) {
+      const std::string n = std::to_string(at);
+      std::string text;
+      for (const char* model : {"a", "</script>"}) {
+        const std::string labels = std::string("{model_name=\"") + model + "\"} ";
+        text += "# TYPE " + prefix + "num_requests_running gauge\n" + prefix +
+                "num_requests_running" + labels + n + "\n";
+      }
+      const auto line = [&](const std::string& name, const std::string& value) {
+        text += prefix + name + " " + value + "\n";
+      };
+      text += "# TYPE " + prefix + "generation_tokens_total counter\n";
+      line("generation_tokens_total", std::to_string(100 * at));
+      text += "# TYPE " + prefix + "time_to_first_token_seconds histogram\n";
+      line("time_to_first_token_seconds_sum", std::to_string(0.5 * at));
+      line("time_to_first_token_seconds_count", std::to_string(2 * at));
+      line("kv_cache_usage_perc", std::to_string(0.05 * at));
+      line("something_else", n);
+      read_exposition(text, at, log);
+    }
+    const auto charts = server_charts(log);
+    REQUIRE(charts.known.size() == 4);
+    CHECK(charts.known[0].title == "Requests");
+    REQUIRE(charts.known[0].series.size() == 2); // one for each model
+    CHECK(charts.known[0].series[0].name != charts.known[0].series[1].name);
+    CHECK(*charts.known[1].series[0].values[5] == Approx(100));
+    CHECK(*charts.known[2].series[0].values[5] == Approx(25)); // per cent
+    CHECK(charts.known[1].title == "Tokens, generated");
+    CHECK(charts.known[3].title == "Latency at the server, mean, to the first token");
+    CHECK(*charts.known[3].series[0].values[5] == Approx(250)); // milliseconds
+    REQUIRE(charts.others.size() == 1);
+    CHECK(charts.others[0].title == prefix + "something_else");
+    // Labels are the server's: they end no element of the page.
+    const run_outcome run;
+    const serve_options options;
+    const serve_metrics m = compute_metrics(run, options);
+    const std::string page = serve_page({options, run, m, "", {}}, {}, log);
+    CHECK(page.find("</script>\"") == std::string::npos);
+    CHECK(page.find("\\u003c/script\\u003e") != std::string::npos);
+    CHECK(page.find("Other metrics that changed (1)") != std::string::npos);
+  }
 }
 
 TEST_CASE("the same seed draws the same cancellations on made-up time") {

@@ -1,9 +1,13 @@
 // twill-bench sweep and compare: the grid, resuming, the tables and charts.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -11,7 +15,9 @@
 #include "tests/tools/bench_drive.hpp"
 #include "tests/tools/bench_server.hpp"
 #include "tools/twill-bench/engine/text.hpp"
+#include "tools/twill-bench/report/buckets.hpp"
 #include "tools/twill-bench/report/html.hpp"
+#include "tools/twill-bench/report/serve_charts.hpp"
 #include "tools/twill-bench/report/write_file.hpp"
 #include "tools/twill-bench/sweep/compare.hpp"
 #include "tools/twill-bench/sweep/file.hpp"
@@ -202,7 +208,8 @@ TEST_CASE("charts break at missing values and escape their texts") {
   CHECK(*one.series[0].values[0] == Approx(6.7749));
   CHECK_FALSE(one.series[0].values[1]);
   const std::string svg = svg_chart(one);
-  CHECK(has(svg, "A &lt;model&gt; &amp; more"));
+  CHECK(has(svg, ">A &lt;model&gt; &amp; more: Throughput<"));
+  CHECK(has(svg, ">requests/s<"));
   CHECK_FALSE(has(svg, "nan"));
   CHECK(has(svg, "</svg>"));
   CHECK(has(svg_chart({}), "</svg>"));
@@ -215,13 +222,101 @@ TEST_CASE("a page holds the tables and charts of its run, and nothing from outsi
     ++charts;
   CHECK(charts == 4);
   CHECK(has(text, "<title>A &lt;model&gt; &amp; more</title>"));
-  // The script gets titles as data that cannot end its element, and the daemon's chart module.
-  CHECK(has(text, "\"title\":\"A \\u003cmodel\\u003e \\u0026 more"));
+  // The heading says what the page is about, and no title says anything twice.
+  CHECK(has(text, "\"title\":\"Throughput (requests/s)\""));
+  CHECK(has(text, "\"title\":\"Average latency per output token (ms)\""));
+  CHECK_FALSE(has(text, "more: Throughput"));
+  for (const sweep_metric& metric : sweep_metrics())
+    CHECK(metric.heading == std::string(metric.name) + " (" + metric.unit + ")");
+  // The daemon's chart module.
   CHECK(has(text, "export class LineChart"));
   CHECK(has(text, "--series-1"));
   CHECK_FALSE(has(text, "src="));
   CHECK_FALSE(has(text, "href="));
+}
 
+namespace {
+
+/// A run whose rate rises: request i is sent when i^2 is due, and takes longer the later it is.
+run_outcome rising_run(std::size_t n) {
+  run_outcome run;
+  run.duration_s = 20;
+  for (std::size_t i = 0; i < n; ++i) {
+    record one;
+    one.how = outcome::completed;
+    one.start_s = 18 * std::sqrt(double(i) / double(n));
+    one.has_ttft = true;
+    one.ttft_s = 0.010 + 0.001 * double(i);
+    one.itl_s = {0.020f, 0.021f, 0.300f};
+    one.latency_s = one.ttft_s + 0.341;
+    one.output_tokens = 4;
+    run.records.push_back(one);
+  }
+  return run;
+}
+
+double sum_of(const chart& of) {
+  double all = 0;
+  for (const auto& value : of.series.at(0).values)
+    all += value.value_or(0);
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("a page of a run shows how its times are spread and follow the load") {
+  run_outcome run = rising_run(400);
+  record lost;
+  lost.how = outcome::failed;
+  run.records.push_back(lost);
+  const serve_options options;
+  const serve_metrics m = compute_metrics(run, options);
+  const report_input in{options, run, m, "20260101-000000", {}};
+
+  const auto spread = distribution_charts(in);
+  REQUIRE(spread.size() == 3);
+  for (const chart& one : spread) {
+    CHECK(one.bars);
+    CHECK(one.places.size() == one.series.at(0).values.size());
+    CHECK(one.places.size() >= 4);
+    CHECK(one.places.size() <= 60);
+  }
+  CHECK(sum_of(spread[0]) == 400); // each request and each gap once, the failed one never
+  CHECK(sum_of(spread[1]) == 1200);
+  CHECK(sum_of(spread[2]) == 400);
+  CHECK(has(spread[0].now, "median " + fixed(m.ttft_ms.median, 1)));
+
+  const auto load = load_charts(in);
+  REQUIRE(load.size() == 4);
+  CHECK(load[0].title == "TTFT against the rate of requests");
+  for (const chart& one : load) {
+    REQUIRE(one.series.size() == 2);
+    CHECK(one.places.size() > 1);
+    for (std::size_t i = 0; i < one.places.size(); ++i)
+      CHECK(*one.series[0].values[i] <= *one.series[1].values[i]);
+  }
+  // What is sent later is sent faster here, and takes longer.
+  CHECK(*load[0].series[0].values.front() < *load[0].series[0].values.back());
+
+  const std::string page = serve_page(in, {"a <remark>"}, {});
+  CHECK(has(page, "a &lt;remark&gt;"));
+  CHECK(has(page, "How the times are spread"));
+  CHECK(has(page, "Latency against the load"));
+  CHECK_FALSE(has(page, "The server's metrics"));
+}
+
+TEST_CASE("a page of a run without any reply has no charts of latencies") {
+  run_outcome run;
+  run.duration_s = 1;
+  const serve_options options;
+  const serve_metrics m = compute_metrics(run, options);
+  const report_input in{options, run, m, "20260101-000000", {}};
+  CHECK(distribution_charts(in).empty());
+  CHECK(load_charts(in).empty());
+  CHECK(has(serve_page(in, {}, {}), "</html>"));
+}
+
+TEST_CASE("a run over time has a place for each second") {
   run_outcome run;
   run.duration_s = 2.5;
   record one;
@@ -235,14 +330,39 @@ TEST_CASE("a page holds the tables and charts of its run, and nothing from outsi
   const serve_options options;
   const serve_metrics m = compute_metrics(run, options);
   const report_input in{options, run, m, "20260101-000000", {}};
-  const auto drawn = serve_charts(in);
+  const auto drawn = time_charts(in);
   REQUIRE(drawn.size() == 3);
   REQUIRE(drawn[0].places.size() == 3);
   CHECK(*drawn[0].series[0].values[0] == Approx(2));
   CHECK(*drawn[0].series[0].values[1] == Approx(2));
   CHECK(*drawn[1].series[0].values[0] == Approx(500));
   CHECK_FALSE(drawn[2].series[0].values[2]);
-  CHECK(has(serve_page(in, {"a <remark>"}, {}), "a &lt;remark&gt;"));
+}
+
+TEST_CASE("buckets hold every value once, in ranges with names of their own") {
+  for (const auto& [low, high] :
+       {std::pair(0.0, 0.0), std::pair(3.0, 3.0), std::pair(24.0, 26.0), std::pair(0.0, 1.0),
+        std::pair(0.02, 900.0), std::pair(0.0, 5e4), std::pair(1e-9, 2e-9), std::pair(7.0, 1e9)})
+    for (const std::size_t n : {std::size_t{1}, std::size_t{2}, std::size_t{1000}}) {
+      CAPTURE(low, high, n);
+      std::vector<double> values;
+      for (std::size_t i = 0; i < n; ++i)
+        values.push_back(low + (high - low) * std::pow(double(i) / double(n), 3));
+      const buckets ranges = buckets_for(values, 20);
+      REQUIRE_FALSE(ranges.bounds.empty());
+      CHECK(ranges.bounds.size() <= 60);
+      CHECK(std::is_sorted(ranges.bounds.begin(), ranges.bounds.end()));
+      for (const double value : values) {
+        const std::size_t at = ranges.of(value);
+        REQUIRE(at < ranges.bounds.size());
+        if (at + 1 < ranges.bounds.size()) CHECK(value < ranges.bounds[at + 1]);
+        if (at > 0) CHECK(value >= ranges.bounds[at]);
+      }
+      if (high < 1e-6) continue; // finer than anything that is measured
+      const auto names = ranges.names();
+      CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
+    }
+  CHECK(buckets_for({}, 20).bounds.empty());
 }
 
 TEST_CASE("the time left is that of the phases not measured yet") {

@@ -10,14 +10,14 @@
 #include <thread>
 
 #include "net/http/page_files.hpp"
-#include "tools/twill-bench/engine/stats.hpp"
 #include "tools/twill-bench/engine/text.hpp"
+#include "tools/twill-bench/report/serve_charts.hpp"
+#include "tools/twill-bench/report/server_charts.hpp"
+#include "tools/twill-bench/report/svg_chart.hpp"
 #include "tools/twill-bench/sweep/tables.hpp"
 
 namespace twill::bench {
 namespace {
-
-constexpr std::size_t most_slices = 120;
 
 std::string_view file(std::string_view name) {
   for (const auto& one : net::page_files())
@@ -25,23 +25,34 @@ std::string_view file(std::string_view name) {
   throw std::logic_error("no page has a file " + std::string(name));
 }
 
-/// What the pages of the daemon need not say of themselves.
+/// What the pages of the daemon need not say of themselves. Headings of columns break between
+/// words, so that all columns are seen at once.
 constexpr std::string_view own_style =
-    "body{max-width:76rem;margin:0 auto;padding:1.5rem 1.25rem 3rem}h1{font-size:var(--huge)}"
-    "h2{font-size:var(--large);margin:1.5rem 0 .5rem}pre{background:var(--sunk);padding:1rem;"
-    "overflow:auto;font-family:var(--mono);font-size:var(--small)}td,th{text-align:end;"
-    "white-space:nowrap}.charts{display:grid;gap:1rem;margin:1rem 0;"
+    "body{max-width:76rem;margin:0 auto;padding:1.5rem 1.25rem 3rem}h1{font-size:var(--huge);"
+    "overflow-wrap:anywhere}h2{font-size:var(--large);margin:1.75rem 0 .5rem}pre{"
+    "background:var(--sunk);padding:1rem;overflow:auto;font-family:var(--mono);"
+    "font-size:var(--small)}.table{margin:.75rem 0}td,th{text-align:end;vertical-align:bottom}"
+    "td{white-space:nowrap}td:first-child,th:first-child{text-align:start;white-space:normal}"
+    ".facts th{text-align:start}.facts "
+    "td{white-space:normal;overflow-wrap:anywhere;text-align:start}"
+    ".tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(8.5rem,1fr));gap:.75rem;"
+    "margin:1rem 0}.tiles div{background:var(--raised);border:1px solid var(--line);"
+    "border-radius:var(--round);padding:.5rem .75rem}.tiles dt{color:var(--soft);"
+    "font-size:var(--small)}.tiles dd{margin:0;font-size:var(--large);"
+    "font-variant-numeric:tabular-nums}main>details{margin:1.25rem 0}main>details>summary{"
+    "cursor:pointer}.charts{display:grid;gap:1.25rem 1.5rem;margin:1rem 0;"
+    "grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr))}.charts.pairs{"
     "grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr))}noscript "
-    "svg{max-width:100%;"
-    "height:auto}";
+    "svg{max-width:100%;height:auto}@media(max-width:40rem){td,th{font-size:.75rem;"
+    "padding-right:.25rem}th{font-size:.6875rem}body{padding:1rem .75rem 2rem}}";
 
 /// Draws what draw() left in the page.
 constexpr std::string_view own_script = R"js(
 for (const place of document.querySelectorAll(".charts > div")) {
-  const { title, names, ...data } = JSON.parse(place.querySelector("script").textContent);
-  const chart = new LineChart(title, names);
+  const { title, names, bars, ...data } = JSON.parse(place.querySelector("script").textContent);
+  const chart = bars ? new BarChart(title, data.xTitle) : new LineChart(title, names);
   place.append(chart.element);
-  chart.show(data);
+  chart.show(bars ? { names: data.places, counts: data.series[0], now: data.now } : data);
 }
 )js";
 
@@ -94,16 +105,20 @@ std::string number(const std::optional<double>& value) {
 std::string draw(const chart& of) {
   const auto name = [](const chart_series& one) { return quoted(one.name); };
   const auto values = [](const chart_series& one) { return array_of(one.values, number); };
-  const std::string unit = of.y_title.empty() ? "" : " (" + of.y_title + ")";
+  const std::string unit = of.y_title.empty() || of.bars ? "" : " (" + of.y_title + ")";
+  chart alone = of; // the page's heading says the subject
+  alone.subject.clear();
   return "<div><script type=\"application/json\">{\"title\":" + quoted(of.title + unit) +
-         ",\"names\":" + array_of(of.series, name) + ",\"places\":" + array_of(of.places, quoted) +
-         ",\"xTitle\":" + quoted(of.x_title) + ",\"now\":" + quoted(of.x_title) +
-         ",\"series\":" + array_of(of.series, values) + "}</script><noscript>" + svg_chart(of) +
+         ",\"bars\":" + (of.bars ? "true" : "false") + ",\"names\":" + array_of(of.series, name) +
+         ",\"places\":" + array_of(of.places, quoted) + ",\"xTitle\":" + quoted(of.x_title) +
+         ",\"now\":" + quoted(of.now.empty() ? of.x_title : of.now) +
+         ",\"series\":" + array_of(of.series, values) + "}</script><noscript>" + svg_chart(alone) +
          "</noscript></div>\n";
 }
 
 std::string draw(const std::vector<chart>& all) {
-  std::string out = "<div class=\"charts\">\n";
+  const bool pairs = all.size() % 2 == 0 && all.size() % 3 != 0;
+  std::string out = pairs ? "<div class=\"charts pairs\">\n" : "<div class=\"charts\">\n";
   for (const chart& one : all)
     out += draw(one);
   return out + "</div>\n";
@@ -116,9 +131,11 @@ std::string list(const std::vector<std::string>& lines) {
   return out + "</ul>\n";
 }
 
-std::string rows(const std::vector<std::vector<std::string>>& all) {
-  std::string out =
-      "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"Table\"><table>\n";
+/// `label` names the table for screen readers; `kind` is "facts" for names and texts, else empty.
+std::string rows(const std::string& label, const std::vector<std::vector<std::string>>& all,
+                 const std::string& kind = {}) {
+  std::string out = "<div class=\"table " + kind +
+                    "\" tabindex=\"0\" role=\"region\" aria-label=\"" + label + "\"><table>\n";
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string tag = i == 0 ? "th" : "td";
     out += "<tr>";
@@ -129,35 +146,8 @@ std::string rows(const std::vector<std::vector<std::string>>& all) {
   return out + "</table></div>\n";
 }
 
-/// Seconds cut into at most `most_slices` slices of whole seconds.
-struct slices {
-  double length_s = 1;
-  std::size_t n = 1;
-
-  explicit slices(double duration_s) {
-    length_s = std::max(1.0, std::ceil(duration_s / double(most_slices)));
-    n = static_cast<std::size_t>(std::max(0.0, duration_s) / length_s) + 1;
-  }
-  std::size_t of(double at_s) const {
-    return std::min(n - 1, static_cast<std::size_t>(std::max(0.0, at_s) / length_s));
-  }
-  std::vector<std::string> names() const {
-    std::vector<std::string> out;
-    for (std::size_t i = 0; i < n; ++i)
-      out.push_back(fixed(double(i) * length_s, 0));
-    return out;
-  }
-};
-
-std::vector<std::optional<double>> medians(const std::vector<std::vector<double>>& of) {
-  std::vector<std::optional<double>> out;
-  for (const auto& values : of)
-    out.push_back(values.empty() ? std::nullopt : std::optional(percentile(values, 50)));
-  return out;
-}
-
 std::vector<std::vector<std::string>> machine_facts() {
-  std::vector<std::vector<std::string>> out{{"machine", ""}};
+  std::vector<std::vector<std::string>> out{{"what", "which"}};
   utsname name{};
   if (uname(&name) == 0)
     out.push_back({"system", std::string(name.sysname) + " " + name.release + " " + name.machine});
@@ -171,112 +161,111 @@ std::vector<std::vector<std::string>> machine_facts() {
   return out;
 }
 
-chart over_time(const slices& when, const std::string& title, const std::string& unit) {
-  chart out;
-  out.title = title;
-  out.x_title = "time since the start (s)";
-  out.y_title = unit;
-  out.places = when.names();
-  return out;
+/// A figure in the place of a table, with about four digits.
+std::string figure(double value) {
+  const double size = std::abs(value);
+  if (!std::isfinite(value)) return "none";
+  if (size >= 1000) return fixed(value, 0);
+  return fixed(value, size >= 100 ? 1 : size >= 10 ? 2 : size >= 0.1 || size == 0 ? 3 : 5);
+}
+
+/// Latencies, a row for each kind and a column for each statistic.
+std::string latency_table(const report_input& in) {
+  const serve_metrics& m = in.metrics;
+  std::vector<std::vector<std::string>> table{{"ms", "Mean", "Median"}};
+  for (const double percent : in.options.metric_percentiles) {
+    std::string name = fixed(percent, 2);
+    name.erase(name.find_last_not_of('0') + 1);
+    if (name.back() == '.') name.pop_back();
+    table[0].push_back("P" + name);
+  }
+  const auto add = [&](const char* name, const summary& of) {
+    table.push_back({name, figure(of.mean), figure(of.median)});
+    for (const double value : of.percentiles)
+      table.back().push_back(figure(value));
+  };
+  if (in.options.stream) {
+    add("Time to first token (TTFT)", m.ttft_ms);
+    add("Time per output token (TPOT)", m.tpot_ms);
+    add("Time between tokens (ITL)", m.itl_ms);
+  }
+  add("End-to-end latency (E2EL)", m.e2el_ms);
+  return rows("Latencies", table);
+}
+
+std::string main_figures(const report_input& in) {
+  const serve_metrics& m = in.metrics;
+  std::string out = "<dl class=\"tiles\">";
+  const auto tile = [&](const std::string& name, const std::string& value) {
+    out += "<div><dt>" + escape_markup(name) + "</dt><dd>" + escape_markup(value) + "</dd></div>";
+  };
+  tile("Completed", std::to_string(m.completed));
+  if (m.failed > 0) tile("Failed", std::to_string(m.failed));
+  if (m.cancelled > 0) tile("Cancelled", std::to_string(m.cancelled));
+  tile("Requests/s", figure(m.request_throughput));
+  tile("Output tokens/s", figure(m.output_throughput));
+  tile("Duration", fixed(in.run.duration_s, 1) + " s");
+  tile("Most in flight", std::to_string(m.peak_in_flight));
+  return out + "</dl>\n";
+}
+
+std::string rate_text(const serve_options& o) {
+  if (o.dataset == "trace") return "as the trace has it";
+  if (!o.ramp.empty())
+    return o.ramp + " ramp from " + figure(o.ramp_start_per_s) + "/s to " +
+           figure(o.ramp_end_per_s) + "/s";
+  return std::isinf(o.request_rate_per_s) ? "no limit" : figure(o.request_rate_per_s) + "/s";
+}
+
+std::string section(const std::string& heading, const std::vector<chart>& charts) {
+  return charts.empty() ? std::string() : "<h2>" + heading + "</h2>\n" + draw(charts);
+}
+
+std::string server_section(const scrape_log& server) {
+  const server_chart_list told = server_charts(server);
+  if (told.known.empty()) return section("The server's metrics", told.others);
+  std::string out = section("The server's metrics", told.known);
+  if (told.others.empty()) return out;
+  return out + "<details><summary>Other metrics that changed (" +
+         std::to_string(told.others.size()) + ")</summary>\n" + draw(told.others) + "</details>\n";
 }
 
 } // namespace
-
-std::vector<chart> serve_charts(const report_input& in) {
-  const slices when(in.run.duration_s);
-  std::vector<double> tokens(when.n, 0.0);
-  std::vector<std::vector<double>> ttft(when.n), e2el(when.n);
-  for (const record& one : in.run.records) {
-    if (one.how != outcome::completed) continue;
-    const double weight = double(one.output_tokens) / double(one.itl_s.size() + 1);
-    double at = one.start_s + (one.has_ttft ? one.ttft_s : one.latency_s);
-    tokens[when.of(at)] += weight / when.length_s;
-    for (const float gap : one.itl_s)
-      tokens[when.of(at += double(gap))] += weight / when.length_s;
-    if (one.has_ttft) ttft[when.of(one.start_s)].push_back(one.ttft_s * 1e3);
-    e2el[when.of(one.start_s)].push_back(one.latency_s * 1e3);
-  }
-  chart rate = over_time(when, "Output tokens over time", "tokens/s");
-  rate.series = {{"output tokens/s", {tokens.begin(), tokens.end()}}};
-  chart first = over_time(when, "Time to first token over time", "ms");
-  first.series = {{"median TTFT", medians(ttft)}};
-  chart whole = over_time(when, "End-to-end latency over time", "ms");
-  whole.series = {{"median E2EL", medians(e2el)}};
-  return {rate, first, whole};
-}
-
-namespace {
-
-/// Millions for what the axis has no room for.
-double unit_of(const std::vector<std::pair<double, double>>& points, bool counter) {
-  double most = 0;
-  for (const auto& [at_s, value] : points)
-    most = std::max(most, std::abs(counter ? value - points.front().second : value));
-  return most >= 1e7 ? 1e6 : 1;
-}
-
-} // namespace
-
-std::vector<chart> server_charts(const scrape_log& server) {
-  std::vector<chart> out;
-  for (const auto& [name, series] : server) {
-    const auto& points = series.points;
-    const auto changed = [&](const auto& point) { return point.second != points[0].second; };
-    if (!std::any_of(points.begin(), points.end(), changed)) continue;
-    chart one;
-    const std::string metric = name.substr(0, name.find('{'));
-    const bool alone = std::count_if(server.begin(), server.end(), [&](const auto& each) {
-                         return each.first.substr(0, each.first.find('{')) == metric;
-                       }) == 1;
-    one.title = alone ? metric : name; // labels only where they tell series apart
-    one.x_title = "time since the start (s)";
-    const double unit = unit_of(points, series.counter);
-    one.y_title = std::string(unit > 1 ? "millions " : "") + (series.counter ? "per second" : "");
-    one.series = {{series.counter ? "rate" : "value", {}}};
-    const std::size_t step = points.size() / most_slices + 1;
-    for (std::size_t i = series.counter ? step : 0; i < points.size(); i += step) {
-      one.places.push_back(fixed(points[i].first, 0));
-      const double span_s = series.counter ? points[i].first - points[i - step].first : 1;
-      const double before = series.counter ? points[i - step].second : 0;
-      one.series[0].values.emplace_back((points[i].second - before) / std::max(1e-9, span_s) /
-                                        unit);
-    }
-    out.push_back(std::move(one));
-  }
-  return out;
-}
 
 std::string serve_page(const report_input& in, const std::vector<std::string>& remarks,
                        const scrape_log& server) {
   const serve_options& o = in.options;
-  const std::string rate =
-      std::isinf(o.request_rate_per_s) ? "no limit" : fixed(o.request_rate_per_s, 3) + "/s";
-  std::string body = "<pre>" + escape_markup(report_table(in) + repeats_table(in.repeats)) +
-                     "</pre>\n" + list(remarks);
-  body += draw(serve_charts(in));
+  std::string body = main_figures(in) + latency_table(in) + list(remarks);
+  body += section("How the times are spread", distribution_charts(in));
+  body += section("Latency against the load", load_charts(in));
+  body += section("The run over time", time_charts(in));
+  body += server_section(server);
   body +=
       "<h2>What was asked</h2>\n" +
-      rows({{"option", "value"},
+      rows("What was asked, as a table",
+           {{"option", "value"},
             {"server", o.base_url},
             {"backend", o.backend},
             {"model", o.model},
             {"requests", std::to_string(o.n_prompts)},
-            {"request rate", rate},
+            {"request rate", rate_text(o)},
             {"most in flight", o.max_concurrency ? std::to_string(o.max_concurrency) : "no limit"},
             {"input tokens", std::to_string(o.input_tokens)},
             {"output tokens", std::to_string(o.output_tokens)},
             {"data set", o.prompt.empty() ? o.dataset : "one fixed text"},
             {"ignore_eos", o.ignore_eos ? "yes" : "no"},
             {"seed", std::to_string(o.seed)},
-            {"date", in.date}});
-  body += "<h2>Where the client ran</h2>\n" + rows(machine_facts());
-  const std::vector<chart> told = server_charts(server);
-  if (!told.empty()) body += "<h2>The server's metrics</h2>\n" + draw(told);
+            {"date", in.date}},
+           "facts");
+  body += "<h2>Where the client ran</h2>\n" +
+          rows("Where the client ran, as a table", machine_facts(), "facts");
+  body += "<details><summary>The table as printed</summary>\n<pre tabindex=\"0\">" +
+          escape_markup(report_table(in) + repeats_table(in.repeats)) + "</pre></details>\n";
   return page(o.model + ": " + o.backend + ", " + in.date, body);
 }
 
 std::string sweep_page(const sweep& of) {
-  std::vector<std::string> head{"Input Length", "Output Length"};
+  std::vector<std::string> head{"Input tokens", "Output tokens"};
   for (const sweep_metric& metric : sweep_metrics())
     head.emplace_back(metric.heading);
   std::vector<std::vector<std::string>> table{head};
@@ -285,14 +274,15 @@ std::string sweep_page(const sweep& of) {
                                  std::to_string(cell.output_tokens)};
     for (const sweep_metric& metric : sweep_metrics()) {
       const auto value = value_of(cell, metric);
-      row.push_back(value ? fixed(*value, 2) : !cell.skipped.empty() ? "skipped" : "none");
+      row.push_back(value ? figure(*value) : !cell.skipped.empty() ? "skipped" : "none");
     }
     table.push_back(std::move(row));
   }
   const sweep_setup& s = of.setup;
   std::string body = "<p>" + escape_markup(s.server.empty() ? s.backend : s.server) + ", " +
                      escape_markup(s.hardware.empty() ? "hardware not told" : s.hardware) + ", " +
-                     escape_markup(s.date) + "</p>\n" + rows(table) + list(sweep_remarks(of));
+                     escape_markup(s.date) + "</p>\n" + rows("Figures of each cell", table) +
+                     list(sweep_remarks(of));
   std::vector<chart> charts;
   for (const auto& [name, each] : sweep_charts(of))
     charts.push_back(each);

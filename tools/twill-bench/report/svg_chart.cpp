@@ -57,7 +57,8 @@ public:
   }
 
   std::string axes() const {
-    std::string out = text_at(left + plot_width / 2, 26, "middle", of_.title,
+    std::string out = text_at(left + plot_width / 2, 26, "middle",
+                              of_.subject.empty() ? of_.title : of_.subject + ": " + of_.title,
                               " font-size=\"16\" font-weight=\"bold\"");
     const int digits = step_ >= 1 ? 0 : static_cast<int>(std::ceil(-std::log10(step_) - 1e-9));
     for (double value = 0; value <= highest_ + step_ / 2; value += step_) {
@@ -75,6 +76,21 @@ public:
     out += text_at(left + plot_width / 2, height - 8, "middle", of_.x_title);
     out += text_at(18, top + plot_height / 2, "middle", of_.y_title,
                    " transform=\"rotate(-90 18 " + px(top + plot_height / 2) + ")\"");
+    return out;
+  }
+
+  std::string bars() const {
+    std::string out;
+    const chart_series& counts = of_.series.front();
+    const double room = plot_width / double(std::max<std::size_t>(1, counts.values.size()));
+    for (std::size_t i = 0; i < counts.values.size(); ++i) {
+      const double value = counts.values[i].value_or(0);
+      if (!(value > 0)) continue;
+      out += "<rect x=\"" + px(left + double(i) * room + 1) + "\" y=\"" + px(y(value)) +
+             "\" width=\"" + px(std::max(1.0, room - 2)) + "\" height=\"" +
+             px(top + plot_height - y(value)) + "\" fill=\"" + colours[0] + "\"><title>" +
+             escape_markup(of_.places[i]) + ": " + fixed(value, 0) + "</title></rect>\n";
+    }
     return out;
   }
 
@@ -107,6 +123,7 @@ public:
 private:
   double x(std::size_t i) const {
     if (of_.places.size() < 2) return left + plot_width / 2;
+    if (of_.bars) return left + plot_width * (double(i) + 0.5) / double(of_.places.size());
     const double inset = of_.places.size() > 40 ? 0 : 24;
     return left + inset + (plot_width - 2 * inset) * double(i) / double(of_.places.size() - 1);
   }
@@ -142,6 +159,7 @@ std::string svg_chart(const chart& of) {
                     "viewBox=\"0 0 860 460\" font-family=\"sans-serif\" font-size=\"12\">\n"
                     "<rect width=\"860\" height=\"460\" fill=\"#fff\"/>\n";
   out += draw.axes();
+  if (of.bars && !of.series.empty()) return out + draw.bars() + "</svg>\n";
   for (std::size_t n = 0; n < of.series.size(); ++n)
     out += draw.series(n);
   return out + "</svg>\n";

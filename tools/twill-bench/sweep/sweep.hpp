@@ -64,7 +64,9 @@ struct sweep {
 
 /// A column of the published tables: which phase it is read from, and its member.
 struct sweep_metric {
-  const char* heading;
+  const char* heading; ///< name and unit, as the published tables have them
+  const char* name;
+  const char* unit;
   const char* file; ///< file name of its chart, without extension
   bool from_throughput;
   bool more_is_better;

@@ -193,9 +193,10 @@ std::vector<std::pair<std::string, chart>> sweep_charts(const sweep& of) {
   std::vector<std::pair<std::string, chart>> out;
   for (const sweep_metric& metric : sweep_metrics()) {
     chart one;
-    one.title = of.setup.title + ": " + metric.heading;
+    one.subject = of.setup.title;
+    one.title = metric.name;
     one.x_title = "output length (tokens)";
-    one.y_title = metric.heading;
+    one.y_title = metric.unit;
     for (const std::int32_t output : outputs)
       one.places.push_back(std::to_string(output));
     for (const std::int32_t input : inputs) {
