@@ -81,8 +81,8 @@ buckets buckets_for(std::vector<double> values, std::size_t wanted) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
   const double low = std::max(values.front(), 0.0), high = percentile(values, 99.5);
-  // Nothing is as short as a thousandth of the median but zeros.
-  const double floor = std::max({low, percentile(values, 50) / 1000, 1e-6});
+  // What is shorter than a hundredth of the median shares the first range with zeros.
+  const double floor = std::max({low, percentile(values, 50) / 100, 1e-6});
   if (high / floor > wide_span) return {growing_bounds(floor, high, wanted)};
   return {equal_bounds(low, high, wanted)};
 }
