@@ -63,6 +63,9 @@ struct chat_prompt {
   value messages; ///< list of {role, content, ...}
   value tools;    ///< list, or null
   bool add_generation_prompt = true;
+  /// >= 0: where fewer tokens of the context than this stay free for the output, whole turns are
+  /// left out, the oldest first. System messages and the last turn stay. -1: all turns stay.
+  std::int32_t drop_turns_for_output = -1;
   value_object template_arguments; ///< chat_template_kwargs
   /// One of the model's chat templates by name; empty: `tool_use` where there are tools and the
   /// model has it, else `default`.

@@ -1,9 +1,11 @@
 #include "actors/session/prompt.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 
 #include "actors/session/chat_choice.hpp"
+#include "actors/session/kept_turns.hpp"
 #include "config/base/json_text.hpp"
 #include "models/text/grammar/schema/check.hpp"
 #include "models/text/text_limits.hpp"
@@ -154,14 +156,48 @@ encode_prompt(const served_model& model, const prompt_variant& prompt, std::stri
   return ids;
 }
 
+namespace {
+
+/// The most prompt tokens of a chat whose turns may be left out.
+std::size_t room_of(const served_model& model, const chat_prompt& chat) {
+  const auto room = std::min<std::int64_t>(model.max_context_tokens, model.kv_tokens + 1) -
+                    chat.drop_turns_for_output;
+  return static_cast<std::size_t>(std::max<std::int64_t>(room, 0));
+}
+
+bool fits(const result<std::vector<std::int32_t>>& ids, std::size_t most) {
+  // What else may be wrong with a prompt does not go away with its turns.
+  return ids.ok() ? ids.value().size() <= most : ids.code() != errc::context_too_long;
+}
+
+void drop_turns(const served_model& model, std::size_t most,
+                const std::function<bool()>& is_unwanted, chat_prompt& chat) {
+  const models::text_limits limits(most, is_unwanted);
+  chat_prompt tried = chat;
+  chat.messages = newest_turns(*chat.messages.as_list(), [&](value_list messages) {
+    tried.messages = std::move(messages);
+    return fits(encode_chat(model, tried), most);
+  });
+}
+
+} // namespace
+
 void encode_prompt_within(const served_model& model, bool to_context,
                           std::function<bool()> is_unwanted, encoded_prompt& answer) {
   const bool given_ids = std::holds_alternative<token_prompt>(answer.prompt);
   const std::size_t most = to_context && !given_ids
                                ? static_cast<std::size_t>(model.max_context_tokens)
                                : std::numeric_limits<std::size_t>::max();
-  const models::text_limits limits(most, std::move(is_unwanted));
+  const models::text_limits limits(most, is_unwanted);
   answer.ids = encode_prompt(model, answer.prompt, &answer.written);
+  auto* chat = std::get_if<chat_prompt>(&answer.prompt);
+  if (chat != nullptr && chat->drop_turns_for_output >= 0 && chat->messages.as_list() != nullptr) {
+    const std::size_t room = room_of(model, *chat);
+    if (!fits(answer.ids, room)) {
+      drop_turns(model, room, is_unwanted, *chat);
+      answer.ids = encode_prompt(model, answer.prompt, &answer.written);
+    }
+  }
   if (answer.ids.ok() && answer.ids.value().size() > most)
     answer.ids = failure{errc::context_too_long, "the prompt must be < " + std::to_string(most) +
                                                      " tokens (the context limit), got at least " +

@@ -35,6 +35,7 @@ result<std::vector<std::int32_t>> encode_chat(const served_model& model, const c
 result<std::vector<std::int32_t>> encode_prompt(const served_model& model,
                                                 const prompt_variant& prompt,
                                                 std::string* written = nullptr);
+/// Leaves out turns first, where the chat prompt wants that (chat_prompt::drop_turns_for_output).
 /// Where `to_context` is set, stops as soon as the prompt is known to exceed the context, which is
 /// an error. Stops also once `is_unwanted` says that nobody waits; the answer means nothing then.
 void encode_prompt_within(const served_model& model, bool to_context,

@@ -115,7 +115,8 @@ def test_responses_whole_streamed_and_continued(client, model):
     assert events[-1].type in ("response.completed", "response.incomplete")
     assert [e.sequence_number for e in events] == sorted({e.sequence_number for e in events})
     second = client.responses.create(model=model, input="What is my name?", previous_response_id=first.id,
-                                     max_output_tokens=16, temperature=0)
+                                     max_output_tokens=16, temperature=0, truncation="auto")
+    assert (first.truncation, second.truncation) == ("disabled", "auto")
     assert second.previous_response_id == first.id
     assert second.usage.input_tokens > first.usage.input_tokens
 

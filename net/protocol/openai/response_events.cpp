@@ -259,7 +259,7 @@ void response_events::add_settings(json_writer& json) const {
       .field("tools", echo_.tools)
       .field("top_logprobs", echo_.top_logprobs)
       .field("top_p", echo_.top_p)
-      .field("truncation", "disabled")
+      .field("truncation", echo_.truncation)
       .field("metadata", echo_.metadata);
   text_or_null(json, "user", echo_.user);
 }

@@ -88,8 +88,6 @@ void reject_foreign(fields& from) {
        {"conversation", "prompt", "prompt_logprobs", "functions", "function_call"})
     if (const auto* v = from.find(name))
       from.reject(name, "absent: this server does not support it", *v);
-  if (const auto* truncation = from.find("truncation"); truncation != nullptr)
-    if (*truncation != value("disabled")) from.reject("truncation", "\"disabled\"", *truncation);
   std::int32_t n = 1;
   from.read("n", n, 1, 1);
 }
@@ -122,6 +120,19 @@ void read_echo(fields& from, response_echo& to) {
     for (const auto& entry : *list)
       if (entry == value("message.output_text.logprobs")) to.logprobs = true;
   }
+}
+
+/// `truncation`: with "auto" the oldest turns are left out where the output would have no room.
+void read_truncation(fields& from, const codec_context& context, std::int64_t max_tokens,
+                     response_echo& echo, actors::chat_prompt& to) {
+  const auto* given = from.find("truncation");
+  if (given == nullptr || given->is_null()) return;
+  if (*given != value("auto") && *given != value("disabled"))
+    return from.reject("truncation", R"("auto" or "disabled")", *given);
+  echo.truncation = *given->as_string();
+  if (*given != value("auto")) return;
+  const std::int64_t room = max_tokens >= 0 ? max_tokens : context.model.max_model_len / 8;
+  to.drop_turns_for_output = static_cast<std::int32_t>(std::max<std::int64_t>(room, 1));
 }
 
 /// The tools and the choice among them, which the turn may have from an earlier one.
@@ -187,6 +198,7 @@ result<response_turn> parse_response_turn(const value& body, const codec_context
   messages.insert(messages.end(), turn.messages.begin(), turn.messages.end());
   prompt.messages = std::move(messages);
   read_template_fields(from, prompt);
+  read_truncation(from, context, sampling.max_tokens, echo, prompt);
   if (!from.ok()) return fail(from.error());
   turn.request.prompt = std::move(prompt);
 

@@ -16,6 +16,7 @@ struct response_echo {
   std::string instructions;
   std::string previous_response_id;
   std::string user;
+  std::string truncation = "disabled"; ///< or "auto"
   value metadata = value_object{};
   value tools = value_list{};
   value tool_choice = "auto";

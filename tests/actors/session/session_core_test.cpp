@@ -638,6 +638,48 @@ TEST_CASE("the tools of a chat count as bytes of its prompt") {
   CHECK(prompt_bytes(chat) >= without + 1000);
 }
 
+TEST_CASE("a chat whose turns may be left out leaves room for its output") {
+  const auto said = [](const char* role, const std::string& text) {
+    return twill::value_object{{"role", role}, {"content", text}};
+  };
+  // What is submitted, or why nothing is; a token is a byte, and each message has ten.
+  const auto outcome = [&](std::int32_t for_output, std::int32_t max_tokens, std::int64_t kv_tokens,
+                           const std::string& last = "the last :") {
+    twill::value_list messages{said("system", "be brief: ")};
+    for (int turn = 0; turn < 4; ++turn) {
+      messages.push_back(said("user", "question " + std::to_string(turn)));
+      messages.push_back(said("assistant", "answer   " + std::to_string(turn)));
+    }
+    messages.push_back(said("user", last));
+    chat_prompt chat;
+    chat.messages = messages;
+    chat.drop_turns_for_output = for_output;
+    request asked = asking("", max_tokens);
+    asked.prompt = chat;
+    chat_rig r(asked);
+    auto files = std::make_shared<twill::models::model>();
+    files->chat = twill::models::chat_template::parse(
+                      "{% for m in messages %}{{ m.content }}{% endfor %}", "", "")
+                      .value();
+    r.start_with(files, 80, kv_tokens);
+    if (r.submitted.empty()) return r.events.back().error->message;
+    const auto& ids = *r.submitted[0].spec.prompt;
+    return std::string(ids.begin(), ids.end());
+  };
+  const std::string all = "be brief: question 0answer   0question 1answer   1question 2answer   2"
+                          "question 3answer   3the last :";
+  CHECK(outcome(-1, -1, 1000).starts_with("the prompt must be < 80 tokens"));
+  CHECK(outcome(10, -1, 1000) == "be brief: " + all.substr(50));
+  CHECK(outcome(10, -1, 50) == "be brief: " + all.substr(70)); // so that it fits the KV cache
+  CHECK(outcome(30, 30, 1000) == "be brief: " + all.substr(70));
+  CHECK(outcome(20, 20, 1000) == "be brief: " + all.substr(50));
+  CHECK(outcome(60, 60, 1000) == "be brief: the last :");
+  CHECK(outcome(61, 61, 1000).starts_with("`max_tokens` must be <= 60 with 20 prompt tokens"));
+  CHECK(outcome(10, -1, 1000, std::string(300, 'x')).starts_with("the prompt must be < 80 tokens"));
+  CHECK(
+      outcome(10, -1, 1000, std::string(3000, 'x')).starts_with("`prompt` must be <= 1000 bytes"));
+}
+
 TEST_CASE("tool_choice none hides the tools and leaves text as it is") {
   chat_rig r(calling({tool_choice::kind::none, "", true}));
   r.start_chat();

@@ -307,6 +307,22 @@ TEST_CASE("Responses input becomes messages, instructions first") {
   CHECK(turn.request.sampling.logprobs == 3);
 }
 
+TEST_CASE("truncation lets turns be left out for as much output as was asked for") {
+  bench b;
+  const auto room = [&](const std::string& members) {
+    const auto made = parse_response_turn(json(R"({"input":"x")" + members + "}"), b.context,
+                                          [](const std::string&) { return remembered_ptr(); });
+    REQUIRE(made.ok());
+    const auto& chat = std::get<actors::chat_prompt>(made.value().request.prompt);
+    return made.value().echo.truncation + " " + std::to_string(chat.drop_turns_for_output);
+  };
+  CHECK(room("") == "disabled -1");
+  CHECK(room(R"(,"truncation":null)") == "disabled -1");
+  CHECK(room(R"(,"truncation":"disabled")") == "disabled -1");
+  CHECK(room(R"(,"truncation":"auto")") == "auto 512"); // an eighth of the context
+  CHECK(room(R"(,"truncation":"auto","max_output_tokens":7)") == "auto 7");
+}
+
 TEST_CASE("A broken Responses field is named with its rule and the value given") {
   bench b;
   const std::pair<const char*, const char*> cases[] = {
@@ -319,7 +335,9 @@ TEST_CASE("A broken Responses field is named with its rule and the value given")
       {R"("input":[{"type":"input_image"}])", "`input[0].type` must be \"message\""},
       {R"("input":"x","background":true)", "`background` must be false"},
       {R"("input":"x","conversation":"c")", "`conversation` must be absent"},
-      {R"("input":"x","truncation":"auto")", "`truncation` must be \"disabled\", got \"auto\""},
+      {R"("input":"x","truncation":"middle")",
+       "`truncation` must be \"auto\" or \"disabled\", got \"middle\""},
+      {R"("input":"x","truncation":7)", "`truncation` must be \"auto\" or \"disabled\", got 7"},
       {R"("input":"x","text":{"format":{"type":"json_schema"}})",
        "`text.format.schema` must be given, got nothing"},
       {R"("input":"x","n":2)", "`n` must be <= 1, got 2"},
