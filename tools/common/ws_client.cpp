@@ -49,7 +49,9 @@ public:
   /// True also for a connection that is lost by now: its frames can still be taken.
   void check_opened() const {
     std::lock_guard lock(mutex_);
-    if (!open_) throw client_error(reason_);
+    if (open_) return;
+    if (refusal_ != 0) throw ws_refused(reason_, refusal_, answer_.body());
+    throw client_error(reason_);
   }
 
   ~impl() {
@@ -126,6 +128,10 @@ private:
   }
 
   void declined() {
+    {
+      std::lock_guard lock(mutex_);
+      refusal_ = answer_.result_int();
+    }
     lose("the WebSocket was refused with status " + std::to_string(answer_.result_int()) +
              (answer_.body().empty() ? "" : ": " + answer_.body()),
          {});
@@ -191,6 +197,7 @@ private:
   bool open_ = false;
   bool lost_ = false;
   bool closing_ = false;
+  int refusal_ = 0; ///< the status that declined the handshake; the answer stays as it is then
   std::string reason_;
 
   std::thread thread_;

@@ -9,14 +9,25 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "tools/common/endpoint.hpp"
 
 namespace twill::tools {
 
+/// The server answered the handshake with a status of its own.
+class ws_refused : public client_error {
+public:
+  ws_refused(const std::string& words, int status, std::string body)
+      : client_error(words), status(status), body(std::move(body)) {}
+  int status;
+  std::string body;
+};
+
 class ws_client {
 public:
-  /// Connects and shakes hands within `timeout`; throws client_error with the reason.
+  /// Connects and shakes hands within `timeout`; throws client_error with the reason, which may be
+  /// a ws_refused.
   ws_client(const endpoint& where, const std::string& path, std::chrono::milliseconds timeout);
   ~ws_client();
 

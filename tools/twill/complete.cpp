@@ -10,9 +10,9 @@
 #include <string>
 
 #include "tools/common/terminal.hpp"
-#include "tools/common/ws_client.hpp"
 #include "tools/twill/commands.hpp"
 #include "tools/twill/interrupt.hpp"
+#include "tools/twill/refusal.hpp"
 #include "tools/twill/request_flags.hpp"
 #include "tools/twill/text_argument.hpp"
 
@@ -55,15 +55,15 @@ bool take_frame(const std::string& text) {
 
 int run_complete(const complete_options& options) {
   count_interrupts();
-  ws_client socket(options.server.where(), "/v1/stream", 10s);
-  socket.send(submission(options));
+  const auto socket = open_socket(options.server.where(), "/v1/stream");
+  socket->send(submission(options));
   if (options.echo) write_out(options.text);
   for (;;) {
-    const auto frame = socket.receive(50ms);
+    const auto frame = socket->receive(50ms);
     if (frame.has_value() && take_frame(*frame)) break;
     if (interrupts() == 0) continue;
     // Closing the socket cancels, too; this says so in words.
-    socket.send(R"({"op":"cancel","id":"complete"})");
+    socket->send(R"({"op":"cancel","id":"complete"})");
     write_out("\n");
     return status_interrupted;
   }

@@ -9,6 +9,7 @@
 #include "tools/common/http_client.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/metrics_text.hpp"
+#include "tools/twill/refusal.hpp"
 #include "tools/twill/text_table.hpp"
 
 namespace twill::tools {
@@ -28,13 +29,6 @@ std::int64_t number_at(const json::value& from, const char* pointer) {
   const auto* found = from.find_pointer(pointer, bad);
   const auto number = found == nullptr ? 0 : found->to_number<std::int64_t>(bad);
   return bad ? 0 : number;
-}
-
-std::string why_refused(const http_reply& reply) {
-  boost::system::error_code bad;
-  const auto body = json::parse(reply.body, bad);
-  const auto why = bad ? std::string() : text_at(body, "/error/message");
-  return why.empty() ? "it answered with status " + std::to_string(reply.status) : why;
 }
 
 std::string shown(const char* form, double a, double b = 0) {
@@ -190,13 +184,13 @@ daemon_view look_by(const endpoint& where, const char* models) {
   view.url = where.url();
   const auto ready = http_request(where, "/ready", {}, 10s);
   view.ready = ready.status == 200;
-  if (!view.ready) view.why_not = why_refused(ready);
+  if (!view.ready) view.why_not = why_refused(where, ready.status, ready.body);
   boost::system::error_code bad;
   const auto version = json::parse(http_request(where, "/version", {}, 10s).body, bad);
   if (!bad) view.version = text_at(version, "/version");
   const auto list = http_request(where, models, {}, 10s);
   if (list.status != 200)
-    view.why_not = "the list of models was refused: " + why_refused(list);
+    view.why_not = "the list of models was refused: " + why_refused(where, list.status, list.body);
   else if (!take_models(list.body, view))
     throw client_error(view.url + " answers, but not as twilld does; name the daemon with --url");
   if (const auto metrics = http_request(where, "/metrics", {}, 10s); metrics.status == 200)

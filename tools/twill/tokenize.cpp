@@ -15,6 +15,7 @@
 #include "models/model.hpp"
 #include "tools/common/http_client.hpp"
 #include "tools/twill/commands.hpp"
+#include "tools/twill/refusal.hpp"
 #include "tools/twill/request_flags.hpp"
 #include "tools/twill/text_argument.hpp"
 
@@ -62,15 +63,6 @@ std::string bytes_of(const json::value& piece) {
   return bytes;
 }
 
-[[noreturn]] void refuse(const http_reply& reply) {
-  boost::system::error_code bad;
-  const auto body = json::parse(reply.body, bad);
-  const auto* why = bad ? nullptr : body.find_pointer("/error/message", bad);
-  std::string text = "the daemon answered with status " + std::to_string(reply.status);
-  if (why != nullptr && why->is_string()) text += ": " + std::string(why->get_string());
-  throw client_error(text);
-}
-
 std::vector<token> tokenize_with_daemon(const tokenize_options& options) {
   const json::object request{{"content", options.text},
                              {"add_special", options.add_special},
@@ -78,7 +70,8 @@ std::vector<token> tokenize_with_daemon(const tokenize_options& options) {
                              {"with_pieces", true}};
   const auto reply = http_request(options.server.where(), "/tokenize", json::serialize(request),
                                   std::chrono::seconds(30));
-  if (reply.status != 200) refuse(reply);
+  if (reply.status != 200)
+    throw client_error(why_refused(options.server.where(), reply.status, reply.body));
   std::vector<token> tokens;
   try {
     const auto body = json::parse(reply.body);
