@@ -1,21 +1,18 @@
 #!/usr/bin/env python3
 """Runs twilld and twill together on the default model: they start, chat, complete, tokenize and obey signals."""
 
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
-import termios
 import time
 import unittest
 import urllib.parse
 import urllib.request
 
 from programs import BIN, SOURCE, Daemon, default_model, run, scratch
+from terminal import Terminal
 
 MODEL = default_model()
 # The reply is greedy, so that its length does not depend on luck.
@@ -51,7 +48,7 @@ class Together(unittest.TestCase):
 
     def test_a_conversation_is_what_its_whole_history_would_be(self):
         turns = ["Name a fruit.", "Name another one."]
-        replies = self.twill("chat", "--temperature", "0", "--max-tokens", "24", "--stop", "\n",
+        replies = self.twill("chat", "--lines", "--temperature", "0", "--max-tokens", "24", "--stop", "\n",
                              "--system", "Be brief.", stdin="\n".join(turns))
         history = [{"role": "system", "content": "Be brief."}]
         for turn, reply in zip(turns, replies.splitlines(), strict=True):
@@ -153,8 +150,21 @@ class Together(unittest.TestCase):
     def test_an_interrupt_at_the_prompt_leaves(self):
         with Terminal("chat", "--url", self.url, "--no-history") as chat:
             chat.wait_for("> ")
-            chat.type("half a line\x03")
+            chat.type("\x03")
             self.assertEqual(chat.ends_with(), 0)
+
+    def test_a_conversation_goes_on_beyond_the_context_without_its_oldest_turns(self):
+        with Daemon("--model", MODEL, "--set", "scheduler.max_context_tokens=256") as daemon:
+            url = daemon.ready()
+            turns = "".join(f"Name a colour, number {i}, please.\n" for i in range(12))
+            ask = ("chat", "--lines", "--temperature", "0", "--max-tokens", "16", "--stop", "\n", "--system", "Be brief.",
+                   "--url", url)
+            done = run("twill", *ask, stdin=turns)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("; --truncation auto leaves out the oldest turns", done.stderr)
+            self.assertLess(len(done.stdout.splitlines()), 12)
+            done = run("twill", *ask, "--truncation", "auto", stdin=turns)
+            self.assertEqual((done.returncode, done.stderr, len(done.stdout.splitlines())), (0, "", 12))
 
     def test_a_terminal_that_cannot_edit_has_commands_all_the_same(self):
         with Terminal("chat", "--url", self.url, env={"TERM": "dumb"}) as chat:
@@ -252,57 +262,6 @@ class Signals(unittest.TestCase):
                 write("[log]\nlevel = 3\n")
                 daemon.signal(signal.SIGHUP)
                 daemon.wait_for("nothing was reloaded: .*`log.level` must be a string, got 3")
-
-
-class Terminal:
-    """Runs twill at a terminal, as a user does, and keeps what it shows."""
-
-    def __init__(self, *arguments, env=None):
-        self.shown = ""
-        self.end, inner = pty.openpty()
-        # A session of its own, so that keys such as Ctrl-C reach the program as signals.
-        self.process = subprocess.Popen(
-            [os.path.join(BIN, "twill"), *arguments], stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-            env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", **(env or {})})
-        os.close(inner)
-
-    def read(self, seconds):
-        if not select.select([self.end], [], [], seconds)[0]:
-            return False
-        try:
-            self.shown += os.read(self.end, 65536).decode(errors="replace")
-        except OSError:
-            return False
-        return True
-
-    def wait_for(self, pattern, timeout=20):
-        """What matched is forgotten, so that the next call finds what comes after it."""
-        end = time.monotonic() + timeout
-        while not (found := re.search(pattern, self.shown)):
-            assert time.monotonic() < end, f"the terminal must show {pattern!r}, got {self.shown!r}"
-            self.read(0.1)
-        self.shown = self.shown[found.end():]
-
-    def type(self, text):
-        os.write(self.end, text.encode())
-
-    def ends_with(self, timeout=10):
-        end = time.monotonic() + timeout
-        while self.process.poll() is None and time.monotonic() < end:
-            self.read(0.05)
-        while self.read(0):
-            pass
-        return self.process.wait(1)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait(10)
-        os.close(self.end)
 
 
 class Start(unittest.TestCase):

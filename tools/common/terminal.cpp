@@ -1,5 +1,6 @@
 #include "tools/common/terminal.hpp"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,6 +10,12 @@ namespace twill::tools {
 
 bool is_terminal(stream s) {
   return ::isatty(s == stream::out ? STDOUT_FILENO : STDERR_FILENO) == 1;
+}
+
+std::size_t columns_of(stream s) {
+  winsize size{};
+  const int fd = s == stream::out ? STDOUT_FILENO : STDERR_FILENO;
+  return is_terminal(s) && ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 bool has_colour(stream s) {

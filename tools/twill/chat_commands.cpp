@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "config/base/nearest.hpp"
-#include "tools/twill/daemon_view.hpp"
+#include "tools/common/terminal.hpp"
+#include "tools/twill/served_models.hpp"
 
 namespace twill::tools {
 namespace {
@@ -71,11 +72,10 @@ std::string save(const std::string& rest, conversation& talk) {
 
 std::string choose_model(const std::string& rest, conversation& talk) {
   try {
-    const auto daemon = look_at(talk.where());
     std::string known;
-    for (const auto& model : daemon.models) {
+    for (const auto& model : served_models(talk.where())) {
       if (model.id == rest) {
-        talk.set_model(rest);
+        talk.set_model(rest, model.context_tokens);
         return "The next replies come from " + rest + ".";
       }
       known += (known.empty() ? "" : ", ") + model.id;
@@ -86,6 +86,18 @@ std::string choose_model(const std::string& rest, conversation& talk) {
   }
 }
 
+std::string tell_context(const std::string&, conversation& talk) {
+  return described(talk.context());
+}
+
+std::string set_truncation(const std::string& rest, conversation& talk) {
+  if (rest != "auto" && rest != "disabled")
+    return "/truncation must be followed by auto or disabled, got \"" + rest + "\".";
+  talk.drop_turns(rest == "auto");
+  return rest == "auto" ? "When the context is full, its oldest turns are left out from now on."
+                        : "When the context is full, nothing more can be said.";
+}
+
 constexpr std::array commands{
     command{"help", "", "lists these commands", help},
     command{"system", " TEXT", "gives the model instructions; none takes them away", set_system},
@@ -93,18 +105,27 @@ constexpr std::array commands{
     command{"save", " FILE",
             "writes the conversation to a new file, as JSON when its name ends in .json", save},
     command{"model", " ID", "chooses the model; without ID, lists them", choose_model},
-    command{"quit", "", "leaves", nullptr},
+    command{"context", "", "tells how full the context is", tell_context},
+    command{"truncation", " auto|disabled", "leaves out the oldest turns when the context is full",
+            set_truncation},
+    command{"quit", "", "leaves, as /exit and /bye do", nullptr},
+    command{"exit", "", "", nullptr},
+    command{"bye", "", "", nullptr},
 };
 
 std::string help(const std::string&, conversation&) {
   std::string text;
   for (const auto& one : commands) {
+    if (one.help.empty()) continue; // another name of a command
     std::string usage = "/" + std::string(one.name) + std::string(one.argument);
-    usage.resize(std::max<std::size_t>(usage.size(), 14), ' ');
+    usage.resize(std::max<std::size_t>(usage.size(), 25), ' ');
     text += usage + " " + std::string(one.help) + "\n";
   }
-  return text + "//TEXT         says a text that begins with '/'\n"
-                "A line that ends in '\\' goes on in the next one. Ctrl-C cancels a reply.";
+  return text +
+         "//TEXT                    says a text that begins with '/'\n"
+         "Tab completes commands. What is pasted is one message, as are the lines between two "
+         "\"\"\"; a line that ends in '\\' goes on in the next one. Ctrl-C cancels a reply or a "
+         "line; in an empty line it leaves, as Ctrl-D does.";
 }
 
 } // namespace
@@ -127,6 +148,26 @@ command_outcome carry_out(const std::string& line, conversation& talk) {
       "There is no command /" + word +
           (meant.empty() ? "; /help lists all." : "; did you mean /" + std::string(meant) + "?"),
       false};
+}
+
+std::vector<std::string> completions(std::string_view begun,
+                                     const std::vector<std::string>& models) {
+  std::vector<std::string> all;
+  const auto add = [&](std::string whole) {
+    // A name that would move the cursor, say, is for nobody to type.
+    if (whole.starts_with(begun) && printable(whole) == whole) all.push_back(std::move(whole));
+  };
+  if (!begun.starts_with('/')) return all;
+  if (begun.find_first_of(" \t\n") == begun.npos) {
+    for (const auto& one : commands)
+      if (!one.help.empty()) add("/" + std::string(one.name) + (one.argument.empty() ? "" : " "));
+    return all;
+  }
+  for (const auto& model : models)
+    add("/model " + model);
+  for (const char* choice : {"/truncation auto", "/truncation disabled", "/system none"})
+    add(choice);
+  return all;
 }
 
 } // namespace twill::tools

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tools/twill/conversation.hpp"
 
@@ -14,5 +16,10 @@ struct command_outcome {
 
 /// Carries out `line`, which begins with '/'. What goes wrong is told in the note.
 command_outcome carry_out(const std::string& line, conversation& talk);
+
+/// The lines that `begun`, the beginning of such a line, may become: with a whole command or
+/// argument. None where it is no such line. `models` are the names for `/model`.
+std::vector<std::string> completions(std::string_view begun,
+                                     const std::vector<std::string>& models);
 
 } // namespace twill::tools

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "tools/twill/interrupt.hpp"
+#include "tools/twill/refusal.hpp"
 
 namespace twill::tools {
 namespace {
@@ -36,9 +37,14 @@ json::object message(const char* role, std::string_view text) {
   return {{"type", "message"}, {"role", role}, {"content", text}};
 }
 
-[[noreturn]] void fail_with(const json::value& error) {
-  const auto why = text_of(at(error, "message"));
-  throw client_error(why.empty() ? "the daemon reported an error without words" : std::string(why));
+[[noreturn]] void fail_with(const endpoint& where, const json::value& error) {
+  const auto code = text_of(at(error, "code"));
+  // Keys may be taken away while the connection is open.
+  if (code == "invalid_api_key") throw client_error(why_no_access(where));
+  std::string why(text_of(at(error, "message")));
+  if (why.empty()) why = "the daemon reported an error without words";
+  if (code == "context_length_exceeded" || code == "request_too_large") throw context_is_full(why);
+  throw client_error(why);
 }
 
 } // namespace
@@ -46,12 +52,13 @@ json::object message(const char* role, std::string_view text) {
 void conversation::connect() {
   last_response_.clear();
   socket_.reset();
-  socket_ = std::make_unique<ws_client>(flags_.server.where(), "/v1/responses", 10s);
+  socket_ = open_socket(flags_.server.where(), "/v1/responses");
 }
 
 void conversation::forget() {
   history_.clear();
   last_response_.clear();
+  used_tokens_ = 0;
 }
 
 // The whole history goes along again, so that nothing in the daemon's memory belongs to another
@@ -61,8 +68,9 @@ void conversation::set_system(std::string text) {
   last_response_.clear();
 }
 
-void conversation::set_model(std::string id) {
+void conversation::set_model(std::string id, std::int64_t context_tokens) {
   flags_.server.model = std::move(id);
+  limit_tokens_ = context_tokens;
   last_response_.clear();
 }
 
@@ -79,6 +87,7 @@ void conversation::request(const std::string& text) {
   json::object create{{"type", "response.create"}};
   if (!flags_.server.model.empty()) create["model"] = flags_.server.model;
   if (!flags_.system.empty()) create["instructions"] = flags_.system;
+  if (flags_.drops_turns) create["truncation"] = "auto";
   put_sampling(create, flags_.sampling, "max_output_tokens");
   json::array input;
   if (last_response_.empty())
@@ -109,6 +118,7 @@ turn conversation::say(const std::string& text,
   }
   history_.push_back(message("user", text));
   history_.push_back(message("assistant", reply.text));
+  used_tokens_ = reply.input_tokens + reply.output_tokens;
   return reply;
 }
 
@@ -119,12 +129,12 @@ turn conversation::read_reply(const std::function<void(std::string_view)>& on_te
     // Short waits, as a signal cannot wake this one.
     const auto frame = socket_->receive(50ms);
     if (frame.has_value() && take_event(*frame, reply, on_text)) return reply;
-    if (interrupts() > 0 && !reply.cancelled) {
+    if ((interrupts() > 0 || noted_ending() != 0) && !reply.cancelled) {
       reply.cancelled = true;
       give_up = std::chrono::steady_clock::now() + 2s;
       socket_->send(R"({"type":"response.cancel"})");
     }
-    if (interrupts() > 1 || std::chrono::steady_clock::now() > give_up) {
+    if (interrupts() > 1 || noted_ending() != 0 || std::chrono::steady_clock::now() > give_up) {
       socket_.reset();
       return reply;
     }
@@ -146,7 +156,7 @@ bool conversation::take_event(std::string_view frame, turn& reply,
   }
   if (type == "error" || type == "response.failed") {
     if (reply.cancelled) return true;
-    fail_with(at(type == "error" ? event : at(event, "response"), "error"));
+    fail_with(flags_.server.where(), at(type == "error" ? event : at(event, "response"), "error"));
   }
   const bool over =
       type == "response.completed" || type == "response.incomplete" || type == "response.cancelled";

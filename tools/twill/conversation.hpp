@@ -14,14 +14,21 @@
 #include <string_view>
 
 #include "tools/common/ws_client.hpp"
+#include "tools/twill/context_use.hpp"
 #include "tools/twill/request_flags.hpp"
 
 namespace twill::tools {
 
+/// The conversation, with what was to be said, does not fit the context.
+class context_is_full : public client_error {
+  using client_error::client_error;
+};
+
 struct chat_flags {
   server_flags server;
   sampling_flags sampling;
-  std::string system; ///< empty: none
+  std::string system;       ///< empty: none
+  bool drops_turns = false; ///< the oldest ones, where the context is full
 };
 
 struct turn {
@@ -44,7 +51,11 @@ public:
   const std::string& system() const { return flags_.system; }
   /// Empty: no instructions.
   void set_system(std::string text);
-  void set_model(std::string id);
+  /// `context_tokens`: what its context holds; 0: unknown.
+  void set_model(std::string id, std::int64_t context_tokens);
+  const std::string& model() const { return flags_.server.model; }
+  void drop_turns(bool drops) { flags_.drops_turns = drops; }
+  context_use context() const { return {used_tokens_, limit_tokens_, flags_.drops_turns}; }
   endpoint where() const { return flags_.server.where(); }
   /// The conversation as messages of OpenAI's chat: role and content.
   boost::json::array messages() const;
@@ -60,6 +71,7 @@ private:
   std::unique_ptr<ws_client> socket_;
   std::string last_response_;  ///< in the connection's memory; empty: nothing is
   boost::json::array history_; ///< finished turns as input items
+  std::int64_t used_tokens_ = 0, limit_tokens_ = 0;
 };
 
 } // namespace twill::tools

@@ -10,6 +10,7 @@ namespace twill::tools {
 namespace {
 
 std::atomic<int> seen{0};
+std::atomic<int> ending{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
 } // namespace
@@ -29,6 +30,22 @@ int interrupts() {
 }
 void clear_interrupts() {
   seen.store(0);
+}
+
+void note_endings() {
+  struct sigaction action {};
+  action.sa_handler = [](int signal) {
+    if (ending.exchange(signal) != 0) _exit(128 + signal);
+  };
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr); // as under nohup
+  }
+}
+
+int noted_ending() {
+  return ending.load();
 }
 
 } // namespace twill::tools

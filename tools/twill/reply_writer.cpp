@@ -1,0 +1,19 @@
+#include "tools/twill/reply_writer.hpp"
+
+#include <string>
+
+namespace twill::tools {
+
+void reply_writer::add(std::string_view text) {
+  begun_ = true;
+  if (!wraps_) return write_out(text);
+  std::string shown(text);
+  std::erase(shown, '\r'); // of the newlines of some texts; alone it would hide what is in the line
+  write_out(wrap_.add(printable(shown), columns_of(stream::out)));
+}
+
+void reply_writer::end() {
+  write_out(wrap_.end() + "\n");
+}
+
+} // namespace twill::tools
