@@ -385,7 +385,7 @@ class TwillModels(unittest.TestCase):
         self.sum = hashlib.sha256(self.bytes).hexdigest()
 
     def twill(self, *arguments, status=0):
-        done = run("twill", "models", *arguments, env={"TWILL_MODELS": self.models})
+        done = run("twill", "models", *arguments, env={"TWILL_MODELS": self.models, "HF_HOME": os.path.join(self.scratch.name, "hf")})
         self.assertEqual(done.returncode, status, done.stderr)
         return done
 

@@ -21,7 +21,7 @@ constexpr const char* first_config =
 # `twilld --check-config FILE` checks the file, `twilld --print-reference` describes every key.
 
 [model]
-# The model: a GGUF file, a Hugging Face folder, or empty for the default model. `twill models pull` fetches one.
+# The model: a GGUF file, a Hugging Face folder, hf:ORG/NAME of Hugging Face's hub, or empty for the default model.
 # path = ""
 # The name by which clients ask for it. Empty: the name of the file or folder.
 # name = ""

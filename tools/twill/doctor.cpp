@@ -19,6 +19,7 @@
 #include "models/model.hpp"
 #include "tools/common/default_model.hpp"
 #include "tools/common/endpoint.hpp"
+#include "tools/common/hub/model_argument.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
 #include "tools/twill/daemon_options.hpp"
@@ -136,7 +137,7 @@ void print_model(const std::string& path, config::options options, gpu::device& 
 
 int run_doctor(const doctor_options& given) {
   const auto options = load_daemon_options(given.daemon, given.model);
-  std::string path = options.model.path;
+  std::string path = hub::local_model(options.model.path);
   if (const auto standard = default_model_path(); path.empty() && standard.ok())
     if (fs::exists(standard.value())) path = standard.value();
   // A model that cannot be served is told before seconds go into measuring.
@@ -171,8 +172,9 @@ void add_doctor(CLI::App& root, int& status) {
       "doctor", "print devices, measured tiers, versions, and what a model would need");
   auto options = std::make_shared<doctor_options>();
   command
-      ->add_option("--model", options->model,
-                   "GGUF file, Hugging Face folder or dummy:PRESET; default: the default model")
+      ->add_option(
+          "--model", options->model,
+          "GGUF file, Hugging Face folder, hf:ORG/NAME or dummy:PRESET; default: the default model")
       ->type_name("PATH");
   add_daemon_option_flags(*command, options->daemon);
   command->callback([options, &status] { status = run_doctor(*options); });

@@ -22,6 +22,7 @@
 #include "net/protocol/output_form.hpp"
 #include "tools/common/default_model.hpp"
 #include "tools/common/endpoint.hpp"
+#include "tools/common/hub/model_argument.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
 
@@ -132,6 +133,11 @@ int run_grammar(const grammar_options& options) {
     const auto found = fetch_default_model();
     if (!found.ok()) return say(found.detail()), status_no_answer;
     path = found.value();
+  }
+  try {
+    path = hub::local_model(path);
+  } catch (const client_error& error) {
+    return say(error.what()), status_no_answer;
   }
   const auto opened = models::open_model(path);
   if (!opened.ok()) return say(opened.detail()), status_no_answer;

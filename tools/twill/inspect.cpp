@@ -20,6 +20,8 @@
 #include "models/memory_estimate/memory_estimate.hpp"
 #include "models/model.hpp"
 #include "models/text/template_sources.hpp"
+#include "tools/common/hub/fetch_report.hpp"
+#include "tools/common/hub/model_argument.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
 #include "tools/twill/daemon_options.hpp"
@@ -151,18 +153,36 @@ void print_refused(const std::vector<std::string>& reasons) {
     std::printf("  and %zu more reasons\n", reasons.size() - most_shown);
 }
 
-int run_inspect(const std::string& path, const daemon_option_flags& flags) {
+int inspect(const std::string& path, const daemon_option_flags& flags,
+            const hub::model_preview* of_hub) {
   const config::options options = load_daemon_options(flags, path);
   log::configure(log::level::off); // what the daemon's sizing says is told in rows
   model_parts parts = read_parts(path);
+  if (of_hub != nullptr) parts.path = of_hub->in_words(path);
   print_parts(parts);
   const auto opened = models::open_model(path);
   if (opened.ok())
     print_model(*opened.value(), parts, options, parts.refused);
   else if (!is_known(opened.detail(), parts.refused))
     parts.refused.push_back(opened.detail());
+  if (of_hub != nullptr)
+    for (auto& reason : parts.refused)
+      reason = of_hub->in_words(reason);
   print_refused(parts.refused);
   return parts.refused.empty() ? status_ok : status_failure;
+}
+
+/// A model of the hub is read by its headers, whether or not its weights are in the cache.
+int run_inspect(const std::string& given, const daemon_option_flags& flags) {
+  if (!given.starts_with("hf:")) return inspect(hub::local_model(given), flags, nullptr);
+  hub::fetch_report report(
+      [](const std::string& line) { std::fprintf(stderr, "%s\n", printable(line).c_str()); });
+  const auto model =
+      hub::preview(hub::parse_reference(given),
+                   {nullptr, [&](const std::string& line) { report.say(line); },
+                    [&](std::int64_t done, std::int64_t total) { report.show(done, total); }});
+  report.finish();
+  return inspect(model->path(), flags, model.get());
 }
 
 } // namespace
@@ -172,7 +192,11 @@ void add_inspect(CLI::App& root, int& status) {
       "inspect", "print what a model holds, what it would need, and what would be refused");
   auto path = std::make_shared<std::string>();
   auto flags = std::make_shared<daemon_option_flags>();
-  command->add_option("model", *path, "folder, GGUF file or dummy:PRESET")->required();
+  command
+      ->add_option("model", *path,
+                   "folder, GGUF file, hf:ORG/NAME of Hugging Face's hub, of which "
+                   "headers are fetched, or dummy:PRESET")
+      ->required();
   add_daemon_option_flags(*command, *flags);
   command->callback([path, flags, &status] { status = run_inspect(*path, *flags); });
 }

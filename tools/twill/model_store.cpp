@@ -272,8 +272,8 @@ std::string model_store::pull(const std::string& source, const std::string& sha2
   check_name(name, source);
   if (!remote && !folder && !fs::is_regular_file(local, error))
     throw client_error(
-        "the model must be the path of a GGUF file or of a folder, an http or https address, "
-        "or the word default, got " +
+        "the model must be the path of a GGUF file or of a folder, a model of Hugging Face's hub "
+        "(ORG/NAME), an http or https address, or the word default, got " +
         source);
   if (!folder && !file_name.ends_with(".gguf"))
     throw client_error("a model of one file must be a GGUF file whose name ends in .gguf, got " +

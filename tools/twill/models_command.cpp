@@ -1,12 +1,19 @@
 // `twill models`: which models are served and stored; `pull` and `rm` change what is stored.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "config/base/units.hpp"
+#include "tools/common/home_path.hpp"
+#include "tools/common/hub/fetch_report.hpp"
+#include "tools/common/hub/hub_cache.hpp"
+#include "tools/common/hub/pull.hpp"
+#include "tools/common/hub/settings.hpp"
 #include "tools/common/models_folder.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
@@ -41,6 +48,18 @@ void list_stored() {
   }
 }
 
+void list_of_hub() {
+  const auto cache = hub::cache_of_environment();
+  const auto models = hub::cached_models(cache);
+  if (!models.empty()) put("of Hugging Face's hub in " + cache.string());
+  for (const auto& model : models) {
+    char line[320];
+    std::snprintf(line, sizeof line, "  %-48s %s", ("hf:" + model.repository).c_str(),
+                  format_bytes(model.bytes).c_str());
+    put(line);
+  }
+}
+
 int run_list(const models_options& options) {
   int status = status_ok;
   const auto where = options.server.where();
@@ -66,6 +85,7 @@ int run_list(const models_options& options) {
     status = status_failure;
   }
   list_stored();
+  list_of_hub();
   return status;
 }
 
@@ -76,7 +96,54 @@ model_store store_to_fill() {
   return model_store(std::move(folder));
 }
 
-int pull_one(const models_options& options) {
+/// Whether the source names a model of the hub: as it can mean nothing else, or as it has the form
+/// of an id and no file has that name.
+bool is_of_hub(const std::string& source) {
+  std::error_code ignored;
+  return hub::is_reference(source) ||
+         (hub::looks_like_id(source) && !std::filesystem::exists(source, ignored));
+}
+
+void say(const std::string& line) {
+  std::fprintf(stderr, "%s\n", printable(line).c_str());
+}
+
+/// `--sha256` can only be compared with what the hub tells of one file, which the download checks.
+void check_sum_of(const hub::pulled_model& pulled, const models_options& options) {
+  if (options.sha256.empty()) return;
+  auto wanted = options.sha256;
+  std::transform(wanted.begin(), wanted.end(), wanted.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (pulled.sha256.empty())
+    throw client_error("`--sha256` must come with one file, got a model of several, " +
+                       options.source);
+  if (pulled.sha256 != wanted)
+    throw client_error(options.source + " must have the SHA-256 " + wanted + ", the hub's has " +
+                       pulled.sha256);
+}
+
+int pull_from_hub(const models_options& options) {
+  const auto named = hub::parse_reference(options.source);
+  hub::fetch_report report(say);
+  hub::pulled_model pulled;
+  try {
+    pulled = hub::pull(
+        named, {[] { return interrupts() > 0; }, [&](const std::string& line) { report.say(line); },
+                [&](std::int64_t done, std::int64_t total) { report.show(done, total); }});
+  } catch (const std::exception&) {
+    report.finish();
+    throw;
+  }
+  report.finish();
+  check_sum_of(pulled, options);
+  say("serve it with `twilld --model " + named.text() + "`");
+  std::printf("%s\n", pulled.path.c_str());
+  return status_ok;
+}
+
+int pull_one(models_options options) {
+  if (is_of_hub(options.source)) return pull_from_hub(options);
+  options.source = expand_home(options.source);
   const auto store = store_to_fill();
   const auto path = options.source == "default" ? store.pull_default()
                                                 : store.pull(options.source, options.sha256);
@@ -90,6 +157,9 @@ int run_pull(const models_options& options) {
   count_interrupts(true);
   try {
     return pull_one(options);
+  } catch (const hub::stopped_error&) {
+    std::fprintf(stderr, "twill: interrupted; the same command goes on from here\n");
+    return status_interrupted;
   } catch (const client_error& error) {
     if (interrupts() == 0) throw;
     std::fprintf(stderr, "twill: %s\n", printable(error.what()).c_str());
@@ -103,6 +173,15 @@ int run_rm(const models_options& options) {
     if (model_store(folder).remove(options.name)) return status_ok;
     searched += (searched.empty() ? "" : " and ") + folder.string();
   }
+  if (hub::is_reference(options.name) || hub::looks_like_id(options.name)) {
+    const auto named = hub::parse_reference(options.name);
+    if (!named.file.empty() || named.revision != "main")
+      throw client_error(
+          "all files of a model of the hub are removed together: `twill models rm hf:" +
+          named.repository + "`");
+    if (hub::remove_cached(hub::cache_of_environment(), named.repository)) return status_ok;
+    searched += " and " + hub::cache_of_environment().string();
+  }
   throw client_error("there is no model \"" + options.name + "\" in " + searched +
                      "; `twill models` lists what is there");
 }
@@ -114,22 +193,30 @@ void add_models(CLI::App& root, int& status) {
   auto options = std::make_shared<models_options>();
   add_daemon_flags(*command, options->server);
   command->require_subcommand(0, 1);
-  command->footer("Models are pulled into $TWILL_MODELS, else into /var/lib/twill/models where you "
-                  "may write, else "
-                  "into\nthe cache folder of your home.");
+  command->footer(
+      "Models are pulled into $TWILL_MODELS, else into /var/lib/twill/models where you "
+      "may write, else "
+      "into\nthe cache folder of your home. Models of the hub are pulled into its own "
+      "cache, which programs\nof Python share: HF_HUB_CACHE, HF_HOME, else "
+      "~/.cache/huggingface. HF_TOKEN, HF_ENDPOINT,\nHF_HUB_OFFLINE and HTTPS_PROXY mean "
+      "what they mean there.");
 
   auto* pull =
       command->add_subcommand("pull", "put a model into the folder of models; prints its path");
   pull->add_option(
           "model", options->source,
-          "GGUF file, Hugging Face folder, https address of a GGUF file, or the word default")
+          "model of Hugging Face's hub (ORG/NAME, with :Q4_K_M or :FILE.gguf for one in GGUF, with "
+          "@REVISION), GGUF file, Hugging Face folder, https address of a GGUF file, or the word "
+          "default")
       ->required()
       ->type_name("MODEL");
   pull->add_option("--sha256", options->sha256, "what the file's SHA-256 must be")
       ->type_name("HEX");
   pull->callback([options, &status] { status = run_pull(*options); });
 
-  auto* rm = command->add_subcommand("rm", "remove a model from the folder of models");
+  auto* rm = command->add_subcommand(
+      "rm", "remove a model from the folder of models, or a model of the hub from "
+            "its cache");
   rm->add_option("name", options->name, "as `twill models` lists it")
       ->required()
       ->type_name("NAME");

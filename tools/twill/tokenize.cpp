@@ -14,6 +14,7 @@
 
 #include "models/model.hpp"
 #include "tools/common/http_client.hpp"
+#include "tools/common/hub/model_argument.hpp"
 #include "tools/twill/commands.hpp"
 #include "tools/twill/refusal.hpp"
 #include "tools/twill/request_flags.hpp"
@@ -39,7 +40,7 @@ struct token {
 };
 
 std::vector<token> tokenize_with_file(const tokenize_options& options) {
-  const auto opened = models::open_model(options.file);
+  const auto opened = models::open_model(hub::local_model(options.file));
   if (!opened.ok()) throw client_error(opened.detail());
   const auto& text = *opened.value()->text;
   models::encode_options how;
@@ -121,7 +122,8 @@ void add_tokenize(CLI::App& root, int& status) {
   add_daemon_flags(*command, options->server);
   command
       ->add_option("--model", options->file,
-                   "GGUF file, Hugging Face folder or dummy:PRESET instead of the daemon's model")
+                   "GGUF file, Hugging Face folder, hf:ORG/NAME or dummy:PRESET instead of the "
+                   "daemon's model")
       ->type_name("PATH");
   command->add_flag("--pieces", options->pieces, "one line per token, with its bytes");
   command->add_flag("--add-special", options->add_special, "with the model's prefix (BOS ...)");

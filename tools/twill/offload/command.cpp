@@ -24,6 +24,7 @@
 #include "models/offload/plan/plan_memory.hpp"
 #include "models/offload/plan/serving_plan.hpp"
 #include "tools/common/http_client.hpp"
+#include "tools/common/hub/model_argument.hpp"
 #include "tools/common/progress_bar.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/twill/commands.hpp"
@@ -47,7 +48,7 @@ public:
   }
 
   int run() {
-    model_ = must(models::open_model(flags_.model)).value();
+    model_ = must(models::open_model(hub::local_model(flags_.model))).value();
     weights_ = model_->weights;
     const auto& names = model_->spec.names;
     if (flags_.compress_weight)
