@@ -22,8 +22,9 @@ const std::vector<key>& rows() {
   static const std::vector<key> table{
       // clang-format off
       {"model.path", TWILL_MEMBER(model.path), "", any_path(),
-       "The GGUF file, Hugging Face folder or dummy:PRESET that is served. When empty, it is the model "
-       "that `twill default-model` names."},
+       "The GGUF file, Hugging Face folder, hf:ORG/NAME[:FILE] (a model of Hugging Face's hub, which is "
+       "fetched when it is not in its cache) or dummy:PRESET that is served; ~ is the home. When empty, it "
+       "is the model that `twill default-model` names."},
       {"model.name", TWILL_MEMBER(model.name), "", any_name(),
        "The id that clients see. When empty, it is the model's own name."},
       {"model.compute", TWILL_MEMBER(model.compute), "", one_of({"auto", "f32", "bf16", "int8", "w8a8"}),

@@ -30,7 +30,7 @@ const std::vector<model_key>& model_rows() {
   static const std::vector<model_key> table{
       // clang-format off
       {"models.path", TWILL_MEMBER(model.path), "", in_model("model.path").possible,
-       "The GGUF file, Hugging Face folder or dummy:PRESET that is served."},
+       "The GGUF file, Hugging Face folder, hf:ORG/NAME[:FILE] or dummy:PRESET that is served; see `model.path`."},
       {"models.name", TWILL_MEMBER(model.name), "", in_model("model.name").possible,
        "The id that clients see. When empty, it is the name of the table."},
       as_in_model("models.compute", TWILL_MEMBER(model.compute), "model.compute"),

@@ -21,6 +21,7 @@
 #include "config/needs_keys.hpp"
 #include "net/server.hpp"
 #include "net/tracing/tracer.hpp"
+#include "tools/common/hub/fetch_report.hpp"
 #include "tools/common/progress_bar.hpp"
 #include "tools/twilld/collector.hpp"
 #include "tools/twilld/file_keeper.hpp"
@@ -113,6 +114,21 @@ std::string ready_line(const daemon_config& config, const actors::engine_port& p
                                 : " (" + m.family + ", " + m.quantization + ", context " +
                                       std::to_string(m.max_model_len) + ")");
   return std::string("ready in ") + seconds + " s: model " + names + ", " + url;
+}
+
+/// Puts paths in the place of what the options say of models; those of the hub are fetched.
+void resolve_models(config::options& options, const signal_waiter& signals, notifier& manager) {
+  hub::fetch_report report([](const std::string& line) { log::info(line); });
+  const hub::pull_events events{[&] { return signals.stop_is_pending(); },
+                                [&](const std::string& line) { report.say(line); },
+                                [&](std::int64_t done_bytes, std::int64_t total_bytes) {
+                                  manager.loading(done_bytes, total_bytes);
+                                  report.show(done_bytes, total_bytes);
+                                }};
+  for (auto& one : options.models)
+    one.model.path = resolve_model(one.model.path, events);
+  if (options.models.empty()) options.model.path = resolve_model(options.model.path, events);
+  report.finish();
 }
 
 /// "/models/a.gguf", or the ids of several models.
@@ -258,7 +274,12 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   auto tenants = read_keys_file(config.options, read);
   if (!tenants.ok()) throw std::runtime_error(tenants.detail());
   effective.tenants = std::move(tenants).value();
-  if (effective.models.empty()) effective.model.path = resolve_model(effective.model.path);
+  try {
+    resolve_models(effective, signals, manager);
+  } catch (const hub::stopped_error&) {
+    log::info("stopped while a model was fetched; the next start goes on from there");
+    return EXIT_SUCCESS;
+  }
   // Where the sockets are decides which hosts are served.
   if (!passed.empty()) effective.server.listen.clear();
   for (std::size_t i = 0; i < passed.size(); ++i)

@@ -43,7 +43,11 @@ void define(CLI::App& app, arguments& args) {
       ->take_all()
       ->expected(1);
   app.add_option("--model", args.model,
-                 "Serve this GGUF file, Hugging Face folder or dummy:PRESET (key `model.path`)")
+                 "Serve this GGUF file, Hugging Face folder, model of Hugging Face's hub "
+                 "(hf:ORG/NAME, with "
+                 ":Q4_K_M or :FILE.gguf for one in GGUF; fetched when it is not in the cache) or "
+                 "dummy:PRESET "
+                 "(key `model.path`)")
       ->type_name("PATH");
   app.add_option("--listen", args.listen,
                  "Listen on this address; the default is 127.0.0.1:8080 (key `server.listen`)")
@@ -76,7 +80,10 @@ std::vector<man_section> man_sections() {
       {"ENVIRONMENT",
        "NOTIFY_SOCKET, WATCHDOG_USEC: the service manager is told that requests are answered, "
        "the state in one line, and that the engine makes progress.\n\nLISTEN_FDS, LISTEN_PID: "
-       "sockets that the service manager passes take the place of server.listen."},
+       "sockets that the service manager passes take the place of server.listen.\n\nHF_HOME, "
+       "HF_HUB_CACHE, HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE, HTTPS_PROXY, NO_PROXY: where models "
+       "of "
+       "Hugging Face's hub lie and how they are fetched, as for its own programs."},
       {"EXIT STATUS",
        "0 after the daemon was told to stop, 1 after a failure, 2 when the command line is "
        "wrong."},

@@ -11,6 +11,7 @@
 #include "models/model.hpp"
 #include "models/open/model_place.hpp"
 #include "tools/common/default_model.hpp"
+#include "tools/common/hub/model_argument.hpp"
 #include "tools/common/models_folder.hpp"
 #include "tools/twilld/user.hpp"
 
@@ -34,26 +35,7 @@ void check_folder(const char* key, const std::string& path, std::vector<std::str
   faults.push_back("`" + std::string(key) + "` must be a folder, got " + path);
 }
 
-void check_models(const config::options& options, std::vector<std::string>& faults) {
-  const auto check = [&](const std::string& key, const std::string& path,
-                         const std::string& chat_template) {
-    const auto opened = models::open_model(path, chat_template);
-    if (!opened.ok()) faults.push_back("`" + key + "` cannot be served: " + opened.detail());
-  };
-  for (const auto& one : options.models)
-    check("models." + one.key + ".path", one.model.path, one.model.chat_template);
-  if (!options.models.empty()) return;
-  try {
-    check("model.path", resolve_model(options.model.path), options.model.chat_template);
-  } catch (const std::runtime_error& error) {
-    faults.push_back(error.what());
-  }
-}
-
-} // namespace
-
-std::string resolve_model(const std::string& configured) {
-  if (!configured.empty()) return configured;
+std::string default_model() {
   std::string searched;
   if (const auto cached = default_model_path(); cached.ok()) {
     if (fs::exists(cached.value())) return cached.value();
@@ -66,6 +48,43 @@ std::string resolve_model(const std::string& configured) {
   }
   throw std::runtime_error("`model.path` is empty and the default model is not at " + searched +
                            ": run `twill default-model` to fetch it");
+}
+
+std::string fault_of_path(const std::string& path, const std::string& chat_template) {
+  const auto opened = models::open_model(path, chat_template);
+  return opened.ok() ? std::string() : opened.detail();
+}
+
+/// Empty when the model can be served; else why not.
+std::string fault_of_model(const std::string& path, const std::string& chat_template) {
+  if (path.empty()) return fault_of_path(default_model(), chat_template);
+  if (!path.starts_with("hf:")) return fault_of_path(hub::local_model(path), chat_template);
+  const auto model = hub::preview(hub::parse_reference(path),
+                                  {nullptr, [](const std::string&) {}, [](auto, auto) {}});
+  return model->in_words(fault_of_path(model->path(), chat_template));
+}
+
+void check_models(const config::options& options, std::vector<std::string>& faults) {
+  const auto check = [&](const std::string& key, const std::string& path,
+                         const std::string& chat_template) {
+    try {
+      const auto why = fault_of_model(path, chat_template);
+      if (!why.empty()) faults.push_back("`" + key + "` cannot be served: " + why);
+    } catch (const std::runtime_error& error) {
+      faults.push_back(path.empty() ? error.what()
+                                    : "`" + key + "` cannot be served: " + error.what());
+    }
+  };
+  for (const auto& one : options.models)
+    check("models." + one.key + ".path", one.model.path, one.model.chat_template);
+  if (!options.models.empty()) return;
+  check("model.path", options.model.path, options.model.chat_template);
+}
+
+} // namespace
+
+std::string resolve_model(const std::string& configured, const hub::pull_events& events) {
+  return configured.empty() ? default_model() : hub::fetched_model(configured, events);
 }
 
 std::vector<std::string> faults_of_named_files(const config::options& options) {

@@ -1,21 +1,25 @@
 // named_files: whether what the configuration and the command line name is there, before anything
-// depends on it. Blocks while it reads headers; changes nothing on disk.
+// depends on it. Blocks while it reads headers, and while a model of
+// the hub is fetched; changes nothing else on disk.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "config/options.hpp"
+#include "tools/common/hub/pull.hpp"
 
 namespace twill::tools {
 
 /// The path that is served: the configured one, else that of the default model, in the cache folder
-/// or in a models folder (see tools/common/models_folder.hpp). Throws std::runtime_error with what
-/// to do when the default model is nowhere.
-std::string resolve_model(const std::string& configured);
+/// or in a models folder (see tools/common/models_folder.hpp). A model of Hugging Face's hub is
+/// fetched, unless it is in its cache. Throws std::runtime_error with what to do when the model is
+/// nowhere, and hub::stopped_error.
+std::string resolve_model(const std::string& configured, const hub::pull_events& events);
 
 /// One line for each key that names something which cannot be used: the model, whose headers,
-/// tokenizer and template are read as for serving, TLS files, the user, folders.
+/// tokenizer and template are read as for serving, TLS files, the user, folders. Of a model of the
+/// hub that is not in the cache the headers are fetched.
 std::vector<std::string> faults_of_named_files(const config::options& options);
 
 /// Throws std::runtime_error when nothing is at the path, or a folder there holds no model: it is
