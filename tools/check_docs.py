@@ -21,7 +21,7 @@ EVERYWHERE = {"-h", "--help", "--version", "--print-man", "--print-completion"}
 HISTORY = {"CHANGELOG.md"}
 #: Of tokenizer.json.
 FOREIGN_KEYS = {"model.vocab"}
-TOPS = ("config", "gpu", "guides", "models", "actors", "net", "tools", "tests")
+TOPS = ("config", "gpu", "models", "actors", "net", "tools", "tests")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
