@@ -7,12 +7,13 @@
  */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
+  // The children first: a browser looks at all of them again for each that comes into an element with dir="auto".
+  element.append(...children.filter((child) => child !== null && child !== undefined));
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
 

@@ -20,7 +20,7 @@ function withExtras(use) {
 
 /** `source` is shown of a formula that is not known. */
 function formulaElement(tex, display, source) {
-  const element = make("span", display ? { class: "formula", tabindex: "0", role: "group", "aria-label": "Formula" } : { class: "math" },
+  const element = make("span", display ? { class: "formula", dir: "ltr", tabindex: "0", role: "group", "aria-label": "Formula" } : { class: "math", dir: "ltr" },
     make("code", { class: "tex" }, source));
   withExtras(({ formulaNode }) => {
     const node = formulaNode(tex, display);
@@ -140,14 +140,9 @@ export function renderThought(text, closed) {
 function renderList(block, scope) {
   const list = make(block.ordered ? "ol" : "ul", block.ordered && block.start !== 1 ? { start: block.start } : {});
   for (const item of block.items) {
-    const entry = make("li", { dir: "auto" });
-    if (item.task !== null) {
-      entry.className = "task";
-      entry.append(make("span", { "aria-hidden": "true" }, item.task ? "☑ " : "☐ "),
-        make("span", { class: "unseen" }, item.task ? "done: " : "open: "));
-    }
-    entry.append(renderBlocks(item.blocks, scope, block.loose));
-    list.append(entry);
+    const task = item.task === null ? [] : [make("span", { "aria-hidden": "true" }, item.task ? "☑ " : "☐ "),
+      make("span", { class: "unseen" }, item.task ? "done: " : "open: ")];
+    list.append(make("li", { dir: "auto", class: item.task === null ? null : "task" }, ...task, renderBlocks(item.blocks, scope, block.loose)));
   }
   return list;
 }

@@ -391,6 +391,19 @@ def test_nobody_is_kept_out(visit, dark, width):
         assert page.run("document.activeElement.id") == "open-list" and not page.run("document.body.matches('.list-open')")
 
 
+@pytest.mark.parametrize("unit", ["*a* ", "$a$ ", "- *a*\\n", "|*a*", "&amp;`a`", "https://a.example/ ", "[^1]", "$$a$$\\n", "```py\\nif\\n```\\n"])
+def test_a_long_answer_does_not_hold_the_page(visit, unit):
+    page = visit(before=SCRIPTED)
+    ask(page, "Much.", wait=False)
+    began = time.monotonic()
+    page.run(f"emit({{type: 'response.created', response: {{model: 'm'}}}}); delta('{unit}'.repeat({60_000 // len(unit)}) + '\\n\\n[^1]: a');"
+             "emit({type: 'response.completed', response: {usage: {output_tokens: 1}}})")
+    page.wait(DONE)
+    took = time.monotonic() - began
+    print(f"{took:.1f} s")
+    assert took < 10  # under two seconds where nothing else runs
+
+
 def test_all_can_be_done_with_the_keyboard(visit):
     page = visit(before=SCRIPTED)
     assert page.run("document.activeElement.id") == "prompt"
