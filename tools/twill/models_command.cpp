@@ -51,12 +51,12 @@ void list_stored() {
 void list_of_hub() {
   const auto cache = hub::cache_of_environment();
   const auto models = hub::cached_models(cache);
-  if (!models.empty()) put("of Hugging Face's hub in " + cache.string());
+  if (!models.empty()) put_line("of Hugging Face's hub in " + cache.string());
   for (const auto& model : models) {
     char line[320];
     std::snprintf(line, sizeof line, "  %-48s %s", ("hf:" + model.repository).c_str(),
                   format_bytes(model.bytes).c_str());
-    put(line);
+    put_line(line);
   }
 }
 

@@ -124,7 +124,6 @@ TEST_CASE("weights that the device has no room for live in host memory, as far a
 TEST_CASE("a machine that may not be measured streams without a plan where its speeds are unknown",
           "[actors]") {
   rig r;
-  r.model = models::open_model("dummy:opt-125m?layers=4&vocab=1000&hidden=576", "").value();
   r.options.kv.memory_bytes = 10 * r.block_bytes();
   // No earlier run has measured with as many threads as this.
   r.options.offload.io_threads = 61;

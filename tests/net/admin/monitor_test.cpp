@@ -96,7 +96,7 @@ TEST_CASE("A row sums up all models, and tells histograms as changed buckets") {
   std::string text;
   json_writer writer(text);
   write_row(writer, now, before);
-  CHECK(text == "[1000,0,0,0,0,0,0,0,200,0,0,0,0,0,0,0,0,0,0,0,[0,4],[]]");
+  CHECK(text == "[1000,0,0,0,0,0,0,0,200,0,0,0,0,0,0,0,0,0,0,0,0,[0,4],[]]");
 }
 
 TEST_CASE("A sample names models and tenants, the busiest first, and says what it left out") {
