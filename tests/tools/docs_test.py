@@ -52,7 +52,7 @@ class Checker(unittest.TestCase):
 
     def test_a_link_to_what_is_not_installed_becomes_its_words(self):
         page = "[a](../../config/reference.md#kv) [b](../../README.md) ([c](../../gpu/README.md)) ([d](x.md)) [e](https://x.y) [f](#g)\n```\n[b](../README.md)\n```\n"
-        self.assertEqual(install_docs.rewrite(page, "tools/guides/x.md", "guides/x.md"),
+        self.assertEqual(install_docs.rewrite(page, "config/guides/x.md", "guides/x.md"),
                          "[a](../reference.md#kv) b ([d](x.md)) [e](https://x.y) [f](#g)\n```\n[b](../README.md)\n```\n")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the commands of tools/guides/*.md that are marked as sh, as they are written, on the default model.
+"""Runs the commands of config/guides/*.md that are marked as sh, as they are written, on the default model.
 
 Only addresses are others: the ports of a guide become free ones, and a twilld that a guide starts listens on the first of them, which
 TWILL_URL names. A test for each guide says what its commands must print.
@@ -16,7 +16,7 @@ import unittest
 
 from programs import BIN, SOURCE, default_model, scratch
 
-GUIDES = os.path.join(SOURCE, "tools/guides")
+GUIDES = os.path.join(SOURCE, "config/guides")
 MODEL = default_model()
 PORTS = ("8080", "8001", "8443")
 

@@ -24,7 +24,7 @@ INSTALLED = {
     "tools/twill/offload/README.md": "offload.md",
     "tools/twill-bench/README.md": "twill-bench.md",
     "tools/twill-synth/README.md": "twill-synth.md",
-    "tools/guides": "guides",
+    "config/guides": "guides",
     "config/examples": "examples",
     "tools/package/monitoring": "monitoring",
     "tools/package/container": "container",
@@ -61,7 +61,7 @@ def rewrite(text, source, target):
 def main():
     root, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     pages = {name: target for name, target in INSTALLED.items() if name.endswith(".md") and target.endswith(".md")}
-    pages |= {f"tools/guides/{name}": f"guides/{name}" for name in sorted(os.listdir(root / "tools/guides"))}
+    pages |= {f"config/guides/{name}": f"guides/{name}" for name in sorted(os.listdir(root / "config/guides"))}
     for source, target in pages.items():
         (folder / target).parent.mkdir(parents=True, exist_ok=True)
         (folder / target).write_text(rewrite((root / source).read_text(), source, target))
