@@ -45,7 +45,7 @@ const kinds = {
     words: words("as break by catch class companion constructor continue data do else enum false finally for fun if import in init interface " +
       "internal is it lateinit null object open operator override package private protected public return sealed super suspend this throw " +
       "true try typealias val var when where while") },
-  rust: { comments: [lineC, blockC], strings: [quoted('"', ""), character], marked: String.raw`#!?\[[^\]\n]*\]?|\w+!(?=[\s({\[])|'\w+`,
+  rust: { comments: [lineC, blockC], strings: [quoted('"', ""), character], marked: String.raw`#!?\[[^\]\n]*\]?|\b\w{1,60}!(?=[\s({\[])|'\w+`,
     words: words("as async await break const continue crate dyn else enum extern false fn for if impl in let loop match mod move mut pub ref " +
       "return self Self static struct super trait true type unsafe use where while bool char f32 f64 i8 i16 i32 i64 i128 isize str u8 u16 " +
       "u32 u64 u128 usize Some None Ok Err") },

@@ -16,6 +16,8 @@ export function sentOf(conversation, path) {
 }
 
 /**
+ * The server can leave out the oldest turns by itself (`truncation: "auto"`), but does not tell which; the page shows them.
+ *
  * The last node to drop, so that what is left of the oldest turns takes at most `most` tokens; null where the newest
  * turn alone is longer. `count(nodes)` promises their tokens.
  */

@@ -145,8 +145,7 @@ export function helpDialog(base) {
       " list all that can be asked."),
     ...entry("Dashboard", "Administrators find it at the address that the key ", make("code", {}, "server.admin_listen"), " of the configuration gives; this address has the ",
       link("metrics", "metrics"), " and the ", link("v1/models", "models"), "."),
-    ...entry("Documentation", "The guides and the reference of all keys lie with the server's sources, and in ", make("code", {}, "/usr/share/doc/twill"), " where its package is installed. ",
-      make("code", {}, "twilld --print-reference"), " prints the reference."),
+    ...entry("Documentation", "Guides are among the ", link("routes", "routes"), "; ", make("code", {}, "twilld --print-reference"), " prints every key."),
     ...entry("Privacy", "Chats stay in this browser's storage and are sent to this server alone."));
   const dialog = open("Help", body, [button("Close", () => dialog.close(), { class: "primary" })]);
 }

@@ -4,6 +4,7 @@ import { shownPath } from "./store.js";
 
 const format = "twill-chats";
 const mostBytes = 20 * 1024 * 1024;
+const mostMessages = 2000; // of a chat; a page that shows more is slow
 const statuses = ["done", "stopped", "cut", "failed", "interrupted"];
 
 export function exportJson(conversations) {
@@ -63,6 +64,7 @@ function readConversation(value) {
   if (!isObject(value) || typeof value.title !== "string" || !isObject(value.nodes)) throw new Error("The file holds a chat without a title or messages.");
   const given = Object.values(value.nodes).filter((node) => isObject(node) && typeof node.id === "string" && typeof node.text === "string" &&
     ["user", "assistant", "tool"].includes(node.role));
+  if (given.length > mostMessages) throw new Error(`The file holds a chat of ${given.length} messages; at most ${mostMessages} are read.`);
   const below = new Map(); // id of a parent -> nodes
   for (const node of given) {
     if (!below.has(node.parent)) below.set(node.parent, []);
@@ -78,6 +80,7 @@ function readConversation(value) {
       const id = randomId();
       ids.set(node.id, id);
       conversation.nodes[id] = readNode(node, id, ids.get(parent));
+      conversation.selected[ids.get(parent)] = id;
       open.push(node.id);
     }
   }

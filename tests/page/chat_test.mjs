@@ -50,10 +50,12 @@ assert.deepEqual([textsOf(odd), odd.settings], [[["user", "done", "__proto__"]],
 assert.equal(imported({ a: message("a", "", { status: "running", calls: [null, { name: 1 }], usage: { output_tokens: "many" }, evil: 1 }) }).changed > 0, true);
 const [node] = Object.values(imported({ a: message("a", "", { status: "running", calls: [null, { name: 1 }], usage: { output_tokens: "many" }, evil: 1 }) }).nodes);
 assert.deepEqual([node.status, node.calls, node.usage, node.evil], ["interrupted", [{ item_id: "", call_id: "", name: "1", arguments: "" }], {}, undefined]);
-const long = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`n${i}`, message(`n${i}`, i === 0 ? "" : `n${i - 1}`)]));
+const long = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`n${i}`, message(`n${i}`, i === 0 ? "" : `n${i - 1}`)]));
 const began = performance.now();
-assert.equal(Object.keys(imported(long).nodes).length, 20_000);
+assert.equal(shownPath(imported(long)).length, 2000);
+assert.deepEqual(Object.keys(imported(long).selected).length, 2000, "no search for what is shown");
 assert.ok(performance.now() - began < 2000);
+assert.throws(() => imported({ ...long, more: message("more", "n1") }), /a chat of 2001 messages; at most 2000/);
 await assert.rejects(readFile({ name: "big.json", size: 30 * 1024 * 1024 }), /at most 20 MiB/);
 
 // --- files in messages ---------------------------------------------------------------------------------------

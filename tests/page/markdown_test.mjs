@@ -134,7 +134,7 @@ assert.deepEqual(codeParts("if", "__proto__"), ["if"]);
 const units = ["'", '"', "`", "/*", "//", "<!--", "<a ", "\\", '"\\', "1", "1_", "0x", "#", "$", "${", "'''x", '"""', "a", "_", "@", "é1", "-", " -a", "*", "/*/", "'a", "\n#", "a ", "[", "#[", "a:", "a  ", "\n- "];
 for (const language of ["python", "js", "ts", "c", "cpp", "cs", "java", "kt", "rust", "go", "sh", "sql", "css", "yaml", "html"])
   for (const unit of units)
-    for (const text of [unit.repeat(Math.floor(20_000 / unit.length)), unit + "x".repeat(99_000)]) {
+    for (const text of [unit.repeat(Math.floor(20_000 / unit.length)), unit + "x".repeat(99_000), `1aaaaaaaa${unit}`.padEnd(99_000, "2")]) {
       const began = performance.now();
       const parts = codeParts(text, language);
       assert.ok(performance.now() - began < 1000, `${language} ${unit}`);
