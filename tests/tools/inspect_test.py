@@ -93,8 +93,18 @@ class GoodModels(unittest.TestCase):
         done = run("twill", "inspect", "dummy:opt-175b")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertRegex(done.stdout, r"layers +96 of width 12288")
-        self.assertIn("more than the", done.stdout)
+        self.assertRegex(done.stdout, r"at 1024 tokens .* fits, with weights streamed")
         self.assertNotIn("does not fit", done.stdout)
+
+    def test_the_rows_of_contexts_agree_with_what_a_daemon_has_room_for(self):
+        done = run("twill", "inspect", "dummy:llama2-7b?layers=2&vocab=1000", "--set", "device.memory=1200MiB")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        room = int(re.search(r"KV for (\d+) tokens of all requests", done.stdout).group(1))
+        rows = re.findall(r"(?m)^  at (\d+) tokens .* in all, (.*)$", done.stdout)
+        self.assertGreater(len(rows), 1, done.stdout)
+        for tokens, says in rows:
+            self.assertEqual(says, "fits" if int(tokens) <= room else "more than there is room for", done.stdout)
+        self.assertEqual("longer requests are refused" in done.stdout, room < int(rows[-1][0]), done.stdout)
 
     def test_a_model_larger_than_the_memory_is_streamed_at_a_speed(self):
         """A checkpoint that a daemon would stream, since it has less memory than the file is long."""
@@ -127,6 +137,7 @@ class GoodModels(unittest.TestCase):
                 self.assertLessEqual(abs(int(placed.group(1)) - percent), 3, (placed.group(0), told.stdout))
             refused = run("twill", "inspect", path, "--set", "device.memory=1MiB", env=cache)
             self.assertRegex(refused.stdout, r"(?m)^  fits +no, not even streamed: `device.memory` must ")
+            self.assertRegex(refused.stdout, r"nothing +twilld would serve this model with more memory")
 
     def test_a_model_in_several_gguf_files_is_one_model(self):
         whole = os.path.join(GOLDEN, "llama3-style-tied-bf16/model.gguf")

@@ -83,7 +83,8 @@ std::pair<std::string, std::int64_t> budget_of(const gpu::device_info& device) {
           device.kind == "host" ? std::min(device.memory_bytes, free) : device.memory_bytes};
 }
 
-void print_memory(models::model model, const models::compute_choice& types, gpu::device& dev,
+/// Returns whether a daemon has room for it.
+bool print_memory(models::model model, const models::compute_choice& types, gpu::device& dev,
                   const config::options& options) {
   const models::serving_footprint need = models::estimate_footprint(model, types, options);
   model.weights = models::weights_for(types.compute, model.spec, model.weights);
@@ -102,20 +103,21 @@ void print_memory(models::model model, const models::compute_choice& types, gpu:
   for (std::int64_t tokens = 1024;; tokens *= 4) {
     tokens = std::min<std::int64_t>(tokens, need.context_tokens);
     const std::int64_t kv = tokens * need.kv_bytes_per_token;
-    const bool fits = packed + kv <= budget;
     row("at " + std::to_string(tokens) + " tokens",
         format_bytes(kv) + " of KV, " + format_bytes(packed + kv) + " in all, " +
-            (fits                  ? "fits"
-             : fit.refused.empty() ? "more than the " + name + ": weights are streamed"
-                                   : "more than the " + name));
+            (!fit.refused.empty() || tokens > fit.kv_tokens ? "more than there is room for"
+             : fit.streamed                                 ? "fits, with weights streamed"
+                                                            : "fits"));
     if (tokens == need.context_tokens) break;
   }
   for (const auto& [what, text] : fit_rows(fit, dev, options))
     row(what, text);
+  return fit.refused.empty();
 }
 
-/// Everything about a model that opened; what is refused on the way is added to `refused`.
-void print_model(const models::model& model, const model_parts& parts,
+/// Everything about a model that opened; what is refused on the way is added to `refused`. Returns
+/// whether a daemon has room for it.
+bool print_model(const models::model& model, const model_parts& parts,
                  const config::options& options, std::vector<std::string>& refused) {
   print_shapes(model);
   row("chat template", model.chat == nullptr    ? "none: chat requests are refused"
@@ -130,11 +132,11 @@ void print_model(const models::model& model, const model_parts& parts,
                                          .threads = options.device.threads,
                                          .memory_bytes = options.device.memory_bytes,
                                          .id = options.device.id});
-  if (!device.ok()) return refused.push_back(device.detail());
+  if (!device.ok()) return refused.push_back(device.detail()), false;
   const auto types = models::resolve_compute(options.model.compute, options.kv.type, *model.weights,
                                              device.value()->info());
-  if (!types.ok()) return refused.push_back(types.detail());
-  print_memory(model, types.value(), *device.value(), options);
+  if (!types.ok()) return refused.push_back(types.detail()), false;
+  return print_memory(model, types.value(), *device.value(), options);
 }
 
 /// True when one of the reasons says the same, perhaps without the path.
@@ -143,10 +145,12 @@ bool is_known(const std::string& detail, const std::vector<std::string>& reasons
                      [&](const std::string& reason) { return detail.ends_with(reason); });
 }
 
-void print_refused(const std::vector<std::string>& reasons) {
+void print_refused(const std::vector<std::string>& reasons, bool has_room) {
   constexpr std::size_t most_shown = 12;
   heading("refused");
-  if (reasons.empty()) row("nothing", "twilld would serve this model");
+  if (reasons.empty())
+    row("nothing", has_room ? "twilld would serve this model"
+                            : "twilld would serve this model with more memory");
   for (std::size_t i = 0; i < std::min(reasons.size(), most_shown); ++i)
     std::printf("  %s\n", printable(reasons[i]).c_str());
   if (reasons.size() > most_shown)
@@ -161,14 +165,15 @@ int inspect(const std::string& path, const daemon_option_flags& flags,
   if (of_hub != nullptr) parts.path = of_hub->in_words(path);
   print_parts(parts);
   const auto opened = models::open_model(path);
+  bool has_room = true;
   if (opened.ok())
-    print_model(*opened.value(), parts, options, parts.refused);
+    has_room = print_model(*opened.value(), parts, options, parts.refused);
   else if (!is_known(opened.detail(), parts.refused))
     parts.refused.push_back(opened.detail());
   if (of_hub != nullptr)
     for (auto& reason : parts.refused)
       reason = of_hub->in_words(reason);
-  print_refused(parts.refused);
+  print_refused(parts.refused, has_room);
   return parts.refused.empty() ? status_ok : status_failure;
 }
 

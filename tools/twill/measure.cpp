@@ -51,8 +51,8 @@ double read_rate(int fd, std::vector<char>& chunk, std::int64_t most_bytes) {
   return static_cast<double>(done) / seconds;
 }
 
-/// Whether most of a file is holes, as in a model of the hub of which only headers were fetched: they
-/// are not read from the disk.
+/// Whether most of a file is holes, as in a model of the hub of which only headers were fetched:
+/// they are not read from the disk.
 bool is_mostly_holes(int fd) {
   struct stat about {};
   constexpr std::int64_t block_bytes = 512; // of st_blocks

@@ -23,8 +23,8 @@ struct disk_bandwidth {
   double cold = 0;   ///< after asking the kernel to drop the file from its page cache
   double cached = 0; ///< again, from the page cache
 };
-/// Reads `most_bytes` at most. Nothing for what cannot be read, such as a path that is empty, or is mostly
-/// holes.
+/// Reads `most_bytes` at most. Nothing for what cannot be read, such as a path that is empty, or is
+/// mostly holes.
 std::optional<disk_bandwidth> measure_disk(const std::string& path, std::int64_t most_bytes);
 
 /// The file that a model's bytes come from: the path itself, or the largest file of a folder; empty

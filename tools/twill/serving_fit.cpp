@@ -106,8 +106,8 @@ std::string measured_speed(const serving_fit& fit, gpu::device& dev, const std::
   if (fit.host_bytes > 0 && !link)
     return "not estimated: `device.memory` has no room to measure copies from host memory";
   if (fit.disk_bytes > 0 && !disk)
-    return "not estimated: no file of the model to measure the disk by; `twill doctor --model " +
-           path + "` measures more";
+    return "not estimated: no weights are here to measure the disk by; `twill doctor` measures "
+           "more";
   double seconds = 0;
   std::string from;
   const auto add = [&](std::int64_t bytes, double rate, const std::string& what) {
@@ -138,6 +138,7 @@ serving_fit fit_for_serving(gpu::device& dev, const models::model& model,
   const models::decoder_options& sizes = sized.value().options;
   place(sizes, options, model, fit);
   fit.kv_tokens = std::int64_t{sizes.n_blocks} * sizes.block_tokens;
+  fit.context_tokens = models::estimate_footprint(model, types, options).context_tokens;
   fit.memory.kv = static_cast<double>(sizes.n_blocks) *
                   static_cast<double>(models::decoder::block_bytes(model.spec, sizes));
   fit.memory.reserved =
@@ -155,7 +156,12 @@ std::vector<std::pair<std::string, std::string>> fit_rows(const serving_fit& fit
     return rows;
   }
   rows.emplace_back("a daemon would take", "about " + memory_text(fit.memory) + " at the start");
-  rows.emplace_back("", "KV for " + std::to_string(fit.kv_tokens) + " tokens of all requests");
+  rows.emplace_back("",
+                    "KV for " + std::to_string(fit.kv_tokens) + " tokens of all requests" +
+                        (fit.kv_tokens < fit.context_tokens
+                             ? ", fewer than the context's " + std::to_string(fit.context_tokens) +
+                                   ": longer requests are refused"
+                             : ""));
   rows.emplace_back("fits",
                     fit.streamed ? streamed_text(fit) : "yes: all weights stay in device memory");
   if (!fit.streamed) return rows;

@@ -23,7 +23,8 @@ namespace twill::tools {
 struct serving_fit {
   std::string refused;  ///< why a daemon would refuse it; empty: it would not, and the rest is set
   device_memory memory; ///< `touched` is what it takes before the first request
-  std::int64_t kv_tokens = 0;
+  std::int64_t kv_tokens = 0;      ///< of all requests together
+  std::int64_t context_tokens = 0; ///< of one request, by the model and the options
   bool streamed = false;
   std::int64_t device_bytes = 0, host_bytes = 0, disk_bytes = 0; ///< of weights, where they live
   std::string disk_folder;                                       ///< for those on disk
