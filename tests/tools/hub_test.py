@@ -198,7 +198,7 @@ class Cache(HubTest):
             self.assertIn("try again later", self.refusal("org/other", "status 503"))
             begin = time.monotonic()
             self.assertEqual(self.pull("org/tiny", HF_ENDPOINT=nobody).stdout.strip(), path)
-            self.assertLess(time.monotonic() - begin, 5)  # asked once
+            self.assertLess(time.monotonic() - begin, 20)  # asked once: eight tries take half a minute
             self.assertEqual(self.twill("inspect", "hf:org/tiny", HF_ENDPOINT=nobody).returncode, 0)
 
 
@@ -270,7 +270,7 @@ class Judgement(HubTest):
         self.assertEqual(facts(said), facts(whole))
         self.hub.forget()
         self.twill("inspect", "hf:org/tiny")
-        self.assertEqual(self.hub.paths("hub"), [])
+        self.assertEqual(len(self.hub.paths("hub")), 1)  # the listing
 
     def test_long_headers_come_in_as_many_pieces_as_they_need(self):
         # A vocabulary of which no first piece is enough: 30,000 more keys, 3 MB.
@@ -296,6 +296,12 @@ class Judgement(HubTest):
         self.assertNotIn("mmproj", said)
         self.assertTrue(self.pull("org/several:q8_0").stdout.strip().endswith("/m-Q8_0.gguf"))
         self.assertTrue(self.pull("org/several:m-BF16.gguf").stdout.strip().endswith("/m-BF16.gguf"))
+        # What is looked at is what would be fetched, also where the cache holds another kind.
+        self.hub.repos["org/both"] = Repo({"m-Q8_0.gguf": SMALL, "m-Q4_K_M.gguf": LARGE})
+        self.pull("org/both:q8_0")
+        self.hub.forget()
+        self.twill("inspect", "hf:org/both")
+        self.assertTrue(any("m-Q4_K_M.gguf" in path for path in self.hub.paths("hub")), self.hub.paths("hub"))
         path = os.path.join(self.scratch.name, "tiny.gguf")
         with open(path, "wb") as file:
             file.write(SMALL)

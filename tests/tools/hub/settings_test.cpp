@@ -85,18 +85,18 @@ TEST_CASE("proxies are those of the usual variables", "[hub]") {
   const auto proxy_of = [](const char* address) {
     const auto settings = hub::settings_of_environment();
     const auto* proxy = settings.proxies.for_address(*hub::parse_url(address));
-    return proxy == nullptr ? std::string("none") : proxy->authority();
+    return proxy == nullptr ? std::string("none")
+                            : proxy->credentials + "@" + proxy->address.authority();
   };
   CHECK(proxy_of("https://huggingface.co/") == "none");
   const variable_scope secure("HTTPS_PROXY", "http://me:pass%20word@proxy:3128");
   const variable_scope plain("http_proxy", "other:8080");
-  CHECK(proxy_of("https://huggingface.co/") == "proxy:3128");
-  CHECK(proxy_of("http://huggingface.co/") == "other:8080");
-  CHECK(hub::settings_of_environment().proxies.credentials == "me:pass word");
+  CHECK(proxy_of("https://huggingface.co/") == "me:pass word@proxy:3128");
+  CHECK(proxy_of("http://huggingface.co/") == "@other:8080");
   const variable_scope direct("NO_PROXY", "localhost, .corp.example ,huggingface.co");
   CHECK(proxy_of("https://huggingface.co/") == "none");
   CHECK(proxy_of("https://cdn.huggingface.co/") == "none");
-  CHECK(proxy_of("https://nothuggingface.co/") == "proxy:3128");
+  CHECK(proxy_of("https://nothuggingface.co/") == "me:pass word@proxy:3128");
   CHECK(proxy_of("https://a.corp.example/") == "none");
   const variable_scope everything("NO_PROXY", "*");
   CHECK(proxy_of("https://example.org/") == "none");

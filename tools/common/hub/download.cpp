@@ -10,7 +10,6 @@
 #include <memory>
 #include <utility>
 
-#include "config/base/units.hpp"
 #include "net/digest.hpp"
 
 namespace twill::tools::hub {

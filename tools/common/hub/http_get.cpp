@@ -6,6 +6,7 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 
+#include <cctype>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -95,7 +96,7 @@ private:
   std::string host() const { return request_.address.host; }
 
   void connect() {
-    const url& to = proxy_ != nullptr ? *proxy_ : request_.address;
+    const url& to = proxy_ != nullptr ? proxy_->address : request_.address;
     tcp::resolver::results_type found;
     auto error = await(rules_.connect_timeout, [&](auto done) {
       resolver_.async_resolve(to.host, to.port, [&found, done](error_code error, auto results) {
@@ -112,8 +113,8 @@ private:
   }
 
   void set_credentials(http::request<http::empty_body>& request) const {
-    if (!rules_.proxies.credentials.empty())
-      request.set(http::field::proxy_authorization, "Basic " + base64(rules_.proxies.credentials));
+    if (!proxy_->credentials.empty())
+      request.set(http::field::proxy_authorization, "Basic " + base64(proxy_->credentials));
   }
 
   void ask_for_tunnel() {
@@ -130,7 +131,7 @@ private:
       error = await(rules_.connect_timeout, [&](auto done) {
         http::async_read_header(socket_, buffer, reply, std::move(done));
       });
-    const auto name = "the proxy " + proxy_->authority();
+    const auto name = "the proxy " + proxy_->address.authority();
     if (error) throw connection_error(name + " does not answer (" + error.message() + ")");
     if (reply.get().result() != http::status::ok)
       throw connection_error(name + " refuses a connection to " + target + " (status " +
@@ -211,7 +212,7 @@ private:
 
   const http_request_head& request_;
   const http_rules& rules_;
-  const url* proxy_;
+  const proxy_server* proxy_;
   asio::io_context io_;
   tcp::resolver resolver_;
   tcp::socket socket_;

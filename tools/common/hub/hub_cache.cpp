@@ -107,10 +107,14 @@ void hub_cache::note_revision(const std::string& revision, const std::string& co
   make_folder(place.parent_path());
   if (commit_of(revision) == commit) return;
   const auto whole = place.string() + "." + std::to_string(::getpid()) + ".tmp";
-  std::ofstream(whole, std::ios::binary) << commit;
+  const bool written = (std::ofstream(whole, std::ios::binary) << commit).flush().good();
   std::error_code error;
-  fs::rename(whole, place, error);
-  if (error) throw client_error("cannot write " + place.string() + ": " + error.message());
+  if (written) fs::rename(whole, place, error);
+  if (written && !error) return;
+  std::error_code ignored;
+  fs::remove(whole, ignored);
+  throw client_error("cannot write " + place.string() + ": " +
+                     (error ? error.message() : "the disk may be full"));
 }
 
 std::optional<std::string> hub_cache::commit_of(const std::string& revision) const {

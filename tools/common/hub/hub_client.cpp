@@ -95,8 +95,9 @@ void hub_client::get(const url& address, const std::string& range, const head_ha
         request, rules_,
         [&](const http_reply_head& head) {
           const bool elsewhere = !at.has_origin_of(settings_.endpoint);
-          // The signature in the address of a store may have expired.
-          if (elsewhere && head.status >= 400 && head.status < 500)
+          // The signature in the address of a store may have expired. Another hub is no store.
+          const bool is_store = elsewhere && at.target.find('?') != at.target.npos;
+          if (is_store && head.status >= 400 && head.status < 500)
             throw busy_error(at.host + " answers with status " + std::to_string(head.status), 0s);
           if (!is_redirect(head.status)) return on_head(head);
           location = head.field("location");
@@ -107,7 +108,8 @@ void hub_client::get(const url& address, const std::string& range, const head_ha
     if (location.empty()) return;
     const auto next = resolve(at, location);
     if (!next || (at.tls && !next->tls))
-      throw client_error(at.text() + " redirects to an address that is not followed: " + location);
+      throw client_error(at.authority() + " redirects to an address that is not followed: " +
+                         location.substr(0, std::min<std::size_t>(location.find('?'), 200)));
     if (redirects == most_redirects)
       throw client_error(address.text() + " redirects more than " + std::to_string(most_redirects) +
                          " times");

@@ -43,8 +43,6 @@ public:
             const std::function<void(std::string_view)>& take);
 
 private:
-  struct answer;
-
   void get(const url& address, const std::string& range, const head_handler& on_head,
            const body_handler& on_body);
   [[noreturn]] void refuse(const model_reference& named, const std::string& what,

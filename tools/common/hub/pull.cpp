@@ -96,8 +96,16 @@ public:
     return found_at(cache_, commit_, chosen_);
   }
 
-  std::unique_ptr<model_skeleton> make_skeleton() {
+  /// The model if all of what the hub has of it is here.
+  std::optional<pulled_model> find_whole() {
     choose();
+    count(all_files());
+    if (!absent_.empty()) return std::nullopt;
+    return found_at(cache_, commit_, chosen_);
+  }
+
+  /// After find_whole(), of a model that is not all here.
+  std::unique_ptr<model_skeleton> make_skeleton() {
     cache_.prepare(commit_, chosen_.weights.front());
     auto skeleton = std::make_unique<model_skeleton>(client_, cache_, named_, commit_, chosen_);
     if (!skeleton->has_weights())
@@ -195,12 +203,13 @@ private:
 
   /// The folder need not exist yet: the nearest one above it tells.
   void check_room() const {
+    if (total_ == 0) return; // also on a disk that is full, or cannot be written
     auto folder = settings_.cache;
     std::error_code error;
     while (!fs::exists(folder, error) && folder.has_relative_path())
       folder = folder.parent_path();
     const auto space = fs::space(folder, error);
-    if (error || static_cast<std::int64_t>(space.available) > total_) return;
+    if (error || static_cast<std::int64_t>(space.available) >= total_) return;
     throw client_error(settings_.cache.string() + " has " +
                        format_bytes(static_cast<std::int64_t>(space.available)) +
                        " of free space, but " + named_.text() + " takes " + format_bytes(total_) +
@@ -298,9 +307,18 @@ pulled_model pull(const model_reference& named, const pull_events& events) {
 }
 
 std::unique_ptr<model_preview> preview(const model_reference& named, const pull_events& events) {
+  if (!settings_of_environment().offline) {
+    try {
+      // The cache may hold less than the hub, and then another file would be chosen.
+      pull_operation operation(named, events);
+      if (auto whole = operation.find_whole()) return std::make_unique<whole_model>(whole->path);
+      return std::make_unique<headers_alone>(operation.make_skeleton());
+    } catch (const hub_unreachable&) {
+      if (!find_in_cache(named)) throw;
+    }
+  }
   if (auto found = find_in_cache(named)) return std::make_unique<whole_model>(found->path);
-  if (settings_of_environment().offline) not_in_cache(named);
-  return std::make_unique<headers_alone>(pull_operation(named, events).make_skeleton());
+  not_in_cache(named);
 }
 
 } // namespace twill::tools::hub

@@ -44,7 +44,8 @@ public:
   virtual std::string in_words(const std::string& message) const = 0;
 };
 
-/// The model in the cache, else one made of headers from the hub, which live with the object.
+/// The model that pull() would give: what is in the cache where that is all of it, else one made of
+/// headers from the hub, which live with the object.
 std::unique_ptr<model_preview> preview(const model_reference& named, const pull_events& events);
 
 } // namespace twill::tools::hub

@@ -75,7 +75,7 @@ model_reference split(const std::string& text) {
   const auto colon = std::min(text.find(':'), text.size());
   std::string id = text.substr(0, colon);
   if (colon < text.size()) r.file = text.substr(colon + 1);
-  if (r.file == "latest") r.file.clear(); // a habit from elsewhere that means no choice
+  if (r.file == "latest") r.file.clear(); // Ollama's default tag, which chooses nothing
   if (const auto at = id.find('@'); at != id.npos) {
     r.revision = id.substr(at + 1);
     id.erase(at);
@@ -129,8 +129,11 @@ bool behind_hub(const std::string& text, std::string& page) {
                                 "huggingface.co/",
                                 "hf.co/",
                                 "hf://"};
-  const auto endpoint = endpoint_of_environment();
-  hubs.push_back(endpoint.text() + "/");
+  try {
+    hubs.push_back(endpoint_of_environment().text() + "/");
+  } catch (const client_error&) {
+    // Whoever asks the hub is told of an HF_ENDPOINT that cannot be used.
+  }
   for (const auto& hub : hubs)
     if (text.starts_with(hub)) {
       page = text.substr(hub.size());

@@ -64,7 +64,7 @@ std::string find_token() {
 }
 
 /// "http://user:password@proxy:3128", with or without the scheme and the user.
-std::optional<url> read_proxy(const char* name, std::string& credentials) {
+std::optional<proxy_server> read_proxy(const char* name) {
   auto text = variable(lower(name).c_str());
   if (text.empty()) text = variable(name);
   if (text.empty()) return std::nullopt;
@@ -75,6 +75,7 @@ std::optional<url> read_proxy(const char* name, std::string& credentials) {
         "that speak TLS are not supported");
   };
   if (text.find("://") == text.npos) text.insert(0, "http://");
+  std::string credentials;
   const auto host = text.find("://") + 3;
   if (const auto at = text.rfind('@'); at != text.npos && at >= host) {
     const auto decoded = percent_decoded(text.substr(host, at - host));
@@ -82,17 +83,17 @@ std::optional<url> read_proxy(const char* name, std::string& credentials) {
     credentials = *decoded;
     text.erase(host, at + 1 - host);
   }
-  const auto proxy = parse_url(text);
-  if (!proxy || proxy->tls) throw refused();
-  return proxy;
+  const auto address = parse_url(text);
+  if (!address || address->tls) throw refused();
+  return proxy_server{*address, credentials};
 }
 
 proxy_settings find_proxies() {
   proxy_settings found;
-  found.https = read_proxy("HTTPS_PROXY", found.credentials);
-  found.http = read_proxy("HTTP_PROXY", found.credentials);
+  found.https = read_proxy("HTTPS_PROXY");
+  found.http = read_proxy("HTTP_PROXY");
   if (!found.https || !found.http) {
-    const auto all = read_proxy("ALL_PROXY", found.credentials);
+    const auto all = read_proxy("ALL_PROXY");
     if (!found.https) found.https = all;
     if (!found.http) found.http = all;
   }
@@ -109,7 +110,7 @@ proxy_settings find_proxies() {
 
 } // namespace
 
-const url* proxy_settings::for_address(const url& address) const {
+const proxy_server* proxy_settings::for_address(const url& address) const {
   const auto& proxy = address.tls ? https : http;
   if (!proxy) return nullptr;
   for (const auto& entry : direct) {

@@ -15,13 +15,17 @@
 
 namespace twill::tools::hub {
 
+struct proxy_server {
+  url address;
+  std::string credentials; ///< "user:password"; empty: none
+};
+
 struct proxy_settings {
-  std::optional<url> http, https;  ///< for addresses of these schemes
-  std::string credentials;         ///< "user:password" of the proxies; empty: none
+  std::optional<proxy_server> http, https; ///< for addresses of these schemes
   std::vector<std::string> direct; ///< hosts and domains that are reached without one; "*": all
 
   /// The proxy for this address, if it has one.
-  const url* for_address(const url& address) const;
+  const proxy_server* for_address(const url& address) const;
 };
 
 struct hub_settings {
