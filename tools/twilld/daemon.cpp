@@ -119,7 +119,10 @@ std::string ready_line(const daemon_config& config, const actors::engine_port& p
 /// Puts paths in the place of what the options say of models; those of the hub are fetched.
 void resolve_models(config::options& options, const signal_waiter& signals, notifier& manager) {
   hub::fetch_report report([](const std::string& line) { log::info(line); });
-  const hub::pull_events events{[&] { return signals.stop_is_pending(); },
+  const hub::pull_events events{[&] {
+                                  manager.fetching(); // also while a file is hashed or locked
+                                  return signals.stop_is_pending();
+                                },
                                 [&](const std::string& line) { report.say(line); },
                                 [&](std::int64_t done_bytes, std::int64_t total_bytes) {
                                   manager.loading(done_bytes, total_bytes);
@@ -285,7 +288,9 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   for (std::size_t i = 0; i < passed.size(); ++i)
     effective.server.listen.push_back(sockets.all()[i].address());
 
-  if (effective.models.empty()) check_model_place(effective.model.path);
+  if (effective.models.empty()) check_model_place("model.path", effective.model.path);
+  for (const auto& one : effective.models)
+    check_model_place("models." + one.key + ".path", one.model.path);
 
   progress_bar bar(false);
   auto engine =

@@ -104,7 +104,7 @@ std::vector<std::string> faults_of_named_files(const config::options& options) {
   return faults;
 }
 
-void check_model_place(const std::string& path) {
+void check_model_place(const std::string& key, const std::string& path) {
   const auto place = models::find_model(path);
   std::string why = place.ok() ? "" : place.detail();
   std::error_code error;
@@ -118,7 +118,8 @@ void check_model_place(const std::string& path) {
       why = path + ": the folder has neither config.json nor a file *.gguf";
   }
   if (!why.empty())
-    throw std::runtime_error("`model.path` must be a GGUF file, a Hugging Face folder or "
+    throw std::runtime_error("`" + key +
+                             "` must be a GGUF file, a Hugging Face folder, hf:ORG/NAME or "
                              "dummy:PRESET, got " +
                              why);
 }

@@ -24,7 +24,7 @@ std::vector<std::string> faults_of_named_files(const config::options& options);
 
 /// Throws std::runtime_error when nothing is at the path, or a folder there holds no model: it is
 /// told before an engine is started. Whoever opens the model finds out everything else.
-void check_model_place(const std::string& path);
+void check_model_place(const std::string& key, const std::string& path);
 
 /// Throws std::runtime_error when the address file could not be written once the server is ready:
 /// scripts that wait for it would wait for ever.

@@ -116,6 +116,15 @@ void notifier::loading(std::int64_t done_bytes, std::int64_t total_bytes) {
        format_bytes(total_bytes) + "\nEXTEND_TIMEOUT_USEC=" + microseconds(load_patience));
 }
 
+void notifier::fetching() {
+  if (socket_ < 0) return;
+  const std::lock_guard lock(mutex_);
+  const auto now = clock::now();
+  if (ready_ || now - last_loading_ < 1s) return;
+  last_loading_ = now;
+  send("EXTEND_TIMEOUT_USEC=" + microseconds(load_patience));
+}
+
 void notifier::ready() {
   if (socket_ < 0) return;
   const std::lock_guard lock(mutex_);

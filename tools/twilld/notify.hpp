@@ -31,6 +31,8 @@ public:
 
   /// Each call that says that more was loaded gives the start more time.
   void loading(std::int64_t done_bytes, std::int64_t total_bytes);
+  /// Gives the start more time while a model is fetched; call it as often as you like.
+  void fetching();
   void ready();
   /// A reload is under way until reloaded().
   void reloading();
