@@ -135,7 +135,7 @@ class TwilldStart(unittest.TestCase):
     def test_a_path_that_holds_no_model_is_told_before_an_engine_starts(self):
         with scratch() as folder:
             for path, why in ((folder + "/none.gguf", "No such file or directory"), (folder, "neither config.json nor")):
-                self.fails_with(f"`model.path` must be a GGUF file, a Hugging Face folder or dummy:PRESET, got {path}: ",
+                self.fails_with(f"`model.path` must be a GGUF file, a Hugging Face folder, hf:ORG/NAME or dummy:PRESET, got {path}: ",
                                 "--model", path)
                 done = run("twilld", "--listen", "127.0.0.1:0", "--model", path, timeout=30)
                 self.assertIn(why, done.stderr)

@@ -1,6 +1,6 @@
 # twill_add_component(NAME SOURCES a.cpp ... PUBLIC lib ... PRIVATE lib ... [PRECOMPILE header ...]
 #                     [ALONE source ...])
-#   One static library per folder; PRECOMPILE and ALONE are for builds from nothing (twill_precompile.cmake). PUBLIC and PRIVATE state the dependency table of the design, so a
+#   One static library per folder. PUBLIC and PRIVATE state the dependency table of the design, so a
 #   third party's include path reaches only its owner.
 function(twill_add_component NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE;PRECOMPILE;ALONE" ${ARGN})

@@ -97,9 +97,10 @@ void add_accuracy_command(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<accuracy_arguments>();
   CLI::App* command = app.add_subcommand(
       "accuracy", "Compares compute and KV types with f32, token by token over given texts.");
-  command->add_option("model", arguments->models,
-                      "The models to compare: with --text any model that twilld serves, without it "
-                      "folders that hold a golden.json.");
+  command->add_option(
+      "model", arguments->models,
+      "The models to compare: with --text any file or folder that twilld serves, without it "
+      "folders that hold a golden.json.");
   command
       ->add_option("--golden", arguments->goldens,
                    "Compares every folder with a golden.json at or below this one.")

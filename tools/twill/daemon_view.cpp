@@ -178,7 +178,7 @@ void take_metrics(std::string_view scrape, daemon_view& view) {
 
 namespace {
 
-/// `models` lists the models; both doors have the other routes.
+/// `models` is the route that lists the models: administrators have another one.
 daemon_view look_by(const endpoint& where, const char* models) {
   daemon_view view;
   view.url = where.url();

@@ -44,7 +44,7 @@ struct tenant_load {
 struct daemon_view {
   std::string url, version;
   bool ready = false;
-  std::string why_not; ///< of a daemon that is not ready
+  std::string why_not; ///< it is not ready, or lists no models
   std::vector<model_view> models;
   std::map<std::string, model_load> loads; ///< by id
   /// By tenant and model; only administrators are told.

@@ -20,7 +20,9 @@ void need(bool holds, const std::string& rule) {
 
 void add_flags(CLI::App& command, offload_flags& f) {
   command
-      .add_option("--model,--path", f.model, "The model: a folder, a GGUF file or dummy:PRESET.")
+      .add_option(
+          "--model,--path", f.model,
+          "The model: a folder, a GGUF file, hf:ORG/NAME of the hub's cache, or dummy:PRESET.")
       ->required();
   command.add_option("--prompt-len", f.prompt_len, "The number of tokens of each made-up prompt.")
       ->capture_default_str();
