@@ -10,16 +10,16 @@
 namespace twill::net {
 namespace {
 
-using digest = std::array<unsigned char, 32>;
+using key_digest = std::array<unsigned char, 32>;
 constexpr std::size_t short_digits = 12;
 
-digest sha256(std::string_view text) {
-  digest hashed{};
+key_digest sha256(std::string_view text) {
+  key_digest hashed{};
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), hashed.data());
   return hashed;
 }
 
-std::string to_hex(const digest& bytes) {
+std::string to_hex(const key_digest& bytes) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string hex;
   for (const auto byte : bytes) {
@@ -30,9 +30,9 @@ std::string to_hex(const digest& bytes) {
 }
 
 /// `hex` is 64 lower-case hex digits.
-digest from_hex(std::string_view hex) {
+key_digest from_hex(std::string_view hex) {
   const auto value_of = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  digest bytes{};
+  key_digest bytes{};
   for (std::size_t i = 0; i < bytes.size(); ++i)
     bytes[i] = static_cast<unsigned char>(value_of(hex[2 * i]) * 16 + value_of(hex[2 * i + 1]));
   return bytes;

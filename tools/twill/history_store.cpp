@@ -16,14 +16,14 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-class descriptor {
+class history_descriptor {
 public:
-  explicit descriptor(int fd) : fd_(fd) {}
-  ~descriptor() {
+  explicit history_descriptor(int fd) : fd_(fd) {}
+  ~history_descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
+  history_descriptor(const history_descriptor&) = delete;
+  history_descriptor& operator=(const history_descriptor&) = delete;
   int get() const { return fd_; }
 
 private:
@@ -59,7 +59,7 @@ bool replace_file(const fs::path& file, const std::function<bool(std::FILE*)>& w
   std::error_code ignored;
   const fs::path folder = file.parent_path();
   fs::create_directories(folder, ignored);
-  const descriptor held(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const history_descriptor held(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (held.get() < 0 || !lock(held.get())) return false;
   // A link stays one, and what it names is replaced.
   const fs::path real = fs::is_symlink(file, ignored) ? fs::canonical(file, ignored) : file;
