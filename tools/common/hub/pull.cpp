@@ -55,7 +55,7 @@ std::vector<std::string> faults_of_tokenizer(const std::string& folder) {
   return {};
 }
 
-[[noreturn]] void refuse(const model_reference& named, const std::vector<std::string>& faults) {
+[[noreturn]] void refuse_model(const model_reference& named, const std::vector<std::string>& faults) {
   constexpr std::size_t most_shown = 4;
   std::string why;
   for (std::size_t i = 0; i < std::min(faults.size(), most_shown); ++i)
@@ -155,7 +155,7 @@ private:
   void judge() {
     if (!chosen_.is_gguf)
       if (const auto faults = faults_of_config(cache_.snapshot(commit_).string()); !faults.empty())
-        refuse(named_, faults);
+        refuse_model(named_, faults);
     if (absent_.size() > 4)
       events_.say("reading the headers of " + std::to_string(absent_.size()) + " files");
     cache_.prepare(commit_, chosen_.weights.front()); // a place for the headers
@@ -165,7 +165,7 @@ private:
     std::vector<std::string> words;
     for (const auto& fault : faults)
       words.push_back(skeleton.in_words(fault));
-    if (!words.empty()) refuse(named_, words);
+    if (!words.empty()) refuse_model(named_, words);
   }
 
   /// How much of these files is not here. What is here gets its place in the snapshot.

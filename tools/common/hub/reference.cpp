@@ -54,7 +54,7 @@ bool is_file(const std::string& text) {
   return text.size() <= 40 && std::all_of(text.begin(), text.end(), is_word);
 }
 
-[[noreturn]] void refuse(const std::string& given, const std::string& rule) {
+[[noreturn]] void refuse_name(const std::string& given, const std::string& rule) {
   throw client_error("a model of the hub must be named as hf:ORG/NAME, hf:ORG/NAME:Q4_K_M or "
                      "hf:ORG/NAME:FILE.gguf, with @REVISION behind NAME where wanted: " +
                      rule + ", got " + given);
@@ -62,11 +62,12 @@ bool is_file(const std::string& text) {
 
 void check(const model_reference& r, const std::string& given) {
   if (!is_repository(r.repository))
-    refuse(given, "ORG and NAME must be words of letters, digits, '-', '_' and '.'");
-  if (!is_revision(r.revision)) refuse(given, "REVISION must be a branch, a tag or a commit");
+    refuse_name(given, "ORG and NAME must be words of letters, digits, '-', '_' and '.'");
+  if (!is_revision(r.revision)) refuse_name(given, "REVISION must be a branch, a tag or a commit");
   if (!is_file(r.file))
-    refuse(given, "what stands behind ':' must be the path of a .gguf file in the repository, or a "
-                  "quantisation such as Q4_K_M");
+    refuse_name(given,
+                "what stands behind ':' must be the path of a .gguf file in the repository, or a "
+                "quantisation such as Q4_K_M");
 }
 
 /// "ORG/NAME@REVISION:FILE"
@@ -94,7 +95,7 @@ model_reference split_page(const std::string& given, std::string_view page) {
     const auto end = std::min(page.find('/', begin), page.size());
     // A revision's own slashes are encoded, so the parts are decoded one by one.
     auto part = percent_decoded(page.substr(begin, end - begin));
-    if (!part) refuse(given, "an address must be encoded rightly");
+    if (!part) refuse_name(given, "an address must be encoded rightly");
     if (!part->empty()) parts.push_back(std::move(*part));
     begin = end + 1;
   }
@@ -107,14 +108,15 @@ model_reference split_page(const std::string& given, std::string_view page) {
     id += (id.empty() ? "" : "/") + *part;
   model_reference r = split(id);
   if (view == parts.end()) return r;
-  if (parts.end() - view < 2) refuse(given, "an address with /" + *view + "/ must name a revision");
+  if (parts.end() - view < 2)
+    refuse_name(given, "an address with /" + *view + "/ must name a revision");
   r.revision = view[1];
   for (auto part = view + 2; part != parts.end(); ++part)
     r.file += (r.file.empty() ? "" : "/") + *part;
   if (!r.file.empty() && !ends_as_gguf(r.file))
-    refuse(given,
-           "an address of a file must be that of a .gguf file; name the whole repository for "
-           "a model in several files");
+    refuse_name(given,
+                "an address of a file must be that of a .gguf file; name the whole repository for "
+                "a model in several files");
   return r;
 }
 
@@ -132,7 +134,7 @@ bool behind_hub(const std::string& text, std::string& page) {
   try {
     hubs.push_back(endpoint_of_environment().text() + "/");
   } catch (const client_error&) {
-    // Whoever asks the hub is told of an HF_ENDPOINT that cannot be used.
+    // An HF_ENDPOINT that cannot be used is an error of those who ask the hub.
   }
   for (const auto& hub : hubs)
     if (text.starts_with(hub)) {

@@ -18,14 +18,14 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t first_bytes = 1 << 20; ///< of a file, of which the header is mostly a part
 /// No header is longer: vocabularies and lists of tensors take some ten MB.
-constexpr std::int64_t most_head_bytes = std::int64_t{256} << 20;
+constexpr std::int64_t most_header_bytes = std::int64_t{256} << 20;
 
 /// The header of safetensors: its length in eight bytes, then so many bytes.
 std::int64_t extent_of_safetensors(std::string_view head) {
   std::uint64_t length = 0;
   std::memcpy(&length, head.data(), std::min(head.size(), sizeof length));
-  return static_cast<std::int64_t>(std::min<std::uint64_t>(length, std::uint64_t{most_head_bytes}) +
-                                   sizeof length);
+  return static_cast<std::int64_t>(
+      std::min<std::uint64_t>(length, std::uint64_t{most_header_bytes}) + sizeof length);
 }
 
 std::int64_t extent_of_gguf(std::string_view head) {
@@ -33,8 +33,8 @@ std::int64_t extent_of_gguf(std::string_view head) {
   // Strings tell their lengths one by one, so more comes than is known to be needed.
   const auto have = static_cast<std::uint64_t>(head.size());
   return extent <= have ? static_cast<std::int64_t>(have)
-                        : static_cast<std::int64_t>(
-                              std::min<std::uint64_t>(std::max(extent, 4 * have), most_head_bytes));
+                        : static_cast<std::int64_t>(std::min<std::uint64_t>(
+                              std::max(extent, 4 * have), most_header_bytes));
 }
 
 std::int64_t wanted_head(bool is_gguf, std::string_view head) {
