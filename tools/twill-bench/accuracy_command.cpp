@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gpu/device.hpp"
+#include "tools/common/hub/model_argument.hpp"
 #include "tools/twill-bench/accuracy/compare.hpp"
 #include "tools/twill-bench/accuracy/subject.hpp"
 #include "tools/twill-bench/accuracy/table.hpp"
@@ -42,7 +43,8 @@ std::vector<opener> openers_of(const accuracy_arguments& arguments) {
   const std::string text = arguments.text_path.empty() ? "" : read_text(arguments.text_path);
   for (const std::string& path : arguments.models) {
     if (!arguments.text_path.empty())
-      list.emplace_back([path, text] { return open_with_text(path, text); });
+      list.emplace_back(
+          [path, text] { return open_with_text(tools::hub::local_model(path), text); });
     else
       list.emplace_back([path] {
         return open_golden(path, std::filesystem::path(path).lexically_normal().filename());

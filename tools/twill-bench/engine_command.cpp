@@ -15,6 +15,7 @@
 #include "models/compute.hpp"
 #include "models/decoder/decoder.hpp"
 #include "models/model.hpp"
+#include "tools/common/hub/model_argument.hpp"
 #include "tools/twill-bench/kernels/device_memory.hpp"
 
 namespace twill::bench {
@@ -39,7 +40,7 @@ class offline_batch {
 public:
   offline_batch(const engine_arguments& a)
       : a_(a), dev_(value_of(gpu::device::open(a.device))),
-        model_(value_of(models::open_model(a.model))),
+        model_(value_of(models::open_model(tools::hub::local_model(a.model)))),
         blocks_((a.input + a.output + block_tokens - 1) / block_tokens) {
     const auto choice =
         value_of(models::resolve_compute(a.compute, a.kv_type, *model_->weights, dev_->info()));
@@ -174,7 +175,9 @@ void add_engine_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("engine", "Times a model in this process: it computes prompts of random "
                                    "tokens, then decodes all of them together, greedily.");
-  command->add_option("--model", a->model, "The model: a file, a folder or dummy:PRESET.")
+  command
+      ->add_option("--model", a->model,
+                   "The model: a file, a folder, dummy:PRESET, or hf:ORG/NAME of the cache.")
       ->required();
   command->add_option("--compute", a->compute, "The compute type: auto, f32, bf16, int8 or w8a8.");
   command->add_option("--kv-type", a->kv_type, "The type of KV: auto, f32, f16, bf16 or int8.");

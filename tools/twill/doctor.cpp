@@ -141,7 +141,7 @@ int run_doctor(const doctor_options& given) {
   if (const auto standard = default_model_path(); path.empty() && standard.ok())
     if (fs::exists(standard.value())) path = standard.value();
   // A model that cannot be served is told before seconds go into measuring.
-  if (!path.empty()) must(models::open_model(path, options.model.chat_template));
+  if (!path.empty()) (void)must(models::open_model(path, options.model.chat_template));
 
   gpu::device_config wanted;
   wanted.kind = options.device.kind;
