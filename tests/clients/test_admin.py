@@ -109,8 +109,8 @@ def test_top_by_the_door_of_administrators_shows_tenants(start_daemon, tmp_path)
                          capture_output=True, text=True, timeout=60)
     assert top.returncode == 0, top.stderr
     assert re.search(r"^tiny .* 0 +3$", top.stdout, re.M), top.stdout
-    assert re.search(r"^a +tiny .* 2 +0$", top.stdout, re.M), top.stdout
-    assert re.search(r"^b +tiny .* 1 +0$", top.stdout, re.M), top.stdout
+    assert re.search(r"^a +tiny .* 0 +2$", top.stdout, re.M), top.stdout
+    assert re.search(r"^b +tiny .* 0 +1$", top.stdout, re.M), top.stdout
     front = subprocess.run([BIN / "twill", "top", "--once", "--interval", "0.1", "--url", daemon.url, "--api-key",
                             key_of("a")["Authorization"].split()[1]], capture_output=True, text=True, timeout=60)
     assert "TENANT" not in front.stdout and re.search(r"^tiny .* 0 +3$", front.stdout, re.M), front.stdout + front.stderr

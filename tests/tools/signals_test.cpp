@@ -4,6 +4,9 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <fstream>
+#include <string>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -14,6 +17,20 @@ using namespace std::chrono_literals;
 using twill::tools::signal_waiter;
 
 namespace {
+
+/// Sends a signal and waits, 10 s at most, until the process has taken it: signals of one kind that
+/// wait are one.
+void send(pid_t child, int number) {
+  ::kill(child, number);
+  for (int i = 0; i < 10000; ++i) {
+    std::ifstream status("/proc/" + std::to_string(child) + "/status");
+    std::uint64_t waiting = 0;
+    for (std::string word; status >> word;)
+      if (word == "ShdPnd:") status >> std::hex >> waiting;
+    if ((waiting >> (number - 1) & 1) == 0) return;
+    std::this_thread::sleep_for(1ms);
+  }
+}
 
 /// The exit status of a child that runs `body`, or -1 when it ends otherwise or not in 10 s.
 template <class Body, class Then>
@@ -50,10 +67,8 @@ TEST_CASE("the third stop ends the process while the first one's work hangs") {
         std::this_thread::sleep_for(1h);
       },
       [](pid_t child) {
-        for (int i = 0; i < 3; ++i) {
-          ::kill(child, i == 1 ? SIGINT : SIGTERM);
-          std::this_thread::sleep_for(50ms); // signals of one kind that wait are one
-        }
+        for (int i = 0; i < 3; ++i)
+          send(child, i == 1 ? SIGINT : SIGTERM);
       });
   CHECK(status == EXIT_FAILURE);
 }
@@ -68,10 +83,8 @@ TEST_CASE("stops count also after no function is called any more") {
         std::this_thread::sleep_for(1h);
       },
       [](pid_t child) {
-        for (int i = 0; i < 3; ++i) {
-          ::kill(child, SIGTERM);
-          std::this_thread::sleep_for(50ms);
-        }
+        for (int i = 0; i < 3; ++i)
+          send(child, SIGTERM);
       });
   CHECK(status == EXIT_FAILURE);
 }
@@ -89,10 +102,8 @@ TEST_CASE("signals are delivered one by one, and hang-ups never end the process"
         ::_exit(n == 105 ? 7 : 8);
       },
       [](pid_t child) {
-        for (int i = 0; i < 6; ++i) {
-          ::kill(child, i < 5 ? SIGHUP : SIGTERM);
-          std::this_thread::sleep_for(20ms);
-        }
+        for (int i = 0; i < 6; ++i)
+          send(child, i < 5 ? SIGHUP : SIGTERM);
       });
   CHECK(status == 7);
 }
