@@ -8,9 +8,30 @@
 
 namespace twill::actors {
 
-std::unique_ptr<engine> start_engine(const config::options& options, load_progress progress) {
-  if (!options.models.empty()) return start_models(options, std::move(progress));
-  return start_engine_with(options, make_runners(options, std::move(progress)));
+namespace {
+
+/// Runners of the model once it is found, which takes place on the thread that loads it.
+runner_factory find_and_run(const config::options& options, load_progress progress,
+                            model_finder finder) {
+  // Executors come and go, each with a copy of the factory; the model is found once for all.
+  const auto found = std::make_shared<runner_factory>();
+  return [options, progress = std::move(progress), finder = std::move(finder), found] {
+    if (!*found) {
+      config::options own = options;
+      own.model.path = finder.find(options.model.path, nullptr);
+      *found = make_runners(own, progress);
+    }
+    return (*found)();
+  };
+}
+
+} // namespace
+
+std::unique_ptr<engine> start_engine(const config::options& options, load_progress progress,
+                                     model_finder finder) {
+  if (!options.models.empty()) return start_models(options, std::move(progress), std::move(finder));
+  if (!finder.find) return start_engine_with(options, make_runners(options, std::move(progress)));
+  return start_engine_with(options, find_and_run(options, std::move(progress), std::move(finder)));
 }
 
 } // namespace twill::actors

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "actors/port/engine_port.hpp"
 #include "config/options.hpp"
@@ -27,7 +28,19 @@ public:
 /// the bytes of all weights.
 using load_progress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
+/// What options say of a model may be more than a path: this finds the path, and fetches the model
+/// if it is elsewhere.
+struct model_finder {
+  /// The path for open_model() of what `model.path` says. `takes_long`, which may be null, is
+  /// called before what may take hours. Called on threads of the engine's, for several models at
+  /// once; an engine that ends waits for it. Throws std::exception with words for the operator.
+  std::function<std::string(const std::string& configured, const std::function<void()>& takes_long)>
+      find;
+  /// Whether find() may have to fetch anything.
+  std::function<bool(const std::string& configured)> may_fetch;
+};
+
 std::unique_ptr<engine> start_engine(const config::options& options,
-                                     load_progress progress = nullptr);
+                                     load_progress progress = nullptr, model_finder finder = {});
 
 } // namespace twill::actors

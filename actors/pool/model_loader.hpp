@@ -1,23 +1,20 @@
-// model_loader: the thread on which a pool does what takes long: opening files, starting engines
-// and ending them. One follows another, in the order in which they were asked for.
+// model_loader: what takes long for a pool, on threads of its own: one opens files, starts engines
+// and ends them, one job after another in the order in which they were asked for; for each model
+// that may have to be fetched, one fetches its files before they are opened.
 //
 // Threads: any thread may ask, also under a mutex that the reports take. Reports are called on the
-// loader's thread, without a mutex of the loader. A report that throws std::bad_alloc must have
-// changed nothing: what it is about is done once more from the beginning.
+// thread that did the job, without a mutex of the loader. A report that throws std::bad_alloc must
+// have changed nothing: what it is about is done once more from the beginning.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <thread>
+#include <vector>
 
 #include "actors/engine.hpp"
+#include "actors/pool/job_thread.hpp"
 #include "actors/pool/pool_parts.hpp"
 
 namespace twill::actors {
@@ -25,6 +22,8 @@ namespace twill::actors {
 class model_loader {
 public:
   struct reports {
+    /// Before `opened`, of a model whose files take long to come.
+    std::function<void(std::size_t model)> fetching;
     std::function<void(std::size_t model, result<opened_model>&)> opened;
     /// The engine is ready. Unless it is moved away, it ends after the report.
     std::function<void(std::size_t model, result<std::unique_ptr<engine>>&)> loaded;
@@ -34,11 +33,12 @@ public:
     std::function<void(std::size_t model)> left;
   };
 
-  model_loader(pool_parts parts, reports to);
+  model_loader(std::size_t n_models, pool_parts parts, reports to);
   ~model_loader() { stop(); }
   model_loader(const model_loader&) = delete;
   model_loader& operator=(const model_loader&) = delete;
 
+  /// Files that may be elsewhere are fetched first.
   void open(std::size_t model);
   /// Starts an engine and waits until it is ready.
   void load(std::size_t model, std::shared_ptr<const opened_model> opened,
@@ -53,19 +53,15 @@ public:
   void stop();
 
 private:
-  void push(std::function<void()> job);
-  void run();
+  void open_now(std::size_t model);
   void load_now(std::size_t model, const opened_model* opened, std::int64_t grant_bytes);
   void end_now(std::size_t model, engine_port& port);
-  bool stopping() const;
 
   const pool_parts parts_;
   const reports to_;
-  mutable std::mutex mutex_; ///< guards what follows
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> jobs_;
-  bool stopping_ = false;
-  std::thread thread_;
+  job_thread jobs_;
+  std::vector<std::unique_ptr<job_thread>>
+      fetches_; ///< of each model; null where nothing is fetched
 };
 
 } // namespace twill::actors

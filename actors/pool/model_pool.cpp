@@ -66,7 +66,7 @@ public:
       : options_(options), models_(options.models),
         state_(rules_of(options), {budget_bytes, options.scheduler.restart_delay,
                                    options.scheduler.restart_delay_max}),
-        loader_(std::move(parts), reports()) {
+        loader_(options.models.size(), std::move(parts), reports()) {
     state_.begin(steady_clock::now());
     clerk_ = std::thread([this] { run_clerk(); });
   }
@@ -297,7 +297,9 @@ private:
 
   request_error not_ready(std::size_t m) const {
     return {errc::not_ready,
-            "the model " + models_.id(m) + " cannot be served: " + state_.detail(m), ""};
+            "the model " + models_.id(m) + " cannot be served" +
+                (state_.now(m) == pool_state::phase::fetching ? " yet: " : ": ") + state_.detail(m),
+            ""};
   }
 
   /// Hands a request to its engine. It counts as under way, so the engine stays meanwhile.
@@ -484,16 +486,22 @@ private:
   void carry_out(const pool_state::refuse_waiting& order) {
     for (const auto& [id, held] : requests_.all()) {
       if (held->model == order.model && held->where == place::waiting)
-        refuse(held, not_ready(order.model));
+        refuse(held, draining_ ? shutting_down() : not_ready(order.model));
     }
+    if (draining_ || state_.now(order.model) == pool_state::phase::fetching) return;
     log::error("the model " + models_.id(order.model) +
                " cannot be served: " + state_.detail(order.model));
   }
 
-  // What the loader reports, on its thread.
+  // What the loader reports, on its threads.
 
   model_loader::reports reports() {
-    return {[this](std::size_t m, result<opened_model>& opened) { take_files(m, opened); },
+    return {[this](std::size_t m) {
+              const std::lock_guard lock(mutex_);
+              state_.fetching(m, steady_clock::now());
+              changed_.notify_one();
+            },
+            [this](std::size_t m, result<opened_model>& opened) { take_files(m, opened); },
             [this](std::size_t m, result<std::unique_ptr<engine>>& started) {
               take_engine(m, started);
             },
@@ -508,11 +516,16 @@ private:
   void take_files(std::size_t m, result<opened_model>& opened) {
     const std::lock_guard lock(mutex_);
     const auto now = steady_clock::now();
+    const bool was_fetched = state_.now(m) == pool_state::phase::fetching;
+    const bool somebody_waits = state_.waiting(m) > 0; // which the refusal tells of
     if (opened.ok()) {
       models_.take_files(m, std::move(opened).value());
       state_.opened(m, models_.files(m)->need_bytes, now);
+      if (was_fetched) log::info("the model " + models_.id(m) + " is here");
     } else {
       state_.open_failed(m, opened.detail(), now);
+      if (!somebody_waits && !draining_)
+        log::error("the model " + models_.id(m) + " cannot be served: " + opened.detail());
     }
     changed_.notify_one();
   }

@@ -1,7 +1,12 @@
 #include "actors/pool/pool_of_files.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "actors/detail/caf_engine.hpp"
 #include "actors/detail/executor_failure.hpp"
@@ -18,10 +23,29 @@ namespace twill::actors {
 
 namespace {
 
+/// What the functions of a pool share.
+struct pooled_files {
+  config::options all;
+  model_finder finder;
+  std::int64_t budget = 0;
+  /// Of models that were found; empty again where one cannot be opened. Each belongs to the one job
+  /// of its model that is under way.
+  std::vector<std::string> paths;
+
+  void find(std::size_t m, const std::function<void()>& takes_long) {
+    const auto& configured = all.models[m].model.path;
+    std::error_code error;
+    if (!std::filesystem::exists(paths[m], error))
+      paths[m] = finder.find ? finder.find(configured, takes_long) : configured;
+  }
+};
+
 /// The options that the engine of one model gets.
-config::options options_of(const config::options& all, std::size_t model) {
+config::options options_of(const pooled_files& files, std::size_t model) {
+  const auto& all = files.all;
   config::options own = all;
   own.model = all.models[model].model;
+  own.model.path = files.paths[model];
   own.model.name = all.models[model].id();
   own.models.clear();
   // Budgets of host memory and disk hold over all models: each has an equal share.
@@ -33,9 +57,11 @@ config::options options_of(const config::options& all, std::size_t model) {
   return own;
 }
 
-result<opened_model> open_files(const config::options& all, std::size_t index,
-                                std::int64_t budget) {
-  config::options options = options_of(all, index);
+result<opened_model> open_files(pooled_files& pool, std::size_t index) {
+  pool.find(index, nullptr); // unless it was fetched
+  const config::options options = options_of(pool, index);
+  const std::int64_t budget = pool.budget;
+  pool.paths[index].clear();
   auto files = models::open_model(options.model.path, options.model.chat_template);
   if (!files.ok()) return executor_failure(files.error());
   models::model model = *files.value();
@@ -50,6 +76,7 @@ result<opened_model> open_files(const config::options& all, std::size_t index,
   if (!choice.ok()) return executor_failure(choice.error());
   model.weights = models::weights_for(choice.value().compute, model.spec, model.weights);
   const auto need = estimate_need({options, *device.value(), model, choice.value(), budget});
+  pool.paths[index] = options.model.path;
   opened_model opened;
   const std::int32_t asked = options.scheduler.max_context_tokens;
   opened.text =
@@ -61,18 +88,27 @@ result<opened_model> open_files(const config::options& all, std::size_t index,
 
 } // namespace
 
-std::unique_ptr<engine> start_models(const config::options& options, load_progress progress) {
-  const auto all = std::make_shared<const config::options>(options);
+std::unique_ptr<engine> start_models(const config::options& options, load_progress progress,
+                                     model_finder finder) {
   const std::int64_t budget = options.device.memory_bytes > 0
                                   ? options.device.memory_bytes
                                   : gpu::machine::available_bytes() / 4 * 3;
+  const auto pool = std::make_shared<pooled_files>(pooled_files{
+      options, std::move(finder), budget, std::vector<std::string>(options.models.size())});
   const auto turns = std::make_shared<step_turns>();
   const auto budgets = std::make_shared<tenant_budgets>(options.tenants);
   pool_parts parts;
-  parts.open = [all, budget](std::size_t model) { return open_files(*all, model, budget); };
-  parts.start = [all, turns, budgets, progress = std::move(progress)](
+  parts.is_fetched = [pool](std::size_t model) {
+    const auto& finder = pool->finder;
+    return finder.may_fetch && finder.may_fetch(pool->all.models[model].model.path);
+  };
+  parts.fetch = [pool](std::size_t model, const std::function<void()>& takes_long) {
+    pool->find(model, takes_long);
+  };
+  parts.open = [pool](std::size_t model) { return open_files(*pool, model); };
+  parts.start = [pool, turns, budgets, progress = std::move(progress)](
                     std::size_t model, const opened_model& opened, std::int64_t grant) {
-    config::options own = options_of(*all, model);
+    config::options own = options_of(*pool, model);
     own.device.memory_bytes = grant;
     // Where not all of it fits, the division is the executor's to find, as for a model alone.
     if (grant >= opened.need_bytes) own.kv.memory_bytes = opened.kv_bytes;

@@ -10,6 +10,7 @@ namespace twill::actors {
 
 /// `device.memory` is the budget of all models together; where it sets no limit, three quarters of
 /// the memory that is free now.
-std::unique_ptr<engine> start_models(const config::options& options, load_progress progress);
+std::unique_ptr<engine> start_models(const config::options& options, load_progress progress,
+                                     model_finder finder);
 
 } // namespace twill::actors

@@ -1,7 +1,8 @@
 // pool_parts: what the pool of models cannot do by itself; tests pass their own.
 //
-// The functions are called on the loader's thread, with the model's place in `options.models`. They
-// may throw; the model then counts as one that cannot be opened or loaded.
+// The functions are called with the model's place in `options.models`, on the loader's thread but
+// where they say otherwise. They may throw; the model then counts as one that cannot be fetched,
+// opened or loaded.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +23,11 @@ struct opened_model {
 };
 
 struct pool_parts {
+  /// Whether fetch() comes before each open(). Called on the thread that starts the pool.
+  std::function<bool(std::size_t model)> is_fetched = [](std::size_t) { return false; };
+  /// Brings the files of a model to this machine. Called on a thread of the model's own, which a
+  /// pool that ends waits for; calls `takes_long` before what may take hours.
+  std::function<void(std::size_t model, const std::function<void()>& takes_long)> fetch;
   std::function<result<opened_model>(std::size_t model)> open;
   /// An engine that loads the model within so much device memory.
   std::function<std::unique_ptr<engine>(std::size_t model, const opened_model& opened,

@@ -24,10 +24,23 @@ void pool_state::begin(time now) {
   settle(now);
 }
 
-void pool_state::opened(index i, std::int64_t need, time now) {
+void pool_state::fetching(index i, time now) {
   auto& m = models_[i];
   if (m.what != phase::opening) return;
+  m.what = phase::fetching;
+  m.begun = true;
+  m.detail = "it is being fetched; ask again later" +
+             (m.detail.empty() ? "" : " (the last try: " + m.detail + ")");
+  if (!m.load_ordered) m.wanted.reset();
+  refuse_waiting_for(m);
+  settle(now);
+}
+
+void pool_state::opened(index i, std::int64_t need, time now) {
+  auto& m = models_[i];
+  if (!is_opening(m)) return;
   m.what = phase::asleep;
+  m.detail.clear();
   m.need = std::max<std::int64_t>(need, 0);
   if (!m.rules.pinned) m.begun = true;
   if (std::exchange(m.forgotten, false) && !m.wanted) {
@@ -38,7 +51,7 @@ void pool_state::opened(index i, std::int64_t need, time now) {
 }
 
 void pool_state::open_failed(index i, std::string why, time now) {
-  if (models_[i].what != phase::opening) return;
+  if (!is_opening(models_[i])) return;
   fail(i, std::move(why), now);
   settle(now);
 }
@@ -94,6 +107,7 @@ pool_state::verdict pool_state::asked(index i, time now) {
     if (now < m.retry_at) return verdict::refuse;
     m.what = phase::closed;
   }
+  if (m.what == phase::fetching) return verdict::refuse;
   ++m.waiting;
   want(m);
   settle(now);
@@ -143,7 +157,7 @@ void pool_state::ask_unload(index i, time now) {
     m.what = phase::closed;
     m.detail.clear();
   }
-  m.forgotten = holds_memory(m) || m.what == phase::opening;
+  m.forgotten = holds_memory(m) || is_opening(m);
   ask_sleep(i, now);
 }
 
@@ -156,6 +170,10 @@ std::int64_t pool_state::granted() const {
 
 bool pool_state::begun() const {
   return std::all_of(models_.begin(), models_.end(), [](const one& m) { return m.begun; });
+}
+
+bool pool_state::is_opening(const one& m) {
+  return m.what == phase::opening || m.what == phase::fetching;
 }
 
 bool pool_state::holds_memory(const one& m) const {
@@ -298,9 +316,11 @@ void pool_state::fail(index i, std::string why, time now) {
     delay *= 2;
   ++m.failures;
   m.retry_at = now + std::min(delay, limits_.most_retry);
-  if (m.waiting == 0) return;
-  m.waiting = 0;
-  orders_.push_back(refuse_waiting{i});
+  refuse_waiting_for(m);
+}
+
+void pool_state::refuse_waiting_for(one& m) {
+  if (std::exchange(m.waiting, 0) > 0) orders_.push_back(refuse_waiting{index_of(m)});
 }
 
 void pool_state::want(one& m) {

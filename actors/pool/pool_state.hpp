@@ -46,14 +46,16 @@ public:
   };
 
   enum class phase {
-    closed,  ///< its files are not open
-    opening, ///< they are being opened
-    asleep,  ///< they are open; it has no memory
+    closed,   ///< its files are not open
+    opening,  ///< they are being opened
+    fetching, ///< they are on their way to this machine first, which may take hours: requests are
+              ///< refused, and nobody waits for it
+    asleep,   ///< they are open; it has no memory
     loading,
     awake,
     draining, ///< it takes no new requests, and leaves when those under way have ended
     leaving,  ///< its memory is being given back
-    failed,   ///< to open or to load
+    failed,   ///< to fetch, to open or to load
   };
 
   // Orders.
@@ -84,6 +86,8 @@ public:
 
   /// Opens every model; those that are pinned are loaded.
   void begin(time now);
+  /// A model that is being opened must be fetched first. It is opened or fails afterwards.
+  void fetching(index m, time now);
   void opened(index m, std::int64_t need, time now);
   void open_failed(index m, std::string why, time now);
   void loaded(index m, time now);
@@ -109,7 +113,7 @@ public:
   void drop_order() { orders_.erase(orders_.begin()); }
 
   phase now(index m) const { return models_[m].what; }
-  /// Why it failed; empty otherwise.
+  /// Why it failed, also while it is tried again, or that it is being fetched; empty otherwise.
   const std::string& detail(index m) const { return models_[m].detail; }
   std::int64_t need(index m) const { return models_[m].need; }
   std::int64_t grant(index m) const { return models_[m].grant; }
@@ -118,8 +122,8 @@ public:
   std::int64_t granted() const; ///< the sum of all grants
   std::int64_t budget() const { return limits_.budget; }
   std::size_t size() const { return models_.size(); }
-  /// Every model has been opened or has failed, and every pinned one has been loaded, has failed or
-  /// sleeps by an administrator's order.
+  /// Every model has been opened, has failed or is being fetched, and every other pinned one has
+  /// been loaded, has failed or sleeps by an administrator's order.
   bool begun() const;
 
 private:
@@ -145,11 +149,13 @@ private:
   void take_next(time now);
   bool make_room(index wanted, std::int64_t grant, time now);
   void start_leaving(one& m);
+  void refuse_waiting_for(one& m);
   void fail(index m, std::string why, time now);
   void wake_by(time at);
   void want(one& m);
   std::optional<index> next_wanted() const;
   static bool wants_memory(const one& m);
+  static bool is_opening(const one& m);
   bool holds_memory(const one& m) const;
   index index_of(const one& m) const { return static_cast<index>(&m - models_.data()); }
 

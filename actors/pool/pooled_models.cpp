@@ -17,6 +17,7 @@ model_state state_of(pool_state::phase what) {
   case phase::asleep:
     return model_state::asleep;
   case phase::opening:
+  case phase::fetching:
   case phase::loading:
     return model_state::loading;
   case phase::awake:
@@ -32,6 +33,7 @@ model_state state_of(pool_state::phase what) {
 
 /// What clients may know of a model from its files.
 void learn(model_info& info, const served_model& text) {
+  info.path = text.files->path;
   info.family = text.files->spec.family;
   info.quantization = text.files->quantization;
   info.created_unix_s = text.created_unix_s;
@@ -106,12 +108,14 @@ void pooled_models::end_engines() {
 
 engine_state pooled_models::state(const pool_state& memory) const {
   if (!memory.begun()) return engine_state::loading;
-  bool all_failed = true;
+  std::size_t failed = 0, fetched = 0;
   for (std::size_t m = 0; m < all_.size(); ++m) {
-    all_failed = all_failed && memory.now(m) == pool_state::phase::failed;
+    failed += memory.now(m) == pool_state::phase::failed;
+    fetched += memory.now(m) == pool_state::phase::fetching;
     if (all_[m].running && port(m).state() == engine_state::stalled) return engine_state::stalled;
   }
-  return all_failed ? engine_state::failed : engine_state::ready;
+  if (failed == all_.size()) return engine_state::failed;
+  return failed + fetched == all_.size() ? engine_state::loading : engine_state::ready;
 }
 
 std::string pooled_models::state_detail(const pool_state& memory) const {

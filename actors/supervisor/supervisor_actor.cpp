@@ -178,8 +178,9 @@ private:
   /// Tells /ready and clients what the state machine says.
   void publish() {
     const auto phase = lifecycle_->now();
+    const bool is_wanted = phase == lifecycle::phase::loading || shared_->requests.draining();
     if (phase != lifecycle::phase::ready && lifecycle_->detail() != shared_->detail())
-      (phase == lifecycle::phase::loading ? log::info : log::error)(lifecycle_->detail());
+      (is_wanted ? log::info : log::error)(lifecycle_->detail());
     engine_state state = engine_state::ready;
     if (phase == lifecycle::phase::loading) state = engine_state::loading;
     if (phase == lifecycle::phase::restarting) state = engine_state::restarting;

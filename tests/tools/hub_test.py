@@ -17,6 +17,8 @@ import subprocess
 import threading
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 import hub_server
 import split_gguf
@@ -88,6 +90,14 @@ class HubTest(unittest.TestCase):
         for word in words:
             self.assertIn(word, said)
         return said
+
+    def preload(self, text):
+        """A library for LD_PRELOAD whose functions take the place of the system's."""
+        library, source = (os.path.join(self.scratch.name, "preload." + ending) for ending in ("so", "c"))
+        with open(source, "w") as file:
+            file.write("#define _GNU_SOURCE\n" + text)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        return library
 
     def start_pull(self, source, **env):
         return subprocess.Popen([os.path.join(BIN, "twill"), "models", "pull", source], text=True,
@@ -381,6 +391,17 @@ class Faults(HubTest):
         self.hub.faults.append(lambda where, path, _: b"{}" + files["config.json"][2:] if path == "config.json" else None)
         self.refusal("org/folder", "config.json must have the hash")
 
+    def test_a_hash_that_the_user_names_is_compared_before_the_weights_come(self):
+        right = hashlib.sha256(LARGE).hexdigest()
+        said = self.twill("models", "pull", "org/tiny", "--sha256", "0" * 64, status=1).stderr
+        self.assertIn(f"org/tiny must have the SHA-256 {'0' * 64}, the hub's has {right}", said)
+        self.assertEqual(self.hub.paths("store"), [])
+        self.check_tiny(self.twill("models", "pull", "org/tiny", "--sha256", right.upper()))
+        self.twill("models", "pull", "org/tiny", "--sha256", "0" * 64, status=1, HF_HUB_OFFLINE="1")
+        self.hub.repos["org/folder"] = Repo(files_of("llama-tiny-fp16"))
+        said = self.twill("models", "pull", "org/folder", "--sha256", right, status=1).stderr
+        self.assertIn("`--sha256` must come with one file", said)
+
     def test_a_server_without_ranges_serves_too(self):
         self.hub.faults += [times(2, "store", "m-Q8_0", 2 << 20), lambda where, path, begin: "whole" if begin else None]
         self.check_tiny(self.pull("org/tiny"))
@@ -438,20 +459,25 @@ class Faults(HubTest):
         self.assertEqual(self.hub.paths("store"), [])
 
     def test_a_disk_that_fills_keeps_what_came(self):
-        library = os.path.join(self.scratch.name, "full.so")
-        source = os.path.join(self.scratch.name, "full.c")
-        with open(source, "w") as file:
-            file.write("#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <errno.h>\n#include <unistd.h>\n"
-                       "ssize_t pwrite64(int fd, const void *p, size_t n, off_t at) {\n"
-                       "  static ssize_t (*real)(int, const void *, size_t, off_t);\n"
-                       '  if (!real) real = dlsym(RTLD_NEXT, "pwrite64");\n'
-                       f"  if (at >= {4 << 20}) return errno = ENOSPC, -1;\n  return real(fd, p, n, at);\n}}\n"
-                       "ssize_t pwrite(int fd, const void *p, size_t n, off_t at) { return pwrite64(fd, p, n, at); }\n")
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        library = self.preload("#include <dlfcn.h>\n#include <errno.h>\n#include <unistd.h>\n"
+                               "ssize_t pwrite64(int fd, const void *p, size_t n, off_t at) {\n"
+                               "  static ssize_t (*real)(int, const void *, size_t, off_t);\n"
+                               '  if (!real) real = dlsym(RTLD_NEXT, "pwrite64");\n'
+                               f"  if (at >= {4 << 20}) return errno = ENOSPC, -1;\n  return real(fd, p, n, at);\n}}\n"
+                               "ssize_t pwrite(int fd, const void *p, size_t n, off_t at) { return pwrite64(fd, p, n, at); }\n")
         self.refusal("org/tiny", "is full: free some room", "goes on from there", LD_PRELOAD=library)
         done = self.pull("org/tiny")
         self.assertIn("of an earlier try", done.stderr)
         self.check_tiny(done)
+
+    def test_a_model_that_is_here_needs_no_room(self):
+        self.pull("org/tiny")
+        library = self.preload("#include <string.h>\n#include <sys/statvfs.h>\n"
+                               "int statvfs64(const char *p, struct statvfs64 *s) { memset(s, 0, sizeof *s); return 0; }\n"
+                               "int statvfs(const char *p, struct statvfs *s) { memset(s, 0, sizeof *s); return 0; }\n")
+        self.check_tiny(self.pull("org/tiny", LD_PRELOAD=library))
+        shutil.rmtree(self.cache)
+        self.refusal("org/tiny", "has 0 B of free space", LD_PRELOAD=library)
 
     def test_a_cache_that_cannot_be_written_says_what_to_set(self):
         path = os.path.join(self.scratch.name, "file")
@@ -492,6 +518,34 @@ class Access(HubTest):
         self.refusal("org/nothing", "no such model, or it is private", "/org/nothing")
         self.refusal("org/nothing", "the token that was sent (HF_TOKEN", HF_TOKEN="hf_x")
         self.assertNotIn("hf_x", self.pull("org/nothing", status=1, HF_TOKEN="hf_x").stderr)
+
+    def test_a_hub_that_redirects_to_another_is_no_store(self):
+        for status, said in ((401, "no such model, or it is private (status 401"), (404, "no such model"),
+                             (403, "access is denied (status 403")):
+            self.hub.faults = [lambda where, path, _: (302, {"Location": self.hub.store_url + "/elsewhere"})
+                               if where == "hub" else None]
+            with self.subTest(status), self.store_answers(status):
+                self.refusal("org/tiny", said)
+
+    def test_the_signature_of_a_store_is_not_shown(self):
+        self.hub.faults.append(lambda where, path, _: (302, {"Location": "ftp://store/x?signature=secret"})
+                               if where == "store" else None)
+        self.assertNotIn("secret", self.refusal("org/tiny", "redirects to an address that is not followed: ftp://store/x"))
+        self.hub.faults[:] = [times(99, "store", "", (503, {"Retry-After": "600"}))]
+        self.assertNotIn("secret", self.refusal("org/tiny", "answers with status 503"))
+
+    def test_variables_of_the_hub_do_not_matter_to_paths(self):
+        path = os.path.join(GOLDEN, "llama3-style-tied-bf16/model.gguf")
+        wrong = {"HF_ENDPOINT": "no address", "HF_TOKEN": "two words", "HTTP_PROXY": "socks5://x:1"}
+        self.twill("inspect", path, **wrong)
+        self.refusal("org/tiny", "HF_ENDPOINT must be an http or https address", **wrong)
+
+    @contextlib.contextmanager
+    def store_answers(self, status):
+        before = self.hub.answer_store
+        self.hub.answer_store = lambda handler: self.hub.reply(handler, status)
+        yield
+        self.hub.answer_store = before
 
     def test_a_model_that_moved_is_found(self):
         self.hub.moved["old/name"] = "org/tiny"
@@ -608,8 +662,13 @@ class Serving(HubTest):
         self.assertEqual(checked.returncode, 0, checked.stderr)
         self.assertNotIn(hashlib.sha256(LARGE).hexdigest(), self.blobs())  # headers alone
         with self.daemon("--config", path) as daemon:
-            daemon.ready()
+            daemon.wait_for("the model b is here")
+            url = daemon.ready()
+            for model in ("a", "b"):
+                self.assertEqual(self.ask(url, "/v1/completions", {"model": model, "prompt": "x", "max_tokens": 1})[0], 200)
+        self.hub.forget()
         self.check_tiny(self.pull("org/tiny"))
+        self.assertEqual(self.hub.paths("store"), [])
         with open(path, "w") as file:
             file.write('[model]\npath = "hf:org/nothing"\n')
         checked = run("twilld", "--check-config", path, env=self.env)
@@ -660,24 +719,151 @@ class Serving(HubTest):
         fetching = [one for one in messages if re.search(r"% of 8\.\d+ MiB\nEXTEND_TIMEOUT_USEC=\d+", one)]
         self.assertTrue(fetching, messages)
 
-    def test_a_daemon_that_fetches_can_be_stopped(self):
-        stop = threading.Event()
+    def test_the_service_manager_gives_time_while_the_hub_is_silent(self):
+        place = os.path.join(self.scratch.name, "notify")
+        answer = threading.Event()
+        self.addCleanup(answer.set)
+        self.hub.faults.append(lambda where, path, _: answer.wait(20) and None)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(place)
+            manager.settimeout(20)
+            with self.daemon("--model", "hf:org/tiny", NOTIFY_SOCKET=place):
+                for _ in range(2):
+                    self.assertRegex(manager.recv(4096).decode(), r"^EXTEND_TIMEOUT_USEC=\d+$")
+
+    @contextlib.contextmanager
+    def slow_store(self, before=None):
+        """The weights come as soon as the event that this yields is set; the hub answers for the repository `before`
+        once they are asked for."""
+        come = threading.Event()
 
         def slowly(handler, body):
             handler.wfile.write(body[:1 << 20])
             handler.wfile.flush()
-            stop.wait(20)
+            come.wait(20)
+            handler.wfile.write(body[1 << 20:])
 
-        self.hub.faults.append(lambda where, path, begin: slowly if where == "store" and
-                               self.hub.paths("store")[1:] else None)
-        with self.daemon("--model", "hf:org/tiny") as daemon:
-            daemon.wait_for("fetching hf:org/tiny: 8")
-            while not self.hub.paths("store")[1:]:
+        def fault(where, path, _):
+            while before and f"/api/models/{before}/" in path and not self.hub.paths("store")[1:]:
                 time.sleep(0.01)
+            return slowly if where == "store" and self.hub.paths("store")[1:] else None
+
+        self.hub.faults.append(fault)
+        try:
+            yield come
+        finally:
+            come.set()
+
+    def wait_for_weights(self, daemon):
+        daemon.wait_for("fetching hf:org/tiny: 8")
+        while not self.hub.paths("store")[1:]:
+            time.sleep(0.01)
+
+    def ask(self, url, route, body=None):
+        asked = urllib.request.Request(url + route, None if body is None else json.dumps(body).encode(),
+                                       {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(asked, timeout=20) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def test_a_daemon_that_fetches_can_be_stopped(self):
+        with self.slow_store(), self.daemon("--model", "hf:org/tiny") as daemon:
+            self.wait_for_weights(daemon)
             daemon.signal(signal.SIGTERM)
             self.assertEqual(daemon.ends_with(), 0)
             daemon.wait_for("the next start goes on from there")
-        stop.set()
+
+    def test_a_daemon_that_fetches_answers_meanwhile(self):
+        body = {"prompt": "Hello", "max_tokens": 2}
+        with self.slow_store() as come, self.daemon("--model", "hf:org/tiny") as daemon:
+            url = daemon.wait_for(r"listening on (http://\S+),").group(1)
+            self.wait_for_weights(daemon)
+            self.assertEqual(self.ask(url, "/health")[0], 200)
+            for route, sent in (("/ready", None), ("/v1/completions", body)):
+                status, said = self.ask(url, route, sent)
+                self.assertEqual(status, 503)
+                self.assertIn("loading the model", said)
+            come.set()
+            daemon.ready()
+            self.assertEqual(self.ask(url, "/v1/completions", body)[0], 200)
+
+    def test_a_model_that_is_fetched_holds_up_no_other(self):
+        here = os.path.join(GOLDEN, "llama-tiny-fp16")
+        with self.slow_store() as come, \
+                self.daemon("--set", "models.far.path=hf:org/tiny", "--set", "models.far.pin=true",
+                            "--set", f"models.here.path={here}", "--set", "models.none.path=hf:org/none") as daemon:
+            url = daemon.ready()
+            self.wait_for_weights(daemon)
+            body = {"model": "here", "prompt": "Hello", "max_tokens": 2}
+            self.assertEqual(self.ask(url, "/v1/completions", body)[0], 200)
+            status, said = self.ask(url, "/v1/completions", {**body, "model": "far"})
+            self.assertEqual(status, 503)
+            self.assertIn("the model far cannot be served yet: it is being fetched; ask again later", said)
+            self.assertEqual(self.ask(url, "/ready")[0], 200)
+            come.set()
+            end = time.monotonic() + 20
+            while (answer := self.ask(url, "/v1/completions", {**body, "model": "far"}))[0] != 200:
+                self.assertLess(time.monotonic(), end, answer)
+                time.sleep(0.02)
+            daemon.wait_for("the model none cannot be served: hf:org/none: there is no such model")
+            self.assertIn("there is no such model", self.ask(url, "/v1/completions", {**body, "model": "none"})[1])
+            daemon.signal(signal.SIGTERM)
+            self.assertEqual(daemon.ends_with(), 0)
+
+    def test_one_model_is_fetched_after_another(self):
+        other = Repo(files_of("llama-tiny-fp16"))
+        self.hub.repos["org/llama"] = other
+        weights = "/" + hashlib.sha256(other.files["model.safetensors"]).hexdigest()
+        with self.slow_store(before="org/llama") as come, \
+                self.daemon("--set", "models.far.path=hf:org/tiny", "--set", "models.other.path=hf:org/llama") as daemon:
+            self.wait_for_weights(daemon)
+            time.sleep(0.3)
+            self.assertEqual(len({path.partition("?")[0] for path in self.hub.paths("store")}), 1)
+            come.set()
+            daemon.wait_for("the model far is here")
+            daemon.wait_for("the model other is here")
+            self.assertTrue(any(path.startswith(weights) for path in self.hub.paths("store")))
+
+    def test_a_model_that_is_here_waits_for_no_download(self):
+        self.hub.repos["org/llama"] = Repo(files_of("llama-tiny-fp16"))
+        self.pull("org/llama")
+        self.hub.forget()
+        with self.slow_store(before="org/llama"), self.daemon("--set", "models.far.path=hf:org/tiny",
+                                            "--set", "models.near.path=hf:org/llama") as daemon:
+            url = daemon.ready()
+            body = {"model": "near", "prompt": "Hello", "max_tokens": 2}
+            self.assertEqual(self.ask(url, "/v1/completions", body)[0], 200)
+            self.assertIn("far (which is being fetched)", "\n".join(daemon.lines))
+            daemon.signal(signal.SIGTERM)
+            self.assertEqual(daemon.ends_with(), 0)
+            self.assertNotIn(" error ", "\n".join(daemon.lines))
+
+    def test_a_download_that_flows_can_be_stopped(self):
+        def trickle(handler, body):
+            for at in range(0, len(body), 8192):
+                handler.wfile.write(body[at:at + 8192])
+                handler.wfile.flush()
+                time.sleep(0.02)
+
+        self.hub.faults.append(lambda where, path, begin: trickle if where == "store" and
+                               self.hub.paths("store")[1:] else None)
+        with self.daemon("--model", "hf:org/tiny") as daemon:
+            self.wait_for_weights(daemon)
+            daemon.signal(signal.SIGTERM)
+            self.assertEqual(daemon.ends_with(5), 0)
+
+    def test_a_start_that_fails_otherwise_does_not_wait_for_a_download(self):
+        with self.slow_store(), self.daemon("--model", "hf:org/tiny", "--set", "server.tls_certificate=/none",
+                                            "--set", "server.tls_key=/none") as daemon:
+            self.assertEqual(daemon.ends_with(5), 1)
+
+    def test_a_daemon_of_fetched_models_alone_ends_where_none_comes(self):
+        with self.daemon("--set", "models.a.path=hf:org/none", "--set", "models.b.path=hf:org/nothing") as daemon:
+            self.assertEqual(daemon.ends_with(), 1)
+            daemon.wait_for("cannot serve a, b: .*there is no such model.*there is no such model")
 
 
 if __name__ == "__main__":

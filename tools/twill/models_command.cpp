@@ -109,7 +109,7 @@ void say(const std::string& line) {
   std::fprintf(stderr, "%s\n", printable(line).c_str());
 }
 
-/// `--sha256` can only be compared with what the hub tells of one file, which the download checks.
+/// `--sha256` is compared with what the hub tells of the file; the download checks that.
 void check_sum_of(const hub::pulled_model& pulled, const models_options& options) {
   if (options.sha256.empty()) return;
   auto wanted = options.sha256;
@@ -130,13 +130,13 @@ int pull_from_hub(const models_options& options) {
   try {
     pulled = hub::pull(
         named, {[] { return interrupts() > 0; }, [&](const std::string& line) { report.say(line); },
-                [&](std::int64_t done, std::int64_t total) { report.show(done, total); }});
+                [&](std::int64_t done, std::int64_t total) { report.show(done, total); },
+                [&](const hub::pulled_model& model) { check_sum_of(model, options); }});
   } catch (const std::exception&) {
     report.finish();
     throw;
   }
   report.finish();
-  check_sum_of(pulled, options);
   say("serve it with `twilld --model " + named.text() + "`");
   std::printf("%s\n", pulled.path.c_str());
   return status_ok;

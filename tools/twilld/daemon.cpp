@@ -21,11 +21,11 @@
 #include "config/needs_keys.hpp"
 #include "net/server.hpp"
 #include "net/tracing/tracer.hpp"
-#include "tools/common/hub/fetch_report.hpp"
 #include "tools/common/progress_bar.hpp"
 #include "tools/twilld/collector.hpp"
 #include "tools/twilld/file_keeper.hpp"
 #include "tools/twilld/keys_file.hpp"
+#include "tools/twilld/model_fetcher.hpp"
 #include "tools/twilld/named_files.hpp"
 #include "tools/twilld/notify.hpp"
 #include "tools/twilld/passed_sockets.hpp"
@@ -102,6 +102,14 @@ void warn_of_plain_keys(const config::server_options& options, const net::listen
                 " unencrypted: set `server.tls_certificate`, or listen on unix:/PATH");
 }
 
+std::string words_of(const actors::model_info& model) {
+  if (model.vocab_size > 0)
+    return model.family + ", " + model.quantization + ", context " +
+           std::to_string(model.max_model_len);
+  if (model.state == actors::model_state::loading) return "which is being fetched";
+  return "which cannot be served: " + model.detail;
+}
+
 std::string ready_line(const daemon_config& config, const actors::engine_port& port,
                        const std::string& url) {
   const auto took = std::chrono::steady_clock::now() - config.started;
@@ -109,29 +117,8 @@ std::string ready_line(const daemon_config& config, const actors::engine_port& p
   std::snprintf(seconds, sizeof seconds, "%.2f", std::chrono::duration<double>(took).count());
   std::string names;
   for (const auto& m : port.models())
-    names += (names.empty() ? "" : "; ") + m.id +
-             (m.vocab_size == 0 ? " (which cannot be served: " + m.detail + ")"
-                                : " (" + m.family + ", " + m.quantization + ", context " +
-                                      std::to_string(m.max_model_len) + ")");
+    names += (names.empty() ? "" : "; ") + m.id + " (" + words_of(m) + ")";
   return std::string("ready in ") + seconds + " s: model " + names + ", " + url;
-}
-
-/// Puts paths in the place of what the options say of models; those of the hub are fetched.
-void resolve_models(config::options& options, const signal_waiter& signals, notifier& manager) {
-  hub::fetch_report report([](const std::string& line) { log::info(line); });
-  const hub::pull_events events{[&] {
-                                  manager.fetching(); // also while a file is hashed or locked
-                                  return signals.stop_is_pending();
-                                },
-                                [&](const std::string& line) { report.say(line); },
-                                [&](std::int64_t done_bytes, std::int64_t total_bytes) {
-                                  manager.loading(done_bytes, total_bytes);
-                                  report.show(done_bytes, total_bytes);
-                                }};
-  for (auto& one : options.models)
-    one.model.path = resolve_model(one.model.path, events);
-  if (options.models.empty()) options.model.path = resolve_model(options.model.path, events);
-  report.finish();
 }
 
 /// "/models/a.gguf", or the ids of several models.
@@ -211,6 +198,12 @@ struct signal_scope {
   ~signal_scope() { signals.stop(); }
 };
 
+/// Ends a fetch before the engine that waits for it is destroyed.
+struct fetch_scope {
+  model_fetcher& fetcher;
+  ~fetch_scope() { fetcher.stop(); }
+};
+
 /// Takes the reserve of memory again whenever it was used, and reports to the service manager,
 /// until it is told to stop.
 void keep_watch(const std::stop_token& stop, const actors::engine_port& port, notifier& manager) {
@@ -230,17 +223,22 @@ class last_resort {
 public:
   static constexpr std::chrono::seconds patience{10};
 
-  last_resort()
-      : thread_([](const std::stop_token& done) {
+  explicit last_resort(const model_fetcher& fetcher)
+      : thread_([&fetcher](const std::stop_token& done) {
           std::mutex mutex;
           std::condition_variable_any changed;
           std::unique_lock lock(mutex);
           changed.wait_for(lock, done, patience, [] { return false; });
           if (done.stop_requested()) return;
-          log::error("the engine did not stop within " + std::to_string(patience.count()) +
-                     " s, because a step or a load does not end; the process ends without it");
+          // What was fetched is found and checked by the next start.
+          const bool fetches = fetcher.is_busy();
+          (fetches ? log::warn : log::error)(
+              "the engine did not stop within " + std::to_string(patience.count()) +
+              " s, because " +
+              (fetches ? "the hub or a disk does not answer" : "a step or a load does not end") +
+              "; the process ends without it");
           log::flush();
-          _exit(EXIT_FAILURE);
+          _exit(fetches ? EXIT_SUCCESS : EXIT_FAILURE);
         }) {}
 
 private:
@@ -277,29 +275,24 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   auto tenants = read_keys_file(config.options, read);
   if (!tenants.ok()) throw std::runtime_error(tenants.detail());
   effective.tenants = std::move(tenants).value();
-  try {
-    resolve_models(effective, signals, manager);
-  } catch (const hub::stopped_error&) {
-    log::info("stopped while a model was fetched; the next start goes on from there");
-    return EXIT_SUCCESS;
-  }
+  find_models(effective);
   // Where the sockets are decides which hosts are served.
   if (!passed.empty()) effective.server.listen.clear();
   for (std::size_t i = 0; i < passed.size(); ++i)
     effective.server.listen.push_back(sockets.all()[i].address());
 
-  if (effective.models.empty()) check_model_place("model.path", effective.model.path);
-  for (const auto& one : effective.models)
-    check_model_place("models." + one.key + ".path", one.model.path);
-
   progress_bar bar(false);
-  auto engine =
-      actors::start_engine(effective, [&](std::int64_t done_bytes, std::int64_t total_bytes) {
+  model_fetcher fetcher(manager);
+  auto engine = actors::start_engine(
+      effective,
+      [&](std::int64_t done_bytes, std::int64_t total_bytes) {
         manager.loading(done_bytes, total_bytes);
         if (total_bytes < worth_a_bar) return;
         bar.show(done_bytes, total_bytes);
         if (done_bytes == total_bytes) bar.finish(true);
-      });
+      },
+      fetcher.finder());
+  std::optional<fetch_scope> until_ended{std::in_place, fetcher};
   auto& port = engine->port();
   std::optional<net::tracer> traces;
   if (const auto& tracing = effective.tracing; !tracing.endpoint.empty())
@@ -343,8 +336,13 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
     }
   });
   // Clients of passed sockets were promised an answer before this process began: they wait for the
-  // model where they are, instead of hearing that there is none yet.
-  while (!passed.empty() && port.state() == engine_state::loading && !told_to_stop)
+  // model where they are, instead of hearing that there is none yet, unless it must be fetched.
+  const auto must_be_fetched = [&] {
+    const bool others_are_open = effective.models.empty() || !port.models().empty();
+    return fetcher.has_begun() && others_are_open;
+  };
+  while (!passed.empty() && port.state() == engine_state::loading && !told_to_stop &&
+         !must_be_fetched())
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   server->run();
   watcher.request_stop();
@@ -353,8 +351,9 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   until_stopped.reset();
   const bool reload_hangs = !files.close();
   server.reset();
+  until_ended.reset();
   {
-    const last_resort watch;
+    const last_resort watch(fetcher);
     engine.reset();
   }
   if (failed) throw std::runtime_error("cannot serve " + models_named(effective) + ": " + why);

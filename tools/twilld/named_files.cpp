@@ -58,7 +58,7 @@ std::string fault_of_path(const std::string& path, const std::string& chat_templ
 /// Empty when the model can be served; else why not.
 std::string fault_of_model(const std::string& path, const std::string& chat_template) {
   if (path.empty()) return fault_of_path(default_model(), chat_template);
-  if (!path.starts_with("hf:")) return fault_of_path(hub::local_model(path), chat_template);
+  if (!hub::is_of_hub(path)) return fault_of_path(hub::local_model(path), chat_template);
   const auto model = hub::preview(hub::parse_reference(path),
                                   {nullptr, [](const std::string&) {}, [](auto, auto) {}});
   return model->in_words(fault_of_path(model->path(), chat_template));
@@ -81,10 +81,41 @@ void check_models(const config::options& options, std::vector<std::string>& faul
   check("model.path", options.model.path, options.model.chat_template);
 }
 
+/// Throws when nothing is at the path, or a folder there holds no model.
+void check_model_place(const std::string& path) {
+  const auto place = models::find_model(path);
+  std::string why = place.ok() ? "" : place.detail();
+  std::error_code error;
+  if (place.ok() && place.value().kind != models::model_kind::dummy) {
+    const bool is_folder = fs::is_directory(path, error);
+    if (!fs::exists(path, error))
+      why = path + ": " + (error ? error.message() : "No such file or directory");
+    else if (is_folder && place.value().kind == models::model_kind::folder &&
+             !fs::exists(fs::path(path) / "config.json", error) &&
+             !fs::exists(fs::path(path) / "adapter_config.json", error)) // which the opener tells
+      why = path + ": the folder has neither config.json nor a file *.gguf";
+  }
+  if (!why.empty())
+    throw std::runtime_error("`model.path` must be a GGUF file, a Hugging Face folder, hf:ORG/NAME "
+                             "or dummy:PRESET, got " +
+                             why);
+}
+
 } // namespace
 
-std::string resolve_model(const std::string& configured, const hub::pull_events& events) {
-  return configured.empty() ? default_model() : hub::fetched_model(configured, events);
+void find_models(config::options& options) {
+  for (const auto& one : options.models)
+    if (hub::is_of_hub(one.model.path)) hub::parse_reference(one.model.path);
+  if (!options.models.empty()) return;
+  auto& path = options.model.path;
+  if (path.empty()) {
+    path = default_model();
+  } else if (hub::is_of_hub(path)) {
+    hub::parse_reference(path);
+  } else {
+    path = hub::local_model(path);
+    check_model_place(path);
+  }
 }
 
 std::vector<std::string> faults_of_named_files(const config::options& options) {
@@ -102,26 +133,6 @@ std::vector<std::string> faults_of_named_files(const config::options& options) {
     }
   }
   return faults;
-}
-
-void check_model_place(const std::string& key, const std::string& path) {
-  const auto place = models::find_model(path);
-  std::string why = place.ok() ? "" : place.detail();
-  std::error_code error;
-  if (place.ok() && place.value().kind != models::model_kind::dummy) {
-    const bool is_folder = fs::is_directory(path, error);
-    if (!fs::exists(path, error))
-      why = path + ": " + (error ? error.message() : "No such file or directory");
-    else if (is_folder && place.value().kind == models::model_kind::folder &&
-             !fs::exists(fs::path(path) / "config.json", error) &&
-             !fs::exists(fs::path(path) / "adapter_config.json", error)) // which the opener tells
-      why = path + ": the folder has neither config.json nor a file *.gguf";
-  }
-  if (!why.empty())
-    throw std::runtime_error("`" + key +
-                             "` must be a GGUF file, a Hugging Face folder, hf:ORG/NAME or "
-                             "dummy:PRESET, got " +
-                             why);
 }
 
 void check_address_file(const std::string& path) {

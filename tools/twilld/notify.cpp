@@ -109,7 +109,7 @@ void notifier::loading(std::int64_t done_bytes, std::int64_t total_bytes) {
   if (socket_ < 0) return;
   const std::lock_guard lock(mutex_);
   const auto now = clock::now();
-  if (ready_ || (now - last_loading_ < 1s && done_bytes != total_bytes)) return;
+  if (ready_ || stopping_ || (now - last_loading_ < 1s && done_bytes != total_bytes)) return;
   last_loading_ = now;
   const auto percent = total_bytes > 0 ? done_bytes * 100 / total_bytes : 0;
   send("STATUS=loading the model: " + std::to_string(percent) + " % of " +
@@ -120,7 +120,7 @@ void notifier::fetching() {
   if (socket_ < 0) return;
   const std::lock_guard lock(mutex_);
   const auto now = clock::now();
-  if (ready_ || now - last_loading_ < 1s) return;
+  if (ready_ || stopping_ || now - last_loading_ < 1s) return;
   last_loading_ = now;
   send("EXTEND_TIMEOUT_USEC=" + microseconds(load_patience));
 }

@@ -46,13 +46,6 @@ signal_waiter::~signal_waiter() {
   waiting_.join();
 }
 
-bool signal_waiter::stop_is_pending() const {
-  sigset_t pending;
-  sigemptyset(&pending);
-  return sigpending(&pending) == 0 &&
-         (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
-}
-
 void signal_waiter::start(std::function<void(int)> on_signal) {
   on_signal_ = std::move(on_signal);
   waiting_ = std::thread([this] { wait(); });

@@ -22,9 +22,6 @@ public:
   signal_waiter& operator=(const signal_waiter&) = delete;
   ~signal_waiter();
 
-  /// Whether SIGTERM or SIGINT has arrived and waits for start().
-  bool stop_is_pending() const;
-
   /// Starts to call the function. Signals that arrived since the constructor are delivered now.
   /// Call it once.
   void start(std::function<void(int signal)> on_signal);

@@ -233,6 +233,48 @@ TEST_CASE("a model that is tried again has no place before those that came meanw
   CHECK(pool.now(1) == phase::loading);
 }
 
+TEST_CASE("a model that is fetched refuses, and nobody waits for it", "[pool]") {
+  pool_state pool({{true, 0s}, {}, {}}, {30, 1s, 30s});
+  pool.begin(start);
+  CHECK(pool.asked(2, start) == verdict::wait); // it may be here
+  CHECK(pool.waiting(2) == 1);
+  pool.opened(1, 10, start);
+  CHECK_FALSE(pool.begun());
+  take_orders(pool);
+  pool.fetching(0, start);
+  pool.fetching(2, start);
+  CHECK(pool.begun());
+  CHECK(pool.waiting(2) == 0);
+  const auto orders = take_orders(pool);
+  REQUIRE(orders.size() == 1);
+  CHECK(std::get<pool_state::refuse_waiting>(orders.front()).model == 2);
+  CHECK(pool.asked(0, start) == verdict::refuse);
+  CHECK(pool.detail(0) == "it is being fetched; ask again later");
+  CHECK(pool.asked(1, start) == verdict::wait);
+  CHECK(pool.now(1) == phase::loading);
+  pool.loaded(1, start);
+  pool.opened(0, 10, start);
+  CHECK(pool.now(0) == phase::loading); // it is pinned
+  CHECK(pool.detail(0).empty());
+  pool.open_failed(2, "no network", start);
+  CHECK(pool.asked(2, start + 999ms) == verdict::refuse);
+  CHECK(pool.detail(2) == "no network");
+  pool.loaded(0, start + 1s);
+  CHECK(pool.asked(2, start + 1s) == verdict::wait);
+  CHECK(pool.now(2) == phase::opening);
+  pool.fetching(2, start + 1s);
+  CHECK(pool.detail(2) == "it is being fetched; ask again later (the last try: no network)");
+}
+
+TEST_CASE("a model that is unloaded while it is fetched closes its files", "[pool]") {
+  pool_state pool({{}}, {30, 1s, 30s});
+  pool.begin(start);
+  pool.fetching(0, start);
+  pool.ask_unload(0, start);
+  pool.opened(0, 10, start);
+  CHECK(pool.now(0) == phase::closed);
+}
+
 TEST_CASE("one model at a time makes room, and no more of them than have to", "[pool]") {
   quick q({{}, {}, {}}, {10, 10, 10}, 20);
   q.ask(0);
@@ -507,9 +549,16 @@ private:
     const auto order = due_[i].what;
     due_.erase(due_.begin() + static_cast<std::ptrdiff_t>(i));
     const bool fails = random_() % 10 == 0;
-    if (const auto* o = std::get_if<pool_state::open>(&order))
-      fails ? pool_->open_failed(o->model, "open", now_)
-            : pool_->opened(o->model, needs_[o->model], now_);
+    if (const auto* o = std::get_if<pool_state::open>(&order)) {
+      if (random_() % 4 == 0 && pool_->now(o->model) == phase::opening) {
+        pool_->fetching(o->model, now_);
+        due_.push_back({order});
+      } else if (fails) {
+        pool_->open_failed(o->model, "open", now_);
+      } else {
+        pool_->opened(o->model, needs_[o->model], now_);
+      }
+    }
     if (const auto* l = std::get_if<pool_state::load>(&order))
       fails ? pool_->load_failed(l->model, "load", now_) : pool_->loaded(l->model, now_);
     if (const auto* l = std::get_if<pool_state::leave>(&order)) pool_->left(l->model, now_);

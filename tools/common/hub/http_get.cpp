@@ -68,6 +68,8 @@ private:
   /// Starts an operation, which gets a handler of its error, and runs it to its end.
   template <class Start>
   error_code await(std::chrono::seconds patience, const Start& start) {
+    // Where bytes come without a pause, no operation below lasts long enough to ask.
+    if (rules_.stopped && rules_.stopped()) throw stopped_error();
     std::optional<error_code> done;
     start([&done](error_code error, const auto&...) { done = error; });
     const auto end = std::chrono::steady_clock::now() + patience;

@@ -34,8 +34,12 @@ void check_path(const std::string& path) {
 
 } // namespace
 
+bool is_of_hub(const std::string& given) {
+  return given.starts_with("hf:");
+}
+
 std::string local_model(const std::string& given) {
-  if (given.starts_with("hf:")) {
+  if (is_of_hub(given)) {
     const auto named = parse_reference(given);
     const auto found = find_in_cache(named);
     if (!found)
@@ -51,7 +55,7 @@ std::string local_model(const std::string& given) {
 }
 
 std::string fetched_model(const std::string& given, const pull_events& events) {
-  if (given.starts_with("hf:")) return pull(parse_reference(given), events).path;
+  if (is_of_hub(given)) return pull(parse_reference(given), events).path;
   return local_model(given);
 }
 

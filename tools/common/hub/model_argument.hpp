@@ -11,6 +11,9 @@
 
 namespace twill::tools::hub {
 
+/// "hf:...", a model of the hub.
+bool is_of_hub(const std::string& given);
+
 /// The path of a model that is here, for programs that fetch nothing: of "hf:..." the one in the
 /// cache. Other words are paths, presets of random weights and the like, and come back as they are.
 std::string local_model(const std::string& given);

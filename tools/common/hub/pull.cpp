@@ -55,7 +55,8 @@ std::vector<std::string> faults_of_tokenizer(const std::string& folder) {
   return {};
 }
 
-[[noreturn]] void refuse_model(const model_reference& named, const std::vector<std::string>& faults) {
+[[noreturn]] void refuse_model(const model_reference& named,
+                               const std::vector<std::string>& faults) {
   constexpr std::size_t most_shown = 4;
   std::string why;
   for (std::size_t i = 0; i < std::min(faults.size(), most_shown); ++i)
@@ -82,18 +83,19 @@ public:
 
   pulled_model run() {
     choose();
+    const auto model = found_at(cache_, commit_, chosen_);
+    if (events_.chosen) events_.chosen(model);
     const auto files = all_files();
-    count(files);
-    if (!absent_.empty()) {
+    if (find_absent(files)) {
       check_room(); // before anything is fetched, and before a hole as large as the file is made
       judge();
       announce();
       fetch(files);
-      const auto faults = faults_of_model(found_at(cache_, commit_, chosen_).path);
+      const auto faults = faults_of_model(model.path);
       if (!faults.empty()) refuse_fetched(faults);
     }
     note_revision();
-    return found_at(cache_, commit_, chosen_);
+    return model;
   }
 
   /// The model if all of what the hub has of it is here.
@@ -185,9 +187,19 @@ private:
     }
   }
 
+  /// Whether any of these files must be fetched.
+  bool find_absent(const std::vector<repo_file>& files) {
+    count(files);
+    if (absent_.empty() || std::exchange(has_begun_, true) || !events_.begins)
+      return !absent_.empty();
+    events_.begins(); // which may wait for others, who may fetch the same files
+    count(files);
+    return !absent_.empty();
+  }
+
   /// Fetches what is not here.
   void fetch(const std::vector<repo_file>& files) {
-    count(files);
+    if (!find_absent(files)) return;
     check_room();
     for (const auto& file : absent_)
       download(client_, cache_, named_, commit_, file, transfer_);
@@ -203,7 +215,6 @@ private:
 
   /// The folder need not exist yet: the nearest one above it tells.
   void check_room() const {
-    if (total_ == 0) return; // also on a disk that is full, or cannot be written
     auto folder = settings_.cache;
     std::error_code error;
     while (!fs::exists(folder, error) && folder.has_relative_path())
@@ -238,6 +249,7 @@ private:
   selection chosen_;
   std::vector<repo_file> absent_; ///< of the files that were counted last
   std::int64_t done_ = 0, total_ = 0, begun_ = 0;
+  bool has_begun_ = false;
 };
 
 class whole_model final : public model_preview {
@@ -292,8 +304,12 @@ std::optional<pulled_model> find_in_cache(const model_reference& named) {
 }
 
 pulled_model pull(const model_reference& named, const pull_events& events) {
+  const auto taken = [&events](pulled_model found) {
+    if (events.chosen) events.chosen(found);
+    return found;
+  };
   if (settings_of_environment().offline) {
-    if (auto found = find_in_cache(named)) return *found;
+    if (auto found = find_in_cache(named)) return taken(std::move(*found));
     not_in_cache(named);
   }
   try {
@@ -302,7 +318,7 @@ pulled_model pull(const model_reference& named, const pull_events& events) {
     auto found = find_in_cache(named);
     if (!found) throw;
     events.say(std::string(error.what()) + "; the model of the cache is used");
-    return *found;
+    return taken(std::move(*found));
   }
 }
 

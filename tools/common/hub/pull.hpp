@@ -19,16 +19,21 @@
 
 namespace twill::tools::hub {
 
+struct pulled_model {
+  std::string path;   ///< of the folder or the (first) GGUF file, for open_model()
+  std::string sha256; ///< of a model in one GGUF file, as the hub tells it; else empty
+};
+
 struct pull_events {
   std::function<bool()> stopped;                    ///< asked a few times in a second; may be null
   std::function<void(const std::string& line)> say; ///< a line for the user
   /// Bytes of this pull, without those that were there.
   std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)> progress;
-};
-
-struct pulled_model {
-  std::string path;   ///< of the folder or the (first) GGUF file, for open_model()
-  std::string sha256; ///< of a model in one GGUF file, as the hub tells it; else empty
+  /// Told what the model will be before its weights are fetched; may throw to refuse it. May be
+  /// null.
+  std::function<void(const pulled_model&)> chosen = {};
+  /// Called once before the first file is fetched, and not where all of them are here. May be null.
+  std::function<void()> begins = {};
 };
 
 pulled_model pull(const model_reference& named, const pull_events& events);
