@@ -73,13 +73,6 @@ struct alignas(16) eight_shorts {
   short value[8];
 };
 
-// nvcc keeps a local array in registers only where every loop over it is unrolled.
-#if defined(__CUDACC__)
-#define TWILL_UNROLL _Pragma("unroll")
-#else
-#define TWILL_UNROLL
-#endif
-
 /// Outputs that a team computes of each row: the half of a row panel, whose codes lie together.
 inline constexpr int team_outputs = 8;
 
@@ -278,6 +271,7 @@ struct linear_team {
 
   KOKKOS_INLINE_FUNCTION void add_dense(std::int64_t first_row, std::int64_t panel, int half,
                                         std::int64_t octet, sums& part) const {
+    const bool rounds = bf16 && w.kind != weight_kind::bf16;
     float values[Rows][column_octet] = {};
     TWILL_UNROLL
     for (int r = 0; r < Rows; ++r)
@@ -288,7 +282,7 @@ struct linear_team {
       load_dense(panel, half, octet * column_octet + c, weights);
       TWILL_UNROLL
       for (int i = 0; i < team_outputs; ++i) {
-        const float weight = round_for(bf16, weights[i]);
+        const float weight = round_for(rounds, weights[i]);
         TWILL_UNROLL
         for (int r = 0; r < Rows; ++r) {
           float& sum = part.value[r * team_outputs + i];
