@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "gpu/attention/kv_element.hpp"
 #include "models/decoder/w8a8_weights.hpp"
 
 namespace twill::models {
@@ -22,9 +24,26 @@ gpu::dtype auto_kv_type(gpu::compute_type compute, const gpu::device_info& devic
   return device.half_kv;
 }
 
-failure unknown(const char* field, const char* words, const std::string& given) {
+failure unknown(const char* field, const std::string& words, const std::string& given) {
   return {errc::unsupported,
           "`" + std::string(field) + "` must be " + words + ", got \"" + given + "\""};
+}
+
+template <class... Elements>
+std::optional<gpu::dtype> kv_type_named(const std::string& key, gpu::kv_element_list<Elements...>) {
+  std::optional<gpu::dtype> found;
+  ((key == gpu::kv_element<Elements>::key ? void(found = gpu::kv_element<Elements>::type) : void()),
+   ...);
+  return found;
+}
+
+/// "auto, f32, f16, bf16 or int8".
+template <class... Elements>
+std::string kv_type_words(gpu::kv_element_list<Elements...>) {
+  std::string words = "auto";
+  std::size_t left = sizeof...(Elements);
+  ((words += (--left == 0 ? " or " : ", ") + std::string(gpu::kv_element<Elements>::key)), ...);
+  return words;
 }
 
 } // namespace
@@ -55,14 +74,10 @@ result<compute_choice> resolve_compute(const std::string& compute, const std::st
 
   if (kv_type == "auto")
     choice.kv_type = auto_kv_type(choice.compute, device);
-  else if (kv_type == "f16")
-    choice.kv_type = gpu::dtype::f16;
-  else if (kv_type == "bf16")
-    choice.kv_type = gpu::dtype::bf16;
-  else if (kv_type == "int8")
-    choice.kv_type = gpu::dtype::i8;
-  else if (kv_type != "f32")
-    return unknown("kv.type", "auto, f32, f16, bf16 or int8", kv_type);
+  else if (const auto named = kv_type_named(kv_type, gpu::kv_elements{}))
+    choice.kv_type = *named;
+  else
+    return unknown("kv.type", kv_type_words(gpu::kv_elements{}), kv_type);
   return choice;
 }
 

@@ -20,7 +20,7 @@ long items_of(const detail::kv4_geometry& at, std::int32_t count) {
 } // namespace
 
 bool has_kv4(const kv_layer& kv) {
-  return kv.type != dtype::i8 && kv.head_dim % 2 == 0;
+  return !has_kv_scales(kv.type) && kv.head_dim % 2 == 0;
 }
 
 std::int64_t kv4_block_bytes(const kv_layer& kv) {

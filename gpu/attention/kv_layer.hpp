@@ -19,7 +19,7 @@ inline constexpr std::int32_t max_head_dim = 256;
 struct kv_layer {
   void* keys = nullptr;    // (n_blocks, n_kv_heads, head_dim, block_tokens)
   void* values = nullptr;  // (n_blocks, n_kv_heads, block_tokens, head_dim)
-  dtype type = dtype::f32; ///< f32, f16, bf16 or i8
+  dtype type = dtype::f32; ///< one of kv_element.hpp
   std::int32_t n_blocks = 0;
   std::int32_t n_kv_heads = 0;
   std::int32_t block_tokens = 0;

@@ -28,12 +28,4 @@ TWILL_KERNEL_INLINE float fast_exp(float x) {
   return p * bits_to_f32(static_cast<std::uint32_t>(static_cast<std::int32_t>(n) + 127) << 23);
 }
 
-/// Element i of an array of f32, f16, bf16 or i8 (the bare code).
-TWILL_KERNEL_INLINE float load_as_f32(const void* data, dtype type, std::int64_t i) {
-  if (type == dtype::f32) return static_cast<const float*>(data)[i];
-  if (type == dtype::i8) return static_cast<float>(static_cast<const std::int8_t*>(data)[i]);
-  const std::uint16_t h = static_cast<const std::uint16_t*>(data)[i];
-  return type == dtype::f16 ? f16_to_f32(h) : bf16_to_f32(h);
-}
-
 } // namespace twill::gpu::detail

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "gpu/attention/kv_element.hpp"
 #include "gpu/detail/half.hpp"
 #include "gpu/host/f16_rows.hpp"
 
@@ -100,6 +101,51 @@ TWILL_KERNEL_INLINE float store_i8(std::int8_t* __restrict to, const float* __re
   for (int d = 0; d < n; ++d)
     to[d] = i8_code(x[d], steps.inverse);
   return steps.scale;
+}
+
+/// One element as a float; of a code the bare code.
+TWILL_KERNEL_INLINE float widen(float x) {
+  return x;
+}
+TWILL_KERNEL_INLINE float widen(kv_f16 x) {
+  return f16_to_f32(x.bits);
+}
+TWILL_KERNEL_INLINE float widen(kv_bf16 x) {
+  return bf16_to_f32(x.bits);
+}
+TWILL_KERNEL_INLINE float widen(kv_i8 x) {
+  return static_cast<float>(x.bits);
+}
+
+/// x as one element. `inverse` is that of i8_steps, for codes.
+TWILL_KERNEL_INLINE void store_one(float& to, float x, float) {
+  to = x;
+}
+TWILL_KERNEL_INLINE void store_one(kv_f16& to, float x, float) {
+  to.bits = f32_to_f16(x);
+}
+TWILL_KERNEL_INLINE void store_one(kv_bf16& to, float x, float) {
+  to.bits = f32_to_bf16(x);
+}
+TWILL_KERNEL_INLINE void store_one(kv_i8& to, float x, float inverse) {
+  to.bits = i8_code(x, inverse);
+}
+
+/// Stores a row of n elements. Returns the scale of codes, 0 for other elements.
+TWILL_KERNEL_INLINE float store_row(float* to, const float* x, int n) {
+  store_f32(to, x, n);
+  return 0;
+}
+TWILL_KERNEL_INLINE float store_row(kv_f16* to, const float* x, int n) {
+  store_f16(reinterpret_cast<std::uint16_t*>(to), x, n);
+  return 0;
+}
+TWILL_KERNEL_INLINE float store_row(kv_bf16* to, const float* x, int n) {
+  store_bf16(reinterpret_cast<std::uint16_t*>(to), x, n);
+  return 0;
+}
+TWILL_KERNEL_INLINE float store_row(kv_i8* to, const float* x, int n) {
+  return store_i8(reinterpret_cast<std::int8_t*>(to), x, n);
 }
 
 } // namespace twill::gpu::detail

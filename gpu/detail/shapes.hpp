@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "config/base/assert.hpp"
+#include "gpu/attention/kv_element.hpp"
 #include "gpu/attention/kv_layer.hpp"
 
 namespace twill::gpu::detail {
@@ -20,12 +21,10 @@ inline void check_matrix(const tensor_ref& t, std::int64_t rows, std::int64_t co
 
 /// Checks a KV layer and returns it with its strides spelled out.
 inline kv_layer checked_kv(kv_layer kv) {
-  TWILL_ASSERT(kv.type == dtype::f32 || kv.type == dtype::f16 || kv.type == dtype::bf16 ||
-                   kv.type == dtype::i8,
-               "KV must be f32, f16, bf16 or i8");
+  TWILL_ASSERT(is_kv_type(kv.type), "KV's type must be one of gpu/attention/kv_element.hpp");
   TWILL_ASSERT(kv.head_dim > 0 && kv.head_dim <= max_head_dim, "KV's head_dim must be 1 to 256");
-  TWILL_ASSERT(kv.type != dtype::i8 || (kv.key_scales != nullptr && kv.value_scales != nullptr),
-               "i8 KV needs key_scales and value_scales");
+  TWILL_ASSERT(!has_kv_scales(kv.type) || (kv.key_scales != nullptr && kv.value_scales != nullptr),
+               "KV of this type needs key_scales and value_scales");
   const std::int64_t scales = std::int64_t{kv.n_kv_heads} * kv.block_tokens;
   TWILL_ASSERT(kv.block_stride == 0 || kv.block_stride >= scales * kv.head_dim,
                "KV's block_stride must hold a block");

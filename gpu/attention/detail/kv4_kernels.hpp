@@ -12,33 +12,6 @@ namespace twill::gpu::detail {
 inline constexpr float most_code = 15.0f;
 inline constexpr float largest_f16 = 65504.0f;
 
-struct f16_value {
-  std::uint16_t bits;
-};
-struct bf16_value {
-  std::uint16_t bits;
-};
-
-TWILL_KERNEL_INLINE float widen(float x) {
-  return x;
-}
-TWILL_KERNEL_INLINE float widen(f16_value x) {
-  return f16_to_f32(x.bits);
-}
-TWILL_KERNEL_INLINE float widen(bf16_value x) {
-  return bf16_to_f32(x.bits);
-}
-
-TWILL_KERNEL_INLINE void narrow(float* to, const float* x, int n) {
-  store_f32(to, x, n);
-}
-TWILL_KERNEL_INLINE void narrow(f16_value* to, const float* x, int n) {
-  store_f16(reinterpret_cast<std::uint16_t*>(to), x, n);
-}
-TWILL_KERNEL_INLINE void narrow(bf16_value* to, const float* x, int n) {
-  store_bf16(reinterpret_cast<std::uint16_t*>(to), x, n);
-}
-
 /// A group's offset and scale, as f16 keeps them.
 struct group_scale {
   float offset, scale;
@@ -163,8 +136,8 @@ TWILL_KERNEL_INLINE void unpack_keys(const group_place& p, Element* to, int t0) 
       low[t] = ::fmaf(static_cast<float>(codes[t] & 15), scale[t], offset[t]);
       high[t] = ::fmaf(static_cast<float>(codes[t] >> 4), scale[t], offset[t]);
     }
-    narrow(to + d * p.by_dim + t0, low, Positions);
-    narrow(to + (d + half) * p.by_dim + t0, high, Positions);
+    store_row(to + d * p.by_dim + t0, low, Positions);
+    store_row(to + (d + half) * p.by_dim + t0, high, Positions);
   }
 }
 
@@ -197,7 +170,7 @@ TWILL_KERNEL_INLINE void unpack_value(const group_place& p, Element* to, int t) 
     x[d] = ::fmaf(static_cast<float>(codes[d] & 15), scale, offset);
     x[d + half] = ::fmaf(static_cast<float>(codes[d] >> 4), scale, offset);
   }
-  narrow(to + t * p.by_position, x, p.dims);
+  store_row(to + t * p.by_position, x, p.dims);
 }
 
 enum class direction : std::uint8_t { pack, unpack };
@@ -284,8 +257,8 @@ struct position_item {
       const unsigned char both = codes[d * width];
       const float low = ::fmaf(static_cast<float>(both & 15), scale, offset);
       const float high = ::fmaf(static_cast<float>(both >> 4), scale, offset);
-      narrow(x + d * p.by_dim, &low, 1);
-      narrow(x + (d + half) * p.by_dim, &high, 1);
+      store_row(x + d * p.by_dim, &low, 1);
+      store_row(x + (d + half) * p.by_dim, &high, 1);
     }
   }
 };
@@ -293,9 +266,10 @@ struct position_item {
 /// Calls f with the kernel for the KV's type: Item is group_item or position_item.
 template <template <class, direction> class Item, direction Direction, class F>
 void with_kv4_kernel(const kv4_geometry& at, const F& f) {
-  if (at.kv.type == dtype::f32) return f(Item<float, Direction>{at});
-  if (at.kv.type == dtype::f16) return f(Item<f16_value, Direction>{at});
-  f(Item<bf16_value, Direction>{at});
+  with_kv_element(at.kv.type, [&](auto element) {
+    using Element = decltype(element);
+    if constexpr (!kv_element<Element>::scaled) f(Item<Element, Direction>{at});
+  });
 }
 
 } // namespace twill::gpu::detail

@@ -68,8 +68,8 @@ template <class Element>
 inline vi load_pairs(const Element* first, const Element* second) {
   return round_pairs(load_wide(first), load_wide(second));
 }
-inline vi load_pairs(const half_bf16* first, const half_bf16* second) {
-  const auto half = [](const half_bf16* p) {
+inline vi load_pairs(const kv_bf16* first, const kv_bf16* second) {
+  const auto half = [](const kv_bf16* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   };
   return interleave(_mm512_inserti64x4(_mm512_castsi256_si512(half(first)), half(second), 1));

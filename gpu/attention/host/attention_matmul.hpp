@@ -6,6 +6,7 @@
 #pragma once
 
 #include "gpu/attention/host/attention_kernels.hpp"
+#include "gpu/attention/kv_element.hpp"
 #include "gpu/detail/half.hpp"
 #include "gpu/host/simd.hpp"
 
@@ -18,27 +19,16 @@ inline int round_up(int n, int multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-struct half_f16 {
-  std::uint16_t bits;
-};
-struct half_bf16 {
-  std::uint16_t bits;
-};
-/// A code of i8 KV. Its token's scale is applied to the score or to the softmax weight.
-struct code_i8 {
-  std::int8_t bits;
-};
-
 inline float widen(float x) {
   return x;
 }
-inline float widen(half_bf16 h) {
+inline float widen(kv_bf16 h) {
   return detail::bf16_to_f32(h.bits);
 }
-inline float widen(code_i8 c) {
+inline float widen(kv_i8 c) {
   return static_cast<float>(c.bits);
 }
-inline float widen(half_f16 h) {
+inline float widen(kv_f16 h) {
   return detail::f16_to_f32(h.bits);
 }
 
@@ -47,29 +37,29 @@ inline vf load_wide(const float* p) {
   return load(p);
 }
 #if TWILL_LANES == 16 && defined(__AVX512F__)
-inline vf load_wide(const half_f16* p) {
+inline vf load_wide(const kv_f16* p) {
   return reinterpret_cast<vf>(
       _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
 }
-inline vf load_wide(const half_bf16* p) {
+inline vf load_wide(const kv_bf16* p) {
   const __m512i wide =
       _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   return reinterpret_cast<vf>(_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16)));
 }
-inline vf load_wide(const code_i8* p) {
+inline vf load_wide(const kv_i8* p) {
   return reinterpret_cast<vf>(_mm512_cvtepi32_ps(
       _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))));
 }
 #elif TWILL_LANES == 8 && defined(__AVX2__)
-inline vf load_wide(const half_f16* p) {
+inline vf load_wide(const kv_f16* p) {
   return reinterpret_cast<vf>(
       _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 }
-inline vf load_wide(const half_bf16* p) {
+inline vf load_wide(const kv_bf16* p) {
   const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   return reinterpret_cast<vf>(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
 }
-inline vf load_wide(const code_i8* p) {
+inline vf load_wide(const kv_i8* p) {
   return reinterpret_cast<vf>(_mm256_cvtepi32_ps(
       _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))));
 }

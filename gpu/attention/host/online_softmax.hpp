@@ -5,6 +5,8 @@
 // Included by the attention_*.cpp files only; everything has internal linkage, see simd.hpp.
 #pragma once
 
+#include <type_traits>
+
 #include "gpu/attention/host/attention_f32.hpp"
 
 namespace twill::gpu::host {
@@ -13,7 +15,7 @@ namespace {
 /// Loads the scales of the tile's codes, where the element type has them.
 template <class Element>
 inline void load_tile_scales(const attention_work& w, int base, int begin, int end, row_state& s) {
-  s.scaled = sizeof(Element) == sizeof(code_i8);
+  s.scaled = kv_element<Element>::scaled;
   if (!s.scaled) return;
   load_scales(w, w.key_scales, base, begin, end, s.key_scales);
   load_scales(w, w.value_scales, base, begin, end, s.value_scales);
@@ -236,28 +238,25 @@ inline void run_partial(const attention_work& w, std::int32_t chunk, float* part
   }
 }
 
-/// Calls f(element) with an element of the KV type.
-template <class F>
-inline void with_element(dtype type, const F& f) {
-  if (type == dtype::f16) return f(half_f16{});
-  if (type == dtype::i8) return f(code_i8{});
-  f(half_bf16{});
-}
-
 /// f32 KV is always multiplied in f32, whatever Products is.
+template <class Element, class Products>
+using products_of = std::conditional_t<std::is_same_v<Element, float>, f32_products, Products>;
+
 template <class Products>
 void attention_whole(const attention_work& w) {
-  if (w.type == dtype::f32) return run_whole<float, f32_products>(w);
-  with_element(w.type, [&](auto element) { run_whole<decltype(element), Products>(w); });
+  with_kv_element(w.type, [&](auto element) {
+    using Element = decltype(element);
+    run_whole<Element, products_of<Element, Products>>(w);
+  });
 }
 
 template <class Products>
 void attention_partial(const attention_work& w, std::int32_t chunk, float* partials,
                        std::int64_t query_stride, std::int64_t head_stride) {
-  if (w.type == dtype::f32)
-    return run_partial<float, f32_products>(w, chunk, partials, query_stride, head_stride);
-  with_element(w.type, [&](auto element) {
-    run_partial<decltype(element), Products>(w, chunk, partials, query_stride, head_stride);
+  with_kv_element(w.type, [&](auto element) {
+    using Element = decltype(element);
+    run_partial<Element, products_of<Element, Products>>(w, chunk, partials, query_stride,
+                                                         head_stride);
   });
 }
 

@@ -19,8 +19,9 @@ namespace twill::gpu::detail {
 template <class Member>
 struct attention_team {
   static constexpr int tile = 64;
-  static constexpr int heads_per_team = 8; ///< bounds the scratch: 8 * (256 + 64 + 16 + 3) floats
+  static constexpr int heads_per_team = 8; ///< bounds the scratch
   static constexpr int parts = 8;          ///< lanes that share the softmax of a head's tile
+  static constexpr int in_flight = 4;      ///< loads of a lane that wait together
 
   const float* q;
   float* out;
@@ -32,23 +33,97 @@ struct attention_team {
   const float* slopes;
   ragged_batch batch;
 
-  KOKKOS_INLINE_FUNCTION static long scratch_floats(int head_dim) {
-    return long{heads_per_team} * (head_dim + tile + 2 * parts + 3);
+  /// Where a position's key, value and scales lie: the first element of each, and the scale.
+  struct place {
+    std::int64_t key, value, scale;
+  };
+
+  KOKKOS_INLINE_FUNCTION static long scratch_bytes(int head_dim) {
+    return tile * long{sizeof(place)} +
+           long{heads_per_team} * (2 * head_dim + tile + 2 * parts + 3) * long{sizeof(float)};
   }
 
-  /// Where the block and head of a position begin among elements and scales, and the position's
-  /// offset in the block.
-  struct place {
-    std::int64_t first, first_scale;
-    int offset;
-  };
   KOKKOS_INLINE_FUNCTION place place_of(const std::int32_t* blocks, int position,
                                         int kv_head) const {
     const int column = position / kv.block_tokens;
+    const int offset = position - column * kv.block_tokens;
     const std::int64_t block = blocks[column];
-    return {block_at(kv, block) + std::int64_t{kv_head} * kv.block_tokens * kv.head_dim,
-            block_scales_at(kv, block) + std::int64_t{kv_head} * kv.block_tokens,
-            position - column * kv.block_tokens};
+    const std::int64_t first =
+        block_at(kv, block) + std::int64_t{kv_head} * kv.block_tokens * kv.head_dim;
+    return {first + offset, first + std::int64_t{offset} * kv.head_dim,
+            block_scales_at(kv, block) + std::int64_t{kv_head} * kv.block_tokens + offset};
+  }
+
+  /// The positions [from, to) of a tile, for `heads` heads.
+  struct part_of_tile {
+    const place* places; // (tile)
+    int heads, from, to;
+  };
+
+  /// Writes the products of scaled queries (heads, head_dim) and keys to scores (heads, tile), and
+  /// adds the slopes: the tile's first position is `distance` behind the query's.
+  template <class Element>
+  KOKKOS_INLINE_FUNCTION void multiply_keys(const Member& team, const part_of_tile& t,
+                                            const float* query, const float* of_heads, int distance,
+                                            float* scores) const {
+    const int dim = kv.head_dim;
+    const std::int64_t step = kv.block_tokens; // a key's dimensions lie block_tokens apart
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, t.heads * tile), [&](const int i) {
+      const int h = i / tile;
+      const int j = i - h * tile;
+      if (j < t.from || j >= t.to) return;
+      const Element* key = static_cast<const Element*>(kv.keys) + t.places[j].key;
+      const float* x = query + h * dim;
+      float dot = 0;
+      int d = 0;
+      for (; d + in_flight <= dim; d += in_flight, key += in_flight * step) {
+        Element k[in_flight];
+        TWILL_UNROLL
+        for (int c = 0; c < in_flight; ++c)
+          k[c] = key[c * step];
+        TWILL_UNROLL
+        for (int c = 0; c < in_flight; ++c)
+          dot = ::fmaf(x[d + c], widen(k[c]), dot);
+      }
+      for (; d < dim; ++d, key += step)
+        dot = ::fmaf(x[d], widen(*key), dot);
+      if constexpr (kv_element<Element>::scaled) dot *= kv.key_scales[t.places[j].scale];
+      if (of_heads != nullptr) dot += of_heads[h] * static_cast<float>(distance + j);
+      scores[i] = dot;
+    });
+  }
+
+  /// Adds the values that weights (heads, tile) say to acc (heads, head_dim), which shrinks first.
+  template <class Element>
+  KOKKOS_INLINE_FUNCTION void add_values(const Member& team, const part_of_tile& t,
+                                         const float* weights, const float* shrink,
+                                         float* acc) const {
+    const int dim = kv.head_dim;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, t.heads * dim), [&](const int i) {
+      const int h = i / dim;
+      const Element* values = static_cast<const Element*>(kv.values) + (i - h * dim);
+      const float* row = weights + h * tile;
+      const auto weight_of = [&](int j) {
+        if constexpr (kv_element<Element>::scaled)
+          return row[j] * kv.value_scales[t.places[j].scale];
+        else
+          return row[j];
+      };
+      float value = acc[i] * shrink[h];
+      int j = t.from;
+      for (; j + in_flight <= t.to; j += in_flight) {
+        Element v[in_flight];
+        TWILL_UNROLL
+        for (int c = 0; c < in_flight; ++c)
+          v[c] = values[t.places[j + c].value];
+        TWILL_UNROLL
+        for (int c = 0; c < in_flight; ++c)
+          value = ::fmaf(weight_of(j + c), widen(v[c]), value);
+      }
+      for (; j < t.to; ++j)
+        value = ::fmaf(weight_of(j), widen(values[t.places[j].value]), value);
+      acc[i] = value;
+    });
   }
 
   /// The largest of a head's maximum so far and those of its parts.
@@ -68,9 +143,11 @@ struct attention_team {
     const int heads = group - first < heads_per_team ? group - first : heads_per_team;
     const long head = long{kv_head} * group + first;
 
-    float* acc = static_cast<float*>(
-        team.team_shmem().get_shmem(static_cast<int>(scratch_floats(dim) * long{sizeof(float)})));
-    float* weights = acc + heads_per_team * dim;
+    auto* places =
+        static_cast<place*>(team.team_shmem().get_shmem(static_cast<int>(scratch_bytes(dim))));
+    auto* acc = reinterpret_cast<float*>(places + tile);
+    float* query = acc + heads_per_team * dim;
+    float* weights = query + heads_per_team * dim;
     float* part_max = weights + heads_per_team * tile;
     float* part_sum = part_max + heads_per_team * parts;
     float* max = part_sum + heads_per_team * parts;
@@ -81,10 +158,12 @@ struct attention_team {
     const int begin = window > 0 && end > window ? end - window : 0;
     const std::int32_t* blocks =
         batch.block_table + std::int64_t{batch.sequence_of[token]} * batch.max_blocks;
-    const float* query = q + token * q_stride + head * dim;
+    const float* of_heads = slopes == nullptr ? nullptr : slopes + head;
 
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * dim),
-                         [&](const int i) { acc[i] = 0; });
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * dim), [&](const int i) {
+      acc[i] = 0;
+      query[i] = q[token * q_stride + head * dim + i] * scale;
+    });
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](const int h) {
       max[h] = -INFINITY;
       sum[h] = 0;
@@ -92,21 +171,13 @@ struct attention_team {
     for (int base = begin / tile * tile; base < end; base += tile) {
       const int from = begin > base ? begin - base : 0;
       const int to = end - base < tile ? end - base : tile;
+      const part_of_tile here{places, heads, from, to};
       team.team_barrier();
-      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * tile), [&](const int i) {
-        const int h = i / tile;
-        const int j = i - h * tile;
-        if (j < from || j >= to) return;
-        const place at = place_of(blocks, base + j, kv_head);
-        const std::int64_t first = at.first + at.offset;
-        float dot = 0;
-        for (int d = 0; d < dim; ++d)
-          dot =
-              ::fmaf(query[h * dim + d] * scale,
-                     load_as_f32(kv.keys, kv.type, first + std::int64_t{d} * kv.block_tokens), dot);
-        if (kv.type == dtype::i8) dot *= kv.key_scales[at.first_scale + at.offset];
-        if (slopes != nullptr) dot += slopes[head + h] * static_cast<float>(base + j - (end - 1));
-        weights[i] = dot;
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, from, to),
+                           [&](const int j) { places[j] = place_of(blocks, base + j, kv_head); });
+      team.team_barrier();
+      with_kv_element(kv.type, [&](auto element) {
+        multiply_keys<decltype(element)>(team, here, query, of_heads, base - (end - 1), weights);
       });
       team.team_barrier();
       // Every part-th position of a head is a lane's, so that the order of the sums does not depend
@@ -140,19 +211,8 @@ struct attention_team {
         max[h] = top;
       });
       team.team_barrier();
-      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * dim), [&](const int i) {
-        const int h = i / dim;
-        float value = acc[i] * shrink[h];
-        for (int j = from; j < to; ++j) {
-          const place at = place_of(blocks, base + j, kv_head);
-          float weight = weights[h * tile + j];
-          if (kv.type == dtype::i8) weight *= kv.value_scales[at.first_scale + at.offset];
-          value = ::fmaf(weight,
-                         load_as_f32(kv.values, kv.type,
-                                     at.first + std::int64_t{at.offset} * dim + (i - h * dim)),
-                         value);
-        }
-        acc[i] = value;
+      with_kv_element(kv.type, [&](auto element) {
+        add_values<decltype(element)>(team, here, weights, shrink, acc);
       });
     }
     team.team_barrier();
@@ -185,9 +245,8 @@ struct attention_portable {
                              args.window,
                              args.alibi_slopes,
                              batch};
-    Launch::teams(
-        dev, "attention", long{batch.n_tokens} * args.kv.n_kv_heads * splits, kernel,
-        {.scratch_bytes = kernel_type::scratch_floats(args.kv.head_dim) * long{sizeof(float)}});
+    Launch::teams(dev, "attention", long{batch.n_tokens} * args.kv.n_kv_heads * splits, kernel,
+                  {.scratch_bytes = kernel_type::scratch_bytes(args.kv.head_dim)});
   }
 
   template <direction Direction>

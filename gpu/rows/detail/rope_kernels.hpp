@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
+#include "gpu/attention/kv_element.hpp"
 #include "gpu/attention/kv_layer.hpp"
 #include "gpu/detail/kv_place.hpp"
 #include "gpu/detail/kv_rows.hpp"
@@ -123,21 +125,11 @@ struct rope_store {
       x[d] *= factor;
   }
 
-  /// Stores one element of f32, f16 or bf16 KV, or one code of i8.
-  TWILL_KERNEL_MEMBER void store_one(void* to, std::int64_t at, float x, float inverse) const {
-    switch (kv.type) {
-    case dtype::f32:
-      static_cast<float*>(to)[at] = x;
-      return;
-    case dtype::f16:
-      static_cast<std::uint16_t*>(to)[at] = f32_to_f16(x);
-      return;
-    case dtype::bf16:
-      static_cast<std::uint16_t*>(to)[at] = f32_to_bf16(x);
-      return;
-    default:
-      static_cast<std::int8_t*>(to)[at] = i8_code(x, inverse);
-    }
+  /// `inverse` is that of i8_steps, for codes.
+  TWILL_KERNEL_MEMBER void store_at(void* to, std::int64_t at, float x, float inverse) const {
+    with_kv_element(kv.type, [=](auto element) {
+      store_one(static_cast<decltype(element)*>(to)[at], x, inverse);
+    });
   }
 
   template <class Element>
@@ -150,36 +142,26 @@ struct rope_store {
   /// A key's dimensions lie block_tokens apart.
   TWILL_KERNEL_MEMBER void store_key(const float* x, std::int64_t first,
                                      std::int64_t at_scale) const {
-    std::uint16_t halves[max_head_dim];
-    std::int8_t codes[max_head_dim];
-    switch (kv.type) {
-    case dtype::f32:
-      return spread(x, first);
-    case dtype::f16:
-      store_f16(halves, x, kv.head_dim);
-      return spread(halves, first);
-    case dtype::bf16:
-      store_bf16(halves, x, kv.head_dim);
-      return spread(halves, first);
-    default:
-      kv.key_scales[at_scale] = store_i8(codes, x, kv.head_dim);
-      spread(codes, first);
-    }
+    with_kv_element(kv.type, [&](auto element) {
+      using Element = decltype(element);
+      if constexpr (std::is_same_v<Element, float>) {
+        spread(x, first);
+      } else {
+        Element row[max_head_dim];
+        const float scale = store_row(row, x, kv.head_dim);
+        if constexpr (kv_element<Element>::scaled) kv.key_scales[at_scale] = scale;
+        spread(row, first);
+      }
+    });
   }
 
   TWILL_KERNEL_MEMBER void store_value(const float* x, std::int64_t at,
                                        std::int64_t at_scale) const {
-    switch (kv.type) {
-    case dtype::f32:
-      return store_f32(static_cast<float*>(kv.values) + at, x, kv.head_dim);
-    case dtype::f16:
-      return store_f16(static_cast<std::uint16_t*>(kv.values) + at, x, kv.head_dim);
-    case dtype::bf16:
-      return store_bf16(static_cast<std::uint16_t*>(kv.values) + at, x, kv.head_dim);
-    default:
-      kv.value_scales[at_scale] =
-          store_i8(static_cast<std::int8_t*>(kv.values) + at, x, kv.head_dim);
-    }
+    with_kv_element(kv.type, [&](auto element) {
+      using Element = decltype(element);
+      const float scale = store_row(static_cast<Element*>(kv.values) + at, x, kv.head_dim);
+      if constexpr (kv_element<Element>::scaled) kv.value_scales[at_scale] = scale;
+    });
   }
 
   /// Where the KV block of a row's position begins, and the position's offset in it.

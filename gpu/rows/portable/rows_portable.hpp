@@ -121,7 +121,7 @@ struct rope_store_team {
                                     std::int64_t first, std::int64_t step, float* scales,
                                     std::int64_t scale_at) const {
     i8_steps steps{};
-    if (all.kv.type == dtype::i8) {
+    if (has_kv_scales(all.kv.type)) {
       std::uint32_t top = 0;
       Kokkos::parallel_reduce(
           Kokkos::TeamThreadRange(team, all.kv.head_dim),
@@ -134,7 +134,7 @@ struct rope_store_team {
       Kokkos::single(Kokkos::PerTeam(team), [&] { scales[scale_at] = steps.scale; });
     }
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, all.kv.head_dim), [&](const int d) {
-      all.store_one(to, first + d * step, x[d], steps.inverse);
+      all.store_at(to, first + d * step, x[d], steps.inverse);
     });
   }
 };

@@ -1,5 +1,7 @@
 #include "models/offload/streams/kv_block_layout.hpp"
 
+#include "gpu/attention/kv_element.hpp"
+
 namespace twill::models::offload {
 namespace {
 
@@ -12,7 +14,7 @@ std::int64_t aligned(std::int64_t bytes) {
 kv_block_layout::kv_block_layout(const gpu::kv_layer& shape) {
   const std::int64_t tokens = std::int64_t{shape.n_kv_heads} * shape.block_tokens;
   elements = aligned(tokens * shape.head_dim * static_cast<std::int64_t>(gpu::size_of(shape.type)));
-  if (shape.type == gpu::dtype::i8)
+  if (gpu::has_kv_scales(shape.type))
     scales = aligned(tokens * static_cast<std::int64_t>(sizeof(float)));
 }
 

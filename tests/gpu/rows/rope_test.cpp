@@ -9,6 +9,7 @@
 #include "gpu/detail/kernel_math.hpp"
 #include "gpu/rows/rope.hpp"
 #include "tests/gpu/forms.hpp"
+#include "tests/gpu/load_kv.hpp"
 #include "tests/gpu/ragged_case.hpp"
 
 using namespace twill;
@@ -44,7 +45,7 @@ std::vector<double> rotated(const float* x, const rope_shape& s, std::int32_t po
 }
 
 float read_back(const std::vector<unsigned char>& arena, dtype type, std::size_t at) {
-  return gpu::detail::load_as_f32(arena.data(), type, static_cast<std::int64_t>(at));
+  return gpu::load_kv(arena.data(), type, static_cast<std::int64_t>(at));
 }
 
 } // namespace

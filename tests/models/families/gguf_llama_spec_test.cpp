@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "config/load.hpp"
+#include "gpu/attention/kv_element.hpp"
 #include "models/checkpoint/gguf/file.hpp"
 #include "models/compute.hpp"
 #include "models/families/registry.hpp"
@@ -12,6 +14,7 @@
 #include "tests/models/support/tiny_llama.hpp"
 
 using namespace twill::models;
+namespace config = twill::config;
 namespace gpu = twill::gpu;
 namespace test = twill::test;
 
@@ -124,4 +127,23 @@ TEST_CASE("compute and KV types resolve from option words, weights and device") 
   CHECK(resolve_compute("fp8", "auto", *q4, wide).detail() ==
         "`model.compute` must be auto, f32, bf16, int8 or w8a8, got \"fp8\"");
   CHECK(resolve_compute("int8", "i4", *q4, wide).code() == errc::unsupported);
+  CHECK(resolve_compute("int8", "i4", *q4, wide).detail() ==
+        "`kv.type` must be auto, f32, f16, bf16 or int8, got \"i4\"");
+}
+
+TEST_CASE("kv.type names every KV type and no other") {
+  test::tiny_llama sizes;
+  const auto weights = open_file(test::make_tiny_llama(sizes));
+  for (const std::string key : {"auto", "f32", "f16", "bf16", "int8", "i8", "u8", "fp8"}) {
+    const auto loaded = config::load("", {{"--set", "kv.type", key, true}});
+    const auto resolved = resolve_compute("f32", key, *weights, {});
+    INFO(key);
+    CHECK(loaded.ok() == resolved.ok());
+    if (resolved.ok()) CHECK(gpu::is_kv_type(resolved.value().kv_type));
+  }
+  for (const auto type : {gpu::dtype::f32, gpu::dtype::f16, gpu::dtype::bf16, gpu::dtype::i8})
+    gpu::with_kv_element(type, [](auto element) {
+      const std::string key = gpu::kv_element<decltype(element)>::key;
+      CHECK(config::load("", {{"--set", "kv.type", key, true}}).ok());
+    });
 }

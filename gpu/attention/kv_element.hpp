@@ -1,0 +1,101 @@
+// kv_element: the element types of keys and values, in one table. Configuration, checks and the
+// kernels of every backend read it: a type that a kernel does not handle does not compile.
+//
+// To add one, write its struct and its kv_element, put it into kv_elements, and follow the
+// compiler.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/detail/half.hpp"
+#include "gpu/tensor.hpp"
+
+namespace twill::gpu {
+
+// Elements as they lie in memory; f32 is float.
+struct kv_f16 {
+  std::uint16_t bits;
+};
+struct kv_bf16 {
+  std::uint16_t bits;
+};
+/// A code: the value is scale * bits, with one scale for each head and token.
+struct kv_i8 {
+  std::int8_t bits;
+};
+
+/// `key` is what `kv.type` calls it.
+template <class Element>
+struct kv_element;
+template <>
+struct kv_element<float> {
+  static constexpr const char* key = "f32";
+  static constexpr dtype type = dtype::f32;
+  static constexpr bool scaled = false;
+};
+template <>
+struct kv_element<kv_f16> {
+  static constexpr const char* key = "f16";
+  static constexpr dtype type = dtype::f16;
+  static constexpr bool scaled = false;
+};
+template <>
+struct kv_element<kv_bf16> {
+  static constexpr const char* key = "bf16";
+  static constexpr dtype type = dtype::bf16;
+  static constexpr bool scaled = false;
+};
+template <>
+struct kv_element<kv_i8> {
+  static constexpr const char* key = "int8";
+  static constexpr dtype type = dtype::i8;
+  static constexpr bool scaled = true;
+};
+
+template <class... Elements>
+struct kv_element_list {
+  static_assert(((sizeof(Elements) == size_of(kv_element<Elements>::type)) && ...));
+};
+using kv_elements = kv_element_list<float, kv_f16, kv_bf16, kv_i8>;
+
+namespace detail {
+
+template <class... Elements>
+TWILL_KERNEL_FUNCTION constexpr bool has_type(kv_element_list<Elements...>, dtype type) {
+  return ((type == kv_element<Elements>::type) || ...);
+}
+
+template <class... Elements>
+TWILL_KERNEL_FUNCTION constexpr bool has_scales(kv_element_list<Elements...>, dtype type) {
+  return ((type == kv_element<Elements>::type && kv_element<Elements>::scaled) || ...);
+}
+
+template <class First, class... Rest, class F>
+TWILL_KERNEL_FUNCTION auto with_element(kv_element_list<First, Rest...>, dtype type, const F& f) {
+  if constexpr (sizeof...(Rest) == 0) {
+    return f(First{});
+  } else {
+    if (type == kv_element<First>::type) return f(First{});
+    return with_element(kv_element_list<Rest...>{}, type, f);
+  }
+}
+
+} // namespace detail
+
+TWILL_KERNEL_FUNCTION constexpr bool is_kv_type(dtype type) {
+  return detail::has_type(kv_elements{}, type);
+}
+
+/// Whether KV of this type has a scale for each head and token.
+TWILL_KERNEL_FUNCTION constexpr bool has_kv_scales(dtype type) {
+  return detail::has_scales(kv_elements{}, type);
+}
+
+/// f(Element{}) with the element of a type for which is_kv_type() holds. All calls of f return the
+/// same type.
+template <class F>
+TWILL_KERNEL_FUNCTION auto with_kv_element(dtype type, const F& f) {
+  return detail::with_element(kv_elements{}, type, f);
+}
+
+} // namespace twill::gpu
