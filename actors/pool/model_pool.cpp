@@ -68,7 +68,7 @@ public:
                                    options.scheduler.restart_delay_max}),
         loader_(options.models.size(), std::move(parts), reports()) {
     state_.begin(steady_clock::now());
-    clerk_ = std::thread([this] { run_clerk(); });
+    dispatcher_ = std::thread([this] { run_dispatcher(); });
   }
 
   ~model_pool() override {
@@ -79,7 +79,7 @@ public:
         held->silenced = true;
     }
     changed_.notify_all();
-    clerk_.join();
+    dispatcher_.join();
     loader_.stop();
     models_.end_engines();
   }
@@ -124,7 +124,7 @@ public:
     const held_request_ptr held = requests_.find(id);
     if (!held) return;
     held->silenced = true;
-    // Whoever hands it on sees to it, and the clerk to its refusal.
+    // Whoever hands it on sees to it, and the dispatcher to its refusal.
     if (held->where == place::sending || held->where == place::refused) return;
     if (held->where == place::sent)
       models_.port(held->model).cancel(held->inner);
@@ -281,7 +281,7 @@ private:
     return nullptr;
   }
 
-  /// The clerk tells the client, so that no callback runs inside a call of the port.
+  /// The dispatcher tells the client, so that no callback runs inside a call of the port.
   void refuse(const held_request_ptr& held, request_error why) {
     refused_.push_back(held);
     if (held->where == place::waiting) requests_.end_wait(*held);
@@ -328,7 +328,7 @@ private:
   void give_up(const held_request_ptr& held, const event_callback& on_event) {
     if (held) {
       const std::lock_guard lock(mutex_);
-      if (held->where == place::refused) return; // the clerk tells its client
+      if (held->where == place::refused) return; // the dispatcher tells its client
       forget(*held);
       changed_.notify_one();
       if (held->silenced.exchange(true)) return;
@@ -374,7 +374,7 @@ private:
     paused ? port.pause(held->inner) : port.resume(held->inner);
   }
 
-  // The clerk.
+  // The dispatcher.
 
   /// What is to be done without the mutex.
   struct work {
@@ -383,7 +383,7 @@ private:
     bool empty() const { return sends.empty() && refusals.empty() && !drained; }
   };
 
-  void run_clerk() {
+  void run_dispatcher() {
     std::unique_lock lock(mutex_);
     while (!stopping_) {
       auto wake = try_to_prepare(steady_clock::now());
@@ -552,16 +552,16 @@ private:
 
   mutable std::mutex mutex_;
   config::options options_;         ///< a reload changes it
-  std::condition_variable changed_; ///< for the clerk
+  std::condition_variable changed_; ///< for the dispatcher
   pooled_models models_;
   pool_state state_;
   held_requests requests_;
-  std::vector<held_request_ptr> sends_, refused_; ///< for the clerk
+  std::vector<held_request_ptr> sends_, refused_; ///< for the dispatcher
   std::function<void()> drained_;
   std::atomic<request_id> next_id_{1};
   bool draining_ = false, stopping_ = false;
   model_loader loader_;
-  std::thread clerk_;
+  std::thread dispatcher_;
 };
 
 } // namespace

@@ -61,7 +61,7 @@ struct attention_team {
   };
 
   /// Writes the products of scaled queries (heads, head_dim) and keys to scores (heads, tile), and
-  /// adds the slopes: the tile's first position is `distance` behind the query's.
+  /// adds the slopes. `distance` is the tile's first position minus the query's.
   template <class Element>
   KOKKOS_INLINE_FUNCTION void multiply_keys(const Member& team, const part_of_tile& t,
                                             const float* query, const float* of_heads, int distance,

@@ -99,8 +99,8 @@ struct pool_bench {
 };
 
 /// Holds the thread of a pool that tells clients of refusals and sends what waited.
-struct busy_clerk {
-  explicit busy_clerk(pool_bench& b) : bench(b) {
+struct busy_dispatcher {
+  explicit busy_dispatcher(pool_bench& b) : bench(b) {
     auto asked = text_request("x", 1);
     asked.model = "nobody";
     b.port().submit(std::move(asked), [this](const actors::event&) {
@@ -109,7 +109,7 @@ struct busy_clerk {
     });
     is_held.get_future().wait();
   }
-  /// What was decided so far is carried out, except for what the clerk does.
+  /// What was decided so far is carried out, except for what the dispatcher does.
   void obey() { bench.port().cancel(0); }
   void free() { let_go.set_value(); }
 
@@ -500,14 +500,14 @@ TEST_CASE("a request that is being handed to its engine is aborted too", "[pool]
   pool_bench b(options_for(1), 10);
   REQUIRE(b.ready());
   b.plans[0]->delay_us = 2000;
-  busy_clerk clerk(b);
+  busy_dispatcher dispatcher(b);
   recorder sending;
   b.ask(sending, "m0", 1, 150);
-  clerk.obey();
+  dispatcher.obey();
   CHECK(b.reaches(0, model_state::ready));
-  clerk.obey(); // the clerk is to send it
+  dispatcher.obey(); // the dispatcher is to send it
   b.port().abort_all();
-  clerk.free();
+  dispatcher.free();
   REQUIRE(sending.wait_over());
   REQUIRE(sending.error());
   CHECK(sending.error()->code == errc::shutting_down);
@@ -517,17 +517,17 @@ TEST_CASE("a request that is being handed to its engine is cancelled or paused t
   pool_bench b(options_for(1), 10);
   REQUIRE(b.ready());
   b.plans[0]->hold();
-  busy_clerk clerk(b);
+  busy_dispatcher dispatcher(b);
   recorder cancelled, paused, refused, next;
   const auto lost = b.ask(cancelled, "m0", 1, 150);
   const auto slow = b.ask(paused, "m0", 2, 150);
-  clerk.obey();
+  dispatcher.obey();
   CHECK(b.reaches(0, model_state::ready));
-  clerk.obey(); // the clerk is to send them
+  dispatcher.obey(); // the dispatcher is to send them
   b.port().cancel(lost);
   b.port().pause(slow);
   b.port().cancel(b.ask(refused, "nobody"));
-  clerk.free();
+  dispatcher.free();
   b.ask(next, "nobody");
   REQUIRE(next.wait_over());
   CHECK(refused.n_events() == 0);
@@ -548,14 +548,14 @@ TEST_CASE("a request that is being handed to its engine is cancelled or paused t
 TEST_CASE("a request that comes after an order to send others waits for its own", "[pool]") {
   pool_bench b(options_for(1), 10);
   REQUIRE(b.ready());
-  busy_clerk clerk(b);
+  busy_dispatcher dispatcher(b);
   recorder first, second;
   b.ask(first, "m0", 1);
-  clerk.obey();
+  dispatcher.obey();
   CHECK(b.reaches(0, model_state::ready)); // the first is to be sent
   REQUIRE(b.port().order_model("m0", model_order::sleep).ok());
   b.ask(second, "m0", 2);
-  clerk.free();
+  dispatcher.free();
   REQUIRE(first.wait_over());
   REQUIRE(second.wait_over());
   CHECK(second.text() == solo(prompt_of(2, 20), 5).text);
