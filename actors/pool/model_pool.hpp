@@ -6,9 +6,9 @@
 // and within the bounds that a queue has (`scheduler.max_queued`, `max_prompts`,
 // `tenants.max_queued`).
 //
-// Threads: any thread may call the port. The pool has threads of its own: the dispatcher carries out
-// what is decided, delivers refusals and watches the time; those of the loader (model_loader) do
-// what takes long. All sleep while nothing happens. One mutex guards the state; it is never held
+// Threads: any thread may call the port. The pool has threads of its own: the dispatcher carries
+// out what is decided, delivers refusals and watches the time; those of the loader (model_loader)
+// do what takes long. All sleep while nothing happens. One mutex guards the state; it is never held
 // while a callback runs or an engine starts or ends. An engine is destroyed only when no request is
 // under way in it.
 #pragma once

@@ -1,5 +1,5 @@
-// kv_element: the element types of keys and values, in one table. Checks, the words of `kv.type` and
-// the kernels of every backend read it: a type that a kernel does not handle does not compile.
+// kv_element: the element types of keys and values, in one table. Checks, the words of `kv.type`
+// and the kernels of every backend read it: a type that a kernel does not handle does not compile.
 // config/, which may not include gpu/, lists the words again; a test holds both together.
 //
 // To add one, write its struct and its kv_element, put it into kv_elements, and follow the

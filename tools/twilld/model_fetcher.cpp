@@ -11,6 +11,19 @@
 
 namespace twill::tools {
 
+namespace {
+
+/// Counts what is under way.
+struct counted {
+  explicit counted(std::atomic<int>& of) : n(of) { ++n; }
+  counted(const counted&) = delete;
+  counted& operator=(const counted&) = delete;
+  ~counted() { --n; }
+  std::atomic<int>& n;
+};
+
+} // namespace
+
 actors::model_finder model_fetcher::finder() {
   return {[this](const std::string& configured, const std::function<void()>& takes_long) {
             return hub::is_of_hub(configured) ? fetch(configured, takes_long)
@@ -33,19 +46,7 @@ void model_fetcher::wait_for_turn(std::unique_lock<std::timed_mutex>& turn) {
 
 std::string model_fetcher::fetch(const std::string& configured,
                                  const std::function<void()>& takes_long) {
-  ++busy_;
-  try {
-    auto path = fetch_now(configured, takes_long);
-    --busy_;
-    return path;
-  } catch (...) {
-    --busy_;
-    throw;
-  }
-}
-
-std::string model_fetcher::fetch_now(const std::string& configured,
-                                     const std::function<void()>& takes_long) {
+  const counted busy(busy_);
   const auto found_absent = [&] {
     has_begun_ = true;
     if (takes_long) takes_long();

@@ -29,7 +29,6 @@ public:
   bool is_busy() const { return busy_ > 0; }
 
 private:
-  std::string fetch_now(const std::string& configured, const std::function<void()>& takes_long);
   std::string fetch(const std::string& configured, const std::function<void()>& takes_long);
   bool should_stop();
   void wait_for_turn(std::unique_lock<std::timed_mutex>& turn);
