@@ -1,6 +1,7 @@
 #include "tests/gpu/cuda/emulator.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -27,6 +28,7 @@ enum class meeting : std::uint8_t {
   none,
   turn, ///< the end of its block's turn
   barrier,
+  warp,
   shuffle,
   matrices,
   matrices_transposed,
@@ -110,15 +112,33 @@ struct emulated_thread {
   float d[4] = {};
 };
 
-/// Who touched a byte of shared memory since the last barrier.
+/// Who touched a byte of shared memory since the last barrier: threads, or -1 for nobody. An epoch
+/// is how often the thread's warp had called sync_warp() then.
 struct byte_state {
   bool written = false; ///< ever
   int writer = -1;
-  int reader = -1; ///< -2: several
+  int writer_epoch = 0;
+  int reader = -1;      ///< -2: several
+  int reader_warp = -1; ///< -2: several
+  int reader_epoch = 0; ///< the latest
 };
 
 std::uint16_t half_of(std::uint32_t word, int i) {
   return static_cast<std::uint16_t>(word >> (16 * i));
+}
+
+/// a * b + c rounded to odd: of the two f32 around a sum that is none, the one whose last bit is 1.
+/// Rounding that to f16 or bf16 is rounding once. a, b and c are f16 or bf16.
+float fma_to_odd(float a, float b, float c) {
+  const double product = double{a} * b, addend = c; // exact
+  const double sum = product + addend;
+  const auto near = static_cast<float>(sum);
+  if (!std::isfinite(near)) return near;
+  const double part = sum - product; // the error of an addition, as Knuth's TwoSum has it
+  const double error = (product - (sum - part)) + (addend - part);
+  const double rest = (sum - near) + error;
+  if (rest == 0 || gpu::detail::f32_to_bits(near) % 2 == 1) return near;
+  return std::nextafter(near, rest > 0 ? INFINITY : -INFINITY);
 }
 
 /// A step of an order's fingerprint: every bit of the result depends on all bits.
@@ -207,7 +227,8 @@ public:
   emulated_block(const block_shape& shape, emulated_grid& grid)
       : shape_(shape), grid_(&grid), shared_(static_cast<std::size_t>(shape.shared_bytes), poison),
         state_(static_cast<std::size_t>(shape.shared_bytes)),
-        threads_(static_cast<std::size_t>(shape.threads)) {
+        threads_(static_cast<std::size_t>(shape.threads)),
+        epochs_(static_cast<std::size_t>(shape.threads / warp_size)) {
     if (shape.threads % warp_size != 0) throw fault("a block needs whole warps");
   }
 
@@ -296,10 +317,12 @@ public:
       if (!s.written)
         throw fault("thread " + std::to_string(t) + " reads shared byte " + std::to_string(i) +
                     ", which was never written");
-      if (s.writer >= 0 && s.writer != t)
+      if (s.writer >= 0 && s.writer != t && !in_order(s.writer / warp_size, s.writer_epoch, t))
         throw fault("thread " + std::to_string(t) + " reads shared byte " + std::to_string(i) +
                     " without a barrier after thread " + std::to_string(s.writer) + " wrote it");
       s.reader = s.reader == -1 || s.reader == t ? t : -2;
+      s.reader_warp = s.reader_warp == -1 || s.reader_warp == t / warp_size ? t / warp_size : -2;
+      s.reader_epoch = epoch(t);
     }
     std::memcpy(to, shared_.data() + offset, bytes);
   }
@@ -308,11 +331,17 @@ public:
     check_shared(offset, bytes);
     for (std::size_t i = offset; i < offset + bytes; ++i) {
       byte_state& s = state_[i];
-      if ((s.writer >= 0 && s.writer != t) || s.reader == -2 || (s.reader >= 0 && s.reader != t))
+      const bool after_writer =
+          s.writer == -1 || s.writer == t || in_order(s.writer / warp_size, s.writer_epoch, t);
+      const bool after_readers =
+          s.reader == -1 || s.reader == t || in_order(s.reader_warp, s.reader_epoch, t);
+      if (!after_writer || !after_readers)
         throw fault("thread " + std::to_string(t) + " writes shared byte " + std::to_string(i) +
                     " without a barrier after another thread touched it");
       s.written = true;
       s.writer = t;
+      s.writer_epoch = epoch(t);
+      s.reader = s.reader_warp = -1;
     }
     std::memcpy(shared_.data() + offset, from, bytes);
   }
@@ -328,6 +357,12 @@ public:
   }
 
 private:
+  int epoch(int t) const { return epochs_[static_cast<std::size_t>(t / warp_size)]; }
+  /// Whether a sync_warp() lies between what a warp did in an epoch and what thread t does now.
+  bool in_order(int warp, int then, int t) const {
+    return warp == t / warp_size && then < epoch(t);
+  }
+
   /// The meeting that the threads [first, first + n) are all in; none where they differ.
   meeting common(int first, int n) {
     const meeting at = thread(first).at;
@@ -340,7 +375,9 @@ private:
     const meeting at = common(first, warp_size);
     if (at == meeting::none || at == meeting::barrier) return false;
     count_accesses(first);
-    if (at == meeting::shuffle)
+    if (at == meeting::warp)
+      ++epochs_[static_cast<std::size_t>(first / warp_size)];
+    else if (at == meeting::shuffle)
       shuffle(first);
     else if (at == meeting::mma_f16 || at == meeting::mma_bf16)
       multiply(first, at == meeting::mma_bf16);
@@ -359,7 +396,7 @@ private:
     for (int first = 0; first < shape_.threads; first += warp_size)
       count_accesses(first);
     for (byte_state& s : state_)
-      s.writer = s.reader = -1;
+      s.writer = s.reader = s.reader_warp = -1;
     order_all();
     for (emulated_thread& t : threads_)
       t.at = meeting::none;
@@ -474,6 +511,7 @@ private:
   std::vector<unsigned char> shared_;
   std::vector<byte_state> state_;
   std::vector<emulated_thread> threads_;
+  std::vector<int> epochs_; ///< by warp
   block_report report_;
 };
 
@@ -545,6 +583,48 @@ std::uint32_t emulated_ptx::sub_f16x2(std::uint32_t a, std::uint32_t b) const {
   return to;
 }
 
+std::uint32_t emulated_ptx::fma_f16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
+  std::uint32_t to = 0;
+  for (int i = 0; i < 2; ++i)
+    to |= static_cast<std::uint32_t>(gpu::detail::f32_to_f16(fma_to_odd(
+              gpu::detail::f16_to_f32(half_of(a, i)), gpu::detail::f16_to_f32(half_of(b, i)),
+              gpu::detail::f16_to_f32(half_of(c, i)))))
+          << (16 * i);
+  return to;
+}
+
+std::uint32_t emulated_ptx::fma_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
+  std::uint32_t to = 0;
+  for (int i = 0; i < 2; ++i)
+    to |= static_cast<std::uint32_t>(gpu::detail::f32_to_bf16(fma_to_odd(
+              gpu::detail::bf16_to_f32(half_of(a, i)), gpu::detail::bf16_to_f32(half_of(b, i)),
+              gpu::detail::bf16_to_f32(half_of(c, i)))))
+          << (16 * i);
+  return to;
+}
+
+std::uint32_t emulated_ptx::pack_f16(float low, float high) const {
+  return gpu::detail::f32_to_f16(low) | static_cast<std::uint32_t>(gpu::detail::f32_to_f16(high))
+                                            << 16;
+}
+
+std::uint32_t emulated_ptx::pack_bf16(float low, float high) const {
+  return gpu::detail::f32_to_bf16(low) | static_cast<std::uint32_t>(gpu::detail::f32_to_bf16(high))
+                                             << 16;
+}
+
+std::uint32_t emulated_ptx::permute(std::uint32_t a, std::uint32_t b,
+                                    std::uint32_t selector) const {
+  const std::uint64_t both = std::uint64_t{b} << 32 | a;
+  std::uint32_t to = 0;
+  for (int i = 0; i < 4; ++i) {
+    const std::uint32_t chosen = selector >> (4 * i) & 15U;
+    if (chosen > 7) throw fault("bit 3 of a nibble of permute()'s selector must be 0");
+    to |= (static_cast<std::uint32_t>(both >> (8 * chosen)) & 255U) << (8 * i);
+  }
+  return to;
+}
+
 void emulated_ptx::read_shared(unsigned offset, void* to, std::size_t bytes) const {
   block_->read(thread_, offset, to, bytes);
   block_->thread(thread_).accesses.push_back({offset, static_cast<unsigned>(bytes)});
@@ -578,6 +658,10 @@ void emulated_ptx::wait_for(int left) const {
 
 void emulated_ptx::barrier() const {
   block_->meet(thread_, meeting::barrier);
+}
+
+void emulated_ptx::sync_warp() const {
+  block_->meet(thread_, meeting::warp);
 }
 
 float emulated_ptx::shuffle_xor(float value, int mask) const {

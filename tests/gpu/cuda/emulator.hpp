@@ -3,10 +3,10 @@
 //
 // It is stricter than a GPU. Shared memory begins poisoned, and reading a byte that was never
 // written is a fault; so are an access that is not aligned, that leaves its memory, or that races
-// with another thread's since the last barrier. What copy_async() copies lands only at the wait()
-// that guarantees it. Threads that meet in different collectives are a fault instead of a hang. A
-// fault is thrown out of run_block() and run_grid(). Bank conflicts are counted. One thread of the
-// host only.
+// with another thread's since the last barrier, or the last sync_warp() of both threads' warp. What
+// copy_async() copies lands only at the wait() that guarantees it. Threads that meet in different
+// collectives are a fault instead of a hang. A fault is thrown out of run_block() and run_grid().
+// Bank conflicts are counted. One thread of the host only.
 //
 // Blocks take turns in an order that comes from grid_shape::seed: a turn ends where every thread of
 // the block has come to a collective, a fence or an atomic. A block that waits for another in a
@@ -99,6 +99,11 @@ public:
     return lop3(a, b, c, Table);
   }
   std::uint32_t sub_f16x2(std::uint32_t a, std::uint32_t b) const;
+  std::uint32_t fma_f16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) const;
+  std::uint32_t fma_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) const;
+  std::uint32_t pack_f16(float low, float high) const;
+  std::uint32_t pack_bf16(float low, float high) const;
+  std::uint32_t permute(std::uint32_t a, std::uint32_t b, std::uint32_t selector) const;
   template <class T>
   T load_shared(unsigned offset) const {
     T value;
@@ -116,6 +121,7 @@ public:
     wait_for(Left);
   }
   void barrier() const;
+  void sync_warp() const;
   float shuffle_xor(float value, int mask) const;
   template <bool Trans>
   void load_matrices(std::uint32_t (&to)[4], unsigned offset) const {

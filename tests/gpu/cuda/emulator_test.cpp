@@ -257,6 +257,69 @@ TEST_CASE("cuda emulator: faults of a kernel are errors") {
   });
 }
 
+TEST_CASE("cuda emulator: sync_warp orders a warp's accesses to shared memory, and no other's") {
+  const block_shape two_warps{.threads = 64, .shared_bytes = 256};
+  const auto exchange = [](emulated_ptx ptx, bool after_write, bool after_read, int partner) {
+    const int t = ptx.thread();
+    const auto own = static_cast<unsigned>(4 * t), other = static_cast<unsigned>(4 * (t ^ partner));
+    ptx.store_shared(own, t);
+    if (after_write) ptx.sync_warp();
+    if (ptx.load_shared<int>(other) != (t ^ partner)) throw test::fault("another value");
+    if (after_read) ptx.sync_warp();
+    ptx.store_shared(own, t + 1);
+    ptx.barrier();
+    if (ptx.load_shared<int>(other) != (t ^ partner) + 1) throw test::fault("another value");
+  };
+  const auto fault = [&](bool after_write, bool after_read, int partner) {
+    return fault_of(two_warps,
+                    [&](emulated_ptx ptx) { exchange(ptx, after_write, after_read, partner); });
+  };
+  CHECK(fault(true, true, 1) == "no fault");
+  has(fault(false, true, 1), "thread 0 reads shared byte 4, which was never written");
+  has(fault(true, false, 1), "without a barrier after thread"); // it reads what is written next
+  has(fault_of(two_warps,
+               [](emulated_ptx ptx) {
+                 ptx.store_shared(static_cast<unsigned>(4 * ptx.thread()), 1);
+                 ptx.sync_warp();
+                 if (ptx.thread() == 5) ptx.load_shared<int>(24);
+                 if (ptx.thread() == 6) ptx.store_shared(24, 2);
+                 ptx.barrier();
+               }),
+      "without a barrier after another thread touched it");
+  has(fault(true, true, 32), "without a barrier after thread"); // the other warp's
+}
+
+TEST_CASE("cuda emulator: arithmetic on pairs of 16 bits rounds once, to nearest even") {
+  std::vector<std::string> wrong;
+  run_block({}, [&](emulated_ptx ptx) {
+    if (ptx.thread() != 0) return;
+    const auto same = [&](const char* what, std::uint32_t got, std::uint32_t want) {
+      if (got != want) wrong.push_back(what);
+    };
+    same("f16", ptx.fma_f16x2(pair_of(3, -2), pair_of(5, 7), pair_of(1, 0.5F)),
+         pair_of(16, -13.5F));
+    same("bf16", ptx.fma_bf16x2(pair_of(3, -2, true), pair_of(5, 7, true), pair_of(1, 0.5F, true)),
+         pair_of(16, -13.5F, true));
+    // 1 + 2^-11 lies between two f16; the product decides, which is lost where it is rounded first.
+    const float tiny = 0x1p-24F;
+    same("above", ptx.fma_f16x2(pair_of(tiny, -tiny), pair_of(1, 1), pair_of(1 + 0x1p-10F, 1)),
+         pair_of(1 + 0x1p-10F, 1));
+    same("half up", ptx.fma_f16x2(pair_of(0x1.004p-11F, 0x1p-11F), pair_of(1, 1), pair_of(1, 1)),
+         pair_of(1 + 0x1p-10F, 1));
+    same("half down",
+         ptx.fma_bf16x2(pair_of(0x1p-8F, 0x1p-8F, true), pair_of(1 + 0x1p-7F, 1 - 0x1p-8F, true),
+                        pair_of(1, 1, true)),
+         pair_of(1 + 0x1p-7F, 1, true));
+    same("pack f16", ptx.pack_f16(1 + 0x1p-11F, 70000), 0x7c003c00U);
+    same("pack bf16", ptx.pack_bf16(1 + 0x1p-8F, -1e5F), pair_of(1, -1e5F, true));
+    same("permute", ptx.permute(0x33221100U, 0x77665544U, 0x5410), 0x55441100U);
+    same("permute", ptx.permute(0x33221100U, 0x77665544U, 0x7632), 0x77663322U);
+    same("permute", ptx.permute(0x33221100U, 0, 0x4242), 0x00220022U);
+  });
+  CHECK(wrong == std::vector<std::string>{});
+  has(fault_of(block_shape{}, [](emulated_ptx ptx) { ptx.permute(0, 0, 0x8000); }), "must be 0");
+}
+
 TEST_CASE("cuda emulator: bank conflicts are counted") {
   const auto conflicts = [](unsigned stride) {
     return run_block({.shared_bytes = 32 * 128},
