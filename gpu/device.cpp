@@ -65,6 +65,8 @@ result<std::unique_ptr<device>> device::open_on(std::unique_ptr<detail::space> w
   dev->info_.isa = name_of(*wanted);
   const bool host_bf16 = facts.is_host && *wanted >= host::isa::avx512_bf16;
   dev->info_.multiplies_bf16 = host_bf16 || facts.multiplies_bf16;
+  dev->info_.multiplies_f16 = facts.multiplies_f16;
+  dev->info_.half_activations = facts.half_activations;
   dev->info_.half_kv = host_bf16 ? dtype::bf16 : dtype::f16;
   dev->info_.threads = threads;
   dev->info_.memory_bytes = config.memory_bytes > 0 ? config.memory_bytes : facts.memory_bytes;

@@ -42,6 +42,10 @@ struct device_info {
   std::int32_t threads = 0;      ///< host compute threads
   std::int64_t memory_bytes = 0; ///< the budget in force
   bool multiplies_bf16 = false;  ///< products of bf16 are faster than those of f32
+  bool multiplies_f16 = false;   ///< products of f16 are faster than those of f32
+  /// Activations that linear() alone reads should be written in f16 or bf16, where these are what
+  /// it rounds them to: that saves time, and changes no bit.
+  bool half_activations = false;
   /// The 16-bit type of KV that attention reads best: bf16 where it multiplies bf16 as it lies,
   /// else f16, which is more precise and is widened.
   dtype half_kv = dtype::f16;

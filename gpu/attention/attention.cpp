@@ -25,9 +25,11 @@ void attention(device& dev, const ragged_batch& batch, const attention_args& giv
   TWILL_ASSERT(kv.n_kv_heads > 0 && args.n_heads > 0 && args.n_heads % kv.n_kv_heads == 0,
                "attention: n_heads must be a multiple of n_kv_heads");
   for (const tensor_ref* t : {&args.q, &args.out})
-    TWILL_ASSERT(t->rank == 2 && t->type == dtype::f32 && t->shape[0] == batch.n_tokens &&
+    TWILL_ASSERT(t->rank == 2 && t->shape[0] == batch.n_tokens &&
                      t->shape[1] == std::int64_t{args.n_heads} * kv.head_dim,
-                 "attention: q and out must be (n_tokens, n_heads * head_dim) f32");
+                 "attention: q and out must be (n_tokens, n_heads * head_dim)");
+  TWILL_ASSERT(args.q.type == dtype::f32 && detail::is_activation_type(args.out.type),
+               "attention: q must be f32, and out f32, f16 or bf16");
   if (batch.n_tokens == 0) return;
   detail::run_op<&detail::attention_backend::attend>(dev, batch, args);
 }

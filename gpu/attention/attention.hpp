@@ -19,7 +19,7 @@ struct attention_args {
   float scale = 0;                     ///< usually 1 / sqrt(head_dim)
   std::int32_t window = 0;             ///< query i sees keys j with i - j < window; 0: all
   const float* alibi_slopes = nullptr; // (n_heads) device, or null
-  tensor_ref out;                      // (n_tokens, n_heads * head_dim) f32
+  tensor_ref out; // (n_tokens, n_heads * head_dim) f32, or f16 or bf16: each value rounded once
   /// Allows queries, keys, softmax weights and values to be rounded to bf16 before they are
   /// multiplied. Hosts with bf16 dot products do so unless the KV is f32.
   bool bf16_products = false;

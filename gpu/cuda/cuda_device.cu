@@ -215,7 +215,9 @@ result<std::unique_ptr<space>> open_cuda_space(std::int32_t id, std::int32_t thr
                     .memory_bytes =
                         room > 2 * cuda::spare_bytes ? room - cuda::spare_bytes : room / 2,
                     .is_host = false,
-                    .multiplies_bf16 = properties.major >= 8};
+                    .multiplies_bf16 = properties.major >= 8,
+                    .multiplies_f16 = true,
+                    .half_activations = true};
   use_transfers(cuda::transfers);
   return result<std::unique_ptr<space>>(
       std::make_unique<cuda::cuda_space>(std::move(facts), stream));

@@ -25,6 +25,9 @@ struct linear_backend {
   /// run() with silu_mul() in the write-out; null where the backend has no such form. Returns
   /// false, and has done nothing, for weights or numbers of rows where it cannot or would not gain.
   bool (*run_silu_mul)(device& dev, const linear_args& args, tensor_ref out);
+  /// Whether run() reads x in 16 bits too, where it supports the compute type. run_silu_mul() never
+  /// does, and never writes them.
+  bool reads_halves = false;
 };
 
 extern const linear_backend portable_linear; ///< portable/backends.cpp
@@ -36,6 +39,12 @@ inline compute_type effective_compute(const packed_view& w, compute_type asked) 
   if (w.grouped()) return asked;
   if (asked == compute_type::int8) return compute_type::bf16;
   return asked == compute_type::int8x2 ? compute_type::f32 : asked;
+}
+
+/// The type that activations are rounded to before they are multiplied as floats.
+inline dtype element_of(compute_type compute) {
+  if (compute == compute_type::f16) return dtype::f16;
+  return compute == compute_type::bf16 ? dtype::bf16 : dtype::f32;
 }
 
 /// Whether a compute type quantises activations.

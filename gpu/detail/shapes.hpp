@@ -6,11 +6,20 @@
 #include "config/base/assert.hpp"
 #include "gpu/attention/kv_element.hpp"
 #include "gpu/attention/kv_layer.hpp"
+#include "gpu/detail/activation_element.hpp"
 
 namespace twill::gpu::detail {
 
 inline void check_matrix(const tensor_ref& t, const char* message) {
   TWILL_ASSERT(t.rank == 2 && t.type == dtype::f32 && t.row_stride >= t.shape[1], message);
+}
+
+/// The same for a matrix that linear() alone reads: f32, f16 or bf16.
+inline void check_activations(const tensor_ref& t, std::int64_t rows, std::int64_t cols,
+                              const char* message) {
+  TWILL_ASSERT(t.rank == 2 && is_activation_type(t.type) && t.row_stride >= t.shape[1] &&
+                   t.shape[0] == rows && t.shape[1] == cols,
+               message);
 }
 
 inline void check_matrix(const tensor_ref& t, std::int64_t rows, std::int64_t cols,

@@ -27,6 +27,7 @@ struct space_facts {
   std::int64_t memory_bytes;    ///< what a device may take where nothing else is configured
   bool is_host;                 ///< device memory is this process's own
   bool multiplies_bf16 = false; ///< whatever the host's instruction set is
+  bool multiplies_f16 = false, half_activations = false; ///< see device_info
 };
 
 class space {

@@ -19,7 +19,9 @@ std::int64_t linear_scratch_bytes(const device& dev, const weight_source& source
                                   compute_type compute, std::int64_t m);
 
 struct linear_args {
-  tensor_ref x;                 // (m, cols) f32, rows may be strided
+  /// f32, or with compute f16 and bf16 that type: x as the product would round it, so that the bits
+  /// of the result are the same. // (m, cols) rows may be strided
+  tensor_ref x;
   const packed_matrix* weights; // (rows, cols)
   const float* bias = nullptr;  // (rows) or null
   tensor_ref out;               // (m, rows) f32, rows may be strided

@@ -6,6 +6,8 @@ const char* name_of(compute_type t) {
   switch (t) {
   case compute_type::f32:
     return "f32";
+  case compute_type::f16:
+    return "f16";
   case compute_type::bf16:
     return "bf16";
   case compute_type::int8:

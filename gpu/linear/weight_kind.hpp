@@ -10,6 +10,7 @@ namespace twill::gpu {
 /// How products are computed; weights stay as packed.
 enum class compute_type : std::uint8_t {
   f32,  ///< weights widened to f32, f32 products and sums
+  f16,  ///< both operands rounded to f16, f32 sums; values beyond 65504 become infinite
   bf16, ///< both operands rounded to bf16, f32 sums
   /// Activations rounded to int8 per 32 columns, exact int32 sums per group, f32 sums across
   /// groups. Dense weights are computed as bf16 instead.

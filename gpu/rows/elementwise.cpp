@@ -7,22 +7,29 @@
 
 namespace twill::gpu {
 
+using detail::check_activations;
 using detail::check_matrix;
 
 void silu_mul(device& dev, tensor_ref gate_up, tensor_ref out) {
   check_matrix(gate_up, "silu_mul: gate_up must be (m, 2n) f32");
-  check_matrix(out, "silu_mul: out must be (m, n) f32");
-  TWILL_ASSERT(gate_up.shape[0] == out.shape[0] && gate_up.shape[1] == 2 * out.shape[1],
+  check_activations(out, gate_up.shape[0], gate_up.shape[1] / 2,
+                    "silu_mul: out must be (m, n) f32, f16 or bf16");
+  TWILL_ASSERT(gate_up.shape[1] == 2 * out.shape[1],
                "silu_mul: gate_up must be twice as wide as out");
-  const detail::silu_mul_span span{gate_up.as<const float>(), out.as<float>(), out.shape[1],
-                                   gate_up.row_stride, out.row_stride};
+  const detail::silu_mul_span span{gate_up.as<const float>(), out.data,      out.type, out.shape[1],
+                                   gate_up.row_stride,        out.row_stride};
   detail::run_op<&detail::rows_backend::silu_mul>(dev, span, out.shape[0], out.shape[1]);
 }
 
-void activate(device& dev, tensor_ref x, activation kind) {
+void activate(device& dev, tensor_ref x, activation kind, tensor_ref out) {
   check_matrix(x, "activate: x must be (m, n) f32");
-  detail::run_op<&detail::rows_backend::activate>(
-      dev, detail::activate_span{x.as<float>(), x.row_stride, kind}, x.shape[0], x.shape[1]);
+  check_activations(out, x.shape[0], x.shape[1],
+                    "activate: out must be f32, f16 or bf16 with x's shape");
+  TWILL_ASSERT(out.data != x.data || (out.type == x.type && out.row_stride == x.row_stride),
+               "activate: an out that is x must be the same view");
+  const detail::activate_span span{x.as<const float>(), out.data,       out.type,
+                                   x.row_stride,        out.row_stride, kind};
+  detail::run_op<&detail::rows_backend::activate>(dev, span, x.shape[0], x.shape[1]);
 }
 
 void scale_columns(device& dev, tensor_ref x, const float* factors) {
@@ -32,11 +39,13 @@ void scale_columns(device& dev, tensor_ref x, const float* factors) {
 }
 
 void gather_rows(device& dev, tensor_ref x, const std::int32_t* rows, tensor_ref out) {
-  check_matrix(x, "gather_rows: x must be (m, n) f32");
-  check_matrix(out, "gather_rows: out must be (k, n) f32");
-  TWILL_ASSERT(x.shape[1] == out.shape[1], "gather_rows: x and out must have the same columns");
-  const detail::gather_span span{x.as<const float>(), rows, out.as<float>(), x.row_stride,
-                                 out.row_stride};
+  check_activations(x, x.shape[0], out.shape[1],
+                    "gather_rows: x must be f32, f16 or bf16 with out's columns");
+  check_activations(out, out.shape[0], x.shape[1],
+                    "gather_rows: out must be f32, f16 or bf16 with x's columns");
+  TWILL_ASSERT(x.type == out.type, "gather_rows: out must have x's type");
+  const detail::gather_span span{x.data,          rows,         out.data,
+                                 size_of(x.type), x.row_stride, out.row_stride};
   detail::run_op<&detail::rows_backend::gather_rows>(dev, span, out.shape[0], out.shape[1]);
 }
 

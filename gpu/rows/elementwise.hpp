@@ -1,4 +1,5 @@
-// Activations, column scales and row gathers of a decoder. All f32, rows may be strided.
+// Activations, column scales and row gathers of a decoder. f32, rows may be strided; where it says
+// so, `out` may also be f16 or bf16, to which each value is rounded once.
 //
 // Executor thread only. A row's result depends on that row alone, bit for bit. Shapes that do not
 // fit stop the process: callers check what files say before.
@@ -12,7 +13,7 @@ namespace twill::gpu {
 
 /// out[i] = silu(gate_up[i]) * gate_up[i + n]: a row has the gate half first, then the up half.
 void silu_mul(device& dev, tensor_ref gate_up, // (m, 2n)
-              tensor_ref out);                 // (m, n)
+              tensor_ref out);                 // (m, n) f32, f16 or bf16
 
 enum class activation : std::uint8_t {
   relu,
@@ -21,16 +22,22 @@ enum class activation : std::uint8_t {
   silu,      ///< x * sigmoid(x)
 };
 
-/// x = kind(x), in place.
+/// out = kind(x). An out of f32 may be x itself.
 void activate(device& dev, tensor_ref x, // (m, n)
-              activation kind);
+              activation kind,
+              tensor_ref out); // (m, n) f32, f16 or bf16
+
+/// x = kind(x), in place.
+inline void activate(device& dev, tensor_ref x, activation kind) { // (m, n)
+  activate(dev, x, kind, x);
+}
 
 /// x[r][j] *= factors[j], in place. A head with normalised rows scales its logits with it.
 void scale_columns(device& dev, tensor_ref x, // (m, n)
                    const float* factors);     // (n) device
 
-/// out[i] = x[rows[i]].
+/// out[i] = x[rows[i]], both f32, f16 or bf16.
 void gather_rows(device& dev, tensor_ref x, const std::int32_t* rows, // (k) device
-                 tensor_ref out);                                     // (k, n)
+                 tensor_ref out);                                     // (k, n) of x's type
 
 } // namespace twill::gpu

@@ -1,4 +1,5 @@
-// Norms of a decoder, row by row or head by head. All f32, rows may be strided.
+// Norms of a decoder, row by row or head by head. All f32, rows may be strided; `out` may also be
+// f16 or bf16, to which each value is rounded once.
 //
 // Executor thread only. A row's result depends on that row alone, bit for bit. Shapes that do not
 // fit stop the process: callers check what files say before.
@@ -11,13 +12,14 @@
 namespace twill::gpu {
 
 /// out = x / rms(x) * weight, per row. With `residual` the row is first residual += x, and
-/// residual is what is normalised (x may then equal out). Sums in f32, fixed order.
+/// residual is what is normalised (x may then equal an out of f32). Sums in f32, fixed order.
 void rms_norm(device& dev, tensor_ref x,       // (m, n)
               const float* weight,             // (n) device
               float epsilon, tensor_ref out,   // (m, n)
               tensor_ref* residual = nullptr); // (m, n)
 
-/// out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias, per row; x may equal out.
+/// out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias, per row; x may equal an out
+/// of f32.
 void layer_norm(device& dev, tensor_ref x,      // (m, n)
                 const float* weight,            // (n) device
                 const float* bias,              // (n) device, or null

@@ -56,7 +56,8 @@ result<gpu::buffer> upload_vector(gpu::device& dev, const checkpoint& weights,
 }
 
 gpu::compute_type compute_for(gpu::weight_kind kind, gpu::compute_type wanted) {
-  const bool floats = wanted == gpu::compute_type::f32 || wanted == gpu::compute_type::bf16;
+  const bool floats = wanted == gpu::compute_type::f32 || wanted == gpu::compute_type::f16 ||
+                      wanted == gpu::compute_type::bf16;
   if (!gpu::is_grouped(kind) && !floats) return gpu::compute_type::f32;
   return wanted == gpu::compute_type::w8a8 ? gpu::compute_type::int8 : wanted;
 }

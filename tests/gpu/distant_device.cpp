@@ -105,7 +105,7 @@ gpu::peak_rates peaks(device& dev) {
   return portable_probe.peaks(dev);
 }
 
-constexpr linear_backend distant_linear{supports, linear_scratch, run_linear, nullptr};
+constexpr linear_backend distant_linear{supports, linear_scratch, run_linear, nullptr, true};
 constexpr attention_backend distant_attention{
     attention_scratch, opened<&attention_backend::attend>::run,
     opened<&attention_backend::kv4_pack>::run, opened<&attention_backend::kv4_unpack>::run};
@@ -136,7 +136,10 @@ public:
                .name = "the host, at a distance",
                .backend = start_portable(threads),
                .memory_bytes = std::int64_t{4} << 30,
-               .is_host = false} {}
+               .is_host = false,
+               .multiplies_bf16 = true,
+               .multiplies_f16 = true,
+               .half_activations = true} {}
 
   const space_facts& facts() const override { return facts_; }
   const op_backends& ops() const override { return distant_ops; }

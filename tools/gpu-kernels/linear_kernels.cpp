@@ -33,10 +33,12 @@ struct form {
   compute_type compute;
 };
 constexpr form forms[] = {
-    {weight_kind::grouped_u4, compute_type::f32},  {weight_kind::grouped_u4, compute_type::bf16},
-    {weight_kind::grouped_u4, compute_type::int8}, {weight_kind::grouped_u8, compute_type::bf16},
-    {weight_kind::f16, compute_type::f32},         {weight_kind::f16, compute_type::bf16},
-    {weight_kind::bf16, compute_type::bf16},       {weight_kind::f32, compute_type::f32},
+    {weight_kind::grouped_u4, compute_type::f32},  {weight_kind::grouped_u4, compute_type::f16},
+    {weight_kind::grouped_u4, compute_type::bf16}, {weight_kind::grouped_u4, compute_type::int8},
+    {weight_kind::grouped_u8, compute_type::f16},  {weight_kind::grouped_u8, compute_type::bf16},
+    {weight_kind::f16, compute_type::f32},         {weight_kind::f16, compute_type::f16},
+    {weight_kind::f16, compute_type::bf16},        {weight_kind::bf16, compute_type::bf16},
+    {weight_kind::f32, compute_type::f32},
 };
 
 constexpr std::array<std::int64_t, 10> row_counts{1, 2, 3, 4, 5, 8, 16, 17, 33, 64};

@@ -143,6 +143,10 @@ void run(device& dev, const ragged_batch& batch, const attention_args& args) {
                    host_merge_items{batch, args, items.kernels, items.chunks, items.partials});
 }
 
+bool writes_f32(const device&, const ragged_batch&, const attention_args& args) {
+  return args.out.type == dtype::f32;
+}
+
 std::int64_t scratch_bytes(const device& dev, std::int32_t n_heads, std::int32_t n_kv_heads,
                            std::int32_t head_dim, std::int64_t n_tokens, std::int64_t reach) {
   const long per_row = long{n_kv_heads} * splits_of(n_heads / n_kv_heads);
@@ -160,7 +164,7 @@ void kv4(device& dev, const kv4_geometry& at, long items) {
 
 } // namespace
 
-constinit const attention_backend host_attention{scratch_bytes, run, kv4<direction::pack>,
-                                                 kv4<direction::unpack>};
+constinit const attention_backend host_attention{
+    scratch_bytes, {run, writes_f32}, kv4<direction::pack>, kv4<direction::unpack>};
 
 } // namespace twill::gpu::detail

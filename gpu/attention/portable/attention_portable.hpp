@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "gpu/attention/detail/kv4_kernels.hpp"
+#include "gpu/detail/activation_element.hpp"
 #include "gpu/detail/attention_backend.hpp"
 #include "gpu/detail/kernel_math.hpp"
 #include "gpu/detail/kv_place.hpp"
@@ -24,7 +25,8 @@ struct attention_team {
   static constexpr int in_flight = 4;      ///< loads of a lane that wait together
 
   const float* q;
-  float* out;
+  void* out;
+  dtype out_type;
   long q_stride, out_stride;
   kv_layer kv;
   int group, splits; ///< query heads of a KV head, and teams that share them
@@ -216,9 +218,12 @@ struct attention_team {
       });
     }
     team.team_barrier();
-    float* to = out + token * out_stride + head * dim;
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * dim),
-                         [&](const int i) { to[i] = acc[i] / sum[i / dim]; });
+    with_activation_element(out_type, [&](auto element) {
+      using Element = decltype(element);
+      auto* to = static_cast<typename Element::stored*>(out) + token * out_stride + head * dim;
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads * dim),
+                           [&](const int i) { to[i] = Element::narrow(acc[i] / sum[i / dim]); });
+    });
   }
 };
 
@@ -235,7 +240,8 @@ struct attention_portable {
     const int group = args.n_heads / args.kv.n_kv_heads;
     const int splits = (group + kernel_type::heads_per_team - 1) / kernel_type::heads_per_team;
     const kernel_type kernel{args.q.as<const float>(),
-                             args.out.as<float>(),
+                             args.out.data,
+                             args.out.type,
                              args.q.row_stride,
                              args.out.row_stride,
                              args.kv,

@@ -46,6 +46,7 @@ public:
     switch (compute_) {
     case compute_type::f32:
       return m * values_stride_ * 4;
+    case compute_type::f16: // the portable form's
     case compute_type::bf16:
       return m * values_stride_ * 2;
     case compute_type::int8:
@@ -241,8 +242,10 @@ void run_linear(device& dev, const linear_args& args, const tensor_ref& out, boo
   });
 }
 
-/// Widened codes and int16 quant params have micro-kernels for int8 compute only.
+/// No micro-kernel multiplies f16. Widened codes and int16 quant params have those for int8 compute
+/// only.
 bool supports(const packed_view& w, compute_type asked) {
+  if (asked == compute_type::f16) return false;
   const bool for_int8 = w.kind == weight_kind::grouped_u4_as_u8 || w.int16_quant_params;
   return !for_int8 || effective_compute(w, asked) == compute_type::int8;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "gpu/detail/activation_element.hpp"
 #include "gpu/detail/linear_backend.hpp"
 #include "gpu/portable/launch.hpp"
 
@@ -45,29 +46,30 @@ void quantise(device& dev, const packed_view& w, const tensor_ref& x, const quan
       });
 }
 
-/// Copies x's columns to `to` in the order of the weights' columns. // to: (m, cols)
-template <class Launch>
-void gather_columns(device& dev, const tensor_ref& x, const std::int32_t* order, std::int64_t cols,
-                    float* to) {
-  const float* from = x.as<const float>();
+/// Copies x to `to`, with its columns in the order of the weights' where they have one, and its
+/// values from one element type to the other. // to: (m, cols)
+template <class Launch, class From, class To>
+void copy_columns(device& dev, const tensor_ref& x, const std::int32_t* order, std::int64_t cols,
+                  typename To::stored* to) {
+  const auto* from = x.as<const typename From::stored>();
   const std::int64_t stride = x.row_stride;
   Launch::items(
-      dev, "linear_gather", x.rows() * cols, KOKKOS_LAMBDA(const long i) {
+      dev, "linear_copy", x.rows() * cols, KOKKOS_LAMBDA(const long i) {
         const std::int64_t row = i / cols;
-        to[i] = from[row * stride + order[i - row * cols]];
+        const std::int64_t column = i - row * cols;
+        const std::int64_t at = order == nullptr ? column : order[column];
+        to[i] = To::narrow(From::widen(from[row * stride + at]));
       });
-}
-
-TWILL_KERNEL_FUNCTION float round_for(bool bf16, float x) {
-  return bf16 ? bf16_to_f32(f32_to_bf16(x)) : x;
 }
 
 /// Pieces of 16 aligned bytes, which a GPU loads at once.
 struct alignas(16) four_words {
   std::uint32_t word[4];
 };
-struct alignas(16) four_floats {
-  float value[4];
+template <class Stored>
+struct alignas(16) sixteen_bytes {
+  static constexpr int count = 16 / int{sizeof(Stored)};
+  Stored value[count];
 };
 struct alignas(16) eight_shorts {
   short value[8];
@@ -82,8 +84,8 @@ enum class products : std::uint8_t { dense, grouped, int8 };
 
 /// out = x * W^T for half a row panel and up to `Rows` rows of x. Lanes take column octets in turn;
 /// the order of a sum depends on the columns and the number of lanes alone, so a row has the same
-/// bits in any batch.
-template <class Member, int Rows, products Products>
+/// bits in any batch. `Element` is the type of x, and weights are rounded to it.
+template <class Member, int Rows, products Products, class Element>
 struct linear_team {
   static constexpr int most_lanes = 128;
   static constexpr int lane_stride = most_lanes + 1; ///< floats: spreads lanes over memory banks
@@ -95,37 +97,38 @@ struct linear_team {
   };
 
   packed_view w;
-  const float* x; // (m, cols) f32
+  const typename Element::stored* x; // (m, cols)
   std::int64_t m, x_stride;
   bool vectors; ///< x may be read in aligned pieces of 16 bytes
-  bool bf16;
-  quantised q; ///< x as integers, with int8
+  quantised q;  ///< x as integers, with int8
   const float* bias;
   float* out;
   std::int64_t out_stride;
   bool accumulate;
 
-  /// Octet `octet` of a row, rounded; columns beyond the last are zero.
+  KOKKOS_INLINE_FUNCTION static float rounded(float weight) {
+    return Element::widen(Element::narrow(weight));
+  }
+
+  /// Octet `octet` of a row; columns beyond the last are zero.
   KOKKOS_INLINE_FUNCTION void load_row(std::int64_t row, std::int64_t octet,
                                        float (&to)[column_octet]) const {
+    using piece = sixteen_bytes<typename Element::stored>;
     const std::int64_t first = octet * column_octet;
-    const float* from = x + row * x_stride + first;
+    const auto* from = x + row * x_stride + first;
     if (vectors) {
-      const four_floats low = *reinterpret_cast<const four_floats*>(from);
-      const four_floats high = *reinterpret_cast<const four_floats*>(from + 4);
       TWILL_UNROLL
-      for (int c = 0; c < 4; ++c) {
-        to[c] = low.value[c];
-        to[c + 4] = high.value[c];
+      for (int c = 0; c < column_octet; c += piece::count) {
+        const piece some = *reinterpret_cast<const piece*>(from + c);
+        TWILL_UNROLL
+        for (int i = 0; i < piece::count; ++i)
+          to[c + i] = Element::widen(some.value[i]);
       }
     } else {
       TWILL_UNROLL
       for (int c = 0; c < column_octet; ++c)
-        to[c] = first + c < w.cols ? from[c] : 0.0f;
+        to[c] = first + c < w.cols ? Element::widen(from[c]) : 0.0f;
     }
-    TWILL_UNROLL
-    for (int c = 0; c < column_octet; ++c)
-      to[c] = round_for(bf16, to[c]);
   }
 
   /// 32 bytes of an array.
@@ -196,8 +199,7 @@ struct linear_team {
       codes_of(words, i % 4, panel, lane, octet, code);
       TWILL_UNROLL
       for (int c = 0; c < column_octet; ++c) {
-        const float weight =
-            round_for(bf16, ::fmaf(t.scale, static_cast<float>(code[c]), t.offset));
+        const float weight = rounded(::fmaf(t.scale, static_cast<float>(code[c]), t.offset));
         TWILL_UNROLL
         for (int r = 0; r < Rows; ++r) {
           float& sum = part.value[r * team_outputs + i];
@@ -271,7 +273,8 @@ struct linear_team {
 
   KOKKOS_INLINE_FUNCTION void add_dense(std::int64_t first_row, std::int64_t panel, int half,
                                         std::int64_t octet, sums& part) const {
-    const bool rounds = bf16 && w.kind != weight_kind::bf16;
+    constexpr auto exact = Element::type == dtype::f16 ? weight_kind::f16 : weight_kind::bf16;
+    const bool rounds = Element::rounds && w.kind != exact;
     float values[Rows][column_octet] = {};
     TWILL_UNROLL
     for (int r = 0; r < Rows; ++r)
@@ -282,7 +285,7 @@ struct linear_team {
       load_dense(panel, half, octet * column_octet + c, weights);
       TWILL_UNROLL
       for (int i = 0; i < team_outputs; ++i) {
-        const float weight = round_for(rounds, weights[i]);
+        const float weight = rounds ? rounded(weights[i]) : weights[i];
         TWILL_UNROLL
         for (int r = 0; r < Rows; ++r) {
           float& sum = part.value[r * team_outputs + i];
@@ -333,14 +336,19 @@ inline std::int64_t activation_groups(const packed_view& w) {
   return (w.cols + activation_group - 1) / activation_group;
 }
 
-/// Scratch holds the gathered activations, where columns have an order, then their integers.
+/// Scratch holds the activations in the order of the columns and in the element type that the
+/// kernel reads, where x is not so, then their integers.
 struct scratch_layout {
-  scratch_layout(const packed_view& w, bool ordered, bool int8, std::int64_t m)
-      : gathered(ordered ? (m * w.cols * 4 + 63) / 64 * 64 : 0),
-        values(int8 ? (m * w.cols * 2 + 63) / 64 * 64 : 0),
-        scales(int8 ? m * activation_groups(w) * 4 : 0) {}
-  std::int64_t bytes() const { return gathered + values + scales; }
-  std::int64_t gathered, values, scales;
+  scratch_layout(const packed_view& w, bool ordered, compute_type compute, std::int64_t m)
+      : copied((m * w.cols * copied_bytes(ordered, compute) + 63) / 64 * 64),
+        values(is_int8(compute) ? (m * w.cols * 2 + 63) / 64 * 64 : 0),
+        scales(is_int8(compute) ? m * activation_groups(w) * 4 : 0) {}
+  std::int64_t bytes() const { return copied + values + scales; }
+  static std::int64_t copied_bytes(bool ordered, compute_type compute) {
+    if (element_of(compute) != dtype::f32) return 2;
+    return ordered ? 4 : 0;
+  }
+  std::int64_t copied, values, scales;
 };
 
 template <class Launch>
@@ -349,22 +357,22 @@ struct linear_portable {
 
   static std::int64_t scratch_bytes(const device&, const packed_view& w, bool ordered,
                                     compute_type asked, std::int64_t m) {
-    return scratch_layout(w, ordered, is_int8(effective_compute(w, asked)), m).bytes();
+    return scratch_layout(w, ordered, effective_compute(w, asked), m).bytes();
   }
 
-  template <int Rows, products Products>
+  template <int Rows, products Products, class Element>
   static void multiply(device& dev, const linear_args& args, const tensor_ref& x,
                        const quantised& q) {
-    using team_type = linear_team<typename Launch::member, Rows, Products>;
+    using team_type = linear_team<typename Launch::member, Rows, Products, Element>;
+    using stored = typename Element::stored;
+    constexpr auto count = sixteen_bytes<stored>::count;
     team_type team;
     team.w = args.weights->get().view;
-    team.x = x.as<const float>();
+    team.x = x.as<const stored>();
     team.m = x.rows();
     team.x_stride = x.row_stride;
-    team.vectors = reinterpret_cast<std::uintptr_t>(team.x) % alignof(four_floats) == 0 &&
-                   team.x_stride % 4 == 0 && team.w.cols % column_octet == 0;
-    const compute_type compute = effective_compute(team.w, args.compute);
-    team.bf16 = compute == compute_type::bf16;
+    team.vectors = reinterpret_cast<std::uintptr_t>(team.x) % 16 == 0 &&
+                   team.x_stride % count == 0 && team.w.cols % column_octet == 0;
     team.q = q;
     team.bias = args.bias;
     team.out = args.out.as<float>();
@@ -376,47 +384,70 @@ struct linear_portable {
         {.scratch_bytes = team_type::scratch_bytes, .chip_lanes = team_type::most_lanes});
   }
 
-  template <products Products>
+  template <products Products, class Element>
   static void multiply_rows(device& dev, const linear_args& args, const tensor_ref& x,
                             const quantised& q) {
     if (x.rows() > 1)
-      multiply<4, Products>(dev, args, x, q);
+      multiply<4, Products, Element>(dev, args, x, q);
     else
-      multiply<1, Products>(dev, args, x, q);
+      multiply<1, Products, Element>(dev, args, x, q);
   }
 
-  static void run(device& dev, const linear_args& args) {
-    const packed_view w = args.weights->get().view;
-    const compute_type compute = effective_compute(w, args.compute);
-    const std::int64_t m = args.x.rows();
+  /// The products of floats, of x in the element type that they are computed in.
+  template <class Element>
+  static void multiply_floats(device& dev, const linear_args& args, void* scratch) {
+    const packed_view& w = args.weights->get().view;
     const std::int32_t* order = args.weights->get().column_order();
-    const bool int8 = is_int8(compute);
+    tensor_ref x = args.x;
+    if (order != nullptr || x.type != Element::type) {
+      auto* to = static_cast<typename Element::stored*>(scratch);
+      if (x.type == Element::type)
+        copy_columns<Launch, Element, Element>(dev, x, order, w.cols, to);
+      else
+        copy_columns<Launch, f32_element, Element>(dev, x, order, w.cols, to);
+      x = view_2d(to, Element::type, x.rows(), w.cols);
+    }
+    if (w.grouped())
+      multiply_rows<products::grouped, Element>(dev, args, x, {});
+    else
+      multiply_rows<products::dense, Element>(dev, args, x, {});
+  }
+
+  static void multiply_integers(device& dev, const linear_args& args, compute_type compute,
+                                const scratch_layout& layout, unsigned char* scratch) {
+    const packed_view& w = args.weights->get().view;
+    const std::int32_t* order = args.weights->get().column_order();
+    tensor_ref x = args.x;
+    if (order != nullptr) {
+      auto* to = reinterpret_cast<float*>(scratch);
+      copy_columns<Launch, f32_element, f32_element>(dev, x, order, w.cols, to);
+      x = view_2d(to, dtype::f32, x.rows(), w.cols);
+    }
     quantised q{};
     q.largest_code = compute == compute_type::int8 ? 127.0F : 127.0F * residual_ratio;
     q.groups = activation_groups(w);
-    const scratch_layout layout(w, order != nullptr, int8, m);
-    auto* scratch =
-        static_cast<unsigned char*>(dev.scratch(static_cast<std::size_t>(layout.bytes())));
-    tensor_ref from = args.x;
-    if (order != nullptr) {
-      gather_columns<Launch>(dev, args.x, order, w.cols, reinterpret_cast<float*>(scratch));
-      from = view_2d(scratch, dtype::f32, m, w.cols);
-    }
-    if (int8) {
-      q.values = reinterpret_cast<short*>(scratch + layout.gathered);
-      q.scales = reinterpret_cast<float*>(scratch + layout.gathered + layout.values);
-      quantise<Launch>(dev, w, from, q);
-    }
-
-    if (int8)
-      multiply_rows<products::int8>(dev, args, from, q);
-    else if (w.grouped())
-      multiply_rows<products::grouped>(dev, args, from, q);
-    else
-      multiply_rows<products::dense>(dev, args, from, q);
+    q.values = reinterpret_cast<short*>(scratch + layout.copied);
+    q.scales = reinterpret_cast<float*>(scratch + layout.copied + layout.values);
+    quantise<Launch>(dev, w, x, q);
+    multiply_rows<products::int8, f32_element>(dev, args, x, q);
   }
 
-  static constexpr linear_backend table{supports, scratch_bytes, run, nullptr};
+  static void run(device& dev, const linear_args& args) {
+    const packed_view& w = args.weights->get().view;
+    const compute_type compute = effective_compute(w, args.compute);
+    const scratch_layout layout(w, args.weights->get().column_order() != nullptr, compute,
+                                args.x.rows());
+    auto* scratch =
+        static_cast<unsigned char*>(dev.scratch(static_cast<std::size_t>(layout.bytes())));
+    if (is_int8(compute))
+      multiply_integers(dev, args, compute, layout, scratch);
+    else
+      with_activation_element(element_of(compute), [&](auto element) {
+        multiply_floats<decltype(element)>(dev, args, scratch);
+      });
+  }
+
+  static constexpr linear_backend table{supports, scratch_bytes, run, nullptr, true};
 };
 
 } // namespace twill::gpu::detail

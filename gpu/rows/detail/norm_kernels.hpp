@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "gpu/detail/activation_element.hpp"
 #include "gpu/detail/half.hpp"
 
 namespace twill::gpu::detail {
@@ -45,10 +46,11 @@ struct rms_norm_rows {
   const float* x;
   float* residual; ///< null: x itself is normalised
   const float* weight;
-  float* out;
+  void* out;
   long n, x_stride, residual_stride, out_stride;
   float epsilon;
   long heads; ///< parts of a row that are normalised separately
+  dtype out_type;
 
   TWILL_KERNEL_MEMBER void operator()(const long item) const {
     const long r = item / heads;
@@ -60,19 +62,23 @@ struct rms_norm_rows {
         sum[i] += in[i];
       in = sum;
     }
-    float* to = out + r * out_stride + first;
     const float mean = lane_sum(n, squares_from{in, 0}) / static_cast<float>(n);
     const float scale = 1.0f / ::sqrtf(mean + epsilon);
-    for (long i = 0; i < n; ++i)
-      to[i] = in[i] * scale * weight[i];
+    with_activation_element(out_type, [&](auto element) {
+      using Element = decltype(element);
+      auto* to = static_cast<typename Element::stored*>(out) + r * out_stride + first;
+      for (long i = 0; i < n; ++i)
+        to[i] = Element::narrow(in[i] * scale * weight[i]);
+    });
   }
 };
 
 struct layer_norm_rows {
   const float *x, *weight, *bias; ///< bias may be null
-  float* out;
+  void* out;
   long n, x_stride, out_stride;
   float epsilon;
+  dtype out_type;
 
   TWILL_KERNEL_MEMBER float normed(float value, long i) const {
     const float scaled = value * weight[i];
@@ -81,13 +87,16 @@ struct layer_norm_rows {
 
   TWILL_KERNEL_MEMBER void operator()(const long r) const {
     const float* in = x + r * x_stride;
-    float* to = out + r * out_stride;
     const auto count = static_cast<float>(n);
     const float mean = lane_sum(n, plain_sum{in}) / count;
     const float variance = lane_sum(n, squares_from{in, mean}) / count;
     const float scale = 1.0f / ::sqrtf(variance + epsilon);
-    for (long i = 0; i < n; ++i)
-      to[i] = normed((in[i] - mean) * scale, i);
+    with_activation_element(out_type, [&](auto element) {
+      using Element = decltype(element);
+      auto* to = static_cast<typename Element::stored*>(out) + r * out_stride;
+      for (long i = 0; i < n; ++i)
+        to[i] = Element::narrow(normed((in[i] - mean) * scale, i));
+    });
   }
 };
 

@@ -49,9 +49,13 @@ struct rms_norm_team {
     }
     const float mean = team_sum(team, n, squares_from{in, 0}) / static_cast<float>(n);
     const float scale = 1.0f / ::sqrtf(mean + rows.epsilon);
-    float* to = rows.out + r * rows.out_stride + first;
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, n),
-                         [&](const int i) { to[i] = in[i] * scale * rows.weight[i]; });
+    with_activation_element(rows.out_type, [&](auto element) {
+      using Element = decltype(element);
+      auto* to = static_cast<typename Element::stored*>(rows.out) + r * rows.out_stride + first;
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, n), [&](const int i) {
+        to[i] = Element::narrow(in[i] * scale * rows.weight[i]);
+      });
+    });
   }
 };
 
@@ -63,13 +67,17 @@ struct layer_norm_team {
     const long r = team.league_rank();
     const int n = static_cast<int>(rows.n);
     const float* in = rows.x + r * rows.x_stride;
-    float* to = rows.out + r * rows.out_stride;
     const auto count = static_cast<float>(n);
     const float mean = team_sum(team, n, plain_sum{in}) / count;
     const float variance = team_sum(team, n, squares_from{in, mean}) / count;
     const float scale = 1.0f / ::sqrtf(variance + rows.epsilon);
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, n),
-                         [&](const int i) { to[i] = rows.normed((in[i] - mean) * scale, i); });
+    with_activation_element(rows.out_type, [&](auto element) {
+      using Element = decltype(element);
+      auto* to = static_cast<typename Element::stored*>(rows.out) + r * rows.out_stride;
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, n), [&](const int i) {
+        to[i] = Element::narrow(rows.normed((in[i] - mean) * scale, i));
+      });
+    });
   }
 };
 

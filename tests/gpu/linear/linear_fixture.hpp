@@ -161,13 +161,14 @@ struct oracle {
 };
 
 /// Rounding of each operand and of the sum, worst case: f32 sums err by cols * 2^-24 of the sum of
-/// magnitudes; bf16 by 2^-8 more; int8 activations by half a step of their 32 columns, int8x2 by
-/// half a residual step where few values dominate them; int16 quant params by the rounding of the
-/// offset's fraction.
+/// magnitudes; bf16 by 2^-8 more, f16 by 2^-11; int8 activations by half a step of their 32
+/// columns, int8x2 by half a residual step where few values dominate them; int16 quant params by
+/// the rounding of the offset's fraction.
 inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m,
                     compute_type compute) {
   const bool grouped = w.kind >= weight_kind::grouped_u4;
   const bool int8 = compute >= compute_type::int8 && grouped;
+  const bool f16 = compute == compute_type::f16;
   const bool bf16 = compute == compute_type::bf16 || (compute == compute_type::int8 && !grouped);
   oracle o;
   for (std::int64_t r = 0; r < m; ++r) {
@@ -199,7 +200,9 @@ inline oracle exact(const matrix& w, const std::vector<float>& x, std::int64_t m
           quantisation += std::abs(from_middle(w, (n * w.cols + k) / 32)) / 8 *
                           step[static_cast<std::size_t>(k)];
       }
-      const double relative = static_cast<double>(w.cols + 8) * 0x1p-24 + (bf16 ? 2.1 * 0x1p-9 : 0);
+      const double relative = static_cast<double>(w.cols + 8) * 0x1p-24 + (bf16  ? 2.1 * 0x1p-9
+                                                                           : f16 ? 2.1 * 0x1p-12
+                                                                                 : 0);
       o.value.push_back(sum);
       o.bound.push_back(magnitude * relative + (int8 ? quantisation : 0) + 1e-30);
     }

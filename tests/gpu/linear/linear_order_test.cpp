@@ -42,8 +42,8 @@ std::vector<float> gathered(const std::vector<float>& x, const std::vector<std::
 
 constexpr weight_kind kinds[] = {weight_kind::f32, weight_kind::f16, weight_kind::bf16,
                                  weight_kind::grouped_u4, weight_kind::grouped_u8};
-constexpr compute_type computes[] = {compute_type::f32, compute_type::bf16, compute_type::int8,
-                                     compute_type::int8x2};
+constexpr compute_type computes[] = {compute_type::f32, compute_type::f16, compute_type::bf16,
+                                     compute_type::int8, compute_type::int8x2};
 
 } // namespace
 

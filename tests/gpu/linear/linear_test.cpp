@@ -25,8 +25,8 @@ using twill::test::tested_isas;
 
 constexpr weight_kind dense_kinds[] = {weight_kind::f32, weight_kind::f16, weight_kind::bf16};
 constexpr weight_kind grouped_kinds[] = {weight_kind::grouped_u4, weight_kind::grouped_u8};
-constexpr compute_type computes[] = {compute_type::f32, compute_type::bf16, compute_type::int8,
-                                     compute_type::int8x2};
+constexpr compute_type computes[] = {compute_type::f32, compute_type::f16, compute_type::bf16,
+                                     compute_type::int8, compute_type::int8x2};
 
 void check_close(const std::vector<float>& actual, const oracle& want, const std::string& name) {
   REQUIRE(actual.size() == want.value.size());

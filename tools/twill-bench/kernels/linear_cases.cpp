@@ -39,10 +39,13 @@ constexpr matrix_shape shapes[] = {{4096, 4096}, {4096, 28672}, {14336, 4096}, {
 constexpr matrix_shape small_shapes[] = {{256, 96}, {576, 96}};
 
 /// The compute types that a form is measured in.
-std::vector<compute_type> computes_of(const weight_form& form) {
+std::vector<compute_type> computes_of(const gpu::device_info& device, const weight_form& form) {
   if (form.code_group > 0 || form.form == param_values::integers) return {compute_type::int8};
-  if (!gpu::is_grouped(form.kind)) return {compute_type::bf16, compute_type::f32};
-  return {compute_type::int8, compute_type::int8x2, compute_type::bf16, compute_type::f32};
+  std::vector<compute_type> computes;
+  if (gpu::is_grouped(form.kind)) computes = {compute_type::int8, compute_type::int8x2};
+  if (device.multiplies_f16) computes.push_back(compute_type::f16);
+  computes.insert(computes.end(), {compute_type::bf16, compute_type::f32});
+  return computes;
 }
 
 /// All cases of a form at one shape. The matrix is made when the first of them is selected.
@@ -50,7 +53,7 @@ void measure_form(gpu::device& dev, const kernel_selection& selection,
                   const std::vector<std::int64_t>& rows, const weight_form& form,
                   const matrix_shape& s, const std::function<void(const kernel_case&)>& measure) {
   std::optional<product> made;
-  for (const compute_type compute : computes_of(form))
+  for (const compute_type compute : computes_of(dev.info(), form))
     for (const std::int64_t m : rows) {
       kernel_case name;
       name.op = std::string("linear ") + form.name + " " + name_of(compute);

@@ -14,6 +14,7 @@ double peak_of(const gpu::peak_rates& peaks, gpu::compute_type type) {
   switch (type) {
   case gpu::compute_type::f32:
     return peaks.f32_ops_per_s;
+  case gpu::compute_type::f16: // GPUs, which alone have it, multiply both equally fast
   case gpu::compute_type::bf16:
     return peaks.bf16_ops_per_s;
   case gpu::compute_type::int8x2:
