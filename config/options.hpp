@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 struct model_options {
   std::string path;                 ///< GGUF file, folder or dummy:PRESET; empty: the default model
   std::string name;                 ///< id shown to clients; empty: the model's own name
-  std::string compute = "auto";     ///< auto | f32 | bf16 | int8 | w8a8
+  std::string compute = "auto";     ///< auto | f32 | f16 | bf16 | int8 | w8a8
   std::string chat_template;        ///< file with a Jinja template; empty: the model's own
   std::string tool_format = "auto"; ///< auto | hermes | mistral | llama3_json | chatglm3 | json
 

@@ -12,15 +12,27 @@
 namespace twill::models {
 namespace {
 
-gpu::compute_type auto_compute(const checkpoint& weights, const gpu::device_info& device) {
+gpu::compute_type auto_compute(const model_spec& spec, const checkpoint& weights,
+                               const gpu::device_info& device) {
   const std::string kind = main_kind(weights);
   if (kind == "F32") return gpu::compute_type::f32;
-  if (kind != "F16" && kind != "BF16") return gpu::compute_type::int8;
+  const bool halves = kind == "F16" || kind == "BF16";
+  // A device with products of f16 has no faster ones of int8 and few rows. Activations of a model
+  // that was trained in bf16 may overflow f16, and a GGUF file does not say what its model had.
+  if (device.multiplies_f16) {
+    const gpu::dtype had =
+        spec.stated_type.value_or(kind == "F16" ? gpu::dtype::f16 : gpu::dtype::bf16);
+    if (had == gpu::dtype::f16) return gpu::compute_type::f16;
+  } else if (!halves) {
+    return gpu::compute_type::int8;
+  }
   return device.multiplies_bf16 ? gpu::compute_type::bf16 : gpu::compute_type::f32;
 }
 
 gpu::dtype auto_kv_type(gpu::compute_type compute, const gpu::device_info& device) {
   if (compute == gpu::compute_type::f32) return gpu::dtype::f32;
+  // What overflows f16 among activations may do so among keys and values.
+  if (device.multiplies_f16 && compute == gpu::compute_type::bf16) return gpu::dtype::bf16;
   return device.half_kv;
 }
 
@@ -59,10 +71,17 @@ std::string main_kind(const checkpoint& weights) {
 }
 
 result<compute_choice> resolve_compute(const std::string& compute, const std::string& kv_type,
-                                       const checkpoint& weights, const gpu::device_info& device) {
+                                       const model_spec& spec, const checkpoint& weights,
+                                       const gpu::device_info& device) {
   compute_choice choice;
+  if (compute == "f16" && !device.multiplies_f16)
+    return failure{errc::unsupported, "`model.compute` must be a type that the device multiplies; "
+                                      "got \"f16\", which a GPU does and the " +
+                                          device.kind + " does not: use bf16 or f32"};
   if (compute == "auto")
-    choice.compute = auto_compute(weights, device);
+    choice.compute = auto_compute(spec, weights, device);
+  else if (compute == "f16")
+    choice.compute = gpu::compute_type::f16;
   else if (compute == "bf16")
     choice.compute = gpu::compute_type::bf16;
   else if (compute == "int8")
@@ -70,7 +89,7 @@ result<compute_choice> resolve_compute(const std::string& compute, const std::st
   else if (compute == "w8a8")
     choice.compute = gpu::compute_type::w8a8;
   else if (compute != "f32")
-    return unknown("model.compute", "auto, f32, bf16, int8 or w8a8", compute);
+    return unknown("model.compute", "auto, f32, f16, bf16, int8 or w8a8", compute);
 
   if (kv_type == "auto")
     choice.kv_type = auto_kv_type(choice.compute, device);

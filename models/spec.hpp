@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gpu/rows/elementwise.hpp"
 #include "gpu/rows/rope.hpp"
+#include "gpu/tensor.hpp"
 #include "models/errc.hpp"
 
 namespace twill::models {
@@ -106,6 +108,10 @@ struct model_spec {
   std::int32_t window = 0;          ///< sliding window in tokens; 0: none
   std::vector<bool> windowed;       // (n_layers), layers with the window; empty: all
   std::int32_t log_n_length = 0;    ///< queries at p >= n are scaled by ln(p + 1) / ln(n); 0: never
+
+  /// f32, f16 or bf16: what the configuration says that weights and activations had before any
+  /// quantising; none where it does not say.
+  std::optional<gpu::dtype> stated_type;
 
   bool tied_head = false;       ///< the head is the embedding matrix
   bool normalised_head = false; ///< each row of the head has length 1

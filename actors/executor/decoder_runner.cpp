@@ -102,8 +102,8 @@ private:
                                      options_.device.memory_bytes, options_.device.id});
     if (!device.ok()) return executor_failure(device.error());
     device_ = std::move(device).value();
-    auto choice = models::resolve_compute(options_.model.compute, options_.kv.type, *model.weights,
-                                          device_->info());
+    auto choice = models::resolve_compute(options_.model.compute, options_.kv.type, model.spec,
+                                          *model.weights, device_->info());
     if (!choice.ok()) return executor_failure(choice.error());
     model.weights = models::weights_for(choice.value().compute, model.spec, model.weights);
     auto size = size_decoder({options_, *device_, model, choice.value(), usable_bytes(*device_),

@@ -71,8 +71,8 @@ result<opened_model> open_files(pooled_files& pool, std::size_t index) {
                                    .memory_bytes = budget,
                                    .id = options.device.id});
   if (!device.ok()) return executor_failure(device.error());
-  auto choice = models::resolve_compute(options.model.compute, options.kv.type, *model.weights,
-                                        device.value()->info());
+  auto choice = models::resolve_compute(options.model.compute, options.kv.type, model.spec,
+                                        *model.weights, device.value()->info());
   if (!choice.ok()) return executor_failure(choice.error());
   model.weights = models::weights_for(choice.value().compute, model.spec, model.weights);
   const auto need = estimate_need({options, *device.value(), model, choice.value(), budget});

@@ -27,9 +27,11 @@ const std::vector<key>& rows() {
        "is the model that `twill default-model` names."},
       {"model.name", TWILL_MEMBER(model.name), "", any_name(),
        "The id that clients see. When empty, it is the model's own name."},
-      {"model.compute", TWILL_MEMBER(model.compute), "", one_of({"auto", "f32", "bf16", "int8", "w8a8"}),
-       "How matrix products are computed. auto is int8 for quantised weights, bf16 for 16-bit weights "
-       "where the device multiplies bf16, else f32. w8a8 is int8 with all weights rounded to 8 bits "
+      {"model.compute", TWILL_MEMBER(model.compute), "", one_of({"auto", "f32", "f16", "bf16", "int8", "w8a8"}),
+       "How matrix products are computed. On a GPU auto is the type that the model had before it was "
+       "quantised, f16 or bf16 (a GGUF file does not say it: bf16 unless its weights are f16). "
+       "Elsewhere it is int8 for quantised weights, bf16 for 16-bit weights where the processor "
+       "multiplies bf16, else f32. Weights of 32 bits are computed in f32. f16 needs a GPU. w8a8 is int8 with all weights rounded to 8 bits "
        "while they are loaded: prompts and batches are faster, and results a little less precise."},
       {"model.chat_template", TWILL_MEMBER(model.chat_template), "", any_path(),
        "A file with a Jinja chat template. When empty, the model's own template is used."},
@@ -45,7 +47,7 @@ const std::vector<key>& rows() {
        "How many positions of a sequence one KV block holds."},
       {"kv.type", TWILL_MEMBER(kv.type), "", one_of({"auto", "f32", "f16", "bf16", "int8"}),
        "The element type of keys and values. auto is f32 when products are computed in f32; otherwise "
-       "it is bf16 on a host that multiplies bf16, else f16."},
+       "it is bf16 on a host that multiplies bf16 and on a GPU that computes in bf16, else f16."},
       {"kv.prefix_cache", TWILL_MEMBER(kv.prefix_cache), "", either(),
        "Whether computed KV blocks are kept for later prompts that begin with the same tokens."},
       {"kv.share_prefixes", TWILL_MEMBER(kv.share_prefixes), "", either(),

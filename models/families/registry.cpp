@@ -1,6 +1,7 @@
 #include "models/families/registry.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,19 @@ failure unknown_config(const std::vector<std::string>& architectures, const valu
                                  known_names(&family::architectures) + "; got " + given};
 }
 
+/// `dtype`, which was `torch_dtype` before transformers 4.56.
+std::optional<gpu::dtype> stated_type(const value& config) {
+  for (const char* key : {"dtype", "torch_dtype"}) {
+    const value* given = config.find(key);
+    const std::string* word = given == nullptr ? nullptr : given->as_string();
+    if (word == nullptr) continue;
+    if (*word == "float32") return gpu::dtype::f32;
+    if (*word == "float16") return gpu::dtype::f16;
+    if (*word == "bfloat16") return gpu::dtype::bf16;
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 std::span<const family* const> all() {
@@ -93,7 +107,9 @@ result<model_spec> spec_of(const value& config, const checkpoint& weights) {
   auto found = family_of(config);
   if (!found.ok()) return found.error();
   auto spec = found.value()->folder_spec(config, weights);
-  if (spec.ok()) spec.value().family = found.value()->name;
+  if (!spec.ok()) return spec;
+  spec.value().family = found.value()->name;
+  spec.value().stated_type = stated_type(config);
   return spec;
 }
 

@@ -165,7 +165,8 @@ TEST_CASE("impossible values are refused with rule and value", "[config]") {
         "t.toml:2:10: `server.listen` must be HOST:PORT or unix:/PATH, or a list of such "
         "addresses, got \"x\"");
   CHECK(error_of("[model]\ncompute = \"f8\"") ==
-        "t.toml:2:11: `model.compute` must be \"auto\", \"f32\", \"bf16\", \"int8\" or \"w8a8\", "
+        "t.toml:2:11: `model.compute` must be \"auto\", \"f32\", \"f16\", \"bf16\", \"int8\" or "
+        "\"w8a8\", "
         "got \"f8\"");
   CHECK(error_of("[kv]\nblock_tokens = 24") ==
         "t.toml:2:16: `kv.block_tokens` must be a power of two between 8 and 256, got 24");

@@ -182,7 +182,8 @@ TEST_CASE("types are pairs, and unknown words are refused") {
   REQUIRE(s.ok());
   const auto tallies = compare_types(test::shared_device(), s.value(), {{"fp8", "f16"}});
   REQUIRE_FALSE(tallies.ok());
-  CHECK(tallies.detail() == "`model.compute` must be auto, f32, bf16, int8 or w8a8, got \"fp8\"");
+  CHECK(tallies.detail() ==
+        "`model.compute` must be auto, f32, f16, bf16, int8 or w8a8, got \"fp8\"");
 }
 
 TEST_CASE("tables hold one line per pair, or per model in Markdown") {

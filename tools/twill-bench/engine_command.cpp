@@ -42,8 +42,8 @@ public:
       : a_(a), dev_(value_of(gpu::device::open(a.device))),
         model_(value_of(models::open_model(tools::hub::local_model(a.model)))),
         blocks_((a.input + a.output + block_tokens - 1) / block_tokens) {
-    const auto choice =
-        value_of(models::resolve_compute(a.compute, a.kv_type, *model_->weights, dev_->info()));
+    const auto choice = value_of(models::resolve_compute(a.compute, a.kv_type, model_->spec,
+                                                         *model_->weights, dev_->info()));
     models::decoder_options o;
     o.compute = choice.compute;
     o.kv_type = choice.kv_type;
@@ -179,7 +179,8 @@ void add_engine_command(CLI::App& app, int& exit_code) {
       ->add_option("--model", a->model,
                    "The model: a file, a folder, dummy:PRESET, or hf:ORG/NAME of the cache.")
       ->required();
-  command->add_option("--compute", a->compute, "The compute type: auto, f32, bf16, int8 or w8a8.");
+  command->add_option("--compute", a->compute,
+                      "The compute type: auto, f32, f16, bf16, int8 or w8a8.");
   command->add_option("--kv-type", a->kv_type, "The type of KV: auto, f32, f16, bf16 or int8.");
   command->add_option("--device", a->device.kind,
                       "Where to compute: auto, host or cuda. A GPU that is asked for and missing "

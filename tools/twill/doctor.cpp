@@ -110,8 +110,8 @@ void print_model(const std::string& path, config::options options, gpu::device& 
   const auto opened = models::open_model(path, options.model.chat_template);
   if (!opened.ok()) throw client_error(opened.detail());
   models::model model = *opened.value();
-  const auto types =
-      models::resolve_compute(options.model.compute, options.kv.type, *model.weights, device);
+  const auto types = models::resolve_compute(options.model.compute, options.kv.type, model.spec,
+                                             *model.weights, device);
   if (!types.ok()) throw client_error(types.detail());
   const auto compute = types.value().compute;
   model.weights = models::weights_for(compute, model.spec, model.weights);

@@ -133,8 +133,8 @@ bool print_model(const models::model& model, const model_parts& parts,
                                          .memory_bytes = options.device.memory_bytes,
                                          .id = options.device.id});
   if (!device.ok()) return refused.push_back(device.detail()), false;
-  const auto types = models::resolve_compute(options.model.compute, options.kv.type, *model.weights,
-                                             device.value()->info());
+  const auto types = models::resolve_compute(options.model.compute, options.kv.type, model.spec,
+                                             *model.weights, device.value()->info());
   if (!types.ok()) return refused.push_back(types.detail()), false;
   return print_memory(model, types.value(), *device.value(), options);
 }

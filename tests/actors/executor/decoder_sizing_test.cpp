@@ -28,7 +28,8 @@ struct rig {
     options.scheduler.max_context_tokens = context;
   }
   model_on_device load() {
-    const auto choice = models::resolve_compute("f32", "f32", *model->weights, device->info());
+    const auto choice =
+        models::resolve_compute("f32", "f32", model->spec, *model->weights, device->info());
     return {options, *device, *model, choice.value(), available, promised};
   }
   std::int64_t block_bytes() { // keys and values of each layer in f32

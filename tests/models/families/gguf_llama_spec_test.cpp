@@ -115,19 +115,19 @@ TEST_CASE("compute and KV types resolve from option words, weights and device") 
   const auto f16 = open_file(test::make_tiny_llama(sizes));
   CHECK(main_kind(*q4) == "Q4_1");
   CHECK(main_kind(*f16) == "F16");
-  CHECK(resolve_compute("auto", "auto", *q4, plain).value().compute == gpu::compute_type::int8);
-  CHECK(resolve_compute("auto", "auto", *q4, plain).value().kv_type == gpu::dtype::f16);
-  CHECK(resolve_compute("auto", "auto", *f16, plain).value().compute == gpu::compute_type::f32);
-  CHECK(resolve_compute("auto", "auto", *f16, plain).value().kv_type == gpu::dtype::f32);
-  CHECK(resolve_compute("auto", "auto", *f16, wide).value().compute == gpu::compute_type::bf16);
-  CHECK(resolve_compute("w8a8", "auto", *f16, wide).value().compute == gpu::compute_type::w8a8);
-  CHECK(resolve_compute("w8a8", "auto", *f16, wide).value().kv_type == gpu::dtype::bf16);
-  CHECK(resolve_compute("f32", "bf16", *q4, wide).value().compute == gpu::compute_type::f32);
-  CHECK(resolve_compute("f32", "bf16", *q4, wide).value().kv_type == gpu::dtype::bf16);
-  CHECK(resolve_compute("fp8", "auto", *q4, wide).detail() ==
-        "`model.compute` must be auto, f32, bf16, int8 or w8a8, got \"fp8\"");
-  CHECK(resolve_compute("int8", "i4", *q4, wide).code() == errc::unsupported);
-  CHECK(resolve_compute("int8", "i4", *q4, wide).detail() ==
+  CHECK(resolve_compute("auto", "auto", {}, *q4, plain).value().compute == gpu::compute_type::int8);
+  CHECK(resolve_compute("auto", "auto", {}, *q4, plain).value().kv_type == gpu::dtype::f16);
+  CHECK(resolve_compute("auto", "auto", {}, *f16, plain).value().compute == gpu::compute_type::f32);
+  CHECK(resolve_compute("auto", "auto", {}, *f16, plain).value().kv_type == gpu::dtype::f32);
+  CHECK(resolve_compute("auto", "auto", {}, *f16, wide).value().compute == gpu::compute_type::bf16);
+  CHECK(resolve_compute("w8a8", "auto", {}, *f16, wide).value().compute == gpu::compute_type::w8a8);
+  CHECK(resolve_compute("w8a8", "auto", {}, *f16, wide).value().kv_type == gpu::dtype::bf16);
+  CHECK(resolve_compute("f32", "bf16", {}, *q4, wide).value().compute == gpu::compute_type::f32);
+  CHECK(resolve_compute("f32", "bf16", {}, *q4, wide).value().kv_type == gpu::dtype::bf16);
+  CHECK(resolve_compute("fp8", "auto", {}, *q4, wide).detail() ==
+        "`model.compute` must be auto, f32, f16, bf16, int8 or w8a8, got \"fp8\"");
+  CHECK(resolve_compute("int8", "i4", {}, *q4, wide).code() == errc::unsupported);
+  CHECK(resolve_compute("int8", "i4", {}, *q4, wide).detail() ==
         "`kv.type` must be auto, f32, f16, bf16 or int8, got \"i4\"");
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("kv.type names every KV type and no other") {
   const auto weights = open_file(test::make_tiny_llama(sizes));
   for (const std::string key : {"auto", "f32", "f16", "bf16", "int8", "i8", "u8", "fp8"}) {
     const auto loaded = config::load("", {{"--set", "kv.type", key, true}});
-    const auto resolved = resolve_compute("f32", key, *weights, {});
+    const auto resolved = resolve_compute("f32", key, {}, *weights, {});
     INFO(key);
     CHECK(loaded.ok() == resolved.ok());
     if (resolved.ok()) CHECK(gpu::is_kv_type(resolved.value().kv_type));

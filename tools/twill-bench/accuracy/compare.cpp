@@ -52,7 +52,8 @@ models::result<std::vector<tally>> compare_types(gpu::device& dev, const subject
   if (!reference.ok()) return reference.error();
   std::vector<tally> tallies;
   for (const type_pair& pair : pairs) {
-    const auto types = models::resolve_compute(pair.compute, pair.kv, *s.weights, dev.info());
+    const auto types =
+        models::resolve_compute(pair.compute, pair.kv, s.spec, *s.weights, dev.info());
     if (!types.ok()) return types.error();
     const auto weights = models::weights_for(types.value().compute, s.spec, s.weights);
     auto other = teacher::load(dev, s.spec, *weights, types.value(), length);

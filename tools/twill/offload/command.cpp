@@ -56,7 +56,7 @@ public:
     device_ = std::move(must(gpu::device::open({options_.device.kind, options_.device.threads,
                                                 options_.device.memory_bytes, options_.device.id}))
                             .value());
-    types_ = must(models::resolve_compute(options_.model.compute, options_.kv.type,
+    types_ = must(models::resolve_compute(options_.model.compute, options_.kv.type, model_->spec,
                                           *model_->weights, device_->info()))
                  .value();
     weights_ = models::weights_for(types_.compute, model_->spec, weights_);

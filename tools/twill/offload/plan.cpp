@@ -60,9 +60,9 @@ double packed_kv_bytes(const models::model_spec& spec, gpu::dtype type,
 
 offload_flags planned(offload_flags flags, gpu::device& dev, const models::model_spec& spec,
                       const models::checkpoint& weights, const config::options& options) {
-  const auto types =
-      must(models::resolve_compute(options.model.compute, options.kv.type, weights, dev.info()))
-          .value();
+  const auto types = must(models::resolve_compute(options.model.compute, options.kv.type, spec,
+                                                  weights, dev.info()))
+                         .value();
   const auto packed = models::estimate_packed_weights(spec, weights);
   models::offload::plan_request request;
   request.model = models::offload::model_shape(spec, types.kv_type, packed);
