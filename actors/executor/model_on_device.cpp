@@ -17,7 +17,7 @@ std::int64_t usable_bytes(const gpu::device& device) {
 std::int64_t model_on_device::workspace_bytes(const models::decoder_options& sizes) const {
   // Sampling and other small arrays are not counted one by one.
   const std::int64_t small = std::clamp<std::int64_t>(available_bytes / 32, 8 * mib, 64 * mib);
-  return models::estimate_step_bytes(model.spec, sizes) +
+  return models::estimate_step_bytes(device.info(), model.spec, sizes) +
          models::estimate_scratch_bytes(device, model.spec, *model.weights, sizes) + small;
 }
 

@@ -57,7 +57,8 @@ result<nothing> decoder::impl::load(const checkpoint& source,
                                     const std::function<void(double)>& progress) {
   // Memory that is surely needed is allocated first, so that a lack of it shows before the packing,
   // which takes long.
-  auto made_work = workspace::create(*dev, spec, options.max_step_tokens, options.max_logit_rows);
+  auto made_work = workspace::create(*dev, spec, options.compute, options.max_step_tokens,
+                                     options.max_logit_rows);
   if (!made_work.ok()) return made_work.error();
   work = std::move(made_work).value();
 

@@ -17,6 +17,11 @@ gpu::tensor_ref matrix(float* data, std::int64_t rows, std::int64_t cols,
   return gpu::view_2d(data, gpu::dtype::f32, rows, cols, row_stride);
 }
 
+/// Where row `r` of a matrix begins.
+void* row_of(const gpu::tensor_ref& x, std::int64_t r) {
+  return x.as<unsigned char>() + r * x.row_stride * static_cast<std::int64_t>(gpu::size_of(x.type));
+}
+
 const float* floats(const gpu::buffer& b) {
   return static_cast<const float*>(b.data());
 }
@@ -51,7 +56,7 @@ void decoder::impl::attend(activations& a, std::size_t index) {
                      row = q + 2 * kv_size;
   gpu::tensor_ref x = matrix(a.hidden, n, spec.hidden_size);
   if (spec.norms == norm_place::before) {
-    const gpu::tensor_ref normed = matrix(work.normed, n, spec.hidden_size);
+    const gpu::tensor_ref normed = work.input(work.normed, n, spec.hidden_size);
     layer.attention_norm.apply(*dev, x, spec.norm_epsilon, normed);
     x = normed;
   }
@@ -82,8 +87,9 @@ void decoder::impl::attend(activations& a, std::size_t index) {
   attention.scale = spec.attention_scale;
   attention.window = spec.windowed.empty() || spec.windowed[index] ? spec.window : 0;
   attention.alibi_slopes = spec.alibi_slopes.empty() ? nullptr : floats(weights.alibi_slopes);
-  attention.out = matrix(work.attended, n, q);
-  attention.bf16_products = options.compute != gpu::compute_type::f32;
+  attention.out = work.input(work.attended, n, q);
+  attention.bf16_products =
+      options.compute != gpu::compute_type::f32 && options.compute != gpu::compute_type::f16;
   gpu::attention(*dev, batch, attention);
 }
 
@@ -107,16 +113,17 @@ void decoder::impl::run_mlp(std::size_t index, gpu::tensor_ref hidden) {
   const bool before = spec.norms == norm_place::before;
   gpu::tensor_ref x = hidden;
   if (before) {
-    x = matrix(work.normed, m, spec.hidden_size);
+    x = work.input(work.normed, m, spec.hidden_size);
     layer.mlp_norm.apply(*dev, hidden, spec.norm_epsilon, x);
   }
-  const gpu::tensor_ref activated = matrix(work.activated, m, spec.mlp_size);
+  const gpu::tensor_ref activated = work.input(work.activated, m, spec.mlp_size);
+  const std::int64_t before_cols = workspace::before_cols(spec, work.input_type);
+  const gpu::tensor_ref up = before_cols == 0 ? activated : matrix(work.before, m, before_cols);
   if (spec.gated_mlp) {
-    const gpu::tensor_ref gate_up = matrix(work.gate_up, m, 2 * std::int64_t{spec.mlp_size});
-    layer.up.apply_gated(*dev, x, gate_up, activated, &layer.down.first_weights());
+    layer.up.apply_gated(*dev, x, up, activated, &layer.down.first_weights());
   } else {
-    layer.up.apply(*dev, x, activated, false, &layer.down.first_weights());
-    gpu::activate(*dev, activated, spec.activation);
+    layer.up.apply(*dev, x, up, false, &layer.down.first_weights());
+    gpu::activate(*dev, up, spec.activation, activated);
   }
   layer.down.apply(*dev, activated, hidden, true, first_after(index));
   if (!before) layer.mlp_norm.apply(*dev, hidden, spec.norm_epsilon, hidden);
@@ -160,13 +167,13 @@ void decoder::impl::run(activations& a, std::int32_t number) {
   const stage at = stage_at(number);
   const bool last = at.layer + 1 == weights.layers.size();
   gpu::tensor_ref hidden = matrix(a.hidden, a.n_rows, spec.hidden_size);
-  gpu::tensor_ref attended = matrix(work.attended, a.n_rows, spec.q_size());
+  gpu::tensor_ref attended = work.input(work.attended, a.n_rows, spec.q_size());
   if (at.attention) attend(a, at.layer);
   // After the last attention only the rows whose logits are wanted are computed further.
   if (last && a.n_logits == 0) return;
   if (last) {
     const gpu::tensor_ref last_hidden = matrix(a.last_hidden, a.n_logits, spec.hidden_size);
-    const gpu::tensor_ref last_attended = matrix(work.last_attended, a.n_logits, spec.q_size());
+    const gpu::tensor_ref last_attended = work.input(work.last_attended, a.n_logits, spec.q_size());
     if (at.attention) {
       gpu::gather_rows(*dev, hidden, a.step.logit_rows(), last_hidden);
       gpu::gather_rows(*dev, attended, a.step.logit_rows(), last_attended);
@@ -187,8 +194,8 @@ struct decoder::impl::head_rows {
 gpu::tensor_ref decoder::impl::head_input(const activations& a, std::int64_t first) {
   gpu::tensor_ref x = matrix(a.last_hidden, a.n_logits, spec.hidden_size);
   if (weights.final_norm) {
-    const gpu::tensor_ref normed =
-        matrix(work.normed + first * spec.hidden_size, a.n_logits, spec.hidden_size);
+    gpu::tensor_ref normed = work.input(work.normed, a.n_logits, spec.hidden_size);
+    normed.data = row_of(normed, first);
     weights.final_norm.apply(*dev, x, spec.norm_epsilon, normed);
     x = normed;
   }
@@ -222,8 +229,8 @@ result<gpu::tensor_ref> decoder::impl::score(std::span<activations* const> batch
                  "a pass has more logit rows than max_logit_rows");
     const gpu::tensor_ref x = head_input(*a, n);
     // Adjacent rows are multiplied together, so that the head is read once for all of them.
-    if (!rows.empty() && x.as<float>() == rows.back().x.as<float>() +
-                                              rows.back().x.rows() * rows.back().x.row_stride)
+    if (!rows.empty() && x.type == rows.back().x.type &&
+        x.data == row_of(rows.back().x, rows.back().x.rows()))
       rows.back().x.shape[0] += x.rows();
     else
       rows.push_back({x, n});

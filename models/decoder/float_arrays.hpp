@@ -1,10 +1,11 @@
-// float_arrays: allocates several device arrays of f32 at once, for the structs that name them.
+// float_arrays: allocates several device arrays of floats at once, for the structs that name them.
 //
 // Called on the decoder's thread.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "gpu/device.hpp"
@@ -13,10 +14,11 @@
 namespace twill::models {
 
 struct float_array {
-  float** at; ///< receives the address
+  std::variant<float**, void**> at; ///< receives the address
   std::int64_t rows;
   std::int64_t cols;
   const char* label; ///< names the array in an error
+  gpu::dtype type = gpu::dtype::f32;
 };
 
 /// Allocates all of `arrays`; the buffers own their memory. Fails with out_of_memory.

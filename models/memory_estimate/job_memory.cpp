@@ -47,7 +47,7 @@ job_memory estimate_job_memory(const gpu::device& dev, const model_spec& spec,
   if (run.mode != offload::job_mode::fused)
     batches = batches_bytes(spec, options, prompts, run, needs);
   memory.kv = decoder::block_bytes(spec, options) * options.n_blocks + images;
-  memory.activations = estimate_step_bytes(spec, options) +
+  memory.activations = estimate_step_bytes(dev.info(), spec, options) +
                        estimate_scratch_bytes(dev, spec, weights, options) + batches;
   memory.loading = std::max<std::int64_t>(0, streamed.head_rows - streamed.ring - images - batches);
   return memory;

@@ -47,7 +47,8 @@ streamed_weights estimate_streamed_weights(const model_spec& spec, const checkpo
                                            const decoder_options& options);
 
 /// Workspace and activations of steps as long as the options allow, with their cargo.
-std::int64_t estimate_step_bytes(const model_spec& spec, const decoder_options& options);
+std::int64_t estimate_step_bytes(const gpu::device_info& device, const model_spec& spec,
+                                 const decoder_options& options);
 
 /// Scratch memory that ops need in steps as long as the options allow; load() sets it aside.
 std::int64_t estimate_scratch_bytes(const gpu::device& dev, const model_spec& spec,

@@ -3,16 +3,20 @@
 #include <algorithm>
 
 #include "models/decoder/step_arrays.hpp"
+#include "models/decoder/workspace.hpp"
 
 namespace twill::models {
 namespace {
 
-/// The floats of models/decoder/workspace.
-std::int64_t workspace_floats(const model_spec& s, std::int64_t n, std::int64_t r) {
+/// The bytes of models/decoder/workspace.
+std::int64_t workspace_bytes(const model_spec& s, gpu::dtype input_type, std::int64_t n,
+                             std::int64_t r) {
   const std::int64_t either = std::max(n, r);
   const std::int64_t embedded = s.embedding_size == s.hidden_size ? 0 : s.embedding_size;
-  return either * (s.hidden_size + embedded + (s.gated_mlp ? 3 : 1) * std::int64_t{s.mlp_size}) +
-         n * (2 * s.q_size() + 2 * s.kv_size()) + r * (s.q_size() + s.vocab_size);
+  const std::int64_t inputs = either * (s.hidden_size + s.mlp_size) + (n + r) * s.q_size();
+  const std::int64_t floats = either * (embedded + workspace::before_cols(s, input_type)) +
+                              n * (s.q_size() + 2 * s.kv_size()) + r * s.vocab_size;
+  return inputs * static_cast<std::int64_t>(gpu::size_of(input_type)) + 4 * floats;
 }
 
 } // namespace
@@ -32,8 +36,10 @@ std::int64_t estimate_activation_bytes(const model_spec& s, const decoder_option
          step_arrays::device_bytes(limits);
 }
 
-std::int64_t estimate_step_bytes(const model_spec& spec, const decoder_options& o) {
-  return 4 * workspace_floats(spec, o.max_step_tokens, o.max_logit_rows) +
+std::int64_t estimate_step_bytes(const gpu::device_info& device, const model_spec& spec,
+                                 const decoder_options& o) {
+  return workspace_bytes(spec, linear_input_type(device, o.compute), o.max_step_tokens,
+                         o.max_logit_rows) +
          estimate_activation_bytes(spec, o, o.max_step_tokens, o.max_sequences, o.max_logit_rows) +
          o.carried_bytes;
 }

@@ -190,7 +190,8 @@ TEST_CASE("what a longer step and its cargo add to a decoder's memory is what wa
     longer.max_logit_rows = 71;
     longer.carried_bytes = 5000;
     CHECK(bytes_of(longer) - bytes_of(shorter) ==
-          estimate_step_bytes(c.spec, longer) - estimate_step_bytes(c.spec, shorter));
+          estimate_step_bytes(dev->info(), c.spec, longer) -
+              estimate_step_bytes(dev->info(), c.spec, shorter));
   }
 }
 

@@ -21,7 +21,7 @@ struct tiny_llama {
   std::uint32_t embedding_kind = 8;
   bool tied = true;
   bool biases = false;
-  float final_norm = 1;
+  float mlp_norm = 1, final_norm = 1;
   std::uint32_t seed = 1;
 };
 
@@ -99,7 +99,7 @@ inline gguf_writer make_tiny_llama(const tiny_llama& m) {
     projection(block + "attn_k", kv, m.hidden, m.k_kind);
     projection(block + "attn_v", kv, m.hidden, m.v_kind);
     projection(block + "attn_output", m.hidden, m.hidden, m.other_kind);
-    w.add_tensor(block + "ffn_norm.weight", {m.hidden}, 0, tiny_vector(m.hidden, 1.0f));
+    w.add_tensor(block + "ffn_norm.weight", {m.hidden}, 0, tiny_vector(m.hidden, m.mlp_norm));
     projection(block + "ffn_gate", m.mlp, m.hidden, m.gate_kind);
     projection(block + "ffn_up", m.mlp, m.hidden, m.up_kind);
     projection(block + "ffn_down", m.hidden, m.mlp, m.other_kind);
