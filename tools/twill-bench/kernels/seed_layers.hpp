@@ -1,5 +1,6 @@
-// seed_layers: one layer's shapes of the models whose published figures twill is held against. The
-// harness of CUDA's kernels (tools/gpu-kernels) measures at the same shapes.
+// seed_layers: one layer's shapes of the models whose published figures twill is held against, and
+// how many layers they have. The harness of CUDA's kernels (tools/gpu-kernels) measures at the same
+// shapes.
 #pragma once
 
 #include <array>
@@ -22,6 +23,7 @@ struct seed_layer {
   std::int32_t hidden, n_heads, n_kv_heads, head_dim, mlp;
   bool gated; ///< the gate's rows lie before those of "up"
   bool alibi;
+  std::int32_t n_layers, vocabulary;
 
   std::array<product_shape, 4> products() const {
     const std::int64_t qkv = std::int64_t{n_heads + 2 * n_kv_heads} * head_dim;
@@ -33,16 +35,18 @@ struct seed_layer {
 };
 
 inline constexpr seed_layer seed_layers[] = {
-    {"mistral-7b-awq", gpu::weight_kind::grouped_u4, 128, 4096, 32, 8, 128, 14336, true, false},
-    {"baichuan2-13b-gptq", gpu::weight_kind::grouped_u4, 128, 5120, 40, 40, 128, 13696, true, true},
-    {"chatglm3-6b", gpu::weight_kind::f16, 0, 4096, 32, 2, 128, 13696, true, false},
-    {"qwen-14b", gpu::weight_kind::bf16, 0, 5120, 40, 40, 128, 13696, true, false},
-    {"opt-1.3b", gpu::weight_kind::f16, 0, 2048, 32, 32, 64, 8192, false, false},
+    {"mistral-7b-awq", gpu::weight_kind::grouped_u4, 128, 4096, 32, 8, 128, 14336, true, false, 32,
+     32000},
+    {"baichuan2-13b-gptq", gpu::weight_kind::grouped_u4, 128, 5120, 40, 40, 128, 13696, true, true,
+     40, 125696},
+    {"chatglm3-6b", gpu::weight_kind::f16, 0, 4096, 32, 2, 128, 13696, true, false, 28, 65024},
+    {"qwen-14b", gpu::weight_kind::bf16, 0, 5120, 40, 40, 128, 13696, true, false, 40, 152064},
+    {"opt-1.3b", gpu::weight_kind::f16, 0, 2048, 32, 32, 64, 8192, false, false, 24, 50272},
 };
 /// Toy shapes, to try a program.
 inline constexpr seed_layer small_seed_layers[] = {
-    {"small-u4", gpu::weight_kind::grouped_u4, 128, 256, 4, 2, 64, 384, true, true},
-    {"small-f16", gpu::weight_kind::f16, 0, 128, 2, 2, 64, 256, false, false},
+    {"small-u4", gpu::weight_kind::grouped_u4, 128, 256, 4, 2, 64, 384, true, true, 2, 512},
+    {"small-f16", gpu::weight_kind::f16, 0, 128, 2, 2, 64, 256, false, false, 2, 512},
 };
 
 } // namespace twill::bench
