@@ -206,7 +206,38 @@ class Kernels(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("abacus", done.stderr)
 
+    def test_the_model_on_paper_says_what_it_is_and_judges_every_mark(self):
+        with scratch() as folder:
+            path = pathlib.Path(folder) / "paper.jsonl"
+            done = run("twill-bench", "kernels", "--paper", "--json", str(path), env={"CUDA_VISIBLE_DEVICES": ""}, timeout=10)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            records = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertTrue(done.stdout.startswith("This is arithmetic on counts: no GPU ran."), done.stdout)
+        of = lambda kind: [record for record in records if record["record"] == "paper_" + kind]
+        self.assertEqual([card["card"] for card in of("card")], ["A100-40G", "A100-80G", "A6000", "H100", "H200"])
+        steps = [(step["card"], step["model"], step["rows"], step["positions"]) for step in of("step")]
+        models = ["mistral-7b-awq", "baichuan2-13b-gptq", "chatglm3-6b", "qwen-14b"]
+        self.assertEqual(sorted(steps), sorted(itertools.product(["A100-40G", "A6000", "H100"], models, [1, 8, 16, 32], [512, 2048])))
+        for step in of("step"):
+            same = [kernel for kernel in of("kernel") if all(kernel[key] == step[key] for key in ("card", "model", "rows", "positions"))]
+            self.assertEqual(sum(kernel["launches"] for kernel in same), step["launches"])
+            self.assertAlmostEqual(sum(kernel["launches"] * kernel["us"] for kernel in same), step["gpu_us"])
+            self.assertAlmostEqual(step["rows"] / step["gpu_us"] * 1e6, step["tokens_per_s"])
+        for card in ("A100-40G", "A6000", "H100"):
+            for model in models:  # four products, attention twice, and what a layer and a step have besides
+                self.assertEqual(len(re.findall(rf"\n{card}, {model}: .*\nrows .*(?:\n(?:qkv|o|up|down|attention (?:512|2048)|combine|norm|"
+                                                rf"rope, KV store|activation|embedding|head|choice|choice, merge) +\d.*){{14}}\nstep 512 ", done.stdout)), 1)
+        verdicts = re.findall(r"  (met|falls short): [\d.]+(?: %|x| us)", done.stdout)
+        self.assertEqual(verdicts, ["met" if target["met"] else "falls short" for target in of("target")])
+
+    def test_the_model_on_paper_measures_nothing(self):
+        for flags in (["--small"], ["--device", "host"], ["--rows", "1"], ["--seconds", "1"], ["--group", "rows"]):
+            done = run("twill-bench", "kernels", "--paper", *flags)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(flags[0], done.stderr)
+
     def test_a_file_that_cannot_be_written_is_an_error(self):
+        self.assertIn("--json", run("twill-bench", "kernels", "--paper", "--json", "/no/such/folder/file").stderr)
         done = run("twill-bench", "kernels", "--small", "--json", "/no/such/folder/file")
         self.assertEqual(done.returncode, 1)
         self.assertIn("--json", done.stderr)

@@ -9,6 +9,7 @@
 #include "gpu/peak_rates.hpp"
 #include "tools/twill-bench/kernels/cases.hpp"
 #include "tools/twill-bench/kernels/device_memory.hpp"
+#include "tools/twill-bench/kernels/paper/report.hpp"
 #include "tools/twill-bench/kernels/report.hpp"
 
 namespace twill::bench {
@@ -21,9 +22,14 @@ struct kernels_arguments {
   std::string json_path;
   double seconds = 0.3;
   bool no_graphs = false;
+  bool paper = false;
 };
 
 int run(kernels_arguments arguments) {
+  if (arguments.paper) {
+    paper::report(arguments.json_path);
+    return 0;
+  }
   const auto dev = value_of(gpu::device::open(arguments.device));
   kernel_report report(arguments.json_path);
   const gpu::memory_probe probe = value_of(gpu::memory_probe::make(*dev));
@@ -84,12 +90,21 @@ void add_kernels_command(CLI::App& app, int& exit_code) {
                    "The seconds that each case is measured for. A case takes 20 samples, unless "
                    "they last four times as long.")
       ->check(CLI::Range(0.001, 60.0));
-  command->add_option("--json", arguments->json_path,
-                      "A file for the device, its limits and each case as lines of JSON.");
+  CLI::Option* json = command->add_option("--json", arguments->json_path,
+                                          "A file for the device, its limits and each case, or for "
+                                          "what --paper prints, as lines of JSON.");
   command->add_flag("--no-graphs", arguments->no_graphs,
                     "Times launches on a GPU without capturing them in a graph, should an op not "
                     "survive the capture.");
   command->add_flag("--small", arguments->selection.small, "Uses tiny shapes, to try the program.");
+  CLI::Option* paper = command->add_flag(
+      "--paper", arguments->paper,
+      "Runs nothing: prints what arithmetic on counts says of CUDA's kernels and of a decode step "
+      "of "
+      "the seed models on A100, A6000 and H100, and which of their marks it reaches.");
+  for (CLI::Option* option : command->get_options())
+    if (option != paper && option != json && option != command->get_help_ptr())
+      paper->excludes(option);
   command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
 }
 

@@ -1,0 +1,98 @@
+#include "tools/twill-bench/kernels/paper/counts.hpp"
+
+#include <iterator>
+
+namespace twill::bench::paper {
+
+namespace {
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+constexpr double fma_of_mma = 16.0 * 8 * 16;
+
+} // namespace
+
+const gemm_plan& plan_of(std::int32_t group) {
+  const gemm_plan* const last = std::end(gemm_plans) - 1;
+  if (group == 0) return *last;
+  const gemm_plan* plan = std::begin(gemm_plans);
+  while (plan + 1 != last && plan->group > group)
+    ++plan;
+  return *plan;
+}
+
+kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t columns,
+                          std::int64_t outputs, std::int32_t group) {
+  const gemm_plan& plan = plan_of(group);
+  std::size_t i = 0;
+  while (i + 1 < gemm_rows.size() && gemm_rows[i] < rows)
+    ++i;
+  const std::int64_t row_groups = ceil_div(rows, gemm_rows[i]);
+  const std::int64_t output_groups = ceil_div(outputs, gemm_outputs * gemm_pairs[i]);
+  const double weights = static_cast<double>(columns) * static_cast<double>(outputs);
+  const double bytes =
+      group == 0 ? 2 * weights : weights / 2 + weights / static_cast<double>(group) * group_bytes;
+  const double tiles = static_cast<double>(row_groups * (gemm_rows[i] / 8));
+
+  kernel_counts c;
+  c.dram_bytes = bytes;
+  c.l2_bytes = static_cast<double>(row_groups) * bytes +
+               static_cast<double>(output_groups * rows * columns) * 2 +
+               static_cast<double>(rows * outputs) * 4;
+  c.warp_instructions = static_cast<double>(row_groups) * weights * plan.instructions[i] / 32;
+  c.mmas = weights * tiles * 8 / fma_of_mma;
+  c.tensor_share = gemm_tensor_share;
+  // Slices are whole segments: a group of weights, or a step. The last slice may be shorter.
+  const std::int64_t segments = ceil_div(columns, group == 0 ? gemm_step : group);
+  c.busiest = static_cast<double>(ceil_div(segments, gemm_slices) * gemm_slices) /
+              static_cast<double>(segments);
+  c.blocks = output_groups * row_groups;
+  c.warps_of_block = gemm_slices;
+  c.blocks_at_once = blocks_at_once(on, 32 * gemm_slices, plan.registers[i], gemm_bytes_in_flight);
+  c.bytes_in_flight = gemm_bytes_in_flight;
+  c.end_s = gemm_end_s;
+  return c;
+}
+
+kernel_counts attention_counts(const card& on, const attention_shape& shape, std::int64_t sequences,
+                               std::int64_t positions) {
+  const double bytes =
+      static_cast<double>(sequences * positions * shape.n_kv_heads) * shape.head_dim * 2 * 2;
+  const double rows = static_cast<double>(sequences * shape.n_heads) * shape.head_dim;
+  const std::int64_t chunks = ceil_div(positions, attention_chunk);
+
+  kernel_counts c;
+  c.dram_bytes = bytes;
+  // Queries in 16 bits, and each chunk's part of the output in f32.
+  c.l2_bytes = bytes + rows * 2 + static_cast<double>(chunks) * rows * 4;
+  c.warp_instructions = bytes / 32 * attention_instructions;
+  // Up to 16 heads of a group are the rows of an mma, in both products.
+  const std::int64_t tiles = ceil_div(shape.n_heads / shape.n_kv_heads, 16);
+  c.mmas = static_cast<double>(sequences * positions * shape.n_kv_heads * tiles) * 16 *
+           shape.head_dim * 2 / fma_of_mma;
+  c.tensor_share = gemm_tensor_share;
+  c.blocks = sequences * shape.n_kv_heads * chunks;
+  c.warps_of_block = attention_warps;
+  c.blocks_at_once =
+      blocks_at_once(on, 32 * attention_warps, attention_registers, attention_bytes_in_flight);
+  c.bytes_in_flight = attention_bytes_in_flight;
+  c.first_loads = attention_first_loads;
+  c.end_s = attention_end_s;
+  return c;
+}
+
+kernel_counts row_counts(const card& on, std::int64_t blocks, double bytes, double dram_bytes) {
+  kernel_counts c;
+  c.dram_bytes = dram_bytes;
+  c.l2_bytes = bytes;
+  c.warp_instructions = bytes / 32 * row_instructions;
+  c.blocks = blocks;
+  c.warps_of_block = row_warps;
+  c.blocks_at_once = blocks_at_once(on, 32 * row_warps, row_registers, 0);
+  c.end_s = row_end_s;
+  return c;
+}
+
+} // namespace twill::bench::paper

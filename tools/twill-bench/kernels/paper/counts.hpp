@@ -1,0 +1,31 @@
+// counts: what twill's decode kernels read, issue and occupy (plans.hpp holds their constants).
+// Pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "tools/twill-bench/kernels/paper/model.hpp"
+#include "tools/twill-bench/kernels/paper/plans.hpp"
+
+namespace twill::bench::paper {
+
+/// The plan for weights with groups of so many columns; 0: 16-bit weights. Groups of other sizes
+/// take the plan of the next smaller one, and groups under 32 that of 32.
+const gemm_plan& plan_of(std::int32_t group);
+
+/// A product: out (rows, outputs) f32 = x (rows, columns) f16 * W^T. The weights come from DRAM
+/// once, and from L2 again for every further 32 rows; activations and outputs are in L2.
+kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t columns,
+                          std::int64_t outputs, std::int32_t group);
+
+struct attention_shape {
+  std::int32_t n_heads, n_kv_heads, head_dim;
+};
+/// Attention of `sequences` that each decode one token, over `positions` with KV in 16 bits.
+kernel_counts attention_counts(const card& on, const attention_shape& shape, std::int64_t sequences,
+                               std::int64_t positions);
+
+/// A kernel of `blocks` blocks that moves `bytes` through L2 and `dram_bytes` of them from DRAM.
+kernel_counts row_counts(const card& on, std::int64_t blocks, double bytes, double dram_bytes = 0);
+
+} // namespace twill::bench::paper

@@ -1,0 +1,106 @@
+#include "tools/twill-bench/kernels/paper/targets.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "tools/twill-bench/kernels/paper/decode_step.hpp"
+
+namespace twill::bench::paper {
+
+namespace {
+
+std::span<const seed_layer> seeds() {
+  return {seed_layers, n_paper_seeds};
+}
+
+struct layer_time {
+  double bytes = 0, seconds = 0;
+};
+
+/// The products of one layer, with 4 bits in groups of so many columns, or 16 bits for 0.
+layer_time products(const card& on, const seed_layer& seed, std::int64_t rows, std::int32_t group) {
+  layer_time sum;
+  for (const product_shape& product : seed.products()) {
+    const step_kernel k = product_of_step(on, seed, product, rows, group);
+    sum.bytes += k.dram_bytes;
+    sum.seconds += k.one.seconds;
+  }
+  return sum;
+}
+
+/// Attention with the launch that combines its chunks.
+layer_time attention(const card& on, const seed_layer& seed, std::int64_t rows,
+                     std::int64_t positions) {
+  const step_kernel k = attention_of_step(on, seed, rows, positions);
+  return {k.dram_bytes, k.one.seconds + combine_of_step(seed, positions).one.seconds};
+}
+
+/// The product of the seeds that loses most to its last wave or to idle multiprocessors.
+target wave_loss(const card& on, std::string what, std::span<const std::int64_t> row_counts) {
+  target worst{std::move(what), "none", 0, 0.10, unit::share, true};
+  for (const seed_layer& seed : seeds())
+    for (const product_shape& product : seed.products())
+      for (const std::int64_t rows : row_counts) {
+        const double loss = product_of_step(on, seed, product, rows, seed.group).one.wave_loss;
+        if (loss <= worst.figure) continue;
+        worst.figure = loss;
+        worst.where = std::string(seed.name) + " " + product.name + ", " + std::to_string(rows) +
+                      (rows == 1 ? " row" : " rows");
+      }
+  return worst;
+}
+
+} // namespace
+
+std::vector<target> targets_of(const card& on) {
+  const bool hopper = on.mma_share < 1;
+  const double bandwidth = hopper ? on.read_bytes_per_s() : on.dram_bytes_per_s;
+  const std::string of = hopper ? "of a reading kernel" : "of DRAM bandwidth";
+  const auto share = [&](const layer_time& t) { return t.bytes / t.seconds / bandwidth; };
+  std::vector<target> list;
+
+  for (const seed_layer& seed : seeds())
+    if (seed.group == 0)
+      list.push_back({"16 bits, 1 row: " + of, seed.name, share(products(on, seed, 1, 0)),
+                      hopper ? 0.80 : 0.85});
+    else
+      list.push_back({"4 bits, 1 row: " + of, seed.name, share(products(on, seed, 1, seed.group)),
+                      hopper ? 0.50 : 0.70});
+  for (const seed_layer& seed : seeds()) {
+    if (seed.group == 0) continue;
+    target least{"4 bits over 16 bits, to 16 rows", "", 0, hopper ? 2.0 : 3.0, unit::factor};
+    for (const std::int64_t rows : {1, 8, 16}) {
+      const double factor =
+          products(on, seed, rows, 0).seconds / products(on, seed, rows, seed.group).seconds;
+      if (!least.where.empty() && factor >= least.figure) continue;
+      least.figure = factor;
+      least.where = std::string(seed.name) + ", least at " + std::to_string(rows);
+    }
+    list.push_back(least);
+    if (hopper)
+      list.push_back(
+          {"4 bits, 32 rows over 8", seed.name,
+           products(on, seed, 32, seed.group).seconds / products(on, seed, 8, seed.group).seconds,
+           1.3, unit::factor, true});
+  }
+  const std::int64_t positions = hopper ? 4096 : 2048;
+  for (const seed_layer& seed : seeds()) {
+    const std::string at = std::string(seed.name) + ", " + std::to_string(positions) + " positions";
+    for (const std::int64_t rows : {1, 32}) {
+      const layer_time t = attention(on, seed, rows, positions);
+      const std::string n =
+          "attention, " + std::to_string(rows) + (rows == 1 ? " row: " : " rows: ");
+      if (hopper && rows == 1)
+        list.push_back({n + "us", at, t.seconds * 1e6, 25, unit::us, true});
+      else
+        list.push_back({n + of, at, share(t), 0.60});
+    }
+  }
+  constexpr std::int64_t few[] = {1, 8, 16}, many[] = {32};
+  list.push_back(wave_loss(on, "lost to waves, to 16 rows", few));
+  list.push_back(wave_loss(on, "lost to waves, 32 rows", many));
+  return list;
+}
+
+} // namespace twill::bench::paper
