@@ -10,6 +10,14 @@
 
 #include "gpu/detail/half.hpp"
 
+// Unrolls a loop `n` times: TWILL_UNROLL, where not all of it shall be.
+#if defined(__CUDACC__)
+#define TWILL_PRAGMA(text) _Pragma(#text)
+#define TWILL_UNROLL_TIMES(n) TWILL_PRAGMA(unroll(n))
+#else
+#define TWILL_UNROLL_TIMES(n)
+#endif
+
 namespace twill::gpu::cuda {
 
 /// 16 bytes, the widest load.

@@ -171,15 +171,16 @@ bool pack_run(const weight_source& source, const packed_view& w, std::int64_t fi
 /// Chooses the smallest form that keeps every scale and offset exactly, or int16 quant params.
 void choose_form(device& dev, packed_view& w, const quant_params& t) {
   w.offset_factor = detail::first_factor(t, w.rows * t.groups);
-  std::vector<quant_param_facts> of_panels(static_cast<std::size_t>(w.panels));
+  std::vector<quant_param_facts> of_panels(static_cast<std::size_t>(w.panels),
+                                           quant_param_facts(w.kind));
   for_panels(dev, w.panels, [&](std::int64_t panel) {
     const std::int64_t end = (panel + 1) * lanes * t.groups;
-    quant_param_facts facts;
+    quant_param_facts facts(w.kind);
     for (std::int64_t i = panel * lanes * t.groups; i < end; ++i)
       facts.look_at(t.scales[i], t.offsets[i], w.offset_factor);
     of_panels[static_cast<std::size_t>(panel)] = facts;
   });
-  quant_param_facts all;
+  quant_param_facts all(w.kind);
   for (const quant_param_facts& f : of_panels) {
     all.scales_f16 = all.scales_f16 && f.scales_f16;
     all.offsets_f16 = all.offsets_f16 && f.offsets_f16;

@@ -129,7 +129,7 @@ detail::quant_param_facts facts_of_some_rows(const weight_source& source) {
     else
       source.grouped(firsts[i], {codes.data(), scales, offsets});
   }
-  detail::quant_param_facts facts;
+  detail::quant_param_facts facts(source.kind);
   const std::int32_t factor = detail::first_factor(t, n);
   for (std::int64_t i = 0; i < n; ++i)
     facts.look_at(t.scales[i], t.offsets[i], factor);

@@ -1,82 +1,165 @@
-// linear()'s CUDA form: a GEMV for matrices of grouped 4-bit weights, in f32 and bf16. Products are
-// f32 in both. More rows than four go through it four at a time, so that a row's bits are the same
-// in any batch.
+// linear()'s CUDA form: products of 4-bit and 16-bit weights with f16 and bf16 activations. Up to
+// 32 rows share one reading of the weights; more rows go 32 at a time, in one launch, with the same
+// bits. Other weights and compute types are the portable form's.
 #include <cstdint>
 
 #include "gpu/cuda/cuda_backends.hpp"
 #include "gpu/detail/launches.hpp"
 #include "gpu/detail/linear_backend.hpp"
 #include "gpu/detail/space.hpp"
-#include "gpu/linear/cuda/gemv_w4.hpp"
+#include "gpu/linear/cuda/gemm_16.hpp"
+#include "gpu/linear/cuda/gemm_w4.hpp"
+#include "gpu/linear/cuda/to_16_bits.hpp"
 
 namespace twill::gpu::cuda {
 
 namespace {
 
-/// Blocks that a multiprocessor of 100 KiB of shared memory, the smallest that we promise, holds at
-/// once. Registers must leave room for them, and need not for more.
-constexpr int blocks_at_once(int rows) {
-  const int by_shared = 100 * 1024 / (gemv_w4_shared_bytes(rows) + 1024);
-  return by_shared < 8 ? by_shared : 8;
+/// Blocks that registers must leave room for on a multiprocessor. Shared memory has room for two in
+/// 100 KiB, the smallest that we promise, and for three in most. With two pairs of panels the warps
+/// of one block need the registers of two.
+template <int Tiles, int Pairs>
+inline constexpr int blocks_at_once = Tiles == 1 ? 3 : 2 / Pairs;
+
+template <class Weights, int Tiles, int Pairs>
+__global__ void __launch_bounds__(gemm_shape<Weights, Tiles, Pairs>::threads,
+                                  blocks_at_once<Tiles, Pairs>)
+    gemm_kernel(const __grid_constant__ gemm_args args) {
+  gemm<Weights, Tiles, Pairs>{device_ptx{}, args}.run();
 }
 
-template <int Rows>
-__global__ void __launch_bounds__(gemv_w4_threads, blocks_at_once(Rows))
-    gemv_w4_kernel(const gemv_w4_args args) {
-  gemv_w4<Rows, device_ptx>{device_ptx{}, args}.run();
+template <class From, bool Bf16>
+__global__ void __launch_bounds__(to_16_bits_threads)
+    to_16_bits_kernel(const __grid_constant__ to_16_bits_args args) {
+  to_16_bits<From, Bf16, device_ptx>{device_ptx{}, args}.run();
 }
 
-template <int Rows>
-void launch(cudaStream_t stream, const gemv_w4_args& args) {
-  gemv_w4_kernel<Rows><<<static_cast<unsigned>(args.w.panels), gemv_w4_threads,
-                         gemv_w4_shared_bytes(Rows), stream>>>(args);
+template <class Weights, int Tiles, int Pairs>
+void launch(cudaStream_t stream, const gemm_args& args) {
+  using shape = gemm_shape<Weights, Tiles, Pairs>;
+  gemm_kernel<Weights, Tiles, Pairs><<<static_cast<unsigned>(shape::blocks(args.w, args.m)),
+                                       shape::threads, shape::shared_bytes, stream>>>(args);
+  detail::count_launch();
+}
+
+/// From as many outputs on, blocks of two pairs of panels are enough to keep every multiprocessor
+/// busy: they read the activations half as often.
+constexpr std::int64_t outputs_for_two_pairs = 16384;
+
+template <class Weights>
+void launch(cudaStream_t stream, const gemm_args& args) {
+  if (args.m <= gemm_tile)
+    launch<Weights, 1, 1>(stream, args);
+  else if (args.m <= 2 * gemm_tile)
+    launch<Weights, 2, 1>(stream, args);
+  else if (Weights::crowded || args.w.rows >= outputs_for_two_pairs)
+    launch<Weights, 4, 2>(stream, args);
+  else if constexpr (!Weights::crowded)
+    launch<Weights, 4, 1>(stream, args);
+}
+
+/// Whole groups of 128 or 64 columns are scaled at once where the form of their scales is the usual
+/// one; the others every 32 columns.
+template <bool Bf16>
+void launch_w4(cudaStream_t stream, const gemm_args& args) {
+  switch (w4_params_of(args.w)) {
+  case w4_params::f32:
+    return launch<gemm_w4_weights<device_ptx, Bf16, 1, w4_params::f32>>(stream, args);
+  case w4_params::offsets_f16:
+    return launch<gemm_w4_weights<device_ptx, Bf16, 1, w4_params::offsets_f16>>(stream, args);
+  case w4_params::offsets_f32:
+    return launch<gemm_w4_weights<device_ptx, Bf16, 1, w4_params::offsets_f32>>(stream, args);
+  case w4_params::f16:
+    break;
+  }
+  if (args.w.group % 128 == 0)
+    launch<gemm_w4_weights<device_ptx, Bf16, 4, w4_params::f16>>(stream, args);
+  else if (args.w.group % 64 == 0)
+    launch<gemm_w4_weights<device_ptx, Bf16, 2, w4_params::f16>>(stream, args);
+  else
+    launch<gemm_w4_weights<device_ptx, Bf16, 1, w4_params::f16>>(stream, args);
+}
+
+template <class From, bool Bf16>
+void launch_to_16_bits(cudaStream_t stream, const to_16_bits_args& args) {
+  to_16_bits_kernel<From, Bf16>
+      <<<static_cast<unsigned>(to_16_bits_blocks(args)), to_16_bits_threads, 0, stream>>>(args);
   detail::count_launch();
 }
 
 bool supports(const detail::packed_view& w, compute_type asked) {
-  return w.kind == weight_kind::grouped_u4 &&
-         (asked == compute_type::f32 || asked == compute_type::bf16);
+  if (w.cols % gemm_step != 0) return false;
+  const compute_type compute = detail::effective_compute(w, asked);
+  switch (w.kind) {
+  case weight_kind::f16:
+    return compute == compute_type::f16;
+  case weight_kind::bf16:
+    return compute == compute_type::bf16;
+  case weight_kind::grouped_u4:
+    return (compute == compute_type::f16 || compute == compute_type::bf16) && gemm_w4_takes(w);
+  default:
+    return false;
+  }
 }
 
-std::int64_t scratch_bytes(const device&, const detail::packed_view&, bool, compute_type,
-                           std::int64_t) {
-  return 0;
+/// Room for activations that are not what the kernels read.
+std::int64_t scratch_bytes(const device&, const detail::packed_view& w, bool, compute_type,
+                           std::int64_t m) {
+  return m * w.cols * 2;
+}
+
+/// Points `args` to x itself where the kernels can read it, else to a copy in scratch memory.
+void find_rows(device& dev, const linear_args& given, bool bf16, gemm_args& args) {
+  const std::int32_t* order = given.weights->get().column_order();
+  args.x = given.x.as<const std::uint16_t>();
+  args.x_stride = given.x.row_stride;
+  const bool halves = given.x.type != dtype::f32;
+  if (halves && order == nullptr && args.x_stride % 8 == 0 &&
+      reinterpret_cast<std::uintptr_t>(args.x) % 16 == 0)
+    return;
+  const std::int64_t m = given.x.rows();
+  to_16_bits_args convert{};
+  convert.x = args.x;
+  convert.x_stride = args.x_stride;
+  convert.order = order;
+  convert.to =
+      static_cast<std::uint16_t*>(dev.scratch(static_cast<std::size_t>(m * args.w.cols * 2)));
+  convert.m = static_cast<int>(m);
+  convert.cols = static_cast<int>(args.w.cols);
+  const cudaStream_t stream = stream_of(dev.where());
+  if (halves)
+    launch_to_16_bits<std::uint16_t, false>(stream, convert);
+  else if (bf16)
+    launch_to_16_bits<float, true>(stream, convert);
+  else
+    launch_to_16_bits<float, false>(stream, convert);
+  args.x = convert.to;
+  args.x_stride = args.w.cols;
 }
 
 void run(device& dev, const linear_args& given) {
-  gemv_w4_args args{};
+  gemm_args args{};
   args.w = given.weights->get().view;
-  args.x = given.x.as<const float>();
-  args.x_stride = given.x.row_stride;
-  args.order = given.weights->get().column_order();
+  args.m = static_cast<int>(given.x.rows());
   args.bias = given.bias;
   args.out = given.out.as<float>();
   args.out_stride = given.out.row_stride;
   args.accumulate = given.accumulate;
-  args.vectors = args.order == nullptr && args.x_stride % 4 == 0 &&
-                 reinterpret_cast<std::uintptr_t>(args.x) % 16 == 0;
+  const bool bf16 = detail::effective_compute(args.w, given.compute) == compute_type::bf16;
+  find_rows(dev, given, bf16, args);
   const cudaStream_t stream = stream_of(dev.where());
-  for (std::int64_t row = 0; row < given.x.rows(); row += gemv_w4_most_rows) {
-    switch (given.x.rows() - row) {
-    case 1:
-      launch<1>(stream, args);
-      break;
-    case 2:
-      launch<2>(stream, args);
-      break;
-    case 3:
-      launch<3>(stream, args);
-      break;
-    default:
-      launch<4>(stream, args);
-    }
-    args.x += gemv_w4_most_rows * args.x_stride;
-    args.out += gemv_w4_most_rows * args.out_stride;
-  }
+  if (args.w.kind == weight_kind::f16)
+    launch<gemm_f16_weights<device_ptx>>(stream, args);
+  else if (args.w.kind == weight_kind::bf16)
+    launch<gemm_bf16_weights<device_ptx>>(stream, args);
+  else if (bf16)
+    launch_w4<true>(stream, args);
+  else
+    launch_w4<false>(stream, args);
 }
 
 } // namespace
 
-constinit const detail::linear_backend linear{supports, scratch_bytes, run, nullptr};
+constinit const detail::linear_backend linear{supports, scratch_bytes, run, nullptr, true};
 
 } // namespace twill::gpu::cuda

@@ -43,8 +43,16 @@ inline bool has_zero_point(float scale, float offset, std::uint8_t& zero) {
   return -static_cast<float>(zero) * scale == offset;
 }
 
+/// The largest zero point that is stored as one. Kernels subtract those of 4-bit codes in bf16.
+constexpr std::int32_t most_zero_point(weight_kind kind) {
+  return kind == weight_kind::grouped_u4 ? 127 : 255;
+}
+
 /// Which forms keep the scales and offsets of every group seen so far exactly.
 struct quant_param_facts {
+  explicit quant_param_facts(weight_kind kind) : most_zero(most_zero_point(kind)) {}
+
+  std::int32_t most_zero;
   bool scales_f16 = true, offsets_f16 = true, factored = true, zero_points = true;
 
   void look_at(float scale, float offset, std::int32_t factor) {
@@ -52,7 +60,7 @@ struct quant_param_facts {
     scales_f16 = scales_f16 && exact_f16(scale);
     offsets_f16 = offsets_f16 && exact_f16(offset);
     factored = factored && static_cast<float>(factor) * scale == offset;
-    zero_points = zero_points && has_zero_point(scale, offset, zero);
+    zero_points = zero_points && has_zero_point(scale, offset, zero) && zero <= most_zero;
   }
 };
 

@@ -1,0 +1,221 @@
+// The body of a product of packed weights with 1 to 32 rows of activations: what decoding spends
+// most of its time in. It is written over Ptx (gpu/cuda/ptx.hpp): kernels_*.cu make kernels of it,
+// tests emulate it. `Weights` says how a kind of weights comes from memory: gemm_w4.hpp,
+// gemm_16.hpp.
+//
+// A warp multiplies two row panels, 32 outputs, with 8 * Tiles rows. Weights are the first operand
+// of mma.m16n8k16 whatever the number of rows, so one row costs as many instructions as eight, and
+// as little memory as the weights have. The columns are cut into slices of whole segments, one for
+// each of `slices` warps of a block, which walk their slices upwards, 32 columns a step; then the
+// block adds the slices in their order. Where segments and slices begin depends on the matrix
+// alone. So a row has the same bits alone and among any others, in every launch of this body.
+//
+// Weights are copied to shared memory some steps ahead and read once. Activations are 16 bits wide
+// and come straight from the caches, one step ahead: warps of a block share none of them but those
+// that multiply the same slice with other panels.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "gpu/cuda/ptx.hpp"
+#include "gpu/detail/packed_view.hpp"
+
+namespace twill::gpu::cuda {
+
+inline constexpr int gemm_slices = 8;   ///< of the columns; changing it changes bits
+inline constexpr int gemm_outputs = 32; ///< of a warp
+inline constexpr int gemm_tile = 8;     ///< rows of activations of one mma
+inline constexpr int gemm_step = 32;    ///< columns
+
+struct gemm_args {
+  detail::packed_view w;
+  const std::uint16_t* x; // (m, cols) f16 or bf16; rows begin at multiples of 16 bytes
+  std::int64_t x_stride;  ///< elements
+  int m;
+  const float* bias;       // (rows), or null
+  float* out;              // (m, rows)
+  std::int64_t out_stride; ///< elements
+  bool accumulate;         ///< adds to `out`
+};
+
+/// What `Weights` is, for each lane of a warp:
+///   ptx_type, step_bytes (of a warp's copies), steps_ahead, segment_steps (which divide
+///   steps_ahead), sums_padding, crowded: that two blocks of 32 rows have too few registers
+///   (ptx, view, pair, lane, base, segment)   base: the warp's first byte of shared memory
+///   copy(i, slot)                   begins to copy the weights of the i-th step from here
+///   skip(steps)                     goes on to what is copied next
+///   read(slot)                      what a step's copies brought, once they have landed; then the
+///                                   slot may be copied to
+///   fragments_of(words, k)          of a half of the step's columns, for both tiles of outputs
+///   multiply(fragments, x, k, part, sum)   adds the half's products
+///   begin_segment(more), end_segment(part, sum), and after that load_scales() for the next segment
+///   output_of(lane, i, j)           the warp's output that row lane / 4 + 8 * j of tile i is
+
+/// The shape of a block: `Tiles` tiles of rows, and `Pairs` pairs of panels, which share
+/// activations in the multiprocessor's cache. A warp has one pair, and `Pairs` slices that follow
+/// each other.
+template <class Weights, int Tiles, int Pairs>
+struct gemm_shape {
+  static constexpr int warps = gemm_slices;
+  static constexpr int threads = 32 * warps;
+  static constexpr int rows = gemm_tile * Tiles;
+  static constexpr int outputs = gemm_outputs * Pairs;
+  /// Steps that a warp's copies are ahead.
+  static constexpr int ahead = Weights::steps_ahead;
+  static_assert(ahead % Weights::segment_steps == 0);
+  static constexpr int copied_bytes = warps * ahead * Weights::step_bytes;
+  /// Floats from one row of a slice's sums to the next, in shared memory.
+  static constexpr int sums_pitch = gemm_outputs + Weights::sums_padding;
+  static constexpr int sums_bytes = Pairs * gemm_slices * gemm_tile * sums_pitch * 4;
+  static constexpr int shared_bytes = copied_bytes > sums_bytes ? copied_bytes : sums_bytes;
+
+  /// Blocks of a grid for m rows: groups of rows of the same panels follow each other.
+  static std::int64_t blocks(const detail::packed_view& w, std::int64_t m) {
+    return (w.rows + outputs - 1) / outputs * ((m + rows - 1) / rows);
+  }
+};
+
+template <class Weights, int Tiles, int Pairs>
+struct gemm {
+  using shape = gemm_shape<Weights, Tiles, Pairs>;
+  static constexpr int segment_steps = Weights::segment_steps;
+
+  typename Weights::ptx_type ptx;
+  const gemm_args& args;
+
+  /// Adds the products of the warp's slices, from `slice` on, to their sums.
+  TWILL_KERNEL_MEMBER void multiply(int pair, int slice, int first_row, int base,
+                                    float (&sums)[Pairs][Tiles][2][4]) const {
+    const int lane = ptx.thread() % 32;
+    constexpr int segment_columns = gemm_step * segment_steps;
+    const int segments = static_cast<int>(args.w.cols) / segment_columns;
+    const int of_slice = (segments + gemm_slices - 1) / gemm_slices;
+    const auto begin_of = [&](int s) { return s * of_slice < segments ? s * of_slice : segments; };
+    const int begin = begin_of(slice);
+    const int end = begin_of(slice + Pairs);
+
+    // A lane has column octet lane % 4 of row lane / 4 of each tile. Rows that are not there are read
+    // as the last one, and not written.
+    const auto* const x_rows = reinterpret_cast<const char*>(args.x + first_row * args.x_stride);
+    unsigned x_at[Tiles]; // bytes
+    TWILL_UNROLL
+    for (int n = 0; n < Tiles; ++n) {
+      const int row = n * gemm_tile + lane / 4, last = args.m - 1 - first_row;
+      x_at[n] = static_cast<unsigned>((row < last ? row : last) * static_cast<int>(args.x_stride) +
+                                      lane % 4 * 8 + begin * segment_columns) *
+                2;
+    }
+    words4 x[Tiles];
+    const auto load_rows = [&](int step) {
+      TWILL_UNROLL
+      for (int n = 0; n < Tiles; ++n)
+        x[n] = ptx.load(reinterpret_cast<const words4*>(x_rows + x_at[n] + step * gemm_step * 2));
+    };
+
+    Weights weights(ptx, args.w, pair, lane, base, begin);
+    TWILL_UNROLL
+    for (int i = 0; i < shape::ahead; ++i) {
+      if (begin + i / segment_steps < end) weights.copy(i, i);
+      ptx.commit();
+    }
+    weights.skip(shape::ahead);
+    if (begin == end) {
+      ptx.template wait<0>();
+      return;
+    }
+    load_rows(0);
+    int slot = 0;
+    int segment = begin;
+    TWILL_UNROLL
+    for (int j = 0; j < Pairs; ++j) {
+      float(&sum)[Tiles][2][4] = sums[j];
+      const int slice_end = begin_of(slice + j + 1);
+      for (; segment < slice_end; ++segment) {
+        const bool more = segment + 1 < end;
+        weights.begin_segment(more);
+        typename Weights::part part[Tiles];
+        TWILL_UNROLL_TIMES(Tiles > 2 ? 1 : segment_steps) // with more tiles registers are short
+        for (int i = 0; i < segment_steps; ++i) {
+          ptx.template wait<shape::ahead - 1>();
+          const auto words = weights.read(slot + i);
+          if (segment + shape::ahead / segment_steps < end) weights.copy(i, slot + i);
+          ptx.commit();
+          TWILL_UNROLL
+          for (int k = 0; k < 2; ++k) {
+            const auto fragments = weights.fragments_of(words, k);
+            TWILL_UNROLL
+            for (int n = 0; n < Tiles; ++n)
+              weights.multiply(fragments, x[n], k, part[n], sum[n]);
+          }
+          if (i + 1 < segment_steps || more) load_rows(i + 1);
+        }
+        TWILL_UNROLL
+        for (int n = 0; n < Tiles; ++n)
+          weights.end_segment(part[n], sum[n]);
+        weights.load_scales();
+        TWILL_UNROLL
+        for (int n = 0; n < Tiles; ++n)
+          x_at[n] += segment_columns * 2;
+        weights.skip(segment_steps);
+        slot = slot + segment_steps == shape::ahead ? 0 : slot + segment_steps;
+      }
+    }
+    ptx.template wait<0>();
+  }
+
+  /// Adds up a tile's slices and writes its outputs.
+  TWILL_KERNEL_MEMBER void finish(int pair, int slice, int tile, std::int64_t first_output,
+                                  int first_row, const float (&sums)[Pairs][Tiles][2][4]) const {
+    constexpr int pitch = shape::sums_pitch;
+    const int lane = ptx.thread() % 32;
+    ptx.barrier(); // shared memory has been read
+    TWILL_UNROLL
+    for (int s = 0; s < Pairs; ++s)
+      TWILL_UNROLL
+    for (int i = 0; i < 2; ++i)
+      TWILL_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      // Rows of the tile are stored as 0, 2, 4, 6, 1, 3, 5, 7, which meets no bank twice.
+      const int row = j % 2 * 4 + lane % 4;
+      const int at = ((pair * gemm_slices + slice + s) * gemm_tile + row) * pitch +
+                     Weights::output_of(lane, i, j / 2);
+      ptx.store_shared(static_cast<unsigned>(at * 4), sums[s][tile][i][j]);
+    }
+    ptx.barrier();
+    TWILL_UNROLL
+    for (int which = 0; which < Pairs; ++which) {
+      const int of_pair = lane;
+      const int stored = ptx.thread() / gemm_outputs;
+      const int row = first_row + tile * gemm_tile + stored % 4 * 2 + stored / 4;
+      const std::int64_t output = first_output + which * gemm_outputs + of_pair;
+      if (row >= args.m || output >= args.w.rows) continue;
+      float total = 0;
+      TWILL_UNROLL
+      for (int s = 0; s < gemm_slices; ++s) {
+        const int at = ((which * gemm_slices + s) * gemm_tile + stored) * pitch + of_pair;
+        total += ptx.template load_shared<float>(static_cast<unsigned>(at * 4));
+      }
+      if (args.bias != nullptr) total += ptx.load(args.bias + output);
+      float* to = args.out + row * args.out_stride + output;
+      ptx.store(to, args.accumulate ? ptx.load(to) + total : total);
+    }
+  }
+
+  TWILL_KERNEL_MEMBER void run() const {
+    constexpr int warps_of_pair = gemm_slices / Pairs;
+    const int groups = (args.m + shape::rows - 1) / shape::rows;
+    const int first_row = ptx.block() % groups * shape::rows;
+    const int of_panels = ptx.block() / groups;
+    const int warp = ptx.thread() / 32;
+    const int pair = warp / warps_of_pair, slice = warp % warps_of_pair * Pairs;
+    float sums[Pairs][Tiles][2][4] = {};
+    multiply(of_panels * Pairs + pair, slice, first_row, warp * shape::ahead * Weights::step_bytes,
+             sums);
+    TWILL_UNROLL
+    for (int n = 0; n < Tiles; ++n)
+      finish(pair, slice, n, std::int64_t{of_panels} * shape::outputs, first_row, sums);
+  }
+};
+
+} // namespace twill::gpu::cuda

@@ -1,0 +1,180 @@
+// Weights of 16 bits for gemm.hpp: f16 and bf16 as they lie in memory. They are multiplied as they
+// are, by mma of their own type.
+//
+// As in gemm_w4.hpp the columns of a step are multiplied in an order in which each lane has a whole
+// octet of the activations: the four pairs of octet t are columns 2t, 2t + 1 and 2t + 8, 2t + 9 of
+// two mma. Sums go on through a warp's slice.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/cuda/ptx.hpp"
+#include "gpu/detail/packed_view.hpp"
+#include "gpu/linear/cuda/gemm.hpp"
+
+namespace twill::gpu::cuda {
+
+/// f16 lies column after column, 16 outputs each. A warp's lanes copy for each other; matrices of 8
+/// columns by 8 outputs then lie in one piece, and ldmatrix transposes them.
+template <class Ptx>
+struct gemm_f16_weights {
+  using ptx_type = Ptx;
+  static constexpr int segment_steps = 1;
+  static constexpr int step_bytes = 2048;
+  static constexpr int steps_ahead = 3;
+  static constexpr int sums_padding = 8;
+  static constexpr bool crowded = false;
+
+  Ptx ptx;
+  const unsigned char* codes[2]; ///< the lane's, of both panels, of the step that is copied next
+  unsigned to[2];                ///< where its copies go: columns 0 to 15 and 16 to 31 of a panel
+  unsigned from;                 ///< the lane's row of the first four matrices
+
+  TWILL_KERNEL_MEMBER gemm_f16_weights(Ptx p, const detail::packed_view& w, int pair, int lane,
+                                       int base, int segment)
+      : ptx(p), from(static_cast<unsigned>(base + lane * 16)) {
+    TWILL_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      std::int64_t panel = 2 * std::int64_t{pair} + i;
+      if (panel >= w.panels) panel = w.panels - 1; // whose outputs are not written
+      codes[i] = w.codes + panel * w.codes_stride + lane * 16 + std::int64_t{segment} * 1024;
+    }
+    TWILL_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const int column = 16 * i + lane / 2;
+      const int matrix = column % 8 / 2 * 2 + lane % 2; // of a panel's eight
+      to[i] = static_cast<unsigned>(base + matrix * 128 + (column / 8 * 2 + column % 2) * 16);
+    }
+  }
+
+  TWILL_KERNEL_MEMBER static constexpr int output_of(int lane, int i, int j) {
+    return 16 * i + 8 * j + lane / 4;
+  }
+
+  TWILL_KERNEL_MEMBER void copy(int step, int slot) const {
+    TWILL_UNROLL
+    for (int i = 0; i < 2; ++i)
+      TWILL_UNROLL
+    for (int half = 0; half < 2; ++half)
+      ptx.copy_async(to[half] + static_cast<unsigned>(slot * step_bytes + i * 1024),
+                     codes[i] + step * 1024 + half * 512);
+  }
+  TWILL_KERNEL_MEMBER void skip(int steps) {
+    TWILL_UNROLL
+    for (int i = 0; i < 2; ++i)
+      codes[i] += steps * 1024;
+  }
+
+  struct fragments {
+    std::uint32_t a[2][4]; ///< (tile, register)
+  };
+  struct words {
+    fragments half[2];
+  };
+
+  TWILL_KERNEL_MEMBER words read(int slot) const {
+    words to;
+    ptx.sync_warp(); // the other lanes' copies have landed, too
+    TWILL_UNROLL
+    for (int k = 0; k < 2; ++k)
+      TWILL_UNROLL
+    for (int i = 0; i < 2; ++i)
+      ptx.template load_matrices<true>(
+          to.half[k].a[i], from + static_cast<unsigned>(slot * step_bytes + i * 1024 + k * 512));
+    ptx.sync_warp(); // all lanes have read
+    return to;
+  }
+
+  TWILL_KERNEL_MEMBER const fragments& fragments_of(const words& w, int k) const {
+    return w.half[k];
+  }
+
+  struct part {};
+
+  TWILL_KERNEL_MEMBER void multiply(const fragments& f, const words4& x, int k, part&,
+                                    float (&sum)[2][4]) const {
+    TWILL_UNROLL
+    for (int i = 0; i < 2; ++i)
+      ptx.mma_f16(sum[i], f.a[i], {x.word[2 * k], x.word[2 * k + 1]});
+  }
+
+  TWILL_KERNEL_MEMBER void begin_segment(bool) {}
+  TWILL_KERNEL_MEMBER void end_segment(const part&, float (&)[2][4]) const {}
+  TWILL_KERNEL_MEMBER void load_scales() {}
+};
+
+/// bf16 lies in pairs of columns, which are registers of mma as they are: a lane copies and reads
+/// the four pairs of its octet, for four outputs as gemm_w4.hpp has them.
+template <class Ptx>
+struct gemm_bf16_weights {
+  using ptx_type = Ptx;
+  static constexpr int segment_steps = 1;
+  static constexpr int step_bytes = 2048;
+  static constexpr int steps_ahead = 3;
+  static constexpr int sums_padding = 1;
+  static constexpr bool crowded = false;
+
+  Ptx ptx;
+  const unsigned char* codes; ///< the lane's, of the step that is copied next
+  unsigned base;              ///< the lane's bytes of slot 0
+
+  TWILL_KERNEL_MEMBER gemm_bf16_weights(Ptx p, const detail::packed_view& w, int pair, int lane,
+                                        int warp_base, int segment)
+      : ptx(p), base(static_cast<unsigned>(warp_base + lane * 16)) {
+    std::int64_t panel = 2 * std::int64_t{pair} + lane / 16;
+    if (panel >= w.panels) panel = w.panels - 1; // whose outputs are not written
+    codes = w.codes + panel * w.codes_stride + lane % 4 * 256 + lane / 4 % 4 * 16 +
+            std::int64_t{segment} * 1024;
+  }
+
+  TWILL_KERNEL_MEMBER static constexpr int output_of(int lane, int i, int j) {
+    return lane / 4 * 4 + 2 * i + j;
+  }
+
+  TWILL_KERNEL_MEMBER void copy(int step, int slot) const {
+    TWILL_UNROLL
+    for (int i = 0; i < 4; ++i)
+      ptx.copy_async(base + static_cast<unsigned>(slot * step_bytes + i * 512),
+                     codes + step * 1024 + i * 64);
+  }
+  TWILL_KERNEL_MEMBER void skip(int steps) { codes += steps * 1024; }
+
+  struct words {
+    words4 pair[4];
+  };
+
+  TWILL_KERNEL_MEMBER words read(int slot) const {
+    words to;
+    TWILL_UNROLL
+    for (int i = 0; i < 4; ++i)
+      to.pair[i] = ptx.template load_shared<words4>(
+          base + static_cast<unsigned>(slot * step_bytes + i * 512));
+    return to;
+  }
+
+  struct fragments {
+    words4 pair[2];
+  };
+
+  TWILL_KERNEL_MEMBER fragments fragments_of(const words& w, int k) const {
+    return {{w.pair[2 * k], w.pair[2 * k + 1]}};
+  }
+
+  struct part {};
+
+  TWILL_KERNEL_MEMBER void multiply(const fragments& f, const words4& x, int k, part&,
+                                    float (&sum)[2][4]) const {
+    const words4 &low = f.pair[0], &high = f.pair[1];
+    TWILL_UNROLL
+    for (int i = 0; i < 2; ++i)
+      ptx.mma_bf16(sum[i],
+                   {low.word[2 * i], low.word[2 * i + 1], high.word[2 * i], high.word[2 * i + 1]},
+                   {x.word[2 * k], x.word[2 * k + 1]});
+  }
+
+  TWILL_KERNEL_MEMBER void begin_segment(bool) {}
+  TWILL_KERNEL_MEMBER void end_segment(const part&, float (&)[2][4]) const {}
+  TWILL_KERNEL_MEMBER void load_scales() {}
+};
+
+} // namespace twill::gpu::cuda

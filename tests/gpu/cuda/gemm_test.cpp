@@ -1,0 +1,310 @@
+#include "tests/catch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "gpu/detail/packed_matrix_impl.hpp"
+#include "gpu/linear/cuda/gemm_16.hpp"
+#include "gpu/linear/cuda/gemm_w4.hpp"
+#include "gpu/linear/cuda/to_16_bits.hpp"
+#include "gpu/linear/packed_matrix.hpp"
+#include "tests/gpu/cuda/emulator.hpp"
+#include "tests/gpu/linear/linear_fixture.hpp"
+
+using namespace twill::gpu;
+using namespace twill::gpu::test;
+using twill::test::block_report;
+using twill::test::emulated_ptx;
+
+namespace {
+
+using cuda::w4_params;
+
+struct call {
+  bool bf16 = false;
+  std::int64_t m = 1;
+  std::vector<float> x;   // (m, cols), rounded
+  std::int64_t extra = 0; ///< elements between rows
+  std::vector<float> bias;
+  bool accumulate = false;
+  bool order_records = false;
+  int pairs = 2; ///< of panels, with more than 16 rows
+  std::vector<float> out; // (m, rows)
+};
+
+float rounded(float value, bool bf16) {
+  return bf16 ? detail::bf16_to_f32(detail::f32_to_bf16(value)) : via_f16(value);
+}
+
+call random_call(const detail::packed_view& w, std::int64_t m, bool bf16) {
+  call c;
+  c.bf16 = bf16;
+  c.m = m;
+  c.x = spiky_floats(m * w.cols, 5);
+  for (float& value : c.x)
+    value = rounded(value, bf16);
+  c.out.assign(static_cast<std::size_t>(m * w.rows), NAN);
+  return c;
+}
+
+template <class Weights, int Tiles, int Pairs>
+block_report run(const cuda::gemm_args& args, const std::vector<std::uint16_t>& x, call& c) {
+  using shape = cuda::gemm_shape<Weights, Tiles, Pairs>;
+  const detail::packed_view& w = args.w;
+  block_report sum;
+  const auto blocks = static_cast<int>(shape::blocks(w, args.m));
+  for (int block = 0; block < blocks; ++block) {
+    const auto one = twill::test::run_block(
+        {.index = block,
+         .threads = shape::threads,
+         .shared_bytes = shape::shared_bytes,
+         .global = {{w.codes, static_cast<std::size_t>(w.panels * w.codes_stride), false},
+                    {w.scales, static_cast<std::size_t>(w.panels * w.scales_stride), false},
+                    {x.data(), x.size() * 2, false},
+                    {c.bias.data(), c.bias.size() * 4, false},
+                    {c.out.data(), c.out.size() * 4, true}},
+         .order_records = c.order_records},
+        [&](emulated_ptx ptx) {
+          cuda::gemm<Weights, Tiles, Pairs>{ptx, args}.run();
+        });
+    sum.bank_conflicts += one.bank_conflicts;
+    sum.shared_accesses += one.shared_accesses;
+  }
+  return sum;
+}
+
+template <class Weights>
+block_report run(const cuda::gemm_args& args, const std::vector<std::uint16_t>& x, call& c) {
+  if (args.m <= 8) return run<Weights, 1, 1>(args, x, c);
+  if (args.m <= 16) return run<Weights, 2, 1>(args, x, c);
+  if constexpr (!Weights::crowded)
+    if (c.pairs == 1) return run<Weights, 4, 1>(args, x, c);
+  return run<Weights, 4, 2>(args, x, c);
+}
+
+/// The form that the packed matrix has, with bf16 or f16 activations.
+template <bool Bf16>
+block_report run_as_packed(const cuda::gemm_args& args, const std::vector<std::uint16_t>& x,
+                           call& c) {
+  using ptx = emulated_ptx;
+  if (args.w.kind == weight_kind::f16) return run<cuda::gemm_f16_weights<ptx>>(args, x, c);
+  if (args.w.kind == weight_kind::bf16) return run<cuda::gemm_bf16_weights<ptx>>(args, x, c);
+  switch (cuda::w4_params_of(args.w)) {
+  case w4_params::f32:
+    return run<cuda::gemm_w4_weights<ptx, Bf16, 1, w4_params::f32>>(args, x, c);
+  case w4_params::offsets_f16:
+    return run<cuda::gemm_w4_weights<ptx, Bf16, 1, w4_params::offsets_f16>>(args, x, c);
+  case w4_params::offsets_f32:
+    return run<cuda::gemm_w4_weights<ptx, Bf16, 1, w4_params::offsets_f32>>(args, x, c);
+  case w4_params::f16:
+    break;
+  }
+  if (args.w.group % 128 == 0)
+    return run<cuda::gemm_w4_weights<ptx, Bf16, 4, w4_params::f16>>(args, x, c);
+  if (args.w.group % 64 == 0)
+    return run<cuda::gemm_w4_weights<ptx, Bf16, 2, w4_params::f16>>(args, x, c);
+  return run<cuda::gemm_w4_weights<ptx, Bf16, 1, w4_params::f16>>(args, x, c);
+}
+
+/// Runs the kernel over all outputs. Memory is checked to the byte.
+block_report emulate(const detail::packed_view& w, call& c) {
+  const std::int64_t stride = w.cols + c.extra;
+  // The last row ends where its columns do.
+  std::vector<std::uint16_t> x(static_cast<std::size_t>((c.m - 1) * stride + w.cols), 0x7e00);
+  for (std::int64_t r = 0; r < c.m; ++r)
+    for (std::int64_t k = 0; k < w.cols; ++k) {
+      const float value = c.x[static_cast<std::size_t>(r * w.cols + k)];
+      x[static_cast<std::size_t>(r * stride + k)] =
+          c.bf16 ? detail::f32_to_bf16(value) : detail::f32_to_f16(value);
+    }
+  cuda::gemm_args args{};
+  args.w = w;
+  args.x = x.data();
+  args.x_stride = stride;
+  args.m = static_cast<int>(c.m);
+  args.bias = c.bias.empty() ? nullptr : c.bias.data();
+  args.out = c.out.data();
+  args.out_stride = w.rows;
+  args.accumulate = c.accumulate;
+  return c.bf16 ? run_as_packed<true>(args, x, c) : run_as_packed<false>(args, x, c);
+}
+
+void check(const call& c, const oracle& want) {
+  double excess = 0;
+  for (std::size_t i = 0; i < want.value.size(); ++i) {
+    const double e = std::abs(c.out[i] - want.value[i]) / want.bound[i];
+    excess = e <= excess ? excess : e; // keeps NaN
+  }
+  CHECK(excess <= 1);
+}
+
+struct weights_case {
+  weight_kind kind;
+  std::int32_t group;
+  offsets form;
+};
+constexpr weights_case all_weights[] = {
+    {weight_kind::f16, 0, offsets::factored},
+    {weight_kind::bf16, 0, offsets::factored},
+    {weight_kind::grouped_u4, 128, offsets::zero_points},
+    {weight_kind::grouped_u4, 64, offsets::zero_points},
+    {weight_kind::grouped_u4, 32, offsets::zero_points},
+    {weight_kind::grouped_u4, 128, offsets::factored},
+    {weight_kind::grouped_u4, 64, offsets::zero_points_f32},
+    {weight_kind::grouped_u4, 32, offsets::stored_f16},
+    {weight_kind::grouped_u4, 32, offsets::stored_f32},
+};
+
+} // namespace
+
+TEST_CASE("cuda products of packed weights agree with a naive product, emulated") {
+  auto dev = device::open({.kind = "host", .threads = 1}).value();
+  const auto [kind, group, form] =
+      GENERATE(from_range(std::begin(all_weights), std::end(all_weights)));
+  struct shape {
+    std::int64_t rows, cols, m;
+  };
+  for (const auto& [rows, cols, m] : {shape{1, 128, 1}, shape{33, 384, 3}, shape{70, 128, 17},
+                                      shape{32, 1152, 8}, shape{20, 256, 11}})
+    for (const bool bf16 : {false, true}) {
+      if (kind == weight_kind::f16 && bf16) continue;
+      if (kind == weight_kind::bf16 && !bf16) continue;
+      CAPTURE(static_cast<int>(kind), group, static_cast<int>(form), rows, cols, m, bf16);
+      const matrix w = random_matrix(kind, rows, cols, group, form, 2);
+      const auto packed = pack(*dev, w.source(), "w").value();
+      call c = random_call(packed.get().view, m, bf16);
+      c.pairs = m > 32 ? 1 : 2;
+      const block_report report = emulate(packed.get().view, c);
+      check(c, exact(w, c.x, m, compute_type::f32));
+      CHECK(report.bank_conflicts == 0);
+    }
+}
+
+TEST_CASE("cuda products sum a row in one order, alone and among any rows, emulated") {
+  auto dev = device::open({.kind = "host", .threads = 1}).value();
+  const auto [kind, group, form] =
+      GENERATE(from_range(std::begin(all_weights), std::end(all_weights)));
+  const std::int64_t rows = 64, cols = 1152; // nine segments: eight slices, three of them empty
+  const bool bf16 = kind != weight_kind::f16;
+  CAPTURE(static_cast<int>(kind), group, static_cast<int>(form));
+  const matrix w = random_matrix(kind, rows, cols, group, form, 2);
+  const auto packed = pack(*dev, w.source(), "w").value();
+  call all = random_call(packed.get().view, 33, bf16);
+  all.order_records = true;
+  emulate(packed.get().view, all);
+  for (const std::int64_t m : {1, 5, 16, 32, 33}) {
+    CAPTURE(m);
+    call some = all;
+    some.m = m;
+    some.pairs = 1;
+    some.x.resize(static_cast<std::size_t>(m * cols));
+    some.out.assign(static_cast<std::size_t>(m * rows), NAN);
+    emulate(packed.get().view, some);
+    CHECK(std::memcmp(some.out.data(), all.out.data(), some.out.size() * 4) == 0);
+  }
+  // Rows' sums differ, so the comparison can fail.
+  CHECK(std::memcmp(all.out.data(), all.out.data() + rows, static_cast<std::size_t>(rows) * 4) !=
+        0);
+}
+
+TEST_CASE("cuda products take strided rows, bias and what is there, emulated") {
+  auto dev = device::open({.kind = "host", .threads = 1}).value();
+  const std::int64_t rows = 37, cols = 256, m = 9;
+  for (const weight_kind kind : {weight_kind::grouped_u4, weight_kind::f16}) {
+    const matrix w = random_matrix(kind, rows, cols, 64, offsets::zero_points, 3);
+    const auto packed = pack(*dev, w.source(), "w").value();
+    call c = random_call(packed.get().view, m, false);
+    c.extra = 24;
+    c.bias = random_floats(rows, 7);
+    c.accumulate = true;
+    c.out = random_floats(m * rows, 8);
+    oracle want = exact(w, c.x, m, compute_type::f32);
+    for (std::size_t i = 0; i < want.value.size(); ++i) {
+      want.value[i] += double{c.bias[i % static_cast<std::size_t>(rows)]} + double{c.out[i]};
+      want.bound[i] += 1e-5;
+    }
+    emulate(packed.get().view, c);
+    check(c, want);
+  }
+}
+
+TEST_CASE("cuda products of bf16 keep activations that f16 has no room for, emulated") {
+  auto dev = device::open({.kind = "host", .threads = 1}).value();
+  for (const weight_kind kind : {weight_kind::grouped_u4, weight_kind::bf16}) {
+    const matrix w = random_matrix(kind, 32, 256, 32, offsets::stored_f16, 3);
+    const auto packed = pack(*dev, w.source(), "w").value();
+    call c = random_call(packed.get().view, 2, true);
+    for (std::size_t i = 0; i < c.x.size(); i += 50)
+      c.x[i] = rounded(i % 100 == 0 ? 1e5F : -3e5F, true);
+    emulate(packed.get().view, c);
+    check(c, exact(w, c.x, 2, compute_type::f32));
+  }
+}
+
+TEST_CASE("cuda products take zero points far above the codes, emulated") {
+  auto dev = device::open({.kind = "host", .threads = 1}).value();
+  for (const int zero : {127, 128, 201, 255}) {
+    CAPTURE(zero);
+    matrix w = random_matrix(weight_kind::grouped_u4, 32, 128, 32, offsets::zero_points, 3);
+    for (std::size_t i = 0; i < w.values.size(); ++i) {
+      const std::size_t group = i / 32;
+      w.group_offsets[group] = -static_cast<float>(zero - static_cast<int>(group % 2)) * w.scales[group];
+      w.values[i] = w.scales[group] * static_cast<float>(w.codes[i]) + w.group_offsets[group];
+    }
+    const auto packed = pack(*dev, w.source(), "w").value();
+    for (const bool bf16 : {false, true}) {
+      call c = random_call(packed.get().view, 1, bf16);
+      emulate(packed.get().view, c);
+      check(c, exact(w, c.x, 1, compute_type::f32));
+    }
+  }
+}
+
+TEST_CASE("cuda activations of other types, orders and places become rows of 16 bits, emulated") {
+  const std::int64_t m = 3, cols = 1032, stride = 1035;
+  const std::vector<float> x = spiky_floats(m * stride, 4);
+  std::vector<std::uint16_t> halves;
+  for (const float value : x)
+    halves.push_back(detail::f32_to_f16(value));
+  std::vector<std::int32_t> order;
+  for (std::int32_t k = 0; k < cols; ++k)
+    order.push_back((k * 7 + 5) % static_cast<std::int32_t>(cols));
+  for (const bool ordered : {false, true})
+    for (const int form : {0, 1, 2}) { // f32 to f16, f32 to bf16, f16 as it is
+      CAPTURE(ordered, form);
+      std::vector<std::uint16_t> to(static_cast<std::size_t>(m * cols));
+      const cuda::to_16_bits_args args{.x = form == 2 ? static_cast<const void*>(halves.data())
+                                                      : x.data(),
+                                       .x_stride = stride,
+                                       .order = ordered ? order.data() : nullptr,
+                                       .to = to.data(),
+                                       .m = static_cast<int>(m),
+                                       .cols = static_cast<int>(cols)};
+      twill::test::run_grid(
+          {.blocks = static_cast<int>(cuda::to_16_bits_blocks(args)),
+           .block = {.threads = cuda::to_16_bits_threads,
+                     .global = {{x.data(), x.size() * 4, false},
+                                {halves.data(), halves.size() * 2, false},
+                                {order.data(), order.size() * 4, false},
+                                {to.data(), to.size() * 2, true}}}},
+          [&](emulated_ptx ptx) {
+            if (form == 0)
+              cuda::to_16_bits<float, false, emulated_ptx>{ptx, args}.run();
+            else if (form == 1)
+              cuda::to_16_bits<float, true, emulated_ptx>{ptx, args}.run();
+            else
+              cuda::to_16_bits<std::uint16_t, false, emulated_ptx>{ptx, args}.run();
+          });
+      for (std::int64_t r = 0; r < m; ++r)
+        for (std::int64_t k = 0; k < cols; ++k) {
+          const auto from = static_cast<std::size_t>(
+              r * stride + (ordered ? order[static_cast<std::size_t>(k)] : k));
+          const std::uint16_t want =
+              form == 1 ? detail::f32_to_bf16(x[from]) : detail::f32_to_f16(x[from]);
+          REQUIRE(to[static_cast<std::size_t>(r * cols + k)] == want);
+        }
+    }
+}
