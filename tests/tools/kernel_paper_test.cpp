@@ -141,9 +141,12 @@ TEST_CASE("a product counts its weights, its blocks and their activations") {
 
   const kernel_counts many = gemm_counts(a100, 64, 4096, 6144, 0);
   CHECK(many.dram_bytes == 2 * 4096.0 * 6144);
-  CHECK(many.blocks == 192); // 96 of two pairs of panels, for two times 32 rows
+  CHECK(many.blocks == 2 * 192); // two times 32 rows
   CHECK(many.mmas == 8 * c.mmas);
   CHECK(many.l2_bytes > 2 * many.dram_bytes);
+  // From 16,384 outputs on, blocks of 32 rows have two pairs of panels.
+  CHECK(gemm_counts(a100, 32, 4096, 16384, 0).blocks == 256);
+  CHECK(gemm_counts(a100, 16, 4096, 16384, 0).blocks == 512);
   // 107 groups are 14 for seven of eight slices.
   CHECK(gemm_counts(a100, 1, 13696, 5120, 128).busiest == Approx(14 * 8 / 107.0));
 }
@@ -178,7 +181,9 @@ TEST_CASE("more bandwidth is never slower, more rows and positions are never fas
             INFO(on.name << ", " << seed.name << " " << product.name << "/" << group << ", "
                          << rows);
             const step_kernel k = product_of_step(on, seed, product, rows, group);
-            CHECK(k.one.seconds >= before.one.seconds * (1 - rounding));
+            // Blocks of another shape may leave less of a last wave idle.
+            const bool same_shape = rows != gemm_rows[0] + 1 && rows != gemm_rows[1] + 1;
+            if (same_shape) CHECK(k.one.seconds >= before.one.seconds * (1 - rounding));
             CHECK(k.dram_bytes >= before.dram_bytes);
             CHECK(product_of_step(wider, seed, product, rows, group).one.seconds <=
                   k.one.seconds * (1 + rounding));

@@ -95,8 +95,8 @@ struct gemm {
     const int begin = begin_of(slice);
     const int end = begin_of(slice + Pairs);
 
-    // A lane has column octet lane % 4 of row lane / 4 of each tile. Rows that are not there are read
-    // as the last one, and not written.
+    // A lane has column octet lane % 4 of row lane / 4 of each tile. Rows that are not there are
+    // read as the last one, and not written.
     const auto* const x_rows = reinterpret_cast<const char*>(args.x + first_row * args.x_stride);
     unsigned x_at[Tiles]; // bytes
     TWILL_UNROLL

@@ -56,14 +56,15 @@ struct gemm_w4_weights {
 
   Ptx ptx;
   const detail::packed_view& w;
-  const unsigned char* codes;  ///< the lane's, of the step that is copied next
-  const unsigned char* params; ///< the lane's scales of a group: the next segment's, once one has begun
-  int zeros_at;                ///< from there to its zero points
-  int params_left = 0;         ///< segments that have the same group
-  unsigned base;               ///< the lane's bytes of slot 0
+  const unsigned char* codes; ///< the lane's, of the step that is copied next
+  const unsigned char*
+      params;          ///< the lane's scales of a group: the next segment's, once one has begun
+  int zeros_at;        ///< from there to its zero points
+  int params_left = 0; ///< segments that have the same group
+  unsigned base;       ///< the lane's bytes of slot 0
 
-  /// Of the lane's four outputs, as they lie: f16 or f32. Those of a segment stay until its end, when
-  /// the next one's are loaded; its zero points are loaded when it begins.
+  /// Of the lane's four outputs, as they lie: f16 or f32. Those of a segment stay until its end,
+  /// when the next one's are loaded; its zero points are loaded when it begins.
   std::uint32_t scale[scale_bytes], offset[scale_bytes];
   std::uint32_t zero = 0; ///< a byte each, of the next segment
   /// What a pair of an output's codes loses: 1024 + zero point in f16; -(128 + zero point) in bf16,

@@ -31,7 +31,7 @@ struct call {
   std::vector<float> bias;
   bool accumulate = false;
   bool order_records = false;
-  int pairs = 2; ///< of panels, with more than 16 rows
+  int pairs = 2;          ///< of panels, with more than 16 rows
   std::vector<float> out; // (m, rows)
 };
 
@@ -251,7 +251,8 @@ TEST_CASE("cuda products take zero points far above the codes, emulated") {
     matrix w = random_matrix(weight_kind::grouped_u4, 32, 128, 32, offsets::zero_points, 3);
     for (std::size_t i = 0; i < w.values.size(); ++i) {
       const std::size_t group = i / 32;
-      w.group_offsets[group] = -static_cast<float>(zero - static_cast<int>(group % 2)) * w.scales[group];
+      w.group_offsets[group] =
+          -static_cast<float>(zero - static_cast<int>(group % 2)) * w.scales[group];
       w.values[i] = w.scales[group] * static_cast<float>(w.codes[i]) + w.group_offsets[group];
     }
     const auto packed = pack(*dev, w.source(), "w").value();

@@ -30,7 +30,8 @@ kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t column
   while (i + 1 < gemm_rows.size() && gemm_rows[i] < rows)
     ++i;
   const std::int64_t row_groups = ceil_div(rows, gemm_rows[i]);
-  const std::int64_t output_groups = ceil_div(outputs, gemm_outputs * gemm_pairs[i]);
+  const bool two_pairs = gemm_rows[i] > 16 && outputs >= gemm_outputs_for_two_pairs;
+  const std::int64_t output_groups = ceil_div(outputs, gemm_outputs * (two_pairs ? 2 : 1));
   const double weights = static_cast<double>(columns) * static_cast<double>(outputs);
   const double bytes =
       group == 0 ? 2 * weights : weights / 2 + weights / static_cast<double>(group) * group_bytes;
@@ -50,7 +51,8 @@ kernel_counts gemm_counts(const card& on, std::int64_t rows, std::int64_t column
               static_cast<double>(segments);
   c.blocks = output_groups * row_groups;
   c.warps_of_block = gemm_slices;
-  c.blocks_at_once = blocks_at_once(on, 32 * gemm_slices, plan.registers[i], gemm_bytes_in_flight);
+  c.blocks_at_once =
+      blocks_at_once(on, 32 * gemm_slices, plan.registers[two_pairs ? 3 : i], gemm_bytes_in_flight);
   c.bytes_in_flight = gemm_bytes_in_flight;
   c.end_s = gemm_end_s;
   return c;
