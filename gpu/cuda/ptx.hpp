@@ -182,6 +182,13 @@ struct device_ptx {
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
   }
 
+  /// copy_async() of 16 zeros where `zeros`: nothing is read then, and `from` may be any address.
+  __device__ static void copy_async_or_zeros(unsigned offset, const void* from, bool zeros) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address_of(offset)),
+                 "l"(from), "r"(zeros ? 0 : 16)
+                 : "memory");
+  }
+
 private:
   __device__ static unsigned address_of(unsigned offset) {
     return static_cast<unsigned>(__cvta_generic_to_shared(shared_memory)) + offset;

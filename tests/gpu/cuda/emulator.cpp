@@ -698,6 +698,14 @@ void emulated_ptx::mma_bf16(float (&d)[4], const std::uint32_t (&a)[4],
   mma(d, a, b, true);
 }
 
+void emulated_ptx::copy_async_or_zeros(unsigned offset, const void* from, bool zeros) const {
+  static constexpr unsigned char none[16] = {};
+  if (!zeros) return copy_async(offset, from);
+  block_->check_shared(offset, sizeof none);
+  block_->poison_target(thread_, offset);
+  block_->thread(thread_).uncommitted.push_back({offset, none});
+}
+
 block_report run_block(const block_shape& shape, const std::function<void(emulated_ptx)>& body) {
   emulated_grid grid;
   emulated_block block(shape, grid);

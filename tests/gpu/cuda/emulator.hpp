@@ -129,6 +129,7 @@ public:
   }
   void mma_f16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) const;
   void mma_bf16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) const;
+  void copy_async_or_zeros(unsigned offset, const void* from, bool zeros) const;
 
 private:
   friend class emulated_block;

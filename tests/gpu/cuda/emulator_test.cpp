@@ -230,6 +230,33 @@ TEST_CASE("cuda emulator: an asynchronous copy lands at the wait that guarantees
   has(fault_of(shape, [&](emulated_ptx ptx) { copy(ptx, 0); }), "before its copies have landed");
 }
 
+TEST_CASE("cuda emulator: an asynchronous copy of zeros reads nothing and lands as others do") {
+  alignas(16) const unsigned char from[16] = {1, 2, 3};
+  const auto body = [&](bool zeros, bool waits) {
+    return [&from, zeros, waits](emulated_ptx ptx) {
+      const auto offset = static_cast<unsigned>(ptx.thread()) * 16;
+      ptx.copy_async_or_zeros(offset, zeros ? nullptr : from, zeros);
+      ptx.commit();
+      if (waits) ptx.wait<0>();
+      const int found = ptx.load_shared<unsigned char>(offset + 1);
+      if (found != (zeros ? 0 : 2)) throw test::fault("another byte");
+      ptx.wait<0>();
+    };
+  };
+  const block_shape shape{.shared_bytes = 32 * 16, .global = {{from, sizeof from, false}}};
+  for (const bool zeros : {false, true}) {
+    CAPTURE(zeros);
+    has(fault_of(shape, body(zeros, true)), "no fault");
+    has(fault_of(shape, body(zeros, false)), "which was never written");
+  }
+  has(fault_of(block_shape{.shared_bytes = 8},
+               [](emulated_ptx ptx) { ptx.copy_async_or_zeros(0, nullptr, true); }),
+      "past the block's");
+  has(fault_of(block_shape{.shared_bytes = 64},
+               [](emulated_ptx ptx) { ptx.copy_async_or_zeros(8, nullptr, true); }),
+      "is not aligned");
+}
+
 TEST_CASE("cuda emulator: faults of a kernel are errors") {
   alignas(16) float memory[8] = {};
   const block_shape shape{.shared_bytes = 64, .global = {{memory, 16, false}}};
