@@ -12,6 +12,7 @@ struct launch_times;
 struct timing_plan;
 } // namespace twill::gpu
 namespace twill::gpu::detail {
+struct attention_backend;
 struct linear_backend;
 struct op_backends;
 struct probe_backend;
@@ -20,8 +21,9 @@ class space;
 
 namespace twill::gpu::cuda {
 
-extern const detail::linear_backend linear; ///< linear/cuda/linear_cuda.cu
-extern const detail::probe_backend probe;   ///< probe_cuda.cu
+extern const detail::attention_backend attention; ///< attention/cuda/attention_cuda.cu
+extern const detail::linear_backend linear;       ///< linear/cuda/linear_cuda.cu
+extern const detail::probe_backend probe;         ///< probe_cuda.cu
 
 /// The portable forms on the GPU, and CUDA's own where there are any. // cuda_ops.cu
 const detail::op_backends& backends();

@@ -13,12 +13,13 @@ namespace {
 using on_gpu = detail::launcher<Kokkos::Cuda>;
 
 constinit const detail::linear_backend portable_linear = detail::linear_portable<on_gpu>::table;
-constinit const detail::attention_backend attention = detail::attention_portable<on_gpu>::table;
+constinit const detail::attention_backend portable_attention =
+    detail::attention_portable<on_gpu>::table;
 constinit const detail::sampling_backend sampling = detail::sampling_portable<on_gpu>::table;
 constinit const detail::rows_backend rows = detail::rows_portable<on_gpu>::table;
 
-constexpr detail::op_backends portable{{&portable_linear, &attention, &sampling, &rows, &probe},
-                                       &portable};
+constexpr detail::op_backends portable{
+    {&portable_linear, &portable_attention, &sampling, &rows, &probe}, &portable};
 /// A table with kernels of CUDA's own takes the place of the portable one here.
 constexpr detail::op_backends own{{&linear, &attention, &sampling, &rows, &probe}, &portable};
 

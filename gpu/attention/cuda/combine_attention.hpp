@@ -1,0 +1,49 @@
+// The body that merges the results of a row's chunks. A block has a row and a query head.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/attention/cuda/decode_shape.hpp"
+#include "gpu/attention/cuda/merge_chunks.hpp"
+#include "gpu/cuda/ptx.hpp"
+
+namespace twill::gpu::cuda {
+
+struct combine_attention_args {
+  chunk_results results;
+  std::int32_t head_dim;
+  std::int32_t window;           ///< 0: none
+  const std::int32_t* positions; // (n_tokens)
+  float* out;                    // (n_tokens, n_heads, head_dim)
+  std::int64_t out_stride;       ///< elements
+};
+
+inline constexpr int combine_threads = 128;
+
+template <class Ptx>
+struct combine_attention {
+  Ptx ptx;
+  const combine_attention_args& args;
+
+  TWILL_KERNEL_MEMBER void run() {
+    const std::int64_t row = ptx.block() / args.results.n_heads;
+    const int head = static_cast<int>(ptx.block() - row * args.results.n_heads);
+    const int end = ptx.load(args.positions + row) + 1;
+    const int begin = args.window > 0 && end > args.window ? end - args.window : 0;
+    const int chunks = (end - 1) / decode_chunk - begin / decode_chunk + 1;
+    const std::int64_t at = args.results.place(row, head, 0);
+    for (int d = ptx.thread(); d < args.head_dim; d += combine_threads) {
+      merged_chunks merged;
+      float total = 0;
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        merged.add(ptx.load(args.results.tops + at + chunk),
+                   ptx.load(args.results.weights + at + chunk));
+        total = merged.merge(total, ptx.load(args.results.sums + (at + chunk) * args.head_dim + d));
+      }
+      ptx.store(args.out + row * args.out_stride + std::int64_t{head} * args.head_dim + d,
+                total / merged.sum);
+    }
+  }
+};
+
+} // namespace twill::gpu::cuda

@@ -1,0 +1,75 @@
+// The sizes of the decode attention kernel: what a block has, and where in shared memory it lies.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "gpu/attention/kv_element.hpp"
+#include "gpu/detail/half.hpp"
+
+namespace twill::gpu::cuda {
+
+inline constexpr int decode_threads = 128;
+/// Positions of which one block makes a partial result. Chunks are counted from position 0.
+inline constexpr int decode_chunk = 256;
+/// Query heads are rows of mma: their leading 16 bits are rows 0 to 7, the rest rows 8 to 15.
+inline constexpr int decode_tile_heads = 8;
+
+/// The offset of 16 bytes in shared memory: number `segment` of row `row`, where a row has
+/// Segments of them. Rows 8i to 8i + 7 of one segment lie in different banks.
+template <int Segments>
+TWILL_KERNEL_FUNCTION unsigned swizzled(int row, int segment) {
+  constexpr int lowest = Segments & -Segments;
+  constexpr int turns = lowest < 8 ? lowest : 8;
+  const int turn = row / (8 / turns) % turns;
+  // Turned by the bits of `turn` from last to first: neighbouring rows lie far apart, so that
+  // copies of short rows meet different banks too.
+  int by = 0;
+  if constexpr (turns == 8) by = (turn & 1) << 2 | (turn & 2) | turn >> 2;
+  if constexpr (turns == 4) by = (turn & 1) << 1 | turn >> 1;
+  if constexpr (turns == 2) by = turn;
+  return static_cast<unsigned>(row * Segments + (segment ^ by)) * 16;
+}
+
+/// Keys and values pass through slots of shared memory. A sub-tile has as many positions as four
+/// pieces of 16 bytes of a key's dimension: one piece for each warp.
+template <class Element, int Dim, int Tiles>
+struct decode_shape {
+  static_assert(Dim % 16 == 0 && Dim >= 32 && Dim <= 256 && (Tiles == 1 || Tiles == 2));
+  static_assert(std::is_same_v<Element, kv_f16> || std::is_same_v<Element, kv_bf16> ||
+                std::is_same_v<Element, kv_i8>);
+
+  static constexpr bool bf16 = std::is_same_v<Element, kv_bf16>;
+  static constexpr bool scaled = kv_element<Element>::scaled;
+  static constexpr int heads = Tiles * decode_tile_heads; ///< of a block
+  static constexpr int warps = decode_threads / 32;
+  static constexpr int piece = 16 / static_cast<int>(sizeof(Element)); ///< elements of 16 bytes
+  static constexpr int pieces = decode_chunk / piece;                  ///< of a chunk's positions
+  static constexpr int columns = piece / 8; ///< tiles of 8 columns of mma that a piece is
+  static constexpr int key_segments = 4;    ///< pieces of a key's dimension in a sub-tile
+  static constexpr int positions = key_segments * piece; ///< of a sub-tile
+  static constexpr int sub_tiles = decode_chunk / positions;
+  static constexpr int value_segments = Dim / piece; ///< pieces of a value
+  static constexpr int warp_segments = (value_segments + warps - 1) / warps;
+
+  static constexpr int slot_bytes = Dim * key_segments * 16; ///< a sub-tile's keys, or its values
+  static constexpr int slots = 32 * 1024 / slot_bytes < 3 ? 3 : 32 * 1024 / slot_bytes;
+  static constexpr int query_pitch = Dim * 2 + 16; ///< bytes
+  static constexpr int score_pitch = (decode_chunk + 8) * 4;
+  static constexpr int weight_pitch = decode_chunk * 2 + 16;
+  static constexpr int weight_bytes = 16 * weight_pitch; ///< of a tile
+  static_assert(weight_bytes == decode_tile_heads * score_pitch);
+
+  static constexpr unsigned query_at = slots * slot_bytes;
+  static constexpr unsigned weights_at = query_at + Tiles * 16 * query_pitch; ///< and the scores
+  static constexpr unsigned key_places_at = weights_at + Tiles * weight_bytes;
+  static constexpr unsigned value_places_at = key_places_at + 8 * pieces;
+  static constexpr unsigned factors_at = value_places_at + 8 * pieces;
+  static constexpr unsigned tops_at = factors_at + 4 * heads;
+  static constexpr unsigned key_scales_at = tops_at + 8 * heads;
+  static constexpr unsigned value_scales_at = key_scales_at + (scaled ? 4 * decode_chunk : 0);
+  static constexpr unsigned largest_at = value_scales_at + (scaled ? 4 * decode_chunk : 0);
+  static constexpr int shared_bytes = largest_at + (scaled ? 4 * warps : 0);
+};
+
+} // namespace twill::gpu::cuda

@@ -1,0 +1,98 @@
+// Softmax over one chunk of a decode attention block, from scores to weights in shared memory.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "gpu/attention/cuda/decode_pieces.hpp"
+
+namespace twill::gpu::cuda {
+
+template <class Shape, class Ptx>
+struct decode_softmax : decode_pieces<Shape, Ptx> {
+  using base = decode_pieces<Shape, Ptx>;
+  using base::lane, base::larger, base::largest_of_16, base::narrow, base::ptx, base::shared_head,
+      base::warp, base::widen;
+
+  int first, last; ///< the chunk's sub-tiles [first, last) have scores
+
+  /// Turns a tile's scores of the chunk into softmax weights, in place. A thread has columns
+  /// 32i + 2j and 32i + 2j + 1 of a head, where j is its number among the 16 threads of this head.
+  /// Before it a barrier() is due, and after it too.
+  TWILL_KERNEL_MEMBER void take(int tile) {
+    constexpr int pairs = decode_chunk / 32;
+    const unsigned of_tile = Shape::weights_at + static_cast<unsigned>(tile * Shape::weight_bytes);
+    float x[pairs][2];
+    float top = -INFINITY;
+    TWILL_UNROLL
+    for (int i = 0; i < pairs; ++i) {
+      floats2 both{{-INFINITY, -INFINITY}};
+      if (is_taken(i))
+        both = ptx.template load_shared<floats2>(
+            of_tile +
+            static_cast<unsigned>(shared_head() * Shape::score_pitch + i * 128 + lane() % 16 * 8));
+      TWILL_UNROLL
+      for (int c = 0; c < 2; ++c) {
+        x[i][c] = both.value[c];
+        top = larger(top, both.value[c]);
+      }
+    }
+    top = largest_of_16(top);
+    float sum = 0;
+    TWILL_UNROLL
+    for (int i = 0; i < pairs; ++i) {
+      TWILL_UNROLL
+      for (int c = 0; c < 2; ++c) {
+        x[i][c] = ::expf(x[i][c] - top);
+        sum += x[i][c];
+      }
+    }
+    TWILL_UNROLL
+    for (int mask = 8; mask > 0; mask /= 2)
+      sum += ptx.shuffle_xor(sum, mask);
+    if (lane() % 16 == 0)
+      ptx.store_shared(Shape::tops_at +
+                           static_cast<unsigned>(tile * decode_tile_heads + shared_head()) * 8,
+                       floats2{{top, sum}});
+    ptx.barrier(); // the scores have been read
+    float over = 1;
+    if constexpr (Shape::scaled) over = 1.0f / largest_value_scale();
+    TWILL_UNROLL
+    for (int i = 0; i < pairs; ++i) {
+      if (!is_taken(i)) continue;
+      const int column = 32 * i + lane() % 16 * 2;
+      std::uint32_t parts[2] = {};
+      TWILL_UNROLL
+      for (int c = 0; c < 2; ++c) {
+        float weight = x[i][c];
+        if constexpr (Shape::scaled)
+          weight *= over * ptx.template load_shared<float>(Shape::value_scales_at +
+                                                           static_cast<unsigned>(column + c) * 4);
+        const std::uint16_t part = narrow(weight);
+        parts[0] |= std::uint32_t{part} << (16 * c);
+        parts[1] |= std::uint32_t{narrow(weight - widen(part))} << (16 * c);
+      }
+      const unsigned at =
+          of_tile + static_cast<unsigned>(shared_head() * Shape::weight_pitch + column * 2);
+      ptx.store_shared(at, parts[0]);
+      ptx.store_shared(at + 8 * Shape::weight_pitch, parts[1]);
+    }
+  }
+  /// Whether columns [32i, 32i + 32) lie in a sub-tile that the row sees.
+  TWILL_KERNEL_MEMBER bool is_taken(int i) const {
+    const int sub_tile = i * 32 / Shape::positions;
+    return sub_tile >= first && sub_tile < last;
+  }
+
+  /// Of the chunk's value scales; 1 where all are 0. Weights are divided by it before they are
+  /// rounded, so that f16 holds them whatever the values' magnitude.
+  TWILL_KERNEL_MEMBER float largest_value_scale() const {
+    float largest = 0;
+    for (int w = 0; w < Shape::warps; ++w)
+      largest = larger(largest, ptx.template load_shared<float>(Shape::largest_at +
+                                                                static_cast<unsigned>(w) * 4));
+    return largest == 0 ? 1.0f : largest;
+  }
+};
+
+} // namespace twill::gpu::cuda

@@ -1,0 +1,443 @@
+#include "tests/catch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gpu/attention/cuda/combine_attention.hpp"
+#include "gpu/attention/cuda/decode_attention.hpp"
+#include "gpu/detail/kv_rows.hpp"
+#include "gpu/detail/shapes.hpp"
+#include "tests/gpu/cuda/emulator.hpp"
+#include "tests/gpu/ragged_case.hpp"
+
+using namespace twill::gpu;
+using twill::test::block_report;
+using twill::test::emulated_ptx;
+
+namespace {
+
+struct shape {
+  int n_heads = 4, n_kv_heads = 1, block_tokens = 16;
+  std::int32_t window = 0;
+  bool alibi = false;
+  float key_size = 1, value_size = 1, query_size = 1;
+};
+
+template <class T>
+twill::test::global_range readable(const std::vector<T>& v) {
+  return {v.data(), v.size() * sizeof(T), false};
+}
+template <class T>
+twill::test::global_range writable(const std::vector<T>& v) {
+  return {v.data(), v.size() * sizeof(T), true};
+}
+
+/// Memory whose first element is aligned for copies of 16 bytes.
+template <class Element>
+struct arena {
+  std::vector<cuda::words4> memory;
+  explicit arena(std::size_t elements)
+      : memory((elements * sizeof(Element) + 15) / 16, {{~0U, ~0U, ~0U, ~0U}}) {}
+  Element* data() { return reinterpret_cast<Element*>(memory.data()); }
+};
+
+/// Sequences with scattered blocks in an arena in two parts that lie apart. What no position owns
+/// is NaN.
+template <class Element, int Dim>
+struct sequences {
+  shape s;
+  std::vector<int> lengths;
+  int n_blocks = 3, half;
+  std::vector<std::vector<std::int32_t>> tables;
+  std::int64_t stride, scale_stride, apart = 64, scale_apart = 5;
+  arena<Element> keys, values;
+  std::vector<float> key_scales, value_scales, slopes;
+  std::vector<std::vector<float>> q; // (length, n_heads * Dim), zeros but for rows that are asked
+
+  static int blocks_of(const std::vector<int>& lengths, int block_tokens) {
+    int n = 3;
+    for (const int length : lengths)
+      n += (length + block_tokens - 1) / block_tokens;
+    return n;
+  }
+
+  sequences(const shape& s_, const std::vector<int>& lengths_)
+      : s(s_), lengths(lengths_), n_blocks(blocks_of(lengths_, s_.block_tokens)),
+        half(n_blocks / 2), stride(std::int64_t{s.n_kv_heads} * s.block_tokens * Dim + 32),
+        scale_stride(std::int64_t{s.n_kv_heads} * s.block_tokens + 3),
+        keys(static_cast<std::size_t>(n_blocks * stride + apart)),
+        values(static_cast<std::size_t>(n_blocks * stride + apart)),
+        key_scales(static_cast<std::size_t>(n_blocks * scale_stride + scale_apart), NAN),
+        value_scales(key_scales) {
+    std::mt19937 random(7);
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(n_blocks));
+    for (int i = 0; i < n_blocks; ++i)
+      ids[static_cast<std::size_t>(i)] = i;
+    std::shuffle(ids.begin(), ids.end(), random);
+    std::size_t next = 0;
+    unsigned seed = 20;
+    for (const int length : lengths) {
+      const int count = (length + s.block_tokens - 1) / s.block_tokens;
+      tables.emplace_back(ids.begin() + static_cast<std::ptrdiff_t>(next),
+                          ids.begin() + static_cast<std::ptrdiff_t>(next) + count);
+      next += static_cast<std::size_t>(count);
+      const auto n = static_cast<std::size_t>(length) * static_cast<std::size_t>(Dim);
+      const auto kv = static_cast<std::size_t>(s.n_kv_heads);
+      const auto k = twill::test::random_floats(n * kv, seed++, s.key_size);
+      const auto v = twill::test::random_floats(n * kv, seed++, s.value_size);
+      for (int p = 0; p < length; ++p)
+        for (int h = 0; h < s.n_kv_heads; ++h) {
+          const std::size_t from =
+              (static_cast<std::size_t>(p) * kv + static_cast<std::size_t>(h)) * Dim;
+          put(tables.size() - 1, p, h, k.data() + from, v.data() + from);
+        }
+      q.push_back(twill::test::random_floats(n * static_cast<std::size_t>(s.n_heads), seed++,
+                                             s.query_size));
+    }
+    for (int h = 0; h < s.n_heads; ++h)
+      slopes.push_back(
+          std::exp2(-8.0f * static_cast<float>(h + 1) / static_cast<float>(s.n_heads)));
+  }
+
+  kv_layer layer() {
+    kv_layer kv;
+    kv.keys = keys.data();
+    kv.values = values.data();
+    kv.type = kv_element<Element>::type;
+    kv.n_blocks = half;
+    kv.n_kv_heads = s.n_kv_heads;
+    kv.block_tokens = s.block_tokens;
+    kv.head_dim = Dim;
+    kv.key_scales = key_scales.data();
+    kv.value_scales = value_scales.data();
+    kv.block_stride = stride;
+    kv.scale_stride = scale_stride;
+    kv.apart = apart;
+    kv.scale_apart = scale_apart;
+    return detail::checked_kv(kv);
+  }
+
+  struct place {
+    std::int64_t key, value, scale;
+  };
+  place place_of(std::size_t sequence, int position, int kv_head) {
+    const kv_layer kv = layer();
+    const std::int64_t block =
+        tables[sequence][static_cast<std::size_t>(position / s.block_tokens)];
+    const int offset = position % s.block_tokens;
+    const std::int64_t first =
+        detail::block_at(kv, block) + std::int64_t{kv_head} * s.block_tokens * Dim;
+    return {first + offset, first + std::int64_t{offset} * Dim,
+            detail::block_scales_at(kv, block) + std::int64_t{kv_head} * s.block_tokens + offset};
+  }
+  void put(std::size_t sequence, int position, int kv_head, const float* k, const float* v) {
+    const place at = place_of(sequence, position, kv_head);
+    Element kept[Dim];
+    key_scales[static_cast<std::size_t>(at.scale)] = detail::store_row(kept, k, Dim);
+    for (int d = 0; d < Dim; ++d)
+      keys.data()[at.key + d * s.block_tokens] = kept[d];
+    value_scales[static_cast<std::size_t>(at.scale)] =
+        detail::store_row(values.data() + at.value, v, Dim);
+  }
+
+  struct exact_row {
+    std::vector<double> out;
+    double largest = 0; ///< value
+    double spread = 0;  ///< the largest sum of the magnitudes of a score's products
+  };
+  /// In f64.
+  exact_row exact(std::size_t sequence, int position) {
+    exact_row row;
+    const int group = s.n_heads / s.n_kv_heads;
+    const float scale = 1 / std::sqrt(static_cast<float>(Dim));
+    const int begin = s.window > 0 ? std::max(0, position + 1 - s.window) : 0;
+    constexpr bool scaled = kv_element<Element>::scaled;
+    for (int h = 0; h < s.n_heads; ++h) {
+      const float* query = q[sequence].data() + (static_cast<std::size_t>(position) *
+                                                     static_cast<std::size_t>(s.n_heads) +
+                                                 static_cast<std::size_t>(h)) *
+                                                    Dim;
+      std::vector<double> scores;
+      double top = -INFINITY;
+      for (int p = begin; p <= position; ++p) {
+        const place at = place_of(sequence, p, h / group);
+        const double step = scaled ? double{key_scales[static_cast<std::size_t>(at.scale)]} : 1;
+        double dot = 0, magnitude = 0;
+        for (int d = 0; d < Dim; ++d) {
+          const double product = double{query[d]} * double{scale} * step *
+                                 double{detail::widen(keys.data()[at.key + d * s.block_tokens])};
+          dot += product;
+          magnitude += std::abs(product);
+        }
+        row.spread = std::max(row.spread, magnitude);
+        if (s.alibi) dot += double{slopes[static_cast<std::size_t>(h)]} * (p - position);
+        scores.push_back(dot);
+        top = std::max(top, dot);
+      }
+      std::vector<double> total(Dim);
+      double sum = 0;
+      for (int p = begin; p <= position; ++p) {
+        const place at = place_of(sequence, p, h / group);
+        const double weight = std::exp(scores[static_cast<std::size_t>(p - begin)] - top);
+        sum += weight;
+        for (int d = 0; d < Dim; ++d) {
+          double value = double{detail::widen(values.data()[at.value + d])};
+          if (scaled) value *= double{value_scales[static_cast<std::size_t>(at.scale)]};
+          row.largest = std::max(row.largest, std::abs(value));
+          total[static_cast<std::size_t>(d)] += weight * value;
+        }
+      }
+      for (const double x : total)
+        row.out.push_back(x / sum);
+    }
+    return row;
+  }
+};
+
+struct asked {
+  std::size_t sequence;
+  int position;
+};
+struct options {
+  int splits = 1;
+  int spare_columns = 0; ///< of the block table
+  bool grid = false;     ///< blocks take turns
+};
+
+/// Attention of some rows, with the grid that the options say.
+template <class Element, int Dim, int Tiles>
+std::vector<float> attend(sequences<Element, Dim>& from, const std::vector<asked>& rows,
+                          const options& o, block_report& report) {
+  using kernel_shape = cuda::decode_shape<Element, Dim, Tiles>;
+  const shape& s = from.s;
+  const auto width = static_cast<std::size_t>(s.n_heads) * Dim;
+  std::vector<std::int32_t> positions, sequence_of, table;
+  std::vector<float> q;
+  std::size_t columns = 1;
+  for (const auto& t : from.tables)
+    columns = std::max(columns, t.size());
+  columns += static_cast<std::size_t>(o.spare_columns);
+  for (const auto& t : from.tables) {
+    std::vector<std::int32_t> line = t;
+    line.resize(columns, -1);
+    table.insert(table.end(), line.begin(), line.end());
+  }
+  int chunks = 1;
+  for (const asked& row : rows) {
+    positions.push_back(row.position);
+    sequence_of.push_back(static_cast<std::int32_t>(row.sequence));
+    const float* of_row =
+        from.q[row.sequence].data() + static_cast<std::size_t>(row.position) * width;
+    q.insert(q.end(), of_row, of_row + width);
+    chunks = std::max(chunks, row.position / cuda::decode_chunk + 1);
+  }
+  const std::size_t results = rows.size() * static_cast<std::size_t>(s.n_heads * chunks);
+  std::vector<float> out(rows.size() * width, NAN), tops(results, NAN), weights(results, NAN),
+      sums(results * Dim, NAN);
+
+  cuda::decode_attention_args args{};
+  args.q = q.data();
+  args.out = out.data();
+  args.q_stride = args.out_stride = static_cast<std::int64_t>(width);
+  args.kv = from.layer();
+  args.group = s.n_heads / s.n_kv_heads;
+  args.parts = (args.group + kernel_shape::heads - 1) / kernel_shape::heads;
+  args.splits = o.splits;
+  args.scale = 1 / std::sqrt(static_cast<float>(Dim));
+  args.window = s.window;
+  args.slopes = s.alibi ? from.slopes.data() : nullptr;
+  args.max_blocks = static_cast<std::int32_t>(columns);
+  args.positions = positions.data();
+  args.sequence_of = sequence_of.data();
+  args.block_table = table.data();
+  args.results = {tops.data(), weights.data(), sums.data(), s.n_heads, chunks};
+  twill::test::grid_shape grid;
+  grid.blocks = static_cast<int>(rows.size()) * s.n_kv_heads * args.parts * o.splits;
+  grid.seed = 3;
+  grid.block.threads = cuda::decode_threads;
+  grid.block.shared_bytes = kernel_shape::shared_bytes;
+  grid.block.global = {readable(q),
+                       readable(from.keys.memory),
+                       readable(from.values.memory),
+                       readable(from.key_scales),
+                       readable(from.value_scales),
+                       readable(from.slopes),
+                       readable(positions),
+                       readable(sequence_of),
+                       readable(table),
+                       writable(out),
+                       writable(tops),
+                       writable(weights),
+                       writable(sums)};
+  const auto body = [&](emulated_ptx ptx) {
+    cuda::decode_attention<Element, Dim, Tiles, emulated_ptx>{{ptx}, args}.run();
+  };
+  if (o.grid) {
+    report = run_grid(grid, body);
+  } else {
+    for (int b = 0; b < grid.blocks; ++b) {
+      grid.block.index = b;
+      const block_report one = run_block(grid.block, body);
+      report.bank_conflicts += one.bank_conflicts;
+      report.shared_accesses += one.shared_accesses;
+    }
+  }
+  if (o.splits > 1) {
+    const cuda::combine_attention_args combine{args.results,     Dim,        s.window,
+                                               positions.data(), out.data(), args.out_stride};
+    grid.blocks = static_cast<int>(rows.size()) * s.n_heads;
+    grid.block.threads = cuda::combine_threads;
+    grid.block.shared_bytes = 0;
+    grid.block.global = {readable(positions), readable(tops), readable(weights), readable(sums),
+                         writable(out)};
+    run_grid(grid, [&](emulated_ptx ptx) {
+      cuda::combine_attention<emulated_ptx>{ptx, combine}.run();
+    });
+  }
+  return out;
+}
+
+/// What rounding to two parts may change, relative to the largest.
+template <class Element>
+constexpr double epsilon = kv_element<Element>::type == dtype::bf16 ? 0x1p-17 : 0x1p-21;
+
+/// Checks rows against the oracle, and that no access of shared memory conflicts.
+template <class Element, int Dim, int Tiles>
+std::vector<float> check(sequences<Element, Dim>& from, const std::vector<asked>& rows,
+                         const options& o = {}) {
+  block_report report;
+  const std::vector<float> got = attend<Element, Dim, Tiles>(from, rows, o, report);
+  CHECK(report.bank_conflicts == 0);
+  CHECK(report.shared_accesses > 0);
+  double excess = 0;
+  std::size_t i = 0;
+  for (const asked& row : rows) {
+    const auto want = from.exact(row.sequence, row.position);
+    const double bound = epsilon<Element> * (1 + want.spread) * want.largest;
+    for (const double x : want.out) {
+      const double e = std::abs(double{got[i++]} - x) / bound;
+      excess = e <= excess ? excess : e; // keeps NaN
+    }
+  }
+  CAPTURE(excess);
+  CHECK(excess <= 1);
+  return got;
+}
+
+template <class Element, int Dim, int Tiles = 1>
+void check_shape(const shape& s, const std::vector<int>& lengths, const options& o = {}) {
+  CAPTURE(kv_element<Element>::key, Dim, Tiles, s.n_heads, s.n_kv_heads, s.block_tokens, s.window,
+          s.alibi, s.key_size, s.value_size, s.query_size, lengths, o.splits);
+  sequences<Element, Dim> from(s, lengths);
+  std::vector<asked> rows;
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    rows.push_back({i, lengths[i] - 1});
+  check<Element, Dim, Tiles>(from, rows, o);
+}
+
+} // namespace
+
+TEST_CASE("cuda decode attention agrees with a naive oracle over lengths, emulated") {
+  for (const int length : {1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 255, 256, 257, 600}) {
+    check_shape<kv_f16, 64>({}, {length});
+    check_shape<kv_i8, 64>({}, {length});
+  }
+  check_shape<kv_bf16, 128>({.block_tokens = 32}, {600});
+}
+
+TEST_CASE("cuda decode attention agrees with a naive oracle over shapes, emulated") {
+  check_shape<kv_f16, 128>({.n_heads = 8, .n_kv_heads = 2, .block_tokens = 8}, {70});
+  check_shape<kv_bf16, 128>({.n_heads = 3, .n_kv_heads = 3, .block_tokens = 32}, {45});
+  check_shape<kv_i8, 128>({.n_heads = 8, .n_kv_heads = 1, .block_tokens = 32}, {70});
+  check_shape<kv_f16, 80>({.n_heads = 2, .n_kv_heads = 2, .block_tokens = 16}, {34});
+  check_shape<kv_bf16, 80>({.n_heads = 2, .n_kv_heads = 2, .block_tokens = 24}, {90});
+  check_shape<kv_i8, 80>({.n_heads = 2, .n_kv_heads = 2, .block_tokens = 48}, {90});
+  check_shape<kv_f16, 96>({.n_heads = 5, .block_tokens = 64}, {90});
+  check_shape<kv_bf16, 96>({.n_heads = 5, .block_tokens = 256}, {90});
+  check_shape<kv_i8, 96>({.n_heads = 5, .block_tokens = 128}, {90});
+  check_shape<kv_f16, 256>({.n_heads = 1, .block_tokens = 16}, {70});
+  check_shape<kv_bf16, 256>({.n_heads = 4, .block_tokens = 8}, {70});
+  check_shape<kv_i8, 256>({.n_heads = 4, .block_tokens = 16}, {70});
+  check_shape<kv_f16, 64, 2>({.n_heads = 16, .block_tokens = 16}, {70});
+  check_shape<kv_bf16, 64, 2>({.n_heads = 46, .n_kv_heads = 2, .block_tokens = 16}, {40});
+  check_shape<kv_i8, 128, 2>({.n_heads = 11, .block_tokens = 16}, {70});
+  check_shape<kv_f16, 256, 2>({.n_heads = 9, .block_tokens = 16}, {33});
+}
+
+TEST_CASE("cuda decode attention takes windows and ALiBi, emulated") {
+  for (const std::int32_t window : {1, 2, 40, 64, 255, 256, 258, 300}) {
+    check_shape<kv_f16, 64>({.window = window}, {90, 257, 517}, {.splits = window % 3 + 1});
+    check_shape<kv_i8, 64>({.window = window, .alibi = true}, {90, 257, 517},
+                           {.splits = window % 2 + 1});
+  }
+  check_shape<kv_bf16, 64>({.n_heads = 12, .n_kv_heads = 4, .window = 290, .alibi = true}, {530});
+  check_shape<kv_f16, 80, 2>({.n_heads = 20, .n_kv_heads = 2, .alibi = true}, {300});
+}
+
+TEST_CASE("cuda decode attention keeps its accuracy over magnitudes, emulated") {
+  for (const float size : {1e-4f, 30.0f, 1e4f}) {
+    check_shape<kv_f16, 64>({.value_size = size}, {70});
+    check_shape<kv_f16, 64>({.key_size = size, .query_size = 1 / size}, {70});
+    check_shape<kv_bf16, 64>({.key_size = size, .query_size = 1 / size}, {70});
+    check_shape<kv_i8, 64>({.key_size = size, .value_size = size, .query_size = 1 / size}, {70});
+  }
+  // Beyond what f16 holds.
+  check_shape<kv_f16, 64>({.query_size = 1e6f}, {70});
+  check_shape<kv_f16, 64>({.key_size = 1e-2f, .query_size = 1e5f}, {70});
+  check_shape<kv_bf16, 64>({.key_size = 1e5f, .value_size = 1e30f, .query_size = 1e-5f}, {70});
+  check_shape<kv_i8, 64>({.key_size = 1e30f, .value_size = 1e30f, .query_size = 1e-30f}, {70});
+  check_shape<kv_i8, 64>({.key_size = 1e-25f, .value_size = 1e-25f, .query_size = 1e25f}, {70});
+}
+
+TEST_CASE("a row of cuda decode attention has the same bits in any batch and grid, emulated") {
+  const auto compare = []<class Element, int Dim, int Tiles>(const shape& s) {
+    CAPTURE(kv_element<Element>::key, Dim, Tiles, s.window);
+    sequences<Element, Dim> from(s, {700, 1, 100, 300});
+    const std::vector<asked> alone = {{0, 699}};
+    const std::vector<float> want = check<Element, Dim, Tiles>(from, alone);
+    for (const options& o : {options{.splits = 2}, options{.splits = 3, .spare_columns = 30},
+                             options{.splits = 7, .grid = true}}) {
+      CAPTURE(o.splits);
+      CHECK(twill::test::same_bits(want, check<Element, Dim, Tiles>(from, alone, o)));
+    }
+    std::vector<asked> many;
+    for (int i = 0; i < 31; ++i)
+      many.push_back({static_cast<std::size_t>(i % 3 + 1), 0});
+    many[5].position = 0;
+    many[1] = {2, 99};
+    many[3] = {3, 299};
+    many.insert(many.begin() + 17, alone[0]);
+    for (const options& o : {options{}, options{.splits = 2, .spare_columns = 1}}) {
+      block_report report;
+      const auto got = attend<Element, Dim, Tiles>(from, many, o, report);
+      const auto first = got.begin() + static_cast<std::ptrdiff_t>(17 * want.size());
+      CHECK(
+          twill::test::same_bits(want, {first, first + static_cast<std::ptrdiff_t>(want.size())}));
+    }
+  };
+  compare.operator()<kv_f16, 64, 1>({});
+  compare.operator()<kv_bf16, 64, 2>({.n_heads = 9, .window = 500});
+  compare.operator()<kv_i8, 64, 1>({.alibi = true});
+}
+
+TEST_CASE("what a row of cuda decode attention does not see may be anything, emulated") {
+  sequences<kv_f16, 64> from({.window = 100}, {300});
+  const auto want = check<kv_f16, 64, 1>(from, {{0, 250}}); // 49 positions are stored behind it
+  for (const int position : {0, 150, 251, 299}) {
+    const auto at = from.place_of(0, position, 0);
+    for (int d = 0; d < 64; ++d) {
+      from.keys.data()[at.key + d * from.s.block_tokens].bits = 0x7e00; // NaN
+      from.values.data()[at.value + d].bits = 0x7c00;                   // infinity
+    }
+  }
+  CHECK(twill::test::same_bits(want, check<kv_f16, 64, 1>(from, {{0, 250}})));
+  // And what it sees shows.
+  from.values.data()[from.place_of(0, 200, 0).value].bits = 0x7e00;
+  block_report report;
+  CHECK(std::isnan(attend<kv_f16, 64, 1>(from, {{0, 250}}, {}, report)[0]));
+}
