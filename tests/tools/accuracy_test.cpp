@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/gpu/distant_device.hpp"
 #include "tests/models/support/golden_folder.hpp"
 #include "tests/models/support/temp_folder.hpp"
 #include "tests/paths.hpp"
@@ -118,6 +119,30 @@ TEST_CASE("each family in f32 has the perplexity and the tokens of its reference
     CHECK(t.mean_kl() > 0);
     CHECK(t.mean_kl() < 0.01);
     CHECK(t.perplexity() == Approx(t.reference_perplexity()).epsilon(0.02));
+  }
+}
+
+TEST_CASE("f16 and bf16 are near f32 where activations have 16 bits and the residual 32",
+          "[golden]") {
+  if (!test::tests_host()) return;
+  const test::distant_transfers transfers;
+  for (const char* name : {"baichuan2-13b-tiny-gptq", "chatglm3-tiny-fp16", "llama-tiny-fp16",
+                           "llama3-style-tied-bf16", "mistral-tiny-awq", "opt-tiny-fp32"}) {
+    CAPTURE(name);
+    auto s = open_golden(golden_path(name), name);
+    REQUIRE(s.ok());
+    s.value().sequences.resize(2);
+    auto dev = test::open_distant({.threads = 2});
+    const auto tallies = compare_types(*dev, s.value(), {{"f16", "f16"}, {"bf16", "bf16"}});
+    REQUIRE(tallies.ok());
+    const tally& f16 = tallies.value().front();
+    const tally& bf16 = tallies.value().back();
+    CHECK(f16.mean_kl() > 0);
+    CHECK(f16.mean_kl() < 2e-5);
+    CHECK(f16.same_argmax() > 0.99);
+    CHECK(bf16.mean_kl() > f16.mean_kl());
+    CHECK(bf16.mean_kl() < 1e-3);
+    CHECK(bf16.same_argmax() > 0.97);
   }
 }
 
