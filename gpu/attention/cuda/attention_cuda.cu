@@ -109,13 +109,12 @@ void run(device& dev, const ragged_batch& batch, const attention_args& given) {
   args.window = given.window;
   args.slopes = given.alibi_slopes;
   args.q_stride = given.q.row_stride;
-  args.out_stride = given.out.row_stride;
   args.max_blocks = batch.max_blocks;
   args.sequence_of = batch.sequence_of;
   args.positions = batch.positions;
   args.block_table = batch.block_table;
   args.q = given.q.as<const float>();
-  args.out = given.out.as<float>();
+  args.out = {given.out.data, given.out.type, given.out.row_stride};
   if (plan.splits > 1) {
     auto* floats = static_cast<float*>(dev.scratch(static_cast<std::size_t>(plan.result_bytes)));
     const std::int64_t results = plan.rows_at_once * given.n_heads * plan.chunks;
@@ -128,11 +127,12 @@ void run(device& dev, const ragged_batch& batch, const attention_args& given) {
     if (plan.splits > 1) {
       combine_attention_kernel<<<static_cast<unsigned>(rows * given.n_heads), combine_threads, 0,
                                  stream>>>(
-          {args.results, kv.head_dim, args.window, args.positions, args.out, args.out_stride});
+          {args.results, kv.head_dim, args.window, args.positions, args.out});
       detail::count_launch();
     }
     args.q += rows * args.q_stride;
-    args.out += rows * args.out_stride;
+    args.out.data = static_cast<char*>(args.out.data) +
+                    rows * args.out.stride * static_cast<std::int64_t>(size_of(args.out.type));
     args.positions += rows;
     args.sequence_of += rows;
   }

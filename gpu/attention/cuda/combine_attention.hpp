@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "gpu/attention/cuda/attention_output.hpp"
 #include "gpu/attention/cuda/decode_shape.hpp"
 #include "gpu/attention/cuda/merge_chunks.hpp"
 #include "gpu/cuda/ptx.hpp"
@@ -14,8 +15,7 @@ struct combine_attention_args {
   std::int32_t head_dim;
   std::int32_t window;           ///< 0: none
   const std::int32_t* positions; // (n_tokens)
-  float* out;                    // (n_tokens, n_heads, head_dim)
-  std::int64_t out_stride;       ///< elements
+  attention_output out;
 };
 
 inline constexpr int combine_threads = 128;
@@ -40,8 +40,7 @@ struct combine_attention {
                    ptx.load(args.results.weights + at + chunk));
         total = merged.merge(total, ptx.load(args.results.sums + (at + chunk) * args.head_dim + d));
       }
-      ptx.store(args.out + row * args.out_stride + std::int64_t{head} * args.head_dim + d,
-                total / merged.sum);
+      args.out.store(ptx, row, std::int64_t{head} * args.head_dim + d, total / merged.sum);
     }
   }
 };

@@ -16,6 +16,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "gpu/attention/cuda/attention_output.hpp"
 #include "gpu/attention/cuda/decode_pieces.hpp"
 #include "gpu/attention/cuda/decode_softmax.hpp"
 #include "gpu/attention/cuda/merge_chunks.hpp"
@@ -25,9 +26,8 @@ namespace twill::gpu::cuda {
 
 struct decode_attention_args {
   const float* q;        // (n_tokens, n_heads, head_dim)
-  float* out;            // (n_tokens, n_heads, head_dim)
   std::int64_t q_stride; ///< elements
-  std::int64_t out_stride;
+  attention_output out;
   kv_layer kv;         ///< with its strides spelled out
   std::int32_t group;  ///< query heads of a KV head
   std::int32_t parts;  ///< blocks that share them
@@ -433,8 +433,8 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
                                         const totals& total) const {
     for_sums([&](int tile, int j, int c, int i, int dim) {
       if (has_head(tile))
-        ptx.store(args.out + row * args.out_stride + std::int64_t{head_of(tile)} * Dim + dim,
-                  total[tile][j][c][i] / merged[tile].sum);
+        args.out.store(ptx, row, std::int64_t{head_of(tile)} * Dim + dim,
+                       total[tile][j][c][i] / merged[tile].sum);
     });
   }
 };

@@ -207,9 +207,10 @@ struct options {
   int splits = 1;
   int spare_columns = 0; ///< of the block table
   bool grid = false;     ///< blocks take turns
+  dtype out_type = dtype::f32;
 };
 
-/// Attention of some rows, with the grid that the options say.
+/// Attention of some rows, with the grid that the options say; outputs of 16 bits are widened.
 template <class Element, int Dim, int Tiles>
 std::vector<float> attend(sequences<Element, Dim>& from, const std::vector<asked>& rows,
                           const options& o, block_report& report) {
@@ -237,13 +238,15 @@ std::vector<float> attend(sequences<Element, Dim>& from, const std::vector<asked
     chunks = std::max(chunks, row.position / cuda::decode_chunk + 1);
   }
   const std::size_t results = rows.size() * static_cast<std::size_t>(s.n_heads * chunks);
+  std::vector<std::uint16_t> halves(rows.size() * width, 0x7fff); // NaN in both types
   std::vector<float> out(rows.size() * width, NAN), tops(results, NAN), weights(results, NAN),
       sums(results * Dim, NAN);
 
   cuda::decode_attention_args args{};
   args.q = q.data();
-  args.out = out.data();
-  args.q_stride = args.out_stride = static_cast<std::int64_t>(width);
+  args.q_stride = static_cast<std::int64_t>(width);
+  args.out = {o.out_type == dtype::f32 ? static_cast<void*>(out.data()) : halves.data(), o.out_type,
+              static_cast<std::int64_t>(width)};
   args.kv = from.layer();
   args.group = s.n_heads / s.n_kv_heads;
   args.parts = (args.group + kernel_shape::heads - 1) / kernel_shape::heads;
@@ -271,6 +274,7 @@ std::vector<float> attend(sequences<Element, Dim>& from, const std::vector<asked
                        readable(sequence_of),
                        readable(table),
                        writable(out),
+                       writable(halves),
                        writable(tops),
                        writable(weights),
                        writable(sums)};
@@ -288,17 +292,20 @@ std::vector<float> attend(sequences<Element, Dim>& from, const std::vector<asked
     }
   }
   if (o.splits > 1) {
-    const cuda::combine_attention_args combine{args.results,     Dim,        s.window,
-                                               positions.data(), out.data(), args.out_stride};
+    const cuda::combine_attention_args combine{args.results, Dim, s.window, positions.data(),
+                                               args.out};
     grid.blocks = static_cast<int>(rows.size()) * s.n_heads;
     grid.block.threads = cuda::combine_threads;
     grid.block.shared_bytes = 0;
-    grid.block.global = {readable(positions), readable(tops), readable(weights), readable(sums),
-                         writable(out)};
+    grid.block.global = {readable(positions), readable(tops), readable(weights),
+                         readable(sums),      writable(out),  writable(halves)};
     run_grid(grid, [&](emulated_ptx ptx) {
       cuda::combine_attention<emulated_ptx>{ptx, combine}.run();
     });
   }
+  for (std::size_t i = 0; i < out.size() && o.out_type != dtype::f32; ++i)
+    out[i] =
+        o.out_type == dtype::f16 ? detail::f16_to_f32(halves[i]) : detail::bf16_to_f32(halves[i]);
   return out;
 }
 
@@ -423,6 +430,23 @@ TEST_CASE("a row of cuda decode attention has the same bits in any batch and gri
   compare.operator()<kv_f16, 64, 1>({});
   compare.operator()<kv_bf16, 64, 2>({.n_heads = 9, .window = 500});
   compare.operator()<kv_i8, 64, 1>({.alibi = true});
+}
+
+TEST_CASE("cuda decode attention rounds outputs of 16 bits once, emulated") {
+  sequences<kv_f16, 64> from({}, {300});
+  const std::vector<asked> row = {{0, 299}};
+  block_report report;
+  for (const int splits : {1, 2})
+    for (const dtype type : {dtype::f16, dtype::bf16}) {
+      CAPTURE(splits, type == dtype::f16);
+      auto want = attend<kv_f16, 64, 1>(from, row, {.splits = splits}, report);
+      for (float& x : want)
+        x = type == dtype::f16 ? detail::f16_to_f32(detail::f32_to_f16(x))
+                               : detail::bf16_to_f32(detail::f32_to_bf16(x));
+      const auto got =
+          attend<kv_f16, 64, 1>(from, row, {.splits = splits, .out_type = type}, report);
+      CHECK(twill::test::same_bits(want, got));
+    }
 }
 
 TEST_CASE("what a row of cuda decode attention does not see may be anything, emulated") {

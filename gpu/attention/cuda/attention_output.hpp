@@ -1,0 +1,27 @@
+// Where attention's kernels write, and in which type.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/detail/activation_element.hpp"
+
+namespace twill::gpu::cuda {
+
+/// Rows of f32, f16 or bf16, to which values are rounded once. It does not own the memory.
+struct attention_output {
+  void* data;          // (n_tokens, n_heads, head_dim)
+  dtype type;
+  std::int64_t stride; ///< elements from row to row
+
+  template <class Ptx>
+  TWILL_KERNEL_MEMBER void store(Ptx ptx, std::int64_t row, std::int64_t column,
+                                 float value) const {
+    detail::with_activation_element(type, [&](auto element) {
+      using Element = decltype(element);
+      ptx.store(static_cast<typename Element::stored*>(data) + row * stride + column,
+                Element::narrow(value));
+    });
+  }
+};
+
+} // namespace twill::gpu::cuda
