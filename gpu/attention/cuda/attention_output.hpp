@@ -9,7 +9,7 @@ namespace twill::gpu::cuda {
 
 /// Rows of f32, f16 or bf16, to which values are rounded once. It does not own the memory.
 struct attention_output {
-  void* data;          // (n_tokens, n_heads, head_dim)
+  void* data; // (n_tokens, n_heads, head_dim)
   dtype type;
   std::int64_t stride; ///< elements from row to row
 

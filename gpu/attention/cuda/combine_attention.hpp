@@ -27,7 +27,7 @@ struct combine_attention {
 
   TWILL_KERNEL_MEMBER void run() {
     const std::int64_t row = ptx.block() / args.results.n_heads;
-    const int head = static_cast<int>(ptx.block() - row * args.results.n_heads);
+    const int head = ptx.block() % args.results.n_heads;
     const int end = ptx.load(args.positions + row) + 1;
     const int begin = args.window > 0 && end > args.window ? end - args.window : 0;
     const int chunks = (end - 1) / decode_chunk - begin / decode_chunk + 1;

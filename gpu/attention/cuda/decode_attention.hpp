@@ -396,9 +396,9 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
   }
 
   TWILL_KERNEL_MEMBER void find_work() {
-    const std::int64_t item = ptx.block() / args.parts / args.splits;
+    const int item = ptx.block() / args.parts / args.splits;
     row = item / args.kv.n_kv_heads;
-    kv_head = static_cast<int>(item - row * args.kv.n_kv_heads);
+    kv_head = item % args.kv.n_kv_heads;
     const int skipped = ptx.block() % args.parts * shape::heads;
     head = kv_head * args.group + skipped;
     heads = args.group - skipped < shape::heads ? args.group - skipped : shape::heads;

@@ -355,6 +355,7 @@ TEST_CASE("cuda decode attention agrees with a naive oracle over lengths, emulat
     check_shape<kv_i8, 64>({}, {length});
   }
   check_shape<kv_bf16, 128>({.block_tokens = 32}, {600});
+  check_shape<kv_f16, 128>({.n_heads = 32, .n_kv_heads = 8}, {1500, 700}, {.splits = 4});
 }
 
 TEST_CASE("cuda decode attention agrees with a naive oracle over shapes, emulated") {
