@@ -78,7 +78,7 @@ kernel_counts attention_counts(const card& on, const attention_shape& shape, std
   c.blocks = sequences * shape.n_kv_heads * chunks;
   c.warps_of_block = attention_warps;
   c.blocks_at_once =
-      blocks_at_once(on, 32 * attention_warps, attention_registers, attention_bytes_in_flight);
+      blocks_at_once(on, 32 * attention_warps, attention_registers, attention_shared_bytes);
   c.bytes_in_flight = attention_bytes_in_flight;
   c.first_loads = attention_first_loads;
   c.end_s = attention_end_s;
