@@ -24,7 +24,7 @@ class Build(unittest.TestCase):
         done = build("--list")
         self.assertEqual(done.returncode, 0, done.stderr)
         listed = done.stdout.split()
-        for name in ("gpu/linear/cuda/gemv_w4.hpp", "tests/gpu/linear/linear_fixture.hpp", "tools/gpu-kernels/main.cpp", BUILD):
+        for name in ("gpu/linear/cuda/gemm_w4.hpp", "tests/gpu/linear/linear_fixture.hpp", "tools/gpu-kernels/main.cpp", BUILD):
             self.assertIn(name, listed)
         text = "".join(pathlib.Path(SOURCE, name).read_text() for name in listed)
         for third_party in ("Kokkos_", "caf/", "boost/", "catch2/", "toml++/", "spdlog/"):
