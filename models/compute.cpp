@@ -17,12 +17,12 @@ gpu::compute_type auto_compute(const model_spec& spec, const checkpoint& weights
   const std::string kind = main_kind(weights);
   if (kind == "F32") return gpu::compute_type::f32;
   const bool halves = kind == "F16" || kind == "BF16";
-  // A device with products of f16 has no faster ones of int8 and few rows. Activations of a model
-  // that was trained in bf16 may overflow f16, and a GGUF file does not say what its model had.
+  // Weights of 16 bits are multiplied as they are. Quantised ones may be in either type:
+  // activations of a model that was trained in bf16 may overflow f16, so f16 must be stated. On a
+  // GPU int8 is not expected to be faster with few rows.
   if (device.multiplies_f16) {
-    const gpu::dtype had =
-        spec.stated_type.value_or(kind == "F16" ? gpu::dtype::f16 : gpu::dtype::bf16);
-    if (had == gpu::dtype::f16) return gpu::compute_type::f16;
+    if (kind == "F16" || (!halves && spec.stated_type == gpu::dtype::f16))
+      return gpu::compute_type::f16;
   } else if (!halves) {
     return gpu::compute_type::int8;
   }
@@ -75,9 +75,9 @@ result<compute_choice> resolve_compute(const std::string& compute, const std::st
                                        const gpu::device_info& device) {
   compute_choice choice;
   if (compute == "f16" && !device.multiplies_f16)
-    return failure{errc::unsupported, "`model.compute` must be a type that the device multiplies; "
-                                      "got \"f16\", which a GPU does and the " +
-                                          device.kind + " does not: use bf16 or f32"};
+    return failure{errc::unsupported,
+                   "`model.compute` may be f16 only on a GPU; got \"f16\" on the " + device.kind +
+                       ": use auto, int8, bf16 or f32"};
   if (compute == "auto")
     choice.compute = auto_compute(spec, weights, device);
   else if (compute == "f16")

@@ -21,11 +21,11 @@ struct compute_choice {
 /// `compute` is one of auto, f32, f16, bf16, int8 and w8a8; `kv_type` one of auto, f32, f16, bf16,
 /// int8.
 ///
-/// Compute auto is f32 for weights of 32 bits. Else, on a device that multiplies f16, it is the
-/// type that the model had: f16 where `spec` says so, or does not say and the weights are f16; bf16
-/// elsewhere. On other devices it is int8 for weights of 4 and 8 bits, bf16 for weights of 16 bits
-/// where the device multiplies bf16, and f32 elsewhere. With w8a8 the caller loads the weights of
-/// weights_for().
+/// Compute auto is f32 for weights of 32 bits. Else, on a device that multiplies f16, it is f16 for
+/// weights of f16 and for quantised ones of which `spec` states f16, and bf16 for all others where
+/// the device multiplies that. On other devices it is int8 for weights of 4 and 8 bits, bf16 for
+/// weights of 16 bits where the device multiplies bf16, and f32 elsewhere. With w8a8 the caller
+/// loads the weights of weights_for().
 ///
 /// KV auto is f32 with f32 compute, and bf16 with bf16 compute on a device that multiplies f16.
 /// Otherwise it is bf16 on hosts that multiply bf16, where attention needs no conversion, and f16

@@ -28,10 +28,11 @@ const std::vector<key>& rows() {
       {"model.name", TWILL_MEMBER(model.name), "", any_name(),
        "The id that clients see. When empty, it is the model's own name."},
       {"model.compute", TWILL_MEMBER(model.compute), "", one_of({"auto", "f32", "f16", "bf16", "int8", "w8a8"}),
-       "How matrix products are computed. On a GPU auto is the type that the model had before it was "
-       "quantised, f16 or bf16 (a GGUF file does not say it: bf16 unless its weights are f16). "
-       "Elsewhere it is int8 for quantised weights, bf16 for 16-bit weights where the processor "
-       "multiplies bf16, else f32. Weights of 32 bits are computed in f32. f16 needs a GPU. w8a8 is int8 with all weights rounded to 8 bits "
+       "How matrix products are computed. On a GPU auto is f16 for weights of f16 and for quantised "
+       "weights whose config.json says float16, else bf16; f16 may overflow in a model that was "
+       "trained in bf16. Elsewhere auto is int8 for quantised weights, bf16 for 16-bit weights where "
+       "the processor multiplies bf16, else f32. Of weights of 32 bits it is f32. f16 needs a GPU. "
+       "w8a8 is int8 with all weights rounded to 8 bits "
        "while they are loaded: prompts and batches are faster, and results a little less precise."},
       {"model.chat_template", TWILL_MEMBER(model.chat_template), "", any_path(),
        "A file with a Jinja chat template. When empty, the model's own template is used."},

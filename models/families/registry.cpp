@@ -56,7 +56,7 @@ failure unknown_config(const std::vector<std::string>& architectures, const valu
                                  known_names(&family::architectures) + "; got " + given};
 }
 
-/// `dtype`, which was `torch_dtype` before transformers 4.56.
+/// `dtype`, which was `torch_dtype` before transformers 4.56, or Qwen's `bf16` and `fp16`.
 std::optional<gpu::dtype> stated_type(const value& config) {
   for (const char* key : {"dtype", "torch_dtype"}) {
     const value* given = config.find(key);
@@ -66,6 +66,12 @@ std::optional<gpu::dtype> stated_type(const value& config) {
     if (*word == "float16") return gpu::dtype::f16;
     if (*word == "bfloat16") return gpu::dtype::bf16;
   }
+  const auto is_set = [&](const char* key) {
+    const value* given = config.find(key);
+    return given != nullptr && given->as_bool() != nullptr && *given->as_bool();
+  };
+  if (is_set("bf16")) return gpu::dtype::bf16;
+  if (is_set("fp16")) return gpu::dtype::f16;
   return std::nullopt;
 }
 

@@ -58,10 +58,12 @@ const expected table[] = {
     {"Q8_0", {}, type::int8, type::int8, type::bf16, kv::bf16},
     {"F16", {}, type::f32, type::bf16, type::f16, kv::f16},
     {"F16", kv::f16, type::f32, type::bf16, type::f16, kv::f16},
-    {"F16", kv::bf16, type::f32, type::bf16, type::bf16, kv::bf16},
+    {"F16", kv::bf16, type::f32, type::bf16, type::f16, kv::f16},
+    {"F16", kv::f32, type::f32, type::bf16, type::f16, kv::f16},
     {"BF16", {}, type::f32, type::bf16, type::bf16, kv::bf16},
     {"BF16", kv::bf16, type::f32, type::bf16, type::bf16, kv::bf16},
-    {"BF16", kv::f16, type::f32, type::bf16, type::f16, kv::f16},
+    {"BF16", kv::f16, type::f32, type::bf16, type::bf16, kv::bf16},
+    {"BF16", kv::f32, type::f32, type::bf16, type::bf16, kv::bf16},
     {"F32", {}, type::f32, type::f32, type::f32, kv::f32},
     {"F32", kv::f16, type::f32, type::f32, type::f32, kv::f32},
 };
@@ -90,10 +92,9 @@ TEST_CASE("a word decides over auto, and f16 needs a device that multiplies it")
     const auto refused = resolve_compute("f16", "auto", {}, weights, *device);
     REQUIRE_FALSE(refused.ok());
     CHECK(refused.code() == errc::unsupported);
-    CHECK(
-        refused.detail() ==
-        "`model.compute` must be a type that the device multiplies; got \"f16\", which a GPU does "
-        "and the host does not: use bf16 or f32");
+    CHECK(refused.detail() == "`model.compute` may be f16 only on a GPU; got \"f16\" on the host: "
+                              "use auto, int8, bf16 or "
+                              "f32");
   }
   const auto f16 = resolve_compute("f16", "auto", {}, weights, chip).value();
   CHECK(f16.compute == type::f16);
@@ -120,4 +121,9 @@ TEST_CASE("a folder's spec has the dtype that its config.json states") {
     CHECK(stated(key, 16) == std::nullopt);
   }
   CHECK(stated("other", "float16") == std::nullopt);
+  // Qwen's first generation says it by booleans.
+  CHECK(stated("fp16", true) == kv::f16);
+  CHECK(stated("bf16", true) == kv::bf16);
+  CHECK(stated("fp16", false) == std::nullopt);
+  CHECK(stated("bf16", "true") == std::nullopt);
 }
