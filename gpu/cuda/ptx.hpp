@@ -126,11 +126,19 @@ struct device_ptx {
     *reinterpret_cast<T*>(reinterpret_cast<char*>(shared_memory) + offset) = value;
   }
 
-  /// Copies 16 aligned bytes from global to shared memory; they are there after the wait() that
+  /// Copies 16 aligned bytes from global to shared memory. What the thread read there before has
+  /// been read: hardware keeps these two in order. The bytes are there after the wait() that
   /// leaves fewer groups than were committed since, for this thread, and after a barrier() for
   /// others.
   __device__ static void copy_async(unsigned offset, const void* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address_of(offset)), "l"(from)
+                 : "memory");
+  }
+  /// copy_async() of 16 zeros where `zeros`: nothing is read then, and `from` may be any address of
+  /// global memory.
+  __device__ static void copy_async_or_zeros(unsigned offset, const void* from, bool zeros) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address_of(offset)),
+                 "l"(from), "r"(zeros ? 0 : 16)
                  : "memory");
   }
   __device__ static void commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
@@ -180,13 +188,6 @@ struct device_ptx {
                  "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-  }
-
-  /// copy_async() of 16 zeros where `zeros`: nothing is read then, and `from` may be any address.
-  __device__ static void copy_async_or_zeros(unsigned offset, const void* from, bool zeros) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address_of(offset)),
-                 "l"(from), "r"(zeros ? 0 : 16)
-                 : "memory");
   }
 
 private:

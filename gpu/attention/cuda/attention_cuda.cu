@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "config/base/assert.hpp"
 #include "gpu/attention/cuda/combine_attention.hpp"
 #include "gpu/attention/cuda/decode_attention.hpp"
 #include "gpu/attention/cuda/plan.hpp"
@@ -45,8 +46,11 @@ void launch(cudaStream_t stream, std::int64_t blocks, const decode_attention_arg
   constexpr int shared = decode_shape<Element, Dim, Tiles>::shared_bytes;
   static_assert(shared <= most_shared_of_block);
   const auto kernel = decode_attention_kernel<Element, Dim, Tiles>;
-  if constexpr (shared > plain_shared)
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+  if constexpr (shared > plain_shared) {
+    static const cudaError_t allowed =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    TWILL_ASSERT(allowed == cudaSuccess, "attention: the GPU must allow 99 KiB of shared memory");
+  }
   kernel<<<static_cast<unsigned>(blocks), decode_threads, shared, stream>>>(args);
   detail::count_launch();
 }

@@ -4,8 +4,8 @@
 //
 // Scores and sums are products of mma: the heads are the rows of its A. Both f32 factors, queries
 // and softmax weights, go in as two 16-bit parts whose products are added, the first in rows 0 to 7
-// and the second in rows 8 to 15, so they keep 22 bits with f16 KV and int8 KV (whose codes are
-// exact in f16), and 16 with bf16 KV. Softmax and sums are f32.
+// and the second in rows 8 to 15, so about 22 bits of a head's largest stay with f16 and int8 KV
+// (codes are exact in f16), and 16 with bf16 KV. Softmax and sums are f32.
 //
 // A chunk's keys, then its values, pass through a ring of slots in shared memory, copied some
 // sub-tiles ahead. Its softmax is taken over the whole chunk. A chunk's result depends on its own
@@ -151,6 +151,7 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
     else if (step < 2 * n)
       stage_values(first + step - n, slot_of(step));
     ptx.commit();
+    ptx.sync_warp(); // some threads copy nothing; ldmatrix and mma want a warp together
   }
   TWILL_KERNEL_MEMBER void stage_keys(int sub_tile, unsigned slot) {
     const int number = sub_tile * shape::key_segments + key_segment;

@@ -1,21 +1,22 @@
-// The body of a product of packed weights with 1 to 32 rows of activations: what decoding spends
-// most of its time in. It is written over Ptx (gpu/cuda/ptx.hpp): kernels_*.cu make kernels of it,
-// tests emulate it. `Weights` says how a kind of weights comes from memory: gemm_w4.hpp,
+// The body of a product of packed weights with rows of activations: what decoding spends most of
+// its time in. It is written over Ptx (gpu/cuda/ptx.hpp): linear_cuda.cu makes kernels of it, tests
+// emulate it. `Weights` says how a kind of weights comes from memory: gemm_w4.hpp,
 // gemm_16.hpp.
 //
-// A warp multiplies two row panels, 32 outputs, with 8 * Tiles rows. Weights are the first operand
-// of mma.m16n8k16 whatever the number of rows, so one row costs as many instructions as eight, and
-// as little memory as the weights have. The columns are cut into slices of whole segments, one for
-// each of `slices` warps of a block, which walk their slices upwards, 32 columns a step; then the
-// block adds the slices in their order. Where segments and slices begin depends on the matrix
-// alone. So a row has the same bits alone and among any others, in every launch of this body.
+// A warp multiplies two row panels, 32 outputs, with 8 * Tiles rows, up to 32. More rows are more
+// blocks, each of which reads the weights again: good for decoding, slow for prompts. Weights are
+// the first operand of mma.m16n8k16 whatever the number of rows, so one row costs as many
+// instructions as eight, and as little memory as the weights have. The columns are cut into slices
+// of whole segments, one for each of `slices` warps of a block, which walk their slices upwards, 32
+// columns a step; then the block adds the slices in their order. Where segments and slices begin
+// depends on the matrix alone. So a row has the same bits alone and among any others, in every
+// launch of this body.
 //
 // Weights are copied to shared memory some steps ahead and read once. Activations are 16 bits wide
 // and come straight from the caches, one step ahead: warps of a block share none of them but those
 // that multiply the same slice with other panels.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "gpu/cuda/ptx.hpp"

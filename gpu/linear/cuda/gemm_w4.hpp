@@ -32,7 +32,8 @@ inline w4_params w4_params_of(const detail::packed_view& w) {
   return w.scales_f16 ? w4_params::f16 : w4_params::f32;
 }
 
-/// Whether these weights are ones that the kernels read: zero points up to 127 are exact in bf16.
+/// Whether these weights are ones that the kernels read. Zero points up to 127 are exact in bf16;
+/// packing stores no larger ones (most_zero_point()).
 inline bool gemm_w4_takes(const detail::packed_view& w) {
   return w.kind == weight_kind::grouped_u4 && !w.int16_quant_params && w.group % gemm_step == 0 &&
          (w.offsets_stored || (w.offset_factor <= 0 && w.offset_factor >= -127));

@@ -37,6 +37,8 @@ __global__ void __launch_bounds__(to_16_bits_threads)
 template <class Weights, int Tiles, int Pairs>
 void launch(cudaStream_t stream, const gemm_args& args) {
   using shape = gemm_shape<Weights, Tiles, Pairs>;
+  static_assert(shape::shared_bytes <= 48 * 1024, "what every block may have without asking");
+  static_assert(2 * (shape::shared_bytes + 1024) <= 100 * 1024);
   gemm_kernel<Weights, Tiles, Pairs><<<static_cast<unsigned>(shape::blocks(args.w, args.m)),
                                        shape::threads, shape::shared_bytes, stream>>>(args);
   detail::count_launch();
