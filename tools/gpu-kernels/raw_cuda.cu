@@ -64,7 +64,8 @@ result<std::unique_ptr<detail::space>> detail::open_cuda_space(std::int32_t id, 
                   .memory_bytes = static_cast<std::int64_t>(free) - (std::int64_t{512} << 20),
                   .is_host = false,
                   .multiplies_bf16 = properties.major >= 8,
-                  .multiplies_f16 = true},
+                  .multiplies_f16 = true,
+                  .half_activations = true},
       stream));
 }
 

@@ -85,7 +85,8 @@ void for_each_layer_case(gpu::device& dev, const kernel_selection& selection,
     where_memory_suffices(std::string("the layer of ") + seed.name, [&] {
       layer one(dev, selection, seed, *std::max_element(rows.begin(), rows.end()));
       const compute_type first = seed.group > 0 ? compute_type::int8 : compute_type::f32;
-      for (const compute_type compute : {first, compute_type::bf16})
+      const bool f16 = dev.info().multiplies_f16 && seed.kind != gpu::weight_kind::bf16;
+      for (const compute_type compute : {first, f16 ? compute_type::f16 : compute_type::bf16})
         for (const std::int64_t m : rows)
           one.measure(compute, m, measure);
     });

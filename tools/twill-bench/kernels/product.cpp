@@ -21,16 +21,25 @@ void product::run(std::int64_t m, gpu::compute_type compute) {
   const std::int64_t at = turn_ % activation_copies_ * most_rows_;
   gpu::linear_args args;
   args.x = x_.matrix(m, cols_, at * cols_);
+  args.x.type = type_of_x(compute); // any bits will do; rows then take half of their room
   args.out = out_.matrix(m, rows_, at * rows_);
   args.weights = &weights_.copy(turn_++);
   args.compute = compute;
   gpu::linear(dev_, args);
 }
 
+gpu::dtype product::type_of_x(gpu::compute_type compute) const {
+  if (!dev_.info().half_activations) return gpu::dtype::f32;
+  if (compute == gpu::compute_type::f16) return gpu::dtype::f16;
+  return compute == gpu::compute_type::bf16 ? gpu::dtype::bf16 : gpu::dtype::f32;
+}
+
 kernel_case product::measured(std::int64_t m, gpu::compute_type compute) {
   kernel_case c;
   c.shape = product_shape_text(m, cols_, rows_);
-  c.bytes = static_cast<double>(weights_.bytes() + m * (cols_ + rows_) * 4);
+  c.bytes = static_cast<double>(
+      weights_.bytes() +
+      m * (cols_ * static_cast<std::int64_t>(gpu::size_of(type_of_x(compute))) + rows_ * 4));
   c.operations = 2.0 * static_cast<double>(m * cols_ * rows_);
   c.compute = compute;
   c.turn = weights_.copies();

@@ -22,6 +22,9 @@ public:
   kernel_case measured(std::int64_t m, gpu::compute_type compute);
 
 private:
+  /// What the op before writes on this device.
+  gpu::dtype type_of_x(gpu::compute_type compute) const;
+
   gpu::device& dev_;
   std::int64_t cols_, rows_, most_rows_;
   rotating_weights weights_;

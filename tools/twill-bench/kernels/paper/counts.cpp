@@ -1,18 +1,11 @@
 #include "tools/twill-bench/kernels/paper/counts.hpp"
 
+#include <algorithm>
 #include <iterator>
 
+#include "tools/twill-bench/kernels/paper/arithmetic.hpp"
+
 namespace twill::bench::paper {
-
-namespace {
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
-constexpr double fma_of_mma = 16.0 * 8 * 16;
-
-} // namespace
 
 const gemm_plan& plan_of(std::int32_t group) {
   const gemm_plan* const last = std::end(gemm_plans) - 1;
@@ -67,15 +60,17 @@ kernel_counts attention_counts(const card& on, const attention_shape& shape, std
 
   kernel_counts c;
   c.dram_bytes = bytes;
-  // Queries in 16 bits, and each chunk's part of the output in f32.
-  c.l2_bytes = bytes + rows * 2 + static_cast<double>(chunks) * rows * 4;
+  // Queries and each chunk's part of the output are f32.
+  c.l2_bytes = bytes + rows * 4 + static_cast<double>(chunks) * rows * 4;
   c.warp_instructions = bytes / 32 * attention_instructions;
-  // Up to 16 heads of a group are the rows of an mma, in both products.
-  const std::int64_t tiles = ceil_div(shape.n_heads / shape.n_kv_heads, 16);
+  // Eight heads of a group are the rows of an mma, each as two parts, in both products.
+  const std::int64_t tiles = ceil_div(shape.n_heads / shape.n_kv_heads, attention_tile_heads);
   c.mmas = static_cast<double>(sequences * positions * shape.n_kv_heads * tiles) * 16 *
            shape.head_dim * 2 / fma_of_mma;
   c.tensor_share = gemm_tensor_share;
-  c.blocks = sequences * shape.n_kv_heads * chunks;
+  // Where there are enough rows and heads, a block takes several of a row's chunks.
+  const std::int64_t of_rows = sequences * shape.n_kv_heads;
+  c.blocks = of_rows * std::min(chunks, ceil_div(attention_enough_blocks, of_rows));
   c.warps_of_block = attention_warps;
   c.blocks_at_once =
       blocks_at_once(on, 32 * attention_warps, attention_registers, attention_shared_bytes);

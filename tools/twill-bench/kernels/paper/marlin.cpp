@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tools/twill-bench/kernels/paper/arithmetic.hpp"
+
 namespace twill::bench::paper {
 
 namespace {
@@ -10,10 +12,6 @@ struct shape {
   std::int64_t columns, outputs;
 };
 constexpr shape llama_13b[] = {{5120, 3 * 5120}, {5120, 5120}, {5120, 2 * 13568}, {13568, 5120}};
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 double bytes_of(std::int64_t rows, const shape& s) {
   return static_cast<double>(2 * rows * s.columns + s.columns * s.outputs / 2 +

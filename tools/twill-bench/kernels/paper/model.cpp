@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "tools/twill-bench/kernels/paper/arithmetic.hpp"
+
 namespace twill::bench::paper {
 
 namespace {
-
-constexpr double fma_of_mma = 16.0 * 8 * 16;
 
 /// Seconds by bound.
 using needs = std::array<double, n_bounds>;

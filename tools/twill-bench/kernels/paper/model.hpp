@@ -19,8 +19,8 @@
 // at a time on a multiprocessor nothing else runs meanwhile, so these two come once a round.
 //
 // What it leaves out: hits in L2 from one launch to the next, clocks that fall under load, bank
-// conflicts, and that two needs of about the same size never overlap completely. So its times are
-// rather too short than too long: Marlin's published figures (marlin.hpp) say by how much.
+// conflicts, and that two needs of about the same size never overlap completely. So up to 32 rows
+// its times are too short: Marlin's published figures (marlin.hpp) say by how much.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,9 @@ struct predicted {
   bound by = bound::fixed; ///< what takes longest; `fixed`: launch, first loads and the end
   double dram_share = 0;   ///< of the data sheet's bandwidth
   double waves = 0;        ///< blocks over those that run at once
-  double wave_loss = 0;    ///< share of the seconds that an even spread over the card would save
+  /// Share of the seconds that an even spread over the card, and enough bytes under way, would
+  /// save.
+  double wave_loss = 0;
 };
 
 predicted predict(const card& on, const kernel_counts& counts);

@@ -45,8 +45,10 @@ inline constexpr double group_bytes = 3;
 // Decode attention over 16-bit KV with head_dim 128 and up to 8 query heads of a KV head. The
 // machine code for sm_80 has about 9,500 warp instructions for a chunk of 131,072 bytes of KV and
 // 2,000 for a block's start. Loads and the end are guesses.
-inline constexpr int attention_chunk = 256; ///< positions of a block
-inline constexpr int attention_warps = 4;   ///< of a block
+inline constexpr int attention_chunk = 256; ///< positions
+inline constexpr int attention_tile_heads = 8;
+inline constexpr std::int64_t attention_enough_blocks = 2048; ///< where chunks are not spread
+inline constexpr int attention_warps = 4;                     ///< of a block
 inline constexpr int attention_registers = 128;
 inline constexpr int attention_shared_bytes = 46176;        ///< of a block
 inline constexpr int attention_bytes_in_flight = 24 * 1024; ///< of a block: three of four slots

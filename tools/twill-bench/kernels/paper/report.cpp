@@ -30,7 +30,8 @@ constexpr char preface[] =
     "or counts of machine code (kernels/paper/plans.hpp); those of cards have sources in "
     "cards.cpp.\n"
     "Left out are hits in L2 from one launch to the next, clocks that fall under load, bank\n"
-    "conflicts, and needs that overlap incompletely: times are rather too short than too long.\n";
+    "conflicts, and needs that overlap incompletely: up to 32 rows Marlin took longer than this.\n"
+    "What mma reaches of its rate is taken from Marlin as well, so more rows are no check of it.\n";
 
 void print_cards(json_lines& lines) {
   std::printf("\n%-10s %4s %6s %8s %8s %8s %8s %10s %9s\n", "card", "SMs", "GHz", "DRAM", "read",
@@ -184,13 +185,19 @@ std::string text_of(const target& t, double value) {
 }
 
 /// `excess`: how much faster than measured the model makes Marlin, as a factor.
-void print_target(json_lines& lines, const char* card, const target& t, double excess) {
+void print_target(json_lines& lines, const card& on, const target& t, double excess) {
+  const char* const card = on.name;
+  // The one figure published for this generation fits neither the model nor its own sizes.
+  const bool confirmed = on.mma_share == 1;
   const double slower = t.at_most ? t.figure * excess : t.figure / excess;
   const bool safe = t.at_most ? slower <= t.wanted : slower >= t.wanted;
   std::printf("%-10s %-41s %-37s %8s %8s  %s%s%s\n", card, t.what.c_str(), t.where.c_str(),
               t.at_most ? "at most" : "at least", text_of(t, t.wanted).c_str(),
               t.met() ? "met: " : "falls short: ", text_of(t, t.figure).c_str(),
-              t.met() && !safe ? ", by less than the error" : "");
+              !t.met()     ? ""
+              : !confirmed ? ", unconfirmed"
+              : !safe      ? ", by less than the error"
+                           : "");
   lines.write(json::serialize(json::object{{"record", "paper_target"},
                                            {"card", card},
                                            {"what", t.what},
@@ -198,7 +205,8 @@ void print_target(json_lines& lines, const char* card, const target& t, double e
                                            {"figure", t.figure},
                                            {"wanted", t.wanted},
                                            {"at_most", t.at_most},
-                                           {"met", t.met()}}));
+                                           {"met", t.met()},
+                                           {"confirmed", confirmed}}));
 }
 
 } // namespace
@@ -220,13 +228,13 @@ void report(const std::string& json_path) {
   std::printf("\"By less than the error\": a kernel that is slower than the model says by the same "
               "factor as Marlin was, %.2f, would fall short.\n\n",
               marlin);
-  print_target(lines, "A100-40G",
+  print_target(lines, card_of("A100-40G"),
                {"Marlin, 1 row: off the published figure", "vllm #2497", std::abs(marlin - 1), 0.15,
                 unit::share, true},
                1);
   for (const char* name : target_cards)
     for (const target& t : targets_of(card_of(name)))
-      print_target(lines, name, t, marlin);
+      print_target(lines, card_of(name), t, marlin);
 }
 
 } // namespace twill::bench::paper

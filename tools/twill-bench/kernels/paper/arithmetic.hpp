@@ -1,0 +1,15 @@
+// What the counts and the model of kernels on paper both calculate with. Pure functions.
+#pragma once
+
+#include <cstdint>
+
+namespace twill::bench::paper {
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// Multiply-adds of one mma.m16n8k16.
+inline constexpr double fma_of_mma = 16.0 * 8 * 16;
+
+} // namespace twill::bench::paper
