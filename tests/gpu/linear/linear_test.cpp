@@ -63,6 +63,12 @@ std::vector<std::unique_ptr<device>> devices() {
   return all;
 }
 
+/// Whether the device's own table multiplies in a type. The host's has no f16, which the portable
+/// form computes there: slowly, and no differently than where it is tested itself.
+bool has_own(const device& dev, const packed_matrix& w, compute_type compute) {
+  return dev.ops().get<detail::linear_backend>().supports(w.get().view, compute);
+}
+
 /// Every compute type on every device, with the host's and the portable forms.
 void check_matrix(const std::vector<std::unique_ptr<device>>& devices, const matrix& w,
                   std::int64_t m) {
@@ -73,12 +79,14 @@ void check_matrix(const std::vector<std::unique_ptr<device>>& devices, const mat
     packed.push_back(pack(*dev, w.source(), "w").value());
   for (compute_type compute : computes) {
     const oracle want = exact(w, x, m, compute);
-    for (std::size_t i = 0; i < devices.size(); ++i)
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      if (compute == compute_type::f16 && !has_own(*devices[i], packed[i], compute)) continue;
       check_close(run_linear(*devices[i], packed[i], x, m, compute), want,
                   devices[i]->info().kind + " " + devices[i]->info().isa + " " + name_of(w.kind) +
                       " " + name_of(compute) + " group " + std::to_string(w.group) + " " +
                       std::to_string(m) + "x" + std::to_string(w.rows) + "x" +
                       std::to_string(w.cols));
+    }
   }
 }
 
@@ -193,6 +201,7 @@ TEST_CASE("a row's bits are the same alone, in any batch and on any number of th
       auto packed = pack(*one, w.source(), "w").value();
       const auto x = spiky_floats(70 * w.cols, 7);
       for (compute_type compute : computes) {
+        if (!has_own(*one, packed, compute)) continue;
         std::vector<float> alone;
         for (std::int64_t r = 0; r < 70; ++r) {
           const auto row =
@@ -288,6 +297,7 @@ TEST_CASE("linear_silu_mul gives the bits of its two ops") {
           for (compute_type compute : computes)
             for (std::int64_t m : {std::int64_t{16}, std::int64_t{21},
                                    host::int8_gemv_rows(kind) + 1, std::int64_t{135}}) {
+              if (!has_own(*dev, packed, compute)) break;
               const auto x = spiky_floats(m * w.cols, 14);
               const buffer from = to_device(*dev, x);
               const buffer both = dev->allocate(std::size_t(m * rows) * 4, "both").value();
