@@ -20,12 +20,12 @@
 
 namespace twill::gpu::cuda {
 
+struct alignas(8) words2 {
+  std::uint32_t word[2];
+};
 /// 16 bytes, the widest load.
 struct alignas(16) words4 {
   std::uint32_t word[4];
-};
-struct alignas(8) words2 {
-  std::uint32_t word[2];
 };
 struct alignas(16) floats4 {
   float value[4];
@@ -85,28 +85,10 @@ struct device_ptx {
     return to;
   }
 
-  /// a * b + c for two f16 at once, rounded once to nearest even.
-  __device__ static std::uint32_t fma_f16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-    std::uint32_t to;
-    asm("fma.rn.f16x2 %0, %1, %2, %3;\n" : "=r"(to) : "r"(a), "r"(b), "r"(c));
-    return to;
-  }
-  /// The same for two bf16.
+  /// a * b + c for two bf16 at once, rounded once to nearest even.
   __device__ static std::uint32_t fma_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     std::uint32_t to;
     asm("fma.rn.bf16x2 %0, %1, %2, %3;\n" : "=r"(to) : "r"(a), "r"(b), "r"(c));
-    return to;
-  }
-  /// Two f32 rounded to nearest even f16; `low` is in the low half.
-  __device__ static std::uint32_t pack_f16(float low, float high) {
-    std::uint32_t to;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;\n" : "=r"(to) : "f"(high), "f"(low));
-    return to;
-  }
-  /// The same as bf16.
-  __device__ static std::uint32_t pack_bf16(float low, float high) {
-    std::uint32_t to;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n" : "=r"(to) : "f"(high), "f"(low));
     return to;
   }
   /// Byte i of the result is byte `selector >> 4 * i & 7` of the eight bytes of a and then b,

@@ -128,7 +128,7 @@ std::uint16_t half_of(std::uint32_t word, int i) {
 }
 
 /// a * b + c rounded to odd: of the two f32 around a sum that is none, the one whose last bit is 1.
-/// Rounding that to f16 or bf16 is rounding once. a, b and c are f16 or bf16.
+/// Rounding that to bf16 is rounding once. a, b and c are bf16.
 float fma_to_odd(float a, float b, float c) {
   const double product = double{a} * b, addend = c; // exact
   const double sum = product + addend;
@@ -583,16 +583,6 @@ std::uint32_t emulated_ptx::sub_f16x2(std::uint32_t a, std::uint32_t b) const {
   return to;
 }
 
-std::uint32_t emulated_ptx::fma_f16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
-  std::uint32_t to = 0;
-  for (int i = 0; i < 2; ++i)
-    to |= static_cast<std::uint32_t>(gpu::detail::f32_to_f16(fma_to_odd(
-              gpu::detail::f16_to_f32(half_of(a, i)), gpu::detail::f16_to_f32(half_of(b, i)),
-              gpu::detail::f16_to_f32(half_of(c, i)))))
-          << (16 * i);
-  return to;
-}
-
 std::uint32_t emulated_ptx::fma_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
   std::uint32_t to = 0;
   for (int i = 0; i < 2; ++i)
@@ -601,16 +591,6 @@ std::uint32_t emulated_ptx::fma_bf16x2(std::uint32_t a, std::uint32_t b, std::ui
               gpu::detail::bf16_to_f32(half_of(c, i)))))
           << (16 * i);
   return to;
-}
-
-std::uint32_t emulated_ptx::pack_f16(float low, float high) const {
-  return gpu::detail::f32_to_f16(low) | static_cast<std::uint32_t>(gpu::detail::f32_to_f16(high))
-                                            << 16;
-}
-
-std::uint32_t emulated_ptx::pack_bf16(float low, float high) const {
-  return gpu::detail::f32_to_bf16(low) | static_cast<std::uint32_t>(gpu::detail::f32_to_bf16(high))
-                                             << 16;
 }
 
 std::uint32_t emulated_ptx::permute(std::uint32_t a, std::uint32_t b,

@@ -99,10 +99,7 @@ public:
     return lop3(a, b, c, Table);
   }
   std::uint32_t sub_f16x2(std::uint32_t a, std::uint32_t b) const;
-  std::uint32_t fma_f16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) const;
   std::uint32_t fma_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) const;
-  std::uint32_t pack_f16(float low, float high) const;
-  std::uint32_t pack_bf16(float low, float high) const;
   std::uint32_t permute(std::uint32_t a, std::uint32_t b, std::uint32_t selector) const;
   template <class T>
   T load_shared(unsigned offset) const {
