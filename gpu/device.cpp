@@ -19,14 +19,17 @@ std::int32_t threads_of(const device_config& config) {
   return config.threads > 0 ? config.threads : machine::usable_cores();
 }
 
+bool wants_gpu(const device_config& config) {
+  return config.kind == "cuda" || (config.kind == "auto" && detail::cuda_is_present());
+}
+
 /// The space that a configuration asks for.
 result<std::unique_ptr<detail::space>> open_space(const device_config& config) {
   const std::int32_t threads = threads_of(config);
   if (config.kind != "auto" && config.kind != "host" && config.kind != "cuda")
     return failure{errc::not_built,
                    "device.kind must be auto, host or cuda, got \"" + config.kind + "\""};
-  if (config.kind == "cuda" || (config.kind == "auto" && detail::cuda_is_present()))
-    return detail::open_cuda_space(config.id, threads);
+  if (wants_gpu(config)) return detail::open_cuda_space(config.id, threads);
   return result<std::unique_ptr<detail::space>>(detail::open_host_space(threads));
 }
 
@@ -41,6 +44,12 @@ result<std::unique_ptr<device>> device::open(const device_config& config) {
   auto opened = open_space(config);
   if (!opened.ok()) return opened.error();
   return open_on(std::move(opened.value()), config);
+}
+
+std::int64_t device::chip_memory(const device_config& config) {
+  if (!wants_gpu(config)) return 0;
+  const auto opened = open_space(config);
+  return opened.ok() ? opened.value()->facts().memory_bytes : 0;
 }
 
 result<std::unique_ptr<device>> device::open_on(std::unique_ptr<detail::space> where,

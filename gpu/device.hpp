@@ -91,6 +91,9 @@ public:
   device(const device&) = delete;
   device& operator=(const device&) = delete;
   ~device();
+  /// The memory that a device on another chip may take where no budget is configured; 0 where it
+  /// would be the host, or cannot be opened. Any thread.
+  static std::int64_t chip_memory(const device_config& config);
 
   const device_info& info() const { return info_; }
   host::isa isa() const { return isa_; }

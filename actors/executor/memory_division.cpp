@@ -22,7 +22,7 @@ std::int64_t host_tier_bytes(const model_on_device& load) {
   const std::int64_t free = gpu::machine::available_bytes() - load.promised_host_bytes;
   const std::int64_t asked = load.options.offload.host_memory_bytes;
   std::int64_t bytes = asked > 0 ? asked : free * 3 / 4;
-  if (load.device.info().kind == "host") bytes = std::min(bytes, free - load.available_bytes);
+  if (load.device.memory_is_host()) bytes = std::min(bytes, free - load.available_bytes);
   return std::max<std::int64_t>(bytes, 0);
 }
 

@@ -10,7 +10,7 @@ namespace twill::actors {
 
 std::int64_t usable_bytes(const gpu::device& device) {
   const std::int64_t budget = device.info().memory_bytes;
-  const std::int64_t host = device.info().kind == "host" ? gpu::machine::available_bytes() : 0;
+  const std::int64_t host = device.memory_is_host() ? gpu::machine::available_bytes() : 0;
   return host > 0 ? std::min(host, budget) : budget;
 }
 

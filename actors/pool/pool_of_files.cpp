@@ -88,11 +88,19 @@ result<opened_model> open_files(pooled_files& pool, std::size_t index) {
 
 } // namespace
 
+std::int64_t pool_budget(std::int64_t configured, const std::function<std::int64_t()>& chip) {
+  if (configured > 0) return configured;
+  const std::int64_t on_chip = chip();
+  return on_chip > 0 ? on_chip : gpu::machine::available_bytes() / 4 * 3;
+}
+
 std::unique_ptr<engine> start_models(const config::options& options, load_progress progress,
                                      model_finder finder) {
-  const std::int64_t budget = options.device.memory_bytes > 0
-                                  ? options.device.memory_bytes
-                                  : gpu::machine::available_bytes() / 4 * 3;
+  const auto& device = options.device;
+  const std::int64_t budget = pool_budget(device.memory_bytes, [&] {
+    return gpu::device::chip_memory(
+        {.kind = device.kind, .threads = device.threads, .id = device.id});
+  });
   const auto pool = std::make_shared<pooled_files>(pooled_files{
       options, std::move(finder), budget, std::vector<std::string>(options.models.size())});
   const auto turns = std::make_shared<step_turns>();

@@ -206,7 +206,7 @@ result<measured_machine> measure_machine(gpu::device& dev, const model_spec& spe
     remember_machine(key, m.on);
   }
   m.on.name = dev.info().name;
-  m.on.one_processor = dev.info().kind == "host";
+  m.on.one_processor = dev.memory_is_host();
   m.on.device_bytes = static_cast<double>(dev.info().memory_bytes);
   m.on.host_bytes =
       static_cast<double>(options.offload.host_memory_bytes > 0 ? options.offload.host_memory_bytes
