@@ -326,11 +326,13 @@ struct model_loaded {
 struct load_failed {
   std::uint64_t life = 0;
   std::string detail;
+  bool device_is_lost = false; ///< and with it every further load
 };
 /// executor -> supervisor: a step failed and the runner is gone; it waits for load_model.
 struct executor_broken {
   std::uint64_t life = 0;
   std::string detail;
+  bool device_is_lost = false; ///< and with it every further load
 };
 /// supervisor -> itself, later: a restart is due.
 struct wake_supervisor {};

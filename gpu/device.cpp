@@ -189,6 +189,10 @@ void device::fence() {
   demand(space_->fence());
 }
 
+bool device::is_lost() {
+  return space_->is_lost();
+}
+
 void device::release(void* data, std::size_t bytes) noexcept {
   if (!slabs_->give_back(data)) space_->free(data, bytes);
   used_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);

@@ -41,8 +41,8 @@ struct device_info {
   std::string isa;               ///< widest instruction set in use: see host/isa.hpp
   std::int32_t threads = 0;      ///< host compute threads
   std::int64_t memory_bytes = 0; ///< the budget in force
-  bool multiplies_bf16 = false;  ///< products of bf16 are faster than those of f32
-  bool multiplies_f16 = false;   ///< products of f16 are faster than those of f32
+  bool multiplies_bf16 = false; ///< products of bf16 are faster than those of f32
+  bool multiplies_f16 = false;  ///< products of f16 are faster than those of f32
   /// Activations that linear() alone reads should be written in f16 or bf16, where these are what
   /// it rounds them to: that saves time, and changes no bit.
   bool half_activations = false;
@@ -88,12 +88,12 @@ public:
   /// The same on a space that the caller made, whatever config.kind says; tests make their own.
   static result<std::unique_ptr<device>> open_on(std::unique_ptr<detail::space> where,
                                                  const device_config& config);
-  device(const device&) = delete;
-  device& operator=(const device&) = delete;
-  ~device();
   /// The memory that a device on another chip may take where no budget is configured; 0 where it
   /// would be the host, or cannot be opened. Any thread.
   static std::int64_t chip_memory(const device_config& config);
+  device(const device&) = delete;
+  device& operator=(const device&) = delete;
+  ~device();
 
   const device_info& info() const { return info_; }
   host::isa isa() const { return isa_; }
@@ -141,6 +141,10 @@ public:
 
   /// Waits for every op launched so far.
   void fence();
+  /// After a failure: whether no device that this process opens can use the chip any more. A GPU
+  /// is lost by a kernel that read or wrote where it must not, and by faults of the board; only
+  /// another process can use it again. A launch or a copy that was refused loses nothing.
+  bool is_lost();
   const exchange_counts& exchanges() const { return exchanges_; }
 
 private:

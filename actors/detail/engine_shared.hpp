@@ -152,6 +152,7 @@ private:
   }
   std::string locked_not_ready_message() const {
     if (state_ == engine_state::failed) return "the model cannot be served: " + detail_;
+    if (state_ == engine_state::lost) return detail_ + "; the server ends, retry later";
     return "the model is still loading; retry later";
   }
 

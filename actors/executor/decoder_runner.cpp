@@ -79,6 +79,7 @@ public:
   }
 
   std::int64_t memory_used_bytes() const override { return device_->memory_used(); }
+  bool device_is_lost() override { return device_ && device_->is_lost(); }
   std::shared_ptr<const stream_report> take_stream_report() override { return watch_.take(); }
 
   result<nothing> save_block(std::int32_t block, void* to) override {

@@ -53,8 +53,8 @@ public:
       info_ = std::move(info).value();
       tell(self_, supervisor_, model_loaded{life_, info_});
     } else {
-      runner_.reset();
-      tell(self_, supervisor_, load_failed{life_, info.detail()});
+      const bool lost = drop_runner();
+      tell(self_, supervisor_, load_failed{life_, info.detail(), lost});
     }
   }
 
@@ -148,9 +148,17 @@ private:
   /// destroyed, on this thread.
   std::shared_ptr<step_result> broken(const step_plan& plan, const std::string& why) {
     states_.clear();
-    runner_.reset();
-    tell(self_, supervisor_, executor_broken{life_, why});
+    const bool lost = drop_runner();
+    tell(self_, supervisor_, executor_broken{life_, why, lost});
     return not_run(plan, why);
+  }
+
+  /// After a failure, whose runner cannot go on. Returns whether the device is lost, to runners
+  /// that are made later as well.
+  bool drop_runner() {
+    device_is_lost_ = device_is_lost_ || (runner_ && runner_->device_is_lost());
+    runner_.reset();
+    return device_is_lost_;
   }
 
   /// Launches the step, beside the one that computes where the plan allows it.
@@ -216,7 +224,7 @@ private:
     for (launched_step& step : std::exchange(under_way_, {})) {
       if (step.begun && runner_)
         if (auto ended = guarded<nothing>([this] { return runner_->end(samples_); }); !ended.ok())
-          runner_.reset(); // so that it is loaded anew
+          drop_runner(); // so that it is loaded anew
       step.promise.deliver(step_result_ptr(not_run(*step.plan, restarted)));
     }
   }
@@ -256,6 +264,7 @@ private:
   supervisor_actor supervisor_;
   std::shared_ptr<models::offload::tier_resources> tiers_; ///< the offloader's
   std::unique_ptr<step_runner> runner_;
+  bool device_is_lost_ = false;
   sequence_states states_;
   executor_step batch_;
   step_samples samples_;

@@ -114,6 +114,8 @@ public:
   /// Waits for the oldest step that has begun, and tells what it drew.
   virtual result<nothing> end(step_samples& /*out*/) { return one_at_a_time(); }
   virtual std::int64_t memory_used_bytes() const = 0;
+  /// After a failure: whether no runner of this process can use the device any more.
+  virtual bool device_is_lost() { return false; }
   /// What streamed weights did in the last step; null where none are, and after most steps.
   virtual std::shared_ptr<const stream_report> take_stream_report() { return nullptr; }
   /// Copies of one KV block's runner_info::kv_block_bytes between device and host, between steps.

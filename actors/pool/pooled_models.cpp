@@ -109,6 +109,9 @@ void pooled_models::end_engines() {
 engine_state pooled_models::state(const pool_state& memory) const {
   if (!memory.begun()) return engine_state::loading;
   std::size_t failed = 0, fetched = 0;
+  // All models are on the one device.
+  for (std::size_t m = 0; m < all_.size(); ++m)
+    if (all_[m].running && port(m).state() == engine_state::lost) return engine_state::lost;
   for (std::size_t m = 0; m < all_.size(); ++m) {
     failed += memory.now(m) == pool_state::phase::failed;
     fetched += memory.now(m) == pool_state::phase::fetching;
@@ -141,7 +144,8 @@ model_info pooled_models::describe(std::size_t m, const pool_state& memory,
   if (!all_[m].running) return info;
   for (const auto& awake : port(m).models())
     info.max_model_len = awake.max_model_len;
-  if (port(m).state() == engine_state::failed) {
+  const auto own = port(m).state();
+  if (own == engine_state::failed || own == engine_state::lost) {
     // Until the engine, which tries again by itself, has it back.
     info.state = model_state::failed;
     info.detail = port(m).state_detail();

@@ -36,6 +36,7 @@ public:
     return inner_->run(batch, out);
   }
   std::int64_t memory_used_bytes() const override { return inner_->memory_used_bytes(); }
+  bool device_is_lost() override { return inner_->device_is_lost(); }
   std::shared_ptr<const stream_report> take_stream_report() override {
     return inner_->take_stream_report();
   }

@@ -23,7 +23,7 @@ void lifecycle::begin() {
 }
 
 void lifecycle::loaded(std::uint64_t life, time_point now) {
-  if (phase_ == phase::stopped || life != life_ || !executor_loading_) return;
+  if (is_over() || life != life_ || !executor_loading_) return;
   executor_loading_ = false;
   executor_loaded_ = ever_loaded_ = true;
   if (!std::exchange(compiler_alive_, true)) orders_.push_back(start_compiler{});
@@ -35,7 +35,7 @@ void lifecycle::loaded(std::uint64_t life, time_point now) {
 }
 
 void lifecycle::load_failed(std::uint64_t life, const std::string& why, time_point now) {
-  if (phase_ == phase::stopped || life != life_ || !executor_loading_) return;
+  if (is_over() || life != life_ || !executor_loading_) return;
   executor_loading_ = false;
   if (ever_loaded_) return fail("reloading failed: " + why, now);
   phase_ = phase::failed;
@@ -43,19 +43,29 @@ void lifecycle::load_failed(std::uint64_t life, const std::string& why, time_poi
 }
 
 void lifecycle::step_failed(std::uint64_t life, const std::string& why, time_point now) {
-  if (phase_ == phase::stopped || life != life_ || !executor_loaded_) return;
+  if (is_over() || life != life_ || !executor_loaded_) return;
   fail("the executor failed: " + why, now);
 }
 
+void lifecycle::device_lost(std::uint64_t life, const std::string& why) {
+  if (is_over() || life != life_) return;
+  executor_loaded_ = executor_loading_ = false;
+  phase_ = phase::lost;
+  retry_at_.reset();
+  detail_ = "the device is lost: " + why;
+  orders_.push_back(end_requests{"the server lost this request with its device, and ends; retry "
+                                 "the request once it was started again"});
+}
+
 void lifecycle::executor_ended(const std::string& why, time_point now) {
-  if (phase_ == phase::stopped || !executor_alive_) return;
+  if (is_over() || !executor_alive_) return;
   executor_alive_ = executor_loaded_ = executor_loading_ = false;
   if (retry_at_) return; // its failure was counted already, and the retry makes a new one
   fail("the executor ended: " + why, now);
 }
 
 void lifecycle::scheduler_ended(const std::string& why, time_point now) {
-  if (phase_ == phase::stopped || !scheduler_alive_) return;
+  if (is_over() || !scheduler_alive_) return;
   scheduler_alive_ = false;
   orders_.push_back(end_scheduler{});
   if (phase_ == phase::failed) return; // the next load makes a new one
@@ -75,14 +85,14 @@ void lifecycle::scheduler_ended(const std::string& why, time_point now) {
 }
 
 void lifecycle::compiler_ended() {
-  if (phase_ == phase::stopped) return;
+  if (is_over()) return;
   orders_.push_back(start_compiler{});
   orders_.push_back(move_requests{
       "the server lost the grammar of this request when its compiler ended; retry the request"});
 }
 
 void lifecycle::woken(time_point now) {
-  if (phase_ == phase::stopped || !retry_at_ || now < *retry_at_) return;
+  if (is_over() || !retry_at_ || now < *retry_at_) return;
   try_again(now);
 }
 

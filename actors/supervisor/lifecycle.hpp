@@ -5,7 +5,8 @@
 // executor; facts about an earlier life are ignored. A failure is a *strike*; time spent ready
 // takes strikes back. The first restart after a quiet time is immediate, later ones wait twice as
 // long each time, and after `most_strikes` the engine is `failed`: its requests end, and it tries
-// again every `most_delay`. A model that could never be loaded is not tried again.
+// again every `most_delay`. A model that could never be loaded is not tried again, and nothing is
+// after the device was lost.
 #pragma once
 
 #include <chrono>
@@ -30,7 +31,7 @@ public:
     duration first; ///< before the second restart in a row
     duration most;  ///< before any restart
   };
-  enum class phase { loading, ready, restarting, failed, stopped };
+  enum class phase { loading, ready, restarting, failed, lost, stopped };
 
   // Orders, to be carried out one after the other.
   /// Make a new executor; the one before has ended.
@@ -73,6 +74,8 @@ public:
   void load_failed(std::uint64_t life, const std::string& why, time_point now);
   /// A step failed, and the executor has closed its device.
   void step_failed(std::uint64_t life, const std::string& why, time_point now);
+  /// A step or a load failed, because this process can use the device no more.
+  void device_lost(std::uint64_t life, const std::string& why);
   void executor_ended(const std::string& why, time_point now);
   /// The batcher or the allocator ended.
   void scheduler_ended(const std::string& why, time_point now);
@@ -87,6 +90,8 @@ public:
   std::vector<order> take_orders();
 
 private:
+  /// Whether facts come too late to change anything.
+  bool is_over() const { return phase_ == phase::lost || phase_ == phase::stopped; }
   void fail(const std::string& why, time_point now);
   /// Counts a failure; false when there were too many.
   bool strike(time_point now);

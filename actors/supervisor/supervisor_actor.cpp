@@ -74,9 +74,13 @@ public:
     note([&](lifecycle& l) { l.loaded(loaded.life, steady_clock::now()); });
   }
   void on_load_failed(const load_failed& failed) {
+    if (failed.device_is_lost)
+      return note([&](lifecycle& l) { l.device_lost(failed.life, failed.detail); });
     note([&](lifecycle& l) { l.load_failed(failed.life, failed.detail, steady_clock::now()); });
   }
   void on_broken(const executor_broken& broken) {
+    if (broken.device_is_lost)
+      return note([&](lifecycle& l) { l.device_lost(broken.life, broken.detail); });
     note([&](lifecycle& l) { l.step_failed(broken.life, broken.detail, steady_clock::now()); });
   }
   void on_woken() {
@@ -185,6 +189,7 @@ private:
     if (phase == lifecycle::phase::loading) state = engine_state::loading;
     if (phase == lifecycle::phase::restarting) state = engine_state::restarting;
     if (phase == lifecycle::phase::failed) state = engine_state::failed;
+    if (phase == lifecycle::phase::lost) state = engine_state::lost;
     shared_->set_state(state, lifecycle_->detail());
   }
 
@@ -242,7 +247,8 @@ private:
   }
   void carry_out(const lifecycle::end_requests& order) {
     publish(); // so that no further request comes in
-    abort_all({errc::executor_failed, order.why, ""});
+    const bool lost = lifecycle_->now() == lifecycle::phase::lost;
+    abort_all({lost ? errc::shutting_down : errc::executor_failed, order.why, ""});
   }
   void carry_out(const lifecycle::wake& order) {
     const auto left = order.at - steady_clock::now();

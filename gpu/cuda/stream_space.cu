@@ -72,6 +72,12 @@ result<nothing> stream_space::fence() {
                     "running on the device");
 }
 
+bool stream_space::is_lost() {
+  cudaGetLastError(); // of a call that was refused, which says nothing of later ones
+  const cudaError_t now = cudaStreamQuery(stream_);
+  return now != cudaSuccess && now != cudaErrorNotReady;
+}
+
 result<nothing> stream_space::begin(void* to, const void* from, std::size_t bytes,
                                     cudaMemcpyKind kind, const char* action) {
   if (bytes == 0) return nothing{};

@@ -36,6 +36,8 @@ public:
   /// Waits for this device's work alone. A kernel that could not be launched shows here, or at the
   /// next copy.
   result<nothing> fence() override;
+  /// CUDA answers every later call with the error of a fault, and no call with another error.
+  bool is_lost() override;
 
 private:
   result<nothing> begin(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,

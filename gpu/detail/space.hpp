@@ -51,6 +51,8 @@ public:
   virtual result<nothing> enqueue_download(void* host_dst, const void* device_src,
                                            std::size_t bytes) = 0;
   virtual result<nothing> fence() = 0;
+  /// After a call was refused: whether this process can use the chip no more.
+  virtual bool is_lost() { return false; }
   /// Of what allocate() gave; null where memory is taken when it is allocated. Any thread.
   virtual std::shared_ptr<const memory_meter> meter() const { return nullptr; }
 };

@@ -21,6 +21,8 @@ std::string_view name_of(actors::engine_state state) {
     return "stalled";
   case engine_state::draining:
     return "draining";
+  case engine_state::lost:
+    return "lost";
   case engine_state::failed:
     break;
   }

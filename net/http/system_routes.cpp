@@ -41,6 +41,7 @@ http_answer ready(request_scope& scope) {
   std::string reason = "the model cannot be served";
   if (state == engine_state::loading) reason = "the model is loading";
   if (state == engine_state::restarting) reason = "the model is restarted";
+  if (state == engine_state::lost) reason = "the server ends";
   if (state == engine_state::stalled) reason = "the model does not answer";
   return error_reply(
       {actors::errc::not_ready, detail.empty() ? reason : reason + ": " + detail, ""});

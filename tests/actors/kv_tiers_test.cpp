@@ -174,6 +174,29 @@ TEST_CASE("kept blocks are found after a restart, whoever else used the folder",
   CHECK(turn(b, 1) == 40);
 }
 
+TEST_CASE("kept blocks are found after the device was lost", "[actors]") {
+  const test::temp_folder f;
+  const auto options = tiers(20, 200, f.path() + "/kv", true);
+  {
+    bench b(options, small_device());
+    REQUIRE(b.ready());
+    REQUIRE(eventually([&] {
+      turn(b, 1);
+      return b.port.stats().kv_disk_written_bytes >= 13 * 16;
+    }));
+    b.plan->lost = true;
+    b.plan->fail_at = b.plan->steps.load();
+    recorder fails;
+    b.port.submit(endless(prompt_of(2, 44), 9), fails.callback());
+    REQUIRE(fails.wait_over());
+    REQUIRE(eventually([&] { return b.port.state() == actors::engine_state::lost; }));
+  }
+  bench b(options, small_device());
+  REQUIRE(b.ready());
+  std::this_thread::sleep_for(200ms); // the file is read beside the first requests
+  CHECK(turn(b, 1) == 40);
+}
+
 TEST_CASE("a disk that fails costs time and no text", "[actors]") {
   auto faults = std::make_shared<twill::test::store_faults>();
   SECTION("short reads") {

@@ -87,6 +87,40 @@ TEST_CASE("a failed step fails its own requests; the others go on with the same 
   CHECK(b.no_blocks_used());
 }
 
+TEST_CASE("a device that is lost ends every request and is not opened again", "[actors]") {
+  const bool by_throw = GENERATE(false, true);
+  const bool by_load = GENERATE(false, true);
+  config::options options;
+  options.scheduler.max_running = 1;
+  auto plan = std::make_shared<script>();
+  plan->fail_by_throw = by_throw;
+  plan->fail_at = 4;
+  plan->lost = !by_load;
+  bench b(options, plan);
+  REQUIRE(b.ready());
+  if (by_load) {
+    plan->lost_by_load = true; // the step's failure is mended, but the load after it is not
+    plan->failing_loads = 1;
+  }
+  std::vector<recorder> all(4);
+  for (int i = 0; i < 4; ++i)
+    b.port.submit(endless(prompt_of(i, 9), 50), all[static_cast<std::size_t>(i)].callback());
+  for (recorder& r : all) {
+    REQUIRE(r.wait_over());
+    REQUIRE(r.error());
+    CHECK((r.error()->code == errc::executor_failed || r.error()->code == errc::shutting_down));
+  }
+  REQUIRE(eventually([&] { return b.port.state() == engine_state::lost; }));
+  CHECK(b.port.state_detail().starts_with("the device is lost: "));
+  std::this_thread::sleep_for(50ms); // of which a retry would need none
+  CHECK(plan->loads == (by_load ? 2 : 1));
+  recorder after;
+  b.port.submit(endless("after", 10), after.callback());
+  REQUIRE(after.wait_over());
+  CHECK(after.error()->code == errc::not_ready);
+  CHECK(after.error()->message.find("the device is lost") != std::string::npos);
+}
+
 TEST_CASE("a queue survives the executor's restart", "[actors]") {
   config::options options;
   options.scheduler.max_running = 1;

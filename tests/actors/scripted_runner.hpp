@@ -148,6 +148,8 @@ struct script {
   std::atomic<std::int64_t> fail_at{-1}; ///< step number that fails
   std::atomic<bool> fail_by_throw{false};
   std::atomic<bool> fail_always{false};
+  std::atomic<bool> lost{false};         ///< a failure is that of a device that is lost
+  std::atomic<bool> lost_by_load{false}; ///< the failure of a load is
   std::atomic<int> delay_us{0};
   std::atomic<std::size_t> widest{0}; ///< most sequences in one step
   /// Steps are begun and ended apart; ctest's cuda_run_ahead has it so everywhere.
@@ -203,6 +205,7 @@ public:
     script_->loads += 1;
     if (script_->failing_loads.load() > 0) {
       script_->failing_loads -= 1;
+      if (script_->lost_by_load) script_->lost = true;
       return failure{actors::errc::executor_failed, "scripted load failure"};
     }
     kv_.assign(static_cast<std::size_t>(script_->n_blocks * script_->block_tokens), -1);
@@ -272,6 +275,7 @@ public:
   }
 
   std::int64_t memory_used_bytes() const override { return 4096; }
+  bool device_is_lost() override { return script_->lost; }
 
   actors::result<nothing> save_block(std::int32_t block, void* to) override {
     script_->blocks_saved += 1;

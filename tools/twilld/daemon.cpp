@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <csignal>
@@ -204,17 +205,36 @@ struct fetch_scope {
   ~fetch_scope() { fetcher.stop(); }
 };
 
-/// Takes the reserve of memory again whenever it was used, and reports to the service manager,
-/// until it is told to stop.
-void keep_watch(const std::stop_token& stop, const actors::engine_port& port, notifier& manager) {
+/// Sleeps until the time has passed or it is told to stop.
+void sleep_for(std::chrono::milliseconds time, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any changed;
   std::unique_lock lock(mutex);
-  while (!stop.stop_requested()) {
-    restore_memory_reserve();
-    manager.report(port);
-    changed.wait_for(lock, stop, manager.period(), [] { return false; });
+  changed.wait_for(lock, stop, time, [] { return false; });
+}
+
+/// Takes the reserve of memory again whenever it was used, and reports to the service manager,
+/// until it is told to stop or the engine has lost its device.
+void keep_watch(const std::stop_token& stop, const actors::engine_port& port, notifier& manager) {
+  constexpr std::chrono::milliseconds look{100};
+  auto due = std::chrono::steady_clock::now();
+  while (!stop.stop_requested() && port.state() != engine_state::lost) {
+    if (const auto now = std::chrono::steady_clock::now(); now >= due) {
+      restore_memory_reserve();
+      manager.report(port);
+      due = now + manager.period();
+    }
+    sleep_for(std::min(look, manager.period()), stop);
   }
+}
+
+/// All requests have ended with an error: whoever reads it in time gets it.
+void end_without_device(const std::stop_token& stop, net::server& server, notifier& manager) {
+  constexpr std::chrono::seconds patience{5};
+  manager.stopping(patience);
+  server.drain();
+  sleep_for(patience, stop);
+  if (!stop.stop_requested()) server.stop();
 }
 
 /// Ends the process when stopping the engine takes too long: a disk read that hangs holds its
@@ -225,10 +245,7 @@ public:
 
   explicit last_resort(const model_fetcher& fetcher)
       : thread_([&fetcher](const std::stop_token& done) {
-          std::mutex mutex;
-          std::condition_variable_any changed;
-          std::unique_lock lock(mutex);
-          changed.wait_for(lock, done, patience, [] { return false; });
+          sleep_for(patience, done);
           if (done.stop_requested()) return;
           // What was fetched is found and checked by the next start.
           const bool fetches = fetcher.is_busy();
@@ -247,7 +264,7 @@ private:
 
 } // namespace
 
-int run_daemon(daemon_config config, signal_waiter& signals) {
+int run_daemon(daemon_config config, signal_waiter& signals, const engine_starter& start) {
   notifier manager;
   const auto& asked = config.options.server;
   if (const auto doubt = allow_open_files(asked.max_connections); !doubt.empty()) log::warn(doubt);
@@ -283,7 +300,7 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
 
   progress_bar bar(false);
   model_fetcher fetcher(manager);
-  auto engine = actors::start_engine(
+  auto engine = start(
       effective,
       [&](std::int64_t done_bytes, std::int64_t total_bytes) {
         manager.loading(done_bytes, total_bytes);
@@ -318,7 +335,7 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   signals.start([handler = std::make_shared<signal_handler>(files, *server, manager, told_to_stop)](
                     int signal) { (*handler)(signal); });
 
-  bool failed = false;
+  std::string failed, lost; // why, where it is so
   std::jthread watcher([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       const auto state = port.state();
@@ -326,10 +343,13 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
         log::info(ready_line(config, port, url));
         if (!config.address_file.empty()) write_address(config.address_file, *server);
         manager.ready();
-        return keep_watch(stop, port, manager);
+        keep_watch(stop, port, manager);
+        if (port.state() != engine_state::lost) return;
+        lost = port.state_detail();
+        return end_without_device(stop, *server, manager);
       }
-      if (state == engine_state::failed) {
-        failed = true;
+      if (state == engine_state::failed || state == engine_state::lost) {
+        failed = port.state_detail();
         return server->stop();
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -347,7 +367,6 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
   server->run();
   watcher.request_stop();
   watcher.join();
-  const std::string why = failed ? port.state_detail() : std::string();
   until_stopped.reset();
   const bool reload_hangs = !files.close();
   server.reset();
@@ -356,7 +375,11 @@ int run_daemon(daemon_config config, signal_waiter& signals) {
     const last_resort watch(fetcher);
     engine.reset();
   }
-  if (failed) throw std::runtime_error("cannot serve " + models_named(effective) + ": " + why);
+  if (!failed.empty())
+    throw std::runtime_error("cannot serve " + models_named(effective) + ": " + failed);
+  if (!lost.empty())
+    throw std::runtime_error(lost + "; only another process can use it: start twilld again, as a "
+                                    "service manager does by itself");
   log::info("stopped");
   if (reload_hangs) {
     log::warn("a reload has not ended, because a file system does not answer; the process ends "

@@ -1,12 +1,16 @@
 // daemon: one engine behind one server, from options until they are told to stop.
 //
-// run() blocks the main thread. It returns the exit status; start-up errors are thrown.
+// run_daemon() blocks the main thread. It returns the exit status; start-up errors are thrown, and
+// so is the loss of the device, which only another process can use again.
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "actors/engine.hpp"
 #include "config/load.hpp"
 #include "tools/twilld/signals.hpp"
 
@@ -22,6 +26,11 @@ struct daemon_config {
   std::chrono::steady_clock::time_point started; ///< when the process began
 };
 
-int run_daemon(daemon_config config, signal_waiter& signals);
+/// As actors::start_engine, in whose place tests have an engine of their own.
+using engine_starter = std::function<std::unique_ptr<actors::engine>(
+    const config::options&, actors::load_progress, actors::model_finder)>;
+
+int run_daemon(daemon_config config, signal_waiter& signals,
+               const engine_starter& start = actors::start_engine);
 
 } // namespace twill::tools

@@ -86,7 +86,8 @@ std::vector<man_section> man_sections() {
        "Hugging Face's hub lie and how they are fetched, as for its own programs."},
       {"EXIT STATUS",
        "0 after the daemon was told to stop, 1 after a failure, 2 when the command line is "
-       "wrong."},
+       "wrong. A GPU that a fault has lost ends the daemon with 1; started again, it can use the "
+       "GPU."},
       {"FILES", "/etc/twill/twilld.toml: the configuration of an installed daemon. twilld "
                 "--print-reference describes every key.\n\n/var/lib/twill: its models and files."}};
 }

@@ -279,6 +279,27 @@ TEST_CASE("a model whose engine stalls or gave up is told of until it serves aga
   CHECK(b.reaches(0, model_state::ready));
 }
 
+TEST_CASE("a device that one model lost is lost to the pool", "[pool]") {
+  pool_bench b(options_for(2), 20);
+  REQUIRE(b.ready());
+  const bool by_load = GENERATE(false, true);
+  recorder beside;
+  b.ask(beside, "m1");
+  REQUIRE(beside.wait_over());
+  b.plans[0]->lost = true;
+  if (by_load)
+    b.plans[0]->failing_loads = 1;
+  else
+    b.plans[0]->fail_at = 0;
+  recorder fails;
+  b.ask(fails, "m0");
+  REQUIRE(fails.wait_over());
+  REQUIRE(fails.error());
+  CHECK(eventually([&] { return b.port().state() == engine_state::lost; }));
+  CHECK(b.port().state_detail().starts_with("m0: the device is lost: "));
+  CHECK(b.state_of(0) == model_state::failed);
+}
+
 TEST_CASE("an administrator loads models and puts them to sleep", "[pool]") {
   pool_bench b(options_for(2), 20);
   REQUIRE(b.ready());

@@ -52,6 +52,9 @@ TEST_CASE("runners that share turns run one step at a time, none of them ahead",
   const auto info = runner->load();
   REQUIRE(info.ok());
   CHECK_FALSE(info.value().runs_ahead);
+  CHECK_FALSE(runner->device_is_lost());
+  plan->lost = true;
+  CHECK(runner->device_is_lost());
   turns->enter(); // another model's step
   std::thread steps([&] {
     step_samples drawn;

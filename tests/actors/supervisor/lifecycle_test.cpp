@@ -238,6 +238,40 @@ TEST_CASE("a compiler of grammars that ends is replaced, and the engine stays re
   CHECK(r.machine.now() == phase::ready);
 }
 
+TEST_CASE("nothing is tried again once the device is lost", "[supervisor]") {
+  rig r;
+  r.start();
+  r.machine.device_lost(r.life - 1, "of an earlier life");
+  CHECK(r.machine.now() == phase::ready);
+  SECTION("by a step") {}
+  SECTION("by a load") {
+    r.machine.step_failed(r.life, "EIO", r.now);
+    CHECK(r.orders() == "load");
+  }
+  SECTION("while a retry waits") {
+    r.machine.step_failed(r.life, "EIO", r.now);
+    CHECK(r.orders() == "load");
+    r.machine.load_failed(r.life, "EIO", r.now);
+    CHECK(r.orders() == "wake");
+  }
+  r.machine.device_lost(r.life, "an illegal address");
+  CHECK(r.orders() == "end_requests");
+  CHECK(r.machine.now() == phase::lost);
+  CHECK(r.machine.detail() == "the device is lost: an illegal address");
+  r.machine.device_lost(r.life, "again");
+  r.machine.step_failed(r.life, "again", r.now);
+  r.machine.load_failed(r.life, "again", r.now);
+  r.machine.loaded(r.life, r.now);
+  r.machine.executor_ended("again", r.now);
+  r.machine.scheduler_ended("again", r.now);
+  r.machine.compiler_ended();
+  r.machine.woken(r.now + 1000s);
+  CHECK(r.orders().empty());
+  CHECK(r.machine.now() == phase::lost);
+  r.machine.stop();
+  CHECK(r.machine.now() == phase::stopped);
+}
+
 TEST_CASE("a stopped engine answers no fact", "[supervisor]") {
   rig r;
   r.start();

@@ -1,0 +1,40 @@
+// twilld on a scripted engine that loses its device: losing_daemon STEP FILE. Step number STEP
+// fails, and every one after it; the daemon's addresses are written to FILE.
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "config/base/log.hpp"
+#include "config/base/standard_streams.hpp"
+#include "tests/actors/scripted_runner.hpp"
+#include "tools/twilld/daemon.hpp"
+#include "tools/twilld/signals.hpp"
+
+int main(int argc, char** argv) {
+  using namespace twill;
+  open_missing_standard_streams();
+  if (argc != 3) return 2;
+  auto plan = std::make_shared<scripted::script>();
+  plan->max_context = 100'000;
+  plan->n_blocks = 50'000;
+  plan->delay_us = 2000;
+  plan->fail_at = std::stoll(argv[1]);
+  plan->lost = true;
+  tools::daemon_config daemon;
+  daemon.options.model.path = "dummy:null"; // which needs no file
+  daemon.options.server.listen = {"127.0.0.1:0"};
+  daemon.address_file = argv[2];
+  daemon.started = std::chrono::steady_clock::now();
+  tools::signal_waiter signals;
+  log::write_from_thread();
+  try {
+    return tools::run_daemon(daemon, signals,
+                             [&](const config::options& options, const auto&, const auto&) {
+                               return actors::start_engine_with(options, scripted::runners(plan));
+                             });
+  } catch (const std::exception& error) {
+    log::write_plain(std::string("twilld: ") + error.what());
+    return EXIT_FAILURE;
+  }
+}
