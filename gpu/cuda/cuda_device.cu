@@ -9,6 +9,7 @@
 
 #include "gpu/cuda/cuda_backends.hpp"
 #include "gpu/cuda/stream_space.hpp"
+#include "gpu/detail/kokkos_abort.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/one_gpu.hpp"
 #include "gpu/detail/space.hpp"
@@ -159,6 +160,7 @@ result<nothing> start_on(const cudaDeviceProp& properties, std::int32_t id, std:
   }
   if (auto asked = outcome_of(known, "looking for this build's kernels"); !asked.ok()) return asked;
   chosen.store(id);
+  detail::end_plainly_when_kokkos_aborts();
   try {
     detail::start_kokkos(threads, id);
   } catch (const std::exception& error) {

@@ -1,6 +1,7 @@
 // launcher: how the portable kernels run in one Kokkos execution space. Executor thread only.
 #pragma once
 
+#include "gpu/detail/kokkos_abort.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/launches.hpp"
 #include "gpu/detail/space.hpp"
@@ -44,8 +45,7 @@ struct launcher {
   static void items(const device& dev, const char* name, long n, const Functor& f) {
     static_assert(sizeof(Functor) <= most_kernel_bytes);
     if (n <= 0) return;
-    if constexpr (!on_host) count_launch();
-    Kokkos::parallel_for(name, range_policy(instance(dev), 0, n), f);
+    launch(name, range_policy(instance(dev), 0, n), f);
   }
 
   /// f(member) for n teams. `Bounds` are the lanes of a team and the teams that a multiprocessor
@@ -67,8 +67,19 @@ struct launcher {
         return bounded_policy(instance(dev), count, shape.chip_lanes);
     };
     const int scratch = static_cast<int>(shape.scratch_bytes);
-    if constexpr (!on_host) count_launch();
-    Kokkos::parallel_for(name, policy().set_scratch_size(0, Kokkos::PerTeam(scratch)), f);
+    launch(name, policy().set_scratch_size(0, Kokkos::PerTeam(scratch)), f);
+  }
+
+private:
+  template <class Policy, class Functor>
+  static void launch(const char* name, const Policy& policy, const Functor& f) {
+    if constexpr (on_host) {
+      Kokkos::parallel_for(name, policy, f);
+    } else {
+      count_launch();
+      const kokkos_call call;
+      Kokkos::parallel_for(name, policy, f);
+    }
   }
 };
 

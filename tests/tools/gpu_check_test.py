@@ -21,7 +21,7 @@ CHECK, BUNDLE = SOURCE / "tools/gpu-check", SOURCE / "tools/gpu-bundle"
 sys.path.insert(0, str(SOURCE / "tools/detail"))
 import torch_beside
 from gpu_check import catch2
-from gpu_check.parts_tests import FAMILIES, SANITIZED
+from gpu_check.parts_tests import FAMILIES, LOST, SANITIZED
 from gpu_check.report import LOG_BYTES, TABLE_LINES, Log, Report
 
 # A test program whose cases are the names of this file's arguments; each does what its name says.
@@ -44,6 +44,16 @@ case "$1" in
 --list*) printf 'works\ntests no device\n' ;;
 "tests no device") echo "All tests passed (1 assertion in 1 test case)" ;;
 argmax*) echo "All tests passed (1 assertion in 1 test case)"; echo "kernels launched on the GPU: 0" ;;
+*) echo "All tests passed (1 assertion in 1 test case)"; echo "kernels launched on the GPU: 5" ;;
+esac
+"""
+# Its planted cases, of which Kokkos ends two; only one of these ends as it should.
+PLANTED_STAND_IN = f"""#!/bin/sh
+case "$1 $2" in
+"--list-test-names-only [planted]") printf 'an error\\nan end\\nan abort\\n' ;;
+--list*) echo 'after it' ;;
+"an end "*) echo "{LOST}, and Kokkos ended the process" >&2; exit 1 ;;
+"an abort "*) echo "{LOST}, and Kokkos ended the process" >&2; kill -ABRT $$ ;;
 *) echo "All tests passed (1 assertion in 1 test case)"; echo "kernels launched on the GPU: 5" ;;
 esac
 """
@@ -211,6 +221,11 @@ class OnAGpu(Scratch):
         self.assertEqual(sum(name.startswith(first) for name in rows), len(list((SOURCE / "tests/golden").glob("**/golden.json"))))
         self.assertEqual(rows[first + "variants/qwen3"]["outcome"], "passed")
         self.assertEqual(rows[first + "opt-tiny-fp32"]["words"], "the test case has no such section")
+
+    def test_a_planted_fault_may_end_the_process_with_a_line(self):
+        rows = self.check("faults", test_gpu=PLANTED_STAND_IN)
+        outcomes = {name: rows[name]["outcome"] for name in ("an error", "an end", "an abort", "after it")}
+        self.assertEqual(outcomes, {"an error": "passed", "an end": "passed", "an abort": "failed", "after it": "passed"})
 
     def test_a_sanitizer_must_see_kernels_unless_the_machine_refuses_it(self):
         rows = self.check("sanitize", **{"test_gpu": GPU_STAND_IN, "compute-sanitizer": SANITIZER})

@@ -1,5 +1,5 @@
 // What a GPU's fault leaves behind. Hidden, since the process cannot compute on the GPU afterwards:
-// test_gpu "[planted]" runs it.
+// test_gpu "[planted]" runs it, each case in a process of its own.
 #include "tests/gpu/cuda/planted_fault.hpp"
 
 #include <chrono>
@@ -18,13 +18,16 @@ TEST_CASE("an illegal address loses the GPU by an error, and the process ends by
   auto dev = test::open_tested();
   REQUIRE(dev->info().kind == "cuda");
   const auto memory = dev->allocate(4, "one float").value();
+  CHECK_FALSE(dev->is_lost());
   test::plant_illegal_address(*dev);
   CHECK_THROWS_AS(dev->fence(), gpu::device_lost_error);
+  CHECK(dev->is_lost());
   std::vector<float> back(1);
   CHECK_THROWS_AS(dev->download(back.data(), memory.data(), 4), gpu::device_lost_error);
   CHECK_THROWS(test::open_tested());
 }
 
+// Or it ends this process with one line and exit status 1, which gpu-check lets pass as well.
 TEST_CASE("an op that is launched after an illegal address is an error too", "[.][planted]") {
   auto dev = test::open_tested();
   REQUIRE(dev->info().kind == "cuda");

@@ -1,0 +1,78 @@
+// How a process ends that Kokkos ends, in processes of their own.
+#include "gpu/detail/kokkos_abort.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "config/base/log.hpp"
+#include "tests/catch.hpp"
+
+using namespace twill;
+
+namespace {
+
+struct ending {
+  int status = 0;
+  std::string words;
+};
+
+/// Of a copy of this process that does `what` and must end by it.
+ending end_of(const std::function<void()>& what) {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::dup2(ends[1], STDERR_FILENO);
+    ::close(ends[0]);
+    ::signal(SIGABRT, SIG_DFL); // Catch's own handler reports the test as failed
+    log::configure(log::level::info);
+    gpu::detail::end_plainly_when_kokkos_aborts();
+    what();
+    ::_exit(EXIT_SUCCESS);
+  }
+  ::close(ends[1]);
+  ending found;
+  std::array<char, 4096> text{};
+  for (ssize_t n = 0; (n = ::read(ends[0], text.data(), text.size())) > 0;)
+    found.words.append(text.data(), static_cast<std::size_t>(n));
+  ::close(ends[0]);
+  REQUIRE(::waitpid(child, &found.status, 0) == child);
+  return found;
+}
+
+} // namespace
+
+TEST_CASE("an abort of Kokkos ends the process with a line and status 1", "[device]") {
+  const auto found = end_of([] {
+    const gpu::detail::kokkos_call call;
+    std::abort();
+  });
+  REQUIRE(WIFEXITED(found.status));
+  CHECK(WEXITSTATUS(found.status) == 1);
+  CHECK(found.words.find("the device is lost: a kernel failed on the GPU") != std::string::npos);
+  CHECK(std::count(found.words.begin(), found.words.end(), '\n') == 1);
+}
+
+TEST_CASE("any other abort stays one", "[device]") {
+  const auto found = end_of([] {
+    { const gpu::detail::kokkos_call over; }
+    std::abort();
+  });
+  REQUIRE(WIFSIGNALED(found.status));
+  CHECK(WTERMSIG(found.status) == SIGABRT);
+  CHECK(found.words.empty());
+  const auto beside = end_of([] {
+    const gpu::detail::kokkos_call call;
+    std::thread([] { std::abort(); }).join();
+  });
+  CHECK(WIFSIGNALED(beside.status));
+}
