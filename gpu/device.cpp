@@ -79,6 +79,7 @@ result<std::unique_ptr<device>> device::open_on(std::unique_ptr<detail::space> w
   dev->info_.half_kv = host_bf16 ? dtype::bf16 : dtype::f16;
   dev->info_.threads = threads;
   dev->info_.memory_bytes = config.memory_bytes > 0 ? config.memory_bytes : facts.memory_bytes;
+  dev->info_.spare_bytes = facts.spare_bytes;
   return result<std::unique_ptr<device>>(std::move(dev));
 }
 
@@ -191,6 +192,10 @@ void device::fence() {
 
 bool device::is_lost() {
   return space_->is_lost();
+}
+
+std::int64_t device::outside_bytes() {
+  return space_->outside_bytes();
 }
 
 void device::release(void* data, std::size_t bytes) noexcept {

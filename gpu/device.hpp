@@ -41,6 +41,9 @@ struct device_info {
   std::string isa;               ///< widest instruction set in use: see host/isa.hpp
   std::int32_t threads = 0;      ///< host compute threads
   std::int64_t memory_bytes = 0; ///< the budget in force
+  /// Of a GPU's free memory, what is left beside the budget where none is configured: for what
+  /// CUDA and libraries take by themselves.
+  std::int64_t spare_bytes = 0;
   bool multiplies_bf16 = false; ///< products of bf16 are faster than those of f32
   bool multiplies_f16 = false;  ///< products of f16 are faster than those of f32
   /// Activations that linear() alone reads should be written in f16 or bf16, where these are what
@@ -145,6 +148,10 @@ public:
   /// is lost by a kernel that read or wrote where it must not, and by faults of the board; only
   /// another process can use it again. A launch or a copy that was refused loses nothing.
   bool is_lost();
+  /// Bytes of a GPU that were taken since open() beside what was allocated here: by kernels that
+  /// CUDA loaded, their stacks and libraries. What other processes took meanwhile counts as well.
+  /// 0 on a host.
+  std::int64_t outside_bytes();
   const exchange_counts& exchanges() const { return exchanges_; }
 
 private:

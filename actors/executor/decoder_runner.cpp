@@ -1,5 +1,7 @@
 #include "actors/executor/decoder_runner.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 #include "actors/executor/kv_fingerprint.hpp"
 #include "actors/executor/step_ends.hpp"
 #include "actors/executor/stream_watch.hpp"
+#include "actors/executor/warm_up.hpp"
 #include "config/base/log.hpp"
 #include "config/base/units.hpp"
 #include "gpu/device.hpp"
@@ -127,10 +130,40 @@ private:
     const bool ahead =
         order_ == run_order::by_device ? !device_->memory_is_host() : order_ == run_order::ahead;
     if (ahead && decoder_->stream() == nullptr) ends_.emplace(*device_);
+    if (!device_->memory_is_host())
+      if (auto warm = warm_up(o); !warm.ok()) return warm.error();
     const auto info = describe(model, size.value());
     log::info("the decoder computes in " + std::string(gpu::name_of(o.compute)) +
               " and keeps KV in " + gpu::name_of(o.kv_type) + "; " + memory_text(info));
     return info;
+  }
+
+  /// Runs kernels of each kind once: what CUDA takes for them is taken before requests come, and
+  /// counted. Streamed weights would take as long as a step of a request does.
+  result<nothing> warm_up(const models::decoder_options& sizes) {
+    if (decoder_->stream() != nullptr) return nothing{};
+    config::sampling_params greedy, drawn;
+    greedy.temperature = 0;
+    drawn.top_k = 40;
+    drawn.top_p = 0.9F;
+    const std::int64_t most =
+        std::min<std::int64_t>({sizes.max_step_tokens, sizes.max_context_tokens,
+                                std::int64_t{sizes.n_blocks} * sizes.block_tokens});
+    step_samples samples;
+    for (const std::int64_t rows : {1, 12, 64})
+      for (const auto* params : {&greedy, &drawn})
+        if (auto ran = run_unguarded(warm_up_step(static_cast<std::int32_t>(std::min(rows, most)),
+                                                  sizes.block_tokens, *params),
+                                     samples);
+            !ran.ok())
+          return ran;
+    const std::int64_t outside = device_->outside_bytes();
+    const std::int64_t spare = device_->info().spare_bytes;
+    if (outside > spare)
+      log::warn("CUDA and libraries took " + format_bytes(outside) +
+                " of the GPU beside `device.memory`, where " + format_bytes(spare) +
+                " are left for them: set `device.memory` lower if memory runs out");
+    return nothing{};
   }
 
   /// What is reserved and what of it is touched, in the words that clients show.
@@ -141,7 +174,10 @@ private:
     return format_bytes(reserved) + " of device memory are reserved (weights " +
            format_bytes(info.weight_bytes) + ", KV " + format_bytes(kv) + ", steps " +
            format_bytes(reserved - info.weight_bytes - kv) + ") and " +
-           format_bytes(reserved - untouched) + " of them touched";
+           format_bytes(reserved - untouched) + " of them touched" +
+           (info.outside_bytes > 0
+                ? ", beside " + format_bytes(info.outside_bytes) + " that CUDA took by itself"
+                : "");
   }
 
   /// Launches a step's forward pass.
@@ -222,6 +258,7 @@ private:
     info.memory_used_bytes = device_->memory_used();
     info.weight_bytes = decoder_->weight_bytes();
     info.memory_is_host = device_->memory_is_host();
+    info.outside_bytes = device_->outside_bytes();
     if (auto meter = gpu::meter_of(*device_))
       info.untouched_bytes = [meter = std::move(meter)] { return meter->untouched_bytes(); };
     info.streamed = watch_.placement();

@@ -41,6 +41,7 @@ struct runner_info {
   std::int64_t memory_used_bytes = 0;   ///< reserved on the device
   std::int64_t weight_bytes = 0;        ///< of these, by weights
   bool memory_is_host = false;          ///< device memory is this process's own
+  std::int64_t outside_bytes = 0;       ///< of a GPU, taken beside memory_used_bytes
   /// The bytes of `memory_used_bytes` that were never touched, for any thread, also after the
   /// runner has gone; null where all are taken when they are reserved.
   std::function<std::int64_t()> untouched_bytes;

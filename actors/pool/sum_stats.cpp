@@ -30,6 +30,7 @@ void add_stats(engine_stats& to, const engine_stats& from) {
   to.device_memory_reserved_bytes += from.device_memory_reserved_bytes;
   to.device_memory_touched_bytes += from.device_memory_touched_bytes;
   to.device_weights_bytes += from.device_weights_bytes;
+  to.device_outside_bytes += from.device_outside_bytes;
   to.device_is_host = to.device_is_host || from.device_is_host;
   to.prompt_tokens += from.prompt_tokens;
   to.generation_tokens += from.generation_tokens;
@@ -101,6 +102,7 @@ void forget_gauges(engine_stats& of) {
   of.kv_blocks_total = of.kv_blocks_used = 0;
   of.kv_host_blocks = of.kv_disk_blocks = 0;
   of.device_memory_reserved_bytes = of.device_memory_touched_bytes = of.device_weights_bytes = 0;
+  of.device_outside_bytes = 0;
   of.streamed = nullptr;
 }
 

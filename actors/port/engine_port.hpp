@@ -296,6 +296,7 @@ struct engine_stats {
   std::int64_t device_memory_reserved_bytes = 0; ///< on a host of address space
   std::int64_t device_memory_touched_bytes = 0;  ///< of these, what was written and is taken
   std::int64_t device_weights_bytes = 0;         ///< of those reserved, by weights
+  std::int64_t device_outside_bytes = 0; ///< of a GPU, taken by CUDA and libraries beside those
   bool device_is_host = false;     ///< what is touched is part of the process's resident memory
   std::int64_t kv_block_bytes = 0; ///< of one KV block; 0 where blocks stay on the device
   std::shared_ptr<const stream_report> streamed; ///< null: all weights live on the device

@@ -230,6 +230,7 @@ private:
       s.device_memory_reserved_bytes = info_.memory_used_bytes;
       s.device_weights_bytes = info_.weight_bytes;
       s.device_is_host = info_.memory_is_host;
+      s.device_outside_bytes = info_.outside_bytes;
       s.kv_block_bytes = info_.kv_block_bytes;
       s.streamed = info_.streamed;
     });

@@ -1,6 +1,8 @@
 // A GPU as a space, and copies beside its compute. Errors of CUDA are values here: nothing aborts.
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -21,6 +23,11 @@ namespace {
 
 /// Left for CUDA's own needs and for scratch memory, which the budget does not hold.
 constexpr std::int64_t spare_bytes = std::int64_t{512} << 20;
+
+/// CUDA would load a kernel, and take memory for it, when it is launched first: in the middle of
+/// serving, when the budget has been given away. So it loads them all when it starts, before the
+/// free memory is read. The driver reads the variable then; nothing else runs yet.
+[[maybe_unused]] const int loads_at_start = setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 
 /// The number of the process's GPU, which threads of other copies choose for themselves.
 std::atomic<int> chosen{0};
@@ -211,12 +218,13 @@ result<std::unique_ptr<space>> open_cuda_space(std::int32_t id, std::int32_t thr
       !done.ok())
     return done.error();
   const auto room = static_cast<std::int64_t>(free);
+  const std::int64_t spare = std::min(cuda::spare_bytes, room / 2);
   space_facts facts{.kind = "cuda",
                     .name = properties.name,
                     .backend = backend_name<Kokkos::Cuda>(),
-                    .memory_bytes =
-                        room > 2 * cuda::spare_bytes ? room - cuda::spare_bytes : room / 2,
+                    .memory_bytes = room - spare,
                     .is_host = false,
+                    .spare_bytes = spare,
                     .multiplies_bf16 = properties.major >= 8,
                     .multiplies_f16 = true,
                     .half_activations = true};

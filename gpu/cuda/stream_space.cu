@@ -1,5 +1,6 @@
 #include "gpu/cuda/stream_space.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,12 @@ namespace {
 
 constexpr const char* to_device = "copying to the device";
 constexpr const char* from_device = "copying from the device";
+
+/// Of the GPU, now.
+std::int64_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<std::int64_t>(free) : 0;
+}
 
 } // namespace
 
@@ -24,7 +31,7 @@ cudaStream_t stream_of(const detail::space& gpu) {
 }
 
 stream_space::stream_space(detail::space_facts facts, cudaStream_t stream)
-    : facts_(std::move(facts)), stream_(stream) {}
+    : facts_(std::move(facts)), stream_(stream), free_at_first_(free_bytes()) {}
 
 stream_space::~stream_space() {
   cudaStreamDestroy(stream_);
@@ -38,14 +45,17 @@ void* stream_space::allocate(std::size_t bytes, bool) {
   }
   // Waits, since copies on other streams may follow.
   if (cudaMemsetAsync(data, 0, bytes, stream_) == cudaSuccess &&
-      cudaStreamSynchronize(stream_) == cudaSuccess)
+      cudaStreamSynchronize(stream_) == cudaSuccess) {
+    allocated_ += static_cast<std::int64_t>(bytes);
     return data;
+  }
   cudaFree(data);
   return nullptr;
 }
 
-void stream_space::free(void* data, std::size_t) noexcept {
+void stream_space::free(void* data, std::size_t bytes) noexcept {
   cudaFree(data);
+  allocated_ -= static_cast<std::int64_t>(bytes);
 }
 
 result<nothing> stream_space::upload(void* device_dst, const void* host_src, std::size_t bytes) {
@@ -76,6 +86,10 @@ bool stream_space::is_lost() {
   cudaGetLastError(); // of a call that was refused, which says nothing of later ones
   const cudaError_t now = cudaStreamQuery(stream_);
   return now != cudaSuccess && now != cudaErrorNotReady;
+}
+
+std::int64_t stream_space::outside_bytes() {
+  return std::max<std::int64_t>(free_at_first_ - free_bytes() - allocated_, 0);
 }
 
 result<nothing> stream_space::begin(void* to, const void* from, std::size_t bytes,

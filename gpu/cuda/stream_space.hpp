@@ -8,6 +8,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
+
 #include "gpu/detail/space.hpp"
 
 namespace twill::gpu::cuda {
@@ -38,6 +40,7 @@ public:
   result<nothing> fence() override;
   /// CUDA answers every later call with the error of a fault, and no call with another error.
   bool is_lost() override;
+  std::int64_t outside_bytes() override;
 
 private:
   result<nothing> begin(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
@@ -47,6 +50,8 @@ private:
 
   detail::space_facts facts_;
   cudaStream_t stream_;
+  std::int64_t free_at_first_; ///< bytes of the GPU
+  std::int64_t allocated_ = 0;
 };
 
 } // namespace twill::gpu::cuda

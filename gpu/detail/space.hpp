@@ -26,6 +26,7 @@ struct space_facts {
   std::string backend;          ///< "Kokkos 3.4.1 OpenMP", ...
   std::int64_t memory_bytes;    ///< what a device may take where nothing else is configured
   bool is_host;                 ///< device memory is this process's own
+  std::int64_t spare_bytes = 0; ///< free memory beside memory_bytes, for what stays outside it
   bool multiplies_bf16 = false; ///< whatever the host's instruction set is
   bool multiplies_f16 = false, half_activations = false; ///< see device_info
 };
@@ -53,6 +54,9 @@ public:
   virtual result<nothing> fence() = 0;
   /// After a call was refused: whether this process can use the chip no more.
   virtual bool is_lost() { return false; }
+  /// Bytes of the chip that were taken since the space was opened beside what allocate() gave:
+  /// by kernels that were loaded, their stacks and libraries; other processes count as well.
+  virtual std::int64_t outside_bytes() { return 0; }
   /// Of what allocate() gave; null where memory is taken when it is allocated. Any thread.
   virtual std::shared_ptr<const memory_meter> meter() const { return nullptr; }
 };

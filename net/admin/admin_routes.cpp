@@ -55,6 +55,7 @@ http_reply state_of(const server_context& context) {
     json.field("device_memory_reserved_bytes", stats.device_memory_reserved_bytes);
     json.field("device_memory_touched_bytes", stats.device_memory_touched_bytes);
     json.field("device_weights_bytes", stats.device_weights_bytes);
+    json.field("device_outside_bytes", stats.device_outside_bytes);
     json.field("device_kv_bytes", stats.kv_block_bytes * stats.kv_blocks_total);
     json.field("prompt_tokens", stats.prompt_tokens);
     json.field("generation_tokens", stats.generation_tokens);

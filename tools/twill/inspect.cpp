@@ -94,8 +94,11 @@ bool print_memory(models::model model, const models::compute_choice& types, gpu:
   const auto [name, budget] = budget_of(dev.info());
   heading("memory, " + std::string(gpu::name_of(types.compute)) + " compute, " +
           gpu::name_of(types.kv_type) + " KV");
-  row(name, format_bytes(budget) + " for weights and KV");
-  if (dev.info().kind != "host")
+  row(name, format_bytes(budget) + " for weights and KV" +
+                (dev.info().spare_bytes > 0
+                     ? ", beside " + format_bytes(dev.info().spare_bytes) + " for CUDA itself"
+                     : ""));
+  if (!dev.memory_is_host())
     row("host memory", format_bytes(gpu::machine::available_bytes()) + " available");
   row("weights", format_bytes(need.weight_bytes) + " in the file, " + format_bytes(packed) +
                      " as they are packed");

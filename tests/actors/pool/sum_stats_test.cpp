@@ -25,7 +25,8 @@ constexpr std::int64_t stats::*gauges[] = {&stats::kv_blocks_total,
                                            &stats::kv_disk_blocks,
                                            &stats::device_memory_reserved_bytes,
                                            &stats::device_memory_touched_bytes,
-                                           &stats::device_weights_bytes};
+                                           &stats::device_weights_bytes,
+                                           &stats::device_outside_bytes};
 constexpr histogram stats::*histograms[] = {&stats::time_to_first_token_seconds,
                                             &stats::inter_token_latency_seconds,
                                             &stats::e2e_request_latency_seconds,

@@ -30,6 +30,7 @@ TEST_CASE("The state tells administrators of models, tenants, sequences and mail
     to.kv_host_blocks = 5;
     to.kv_disk_blocks = 6;
     to.device_memory_reserved_bytes = 7000;
+    to.device_outside_bytes = 300;
     to.device_memory_touched_bytes = 2001;
     to.device_weights_bytes = 2000;
     to.device_is_host = true;
@@ -83,6 +84,7 @@ TEST_CASE("The state tells administrators of models, tenants, sequences and mail
   CHECK(at(model, "kv_host_blocks") == value(5));
   CHECK(at(model, "kv_disk_blocks") == value(6));
   CHECK(at(model, "device_memory_reserved_bytes") == value(7000));
+  CHECK(at(model, "device_outside_bytes") == value(300));
   CHECK(at(model, "device_memory_touched_bytes") == value(2001));
   CHECK(at(model, "device_weights_bytes") == value(2000));
   CHECK(at(model, "device_kv_bytes") == value(4000));
