@@ -1,5 +1,5 @@
-// attention()'s CUDA form: decode_attention for KV in 16 bits and int8, row by row. f32 KV and the
-// shapes that supports() refuses go through the portable form.
+// attention()'s CUDA form: decode_attention, row by row. The shapes that supports() refuses go
+// through the portable form.
 #include <algorithm>
 #include <cstdint>
 
@@ -19,19 +19,19 @@ namespace {
 /// Shared memory that a block may have on the smallest GPU that we promise.
 constexpr int most_shared_of_block = 99 * 1024;
 /// Blocks that the shared memory of a multiprocessor holds at once where it has 228 KiB, the most
-/// of all. Registers must leave room for them, and need not for more than four or, where a block
-/// has 16 heads, three.
-constexpr int blocks_at_once(int shared_bytes, int tiles) {
-  const int by_shared = 228 * 1024 / (shared_bytes + 1024);
-  return std::min(by_shared, tiles == 1 ? 4 : 3);
+/// of all. Registers must leave room for them, and need not for more than four or, where KV is f32
+/// or a block has 16 heads, three.
+template <class Shape>
+constexpr int blocks_at_once() {
+  const int by_shared = 228 * 1024 / (Shape::shared_bytes + 1024);
+  return std::min(by_shared, Shape::tiles == 1 && !Shape::f32 ? 4 : 3);
 }
 /// What every block may have without asking.
 constexpr int plain_shared = 48 * 1024;
 
 template <class Element, int Dim, int Tiles>
 __global__ void __launch_bounds__(decode_threads,
-                                  blocks_at_once(decode_shape<Element, Dim, Tiles>::shared_bytes,
-                                                 Tiles))
+                                  blocks_at_once<decode_shape<Element, Dim, Tiles>>())
     decode_attention_kernel(const decode_attention_args args) {
   decode_attention<Element, Dim, Tiles, device_ptx>{{device_ptx{}}, args}.run();
 }
@@ -79,17 +79,6 @@ void launch(cudaStream_t stream, std::int64_t blocks, const decode_attention_arg
   }
 }
 
-void launch(cudaStream_t stream, std::int64_t blocks, const decode_attention_args& args) {
-  switch (args.kv.type) {
-  case dtype::f16:
-    return launch<kv_f16>(stream, blocks, args);
-  case dtype::bf16:
-    return launch<kv_bf16>(stream, blocks, args);
-  default:
-    return launch<kv_i8>(stream, blocks, args);
-  }
-}
-
 bool supports(const device&, const ragged_batch&, const attention_args& args) {
   return decode_takes(args.kv);
 }
@@ -127,7 +116,9 @@ void run(device& dev, const ragged_batch& batch, const attention_args& given) {
   const cudaStream_t stream = stream_of(dev.where());
   for (std::int64_t row = 0; row < batch.n_tokens; row += plan.rows_at_once) {
     const std::int64_t rows = std::min(plan.rows_at_once, batch.n_tokens - row);
-    launch(stream, rows * heads.blocks() * plan.splits, args);
+    with_kv_element(kv.type, [&](auto element) {
+      launch<decltype(element)>(stream, rows * heads.blocks() * plan.splits, args);
+    });
     if (plan.splits > 1) {
       combine_attention_kernel<<<static_cast<unsigned>(rows * given.n_heads), combine_threads, 0,
                                  stream>>>(

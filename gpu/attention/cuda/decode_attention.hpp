@@ -2,10 +2,7 @@
 // heads, and every `splits`-th chunk of 256 positions. It is written over Ptx (gpu/cuda/ptx.hpp):
 // attention_cuda.cu makes kernels of it, tests emulate it.
 //
-// Scores and sums are products of mma: the heads are the rows of its A. Both f32 factors, queries
-// and softmax weights, go in as two 16-bit parts whose products are added, the first in rows 0 to 7
-// and the second in rows 8 to 15, so about 22 bits of a head's largest stay with f16 and int8 KV
-// (codes are exact in f16), and 16 with bf16 KV. Softmax and sums are f32.
+// Products are those of decode_mma, or of decode_fma where KV is f32. Softmax and sums are f32.
 //
 // A chunk's keys, then its values, pass through a ring of slots in shared memory, copied some
 // sub-tiles ahead. Its softmax is taken over the whole chunk. A chunk's result depends on its own
@@ -15,9 +12,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "gpu/attention/cuda/attention_output.hpp"
-#include "gpu/attention/cuda/decode_pieces.hpp"
+#include "gpu/attention/cuda/decode_fma.hpp"
+#include "gpu/attention/cuda/decode_mma.hpp"
 #include "gpu/attention/cuda/decode_softmax.hpp"
 #include "gpu/attention/cuda/merge_chunks.hpp"
 #include "gpu/detail/kv_place.hpp"
@@ -42,13 +41,19 @@ struct decode_attention_args {
   chunk_results results;           ///< read by combine_attention; unused with one split
 };
 
+template <class Shape, class Ptx>
+using decode_products =
+    std::conditional_t<Shape::f32, decode_fma<Shape, Ptx>, decode_mma<Shape, Ptx>>;
+
 template <class Element, int Dim, int Tiles, class Ptx>
-struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> {
+struct decode_attention : decode_products<decode_shape<Element, Dim, Tiles>, Ptx> {
   using shape = decode_shape<Element, Dim, Tiles>;
-  using base = decode_pieces<shape, Ptx>;
-  using base::column_of, base::columns, base::lane, base::larger, base::largest_of_16,
-      base::load_rows, base::multiply_piece, base::position_of, base::ptx, base::shared_head,
-      base::store_parts, base::warp;
+  using base = decode_products<shape, Ptx>;
+  using base::column_of, base::dimension_of, base::has_sum, base::head_of, base::lane, base::larger,
+      base::largest_of_16, base::multiply_keys, base::multiply_values, base::position_of, base::ptx,
+      base::shared_head, base::store_query, base::sum_of, base::thread_heads, base::thread_sums,
+      base::warp;
+  using typename base::accumulators;
 
   const decode_attention_args& args;
 
@@ -62,10 +67,10 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
   /// What this thread copies of keys.
   int key_segment = 0, key_dim = 0;
 
-  using accumulators = float[Tiles][shape::warp_segments][columns][4];
-  using totals = float[Tiles][shape::warp_segments][columns][2];
+  using totals = float[thread_heads][thread_sums];
 
-  /// Scales the queries so that a head's largest lies in [1, 2), and stores their two parts.
+  /// Scales and stores the queries. For mma a head's largest then lies in [1, 2): the power of two
+  /// that this takes is kept at factors_at.
   TWILL_KERNEL_MEMBER void load_queries() {
     TWILL_UNROLL
     for (int tile = 0; tile < Tiles; ++tile) {
@@ -81,15 +86,11 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
       }
       largest = largest_of_16(largest);
       const std::uint32_t exponent = detail::f32_to_bits(largest) & 0x7f800000U;
-      const bool scales = exponent != 0 && exponent < 253U << 23;
+      const bool scales = !shape::f32 && exponent != 0 && exponent < 253U << 23;
       const float down = scales ? detail::bits_to_f32((254U << 23) - exponent) : 1.0f;
       TWILL_UNROLL
-      for (int i = 0; i < Dim / 16; ++i) {
-        const unsigned at = shape::query_at +
-                            static_cast<unsigned>((tile * 16 + shared_head()) * shape::query_pitch +
-                                                  (lane() % 16 + 16 * i) * 2);
-        store_parts(at, 8 * shape::query_pitch, x[i] * down);
-      }
+      for (int i = 0; i < Dim / 16; ++i)
+        store_query(h, lane() % 16 + 16 * i, x[i] * down);
       if (lane() % 16 == 0)
         ptx.store_shared(shape::factors_at + static_cast<unsigned>(h) * 4,
                          scales ? detail::bits_to_f32(exponent) : 1.0f);
@@ -166,7 +167,7 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
       if (Dim % 32 == 0 || d + key_dim < Dim)
         ptx.copy_async(to + d * shape::key_segments * 16, keys + d * step);
   }
-  /// A thread copies one segment of each value, or two, of every `rows`-th column. Zeros take
+  /// A thread copies every `side`-th segment of every `rows`-th column's value. Zeros take
   /// the place of values that the row does not see, which may be anything.
   TWILL_KERNEL_MEMBER void stage_values(int sub_tile, unsigned slot) {
     constexpr int segments = shape::value_segments;
@@ -175,7 +176,6 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
     constexpr int passes = shape::positions / rows;
     const int column = ptx.thread() / side;
     const int segment = ptx.thread() % side;
-    if (segments < side && segment >= segments) return;
     std::int64_t at[passes];
     TWILL_UNROLL
     for (int i = 0; i < passes; ++i)
@@ -186,10 +186,11 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
     const Element* values = static_cast<const Element*>(args.kv.values) + segment * shape::piece;
     const unsigned to = slot + swizzled<segments>(column, segment);
     TWILL_UNROLL
-    for (int i = 0; i < passes; ++i) {
-      const int position = sub_tile * shape::positions + position_of(column + i * rows);
+    for (int more = 0; more < segments; more += side) {
+      if (segments % side != 0 && segment + more >= segments) break;
       TWILL_UNROLL
-      for (int more = 0; more < segments; more += side) {
+      for (int i = 0; i < passes; ++i) {
+        const int position = sub_tile * shape::positions + position_of(column + i * rows);
         const unsigned to_slot = to + static_cast<unsigned>(i * rows * segments + more) * 16;
         ptx.copy_async_or_zeros(
             to_slot, values + at[i] + position % shape::piece * Dim + more * shape::piece,
@@ -199,94 +200,27 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
   }
 
   /// The scores of a sub-tile's positions: each warp has a piece of them.
-  TWILL_KERNEL_MEMBER void multiply_keys(int sub_tile, unsigned slot) {
+  TWILL_KERNEL_MEMBER void make_scores(int sub_tile, unsigned slot) {
     const int number = sub_tile * shape::key_segments + warp();
-    float d[Tiles][columns][4] = {};
-    const bool seen = is_piece_seen(number);
-    if (seen) {
-      TWILL_UNROLL
-      for (int k = 0; k < Dim; k += 32) {
-        const bool half = k + 16 == Dim;
-        std::uint32_t b[4], a[4];
-        const int dim = half ? lane() % 16 : lane();
-        ptx.template load_matrices<true>(b, slot + swizzled<shape::key_segments>(dim, warp()) +
-                                                k * shape::key_segments * 16);
-        TWILL_UNROLL
-        for (int tile = 0; tile < Tiles; ++tile) {
-          const unsigned at = shape::query_at + tile * 16 * shape::query_pitch;
-          load_rows(a, at, shape::query_pitch, k);
-          multiply_piece(d[tile], a, b[0], b[1]);
-          if (half) continue;
-          load_rows(a, at, shape::query_pitch, k + 16);
-          multiply_piece(d[tile], a, b[2], b[3]);
-        }
-      }
-    }
-    TWILL_UNROLL
-    for (int tile = 0; tile < Tiles; ++tile) {
-      TWILL_UNROLL
-      for (int c = 0; c < columns; ++c)
-        store_scores(tile, number * shape::piece + 8 * c + 2 * (lane() % 4), d[tile][c], seen);
-    }
+    multiply_keys(slot, number * shape::piece, is_piece_seen(number),
+                  [&](int h, int column, float product) { return score_of(h, column, product); });
   }
-  /// Two neighbouring columns of head lane / 4 of a tile.
-  TWILL_KERNEL_MEMBER void store_scores(int tile, int column, const float (&d)[4], bool seen) {
-    const int h = tile * decode_tile_heads + lane() / 4;
-    floats2 both;
-    TWILL_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      const int position = position_of(column + i);
-      float score = (d[i] + d[i + 2]) * ptx.template load_shared<float>(
-                                            shape::factors_at + static_cast<unsigned>(h) * 4);
-      if constexpr (shape::scaled)
-        score *= ptx.template load_shared<float>(shape::key_scales_at +
-                                                 static_cast<unsigned>(column + i) * 4);
-      if (args.slopes != nullptr && h < heads)
-        score += ptx.load(args.slopes + head + h) *
-                 static_cast<float>(chunk_begin + position - (end - 1));
-      both.value[i] = seen && is_seen(position) ? score : -INFINITY;
-    }
-    ptx.store_shared(shape::weights_at +
-                         static_cast<unsigned>(tile * shape::weight_bytes +
-                                               lane() / 4 * shape::score_pitch + column * 4),
-                     both);
+  /// The score of a head of the block and a column, of which `product` is the scalar product.
+  TWILL_KERNEL_MEMBER float score_of(int h, int column, float product) const {
+    const int position = position_of(column);
+    float score =
+        product * ptx.template load_shared<float>(shape::factors_at + static_cast<unsigned>(h) * 4);
+    if constexpr (shape::scaled)
+      score *=
+          ptx.template load_shared<float>(shape::key_scales_at + static_cast<unsigned>(column) * 4);
+    if (args.slopes != nullptr && h < heads)
+      score +=
+          ptx.load(args.slopes + head + h) * static_cast<float>(chunk_begin + position - (end - 1));
+    return is_seen(position) ? score : -INFINITY;
   }
 
   TWILL_KERNEL_MEMBER decode_softmax<shape, Ptx> softmax() const {
     return {{ptx}, first, first + n};
-  }
-
-  /// Whether values have the segment warp() + 4j.
-  TWILL_KERNEL_MEMBER static bool is_segment(int segment) {
-    return shape::value_segments % shape::warps == 0 || segment < shape::value_segments;
-  }
-
-  /// Adds a sub-tile's weighted values: each warp has every fourth piece of the dimensions.
-  TWILL_KERNEL_MEMBER void multiply_values(int sub_tile, unsigned slot, accumulators& sum) {
-    TWILL_UNROLL
-    for (int k = 0; k < shape::positions; k += 32) {
-      std::uint32_t a[Tiles][2][4];
-      TWILL_UNROLL
-      for (int tile = 0; tile < Tiles; ++tile)
-        for (int half = 0; half < 2; ++half)
-          load_rows(a[tile][half], shape::weights_at + tile * shape::weight_bytes,
-                    shape::weight_pitch, sub_tile * shape::positions + k + 16 * half);
-      TWILL_UNROLL
-      for (int j = 0; j < shape::warp_segments; ++j) {
-        const int segment = warp() + shape::warps * j;
-        if (!is_segment(segment)) break;
-        std::uint32_t b[4];
-        // Segments 8 apart lie 8 places apart.
-        ptx.template load_matrices<true>(
-            b, slot + swizzled<shape::value_segments>(lane(), warp() + shape::warps * (j % 2)) +
-                   (k * shape::value_segments + j / 2 * 2 * shape::warps) * 16);
-        TWILL_UNROLL
-        for (int tile = 0; tile < Tiles; ++tile) {
-          multiply_piece(sum[tile][j], a[tile][0], b[0], b[1]);
-          multiply_piece(sum[tile][j], a[tile][1], b[2], b[3]);
-        }
-      }
-    }
   }
 
   /// Attends to the positions of one chunk. The largest score and the sum of the weights of each
@@ -310,7 +244,7 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
       ptx.barrier(); // this step's copies are there, and the last step's slot is free
       stage(step + ahead);
       if (step < n)
-        multiply_keys(first + step, slot_of(step));
+        make_scores(first + step, slot_of(step));
       else
         multiply_values(first + step - n, slot_of(step), sum);
       if (step != n - 1) continue;
@@ -321,60 +255,34 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
     ptx.template wait<0>(); // of groups without copies
   }
 
-  /// Calls f(tile, j, c, i, dimension) for the sums of values that this thread has.
-  template <class F>
-  TWILL_KERNEL_MEMBER void for_sums(const F& f) const {
-    TWILL_UNROLL
-    for (int tile = 0; tile < Tiles; ++tile) {
-      TWILL_UNROLL
-      for (int j = 0; j < shape::warp_segments; ++j) {
-        const int segment = warp() + shape::warps * j;
-        if (!is_segment(segment)) break;
-        TWILL_UNROLL
-        for (int k = 0; k < 2 * columns; ++k) {
-          const int c = k / 2;
-          const int i = k % 2;
-          f(tile, j, c, i, segment * shape::piece + (2 * (lane() % 4) + i) * columns + c);
-        }
-      }
-    }
-  }
   /// What sums of values are to be multiplied by.
   TWILL_KERNEL_MEMBER float value_scale() const {
     if constexpr (shape::scaled) return softmax().largest_value_scale();
     return 1;
   }
 
-  TWILL_KERNEL_MEMBER floats2 top_and_sum(int tile) const {
-    return ptx.template load_shared<floats2>(
-        shape::tops_at + static_cast<unsigned>(tile * decode_tile_heads + lane() / 4) * 8);
-  }
-  /// Whether the thread's row of a tile is one of the block's heads.
-  TWILL_KERNEL_MEMBER bool has_head(int tile) const {
-    return tile * decode_tile_heads + lane() / 4 < heads;
-  }
-  TWILL_KERNEL_MEMBER int head_of(int tile) const {
-    return head + tile * decode_tile_heads + lane() / 4;
+  TWILL_KERNEL_MEMBER floats2 top_and_sum(int h) const {
+    return ptx.template load_shared<floats2>(shape::tops_at + static_cast<unsigned>(h) * 8);
   }
 
   /// Stores a chunk's result for combine_attention. `number` counts from the row's first chunk.
   TWILL_KERNEL_MEMBER void store_chunk(int number, const accumulators& sum) const {
     const chunk_results& results = args.results;
+    const float scale = value_scale();
     TWILL_UNROLL
-    for (int tile = 0; tile < Tiles; ++tile)
-      if (has_head(tile) && ptx.thread() < 32 && lane() % 4 == 0) {
-        const std::int64_t place = results.place(row, head_of(tile), number);
-        const floats2 top = top_and_sum(tile);
+    for (int i = 0; i < thread_heads; ++i) {
+      if (head_of(i) >= heads) continue;
+      const std::int64_t place = results.place(row, head + head_of(i), number);
+      if (dimension_of(0) == 0) {
+        const floats2 top = top_and_sum(head_of(i));
         ptx.store(results.tops + place, top.value[0]);
         ptx.store(results.weights + place, top.value[1]);
       }
-    const float scale = value_scale();
-    for_sums([&](int tile, int j, int c, int i, int dim) {
-      const float(&d)[4] = sum[tile][j][c];
-      if (has_head(tile))
-        ptx.store(results.sums + results.place(row, head_of(tile), number) * Dim + dim,
-                  (d[i] + d[i + 2]) * scale);
-    });
+      TWILL_UNROLL
+      for (int n = 0; n < thread_sums; ++n)
+        if (has_sum(n))
+          ptx.store(results.sums + place * Dim + dimension_of(n), sum_of(sum, i, n) * scale);
+    }
   }
 
   TWILL_KERNEL_MEMBER void run() {
@@ -383,7 +291,7 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
     const int last_chunk = (end - 1) / decode_chunk;
     const int mine = ptx.block() / args.parts % args.splits;
     if (first_chunk + mine > last_chunk) return;
-    merged_chunks merged[Tiles];
+    merged_chunks merged[thread_heads];
     totals total = {};
     for (int number = mine; first_chunk + number <= last_chunk; number += args.splits) {
       accumulators sum = {};
@@ -415,28 +323,30 @@ struct decode_attention : decode_pieces<decode_shape<Element, Dim, Tiles>, Ptx> 
     key_dim = ptx.thread() / together % 32;
   }
 
-  TWILL_KERNEL_MEMBER void merge_chunk(const accumulators& sum, merged_chunks (&merged)[Tiles],
-                                       totals& total) const {
-    TWILL_UNROLL
-    for (int tile = 0; tile < Tiles; ++tile) {
-      const floats2 top = top_and_sum(tile);
-      merged[tile].add(top.value[0], top.value[1]);
-    }
+  TWILL_KERNEL_MEMBER void merge_chunk(const accumulators& sum,
+                                       merged_chunks (&merged)[thread_heads], totals& total) const {
     const float scale = value_scale();
-    for_sums([&](int tile, int j, int c, int i, int) {
-      const float(&d)[4] = sum[tile][j][c];
-      float& to = total[tile][j][c][i];
-      to = merged[tile].merge(to, (d[i] + d[i + 2]) * scale);
-    });
+    TWILL_UNROLL
+    for (int i = 0; i < thread_heads; ++i) {
+      const floats2 top = top_and_sum(head_of(i));
+      merged[i].add(top.value[0], top.value[1]);
+      TWILL_UNROLL
+      for (int n = 0; n < thread_sums; ++n)
+        total[i][n] = merged[i].merge(total[i][n], sum_of(sum, i, n) * scale);
+    }
   }
 
-  TWILL_KERNEL_MEMBER void store_output(const merged_chunks (&merged)[Tiles],
+  TWILL_KERNEL_MEMBER void store_output(const merged_chunks (&merged)[thread_heads],
                                         const totals& total) const {
-    for_sums([&](int tile, int j, int c, int i, int dim) {
-      if (has_head(tile))
-        args.out.store(ptx, row, std::int64_t{head_of(tile)} * Dim + dim,
-                       total[tile][j][c][i] / merged[tile].sum);
-    });
+    TWILL_UNROLL
+    for (int i = 0; i < thread_heads; ++i) {
+      if (head_of(i) >= heads) continue;
+      TWILL_UNROLL
+      for (int n = 0; n < thread_sums; ++n)
+        if (has_sum(n))
+          args.out.store(ptx, row, std::int64_t{head + head_of(i)} * Dim + dimension_of(n),
+                         total[i][n] / merged[i].sum);
+    }
   }
 };
 

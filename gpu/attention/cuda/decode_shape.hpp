@@ -12,7 +12,7 @@ namespace twill::gpu::cuda {
 inline constexpr int decode_threads = 128;
 /// Positions of which one block makes a partial result. Chunks are counted from position 0.
 inline constexpr int decode_chunk = 256;
-/// Query heads are rows of mma: their leading 16 bits are rows 0 to 7, the rest rows 8 to 15.
+/// Query heads of a tile. In mma their leading 16 bits are rows 0 to 7, the rest rows 8 to 15.
 inline constexpr int decode_tile_heads = 8;
 
 /// The offset of 16 bytes in shared memory: number `segment` of row `row`, where a row has
@@ -36,9 +36,12 @@ TWILL_KERNEL_FUNCTION unsigned swizzled(int row, int segment) {
 template <class Element, int Dim, int Tiles>
 struct decode_shape {
   static_assert(Dim % 16 == 0 && Dim >= 32 && Dim <= 256 && (Tiles == 1 || Tiles == 2));
-  static_assert(std::is_same_v<Element, kv_f16> || std::is_same_v<Element, kv_bf16> ||
-                std::is_same_v<Element, kv_i8>);
+  static_assert(std::is_same_v<Element, float> || std::is_same_v<Element, kv_f16> ||
+                std::is_same_v<Element, kv_bf16> || std::is_same_v<Element, kv_i8>);
 
+  static constexpr int dim = Dim;
+  static constexpr int tiles = Tiles;
+  static constexpr bool f32 = std::is_same_v<Element, float>; ///< multiplied without mma
   static constexpr bool bf16 = std::is_same_v<Element, kv_bf16>;
   static constexpr bool scaled = kv_element<Element>::scaled;
   static constexpr int heads = Tiles * decode_tile_heads; ///< of a block
@@ -50,18 +53,20 @@ struct decode_shape {
   static constexpr int positions = key_segments * piece; ///< of a sub-tile
   static constexpr int sub_tiles = decode_chunk / positions;
   static constexpr int value_segments = Dim / piece; ///< pieces of a value
-  static constexpr int warp_segments = (value_segments + warps - 1) / warps;
 
   static constexpr int slot_bytes = Dim * key_segments * 16; ///< a sub-tile's keys, or its values
   static constexpr int slots = 32 * 1024 / slot_bytes < 3 ? 3 : 32 * 1024 / slot_bytes;
-  static constexpr int query_pitch = Dim * 2 + 16; ///< bytes
-  static constexpr int score_pitch = (decode_chunk + 8) * 4;
-  static constexpr int weight_pitch = decode_chunk * 2 + 16;
-  static constexpr int weight_bytes = 16 * weight_pitch; ///< of a tile
-  static_assert(weight_bytes == decode_tile_heads * score_pitch);
+  // A tile's queries, scores and softmax weights: rows in f32, or, for mma, twice as many in 16
+  // bits. The ends of the rows keep what the threads of a warp access at once in different banks.
+  static constexpr int query_pitch = Dim * (f32 ? 4 : 2) + 16; ///< bytes
+  static constexpr int query_bytes = decode_tile_heads * (f32 ? 1 : 2) * query_pitch;
+  static constexpr int score_pitch = (decode_chunk + (f32 ? 4 : 8)) * 4;
+  static constexpr int weight_pitch = f32 ? score_pitch : decode_chunk * 2 + 16;
+  static constexpr int weight_bytes = decode_tile_heads * score_pitch;
+  static_assert(f32 || weight_bytes == decode_tile_heads * 2 * weight_pitch);
 
   static constexpr unsigned query_at = slots * slot_bytes;
-  static constexpr unsigned weights_at = query_at + Tiles * 16 * query_pitch; ///< and the scores
+  static constexpr unsigned weights_at = query_at + Tiles * query_bytes; ///< and the scores
   static constexpr unsigned key_places_at = weights_at + Tiles * weight_bytes;
   static constexpr unsigned value_places_at = key_places_at + 8 * pieces;
   static constexpr unsigned factors_at = value_places_at + 8 * pieces;

@@ -30,7 +30,7 @@ struct decode_softmax : decode_pieces<Shape, Ptx> {
       if (is_taken(i))
         both = ptx.template load_shared<floats2>(
             of_tile +
-            static_cast<unsigned>(shared_head() * Shape::score_pitch + i * 128 + lane() % 16 * 8));
+            static_cast<unsigned>(shared_head() * Shape::score_pitch + column_of_pair(i) * 4));
       TWILL_UNROLL
       for (int c = 0; c < 2; ++c) {
         x[i][c] = both.value[c];
@@ -60,7 +60,12 @@ struct decode_softmax : decode_pieces<Shape, Ptx> {
     TWILL_UNROLL
     for (int i = 0; i < pairs; ++i) {
       if (!is_taken(i)) continue;
-      const int column = 32 * i + lane() % 16 * 2;
+      const int column = column_of_pair(i);
+      const unsigned row = of_tile + static_cast<unsigned>(shared_head() * Shape::weight_pitch);
+      if constexpr (Shape::f32) {
+        ptx.store_shared(row + static_cast<unsigned>(column) * 4, floats2{{x[i][0], x[i][1]}});
+        continue;
+      }
       std::uint32_t parts[2] = {};
       TWILL_UNROLL
       for (int c = 0; c < 2; ++c) {
@@ -72,15 +77,17 @@ struct decode_softmax : decode_pieces<Shape, Ptx> {
         parts[0] |= std::uint32_t{part} << (16 * c);
         parts[1] |= std::uint32_t{narrow(weight - widen(part))} << (16 * c);
       }
-      const unsigned at =
-          of_tile + static_cast<unsigned>(shared_head() * Shape::weight_pitch + column * 2);
+      const unsigned at = row + static_cast<unsigned>(column) * 2;
       ptx.store_shared(at, parts[0]);
       ptx.store_shared(at + 8 * Shape::weight_pitch, parts[1]);
     }
   }
-  /// Whether columns [32i, 32i + 32) lie in a sub-tile that the row sees.
+  /// The first of the thread's pair of columns among columns [32i, 32i + 32).
+  TWILL_KERNEL_MEMBER int column_of_pair(int i) const { return 32 * i + lane() % 16 * 2; }
+  /// Whether this pair lies in a sub-tile that the row sees.
   TWILL_KERNEL_MEMBER bool is_taken(int i) const {
-    const int sub_tile = i * 32 / Shape::positions;
+    // All pairs of an i lie in the same sub-tile of 32 positions or more.
+    const int sub_tile = (Shape::positions < 32 ? column_of_pair(i) : 32 * i) / Shape::positions;
     return sub_tile >= first && sub_tile < last;
   }
 

@@ -67,17 +67,16 @@ inline std::int64_t most_result_bytes(const decode_heads& of, std::int64_t n_tok
   return reach <= decode_chunk ? 0 : std::min(all, std::max(decode_most_result_bytes, row));
 }
 
-/// Whether there is a kernel for keys and values of this kind. Copies of 16 bytes take 8 positions
-/// of a key in 16 bits, and 16 of one in int8.
+/// Whether there is a kernel for keys and values of this kind. Copies of 16 bytes take 4 positions
+/// of a key in f32, 8 of one in 16 bits, and 16 of one in int8.
 inline bool decode_takes(const kv_layer& kv) {
   const auto bytes = static_cast<std::int64_t>(size_of(kv.type));
-  const bool kind = kv.type == dtype::f16 || kv.type == dtype::bf16 || kv.type == dtype::i8;
   const bool dim = kv.head_dim == 64 || kv.head_dim == 80 || kv.head_dim == 96 ||
                    kv.head_dim == 128 || kv.head_dim == 256;
   const auto is_aligned = [](const void* p) {
     return reinterpret_cast<std::uintptr_t>(p) % 16 == 0;
   };
-  return kind && dim && kv.block_tokens * bytes % 16 == 0 && kv.block_stride * bytes % 16 == 0 &&
+  return dim && kv.block_tokens * bytes % 16 == 0 && kv.block_stride * bytes % 16 == 0 &&
          kv.apart * bytes % 16 == 0 && is_aligned(kv.keys) && is_aligned(kv.values);
 }
 

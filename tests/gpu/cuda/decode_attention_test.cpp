@@ -309,9 +309,11 @@ std::vector<float> attend(sequences<Element, Dim>& from, const std::vector<asked
   return out;
 }
 
-/// What rounding to two parts may change, relative to the largest.
+/// What rounding may change, relative to the largest: to two 16-bit parts, or to f32 where KV is.
 template <class Element>
-constexpr double epsilon = kv_element<Element>::type == dtype::bf16 ? 0x1p-17 : 0x1p-21;
+constexpr double epsilon = kv_element<Element>::type == dtype::f32    ? 0x1p-24
+                           : kv_element<Element>::type == dtype::bf16 ? 0x1p-17
+                                                                      : 0x1p-21;
 
 /// Checks rows against the oracle, and that no access of shared memory conflicts.
 template <class Element, int Dim, int Tiles>
@@ -350,9 +352,11 @@ TEST_CASE("cuda decode attention agrees with a naive oracle over lengths, emulat
   for (const int length : {1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 255, 256, 257, 600}) {
     check_shape<kv_f16, 64>({}, {length});
     check_shape<kv_i8, 64>({}, {length});
+    check_shape<float, 64>({}, {length});
   }
   check_shape<kv_bf16, 128>({.block_tokens = 32}, {600});
   check_shape<kv_f16, 128>({.n_heads = 32, .n_kv_heads = 8}, {1500, 700}, {.splits = 4});
+  check_shape<float, 128>({.n_heads = 16, .n_kv_heads = 4}, {1500, 700}, {.splits = 4});
 }
 
 TEST_CASE("cuda decode attention agrees with a naive oracle over shapes, emulated") {
@@ -371,7 +375,19 @@ TEST_CASE("cuda decode attention agrees with a naive oracle over shapes, emulate
   check_shape<kv_f16, 64, 2>({.n_heads = 16, .block_tokens = 16}, {70});
   check_shape<kv_bf16, 64, 2>({.n_heads = 46, .n_kv_heads = 2, .block_tokens = 16}, {40});
   check_shape<kv_i8, 128, 2>({.n_heads = 11, .block_tokens = 16}, {70});
-  check_shape<kv_f16, 256, 2>({.n_heads = 9, .block_tokens = 16}, {33});
+  check_shape<kv_f16, 256, 2>({.n_heads = 16, .block_tokens = 16}, {33});
+  check_shape<kv_bf16, 256, 2>({.n_heads = 16, .block_tokens = 16}, {33});
+  check_shape<kv_i8, 256, 2>({.n_heads = 16, .block_tokens = 16}, {65});
+  check_shape<float, 64>({.n_heads = 3, .n_kv_heads = 3, .block_tokens = 8}, {45});
+  check_shape<float, 80>({.n_heads = 2, .n_kv_heads = 2, .block_tokens = 4}, {90});
+  check_shape<float, 96>({.n_heads = 5, .block_tokens = 12}, {90});
+  check_shape<float, 128>({.n_heads = 8, .block_tokens = 256}, {70});
+  check_shape<float, 256>({.n_heads = 4, .n_kv_heads = 2, .block_tokens = 16}, {70});
+  check_shape<float, 64, 2>({.n_heads = 46, .n_kv_heads = 2, .block_tokens = 64}, {40});
+  check_shape<float, 80, 2>({.n_heads = 9, .block_tokens = 20}, {70});
+  check_shape<float, 96, 2>({.n_heads = 11, .block_tokens = 32}, {70});
+  check_shape<float, 128, 2>({.n_heads = 16, .block_tokens = 16}, {70});
+  check_shape<float, 256, 2>({.n_heads = 16, .block_tokens = 16}, {33});
 }
 
 TEST_CASE("cuda decode attention takes windows and ALiBi, emulated") {
@@ -379,6 +395,8 @@ TEST_CASE("cuda decode attention takes windows and ALiBi, emulated") {
     check_shape<kv_f16, 64>({.window = window}, {90, 257, 517}, {.splits = window % 3 + 1});
     check_shape<kv_i8, 64>({.window = window, .alibi = true}, {90, 257, 517},
                            {.splits = window % 2 + 1});
+    check_shape<float, 64>({.window = window, .alibi = window % 2 == 0}, {90, 257, 517},
+                           {.splits = window % 3 + 1});
   }
   check_shape<kv_bf16, 64>({.n_heads = 12, .n_kv_heads = 4, .window = 290, .alibi = true}, {530});
   check_shape<kv_f16, 80, 2>({.n_heads = 20, .n_kv_heads = 2, .alibi = true}, {300});
@@ -390,6 +408,7 @@ TEST_CASE("cuda decode attention keeps its accuracy over magnitudes, emulated") 
     check_shape<kv_f16, 64>({.key_size = size, .query_size = 1 / size}, {70});
     check_shape<kv_bf16, 64>({.key_size = size, .query_size = 1 / size}, {70});
     check_shape<kv_i8, 64>({.key_size = size, .value_size = size, .query_size = 1 / size}, {70});
+    check_shape<float, 64>({.key_size = size, .value_size = size, .query_size = 1 / size}, {70});
   }
   // Beyond what f16 holds.
   check_shape<kv_f16, 64>({.query_size = 1e6f}, {70});
@@ -397,6 +416,10 @@ TEST_CASE("cuda decode attention keeps its accuracy over magnitudes, emulated") 
   check_shape<kv_bf16, 64>({.key_size = 1e5f, .value_size = 1e30f, .query_size = 1e-5f}, {70});
   check_shape<kv_i8, 64>({.key_size = 1e30f, .value_size = 1e30f, .query_size = 1e-30f}, {70});
   check_shape<kv_i8, 64>({.key_size = 1e-25f, .value_size = 1e-25f, .query_size = 1e25f}, {70});
+  check_shape<float, 64>({.key_size = 1e5f, .value_size = 1e5f, .query_size = 1e-5f}, {70});
+  check_shape<float, 64>({.key_size = 1e30f, .value_size = 1e30f, .query_size = 1e-30f}, {70});
+  check_shape<float, 64>({.key_size = 1e-25f, .value_size = 1e-25f, .query_size = 1e25f}, {70});
+  check_shape<float, 64>({.key_size = 5e37f, .query_size = 1e-36f}, {70});
 }
 
 TEST_CASE("a row of cuda decode attention has the same bits in any batch and grid, emulated") {
@@ -428,6 +451,7 @@ TEST_CASE("a row of cuda decode attention has the same bits in any batch and gri
   compare.operator()<kv_f16, 64, 1>({});
   compare.operator()<kv_bf16, 64, 2>({.n_heads = 9, .window = 500});
   compare.operator()<kv_i8, 64, 1>({.alibi = true});
+  compare.operator()<float, 64, 2>({.n_heads = 9, .window = 500, .alibi = true});
 }
 
 TEST_CASE("cuda decode attention rounds outputs of 16 bits once, emulated") {
@@ -448,18 +472,24 @@ TEST_CASE("cuda decode attention rounds outputs of 16 bits once, emulated") {
 }
 
 TEST_CASE("what a row of cuda decode attention does not see may be anything, emulated") {
-  sequences<kv_f16, 64> from({.window = 100}, {300});
-  const auto want = check<kv_f16, 64, 1>(from, {{0, 250}}); // 49 positions are stored behind it
-  for (const int position : {0, 150, 251, 299}) {
-    const auto at = from.place_of(0, position, 0);
-    for (int d = 0; d < 64; ++d) {
-      from.keys.data()[at.key + d * from.s.block_tokens].bits = 0x7e00; // NaN
-      from.values.data()[at.value + d].bits = 0x7c00;                   // infinity
+  const auto compare = []<class Element>(const Element& nan, const Element& infinity) {
+    CAPTURE(kv_element<Element>::key);
+    sequences<Element, 64> from({.window = 100}, {300});
+    const std::vector<asked> row = {{0, 250}}; // 49 positions are stored behind it
+    const auto want = check<Element, 64, 1>(from, row);
+    for (const int position : {0, 150, 251, 299}) {
+      const auto at = from.place_of(0, position, 0);
+      for (int d = 0; d < 64; ++d) {
+        from.keys.data()[at.key + d * from.s.block_tokens] = nan;
+        from.values.data()[at.value + d] = infinity;
+      }
     }
-  }
-  CHECK(twill::test::same_bits(want, check<kv_f16, 64, 1>(from, {{0, 250}})));
-  // And what it sees shows.
-  from.values.data()[from.place_of(0, 200, 0).value].bits = 0x7e00;
-  block_report report;
-  CHECK(std::isnan(attend<kv_f16, 64, 1>(from, {{0, 250}}, {}, report)[0]));
+    CHECK(twill::test::same_bits(want, check<Element, 64, 1>(from, row)));
+    // And what it sees shows.
+    from.values.data()[from.place_of(0, 200, 0).value] = nan;
+    block_report report;
+    CHECK(std::isnan(attend<Element, 64, 1>(from, row, {}, report)[0]));
+  };
+  compare(kv_f16{0x7e00}, kv_f16{0x7c00});
+  compare(NAN, INFINITY);
 }

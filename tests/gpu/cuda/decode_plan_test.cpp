@@ -65,16 +65,20 @@ TEST_CASE("cuda decode attention takes KV that copies of 16 bytes reach") {
     CHECK(takes(dtype::f16, dim, 8));
     CHECK(takes(dtype::bf16, dim, 24));
     CHECK(takes(dtype::i8, dim, 16));
-    CHECK_FALSE(takes(dtype::f32, dim, 16));
+    CHECK(takes(dtype::f32, dim, 4));
   }
   for (const std::int32_t dim : {3, 16, 40, 100, 192})
     CHECK_FALSE(takes(dtype::f16, dim, 16));
   CHECK_FALSE(takes(dtype::f16, 64, 12));
   CHECK_FALSE(takes(dtype::i8, 64, 8));
+  CHECK_FALSE(takes(dtype::f32, 64, 6));
   CHECK(takes(dtype::f16, 64, 16, 8, 8));
   CHECK_FALSE(takes(dtype::f16, 64, 16, 4));
   CHECK_FALSE(takes(dtype::f16, 64, 16, 0, 4));
   CHECK_FALSE(takes(dtype::i8, 64, 16, 8));
   CHECK(takes(dtype::i8, 64, 16, 16, 16));
+  CHECK(takes(dtype::f32, 64, 16, 4, 4));
+  CHECK_FALSE(takes(dtype::f32, 64, 16, 2));
+  CHECK_FALSE(takes(dtype::f32, 64, 16, 0, 2));
   CHECK_FALSE(takes(dtype::f16, 64, 16, 0, 0, 8));
 }

@@ -1,0 +1,166 @@
+// The products of a decode attention block over KV in 16 bits and int8: scores and sums of weighted
+// values by mma, whose rows of A are the heads.
+//
+// Both f32 factors, queries and softmax weights, go in as two 16-bit parts whose products are
+// added, the first in rows 0 to 7 and the second in rows 8 to 15, so about 22 bits of a head's
+// largest stay with f16 and int8 KV (codes are exact in f16), and 16 with bf16 KV.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/attention/cuda/decode_pieces.hpp"
+
+namespace twill::gpu::cuda {
+
+template <class Shape, class Ptx>
+struct decode_mma : decode_pieces<Shape, Ptx> {
+  using base = decode_pieces<Shape, Ptx>;
+  using base::lane, base::narrow, base::ptx, base::warp, base::widen;
+
+  static constexpr int columns = Shape::columns;
+  /// Pieces of a value that a warp has: every fourth.
+  static constexpr int warp_segments = (Shape::value_segments + Shape::warps - 1) / Shape::warps;
+
+  /// A thread's sums of values: of `thread_heads` heads, `thread_sums` dimensions of each.
+  static constexpr int thread_heads = Shape::tiles;
+  static constexpr int thread_sums = warp_segments * columns * 2;
+  using accumulators = float[thread_heads][warp_segments][columns][4];
+
+  /// The number of a thread's head in its block.
+  TWILL_KERNEL_MEMBER int head_of(int i) const { return i * decode_tile_heads + lane() / 4; }
+  TWILL_KERNEL_MEMBER bool has_sum(int n) const { return is_segment(segment_of(n)); }
+  TWILL_KERNEL_MEMBER int dimension_of(int n) const {
+    return segment_of(n) * Shape::piece + (2 * (lane() % 4) + n % 2) * columns + n / 2 % columns;
+  }
+  TWILL_KERNEL_MEMBER static float sum_of(const accumulators& sum, int i, int n) {
+    const float(&d)[4] = sum[i][n / (2 * columns)][n / 2 % columns];
+    return d[n % 2] + d[n % 2 + 2];
+  }
+
+  /// Stores an element of the query of head `h` of the block.
+  TWILL_KERNEL_MEMBER void store_query(int h, int dimension, float x) {
+    const unsigned at =
+        Shape::query_at +
+        static_cast<unsigned>(h / decode_tile_heads * Shape::query_bytes +
+                              h % decode_tile_heads * Shape::query_pitch + dimension * 2);
+    const std::uint16_t part = narrow(x);
+    ptx.store_shared(at, part);
+    ptx.store_shared(at + decode_tile_heads * Shape::query_pitch, narrow(x - widen(part)));
+  }
+
+  /// Stores the scores of the warp's piece of a sub-tile's positions, the first of which is
+  /// `column`. score(h, column, product) makes a score of the product of query h and a key. Where
+  /// the piece is not seen its products are 0.
+  template <class Score>
+  TWILL_KERNEL_MEMBER void multiply_keys(unsigned slot, int column, bool seen, const Score& score) {
+    float d[Shape::tiles][columns][4] = {};
+    if (seen) {
+      TWILL_UNROLL
+      for (int k = 0; k < Shape::dim; k += 32) {
+        const bool half = k + 16 == Shape::dim;
+        std::uint32_t b[4], a[4];
+        const int dim = half ? lane() % 16 : lane();
+        ptx.template load_matrices<true>(b, slot + swizzled<Shape::key_segments>(dim, warp()) +
+                                                k * Shape::key_segments * 16);
+        TWILL_UNROLL
+        for (int tile = 0; tile < Shape::tiles; ++tile) {
+          const unsigned at = Shape::query_at + tile * Shape::query_bytes;
+          load_rows(a, at, Shape::query_pitch, k);
+          multiply_piece(d[tile], a, b[0], b[1]);
+          if (half) continue;
+          load_rows(a, at, Shape::query_pitch, k + 16);
+          multiply_piece(d[tile], a, b[2], b[3]);
+        }
+      }
+    }
+    TWILL_UNROLL
+    for (int tile = 0; tile < Shape::tiles; ++tile) {
+      TWILL_UNROLL
+      for (int c = 0; c < columns; ++c)
+        store_scores(tile, column + 8 * c + 2 * (lane() % 4), d[tile][c], score);
+    }
+  }
+
+  /// Adds a sub-tile's weighted values: each warp has every fourth piece of the dimensions.
+  TWILL_KERNEL_MEMBER void multiply_values(int sub_tile, unsigned slot, accumulators& sum) {
+    TWILL_UNROLL
+    for (int k = 0; k < Shape::positions; k += 32) {
+      std::uint32_t a[Shape::tiles][2][4];
+      TWILL_UNROLL
+      for (int tile = 0; tile < Shape::tiles; ++tile)
+        for (int half = 0; half < 2; ++half)
+          load_rows(a[tile][half], Shape::weights_at + tile * Shape::weight_bytes,
+                    Shape::weight_pitch, sub_tile * Shape::positions + k + 16 * half);
+      TWILL_UNROLL
+      for (int j = 0; j < warp_segments; ++j) {
+        const int segment = warp() + Shape::warps * j;
+        if (!is_segment(segment)) break;
+        std::uint32_t b[4];
+        // Segments 8 apart lie 8 places apart.
+        ptx.template load_matrices<true>(
+            b, slot + swizzled<Shape::value_segments>(lane(), warp() + Shape::warps * (j % 2)) +
+                   (k * Shape::value_segments + j / 2 * 2 * Shape::warps) * 16);
+        TWILL_UNROLL
+        for (int tile = 0; tile < Shape::tiles; ++tile) {
+          multiply_piece(sum[tile][j], a[tile][0], b[0], b[1]);
+          multiply_piece(sum[tile][j], a[tile][1], b[2], b[3]);
+        }
+      }
+    }
+  }
+
+private:
+  TWILL_KERNEL_MEMBER int segment_of(int n) const {
+    return warp() + Shape::warps * (n / (2 * columns));
+  }
+  TWILL_KERNEL_MEMBER static bool is_segment(int segment) {
+    return Shape::value_segments % Shape::warps == 0 || segment < Shape::value_segments;
+  }
+
+  /// Two neighbouring columns of head lane / 4 of a tile.
+  template <class Score>
+  TWILL_KERNEL_MEMBER void store_scores(int tile, int column, const float (&d)[4],
+                                        const Score& score) {
+    const int h = head_of(tile);
+    ptx.store_shared(Shape::weights_at +
+                         static_cast<unsigned>(tile * Shape::weight_bytes +
+                                               lane() / 4 * Shape::score_pitch + column * 4),
+                     floats2{{score(h, column, d[0] + d[2]), score(h, column + 1, d[1] + d[3])}});
+  }
+
+  TWILL_KERNEL_MEMBER void multiply(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t low,
+                                    std::uint32_t high) const {
+    const std::uint32_t b[2] = {low, high};
+    if constexpr (Shape::bf16)
+      ptx.mma_bf16(d, a, b);
+    else
+      ptx.mma_f16(d, a, b);
+  }
+  /// d[0] += a * b, where b's halves are one register of ldmatrix each. Of codes, d[0] takes the
+  /// even bytes and d[1] the odd ones.
+  TWILL_KERNEL_MEMBER void multiply_piece(float (&d)[columns][4], const std::uint32_t (&a)[4],
+                                          std::uint32_t low, std::uint32_t high) const {
+    if constexpr (columns == 1) {
+      multiply(d[0], a, low, high);
+    } else {
+      multiply(d[0], a, codes(low), codes(high));
+      multiply(d[1], a, codes(low >> 8), codes(high >> 8));
+    }
+  }
+  /// Bytes 0 and 2 of four codes as two f16. 1024 + 128 + code is the f16 of the bits 0x6480 ^
+  /// code.
+  TWILL_KERNEL_MEMBER std::uint32_t codes(std::uint32_t four) const {
+    constexpr std::uint32_t and_xor = (0xf0 & 0xcc) ^ 0xaa;
+    constexpr std::uint32_t offset = 0x64806480U;
+    return ptx.sub_f16x2(ptx.template lop3<and_xor>(four, 0x00ff00ffU, offset), offset);
+  }
+
+  /// A rows of 16 columns of a tile in shared memory: rows of `pitch` bytes.
+  TWILL_KERNEL_MEMBER void load_rows(std::uint32_t (&a)[4], unsigned at, int pitch,
+                                     int column) const {
+    ptx.template load_matrices<false>(
+        a, at + static_cast<unsigned>(lane() % 16 * pitch + (column + lane() / 16 * 8) * 2));
+  }
+};
+
+} // namespace twill::gpu::cuda
