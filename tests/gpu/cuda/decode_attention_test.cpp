@@ -4,9 +4,12 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
+
+#include <sys/mman.h>
 
 #include "gpu/attention/cuda/combine_attention.hpp"
 #include "gpu/attention/cuda/decode_attention.hpp"
@@ -26,24 +29,34 @@ struct shape {
   std::int32_t window = 0;
   bool alibi = false;
   float key_size = 1, value_size = 1, query_size = 1;
+  std::int32_t start = 0;      ///< the first position that is stored, which begins a block
+  std::int64_t block_step = 1; ///< block ids are multiples of it
+  std::int64_t apart = 64, scale_apart = 5;
 };
 
+/// Memory of which only what is touched costs anything, aligned as a GPU's. Up to 64 MiB begin as
+/// NaN, and more as zeros.
 template <class T>
-twill::test::global_range readable(const std::vector<T>& v) {
-  return {v.data(), v.size() * sizeof(T), false};
-}
-template <class T>
-twill::test::global_range writable(const std::vector<T>& v) {
-  return {v.data(), v.size() * sizeof(T), true};
-}
+class arena {
+public:
+  explicit arena(std::int64_t elements)
+      : bytes_((static_cast<std::size_t>(elements) + 1) * sizeof(T)),
+        memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
+    REQUIRE(memory_ != MAP_FAILED);
+    if (bytes_ <= std::size_t{64} << 20) std::memset(memory_, 0xff, bytes_);
+  }
+  arena(const arena&) = delete;
+  arena& operator=(const arena&) = delete;
+  ~arena() { munmap(memory_, bytes_); }
 
-/// Memory whose first element is aligned for copies of 16 bytes.
-template <class Element>
-struct arena {
-  std::vector<cuda::words4> memory;
-  explicit arena(std::size_t elements)
-      : memory((elements * sizeof(Element) + 15) / 16, {{~0U, ~0U, ~0U, ~0U}}) {}
-  Element* data() { return reinterpret_cast<Element*>(memory.data()); }
+  T* data() const { return static_cast<T*>(memory_); }
+  T& operator[](std::int64_t i) const { return data()[i]; }
+  twill::test::global_range range(bool writable) const { return {memory_, bytes_, writable}; }
+
+private:
+  std::size_t bytes_;
+  void* memory_;
 };
 
 /// Sequences with scattered blocks in an arena in two parts that lie apart. What no position owns
@@ -54,9 +67,10 @@ struct sequences {
   std::vector<int> lengths;
   int n_blocks = 3, half;
   std::vector<std::vector<std::int32_t>> tables;
-  std::int64_t stride, scale_stride, apart = 64, scale_apart = 5;
+  std::int64_t stride, scale_stride;
   arena<Element> keys, values;
-  std::vector<float> key_scales, value_scales, slopes;
+  arena<float> key_scales, value_scales;
+  std::vector<float> slopes;
   std::vector<std::vector<float>> q; // (length, n_heads * Dim), zeros but for rows that are asked
 
   static int blocks_of(const std::vector<int>& lengths, int block_tokens) {
@@ -68,16 +82,17 @@ struct sequences {
 
   sequences(const shape& s_, const std::vector<int>& lengths_)
       : s(s_), lengths(lengths_), n_blocks(blocks_of(lengths_, s_.block_tokens)),
-        half(n_blocks / 2), stride(std::int64_t{s.n_kv_heads} * s.block_tokens * Dim + 32),
+        half(static_cast<int>(n_blocks / 2 * s.block_step)),
+        stride(std::int64_t{s.n_kv_heads} * s.block_tokens * Dim + 32),
         scale_stride(std::int64_t{s.n_kv_heads} * s.block_tokens + 3),
-        keys(static_cast<std::size_t>(n_blocks * stride + apart)),
-        values(static_cast<std::size_t>(n_blocks * stride + apart)),
-        key_scales(static_cast<std::size_t>(n_blocks * scale_stride + scale_apart), NAN),
-        value_scales(key_scales) {
+        keys(n_blocks * s.block_step * stride + s.apart),
+        values(n_blocks * s.block_step * stride + s.apart),
+        key_scales(n_blocks * s.block_step * scale_stride + s.scale_apart),
+        value_scales(n_blocks * s.block_step * scale_stride + s.scale_apart) {
     std::mt19937 random(7);
     std::vector<std::int32_t> ids(static_cast<std::size_t>(n_blocks));
     for (int i = 0; i < n_blocks; ++i)
-      ids[static_cast<std::size_t>(i)] = i;
+      ids[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i * s.block_step);
     std::shuffle(ids.begin(), ids.end(), random);
     std::size_t next = 0;
     unsigned seed = 20;
@@ -117,32 +132,30 @@ struct sequences {
     kv.value_scales = value_scales.data();
     kv.block_stride = stride;
     kv.scale_stride = scale_stride;
-    kv.apart = apart;
-    kv.scale_apart = scale_apart;
+    kv.apart = s.apart;
+    kv.scale_apart = s.scale_apart;
     return detail::checked_kv(kv);
   }
 
   struct place {
     std::int64_t key, value, scale;
   };
-  place place_of(std::size_t sequence, int position, int kv_head) {
-    const kv_layer kv = layer();
+  place place_of(std::size_t sequence, int position, int kv_head) const {
     const std::int64_t block =
         tables[sequence][static_cast<std::size_t>(position / s.block_tokens)];
     const int offset = position % s.block_tokens;
-    const std::int64_t first =
-        detail::block_at(kv, block) + std::int64_t{kv_head} * s.block_tokens * Dim;
+    const std::int64_t in_block = std::int64_t{kv_head} * s.block_tokens;
+    const std::int64_t first = block * stride + (block < half ? 0 : s.apart) + in_block * Dim;
     return {first + offset, first + std::int64_t{offset} * Dim,
-            detail::block_scales_at(kv, block) + std::int64_t{kv_head} * s.block_tokens + offset};
+            block * scale_stride + (block < half ? 0 : s.scale_apart) + in_block + offset};
   }
   void put(std::size_t sequence, int position, int kv_head, const float* k, const float* v) {
     const place at = place_of(sequence, position, kv_head);
     Element kept[Dim];
-    key_scales[static_cast<std::size_t>(at.scale)] = detail::store_row(kept, k, Dim);
+    key_scales[at.scale] = detail::store_row(kept, k, Dim);
     for (int d = 0; d < Dim; ++d)
       keys.data()[at.key + d * s.block_tokens] = kept[d];
-    value_scales[static_cast<std::size_t>(at.scale)] =
-        detail::store_row(values.data() + at.value, v, Dim);
+    value_scales[at.scale] = detail::store_row(values.data() + at.value, v, Dim);
   }
 
   struct exact_row {
@@ -166,7 +179,7 @@ struct sequences {
       double top = -INFINITY;
       for (int p = begin; p <= position; ++p) {
         const place at = place_of(sequence, p, h / group);
-        const double step = scaled ? double{key_scales[static_cast<std::size_t>(at.scale)]} : 1;
+        const double step = scaled ? double{key_scales[at.scale]} : 1;
         double dot = 0, magnitude = 0;
         for (int d = 0; d < Dim; ++d) {
           const double product = double{query[d]} * double{scale} * step *
@@ -187,7 +200,7 @@ struct sequences {
         sum += weight;
         for (int d = 0; d < Dim; ++d) {
           double value = double{detail::widen(values.data()[at.value + d])};
-          if (scaled) value *= double{value_scales[static_cast<std::size_t>(at.scale)]};
+          if (scaled) value *= double{value_scales[at.scale]};
           row.largest = std::max(row.largest, std::abs(value));
           total[static_cast<std::size_t>(d)] += weight * value;
         }
@@ -201,12 +214,14 @@ struct sequences {
 
 struct asked {
   std::size_t sequence;
-  int position;
+  int position; ///< from the first that is stored
 };
 struct options {
   int splits = 1;
-  int spare_columns = 0; ///< of the block table
-  bool grid = false;     ///< blocks take turns
+  std::int64_t first_row = 0; ///< rows before it are not computed
+  int spare_columns = 0;      ///< of the block table
+  int spare_chunks = 0;       ///< of the results that are combined
+  bool grid = false;          ///< blocks take turns
   dtype out_type = dtype::f32;
 };
 
@@ -216,37 +231,40 @@ std::vector<float> attend(sequences<Element, Dim>& from, const std::vector<asked
                           const options& o, block_report& report) {
   using kernel_shape = cuda::decode_shape<Element, Dim, Tiles>;
   const shape& s = from.s;
-  const auto width = static_cast<std::size_t>(s.n_heads) * Dim;
-  std::vector<std::int32_t> positions, sequence_of, table;
-  std::vector<float> q;
-  std::size_t columns = 1;
+  const std::int64_t width = std::int64_t{s.n_heads} * Dim;
+  const std::int64_t first_column = s.start / s.block_tokens;
+  std::int64_t columns = first_column + 1;
   for (const auto& t : from.tables)
-    columns = std::max(columns, t.size());
-  columns += static_cast<std::size_t>(o.spare_columns);
-  for (const auto& t : from.tables) {
-    std::vector<std::int32_t> line = t;
-    line.resize(columns, -1);
-    table.insert(table.end(), line.begin(), line.end());
-  }
+    columns = std::max(columns, first_column + static_cast<std::int64_t>(t.size()));
+  columns += o.spare_columns;
+  const arena<std::int32_t> table(static_cast<std::int64_t>(from.tables.size()) * columns);
+  for (std::size_t i = 0; i < from.tables.size(); ++i)
+    std::copy(from.tables[i].begin(), from.tables[i].end(),
+              table.data() + static_cast<std::int64_t>(i) * columns + first_column);
+  const std::int64_t end_row = o.first_row + static_cast<std::int64_t>(rows.size());
+  const arena<std::int32_t> positions(end_row), sequence_of(end_row);
+  const arena<float> q(end_row * width), out(end_row * width);
+  const arena<std::uint16_t> halves(end_row * width);
   int chunks = 1;
-  for (const asked& row : rows) {
-    positions.push_back(row.position);
-    sequence_of.push_back(static_cast<std::int32_t>(row.sequence));
-    const float* of_row =
-        from.q[row.sequence].data() + static_cast<std::size_t>(row.position) * width;
-    q.insert(q.end(), of_row, of_row + width);
-    chunks = std::max(chunks, row.position / cuda::decode_chunk + 1);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::int64_t row = o.first_row + static_cast<std::int64_t>(i);
+    positions[row] = s.start + rows[i].position;
+    sequence_of[row] = static_cast<std::int32_t>(rows[i].sequence);
+    std::copy_n(from.q[rows[i].sequence].data() + rows[i].position * width, width,
+                q.data() + row * width);
+    std::fill_n(out.data() + row * width, width, NAN);
+    chunks = std::max(chunks,
+                      (s.start % cuda::decode_chunk + rows[i].position) / cuda::decode_chunk + 1);
   }
-  const std::size_t results = rows.size() * static_cast<std::size_t>(s.n_heads * chunks);
-  std::vector<std::uint16_t> halves(rows.size() * width, 0x7fff); // NaN in both types
-  std::vector<float> out(rows.size() * width, NAN), tops(results, NAN), weights(results, NAN),
-      sums(results * Dim, NAN);
+  chunks += o.spare_chunks;
+  const std::int64_t results = end_row * s.n_heads * chunks;
+  const arena<float> tops(results), weights(results), sums(results * Dim);
 
   cuda::decode_attention_args args{};
   args.q = q.data();
-  args.q_stride = static_cast<std::int64_t>(width);
+  args.q_stride = width;
   args.out = {o.out_type == dtype::f32 ? static_cast<void*>(out.data()) : halves.data(), o.out_type,
-              static_cast<std::int64_t>(width)};
+              width};
   args.kv = from.layer();
   args.group = s.n_heads / s.n_kv_heads;
   args.parts = (args.group + kernel_shape::heads - 1) / kernel_shape::heads;
@@ -260,53 +278,55 @@ std::vector<float> attend(sequences<Element, Dim>& from, const std::vector<asked
   args.block_table = table.data();
   args.results = {tops.data(), weights.data(), sums.data(), s.n_heads, chunks};
   twill::test::grid_shape grid;
-  grid.blocks = static_cast<int>(rows.size()) * s.n_kv_heads * args.parts * o.splits;
   grid.seed = 3;
+  const auto run = [&](int blocks_of_row, const std::function<void(emulated_ptx)>& body) {
+    grid.blocks = static_cast<int>(rows.size()) * blocks_of_row;
+    if (o.grid) return run_grid(grid, body);
+    block_report all;
+    for (int b = 0; b < grid.blocks; ++b) {
+      grid.block.index = static_cast<int>(o.first_row * blocks_of_row) + b;
+      const block_report one = run_block(grid.block, body);
+      all.bank_conflicts += one.bank_conflicts;
+      all.shared_accesses += one.shared_accesses;
+    }
+    return all;
+  };
   grid.block.threads = cuda::decode_threads;
   grid.block.shared_bytes = kernel_shape::shared_bytes;
-  grid.block.global = {readable(q),
-                       readable(from.keys.memory),
-                       readable(from.values.memory),
-                       readable(from.key_scales),
-                       readable(from.value_scales),
-                       readable(from.slopes),
-                       readable(positions),
-                       readable(sequence_of),
-                       readable(table),
-                       writable(out),
-                       writable(halves),
-                       writable(tops),
-                       writable(weights),
-                       writable(sums)};
-  const auto body = [&](emulated_ptx ptx) {
+  grid.block.global = {{from.slopes.data(), from.slopes.size() * sizeof(float), false},
+                       from.keys.range(false),
+                       from.values.range(false),
+                       from.key_scales.range(false),
+                       from.value_scales.range(false),
+                       q.range(false),
+                       positions.range(false),
+                       sequence_of.range(false),
+                       table.range(false),
+                       out.range(true),
+                       halves.range(true),
+                       tops.range(true),
+                       weights.range(true),
+                       sums.range(true)};
+  report = run(s.n_kv_heads * args.parts * o.splits, [&](emulated_ptx ptx) {
     cuda::decode_attention<Element, Dim, Tiles, emulated_ptx>{{ptx}, args}.run();
-  };
-  if (o.grid) {
-    report = run_grid(grid, body);
-  } else {
-    for (int b = 0; b < grid.blocks; ++b) {
-      grid.block.index = b;
-      const block_report one = run_block(grid.block, body);
-      report.bank_conflicts += one.bank_conflicts;
-      report.shared_accesses += one.shared_accesses;
-    }
-  }
+  });
   if (o.splits > 1) {
     const cuda::combine_attention_args combine{args.results, Dim, s.window, positions.data(),
                                                args.out};
-    grid.blocks = static_cast<int>(rows.size()) * s.n_heads;
     grid.block.threads = cuda::combine_threads;
     grid.block.shared_bytes = 0;
-    grid.block.global = {readable(positions), readable(tops), readable(weights),
-                         readable(sums),      writable(out),  writable(halves)};
-    run_grid(grid, [&](emulated_ptx ptx) {
+    grid.block.global = {positions.range(false), tops.range(false), weights.range(false),
+                         sums.range(false),      out.range(true),   halves.range(true)};
+    run(s.n_heads, [&](emulated_ptx ptx) {
       cuda::combine_attention<emulated_ptx>{ptx, combine}.run();
     });
   }
-  for (std::size_t i = 0; i < out.size() && o.out_type != dtype::f32; ++i)
-    out[i] =
-        o.out_type == dtype::f16 ? detail::f16_to_f32(halves[i]) : detail::bf16_to_f32(halves[i]);
-  return out;
+  std::vector<float> got;
+  for (std::int64_t i = o.first_row * width; i < end_row * width; ++i)
+    got.push_back(o.out_type == dtype::f32   ? out[i]
+                  : o.out_type == dtype::f16 ? detail::f16_to_f32(halves[i])
+                                             : detail::bf16_to_f32(halves[i]));
+  return got;
 }
 
 /// What rounding may change, relative to the largest: to two 16-bit parts, or to f32 where KV is.
@@ -492,4 +512,25 @@ TEST_CASE("what a row of cuda decode attention does not see may be anything, emu
   };
   compare(kv_f16{0x7e00}, kv_f16{0x7c00});
   compare(NAN, INFINITY);
+}
+
+TEST_CASE("cuda decode attention counts in 64 bits, emulated") {
+  // Arenas of 30 GB and more, of which a few blocks are touched.
+  check_shape<kv_f16, 128>({.n_heads = 16, .n_kv_heads = 8, .block_step = 200000}, {70});
+  check_shape<float, 128>({.n_heads = 16, .n_kv_heads = 8, .block_step = 200000}, {70});
+  check_shape<kv_i8, 64>({.block_step = 20000000}, {70});
+  check_shape<kv_bf16, 64>({.apart = std::int64_t{1} << 34, .scale_apart = std::int64_t{1} << 32},
+                           {70});
+  check_shape<kv_i8, 64>({.apart = std::int64_t{1} << 34, .scale_apart = std::int64_t{1} << 32},
+                         {70});
+  // Positions up to the last whose count is an int, in tables of 2^27 blocks and more.
+  constexpr std::int32_t last = 0x7fffffff;
+  for (const int splits : {1, 2}) {
+    check_shape<kv_f16, 64>({.window = 300, .alibi = true, .start = last - 527}, {527, 526, 525},
+                            {.splits = splits, .spare_columns = 1 << 30});
+    check_shape<kv_i8, 64>({.window = 1, .start = last - 527}, {527}, {.splits = splits});
+    // Rows, and results of chunks, that lie far from the first.
+    check_shape<kv_f16, 64>({}, {70, 7}, {.splits = splits, .first_row = 1 << 26});
+    check_shape<kv_f16, 64>({}, {600, 7}, {.splits = splits, .spare_chunks = 1 << 29});
+  }
 }
