@@ -20,6 +20,8 @@ struct decode_plan {
 /// Blocks of a launch from which on every block takes all chunks of its row. Some hundred run at
 /// once, and not all have as much to do.
 inline constexpr std::int64_t decode_enough_blocks = 2048;
+/// Blocks of a launch at most, as CUDA has it.
+inline constexpr std::int64_t decode_most_blocks = 0x7fffffff;
 /// Rows whose results take more go through several launches.
 inline constexpr std::int64_t decode_most_result_bytes = std::int64_t{64} << 20;
 
@@ -45,7 +47,8 @@ inline decode_plan plan_decode(const decode_heads& of, std::int64_t n_tokens, st
   if (window > 0)
     chunks = std::min(chunks, (std::int64_t{window} + decode_chunk - 2) / decode_chunk + 1);
   const std::int64_t blocks = n_tokens * of.blocks();
-  decode_plan plan{of.parts(), static_cast<std::int32_t>(chunks), 1, n_tokens, 0};
+  decode_plan plan{of.parts(), static_cast<std::int32_t>(chunks), 1,
+                   std::min(n_tokens, decode_most_blocks / of.blocks()), 0};
   if (chunks <= 1 || blocks >= decode_enough_blocks) return plan;
   const std::int64_t row_bytes = of.result_bytes(chunks);
   plan.rows_at_once =

@@ -43,6 +43,20 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("the launches of every plan of cuda decode attention hold at most 2^31 - 1 blocks") {
+  constexpr std::int64_t most = 0x7fffffff;
+  for (const decode_heads& of : {decode_heads{1, 1, 64}, decode_heads{128, 128, 128},
+                                 decode_heads{71, 1, 64}, decode_heads{4096, 8, 256}})
+    for (const std::int64_t n : {std::int64_t{1}, std::int64_t{2047}, most / 128, most})
+      for (const std::int64_t reach : {std::int64_t{1}, std::int64_t{300}, most}) {
+        CAPTURE(of.n_heads, of.n_kv_heads, n, reach);
+        const decode_plan plan = plan_decode(of, n, reach, 0);
+        CHECK(plan.rows_at_once >= 1);
+        CHECK(plan.rows_at_once * of.blocks() * plan.splits <= most);
+        if (plan.splits > 1) CHECK(plan.rows_at_once * of.n_heads <= most);
+      }
+}
+
 TEST_CASE("cuda decode attention takes KV that copies of 16 bytes reach") {
   alignas(16) static unsigned char memory[32];
   const auto takes = [](dtype type, std::int32_t dim, std::int32_t block_tokens,
