@@ -16,8 +16,8 @@
 // For functions that only files of the baseline instruction set include.
 #define TWILL_KERNEL_INLINE inline TWILL_KERNEL_MEMBER
 #define TWILL_KERNEL_FUNCTION static inline TWILL_KERNEL_MEMBER
-// nvcc keeps a local array in registers only where every loop over it is unrolled.
-#if defined(__CUDACC__)
+// GPUs' compilers keep a local array in registers only where every loop over it is unrolled.
+#if defined(__CUDACC__) || defined(__HIPCC__)
 #define TWILL_UNROLL _Pragma("unroll")
 #else
 #define TWILL_UNROLL

@@ -1,6 +1,10 @@
 // launcher: how the portable kernels run in one Kokkos execution space. Executor thread only.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
 #include "gpu/detail/kokkos_abort.hpp"
 #include "gpu/detail/kokkos_compat.hpp"
 #include "gpu/detail/launches.hpp"
@@ -12,8 +16,8 @@ namespace twill::gpu::detail {
 /// What a kernel with teams asks of a team.
 struct team_shape {
   long scratch_bytes = 0;
-  /// Lanes of a team on another chip: a multiple of 32. Up to 512 fit any kernel that leaves a
-  /// multiprocessor half full.
+  /// Lanes of a team on another chip, rounded up to those that the chip runs together, which are a
+  /// power of two. Up to 512 fit any kernel that leaves a multiprocessor half full.
   int chip_lanes = 128;
 };
 
@@ -21,20 +25,24 @@ struct team_shape {
 /// constant memory, for which a launch waits until the launch before has read its own.
 inline constexpr std::size_t most_kernel_bytes = 352;
 
-/// Launches kernels in `Space`. On a host, TeamSize 0 lets Kokkos choose, which gives teams of one
-/// lane; tests ask for more.
-template <class Space, int TeamSize = 0>
+/// Whether kernels of the space run on this process's processor. That it can read the space's
+/// memory does not say so: with managed memory it reads a chip's too.
+template <class Space>
+inline constexpr bool space_is_host =
+    std::is_same_v<typename Space::memory_space, Kokkos::HostSpace>;
+
+/// Launches kernels in `Space`, for all portable forms: nothing else there asks Kokkos to run a
+/// kernel. On a host, TeamSize 0 lets Kokkos choose, which gives teams of one lane; tests ask for
+/// more. With OnHost, ops need no instance and are done when they return.
+template <class Space, int TeamSize = 0, bool OnHost = space_is_host<Space>>
 struct launcher {
   using range_policy = Kokkos::RangePolicy<Space, Kokkos::IndexType<long>>;
   using member = typename Kokkos::TeamPolicy<Space>::member_type;
 
-  static constexpr bool on_host =
-      Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Space::memory_space>::accessible;
-
   /// What kernels are launched on: a device of another chip has an instance of its own, so that its
   /// steps wait for nobody else's work.
   static Space instance(const device& dev) {
-    if constexpr (on_host)
+    if constexpr (OnHost)
       return Space();
     else
       return *static_cast<const Space*>(dev.where().instance());
@@ -45,7 +53,7 @@ struct launcher {
   static void items(const device& dev, const char* name, long n, const Functor& f) {
     static_assert(sizeof(Functor) <= most_kernel_bytes);
     if (n <= 0) return;
-    launch(name, range_policy(instance(dev), 0, n), f);
+    launch([&] { Kokkos::parallel_for(name, range_policy(instance(dev), 0, n), f); });
   }
 
   /// f(member) for n teams. `Bounds` are the lanes of a team and the teams that a multiprocessor
@@ -61,25 +69,41 @@ struct launcher {
     const auto policy = [&] {
       if constexpr (TeamSize > 0)
         return bounded_policy(instance(dev), count, TeamSize);
-      else if constexpr (on_host)
+      else if constexpr (OnHost)
         return bounded_policy(instance(dev), count, Kokkos::AUTO);
       else
-        return bounded_policy(instance(dev), count, shape.chip_lanes);
+        return bounded_policy(instance(dev), count, whole_lanes(shape.chip_lanes));
     };
     const int scratch = static_cast<int>(shape.scratch_bytes);
-    launch(name, policy().set_scratch_size(0, Kokkos::PerTeam(scratch)), f);
+    launch([&] {
+      Kokkos::parallel_for(name, policy().set_scratch_size(0, Kokkos::PerTeam(scratch)), f);
+    });
+  }
+
+  /// The total that f(i, total) adds up for i in [0, n); waits for it.
+  template <class Functor>
+  static std::uint64_t sum(const device& dev, const char* name, long n, const Functor& f) {
+    std::uint64_t total = 0;
+    launch([&] { Kokkos::parallel_reduce(name, range_policy(instance(dev), 0, n), f, total); });
+    return total;
   }
 
 private:
-  template <class Policy, class Functor>
-  static void launch(const char* name, const Policy& policy, const Functor& f) {
-    if constexpr (on_host) {
-      Kokkos::parallel_for(name, policy, f);
-    } else {
+  template <class Call>
+  static void launch(Call&& call) {
+    if constexpr (!OnHost) {
       count_launch();
-      const kokkos_call call;
-      Kokkos::parallel_for(name, policy, f);
+      const kokkos_call under_way;
+      call();
+    } else {
+      call();
     }
+  }
+
+  /// Kokkos tells the lanes that a chip runs together, 32 or 64, as the longest vector.
+  static int whole_lanes(int asked) {
+    static const auto together = static_cast<int>(Kokkos::TeamPolicy<Space>::vector_length_max());
+    return (asked + together - 1) / together * together;
   }
 };
 
