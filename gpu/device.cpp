@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "config/base/units.hpp"
@@ -15,22 +17,33 @@ namespace twill::gpu {
 
 namespace {
 
+/// Each build has all of them: one that a build is not for says so when it is opened.
+constexpr detail::chip_kind built[] = {{"cuda", detail::cuda_is_present, detail::open_cuda_space}};
+
+constinit std::span<const detail::chip_kind> known = built;
+
 std::int32_t threads_of(const device_config& config) {
   return config.threads > 0 ? config.threads : machine::usable_cores();
 }
 
-bool wants_gpu(const device_config& config) {
-  return config.kind == "cuda" || (config.kind == "auto" && detail::cuda_is_present());
+/// The kind of chip that a configuration asks for; null where it asks for the host, or for none
+/// that is known.
+const detail::chip_kind* chip_of(const device_config& config) {
+  for (const detail::chip_kind& chip : known)
+    if (config.kind == chip.kind || (config.kind == "auto" && chip.is_present())) return &chip;
+  return nullptr;
 }
 
 /// The space that a configuration asks for.
 result<std::unique_ptr<detail::space>> open_space(const device_config& config) {
   const std::int32_t threads = threads_of(config);
-  if (config.kind != "auto" && config.kind != "host" && config.kind != "cuda")
-    return failure{errc::not_built,
-                   "device.kind must be auto, host or cuda, got \"" + config.kind + "\""};
-  if (wants_gpu(config)) return detail::open_cuda_space(config.id, threads);
-  return result<std::unique_ptr<detail::space>>(detail::open_host_space(threads));
+  if (const auto* chip = chip_of(config)) return chip->open(config.id, threads);
+  if (config.kind == "auto" || config.kind == "host")
+    return result<std::unique_ptr<detail::space>>(detail::open_host_space(threads));
+  std::string words = "auto, host";
+  for (const detail::chip_kind& chip : known)
+    words += (&chip == &known.back() ? " or " : ", ") + std::string(chip.kind);
+  return failure{errc::not_built, "device.kind must be " + words + ", got \"" + config.kind + "\""};
 }
 
 /// Throws what a space refused.
@@ -40,6 +53,18 @@ void demand(const result<nothing>& done) {
 
 } // namespace
 
+namespace detail {
+
+std::span<const chip_kind> chips() {
+  return known;
+}
+
+void use_chips(std::span<const chip_kind> kinds) {
+  known = kinds;
+}
+
+} // namespace detail
+
 result<std::unique_ptr<device>> device::open(const device_config& config) {
   auto opened = open_space(config);
   if (!opened.ok()) return opened.error();
@@ -47,8 +72,9 @@ result<std::unique_ptr<device>> device::open(const device_config& config) {
 }
 
 std::int64_t device::chip_memory(const device_config& config) {
-  if (!wants_gpu(config)) return 0;
-  const auto opened = open_space(config);
+  const auto* chip = chip_of(config);
+  if (chip == nullptr) return 0;
+  const auto opened = chip->open(config.id, threads_of(config));
   return opened.ok() ? opened.value()->facts().memory_bytes : 0;
 }
 

@@ -25,7 +25,7 @@ struct op_backends;
 }
 
 struct device_config {
-  std::string kind = "auto";     ///< auto | host | cuda; auto: cuda where this build and machine do
+  std::string kind = "auto";     ///< auto | host | a chip's, as cuda; auto: a chip if there is one
   std::int32_t threads = 0;      ///< host compute threads; 0: the cores this process may use
   std::int64_t memory_bytes = 0; ///< budget; 0: what the machine has
   std::int32_t id = 0;           ///< which GPU, as CUDA counts them
@@ -35,7 +35,7 @@ struct device_config {
 };
 
 struct device_info {
-  std::string kind;              ///< host | cuda
+  std::string kind;              ///< host | cuda, or that of another chip
   std::string name;              ///< processor or board
   std::string backend;           ///< "Kokkos 3.4.1 OpenMP", ...
   std::string isa;               ///< widest instruction set in use: see host/isa.hpp

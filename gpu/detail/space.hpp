@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "config/base/result.hpp"
@@ -21,7 +22,7 @@ namespace twill::gpu::detail {
 struct op_backends;
 
 struct space_facts {
-  std::string kind;             ///< host | cuda
+  std::string kind;             ///< host | cuda, or that of another chip_kind
   std::string name;             ///< processor or board
   std::string backend;          ///< "Kokkos 3.4.1 OpenMP", ...
   std::int64_t memory_bytes;    ///< what a device may take where nothing else is configured
@@ -42,6 +43,7 @@ public:
   /// Zero-filled memory, 64-byte aligned; null where it is refused. `huge_pages` asks a host for
   /// them.
   virtual void* allocate(std::size_t bytes, bool huge_pages) = 0;
+  /// Waits for the ops that were launched before, which may use the memory.
   virtual void free(void* data, std::size_t bytes) noexcept = 0;
   virtual result<nothing> upload(void* device_dst, const void* host_src, std::size_t bytes) = 0;
   virtual result<nothing> download(void* host_dst, const void* device_src, std::size_t bytes) = 0;
@@ -63,6 +65,20 @@ public:
 
 /// This process. `threads` counts the threads of Kokkos' pool.
 std::unique_ptr<space> open_host_space(std::int32_t threads);
+
+/// A kind of chip that kernels can run on instead of this process's processor.
+struct chip_kind {
+  const char* kind;     ///< the word in device.kind
+  bool (*is_present)(); ///< whether this build is for it and the machine has one
+  /// Chip number `id`, with `threads` in Kokkos' pool on the host; an error that says what to do
+  /// where it is not present.
+  result<std::unique_ptr<space>> (*open)(std::int32_t id, std::int32_t threads);
+};
+
+/// The kinds that device::open() knows beside the host; "auto" takes the first that is present.
+/// Tests add their own while no other thread opens a device; the span's memory stays theirs.
+std::span<const chip_kind> chips();
+void use_chips(std::span<const chip_kind> kinds);
 
 /// Whether this build has CUDA and the machine a GPU for it.
 bool cuda_is_present();

@@ -1,6 +1,7 @@
 // transfer_backend: the functions behind gpu/copy_stream.hpp, one table per kind of device. A
 // process begins with the host's table; opening a device on another chip changes it for the rest of
-// the process, since that chip's copies serve the host's memory as well.
+// the process, since that chip's copies serve the host's memory as well. One is enough: a Kokkos
+// has one kind of chip at most, so no process has two.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,8 @@ struct transfer_backend {
   result<nothing> (*begin_to_device)(void* stream, void* to, const void* from, std::size_t bytes);
   result<void*> (*make_event)();
   void (*drop_event)(void* event);
-  /// On the thread of the device that owns `on`: the event is the end of what was launched there
-  /// so far.
+  /// On the thread of the device that owns `on`, which may also be a host's: the event is the end
+  /// of what was launched there so far.
   result<nothing> (*record)(const space& on, void* event);
   /// On any thread, which alone is blocked.
   result<nothing> (*wait)(void* event);
@@ -35,8 +36,8 @@ struct transfer_backend {
   result<nothing> (*record_copies)(void* stream, void* event);
   /// On the stream's thread: copies that are begun from now on follow the event.
   result<nothing> (*copies_follow)(void* stream, void* event);
-  /// On the thread of the device that owns `on`: what is launched there from now on follows the
-  /// event.
+  /// On the thread of the device that owns `on`, which may also be a host's: what is launched there
+  /// from now on follows the event.
   result<nothing> (*device_follows)(const space& on, void* event);
 };
 
